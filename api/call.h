@@ -1,0 +1,87 @@
+/* A call: what one request asks, as far as the wire knows it: names not yet resolved, matrices as
+ * views. Parameters come from the query, from JSON members or from form fields, all through here. */
+#ifndef MM_API_CALL_H
+#define MM_API_CALL_H
+
+#include "gpu/buffer.h"
+#include "gpu/matrix.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { MM_CALL_NAME_MAX = 63 };
+
+/* One row a parameter: constant, wire name, kind. The first group goes with every codec, the second
+ * only with those that take the shape from the query (raw). */
+#define MM_PARAMETER_TABLE(X)                       \
+    X(MM_PARAMETER_VARIANT, "variant", NAME)         \
+    X(MM_PARAMETER_BACKEND, "backend", NAME)         \
+    X(MM_PARAMETER_DTYPE, "dtype", NAME)             \
+    X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG) \
+    X(MM_PARAMETER_TRANSPOSE_B, "transpose_b", FLAG) \
+    X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", COUNT)  \
+    X(MM_PARAMETER_M, "m", DIMENSION)                \
+    X(MM_PARAMETER_K, "k", DIMENSION)                \
+    X(MM_PARAMETER_N, "n", DIMENSION)                \
+    X(MM_PARAMETER_LDA, "lda", DIMENSION)            \
+    X(MM_PARAMETER_LDB, "ldb", DIMENSION)
+
+enum mm_parameter {
+#define X(constant, name, kind) constant,
+    MM_PARAMETER_TABLE(X)
+#undef X
+    MM_PARAMETER_COUNT
+};
+
+/* Owned by the caller, of fixed size but for `storage`; start with mm_call_init. */
+struct mm_call {
+    /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
+    char names[MM_PARAMETER_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* variant, backend, dtype */
+    uint64_t numbers[MM_PARAMETER_COUNT]; /* flags as 0 or 1; counts; dimensions */
+    uint32_t given;                       /* bit p: parameter p was given */
+    enum mm_dtype dtype;                  /* set by mm_call_resolve */
+
+    /* Set by a codec's decode: the stored matrices, views into the body or into `storage`. */
+    struct mm_matrix a;
+    struct mm_matrix b;
+    struct mm_buffer storage; /* what decode had to allocate; released by mm_call_release */
+};
+
+/* variant and backend "auto", dtype "float32", flags false, numbers 0, nothing given. */
+void mm_call_init(struct mm_call *call);
+
+/* Gives the storage back. The views into it are dead then. */
+void mm_call_release(struct mm_call *call, struct mm_buffers *buffers);
+
+/* A JSON value, told without Jansson's types, so that this header needs none. */
+enum mm_value_kind { MM_VALUE_TEXT, MM_VALUE_BOOLEAN, MM_VALUE_NUMBER, MM_VALUE_OTHER };
+
+/* Gives one parameter as text (query, form): flags take true, false, 1, 0; counts and dimensions are
+ * decimal non-negative integers of any length. MM_BAD_REQUEST names the parameter: unknown, a value
+ * of the wrong form, or one that was given before with a different value. MM_TOO_LARGE: a dimension
+ * over limits->dimension_max, however many digits it has. name is length-counted and may hold any
+ * byte; value likewise. */
+enum mm_status mm_call_set_text(struct mm_call *call, const char *name, size_t name_length, const char *value,
+                                size_t value_length, const struct mm_limits *limits, struct mm_error *error);
+
+/* Gives one parameter as a JSON value: names take strings, flags true and false, counts numbers that
+ * are whole and not negative. `number` is read with MM_VALUE_NUMBER, 0 or 1 with MM_VALUE_BOOLEAN.
+ * Dimensions are unknown here: they belong to the query. Errors as above. */
+enum mm_status mm_call_set_value(struct mm_call *call, const char *name, enum mm_value_kind kind,
+                                 const char *text, size_t text_length, double number,
+                                 const struct mm_limits *limits, struct mm_error *error);
+
+/* Whether the parameter was given. */
+bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);
+
+/* MM_BAD_REQUEST where m, k, n, lda or ldb was given though the codec does not take them. */
+enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error);
+
+/* Turns the dtype's name into call->dtype: MM_UNSUPPORTED lists what there is. Judged after the body. */
+enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

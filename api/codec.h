@@ -1,0 +1,85 @@
+/* Codecs: one wire format a file, one row of the table each. A codec turns a body into matrix views
+ * and a result into a body. It knows no sockets and no devices. */
+#ifndef MM_API_CODEC_H
+#define MM_API_CODEC_H
+
+#include "api/call.h"
+#include "gpu/job.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MM_LENGTH_UNKNOWN UINT64_MAX /* a chunked body */
+
+/* A request's body, complete. The caller keeps it until the job is done. */
+struct mm_body {
+    const void *data;
+    size_t bytes;
+    const char *content_type; /* as the request gave it, with its parameters; NULL: absent */
+};
+
+/* A finished product on its way out. */
+struct mm_answer {
+    const struct mm_job *job;    /* done, status MM_OK; product.c is the result, dense */
+    struct mm_buffer *result;    /* holds product.c's elements; an encoder may take it over */
+    const uint64_t *span_ns;     /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
+};
+
+/* A reply's body: `bytes` at buffer.data. Whoever holds the struct releases the buffer. */
+struct mm_reply_body {
+    struct mm_buffer buffer;
+    size_t bytes;
+};
+
+struct mm_codec {
+    const char *media_type; /* what a request's Content-Type says, without parameters, lower case; NULL:
+                               this codec is for replies only */
+    const char *reply_type; /* the Content-Type of its replies, and what Accept must match; NULL: for
+                               requests only */
+
+    /* Whether m, k, n, lda and ldb are parameters with this codec. */
+    bool takes_dimensions;
+
+    /* Judges what the head alone tells: parameters of the query, and the body's length
+     * (MM_LENGTH_UNKNOWN where it is chunked). MM_BAD_REQUEST, MM_TOO_LARGE. Allocates nothing. NULL:
+     * nothing to judge. Called a second time with the true length when a chunked body has ended. */
+    enum mm_status (*plan)(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
+                           struct mm_error *error);
+
+    /* Reads a complete body into call->a and call->b, as views into the body or into
+     * call->storage. The parameters of the query are set before.
+     * MM_BAD_REQUEST (with line, column, field where they help), MM_TOO_LARGE, MM_BUSY, MM_INTERNAL. */
+    enum mm_status (*decode)(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
+                             struct mm_buffers *buffers, struct mm_error *error);
+
+    /* Writes the result's elements into *body (or moves answer->result's buffer there, clearing it).
+     * On failure *body holds nothing. MM_TOO_LARGE, MM_BUSY, MM_INTERNAL. */
+    enum mm_status (*encode)(const struct mm_answer *answer, struct mm_buffers *buffers,
+                             struct mm_reply_body *body, struct mm_error *error);
+
+    /* Completes the body once the time of encoding is known. NULL: nothing to add. */
+    enum mm_status (*finish)(const struct mm_answer *answer, struct mm_reply_body *body, struct mm_error *error);
+};
+
+/* The table, in the order in which Accept prefers them where a caller prefers none. */
+const struct mm_codec *mm_codecs(size_t *count);
+
+/* The codec of a request's Content-Type (parameters and letter case are ignored; NULL: absent).
+ * `first` is the body's first character that is no space, or 0 while it is unknown or there is none,
+ * and has_dimensions tells whether the query gives m, k and n: an absent type, or curl's default
+ * application/x-www-form-urlencoded, is told from these. NULL with MM_OK: not known before the body's
+ * first character. MM_UNSUPPORTED_MEDIA_TYPE lists the types that are spoken. */
+enum mm_status mm_codec_for_request(const char *content_type, bool has_dimensions, bool body_seen, char first,
+                                    const struct mm_codec **codec, struct mm_error *error);
+
+/* The codec of the reply, by RFC 9110's Accept with q-values (NULL: absent, anything goes): the
+ * acceptable one of the highest q; `natural` (the request's own) wins where several are equal; after
+ * that the table's order. MM_NOT_ACCEPTABLE lists what can be produced. */
+enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *natural,
+                                  const struct mm_codec **codec, struct mm_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

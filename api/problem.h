@@ -1,0 +1,27 @@
+/* Errors on the wire: RFC 9457 problem details, and the one place that maps a status to HTTP. */
+#ifndef MM_API_PROBLEM_H
+#define MM_API_PROBLEM_H
+
+#include "gpu/status.h"
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MM_PROBLEM_TYPE "application/problem+json"
+
+/* The HTTP status code of a status: 200 for MM_OK. */
+unsigned mm_problem_http(enum mm_status status);
+
+/* The problem as JSON text: type, title, status, detail, code, request_id, and of field, limit,
+ * expected, got, line, column, needed_bytes, free_bytes those that are set. malloc'ed, the caller
+ * frees; NULL when memory is out. Bytes of detail, field, expected and got that are no UTF-8 come out
+ * as U+FFFD. */
+char *mm_problem_json(const struct mm_error *error, const char *request_id, size_t *length);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

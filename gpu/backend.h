@@ -1,0 +1,90 @@
+/* A backend: a kind of device and its table of variants, behind a small table of functions. `cpu` is
+ * always there; `cuda` where it was built in. Backends know the product and the job, and nothing of
+ * queues, HTTP or JSON. */
+#ifndef MM_GPU_BACKEND_H
+#define MM_GPU_BACKEND_H
+
+#include "gpu/job.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The public head of a device that a backend opened; the backend's own state lies behind it. Constant
+ * from open to close, except `failed`. Numbers are 0 and texts "" where a backend has no such thing. */
+struct mm_device {
+    const struct mm_backend *backend;
+    unsigned index;                /* among the backend's devices */
+    unsigned lane_count;           /* jobs that may be begun and not ended at one time; at least 1 */
+    char name[128];
+    char driver[32];               /* "13.0", the newest CUDA that the driver speaks */
+    unsigned compute_capability;   /* 10·major + minor: 90 */
+    unsigned multiprocessors;
+    size_t memory_bytes;
+    size_t shared_bytes_per_block_max; /* with opting in */
+    unsigned shared_bank_bytes;
+    int failed;                    /* not 0 once it cannot run jobs any more; __atomic access only */
+};
+
+struct mm_backend {
+    const char *name; /* "cpu", "cuda": as callers write it */
+
+    /* Entry 0 is the plain reference; every other entry is tested against the host's entry 0. */
+    const struct mm_variant *variants;
+    size_t variant_count;
+
+    /* How many devices there are. MM_NOT_READY, with the reason as detail ("no NVIDIA driver"), where
+     * there is none. */
+    enum mm_status (*count)(unsigned *count, struct mm_error *error);
+
+    /* Opens one device; the caller owns it until close. Once open, a device is used from one thread
+     * at a time, except where a function says otherwise. */
+    enum mm_status (*open)(unsigned index, struct mm_device **device, struct mm_error *error);
+    void (*close)(struct mm_device *device);
+
+    /* begin starts a job in a free lane (0 … lane_count − 1): uploads, launches job->ran, downloads,
+     * or enqueues all that and returns. job->ran is set, m and n are not 0. On failure it fills
+     * job->error, has released all it took, and end is not called. end waits for that lane's job and
+     * fills its spans, `batched` and error (MM_OK where the result is good). Elements of C's storage
+     * outside its m×n are left as they are. */
+    enum mm_status (*begin)(struct mm_device *device, unsigned lane, struct mm_job *job);
+    void (*end)(struct mm_device *device, unsigned lane, struct mm_job *job);
+
+    /* Free bytes of the device's memory at this moment. Any thread. */
+    size_t (*memory_free)(const struct mm_device *device);
+
+    /* Reads what the variant's float32, untransposed instance uses. MM_UNSUPPORTED where the backend
+     * or the variant has no such thing (the CPU; a library; auto). Any thread. */
+    enum mm_status (*attributes)(struct mm_device *device, const struct mm_variant *variant,
+                                 struct mm_attributes *attributes, struct mm_error *error);
+
+    /* Device memory by hand, for tests and benchmarks. acquire gives memory aligned to 256 bytes, of
+     * undefined contents, from the pool that jobs use: MM_NO_DEVICE_MEMORY tells needed and free
+     * bytes. upload and download copy between host and device and return when it is done. */
+    enum mm_status (*acquire)(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error);
+    void (*release)(struct mm_device *device, void *memory);
+    enum mm_status (*upload)(struct mm_device *device, void *to_device, const void *from_host, size_t bytes,
+                             struct mm_error *error);
+    enum mm_status (*download)(struct mm_device *device, void *to_host, const void *from_device, size_t bytes,
+                               struct mm_error *error);
+
+    /* Runs a row (not `auto`) once on device memory, waits, and tells the kernel's own time by the
+     * device's clock. m and n are not 0. */
+    enum mm_status (*measure)(struct mm_device *device, const struct mm_variant *variant,
+                              const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
+};
+
+/* The backends that were built in, the preferred one first, ended by NULL. The one place that knows
+ * whether CUDA was built in. */
+const struct mm_backend *const *mm_backends(void);
+
+/* Finds a backend by name; NULL where there is none. */
+const struct mm_backend *mm_backend_find(const char *name);
+
+/* Finds a row of a backend by op and name; NULL where there is none. */
+const struct mm_variant *mm_backend_variant(const struct mm_backend *backend, enum mm_op op, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

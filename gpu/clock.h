@@ -1,0 +1,38 @@
+/* The one clock: monotonic nanoseconds, and what a whole request's time is divided into. */
+#ifndef MM_GPU_CLOCK_H
+#define MM_GPU_CLOCK_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Nanoseconds of CLOCK_MONOTONIC. Any thread. */
+uint64_t mm_clock_ns(void);
+
+/* One row a span, in the order of a request's life; the names are the contract's
+ * (Server-Timing, timing.NAME_ms). The domain measures queue to download, the server the rest. */
+#define MM_SPAN_TABLE(X)         \
+    X(MM_SPAN_RECEIVE, "receive") \
+    X(MM_SPAN_DECODE, "decode")   \
+    X(MM_SPAN_QUEUE, "queue")     \
+    X(MM_SPAN_UPLOAD, "upload")   \
+    X(MM_SPAN_KERNEL, "kernel")   \
+    X(MM_SPAN_DOWNLOAD, "download") \
+    X(MM_SPAN_ENCODE, "encode")   \
+    X(MM_SPAN_TOTAL, "total")
+
+enum mm_span {
+#define X(constant, name) constant,
+    MM_SPAN_TABLE(X)
+#undef X
+    MM_SPAN_COUNT
+};
+
+const char *mm_span_name(enum mm_span span);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,51 @@
+/* The engine: the devices that were opened, the queue in front of them, and the names by which
+ * callers choose. What a program needs of gpu/ to multiply. */
+#ifndef MM_GPU_ENGINE_H
+#define MM_GPU_ENGINE_H
+
+#include "gpu/queue.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct mm_engine;
+
+struct mm_engine_options {
+    const char *backend;          /* "auto" (CUDA where a device works, the CPU always), or a name */
+    const unsigned *devices;      /* indices of CUDA devices to use; NULL: all */
+    size_t device_count;
+    struct mm_queue_limits queue;
+};
+
+/* Opens the devices, computes a known product on each through its queue, and is ready when it
+ * returns MM_OK. MM_NOT_READY with the reason where no device is left. With "auto", a CUDA device
+ * that fails this is left out; why is told by mm_engine_note. The caller owns *engine. */
+enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm_engine **engine,
+                              struct mm_error *error);
+
+/* Drains, closes the devices, frees. NULL is allowed. */
+void mm_engine_close(struct mm_engine *engine);
+
+/* One line on what was left out at opening and why ("cuda: no NVIDIA driver"); "" where nothing was. */
+const char *mm_engine_note(const struct mm_engine *engine);
+
+struct mm_queue *mm_engine_queue(struct mm_engine *engine);
+
+/* The open devices, the preferred backend's first. Valid until close. */
+struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_t *count);
+
+/* Whether at least one device has not failed. Any thread. */
+bool mm_engine_ready(const struct mm_engine *engine);
+
+/* Resolves what the caller wrote into job->backend and job->variant. `backend` may be "auto": the
+ * preferred open one. MM_UNSUPPORTED names what there is: an unknown or unopened backend, an unknown
+ * variant, one that is missing on every device (with its reason), or one that does not take
+ * job->product's dtype. Any thread. */
+enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, const char *backend,
+                                const char *variant, struct mm_job *job, struct mm_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,72 @@
+/* Matrix views, element types, and the one place where sizes from outside are multiplied. A view
+ * owns nothing. It knows no device: the same view describes host and device memory. */
+#ifndef MM_GPU_MATRIX_H
+#define MM_GPU_MATRIX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One row an element type: constant, wire name, bytes per element. */
+#define MM_DTYPE_TABLE(X) X(MM_FLOAT32, "float32", 4)
+
+enum mm_dtype {
+#define X(constant, name, bytes) constant,
+    MM_DTYPE_TABLE(X)
+#undef X
+    MM_DTYPE_COUNT
+};
+
+/* A set of element types, as a variant's table row states it. */
+#define MM_DTYPE_BIT(dtype) (1u << (dtype))
+
+const char *mm_dtype_name(enum mm_dtype dtype);
+size_t mm_dtype_bytes(enum mm_dtype dtype);
+
+/* Finds a type by its wire name; MM_UNSUPPORTED, with the names there are, where there is none. */
+enum mm_status mm_dtype_find(const char *name, enum mm_dtype *dtype, struct mm_error *error);
+
+/* A row-major matrix of rows × cols elements. Row r starts at data + r·ld elements; ld ≥ cols, and
+ * every row takes ld elements of storage, the last one included. A view that is only read may point
+ * at memory that is not to be written. data may be NULL where rows·cols is 0. */
+struct mm_matrix {
+    void *data;
+    size_t rows;
+    size_t cols;
+    size_t ld;
+    enum mm_dtype dtype;
+};
+
+/* A dense view: ld = cols. */
+struct mm_matrix mm_matrix_dense(enum mm_dtype dtype, size_t rows, size_t cols, void *data);
+
+/* Bytes of the storage that a view covers: rows·ld·element. The view's sizes were checked before. */
+size_t mm_matrix_bytes(const struct mm_matrix *matrix);
+
+/* What a caller may ask for. 0 is a limit like any other. */
+struct mm_limits {
+    size_t dimension_max;  /* a row or column count, or a leading dimension */
+    size_t body_bytes_max; /* a request's body */
+    size_t memory_bytes_max; /* operands and result of one request together */
+};
+
+/* The one checked function for sizes from outside. Judges rows × cols with leading dimension ld
+ * against the limits and gives the bytes of its storage. MM_TOO_LARGE names `field`, the limit and
+ * what came when a dimension or the bytes (also past 2⁶⁴) exceed them. *bytes is untouched on
+ * failure. Nothing is allocated. */
+enum mm_status mm_matrix_size(const char *field, enum mm_dtype dtype, size_t rows, size_t cols, size_t ld,
+                              const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
+
+/* Adds sizes from outside: false, and *sum untouched, where the sum passes SIZE_MAX. */
+bool mm_size_add(size_t a, size_t b, size_t *sum);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

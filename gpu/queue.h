@@ -1,0 +1,52 @@
+/* The bounded queue in front of the devices, and the one worker that each device has.
+ *
+ * A job is the caller's until submit returns MM_OK and again from done() on; in between it is the
+ * queue's. A full queue refuses at once with MM_BUSY, a closed one with MM_STOPPING, and every job that
+ * was accepted gets exactly one done(), whatever happens. */
+#ifndef MM_GPU_QUEUE_H
+#define MM_GPU_QUEUE_H
+
+#include "gpu/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct mm_queue;
+
+struct mm_queue_limits {
+    size_t jobs_max;  /* jobs waiting, over all devices; those being run do not count */
+    size_t bytes_max; /* bytes of operands and results of the jobs waiting */
+};
+
+/* Starts a worker thread a device. The devices stay the caller's, outlive the queue, and are used by
+ * their workers alone meanwhile (but for what backend.h allows from any thread). */
+enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_count,
+                             const struct mm_queue_limits *limits, struct mm_queue **queue,
+                             struct mm_error *error);
+
+/* Puts the job in front of the least loaded device (by the FLOPs waiting and running) of
+ * job->backend on which job->variant can run. Never blocks. MM_BUSY, MM_STOPPING, MM_UNSUPPORTED (no
+ * device for the variant), MM_NOT_READY (those there are have failed). Any thread. A job with m = 0
+ * or n = 0 is done without a device's work, k = 0 runs like any other. */
+enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struct mm_error *error);
+
+/* Whether a submit would find room at this moment, for refusing before a body is read. Any thread. */
+bool mm_queue_full(struct mm_queue *queue);
+
+/* Jobs that are waiting or running. Any thread. */
+size_t mm_queue_jobs(struct mm_queue *queue);
+
+/* Refuses new jobs from now on with MM_STOPPING; accepted ones go on. Any thread. */
+void mm_queue_stop(struct mm_queue *queue);
+
+/* Ends every waiting job with MM_STOPPING (after mm_queue_stop, when its time is up). Any thread. */
+void mm_queue_abort(struct mm_queue *queue);
+
+/* Stops, runs all accepted jobs to their end, joins the workers, frees. NULL is allowed. */
+void mm_queue_close(struct mm_queue *queue);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,63 @@
+/* A variant: one way to multiply, as a row of its backend's table. The API, the documentation, the
+ * tests and the benchmark learn a variant from its row, so that adding one takes its file and one
+ * row (gpu/cpu/variants.c, gpu/cuda/variants.c). */
+#ifndef MM_GPU_VARIANT_H
+#define MM_GPU_VARIANT_H
+
+#include "gpu/product.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct mm_device;
+struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and its notes; unused on the CPU) */
+
+enum mm_op { MM_MATMUL };
+
+const char *mm_op_name(enum mm_op op); /* "matmul" */
+
+/* What one instance of a variant uses of the device, read from the device. */
+struct mm_attributes {
+    unsigned threads_per_block;
+    unsigned registers_per_thread;
+    size_t static_shared_bytes;
+    size_t dynamic_shared_bytes;
+    size_t local_bytes; /* per thread; spills show here */
+    unsigned blocks_per_multiprocessor;
+};
+
+struct mm_variant {
+    const char *name;     /* as callers write it: [a-z0-9_]+, unique in its table for its op */
+    const char *summary;  /* one line for people */
+    const char *needs;    /* what it needs beyond the backend, for people; NULL: nothing */
+    enum mm_op op;
+    unsigned dtypes;      /* MM_DTYPE_BIT of each it takes */
+    unsigned tile;        /* edge of its square tile in elements; 0: it has none, or it is chosen */
+
+    /* Why it cannot run on this device (a static sentence), or NULL where it can. A NULL pointer
+     * means that it always can. Any thread. */
+    const char *(*missing)(const struct mm_device *device);
+
+    /* Computes C, or enqueues that on the lane; all memory is the device's own. Every shape from
+     * 1×1×0 up must be right (k = 0 gives zeros); m = 0 or n = 0 never arrives. Must not block, except
+     * on the CPU, where it returns when C is complete. Failures: MM_UNSUPPORTED for a shape it does
+     * not do, MM_DEVICE_FAILED, MM_INTERNAL. NULL where `choose` is set. */
+    enum mm_status (*launch)(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error);
+
+    /* For the row `auto` alone: the row that is best for this product on this device. It never
+     * returns NULL, a row that is missing on the device, or a row with `choose`. */
+    const struct mm_variant *(*choose)(const struct mm_device *device, const struct mm_product *product);
+};
+
+/* What a device runs for the row that the caller chose: the row itself, or what `choose` picks. */
+const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, const struct mm_device *device,
+                                            const struct mm_product *product);
+
+/* Why the row cannot run on the device, or NULL where it can. */
+const char *mm_variant_missing(const struct mm_variant *variant, const struct mm_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
