@@ -14,33 +14,33 @@ enum { MM_CALL_NAME_MAX = 63 };
 
 /* One row a parameter: constant, wire name, kind. The first group goes with every codec, the second
  * only with those that take the shape from the query (raw). */
-#define MM_PARAMETER_TABLE(X)                       \
-    X(MM_PARAMETER_VARIANT, "variant", NAME)         \
-    X(MM_PARAMETER_BACKEND, "backend", NAME)         \
-    X(MM_PARAMETER_DTYPE, "dtype", NAME)             \
-    X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG) \
-    X(MM_PARAMETER_TRANSPOSE_B, "transpose_b", FLAG) \
-    X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", COUNT)  \
-    X(MM_PARAMETER_M, "m", DIMENSION)                \
-    X(MM_PARAMETER_K, "k", DIMENSION)                \
-    X(MM_PARAMETER_N, "n", DIMENSION)                \
-    X(MM_PARAMETER_LDA, "lda", DIMENSION)            \
+#define MM_PARAMETER_TABLE(X)                                                                                \
+    X(MM_PARAMETER_VARIANT, "variant", NAME)                                                                 \
+    X(MM_PARAMETER_BACKEND, "backend", NAME)                                                                 \
+    X(MM_PARAMETER_DTYPE, "dtype", NAME)                                                                     \
+    X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG)                                                         \
+    X(MM_PARAMETER_TRANSPOSE_B, "transpose_b", FLAG)                                                         \
+    X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", COUNT)                                                          \
+    X(MM_PARAMETER_M, "m", DIMENSION)                                                                        \
+    X(MM_PARAMETER_K, "k", DIMENSION)                                                                        \
+    X(MM_PARAMETER_N, "n", DIMENSION)                                                                        \
+    X(MM_PARAMETER_LDA, "lda", DIMENSION)                                                                    \
     X(MM_PARAMETER_LDB, "ldb", DIMENSION)
 
 enum mm_parameter {
 #define X(constant, name, kind) constant,
     MM_PARAMETER_TABLE(X)
 #undef X
-    MM_PARAMETER_COUNT
+        MM_PARAMETER_COUNT
 };
 
 /* Owned by the caller, of fixed size but for `storage`; start with mm_call_init. */
 struct mm_call {
     /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
     char names[MM_PARAMETER_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* variant, backend, dtype */
-    uint64_t numbers[MM_PARAMETER_COUNT]; /* flags as 0 or 1; counts; dimensions */
-    uint32_t given;                       /* bit p: parameter p was given */
-    enum mm_dtype dtype;                  /* set by mm_call_resolve */
+    uint64_t numbers[MM_PARAMETER_COUNT];                     /* flags as 0 or 1; counts; dimensions */
+    uint32_t given;                                           /* bit p: parameter p was given */
+    enum mm_dtype dtype;                                      /* set by mm_call_resolve */
 
     /* Set by a codec's decode: the stored matrices, views into the body or into `storage`. */
     struct mm_matrix a;

@@ -21,9 +21,9 @@ struct mm_body {
 
 /* A finished product on its way out. */
 struct mm_answer {
-    const struct mm_job *job;    /* done, status MM_OK; product.c is the result, dense */
-    struct mm_buffer *result;    /* holds product.c's elements; an encoder may take it over */
-    const uint64_t *span_ns;     /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
+    const struct mm_job *job; /* done, status MM_OK; product.c is the result, dense */
+    struct mm_buffer *result; /* holds product.c's elements; an encoder may take it over */
+    const uint64_t *span_ns;  /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
 };
 
 /* A reply's body: `bytes` at buffer.data. Whoever holds the struct releases the buffer. */
@@ -59,7 +59,8 @@ struct mm_codec {
                              struct mm_reply_body *body, struct mm_error *error);
 
     /* Completes the body once the time of encoding is known. NULL: nothing to add. */
-    enum mm_status (*finish)(const struct mm_answer *answer, struct mm_reply_body *body, struct mm_error *error);
+    enum mm_status (*finish)(const struct mm_answer *answer, struct mm_reply_body *body,
+                             struct mm_error *error);
 };
 
 /* The table, in the order in which Accept prefers them where a caller prefers none. */

@@ -14,16 +14,16 @@ extern "C" {
  * from open to close, except `failed`. Numbers are 0 and texts "" where a backend has no such thing. */
 struct mm_device {
     const struct mm_backend *backend;
-    unsigned index;                /* among the backend's devices */
-    unsigned lane_count;           /* jobs that may be begun and not ended at one time; at least 1 */
+    unsigned index;      /* among the backend's devices */
+    unsigned lane_count; /* jobs that may be begun and not ended at one time; at least 1 */
     char name[128];
-    char driver[32];               /* "13.0", the newest CUDA that the driver speaks */
-    unsigned compute_capability;   /* 10·major + minor: 90 */
+    char driver[32];             /* "13.0", the newest CUDA that the driver speaks */
+    unsigned compute_capability; /* 10·major + minor: 90 */
     unsigned multiprocessors;
     size_t memory_bytes;
     size_t shared_bytes_per_block_max; /* with opting in */
     unsigned shared_bank_bytes;
-    int failed;                    /* not 0 once it cannot run jobs any more; __atomic access only */
+    int failed; /* not 0 once it cannot run jobs any more; __atomic access only */
 };
 
 struct mm_backend {
@@ -82,7 +82,8 @@ const struct mm_backend *const *mm_backends(void);
 const struct mm_backend *mm_backend_find(const char *name);
 
 /* Finds a row of a backend by op and name; NULL where there is none. */
-const struct mm_variant *mm_backend_variant(const struct mm_backend *backend, enum mm_op op, const char *name);
+const struct mm_variant *mm_backend_variant(const struct mm_backend *backend, enum mm_op op,
+                                            const char *name);
 
 #ifdef __cplusplus
 }

@@ -12,8 +12,8 @@ extern "C" {
 struct mm_engine;
 
 struct mm_engine_options {
-    const char *backend;          /* "auto" (CUDA where a device works, the CPU always), or a name */
-    const unsigned *devices;      /* indices of CUDA devices to use; NULL: all */
+    const char *backend;     /* "auto" (CUDA where a device works, the CPU always), or a name */
+    const unsigned *devices; /* indices of CUDA devices to use; NULL: all */
     size_t device_count;
     struct mm_queue_limits queue;
 };

@@ -17,19 +17,19 @@ struct mm_backend;
  * caller keeps the matrices of `product` alive and reads nothing of the job. */
 struct mm_job {
     /* Set by the caller. */
-    struct mm_product product;         /* host memory; conforming; m = 0, n = 0, k = 0 allowed */
-    const struct mm_backend *backend;  /* whose table `variant` stands in */
-    const struct mm_variant *variant;  /* as chosen; may be the row `auto` */
-    uint64_t deadline_ns;              /* mm_clock_ns() past which it is not started; 0: none */
+    struct mm_product product;        /* host memory; conforming; m = 0, n = 0, k = 0 allowed */
+    const struct mm_backend *backend; /* whose table `variant` stands in */
+    const struct mm_variant *variant; /* as chosen; may be the row `auto` */
+    uint64_t deadline_ns;             /* mm_clock_ns() past which it is not started; 0: none */
     void (*done)(struct mm_job *job);
-    void *owner;                       /* the caller's own */
+    void *owner; /* the caller's own */
 
     /* Set by the queue and the backend; readable from done on. */
-    struct mm_error error;             /* status MM_OK where the result is good; else C is undefined */
-    const struct mm_variant *ran;      /* never `auto`; NULL where nothing was chosen */
-    const struct mm_device *device;    /* NULL where no device took it up */
-    uint64_t span_ns[MM_SPAN_COUNT];   /* queue, upload, kernel, download are written here */
-    unsigned batched;                  /* jobs in the launch that it was part of; 1: alone */
+    struct mm_error error;           /* status MM_OK where the result is good; else C is undefined */
+    const struct mm_variant *ran;    /* never `auto`; NULL where nothing was chosen */
+    const struct mm_device *device;  /* NULL where no device took it up */
+    uint64_t span_ns[MM_SPAN_COUNT]; /* queue, upload, kernel, download are written here */
+    unsigned batched;                /* jobs in the launch that it was part of; 1: alone */
 
     /* The queue's own while it owns the job. */
     struct mm_job *next;

@@ -20,7 +20,7 @@ enum mm_dtype {
 #define X(constant, name, bytes) constant,
     MM_DTYPE_TABLE(X)
 #undef X
-    MM_DTYPE_COUNT
+        MM_DTYPE_COUNT
 };
 
 /* A set of element types, as a variant's table row states it. */
@@ -51,8 +51,8 @@ size_t mm_matrix_bytes(const struct mm_matrix *matrix);
 
 /* What a caller may ask for. 0 is a limit like any other. */
 struct mm_limits {
-    size_t dimension_max;  /* a row or column count, or a leading dimension */
-    size_t body_bytes_max; /* a request's body */
+    size_t dimension_max;    /* a row or column count, or a leading dimension */
+    size_t body_bytes_max;   /* a request's body */
     size_t memory_bytes_max; /* operands and result of one request together */
 };
 

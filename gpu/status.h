@@ -12,45 +12,45 @@ extern "C" {
 #endif
 
 /* One row a status: constant, wire name (fixed by the contract), title for people. */
-#define MM_STATUS_TABLE(X)                                                              \
-    X(MM_OK, "ok", "OK")                                                                \
-    X(MM_BAD_REQUEST, "bad_request", "The request is malformed")                        \
-    X(MM_UNAUTHORIZED, "unauthorized", "A valid key is required")                       \
-    X(MM_NOT_FOUND, "not_found", "There is nothing at this path")                       \
-    X(MM_METHOD_NOT_ALLOWED, "method_not_allowed", "This path does not take the method") \
-    X(MM_NOT_ACCEPTABLE, "not_acceptable", "None of the accepted types can be produced") \
-    X(MM_REQUEST_TIMEOUT, "request_timeout", "The request took too long to arrive")     \
-    X(MM_LENGTH_REQUIRED, "length_required", "The request does not say its length")     \
-    X(MM_TOO_LARGE, "too_large", "The request passes a limit")                          \
-    X(MM_UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body's type is not spoken here") \
-    X(MM_BAD_SHAPE, "bad_shape", "The matrices do not conform")                         \
-    X(MM_UNSUPPORTED, "unsupported", "This is not to be had here")                      \
-    X(MM_BUSY, "busy", "The service is full")                                           \
-    X(MM_INTERNAL, "internal", "The service failed")                                    \
-    X(MM_DEVICE_FAILED, "device_failed", "The device failed")                           \
-    X(MM_STOPPING, "stopping", "The service is stopping")                               \
-    X(MM_NOT_READY, "not_ready", "The service is not ready")                            \
-    X(MM_TIMEOUT, "timeout", "The deadline passed")                                     \
+#define MM_STATUS_TABLE(X)                                                                                   \
+    X(MM_OK, "ok", "OK")                                                                                     \
+    X(MM_BAD_REQUEST, "bad_request", "The request is malformed")                                             \
+    X(MM_UNAUTHORIZED, "unauthorized", "A valid key is required")                                            \
+    X(MM_NOT_FOUND, "not_found", "There is nothing at this path")                                            \
+    X(MM_METHOD_NOT_ALLOWED, "method_not_allowed", "This path does not take the method")                     \
+    X(MM_NOT_ACCEPTABLE, "not_acceptable", "None of the accepted types can be produced")                     \
+    X(MM_REQUEST_TIMEOUT, "request_timeout", "The request took too long to arrive")                          \
+    X(MM_LENGTH_REQUIRED, "length_required", "The request does not say its length")                          \
+    X(MM_TOO_LARGE, "too_large", "The request passes a limit")                                               \
+    X(MM_UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body's type is not spoken here")             \
+    X(MM_BAD_SHAPE, "bad_shape", "The matrices do not conform")                                              \
+    X(MM_UNSUPPORTED, "unsupported", "This is not to be had here")                                           \
+    X(MM_BUSY, "busy", "The service is full")                                                                \
+    X(MM_INTERNAL, "internal", "The service failed")                                                         \
+    X(MM_DEVICE_FAILED, "device_failed", "The device failed")                                                \
+    X(MM_STOPPING, "stopping", "The service is stopping")                                                    \
+    X(MM_NOT_READY, "not_ready", "The service is not ready")                                                 \
+    X(MM_TIMEOUT, "timeout", "The deadline passed")                                                          \
     X(MM_NO_DEVICE_MEMORY, "no_device_memory", "The device is out of memory")
 
 enum mm_status {
 #define X(constant, name, title) constant,
     MM_STATUS_TABLE(X)
 #undef X
-    MM_STATUS_COUNT
+        MM_STATUS_COUNT
 };
 
 /* What went wrong, filled in once, where most is known. Owned by the caller, of fixed size, never
  * allocated. Texts are "" and numbers 0 where they do not apply. */
 struct mm_error {
     enum mm_status status;
-    char detail[400];   /* a sentence: what was expected and what came */
-    char field[48];     /* the option, member or part at fault, at most this much of its name */
-    char expected[64];  /* short forms of the same, for programs */
+    char detail[400];  /* a sentence: what was expected and what came */
+    char field[48];    /* the option, member or part at fault, at most this much of its name */
+    char expected[64]; /* short forms of the same, for programs */
     char got[64];
-    uint64_t limit;     /* the limit that was passed; with has_limit, since 0 can be a limit */
+    uint64_t limit; /* the limit that was passed; with has_limit, since 0 can be a limit */
     bool has_limit;
-    uint64_t line;      /* where in a text body, from 1 */
+    uint64_t line; /* where in a text body, from 1 */
     uint64_t column;
     uint64_t needed_bytes; /* device memory, with MM_NO_DEVICE_MEMORY */
     uint64_t free_bytes;

@@ -11,7 +11,8 @@ extern "C" {
 #endif
 
 struct mm_device;
-struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and its notes; unused on the CPU) */
+struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and its notes; unused on the CPU)
+                 */
 
 enum mm_op { MM_MATMUL };
 
@@ -28,12 +29,12 @@ struct mm_attributes {
 };
 
 struct mm_variant {
-    const char *name;     /* as callers write it: [a-z0-9_]+, unique in its table for its op */
-    const char *summary;  /* one line for people */
-    const char *needs;    /* what it needs beyond the backend, for people; NULL: nothing */
+    const char *name;    /* as callers write it: [a-z0-9_]+, unique in its table for its op */
+    const char *summary; /* one line for people */
+    const char *needs;   /* what it needs beyond the backend, for people; NULL: nothing */
     enum mm_op op;
-    unsigned dtypes;      /* MM_DTYPE_BIT of each it takes */
-    unsigned tile;        /* edge of its square tile in elements; 0: it has none, or it is chosen */
+    unsigned dtypes; /* MM_DTYPE_BIT of each it takes */
+    unsigned tile;   /* edge of its square tile in elements; 0: it has none, or it is chosen */
 
     /* Why it cannot run on this device (a static sentence), or NULL where it can. A NULL pointer
      * means that it always can. Any thread. */

@@ -1,0 +1,35 @@
+/* The list of backends, and look-ups by name. The one file that knows whether CUDA was built in. */
+#include "gpu/backend.h"
+
+#include "gpu/cpu/cpu_backend.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#if MATMULD_WITH_CUDA
+#include "gpu/cuda/cuda_backend.h"
+static const struct mm_backend *const backends[] = {&mm_cuda_backend, &mm_cpu_backend, NULL};
+#else
+static const struct mm_backend *const backends[] = {&mm_cpu_backend, NULL};
+#endif
+
+const struct mm_backend *const *mm_backends(void) {
+    return backends;
+}
+
+const struct mm_backend *mm_backend_find(const char *name) {
+    for (const struct mm_backend *const *backend = backends; *backend != NULL; backend++)
+        if (strcmp((*backend)->name, name) == 0)
+            return *backend;
+    return NULL;
+}
+
+const struct mm_variant *mm_backend_variant(const struct mm_backend *backend, enum mm_op op,
+                                            const char *name) {
+    for (size_t index = 0; index < backend->variant_count; index++) {
+        const struct mm_variant *variant = &backend->variants[index];
+        if (variant->op == op && strcmp(variant->name, name) == 0)
+            return variant;
+    }
+    return NULL;
+}

@@ -1,0 +1,106 @@
+/* Element types, views, and the checked arithmetic for sizes from outside. */
+#include "gpu/matrix.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(sizeof(size_t) == 8, "sizes are 64 bits wide");
+
+static const struct {
+    const char *name;
+    size_t bytes;
+} dtypes[MM_DTYPE_COUNT] = {
+#define X(constant, name, bytes) [constant] = {name, bytes},
+    MM_DTYPE_TABLE(X)
+#undef X
+};
+
+const char *mm_dtype_name(enum mm_dtype dtype) {
+    assert(dtype < MM_DTYPE_COUNT);
+    return dtypes[dtype].name;
+}
+
+size_t mm_dtype_bytes(enum mm_dtype dtype) {
+    assert(dtype < MM_DTYPE_COUNT);
+    return dtypes[dtype].bytes;
+}
+
+enum mm_status mm_dtype_find(const char *name, enum mm_dtype *dtype, struct mm_error *error) {
+    for (unsigned index = 0; index < MM_DTYPE_COUNT; index++) {
+        if (strcmp(dtypes[index].name, name) == 0) {
+            *dtype = (enum mm_dtype)index;
+            return MM_OK;
+        }
+    }
+    mm_fail_field(error, MM_UNSUPPORTED, "dtype", "dtype is '%.64s', but there is only: ", name);
+    if (error != NULL) {
+        size_t length = strlen(error->detail);
+        for (unsigned index = 0; index < MM_DTYPE_COUNT; index++)
+            length += (size_t)snprintf(error->detail + length, sizeof error->detail - length, "%s%s",
+                                       index > 0 ? ", " : "", dtypes[index].name);
+    }
+    return MM_UNSUPPORTED;
+}
+
+struct mm_matrix mm_matrix_dense(enum mm_dtype dtype, size_t rows, size_t cols, void *data) {
+    return (struct mm_matrix){.data = data, .rows = rows, .cols = cols, .ld = cols, .dtype = dtype};
+}
+
+size_t mm_matrix_bytes(const struct mm_matrix *matrix) {
+    return matrix->rows * matrix->ld * mm_dtype_bytes(matrix->dtype);
+}
+
+static enum mm_status fail_limit(struct mm_error *error, const char *field, const char *what, const char *got,
+                                 size_t limit) {
+    mm_fail_field(error, MM_TOO_LARGE, field, "%s of %s is %s, but the limit is %zu", what, field, got,
+                  limit);
+    if (error != NULL) {
+        error->limit = limit;
+        error->has_limit = true;
+        snprintf(error->got, sizeof error->got, "%s", got);
+    }
+    return MM_TOO_LARGE;
+}
+
+static enum mm_status check_dimension(const char *field, const char *what, size_t value,
+                                      const struct mm_limits *limits, struct mm_error *error) {
+    if (value <= limits->dimension_max)
+        return MM_OK;
+    char got[24];
+    snprintf(got, sizeof got, "%zu", value);
+    return fail_limit(error, field, what, got, limits->dimension_max);
+}
+
+enum mm_status mm_matrix_size(const char *field, enum mm_dtype dtype, size_t rows, size_t cols, size_t ld,
+                              const struct mm_limits *limits, size_t *bytes, struct mm_error *error) {
+    assert(ld >= cols);
+    enum mm_status status = check_dimension(field, "the number of rows", rows, limits, error);
+    if (status == MM_OK)
+        status = check_dimension(field, "the number of columns", cols, limits, error);
+    if (status == MM_OK)
+        status = check_dimension(field, "the leading dimension", ld, limits, error);
+    if (status != MM_OK)
+        return status;
+    size_t elements;
+    size_t total;
+    if (__builtin_mul_overflow(rows, ld, &elements) ||
+        __builtin_mul_overflow(elements, mm_dtype_bytes(dtype), &total))
+        return fail_limit(error, field, "the size in bytes", "more than 2^64", limits->memory_bytes_max);
+    if (total > limits->memory_bytes_max) {
+        char got[24];
+        snprintf(got, sizeof got, "%zu", total);
+        return fail_limit(error, field, "the size in bytes", got, limits->memory_bytes_max);
+    }
+    *bytes = total;
+    return MM_OK;
+}
+
+bool mm_size_add(size_t a, size_t b, size_t *sum) {
+    size_t total;
+    if (__builtin_add_overflow(a, b, &total))
+        return false;
+    *sum = total;
+    return true;
+}

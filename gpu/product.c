@@ -1,0 +1,26 @@
+/* Which matrices conform, and how much work their product is. */
+#include "gpu/product.h"
+
+enum mm_status mm_product_conform(struct mm_product *product, struct mm_error *error) {
+    const struct mm_matrix *a = &product->a;
+    const struct mm_matrix *b = &product->b;
+    size_t m = product->transpose_a ? a->cols : a->rows;
+    size_t a_inner = product->transpose_a ? a->rows : a->cols;
+    size_t b_inner = product->transpose_b ? b->cols : b->rows;
+    size_t n = product->transpose_b ? b->rows : b->cols;
+    if (a_inner != b_inner)
+        return mm_fail(
+            error, MM_BAD_SHAPE,
+            "%s is %zu×%zu and %s is %zu×%zu, but the first must have as many columns (%zu) as the "
+            "second has rows (%zu)",
+            product->transpose_a ? "transposed a" : "a", m, a_inner,
+            product->transpose_b ? "transposed b" : "b", b_inner, n, a_inner, b_inner);
+    product->m = m;
+    product->n = n;
+    product->k = a_inner;
+    return MM_OK;
+}
+
+double mm_product_flops(const struct mm_product *product) {
+    return 2.0 * (double)product->m * (double)product->n * (double)product->k;
+}
