@@ -13,8 +13,8 @@ extern "C" {
 struct mm_backend;
 
 /* Who owns it when: the caller until mm_queue_submit returns MM_OK; then the queue until it calls
- * done(job), from the worker's thread, with no lock held; then the caller again. Meanwhile the
- * caller keeps the matrices of `product` alive and reads nothing of the job. */
+ * done(job), from a worker's thread or from mm_queue_abort, with no lock held; then the caller again.
+ * Meanwhile the caller keeps the matrices of `product` alive and reads nothing of the job. */
 struct mm_job {
     /* Set by the caller. */
     struct mm_product product;        /* host memory; conforming; m = 0, n = 0, k = 0 allowed */

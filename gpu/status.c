@@ -25,8 +25,9 @@ const char *mm_status_title(enum mm_status status) {
     return statuses[status].title;
 }
 
-static enum mm_status fill(struct mm_error *error, enum mm_status status, const char *field,
-                           const char *format, va_list arguments) {
+__attribute__((format(printf, 4, 0))) static enum mm_status fill(struct mm_error *error,
+                                                                 enum mm_status status, const char *field,
+                                                                 const char *format, va_list arguments) {
     if (error == NULL)
         return status;
     memset(error, 0, sizeof *error);

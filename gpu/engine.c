@@ -1,0 +1,266 @@
+/* Opens the devices, proves each by a known product, and resolves the names that callers use. */
+#include "gpu/engine.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEVICES_MAX = 64, SELF_TEST_M = 37, SELF_TEST_N = 41, SELF_TEST_K = 35 };
+
+struct mm_engine {
+    struct mm_device *devices[DEVICES_MAX];
+    size_t device_count;
+    struct mm_queue *queue;
+    char note[512];
+};
+
+static void add_note(struct mm_engine *engine, const char *who, const char *why) {
+    size_t length = strlen(engine->note);
+    snprintf(engine->note + length, sizeof engine->note - length, "%s%s: %s", length > 0 ? "; " : "", who,
+             why);
+}
+
+/* Multiplies small whole numbers, so that every order of summation gives the exact result, by the
+ * backend's `auto`. A device that gets this wrong must not serve. */
+static enum mm_status self_test(struct mm_device *device, struct mm_error *error) {
+    static float a[SELF_TEST_M * SELF_TEST_K];
+    static float b[SELF_TEST_K * SELF_TEST_N];
+    static float c[SELF_TEST_M * SELF_TEST_N];
+    const struct mm_backend *backend = device->backend;
+    struct mm_job job = {.backend = backend, .variant = mm_backend_variant(backend, MM_MATMUL, "auto")};
+    assert(job.variant != NULL);
+    for (int index = 0; index < SELF_TEST_M * SELF_TEST_K; index++)
+        a[index] = (float)(index % 17 - 8);
+    for (int index = 0; index < SELF_TEST_K * SELF_TEST_N; index++)
+        b[index] = (float)(index % 13 - 6);
+    memset(c, 0xff, sizeof c);
+    job.product.a = mm_matrix_dense(MM_FLOAT32, SELF_TEST_M, SELF_TEST_K, a);
+    job.product.b = mm_matrix_dense(MM_FLOAT32, SELF_TEST_K, SELF_TEST_N, b);
+    job.product.c = mm_matrix_dense(MM_FLOAT32, SELF_TEST_M, SELF_TEST_N, c);
+    mm_product_conform(&job.product, NULL);
+    job.ran = mm_variant_resolve(job.variant, device, &job.product);
+    if (backend->begin(device, 0, &job) == MM_OK)
+        backend->end(device, 0, &job);
+    if (job.error.status != MM_OK) {
+        *error = job.error;
+        return error->status;
+    }
+    for (int row = 0; row < SELF_TEST_M; row++) {
+        for (int col = 0; col < SELF_TEST_N; col++) {
+            int expected = 0;
+            for (int depth = 0; depth < SELF_TEST_K; depth++)
+                expected += (int)(a[row * SELF_TEST_K + depth] * b[depth * SELF_TEST_N + col]);
+            float got = c[row * SELF_TEST_N + col];
+            if (got != (float)expected)
+                return mm_fail(error, MM_DEVICE_FAILED,
+                               "the known product by %s is wrong: %d expected, %g came", job.ran->name,
+                               expected, (double)got);
+        }
+    }
+    return MM_OK;
+}
+
+static bool is_chosen(const struct mm_engine_options *options, unsigned device_index) {
+    if (options->devices == NULL)
+        return true;
+    for (size_t index = 0; index < options->device_count; index++)
+        if (options->devices[index] == device_index)
+            return true;
+    return false;
+}
+
+static enum mm_status check_devices(const struct mm_engine_options *options, unsigned count,
+                                    struct mm_error *error) {
+    for (size_t index = 0; options->devices != NULL && index < options->device_count; index++)
+        if (options->devices[index] >= count)
+            return mm_fail(error, MM_NOT_READY, "there is no device %u; there are %u, counted from 0",
+                           options->devices[index], count);
+    return MM_OK;
+}
+
+static enum mm_status open_device(struct mm_engine *engine, const struct mm_backend *backend, unsigned index,
+                                  struct mm_error *error) {
+    struct mm_device *device = NULL;
+    if (engine->device_count == DEVICES_MAX)
+        return mm_fail(error, MM_NOT_READY, "there are more than %d devices", DEVICES_MAX);
+    enum mm_status status = backend->open(index, &device, error);
+    if (status != MM_OK)
+        return status;
+    status = self_test(device, error);
+    if (status != MM_OK)
+        backend->close(device);
+    else
+        engine->devices[engine->device_count++] = device;
+    return status;
+}
+
+/* Opens all that works of one backend; what does not is noted. The devices option names GPUs. */
+static enum mm_status open_backend(struct mm_engine *engine, const struct mm_backend *backend,
+                                   const struct mm_engine_options *options, struct mm_error *error) {
+    unsigned count = 0;
+    bool is_cpu = strcmp(backend->name, "cpu") == 0;
+    enum mm_status status = backend->count(&count, error);
+    if (status != MM_OK) {
+        add_note(engine, backend->name, error->detail);
+        return status;
+    }
+    if (!is_cpu)
+        status = check_devices(options, count, error);
+    if (status != MM_OK) {
+        add_note(engine, backend->name, error->detail);
+        return status;
+    }
+    for (unsigned index = 0; index < count; index++) {
+        if (!is_cpu && !is_chosen(options, index))
+            continue;
+        enum mm_status opened = open_device(engine, backend, index, error);
+        if (opened == MM_OK)
+            continue;
+        char who[64];
+        snprintf(who, sizeof who, "%s:%u", backend->name, index);
+        add_note(engine, who, error->detail);
+    }
+    return MM_OK;
+}
+
+static enum mm_status open_backends(struct mm_engine *engine, const struct mm_engine_options *options,
+                                    struct mm_error *error) {
+    if (strcmp(options->backend, "auto") != 0) {
+        const struct mm_backend *backend = mm_backend_find(options->backend);
+        if (backend == NULL)
+            return mm_fail(error, MM_NOT_READY, "this build has no backend '%s'", options->backend);
+        enum mm_status status = open_backend(engine, backend, options, error);
+        if (status != MM_OK)
+            return status;
+    } else {
+        for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++)
+            (void)open_backend(engine, *backend, options, error);
+    }
+    if (engine->device_count == 0)
+        return mm_fail(error, MM_NOT_READY, "no device works: %s", engine->note);
+    return MM_OK;
+}
+
+enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm_engine **engine,
+                              struct mm_error *error) {
+    struct mm_engine *opened = calloc(1, sizeof *opened);
+    struct mm_error ignored;
+    if (error == NULL)
+        error = &ignored;
+    if (opened == NULL)
+        return mm_fail(error, MM_INTERNAL, "the system has no memory for the engine");
+    enum mm_status status = open_backends(opened, options, error);
+    if (status == MM_OK)
+        status = mm_queue_open(opened->devices, opened->device_count, &options->queue, &opened->queue, error);
+    if (status != MM_OK) {
+        mm_engine_close(opened);
+        return status;
+    }
+    *engine = opened;
+    return MM_OK;
+}
+
+void mm_engine_close(struct mm_engine *engine) {
+    if (engine == NULL)
+        return;
+    mm_queue_close(engine->queue);
+    for (size_t index = 0; index < engine->device_count; index++)
+        engine->devices[index]->backend->close(engine->devices[index]);
+    free(engine);
+}
+
+const char *mm_engine_note(const struct mm_engine *engine) {
+    return engine->note;
+}
+
+struct mm_queue *mm_engine_queue(struct mm_engine *engine) {
+    return engine->queue;
+}
+
+struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_t *count) {
+    *count = engine->device_count;
+    return engine->devices;
+}
+
+bool mm_engine_ready(const struct mm_engine *engine) {
+    for (size_t index = 0; index < engine->device_count; index++)
+        if (!__atomic_load_n(&engine->devices[index]->failed, __ATOMIC_RELAXED))
+            return true;
+    return false;
+}
+
+/* The backend by the caller's name, among those with an open device; NULL where it has none. */
+static const struct mm_backend *open_backend_named(const struct mm_engine *engine, const char *name) {
+    if (strcmp(name, "auto") == 0)
+        return engine->devices[0]->backend;
+    for (size_t index = 0; index < engine->device_count; index++)
+        if (strcmp(engine->devices[index]->backend->name, name) == 0)
+            return engine->devices[index]->backend;
+    return NULL;
+}
+
+static enum mm_status fail_backend(const struct mm_engine *engine, const char *name, struct mm_error *error) {
+    char list[128] = "auto";
+    const struct mm_backend *last = NULL;
+    for (size_t index = 0; index < engine->device_count; index++) {
+        const struct mm_backend *backend = engine->devices[index]->backend;
+        size_t length = strlen(list);
+        if (backend != last)
+            snprintf(list + length, sizeof list - length, ", %s", backend->name);
+        last = backend;
+    }
+    return mm_fail_field(error, MM_UNSUPPORTED, "backend", "backend is '%.64s', but there is here: %s%s%s%s",
+                         name, list, engine->note[0] != '\0' ? " (" : "", engine->note,
+                         engine->note[0] != '\0' ? ")" : "");
+}
+
+/* Why no open device of the backend can run the row; NULL where one can. */
+static const char *missing_everywhere(const struct mm_engine *engine, const struct mm_backend *backend,
+                                      const struct mm_variant *variant) {
+    const char *reason = NULL;
+    for (size_t index = 0; index < engine->device_count; index++) {
+        if (engine->devices[index]->backend != backend)
+            continue;
+        reason = mm_variant_missing(variant, engine->devices[index]);
+        if (reason == NULL)
+            return NULL;
+    }
+    return reason;
+}
+
+static enum mm_status fail_variant(const struct mm_engine *engine, const struct mm_backend *backend,
+                                   enum mm_op op, const char *name, const char *reason,
+                                   struct mm_error *error) {
+    char list[256] = "";
+    for (size_t index = 0; index < backend->variant_count; index++) {
+        const struct mm_variant *variant = &backend->variants[index];
+        size_t length = strlen(list);
+        if (variant->op == op && missing_everywhere(engine, backend, variant) == NULL)
+            snprintf(list + length, sizeof list - length, "%s%s", length > 0 ? ", " : "", variant->name);
+    }
+    if (reason != NULL)
+        return mm_fail_field(error, MM_UNSUPPORTED, "variant",
+                             "variant %s cannot run on %s (%s); there is: %s", name, backend->name, reason,
+                             list);
+    return mm_fail_field(error, MM_UNSUPPORTED, "variant", "variant is '%.64s', but on %s there is: %s", name,
+                         backend->name, list);
+}
+
+enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, const char *backend_name,
+                                const char *variant_name, struct mm_job *job, struct mm_error *error) {
+    const struct mm_backend *backend = open_backend_named(engine, backend_name);
+    if (backend == NULL)
+        return fail_backend(engine, backend_name, error);
+    const struct mm_variant *variant = mm_backend_variant(backend, op, variant_name);
+    const char *reason = variant == NULL ? NULL : missing_everywhere(engine, backend, variant);
+    if (variant == NULL || reason != NULL)
+        return fail_variant(engine, backend, op, variant_name, reason, error);
+    enum mm_dtype dtype = job->product.a.dtype;
+    if ((variant->dtypes & MM_DTYPE_BIT(dtype)) == 0)
+        return mm_fail_field(error, MM_UNSUPPORTED, "dtype", "variant %s on %s does not take %s",
+                             variant_name, backend->name, mm_dtype_name(dtype));
+    job->backend = backend;
+    job->variant = variant;
+    return MM_OK;
+}
