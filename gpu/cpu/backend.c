@@ -1,0 +1,176 @@
+/* The CPU as a backend: one device, whose memory is the host's and whose one lane computes at once.
+ * It knows nothing of what the variants do. */
+#include "gpu/cpu/cpu_backend.h"
+
+#include "gpu/clock.h"
+#include "gpu/cpu/variants.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MEMORY_ALIGNMENT = 256 };
+
+struct cpu_device {
+    struct mm_device head;
+    uint64_t kernel_ns; /* of the job that was begun and not ended */
+};
+
+static size_t pages_bytes(int which) {
+    long pages = sysconf(which);
+    long page_bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_bytes > 0 ? (size_t)pages * (size_t)page_bytes : 0;
+}
+
+/* The processor's name as the kernel tells it; some architectures have no such line. */
+static void read_name(char *name, size_t bytes) {
+    snprintf(name, bytes, "CPU");
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    if (file == NULL)
+        return;
+    char line[256];
+    while (fgets(line, sizeof line, file) != NULL) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
+            continue;
+        colon[1 + strcspn(colon + 1, "\n")] = '\0';
+        const char *text = colon + 1 + strspn(colon + 1, " \t");
+        if (*text != '\0')
+            snprintf(name, bytes, "%s", text);
+        break;
+    }
+    fclose(file);
+}
+
+static enum mm_status count(unsigned *count_out, struct mm_error *error) {
+    (void)error;
+    *count_out = 1;
+    return MM_OK;
+}
+
+static enum mm_status open_device(unsigned index, struct mm_device **device, struct mm_error *error) {
+    if (index != 0)
+        return mm_fail(error, MM_NOT_READY, "the cpu backend has one device, 0, but %u was asked for", index);
+    struct cpu_device *cpu = calloc(1, sizeof *cpu);
+    if (cpu == NULL)
+        return mm_fail(error, MM_INTERNAL, "out of memory while opening the CPU");
+    cpu->head.backend = &mm_cpu_backend;
+    cpu->head.lane_count = 1;
+    cpu->head.memory_bytes = pages_bytes(_SC_PHYS_PAGES);
+    read_name(cpu->head.name, sizeof cpu->head.name);
+    *device = &cpu->head;
+    return MM_OK;
+}
+
+static void close_device(struct mm_device *device) {
+    free(device);
+}
+
+static enum mm_status measure(struct mm_device *device, const struct mm_variant *variant,
+                              const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
+    (void)device;
+    assert(variant->launch != NULL);
+    uint64_t start_ns = mm_clock_ns();
+    enum mm_status status = variant->launch(product, NULL, error);
+    *kernel_ns = mm_clock_ns() - start_ns;
+    return status;
+}
+
+static enum mm_status begin(struct mm_device *device, unsigned lane, struct mm_job *job) {
+    assert(lane == 0);
+    (void)lane;
+    struct cpu_device *cpu = (struct cpu_device *)device;
+    return measure(device, job->ran, &job->product, &cpu->kernel_ns, &job->error);
+}
+
+static void end(struct mm_device *device, unsigned lane, struct mm_job *job) {
+    assert(lane == 0);
+    (void)lane;
+    const struct cpu_device *cpu = (const struct cpu_device *)device;
+    job->span_ns[MM_SPAN_UPLOAD] = 0;
+    job->span_ns[MM_SPAN_KERNEL] = cpu->kernel_ns;
+    job->span_ns[MM_SPAN_DOWNLOAD] = 0;
+    job->batched = 1;
+    job->error = (struct mm_error){.status = MM_OK};
+}
+
+/* What new allocations can use without swapping, as the kernel estimates it; else the free pages. */
+static size_t memory_free(const struct mm_device *device) {
+    (void)device;
+    uint64_t available_kib = 0;
+    FILE *file = fopen("/proc/meminfo", "re");
+    if (file != NULL) {
+        char line[128];
+        while (fgets(line, sizeof line, file) != NULL)
+            if (sscanf(line, "MemAvailable: %" SCNu64, &available_kib) == 1)
+                break;
+        fclose(file);
+    }
+    return available_kib > 0 ? (size_t)available_kib * 1024 : pages_bytes(_SC_AVPHYS_PAGES);
+}
+
+static enum mm_status attributes(struct mm_device *device, const struct mm_variant *variant,
+                                 struct mm_attributes *attributes_out, struct mm_error *error) {
+    (void)device;
+    (void)attributes_out;
+    return mm_fail(error, MM_UNSUPPORTED,
+                   "%s runs on the CPU, which has no blocks, registers per thread or "
+                   "shared memory to tell of",
+                   variant->name);
+}
+
+/* The system lends more than it has, so what passes the installed memory is refused here. */
+static enum mm_status acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error) {
+    void *data = NULL;
+    if (bytes <= device->memory_bytes) {
+        size_t rounded = (bytes + MEMORY_ALIGNMENT) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+        data = aligned_alloc(MEMORY_ALIGNMENT, rounded);
+    }
+    if (data == NULL) {
+        size_t free_bytes = memory_free(device);
+        mm_fail(error, MM_NO_DEVICE_MEMORY, "%zu bytes of the host's memory are needed, but %zu are free",
+                bytes, free_bytes);
+        if (error != NULL) {
+            error->needed_bytes = bytes;
+            error->free_bytes = free_bytes;
+        }
+        return MM_NO_DEVICE_MEMORY;
+    }
+    *memory = data;
+    return MM_OK;
+}
+
+static void release(struct mm_device *device, void *memory) {
+    (void)device;
+    free(memory);
+}
+
+static enum mm_status copy(struct mm_device *device, void *to, const void *from, size_t bytes,
+                           struct mm_error *error) {
+    (void)device;
+    (void)error;
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+    return MM_OK;
+}
+
+const struct mm_backend mm_cpu_backend = {
+    .name = "cpu",
+    .variants = mm_cpu_variants,
+    .variant_count = MM_CPU_VARIANT_COUNT,
+    .count = count,
+    .open = open_device,
+    .close = close_device,
+    .begin = begin,
+    .end = end,
+    .memory_free = memory_free,
+    .attributes = attributes,
+    .acquire = acquire,
+    .release = release,
+    .upload = copy,
+    .download = copy,
+    .measure = measure,
+};

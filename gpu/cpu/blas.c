@@ -1,0 +1,37 @@
+/* blas: OpenBLAS's cblas_sgemm, the yardstick that the other variants are compared with. Built where
+ * OpenBLAS was found; blas_missing.c stands in elsewhere. */
+#include "gpu/cpu/variants.h"
+
+#include <cblas.h>
+#include <limits.h>
+#include <string.h>
+
+const char *mm_cpu_blas_missing(const struct mm_device *device) {
+    (void)device;
+    return NULL;
+}
+
+/* Leading dimensions must be at least 1, also where a matrix has no columns. */
+static int leading_dimension(const struct mm_matrix *matrix) {
+    return matrix->ld > 0 ? (int)matrix->ld : 1;
+}
+
+enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+    (void)lane;
+    const size_t sizes[] = {product->m, product->n, product->k, product->a.ld, product->b.ld, product->c.ld};
+    for (size_t index = 0; index < sizeof sizes / sizeof *sizes; index++)
+        if (sizes[index] > INT_MAX)
+            return mm_fail_field(error, MM_UNSUPPORTED, "variant",
+                                 "blas takes sizes and leading dimensions up to %d, but one is %zu", INT_MAX,
+                                 sizes[index]);
+    if (product->k == 0) { /* the operands may have no storage, which the library refuses */
+        for (size_t row = 0; row < product->m; row++)
+            memset((float *)product->c.data + row * product->c.ld, 0, product->n * sizeof(float));
+        return MM_OK;
+    }
+    cblas_sgemm(CblasRowMajor, product->transpose_a ? CblasTrans : CblasNoTrans,
+                product->transpose_b ? CblasTrans : CblasNoTrans, (int)product->m, (int)product->n,
+                (int)product->k, 1.0F, product->a.data, leading_dimension(&product->a), product->b.data,
+                leading_dimension(&product->b), 0.0F, product->c.data, leading_dimension(&product->c));
+    return MM_OK;
+}

@@ -1,0 +1,38 @@
+/* The rows of the CPU's variant table, and the launch functions that they name. A new variant takes
+ * its file and one row here; `auto`, which launches nothing, stands in variants.c. */
+#ifndef MM_GPU_CPU_VARIANTS_H
+#define MM_GPU_CPU_VARIANTS_H
+
+#include "gpu/backend.h"
+
+/* One row a variant: name (its function is mm_cpu_NAME), tile edge or 0, why it may be missing, what
+ * it needs beyond the backend, one line for people. The first is the reference of every other variant
+ * of every backend. */
+#define MM_CPU_VARIANTS(X)                                                                                   \
+    X(naive, 0, NULL, NULL, "triple loop over rows, columns and depth; the host's reference")                \
+    X(tiled_8, 8, NULL, NULL, "8x8 squares of A and B copied to small arrays that stay in the L1 cache")     \
+    X(tiled_16, 16, NULL, NULL, "16x16 squares of A and B copied to small arrays that stay in the L1 cache") \
+    X(tiled_32, 32, NULL, NULL, "32x32 squares of A and B copied to small arrays that stay in the L1 cache") \
+    X(blas, 0, mm_cpu_blas_missing, "OpenBLAS at build time", "OpenBLAS: the yardstick")
+
+#define X(name, tile, missing, needs, summary)                                                               \
+    enum mm_status mm_cpu_##name(const struct mm_product *product, struct mm_lane *lane,                     \
+                                 struct mm_error *error);
+MM_CPU_VARIANTS(X)
+#undef X
+
+/* Why this build has no `blas`, or NULL where it has. Any thread. */
+const char *mm_cpu_blas_missing(const struct mm_device *device);
+
+/* Positions in the table: MM_CPU_ROW_NAME. */
+enum {
+#define X(name, tile, missing, needs, summary) MM_CPU_ROW_##name,
+    MM_CPU_VARIANTS(X)
+#undef X
+        MM_CPU_ROW_auto,
+    MM_CPU_VARIANT_COUNT
+};
+
+extern const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT];
+
+#endif
