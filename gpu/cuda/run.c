@@ -169,7 +169,7 @@ enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *
         status = variant->launch(product, lane, error);
     if (code == cudaSuccess)
         code = mark(lane, MM_CUDA_COMPUTED);
-    /* Also where the launch failed: the caller's memory is free of us when this returns. */
+    /* Waited for in any case, so that the caller's memory is free of us when this returns. */
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);
     if (status != MM_OK)
         return status;
@@ -178,6 +178,6 @@ enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *
     if (code == cudaSuccess)
         code = span(lane, MM_CUDA_UPLOADED, kernel_ns);
     if (code != cudaSuccess)
-        return mm_cuda_fail(device, code, "measuring a kernel", error);
-    return MM_OK;
+        status = mm_cuda_fail(device, code, "measuring a kernel", error);
+    return status;
 }

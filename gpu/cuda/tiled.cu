@@ -5,8 +5,9 @@
  * TILE times. Global reads fall to 1/TILE, and all are coalesced, of transposed operands too.
  *
  * It costs 2·TILE²·4 bytes of shared memory a block (512 bytes, 2 KiB, 8 KiB), two barriers for every
- * TILE of k, and still two shared reads for one multiplication: those are what later variants save.
- * At 32 a block has 1024 threads, so that few blocks fit a multiprocessor and all wait at a barrier.
+ * TILE of k, and for each multiplication a shared read of B and, the compiler fetching four at a time,
+ * a quarter of one of A: no longer global memory but those reads set the pace. At 32 a block has 1024
+ * threads; a multiprocessor holds one or two such blocks, and at a barrier much of it waits.
  *
  * The idea is the shared memory example of NVIDIA's CUDA C++ Programming Guide. */
 #include "gpu/cuda/lane.h"
@@ -19,9 +20,10 @@ namespace {
  *
  * Neighbouring threads read neighbouring elements as they are stored, so that the reads are coalesced;
  * a transposed X is turned while it is written. That one write then goes down a column of the tile,
- * TILE words from thread to thread, which at 32 all lie in one bank and are served one by one (8 by 8
- * at 16, in pairs at 8). To write it as stored and turn it at each read would meet the same
- * conflict TILE times a step instead of once. */
+ * TILE words from thread to thread: at 32 a warp's words all lie in one bank and are written one after
+ * the other (at 16 each bank in use has eight of them, at 8 two). A tile of B that was kept as stored
+ * would meet that conflict at each of TILE reads a step instead of at one write. A's would not, but one
+ * rule for both leaves one inner loop for all. */
 template <unsigned TILE, bool TRANSPOSE>
 __device__ void load(float (&tile)[TILE][TILE], const struct mm_matrix &x, unsigned row, unsigned col) {
     const unsigned stored_row = (TRANSPOSE ? col : row) + threadIdx.y;
