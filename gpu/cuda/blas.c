@@ -109,6 +109,9 @@ static bool fits(const struct mm_matrix *matrix) {
 enum mm_status mm_cuda_blas(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
     const float one = 1.0f;
     const float nothing = 0.0f;
+    const char *missing = mm_cuda_blas_missing(&lane->device->head);
+    if (missing != NULL)
+        return mm_fail(error, MM_UNSUPPORTED, "blas cannot run here: %s", missing);
     if (lane->purpose == MM_CUDA_DESCRIBE)
         return MM_OK; /* its kernels are the library's own business */
     if (!fits(&product->a) || !fits(&product->b) || !fits(&product->c))
