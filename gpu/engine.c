@@ -2,7 +2,6 @@
 #include "gpu/engine.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

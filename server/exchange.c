@@ -1,0 +1,296 @@
+/* The life of an exchange, from the head to the last byte, as exchange.h draws it. Knows no route. */
+#include "server/exchange.h"
+
+#include "server/reply.h"
+#include "server/routes.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNKED_BODY_START = 64 << 10 };
+
+static const char *header(const struct mm_exchange *exchange, const char *name) {
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+/* [A-Za-z0-9._-]{1,128} */
+static bool is_request_id(const char *text) {
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t length = strspn(text, allowed);
+    return length >= 1 && length <= MM_REQUEST_ID_MAX && text[length] == '\0';
+}
+
+static void set_request_id(struct mm_exchange *exchange) {
+    const char *given = header(exchange, "X-Request-Id");
+    struct mm_server *server = exchange->server;
+    if (given != NULL && is_request_id(given)) {
+        snprintf(exchange->request_id, sizeof exchange->request_id, "%s", given);
+        return;
+    }
+    uint64_t number = __atomic_fetch_add(&server->id_next, 1, __ATOMIC_RELAXED);
+    snprintf(exchange->request_id, sizeof exchange->request_id, "%016" PRIx64 "-%" PRIx64, server->id_seed,
+             number);
+}
+
+static uint64_t content_length(const struct mm_exchange *exchange) {
+    const char *text = header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
+        return MM_LENGTH_UNKNOWN;
+    return text == NULL ? 0 : strtoull(text, NULL, 10); /* MHD has refused what is no number */
+}
+
+static enum mm_status fail_body_limit(struct mm_exchange *exchange, uint64_t got) {
+    size_t limit = exchange->server->limits.body_bytes_max;
+    mm_fail(&exchange->error, MM_TOO_LARGE, "the body has %" PRIu64 " bytes or more, but the limit is %zu",
+            got, limit);
+    exchange->error.limit = limit;
+    exchange->error.has_limit = true;
+    return MM_TOO_LARGE;
+}
+
+/* What any POST is judged by before its route sees it. */
+static enum mm_status judge_length(struct mm_exchange *exchange) {
+    if (strcmp(exchange->route->method, "POST") != 0)
+        return MM_OK;
+    if (exchange->content_length != MM_LENGTH_UNKNOWN &&
+        header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL)
+        return mm_fail(&exchange->error, MM_LENGTH_REQUIRED,
+                       "a POST needs Content-Length or Transfer-Encoding: chunked, and has neither");
+    if (exchange->content_length != MM_LENGTH_UNKNOWN &&
+        exchange->content_length > exchange->server->limits.body_bytes_max)
+        return fail_body_limit(exchange, exchange->content_length);
+    return MM_OK;
+}
+
+/* Memory for the whole body, or its beginning where the length is unknown: before the body is read,
+ * so that a full budget costs its sender no upload. */
+static enum mm_status acquire_body(struct mm_exchange *exchange) {
+    size_t bytes =
+        exchange->content_length == MM_LENGTH_UNKNOWN ? CHUNKED_BODY_START : exchange->content_length;
+    if (strcmp(exchange->route->method, "POST") != 0 || bytes == 0)
+        return MM_OK;
+    if (bytes > exchange->server->limits.body_bytes_max)
+        bytes = exchange->server->limits.body_bytes_max;
+    enum mm_status status =
+        mm_buffers_acquire(exchange->server->buffers, bytes, &exchange->body, &exchange->error);
+    if (status == MM_BUSY)
+        exchange->error.retry_after_s = 1;
+    return status;
+}
+
+static enum mm_status judge_head(struct mm_exchange *exchange, const char *method, const char *path) {
+    enum mm_status status = mm_route_find(method, path, &exchange->route, exchange->allow,
+                                          sizeof exchange->allow, &exchange->error);
+    if (status == MM_OK)
+        status = judge_length(exchange);
+    if (status == MM_OK && exchange->route->admit != NULL)
+        status = exchange->route->admit(exchange);
+    if (status == MM_OK)
+        status = acquire_body(exchange);
+    return status;
+}
+
+/* Whether a refusal is sent before the body: to a sender who asks first, or whose body is large. */
+static bool refuse_now(const struct mm_exchange *exchange) {
+    return header(exchange, MHD_HTTP_HEADER_EXPECT) != NULL ||
+           (exchange->content_length != MM_LENGTH_UNKNOWN && exchange->content_length > MM_REFUSAL_DRAIN_MAX);
+}
+
+static struct mm_exchange *open_exchange(struct mm_server *server, struct MHD_Connection *connection) {
+    struct mm_exchange *exchange = calloc(1, sizeof *exchange);
+    if (exchange == NULL)
+        return NULL;
+    exchange->server = server;
+    exchange->connection = connection;
+    exchange->state = MM_RECEIVING;
+    exchange->started_ns = mm_clock_ns();
+    exchange->holders = 1;
+    exchange->content_length = content_length(exchange);
+    set_request_id(exchange);
+    mm_call_init(&exchange->call);
+    __atomic_add_fetch(&server->exchanges, 1, __ATOMIC_SEQ_CST);
+    return exchange;
+}
+
+static void free_exchange(struct mm_exchange *exchange) {
+    struct mm_buffers *buffers = exchange->server->buffers;
+    mm_buffers_release(buffers, &exchange->result);
+    mm_call_release(&exchange->call, buffers);
+    mm_buffers_release(buffers, &exchange->body);
+    free(exchange);
+}
+
+static void link_waiting(struct mm_exchange *exchange) {
+    struct mm_server *server = exchange->server;
+    exchange->newer = NULL;
+    exchange->older = server->waiting;
+    if (server->waiting != NULL)
+        server->waiting->newer = exchange;
+    server->waiting = exchange;
+}
+
+static void unlink_waiting(struct mm_exchange *exchange) {
+    if (exchange->newer != NULL)
+        exchange->newer->older = exchange->older;
+    else
+        exchange->server->waiting = exchange->older;
+    if (exchange->older != NULL)
+        exchange->older->newer = exchange->newer;
+}
+
+/* The job is the caller's again: the connection goes on, unless it was answered without the job. */
+static void leave_waiting(struct mm_exchange *exchange) {
+    struct mm_server *server = exchange->server;
+    pthread_mutex_lock(&server->mutex);
+    bool abandoned = exchange->abandoned;
+    bool last = --exchange->holders == 0;
+    if (!abandoned) {
+        unlink_waiting(exchange);
+        exchange->state = MM_ANSWERING;
+    }
+    pthread_mutex_unlock(&server->mutex);
+    if (!abandoned)
+        MHD_resume_connection(exchange->connection);
+    else if (last)
+        free_exchange(exchange);
+}
+
+static void job_done(struct mm_job *job) {
+    leave_waiting(job->owner);
+}
+
+void mm_exchange_submit(struct mm_exchange *exchange) {
+    struct mm_server *server = exchange->server;
+    struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
+    exchange->job.done = job_done;
+    exchange->job.owner = exchange;
+    pthread_mutex_lock(&server->mutex);
+    exchange->state = MM_WAITING;
+    exchange->holders++;
+    link_waiting(exchange);
+    pthread_mutex_unlock(&server->mutex);
+    /* Suspend before the job is published: its end may come before submit returns. */
+    MHD_suspend_connection(exchange->connection);
+    if (mm_queue_submit(queue, &exchange->job, &exchange->error) != MM_OK)
+        leave_waiting(exchange);
+}
+
+void mm_exchange_abandon_all(struct mm_server *server, enum mm_status status, const char *detail) {
+    pthread_mutex_lock(&server->mutex);
+    struct mm_exchange *abandoned = server->waiting;
+    server->waiting = NULL;
+    for (struct mm_exchange *exchange = abandoned; exchange != NULL; exchange = exchange->older) {
+        exchange->abandoned = true;
+        exchange->state = MM_ANSWERING;
+        mm_fail(&exchange->error, status, "%s", detail);
+    }
+    pthread_mutex_unlock(&server->mutex);
+    while (abandoned != NULL) {
+        struct MHD_Connection *connection = abandoned->connection;
+        abandoned = abandoned->older;
+        MHD_resume_connection(connection);
+    }
+}
+
+/* The head is here: judge it before the body comes. */
+static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *connection, const char *path,
+                             const char *method, void **slot) {
+    struct mm_exchange *exchange = open_exchange(server, connection);
+    if (exchange == NULL)
+        return MHD_NO;
+    *slot = exchange;
+    if (judge_head(exchange, method, path) == MM_OK || !refuse_now(exchange))
+        return MHD_YES;
+    exchange->last = true; /* a reply at the first callback always closes the connection */
+    return mm_reply_problem(exchange);
+}
+
+/* Makes room for a chunked body that outgrows its buffer. */
+static enum mm_status grow_body(struct mm_exchange *exchange, size_t needed) {
+    struct mm_server *server = exchange->server;
+    struct mm_buffer larger = {0};
+    size_t limit = server->limits.body_bytes_max;
+    if (needed > limit)
+        return fail_body_limit(exchange, needed);
+    size_t bytes = exchange->body.bytes > limit / 2 ? limit : exchange->body.bytes * 2;
+    enum mm_status status =
+        mm_buffers_acquire(server->buffers, bytes < needed ? needed : bytes, &larger, &exchange->error);
+    if (status != MM_OK) {
+        exchange->error.retry_after_s = status == MM_BUSY ? 1 : 0;
+        return status;
+    }
+    memcpy(larger.data, exchange->body.data, exchange->body_bytes);
+    mm_buffers_release(server->buffers, &exchange->body);
+    exchange->body = larger;
+    return MM_OK;
+}
+
+/* A piece of the body: kept, or dropped where the request was refused or takes none. MHD takes no
+ * reply between the pieces, so that a refusal waits for the end; a sender without end is cut off. */
+static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, size_t bytes) {
+    bool refused = exchange->error.status != MM_OK;
+    size_t needed = exchange->body_bytes + bytes;
+    if (!refused && exchange->body.data != NULL && needed > exchange->body.bytes)
+        refused = grow_body(exchange, needed) != MM_OK;
+    if (refused || exchange->body.data == NULL) {
+        mm_buffers_release(exchange->server->buffers, &exchange->body);
+        exchange->dropped_bytes += bytes;
+        return exchange->dropped_bytes > exchange->server->limits.body_bytes_max ? MHD_NO : MHD_YES;
+    }
+    memcpy((char *)exchange->body.data + exchange->body_bytes, data, bytes);
+    exchange->body_bytes = needed;
+    return MHD_YES;
+}
+
+/* Runs a step of the route; what it could not answer is answered as a problem. */
+static enum MHD_Result step(struct mm_exchange *exchange, enum mm_status (*handler)(struct mm_exchange *)) {
+    enum mm_status status = exchange->error.status;
+    if (status == MM_OK)
+        status = handler(exchange);
+    return status == MM_OK ? MHD_YES : mm_reply_problem(exchange);
+}
+
+enum MHD_Result mm_exchange_handle(void *server, struct MHD_Connection *connection, const char *url,
+                                   const char *method, const char *version, const char *upload_data,
+                                   size_t *upload_data_size, void **slot) {
+    struct mm_exchange *exchange = *slot;
+    (void)version;
+    if (exchange == NULL)
+        return begin(server, connection, url, method, slot);
+    if (*upload_data_size > 0) {
+        size_t bytes = *upload_data_size;
+        *upload_data_size = 0;
+        return receive(exchange, upload_data, bytes);
+    }
+    switch (exchange->state) {
+    case MM_RECEIVING:
+        exchange->span_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - exchange->started_ns;
+        return step(exchange, exchange->route == NULL ? NULL : exchange->route->complete);
+    case MM_ANSWERING:
+        return step(exchange, exchange->route->answer);
+    case MM_WAITING:
+    case MM_ANSWERED:
+        break;
+    }
+    return MHD_YES;
+}
+
+void mm_exchange_completed(void *argument, struct MHD_Connection *connection, void **slot,
+                           enum MHD_RequestTerminationCode why) {
+    struct mm_server *server = argument;
+    struct mm_exchange *exchange = *slot;
+    (void)connection;
+    (void)why;
+    if (exchange == NULL)
+        return;
+    *slot = NULL;
+    pthread_mutex_lock(&server->mutex);
+    bool last = --exchange->holders == 0;
+    pthread_mutex_unlock(&server->mutex);
+    if (last)
+        free_exchange(exchange);
+    __atomic_sub_fetch(&server->exchanges, 1, __ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,77 @@
+/* An exchange: one request and its reply, from MHD's first callback to its last. The states and who
+ * may touch an exchange when:
+ *
+ *   RECEIVING  the connection's thread, called with the head and then pieces of the body
+ *   WAITING    nobody: the connection is suspended and the job is the queue's. Its end is either
+ *              the worker's done(), or mm_exchange_abandon, which answers without the job
+ *   ANSWERING  the connection's thread again, called with no data after the resume
+ *   ANSWERED   MHD sends; its completed callback ends the exchange
+ *
+ * An abandoned exchange has two holders, the connection and the job, and goes with the last. */
+#ifndef MM_SERVER_EXCHANGE_H
+#define MM_SERVER_EXCHANGE_H
+
+#include "api/codec.h"
+#include "server/server.h"
+
+#include <microhttpd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { MM_REQUEST_ID_MAX = 128, MM_REFUSAL_DRAIN_MAX = 1 << 20 };
+
+enum mm_exchange_state { MM_RECEIVING, MM_WAITING, MM_ANSWERING, MM_ANSWERED };
+
+struct mm_route;
+
+struct mm_exchange {
+    struct mm_server *server;
+    struct MHD_Connection *connection;
+    const struct mm_route *route; /* NULL: none */
+    enum mm_exchange_state state;
+    bool last; /* the reply closes the connection */
+    char request_id[MM_REQUEST_ID_MAX + 1];
+    uint64_t started_ns; /* the first callback */
+    uint64_t span_ns[MM_SPAN_COUNT];
+    struct mm_error error; /* not MM_OK: what is answered, once the body is read and dropped */
+    char allow[48];        /* the Allow header where one is due; else "" */
+
+    uint64_t content_length; /* MM_LENGTH_UNKNOWN: chunked */
+    struct mm_buffer body;
+    size_t body_bytes;    /* received so far */
+    size_t dropped_bytes; /* received after a refusal */
+
+    /* A product's (server/matmul.c). */
+    struct mm_call call;
+    const struct mm_codec *decoder; /* NULL while only the body can tell */
+    const struct mm_codec *encoder;
+    struct mm_buffer result;
+    struct mm_job job;
+
+    /* Guarded by server->mutex. */
+    struct mm_exchange *newer;
+    struct mm_exchange *older;
+    unsigned holders; /* the connection, and the job while it is the queue's */
+    bool abandoned;   /* answered without the job */
+};
+
+/* The callbacks that MHD gets (server/http.c). */
+enum MHD_Result mm_exchange_handle(void *server, struct MHD_Connection *connection, const char *url,
+                                   const char *method, const char *version, const char *upload_data,
+                                   size_t *upload_data_size, void **exchange);
+void mm_exchange_completed(void *server, struct MHD_Connection *connection, void **exchange,
+                           enum MHD_RequestTerminationCode why);
+
+/* Suspends the connection and submits exchange->job. Whatever comes of it, the connection's handler
+ * is entered again, with exchange->error or job.error telling. The connection's thread. */
+void mm_exchange_submit(struct mm_exchange *exchange);
+
+/* Answers every suspended exchange now with this status, without waiting for its job. Any thread. */
+void mm_exchange_abandon_all(struct mm_server *server, enum mm_status status, const char *detail);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,173 @@
+/* The process: options, start, the wait for a signal, and the drain. */
+#include "server/budget.h"
+#include "server/exchange.h"
+#include "server/http.h"
+#include "server/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2, HTTP_THREADS_MAX = 16, POLL_MS = 2, LAST_REPLIES_MS = 1000 };
+
+/* Fills in what comes from the machine. */
+static void complete_options(struct mm_options *options) {
+    if (options->threads == 0) {
+        long cores = sysconf(_SC_NPROCESSORS_ONLN);
+        options->threads = cores < 1 ? 1 : cores > HTTP_THREADS_MAX ? HTTP_THREADS_MAX : (uint64_t)cores;
+    }
+    if (options->memory_budget_bytes == 0)
+        options->memory_budget_bytes = mm_budget_memory() / 2;
+    if (options->body_bytes_max > options->memory_budget_bytes)
+        options->body_bytes_max = options->memory_budget_bytes;
+    if (options->log_format == NULL)
+        options->log_format = isatty(STDERR_FILENO) ? "text" : "json";
+}
+
+static bool open_server(struct mm_server *server, const struct mm_options *options) {
+    memset(server, 0, sizeof *server);
+    server->options = options;
+    server->limits = (struct mm_limits){.dimension_max = options->dimension_max,
+                                        .body_bytes_max = options->body_bytes_max,
+                                        .memory_bytes_max = options->memory_budget_bytes};
+    pthread_mutex_init(&server->mutex, NULL);
+    if (getrandom(&server->id_seed, sizeof server->id_seed, 0) != (ssize_t)sizeof server->id_seed)
+        server->id_seed = mm_clock_ns() ^ (uint64_t)getpid() << 48;
+    server->buffers = mm_buffers_open(options->memory_budget_bytes);
+    return server->buffers != NULL;
+}
+
+/* Opens the devices while the socket already accepts, so that a probe finds a process that lives. */
+static bool open_engine(struct mm_server *server) {
+    const struct mm_options *options = server->options;
+    struct mm_engine *engine = NULL;
+    struct mm_error error;
+    const struct mm_engine_options wanted = {
+        .backend = options->backend,
+        .devices = options->devices.all ? NULL : options->devices.indices,
+        .device_count = options->devices.count,
+        .queue = {.jobs_max = options->queue_depth, .bytes_max = options->memory_budget_bytes}};
+    if (mm_engine_open(&wanted, &engine, &error) != MM_OK) {
+        mm_log_error("cannot multiply: %s", error.detail);
+        return false;
+    }
+    if (mm_engine_note(engine)[0] != '\0')
+        mm_log_info("left out: %s", mm_engine_note(engine));
+    size_t count;
+    struct mm_device *const *devices = mm_engine_devices(engine, &count);
+    for (size_t index = 0; index < count; index++)
+        mm_log_info("device %s:%u is %s", devices[index]->backend->name, devices[index]->index,
+                    devices[index]->name);
+    __atomic_store_n(&server->engine, engine, __ATOMIC_RELEASE);
+    mm_log_info("ready");
+    return true;
+}
+
+/* The signals that stop us are blocked in every thread, and taken here alone. */
+static void block_signals(sigset_t *stop_signals) {
+    sigemptyset(stop_signals);
+    sigaddset(stop_signals, SIGTERM);
+    sigaddset(stop_signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, stop_signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Waits until no request is under way, for at most `most_ms`. A second signal ends the process at once. */
+static bool wait_for_exchanges(const struct mm_server *server, const sigset_t *stop_signals,
+                               uint64_t most_ms) {
+    const struct timespec poll = {.tv_nsec = POLL_MS * 1000000L};
+    uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
+    while (mm_server_exchanges(server) > 0) {
+        if (mm_clock_ns() >= until_ns)
+            return false;
+        int signal_number = sigtimedwait(stop_signals, NULL, &poll);
+        if (signal_number > 0)
+            _exit(128 + signal_number);
+    }
+    return true;
+}
+
+/* Ends in the order that libmicrohttpd allows: answer all, accept no more, resume what is left, stop. */
+static void drain(struct mm_server *server, struct mm_http *http, const sigset_t *stop_signals) {
+    struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
+    __atomic_store_n(&server->draining, 1, __ATOMIC_SEQ_CST);
+    mm_log_info("draining: %zu requests under way", mm_server_exchanges(server));
+    bool drained = wait_for_exchanges(server, stop_signals, server->options->drain_timeout_ms);
+    mm_http_quiesce(http);
+    mm_queue_stop(queue);
+    if (!drained) {
+        mm_log_error("the drain's time is up with %zu requests under way; they are answered with 503",
+                     mm_server_exchanges(server));
+        mm_queue_abort(queue);
+        mm_exchange_abandon_all(server, MM_STOPPING, "the service stopped before the job's end");
+        (void)wait_for_exchanges(server, stop_signals, LAST_REPLIES_MS);
+    }
+    mm_http_stop(http);
+    if (mm_queue_jobs(queue) > 0) {
+        /* A kernel that cannot be interrupted still writes to memory that would be freed now. Its
+         * caller has been answered; the system takes back the rest. */
+        mm_log_info("stopped");
+        _exit(EXIT_SUCCESS);
+    }
+}
+
+static int serve(const struct mm_options *options) {
+    struct mm_server server;
+    struct mm_http *http = NULL;
+    sigset_t stop_signals;
+    char problem[256];
+    unsigned port = 0;
+    int signal_number = 0;
+    block_signals(&stop_signals);
+    if (!open_server(&server, options)) {
+        mm_log_error("the system has no memory");
+        return EXIT_FAILURE;
+    }
+    int result = EXIT_FAILURE;
+    if (!mm_http_start(&server, &http, &port, problem, sizeof problem)) {
+        mm_log_error("%s", problem);
+        goto close_server;
+    }
+    bool is_ipv6 = strchr(options->host, ':') != NULL;
+    mm_log_info("listening on http://%s%s%s:%u", is_ipv6 ? "[" : "", options->host, is_ipv6 ? "]" : "", port);
+    if (!open_engine(&server)) {
+        mm_http_stop(http);
+        goto close_server;
+    }
+    sigwait(&stop_signals, &signal_number);
+    drain(&server, http, &stop_signals);
+    result = EXIT_SUCCESS;
+    mm_log_info("stopped");
+close_server:
+    mm_engine_close(server.engine);
+    mm_buffers_close(server.buffers);
+    pthread_mutex_destroy(&server.mutex);
+    return result;
+}
+
+int main(int argc, char **argv) {
+    struct mm_options options;
+    char problem[256];
+    if (!mm_options_parse(&options, argc, argv, problem, sizeof problem)) {
+        fprintf(stderr, "matmuld: %s\nTry 'matmuld --help'.\n", problem);
+        return EXIT_USAGE;
+    }
+    complete_options(&options);
+    mm_log_set_format(strcmp(options.log_format, "json") == 0 ? MM_LOG_JSON : MM_LOG_TEXT);
+    if (options.help)
+        mm_options_help(stdout);
+    else if (options.version)
+        printf("matmuld %s\n", MATMULD_VERSION);
+    else if (options.print_config)
+        mm_options_print(&options, stdout);
+    else
+        return serve(&options);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,175 @@
+/* POST /v1/matmul: from a head to a judged request, from a body to a job, from a result to a reply.
+ * Knows no wire format: those are the codecs'. */
+#include "server/reply.h"
+#include "server/routes.h"
+
+#include <string.h>
+
+static const char *header(const struct mm_exchange *exchange, const char *name) {
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+static bool has_query(const struct mm_exchange *exchange, const char *name) {
+    return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name) != NULL;
+}
+
+/* Finds the decoder as far as `first` allows, and the encoder that goes with it. */
+static enum mm_status choose_codecs(struct mm_exchange *exchange, bool body_seen, char first) {
+    bool has_dimensions = has_query(exchange, "m") && has_query(exchange, "k") && has_query(exchange, "n");
+    enum mm_status status =
+        mm_codec_for_request(header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE), has_dimensions, body_seen, first,
+                             &exchange->decoder, &exchange->error);
+    if (status != MM_OK)
+        return status;
+    return mm_codec_for_reply(header(exchange, MHD_HTTP_HEADER_ACCEPT), exchange->decoder, &exchange->encoder,
+                              &exchange->error);
+}
+
+/* MHD's visitor of the query's arguments: stops at the first that is refused. */
+static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, const char *name,
+                                     size_t name_length, const char *value, size_t value_length) {
+    struct mm_exchange *exchange = argument;
+    (void)kind;
+    enum mm_status status = mm_call_set_text(&exchange->call, name, name_length, value == NULL ? "" : value,
+                                             value_length, &exchange->server->limits, &exchange->error);
+    return status == MM_OK ? MHD_YES : MHD_NO;
+}
+
+/* What the query and the length tell once the codec is known. */
+static enum mm_status plan(struct mm_exchange *exchange, uint64_t body_bytes) {
+    const struct mm_codec *codec = exchange->decoder;
+    if (!codec->takes_dimensions) {
+        enum mm_status status = mm_call_refuse_dimensions(&exchange->call, &exchange->error);
+        if (status != MM_OK)
+            return status;
+    }
+    if (codec->plan == NULL)
+        return MM_OK;
+    return codec->plan(&exchange->call, body_bytes, &exchange->server->limits, &exchange->error);
+}
+
+enum mm_status mm_matmul_admit(struct mm_exchange *exchange) {
+    enum mm_status status = choose_codecs(exchange, false, 0);
+    if (status != MM_OK)
+        return status;
+    MHD_get_connection_values_n(exchange->connection, MHD_GET_ARGUMENT_KIND, take_argument, exchange);
+    if (exchange->error.status != MM_OK)
+        return exchange->error.status;
+    if (exchange->decoder != NULL)
+        status = plan(exchange, exchange->content_length);
+    if (status == MM_OK)
+        status = mm_server_takes_jobs(exchange->server, &exchange->error);
+    if (status == MM_OK && mm_queue_full(mm_engine_queue(mm_server_engine(exchange->server)))) {
+        status = mm_fail(&exchange->error, MM_BUSY, "the queue is full");
+        exchange->error.retry_after_s = 1;
+    }
+    return status;
+}
+
+static char first_character(const struct mm_exchange *exchange) {
+    const char *text = exchange->body.data;
+    for (size_t index = 0; index < exchange->body_bytes; index++)
+        if (strchr(" \t\r\n", text[index]) == NULL)
+            return text[index];
+    return 0;
+}
+
+static enum mm_status decode(struct mm_exchange *exchange) {
+    enum mm_status status = MM_OK;
+    if (exchange->decoder == NULL) {
+        status = choose_codecs(exchange, true, first_character(exchange));
+        if (status == MM_OK)
+            status = plan(exchange, exchange->body_bytes);
+    } else if (exchange->content_length == MM_LENGTH_UNKNOWN) {
+        status = plan(exchange, exchange->body_bytes);
+    }
+    if (status != MM_OK)
+        return status;
+    const struct mm_body body = {.data = exchange->body.data,
+                                 .bytes = exchange->body_bytes,
+                                 .content_type = header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE)};
+    return exchange->decoder->decode(&exchange->call, &body, &exchange->server->limits,
+                                     exchange->server->buffers, &exchange->error);
+}
+
+/* The job's product, but for the result's memory: limits first, then whether the matrices conform. */
+static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes) {
+    const struct mm_call *call = &exchange->call;
+    struct mm_product *product = &exchange->job.product;
+    bool transpose_a = call->numbers[MM_PARAMETER_TRANSPOSE_A] != 0;
+    bool transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0;
+    size_t rows = transpose_a ? call->a.cols : call->a.rows;
+    size_t cols = transpose_b ? call->b.rows : call->b.cols;
+    enum mm_status status = mm_matrix_size("c", call->a.dtype, rows, cols, cols, &exchange->server->limits,
+                                           result_bytes, &exchange->error);
+    if (status != MM_OK)
+        return status;
+    *product = (struct mm_product){.a = call->a,
+                                   .b = call->b,
+                                   .c = mm_matrix_dense(call->a.dtype, rows, cols, NULL),
+                                   .transpose_a = transpose_a,
+                                   .transpose_b = transpose_b};
+    status = mm_product_conform(product, &exchange->error);
+    if (status != MM_OK)
+        return status;
+    return mm_engine_choose(mm_server_engine(exchange->server), MM_MATMUL, call->names[MM_PARAMETER_BACKEND],
+                            call->names[MM_PARAMETER_VARIANT], &exchange->job, &exchange->error);
+}
+
+/* From the request's arrival: the process's limit, or the caller's where that is shorter. */
+static uint64_t deadline_ns(const struct mm_exchange *exchange) {
+    uint64_t timeout_ms = exchange->server->options->timeout_ms;
+    uint64_t asked_ms = exchange->call.numbers[MM_PARAMETER_TIMEOUT_MS];
+    if (mm_call_has(&exchange->call, MM_PARAMETER_TIMEOUT_MS) && asked_ms < timeout_ms)
+        timeout_ms = asked_ms;
+    return exchange->started_ns + timeout_ms * UINT64_C(1000000);
+}
+
+enum mm_status mm_matmul_complete(struct mm_exchange *exchange) {
+    uint64_t begun_ns = mm_clock_ns();
+    size_t result_bytes = 0;
+    enum mm_status status = decode(exchange);
+    if (status == MM_OK)
+        status = mm_call_resolve(&exchange->call, &exchange->error);
+    if (status == MM_OK)
+        status = check(exchange, &result_bytes);
+    if (status == MM_OK)
+        status =
+            mm_buffers_acquire(exchange->server->buffers, result_bytes, &exchange->result, &exchange->error);
+    if (status == MM_BUSY)
+        exchange->error.retry_after_s = 1;
+    if (status != MM_OK)
+        return status;
+    exchange->job.product.c.data = exchange->result.data;
+    exchange->job.deadline_ns = deadline_ns(exchange);
+    exchange->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
+    mm_exchange_submit(exchange);
+    return MM_OK;
+}
+
+enum mm_status mm_matmul_answer(struct mm_exchange *exchange) {
+    struct mm_reply_body body = {0};
+    const struct mm_job *job = &exchange->job;
+    const struct mm_answer answer = {.job = job, .result = &exchange->result, .span_ns = exchange->span_ns};
+    if (job->error.status != MM_OK) {
+        exchange->error = job->error;
+        return job->error.status;
+    }
+    for (unsigned span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
+        exchange->span_ns[span] = job->span_ns[span];
+    uint64_t begun_ns = mm_clock_ns();
+    enum mm_status status =
+        exchange->encoder->encode(&answer, exchange->server->buffers, &body, &exchange->error);
+    if (status != MM_OK)
+        return status;
+    uint64_t ended_ns = mm_clock_ns();
+    exchange->span_ns[MM_SPAN_ENCODE] = ended_ns - begun_ns;
+    exchange->span_ns[MM_SPAN_TOTAL] = ended_ns - exchange->started_ns;
+    if (exchange->encoder->finish != NULL)
+        status = exchange->encoder->finish(&answer, &body, &exchange->error);
+    if (status != MM_OK) {
+        mm_buffers_release(exchange->server->buffers, &body.buffer);
+        return status;
+    }
+    return mm_reply_product(exchange, &body, exchange->encoder->reply_type);
+}

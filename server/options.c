@@ -1,0 +1,277 @@
+/* The table of the process's options, and how their values are read. */
+#include "server/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES };
+
+struct option {
+    const char *name;
+    const char *value; /* how the help calls the value; of a CHOICE, the values there are */
+    enum kind kind;
+    size_t offset;
+    uint64_t min;
+    uint64_t max;
+    const char *fallback; /* the default as a user would write it; NULL: from the machine */
+    const char *help;
+};
+
+#define AT(member) offsetof(struct mm_options, member)
+
+/* One row an option, in the order of the help. */
+static const struct option table[] = {
+    {"host", "ADDRESS", TEXT, AT(host), 0, 0, "127.0.0.1", "the address to listen on"},
+    {"port", "PORT", NUMBER, AT(port), 0, 65535, "8080", "the port to listen on; 0 picks a free one"},
+    {"backend", "auto|cpu|cuda", CHOICE, AT(backend), 0, 0, "auto",
+     "what multiplies: auto is CUDA where a device works, and the CPU always"},
+    {"devices", "all|I,J,...", DEVICES, AT(devices), 0, 0, "all", "the CUDA devices to use, by index"},
+    {"threads", "N", NUMBER, AT(threads), 1, 1024, NULL, "HTTP threads (default: from the cores)"},
+    {"queue-depth", "N", NUMBER, AT(queue_depth), 1, 1000000, "1024",
+     "jobs that may wait; one more is answered with 429"},
+    {"memory-budget", "SIZE", SIZE, AT(memory_budget_bytes), 1 << 20, UINT64_C(1) << 60, NULL,
+     "bodies and results in flight (default: half of the cgroup's limit, else of the RAM)"},
+    {"max-body", "SIZE", SIZE, AT(body_bytes_max), 1, UINT64_C(1) << 60, "2GiB",
+     "the largest request body (never over the budget)"},
+    {"max-dimension", "N", NUMBER, AT(dimension_max), 1, INT32_MAX, "2147483647",
+     "the largest row or column count"},
+    {"timeout-ms", "MS", NUMBER, AT(timeout_ms), 1, UINT32_MAX, "60000",
+     "a job from its arrival to its result"},
+    {"drain-timeout-ms", "MS", NUMBER, AT(drain_timeout_ms), 0, UINT32_MAX, "30000",
+     "how long SIGTERM waits for accepted jobs"},
+    {"log-format", "text|json", CHOICE, AT(log_format), 0, 0, NULL,
+     "log lines on stderr (default: text on a terminal, else json)"},
+};
+
+static const struct {
+    const char *name;
+    size_t offset;
+    const char *help;
+} switches[] = {
+    {"print-config", AT(print_config), "print the options in force and exit"},
+    {"help", AT(help), "print this and exit"},
+    {"version", AT(version), "print the version and exit"},
+};
+
+enum {
+    OPTION_COUNT = sizeof table / sizeof table[0],
+    SWITCH_COUNT = sizeof switches / sizeof switches[0],
+    ENVIRONMENT_NAME_MAX = 64
+};
+
+static void *member(struct mm_options *options, size_t offset) {
+    return (char *)options + offset;
+}
+
+/* Decimal digits only: strtoull alone would take spaces, signs and hexadecimal. */
+static bool read_digits(const char **text, uint64_t *number) {
+    char *end;
+    if (!isdigit((unsigned char)**text))
+        return false;
+    errno = 0;
+    *number = strtoull(*text, &end, 10);
+    *text = end;
+    return errno == 0;
+}
+
+static bool read_number(const char *text, uint64_t *number) {
+    return read_digits(&text, number) && *text == '\0';
+}
+
+/* Bytes: 1048576, 64KiB, 64MiB, 2GiB, 1TiB. */
+static bool read_size(const char *text, uint64_t *bytes) {
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    if (!read_digits(&text, bytes))
+        return false;
+    for (size_t unit = 0; unit < sizeof units / sizeof units[0]; unit++)
+        if (strcmp(text, units[unit]) == 0)
+            return !__builtin_mul_overflow(*bytes, UINT64_C(1) << (10 * unit), bytes);
+    return false;
+}
+
+static bool read_devices(const char *text, struct mm_options *options) {
+    options->devices.count = 0;
+    options->devices.all = strcmp(text, "all") == 0;
+    if (options->devices.all)
+        return true;
+    for (;;) {
+        uint64_t index;
+        if (options->devices.count == MM_OPTION_DEVICES_MAX || !read_digits(&text, &index) || index > 1023)
+            return false;
+        options->devices.indices[options->devices.count++] = (unsigned)index;
+        if (*text == '\0')
+            return true;
+        if (*text++ != ',')
+            return false;
+    }
+}
+
+/* Whether `text` is one of the values in "a|b|c". */
+static bool is_choice(const char *choices, const char *text) {
+    size_t length = strlen(text);
+    while (*choices != '\0') {
+        size_t choice_length = strcspn(choices, "|");
+        if (length == choice_length && memcmp(choices, text, length) == 0)
+            return true;
+        choices += choice_length;
+        choices += *choices == '|';
+    }
+    return false;
+}
+
+static bool fail(char *problem, size_t size, const struct option *option, const char *source,
+                 const char *text) {
+    char range[64] = "";
+    if (option->kind == NUMBER)
+        snprintf(range, sizeof range, " from %" PRIu64 " to %" PRIu64, option->min, option->max);
+    else if (option->kind == SIZE)
+        snprintf(range, sizeof range, " such as 64MiB or 2GiB, at least %" PRIu64, option->min);
+    snprintf(problem, size, "%s is '%s', but must be %s%s", source, text, option->value, range);
+    return false;
+}
+
+static bool set(struct mm_options *options, const struct option *option, const char *source, const char *text,
+                char *problem, size_t size) {
+    void *target = member(options, option->offset);
+    uint64_t number = 0;
+    bool good = true;
+    switch (option->kind) {
+    case TEXT:
+        good = text[0] != '\0';
+        *(const char **)target = text;
+        break;
+    case CHOICE:
+        good = is_choice(option->value, text);
+        *(const char **)target = text;
+        break;
+    case NUMBER:
+        good = read_number(text, &number) && number >= option->min && number <= option->max;
+        *(uint64_t *)target = number;
+        break;
+    case SIZE:
+        good = read_size(text, &number) && number >= option->min && number <= option->max;
+        *(uint64_t *)target = number;
+        break;
+    case DEVICES:
+        good = read_devices(text, options);
+        break;
+    }
+    return good ? true : fail(problem, size, option, source, text);
+}
+
+/* queue-depth -> MATMULD_QUEUE_DEPTH */
+static void environment_name(const char *name, char *out) {
+    size_t length = (size_t)snprintf(out, ENVIRONMENT_NAME_MAX, "MATMULD_%s", name);
+    for (size_t index = 0; index < length; index++)
+        out[index] = out[index] == '-' ? '_' : (char)toupper((unsigned char)out[index]);
+}
+
+static bool set_from_environment(struct mm_options *options, char *problem, size_t size) {
+    for (size_t index = 0; index < OPTION_COUNT; index++) {
+        char name[ENVIRONMENT_NAME_MAX];
+        environment_name(table[index].name, name);
+        const char *text = getenv(name);
+        if (text != NULL && !set(options, &table[index], name, text, problem, size))
+            return false;
+    }
+    return true;
+}
+
+static bool set_switch(struct mm_options *options, const char *flag) {
+    for (size_t index = 0; index < SWITCH_COUNT; index++) {
+        if (strcmp(switches[index].name, flag) == 0) {
+            *(bool *)member(options, switches[index].offset) = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads --name value or --name=value at argv[*at], and moves *at past it. */
+static bool set_from_flag(struct mm_options *options, int argc, char **argv, int *at, char *problem,
+                          size_t size) {
+    const char *flag = argv[(*at)++];
+    if (strncmp(flag, "--", 2) == 0 && set_switch(options, flag + 2))
+        return true;
+    for (size_t index = 0; index < OPTION_COUNT && strncmp(flag, "--", 2) == 0; index++) {
+        size_t length = strlen(table[index].name);
+        if (strncmp(flag + 2, table[index].name, length) != 0)
+            continue;
+        char source[ENVIRONMENT_NAME_MAX];
+        snprintf(source, sizeof source, "--%s", table[index].name);
+        if (flag[2 + length] == '=')
+            return set(options, &table[index], source, flag + 2 + length + 1, problem, size);
+        if (flag[2 + length] != '\0')
+            continue;
+        if (*at == argc) {
+            snprintf(problem, size, "%s needs a value: %s", source, table[index].value);
+            return false;
+        }
+        return set(options, &table[index], source, argv[(*at)++], problem, size);
+    }
+    snprintf(problem, size, "there is no option '%s'", flag);
+    return false;
+}
+
+bool mm_options_parse(struct mm_options *options, int argc, char **argv, char *problem, size_t problem_size) {
+    memset(options, 0, sizeof *options);
+    for (size_t index = 0; index < OPTION_COUNT; index++)
+        if (table[index].fallback != NULL &&
+            !set(options, &table[index], "the default", table[index].fallback, problem, problem_size))
+            return false;
+    if (!set_from_environment(options, problem, problem_size))
+        return false;
+    for (int at = 1; at < argc;)
+        if (!set_from_flag(options, argc, argv, &at, problem, problem_size))
+            return false;
+    return true;
+}
+
+void mm_options_help(FILE *out) {
+    fprintf(out, "usage: matmuld [OPTION]...\n\n"
+                 "Multiplies matrices for anyone who can send an HTTP request.\n\n"
+                 "Every option is a flag and an environment variable (--queue-depth, MATMULD_QUEUE_DEPTH);\n"
+                 "a flag wins over the environment, the environment over the default.\n\n");
+    for (size_t index = 0; index < OPTION_COUNT; index++) {
+        char flag[64];
+        snprintf(flag, sizeof flag, "--%s %s", table[index].name, table[index].value);
+        fprintf(out, "  %-26s %s", flag, table[index].help);
+        if (table[index].fallback != NULL)
+            fprintf(out, " (default: %s)", table[index].fallback);
+        fputc('\n', out);
+    }
+    for (size_t index = 0; index < SWITCH_COUNT; index++)
+        fprintf(out, "  --%-24s %s\n", switches[index].name, switches[index].help);
+}
+
+static void print_devices(const struct mm_options *options, FILE *out) {
+    if (options->devices.all)
+        fprintf(out, "all");
+    for (size_t index = 0; index < options->devices.count; index++)
+        fprintf(out, "%s%u", index > 0 ? "," : "", options->devices.indices[index]);
+}
+
+void mm_options_print(const struct mm_options *options, FILE *out) {
+    for (size_t index = 0; index < OPTION_COUNT; index++) {
+        const char *at = (const char *)options + table[index].offset;
+        fprintf(out, "%s = ", table[index].name);
+        switch (table[index].kind) {
+        case TEXT:
+        case CHOICE:
+            fprintf(out, "%s", *(const char *const *)(const void *)at);
+            break;
+        case NUMBER:
+        case SIZE:
+            fprintf(out, "%" PRIu64, *(const uint64_t *)(const void *)at);
+            break;
+        case DEVICES:
+            print_devices(options, out);
+            break;
+        }
+        fputc('\n', out);
+    }
+}

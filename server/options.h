@@ -1,0 +1,52 @@
+/* The options of the process: one table from which flags, environment variables, --help and
+ * --print-config follow. A flag wins over the environment, the environment over the default. */
+#ifndef MM_SERVER_OPTIONS_H
+#define MM_SERVER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { MM_OPTION_DEVICES_MAX = 64 };
+
+/* What was asked for. Texts point into argv, the environment or static memory. 0 means "from the
+ * machine" for threads, memory_budget_bytes; body_bytes_max is as given, not yet cut to the budget. */
+struct mm_options {
+    const char *host;
+    uint64_t port; /* 0: any free one */
+    const char *backend;
+    struct {
+        unsigned indices[MM_OPTION_DEVICES_MAX];
+        size_t count;
+        bool all;
+    } devices;
+    uint64_t threads;
+    uint64_t queue_depth;
+    uint64_t memory_budget_bytes;
+    uint64_t body_bytes_max;
+    uint64_t dimension_max;
+    uint64_t timeout_ms;
+    uint64_t drain_timeout_ms;
+    const char *log_format; /* "text" or "json"; NULL: text on a terminal, else json */
+    bool print_config;      /* --print-config, --help and --version were given */
+    bool help;
+    bool version;
+};
+
+/* Fills *options from the default, the environment and the flags. False, with a sentence in problem
+ * (cut to fit), on an unknown flag or a bad value. argv stays in use. */
+bool mm_options_parse(struct mm_options *options, int argc, char **argv, char *problem, size_t problem_size);
+
+/* --help's text, --print-config's lines (`NAME = VALUE`, as NAME=VALUE would be accepted). */
+void mm_options_help(FILE *out);
+void mm_options_print(const struct mm_options *options, FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

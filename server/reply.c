@@ -1,0 +1,121 @@
+/* Headers and bodies, handed to MHD. */
+#include "server/reply.h"
+
+#include "api/problem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static enum mm_status fail_reply(struct mm_exchange *exchange) {
+    return mm_fail(&exchange->error, MM_INTERNAL, "the system has no memory for the reply");
+}
+
+/* Adds what every reply carries, queues it, and drops our hold on it. */
+static enum MHD_Result queue_response(struct mm_exchange *exchange, unsigned http,
+                                      struct MHD_Response *response) {
+    MHD_add_response_header(response, "X-Request-Id", exchange->request_id);
+    if (exchange->last)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    enum MHD_Result result = MHD_queue_response(exchange->connection, http, response);
+    MHD_destroy_response(response);
+    if (result == MHD_YES)
+        exchange->state = MM_ANSWERED;
+    return result;
+}
+
+enum MHD_Result mm_reply_problem(struct mm_exchange *exchange) {
+    const struct mm_error *error = &exchange->error;
+    size_t length = 0;
+    char *text = mm_problem_json(error, exchange->request_id, &length);
+    if (text == NULL)
+        return MHD_NO;
+    struct MHD_Response *response = MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
+    if (response == NULL) {
+        free(text);
+        return MHD_NO;
+    }
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, MM_PROBLEM_TYPE);
+    if (exchange->allow[0] != '\0')
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
+    if (error->retry_after_s > 0) {
+        char seconds[24];
+        snprintf(seconds, sizeof seconds, "%" PRIu64, error->retry_after_s);
+        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+    }
+    return queue_response(exchange, mm_problem_http(error->status), response);
+}
+
+enum mm_status mm_reply_json(struct mm_exchange *exchange, char *text, size_t length) {
+    struct MHD_Response *response =
+        text == NULL ? NULL : MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
+    if (response == NULL) {
+        free(text);
+        return fail_reply(exchange);
+    }
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+    return queue_response(exchange, MHD_HTTP_OK, response) == MHD_YES ? MM_OK : fail_reply(exchange);
+}
+
+enum mm_status mm_reply_options(struct mm_exchange *exchange) {
+    struct MHD_Response *response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    if (response == NULL)
+        return fail_reply(exchange);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
+    return queue_response(exchange, MHD_HTTP_NO_CONTENT, response) == MHD_YES ? MM_OK : fail_reply(exchange);
+}
+
+/* A reply's body on its way out: MHD gives it back here when the last byte was sent, or never will be. */
+struct outgoing {
+    struct mm_buffers *buffers;
+    struct mm_buffer buffer;
+};
+
+static void release_outgoing(void *argument) {
+    struct outgoing *outgoing = argument;
+    mm_buffers_release(outgoing->buffers, &outgoing->buffer);
+    free(outgoing);
+}
+
+/* The response that sends the body from where it lies; the body is taken over in any case. */
+static struct MHD_Response *respond_with(struct mm_buffers *buffers, struct mm_reply_body *body) {
+    struct outgoing *outgoing = malloc(sizeof *outgoing);
+    if (outgoing == NULL) {
+        mm_buffers_release(buffers, &body->buffer);
+        return NULL;
+    }
+    *outgoing = (struct outgoing){.buffers = buffers, .buffer = body->buffer};
+    body->buffer = (struct mm_buffer){0};
+    struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+        body->bytes, outgoing->buffer.data, release_outgoing, outgoing);
+    if (response == NULL)
+        release_outgoing(outgoing);
+    return response;
+}
+
+static void add_timing(struct MHD_Response *response, const uint64_t *span_ns) {
+    char value[MM_SPAN_COUNT * 48];
+    size_t length = 0;
+    for (unsigned span = 0; span < MM_SPAN_COUNT; span++)
+        length +=
+            (size_t)snprintf(value + length, sizeof value - length, "%s%s;dur=%.6f", span > 0 ? ", " : "",
+                             mm_span_name((enum mm_span)span), (double)span_ns[span] / 1e6);
+    MHD_add_response_header(response, "Server-Timing", value);
+}
+
+enum mm_status mm_reply_product(struct mm_exchange *exchange, struct mm_reply_body *body, const char *type) {
+    const struct mm_job *job = &exchange->job;
+    struct MHD_Response *response = respond_with(exchange->server->buffers, body);
+    if (response == NULL)
+        return fail_reply(exchange);
+    char shape[48];
+    snprintf(shape, sizeof shape, "%zu, %zu", job->product.m, job->product.n);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    add_timing(response, exchange->span_ns);
+    MHD_add_response_header(response, "Matmul-Shape", shape);
+    MHD_add_response_header(response, "Matmul-Dtype", mm_dtype_name(job->product.c.dtype));
+    MHD_add_response_header(response, "Matmul-Variant", job->ran->name);
+    MHD_add_response_header(response, "Matmul-Backend", job->backend->name);
+    MHD_add_response_header(response, "Matmul-Device", job->device->name);
+    return queue_response(exchange, MHD_HTTP_OK, response) == MHD_YES ? MM_OK : fail_reply(exchange);
+}

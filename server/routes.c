@@ -1,0 +1,89 @@
+/* The table of routes, and the handlers that are a few lines long. */
+#include "server/routes.h"
+
+#include "api/describe.h"
+#include "server/reply.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum mm_status reply_ok(struct mm_exchange *exchange) {
+    static const char text[] = "{\"status\":\"ok\"}";
+    return mm_reply_json(exchange, strdup(text), sizeof text - 1);
+}
+
+static enum mm_status healthz(struct mm_exchange *exchange) {
+    return reply_ok(exchange);
+}
+
+static enum mm_status readyz(struct mm_exchange *exchange) {
+    enum mm_status status = mm_server_takes_jobs(exchange->server, &exchange->error);
+    return status == MM_OK ? reply_ok(exchange) : status;
+}
+
+typedef char *describe_function(struct mm_device *const *devices, size_t count, size_t *length);
+
+static enum mm_status describe(struct mm_exchange *exchange, describe_function *function) {
+    const struct mm_engine *engine = mm_server_engine(exchange->server);
+    if (engine == NULL)
+        return mm_server_takes_jobs(exchange->server, &exchange->error);
+    size_t count;
+    size_t length = 0;
+    struct mm_device *const *devices = mm_engine_devices(engine, &count);
+    char *text = function(devices, count, &length);
+    return mm_reply_json(exchange, text, length);
+}
+
+static enum mm_status variants(struct mm_exchange *exchange) {
+    return describe(exchange, mm_describe_variants);
+}
+
+static enum mm_status devices(struct mm_exchange *exchange) {
+    return describe(exchange, mm_describe_devices);
+}
+
+static const struct mm_route routes[] = {
+    {"POST", "/v1/matmul", mm_matmul_admit, mm_matmul_complete, mm_matmul_answer},
+    {"GET", "/v1/variants", NULL, variants, NULL},
+    {"GET", "/v1/devices", NULL, devices, NULL},
+    {"GET", "/healthz", NULL, healthz, NULL},
+    {"GET", "/readyz", NULL, readyz, NULL},
+};
+
+enum { ROUTE_COUNT = sizeof routes / sizeof routes[0] };
+
+/* HEAD is GET without the body, which MHD leaves out by itself. */
+static bool takes(const struct mm_route *route, const char *method) {
+    return strcmp(route->method, method) == 0 ||
+           (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
+}
+
+/* An OPTIONS request finds this row on every path that has another. */
+static const struct mm_route options_route = {"OPTIONS", "", NULL, mm_reply_options, NULL};
+
+enum mm_status mm_route_find(const char *method, const char *path, const struct mm_route **route, char *allow,
+                             size_t allow_size, struct mm_error *error) {
+    size_t length = 0;
+    allow[0] = '\0';
+    for (size_t index = 0; index < ROUTE_COUNT; index++) {
+        if (strcmp(routes[index].path, path) != 0)
+            continue;
+        if (takes(&routes[index], method)) {
+            allow[0] = '\0';
+            *route = &routes[index];
+            return MM_OK;
+        }
+        length +=
+            (size_t)snprintf(allow + length, allow_size - length, "%s, ",
+                             strcmp(routes[index].method, "GET") == 0 ? "GET, HEAD" : routes[index].method);
+    }
+    if (length == 0)
+        return mm_fail(error, MM_NOT_FOUND, "there is nothing at '%.200s'", path);
+    snprintf(allow + length, allow_size - length, "OPTIONS");
+    if (strcmp(method, "OPTIONS") == 0) {
+        *route = &options_route;
+        return MM_OK;
+    }
+    return mm_fail(error, MM_METHOD_NOT_ALLOWED, "'%.200s' takes %s, but the method is %.32s", path, allow,
+                   method);
+}

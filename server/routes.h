@@ -1,0 +1,38 @@
+/* The routes: one row each. Adding one takes a handler and a row. */
+#ifndef MM_SERVER_ROUTES_H
+#define MM_SERVER_ROUTES_H
+
+#include "server/exchange.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct mm_route {
+    const char *method; /* "GET" (which answers HEAD too) or "POST" */
+    const char *path;
+
+    /* Judges a request by its head, before the body: MM_OK, or the refusal in exchange->error. NULL:
+     * nothing to judge. */
+    enum mm_status (*admit)(struct mm_exchange *exchange);
+
+    /* The body is complete (GET: there is none). Queues a reply, or submits a job and returns; then
+     * it is `answer` that is called once the job has ended. Errors go into exchange->error. */
+    enum mm_status (*complete)(struct mm_exchange *exchange);
+    enum mm_status (*answer)(struct mm_exchange *exchange);
+};
+
+/* Finds the route of a method and path: MM_NOT_FOUND, or MM_METHOD_NOT_ALLOWED with the path's methods
+ * in allow (as the Allow header writes them). */
+enum mm_status mm_route_find(const char *method, const char *path, const struct mm_route **route, char *allow,
+                             size_t allow_size, struct mm_error *error);
+
+/* POST /v1/matmul (server/matmul.c). */
+enum mm_status mm_matmul_admit(struct mm_exchange *exchange);
+enum mm_status mm_matmul_complete(struct mm_exchange *exchange);
+enum mm_status mm_matmul_answer(struct mm_exchange *exchange);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

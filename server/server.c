@@ -1,0 +1,28 @@
+/* What can be asked of the shared state. */
+#include "server/server.h"
+
+struct mm_engine *mm_server_engine(const struct mm_server *server) {
+    return __atomic_load_n(&server->engine, __ATOMIC_ACQUIRE);
+}
+
+bool mm_server_draining(const struct mm_server *server) {
+    return __atomic_load_n(&server->draining, __ATOMIC_SEQ_CST) != 0;
+}
+
+size_t mm_server_exchanges(const struct mm_server *server) {
+    return __atomic_load_n(&server->exchanges, __ATOMIC_SEQ_CST);
+}
+
+enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error) {
+    const struct mm_engine *engine = mm_server_engine(server);
+    if (mm_server_draining(server))
+        mm_fail(error, MM_STOPPING, "the service is draining and takes no new jobs");
+    else if (engine == NULL)
+        mm_fail(error, MM_NOT_READY, "the devices are being opened");
+    else if (!mm_engine_ready(engine))
+        mm_fail(error, MM_NOT_READY, "no device works any more");
+    else
+        return MM_OK;
+    error->retry_after_s = 1;
+    return error->status;
+}

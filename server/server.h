@@ -1,0 +1,48 @@
+/* The state that all requests share. Made and ended by main; everything here outlives every request. */
+#ifndef MM_SERVER_SERVER_H
+#define MM_SERVER_SERVER_H
+
+#include "gpu/engine.h"
+#include "gpu/buffer.h"
+#include "server/options.h"
+
+#include <pthread.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct mm_exchange;
+
+struct mm_server {
+    const struct mm_options *options; /* with what comes from the machine filled in */
+    struct mm_limits limits;
+    struct mm_buffers *buffers;
+    struct mm_engine *engine; /* NULL until it is open; __atomic access only (mm_server_engine) */
+
+    /* Sequentially consistent both, so that a drain that sees no exchange knows that every later one
+     * sees `draining`. __atomic access only. */
+    int draining;     /* not 0 once the process was told to stop */
+    size_t exchanges; /* requests between their first and last callback */
+
+    uint64_t id_seed; /* request ids: random once a process, counted up */
+    uint64_t id_next; /* __atomic access only */
+
+    pthread_mutex_t mutex;       /* guards `waiting` and the exchanges' `links` and `holders` */
+    struct mm_exchange *waiting; /* those whose connection is suspended, newest first */
+};
+
+/* The engine, or NULL while it is not open yet. Any thread. */
+struct mm_engine *mm_server_engine(const struct mm_server *server);
+
+/* Any thread. */
+bool mm_server_draining(const struct mm_server *server);
+size_t mm_server_exchanges(const struct mm_server *server);
+
+/* MM_OK where new jobs are taken; else MM_STOPPING or MM_NOT_READY with Retry-After. Any thread. */
+enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
