@@ -58,19 +58,18 @@ void mm_call_release(struct mm_call *call, struct mm_buffers *buffers);
 enum mm_value_kind { MM_VALUE_TEXT, MM_VALUE_BOOLEAN, MM_VALUE_NUMBER, MM_VALUE_OTHER };
 
 /* Gives one parameter as text (query, form): flags take true, false, 1, 0; counts and dimensions are
- * decimal non-negative integers of any length. MM_BAD_REQUEST names the parameter: unknown, a value
- * of the wrong form, or one that was given before with a different value. MM_TOO_LARGE: a dimension
- * over limits->dimension_max, however many digits it has. name is length-counted and may hold any
- * byte; value likewise. */
+ * decimal non-negative integers of any length, a count at least 1 and cut to 2³²−1. MM_BAD_REQUEST names the
+ * parameter: unknown, a value of the wrong form, or one that was given before with a different value.
+ * MM_TOO_LARGE: a dimension over limits->dimension_max, however many digits it has. name is length-counted
+ * and may hold any byte; value likewise, and NULL is the empty text. */
 enum mm_status mm_call_set_text(struct mm_call *call, const char *name, size_t name_length, const char *value,
                                 size_t value_length, const struct mm_limits *limits, struct mm_error *error);
 
 /* Gives one parameter as a JSON value: names take strings, flags true and false, counts numbers that
- * are whole and not negative. `number` is read with MM_VALUE_NUMBER, 0 or 1 with MM_VALUE_BOOLEAN.
- * Dimensions are unknown here: they belong to the query. Errors as above. */
+ * are whole and at least 1 (cut to 2³²−1). `number` is read with MM_VALUE_NUMBER, 0 or 1 with
+ * MM_VALUE_BOOLEAN. Dimensions are unknown here: they belong to the query. Errors as above. */
 enum mm_status mm_call_set_value(struct mm_call *call, const char *name, enum mm_value_kind kind,
-                                 const char *text, size_t text_length, double number,
-                                 const struct mm_limits *limits, struct mm_error *error);
+                                 const char *text, size_t text_length, double number, struct mm_error *error);
 
 /* Whether the parameter was given. */
 bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);
@@ -78,8 +77,15 @@ bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);
 /* MM_BAD_REQUEST where m, k, n, lda or ldb was given though the codec does not take them. */
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error);
 
-/* Turns the dtype's name into call->dtype: MM_UNSUPPORTED lists what there is. Judged after the body. */
+/* Turns the dtype's name into call->dtype: MM_UNSUPPORTED lists what there is. Judged after the body,
+ * by each codec's decode; a second call changes nothing. */
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
+
+/* Judges the stored sizes of call->a and call->b (their data is not looked at), the size of the result
+ * that the flags make of them, and all three together, and gives the bytes of the operands.
+ * MM_TOO_LARGE; nothing is written then. That the inner dimensions agree is mm_product_conform's. */
+enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
+                             size_t *b_bytes, struct mm_error *error);
 
 #ifdef __cplusplus
 }

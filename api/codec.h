@@ -48,8 +48,9 @@ struct mm_codec {
                            struct mm_error *error);
 
     /* Reads a complete body into call->a and call->b, as views into the body or into
-     * call->storage. The parameters of the query are set before.
-     * MM_BAD_REQUEST (with line, column, field where they help), MM_TOO_LARGE, MM_BUSY, MM_INTERNAL. */
+     * call->storage, which holds nothing on failure. The parameters of the query are set before.
+     * MM_BAD_REQUEST (with line, column, field where they help), MM_TOO_LARGE, MM_UNSUPPORTED (the
+     * dtype), MM_BUSY, MM_INTERNAL. */
     enum mm_status (*decode)(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
                              struct mm_buffers *buffers, struct mm_error *error);
 
@@ -69,8 +70,9 @@ const struct mm_codec *mm_codecs(size_t *count);
 /* The codec of a request's Content-Type (parameters and letter case are ignored; NULL: absent).
  * `first` is the body's first character that is no space, or 0 while it is unknown or there is none,
  * and has_dimensions tells whether the query gives m, k and n: an absent type, or curl's default
- * application/x-www-form-urlencoded, is told from these. NULL with MM_OK: not known before the body's
- * first character. MM_UNSUPPORTED_MEDIA_TYPE lists the types that are spoken. */
+ * application/x-www-form-urlencoded, is told from these: raw where the query gives the dimensions (a raw
+ * body may begin with any byte, '{' too), else JSON where `first` is '{'. NULL with MM_OK: not known
+ * before the body's first character. MM_UNSUPPORTED_MEDIA_TYPE lists the types that are spoken. */
 enum mm_status mm_codec_for_request(const char *content_type, bool has_dimensions, bool body_seen, char first,
                                     const struct mm_codec **codec, struct mm_error *error);
 

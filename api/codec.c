@@ -1,0 +1,114 @@
+/* The table of codecs, and how a request and its reply find theirs. */
+#include "api/codec.h"
+
+#include "api/formats.h"
+#include "api/media.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct mm_codec codecs[] = {
+    {
+        .media_type = "application/json",
+        .reply_type = "application/json",
+        .decode = mm_json_decode,
+        .encode = mm_json_encode,
+        .finish = mm_json_finish,
+    },
+    {
+        .media_type = "application/octet-stream",
+        .reply_type = "application/octet-stream",
+        .takes_dimensions = true,
+        .plan = mm_raw_plan,
+        .decode = mm_raw_decode,
+        .encode = mm_raw_encode,
+    },
+};
+
+enum { CODEC_COUNT = sizeof codecs / sizeof codecs[0] };
+static const struct mm_codec *const json_codec = &codecs[0];
+static const struct mm_codec *const raw_codec = &codecs[1];
+
+const struct mm_codec *mm_codecs(size_t *count) {
+    *count = CODEC_COUNT;
+    return codecs;
+}
+
+/* The types of all requests, or of all replies, as a list for people. */
+static void list_types(bool replies, char *text, size_t text_bytes) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t index = 0; index < CODEC_COUNT; index++) {
+        const char *type = replies ? codecs[index].reply_type : codecs[index].media_type;
+        if (type != NULL)
+            used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", used > 0 ? ", " : "", type);
+        assert(used < text_bytes);
+    }
+}
+
+static enum mm_status fail_type(const char *content_type, struct mm_error *error) {
+    char types[128];
+    list_types(false, types, sizeof types);
+    mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
+                  "the body's type is '%.100s', but only these are spoken: %s", content_type, types);
+    if (error != NULL)
+        snprintf(error->got, sizeof error->got, "%s", content_type);
+    return MM_UNSUPPORTED_MEDIA_TYPE;
+}
+
+/* The body says nothing of itself: shows how it would have been understood. */
+static enum mm_status fail_untyped(struct mm_error *error) {
+    char types[128];
+    list_types(false, types, sizeof types);
+    return mm_fail_field(
+        error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
+        "the body has no type of its own, no '{' at its start, and no m, k and n in the "
+        "query. Spoken are %s: for instance curl -d '{\"a\": [[1,2]], \"b\": [[3],[4]]}' URL, or "
+        "curl --data-binary @ab.bin -H 'Content-Type: application/octet-stream' "
+        "'URL?m=1&k=2&n=1'",
+        types);
+}
+
+enum mm_status mm_codec_for_request(const char *content_type, bool has_dimensions, bool body_seen, char first,
+                                    const struct mm_codec **codec, struct mm_error *error) {
+    bool untyped = content_type == NULL || mm_media_is(content_type, "") ||
+                   mm_media_is(content_type, "application/x-www-form-urlencoded");
+    *codec = NULL;
+    if (!untyped) {
+        for (size_t index = 0; index < CODEC_COUNT && *codec == NULL; index++)
+            if (codecs[index].media_type != NULL && mm_media_is(content_type, codecs[index].media_type))
+                *codec = &codecs[index];
+        return *codec != NULL ? MM_OK : fail_type(content_type, error);
+    }
+    if (has_dimensions)
+        *codec = raw_codec;
+    else if (body_seen && first == '{')
+        *codec = json_codec;
+    else if (body_seen)
+        return fail_untyped(error);
+    return MM_OK;
+}
+
+enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *natural,
+                                  const struct mm_codec **codec, struct mm_error *error) {
+    const struct mm_codec *best = NULL;
+    int best_weight = 0;
+    for (size_t index = 0; index < CODEC_COUNT; index++) {
+        const struct mm_codec *row = &codecs[index];
+        int weight = row->reply_type == NULL ? 0 : mm_media_weight(accept, row->reply_type);
+        if (weight > best_weight || (weight == best_weight && weight > 0 && row == natural)) {
+            best = row;
+            best_weight = weight;
+        }
+    }
+    if (best == NULL) {
+        char types[128];
+        list_types(true, types, sizeof types);
+        return mm_fail_field(error, MM_NOT_ACCEPTABLE, "Accept",
+                             "Accept is '%.100s', but the reply can only be one of: %s",
+                             accept != NULL ? accept : "", types);
+    }
+    *codec = best;
+    return MM_OK;
+}

@@ -1,0 +1,23 @@
+/* The functions of the wire formats, from which codec.c makes the rows of its table; what each has to
+ * do stands in codec.h. */
+#ifndef MM_API_FORMATS_H
+#define MM_API_FORMATS_H
+
+#include "api/codec.h"
+
+enum mm_status mm_json_decode(struct mm_call *call, const struct mm_body *body,
+                              const struct mm_limits *limits, struct mm_buffers *buffers,
+                              struct mm_error *error);
+enum mm_status mm_json_encode(const struct mm_answer *answer, struct mm_buffers *buffers,
+                              struct mm_reply_body *body, struct mm_error *error);
+enum mm_status mm_json_finish(const struct mm_answer *answer, struct mm_reply_body *body,
+                              struct mm_error *error);
+
+enum mm_status mm_raw_plan(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
+                           struct mm_error *error);
+enum mm_status mm_raw_decode(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
+                             struct mm_buffers *buffers, struct mm_error *error);
+enum mm_status mm_raw_encode(const struct mm_answer *answer, struct mm_buffers *buffers,
+                             struct mm_reply_body *body, struct mm_error *error);
+
+#endif

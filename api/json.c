@@ -1,0 +1,216 @@
+/* The JSON format, through Jansson: the members of the request, and the envelope of the reply. The
+ * matrices in both are json_matrix.c's. */
+#include "api/formats.h"
+#include "api/json_matrix.h"
+#include "api/json_value.h"
+#include "gpu/backend.h"
+
+#include <assert.h>
+#include <fenv.h>
+#include <math.h>
+#include <string.h>
+
+enum { STORAGE_ALIGNMENT = 64 };
+
+/* What stands around the matrix: a device's name of 127 bytes, each escaped to six, the names of our own
+ * tables, and a dozen numbers. */
+enum { ENVELOPE_BYTES_MAX = 2048 };
+
+/* Jansson tells the line and the column of the last character that it had read, which is the end of the
+ * offending token; the column is 0 where that was a line's end. */
+static enum mm_status fail_syntax(const json_error_t *fault, struct mm_error *error) {
+    if (fault->text[0] == '\0' || json_error_code(fault) == json_error_out_of_memory)
+        return mm_fail(error, MM_INTERNAL, "memory ran out while the body was parsed");
+    int line = fault->line > 0 ? fault->line : 1;
+    int column = fault->column > 0 ? fault->column : 1;
+    mm_fail(error, MM_BAD_REQUEST, "the body is not the JSON expected: line %d, column %d: %s", line, column,
+            fault->text);
+    if (error != NULL) {
+        error->line = (uint64_t)line;
+        error->column = (uint64_t)column;
+    }
+    return MM_BAD_REQUEST;
+}
+
+/* Parses the body, whose numbers become lower or upper bounds of themselves (json_matrix.c says why). The
+ * rounding mode is the thread's own, and the parser's for as long as it runs. */
+static enum mm_status parse(const struct mm_body *body, enum mm_json_bound bound, json_t **root,
+                            struct mm_error *error) {
+    if (body->bytes == 0)
+        return mm_fail(error, MM_BAD_REQUEST, "the body is empty, expected a JSON object with a and b");
+    json_error_t fault;
+    assert(fegetround() == FE_TONEAREST);
+    fesetround(bound == MM_JSON_LOWER ? FE_DOWNWARD : FE_UPWARD);
+    json_t *value =
+        json_loadb(body->data, body->bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &fault);
+    fesetround(FE_TONEAREST);
+    if (value == NULL)
+        return fail_syntax(&fault, error);
+    if (!json_is_object(value)) {
+        json_decref(value);
+        return mm_fail(error, MM_BAD_REQUEST, "the body is a JSON array, expected an object with a and b");
+    }
+    *root = value;
+    return MM_OK;
+}
+
+static enum mm_status set_parameter(struct mm_call *call, const char *name, const json_t *value,
+                                    struct mm_error *error) {
+    if (json_is_string(value))
+        return mm_call_set_value(call, name, MM_VALUE_TEXT, json_string_value(value),
+                                 json_string_length(value), 0, error);
+    if (json_is_boolean(value))
+        return mm_call_set_value(call, name, MM_VALUE_BOOLEAN, NULL, 0, json_is_true(value), error);
+    if (json_is_number(value))
+        return mm_call_set_value(call, name, MM_VALUE_NUMBER, NULL, 0, json_number_value(value), error);
+    return mm_call_set_value(call, name, MM_VALUE_OTHER, NULL, 0, 0, error);
+}
+
+/* Everything but the elements: the parameters, and the shapes of a and b. */
+static enum mm_status read_members(struct mm_call *call, json_t *root, struct mm_error *error) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(root, name, value) {
+        if (strcmp(name, "a") == 0 || strcmp(name, "b") == 0)
+            continue;
+        enum mm_status status = set_parameter(call, name, value, error);
+        if (status != MM_OK)
+            return status;
+    }
+    enum mm_status status = mm_json_matrix_shape(json_object_get(root, "a"), "a", &call->a, error);
+    if (status == MM_OK)
+        status = mm_json_matrix_shape(json_object_get(root, "b"), "b", &call->b, error);
+    return status;
+}
+
+/* Finds room for both matrices in one buffer, once their sizes are judged. Empty ones need none. */
+static enum mm_status acquire_storage(struct mm_call *call, const struct mm_limits *limits,
+                                      struct mm_buffers *buffers, struct mm_error *error) {
+    size_t a_bytes, b_bytes;
+    enum mm_status status = mm_call_sizes(call, limits, &a_bytes, &b_bytes, error);
+    if (status != MM_OK || a_bytes + b_bytes == 0)
+        return status;
+    size_t b_offset = (a_bytes + STORAGE_ALIGNMENT - 1) / STORAGE_ALIGNMENT * STORAGE_ALIGNMENT;
+    status = mm_buffers_acquire(buffers, b_offset + b_bytes, &call->storage, error);
+    if (status != MM_OK)
+        return status;
+    call->a.data = call->storage.data;
+    call->b.data = (char *)call->storage.data + b_offset;
+    return MM_OK;
+}
+
+static enum mm_status read_elements(struct mm_call *call, const json_t *root, enum mm_json_bound bound,
+                                    bool *undecided, struct mm_error *error) {
+    enum mm_status status =
+        mm_json_matrix_read(json_object_get(root, "a"), "a", bound, &call->a, undecided, error);
+    if (status == MM_OK)
+        status = mm_json_matrix_read(json_object_get(root, "b"), "b", bound, &call->b, undecided, error);
+    return status;
+}
+
+/* The second parse is rare (an element within a double's precision of a midpoint of float32), and there
+ * is never a third: hostile numbers cost twice the time, no more. */
+enum mm_status mm_json_decode(struct mm_call *call, const struct mm_body *body,
+                              const struct mm_limits *limits, struct mm_buffers *buffers,
+                              struct mm_error *error) {
+    json_t *root = NULL;
+    bool undecided = false;
+    enum mm_status status = parse(body, MM_JSON_LOWER, &root, error);
+    if (status == MM_OK)
+        status = read_members(call, root, error);
+    if (status == MM_OK)
+        status = acquire_storage(call, limits, buffers, error);
+    if (status == MM_OK)
+        status = read_elements(call, root, MM_JSON_LOWER, &undecided, error);
+    json_decref(root);
+    root = NULL;
+    if (status == MM_OK && undecided) {
+        status = parse(body, MM_JSON_UPPER, &root, error);
+        if (status == MM_OK)
+            status = read_elements(call, root, MM_JSON_UPPER, &undecided, error);
+        json_decref(root);
+    }
+    if (status == MM_OK)
+        status = mm_call_resolve(call, error);
+    if (status != MM_OK)
+        mm_call_release(call, buffers);
+    return status;
+}
+
+enum mm_status mm_json_encode(const struct mm_answer *answer, struct mm_buffers *buffers,
+                              struct mm_reply_body *body, struct mm_error *error) {
+    static const char head[] = "{\"c\": ";
+    const struct mm_matrix *c = &answer->job->product.c;
+    size_t bytes;
+    if (!mm_json_matrix_text_bytes(c, &bytes) ||
+        !mm_size_add(bytes, sizeof head + ENVELOPE_BYTES_MAX, &bytes))
+        return mm_fail(error, MM_TOO_LARGE, "the result of %zu×%zu is too large as JSON", c->rows, c->cols);
+    struct mm_buffer buffer;
+    enum mm_status status = mm_buffers_acquire(buffers, bytes, &buffer, error);
+    if (status != MM_OK)
+        return status;
+    char *end = buffer.data;
+    memcpy(end, head, sizeof head - 1);
+    end += sizeof head - 1;
+    end += mm_json_matrix_write(c, end);
+    *body = (struct mm_reply_body){.buffer = buffer, .bytes = (size_t)(end - (char *)buffer.data)};
+    return MM_OK;
+}
+
+static json_t *make_timing(const uint64_t *span_ns) {
+    json_t *timing = json_object();
+    int failed = 0;
+    for (unsigned span = 0; span < MM_SPAN_COUNT; span++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_ms", mm_span_name((enum mm_span)span));
+        failed |= json_object_set_new(timing, key, json_real((double)span_ns[span] / 1e6));
+    }
+    if (failed == 0)
+        return timing;
+    json_decref(timing);
+    return NULL;
+}
+
+/* What follows the matrix, in the contract's order. Where nothing had to run (an empty product), the
+ * variant is the one that was asked for. */
+static json_t *make_envelope(const struct mm_answer *answer) {
+    const struct mm_job *job = answer->job;
+    const struct mm_variant *variant = job->ran != NULL ? job->ran : job->variant;
+    json_t *envelope = json_object();
+    json_t *shape = json_array();
+    int failed = json_array_append_new(shape, mm_json_count(job->product.c.rows));
+    failed |= json_array_append_new(shape, mm_json_count(job->product.c.cols));
+    failed |= json_object_set_new(envelope, "shape", shape);
+    failed |= json_object_set_new(envelope, "dtype", mm_json_text(mm_dtype_name(job->product.c.dtype)));
+    failed |= json_object_set_new(envelope, "variant", mm_json_text(variant->name));
+    failed |= json_object_set_new(envelope, "backend", mm_json_text(job->backend->name));
+    failed |=
+        json_object_set_new(envelope, "device", mm_json_text(job->device != NULL ? job->device->name : ""));
+    failed |= json_object_set_new(envelope, "gflops", json_real(round(mm_job_gflops(job) * 1e6) / 1e6));
+    failed |= json_object_set_new(envelope, "batched", mm_json_count(job->batched));
+    failed |= json_object_set_new(envelope, "timing", make_timing(answer->span_ns));
+    if (failed == 0)
+        return envelope;
+    json_decref(envelope);
+    return NULL;
+}
+
+/* Fifteen significant digits print a time of whole nanoseconds, or six decimals, without a tail of noise. */
+enum mm_status mm_json_finish(const struct mm_answer *answer, struct mm_reply_body *body,
+                              struct mm_error *error) {
+    char *end = (char *)body->buffer.data + body->bytes;
+    size_t room = body->buffer.bytes - body->bytes;
+    assert(room >= ENVELOPE_BYTES_MAX);
+    *end++ = ',';
+    *end++ = ' ';
+    json_t *envelope = make_envelope(answer);
+    size_t bytes =
+        envelope == NULL ? 0 : json_dumpb(envelope, end, room - 3, JSON_EMBED | JSON_REAL_PRECISION(15));
+    json_decref(envelope);
+    assert(bytes <= room - 3);
+    if (bytes == 0 || bytes > room - 3)
+        return mm_fail(error, MM_INTERNAL, "memory ran out while the reply was written");
+    end[bytes] = '}';
+    body->bytes += 2 + bytes + 1;
+    return MM_OK;
+}

@@ -1,0 +1,128 @@
+/* The raw format: A's bytes, then B's, row-major little-endian float32, the shape in the query. The
+ * views point straight into the body, and the reply is the result's own buffer: nothing is copied. */
+#include "api/formats.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements travel as they lie in memory");
+
+static enum mm_status require_dimensions(const struct mm_call *call, struct mm_error *error) {
+    static const struct {
+        enum mm_parameter parameter;
+        const char *name;
+    } required[] = {{MM_PARAMETER_M, "m"}, {MM_PARAMETER_K, "k"}, {MM_PARAMETER_N, "n"}};
+    for (size_t index = 0; index < sizeof required / sizeof required[0]; index++)
+        if (!mm_call_has(call, required[index].parameter))
+            return mm_fail_field(error, MM_BAD_REQUEST, required[index].name,
+                                 "a raw body needs m, k and n in the query, but %s is missing",
+                                 required[index].name);
+    return MM_OK;
+}
+
+/* The view of one stored operand, of which op() is rows × cols, without its data. */
+static enum mm_status stored_view(const struct mm_call *call, enum mm_parameter flag, enum mm_parameter ld,
+                                  const char *ld_name, uint64_t rows, uint64_t cols, struct mm_matrix *view,
+                                  struct mm_error *error) {
+    bool transposed = call->numbers[flag] != 0;
+    *view = mm_matrix_dense(call->dtype, transposed ? cols : rows, transposed ? rows : cols, NULL);
+    if (!mm_call_has(call, ld))
+        return MM_OK;
+    view->ld = call->numbers[ld];
+    if (view->ld >= view->cols)
+        return MM_OK;
+    mm_fail_field(error, MM_BAD_REQUEST, ld_name,
+                  "%s is %zu, but must be at least the number of columns as stored, which is %zu", ld_name,
+                  view->ld, view->cols);
+    if (error != NULL) {
+        snprintf(error->expected, sizeof error->expected, "at least %zu", view->cols);
+        snprintf(error->got, sizeof error->got, "%zu", view->ld);
+    }
+    return MM_BAD_REQUEST;
+}
+
+/* Lays the views over a body of the length that the query asks for, and gives that length. */
+static enum mm_status lay_out(struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
+                              size_t *b_bytes, struct mm_error *error) {
+    const uint64_t *numbers = call->numbers;
+    enum mm_status status = require_dimensions(call, error);
+    if (status == MM_OK)
+        status = stored_view(call, MM_PARAMETER_TRANSPOSE_A, MM_PARAMETER_LDA, "lda", numbers[MM_PARAMETER_M],
+                             numbers[MM_PARAMETER_K], &call->a, error);
+    if (status == MM_OK)
+        status = stored_view(call, MM_PARAMETER_TRANSPOSE_B, MM_PARAMETER_LDB, "ldb", numbers[MM_PARAMETER_K],
+                             numbers[MM_PARAMETER_N], &call->b, error);
+    if (status == MM_OK)
+        status = mm_call_sizes(call, limits, a_bytes, b_bytes, error);
+    return status;
+}
+
+static enum mm_status check_length(size_t a_bytes, size_t b_bytes, uint64_t body_bytes,
+                                   const struct mm_limits *limits, struct mm_error *error) {
+    size_t expected = a_bytes + b_bytes; /* passed no limit together: no overflow */
+    if (expected > limits->body_bytes_max) {
+        mm_fail(error, MM_TOO_LARGE, "the body of these dimensions is %zu bytes, but the limit is %zu",
+                expected, limits->body_bytes_max);
+        if (error != NULL) {
+            error->limit = limits->body_bytes_max;
+            error->has_limit = true;
+            snprintf(error->got, sizeof error->got, "%zu", expected);
+        }
+        return MM_TOO_LARGE;
+    }
+    if (body_bytes == MM_LENGTH_UNKNOWN || body_bytes == expected)
+        return MM_OK;
+    mm_fail(error, MM_BAD_REQUEST,
+            "the body of these dimensions is %zu bytes (a %zu, then b %zu), but %" PRIu64 " bytes came",
+            expected, a_bytes, b_bytes, body_bytes);
+    if (error != NULL) {
+        snprintf(error->expected, sizeof error->expected, "%zu bytes", expected);
+        snprintf(error->got, sizeof error->got, "%" PRIu64 " bytes", body_bytes);
+    }
+    return MM_BAD_REQUEST;
+}
+
+/* A dtype that there is not says nothing of how long the body should be: the refusal comes from decode,
+ * after the body, where the contract puts it. */
+enum mm_status mm_raw_plan(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
+                           struct mm_error *error) {
+    if (mm_call_resolve(call, NULL) != MM_OK)
+        return require_dimensions(call, error);
+    size_t a_bytes, b_bytes;
+    enum mm_status status = lay_out(call, limits, &a_bytes, &b_bytes, error);
+    if (status == MM_OK)
+        status = check_length(a_bytes, b_bytes, body_bytes, limits, error);
+    return status;
+}
+
+enum mm_status mm_raw_decode(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
+                             struct mm_buffers *buffers, struct mm_error *error) {
+    (void)buffers;
+    size_t a_bytes, b_bytes;
+    enum mm_status status = mm_call_resolve(call, error);
+    if (status == MM_OK)
+        status = lay_out(call, limits, &a_bytes, &b_bytes, error);
+    if (status == MM_OK)
+        status = check_length(a_bytes, b_bytes, body->bytes, limits, error);
+    if (status != MM_OK)
+        return status;
+    /* The views are of the kind that is only read; an integer takes the const away in the open. */
+    uintptr_t data = (uintptr_t)body->data;
+    call->a.data = (void *)data;
+    call->b.data = (void *)(data + a_bytes);
+    return MM_OK;
+}
+
+enum mm_status mm_raw_encode(const struct mm_answer *answer, struct mm_buffers *buffers,
+                             struct mm_reply_body *body, struct mm_error *error) {
+    (void)buffers;
+    (void)error;
+    const struct mm_matrix *c = &answer->job->product.c;
+    assert(c->ld == c->cols);
+    assert(c->data == answer->result->data || mm_matrix_bytes(c) == 0);
+    body->buffer = *answer->result;
+    body->bytes = mm_matrix_bytes(c);
+    *answer->result = (struct mm_buffer){0};
+    return MM_OK;
+}
