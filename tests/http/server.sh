@@ -86,6 +86,8 @@ has_ended() {
 
 # launch ARG…: starts a server, sets $server, and $url once it listens.
 launch() {
+    # Emptied here, since the server may take its time to open it, and an old address would be found.
+    : >"$scratch/log"
     "$MATMULD" "$@" 2>"$scratch/log" &
     server=$!
     url=
@@ -136,12 +138,63 @@ header() {
     tr -d '\r' <"$2" | sed -n "s/^$1:[[:space:]]*\(.*[^[:space:]]\)[[:space:]]*\$/\1/Ip"
 }
 
-# slow_side SECONDS: a number of rows of square matrices on which the CPU's plain loop takes about so
-# long here, learned by a smaller product. The reply's kernel time tells; sanitizers make it long.
-slow_side() {
-    "$FLOAT32" fill 131072 1 >"$scratch/probe"
-    milliseconds=$(curl -s -H 'Content-Type: application/octet-stream' -H 'Accept: application/json' \
-        --data-binary @"$scratch/probe" "$url/v1/matmul?m=256&k=256&n=256&backend=cpu&variant=naive" |
+# scaled SIDE SECONDS: the side on which the CPU's plain loop takes so long, by what it takes on this one.
+# The reply's kernel time tells; sanitizers make it long.
+scaled() {
+    "$FLOAT32" fill $((2 * $1 * $1)) 1 >"$scratch/probe"
+    milliseconds=$(curl -s --max-time 300 -H 'Content-Type: application/octet-stream' -H 'Accept: application/json' \
+        -H 'Expect:' --data-binary @"$scratch/probe" "$url/v1/matmul?m=$1&k=$1&n=$1&backend=cpu&variant=naive" |
         jq '.timing.kernel_ms')
-    awk -v s="$1" -v ms="$milliseconds" 'BEGIN { print int(256 * (s * 1000 / ms) ^ (1 / 3)) }'
+    awk -v side="$1" -v s="$2" -v ms="$milliseconds" 'BEGIN { print int(side * (s * 1000 / ms) ^ (1 / 3)) }'
+}
+
+# slow_side SECONDS: a number of rows of square matrices on which it takes about so long here. What fits
+# no cache is slower, so that the first guess, of a small product, serves for a better one.
+slow_side() {
+    scaled "$(scaled 128 0.1)" "$1"
+}
+
+# prepare_slow SIDE: the body of a product of two square matrices of ones.
+prepare_slow() {
+    slow_side=$1
+    "$FLOAT32" fill $((2 * slow_side * slow_side)) 1 >"$scratch/slow"
+    "$FLOAT32" fill $((slow_side * slow_side)) "$slow_side" >"$scratch/slow.expected"
+}
+
+# post_slow NAME [QUERY]: posts it to the CPU's plain loop, and does not wait for the reply.
+post_slow() {
+    rm -f "$scratch/slow.$1" "$scratch/slow.$1".*
+    (
+        curl -sv --max-time 300 -o "$scratch/slow.$1" -D "$scratch/slow.$1.head" -w '%{http_code}' \
+            -H 'Content-Type: application/octet-stream' -H 'Expect:' --data-binary "@$scratch/slow" \
+            "$url/v1/matmul?m=$slow_side&k=$slow_side&n=$slow_side&backend=cpu&variant=naive&${2:-timeout_ms=300000}" \
+            >"$scratch/slow.$1.status" 2>"$scratch/slow.$1.trace" || :
+        : >"$scratch/slow.$1.done"
+    ) &
+}
+
+is_sent() {
+    grep -qs 'completely uploaded' "$scratch/slow.$1.trace"
+}
+
+# await_sent NAME: until its body is with the server, and a moment for that to make a job of it.
+await_sent() {
+    await 60 is_sent "$1" || fail "the slow job $1 was not taken"
+    sleep 0.2
+}
+
+is_done() {
+    [ -f "$scratch/slow.$1.done" ]
+}
+
+# finish_slow NAME: waits for its reply, and sets slow_status.
+finish_slow() {
+    await 300 is_done "$1" || fail "the slow job $1 had no reply"
+    slow_status=$(cat "$scratch/slow.$1.status")
+}
+
+# check_slow NAME: the reply is the product.
+check_slow() {
+    checks=$((checks + 1))
+    cmp -s "$scratch/slow.$1" "$scratch/slow.expected" || fail "the slow job $1: the product is wrong"
 }
