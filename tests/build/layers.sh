@@ -1,0 +1,42 @@
+#!/bin/sh
+# The line of dependency, server -> api -> gpu, holds in the #include lines, and each outside library
+# stays in its folder. Run in the top folder.
+set -eu
+
+failed=0
+
+# refuse WHAT PATTERN FOLDER…: no source in the folders may have a line that matches.
+refuse() {
+    what=$1
+    pattern=$2
+    shift 2
+    if grep -rnE --include='*.[ch]' --include='*.cu' --include='*.cuh' -e "$pattern" "$@"; then
+        echo "^ $what"
+        failed=$((failed + 1))
+    fi
+}
+
+include='^[[:space:]]*#[[:space:]]*include[[:space:]]*'
+cuda='(cuda|cublas|nv|cooperative_groups|mma)[a-zA-Z0-9_]*(\.h|/|>)'
+
+refuse "gpu/ includes nothing of api/ or server/" "${include}[\"<](\.\./)*(api|server)/" gpu
+refuse "api/ includes nothing of server/" "${include}[\"<](\.\./)*server/" api
+refuse "libmicrohttpd belongs to server/" "${include}[\"<]microhttpd" gpu api
+refuse "Jansson belongs to api/" "${include}[\"<]jansson" gpu server
+refuse "CUDA belongs to gpu/cuda/" "${include}[\"<]$cuda" api server gpu/*.[ch] gpu/cpu
+
+asking=$(grep -rlE --include='*.[ch]' --include='*.cu' --include='*.cuh' \
+    '^[[:space:]]*#[[:space:]]*(if|elif).*MATMULD_WITH_CUDA' gpu api server || :)
+if [ "$(printf '%s\n' "$asking" | wc -w)" -ne 1 ]; then
+    echo "exactly one file asks by #if whether CUDA is built in; got: ${asking:-none}"
+    failed=$((failed + 1))
+fi
+
+shapeless=$(find gpu api server tests \( -name common -o -name utils -o -name 'common.*' -o -name 'utils.*' \))
+if [ -n "$shapeless" ]; then
+    echo "a name should say what is in it: $shapeless"
+    failed=$((failed + 1))
+fi
+
+echo "$failed failures"
+[ "$failed" -eq 0 ]

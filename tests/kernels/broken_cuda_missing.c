@@ -1,0 +1,5 @@
+/* No broken CUDA rows: a build without CUDA. */
+#include "tests/kernels/broken.h"
+
+const struct mm_variant mm_broken_cuda[1] = {{.name = "none"}};
+const size_t mm_broken_cuda_count = 0;

@@ -1,0 +1,175 @@
+/* Deterministic data of ten families, each of which shows another kind of mistake. */
+#include "tests/kernels/harness.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+uint64_t random_next(struct random *random) {
+    uint64_t z = random->state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+size_t random_below(struct random *random, size_t bound) {
+    return (size_t)(random_next(random) % bound);
+}
+
+uint64_t random_mix(uint64_t a, uint64_t b) {
+    struct random random = {a ^ (b * UINT64_C(0xd1342543de82ef95))};
+    random_next(&random);
+    return random_next(&random);
+}
+
+/* U[0, 1) in steps of 2^-24, and U(-1, 1) in odd steps, so never 0. Exact in float32. */
+static float unit(struct random *random) {
+    return (float)(random_next(random) >> 40) * 0x1p-24F;
+}
+
+static float symmetric(struct random *random) {
+    int64_t odd = (int64_t)(random_next(random) >> 40) | 1;
+    return (float)(odd - (INT64_C(1) << 23)) * 0x1p-23F;
+}
+
+/* A sign and a mantissa in [1, 2). */
+static float mantissa(struct random *random) {
+    float value = 1.0F + unit(random);
+    return random_next(random) & 1 ? value : -value;
+}
+
+static int exponent(struct random *random, int limit) {
+    return (int)random_below(random, 2 * (size_t)limit + 1) - limit;
+}
+
+static float *at(const struct lines *lines, size_t line, size_t depth) {
+    return &lines->x[line * lines->line_step + depth * lines->depth_step];
+}
+
+#define FOR_EACH_ELEMENT(lines)                                                                              \
+    for (size_t line = 0; line < (lines)->count; line++)                                                     \
+        for (size_t depth = 0; depth < (lines)->depth; depth++)
+
+static void fill_symmetric(struct random *random, const struct lines *lines, bool is_a) {
+    (void)is_a;
+    FOR_EACH_ELEMENT(lines) {
+        *at(lines, line, depth) = symmetric(random);
+    }
+}
+
+/* Without cancellation: a bias of truncation shows, and zeros are outside every bound. */
+static void fill_unit(struct random *random, const struct lines *lines, bool is_a) {
+    (void)is_a;
+    FOR_EACH_ELEMENT(lines) {
+        *at(lines, line, depth) = unit(random) + 0x1p-24F;
+    }
+}
+
+/* By the method of Box and Muller. */
+static void fill_normal(struct random *random, const struct lines *lines, bool is_a) {
+    (void)is_a;
+    FOR_EACH_ELEMENT(lines) {
+        double radius = sqrt(-2.0 * log(1.0 - (double)unit(random)));
+        *at(lines, line, depth) = (float)(radius * cos(6.283185307179586 * (double)unit(random)));
+    }
+}
+
+static void fill_wide_elements(struct random *random, const struct lines *lines, bool is_a) {
+    (void)is_a;
+    FOR_EACH_ELEMENT(lines) {
+        float value = mantissa(random);
+        *at(lines, line, depth) = ldexpf(value, exponent(random, 15));
+    }
+}
+
+static void fill_wide_lines(struct random *random, const struct lines *lines, bool is_a) {
+    fill_symmetric(random, lines, is_a);
+    for (size_t line = 0; line < lines->count; line++) {
+        int scale = exponent(random, 40);
+        for (size_t depth = 0; depth < lines->depth; depth++)
+            *at(lines, line, depth) = ldexpf(*at(lines, line, depth), scale);
+    }
+}
+
+static void fill_huge_element(struct random *random, const struct lines *lines, bool is_a) {
+    fill_symmetric(random, lines, is_a);
+    for (size_t line = 0; line < lines->count && lines->depth > 0; line++)
+        *at(lines, line, random_below(random, lines->depth)) *= 0x1p20F;
+}
+
+/* A's elements lie below float32's smallest normal number, in half of its rows far above it too. B is
+ * such that half of the products are normal again and half are not. */
+static void fill_subnormal(struct random *random, const struct lines *lines, bool is_a) {
+    FOR_EACH_ELEMENT(lines) {
+        float value = mantissa(random);
+        if (is_a && (line % 2 == 0 || random_next(random) % 2 == 0))
+            value = ldexpf(value, -127 - (int)random_below(random, 12));
+        if (!is_a && line % 2 == 0)
+            value = ldexpf(value, (int)random_below(random, 30));
+        *at(lines, line, depth) = value;
+    }
+}
+
+static void fill_signed_zeros(struct random *random, const struct lines *lines, bool is_a) {
+    fill_symmetric(random, lines, is_a);
+    FOR_EACH_ELEMENT(lines) {
+        uint64_t dice = random_next(random) % 4;
+        if (dice < 2)
+            *at(lines, line, depth) = dice == 0 ? 0.0F : -0.0F;
+    }
+}
+
+/* A special value in about a third of the lines, one in eight others zero, so that 0·Inf occurs and
+ * yet many elements of C stay finite. */
+static void fill_nonfinite(struct random *random, const struct lines *lines, bool is_a) {
+    static const float special[] = {NAN, -NAN, INFINITY, -INFINITY, INFINITY};
+    fill_symmetric(random, lines, is_a);
+    FOR_EACH_ELEMENT(lines) {
+        if (random_next(random) % 8 == 0)
+            *at(lines, line, depth) = random_next(random) % 2 == 0 ? 0.0F : -0.0F;
+    }
+    for (size_t line = 0; line < lines->count && lines->depth > 0; line++)
+        if (random_next(random) % 3 == 0)
+            *at(lines, line, random_below(random, lines->depth)) = special[random_below(random, 5)];
+}
+
+/* Products around the largest float: a third of the lines is positive (its longer sums overflow for
+ * certain), a third mixed, a third small enough for all to stay finite. */
+static void fill_overflow(struct random *random, const struct lines *lines, bool is_a) {
+    (void)is_a;
+    FOR_EACH_ELEMENT(lines) {
+        float value = mantissa(random);
+        int scale = line % 3 == 2 ? 20 : 62 + (int)random_below(random, 2);
+        *at(lines, line, depth) = ldexpf(line % 3 == 0 ? fabsf(value) : value, scale);
+    }
+}
+
+const struct family families[FAMILY_COUNT] = {
+    {"U(-1,1)", fill_symmetric, false},
+    {"U(0,1)", fill_unit, true},
+    {"N(0,1)", fill_normal, false},
+    {"2^±15 per element", fill_wide_elements, false},
+    {"2^±40 per row", fill_wide_lines, false},
+    {"one 2^20 per row", fill_huge_element, false},
+    {"subnormals", fill_subnormal, false},
+    {"signed zeros", fill_signed_zeros, false},
+    {"NaN and Inf", fill_nonfinite, false},
+    {"overflow", fill_overflow, false},
+};
+
+void operands_make(struct operands *operands, struct shape shape, const struct family *family,
+                   uint64_t seed) {
+    operands->shape = shape;
+    operands->a = harness_allocate(shape.m * shape.k * sizeof(float));
+    operands->b = harness_allocate(shape.k * shape.n * sizeof(float));
+    struct random random = {seed};
+    struct lines rows = {operands->a, shape.m, shape.k, shape.k, 1};
+    struct lines columns = {operands->b, shape.n, shape.k, 1, shape.n};
+    family->fill(&random, &rows, true);
+    family->fill(&random, &columns, false);
+}
+
+void operands_free(struct operands *operands) {
+    free(operands->a);
+    free(operands->b);
+    *operands = (struct operands){0};
+}

@@ -1,0 +1,223 @@
+/* The kernel harness: one generic test and one generic benchmark for every row of every backend's
+ * table. This header is what its parts share. The harness knows the backend's seam and the bounds of
+ * float32, and nothing of any kernel. */
+#ifndef MM_TESTS_KERNELS_HARNESS_H
+#define MM_TESTS_KERNELS_HARNESS_H
+
+#include "gpu/backend.h"
+
+/* --- shapes.c: named lists of shapes ------------------------------------------------------------ */
+
+/* op(A) is m×k, op(B) is k×n. */
+struct shape {
+    size_t m;
+    size_t n;
+    size_t k;
+};
+
+struct shape_list {
+    struct shape *shapes; /* owned; freed by shapes_free */
+    size_t count;
+};
+
+/* Fills the list for "tiny", "small" or "large"; false for another name. */
+bool shapes_named(const char *name, uint64_t seed, struct shape_list *list);
+void shapes_add(struct shape_list *list, size_t m, size_t n, size_t k);
+void shapes_free(struct shape_list *list);
+
+/* --- data.c: deterministic data ------------------------------------------------------------------ */
+
+/* A pseudo-random sequence (splitmix64, public domain, by S. Vigna): the same seed, the same data. */
+struct random {
+    uint64_t state;
+};
+uint64_t random_next(struct random *random);
+size_t random_below(struct random *random, size_t bound); /* in [0, bound); bound is not 0 */
+uint64_t random_mix(uint64_t a, uint64_t b);              /* a seed from two numbers */
+
+/* A family fills an operand line by line: the lines of A are its rows, those of B its columns, and
+ * each holds `depth` elements. Element (line, d) is x[line·line_step + d·depth_step]. */
+struct lines {
+    float *x;
+    size_t count;
+    size_t depth;
+    size_t line_step;
+    size_t depth_step;
+};
+
+struct family {
+    const char *name;
+    void (*fill)(struct random *random, const struct lines *lines, bool is_a);
+    bool positive; /* no cancellation: a C of zeros is outside every bound */
+};
+
+enum { FAMILY_COUNT = 10 };
+extern const struct family families[FAMILY_COUNT];
+
+/* op(A) and op(B), dense, as the reference sees them; every layout is packed from these. */
+struct operands {
+    struct shape shape;
+    float *a; /* m×k, owned */
+    float *b; /* k×n, owned */
+};
+void operands_make(struct operands *operands, struct shape shape, const struct family *family, uint64_t seed);
+void operands_free(struct operands *operands);
+
+/* --- reference.c: what is right ------------------------------------------------------------------- */
+
+/* One element of C, in float64. */
+struct expected {
+    size_t row;
+    size_t col;
+    double sum;       /* R: NaN and Inf as IEEE says */
+    double magnitude; /* the same of |A|·|B| */
+};
+
+/* Every element, or a sample with the edges where all would cost too much. */
+struct reference {
+    struct shape shape;
+    struct expected *expected; /* owned */
+    size_t count;
+    bool whole;
+};
+void reference_make(struct reference *reference, const struct operands *operands, uint64_t seed);
+void reference_free(struct reference *reference);
+
+/* Whether `value` is right for an element summed over k. *fraction is the error over its bound, at
+ * most 1 where it is right; 0 where Inf or NaN was right. */
+bool reference_judge(const struct expected *expected, size_t k, float value, double *fraction);
+
+/* Elements whose bound would let a zero pass for the result do not say much: how many refuse it. */
+size_t reference_zeros_refused(const struct reference *reference);
+
+/* ‖C−R‖/‖R‖ over the elements of the reference. */
+struct norms {
+    double difference_squares;
+    double sum_squares;
+};
+void norms_add(struct norms *norms, const struct expected *expected, float value);
+
+/* The relative error; negative where it says nothing (nothing finite, zeros, or so small that the
+ * rounding to subnormals decides it). */
+double norms_error(const struct norms *norms);
+
+/* --- image.c: matrices in guarded memory ---------------------------------------------------------- */
+
+/* How a product lies in memory: the operands' transposes, and which leading dimensions are wider
+ * than the rows. */
+struct layout {
+    bool transpose_a;
+    bool transpose_b;
+    size_t a_extra; /* ld − cols, elements */
+    size_t b_extra;
+    size_t c_extra;
+};
+
+/* 32 layouts: 2 transposes × 2 transposes × 2³ leading dimensions. `seed` decides how wide. */
+enum { LAYOUT_COUNT = 32 };
+struct layout layout_make(unsigned index, uint64_t seed);
+
+/* A matrix's storage between two guards, as it is to lie on the device, all of it on the host. */
+struct image {
+    unsigned char *host; /* owned: guard, storage, guard */
+    size_t bytes;
+    struct mm_matrix view; /* into `host` */
+    void *device;          /* the same bytes on the device, owned through its backend; NULL: none */
+};
+
+/* What C is filled with before a run: a NaN that no computation makes, and a finite number. */
+enum { POISON_COUNT = 2 };
+
+/* Images of op(A) and op(B) as the layout stores them, with NaN in guards and between rows, so that
+ * whatever is used from there shows in C; and of C, not filled yet. */
+void image_make_operands(struct image *a, struct image *b, const struct operands *operands,
+                         const struct layout *layout);
+void image_make_result(struct image *c, struct shape shape, const struct layout *layout);
+void image_free(struct image *image);
+
+void image_poison(struct image *c, unsigned poison);
+
+/* Whether all outside C's m×n still holds the poison; else *byte is the first that does not, counted
+ * from C's first element (negative: in the guard before it). */
+bool image_surroundings_intact(const struct image *c, unsigned poison, ptrdiff_t *byte);
+
+/* The product of three views. The views' data is `device` memory where on_device, else `host`. */
+struct mm_product image_product(const struct image *a, const struct image *b, const struct image *c,
+                                struct shape shape, const struct layout *layout, bool on_device);
+
+enum mm_status image_to_device(struct image *image, struct mm_device *device, struct mm_error *error);
+enum mm_status image_upload(const struct image *image, struct mm_device *device, struct mm_error *error);
+void image_leave_device(struct image *image, struct mm_device *device);
+
+/* --- check.c and jobs.c: running the cases -------------------------------------------------------- */
+
+/* A variant under test, and what came of it. */
+struct subject {
+    struct mm_device *device;
+    const struct mm_variant *variant;
+    size_t cases;
+    size_t unsupported;
+    size_t failures;
+    double fraction_max; /* of the bound */
+    double frobenius_max;
+    double against_naive_max; /* Frobenius error over what a claim of float32 accuracy allows */
+    char first_failure[400];  /* "" while there is none */
+};
+
+struct plan {
+    struct shape_list shapes;
+    uint64_t seed;
+    unsigned repeat;    /* runs of a case, all of which must give the same bits; at least 2 */
+    unsigned thin;      /* one case in so many */
+    bool until_failure; /* a subject that failed is not run again, and is not told of */
+};
+
+/* What the data itself says, whatever the kernel: see reference_zeros_refused. */
+struct vacuity {
+    size_t cases[FAMILY_COUNT];
+    size_t refused[FAMILY_COUNT];
+    size_t failures; /* cases of a positive family whose bounds let zeros pass */
+};
+
+struct one_case {
+    const struct operands *operands;
+    const struct reference *reference;
+    const struct family *family;
+    struct layout layout;
+};
+
+/* Counts a failure of the subject and tells of it. */
+void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
+                  const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Judges C, as it lies in the image, and adds to the subject's figures. *frobenius: norms_error. */
+void subject_judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
+                   const struct image *c, double *frobenius);
+
+/* Runs every case of the plan on every subject: all are of one device, the first is the backend's
+ * entry 0 where Frobenius errors are to be compared. */
+void check_run(struct subject *subjects, size_t count, const struct plan *plan, struct vacuity *vacuity);
+
+/* Runs whole jobs on host memory, through begin and end and every lane. */
+void jobs_run(struct subject *subjects, size_t count, const struct plan *plan);
+
+/* --- timing.c ------------------------------------------------------------------------------------- */
+
+struct timing {
+    struct shape shape;
+    unsigned repeats;
+    bool slow_too; /* cpu:naive as well */
+    uint64_t seed;
+};
+
+/* Times the subjects, all of one device, in turn, and prints a table. False where one failed. */
+bool timing_run(const struct subject *subjects, size_t count, const struct timing *timing);
+
+/* --- broken_*.c: rows that are wrong on purpose ---------------------------------------------------- */
+
+#include "tests/kernels/broken.h"
+
+/* Allocates or ends the program: a harness without memory has nothing to say. */
+void *harness_allocate(size_t bytes);
+
+#endif

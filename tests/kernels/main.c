@@ -1,0 +1,261 @@
+/* The harness's front: opens backends, chooses what is to be run, and sums up. Exit status: 0 where
+ * all is right, 1 where something failed, 2 for a bad command line, 77 where the backend that was
+ * asked for has no device. */
+#include "tests/kernels/options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_USAGE = 2, EXIT_SKIPPED = 77 };
+
+/* The CPU is not asked for products of a named list that would take it minutes. */
+static const double cpu_cost_max = 4e8;
+
+struct totals {
+    size_t cases;
+    size_t variants;
+    size_t failures;
+    size_t backends;
+};
+
+void *harness_allocate(size_t bytes) {
+    void *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    if (memory == NULL) {
+        fprintf(stderr, "kernels: out of memory for %zu bytes\n", bytes);
+        abort();
+    }
+    return memory;
+}
+
+static bool selected(const struct options *options, const char *name) {
+    for (unsigned index = 0; index < options->variant_count; index++)
+        if (strcmp(options->variants[index], name) == 0)
+            return true;
+    return options->variant_count == 0;
+}
+
+/* Opens the backend's first device; NULL, having said why, where there is none. */
+static struct mm_device *open_first(const struct mm_backend *backend) {
+    unsigned count = 0;
+    struct mm_error error = {0};
+    struct mm_device *device = NULL;
+    enum mm_status status = backend->count(&count, &error);
+    if (status == MM_OK)
+        status = backend->open(0, &device, &error);
+    if (status != MM_OK) {
+        printf("%s: %s: skipped\n", backend->name, error.detail);
+        return NULL;
+    }
+    printf("%s: %s\n", backend->name, device->name);
+    return device;
+}
+
+/* The rows that the options select and the device can run. The caller frees. */
+static struct subject *choose_subjects(const struct options *options, struct mm_device *device,
+                                       const struct mm_variant *rows, size_t row_count, size_t *count) {
+    struct subject *subjects = harness_allocate(row_count * sizeof *subjects);
+    *count = 0;
+    for (size_t index = 0; index < row_count; index++) {
+        const struct mm_variant *row = &rows[index];
+        const char *missing = mm_variant_missing(row, device);
+        if (!selected(options, row->name) || row->op != MM_MATMUL ||
+            !(row->dtypes & MM_DTYPE_BIT(MM_FLOAT32)))
+            continue;
+        if (missing != NULL)
+            printf("%s:%s: %s: skipped\n", device->backend->name, row->name, missing);
+        else
+            subjects[(*count)++] = (struct subject){.device = device, .variant = row};
+    }
+    return subjects;
+}
+
+static void plan_make(struct plan *plan, const struct options *options, const struct mm_device *device) {
+    *plan = (struct plan){.seed = options->seed, .repeat = options->repeat, .thin = options->thin};
+    struct shape_list named = {0};
+    if (options->set != NULL)
+        shapes_named(options->set, options->seed, &named);
+    for (size_t index = 0; index < named.count; index++) {
+        const struct shape *shape = &named.shapes[index];
+        if (device->compute_capability == 0 &&
+            (double)shape->m * (double)shape->n * (double)shape->k > cpu_cost_max)
+            printf("%zux%zux%zu: left out on the CPU; give it by --shape\n", shape->m, shape->k, shape->n);
+        else
+            shapes_add(&plan->shapes, shape->m, shape->n, shape->k);
+    }
+    shapes_free(&named);
+    for (size_t index = 0; index < options->shapes.count; index++)
+        shapes_add(&plan->shapes, options->shapes.shapes[index].m, options->shapes.shapes[index].n,
+                   options->shapes.shapes[index].k);
+    if (plan->thin == 0)
+        plan->thin = options->set == NULL || strcmp(options->set, "tiny") == 0 ? 1
+                     : strcmp(options->set, "large") == 0                      ? 64
+                                                                               : 4;
+}
+
+static void print_figures(const struct subject *subjects, size_t count, struct totals *totals) {
+    printf("\n| variant | cases | unsupported | failed | largest error / bound | largest Frobenius error | / "
+           "allowed for "
+           "float32 accuracy |\n|---|--:|--:|--:|--:|--:|--:|\n");
+    for (size_t index = 0; index < count; index++) {
+        const struct subject *subject = &subjects[index];
+        printf("| %s:%s | %zu | %zu | %zu | %.3f | %.2e | %.2f |\n", subject->device->backend->name,
+               subject->variant->name, subject->cases, subject->unsupported, subject->failures,
+               subject->fraction_max, subject->frobenius_max, subject->against_naive_max);
+        totals->cases += subject->cases;
+        totals->failures += subject->failures;
+        totals->variants++;
+        if (subject->cases == 0) {
+            printf("FAIL %s:%s: no case was run\n", subject->device->backend->name, subject->variant->name);
+            totals->failures++;
+        }
+    }
+}
+
+/* A bound that lets a C of zeros pass says nothing: every family must refuse it somewhere. */
+static void print_vacuity(const struct vacuity *vacuity, struct totals *totals) {
+    printf("\n| data | data sets with k > 0 | of these refuse a C of zeros |\n|---|--:|--:|\n");
+    for (size_t family = 0; family < FAMILY_COUNT; family++) {
+        printf("| %s | %zu | %zu |\n", families[family].name, vacuity->cases[family],
+               vacuity->refused[family]);
+        if (vacuity->cases[family] > 0 && vacuity->refused[family] == 0) {
+            printf("FAIL %s: a C of zeros passes everywhere\n", families[family].name);
+            totals->failures++;
+        }
+    }
+    if (vacuity->failures > 0)
+        printf("FAIL: a C of zeros passes in %zu data sets without cancellation\n", vacuity->failures);
+    totals->failures += vacuity->failures;
+}
+
+static void check_backend(const struct options *options, struct mm_device *device, struct totals *totals) {
+    size_t count;
+    const struct mm_backend *backend = device->backend;
+    struct subject *subjects =
+        choose_subjects(options, device, backend->variants, backend->variant_count, &count);
+    struct plan plan;
+    struct vacuity vacuity = {0};
+    plan_make(&plan, options, device);
+    printf("%zu shapes, one case in %u, %u runs each, seed %" PRIu64
+           "; references of large products are samples of 4609 elements\n",
+           plan.shapes.count, plan.thin, plan.repeat, plan.seed);
+    if (count > 0) {
+        check_run(subjects, count, &plan, &vacuity);
+        jobs_run(subjects, count, &plan);
+        print_figures(subjects, count, totals);
+        print_vacuity(&vacuity, totals);
+        printf("\n");
+    }
+    shapes_free(&plan.shapes);
+    free(subjects);
+}
+
+/* Every row that is wrong on purpose must be found wrong. */
+static void check_broken(const struct options *options, struct mm_device *device, struct totals *totals) {
+    bool cpu = strcmp(device->backend->name, "cpu") == 0;
+    size_t count;
+    struct subject *subjects = choose_subjects(options, device, cpu ? mm_broken_cpu : mm_broken_cuda,
+                                               cpu ? mm_broken_cpu_count : mm_broken_cuda_count, &count);
+    struct plan plan;
+    struct vacuity vacuity = {0};
+    plan_make(&plan, options, device);
+    plan.until_failure = true;
+    if (count > 0)
+        check_run(subjects, count, &plan, &vacuity);
+    for (size_t index = 0; index < count; index++) {
+        const struct subject *subject = &subjects[index];
+        totals->cases += subject->cases;
+        totals->variants++;
+        if (subject->failures > 0) {
+            printf("found %s:%s (%s): %s\n", device->backend->name, subject->variant->name,
+                   subject->variant->summary, subject->first_failure);
+        } else {
+            printf("FAIL %s:%s (%s) passed %zu cases\n", device->backend->name, subject->variant->name,
+                   subject->variant->summary, subject->cases);
+            totals->failures++;
+        }
+    }
+    shapes_free(&plan.shapes);
+    free(subjects);
+}
+
+static void time_backend(const struct options *options, struct mm_device *device, struct totals *totals) {
+    size_t count;
+    const struct mm_backend *backend = device->backend;
+    struct subject *all = choose_subjects(options, device, backend->variants, backend->variant_count, &count);
+    size_t kept = 0;
+    for (size_t index = 0; index < count; index++)
+        if (options->timing.slow_too || device->compute_capability > 0 ||
+            all[index].variant != &backend->variants[0])
+            all[kept++] = all[index];
+    if (kept > 0 && !timing_run(all, kept, &options->timing))
+        totals->failures++;
+    totals->variants += kept;
+    totals->cases += kept * options->timing.repeats;
+    free(all);
+}
+
+static void list_backend(struct mm_device *device) {
+    for (size_t index = 0; index < device->backend->variant_count; index++) {
+        const struct mm_variant *row = &device->backend->variants[index];
+        const char *missing = mm_variant_missing(row, device);
+        printf("  %s: %s%s%s\n", row->name, row->summary, missing != NULL ? "; missing: " : "",
+               missing != NULL ? missing : "");
+    }
+}
+
+static void run_backend(const struct options *options, struct mm_device *device, struct totals *totals) {
+    if (options->list)
+        list_backend(device);
+    else if (options->time)
+        time_backend(options, device, totals);
+    else if (options->broken)
+        check_broken(options, device, totals);
+    else
+        check_backend(options, device, totals);
+}
+
+static int run(const struct options *options) {
+    struct totals totals = {0};
+    for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++) {
+        if (options->backend != NULL && strcmp(options->backend, (*backend)->name) != 0)
+            continue;
+        struct mm_device *device = open_first(*backend);
+        if (device == NULL)
+            continue;
+        totals.backends++;
+        run_backend(options, device, &totals);
+        (*backend)->close(device);
+    }
+    if (totals.backends == 0) {
+        printf("%s: no such backend opens here\n", options->backend != NULL ? options->backend : "kernels");
+        return EXIT_SKIPPED;
+    }
+    if (!options->list)
+        printf("%zu cases, %zu variants, %zu failures\n", totals.cases, totals.variants, totals.failures);
+    if (!options->list && totals.variants == 0)
+        return EXIT_FAILURE;
+    return totals.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int count, char **arguments) {
+    struct options options;
+    struct shape_list probe = {0};
+    if (!options_read(&options, count, arguments)) {
+        options_free(&options);
+        return EXIT_USAGE;
+    }
+    int code = EXIT_SUCCESS;
+    if (options.help) {
+        options_help();
+    } else if (options.set != NULL && !shapes_named(options.set, options.seed, &probe)) {
+        fprintf(stderr, "kernels: --shapes is '%s', but there is only tiny, small and large\n", options.set);
+        code = EXIT_USAGE;
+    } else {
+        code = run(&options);
+    }
+    shapes_free(&probe);
+    options_free(&options);
+    return code;
+}

@@ -1,0 +1,137 @@
+/* Reads the harness's command line. */
+#include "tests/kernels/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The arguments that are not read yet. */
+struct arguments {
+    char **next;
+    char **end;
+};
+
+static bool number(const char *text, uint64_t min, uint64_t max, uint64_t *value) {
+    char *rest;
+    errno = 0;
+    unsigned long long parsed = strtoull(text, &rest, 10);
+    if (*text < '0' || *text > '9' || *rest != '\0' || errno != 0 || parsed < min || parsed > max)
+        return false;
+    *value = parsed;
+    return true;
+}
+
+static const char *take(struct arguments *arguments) {
+    return arguments->next < arguments->end ? *arguments->next++ : NULL;
+}
+
+static bool take_number(struct arguments *arguments, uint64_t min, uint64_t max, uint64_t *value) {
+    const char *text = take(arguments);
+    return text != NULL && number(text, min, max, value);
+}
+
+enum { DIMENSION_MAX = 1 << 24 };
+
+/* M K N, in the order in which the operands are written: M×K times K×N. */
+static bool take_shape(struct arguments *arguments, struct shape *shape) {
+    uint64_t m;
+    uint64_t k;
+    uint64_t n;
+    if (!take_number(arguments, 1, DIMENSION_MAX, &m) || !take_number(arguments, 0, DIMENSION_MAX, &k) ||
+        !take_number(arguments, 1, DIMENSION_MAX, &n))
+        return false;
+    *shape = (struct shape){(size_t)m, (size_t)n, (size_t)k};
+    return true;
+}
+
+static bool read_text(struct options *options, struct arguments *arguments) {
+    const char *text = take(arguments);
+    if (text == NULL || options->variant_count == OPTION_VARIANTS_MAX)
+        return false;
+    options->variants[options->variant_count++] = text;
+    return true;
+}
+
+static bool read_option(struct options *options, const char *name, struct arguments *arguments) {
+    uint64_t value = 0;
+    struct shape shape;
+    if (strcmp(name, "--backend") == 0)
+        return (options->backend = take(arguments)) != NULL;
+    if (strcmp(name, "--variant") == 0)
+        return read_text(options, arguments);
+    if (strcmp(name, "--shapes") == 0)
+        return (options->set = take(arguments)) != NULL;
+    if (strcmp(name, "--shape") == 0) {
+        bool good = take_shape(arguments, &shape);
+        if (good)
+            shapes_add(&options->shapes, shape.m, shape.n, shape.k);
+        return good;
+    }
+    if (strcmp(name, "--seed") == 0)
+        return take_number(arguments, 0, UINT64_MAX, &options->seed);
+    if (strcmp(name, "--time") == 0)
+        return options->time = take_shape(arguments, &options->timing.shape);
+    bool good = true;
+    if (strcmp(name, "--repeat") == 0) {
+        good = take_number(arguments, 2, 1000000, &value);
+        options->repeat = (unsigned)value;
+    } else if (strcmp(name, "--thin") == 0) {
+        good = take_number(arguments, 1, 1000000, &value);
+        options->thin = (unsigned)value;
+    } else if (strcmp(name, "--repeats") == 0) {
+        good = take_number(arguments, 1, 1000000, &value);
+        options->timing.repeats = (unsigned)value;
+    } else if (strcmp(name, "--all") == 0) {
+        options->all = true;
+    } else if (strcmp(name, "--broken") == 0) {
+        options->broken = true;
+    } else if (strcmp(name, "--list") == 0) {
+        options->list = true;
+    } else if (strcmp(name, "--help") == 0) {
+        options->help = true;
+    } else {
+        good = false;
+    }
+    return good;
+}
+
+bool options_read(struct options *options, int count, char **arguments_given) {
+    *options = (struct options){.seed = 1, .repeat = 2, .timing = {.repeats = 20}};
+    struct arguments arguments = {arguments_given + 1, arguments_given + count};
+    while (arguments.next < arguments.end) {
+        const char *name = take(&arguments);
+        if (!read_option(options, name, &arguments)) {
+            fprintf(stderr, "kernels: unknown option, or a bad value: %s (see --help)\n", name);
+            return false;
+        }
+    }
+    if (options->set == NULL && options->shapes.count == 0)
+        options->set = "small";
+    options->timing.seed = options->seed;
+    options->timing.slow_too =
+        options->all || (options->backend != NULL && strcmp(options->backend, "cpu") == 0);
+    return true;
+}
+
+void options_free(struct options *options) {
+    shapes_free(&options->shapes);
+}
+
+void options_help(void) {
+    puts("usage: kernels [option...]\n"
+         "Checks every variant of every backend against float64, with the bounds of float32.\n"
+         "  --backend NAME     only this backend; without a device for it: exit status 77\n"
+         "  --variant NAME     only this variant (may be given again)\n"
+         "  --shapes SET       tiny, small (default) or large\n"
+         "  --shape M K N      this shape (may be given again); alone or besides --shapes\n"
+         "  --seed N           of the data (default 1)\n"
+         "  --repeat N         runs of each case, all of which must give the same bits (default and least: "
+         "2)\n"
+         "  --thin N           one case in N (default: tiny 1, small 4, large 64)\n"
+         "  --broken           runs the rows that are wrong on purpose: each must be found\n"
+         "  --time M K N       times the variants instead\n"
+         "  --repeats N        of the timing (default 20)\n"
+         "  --all              times cpu:naive too, without --backend cpu\n"
+         "  --list             what there is");
+}

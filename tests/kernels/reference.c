@@ -1,0 +1,116 @@
+/* What is right: each element in float64, and the bound that float32 arithmetic has to keep.
+ *
+ * With u = 2^-24, R the exact sum and S = |A|·|B|: |C − R| ≤ 2(k+8)·u·S + k·2^-149, in any order of
+ * summation, with or without fused multiply-add, as long as no partial sum overflows. The reference's
+ * own error, k·2^-53·S at most, is 2^-30 of that. Of the products P = (S+R)/2 is the sum of the
+ * positive and N = (S−R)/2 of the negative ones, and every partial sum lies between −N and P. So +Inf
+ * can only come about where P (with rounding errors) passes the largest float, −Inf where N does, NaN
+ * where both do; and once a partial sum is infinite, no finite result is left. Hence a finite C is
+ * always held to the bound, and the rest is decided by P and N, without knowing the order. */
+#include "tests/kernels/harness.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Multiplications that a reference may cost before it is sampled, and the sample's size. */
+enum { WHOLE_COST_MAX = 1 << 25, SAMPLES_INSIDE = 4096, SAMPLES_EACH_EDGE = 128 };
+
+static struct expected element(const struct operands *operands, size_t row, size_t col) {
+    const struct shape *shape = &operands->shape;
+    struct expected expected = {.row = row, .col = col};
+    for (size_t depth = 0; depth < shape->k; depth++) {
+        double product =
+            (double)operands->a[row * shape->k + depth] * (double)operands->b[depth * shape->n + col];
+        expected.sum += product;
+        expected.magnitude += fabs(product);
+    }
+    return expected;
+}
+
+static void add(struct reference *reference, const struct operands *operands, size_t row, size_t col) {
+    reference->expected[reference->count++] = element(operands, row, col);
+}
+
+static void sample(struct reference *reference, const struct operands *operands, uint64_t seed) {
+    struct random random = {random_mix(seed, 0xed6e)};
+    size_t m = operands->shape.m;
+    size_t n = operands->shape.n;
+    for (unsigned index = 0; index < SAMPLES_EACH_EDGE; index++) {
+        add(reference, operands, 0, random_below(&random, n));
+        add(reference, operands, m - 1, random_below(&random, n));
+        add(reference, operands, random_below(&random, m), 0);
+        add(reference, operands, random_below(&random, m), n - 1);
+    }
+    add(reference, operands, m - 1, n - 1);
+    for (unsigned index = 0; index < SAMPLES_INSIDE; index++) {
+        size_t row = random_below(&random, m);
+        add(reference, operands, row, random_below(&random, n));
+    }
+}
+
+void reference_make(struct reference *reference, const struct operands *operands, uint64_t seed) {
+    struct shape shape = operands->shape;
+    size_t elements = shape.m * shape.n;
+    size_t samples = SAMPLES_INSIDE + 4 * SAMPLES_EACH_EDGE + 1;
+    bool whole = elements <= samples || elements * shape.k <= WHOLE_COST_MAX;
+    *reference = (struct reference){.shape = shape, .whole = whole};
+    reference->expected = harness_allocate((whole ? elements : samples) * sizeof *reference->expected);
+    if (!whole) {
+        sample(reference, operands, seed);
+        return;
+    }
+    for (size_t row = 0; row < shape.m; row++)
+        for (size_t col = 0; col < shape.n; col++)
+            add(reference, operands, row, col);
+}
+
+void reference_free(struct reference *reference) {
+    free(reference->expected);
+    *reference = (struct reference){0};
+}
+
+bool reference_judge(const struct expected *expected, size_t k, float value, double *fraction) {
+    double relative = 2.0 * ((double)k + 8.0) * 0x1p-24;
+    double sum = expected->sum;
+    *fraction = 0.0;
+    if (isnan(sum))
+        return isnan(value);
+    if (isinf(sum))
+        return (double)value == sum;
+    if (!isfinite(value)) {
+        double reach = 0.5 * (1.0 + relative);
+        bool positive = (expected->magnitude + sum) * reach > (double)FLT_MAX;
+        bool negative = (expected->magnitude - sum) * reach > (double)FLT_MAX;
+        if (isnan(value))
+            return positive && negative;
+        return value > 0.0F ? positive : negative;
+    }
+    double error = fabs((double)value - sum);
+    double bound = relative * expected->magnitude + (double)k * 0x1p-149;
+    if (error > 0.0)
+        *fraction = bound > 0.0 ? error / bound : INFINITY;
+    return *fraction <= 1.0;
+}
+
+size_t reference_zeros_refused(const struct reference *reference) {
+    size_t refused = 0;
+    for (size_t index = 0; index < reference->count; index++) {
+        double fraction;
+        if (!reference_judge(&reference->expected[index], reference->shape.k, 0.0F, &fraction))
+            refused++;
+    }
+    return refused;
+}
+
+void norms_add(struct norms *norms, const struct expected *expected, float value) {
+    double difference = (double)value - expected->sum;
+    norms->difference_squares += difference * difference;
+    norms->sum_squares += expected->sum * expected->sum;
+}
+
+double norms_error(const struct norms *norms) {
+    if (!isfinite(norms->difference_squares) || !(norms->sum_squares > 0x1p-200))
+        return -1.0;
+    return sqrt(norms->difference_squares / norms->sum_squares);
+}

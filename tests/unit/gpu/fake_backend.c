@@ -1,0 +1,114 @@
+/* A device whose jobs end when its gate opens. */
+#include "fake_backend.h"
+
+#include <string.h>
+
+static enum mm_status fake_launch(const struct mm_product *product, struct mm_lane *lane,
+                                  struct mm_error *error) {
+    (void)product;
+    (void)lane;
+    (void)error;
+    return MM_OK;
+}
+
+static const char *only_on_device_1(const struct mm_device *device) {
+    return device->index == 1 ? NULL : "only device 1 has it";
+}
+
+static const char *nowhere(const struct mm_device *device) {
+    (void)device;
+    return "no device has it";
+}
+
+static const struct mm_variant *choose_first(const struct mm_device *device,
+                                             const struct mm_product *product);
+
+static const struct mm_variant variants[] = {
+    {.name = "naive", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .launch = fake_launch},
+    {.name = "second",
+     .dtypes = MM_DTYPE_BIT(MM_FLOAT32),
+     .missing = only_on_device_1,
+     .launch = fake_launch},
+    {.name = "nowhere", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .missing = nowhere, .launch = fake_launch},
+    {.name = "auto", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose_first},
+};
+
+static const struct mm_variant *choose_first(const struct mm_device *device,
+                                             const struct mm_product *product) {
+    (void)device;
+    (void)product;
+    return &variants[0];
+}
+
+static enum mm_status fake_begin(struct mm_device *device, unsigned lane, struct mm_job *job) {
+    struct fake_device *fake = (struct fake_device *)device;
+    enum mm_status status = MM_OK;
+    pthread_mutex_lock(&fake->mutex);
+    fake->begun++;
+    if (fake->fail_begin || lane >= device->lane_count) {
+        status = mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail");
+    } else {
+        fake->under_way++;
+        if (fake->under_way > fake->most)
+            fake->most = fake->under_way;
+    }
+    pthread_cond_broadcast(&fake->changed);
+    pthread_mutex_unlock(&fake->mutex);
+    return status;
+}
+
+static void fake_end(struct mm_device *device, unsigned lane, struct mm_job *job) {
+    struct fake_device *fake = (struct fake_device *)device;
+    (void)lane;
+    pthread_mutex_lock(&fake->mutex);
+    while (!fake->open_gate)
+        pthread_cond_wait(&fake->changed, &fake->mutex);
+    fake->under_way--;
+    pthread_mutex_unlock(&fake->mutex);
+    job->span_ns[MM_SPAN_KERNEL] = 1;
+    job->error.status = MM_OK;
+}
+
+const struct mm_backend fake_backend = {
+    .name = "fake",
+    .variants = variants,
+    .variant_count = sizeof variants / sizeof variants[0],
+    .begin = fake_begin,
+    .end = fake_end,
+};
+
+void fake_device_init(struct fake_device *fake, unsigned index, unsigned lane_count, bool open_gate) {
+    memset(fake, 0, sizeof *fake);
+    fake->device.backend = &fake_backend;
+    fake->device.index = index;
+    fake->device.lane_count = lane_count;
+    fake->open_gate = open_gate;
+    pthread_mutex_init(&fake->mutex, NULL);
+    pthread_cond_init(&fake->changed, NULL);
+}
+
+void fake_device_destroy(struct fake_device *fake) {
+    pthread_cond_destroy(&fake->changed);
+    pthread_mutex_destroy(&fake->mutex);
+}
+
+void fake_device_open_gate(struct fake_device *fake) {
+    pthread_mutex_lock(&fake->mutex);
+    fake->open_gate = true;
+    pthread_cond_broadcast(&fake->changed);
+    pthread_mutex_unlock(&fake->mutex);
+}
+
+void fake_device_wait_begun(struct fake_device *fake, unsigned begun) {
+    pthread_mutex_lock(&fake->mutex);
+    while (fake->begun < begun)
+        pthread_cond_wait(&fake->changed, &fake->mutex);
+    pthread_mutex_unlock(&fake->mutex);
+}
+
+unsigned fake_device_begun(struct fake_device *fake) {
+    pthread_mutex_lock(&fake->mutex);
+    unsigned begun = fake->begun;
+    pthread_mutex_unlock(&fake->mutex);
+    return begun;
+}

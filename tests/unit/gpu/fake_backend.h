@@ -1,0 +1,28 @@
+/* A backend for tests of what lies in front of backends: its devices take jobs when told to. */
+#ifndef TESTS_UNIT_GPU_FAKE_BACKEND_H
+#define TESTS_UNIT_GPU_FAKE_BACKEND_H
+
+#include "gpu/backend.h"
+
+#include <pthread.h>
+
+struct fake_device {
+    struct mm_device device;
+    pthread_mutex_t mutex; /* guards all below */
+    pthread_cond_t changed;
+    bool open_gate;     /* whether `end` returns */
+    bool fail_begin;    /* whether `begin` fails */
+    unsigned begun;     /* jobs that begin was called for */
+    unsigned under_way; /* begun and not ended */
+    unsigned most;      /* the most under way at one time */
+};
+
+extern const struct mm_backend fake_backend;
+
+void fake_device_init(struct fake_device *fake, unsigned index, unsigned lane_count, bool open_gate);
+void fake_device_destroy(struct fake_device *fake);
+void fake_device_open_gate(struct fake_device *fake);
+void fake_device_wait_begun(struct fake_device *fake, unsigned begun);
+unsigned fake_device_begun(struct fake_device *fake);
+
+#endif

@@ -1,0 +1,340 @@
+/* The queue's promises: bounds, one done() a job, deadlines, lanes, the least loaded device, draining. */
+#include "gpu/queue.h"
+
+#include "fake_backend.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <semaphore.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { JOBS_MAX = 4 };
+
+struct test_job {
+    struct mm_job job;
+    sem_t done;
+    int done_count; /* __atomic */
+};
+
+static void count_done(struct mm_job *job) {
+    struct test_job *test = job->owner;
+    __atomic_add_fetch(&test->done_count, 1, __ATOMIC_SEQ_CST);
+    sem_post(&test->done);
+}
+
+static void job_init(struct test_job *test, const char *variant, size_t m) {
+    memset(test, 0, sizeof *test);
+    sem_init(&test->done, 0, 0);
+    test->job.backend = &fake_backend;
+    test->job.variant = mm_backend_variant(&fake_backend, MM_MATMUL, variant);
+    test->job.product.m = m;
+    test->job.product.n = test->job.product.k = 2;
+    test->job.product.a = mm_matrix_dense(MM_FLOAT32, m, 2, NULL);
+    test->job.product.b = mm_matrix_dense(MM_FLOAT32, 2, 2, NULL);
+    test->job.product.c = mm_matrix_dense(MM_FLOAT32, m, 2, NULL);
+    test->job.done = count_done;
+    test->job.owner = test;
+}
+
+static void job_wait(struct test_job *test) {
+    while (sem_wait(&test->done) != 0)
+        continue;
+    assert_int_equal(__atomic_load_n(&test->done_count, __ATOMIC_SEQ_CST), 1);
+    sem_destroy(&test->done);
+}
+
+static struct mm_queue *open_queue(struct fake_device *fakes, size_t count, size_t jobs_max,
+                                   size_t bytes_max) {
+    struct mm_device *devices[4];
+    struct mm_queue *queue = NULL;
+    const struct mm_queue_limits limits = {.jobs_max = jobs_max, .bytes_max = bytes_max};
+    for (size_t index = 0; index < count; index++)
+        devices[index] = &fakes[index].device;
+    assert_int_equal(mm_queue_open(devices, count, &limits, &queue, NULL), MM_OK);
+    return queue;
+}
+
+static void a_full_queue_refuses(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[JOBS_MAX + 2];
+    struct mm_error error;
+    (void)state;
+    fake_device_init(&fake, 0, 1, false);
+    struct mm_queue *queue = open_queue(&fake, 1, JOBS_MAX, SIZE_MAX);
+    for (int index = 0; index < JOBS_MAX + 2; index++)
+        job_init(&jobs[index], "naive", 2);
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, &error), MM_OK);
+    fake_device_wait_begun(&fake, 1); /* it runs, and waits no more */
+    for (int index = 1; index <= JOBS_MAX; index++) {
+        assert_false(mm_queue_full(queue));
+        assert_int_equal(mm_queue_submit(queue, &jobs[index].job, &error), MM_OK);
+    }
+    assert_true(mm_queue_full(queue));
+    assert_int_equal(mm_queue_jobs(queue), JOBS_MAX + 1);
+    assert_int_equal(mm_queue_submit(queue, &jobs[JOBS_MAX + 1].job, &error), MM_BUSY);
+    assert_int_equal(error.status, MM_BUSY);
+    assert_true(error.retry_after_s > 0);
+    fake_device_open_gate(&fake);
+    for (int index = 0; index <= JOBS_MAX; index++) {
+        job_wait(&jobs[index]);
+        assert_int_equal(jobs[index].job.error.status, MM_OK);
+        assert_string_equal(jobs[index].job.ran->name, "naive");
+    }
+    assert_int_equal(jobs[JOBS_MAX + 1].done_count, 0);
+    mm_queue_close(queue);
+    fake_device_destroy(&fake);
+}
+
+static void bytes_are_bounded(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[3];
+    (void)state;
+    fake_device_init(&fake, 0, 1, false);
+    struct mm_queue *queue = open_queue(&fake, 1, 100, 4 * (20 + 4 + 20));
+    job_init(&jobs[0], "naive", 10);
+    job_init(&jobs[1], "naive", 10);
+    job_init(&jobs[2], "naive", 1);
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
+    fake_device_wait_begun(&fake, 1);
+    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, NULL), MM_OK);
+    assert_int_equal(mm_queue_submit(queue, &jobs[2].job, NULL), MM_BUSY);
+    fake_device_open_gate(&fake);
+    job_wait(&jobs[0]);
+    job_wait(&jobs[1]);
+    assert_int_equal(mm_queue_submit(queue, &jobs[2].job, NULL), MM_OK);
+    job_wait(&jobs[2]);
+    mm_queue_close(queue);
+    fake_device_destroy(&fake);
+}
+
+static void a_late_job_is_not_begun(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[2];
+    (void)state;
+    fake_device_init(&fake, 0, 1, false);
+    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
+    job_init(&jobs[0], "naive", 2);
+    job_init(&jobs[1], "naive", 2);
+    jobs[0].job.deadline_ns = mm_clock_ns() + 20 * 1000000;
+    jobs[1].job.deadline_ns = jobs[0].job.deadline_ns;
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
+    fake_device_wait_begun(&fake, 1);
+    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, NULL), MM_OK);
+    while (mm_clock_ns() <= jobs[1].job.deadline_ns)
+        continue;
+    fake_device_open_gate(&fake);
+    job_wait(&jobs[0]);
+    job_wait(&jobs[1]);
+    assert_int_equal(jobs[0].job.error.status, MM_TIMEOUT);
+    assert_non_null(strstr(jobs[0].job.error.detail, "dropped"));
+    assert_int_equal(jobs[1].job.error.status, MM_TIMEOUT);
+    assert_non_null(strstr(jobs[1].job.error.detail, "not started"));
+    assert_int_equal(fake_device_begun(&fake), 1);
+    mm_queue_close(queue);
+    fake_device_destroy(&fake);
+}
+
+static void lanes_are_filled_and_no_more(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[8];
+    (void)state;
+    fake_device_init(&fake, 0, 3, false);
+    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
+    for (int index = 0; index < 8; index++) {
+        job_init(&jobs[index], "auto", 2);
+        assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
+    }
+    fake_device_wait_begun(&fake, 3);
+    fake_device_open_gate(&fake);
+    for (int index = 0; index < 8; index++) {
+        job_wait(&jobs[index]);
+        assert_string_equal(jobs[index].job.ran->name, "naive");
+    }
+    mm_queue_close(queue);
+    assert_int_equal(fake.begun, 8);
+    assert_int_equal(fake.most, 3);
+    fake_device_destroy(&fake);
+}
+
+static void the_least_loaded_device_is_chosen(void **state) {
+    struct fake_device fakes[2];
+    struct test_job jobs[4];
+    (void)state;
+    fake_device_init(&fakes[0], 0, 1, false);
+    fake_device_init(&fakes[1], 1, 1, false);
+    struct mm_queue *queue = open_queue(fakes, 2, 8, SIZE_MAX);
+    job_init(&jobs[0], "naive", 1000); /* to the first, which is then the more loaded */
+    for (int index = 1; index < 4; index++)
+        job_init(&jobs[index], "naive", 2);
+    for (int index = 0; index < 4; index++)
+        assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
+    fake_device_open_gate(&fakes[0]);
+    fake_device_open_gate(&fakes[1]);
+    for (int index = 0; index < 4; index++)
+        job_wait(&jobs[index]);
+    assert_int_equal(jobs[0].job.device->index, 0);
+    for (int index = 1; index < 4; index++)
+        assert_int_equal(jobs[index].job.device->index, 1);
+    mm_queue_close(queue);
+    fake_device_destroy(&fakes[0]);
+    fake_device_destroy(&fakes[1]);
+}
+
+static void a_variant_goes_where_it_can_run(void **state) {
+    struct fake_device fakes[2];
+    struct test_job jobs[3];
+    struct mm_error error;
+    (void)state;
+    fake_device_init(&fakes[0], 0, 1, true);
+    fake_device_init(&fakes[1], 1, 1, true);
+    struct mm_queue *queue = open_queue(fakes, 2, 8, SIZE_MAX);
+    job_init(&jobs[0], "second", 2);
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, &error), MM_OK);
+    job_wait(&jobs[0]);
+    assert_int_equal(jobs[0].job.device->index, 1);
+    job_init(&jobs[1], "nowhere", 2);
+    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, &error), MM_UNSUPPORTED);
+    __atomic_store_n(&fakes[1].device.failed, 1, __ATOMIC_RELAXED);
+    job_init(&jobs[2], "second", 2);
+    assert_int_equal(mm_queue_submit(queue, &jobs[2].job, &error), MM_NOT_READY);
+    mm_queue_close(queue);
+    fake_device_destroy(&fakes[0]);
+    fake_device_destroy(&fakes[1]);
+}
+
+static void one_failed_job_fails_alone(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[2];
+    (void)state;
+    fake_device_init(&fake, 0, 1, true);
+    fake.fail_begin = true;
+    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
+    job_init(&jobs[0], "naive", 2);
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
+    job_wait(&jobs[0]);
+    assert_int_equal(jobs[0].job.error.status, MM_DEVICE_FAILED);
+    pthread_mutex_lock(&fake.mutex);
+    fake.fail_begin = false;
+    pthread_mutex_unlock(&fake.mutex);
+    job_init(&jobs[1], "naive", 2);
+    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, NULL), MM_OK);
+    job_wait(&jobs[1]);
+    assert_int_equal(jobs[1].job.error.status, MM_OK);
+    mm_queue_close(queue);
+    fake_device_destroy(&fake);
+}
+
+static void an_empty_product_needs_no_device(void **state) {
+    struct fake_device fake;
+    struct test_job test;
+    (void)state;
+    fake_device_init(&fake, 0, 1, true);
+    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
+    job_init(&test, "auto", 0);
+    assert_int_equal(mm_queue_submit(queue, &test.job, NULL), MM_OK);
+    job_wait(&test);
+    assert_int_equal(test.job.error.status, MM_OK);
+    assert_string_equal(test.job.ran->name, "naive");
+    assert_true(mm_job_gflops(&test.job) == 0.0);
+    mm_queue_close(queue);
+    assert_int_equal(fake.begun, 0);
+    fake_device_destroy(&fake);
+}
+
+static void stop_refuses_and_close_drains(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[3];
+    (void)state;
+    fake_device_init(&fake, 0, 1, true);
+    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
+    for (int index = 0; index < 3; index++)
+        job_init(&jobs[index], "naive", 2);
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
+    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, NULL), MM_OK);
+    mm_queue_stop(queue);
+    assert_int_equal(mm_queue_submit(queue, &jobs[2].job, NULL), MM_STOPPING);
+    mm_queue_close(queue);
+    for (int index = 0; index < 2; index++) {
+        job_wait(&jobs[index]);
+        assert_int_equal(jobs[index].job.error.status, MM_OK);
+    }
+    fake_device_destroy(&fake);
+}
+
+static void abort_ends_those_that_wait(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[3];
+    (void)state;
+    fake_device_init(&fake, 0, 1, false);
+    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
+    job_init(&jobs[0], "naive", 2);
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
+    fake_device_wait_begun(&fake, 1);
+    for (int index = 1; index < 3; index++) {
+        job_init(&jobs[index], "naive", 2);
+        assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
+    }
+    mm_queue_stop(queue);
+    mm_queue_abort(queue);
+    for (int index = 1; index < 3; index++) {
+        job_wait(&jobs[index]);
+        assert_int_equal(jobs[index].job.error.status, MM_STOPPING);
+    }
+    assert_int_equal(mm_queue_jobs(queue), 1);
+    fake_device_open_gate(&fake);
+    job_wait(&jobs[0]);
+    assert_int_equal(jobs[0].job.error.status, MM_OK);
+    mm_queue_close(queue);
+    fake_device_destroy(&fake);
+}
+
+static void *submit_many(void *argument) {
+    struct mm_queue *queue = argument;
+    for (int round = 0; round < 500; round++) {
+        struct test_job test;
+        job_init(&test, "auto", 1 + (size_t)round % 7);
+        enum mm_status status = mm_queue_submit(queue, &test.job, NULL);
+        if (status == MM_OK)
+            job_wait(&test);
+        else
+            assert_int_equal(status, MM_BUSY);
+    }
+    return NULL;
+}
+
+static void many_threads_submit(void **state) {
+    struct fake_device fakes[3];
+    pthread_t threads[8];
+    (void)state;
+    for (unsigned index = 0; index < 3; index++)
+        fake_device_init(&fakes[index], index, 1 + index, true);
+    struct mm_queue *queue = open_queue(fakes, 3, 4, SIZE_MAX);
+    for (int index = 0; index < 8; index++)
+        assert_int_equal(pthread_create(&threads[index], NULL, submit_many, queue), 0);
+    for (int index = 0; index < 8; index++)
+        pthread_join(threads[index], NULL);
+    assert_int_equal(mm_queue_jobs(queue), 0);
+    mm_queue_close(queue);
+    for (unsigned index = 0; index < 3; index++)
+        fake_device_destroy(&fakes[index]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_queue_refuses),
+        cmocka_unit_test(bytes_are_bounded),
+        cmocka_unit_test(a_late_job_is_not_begun),
+        cmocka_unit_test(lanes_are_filled_and_no_more),
+        cmocka_unit_test(the_least_loaded_device_is_chosen),
+        cmocka_unit_test(a_variant_goes_where_it_can_run),
+        cmocka_unit_test(one_failed_job_fails_alone),
+        cmocka_unit_test(an_empty_product_needs_no_device),
+        cmocka_unit_test(stop_refuses_and_close_drains),
+        cmocka_unit_test(abort_ends_those_that_wait),
+        cmocka_unit_test(many_threads_submit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

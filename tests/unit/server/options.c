@@ -1,0 +1,125 @@
+/* The process's options: order of precedence, values at their edges, and clear refusals. */
+#include "server/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool parse(struct mm_options *options, const char *flag, char *problem, size_t size) {
+    char program[] = "matmuld";
+    char text[128];
+    char *argv[] = {program, text, NULL};
+    snprintf(text, sizeof text, "%s", flag == NULL ? "" : flag);
+    return mm_options_parse(options, flag == NULL ? 1 : 2, argv, problem, size);
+}
+
+static void defaults(void **state) {
+    struct mm_options options;
+    char problem[256];
+    (void)state;
+    assert_true(parse(&options, NULL, problem, sizeof problem));
+    assert_string_equal(options.host, "127.0.0.1");
+    assert_int_equal(options.port, 8080);
+    assert_string_equal(options.backend, "auto");
+    assert_true(options.devices.all);
+    assert_int_equal(options.queue_depth, 1024);
+    assert_int_equal(options.body_bytes_max, UINT64_C(2) << 30);
+    assert_int_equal(options.dimension_max, INT32_MAX);
+    assert_int_equal(options.timeout_ms, 60000);
+    assert_int_equal(options.drain_timeout_ms, 30000);
+}
+
+static void values_are_judged(void **state) {
+    static const struct {
+        const char *flag;
+        const char *words; /* of the refusal; NULL: it is taken */
+    } cases[] = {
+        {"--port=0", NULL},
+        {"--port=65535", NULL},
+        {"--port=65536", "--port is '65536', but must be PORT from 0 to 65535"},
+        {"--port=-1", "--port is '-1'"},
+        {"--port= 1", "--port is ' 1'"},
+        {"--port=0x10", "--port is '0x10'"},
+        {"--port=", "--port is ''"},
+        {"--port", "--port needs a value"},
+        {"--queue-depth=0", "from 1 to"},
+        {"--queue-depth=1", NULL},
+        {"--queue-depth=99999999999999999999999", "--queue-depth is"},
+        {"--backend=cpu", NULL},
+        {"--backend=tpu", "must be auto|cpu|cuda"},
+        {"--backend=auto|cpu", "must be auto|cpu|cuda"},
+        {"--backend=", "must be"},
+        {"--memory-budget=64MiB", NULL},
+        {"--memory-budget=1048576", NULL},
+        {"--memory-budget=1048575", "at least 1048576"},
+        {"--memory-budget=64MB", "such as 64MiB or 2GiB"},
+        {"--memory-budget=99999999TiB", "--memory-budget is"},
+        {"--max-body=1", NULL},
+        {"--max-body=0", "--max-body is"},
+        {"--max-dimension=2147483647", NULL},
+        {"--max-dimension=2147483648", "from 1 to 2147483647"},
+        {"--devices=all", NULL},
+        {"--devices=0,2,17", NULL},
+        {"--devices=0,", "--devices is"},
+        {"--devices=,", "--devices is"},
+        {"--devices=a", "--devices is"},
+        {"--log-format=json", NULL},
+        {"--log-format=xml", "must be text|json"},
+        {"--help", NULL},
+        {"--version", NULL},
+        {"--print-config", NULL},
+        {"--hosts=x", "there is no option '--hosts=x'"},
+        {"--por=1", "there is no option"},
+        {"host", "there is no option 'host'"},
+        {"-h", "there is no option '-h'"},
+    };
+    (void)state;
+    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+        struct mm_options options;
+        char problem[256] = "";
+        bool good = parse(&options, cases[index].flag, problem, sizeof problem);
+        if (good != (cases[index].words == NULL) || (!good && strstr(problem, cases[index].words) == NULL))
+            fail_msg("%s: %s '%s'", cases[index].flag, good ? "was taken" : "was refused with", problem);
+    }
+}
+
+static void flags_win_over_the_environment(void **state) {
+    struct mm_options options;
+    char problem[256];
+    (void)state;
+    setenv("MATMULD_QUEUE_DEPTH", "7", 1);
+    setenv("MATMULD_MAX_BODY", "3KiB", 1);
+    assert_true(parse(&options, "--queue-depth=9", problem, sizeof problem));
+    assert_int_equal(options.queue_depth, 9);
+    assert_int_equal(options.body_bytes_max, 3072);
+    setenv("MATMULD_QUEUE_DEPTH", "many", 1);
+    assert_false(parse(&options, NULL, problem, sizeof problem));
+    assert_non_null(strstr(problem, "MATMULD_QUEUE_DEPTH is 'many'"));
+    unsetenv("MATMULD_QUEUE_DEPTH");
+    unsetenv("MATMULD_MAX_BODY");
+}
+
+static void devices_are_listed(void **state) {
+    struct mm_options options;
+    char problem[256];
+    (void)state;
+    assert_true(parse(&options, "--devices=3,0", problem, sizeof problem));
+    assert_false(options.devices.all);
+    assert_int_equal(options.devices.count, 2);
+    assert_int_equal(options.devices.indices[0], 3);
+    assert_int_equal(options.devices.indices[1], 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(values_are_judged),
+        cmocka_unit_test(flags_win_over_the_environment),
+        cmocka_unit_test(devices_are_listed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
