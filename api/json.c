@@ -6,6 +6,7 @@
 #include "gpu/backend.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fenv.h>
 #include <math.h>
 #include <string.h>
@@ -19,7 +20,8 @@ enum { ENVELOPE_BYTES_MAX = 2048 };
 /* Jansson tells the line and the column of the last character that it had read, which is the end of the
  * offending token; the column is 0 where that was a line's end. */
 static enum mm_status fail_syntax(const json_error_t *fault, struct mm_error *error) {
-    if (fault->text[0] == '\0' || json_error_code(fault) == json_error_out_of_memory)
+    /* Where memory ran out within a string Jansson blames the text; malloc's errno knows better. */
+    if (errno == ENOMEM || fault->text[0] == '\0' || json_error_code(fault) == json_error_out_of_memory)
         return mm_fail(error, MM_INTERNAL, "memory ran out while the body was parsed");
     int line = fault->line > 0 ? fault->line : 1;
     int column = fault->column > 0 ? fault->column : 1;
@@ -40,6 +42,7 @@ static enum mm_status parse(const struct mm_body *body, enum mm_json_bound bound
         return mm_fail(error, MM_BAD_REQUEST, "the body is empty, expected a JSON object with a and b");
     json_error_t fault;
     assert(fegetround() == FE_TONEAREST);
+    errno = 0;
     fesetround(bound == MM_JSON_LOWER ? FE_DOWNWARD : FE_UPWARD);
     json_t *value =
         json_loadb(body->data, body->bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &fault);
