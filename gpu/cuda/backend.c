@@ -1,0 +1,23 @@
+/* The CUDA backend's functions and table, under one name. */
+#include "gpu/cuda/cuda_backend.h"
+
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/variants.h"
+
+const struct mm_backend mm_cuda_backend = {
+    .name = "cuda",
+    .variants = mm_cuda_variants,
+    .variant_count = MM_CUDA_VARIANT_COUNT,
+    .count = mm_cuda_count,
+    .open = mm_cuda_open,
+    .close = mm_cuda_close,
+    .begin = mm_cuda_begin,
+    .end = mm_cuda_end,
+    .memory_free = mm_cuda_memory_free,
+    .attributes = mm_cuda_attributes,
+    .acquire = mm_cuda_acquire,
+    .release = mm_cuda_release,
+    .upload = mm_cuda_upload,
+    .download = mm_cuda_download,
+    .measure = mm_cuda_measure,
+};

@@ -1,0 +1,146 @@
+/* Finding, opening and closing CUDA devices, with a reason where there is none. It runs no jobs. */
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/cuda_backend.h"
+#include "gpu/cuda/variants.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The runtime is linked in, so its calls are there without a driver, but with none and with an old
+ * one cudaGetDeviceCount fails alike; the driver's version, 0 where there is none, tells them apart. */
+enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error) {
+    int driver = 0;
+    int devices = 0;
+    cudaError_t code = cudaDriverGetVersion(&driver);
+    if (code == cudaSuccess && driver == 0)
+        return mm_fail(error, MM_NOT_READY, "no NVIDIA driver");
+    if (code == cudaSuccess)
+        code = cudaGetDeviceCount(&devices);
+    if (code == cudaErrorInsufficientDriver)
+        return mm_fail(error, MM_NOT_READY,
+                       "the NVIDIA driver speaks CUDA %d.%d, this build needs %d.0 or newer", driver / 1000,
+                       driver % 1000 / 10, CUDART_VERSION / 1000);
+    if (code == cudaErrorNoDevice || (code == cudaSuccess && devices == 0))
+        return mm_fail(error, MM_NOT_READY, "an NVIDIA driver (CUDA %d.%d), but no CUDA device",
+                       driver / 1000, driver % 1000 / 10);
+    if (code != cudaSuccess)
+        return mm_fail(error, MM_NOT_READY, "CUDA does not start: %s (%s)", cudaGetErrorString(code),
+                       cudaGetErrorName(code));
+    *count = (unsigned)devices;
+    return MM_OK;
+}
+
+static cudaError_t lane_open(struct mm_cuda_device *device, struct mm_lane *lane) {
+    lane->device = device;
+    cudaError_t code = cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking);
+    for (unsigned mark = 0; mark < MM_CUDA_MARKS && code == cudaSuccess; mark++)
+        code = cudaEventCreate(&lane->marks[mark]);
+    return code;
+}
+
+static void lane_close(struct mm_lane *lane) {
+    mm_cuda_blas_close(lane);
+    for (unsigned mark = 0; mark < MM_CUDA_MARKS; mark++)
+        if (lane->marks[mark] != NULL)
+            cudaEventDestroy(lane->marks[mark]);
+    if (lane->stream != NULL)
+        cudaStreamDestroy(lane->stream);
+}
+
+static cudaError_t describe(struct mm_cuda_device *device) {
+    struct mm_device *head = &device->head;
+    struct cudaDeviceProp properties;
+    int driver = 0;
+    cudaError_t code = cudaDriverGetVersion(&driver);
+    if (code == cudaSuccess)
+        code = cudaGetDeviceProperties(&properties, (int)head->index);
+    if (code != cudaSuccess)
+        return code;
+    snprintf(head->name, sizeof head->name, "%.*s", (int)sizeof head->name - 1, properties.name);
+    snprintf(head->driver, sizeof head->driver, "%d.%d", driver / 1000, driver % 1000 / 10);
+    head->compute_capability = (unsigned)(10 * properties.major + properties.minor);
+    head->multiprocessors = (unsigned)properties.multiProcessorCount;
+    head->memory_bytes = properties.totalGlobalMem;
+    head->shared_bytes_per_block_max = properties.sharedMemPerBlockOptin;
+    /* Only compute capability 3.x let a program choose 8, and no CUDA that builds this knows it. */
+    head->shared_bank_bytes = 4;
+    device->pitch_bytes_max = properties.memPitch;
+    return cudaSuccess;
+}
+
+/* A pool that keeps what it once took from the driver, since taking it costs more than a small job. */
+static cudaError_t pool_open(struct mm_cuda_device *device) {
+    const struct cudaMemPoolProps properties = {
+        .allocType = cudaMemAllocationTypePinned,
+        .handleTypes = cudaMemHandleTypeNone,
+        .location = {.type = cudaMemLocationTypeDevice, .id = (int)device->head.index},
+    };
+    uint64_t keep_bytes = UINT64_MAX;
+    cudaError_t code = cudaMemPoolCreate(&device->pool, &properties);
+    if (code == cudaSuccess)
+        code = cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold, &keep_bytes);
+    return code;
+}
+
+static cudaError_t make(struct mm_cuda_device *device) {
+    cudaError_t code = cudaSetDevice((int)device->head.index);
+    if (code == cudaSuccess)
+        code = describe(device);
+    if (code == cudaSuccess)
+        code = pool_open(device);
+    if (code == cudaSuccess)
+        code = lane_open(device, &device->direct);
+    for (unsigned lane = 0; lane < MM_CUDA_LANES && code == cudaSuccess; lane++)
+        code = lane_open(device, &device->lanes[lane]);
+    return code;
+}
+
+/* A build has code for the chips it was made for; what one kernel has, all have. */
+static enum mm_status check_code(struct mm_cuda_device *device, struct mm_error *error) {
+    struct mm_attributes ignored;
+    struct mm_error reason;
+    if (mm_cuda_attributes(&device->head, &mm_cuda_variants[0], &ignored, &reason) == MM_OK)
+        return MM_OK;
+    return mm_fail(error, MM_NOT_READY,
+                   "CUDA device %u (%s, compute capability %u.%u) cannot run this build, made for %s: %.150s",
+                   device->head.index, device->head.name, device->head.compute_capability / 10,
+                   device->head.compute_capability % 10, MM_CUDA_ARCHITECTURES, reason.detail);
+}
+
+enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm_error *error) {
+    unsigned count = 0;
+    enum mm_status status = mm_cuda_count(&count, error);
+    if (status != MM_OK)
+        return status;
+    if (index >= count)
+        return mm_fail(error, MM_NOT_READY, "there is no CUDA device %u; %u of them, from 0, were found",
+                       index, count);
+    struct mm_cuda_device *opened = calloc(1, sizeof *opened);
+    if (opened == NULL)
+        return mm_fail(error, MM_INTERNAL, "out of memory while opening CUDA device %u", index);
+    opened->head.backend = &mm_cuda_backend;
+    opened->head.index = index;
+    opened->head.lane_count = MM_CUDA_LANES;
+    const cudaError_t code = make(opened);
+    if (code != cudaSuccess)
+        status = mm_fail(error, MM_NOT_READY, "CUDA device %u does not open: %s (%s)", index,
+                         cudaGetErrorString(code), cudaGetErrorName(code));
+    else
+        status = check_code(opened, error);
+    if (status == MM_OK)
+        *device = &opened->head;
+    else
+        mm_cuda_close(&opened->head);
+    return status;
+}
+
+void mm_cuda_close(struct mm_device *head) {
+    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
+    cudaSetDevice((int)head->index);
+    for (unsigned lane = MM_CUDA_LANES; lane-- > 0;)
+        lane_close(&device->lanes[lane]);
+    lane_close(&device->direct);
+    if (device->pool != NULL)
+        cudaMemPoolDestroy(device->pool);
+    free(device);
+}

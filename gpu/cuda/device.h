@@ -1,0 +1,58 @@
+/* A CUDA device as the files of this backend share it. Kernel files see lane.h only. */
+#ifndef MM_GPU_CUDA_DEVICE_H
+#define MM_GPU_CUDA_DEVICE_H
+
+#include "gpu/backend.h"
+#include "gpu/cuda/lane.h"
+
+/* Jobs that may be under way at one time. One, while the host's memory is pageable: a copy from or to
+ * it makes `begin` wait, so a second lane would have nothing to overlap with. With pinned memory,
+ * `begin` returns at once, and this number is all that has to grow (to 3: one job uploads, one
+ * computes, one downloads). */
+enum { MM_CUDA_LANES = 1 };
+
+struct mm_cuda_device {
+    struct mm_device head;  /* first, so that the one pointer is the other */
+    cudaMemPool_t pool;     /* where all device memory comes from */
+    size_t pitch_bytes_max; /* the longest row stride of a two-dimensional copy */
+    struct mm_lane lanes[MM_CUDA_LANES];
+    struct mm_lane direct; /* for what is not a job: acquire, copies by hand, measure */
+};
+
+/* Makes the device the calling thread's current one, which the runtime keeps a thread, and every
+ * entry point must therefore do. */
+enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
+
+/* Turns a CUDA error into a status with a sentence; `doing` completes "failed while". Asks the device
+ * whether it can go on: an error that it repeats leaves no way but a new process, so the device is
+ * marked failed (MM_DEVICE_FAILED). Else MM_NO_DEVICE_MEMORY with the free bytes, or MM_INTERNAL. */
+enum mm_status mm_cuda_fail(struct mm_cuda_device *device, cudaError_t code, const char *doing,
+                            struct mm_error *error);
+
+/* Memory from the device's pool, in the order of the lane's stream, aligned to 256 bytes; bytes may
+ * be 0. MM_NO_DEVICE_MEMORY tells needed and free bytes; *memory is untouched on failure. */
+enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);
+void mm_cuda_give(struct mm_lane *lane, void *memory);
+
+/* Gives what the pool holds unused back to the device, after waiting for work that still uses some. */
+void mm_cuda_trim(struct mm_cuda_device *device);
+
+/* The backend's functions; gpu/backend.h has their contracts. */
+enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error);
+enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm_error *error);
+void mm_cuda_close(struct mm_device *device);
+enum mm_status mm_cuda_begin(struct mm_device *device, unsigned lane, struct mm_job *job);
+void mm_cuda_end(struct mm_device *device, unsigned lane, struct mm_job *job);
+size_t mm_cuda_memory_free(const struct mm_device *device);
+enum mm_status mm_cuda_attributes(struct mm_device *device, const struct mm_variant *variant,
+                                  struct mm_attributes *attributes, struct mm_error *error);
+enum mm_status mm_cuda_acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error);
+void mm_cuda_release(struct mm_device *device, void *memory);
+enum mm_status mm_cuda_upload(struct mm_device *device, void *to_device, const void *from_host, size_t bytes,
+                              struct mm_error *error);
+enum mm_status mm_cuda_download(struct mm_device *device, void *to_host, const void *from_device,
+                                size_t bytes, struct mm_error *error);
+enum mm_status mm_cuda_measure(struct mm_device *device, const struct mm_variant *variant,
+                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
+
+#endif

@@ -1,0 +1,64 @@
+/* What one launch runs on, and the one way to launch a kernel. A kernel file includes this and
+ * variants.h and needs to know no more of devices. */
+#ifndef MM_GPU_CUDA_LANE_H
+#define MM_GPU_CUDA_LANE_H
+
+#include "gpu/variant.h"
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct mm_cuda_device;
+
+/* How a kernel lies over C: a grid of blocks, columns of C along x and rows along y. */
+struct mm_cuda_layout {
+    const void *kernel;  /* of type void(struct mm_product), the product passed by value */
+    unsigned block_rows; /* elements of C that one block computes */
+    unsigned block_cols;
+    unsigned threads_x; /* threads of a block */
+    unsigned threads_y;
+    size_t dynamic_shared_bytes;
+};
+
+/* What a call of a variant's launch is for. */
+enum mm_cuda_purpose {
+    MM_CUDA_RUN,      /* to compute C */
+    MM_CUDA_REHEARSE, /* all but that: judges the shape, makes handles, loads the kernel. What a first
+                       * launch does once is thus in no job's kernel time. Data may be NULL */
+    MM_CUDA_DESCRIBE, /* only to note the layout; the lane has no stream, data is NULL */
+};
+
+/* Points in a job's time, as events on the lane's stream; its spans lie between them. */
+enum mm_cuda_mark { MM_CUDA_BEGUN, MM_CUDA_UPLOADED, MM_CUDA_COMPUTED, MM_CUDA_DOWNLOADED, MM_CUDA_MARKS };
+
+/* One stream with what belongs to it. Used by one thread at a time, while its device is current. */
+struct mm_lane {
+    struct mm_cuda_device *device;
+    enum mm_cuda_purpose purpose;
+    cudaStream_t stream;
+    cudaEvent_t marks[MM_CUDA_MARKS];
+    struct mm_cuda_layout noted; /* the last launch that was described; kernel NULL: none of our own */
+    void *blas;                  /* cuBLAS's handle; NULL until first needed */
+};
+
+/* Launches the kernel over all of C (or does what the lane's purpose says instead). The grid's y goes
+ * to 65535 only, so a tall C is cut into bands of rows, each a product of its own to the kernel.
+ * MM_UNSUPPORTED where m, n or k passes 2³¹ − 1, which kernels may rely on. */
+enum mm_status mm_cuda_launch(const struct mm_cuda_layout *layout, const struct mm_product *product,
+                              struct mm_lane *lane, struct mm_error *error);
+
+#ifdef __cplusplus
+}
+
+/* The kernels of a variant, one an orientation: kernels[transpose_a][transpose_b]. */
+typedef void (*mm_cuda_kernel)(struct mm_product product);
+
+static inline const void *mm_cuda_pick(const mm_cuda_kernel (&kernels)[2][2],
+                                       const struct mm_product *product) {
+    return (const void *)kernels[product->transpose_a][product->transpose_b];
+}
+#endif
+#endif

@@ -1,0 +1,116 @@
+/* The one place that launches kernels, and what can be read of a kernel without running it. It knows
+ * no variant. */
+#include "gpu/cuda/device.h"
+
+enum { GRID_Y_MAX = 65535, DIMENSION_MAX = 0x7fffffff };
+
+/* The product that gives C's rows from `row` on, at most `rows` of them. */
+static struct mm_product band_of(const struct mm_product *product, size_t row, size_t rows) {
+    struct mm_product band = *product;
+    band.m = product->m - row < rows ? product->m - row : rows;
+    float *a = band.a.data;
+    float *c = band.c.data;
+    if (product->transpose_a) {
+        band.a.data = a + row;
+        band.a.cols = band.m;
+    } else {
+        band.a.data = a + row * band.a.ld;
+        band.a.rows = band.m;
+    }
+    band.c.data = c + row * band.c.ld;
+    band.c.rows = band.m;
+    return band;
+}
+
+static enum mm_status run(const struct mm_cuda_layout *layout, const struct mm_product *product,
+                          struct mm_lane *lane, struct mm_error *error) {
+    const dim3 threads = {layout->threads_x, layout->threads_y, 1};
+    const size_t band_rows = (size_t)GRID_Y_MAX * layout->block_rows;
+    const size_t columns = (product->n + layout->block_cols - 1) / layout->block_cols;
+    for (size_t row = 0; row < product->m; row += band_rows) {
+        struct mm_product band = band_of(product, row, band_rows);
+        const size_t rows = (band.m + layout->block_rows - 1) / layout->block_rows;
+        const dim3 grid = {(unsigned)columns, (unsigned)rows, 1};
+        void *arguments[] = {&band};
+        const cudaError_t code = cudaLaunchKernel(layout->kernel, grid, threads, arguments,
+                                                  layout->dynamic_shared_bytes, lane->stream);
+        if (code != cudaSuccess)
+            return mm_cuda_fail(lane->device, code, "launching a kernel", error);
+    }
+    return MM_OK;
+}
+
+/* The CUDA runtime loads a kernel when it is first used; asking for its attributes is a use. */
+static enum mm_status load(const struct mm_cuda_layout *layout, struct mm_lane *lane,
+                           struct cudaFuncAttributes *attributes, struct mm_error *error) {
+    const cudaError_t code = cudaFuncGetAttributes(attributes, layout->kernel);
+    if (code != cudaSuccess)
+        return mm_cuda_fail(lane->device, code, "loading a kernel", error);
+    return MM_OK;
+}
+
+enum mm_status mm_cuda_launch(const struct mm_cuda_layout *layout, const struct mm_product *product,
+                              struct mm_lane *lane, struct mm_error *error) {
+    struct cudaFuncAttributes ignored;
+    if (product->m > DIMENSION_MAX || product->n > DIMENSION_MAX || product->k > DIMENSION_MAX)
+        return mm_fail(error, MM_UNSUPPORTED,
+                       "a CUDA kernel takes dimensions up to %d, but the product is %zu x %zu x %zu",
+                       DIMENSION_MAX, product->m, product->n, product->k);
+    switch (lane->purpose) {
+    case MM_CUDA_DESCRIBE:
+        lane->noted = *layout;
+        return MM_OK;
+    case MM_CUDA_REHEARSE:
+        return load(layout, lane, &ignored, error);
+    case MM_CUDA_RUN:
+        break;
+    }
+    return run(layout, product, lane, error);
+}
+
+static enum mm_status read_attributes(struct mm_lane *lane, struct mm_attributes *attributes,
+                                      struct mm_error *error) {
+    const struct mm_cuda_layout *layout = &lane->noted;
+    const unsigned threads = layout->threads_x * layout->threads_y;
+    struct cudaFuncAttributes read;
+    int blocks = 0;
+    const enum mm_status status = load(layout, lane, &read, error);
+    if (status != MM_OK)
+        return status;
+    const cudaError_t code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &blocks, layout->kernel, (int)threads, layout->dynamic_shared_bytes);
+    if (code != cudaSuccess)
+        return mm_cuda_fail(lane->device, code, "reading a kernel's occupancy", error);
+    *attributes = (struct mm_attributes){
+        .threads_per_block = threads,
+        .registers_per_thread = (unsigned)read.numRegs,
+        .static_shared_bytes = read.sharedSizeBytes,
+        .dynamic_shared_bytes = layout->dynamic_shared_bytes,
+        .local_bytes = read.localSizeBytes,
+        .blocks_per_multiprocessor = (unsigned)blocks,
+    };
+    return MM_OK;
+}
+
+/* The lane is this call's own, so that any thread may ask while the device's lanes work. */
+enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_variant *variant,
+                                  struct mm_attributes *attributes, struct mm_error *error) {
+    struct mm_lane lane = {.device = (struct mm_cuda_device *)head, .purpose = MM_CUDA_DESCRIBE};
+    const struct mm_product smallest = {
+        .m = 1,
+        .n = 1,
+        .k = 1,
+        .a = mm_matrix_dense(MM_FLOAT32, 1, 1, NULL),
+        .b = mm_matrix_dense(MM_FLOAT32, 1, 1, NULL),
+        .c = mm_matrix_dense(MM_FLOAT32, 1, 1, NULL),
+    };
+    enum mm_status status = mm_cuda_use(head, error);
+    if (status == MM_OK && variant->launch != NULL)
+        status = variant->launch(&smallest, &lane, error);
+    if (status != MM_OK)
+        return status;
+    if (lane.noted.kernel == NULL)
+        return mm_fail(error, MM_UNSUPPORTED, "%s has no kernel of our own to read attributes of",
+                       variant->name);
+    return read_attributes(&lane, attributes, error);
+}

@@ -1,0 +1,109 @@
+/* Device memory: a pool of the CUDA runtime's own, in stream order, and copies by hand. It knows no
+ * matrices. */
+#include "gpu/cuda/device.h"
+
+static enum mm_status fail_allocation(struct mm_cuda_device *device, cudaError_t code, size_t bytes,
+                                      struct mm_error *error) {
+    const enum mm_status status = mm_cuda_fail(device, code, "taking device memory", error);
+    if (status != MM_NO_DEVICE_MEMORY || error == NULL)
+        return status;
+    const uint64_t free_bytes = error->free_bytes;
+    mm_fail(error, MM_NO_DEVICE_MEMORY, "the job needs %zu bytes of device memory; %s has %llu free", bytes,
+            device->head.name, (unsigned long long)free_bytes);
+    error->needed_bytes = bytes;
+    error->free_bytes = free_bytes;
+    return MM_NO_DEVICE_MEMORY;
+}
+
+enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {
+    struct mm_cuda_device *device = lane->device;
+    const size_t at_least = bytes > 0 ? bytes : 1; /* the pool refuses 0 */
+    void *taken = NULL;
+    cudaError_t code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
+    if (code == cudaErrorMemoryAllocation) {
+        mm_cuda_trim(device);
+        code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
+    }
+    if (code != cudaSuccess)
+        return fail_allocation(device, code, bytes, error);
+    *memory = taken;
+    return MM_OK;
+}
+
+void mm_cuda_give(struct mm_lane *lane, void *memory) {
+    /* It can only fail where the device has failed, and its memory with it. */
+    cudaFreeAsync(memory, lane->stream);
+}
+
+void mm_cuda_trim(struct mm_cuda_device *device) {
+    cudaDeviceSynchronize();
+    cudaMemPoolTrimTo(device->pool, 0);
+}
+
+size_t mm_cuda_memory_free(const struct mm_device *head) {
+    const struct mm_cuda_device *device = (const struct mm_cuda_device *)head;
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    uint64_t reserved_bytes = 0;
+    uint64_t used_bytes = 0;
+    if (cudaSetDevice((int)head->index) != cudaSuccess ||
+        cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess)
+        return 0;
+    if (cudaMemPoolGetAttribute(device->pool, cudaMemPoolAttrReservedMemCurrent, &reserved_bytes) !=
+            cudaSuccess ||
+        cudaMemPoolGetAttribute(device->pool, cudaMemPoolAttrUsedMemCurrent, &used_bytes) != cudaSuccess)
+        return free_bytes;
+    return free_bytes + (size_t)(reserved_bytes > used_bytes ? reserved_bytes - used_bytes : 0);
+}
+
+enum mm_status mm_cuda_acquire(struct mm_device *head, size_t bytes, void **memory, struct mm_error *error) {
+    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
+    void *taken = NULL;
+    enum mm_status status = mm_cuda_use(head, error);
+    if (status == MM_OK)
+        status = mm_cuda_take(&device->direct, bytes, &taken, error);
+    if (status != MM_OK)
+        return status;
+    /* The memory is there in this stream's order; the caller may use it on any other. */
+    const cudaError_t code = cudaStreamSynchronize(device->direct.stream);
+    if (code != cudaSuccess) {
+        mm_cuda_give(&device->direct, taken);
+        return mm_cuda_fail(device, code, "taking device memory", error);
+    }
+    *memory = taken;
+    return MM_OK;
+}
+
+void mm_cuda_release(struct mm_device *head, void *memory) {
+    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
+    if (memory == NULL || mm_cuda_use(head, NULL) != MM_OK)
+        return;
+    mm_cuda_give(&device->direct, memory);
+    cudaStreamSynchronize(device->direct.stream);
+}
+
+/* cudaMemcpy would go by the default stream, which ours, being non-blocking, do not wait for; and from
+ * pageable memory it may return before the last byte has reached the device. */
+static enum mm_status copy(struct mm_device *head, void *to, const void *from, size_t bytes,
+                           enum cudaMemcpyKind kind, struct mm_error *error) {
+    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
+    const enum mm_status status = mm_cuda_use(head, error);
+    if (status != MM_OK || bytes == 0)
+        return status;
+    cudaError_t code = cudaMemcpyAsync(to, from, bytes, kind, device->direct.stream);
+    if (code == cudaSuccess)
+        code = cudaStreamSynchronize(device->direct.stream);
+    if (code != cudaSuccess)
+        return mm_cuda_fail(device, code, "copying", error);
+    return MM_OK;
+}
+
+enum mm_status mm_cuda_upload(struct mm_device *head, void *to_device, const void *from_host, size_t bytes,
+                              struct mm_error *error) {
+    return copy(head, to_device, from_host, bytes, cudaMemcpyHostToDevice, error);
+}
+
+enum mm_status mm_cuda_download(struct mm_device *head, void *to_host, const void *from_device, size_t bytes,
+                                struct mm_error *error) {
+    return copy(head, to_host, from_device, bytes, cudaMemcpyDeviceToHost, error);
+}

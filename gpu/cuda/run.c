@@ -1,0 +1,183 @@
+/* A job on a lane: memory, upload, kernel, download, and the time of each. It knows no variant and
+ * chooses none. */
+#include "gpu/cuda/device.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { ALIGNMENT = 256 };
+
+/* The product on dense matrices, which are not placed yet. Dense, because a row's unused end would
+ * cost transfer and device memory, and may lie outside what the caller let us read. */
+static struct mm_product dense(const struct mm_product *host) {
+    struct mm_product product = *host;
+    product.a = mm_matrix_dense(host->a.dtype, host->a.rows, host->a.cols, NULL);
+    product.b = mm_matrix_dense(host->b.dtype, host->b.rows, host->b.cols, NULL);
+    product.c = mm_matrix_dense(host->c.dtype, host->c.rows, host->c.cols, NULL);
+    return product;
+}
+
+/* Bytes of a matrix up to where the next may begin. */
+static size_t room(const struct mm_matrix *matrix) {
+    return (mm_matrix_bytes(matrix) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* All three matrices lie in one piece of memory: one thing to take, to run out of, and to give back. */
+static void place(struct mm_product *product, void *memory) {
+    product->a.data = memory;
+    product->b.data = (char *)product->a.data + room(&product->a);
+    product->c.data = (char *)product->b.data + room(&product->b);
+}
+
+/* Copies elements between host and device; either side may have longer rows. */
+static cudaError_t copy(const struct mm_matrix *to, const struct mm_matrix *from, enum cudaMemcpyKind kind,
+                        const struct mm_lane *lane) {
+    const size_t element_bytes = mm_dtype_bytes(from->dtype);
+    const size_t row_bytes = from->cols * element_bytes;
+    const size_t to_pitch = to->ld * element_bytes;
+    const size_t from_pitch = from->ld * element_bytes;
+    const size_t pitch_max = lane->device->pitch_bytes_max;
+    if (from->rows == 0 || from->cols == 0)
+        return cudaSuccess;
+    if (from->rows == 1 || (to_pitch == row_bytes && from_pitch == row_bytes))
+        return cudaMemcpyAsync(to->data, from->data, from->rows * row_bytes, kind, lane->stream);
+    if (to_pitch <= pitch_max && from_pitch <= pitch_max)
+        return cudaMemcpy2DAsync(to->data, to_pitch, from->data, from_pitch, row_bytes, from->rows, kind,
+                                 lane->stream);
+    cudaError_t code = cudaSuccess;
+    for (size_t row = 0; row < from->rows && code == cudaSuccess; row++)
+        code = cudaMemcpyAsync((char *)to->data + row * to_pitch, (const char *)from->data + row * from_pitch,
+                               row_bytes, kind, lane->stream);
+    return code;
+}
+
+/* Calls the variant's launch for all but its work. Memory that a library or a kernel's code finds
+ * missing may be what our own pool keeps, so it is tried once more after a trim. */
+static enum mm_status rehearse(const struct mm_variant *variant, const struct mm_product *product,
+                               struct mm_lane *lane, struct mm_error *error) {
+    lane->purpose = MM_CUDA_REHEARSE;
+    enum mm_status status = variant->launch(product, lane, error);
+    if (status == MM_NO_DEVICE_MEMORY) {
+        mm_cuda_trim(lane->device);
+        status = variant->launch(product, lane, error);
+    }
+    lane->purpose = MM_CUDA_RUN;
+    return status;
+}
+
+static cudaError_t mark(struct mm_lane *lane, enum mm_cuda_mark point) {
+    return cudaEventRecord(lane->marks[point], lane->stream);
+}
+
+/* Enqueues the job's work, from the first copy to the last. */
+static enum mm_status enqueue(const struct mm_job *job, const struct mm_product *product,
+                              struct mm_lane *lane, struct mm_error *error) {
+    cudaError_t code = copy(&product->a, &job->product.a, cudaMemcpyHostToDevice, lane);
+    if (code == cudaSuccess)
+        code = copy(&product->b, &job->product.b, cudaMemcpyHostToDevice, lane);
+    if (code == cudaSuccess)
+        code = mark(lane, MM_CUDA_UPLOADED);
+    if (code != cudaSuccess)
+        return mm_cuda_fail(lane->device, code, "copying a and b to the device", error);
+
+    const enum mm_status status = job->ran->launch(product, lane, error);
+    if (status != MM_OK)
+        return status;
+
+    code = mark(lane, MM_CUDA_COMPUTED);
+    if (code == cudaSuccess)
+        code = copy(&job->product.c, &product->c, cudaMemcpyDeviceToHost, lane);
+    if (code == cudaSuccess)
+        code = mark(lane, MM_CUDA_DOWNLOADED);
+    if (code != cudaSuccess)
+        return mm_cuda_fail(lane->device, code, "copying c from the device", error);
+    return MM_OK;
+}
+
+enum mm_status mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *job) {
+    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
+    struct mm_lane *lane = &device->lanes[index];
+    struct mm_product product = dense(&job->product);
+    void *memory = NULL;
+    assert(index < MM_CUDA_LANES);
+    assert(job->ran->launch != NULL);
+
+    enum mm_status status = mm_cuda_use(head, &job->error);
+    if (status == MM_OK)
+        status = rehearse(job->ran, &product, lane, &job->error);
+    if (status != MM_OK)
+        return status;
+
+    /* Taking memory counts as part of the upload: it is where a large first job's time goes. */
+    const cudaError_t code = mark(lane, MM_CUDA_BEGUN);
+    if (code != cudaSuccess)
+        return mm_cuda_fail(device, code, "beginning a job", &job->error);
+    status = mm_cuda_take(lane, room(&product.a) + room(&product.b) + room(&product.c), &memory, &job->error);
+    if (status != MM_OK)
+        return status;
+    place(&product, memory);
+    status = enqueue(job, &product, lane, &job->error);
+    mm_cuda_give(lane, memory); /* in the stream's order: once the download is over */
+    if (status != MM_OK)
+        cudaStreamSynchronize(lane->stream); /* nothing touches the caller's matrices any more */
+    return status;
+}
+
+/* Nanoseconds from one mark to the next; CUDA tells them as milliseconds, in steps of about 500 ns. */
+static cudaError_t span(const struct mm_lane *lane, enum mm_cuda_mark from, uint64_t *span_ns) {
+    float ms = 0.0f;
+    const cudaError_t code = cudaEventElapsedTime(&ms, lane->marks[from], lane->marks[from + 1]);
+    if (code == cudaSuccess)
+        *span_ns = (uint64_t)((double)ms * 1e6 + 0.5);
+    return code;
+}
+
+void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *job) {
+    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
+    struct mm_lane *lane = &device->lanes[index];
+    assert(index < MM_CUDA_LANES);
+    job->batched = 1;
+    if (mm_cuda_use(head, &job->error) != MM_OK)
+        return;
+    cudaError_t code = cudaStreamSynchronize(lane->stream);
+    if (code == cudaSuccess)
+        code = span(lane, MM_CUDA_BEGUN, &job->span_ns[MM_SPAN_UPLOAD]);
+    if (code == cudaSuccess)
+        code = span(lane, MM_CUDA_UPLOADED, &job->span_ns[MM_SPAN_KERNEL]);
+    if (code == cudaSuccess)
+        code = span(lane, MM_CUDA_COMPUTED, &job->span_ns[MM_SPAN_DOWNLOAD]);
+    if (code == cudaSuccess)
+        memset(&job->error, 0, sizeof job->error);
+    else
+        mm_cuda_fail(device, code, "running a job", &job->error);
+}
+
+enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *variant,
+                               const struct mm_product *product, uint64_t *kernel_ns,
+                               struct mm_error *error) {
+    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
+    struct mm_lane *lane = &device->direct;
+    assert(variant->launch != NULL);
+    enum mm_status status = mm_cuda_use(head, error);
+    if (status == MM_OK)
+        status = rehearse(variant, product, lane, error);
+    if (status != MM_OK)
+        return status;
+
+    cudaError_t code = mark(lane, MM_CUDA_UPLOADED);
+    if (code == cudaSuccess)
+        status = variant->launch(product, lane, error);
+    if (code == cudaSuccess)
+        code = mark(lane, MM_CUDA_COMPUTED);
+    /* Waited for in any case, so that the caller's memory is free of us when this returns. */
+    const cudaError_t waited = cudaStreamSynchronize(lane->stream);
+    if (status != MM_OK)
+        return status;
+    if (code == cudaSuccess)
+        code = waited;
+    if (code == cudaSuccess)
+        code = span(lane, MM_CUDA_UPLOADED, kernel_ns);
+    if (code != cudaSuccess)
+        status = mm_cuda_fail(device, code, "measuring a kernel", error);
+    return status;
+}

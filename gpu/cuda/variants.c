@@ -1,0 +1,27 @@
+/* The CUDA variant table. It computes nothing; the rows are in variants.h. */
+#include "gpu/cuda/variants.h"
+
+/* clang-format off */
+const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
+#define X(row, row_tile, row_missing, row_needs, row_summary)                                                \
+    [MM_CUDA_ROW_##row] = {                                                                                  \
+        .name = #row,                                                                                        \
+        .summary = row_summary,                                                                              \
+        .needs = row_needs,                                                                                  \
+        .op = MM_MATMUL,                                                                                     \
+        .dtypes = MM_DTYPE_BIT(MM_FLOAT32),                                                                  \
+        .tile = row_tile,                                                                                    \
+        .missing = row_missing,                                                                              \
+        .launch = mm_cuda_##row,                                                                             \
+    },
+    MM_CUDA_VARIANTS(X)
+#undef X
+    [MM_CUDA_ROW_auto] = {
+        .name = "auto",
+        .summary = "the one of our own kernels that suits the shape",
+        .op = MM_MATMUL,
+        .dtypes = MM_DTYPE_BIT(MM_FLOAT32),
+        .choose = mm_cuda_choose,
+    },
+};
+/* clang-format on */

@@ -1,0 +1,53 @@
+/* The rows of the CUDA variant table, and the launch functions that they name. A new variant takes
+ * its file and one row here (and its file's name in CMakeLists.txt); `auto`, which launches nothing,
+ * stands in variants.c. */
+#ifndef MM_GPU_CUDA_VARIANTS_H
+#define MM_GPU_CUDA_VARIANTS_H
+
+#include "gpu/variant.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* clang-format off */
+/* One row a variant: name (its function is mm_cuda_NAME), tile edge or 0, why it may be missing, what
+ * it needs beyond the backend, one line for people. The first is the plain reference. */
+#define MM_CUDA_VARIANTS(X)                                                                                  \
+    X(naive, 0, NULL, NULL, "one thread per element of C, neighbours along a row, all reads from global memory") \
+    X(tiled_8, 8, NULL, NULL, "8x8 tiles of A and B staged in static shared memory, two barriers a step")    \
+    X(tiled_16, 16, NULL, NULL, "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_32, 32, NULL, NULL, "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(blas, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick")
+/* clang-format on */
+
+#define X(name, tile, missing, needs, summary)                                                               \
+    enum mm_status mm_cuda_##name(const struct mm_product *product, struct mm_lane *lane,                    \
+                                  struct mm_error *error);
+MM_CUDA_VARIANTS(X)
+#undef X
+
+/* Why cuBLAS cannot be used, or NULL where it can. The first call looks for it. Any thread. */
+const char *mm_cuda_blas_missing(const struct mm_device *device);
+
+/* Gives the lane's cuBLAS handle back, if it has one. */
+void mm_cuda_blas_close(struct mm_lane *lane);
+
+/* The `choose` of the row `auto`. */
+const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const struct mm_product *product);
+
+/* Positions in the table: MM_CUDA_ROW_NAME. */
+enum {
+#define X(name, tile, missing, needs, summary) MM_CUDA_ROW_##name,
+    MM_CUDA_VARIANTS(X)
+#undef X
+        MM_CUDA_ROW_auto,
+    MM_CUDA_VARIANT_COUNT
+};
+
+extern const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT];
+
+#ifdef __cplusplus
+}
+#endif
+#endif

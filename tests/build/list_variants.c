@@ -1,0 +1,13 @@
+/* Prints the variants of every backend that was built in, a line each: backend|name|summary. Opens no
+ * device. */
+#include "gpu/backend.h"
+
+#include <stdio.h>
+
+int main(void) {
+    for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++)
+        for (size_t index = 0; index < (*backend)->variant_count; index++)
+            printf("%s|%s|%s\n", (*backend)->name, (*backend)->variants[index].name,
+                   (*backend)->variants[index].summary);
+    return 0;
+}

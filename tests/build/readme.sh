@@ -1,0 +1,42 @@
+#!/bin/sh
+# The README's list of options is what --help prints, and its tables of variants have the names and
+# summaries of the program's own. Each stands between comments: <!-- options --> … <!-- end -->.
+# Usage: readme.sh MATMULD LIST_VARIANTS, in the top folder.
+# The backquotes in the patterns below are Markdown's.
+# shellcheck disable=SC2016
+set -eu
+
+matmuld=$1
+list_variants=$2
+failed=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# The lines between the comment NAME and the next end.
+block() {
+    sed -n "/^<!-- $1 -->\$/,/^<!-- end -->\$/p" README.md
+}
+
+# compare WHAT: README (-) against the program (+).
+compare() {
+    if ! diff -u "$scratch/readme" "$scratch/program"; then
+        echo "^ README.md (-) and the program (+) differ in $1"
+        failed=$((failed + 1))
+    fi
+}
+
+block options | sed -n '/^```$/,/^```$/p' | grep -v '^```$' >"$scratch/readme" || :
+"$matmuld" --help >"$scratch/program"
+compare "the options"
+
+"$list_variants" >"$scratch/variants"
+backends=$(cut -d '|' -f 1 "$scratch/variants" | sort -u)
+for backend in $backends; do
+    # | `name` | summary | figures | ...
+    block "variants $backend" | sed -n 's/^| `\([^`]*\)` | \([^|]*\) |.*/\1|\2/p' >"$scratch/readme"
+    sed -n "s/^$backend|//p" "$scratch/variants" >"$scratch/program"
+    compare "the variants of $backend"
+done
+
+echo "$failed failures"
+[ "$failed" -eq 0 ]

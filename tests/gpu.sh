@@ -1,0 +1,77 @@
+#!/bin/sh
+# What only a machine with an NVIDIA GPU can show, in one run: the harness in full, the same bits over
+# a thousand repeats, compute-sanitizer's tools, the timing tables, and the server answering by CUDA.
+# usage: tests/gpu.sh [BUILD_DIRECTORY [LOG_DIRECTORY]], after ./dev build; exit 0 where all held.
+set -u
+
+cd "$(dirname "$0")/.." || exit 1
+build=${1:-build/dev}
+logs=${2:-build/gpu}
+kernels=$build/tests/kernels/kernels
+mkdir -p "$logs"
+failures=0
+
+# step NAME COMMAND...: runs it with its output in a log, and says how it went.
+step() {
+    name=$1
+    shift
+    started=$(date +%s)
+    if "$@" >"$logs/$name.log" 2>&1; then
+        result=ok
+    else
+        result="FAILED ($?)"
+        failures=$((failures + 1))
+    fi
+    printf '%-22s %4s s  %-12s %s\n' "$name" $(($(date +%s) - started)) "$result" "$(tail -n 1 "$logs/$name.log")"
+}
+
+sanitize() {
+    tool=$1
+    shift
+    compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernels" --backend cuda "$@"
+}
+
+# The server's own answers, by the backend that it is told.
+ask_server() {
+    "$build/server/matmuld" --backend cuda --port 0 2>"$logs/server.stderr" &
+    server=$!
+    url=
+    for _ in $(seq 100); do
+        url=$(sed -n 's|.*listening on \(http://[^ "]*\).*|\1|p' "$logs/server.stderr")
+        [ -n "$url" ] && curl -fs -o /dev/null "$url/readyz" && break
+        sleep 0.1
+    done
+    code=0
+    curl -fsS "$url/v1/devices" && echo &&
+        curl -fsS "$url/v1/variants" && echo || code=1
+    for variant in auto naive tiled_8 tiled_16 tiled_32 blas; do
+        reply=$(curl -sS "$url/v1/matmul" -H 'Content-Type: application/json' \
+            -d "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,8]], \"variant\": \"$variant\"}")
+        printf '%s\n' "$reply"
+        case $reply in *'"c": [[19,22],[43,50]]'*'"backend": "cuda"'*) ;; *) code=1 ;; esac
+    done
+    kill "$server" && wait "$server" || code=1
+    return $code
+}
+
+step harness "$kernels" --backend cuda --shapes small --thin 1
+step harness_large "$kernels" --backend cuda --shapes large --thin 8
+step harness_square "$kernels" --backend cuda --shape 4095 4099 4097 --thin 16
+step same_bits "$kernels" --backend cuda --shapes tiny --thin 20 --repeat 1000
+step broken "$kernels" --broken --shapes small --thin 16
+step time_1024 "$kernels" --backend cuda --time 1024 1024 1024
+step time_228 "$kernels" --backend cuda --time 228 240 112
+step time_4096 "$kernels" --backend cuda --time 4096 4096 4096
+step time_host "$kernels" --backend cpu --time 1024 1024 1024 --repeats 5
+step server ask_server
+if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck initcheck synccheck; do
+        step "$tool" sanitize "$tool" --shapes tiny --thin 40
+    done
+else
+    echo "compute-sanitizer is not on PATH: its four tools were not run"
+    failures=$((failures + 1))
+fi
+cat "$logs"/time_*.log
+[ "$failures" -eq 0 ] && echo "all held" || echo "$failures failed"
+[ "$failures" -eq 0 ]

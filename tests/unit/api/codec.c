@@ -1,0 +1,141 @@
+/* api/codec: which format a request speaks, and which its reply. */
+#include "api/codec.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char json[] = "application/json";
+static const char raw[] = "application/octet-stream";
+static const char form[] = "application/x-www-form-urlencoded";
+
+static const struct mm_codec *find(const char *type) {
+    size_t count;
+    const struct mm_codec *codecs = mm_codecs(&count);
+    for (size_t index = 0; index < count && type != NULL; index++)
+        if (strcmp(codecs[index].reply_type, type) == 0)
+            return &codecs[index];
+    return NULL;
+}
+
+static const struct {
+    const char *content_type;
+    bool has_dimensions;
+    bool body_seen;
+    char first;
+    enum mm_status status;
+    const char *type; /* NULL: not known, or none */
+} requests[] = {
+    {json, false, false, 0, MM_OK, json},
+    {"application/JSON; charset=utf-8", true, false, 0, MM_OK, json},
+    {raw, false, false, 0, MM_OK, raw},
+    {raw, true, true, '{', MM_OK, raw},
+    {NULL, false, false, 0, MM_OK, NULL},
+    {form, false, false, 0, MM_OK, NULL},
+    {"", false, false, 0, MM_OK, NULL},
+    {NULL, true, false, 0, MM_OK, raw},
+    {NULL, true, true, '{', MM_OK, raw},
+    {form, true, false, 0, MM_OK, raw},
+    {NULL, false, true, '{', MM_OK, json},
+    {form, false, true, '{', MM_OK, json},
+    {"Application/X-WWW-Form-Urlencoded; charset=x", false, true, '{', MM_OK, json},
+    {"", false, true, '{', MM_OK, json},
+    {NULL, false, true, '[', MM_UNSUPPORTED_MEDIA_TYPE, NULL},
+    {form, false, true, 'a', MM_UNSUPPORTED_MEDIA_TYPE, NULL},
+    {NULL, false, true, 0, MM_UNSUPPORTED_MEDIA_TYPE, NULL},
+    {"text/plain", false, false, 0, MM_UNSUPPORTED_MEDIA_TYPE, NULL},
+    {"text/plain", true, true, '{', MM_UNSUPPORTED_MEDIA_TYPE, NULL},
+    {"application/x-npy", false, false, 0, MM_UNSUPPORTED_MEDIA_TYPE, NULL},
+    {"garbage", false, false, 0, MM_UNSUPPORTED_MEDIA_TYPE, NULL},
+};
+
+static void test_request(void **state) {
+    (void)state;
+    for (size_t index = 0; index < sizeof requests / sizeof requests[0]; index++) {
+        const struct mm_codec *codec = NULL;
+        struct mm_error error = {0};
+        enum mm_status status =
+            mm_codec_for_request(requests[index].content_type, requests[index].has_dimensions,
+                                 requests[index].body_seen, requests[index].first, &codec, &error);
+        if (status != requests[index].status || codec != find(requests[index].type))
+            fail_msg("row %zu gives %s", index, mm_status_name(status));
+        if (status != MM_OK) {
+            assert_non_null(strstr(error.detail, json));
+            assert_non_null(strstr(error.detail, raw));
+            assert_string_equal(error.field, "Content-Type");
+        }
+    }
+}
+
+/* Who sent a body without a type sees what to type instead, not cut off. */
+static void test_untyped_shows_curl(void **state) {
+    (void)state;
+    const struct mm_codec *codec;
+    struct mm_error error;
+    assert_int_equal(mm_codec_for_request(form, false, true, 'x', &codec, &error), MM_UNSUPPORTED_MEDIA_TYPE);
+    assert_non_null(strstr(error.detail, "curl -d '{\"a\": "));
+    assert_non_null(strstr(error.detail, "URL?m=1&k=2&n=1'"));
+}
+
+static const struct {
+    const char *accept;
+    const char *natural;
+    enum mm_status status;
+    const char *type;
+} replies[] = {
+    {NULL, json, MM_OK, json},
+    {NULL, raw, MM_OK, raw},
+    {NULL, NULL, MM_OK, json},
+    {"*/*", json, MM_OK, json},
+    {"*/*", raw, MM_OK, raw},
+    {"application/*", raw, MM_OK, raw},
+    {"application/json", raw, MM_OK, json},
+    {"application/octet-stream", json, MM_OK, raw},
+    {"application/json, application/octet-stream", raw, MM_OK, raw},
+    {"application/json;q=0.9, application/octet-stream;q=0.8", raw, MM_OK, json},
+    {"application/json, */*;q=0.1", raw, MM_OK, json},
+    {"*/*, application/octet-stream;q=0", raw, MM_OK, json},
+    {"text/html;q=0.9, */*;q=0.1", raw, MM_OK, raw},
+    {"text/html", json, MM_NOT_ACCEPTABLE, NULL},
+    {"*/*;q=0", json, MM_NOT_ACCEPTABLE, NULL},
+    {"application/json;q=0", json, MM_NOT_ACCEPTABLE, NULL},
+};
+
+static void test_reply(void **state) {
+    (void)state;
+    for (size_t index = 0; index < sizeof replies / sizeof replies[0]; index++) {
+        const struct mm_codec *codec = NULL;
+        struct mm_error error = {0};
+        enum mm_status status =
+            mm_codec_for_reply(replies[index].accept, find(replies[index].natural), &codec, &error);
+        if (status != replies[index].status || codec != find(replies[index].type))
+            fail_msg("row %zu gives %s", index, mm_status_name(status));
+        if (status != MM_OK) {
+            assert_non_null(strstr(error.detail, json));
+            assert_non_null(strstr(error.detail, raw));
+        }
+    }
+}
+
+/* What the server relies on, row by row. */
+static void test_table(void **state) {
+    (void)state;
+    size_t count;
+    const struct mm_codec *codecs = mm_codecs(&count);
+    assert_int_equal(count, 2);
+    for (size_t index = 0; index < count; index++) {
+        assert_non_null(codecs[index].decode);
+        assert_non_null(codecs[index].encode);
+        assert_true(codecs[index].takes_dimensions == (codecs[index].plan != NULL));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_request),
+                                       cmocka_unit_test(test_untyped_shows_curl),
+                                       cmocka_unit_test(test_reply), cmocka_unit_test(test_table)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

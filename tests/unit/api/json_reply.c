@@ -1,0 +1,163 @@
+/* api/json, the reply: its text to the last byte, and the memory that it takes. */
+#include "api/codec.h"
+#include "gpu/backend.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct mm_codec *codec(void) {
+    size_t count;
+    const struct mm_codec *codecs = mm_codecs(&count);
+    while (strcmp(codecs->reply_type, "application/json") != 0)
+        codecs++;
+    return codecs;
+}
+
+static const struct mm_variant variant = {.name = "tiled_16"};
+static const struct mm_variant chooser = {.name = "auto"};
+static const struct mm_backend backend = {.name = "cuda"};
+
+static const struct {
+    size_t m, k, n;
+    float elements[4];
+    uint64_t kernel_ns;
+    bool ran;
+    const char *device;
+    const char *text;
+} replies[] = {
+    {2,
+     3,
+     2,
+     {19, -0.0f, 0.1f, 50},
+     12,
+     true,
+     "NVIDIA H200",
+     "{\"c\": [[19,-0.0],[0.1,50]], \"shape\": [2, 2], \"dtype\": \"float32\", \"variant\": \"tiled_16\", "
+     "\"backend\": \"cuda\", \"device\": \"NVIDIA H200\", \"gflops\": 2.0, \"batched\": 1, \"timing\": "
+     "{\"receive_ms\": 1.0, \"decode_ms\": 1e-6, \"queue_ms\": 0.0, \"upload_ms\": 0.123456, "
+     "\"kernel_ms\": 1.2e-5, \"download_ms\": 1234567.890123, \"encode_ms\": 0.5, \"total_ms\": "
+     "60000.000001}}"},
+    {1,
+     1,
+     3,
+     {NAN, INFINITY, -INFINITY},
+     3,
+     true,
+     "a \"b\" \xff",
+     "{\"c\": [[\"NaN\",\"Infinity\",\"-Infinity\"]], \"shape\": [1, 3], \"dtype\": \"float32\", "
+     "\"variant\": "
+     "\"tiled_16\", \"backend\": \"cuda\", \"device\": \"a \\\"b\\\" \xef\xbf\xbd\", \"gflops\": 2.0, "
+     "\"batched\": 1, \"timing\": {\"receive_ms\": 1.0, \"decode_ms\": 1e-6, \"queue_ms\": 0.0, "
+     "\"upload_ms\": 0.123456, \"kernel_ms\": 3e-6, \"download_ms\": 1234567.890123, \"encode_ms\": 0.5, "
+     "\"total_ms\": 60000.000001}}"},
+    {3,
+     1,
+     0,
+     {0},
+     0,
+     false,
+     NULL,
+     "{\"c\": [[],[],[]], \"shape\": [3, 0], \"dtype\": \"float32\", \"variant\": \"auto\", \"backend\": "
+     "\"cuda\", \"device\": \"\", \"gflops\": 0.0, \"batched\": 1, \"timing\": {\"receive_ms\": 1.0, "
+     "\"decode_ms\": 1e-6, \"queue_ms\": 0.0, \"upload_ms\": 0.123456, \"kernel_ms\": 0.0, "
+     "\"download_ms\": 1234567.890123, \"encode_ms\": 0.5, \"total_ms\": 60000.000001}}"},
+    {0,
+     1,
+     3,
+     {0},
+     0,
+     false,
+     NULL,
+     "{\"c\": [], \"shape\": [0, 3], \"dtype\": \"float32\", \"variant\": \"auto\", \"backend\": \"cuda\", "
+     "\"device\": \"\", \"gflops\": 0.0, \"batched\": 1, \"timing\": {\"receive_ms\": 1.0, \"decode_ms\": "
+     "1e-6, \"queue_ms\": 0.0, \"upload_ms\": 0.123456, \"kernel_ms\": 0.0, \"download_ms\": "
+     "1234567.890123, \"encode_ms\": 0.5, \"total_ms\": 60000.000001}}"},
+};
+
+static void check_reply(size_t index, struct mm_buffers *buffers) {
+    float elements[4];
+    memcpy(elements, replies[index].elements, sizeof elements);
+    struct mm_device device = {.backend = &backend};
+    struct mm_job job = {.backend = &backend, .variant = &chooser, .batched = 1};
+    job.product.m = replies[index].m;
+    job.product.k = replies[index].k;
+    job.product.n = replies[index].n;
+    job.product.c = mm_matrix_dense(MM_FLOAT32, replies[index].m, replies[index].n, elements);
+    job.ran = replies[index].ran ? &variant : NULL;
+    job.device = replies[index].device != NULL ? &device : NULL;
+    snprintf(device.name, sizeof device.name, "%s",
+             replies[index].device != NULL ? replies[index].device : "");
+    job.span_ns[MM_SPAN_KERNEL] = replies[index].kernel_ns;
+    uint64_t span_ns[MM_SPAN_COUNT] = {1000000, 1, 0, 123456, replies[index].kernel_ns, 1234567890123, 0, 0};
+    struct mm_buffer result = {0};
+    const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
+    struct mm_reply_body body = {0};
+    assert_int_equal(codec()->encode(&answer, buffers, &body, NULL), MM_OK);
+    span_ns[MM_SPAN_ENCODE] = 500000;
+    span_ns[MM_SPAN_TOTAL] = 60000000001;
+    assert_int_equal(codec()->finish(&answer, &body, NULL), MM_OK);
+    assert_true(body.bytes <= body.buffer.bytes);
+    if (body.bytes != strlen(replies[index].text) ||
+        memcmp(body.buffer.data, replies[index].text, body.bytes) != 0)
+        fail_msg("reply %zu is %.*s", index, (int)body.bytes, (const char *)body.buffer.data);
+    mm_buffers_release(buffers, &body.buffer);
+}
+
+static void test_reply(void **state) {
+    (void)state;
+    struct mm_buffers *buffers = mm_buffers_open(4096);
+    for (size_t index = 0; index < sizeof replies / sizeof replies[0]; index++)
+        check_reply(index, buffers);
+    mm_buffers_close(buffers);
+}
+
+/* The widest there is: each element of the longest text, and a device whose name is all escapes. */
+static void test_widest_reply(void **state) {
+    (void)state;
+    float elements[100];
+    for (size_t index = 0; index < 100; index++)
+        elements[index] = -1.17549435e-38f * 1.2345678f;
+    struct mm_device device = {.backend = &backend};
+    memset(device.name, 1, sizeof device.name - 1);
+    struct mm_job job = {.backend = &backend, .variant = &variant, .ran = &variant, .device = &device};
+    job.product.c = mm_matrix_dense(MM_FLOAT32, 10, 10, elements);
+    uint64_t span_ns[MM_SPAN_COUNT];
+    memset(span_ns, 0xff, sizeof span_ns);
+    job.batched = UINT32_MAX;
+    struct mm_buffer result = {0};
+    const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
+    struct mm_reply_body body = {0};
+    struct mm_buffers *buffers = mm_buffers_open(1 << 20);
+    assert_int_equal(codec()->encode(&answer, buffers, &body, NULL), MM_OK);
+    assert_int_equal(codec()->finish(&answer, &body, NULL), MM_OK);
+    assert_true(((const char *)body.buffer.data)[body.bytes - 1] == '}');
+    mm_buffers_release(buffers, &body.buffer);
+    mm_buffers_close(buffers);
+}
+
+static void test_reply_without_memory(void **state) {
+    (void)state;
+    struct mm_job job = {.backend = &backend, .variant = &variant};
+    struct mm_buffer result = {0};
+    const uint64_t span_ns[MM_SPAN_COUNT] = {0};
+    const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
+    struct mm_reply_body body = {0};
+    struct mm_buffers *buffers = mm_buffers_open(1 << 20);
+    job.product.c = mm_matrix_dense(MM_FLOAT32, 1000, 1000, NULL);
+    assert_int_equal(codec()->encode(&answer, buffers, &body, NULL), MM_TOO_LARGE);
+    job.product.c = mm_matrix_dense(MM_FLOAT32, SIZE_MAX / 8, 8, NULL);
+    assert_int_equal(codec()->encode(&answer, buffers, &body, NULL), MM_TOO_LARGE);
+    assert_null(body.buffer.data);
+    mm_buffers_close(buffers);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reply), cmocka_unit_test(test_widest_reply),
+                                       cmocka_unit_test(test_reply_without_memory)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

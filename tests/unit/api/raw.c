@@ -1,0 +1,189 @@
+/* api/raw: shapes from the query, judged before the body's length, and views without a copy. */
+#include "api/codec.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct mm_limits limits = {
+    .dimension_max = 2147483647, .body_bytes_max = 1 << 20, .memory_bytes_max = 2 << 20};
+
+static const struct mm_codec *codec(void) {
+    size_t count;
+    const struct mm_codec *codecs = mm_codecs(&count);
+    while (strcmp(codecs->reply_type, "application/octet-stream") != 0)
+        codecs++;
+    return codecs;
+}
+
+/* Gives the parameters of a query like "m=1&k=2"; no escapes. */
+static enum mm_status set_query(struct mm_call *call, const char *query, struct mm_error *error) {
+    mm_call_init(call);
+    enum mm_status status = MM_OK;
+    while (*query != '\0' && status == MM_OK) {
+        size_t length = strcspn(query, "&");
+        size_t name_length = strcspn(query, "=");
+        status = mm_call_set_text(call, query, name_length, query + name_length + 1, length - name_length - 1,
+                                  &limits, error);
+        query += length + (query[length] == '&');
+    }
+    return status;
+}
+
+static const struct {
+    const char *query;
+    uint64_t body_bytes;
+    enum mm_status status;
+    const char *field;
+} plans[] = {
+    {"m=2&k=3&n=4", 72, MM_OK, ""},
+    {"m=2&k=3&n=4", MM_LENGTH_UNKNOWN, MM_OK, ""},
+    {"m=2&k=3&n=4", 71, MM_BAD_REQUEST, ""},
+    {"m=2&k=3&n=4", 73, MM_BAD_REQUEST, ""},
+    {"m=2&k=3&n=4", 0, MM_BAD_REQUEST, ""},
+    {"m=2&k=3&n=4&transpose_a=1&transpose_b=true", 72, MM_OK, ""},
+    {"k=3&n=4", 72, MM_BAD_REQUEST, "m"},
+    {"m=2&n=4", 72, MM_BAD_REQUEST, "k"},
+    {"m=2&k=3", 72, MM_BAD_REQUEST, "n"},
+    {"", 0, MM_BAD_REQUEST, "m"},
+    {"m=0&k=0&n=0", 0, MM_OK, ""},
+    {"m=0&k=0&n=0", 1, MM_BAD_REQUEST, ""},
+    {"m=5&k=0&n=7", 0, MM_OK, ""},
+    {"m=0&k=3&n=4", 48, MM_OK, ""},
+    /* Leading dimensions are of the rows as stored, the last one included. */
+    {"m=2&k=3&n=4&lda=5", 88, MM_OK, ""},
+    {"m=2&k=3&n=4&lda=5&ldb=6", 112, MM_OK, ""},
+    {"m=2&k=3&n=4&lda=3&ldb=4", 72, MM_OK, ""},
+    {"m=2&k=3&n=4&lda=2", 64, MM_BAD_REQUEST, "lda"},
+    {"m=2&k=3&n=4&ldb=3", 60, MM_BAD_REQUEST, "ldb"},
+    {"m=2&k=3&n=4&lda=0", 72, MM_BAD_REQUEST, "lda"},
+    {"m=2&k=3&n=4&lda=2&transpose_a=1", 72, MM_OK, ""},
+    {"m=2&k=3&n=4&lda=1&transpose_a=1", 72, MM_BAD_REQUEST, "lda"},
+    {"m=2&k=3&n=4&ldb=3&transpose_b=1", 72, MM_OK, ""},
+    {"m=2&k=3&n=4&ldb=2&transpose_b=1", 72, MM_BAD_REQUEST, "ldb"},
+    {"m=2&k=0&n=4&lda=3", 24, MM_OK, ""},
+    {"m=0&k=3&n=0&lda=9&ldb=9", 108, MM_OK, ""},
+    /* Sizes are judged before the length. */
+    {"m=2147483647&k=2147483647&n=1", 5, MM_TOO_LARGE, "a"},
+    {"m=1&k=2147483647&n=2147483647&lda=2147483647", 5, MM_TOO_LARGE, "a"},
+    {"m=1&k=1&n=2147483647", 5, MM_TOO_LARGE, "b"},
+    {"m=2147483647&k=0&n=2147483647", 0, MM_TOO_LARGE, "c"},
+    {"m=1024&k=0&n=513", 0, MM_TOO_LARGE, "c"},
+    {"m=1024&k=0&n=512", 0, MM_OK, ""},
+    {"m=1&k=1&n=1&lda=262144", 5, MM_TOO_LARGE, ""},
+    {"m=1&k=1&n=1&lda=262143", 1048576, MM_OK, ""},
+    /* A dtype that there is not is told after the body. */
+    {"m=2&k=3&n=4&dtype=float64", 144, MM_OK, ""},
+    {"m=2&k=3&dtype=float64", 144, MM_BAD_REQUEST, "n"},
+};
+
+static void test_plan(void **state) {
+    (void)state;
+    for (size_t index = 0; index < sizeof plans / sizeof plans[0]; index++) {
+        struct mm_call call;
+        struct mm_error error = {0};
+        assert_int_equal(set_query(&call, plans[index].query, &error), MM_OK);
+        enum mm_status status = codec()->plan(&call, plans[index].body_bytes, &limits, &error);
+        if (status != plans[index].status || strcmp(error.field, plans[index].field) != 0)
+            fail_msg("%s gives %s, field '%s': %s", plans[index].query, mm_status_name(status), error.field,
+                     error.detail);
+        if (status == MM_TOO_LARGE)
+            assert_true(error.has_limit);
+    }
+}
+
+/* Everything past 2⁶⁴, with no limit but that: nothing wraps around. */
+static void test_overflow(void **state) {
+    (void)state;
+    static const char *const queries[] = {
+        "m=4294967296&k=4294967296&n=0",       "m=4611686018427387904&k=1&n=0",
+        "m=3&k=6148914691236517206&n=0",       "m=0&k=4294967296&n=4294967296",
+        "m=4294967296&k=0&n=4294967296",       "m=2&k=1&n=1&lda=9223372036854775808",
+        "m=2305843009213693952&k=1&n=0&lda=2", "m=2&k=1073741824&n=4294967296",
+        "m=1&k=2305843009213693952&n=1",
+    };
+    const struct mm_limits none = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    for (size_t index = 0; index < sizeof queries / sizeof queries[0]; index++) {
+        struct mm_call call;
+        struct mm_error error;
+        mm_call_init(&call);
+        for (const char *query = queries[index]; *query != '\0';) {
+            size_t length = strcspn(query, "&");
+            size_t name_length = strcspn(query, "=");
+            assert_int_equal(mm_call_set_text(&call, query, name_length, query + name_length + 1,
+                                              length - name_length - 1, &none, &error),
+                             MM_OK);
+            query += length + (query[length] == '&');
+        }
+        if (codec()->plan(&call, 4, &none, &error) != MM_TOO_LARGE)
+            fail_msg("%s is not too large: %s", queries[index], error.detail);
+    }
+}
+
+/* The pool lends nothing: a raw body needs no memory of its own, refused or not. */
+static void test_decode(void **state) {
+    (void)state;
+    struct mm_buffers *buffers = mm_buffers_open(0);
+    float *elements = malloc(28 * sizeof *elements);
+    assert_non_null(elements);
+    const struct mm_body body = {.data = elements, .bytes = 28 * sizeof *elements};
+    struct mm_call call;
+    struct mm_error error = {0};
+    assert_int_equal(set_query(&call, "m=2&k=3&n=4&lda=5&ldb=6&transpose_a=0", &error), MM_OK);
+    assert_int_equal(codec()->decode(&call, &body, &limits, buffers, &error), MM_OK);
+    assert_ptr_equal(call.a.data, elements);
+    assert_ptr_equal(call.b.data, elements + 10);
+    assert_true(call.a.rows == 2 && call.a.cols == 3 && call.a.ld == 5);
+    assert_true(call.b.rows == 3 && call.b.cols == 4 && call.b.ld == 6);
+    mm_call_release(&call, buffers);
+
+    assert_int_equal(set_query(&call, "m=2&k=3&n=4&lda=5&ldb=4&transpose_a=1&transpose_b=1", &error), MM_OK);
+    assert_int_equal(codec()->decode(&call, &body, &limits, buffers, &error), MM_BAD_REQUEST);
+    assert_string_equal(error.expected, "124 bytes");
+    assert_string_equal(error.got, "112 bytes");
+
+    assert_int_equal(set_query(&call, "m=4&k=4&n=3&transpose_a=1&transpose_b=1", &error), MM_OK);
+    assert_int_equal(codec()->decode(&call, &body, &limits, buffers, &error), MM_OK);
+    assert_true(call.a.rows == 4 && call.a.cols == 4);
+    assert_true(call.b.rows == 3 && call.b.cols == 4);
+    assert_ptr_equal(call.b.data, elements + 16);
+
+    assert_int_equal(set_query(&call, "m=2&k=3&n=4&dtype=float64", &error), MM_OK);
+    assert_int_equal(codec()->decode(&call, &body, &limits, buffers, &error), MM_UNSUPPORTED);
+    const struct mm_body empty = {0};
+    assert_int_equal(set_query(&call, "m=3&k=0&n=3", &error), MM_OK);
+    assert_int_equal(codec()->decode(&call, &empty, &limits, buffers, &error), MM_OK);
+    assert_int_equal(mm_buffers_used(buffers), 0);
+    free(elements);
+    mm_buffers_close(buffers);
+}
+
+static void test_encode(void **state) {
+    (void)state;
+    struct mm_buffers *buffers = mm_buffers_open(64);
+    struct mm_buffer result;
+    assert_int_equal(mm_buffers_acquire(buffers, 24, &result, NULL), MM_OK);
+    void *data = result.data;
+    struct mm_job job = {0};
+    job.product.c = mm_matrix_dense(MM_FLOAT32, 2, 3, data);
+    const uint64_t span_ns[MM_SPAN_COUNT] = {0};
+    const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
+    struct mm_reply_body body = {0};
+    assert_int_equal(codec()->encode(&answer, buffers, &body, NULL), MM_OK);
+    assert_null(result.data);
+    assert_ptr_equal(body.buffer.data, data);
+    assert_int_equal(body.bytes, 24);
+    assert_null(codec()->finish);
+    mm_buffers_release(buffers, &body.buffer);
+    mm_buffers_close(buffers);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan), cmocka_unit_test(test_overflow),
+                                       cmocka_unit_test(test_decode), cmocka_unit_test(test_encode)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
