@@ -69,7 +69,7 @@ enum mm_status mm_matmul_admit(struct mm_exchange *exchange) {
 static char first_character(const struct mm_exchange *exchange) {
     const char *text = exchange->body.data;
     for (size_t index = 0; index < exchange->body_bytes; index++)
-        if (strchr(" \t\r\n", text[index]) == NULL)
+        if (memchr(" \t\r\n", text[index], 4) == NULL)
             return text[index];
     return 0;
 }
