@@ -273,6 +273,7 @@ static void test_tree_is_counted(void **state) {
 static void test_hostile(void **state) {
     (void)state;
     static const char good[] = "{\"a\": [[1]], \"b\": [[1]], \"variant\": \"naive\"}";
+    struct mm_buffers *buffers = mm_buffers_open(64 << 20);
     struct mm_call call;
     struct mm_error error;
     for (size_t place = 0; place < sizeof good - 1; place++) {
@@ -280,9 +281,9 @@ static void test_hostile(void **state) {
         memcpy(bad, good, sizeof good);
         bad[place] = '\0';
         mm_call_init(&call);
-        assert_int_equal(decode(&call, bad, sizeof good - 1, NULL, &error), MM_BAD_REQUEST);
+        assert_int_equal(decode(&call, bad, sizeof good - 1, buffers, &error), MM_BAD_REQUEST);
         mm_call_init(&call);
-        assert_int_equal(decode(&call, good, place, NULL, &error), MM_BAD_REQUEST);
+        assert_int_equal(decode(&call, good, place, buffers, &error), MM_BAD_REQUEST);
     }
     enum { DEPTH = 100000 };
     char *deep = malloc(DEPTH + 5);
@@ -290,9 +291,10 @@ static void test_hostile(void **state) {
     memcpy(deep, "{\"a\":", 5);
     memset(deep + 5, '[', DEPTH);
     mm_call_init(&call);
-    assert_int_equal(decode(&call, deep, DEPTH + 5, NULL, &error), MM_BAD_REQUEST);
+    assert_int_equal(decode(&call, deep, DEPTH + 5, buffers, &error), MM_BAD_REQUEST);
     assert_true(error.line == 1 && error.column > 0);
     free(deep);
+    mm_buffers_close(buffers);
 }
 
 int main(void) {
