@@ -62,25 +62,37 @@ static double percentile_ms(const struct mm_load_counts *counts, double share) {
     return (double)(end < counts->latency_max_ns ? end : counts->latency_max_ns) / 1e6;
 }
 
+static void print_row(FILE *out, const char *name, uint64_t count) {
+    fprintf(out, "%-36s %12" PRIu64 "\n", name, count);
+}
+
+static void print_number(FILE *out, const char *name, double number) {
+    fprintf(out, "%-36s %12.3f\n", name, number);
+}
+
 void mm_load_counts_print(const struct mm_load_counts *counts, const struct mm_load_catalogue *catalogue,
                           double seconds, FILE *out) {
-    fprintf(out, "%-28s %12" PRIu64 "\n", "requests", counts->requests);
-    fprintf(out, "%-28s %12.1f\n", "requests a second", (double)counts->requests / seconds);
-    fprintf(out, "%-28s %12" PRIu64 "\n", "  in chunks", counts->chunked);
-    fprintf(out, "%-28s %12" PRIu64 "\n", "  pipelined", counts->pipelined);
-    fprintf(out, "%-28s %12" PRIu64 "\n", "products right", counts->exact + counts->bounded);
-    fprintf(out, "%-28s %12" PRIu64 "\n", "  exactly", counts->exact);
-    fprintf(out, "%-28s %12" PRIu64 "\n", "  within the bound", counts->bounded);
-    for (size_t index = 0; index < catalogue->count; index++)
-        fprintf(out, "  by %s:%-*s %12" PRIu64 "\n", catalogue->variants[index].backend, 22 - (int)sizeof "",
-                catalogue->variants[index].name, counts->variants[index]);
-    for (size_t index = 0; index < MM_LOAD_CODE_COUNT; index++)
+    char name[3 * MM_LOAD_NAME_BYTES];
+    print_row(out, "requests", counts->requests);
+    print_number(out, "requests a second", (double)counts->requests / seconds);
+    print_row(out, "  in chunks", counts->chunked);
+    print_row(out, "  pipelined", counts->pipelined);
+    print_row(out, "products right", counts->exact + counts->bounded);
+    print_row(out, "  exactly", counts->exact);
+    print_row(out, "  within the bound", counts->bounded);
+    for (size_t index = 0; index < catalogue->count; index++) {
+        const struct mm_load_variant *variant = &catalogue->variants[index];
+        snprintf(name, sizeof name, "  by %s:%s", variant->backend, variant->name);
+        print_row(out, name, counts->variants[index]);
+    }
+    for (size_t index = 0; index < MM_LOAD_CODE_COUNT; index++) {
+        snprintf(name, sizeof name, "%u %s", mm_load_codes[index].status, mm_load_codes[index].name);
         if (counts->codes[index] > 0)
-            fprintf(out, "%u %-24s %12" PRIu64 "\n", mm_load_codes[index].status, mm_load_codes[index].name,
-                    counts->codes[index]);
-    fprintf(out, "%-28s %12.3f\n", "latency p50, ms", percentile_ms(counts, 0.5));
-    fprintf(out, "%-28s %12.3f\n", "latency p99, ms", percentile_ms(counts, 0.99));
-    fprintf(out, "%-28s %12.3f\n", "latency max, ms", (double)counts->latency_max_ns / 1e6);
-    fprintf(out, "%-28s %12" PRIu64 "\n", "broken connections", counts->broken);
-    fprintf(out, "%-28s %12" PRIu64 "\n", "mismatches", counts->mismatches);
+            print_row(out, name, counts->codes[index]);
+    }
+    print_number(out, "latency p50, ms", percentile_ms(counts, 0.5));
+    print_number(out, "latency p99, ms", percentile_ms(counts, 0.99));
+    print_number(out, "latency max, ms", (double)counts->latency_max_ns / 1e6);
+    print_row(out, "broken connections", counts->broken);
+    print_row(out, "mismatches", counts->mismatches);
 }

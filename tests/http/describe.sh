@@ -1,0 +1,68 @@
+#!/bin/sh
+# GET /v1/variants and GET /v1/devices: the members that the contract names, of the types that it names,
+# and that what they list can be chosen.
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+# holds WHAT FILE CONDITION: jq's condition is true.
+holds() {
+    same "$1" true "$(jq -c "$3" "$2" 2>&1)"
+}
+
+start
+for what in variants devices; do
+    same "$what: status" 200 "$(curl -s --max-time 30 -o "$scratch/$what" -w '%{http_code}' "$url/v1/$what")"
+done
+
+variants=$scratch/variants
+holds "the default" "$variants" '.default == "auto"'
+holds "the list" "$variants" '.variants | type == "array" and length > 0'
+holds "op" "$variants" '.variants | all(.op == "matmul" or .op == "transpose")'
+holds "names and summaries" "$variants" '.variants | all((.name, .backend, .summary) | type == "string" and . != "")'
+holds "dtypes" "$variants" '.variants | all(.dtypes | type == "array" and length > 0 and all(type == "string"))'
+holds "tile, a count or null" "$variants" '.variants | all(has("tile") and (.tile == null or .tile >= 1))'
+holds "available, or why not" "$variants" \
+    '.variants | all((.available == true and .unavailable_because == null) or
+                     (.available == false and (.unavailable_because | type == "string" and . != "")))'
+holds "attributes, where there are any" "$variants" \
+    '.variants | all((.threads_per_block, .registers_per_thread, .static_shared_bytes, .dynamic_shared_bytes,
+                      .local_bytes, .blocks_per_multiprocessor) | . == null or (type == "number" and . >= 0))'
+holds "no row twice" "$variants" '.variants | map([.op, .backend, .name]) | length == (unique | length)'
+holds "the plain reference of the CPU" "$variants" \
+    '.variants | any(.op == "matmul" and .backend == "cpu" and .name == "naive" and .available)'
+holds "auto in every backend" "$variants" \
+    '(.variants | map(select(.op == "matmul").backend) | unique) ==
+     (.variants | map(select(.op == "matmul" and .name == "auto").backend) | unique)'
+
+devices=$scratch/devices
+holds "the CPU among the devices" "$devices" '.devices | map(select(.backend == "cpu")) | length == 1'
+holds "index, backend, name, memory_bytes" "$devices" \
+    '.devices | all((.index | type == "number") and (.backend | type == "string")
+                    and (.name | type == "string" and . != "") and .memory_bytes > 0)'
+holds "memory_free_bytes" "$devices" \
+    '.devices | all(.memory_free_bytes == null or (.memory_free_bytes >= 0 and .memory_free_bytes <= .memory_bytes))'
+holds "state" "$devices" '.devices | all(.state == "ready" or .state == "failed")'
+holds "what CUDA devices have" "$devices" \
+    '.devices | map(select(.backend == "cuda"))
+     | all((.compute_capability, .driver) | type == "string" and test("^[0-9]+[.][0-9]+$"))'
+
+jq -r '.variants[] | select(.op == "matmul") | "\(.backend) \(.name) \(.available)"' "$variants" >"$scratch/rows"
+while read -r backend variant available; do
+    got=$(curl -s --max-time 30 -o "$scratch/got" -w '%{http_code}' -H 'Content-Type: application/json' \
+        -d "{\"a\":[[2]],\"b\":[[3]],\"backend\":\"$backend\",\"variant\":\"$variant\"}" "$url/v1/matmul") || :
+    case $available in
+    true)
+        same "$backend:$variant: status" 200 "$got"
+        same "$backend:$variant: what ran where" "[[[6]],\"$backend\"]" "$(jq -c '[.c, .backend]' "$scratch/got")"
+        [ "$variant" = auto ] || same "$backend:$variant: what ran" "$variant" "$(jq -r .variant "$scratch/got")"
+        device=$(jq -r .device "$scratch/got")
+        holds "$backend:$variant: a device of the list" "$devices" ".devices | any(.name == \"$device\")"
+        ;;
+    *)
+        same "$backend:$variant: status" 422 "$got"
+        same "$backend:$variant: code" unsupported "$(code_of "$scratch/got")"
+        ;;
+    esac
+done <"$scratch/rows"
+stop
+finish

@@ -1,0 +1,92 @@
+#!/bin/sh
+# The end of a server: SIGTERM and SIGINT drain, so that what was accepted is answered, all else is told
+# to go elsewhere, and the exit status is 0; a drain has its limit; a second signal ends at once.
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+# Two slow jobs: one runs, one waits.
+load() {
+    post_slow runs
+    await_sent runs
+    post_slow waits
+    await_sent waits
+}
+
+is_unready() {
+    [ "$(status_of "$url/readyz")" = 503 ]
+}
+
+# Seconds since the epoch, with a fraction.
+now() {
+    date +%s.%N
+}
+
+seconds_since() {
+    awk -v from="$1" -v to="$(now)" 'BEGIN { print to - from }'
+}
+
+for signal in TERM INT; do
+    start --backend cpu
+    if [ "$signal" = TERM ]; then
+        prepare_slow "$(slow_side 2)"
+    fi
+    load
+    kill -s $signal "$server"
+    await 5 is_unready || fail "SIG$signal: /readyz did not turn 503 while jobs ran"
+    curl -s --max-time 10 -o "$scratch/got" -D "$scratch/head" "$url/readyz" || :
+    same "SIG$signal: /readyz: code" stopping "$(code_of "$scratch/got")"
+    like "SIG$signal: /readyz: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
+    same "SIG$signal: /healthz" 200 "$(status_of "$url/healthz")"
+    got=$(curl -s --max-time 10 -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' \
+        -H 'Content-Type: application/json' -d '{"a":[[2]],"b":[[3]]}' "$url/v1/matmul") || :
+    same "SIG$signal: a new job: status" 503 "$got"
+    same "SIG$signal: a new job: code" stopping "$(code_of "$scratch/got")"
+    like "SIG$signal: a new job: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
+    same "SIG$signal: a bad query is judged before" 400 "$(status_of -d '{}' "$url/v1/matmul?colour=red")"
+    for job in runs waits; do
+        finish_slow $job
+        same "SIG$signal: the job that $job: status" 200 "$slow_status"
+        check_slow $job
+    done
+    from=$(now)
+    ended "SIG$signal"
+    at_most "SIG$signal: seconds from the last reply to the end" 10 "$(seconds_since "$from")"
+    same "SIG$signal: connecting afterwards" 000 "$(status_of "$url/healthz")"
+done
+
+start --backend cpu
+from=$(now)
+stop
+at_most "an idle server: seconds to its end" 5 "$(seconds_since "$from")"
+
+# A drain that is cut short: each job would take seconds.
+start --backend cpu --drain-timeout-ms 300
+prepare_slow "$(slow_side 4)"
+load
+from=$(now)
+kill -TERM "$server"
+for job in waits runs; do
+    finish_slow $job
+    same "a short drain: the job that $job: status" 503 "$slow_status"
+    same "a short drain: the job that $job: code" stopping "$(code_of "$scratch/slow.$job")"
+done
+# The limit, and as much as a busy machine may add; the jobs' own time is beyond that.
+at_most "a short drain: seconds to the replies" 2.5 "$(seconds_since "$from")"
+ended "a short drain"
+
+# After a second signal nothing is waited for; with what status that ends is not said.
+start --backend cpu
+load
+kill -TERM "$server"
+await 5 is_unready || fail "two signals: /readyz did not turn 503 while jobs ran"
+from=$(now)
+kill -TERM "$server"
+status=0
+wait "$server" || status=$?
+server=
+at_most "two signals: seconds to the end" 1 "$(seconds_since "$from")"
+for job in runs waits; do
+    finish_slow $job
+    same "two signals: the job that $job has no reply" 000 "$slow_status"
+done
+finish

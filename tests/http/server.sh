@@ -1,0 +1,200 @@
+# What the scripts of this folder share: a server of their own on a free port, and a count of checks
+# and failures. To be sourced, with MATMULD and FLOAT32 in the environment; it makes $scratch inside
+# the current folder, and ends what it started however the script ends.
+# shellcheck shell=sh disable=SC2034
+set -eu
+
+: "${MATMULD:?the path of matmuld}" "${FLOAT32:?the path of the program float32}"
+export no_proxy='*'
+unset MATMULD_HOST MATMULD_PORT MATMULD_BACKEND MATMULD_DEVICES MATMULD_THREADS MATMULD_QUEUE_DEPTH \
+    MATMULD_MEMORY_BUDGET MATMULD_MAX_BODY MATMULD_MAX_DIMENSION MATMULD_TIMEOUT_MS \
+    MATMULD_DRAIN_TIMEOUT_MS MATMULD_LOG_FORMAT
+
+checks=0
+failures=0
+server=
+url=
+scratch=$(mktemp -d "$PWD/$(basename "$0" .sh).XXXXXX")
+
+clean_up() {
+    [ -z "$server" ] || kill -KILL "$server" 2>/dev/null || :
+    rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
+
+fail() {
+    failures=$((failures + 1))
+    printf 'FAILED: %s\n' "$*"
+}
+
+# same WHAT EXPECTED GOT
+same() {
+    checks=$((checks + 1))
+    [ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
+}
+
+# like WHAT PATTERN GOT: a pattern of the shell.
+like() {
+    checks=$((checks + 1))
+    # shellcheck disable=SC2254
+    case $3 in
+    $2) ;;
+    *) fail "$1: expected $2, got '$3'" ;;
+    esac
+}
+
+# at_most WHAT LIMIT GOT: whole or decimal numbers.
+at_most() {
+    checks=$((checks + 1))
+    awk -v limit="$2" -v got="$3" 'BEGIN { exit !(got + 0 <= limit + 0) }' || fail "$1: expected at most $2, got $3"
+}
+
+# The last word of every script: nothing checked is a failure too.
+finish() {
+    echo "$checks checks, $failures failures"
+    [ "$checks" -gt 0 ] && [ "$failures" -eq 0 ]
+}
+
+# await SECONDS COMMAND…: repeats the command until it succeeds; fails where it never does.
+await() {
+    tries=$(($1 * 20))
+    shift
+    until "$@"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.05
+    done
+}
+
+status_of() {
+    curl -s -o /dev/null --max-time 10 -w '%{http_code}' "$@" || :
+}
+
+is_ready() {
+    [ "$(status_of "$url/readyz")" = 200 ]
+}
+
+find_url() {
+    url=$(sed -n 's|.*listening on \(http://[^ "]*\).*|\1|p' "$scratch/log")
+    [ -n "$url" ] || has_ended
+}
+
+has_ended() {
+    ! kill -0 "$server" 2>/dev/null
+}
+
+# launch ARG…: starts a server, sets $server, and $url once it listens.
+launch() {
+    # Emptied here, since the server may take its time to open it, and an old address would be found.
+    : >"$scratch/log"
+    "$MATMULD" "$@" 2>"$scratch/log" &
+    server=$!
+    url=
+    await 60 find_url || :
+    if [ -z "$url" ]; then
+        cat "$scratch/log"
+        fail "matmuld $*: it did not log 'listening on http://HOST:PORT'"
+        exit 1
+    fi
+}
+
+# start ARG…: launches on a free port, and returns once it can multiply.
+start() {
+    launch --port 0 "$@"
+    if ! await 60 is_ready; then
+        cat "$scratch/log"
+        fail "matmuld $*: /readyz was not 200 within a minute"
+        exit 1
+    fi
+}
+
+# ended WHAT: waits for the server's end, which is status 0 without a sanitizer's report.
+ended() {
+    status=0
+    wait "$server" || status=$?
+    server=
+    same "$1: exit status" 0 "$status"
+    checks=$((checks + 1))
+    if grep -E 'Sanitizer|runtime error:' "$scratch/log" >"$scratch/reports"; then
+        cat "$scratch/log"
+        fail "$1: a sanitizer reports"
+    fi
+}
+
+stop() {
+    kill -TERM "$server"
+    ended "after SIGTERM"
+}
+
+# code_of FILE: the member `code` of a problem.
+code_of() {
+    jq -r '.code // "none"' "$1" 2>/dev/null || echo "no JSON"
+}
+
+# header NAME FILE: the value of a header, without the spaces around it; nothing where it is absent.
+# A header that stands there twice gives two lines.
+header() {
+    tr -d '\r' <"$2" | sed -n "s/^$1:[[:space:]]*\(.*[^[:space:]]\)[[:space:]]*\$/\1/Ip"
+}
+
+# scaled SIDE SECONDS: the side on which the CPU's plain loop takes so long, by what it takes on this one.
+# The reply's kernel time tells; sanitizers make it long.
+scaled() {
+    "$FLOAT32" fill $((2 * $1 * $1)) 1 >"$scratch/probe"
+    milliseconds=$(curl -s --max-time 300 -H 'Content-Type: application/octet-stream' -H 'Accept: application/json' \
+        -H 'Expect:' --data-binary @"$scratch/probe" "$url/v1/matmul?m=$1&k=$1&n=$1&backend=cpu&variant=naive" |
+        jq '.timing.kernel_ms')
+    awk -v side="$1" -v s="$2" -v ms="$milliseconds" 'BEGIN { print int(side * (s * 1000 / ms) ^ (1 / 3)) }'
+}
+
+# slow_side SECONDS: a number of rows of square matrices on which it takes about so long here. What fits
+# no cache is slower, so that the first guess, of a small product, serves for a better one.
+slow_side() {
+    scaled "$(scaled 128 0.1)" "$1"
+}
+
+# prepare_slow SIDE: the body of a product of two square matrices of ones.
+prepare_slow() {
+    slow_side=$1
+    "$FLOAT32" fill $((2 * slow_side * slow_side)) 1 >"$scratch/slow"
+    "$FLOAT32" fill $((slow_side * slow_side)) "$slow_side" >"$scratch/slow.expected"
+}
+
+# post_slow NAME [QUERY]: posts it to the CPU's plain loop, and does not wait for the reply.
+post_slow() {
+    rm -f "$scratch/slow.$1" "$scratch/slow.$1".*
+    (
+        curl -sv --max-time 300 -o "$scratch/slow.$1" -D "$scratch/slow.$1.head" -w '%{http_code}' \
+            -H 'Content-Type: application/octet-stream' -H 'Expect:' --data-binary "@$scratch/slow" \
+            "$url/v1/matmul?m=$slow_side&k=$slow_side&n=$slow_side&backend=cpu&variant=naive&${2:-timeout_ms=300000}" \
+            >"$scratch/slow.$1.status" 2>"$scratch/slow.$1.trace" || :
+        : >"$scratch/slow.$1.done"
+    ) &
+}
+
+is_sent() {
+    grep -qs 'completely uploaded' "$scratch/slow.$1.trace"
+}
+
+# await_sent NAME: until its body is with the server, and a moment for that to make a job of it.
+await_sent() {
+    await 60 is_sent "$1" || fail "the slow job $1 was not taken"
+    sleep 0.2
+}
+
+is_done() {
+    [ -f "$scratch/slow.$1.done" ]
+}
+
+# finish_slow NAME: waits for its reply, and sets slow_status.
+finish_slow() {
+    await 300 is_done "$1" || fail "the slow job $1 had no reply"
+    slow_status=$(cat "$scratch/slow.$1.status")
+}
+
+# check_slow NAME: the reply is the product.
+check_slow() {
+    checks=$((checks + 1))
+    cmp -s "$scratch/slow.$1" "$scratch/slow.expected" || fail "the slow job $1: the product is wrong"
+}
