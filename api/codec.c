@@ -72,7 +72,7 @@ static enum mm_status fail_untyped(struct mm_error *error) {
 
 enum mm_status mm_codec_for_request(const char *content_type, bool has_dimensions, bool body_seen, char first,
                                     const struct mm_codec **codec, struct mm_error *error) {
-    bool untyped = content_type == NULL || mm_media_is(content_type, "") ||
+    bool untyped = content_type == NULL || content_type[strspn(content_type, " \t")] == '\0' ||
                    mm_media_is(content_type, "application/x-www-form-urlencoded");
     *codec = NULL;
     if (!untyped) {

@@ -6,6 +6,7 @@
 #include "gpu/backend.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fenv.h>
 #include <math.h>
 #include <string.h>
@@ -16,10 +17,14 @@ enum { STORAGE_ALIGNMENT = 64 };
  * tables, and a dozen numbers. */
 enum { ENVELOPE_BYTES_MAX = 2048 };
 
+/* Trees of smaller bodies are not counted: there are never more of them than threads that parse. */
+enum { UNCOUNTED_BODY_BYTES = 64 << 10 };
+
 /* Jansson tells the line and the column of the last character that it had read, which is the end of the
  * offending token; the column is 0 where that was a line's end. */
 static enum mm_status fail_syntax(const json_error_t *fault, struct mm_error *error) {
-    if (fault->text[0] == '\0' || json_error_code(fault) == json_error_out_of_memory)
+    /* Where memory ran out within a string Jansson blames the text; malloc's errno knows better. */
+    if (errno == ENOMEM || fault->text[0] == '\0' || json_error_code(fault) == json_error_out_of_memory)
         return mm_fail(error, MM_INTERNAL, "memory ran out while the body was parsed");
     int line = fault->line > 0 ? fault->line : 1;
     int column = fault->column > 0 ? fault->column : 1;
@@ -40,6 +45,7 @@ static enum mm_status parse(const struct mm_body *body, enum mm_json_bound bound
         return mm_fail(error, MM_BAD_REQUEST, "the body is empty, expected a JSON object with a and b");
     json_error_t fault;
     assert(fegetround() == FE_TONEAREST);
+    errno = 0;
     fesetround(bound == MM_JSON_LOWER ? FE_DOWNWARD : FE_UPWARD);
     json_t *value =
         json_loadb(body->data, body->bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &fault);
@@ -52,6 +58,20 @@ static enum mm_status parse(const struct mm_body *body, enum mm_json_bound bound
     }
     *root = value;
     return MM_OK;
+}
+
+/* What Jansson's tree of a body takes at most, which is many times the body: a number behind its comma
+ * 32 bytes and a place in a growing table, an array 128 and more, an object 240. Measured with Jansson
+ * 2.14 and glibc over bodies of one kind each, these weights came to 1.0 to 2.0 times what it took. */
+static size_t tree_bytes_max(const struct mm_body *body) {
+    const unsigned char *text = body->data;
+    size_t bytes = body->bytes;
+    if (bytes <= UNCOUNTED_BODY_BYTES)
+        return 0;
+    for (size_t index = 0; index < body->bytes; index++)
+        bytes += (text[index] == ',') * 64u + (text[index] == '[') * 192u + (text[index] == '{') * 384u +
+                 (text[index] == ':') * 128u + (text[index] == '"') * 16u;
+    return bytes;
 }
 
 static enum mm_status set_parameter(struct mm_call *call, const char *name, const json_t *value,
@@ -110,9 +130,9 @@ static enum mm_status read_elements(struct mm_call *call, const json_t *root, en
 
 /* The second parse is rare (an element within a double's precision of a midpoint of float32), and there
  * is never a third: hostile numbers cost twice the time, no more. */
-enum mm_status mm_json_decode(struct mm_call *call, const struct mm_body *body,
-                              const struct mm_limits *limits, struct mm_buffers *buffers,
-                              struct mm_error *error) {
+static enum mm_status decode_body(struct mm_call *call, const struct mm_body *body,
+                                  const struct mm_limits *limits, struct mm_buffers *buffers,
+                                  struct mm_error *error) {
     json_t *root = NULL;
     bool undecided = false;
     enum mm_status status = parse(body, MM_JSON_LOWER, &root, error);
@@ -134,6 +154,19 @@ enum mm_status mm_json_decode(struct mm_call *call, const struct mm_body *body,
         status = mm_call_resolve(call, error);
     if (status != MM_OK)
         mm_call_release(call, buffers);
+    return status;
+}
+
+enum mm_status mm_json_decode(struct mm_call *call, const struct mm_body *body,
+                              const struct mm_limits *limits, struct mm_buffers *buffers,
+                              struct mm_error *error) {
+    size_t tree_bytes = tree_bytes_max(body);
+    enum mm_status status = tree_bytes == 0 ? MM_OK : mm_buffers_reserve(buffers, tree_bytes, error);
+    if (status != MM_OK)
+        return status;
+    status = decode_body(call, body, limits, buffers, error);
+    if (tree_bytes > 0)
+        mm_buffers_unreserve(buffers, tree_bytes);
     return status;
 }
 

@@ -160,8 +160,8 @@ static enum mm_status read_row(const json_t *elements, const char *field, size_t
 
 enum mm_status mm_json_matrix_read(const json_t *rows, const char *field, enum mm_json_bound bound,
                                    const struct mm_matrix *view, bool *undecided, struct mm_error *error) {
-    float *out = view->data;
-    for (size_t row = 0; row < view->rows; row++) {
+    float *out = view->data; /* NULL where there are no elements: not to be stepped over then */
+    for (size_t row = 0; row < view->rows && view->cols > 0; row++) {
         enum mm_status status = read_row(json_array_get(rows, row), field, row, bound, view->cols,
                                          out + row * view->ld, undecided, error);
         if (status != MM_OK)

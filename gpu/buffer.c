@@ -27,7 +27,7 @@ void mm_buffers_close(struct mm_buffers *buffers) {
 }
 
 /* Takes `bytes` of the budget, or none of it. */
-static bool reserve(struct mm_buffers *buffers, size_t bytes) {
+static bool take(struct mm_buffers *buffers, size_t bytes) {
     size_t used = __atomic_load_n(&buffers->used_bytes, __ATOMIC_RELAXED);
     do {
         if (bytes > buffers->budget_bytes - used)
@@ -57,17 +57,30 @@ static void *allocate(size_t bytes) {
     return data;
 }
 
+enum mm_status mm_buffers_reserve(struct mm_buffers *buffers, size_t bytes, struct mm_error *error) {
+    if (bytes > buffers->budget_bytes)
+        return fail_budget(buffers, MM_TOO_LARGE, bytes, error);
+    if (!take(buffers, bytes))
+        return fail_budget(buffers, MM_BUSY, bytes, error);
+    return MM_OK;
+}
+
+void mm_buffers_unreserve(struct mm_buffers *buffers, size_t bytes) {
+    size_t left = __atomic_sub_fetch(&buffers->used_bytes, bytes, __ATOMIC_RELAXED);
+    assert(left <= buffers->budget_bytes);
+    (void)left;
+}
+
 enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
                                   struct mm_error *error) {
     if (bytes == 0)
         bytes = 1; /* so that data is never NULL where a buffer is held */
-    if (bytes > buffers->budget_bytes)
-        return fail_budget(buffers, MM_TOO_LARGE, bytes, error);
-    if (!reserve(buffers, bytes))
-        return fail_budget(buffers, MM_BUSY, bytes, error);
+    enum mm_status status = mm_buffers_reserve(buffers, bytes, error);
+    if (status != MM_OK)
+        return status;
     void *data = allocate(bytes);
     if (data == NULL) {
-        __atomic_sub_fetch(&buffers->used_bytes, bytes, __ATOMIC_RELAXED);
+        mm_buffers_unreserve(buffers, bytes);
         return mm_fail(error, MM_INTERNAL, "the system has no memory for %zu bytes", bytes);
     }
     *buffer = (struct mm_buffer){.data = data, .bytes = bytes};
@@ -78,9 +91,7 @@ void mm_buffers_release(struct mm_buffers *buffers, struct mm_buffer *buffer) {
     if (buffer->data == NULL)
         return;
     free(buffer->data);
-    size_t left = __atomic_sub_fetch(&buffers->used_bytes, buffer->bytes, __ATOMIC_RELAXED);
-    assert(left <= buffers->budget_bytes);
-    (void)left;
+    mm_buffers_unreserve(buffers, buffer->bytes);
     *buffer = (struct mm_buffer){0};
 }
 

@@ -34,7 +34,12 @@ enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, stru
 /* Takes it back and clears *buffer; nothing happens where it holds nothing. Any thread. */
 void mm_buffers_release(struct mm_buffers *buffers, struct mm_buffer *buffer);
 
-/* Bytes on loan, and the budget. Any thread. */
+/* Counts `bytes` against the budget without lending memory, for what a library takes on our behalf;
+ * failures as above. unreserve gives back what was reserved. Any thread. */
+enum mm_status mm_buffers_reserve(struct mm_buffers *buffers, size_t bytes, struct mm_error *error);
+void mm_buffers_unreserve(struct mm_buffers *buffers, size_t bytes);
+
+/* Bytes on loan or reserved, and the budget. Any thread. */
 size_t mm_buffers_used(const struct mm_buffers *buffers);
 size_t mm_buffers_budget(const struct mm_buffers *buffers);
 

@@ -1,6 +1,6 @@
 /* A variant: one way to multiply, as a row of its backend's table. The API, the documentation, the
  * tests and the benchmark learn a variant from its row, so that adding one takes its file and one
- * row (gpu/cpu/variants.c, gpu/cuda/variants.c). */
+ * row (gpu/cpu/variants.h, gpu/cuda/variants.h). */
 #ifndef MM_GPU_VARIANT_H
 #define MM_GPU_VARIANT_H
 

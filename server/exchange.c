@@ -238,7 +238,9 @@ static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, s
     if (refused || exchange->body.data == NULL) {
         mm_buffers_release(exchange->server->buffers, &exchange->body);
         exchange->dropped_bytes += bytes;
-        return exchange->dropped_bytes > exchange->server->limits.body_bytes_max ? MHD_NO : MHD_YES;
+        size_t most = exchange->server->limits.body_bytes_max;
+        most = most > MM_REFUSAL_DRAIN_MAX ? most : MM_REFUSAL_DRAIN_MAX;
+        return exchange->dropped_bytes > most ? MHD_NO : MHD_YES;
     }
     memcpy((char *)exchange->body.data + exchange->body_bytes, data, bytes);
     exchange->body_bytes = needed;

@@ -3,7 +3,9 @@
 #include "server/reply.h"
 #include "server/routes.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static const char *header(const struct mm_exchange *exchange, const char *name) {
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
@@ -13,16 +15,45 @@ static bool has_query(const struct mm_exchange *exchange, const char *name) {
     return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name) != NULL;
 }
 
+/* A list header may stand several times, which means its values joined by commas (RFC 9110, 5.3). What
+ * does not fit is left out: nobody who means it writes so much. */
+struct joined {
+    char text[4096];
+    size_t length;
+    bool given;
+};
+
+static enum MHD_Result join(void *argument, enum MHD_ValueKind kind, const char *name, const char *value) {
+    struct joined *joined = argument;
+    (void)kind;
+    if (strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) != 0 || value == NULL)
+        return MHD_YES;
+    size_t room = sizeof joined->text - joined->length;
+    size_t length =
+        (size_t)snprintf(joined->text + joined->length, room, "%s%s", joined->given ? ", " : "", value);
+    joined->given = true;
+    if (length >= room) {
+        joined->text[joined->length] = '\0';
+        return MHD_NO;
+    }
+    joined->length += length;
+    return MHD_YES;
+}
+
+static enum mm_status choose_encoder(struct mm_exchange *exchange) {
+    struct joined accept = {.length = 0};
+    MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, join, &accept);
+    return mm_codec_for_reply(accept.given ? accept.text : NULL, exchange->decoder, &exchange->encoder,
+                              &exchange->error);
+}
+
 /* Finds the decoder as far as `first` allows, and the encoder that goes with it. */
 static enum mm_status choose_codecs(struct mm_exchange *exchange, bool body_seen, char first) {
     bool has_dimensions = has_query(exchange, "m") && has_query(exchange, "k") && has_query(exchange, "n");
     enum mm_status status =
         mm_codec_for_request(header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE), has_dimensions, body_seen, first,
                              &exchange->decoder, &exchange->error);
-    if (status != MM_OK)
-        return status;
-    return mm_codec_for_reply(header(exchange, MHD_HTTP_HEADER_ACCEPT), exchange->decoder, &exchange->encoder,
-                              &exchange->error);
+    return status == MM_OK ? choose_encoder(exchange) : status;
 }
 
 /* MHD's visitor of the query's arguments: stops at the first that is refused. */
@@ -69,7 +100,7 @@ enum mm_status mm_matmul_admit(struct mm_exchange *exchange) {
 static char first_character(const struct mm_exchange *exchange) {
     const char *text = exchange->body.data;
     for (size_t index = 0; index < exchange->body_bytes; index++)
-        if (strchr(" \t\r\n", text[index]) == NULL)
+        if (memchr(" \t\r\n", text[index], 4) == NULL)
             return text[index];
     return 0;
 }

@@ -65,6 +65,11 @@ enum mm_status mm_route_find(const char *method, const char *path, const struct 
                              size_t allow_size, struct mm_error *error) {
     size_t length = 0;
     allow[0] = '\0';
+    if (strcmp(method, "OPTIONS") == 0 && strcmp(path, "*") == 0) {
+        snprintf(allow, allow_size, "GET, HEAD, POST, OPTIONS"); /* asked of the server, not of a path */
+        *route = &options_route;
+        return MM_OK;
+    }
     for (size_t index = 0; index < ROUTE_COUNT; index++) {
         if (strcmp(routes[index].path, path) != 0)
             continue;

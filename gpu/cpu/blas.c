@@ -24,7 +24,7 @@ enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lan
             return mm_fail_field(error, MM_UNSUPPORTED, "variant",
                                  "blas takes sizes and leading dimensions up to %d, but one is %zu", INT_MAX,
                                  sizes[index]);
-    if (product->k == 0) { /* the operands may have no storage, which the library refuses */
+    if (product->k == 0) { /* the operands may have no storage then: nothing for a library */
         for (size_t row = 0; row < product->m; row++)
             memset((float *)product->c.data + row * product->c.ld, 0, product->n * sizeof(float));
         return MM_OK;

@@ -229,13 +229,16 @@ static int run(const struct options *options) {
         (*backend)->close(device);
     }
     if (totals.backends == 0) {
-        printf("%s: no such backend opens here\n", options->backend != NULL ? options->backend : "kernels");
+        printf("no backend opens here\n");
         return EXIT_SKIPPED;
     }
-    if (!options->list)
-        printf("%zu cases, %zu variants, %zu failures\n", totals.cases, totals.variants, totals.failures);
-    if (!options->list && totals.variants == 0)
-        return EXIT_FAILURE;
+    if (options->list)
+        return EXIT_SUCCESS;
+    if (totals.variants == 0) {
+        printf("FAIL: no variant was run\n");
+        totals.failures++;
+    }
+    printf("%zu cases, %zu variants, %zu failures\n", totals.cases, totals.variants, totals.failures);
     return totals.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -251,6 +254,9 @@ int main(int count, char **arguments) {
         options_help();
     } else if (options.set != NULL && !shapes_named(options.set, options.seed, &probe)) {
         fprintf(stderr, "kernels: --shapes is '%s', but there is only tiny, small and large\n", options.set);
+        code = EXIT_USAGE;
+    } else if (options.backend != NULL && mm_backend_find(options.backend) == NULL) {
+        fprintf(stderr, "kernels: this build has no backend '%s'\n", options.backend);
         code = EXIT_USAGE;
     } else {
         code = run(&options);

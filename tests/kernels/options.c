@@ -45,7 +45,7 @@ static bool take_shape(struct arguments *arguments, struct shape *shape) {
     return true;
 }
 
-static bool read_text(struct options *options, struct arguments *arguments) {
+static bool take_variant(struct arguments *arguments, struct options *options) {
     const char *text = take(arguments);
     if (text == NULL || options->variant_count == OPTION_VARIANTS_MAX)
         return false;
@@ -53,47 +53,56 @@ static bool read_text(struct options *options, struct arguments *arguments) {
     return true;
 }
 
-static bool read_option(struct options *options, const char *name, struct arguments *arguments) {
-    uint64_t value = 0;
+static bool add_shape(struct arguments *arguments, struct options *options) {
     struct shape shape;
+    if (!take_shape(arguments, &shape))
+        return false;
+    shapes_add(&options->shapes, shape.m, shape.n, shape.k);
+    return true;
+}
+
+static bool read_option(struct options *options, const char *name, struct arguments *arguments) {
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {{"--all", &options->all},
+                 {"--broken", &options->broken},
+                 {"--list", &options->list},
+                 {"--help", &options->help}};
+    for (size_t index = 0; index < sizeof flags / sizeof *flags; index++)
+        if (strcmp(name, flags[index].name) == 0)
+            return *flags[index].flag = true;
+
+    const struct {
+        const char *name;
+        uint64_t min;
+        unsigned *value;
+    } numbers[] = {{"--repeat", 2, &options->repeat},
+                   {"--thin", 1, &options->thin},
+                   {"--repeats", 1, &options->timing.repeats}};
+    for (size_t index = 0; index < sizeof numbers / sizeof *numbers; index++) {
+        uint64_t value;
+        if (strcmp(name, numbers[index].name) != 0)
+            continue;
+        if (!take_number(arguments, numbers[index].min, 1000000, &value))
+            return false;
+        *numbers[index].value = (unsigned)value;
+        return true;
+    }
+
     if (strcmp(name, "--backend") == 0)
         return (options->backend = take(arguments)) != NULL;
     if (strcmp(name, "--variant") == 0)
-        return read_text(options, arguments);
+        return take_variant(arguments, options);
     if (strcmp(name, "--shapes") == 0)
         return (options->set = take(arguments)) != NULL;
-    if (strcmp(name, "--shape") == 0) {
-        bool good = take_shape(arguments, &shape);
-        if (good)
-            shapes_add(&options->shapes, shape.m, shape.n, shape.k);
-        return good;
-    }
+    if (strcmp(name, "--shape") == 0)
+        return add_shape(arguments, options);
     if (strcmp(name, "--seed") == 0)
         return take_number(arguments, 0, UINT64_MAX, &options->seed);
     if (strcmp(name, "--time") == 0)
         return options->time = take_shape(arguments, &options->timing.shape);
-    bool good = true;
-    if (strcmp(name, "--repeat") == 0) {
-        good = take_number(arguments, 2, 1000000, &value);
-        options->repeat = (unsigned)value;
-    } else if (strcmp(name, "--thin") == 0) {
-        good = take_number(arguments, 1, 1000000, &value);
-        options->thin = (unsigned)value;
-    } else if (strcmp(name, "--repeats") == 0) {
-        good = take_number(arguments, 1, 1000000, &value);
-        options->timing.repeats = (unsigned)value;
-    } else if (strcmp(name, "--all") == 0) {
-        options->all = true;
-    } else if (strcmp(name, "--broken") == 0) {
-        options->broken = true;
-    } else if (strcmp(name, "--list") == 0) {
-        options->list = true;
-    } else if (strcmp(name, "--help") == 0) {
-        options->help = true;
-    } else {
-        good = false;
-    }
-    return good;
+    return false;
 }
 
 bool options_read(struct options *options, int count, char **arguments_given) {

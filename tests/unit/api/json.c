@@ -240,10 +240,40 @@ static void test_limits_before_memory(void **state) {
     mm_buffers_close(buffers);
 }
 
+/* The parser's tree takes many times the body: a large one is refused where the budget has no room for
+ * that, before it is built. */
+static void test_tree_is_counted(void **state) {
+    (void)state;
+    enum { ELEMENTS = 40000 };
+    static char body[2 * ELEMENTS + 64];
+    size_t length = (size_t)sprintf(body, "{\"b\": [], \"a\": [[0");
+    for (size_t index = 1; index < ELEMENTS; index++)
+        length += (size_t)sprintf(body + length, ",0");
+    length += (size_t)sprintf(body + length, "]]}");
+    struct mm_buffers *tight = mm_buffers_open(1 << 20);
+    struct mm_buffers *wide = mm_buffers_open(4 << 20);
+    struct mm_buffer taken = {0};
+    struct mm_call call;
+    struct mm_error error;
+    mm_call_init(&call);
+    assert_int_equal(decode(&call, body, length, tight, &error), MM_TOO_LARGE);
+    assert_string_equal(error.field, "");
+    assert_int_equal(decode(&call, body, length, wide, &error), MM_TOO_LARGE);
+    assert_string_equal(error.field, "a"); /* it was parsed, and its dimension judged */
+    assert_int_equal(mm_buffers_acquire(wide, 2 << 20, &taken, NULL), MM_OK);
+    assert_int_equal(decode(&call, body, length, wide, &error), MM_BUSY);
+    mm_buffers_release(wide, &taken);
+    assert_int_equal(mm_buffers_used(tight), 0);
+    assert_int_equal(mm_buffers_used(wide), 0);
+    mm_buffers_close(tight);
+    mm_buffers_close(wide);
+}
+
 /* Bodies that a C string cannot show: NUL bytes anywhere, and nesting without end. */
 static void test_hostile(void **state) {
     (void)state;
     static const char good[] = "{\"a\": [[1]], \"b\": [[1]], \"variant\": \"naive\"}";
+    struct mm_buffers *buffers = mm_buffers_open(64 << 20);
     struct mm_call call;
     struct mm_error error;
     for (size_t place = 0; place < sizeof good - 1; place++) {
@@ -251,9 +281,9 @@ static void test_hostile(void **state) {
         memcpy(bad, good, sizeof good);
         bad[place] = '\0';
         mm_call_init(&call);
-        assert_int_equal(decode(&call, bad, sizeof good - 1, NULL, &error), MM_BAD_REQUEST);
+        assert_int_equal(decode(&call, bad, sizeof good - 1, buffers, &error), MM_BAD_REQUEST);
         mm_call_init(&call);
-        assert_int_equal(decode(&call, good, place, NULL, &error), MM_BAD_REQUEST);
+        assert_int_equal(decode(&call, good, place, buffers, &error), MM_BAD_REQUEST);
     }
     enum { DEPTH = 100000 };
     char *deep = malloc(DEPTH + 5);
@@ -261,16 +291,17 @@ static void test_hostile(void **state) {
     memcpy(deep, "{\"a\":", 5);
     memset(deep + 5, '[', DEPTH);
     mm_call_init(&call);
-    assert_int_equal(decode(&call, deep, DEPTH + 5, NULL, &error), MM_BAD_REQUEST);
+    assert_int_equal(decode(&call, deep, DEPTH + 5, buffers, &error), MM_BAD_REQUEST);
     assert_true(error.line == 1 && error.column > 0);
     free(deep);
+    mm_buffers_close(buffers);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_valid),   cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_limits_before_memory),
-        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_tree_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,28 +116,35 @@ static void test_reply(void **state) {
     mm_buffers_close(buffers);
 }
 
-/* The widest there is: each element of the longest text, and a device whose name is all escapes. */
-static void test_widest_reply(void **state) {
-    (void)state;
+/* The widest there is: elements of the longest text, and a device whose name is all escapes. Without
+ * elements, no room that they left over can help. */
+static void check_widest(size_t edge) {
     float elements[100];
     for (size_t index = 0; index < 100; index++)
-        elements[index] = -1.17549435e-38f * 1.2345678f;
+        elements[index] = -1.45123456e-38f;
     struct mm_device device = {.backend = &backend};
     memset(device.name, 1, sizeof device.name - 1);
-    struct mm_job job = {.backend = &backend, .variant = &variant, .ran = &variant, .device = &device};
-    job.product.c = mm_matrix_dense(MM_FLOAT32, 10, 10, elements);
+    struct mm_job job = {
+        .backend = &backend, .variant = &variant, .ran = &variant, .device = &device, .batched = UINT32_MAX};
+    job.product.c = mm_matrix_dense(MM_FLOAT32, edge, edge, elements);
     uint64_t span_ns[MM_SPAN_COUNT];
     memset(span_ns, 0xff, sizeof span_ns);
-    job.batched = UINT32_MAX;
     struct mm_buffer result = {0};
     const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
     struct mm_reply_body body = {0};
     struct mm_buffers *buffers = mm_buffers_open(1 << 20);
     assert_int_equal(codec()->encode(&answer, buffers, &body, NULL), MM_OK);
     assert_int_equal(codec()->finish(&answer, &body, NULL), MM_OK);
+    assert_true(body.bytes <= body.buffer.bytes);
     assert_true(((const char *)body.buffer.data)[body.bytes - 1] == '}');
     mm_buffers_release(buffers, &body.buffer);
     mm_buffers_close(buffers);
+}
+
+static void test_widest_reply(void **state) {
+    (void)state;
+    check_widest(10);
+    check_widest(0);
 }
 
 static void test_reply_without_memory(void **state) {

@@ -44,6 +44,19 @@ static void more_than_all_is_too_large(void **state) {
     mm_buffers_close(buffers);
 }
 
+static void reservations_count_like_loans(void **state) {
+    struct mm_buffers *buffers = mm_buffers_open(1000);
+    struct mm_buffer buffer = {0};
+    (void)state;
+    assert_int_equal(mm_buffers_reserve(buffers, 1001, NULL), MM_TOO_LARGE);
+    assert_int_equal(mm_buffers_reserve(buffers, 700, NULL), MM_OK);
+    assert_int_equal(mm_buffers_reserve(buffers, 301, NULL), MM_BUSY);
+    assert_int_equal(mm_buffers_acquire(buffers, 301, &buffer, NULL), MM_BUSY);
+    mm_buffers_unreserve(buffers, 700);
+    assert_int_equal(mm_buffers_used(buffers), 0);
+    mm_buffers_close(buffers);
+}
+
 static void large_and_empty_buffers_are_aligned(void **state) {
     struct mm_buffers *buffers = mm_buffers_open(64 << 20);
     static const size_t sizes[] = {0, 1, 63, 4096, (2 << 20) - 1, (2 << 20) + 1, 33 << 20};
@@ -86,6 +99,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_against_the_budget),
         cmocka_unit_test(more_than_all_is_too_large),
+        cmocka_unit_test(reservations_count_like_loans),
         cmocka_unit_test(large_and_empty_buffers_are_aligned),
         cmocka_unit_test(threads_share_the_budget),
     };

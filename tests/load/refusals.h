@@ -1,0 +1,32 @@
+/* The requests that must be refused, as a table: one row each. */
+#ifndef MM_LOAD_REFUSALS_H
+#define MM_LOAD_REFUSALS_H
+
+#include <stddef.h>
+
+struct mm_load_refusal {
+    const char *name; /* what is wrong with it */
+    const char *method;
+    const char *target;
+    const char *content_type; /* NULL: none */
+    const char *accept;       /* NULL: none */
+    const char *body;
+    const char *code; /* that the reply must give */
+};
+
+const struct mm_load_refusal *mm_load_refusals(size_t *count);
+
+/* The contract's codes with their HTTP statuses; the first is "ok", 200, which no problem has. */
+enum { MM_LOAD_CODE_COUNT = 19 };
+
+struct mm_load_code {
+    const char *name;
+    unsigned status;
+};
+
+extern const struct mm_load_code mm_load_codes[MM_LOAD_CODE_COUNT];
+
+/* Where in the table; MM_LOAD_CODE_COUNT where there is no such code. */
+size_t mm_load_code_find(const char *name);
+
+#endif

@@ -1,0 +1,99 @@
+#!/bin/sh
+# Starts a matmuld on a free port, loads it by `mixed`, and looks at the process: after the load it holds
+# the memory and the descriptors of before, and a SIGTERM ends it with 0 (under a sanitizer: no leak, no
+# race). Needs /proc.
+# Usage: soak.sh MATMULD MIXED [options of mixed]
+# SOAK_WARM_UP_S: seconds of load before memory is looked at the first time, 2.
+# SOAK_GROWTH_MAX_KIB: what resident memory may grow by from then on; "any" for a sanitizer's process.
+#   The default, 16384, is for short runs, whose heap still spreads by some MiB; it finds 1 KiB lost per
+#   request in seconds. An hour after a minute's warm-up should do with 1024.
+# SOAK_SERVER_OPTIONS: more options of matmuld, as words.
+set -eu
+
+matmuld=$1
+mixed=$2
+shift 2
+growth_max_kib=${SOAK_GROWTH_MAX_KIB:-16384}
+scratch=$(mktemp -d)
+server=
+
+clean_up() {
+    if [ -n "$server" ]; then
+        kill -9 "$server" 2>/dev/null || :
+        wait "$server" 2>/dev/null || :
+    fi
+    rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+fail() {
+    echo "soak: $*"
+    echo "soak: the server's log ends with:"
+    tail -n 100 "$scratch/log"
+    exit 1
+}
+
+# With one arena and fixed thresholds, glibc gives back what is freed, so that resident memory tells
+# what is held. Without them it varies by 20 MiB from one second to the next.
+start_server() {
+    # The options are words to be split.
+    # shellcheck disable=SC2086
+    MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=65536 MALLOC_MMAP_THRESHOLD_=65536 \
+        "$matmuld" --port 0 --log-format text ${SOAK_SERVER_OPTIONS:-} 2>"$scratch/log" &
+    server=$!
+    tries=600
+    until grep -q ' ready$' "$scratch/log"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || fail "the server is not ready after a minute"
+        kill -0 "$server" 2>/dev/null || fail "the server ended before it was ready"
+        sleep 0.1
+    done
+    port=$(sed -n 's|.*listening on http://.*:\([0-9]*\)$|\1|p' "$scratch/log")
+}
+
+resident_kib() {
+    sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$server/status"
+}
+
+descriptors() {
+    find "/proc/$server/fd" -mindepth 1 | wc -l
+}
+
+# The last connections are closed when the server has noticed that the clients are gone.
+await_descriptors() {
+    tries=50
+    while [ "$(descriptors)" -gt "$1" ] && [ "$tries" -gt 0 ]; do
+        sleep 0.1
+        tries=$((tries - 1))
+    done
+}
+
+start_server
+descriptors_before=$(descriptors)
+
+# What is allocated once is allocated now.
+"$mixed" --port "$port" "$@" --seconds "${SOAK_WARM_UP_S:-2}" >"$scratch/warm-up" || {
+    cat "$scratch/warm-up"
+    fail "mixed failed while warming up"
+}
+await_descriptors "$descriptors_before"
+resident_before_kib=$(resident_kib)
+
+"$mixed" --port "$port" "$@" || fail "mixed failed"
+await_descriptors "$descriptors_before"
+descriptors_after=$(descriptors)
+resident_after_kib=$(resident_kib)
+growth_kib=$((resident_after_kib - resident_before_kib))
+printf '%-36s %12d\n%-36s %12d\n' \
+    "resident after warm-up, KiB" "$resident_before_kib" "grown by, KiB" "$growth_kib"
+printf '%-36s %5d to %3d\n' "descriptors" "$descriptors_before" "$descriptors_after"
+
+kill "$server"
+exit_status=0
+wait "$server" || exit_status=$?
+server=
+[ "$exit_status" -eq 0 ] || fail "the server ended with $exit_status on SIGTERM, expected 0"
+[ "$descriptors_after" -le "$descriptors_before" ] || fail "descriptors leaked"
+[ "$growth_max_kib" = any ] || [ "$growth_kib" -le "$growth_max_kib" ] ||
+    fail "resident memory grew by $growth_kib KiB, expected at most $growth_max_kib"
