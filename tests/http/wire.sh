@@ -31,7 +31,8 @@ request() {
 
 product='{"a": [[2]], "b": [[3]]}'
 
-start
+# That a caller left in the middle of a body may be noticed late; the drain is not to wait for that long.
+start --drain-timeout-ms 3000
 {
     request first POST /v1/matmul "$product"
     request second GET /healthz ''
