@@ -84,7 +84,7 @@ kill -TERM "$server"
 status=0
 wait "$server" || status=$?
 server=
-at_most "two signals: seconds to the end" 1 "$(seconds_since "$from")"
+at_most "two signals: seconds to the end" 2 "$(seconds_since "$from")"
 for job in runs waits; do
     finish_slow $job
     same "two signals: the job that $job has no reply" 000 "$slow_status"

@@ -1,5 +1,9 @@
 # Judges a reply's JSON ($got), one line for each fault: whether it holds all that the case names
-# ($expected), and what every problem or product ($kind) is to have, given the headers of the reply.
+# ($expected), and what every problem or product ($kind) is to have, given the reply's $status and $head.
+
+# The value of a header; null where it is absent.
+def header($name):
+  [$head | split("\n")[] | capture("^(?<name>[^:]+): *(?<value>.*)$") | select(.name | ascii_downcase == $name).value][0];
 
 # The float32 nearest to a number within float32's range.
 def float32:
@@ -37,26 +41,26 @@ def problem:
   expect(.detail | type == "string" and length > 10; "detail, a sentence"),
   expect(.code | type == "string" and test("^[a-z_]+$"); "code, a name"),
   expect(.status | tostring == $status; "status \($status), as in the status line"),
-  expect(.request_id == $id; "request_id \($id), as in X-Request-Id"),
+  expect(.request_id == header("x-request-id"); "request_id \(header("x-request-id")), as in X-Request-Id"),
   expect((.line == null and .column == null) or (.line >= 1 and .column >= 1); "line and column together, from 1");
 
 def spans: ["receive", "decode", "queue", "upload", "kernel", "download", "encode", "total"];
 
 def product:
-  expect((.shape | map(tostring) | join(", ")) == $shape; "shape \($shape), as in Matmul-Shape"),
+  expect((.shape | map(tostring) | join(", ")) == header("matmul-shape"); "shape \(header("matmul-shape")), as in Matmul-Shape"),
   expect((.c | length) == .shape[0]; "as many rows of c as shape says"),
   expect(.shape[1] as $columns | .c | all(length == $columns); "rows of c as long as shape says"),
-  expect(.dtype == $dtype; "dtype \($dtype), as in Matmul-Dtype"),
-  expect(.variant == $variant and $variant != "auto"; "variant \($variant), as in Matmul-Variant, and not auto"),
-  expect(.backend == $backend and $backend != "auto"; "backend \($backend), as in Matmul-Backend, and not auto"),
-  expect(.device == $device; "device \($device), as in Matmul-Device"),
+  expect(.dtype == header("matmul-dtype"); "dtype \(header("matmul-dtype")), as in Matmul-Dtype"),
+  expect(.variant == header("matmul-variant") and .variant != "auto"; "variant \(header("matmul-variant")), as in Matmul-Variant, and not auto"),
+  expect(.backend == header("matmul-backend") and .backend != "auto"; "backend \(header("matmul-backend")), as in Matmul-Backend, and not auto"),
+  expect(.device == header("matmul-device"); "device \(header("matmul-device")), as in Matmul-Device"),
   expect(.gflops | type == "number" and . >= 0; "gflops, a number"),
   expect(.batched | type == "number" and . >= 1; "batched, a count"),
   expect((.timing | keys) == (spans | map(. + "_ms") | sort); "the spans \(spans) in timing"),
   expect(.timing | all(.[]; type == "number" and . >= 0); "milliseconds in timing"),
   expect(.timing | .total_ms * 1.000001 + 0.000001 >= .queue_ms + .kernel_ms; "a total of at least queue and kernel"),
-  expect(.timing.kernel_ms as $json | ($timing | capture("kernel;dur=(?<ms>[0-9.]+)").ms | tonumber) as $header
-         | ($json - $header) | fabs < 0.001; "the kernel's time as in Server-Timing \($timing)");
+  expect(.timing.kernel_ms as $json | (header("server-timing") | capture("kernel;dur=(?<ms>[0-9.]+)").ms | tonumber) as $header
+         | ($json - $header) | fabs < 0.001; "the kernel's time as in Server-Timing \(header("server-timing"))");
 
 if ($got | length) != 1 then "expected one JSON value, got \($got | length)"
 else

@@ -135,7 +135,7 @@ code_of() {
 # header NAME FILE: the value of a header, without the spaces around it; nothing where it is absent.
 # A header that stands there twice gives two lines.
 header() {
-    tr -d '\r' <"$2" | sed -n "s/^$1:[[:space:]]*\(.*[^[:space:]]\)[[:space:]]*\$/\1/Ip"
+    sed -n "s/^$1:[[:space:]]*\(.*[^[:space:]]\)[[:space:]]*\$/\1/Ip" "$2"
 }
 
 # scaled SIDE SECONDS: the side on which the CPU's plain loop takes so long, by what it takes on this one.

@@ -1,0 +1,73 @@
+/* Sends stdin to a TCP port as it is, so many bytes a write, and copies what comes back to stdout until the
+ * other side closes. With LEAVE it goes without waiting for that. It knows nothing of HTTP.
+ *
+ *   talk HOST PORT PIECE [LEAVE] */
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { INPUT_MAX = 1 << 16, PATIENCE_S = 30, PAUSE_NS = 2000000 };
+
+static int connected(const char *host, const char *port) {
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    const int one = 1;
+    struct addrinfo *address = NULL;
+    if (getaddrinfo(host, port, &hints, &address) != 0)
+        return -1;
+    int connection = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connection >= 0 && connect(connection, address->ai_addr, address->ai_addrlen) != 0) {
+        close(connection);
+        connection = -1;
+    }
+    freeaddrinfo(address);
+    /* Each write is to be a packet of its own. */
+    if (connection >= 0)
+        (void)setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connection >= 0)
+        (void)setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    return connection;
+}
+
+static int say(int connection, const char *input, size_t bytes, size_t piece) {
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    for (size_t sent = 0; sent < bytes; sent += piece) {
+        size_t count = bytes - sent < piece ? bytes - sent : piece;
+        if (send(connection, input + sent, count, MSG_NOSIGNAL) != (ssize_t)count)
+            return -1;
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
+static int listen_to(int connection) {
+    char buffer[4096];
+    ssize_t count;
+    while ((count = recv(connection, buffer, sizeof buffer, 0)) > 0)
+        fwrite(buffer, 1, (size_t)count, stdout);
+    return (int)count;
+}
+
+int main(int argc, char **argv) {
+    static char input[INPUT_MAX];
+    size_t piece = argc >= 4 ? strtoul(argv[3], NULL, 10) : 0;
+    if (piece == 0) {
+        fputs("usage: talk HOST PORT PIECE [LEAVE]\n", stderr);
+        return 2;
+    }
+    size_t bytes = fread(input, 1, sizeof input, stdin);
+    int connection = connected(argv[1], argv[2]);
+    if (connection < 0 || say(connection, input, bytes, piece) != 0 ||
+        (argc == 4 && listen_to(connection) != 0)) {
+        perror("talk");
+        return 1;
+    }
+    close(connection);
+    return 0;
+}

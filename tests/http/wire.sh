@@ -1,0 +1,67 @@
+#!/bin/sh
+# What curl's own requests never look like: several requests in one write, one request in many, and a
+# caller who leaves in the middle.
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+: "${TALK:?the path of the program talk}"
+
+# talk PIECE [LEAVE]: sends $scratch/requests, so many bytes a write, and leaves what comes back until the
+# server closes in $scratch/replies.
+talk() {
+    address=${url#http://}
+    "$TALK" "${address%:*}" "${address##*:}" "$@" <"$scratch/requests" >"$scratch/replies" || fail "talk: it did not end well"
+}
+
+statuses() {
+    tr -d '\r' <"$scratch/replies" | sed -n 's/.*HTTP\/1\.1 \([0-9]*\) .*/\1/p' | tr '\n' ' '
+}
+
+ids() {
+    tr -d '\r' <"$scratch/replies" | sed -n 's/^X-Request-Id: //p' | tr '\n' ' '
+}
+
+# request ID METHOD TARGET BODY [HEADER]
+request() {
+    printf '%s %s HTTP/1.1\r\nHost: test\r\nX-Request-Id: %s\r\n' "$2" "$3" "$1"
+    [ -z "$4" ] || printf 'Content-Type: application/json\r\nContent-Length: %s\r\n' ${#4}
+    [ -z "${5:-}" ] || printf '%s\r\n' "$5"
+    printf '\r\n%s' "$4"
+}
+
+product='{"a": [[2]], "b": [[3]]}'
+
+start
+{
+    request first POST /v1/matmul "$product"
+    request second GET /healthz ''
+    request third POST /v1/matmul '{"a": [[1, 2]], "b": [[3]]}'
+    request fourth GET /v1/nothing ''
+    request fifth POST /v1/matmul 'x'
+    request sixth POST /v1/matmul "$product" 'Connection: close'
+} >"$scratch/requests"
+talk 65536
+same "pipelined: the replies' order" "first second third fourth fifth sixth " "$(ids)"
+same "pipelined: the replies' statuses" "200 200 422 404 400 200 " "$(statuses)"
+
+# The head and the body come in pieces that end anywhere.
+request pieces POST /v1/matmul "$product" 'Connection: close' >"$scratch/requests"
+for piece in 1 7 64; do
+    talk $piece
+    same "in pieces of $piece bytes: status" "200 " "$(statuses)"
+    like "in pieces of $piece bytes: the product" '*[[6]]*' "$(tr -d ' \n' <"$scratch/replies")"
+done
+
+# Who leaves in the middle of a request, or before the reply, costs nothing but that.
+for part in 'POST /v1/matmul HTTP/1.1\r\nHo' 'POST /v1/matmul HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{"a": [[2' \
+    'POST /v1/matmul?m=1&k=1&n=1 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n123' \
+    'POST /v1/matmul HTTP/1.1\r\nHost: x\r\nContent-Length: 23\r\n\r\n{"a": [[2]],"b":[[3]]} '; do
+    # shellcheck disable=SC2059
+    printf "$part" >"$scratch/requests"
+    for _ in 1 2 3 4 5; do
+        talk 65536 LEAVE
+    done
+    same "after leaving" 200 "$(status_of -d "$product" "$url/v1/matmul")"
+done
+stop
+finish
