@@ -98,11 +98,12 @@ static bool is_chosen(const struct mm_engine_options *options, unsigned device_i
     return false;
 }
 
+/* MM_UNSUPPORTED where a GPU was asked for that is not there: a mistake, which "auto" must not hide. */
 static enum mm_status check_devices(const struct mm_engine_options *options, unsigned count,
                                     struct mm_error *error) {
     for (size_t index = 0; options->devices != NULL && index < options->device_count; index++)
         if (options->devices[index] >= count)
-            return mm_fail(error, MM_NOT_READY, "there is no device %u; there are %u, counted from 0",
+            return mm_fail(error, MM_UNSUPPORTED, "there is no device %u; there are %u, counted from 0",
                            options->devices[index], count);
     return MM_OK;
 }
@@ -158,12 +159,11 @@ static enum mm_status open_backends(struct mm_engine *engine, const struct mm_en
         const struct mm_backend *backend = mm_backend_find(options->backend);
         if (backend == NULL)
             return mm_fail(error, MM_NOT_READY, "this build has no backend '%s'", options->backend);
-        enum mm_status status = open_backend(engine, backend, options, error);
-        if (status != MM_OK)
-            return status;
+        (void)open_backend(engine, backend, options, error);
     } else {
         for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++)
-            (void)open_backend(engine, *backend, options, error);
+            if (open_backend(engine, *backend, options, error) == MM_UNSUPPORTED)
+                return MM_UNSUPPORTED;
     }
     if (engine->device_count == 0)
         return mm_fail(error, MM_NOT_READY, "no device works: %s", engine->note);

@@ -19,8 +19,9 @@ struct mm_engine_options {
 };
 
 /* Opens the devices, computes a known product on each by each of its variants, and is ready when it
- * returns MM_OK. MM_NOT_READY with the reason where no device is left. With "auto", a CUDA device
- * that fails this is left out; why is told by mm_engine_note. The caller owns *engine. */
+ * returns MM_OK. MM_NOT_READY with the reason where no device is left,
+ * MM_UNSUPPORTED where one of options->devices is not there beside others that are. With "auto", a CUDA
+ * device that fails this is left out; why is told by mm_engine_note. The caller owns *engine. */
 enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm_engine **engine,
                               struct mm_error *error);
 

@@ -141,8 +141,9 @@ static void unlink_waiting(struct mm_exchange *exchange) {
         exchange->older->newer = exchange->newer;
 }
 
-/* The job is the caller's again: the connection goes on, unless it was answered without the job. */
-static void leave_waiting(struct mm_exchange *exchange) {
+/* The job is the caller's again: the connection goes on, with this error if there is one, unless it was
+ * answered without the job. */
+static void leave_waiting(struct mm_exchange *exchange, const struct mm_error *error) {
     struct mm_server *server = exchange->server;
     pthread_mutex_lock(&server->mutex);
     bool abandoned = exchange->abandoned;
@@ -150,6 +151,8 @@ static void leave_waiting(struct mm_exchange *exchange) {
     if (!abandoned) {
         unlink_waiting(exchange);
         exchange->state = MM_ANSWERING;
+        if (error != NULL)
+            exchange->error = *error;
     }
     pthread_mutex_unlock(&server->mutex);
     if (!abandoned)
@@ -159,23 +162,25 @@ static void leave_waiting(struct mm_exchange *exchange) {
 }
 
 static void job_done(struct mm_job *job) {
-    leave_waiting(job->owner);
+    leave_waiting(job->owner, NULL);
 }
 
 void mm_exchange_submit(struct mm_exchange *exchange) {
     struct mm_server *server = exchange->server;
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
+    struct mm_error error; /* not the exchange's: that may be written by who abandons it */
     exchange->job.done = job_done;
     exchange->job.owner = exchange;
+    /* Suspended before it is linked, since who abandons it resumes it; linked before the job is
+     * published, since its end may come before submit returns. */
+    MHD_suspend_connection(exchange->connection);
     pthread_mutex_lock(&server->mutex);
     exchange->state = MM_WAITING;
     exchange->holders++;
     link_waiting(exchange);
     pthread_mutex_unlock(&server->mutex);
-    /* Suspend before the job is published: its end may come before submit returns. */
-    MHD_suspend_connection(exchange->connection);
-    if (mm_queue_submit(queue, &exchange->job, &exchange->error) != MM_OK)
-        leave_waiting(exchange);
+    if (mm_queue_submit(queue, &exchange->job, &error) != MM_OK)
+        leave_waiting(exchange, &error);
 }
 
 void mm_exchange_abandon_all(struct mm_server *server, enum mm_status status, const char *detail) {

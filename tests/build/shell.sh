@@ -6,5 +6,5 @@ if ! command -v shellcheck >/dev/null; then
     echo "shellcheck is not installed"
     exit 77
 fi
-find . \( -name .git -o -path ./build \) -prune -o \
+find . \( -name '.?*' ! -name .ci -o -path ./build \) -prune -o \
     -type f \( -path ./dev -o -path './.ci/*' -o -name '*.sh' \) -exec shellcheck {} +

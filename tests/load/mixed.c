@@ -3,8 +3,8 @@
  * among requests that it must refuse. It shares no code with the service.
  *
  * The long run, with a look at the service's memory, descriptors and exit:
- *   SOAK_WARM_UP_S=60 SOAK_GROWTH_MAX_KIB=1024 sh tests/load/soak.sh \
- *       build/cpu-only/server/matmuld build/cpu-only/tests/load/mixed --seconds 3600 */
+ *   SOAK_WARM_UP_S=60 sh tests/load/soak.sh build/cpu-only/server/matmuld \
+ *       build/cpu-only/tests/load/mixed --seconds 3600 */
 #include "tests/load/client.h"
 
 #include <getopt.h>

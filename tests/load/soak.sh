@@ -5,8 +5,9 @@
 # Usage: soak.sh MATMULD MIXED [options of mixed]
 # SOAK_WARM_UP_S: seconds of load before memory is looked at the first time, 2.
 # SOAK_GROWTH_MAX_KIB: what resident memory may grow by from then on; "any" for a sanitizer's process.
-#   The default, 16384, is for short runs, whose heap still spreads by some MiB; it finds 1 KiB lost per
-#   request in seconds. An hour after a minute's warm-up should do with 1024.
+#   The default is 16384: without any leak it goes up and down by up to 7 MiB, since a small live piece
+#   can lie above the freed tree of a large JSON body. That still finds 1 KiB lost per request in seconds,
+#   and a byte in an hour.
 # SOAK_SERVER_OPTIONS: more options of matmuld, as words.
 set -eu
 
