@@ -13,6 +13,7 @@ static const struct mm_codec codecs[] = {
         .media_type = "application/json",
         .reply_type = "application/json",
         .decode = mm_json_decode,
+        .reply_bytes_max = mm_json_reply_bytes_max,
         .encode = mm_json_encode,
         .finish = mm_json_finish,
     },
@@ -22,6 +23,7 @@ static const struct mm_codec codecs[] = {
         .takes_dimensions = true,
         .plan = mm_raw_plan,
         .decode = mm_raw_decode,
+        .views_body = true,
         .encode = mm_raw_encode,
     },
 };

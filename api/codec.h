@@ -54,10 +54,16 @@ struct mm_codec {
     enum mm_status (*decode)(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
                              struct mm_buffers *buffers, struct mm_error *error);
 
-    /* Writes the result's elements into *body (or moves answer->result's buffer there, clearing it).
-     * On failure *body holds nothing. MM_TOO_LARGE, MM_BUSY, MM_INTERNAL. */
-    enum mm_status (*encode)(const struct mm_answer *answer, struct mm_buffers *buffers,
-                             struct mm_reply_body *body, struct mm_error *error);
+    /* Whether the views that decode makes lie in the body, which is then kept until the job is done. */
+    bool views_body;
+
+    /* The most bytes that the reply's body can take for a result of c's shape; false where that passes
+     * SIZE_MAX. NULL: the reply is the result's own buffer. */
+    bool (*reply_bytes_max)(const struct mm_matrix *c, size_t *bytes);
+
+    /* Writes the result's elements into *body, whose buffer has reply_bytes_max bytes; or, where that is
+     * NULL, moves answer->result's buffer there, clearing it. */
+    void (*encode)(const struct mm_answer *answer, struct mm_reply_body *body);
 
     /* Completes the body once the time of encoding is known. NULL: nothing to add. */
     enum mm_status (*finish)(const struct mm_answer *answer, struct mm_reply_body *body,

@@ -8,8 +8,8 @@
 enum mm_status mm_json_decode(struct mm_call *call, const struct mm_body *body,
                               const struct mm_limits *limits, struct mm_buffers *buffers,
                               struct mm_error *error);
-enum mm_status mm_json_encode(const struct mm_answer *answer, struct mm_buffers *buffers,
-                              struct mm_reply_body *body, struct mm_error *error);
+bool mm_json_reply_bytes_max(const struct mm_matrix *c, size_t *bytes);
+void mm_json_encode(const struct mm_answer *answer, struct mm_reply_body *body);
 enum mm_status mm_json_finish(const struct mm_answer *answer, struct mm_reply_body *body,
                               struct mm_error *error);
 
@@ -17,7 +17,6 @@ enum mm_status mm_raw_plan(struct mm_call *call, uint64_t body_bytes, const stru
                            struct mm_error *error);
 enum mm_status mm_raw_decode(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
                              struct mm_buffers *buffers, struct mm_error *error);
-enum mm_status mm_raw_encode(const struct mm_answer *answer, struct mm_buffers *buffers,
-                             struct mm_reply_body *body, struct mm_error *error);
+void mm_raw_encode(const struct mm_answer *answer, struct mm_reply_body *body);
 
 #endif

@@ -167,27 +167,24 @@ enum mm_status mm_json_decode(struct mm_call *call, const struct mm_body *body,
     status = decode_body(call, body, limits, buffers, error);
     if (tree_bytes > 0)
         mm_buffers_unreserve(buffers, tree_bytes);
+    if (status == MM_BUSY && error != NULL)
+        error->needed_bytes += tree_bytes; /* which was held when the matrices found no room */
     return status;
 }
 
-enum mm_status mm_json_encode(const struct mm_answer *answer, struct mm_buffers *buffers,
-                              struct mm_reply_body *body, struct mm_error *error) {
-    static const char head[] = "{\"c\": ";
-    const struct mm_matrix *c = &answer->job->product.c;
-    size_t bytes;
-    if (!mm_json_matrix_text_bytes(c, &bytes) ||
-        !mm_size_add(bytes, sizeof head + ENVELOPE_BYTES_MAX, &bytes))
-        return mm_fail(error, MM_TOO_LARGE, "the result of %zu×%zu is too large as JSON", c->rows, c->cols);
-    struct mm_buffer buffer;
-    enum mm_status status = mm_buffers_acquire(buffers, bytes, &buffer, error);
-    if (status != MM_OK)
-        return status;
-    char *end = buffer.data;
-    memcpy(end, head, sizeof head - 1);
-    end += sizeof head - 1;
-    end += mm_json_matrix_write(c, end);
-    *body = (struct mm_reply_body){.buffer = buffer, .bytes = (size_t)(end - (char *)buffer.data)};
-    return MM_OK;
+static const char reply_head[] = "{\"c\": ";
+
+bool mm_json_reply_bytes_max(const struct mm_matrix *c, size_t *bytes) {
+    return mm_json_matrix_text_bytes(c, bytes) &&
+           mm_size_add(*bytes, sizeof reply_head + ENVELOPE_BYTES_MAX, bytes);
+}
+
+void mm_json_encode(const struct mm_answer *answer, struct mm_reply_body *body) {
+    char *end = body->buffer.data;
+    memcpy(end, reply_head, sizeof reply_head - 1);
+    end += sizeof reply_head - 1;
+    end += mm_json_matrix_write(&answer->job->product.c, end);
+    body->bytes = (size_t)(end - (char *)body->buffer.data);
 }
 
 static json_t *make_timing(const uint64_t *span_ns) {

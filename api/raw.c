@@ -114,15 +114,11 @@ enum mm_status mm_raw_decode(struct mm_call *call, const struct mm_body *body, c
     return MM_OK;
 }
 
-enum mm_status mm_raw_encode(const struct mm_answer *answer, struct mm_buffers *buffers,
-                             struct mm_reply_body *body, struct mm_error *error) {
-    (void)buffers;
-    (void)error;
+void mm_raw_encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     const struct mm_matrix *c = &answer->job->product.c;
     assert(c->ld == c->cols);
     assert(c->data == answer->result->data || mm_matrix_bytes(c) == 0);
     body->buffer = *answer->result;
     body->bytes = mm_matrix_bytes(c);
     *answer->result = (struct mm_buffer){0};
-    return MM_OK;
 }

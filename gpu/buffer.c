@@ -41,6 +41,8 @@ static enum mm_status fail_budget(const struct mm_buffers *buffers, enum mm_stat
                                   struct mm_error *error) {
     mm_fail(error, status, "%zu bytes of memory are needed, but of the budget of %zu bytes %zu are taken",
             bytes, buffers->budget_bytes, mm_buffers_used(buffers));
+    if (error != NULL)
+        error->needed_bytes = bytes;
     if (error != NULL && status == MM_TOO_LARGE) {
         error->limit = buffers->budget_bytes;
         error->has_limit = true;

@@ -211,17 +211,29 @@ struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_
     return engine->devices;
 }
 
+static bool has_failed(const struct mm_device *device) {
+    return __atomic_load_n(&device->failed, __ATOMIC_RELAXED) != 0;
+}
+
 bool mm_engine_ready(const struct mm_engine *engine) {
     for (size_t index = 0; index < engine->device_count; index++)
-        if (!__atomic_load_n(&engine->devices[index]->failed, __ATOMIC_RELAXED))
+        if (!has_failed(engine->devices[index]))
             return true;
     return false;
+}
+
+/* What "auto" means: the preferred backend with a device that works; with none, the preferred one. */
+static const struct mm_backend *preferred_backend(const struct mm_engine *engine) {
+    for (size_t index = 0; index < engine->device_count; index++)
+        if (!has_failed(engine->devices[index]))
+            return engine->devices[index]->backend;
+    return engine->devices[0]->backend;
 }
 
 /* The backend by the caller's name, among those with an open device; NULL where it has none. */
 static const struct mm_backend *open_backend_named(const struct mm_engine *engine, const char *name) {
     if (strcmp(name, "auto") == 0)
-        return engine->devices[0]->backend;
+        return preferred_backend(engine);
     for (size_t index = 0; index < engine->device_count; index++)
         if (strcmp(engine->devices[index]->backend->name, name) == 0)
             return engine->devices[index]->backend;

@@ -18,7 +18,8 @@ struct worker {
     pthread_cond_t changed; /* a job came, or the queue is closing; with queue->mutex */
     struct mm_job *first;   /* waiting, oldest first */
     struct mm_job *last;
-    double load; /* of the jobs waiting and running: see job_load */
+    size_t jobs; /* waiting and running */
+    double load; /* of these: see job_load */
 };
 
 struct mm_queue {
@@ -46,6 +47,7 @@ static void append(struct worker *worker, struct mm_job *job) {
     else
         worker->first = job;
     worker->last = job;
+    worker->jobs++;
     worker->load += job_load(job);
     worker->queue->jobs_waiting++;
     worker->queue->bytes_waiting += job->queued_bytes;
@@ -76,13 +78,17 @@ static struct mm_job *next_job(struct worker *worker, bool wait) {
     return job;
 }
 
+/* A job leaves its worker, run or not; with the mutex held. */
+static void leave(struct worker *worker, const struct mm_job *job) {
+    worker->jobs--;
+    worker->load = worker->jobs == 0 ? 0.0 : worker->load - job_load(job); /* rounding does not add up */
+}
+
 static void finish(struct worker *worker, struct mm_job *job) {
     struct mm_queue *queue = worker->queue;
     pthread_mutex_lock(&queue->mutex);
     queue->jobs_running--;
-    worker->load -= job_load(job);
-    if (worker->first == NULL && queue->jobs_running == 0)
-        worker->load = 0.0; /* so that rounding does not add up */
+    leave(worker, job);
     pthread_mutex_unlock(&queue->mutex);
     job->done(job);
 }
@@ -217,8 +223,6 @@ static enum mm_status check_room(const struct mm_queue *queue, size_t bytes, str
     } else {
         return MM_OK;
     }
-    if (error != NULL)
-        error->retry_after_s = 1;
     return MM_BUSY;
 }
 
@@ -278,7 +282,7 @@ void mm_queue_abort(struct mm_queue *queue) {
         struct worker *worker = &queue->workers[index];
         while (worker->first != NULL) {
             struct mm_job *job = take_first(worker);
-            worker->load -= job_load(job);
+            leave(worker, job);
             job->next = aborted;
             aborted = job;
         }

@@ -52,9 +52,9 @@ struct mm_error {
     bool has_limit;
     uint64_t line; /* where in a text body, from 1 */
     uint64_t column;
-    uint64_t needed_bytes; /* device memory, with MM_NO_DEVICE_MEMORY */
+    uint64_t needed_bytes; /* device memory, with MM_NO_DEVICE_MEMORY; host memory, with MM_BUSY */
     uint64_t free_bytes;
-    uint64_t retry_after_s; /* with MM_BUSY, MM_STOPPING, MM_NOT_READY: when to come again */
+    uint64_t retry_after_s; /* when to come again, where more is known than "soon" */
 };
 
 /* The wire name ("bad_shape") and the title of a status. Static strings; any thread. */

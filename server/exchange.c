@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { CHUNKED_BODY_START = 64 << 10 };
 
@@ -65,6 +66,22 @@ static enum mm_status judge_length(struct mm_exchange *exchange) {
     return MM_OK;
 }
 
+/* Memory that others hold will be there later; what the request itself holds will not: a request that
+ * could not even have the whole budget is too large, and to come again would not help. */
+static void judge_busy(struct mm_exchange *exchange) {
+    struct mm_error *error = &exchange->error;
+    size_t budget = mm_buffers_budget(exchange->server->buffers);
+    size_t held = exchange->body.bytes + exchange->call.storage.bytes + exchange->result.bytes;
+    size_t needed = error->needed_bytes;
+    if (error->status != MM_BUSY || needed == 0 || (held <= budget && needed <= budget - held))
+        return;
+    mm_fail(error, MM_TOO_LARGE,
+            "the request needs %zu bytes of memory beside the %zu that it has, but the budget is %zu", needed,
+            held, budget);
+    error->limit = budget;
+    error->has_limit = true;
+}
+
 /* Memory for the whole body, or its beginning where the length is unknown: before the body is read,
  * so that a full budget costs its sender no upload. */
 static enum mm_status acquire_body(struct mm_exchange *exchange) {
@@ -79,6 +96,15 @@ static enum mm_status acquire_body(struct mm_exchange *exchange) {
     if (status == MM_BUSY)
         exchange->error.retry_after_s = 1;
     return status;
+}
+
+/* The path of a target in absolute form, as proxies are sent it (RFC 9112, 3.2.2), or of any other. */
+static const char *path_of(const char *target) {
+    static const char scheme[] = "http://";
+    if (strncasecmp(target, scheme, sizeof scheme - 1) != 0)
+        return target;
+    const char *path = strchr(target + sizeof scheme - 1, '/');
+    return path == NULL ? "/" : path;
 }
 
 static enum mm_status judge_head(struct mm_exchange *exchange, const char *method, const char *path) {
@@ -111,12 +137,21 @@ static struct mm_exchange *open_exchange(struct mm_server *server, struct MHD_Co
     exchange->content_length = content_length(exchange);
     set_request_id(exchange);
     mm_call_init(&exchange->call);
-    __atomic_add_fetch(&server->exchanges, 1, __ATOMIC_SEQ_CST);
+    exchange->accepted = true; /* before `draining` is looked at: see server.h */
+    __atomic_add_fetch(&server->accepted, 1, __ATOMIC_SEQ_CST);
     return exchange;
+}
+
+/* A drain does not wait for it any more: it is over, or was refused. */
+static void leave_accepted(struct mm_exchange *exchange) {
+    if (exchange->accepted)
+        __atomic_sub_fetch(&exchange->server->accepted, 1, __ATOMIC_SEQ_CST);
+    exchange->accepted = false;
 }
 
 static void free_exchange(struct mm_exchange *exchange) {
     struct mm_buffers *buffers = exchange->server->buffers;
+    mm_buffers_release(buffers, &exchange->reply.buffer);
     mm_buffers_release(buffers, &exchange->result);
     mm_call_release(&exchange->call, buffers);
     mm_buffers_release(buffers, &exchange->body);
@@ -207,7 +242,11 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     if (exchange == NULL)
         return MHD_NO;
     *slot = exchange;
-    if (judge_head(exchange, method, path) == MM_OK || !refuse_now(exchange))
+    if (judge_head(exchange, method, path_of(path)) == MM_OK)
+        return MHD_YES;
+    judge_busy(exchange);
+    leave_accepted(exchange);
+    if (!refuse_now(exchange))
         return MHD_YES;
     exchange->last = true; /* a reply at the first callback always closes the connection */
     return mm_reply_problem(exchange);
@@ -220,12 +259,15 @@ static enum mm_status grow_body(struct mm_exchange *exchange, size_t needed) {
     size_t limit = server->limits.body_bytes_max;
     if (needed > limit)
         return fail_body_limit(exchange, needed);
-    size_t bytes = exchange->body.bytes > limit / 2 ? limit : exchange->body.bytes * 2;
-    enum mm_status status =
-        mm_buffers_acquire(server->buffers, bytes < needed ? needed : bytes, &larger, &exchange->error);
+    size_t twice = exchange->body.bytes > limit / 2 ? limit : exchange->body.bytes * 2;
+    enum mm_status status = MM_BUSY;
+    if (twice > needed)
+        status = mm_buffers_acquire(server->buffers, twice, &larger, NULL);
+    if (status != MM_OK)
+        status = mm_buffers_acquire(server->buffers, needed, &larger, &exchange->error);
     if (status != MM_OK) {
-        exchange->error.retry_after_s = status == MM_BUSY ? 1 : 0;
-        return status;
+        judge_busy(exchange);
+        return exchange->error.status;
     }
     memcpy(larger.data, exchange->body.data, exchange->body_bytes);
     mm_buffers_release(server->buffers, &exchange->body);
@@ -234,7 +276,7 @@ static enum mm_status grow_body(struct mm_exchange *exchange, size_t needed) {
 }
 
 /* A piece of the body: kept, or dropped where the request was refused or takes none. MHD takes no
- * reply between the pieces, so that a refusal waits for the end; a sender without end is cut off. */
+ * reply between the pieces, so that a refusal waits for the end; a sender who goes on for long is cut off. */
 static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, size_t bytes) {
     bool refused = exchange->error.status != MM_OK;
     size_t needed = exchange->body_bytes + bytes;
@@ -243,9 +285,7 @@ static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, s
     if (refused || exchange->body.data == NULL) {
         mm_buffers_release(exchange->server->buffers, &exchange->body);
         exchange->dropped_bytes += bytes;
-        size_t most = exchange->server->limits.body_bytes_max;
-        most = most > MM_REFUSAL_DRAIN_MAX ? most : MM_REFUSAL_DRAIN_MAX;
-        return exchange->dropped_bytes > most ? MHD_NO : MHD_YES;
+        return exchange->dropped_bytes > MM_REFUSAL_DRAIN_MAX ? MHD_NO : MHD_YES;
     }
     memcpy((char *)exchange->body.data + exchange->body_bytes, data, bytes);
     exchange->body_bytes = needed;
@@ -257,7 +297,10 @@ static enum MHD_Result step(struct mm_exchange *exchange, enum mm_status (*handl
     enum mm_status status = exchange->error.status;
     if (status == MM_OK)
         status = handler(exchange);
-    return status == MM_OK ? MHD_YES : mm_reply_problem(exchange);
+    if (status == MM_OK)
+        return MHD_YES;
+    judge_busy(exchange);
+    return mm_reply_problem(exchange);
 }
 
 enum MHD_Result mm_exchange_handle(void *server, struct MHD_Connection *connection, const char *url,
@@ -294,10 +337,10 @@ void mm_exchange_completed(void *argument, struct MHD_Connection *connection, vo
     if (exchange == NULL)
         return;
     *slot = NULL;
+    leave_accepted(exchange);
     pthread_mutex_lock(&server->mutex);
     bool last = --exchange->holders == 0;
     pthread_mutex_unlock(&server->mutex);
     if (last)
         free_exchange(exchange);
-    __atomic_sub_fetch(&server->exchanges, 1, __ATOMIC_SEQ_CST);
 }

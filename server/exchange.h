@@ -31,7 +31,8 @@ struct mm_exchange {
     struct MHD_Connection *connection;
     const struct mm_route *route; /* NULL: none */
     enum mm_exchange_state state;
-    bool last; /* the reply closes the connection */
+    bool last;     /* the reply closes the connection */
+    bool accepted; /* counted in server->accepted */
     char request_id[MM_REQUEST_ID_MAX + 1];
     uint64_t started_ns; /* the first callback */
     uint64_t span_ns[MM_SPAN_COUNT];
@@ -48,6 +49,7 @@ struct mm_exchange {
     const struct mm_codec *decoder; /* NULL while only the body can tell */
     const struct mm_codec *encoder;
     struct mm_buffer result;
+    struct mm_reply_body reply; /* its memory is taken before the job, so that no kernel runs in vain */
     struct mm_job job;
 
     /* Guarded by server->mutex. */

@@ -1,14 +1,14 @@
 /* The listening socket and libmicrohttpd. The flags are what was measured to serve suspended
- * connections best: epoll, an inter-thread channel for resumes, one daemon a thread. */
+ * connections best: epoll, an inter-thread channel for resumes, one daemon a thread. The library's own
+ * log stays off: it has a line for every caller who leaves. */
 #include "server/http.h"
 
+#include "server/budget.h"
 #include "server/exchange.h"
-#include "server/log.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,8 +74,7 @@ static unsigned bound_port(int listener) {
     return ntohs(((struct sockaddr_in *)&address)->sin_port);
 }
 
-/* As many connections as there can be descriptors, less a few for files and devices. */
-static unsigned connection_limit(void) {
+static unsigned descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return 1024 - SPARE_DESCRIPTORS;
@@ -86,13 +85,12 @@ static unsigned connection_limit(void) {
     return most > 2 * SPARE_DESCRIPTORS ? (unsigned)most - SPARE_DESCRIPTORS : SPARE_DESCRIPTORS;
 }
 
-__attribute__((format(printf, 2, 0))) static void log_library(void *argument, const char *format,
-                                                              va_list arguments) {
-    char message[512];
-    (void)argument;
-    vsnprintf(message, sizeof message, format, arguments);
-    message[strcspn(message, "\n")] = '\0';
-    mm_log_info("libmicrohttpd: %s", message);
+/* As many connections as there can be descriptors, less a few for files and devices, and as a quarter
+ * of the memory has room for: what they hold is not counted in the budget. */
+static unsigned connection_limit(void) {
+    size_t by_memory = mm_budget_memory() / 4 / CONNECTION_MEMORY_BYTES;
+    unsigned by_descriptors = descriptor_limit();
+    return by_memory < by_descriptors ? (unsigned)by_memory : by_descriptors;
 }
 
 static struct MHD_Daemon *start_daemon(struct mm_server *server, int listener) {
@@ -102,13 +100,13 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server, int listener) {
         {MHD_OPTION_END, 0, NULL},
     };
     const struct MHD_OptionItem no_pool[] = {{MHD_OPTION_END, 0, NULL}};
-    return MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL,
-        NULL, mm_exchange_handle, server, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
-        MHD_OPTION_NOTIFY_COMPLETED, mm_exchange_completed, server, MHD_OPTION_LISTEN_SOCKET, listener,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_ARRAY,
-        threads > 1 ? pool : no_pool, MHD_OPTION_END);
+    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+                            NULL, mm_exchange_handle, server, MHD_OPTION_NOTIFY_COMPLETED,
+                            mm_exchange_completed, server, MHD_OPTION_LISTEN_SOCKET, listener,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
+                            MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_ARRAY,
+                            threads > 1 ? pool : no_pool, MHD_OPTION_END);
 }
 
 bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port, char *problem,

@@ -5,7 +5,7 @@
 #include "server/log.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -70,44 +70,60 @@ static bool open_engine(struct mm_server *server) {
     return true;
 }
 
-/* The signals that stop us are blocked in every thread, and taken here alone. */
-static void block_signals(sigset_t *stop_signals) {
-    sigemptyset(stop_signals);
-    sigaddset(stop_signals, SIGTERM);
-    sigaddset(stop_signals, SIGINT);
-    pthread_sigmask(SIG_BLOCK, stop_signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
+/* The first signal wakes main through a pipe; the second ends the process wherever main is. Handlers
+ * rather than a blocked mask, since a library's thread, begun before main, would not have the mask. */
+static int stop_pipe[2];
+static int stop_signals; /* __atomic access only: handlers run on any thread */
+
+static void on_stop_signal(int number) {
+    if (__atomic_fetch_add(&stop_signals, 1, __ATOMIC_RELAXED) > 0)
+        _exit(128 + number);
+    int interrupted = errno;
+    ssize_t written = write(stop_pipe[1], "", 1);
+    (void)written;
+    errno = interrupted;
 }
 
-/* Waits until no request is under way, for at most `most_ms`. A second signal ends the process at once. */
-static bool wait_for_exchanges(const struct mm_server *server, const sigset_t *stop_signals,
-                               uint64_t most_ms) {
+static bool catch_signals(void) {
+    const struct sigaction stop = {.sa_handler = on_stop_signal, .sa_flags = SA_RESTART};
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    return pipe2(stop_pipe, O_CLOEXEC) == 0 && sigaction(SIGTERM, &stop, NULL) == 0 &&
+           sigaction(SIGINT, &stop, NULL) == 0 && sigaction(SIGPIPE, &ignore, NULL) == 0;
+}
+
+static void wait_for_signal(void) {
+    char byte;
+    while (read(stop_pipe[0], &byte, 1) < 0 && errno == EINTR)
+        continue;
+}
+
+/* Waits until no accepted request is under way, for at most `most_ms`. */
+static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) {
     const struct timespec poll = {.tv_nsec = POLL_MS * 1000000L};
     uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
-    while (mm_server_exchanges(server) > 0) {
+    while (mm_server_accepted(server) > 0) {
         if (mm_clock_ns() >= until_ns)
             return false;
-        int signal_number = sigtimedwait(stop_signals, NULL, &poll);
-        if (signal_number > 0)
-            _exit(128 + signal_number);
+        nanosleep(&poll, NULL);
     }
     return true;
 }
 
 /* Ends in the order that libmicrohttpd allows: answer all, accept no more, resume what is left, stop. */
-static void drain(struct mm_server *server, struct mm_http *http, const sigset_t *stop_signals) {
+static void drain(struct mm_server *server, struct mm_http *http) {
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
     __atomic_store_n(&server->draining, 1, __ATOMIC_SEQ_CST);
-    mm_log_info("draining: %zu requests under way", mm_server_exchanges(server));
-    bool drained = wait_for_exchanges(server, stop_signals, server->options->drain_timeout_ms);
+    mm_log_info("draining: %zu requests under way", mm_server_accepted(server));
+    bool drained = wait_for_accepted(server, server->options->drain_timeout_ms);
     mm_http_quiesce(http);
     mm_queue_stop(queue);
     if (!drained) {
-        mm_log_error("the drain's time is up with %zu requests under way; they are answered with 503",
-                     mm_server_exchanges(server));
+        mm_log_error("the drain's time is up with %zu requests under way; those whose body has come are "
+                     "answered with 503",
+                     mm_server_accepted(server));
         mm_queue_abort(queue);
         mm_exchange_abandon_all(server, MM_STOPPING, "the service stopped before the job's end");
-        (void)wait_for_exchanges(server, stop_signals, LAST_REPLIES_MS);
+        (void)wait_for_accepted(server, LAST_REPLIES_MS);
     }
     mm_http_stop(http);
     if (mm_queue_jobs(queue) > 0) {
@@ -121,11 +137,12 @@ static void drain(struct mm_server *server, struct mm_http *http, const sigset_t
 static int serve(const struct mm_options *options) {
     struct mm_server server;
     struct mm_http *http = NULL;
-    sigset_t stop_signals;
     char problem[256];
     unsigned port = 0;
-    int signal_number = 0;
-    block_signals(&stop_signals);
+    if (!catch_signals()) {
+        mm_log_error("signals cannot be caught: %s", strerror(errno));
+        return EXIT_FAILURE;
+    }
     if (!open_server(&server, options)) {
         mm_log_error("the system has no memory");
         return EXIT_FAILURE;
@@ -141,8 +158,8 @@ static int serve(const struct mm_options *options) {
         mm_http_stop(http);
         goto close_server;
     }
-    sigwait(&stop_signals, &signal_number);
-    drain(&server, http, &stop_signals);
+    wait_for_signal();
+    drain(&server, http);
     result = EXIT_SUCCESS;
     mm_log_info("stopped");
 close_server:
@@ -159,15 +176,17 @@ int main(int argc, char **argv) {
         fprintf(stderr, "matmuld: %s\nTry 'matmuld --help'.\n", problem);
         return EXIT_USAGE;
     }
+    if (options.help || options.version) {
+        if (options.help)
+            mm_options_help(stdout);
+        else
+            printf("matmuld %s\n", MATMULD_VERSION);
+        return EXIT_SUCCESS;
+    }
     complete_options(&options);
     mm_log_set_format(strcmp(options.log_format, "json") == 0 ? MM_LOG_JSON : MM_LOG_TEXT);
-    if (options.help)
-        mm_options_help(stdout);
-    else if (options.version)
-        printf("matmuld %s\n", MATMULD_VERSION);
-    else if (options.print_config)
-        mm_options_print(&options, stdout);
-    else
+    if (!options.print_config)
         return serve(&options);
+    mm_options_print(&options, stdout);
     return EXIT_SUCCESS;
 }

@@ -90,10 +90,8 @@ enum mm_status mm_matmul_admit(struct mm_exchange *exchange) {
         status = plan(exchange, exchange->content_length);
     if (status == MM_OK)
         status = mm_server_takes_jobs(exchange->server, &exchange->error);
-    if (status == MM_OK && mm_queue_full(mm_engine_queue(mm_server_engine(exchange->server)))) {
+    if (status == MM_OK && mm_queue_full(mm_engine_queue(mm_server_engine(exchange->server))))
         status = mm_fail(&exchange->error, MM_BUSY, "the queue is full");
-        exchange->error.retry_after_s = 1;
-    }
     return status;
 }
 
@@ -156,22 +154,36 @@ static uint64_t deadline_ns(const struct mm_exchange *exchange) {
     return exchange->started_ns + timeout_ms * UINT64_C(1000000);
 }
 
+/* All the memory that the result and the reply take, so that a job that has run can be answered. */
+static enum mm_status acquire_output(struct mm_exchange *exchange, size_t result_bytes) {
+    const struct mm_codec *encoder = exchange->encoder;
+    struct mm_product *product = &exchange->job.product;
+    struct mm_buffers *buffers = exchange->server->buffers;
+    size_t reply_bytes = 0;
+    enum mm_status status = mm_buffers_acquire(buffers, result_bytes, &exchange->result, &exchange->error);
+    if (status != MM_OK)
+        return status;
+    product->c.data = exchange->result.data;
+    if (encoder->reply_bytes_max == NULL)
+        return MM_OK;
+    if (!encoder->reply_bytes_max(&product->c, &reply_bytes))
+        return mm_fail(&exchange->error, MM_TOO_LARGE, "the result of %zu×%zu is too large as %s", product->m,
+                       product->n, encoder->reply_type);
+    return mm_buffers_acquire(buffers, reply_bytes, &exchange->reply.buffer, &exchange->error);
+}
+
 enum mm_status mm_matmul_complete(struct mm_exchange *exchange) {
     uint64_t begun_ns = mm_clock_ns();
     size_t result_bytes = 0;
     enum mm_status status = decode(exchange);
     if (status == MM_OK)
-        status = mm_call_resolve(&exchange->call, &exchange->error);
-    if (status == MM_OK)
         status = check(exchange, &result_bytes);
+    if (status == MM_OK && !exchange->decoder->views_body)
+        mm_buffers_release(exchange->server->buffers, &exchange->body);
     if (status == MM_OK)
-        status =
-            mm_buffers_acquire(exchange->server->buffers, result_bytes, &exchange->result, &exchange->error);
-    if (status == MM_BUSY)
-        exchange->error.retry_after_s = 1;
+        status = acquire_output(exchange, result_bytes);
     if (status != MM_OK)
         return status;
-    exchange->job.product.c.data = exchange->result.data;
     exchange->job.deadline_ns = deadline_ns(exchange);
     exchange->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
     mm_exchange_submit(exchange);
@@ -179,7 +191,8 @@ enum mm_status mm_matmul_complete(struct mm_exchange *exchange) {
 }
 
 enum mm_status mm_matmul_answer(struct mm_exchange *exchange) {
-    struct mm_reply_body body = {0};
+    enum mm_status status = MM_OK;
+    const struct mm_codec *encoder = exchange->encoder;
     const struct mm_job *job = &exchange->job;
     const struct mm_answer answer = {.job = job, .result = &exchange->result, .span_ns = exchange->span_ns};
     if (job->error.status != MM_OK) {
@@ -189,18 +202,13 @@ enum mm_status mm_matmul_answer(struct mm_exchange *exchange) {
     for (unsigned span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
         exchange->span_ns[span] = job->span_ns[span];
     uint64_t begun_ns = mm_clock_ns();
-    enum mm_status status =
-        exchange->encoder->encode(&answer, exchange->server->buffers, &body, &exchange->error);
-    if (status != MM_OK)
-        return status;
+    encoder->encode(&answer, &exchange->reply);
     uint64_t ended_ns = mm_clock_ns();
     exchange->span_ns[MM_SPAN_ENCODE] = ended_ns - begun_ns;
     exchange->span_ns[MM_SPAN_TOTAL] = ended_ns - exchange->started_ns;
-    if (exchange->encoder->finish != NULL)
-        status = exchange->encoder->finish(&answer, &body, &exchange->error);
-    if (status != MM_OK) {
-        mm_buffers_release(exchange->server->buffers, &body.buffer);
+    if (encoder->finish != NULL)
+        status = encoder->finish(&answer, &exchange->reply, &exchange->error);
+    if (status != MM_OK)
         return status;
-    }
-    return mm_reply_product(exchange, &body, exchange->encoder->reply_type);
+    return mm_reply_product(exchange, &exchange->reply, encoder->reply_type);
 }

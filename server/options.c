@@ -219,6 +219,11 @@ static bool set_from_flag(struct mm_options *options, int argc, char **argv, int
 
 bool mm_options_parse(struct mm_options *options, int argc, char **argv, char *problem, size_t problem_size) {
     memset(options, 0, sizeof *options);
+    for (int at = 1; at < argc; at++) {
+        /* Help is to be had whatever else is wrong. */
+        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "--version") == 0)
+            return set_switch(options, argv[at] + 2);
+    }
     for (size_t index = 0; index < OPTION_COUNT; index++)
         if (table[index].fallback != NULL &&
             !set(options, &table[index], "the default", table[index].fallback, problem, problem_size))

@@ -24,6 +24,11 @@ static enum MHD_Result queue_response(struct mm_exchange *exchange, unsigned htt
     return result;
 }
 
+/* Whether the same request can succeed a little later: such a reply always has Retry-After. */
+static bool passes_with_time(enum mm_status status) {
+    return status == MM_BUSY || status == MM_STOPPING || status == MM_NOT_READY;
+}
+
 enum MHD_Result mm_reply_problem(struct mm_exchange *exchange) {
     const struct mm_error *error = &exchange->error;
     size_t length = 0;
@@ -38,9 +43,9 @@ enum MHD_Result mm_reply_problem(struct mm_exchange *exchange) {
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, MM_PROBLEM_TYPE);
     if (exchange->allow[0] != '\0')
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
-    if (error->retry_after_s > 0) {
+    if (error->retry_after_s > 0 || passes_with_time(error->status)) {
         char seconds[24];
-        snprintf(seconds, sizeof seconds, "%" PRIu64, error->retry_after_s);
+        snprintf(seconds, sizeof seconds, "%" PRIu64, error->retry_after_s > 0 ? error->retry_after_s : 1);
         MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
     }
     return queue_response(exchange, mm_problem_http(error->status), response);

@@ -9,8 +9,8 @@ bool mm_server_draining(const struct mm_server *server) {
     return __atomic_load_n(&server->draining, __ATOMIC_SEQ_CST) != 0;
 }
 
-size_t mm_server_exchanges(const struct mm_server *server) {
-    return __atomic_load_n(&server->exchanges, __ATOMIC_SEQ_CST);
+size_t mm_server_accepted(const struct mm_server *server) {
+    return __atomic_load_n(&server->accepted, __ATOMIC_SEQ_CST);
 }
 
 enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error) {
@@ -23,6 +23,5 @@ enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_er
         mm_fail(error, MM_NOT_READY, "no device works any more");
     else
         return MM_OK;
-    error->retry_after_s = 1;
     return error->status;
 }

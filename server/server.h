@@ -20,10 +20,10 @@ struct mm_server {
     struct mm_buffers *buffers;
     struct mm_engine *engine; /* NULL until it is open; __atomic access only (mm_server_engine) */
 
-    /* Sequentially consistent both, so that a drain that sees no exchange knows that every later one
-     * sees `draining`. __atomic access only. */
-    int draining;     /* not 0 once the process was told to stop */
-    size_t exchanges; /* requests between their first and last callback */
+    /* Sequentially consistent both, so that a drain that sees nothing accepted knows that every later
+     * request sees `draining`. __atomic access only. */
+    int draining;    /* not 0 once the process was told to stop */
+    size_t accepted; /* requests whose head is being judged or was not refused, up to their last callback */
 
     uint64_t id_seed; /* request ids: random once a process, counted up */
     uint64_t id_next; /* __atomic access only */
@@ -37,7 +37,7 @@ struct mm_engine *mm_server_engine(const struct mm_server *server);
 
 /* Any thread. */
 bool mm_server_draining(const struct mm_server *server);
-size_t mm_server_exchanges(const struct mm_server *server);
+size_t mm_server_accepted(const struct mm_server *server);
 
 /* MM_OK where new jobs are taken; else MM_STOPPING or MM_NOT_READY with Retry-After. Any thread. */
 enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error);

@@ -59,6 +59,31 @@ from=$(now)
 stop
 at_most "an idle server: seconds to its end" 5 "$(seconds_since "$from")"
 
+# A signal that comes while the devices are being opened is not lost, and ends nothing by force.
+for _ in 1 2 3 4 5 6 7 8; do
+    launch --port 0
+    stop
+done
+
+# Who is refused during the drain, and does not even send all of it, is not waited for.
+start --backend cpu --drain-timeout-ms 20000
+prepare_slow "$(slow_side 1)"
+post_slow runs
+await_sent runs
+kill -TERM "$server"
+await 5 is_unready || fail "a stalled caller: /readyz did not turn 503 while a job ran"
+(
+    {
+        printf '{'
+        sleep 30
+    } | curl -s --max-time 30 -X POST -T - -H 'Expect:' -H 'Content-Type: application/json' "$url/v1/matmul"
+) >/dev/null 2>&1 &
+finish_slow runs
+same "a stalled caller: the job that runs: status" 200 "$slow_status"
+from=$(now)
+ended "a stalled caller"
+at_most "a stalled caller: seconds from the last reply to the end" 10 "$(seconds_since "$from")"
+
 # A drain that is cut short: each job would take seconds.
 start --backend cpu --drain-timeout-ms 300
 prepare_slow "$(slow_side 4)"

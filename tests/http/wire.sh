@@ -45,6 +45,11 @@ talk 65536
 same "pipelined: the replies' order" "first second third fourth fifth sixth " "$(ids)"
 same "pipelined: the replies' statuses" "200 200 422 404 400 200 " "$(statuses)"
 
+# A target may be in the form that proxies are sent.
+request absolute GET http://test/healthz '' 'Connection: close' >"$scratch/requests"
+talk 65536
+same "absolute form: status" "200 " "$(statuses)"
+
 # The head and the body come in pieces that end anywhere.
 request pieces POST /v1/matmul "$product" 'Connection: close' >"$scratch/requests"
 for piece in 1 7 64; do
