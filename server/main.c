@@ -71,7 +71,8 @@ static bool open_engine(struct mm_server *server) {
 }
 
 /* The first signal wakes main through a pipe; the second ends the process wherever main is. Handlers
- * rather than a blocked mask, since a library's thread, begun before main, would not have the mask. */
+ * rather than a blocked mask, since a library's thread, begun before main, would not have the mask; no
+ * SA_RESTART, so that main's read ends where a tool puts handlers off to the end of the call. */
 static int stop_pipe[2];
 static int stop_signals; /* __atomic access only: handlers run on any thread */
 
@@ -85,7 +86,7 @@ static void on_stop_signal(int number) {
 }
 
 static bool catch_signals(void) {
-    const struct sigaction stop = {.sa_handler = on_stop_signal, .sa_flags = SA_RESTART};
+    const struct sigaction stop = {.sa_handler = on_stop_signal};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     return pipe2(stop_pipe, O_CLOEXEC) == 0 && sigaction(SIGTERM, &stop, NULL) == 0 &&
            sigaction(SIGINT, &stop, NULL) == 0 && sigaction(SIGPIPE, &ignore, NULL) == 0;

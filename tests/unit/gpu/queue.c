@@ -142,10 +142,12 @@ static void lanes_are_filled_and_no_more(void **state) {
     (void)state;
     fake_device_init(&fake, 0, 3, false);
     struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
+    pthread_mutex_lock(&fake.mutex); /* no job begins before all of them wait */
     for (int index = 0; index < 8; index++) {
         job_init(&jobs[index], "auto", 2);
         assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
     }
+    pthread_mutex_unlock(&fake.mutex);
     fake_device_wait_begun(&fake, 3);
     fake_device_open_gate(&fake);
     for (int index = 0; index < 8; index++) {
