@@ -161,11 +161,13 @@ static enum mm_status check_dimension(unsigned parameter, uint64_t number, const
     return MM_TOO_LARGE;
 }
 
-enum mm_status mm_call_set_text(struct mm_call *call, const char *name, size_t name_length, const char *text,
-                                size_t length, const struct mm_limits *limits, struct mm_error *error) {
-    unsigned parameter = find(name, name_length, MM_PARAMETER_COUNT);
-    if (parameter == MM_PARAMETER_COUNT)
-        return fail_unknown(name, name_length, MM_PARAMETER_COUNT, error);
+/* Gives one of the first `count` parameters as text. */
+static enum mm_status set_text(struct mm_call *call, unsigned count, const char *name, size_t name_length,
+                               const char *text, size_t length, const struct mm_limits *limits,
+                               struct mm_error *error) {
+    unsigned parameter = find(name, name_length, count);
+    if (parameter == count)
+        return fail_unknown(name, name_length, count, error);
     if (text == NULL)
         text = "";
     struct value value = {0};
@@ -190,6 +192,16 @@ enum mm_status mm_call_set_text(struct mm_call *call, const char *name, size_t n
     if (!well_formed)
         return fail_text(parameter, text, length, error);
     return give(call, parameter, &value, error);
+}
+
+enum mm_status mm_call_set_text(struct mm_call *call, const char *name, size_t name_length, const char *text,
+                                size_t length, const struct mm_limits *limits, struct mm_error *error) {
+    return set_text(call, MM_PARAMETER_COUNT, name, name_length, text, length, limits, error);
+}
+
+enum mm_status mm_call_set_field(struct mm_call *call, const char *name, size_t name_length, const char *text,
+                                 size_t length, const struct mm_limits *limits, struct mm_error *error) {
+    return set_text(call, MM_PARAMETER_M, name, name_length, text, length, limits, error);
 }
 
 /* What came, in words, where a JSON value is not what its parameter takes. */
@@ -299,4 +311,16 @@ enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits 
     *a_bytes = a_size;
     *b_bytes = b_size;
     return MM_OK;
+}
+
+static void turn(struct mm_matrix *matrix, bool *transpose) {
+    *matrix = mm_matrix_dense(matrix->dtype, matrix->cols, matrix->rows, matrix->data);
+    *transpose = !*transpose;
+}
+
+void mm_call_turn(const struct mm_call *call, struct mm_product *product) {
+    if (call->a_column_major)
+        turn(&product->a, &product->transpose_a);
+    if (call->b_column_major)
+        turn(&product->b, &product->transpose_b);
 }

@@ -5,6 +5,7 @@
 
 #include "gpu/buffer.h"
 #include "gpu/matrix.h"
+#include "gpu/product.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,9 +43,13 @@ struct mm_call {
     uint32_t given;                                           /* bit p: parameter p was given */
     enum mm_dtype dtype;                                      /* set by mm_call_resolve */
 
-    /* Set by a codec's decode: the stored matrices, views into the body or into `storage`. */
+    /* Set by a codec's decode: the matrices, views into the body or into `storage`. Their shapes are those
+     * that the caller sees. Where a flag is set the (dense) elements lie column by column instead of row by
+     * row, as in files in Fortran order: such a view is not read before mm_call_turn. */
     struct mm_matrix a;
     struct mm_matrix b;
+    bool a_column_major;
+    bool b_column_major;
     struct mm_buffer storage; /* what decode had to allocate; released by mm_call_release */
 };
 
@@ -71,6 +76,11 @@ enum mm_status mm_call_set_text(struct mm_call *call, const char *name, size_t n
 enum mm_status mm_call_set_value(struct mm_call *call, const char *name, enum mm_value_kind kind,
                                  const char *text, size_t text_length, double number, struct mm_error *error);
 
+/* The same for a field of a form, where the dimensions are unknown. */
+enum mm_status mm_call_set_field(struct mm_call *call, const char *name, size_t name_length,
+                                 const char *value, size_t value_length, const struct mm_limits *limits,
+                                 struct mm_error *error);
+
 /* Whether the parameter was given. */
 bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);
 
@@ -86,6 +96,11 @@ enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
  * MM_TOO_LARGE; nothing is written then. That the inner dimensions agree is mm_product_conform's. */
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error);
+
+/* Turns a product of call->a and call->b that conforms into the same product of matrices as they are stored:
+ * a column-major matrix is the row-major storage of its transpose, so that its view and its flag are
+ * turned. m, n and k stay. After mm_product_conform, so that its errors speak of the caller's shapes. */
+void mm_call_turn(const struct mm_call *call, struct mm_product *product);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char npy_type[] = "application/x-npy";
+
 static const struct mm_codec codecs[] = {
     {
         .media_type = "application/json",
@@ -25,6 +27,16 @@ static const struct mm_codec codecs[] = {
         .decode = mm_raw_decode,
         .views_body = true,
         .encode = mm_raw_encode,
+    },
+    {
+        .reply_type = npy_type,
+        .encode = mm_npy_encode,
+    },
+    {
+        .media_type = "multipart/form-data",
+        .natural_reply = npy_type,
+        .decode = mm_form_decode,
+        .views_body = true,
     },
 };
 
@@ -96,10 +108,16 @@ enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *nat
                                   const struct mm_codec **codec, struct mm_error *error) {
     const struct mm_codec *best = NULL;
     int best_weight = 0;
+    const char *natural_type = NULL;
+    if (natural != NULL)
+        natural_type = natural->natural_reply != NULL ? natural->natural_reply : natural->reply_type;
     for (size_t index = 0; index < CODEC_COUNT; index++) {
         const struct mm_codec *row = &codecs[index];
-        int weight = row->reply_type == NULL ? 0 : mm_media_weight(accept, row->reply_type);
-        if (weight > best_weight || (weight == best_weight && weight > 0 && row == natural)) {
+        if (row->reply_type == NULL)
+            continue;
+        int weight = mm_media_weight(accept, row->reply_type);
+        bool is_natural = natural_type != NULL && strcmp(row->reply_type, natural_type) == 0;
+        if (weight > best_weight || (weight == best_weight && weight > 0 && is_natural)) {
             best = row;
             best_weight = weight;
         }

@@ -12,9 +12,10 @@ extern "C" {
 
 #define MM_LENGTH_UNKNOWN UINT64_MAX /* a chunked body */
 
-/* A request's body, complete. The caller keeps it until the job is done. */
+/* A request's body, complete. The caller keeps it until the job is done, but the decoder may write into it:
+ * its views may point at elements that it has moved there. */
 struct mm_body {
-    const void *data;
+    void *data; /* aligned to 64 bytes; may be NULL where bytes is 0 */
     size_t bytes;
     const char *content_type; /* as the request gave it, with its parameters; NULL: absent */
 };
@@ -26,17 +27,24 @@ struct mm_answer {
     const uint64_t *span_ns;  /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
 };
 
-/* A reply's body: `bytes` at buffer.data. Whoever holds the struct releases the buffer. */
+enum { MM_REPLY_HEAD_MAX = 128 };
+
+/* A reply's body: `head_bytes` of head, then `bytes` at buffer.data, so that what a format puts before the
+ * elements costs no copy of them. Whoever holds the struct releases the buffer. */
 struct mm_reply_body {
+    char head[MM_REPLY_HEAD_MAX];
+    size_t head_bytes;
     struct mm_buffer buffer;
     size_t bytes;
 };
 
 struct mm_codec {
-    const char *media_type; /* what a request's Content-Type says, without parameters, lower case; NULL:
-                               this codec is for replies only */
-    const char *reply_type; /* the Content-Type of its replies, and what Accept must match; NULL: for
-                               requests only */
+    const char *media_type;    /* what a request's Content-Type says, without parameters, lower case; NULL:
+                                  this codec is for replies only, and decode is NULL */
+    const char *reply_type;    /* the Content-Type of its replies, and what Accept must match; NULL: for
+                                  requests only, and encode is NULL */
+    const char *natural_reply; /* the reply_type that answers its requests where Accept leaves the choice;
+                                  NULL: its own */
 
     /* Whether m, k, n, lda and ldb are parameters with this codec. */
     bool takes_dimensions;
@@ -83,8 +91,8 @@ enum mm_status mm_codec_for_request(const char *content_type, bool has_dimension
                                     const struct mm_codec **codec, struct mm_error *error);
 
 /* The codec of the reply, by RFC 9110's Accept with q-values (NULL: absent, anything goes): the
- * acceptable one of the highest q; `natural` (the request's own) wins where several are equal; after
- * that the table's order. MM_NOT_ACCEPTABLE lists what can be produced. */
+ * acceptable one of the highest q; that of `natural` (the request's codec, or NULL) wins where several are
+ * equal; after that the table's order. MM_NOT_ACCEPTABLE lists what can be produced. */
 enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *natural,
                                   const struct mm_codec **codec, struct mm_error *error);
 

@@ -19,4 +19,10 @@ enum mm_status mm_raw_decode(struct mm_call *call, const struct mm_body *body, c
                              struct mm_buffers *buffers, struct mm_error *error);
 void mm_raw_encode(const struct mm_answer *answer, struct mm_reply_body *body);
 
+enum mm_status mm_form_decode(struct mm_call *call, const struct mm_body *body,
+                              const struct mm_limits *limits, struct mm_buffers *buffers,
+                              struct mm_error *error);
+
+void mm_npy_encode(const struct mm_answer *answer, struct mm_reply_body *body);
+
 #endif

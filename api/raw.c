@@ -107,10 +107,8 @@ enum mm_status mm_raw_decode(struct mm_call *call, const struct mm_body *body, c
         status = check_length(a_bytes, b_bytes, body->bytes, limits, error);
     if (status != MM_OK)
         return status;
-    /* The views are of the kind that is only read; an integer takes the const away in the open. */
-    uintptr_t data = (uintptr_t)body->data;
-    call->a.data = (void *)data;
-    call->b.data = (void *)(data + a_bytes);
+    call->a.data = body->data;
+    call->b.data = a_bytes > 0 ? (char *)body->data + a_bytes : body->data;
     return MM_OK;
 }
 

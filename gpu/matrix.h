@@ -34,7 +34,8 @@ enum mm_status mm_dtype_find(const char *name, enum mm_dtype *dtype, struct mm_e
 
 /* A row-major matrix of rows × cols elements. Row r starts at data + r·ld elements; ld ≥ cols, and
  * every row takes ld elements of storage, the last one included. A view that is only read may point
- * at memory that is not to be written. data may be NULL where rows·cols is 0. */
+ * at memory that is not to be written. data is aligned to the element's size, and may be NULL where
+ * rows·cols is 0. */
 struct mm_matrix {
     void *data;
     size_t rows;

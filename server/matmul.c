@@ -141,6 +141,7 @@ static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes) 
     status = mm_product_conform(product, &exchange->error);
     if (status != MM_OK)
         return status;
+    mm_call_turn(call, product);
     return mm_engine_choose(mm_server_engine(exchange->server), MM_MATMUL, call->names[MM_PARAMETER_BACKEND],
                             call->names[MM_PARAMETER_VARIANT], &exchange->job, &exchange->error);
 }

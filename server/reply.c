@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static enum mm_status fail_reply(struct mm_exchange *exchange) {
     return mm_fail(&exchange->error, MM_INTERNAL, "the system has no memory for the reply");
@@ -74,6 +75,7 @@ enum mm_status mm_reply_options(struct mm_exchange *exchange) {
 struct outgoing {
     struct mm_buffers *buffers;
     struct mm_buffer buffer;
+    char head[MM_REPLY_HEAD_MAX];
 };
 
 static void release_outgoing(void *argument) {
@@ -91,8 +93,13 @@ static struct MHD_Response *respond_with(struct mm_buffers *buffers, struct mm_r
     }
     *outgoing = (struct outgoing){.buffers = buffers, .buffer = body->buffer};
     body->buffer = (struct mm_buffer){0};
-    struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
-        body->bytes, outgoing->buffer.data, release_outgoing, outgoing);
+    memcpy(outgoing->head, body->head, body->head_bytes);
+    const struct MHD_IoVec pieces[] = {{outgoing->head, body->head_bytes},
+                                       {outgoing->buffer.data, body->bytes}};
+    struct MHD_Response *response =
+        body->head_bytes > 0 ? MHD_create_response_from_iovec(pieces, 2, release_outgoing, outgoing)
+                             : MHD_create_response_from_buffer_with_free_callback_cls(
+                                   body->bytes, outgoing->buffer.data, release_outgoing, outgoing);
     if (response == NULL)
         release_outgoing(outgoing);
     return response;

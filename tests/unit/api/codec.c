@@ -10,13 +10,16 @@
 
 static const char json[] = "application/json";
 static const char raw[] = "application/octet-stream";
+static const char npy[] = "application/x-npy";
+static const char multipart[] = "multipart/form-data";
 static const char form[] = "application/x-www-form-urlencoded";
 
 static const struct mm_codec *find(const char *type) {
     size_t count;
     const struct mm_codec *codecs = mm_codecs(&count);
     for (size_t index = 0; index < count && type != NULL; index++)
-        if (strcmp(codecs[index].reply_type, type) == 0)
+        if (strcmp(codecs[index].reply_type != NULL ? codecs[index].reply_type : codecs[index].media_type,
+                   type) == 0)
             return &codecs[index];
     return NULL;
 }
@@ -49,6 +52,9 @@ static const struct {
     {"text/plain", false, false, 0, MM_UNSUPPORTED_MEDIA_TYPE, NULL},
     {"text/plain", true, true, '{', MM_UNSUPPORTED_MEDIA_TYPE, NULL},
     {"application/x-npy", false, false, 0, MM_UNSUPPORTED_MEDIA_TYPE, NULL},
+    {"Multipart/Form-Data; boundary=B", true, false, 0, MM_OK, multipart},
+    {"multipart/form-data", false, false, 0, MM_OK, multipart},
+    {"multipart/mixed; boundary=B", false, false, 0, MM_UNSUPPORTED_MEDIA_TYPE, NULL},
     {"garbage", false, false, 0, MM_UNSUPPORTED_MEDIA_TYPE, NULL},
 };
 
@@ -89,6 +95,14 @@ static const struct {
     {NULL, json, MM_OK, json},
     {NULL, raw, MM_OK, raw},
     {NULL, NULL, MM_OK, json},
+    {NULL, multipart, MM_OK, npy},
+    {"*/*", multipart, MM_OK, npy},
+    {"*/*;q=0.5, application/json", multipart, MM_OK, json},
+    {"application/json, application/octet-stream", multipart, MM_OK, json},
+    {"application/x-npy", json, MM_OK, npy},
+    {"application/x-npy", raw, MM_OK, npy},
+    {"application/x-npy;q=0, */*", multipart, MM_OK, json},
+    {"multipart/form-data", multipart, MM_NOT_ACCEPTABLE, NULL},
     {"*/*", json, MM_OK, json},
     {"*/*", raw, MM_OK, raw},
     {"application/*", raw, MM_OK, raw},
@@ -125,10 +139,11 @@ static void test_table(void **state) {
     (void)state;
     size_t count;
     const struct mm_codec *codecs = mm_codecs(&count);
-    assert_int_equal(count, 2);
+    assert_int_equal(count, 4);
     for (size_t index = 0; index < count; index++) {
-        assert_non_null(codecs[index].decode);
-        assert_non_null(codecs[index].encode);
+        assert_true((codecs[index].decode != NULL) == (codecs[index].media_type != NULL));
+        assert_true((codecs[index].encode != NULL) == (codecs[index].reply_type != NULL));
+        assert_true(codecs[index].reply_type != NULL || find(codecs[index].natural_reply)->encode != NULL);
         assert_true(codecs[index].takes_dimensions == (codecs[index].plan != NULL));
     }
 }
