@@ -164,9 +164,9 @@ enum mm_status mm_multipart_open(struct mm_multipart *multipart, const char *con
     multipart->end = bytes > 0 ? text + bytes : text;
     if (bytes >= line_bytes && memcmp(text, multipart->delimiter + 2, line_bytes) == 0)
         tail = read_tail(text + line_bytes, multipart->end, &multipart->position);
-    if (tail == NO_DELIMITER && bytes > 0)
-        tail = find_delimiter(multipart, text, &start, &multipart->position);
-    if (tail == NO_DELIMITER)
+    /* A preamble before the end of a form without parts is rather a form whose lines end in LF. */
+    if (tail == NO_DELIMITER &&
+        (bytes == 0 || find_delimiter(multipart, text, &start, &multipart->position) != OPENS_PART))
         return fail_boundary(multipart, "first", "", error);
     if (tail == ENDS_BODY)
         multipart->position = NULL;
@@ -218,6 +218,9 @@ static enum mm_status read_headers(const struct mm_multipart *multipart, char *t
     *part = (struct mm_part){0};
     for (;;) {
         char *stop = memmem(text, (size_t)(limit - text), "\r\n", 2);
+        /* RFC 2046 lets a part without contents do without the empty line too. */
+        if (text == end && part->name != NULL)
+            break;
         if (stop == NULL && limit < end)
             return fail_limit("the headers of a part go on for more bytes", MM_MULTIPART_HEADER_BYTES_MAX,
                               error);
@@ -234,7 +237,7 @@ static enum mm_status read_headers(const struct mm_multipart *multipart, char *t
     if (part->name == NULL)
         return fail_part(multipart, "has no name: no header Content-Disposition: form-data; name=\"...\"",
                          error);
-    part->data = text + 2;
+    part->data = text == end ? text : text + 2;
     part->bytes = (size_t)(end - part->data);
     return MM_OK;
 }

@@ -33,8 +33,7 @@ static void *allocate(size_t bytes) {
 
 /* Each tells whether it succeeded. */
 static bool decode(struct mm_buffers *buffers) {
-    static char text[] =
-        "{\"a\": [[16777217, 2], [3, \"NaN\"]], \"b\": [[1], [2]], \"variant\": \"naive\"}";
+    static char text[] = "{\"a\": [[16777217, 2], [3, \"NaN\"]], \"b\": [[1], [2]], \"variant\": \"naive\"}";
     const struct mm_body body = {.data = text, .bytes = sizeof text - 1};
     const struct mm_codec *codec;
     struct mm_call call;

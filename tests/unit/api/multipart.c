@@ -58,7 +58,9 @@ static const struct {
     {TYPE, "--B--", ""},
     {TYPE, "--B--\r\n", ""},
     /* What is not a line of its own is data, and the CRLF before a delimiter is not. */
-    {TYPE, PART("a", "--B--") "--B--", "a=--B--;"},
+    {TYPE, PART("a", "x--B--") "--B--", "a=x--B--;"},
+    {TYPE, "--B\r\n" DISPOSITION("a") "\r\n--B--", "a=;"},
+    {TYPE, "--B\r\n" DISPOSITION("a") "--B--", NULL},
     {TYPE, PART("a", "x--B\r\n") "--B--", "a=x--B\r\n;"},
     {TYPE, PART("a", "x\r\n--BB\r\n--B- \r\n--B--x") "--B--", "a=x\r\n--BB\r\n--B- \r\n--B--x;"},
     {TYPE, PART("a", "x\r\n\r\n") "--B--", "a=x\r\n\r\n;"},
