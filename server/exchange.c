@@ -1,6 +1,7 @@
 /* The life of an exchange, from the head to the last byte, as exchange.h draws it. Knows no route. */
 #include "server/exchange.h"
 
+#include "server/guard.h"
 #include "server/reply.h"
 #include "server/routes.h"
 
@@ -40,7 +41,7 @@ static uint64_t content_length(const struct mm_exchange *exchange) {
     const char *text = header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
     if (header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
         return MM_LENGTH_UNKNOWN;
-    return text == NULL ? 0 : strtoull(text, NULL, 10); /* MHD has refused what is no number */
+    return text == NULL ? 0 : strtoull(text, NULL, 10); /* the guard refuses what is no number */
 }
 
 static enum mm_status fail_body_limit(struct mm_exchange *exchange, uint64_t got) {
@@ -254,18 +255,36 @@ void mm_exchange_resume(struct mm_exchange *first) {
     }
 }
 
-/* The head is here: judge it before the body comes. */
+static enum MHD_Result guard_header(void *guard, enum MHD_ValueKind kind, const char *name, size_t name_bytes,
+                                    const char *value, size_t value_bytes) {
+    (void)kind;
+    return mm_guard_header(guard, name, name_bytes, value, value_bytes) == MM_OK ? MHD_YES : MHD_NO;
+}
+
+/* Whether the head is HTTP that everyone reads alike. */
+static enum mm_status judge_http(struct mm_exchange *exchange, const char *version, const char *path) {
+    struct mm_guard guard;
+    enum mm_status status = mm_guard_begin(&guard, version, path, &exchange->error);
+    if (status != MM_OK)
+        return status;
+    MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, guard_header, &guard);
+    return exchange->error.status != MM_OK ? exchange->error.status : mm_guard_end(&guard);
+}
+
+/* The head is here: judge it before the body comes. Where the head is malformed, nobody can tell what
+ * follows it, so that nothing more is read. */
 static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *connection, const char *path,
-                             const char *method, void **slot) {
+                             const char *method, const char *version, void **slot) {
     struct mm_exchange *exchange = open_exchange(server, connection);
     if (exchange == NULL)
         return MHD_NO;
     *slot = exchange;
-    if (judge_head(exchange, method, path_of(path)) == MM_OK)
+    bool well_formed = judge_http(exchange, version, path) == MM_OK;
+    if (well_formed && judge_head(exchange, method, path_of(path)) == MM_OK)
         return MHD_YES;
     judge_busy(exchange);
     leave_accepted(exchange);
-    if (!refuse_now(exchange))
+    if (well_formed && !refuse_now(exchange))
         return MHD_YES;
     exchange->last = true; /* a reply at the first callback always closes the connection */
     return mm_reply_problem(exchange);
@@ -326,9 +345,8 @@ enum MHD_Result mm_exchange_handle(void *server, struct MHD_Connection *connecti
                                    const char *method, const char *version, const char *upload_data,
                                    size_t *upload_data_size, void **slot) {
     struct mm_exchange *exchange = *slot;
-    (void)version;
     if (exchange == NULL)
-        return begin(server, connection, url, method, slot);
+        return begin(server, connection, url, method, version, slot);
     if (*upload_data_size > 0) {
         size_t bytes = *upload_data_size;
         *upload_data_size = 0;

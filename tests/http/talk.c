@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { INPUT_MAX = 1 << 16, PATIENCE_S = 30, PAUSE_NS = 2000000 };
+enum { INPUT_MAX = 1 << 17, PATIENCE_S = 30, PAUSE_NS = 2000000 };
 
 static int connected(const char *host, const char *port) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
