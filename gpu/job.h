@@ -33,6 +33,8 @@ struct mm_job {
 
     /* The queue's own while it owns the job. */
     struct mm_job *next;
+    struct mm_job *previous;
+    void *worker; /* in whose list it waits; NULL: in none */
     uint64_t queued_ns;
     size_t queued_bytes;
 };

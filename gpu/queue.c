@@ -42,6 +42,8 @@ static double job_load(const struct mm_job *job) {
 
 static void append(struct worker *worker, struct mm_job *job) {
     job->next = NULL;
+    job->previous = worker->last;
+    job->worker = worker;
     if (worker->last != NULL)
         worker->last->next = job;
     else
@@ -53,14 +55,19 @@ static void append(struct worker *worker, struct mm_job *job) {
     worker->queue->bytes_waiting += job->queued_bytes;
 }
 
-static struct mm_job *take_first(struct worker *worker) {
-    struct mm_job *job = worker->first;
-    worker->first = job->next;
-    if (worker->first == NULL)
-        worker->last = NULL;
+/* Takes a job out of the list that it waits in. */
+static void take(struct worker *worker, struct mm_job *job) {
+    if (job->previous != NULL)
+        job->previous->next = job->next;
+    else
+        worker->first = job->next;
+    if (job->next != NULL)
+        job->next->previous = job->previous;
+    else
+        worker->last = job->previous;
+    job->worker = NULL;
     worker->queue->jobs_waiting--;
     worker->queue->bytes_waiting -= job->queued_bytes;
-    return job;
 }
 
 /* The next job, now running; NULL where there is none and `wait` is false, or the queue closes. */
@@ -71,7 +78,8 @@ static struct mm_job *next_job(struct worker *worker, bool wait) {
     while (wait && worker->first == NULL && !queue->closing)
         pthread_cond_wait(&worker->changed, &queue->mutex);
     if (worker->first != NULL) {
-        job = take_first(worker);
+        job = worker->first;
+        take(worker, job);
         queue->jobs_running++;
     }
     pthread_mutex_unlock(&queue->mutex);
@@ -236,6 +244,7 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struc
     memset(&job->error, 0, sizeof job->error);
     job->ran = NULL;
     job->device = NULL;
+    job->worker = NULL;
     job->batched = 1;
     for (int span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
         job->span_ns[span] = 0;
@@ -253,6 +262,17 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struc
     }
     pthread_mutex_unlock(&queue->mutex);
     return status;
+}
+
+bool mm_queue_cancel(struct mm_queue *queue, struct mm_job *job) {
+    pthread_mutex_lock(&queue->mutex);
+    struct worker *worker = job->worker;
+    if (worker != NULL) {
+        take(worker, job);
+        leave(worker, job);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return worker != NULL;
 }
 
 bool mm_queue_full(struct mm_queue *queue) {
@@ -281,7 +301,8 @@ void mm_queue_abort(struct mm_queue *queue) {
     for (size_t index = 0; index < queue->worker_count; index++) {
         struct worker *worker = &queue->workers[index];
         while (worker->first != NULL) {
-            struct mm_job *job = take_first(worker);
+            struct mm_job *job = worker->first;
+            take(worker, job);
             leave(worker, job);
             job->next = aborted;
             aborted = job;

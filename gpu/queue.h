@@ -31,6 +31,10 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
  * or n = 0 is done without a device's work, k = 0 runs like any other. */
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struct mm_error *error);
 
+/* Takes a job that still waits out of the queue: true, and it is the caller's again, without a done().
+ * False where it is running or over: its done() comes, or has come. Never blocks. Any thread. */
+bool mm_queue_cancel(struct mm_queue *queue, struct mm_job *job);
+
 /* Whether a submit would find room at this moment, for refusing before a body is read. Any thread. */
 bool mm_queue_full(struct mm_queue *queue);
 

@@ -91,11 +91,7 @@ static enum mm_status acquire_body(struct mm_exchange *exchange) {
         return MM_OK;
     if (bytes > exchange->server->limits.body_bytes_max)
         bytes = exchange->server->limits.body_bytes_max;
-    enum mm_status status =
-        mm_buffers_acquire(exchange->server->buffers, bytes, &exchange->body, &exchange->error);
-    if (status == MM_BUSY)
-        exchange->error.retry_after_s = 1;
-    return status;
+    return mm_buffers_acquire(exchange->server->buffers, bytes, &exchange->body, &exchange->error);
 }
 
 /* The path of a target in absolute form, as proxies are sent it (RFC 9112, 3.2.2), or of any other. */
@@ -125,6 +121,26 @@ static bool refuse_now(const struct mm_exchange *exchange) {
            (exchange->content_length != MM_LENGTH_UNKNOWN && exchange->content_length > MM_REFUSAL_DRAIN_MAX);
 }
 
+static void link_exchange(struct mm_exchange *exchange) {
+    struct mm_server *server = exchange->server;
+    pthread_mutex_lock(&server->mutex);
+    exchange->older = server->newest;
+    if (server->newest != NULL)
+        server->newest->newer = exchange;
+    server->newest = exchange;
+    pthread_mutex_unlock(&server->mutex);
+}
+
+/* With server->mutex held. */
+static void unlink_exchange(struct mm_exchange *exchange) {
+    if (exchange->newer != NULL)
+        exchange->newer->older = exchange->older;
+    else
+        exchange->server->newest = exchange->older;
+    if (exchange->older != NULL)
+        exchange->older->newer = exchange->newer;
+}
+
 static struct mm_exchange *open_exchange(struct mm_server *server, struct MHD_Connection *connection) {
     struct mm_exchange *exchange = calloc(1, sizeof *exchange);
     if (exchange == NULL)
@@ -137,6 +153,8 @@ static struct mm_exchange *open_exchange(struct mm_server *server, struct MHD_Co
     exchange->content_length = content_length(exchange);
     set_request_id(exchange);
     mm_call_init(&exchange->call);
+    exchange->receiving = 1;
+    link_exchange(exchange);
     exchange->accepted = true; /* before `draining` is looked at: see server.h */
     __atomic_add_fetch(&server->accepted, 1, __ATOMIC_SEQ_CST);
     return exchange;
@@ -158,80 +176,81 @@ static void free_exchange(struct mm_exchange *exchange) {
     free(exchange);
 }
 
-static void link_waiting(struct mm_exchange *exchange) {
-    struct mm_server *server = exchange->server;
-    exchange->newer = NULL;
-    exchange->older = server->waiting;
-    if (server->waiting != NULL)
-        server->waiting->newer = exchange;
-    server->waiting = exchange;
+/* Ends the wait; the connection is to be resumed once the mutex is free. With server->mutex held. */
+static void end_wait(struct mm_exchange *exchange, const struct mm_error *error) {
+    exchange->waiting = false;
+    exchange->state = MM_ANSWERING;
+    if (error != NULL)
+        exchange->error = *error;
 }
 
-static void unlink_waiting(struct mm_exchange *exchange) {
-    if (exchange->newer != NULL)
-        exchange->newer->older = exchange->older;
-    else
-        exchange->server->waiting = exchange->older;
-    if (exchange->older != NULL)
-        exchange->older->newer = exchange->newer;
-}
-
-/* The job is the caller's again: the connection goes on, with this error if there is one, unless it was
- * answered without the job. */
-static void leave_waiting(struct mm_exchange *exchange, const struct mm_error *error) {
+/* The worker's last word of a job: the connection goes on, unless it was answered without the job. */
+static void job_done(struct mm_job *job) {
+    struct mm_exchange *exchange = job->owner;
     struct mm_server *server = exchange->server;
     pthread_mutex_lock(&server->mutex);
-    bool abandoned = exchange->abandoned;
+    bool resume = exchange->waiting;
     bool last = --exchange->holders == 0;
-    if (!abandoned) {
-        unlink_waiting(exchange);
-        exchange->state = MM_ANSWERING;
-        if (error != NULL)
-            exchange->error = *error;
-    }
+    if (resume)
+        end_wait(exchange, NULL);
     pthread_mutex_unlock(&server->mutex);
-    if (!abandoned)
+    if (resume)
         MHD_resume_connection(exchange->connection);
     else if (last)
         free_exchange(exchange);
 }
 
-static void job_done(struct mm_job *job) {
-    leave_waiting(job->owner, NULL);
-}
-
 void mm_exchange_submit(struct mm_exchange *exchange) {
     struct mm_server *server = exchange->server;
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
-    struct mm_error error; /* not the exchange's: that may be written by who abandons it */
+    struct mm_error error;
     exchange->job.done = job_done;
     exchange->job.owner = exchange;
-    /* Suspended before it is linked, since who abandons it resumes it; linked before the job is
-     * published, since its end may come before submit returns. */
+    /* Suspended before anyone can resume it. Waiting and submitted in one: who ends the wait early finds
+     * the job in the queue, and the job's end, which may come before submit returns, finds the wait. */
     MHD_suspend_connection(exchange->connection);
     pthread_mutex_lock(&server->mutex);
     exchange->state = MM_WAITING;
+    exchange->waiting = true;
     exchange->holders++;
-    link_waiting(exchange);
+    bool refused = mm_queue_submit(queue, &exchange->job, &error) != MM_OK;
+    if (refused) {
+        exchange->holders--;
+        end_wait(exchange, &error);
+    }
     pthread_mutex_unlock(&server->mutex);
-    if (mm_queue_submit(queue, &exchange->job, &error) != MM_OK)
-        leave_waiting(exchange, &error);
+    if (refused)
+        MHD_resume_connection(exchange->connection);
+}
+
+void mm_exchange_abandon(struct mm_exchange *exchange, const struct mm_error *error) {
+    struct mm_queue *queue = mm_engine_queue(mm_server_engine(exchange->server));
+    if (mm_queue_cancel(queue, &exchange->job))
+        exchange->holders--;
+    end_wait(exchange, error);
 }
 
 void mm_exchange_abandon_all(struct mm_server *server, enum mm_status status, const char *detail) {
+    struct mm_exchange *abandoned = NULL;
+    struct mm_error error;
+    mm_fail(&error, status, "%s", detail);
     pthread_mutex_lock(&server->mutex);
-    struct mm_exchange *abandoned = server->waiting;
-    server->waiting = NULL;
-    for (struct mm_exchange *exchange = abandoned; exchange != NULL; exchange = exchange->older) {
-        exchange->abandoned = true;
-        exchange->state = MM_ANSWERING;
-        mm_fail(&exchange->error, status, "%s", detail);
+    for (struct mm_exchange *exchange = server->newest; exchange != NULL; exchange = exchange->older) {
+        if (!exchange->waiting)
+            continue;
+        mm_exchange_abandon(exchange, &error);
+        exchange->next_resumed = abandoned;
+        abandoned = exchange;
     }
     pthread_mutex_unlock(&server->mutex);
-    while (abandoned != NULL) {
-        struct MHD_Connection *connection = abandoned->connection;
-        abandoned = abandoned->older;
-        MHD_resume_connection(connection);
+    mm_exchange_resume(abandoned);
+}
+
+void mm_exchange_resume(struct mm_exchange *first) {
+    while (first != NULL) {
+        struct mm_exchange *next = first->next_resumed; /* read before: resumed, it may be gone */
+        MHD_resume_connection(first->connection);
+        first = next;
     }
 }
 
@@ -317,6 +336,7 @@ enum MHD_Result mm_exchange_handle(void *server, struct MHD_Connection *connecti
     }
     switch (exchange->state) {
     case MM_RECEIVING:
+        __atomic_store_n(&exchange->receiving, 0, __ATOMIC_RELAXED);
         exchange->span_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - exchange->started_ns;
         return step(exchange, exchange->route == NULL ? NULL : exchange->route->complete);
     case MM_ANSWERING:
@@ -339,6 +359,7 @@ void mm_exchange_completed(void *argument, struct MHD_Connection *connection, vo
     *slot = NULL;
     leave_accepted(exchange);
     pthread_mutex_lock(&server->mutex);
+    unlink_exchange(exchange);
     bool last = --exchange->holders == 0;
     pthread_mutex_unlock(&server->mutex);
     if (last)

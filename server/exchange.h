@@ -2,8 +2,8 @@
  * may touch an exchange when:
  *
  *   RECEIVING  the connection's thread, called with the head and then pieces of the body
- *   WAITING    nobody: the connection is suspended and the job is the queue's. Its end is either
- *              the worker's done(), or mm_exchange_abandon, which answers without the job
+ *   WAITING    nobody: the connection is suspended and the job is the queue's. It ends either by
+ *              the worker's done(), or by mm_exchange_abandon, which answers without the job
  *   ANSWERING  the connection's thread again, called with no data after the resume
  *   ANSWERED   MHD sends; its completed callback ends the exchange
  *
@@ -52,11 +52,15 @@ struct mm_exchange {
     struct mm_reply_body reply; /* its memory is taken before the job, so that no kernel runs in vain */
     struct mm_job job;
 
+    int receiving; /* not 0 until the whole request is here; __atomic access only */
+
     /* Guarded by server->mutex. */
     struct mm_exchange *newer;
     struct mm_exchange *older;
     unsigned holders; /* the connection, and the job while it is the queue's */
-    bool abandoned;   /* answered without the job */
+    bool waiting;     /* suspended: whoever clears this resumes the connection */
+
+    struct mm_exchange *next_resumed; /* of who cleared `waiting`, until the resume */
 };
 
 /* The callbacks that MHD gets (server/http.c). */
@@ -70,7 +74,15 @@ void mm_exchange_completed(void *server, struct MHD_Connection *connection, void
  * is entered again, with exchange->error or job.error telling. The connection's thread. */
 void mm_exchange_submit(struct mm_exchange *exchange);
 
-/* Answers every suspended exchange now with this status, without waiting for its job. Any thread. */
+/* Ends the wait of an exchange that is `waiting`, with this error as its answer: a job that still waits
+ * is taken back and never begun, the result of one that runs is dropped. With server->mutex held; the
+ * caller then resumes it by mm_exchange_resume, without the mutex. Any thread. */
+void mm_exchange_abandon(struct mm_exchange *exchange, const struct mm_error *error);
+
+/* Resumes the exchanges of a list by next_resumed; NULL ends it. Any thread, no mutex held. */
+void mm_exchange_resume(struct mm_exchange *first);
+
+/* Abandons and resumes all that wait. Any thread. */
 void mm_exchange_abandon_all(struct mm_server *server, enum mm_status status, const char *detail);
 
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 #include "server/exchange.h"
 #include "server/http.h"
 #include "server/log.h"
+#include "server/sweep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -111,7 +112,7 @@ static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) 
 }
 
 /* Ends in the order that libmicrohttpd allows: answer all, accept no more, resume what is left, stop. */
-static void drain(struct mm_server *server, struct mm_http *http) {
+static void drain(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep) {
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
     __atomic_store_n(&server->draining, 1, __ATOMIC_SEQ_CST);
     mm_log_info("draining: %zu requests under way", mm_server_accepted(server));
@@ -126,6 +127,7 @@ static void drain(struct mm_server *server, struct mm_http *http) {
         mm_exchange_abandon_all(server, MM_STOPPING, "the service stopped before the job's end");
         (void)wait_for_accepted(server, LAST_REPLIES_MS);
     }
+    mm_sweep_stop(sweep);
     mm_http_stop(http);
     if (mm_queue_jobs(queue) > 0) {
         /* A kernel that cannot be interrupted still writes to memory that would be freed now. Its
@@ -159,8 +161,11 @@ static int serve(const struct mm_options *options) {
         mm_http_stop(http);
         goto close_server;
     }
+    struct mm_sweep *sweep = mm_sweep_start(&server);
+    if (sweep == NULL)
+        mm_log_error("no thread for the sweep: callers who leave will not be noticed");
     wait_for_signal();
-    drain(&server, http);
+    drain(&server, http, sweep);
     result = EXIT_SUCCESS;
     mm_log_info("stopped");
 close_server:

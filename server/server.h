@@ -28,8 +28,9 @@ struct mm_server {
     uint64_t id_seed; /* request ids: random once a process, counted up */
     uint64_t id_next; /* __atomic access only */
 
-    pthread_mutex_t mutex;       /* guards `waiting` and the exchanges' `links` and `holders` */
-    struct mm_exchange *waiting; /* those whose connection is suspended, newest first */
+    /* Guards `newest` and what exchange.h says. Taken before the queue's own mutex, never after. */
+    pthread_mutex_t mutex;
+    struct mm_exchange *newest; /* of all exchanges, each linked to the older */
 };
 
 /* The engine, or NULL while it is not open yet. Any thread. */

@@ -292,6 +292,37 @@ static void abort_ends_those_that_wait(void **state) {
     fake_device_destroy(&fake);
 }
 
+static void a_waiting_job_is_taken_back(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[4];
+    (void)state;
+    fake_device_init(&fake, 0, 1, false);
+    struct mm_queue *queue = open_queue(&fake, 1, 3, SIZE_MAX);
+    for (int index = 0; index < 4; index++)
+        job_init(&jobs[index], "naive", 2);
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
+    fake_device_wait_begun(&fake, 1);
+    for (int index = 1; index < 4; index++)
+        assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
+    assert_true(mm_queue_full(queue));
+    assert_false(mm_queue_cancel(queue, &jobs[0].job)); /* it runs */
+    assert_true(mm_queue_cancel(queue, &jobs[2].job));
+    assert_false(mm_queue_cancel(queue, &jobs[2].job));
+    assert_false(mm_queue_full(queue));
+    assert_true(mm_queue_cancel(queue, &jobs[3].job)); /* the last */
+    assert_true(mm_queue_cancel(queue, &jobs[1].job)); /* the first */
+    assert_int_equal(mm_queue_submit(queue, &jobs[3].job, NULL), MM_OK);
+    assert_int_equal(mm_queue_jobs(queue), 2);
+    fake_device_open_gate(&fake);
+    job_wait(&jobs[0]);
+    job_wait(&jobs[3]);
+    mm_queue_close(queue);
+    assert_int_equal(jobs[1].done_count, 0);
+    assert_int_equal(jobs[2].done_count, 0);
+    assert_int_equal(fake.begun, 2);
+    fake_device_destroy(&fake);
+}
+
 static void *submit_many(void *argument) {
     struct mm_queue *queue = argument;
     for (int round = 0; round < 500; round++) {
@@ -335,6 +366,7 @@ int main(void) {
         cmocka_unit_test(an_empty_product_needs_no_device),
         cmocka_unit_test(stop_refuses_and_close_drains),
         cmocka_unit_test(abort_ends_those_that_wait),
+        cmocka_unit_test(a_waiting_job_is_taken_back),
         cmocka_unit_test(many_threads_submit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
