@@ -4,7 +4,7 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-document=$scratch/openapi.json
+document=$scratch/document
 
 start
 same "status" "200 application/json" \
@@ -22,7 +22,7 @@ jq -r '.paths | to_entries[] | "\(.key) \(.value | keys_unsorted - ["parameters"
 while read -r path method; do
     case $method in
     get) expected='GET, HEAD, OPTIONS' ;;
-    *) expected="$(echo "$method" | tr a-z A-Z), OPTIONS" ;;
+    *) expected="$(echo "$method" | tr '[:lower:]' '[:upper:]'), OPTIONS" ;;
     esac
     curl -s --max-time 30 -X OPTIONS -D "$scratch/head" -o "$scratch/got" "$url$path"
     same "$path: Allow" "$expected" "$(tr -d '\r' <"$scratch/head" | header Allow /dev/stdin)"

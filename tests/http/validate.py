@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 
 try:
-    from jsonschema import Draft202012Validator, RefResolver
+    from jsonschema import Draft202012Validator, SchemaError
 except ImportError:
     print("Python's package jsonschema is missing")
     sys.exit(77)
@@ -34,7 +34,6 @@ class Fault(Exception):
 class Document:
     def __init__(self, path):
         self.root = json.loads(Path(path).read_text())
-        self.resolver = RefResolver("", self.root)
         self.validators = {}
 
     def follow(self, node):
@@ -57,7 +56,8 @@ class Document:
     def conform(self, value, schema, what):
         validator = self.validators.get(id(schema))
         if validator is None:
-            validator = Draft202012Validator(schema, resolver=self.resolver)
+            # References begin at the top, so that the components have to stand there.
+            validator = Draft202012Validator({"allOf": [schema], "components": self.root["components"]})
             self.validators[id(schema)] = validator
         for error in validator.iter_errors(value):
             where = "/".join(str(part) for part in error.absolute_path)
@@ -179,6 +179,8 @@ def find_response(document, method, path, status):
 
 def read_head(path):
     lines = path.read_text().splitlines()
+    # Interim replies (100 Continue) come first; the last head counts.
+    lines = lines[max(index for index, line in enumerate(lines) if line.startswith("HTTP/")) :]
     headers = {}
     for line in lines[1:]:
         if line:
@@ -250,6 +252,9 @@ def main(arguments):
             check_document(document)
         else:
             check_exchanges(document, *arguments[1:])
+    except SchemaError as fault:
+        print(f"against the document: a schema is none: {fault.message}: {json.dumps(fault.instance)[:200]}")
+        return 1
     except Fault as fault:
         print(f"against the document: {fault}")
         return 1

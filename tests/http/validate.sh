@@ -5,7 +5,7 @@ set -eu
 
 for python in python3 /usr/bin/python3; do
     if "$python" -c 'import jsonschema' 2>/dev/null; then
-        exec "$python" -W ignore::DeprecationWarning "$(dirname "$0")/validate.py" "$@"
+        exec "$python" "$(dirname "$0")/validate.py" "$@"
     fi
 done
 echo "there is no python3 with jsonschema"
