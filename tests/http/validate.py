@@ -128,10 +128,6 @@ def check_operation(document, path, template, item, operation):
     expect(in_path == set(re.findall("{([^}]*)}", template)), f"{path}: its parameters and those of the path differ")
 
 
-def used_references(root):
-    return {node["$ref"] for _, node in walk(root) if "$ref" in node}
-
-
 def check_document(document):
     root = document.root
     expect(re.fullmatch(r"3\.1\.[0-9]+", root["openapi"]), "openapi: expected 3.1")
@@ -148,9 +144,10 @@ def check_document(document):
         for member, value in schema.get("properties", {}).items():
             if isinstance(value, dict) and "default" in value:
                 document.conform(value["default"], value, f"schemas/{name}/{member}/default")
+    used = {node["$ref"] for _, node in walk(root) if "$ref" in node}
     for kind, components in root["components"].items():
         for name in components:
-            expect(f"#/components/{kind}/{name}" in used_references(root), f"{kind}/{name} is not used")
+            expect(f"#/components/{kind}/{name}" in used, f"{kind}/{name} is not used")
     identifiers = []
     for template, item in root["paths"].items():
         expect(template.startswith("/"), f"paths: '{template}' does not begin with /")

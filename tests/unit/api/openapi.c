@@ -1,5 +1,7 @@
-/* api/openapi: the document is JSON, and what is filled in comes from the tables of the devices. */
+/* api/openapi: the document is JSON, what is filled in comes from the tables of the devices, and every code
+ * that is sent stands under its HTTP status. */
 #include "api/openapi.h"
+#include "api/problem.h"
 
 #include <jansson.h>
 #include <setjmp.h>
@@ -72,7 +74,45 @@ static void test_version(void **state) {
     json_decref(document);
 }
 
+static bool is_or_holds(json_t *schema, const char *name) {
+    const char *only = json_string_value(json_object_get(schema, "const"));
+    size_t index;
+    json_t *one;
+    json_array_foreach(json_object_get(schema, "enum"), index, one) {
+        if (strcmp(json_string_value(one), name) == 0)
+            return true;
+    }
+    return only != NULL && strcmp(only, name) == 0;
+}
+
+/* The HTTP status of the response whose problem has this code; 0 where there is none. */
+static json_int_t find_http(json_t *document, const char *code) {
+    json_t *responses = json_object_get(json_object_get(document, "components"), "responses");
+    const char *key;
+    json_t *response;
+    json_object_foreach(responses, key, response) {
+        json_t *properties = NULL;
+        if (json_unpack(response, "{s:{s:{s:{s:o}}}}", "content", MM_PROBLEM_TYPE, "schema", "properties",
+                        &properties) == 0 &&
+            is_or_holds(json_object_get(properties, "code"), code))
+            return json_integer_value(json_object_get(json_object_get(properties, "status"), "const"));
+    }
+    return 0;
+}
+
+static void test_codes(void **state) {
+    (void)state;
+    json_t *document = make_document(NULL, 0);
+    for (unsigned status = MM_OK + 1; status < MM_STATUS_COUNT; status++) {
+        bool is_sent = status != MM_UNAUTHORIZED && status != MM_REQUEST_TIMEOUT;
+        unsigned expected = is_sent ? mm_problem_http((enum mm_status)status) : 0;
+        assert_int_equal(find_http(document, mm_status_name((enum mm_status)status)), expected);
+    }
+    json_decref(document);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_version)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_version),
+                                       cmocka_unit_test(test_codes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
