@@ -2,6 +2,7 @@
 #include "server/routes.h"
 
 #include "api/describe.h"
+#include "api/openapi.h"
 #include "server/reply.h"
 
 #include <stdio.h>
@@ -26,7 +27,7 @@ typedef char *describe_function(struct mm_device *const *devices, size_t count, 
 static enum mm_status describe(struct mm_exchange *exchange, describe_function *function) {
     const struct mm_engine *engine = mm_server_engine(exchange->server);
     if (engine == NULL)
-        return mm_server_takes_jobs(exchange->server, &exchange->error);
+        return mm_fail(&exchange->error, MM_NOT_READY, "the devices are being opened");
     size_t count;
     size_t length = 0;
     struct mm_device *const *devices = mm_engine_devices(engine, &count);
@@ -42,12 +43,21 @@ static enum mm_status devices(struct mm_exchange *exchange) {
     return describe(exchange, mm_describe_devices);
 }
 
+static char *make_openapi(struct mm_device *const *list, size_t count, size_t *length) {
+    return mm_openapi_json(list, count, MATMULD_VERSION, length);
+}
+
+static enum mm_status openapi(struct mm_exchange *exchange) {
+    return describe(exchange, make_openapi);
+}
+
 static const struct mm_route routes[] = {
     {"POST", "/v1/matmul", mm_matmul_admit, mm_matmul_complete, mm_matmul_answer},
     {"GET", "/v1/variants", NULL, variants, NULL},
     {"GET", "/v1/devices", NULL, devices, NULL},
     {"GET", "/healthz", NULL, healthz, NULL},
     {"GET", "/readyz", NULL, readyz, NULL},
+    {"GET", "/openapi.json", NULL, openapi, NULL},
 };
 
 enum { ROUTE_COUNT = sizeof routes / sizeof routes[0] };

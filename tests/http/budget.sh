@@ -57,6 +57,7 @@ await_sent first
 got=$(curl -s --max-time 60 -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' -H 'Expect:' \
     -H "Content-Type: $raw" --data-binary "@$scratch/slow" "$url/v1/matmul?m=$slow_side&k=$slow_side&n=$slow_side") || :
 same "the budget is taken: status" 429 "$got"
+keep POST /v1/matmul "$scratch/head" "$scratch/got"
 same "the budget is taken: code" busy "$(code_of "$scratch/got")"
 like "the budget is taken: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
 finish_slow first

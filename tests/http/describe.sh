@@ -11,7 +11,8 @@ holds() {
 
 start
 for what in variants devices; do
-    same "$what: status" 200 "$(curl -s --max-time 30 -o "$scratch/$what" -w '%{http_code}' "$url/v1/$what")"
+    same "$what: status" 200 "$(curl -s --max-time 30 -o "$scratch/$what" -D "$scratch/head" -w '%{http_code}' "$url/v1/$what")"
+    keep GET "/v1/$what" "$scratch/head" "$scratch/$what"
 done
 
 variants=$scratch/variants

@@ -35,11 +35,13 @@ for signal in TERM INT; do
     await 5 is_unready || fail "SIG$signal: /readyz did not turn 503 while jobs ran"
     curl -s --max-time 10 -o "$scratch/got" -D "$scratch/head" "$url/readyz" || :
     same "SIG$signal: /readyz: code" stopping "$(code_of "$scratch/got")"
+    keep GET /readyz "$scratch/head" "$scratch/got"
     like "SIG$signal: /readyz: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
     same "SIG$signal: /healthz" 200 "$(status_of "$url/healthz")"
     got=$(curl -s --max-time 10 -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' \
         -H 'Content-Type: application/json' -d '{"a":[[2]],"b":[[3]]}' "$url/v1/matmul") || :
     same "SIG$signal: a new job: status" 503 "$got"
+    keep POST /v1/matmul "$scratch/head" "$scratch/got"
     same "SIG$signal: a new job: code" stopping "$(code_of "$scratch/got")"
     like "SIG$signal: a new job: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
     same "SIG$signal: a bad query is judged before" 400 "$(status_of -d '{}' "$url/v1/matmul?colour=red")"

@@ -165,6 +165,8 @@ run_case() {
         [ "$type" = application/octet-stream ] || head -c 2000 "$scratch/got"
         printf '\n---\n'
     fi
+    mv "$scratch/head" "$scratch/exchanges/$1.head"
+    mv "$scratch/got" "$scratch/exchanges/$1.body"
 }
 
 # The names of the cases, also of those of which a file is missing.
@@ -184,6 +186,7 @@ for one in "$@"; do
     run_case "$one"
 done
 stop
+conform "$folder"
 echo "$cases cases"
 [ "$cases" -gt 0 ] || fail "$folder has no case"
 finish

@@ -12,9 +12,11 @@ unset MATMULD_HOST MATMULD_PORT MATMULD_BACKEND MATMULD_DEVICES MATMULD_THREADS 
 
 checks=0
 failures=0
+kept=0
 server=
 url=
 scratch=$(mktemp -d "$PWD/$(basename "$0" .sh).XXXXXX")
+mkdir "$scratch/exchanges"
 
 clean_up() {
     [ -z "$server" ] || kill -KILL "$server" 2>/dev/null || :
@@ -50,8 +52,31 @@ at_most() {
     awk -v limit="$2" -v got="$3" 'BEGIN { exit !(got + 0 <= limit + 0) }' || fail "$1: expected at most $2, got $3"
 }
 
+# conform REQUESTS: holds the replies in $scratch/exchanges against the OpenAPI document of the server that
+# was started last. Without Python that is left out.
+conform() {
+    checks=$((checks + 1))
+    code=0
+    sh "$(dirname "$0")/validate.sh" "$scratch/openapi.json" "$1" "$scratch/exchanges" || code=$?
+    case $code in
+    0) ;;
+    77) echo "the replies were not held against the OpenAPI document" ;;
+    *) fail "a reply does not conform to the OpenAPI document" ;;
+    esac
+}
+
+# keep METHOD TARGET HEAD BODY: puts an exchange aside for finish to hold against the document; HEAD and
+# BODY are files of curl's.
+keep() {
+    kept=$((kept + 1))
+    printf '%s %s\n' "$1" "$2" >"$scratch/exchanges/$kept.request"
+    cp "$3" "$scratch/exchanges/$kept.head"
+    cp "$4" "$scratch/exchanges/$kept.body"
+}
+
 # The last word of every script: nothing checked is a failure too.
 finish() {
+    [ "$kept" -eq 0 ] || conform "$scratch/exchanges"
     echo "$checks checks, $failures failures"
     [ "$checks" -gt 0 ] && [ "$failures" -eq 0 ]
 }
@@ -107,6 +132,7 @@ start() {
         fail "matmuld $*: /readyz was not 200 within a minute"
         exit 1
     fi
+    curl -s --max-time 30 -o "$scratch/openapi.json" "$url/openapi.json" || fail "matmuld $*: no /openapi.json"
 }
 
 # ended WHAT: waits for the server's end, which is status 0 without a sanitizer's report.
@@ -191,6 +217,7 @@ is_done() {
 finish_slow() {
     await 300 is_done "$1" || fail "the slow job $1 had no reply"
     slow_status=$(cat "$scratch/slow.$1.status")
+    [ "$slow_status" = 000 ] || keep POST /v1/matmul "$scratch/slow.$1.head" "$scratch/slow.$1"
 }
 
 # check_slow NAME: the reply is the product.
