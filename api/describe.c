@@ -9,10 +9,6 @@
 
 static const char *const device_failed = "its device has failed";
 
-static bool has_failed(const struct mm_device *device) {
-    return __atomic_load_n(&device->failed, __ATOMIC_RELAXED) != 0;
-}
-
 static int put(json_t *object, const char *key, json_t *value) {
     return json_object_set_new(object, key, value);
 }
@@ -57,8 +53,9 @@ static struct mm_device *find_able(struct mm_device *const *devices, size_t coun
                                    const struct mm_variant *variant, const char **reason) {
     *reason = NULL;
     for (size_t index = 0; index < count; index++) {
-        const char *missing =
-            has_failed(devices[index]) ? device_failed : mm_variant_missing(variant, devices[index]);
+        const char *missing = mm_device_has_failed(devices[index])
+                                  ? device_failed
+                                  : mm_variant_missing(variant, devices[index]);
         if (missing == NULL)
             return devices[index];
         if (*reason == NULL)
@@ -111,12 +108,12 @@ static json_t *make_device(const struct mm_device *device) {
     failed |= put_known_text(row, "compute_capability", capability);
     failed |= put_known_count(row, "multiprocessors", device->multiprocessors);
     failed |= put(row, "memory_bytes", mm_json_count(device->memory_bytes));
-    if (device->backend->memory_free != NULL && !has_failed(device))
+    if (device->backend->memory_free != NULL && !mm_device_has_failed(device))
         failed |= put(row, "memory_free_bytes", mm_json_count(device->backend->memory_free(device)));
     failed |= put_known_text(row, "driver", device->driver);
     failed |= put_known_count(row, "shared_bank_bytes", device->shared_bank_bytes);
     failed |= put_known_count(row, "shared_bytes_per_block_max", device->shared_bytes_per_block_max);
-    failed |= put(row, "state", mm_json_text(has_failed(device) ? "failed" : "ready"));
+    failed |= put(row, "state", mm_json_text(mm_device_has_failed(device) ? "failed" : "ready"));
     if (failed == 0)
         return row;
     json_decref(row);

@@ -13,6 +13,10 @@ static const struct mm_backend *const backends[] = {&mm_cuda_backend, &mm_cpu_ba
 static const struct mm_backend *const backends[] = {&mm_cpu_backend, NULL};
 #endif
 
+bool mm_device_has_failed(const struct mm_device *device) {
+    return __atomic_load_n(&device->failed, __ATOMIC_RELAXED) != 0;
+}
+
 const struct mm_backend *const *mm_backends(void) {
     return backends;
 }

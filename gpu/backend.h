@@ -74,6 +74,9 @@ struct mm_backend {
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
 };
 
+/* Whether a device cannot run jobs any more. Any thread. */
+bool mm_device_has_failed(const struct mm_device *device);
+
 /* The backends that were built in, the preferred one first, ended by NULL. The one place that knows
  * whether CUDA was built in. */
 const struct mm_backend *const *mm_backends(void);

@@ -211,13 +211,9 @@ struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_
     return engine->devices;
 }
 
-static bool has_failed(const struct mm_device *device) {
-    return __atomic_load_n(&device->failed, __ATOMIC_RELAXED) != 0;
-}
-
 bool mm_engine_ready(const struct mm_engine *engine) {
     for (size_t index = 0; index < engine->device_count; index++)
-        if (!has_failed(engine->devices[index]))
+        if (!mm_device_has_failed(engine->devices[index]))
             return true;
     return false;
 }
@@ -225,7 +221,7 @@ bool mm_engine_ready(const struct mm_engine *engine) {
 /* What "auto" means: the preferred backend with a device that works; with none, the preferred one. */
 static const struct mm_backend *preferred_backend(const struct mm_engine *engine) {
     for (size_t index = 0; index < engine->device_count; index++)
-        if (!has_failed(engine->devices[index]))
+        if (!mm_device_has_failed(engine->devices[index]))
             return engine->devices[index]->backend;
     return engine->devices[0]->backend;
 }

@@ -115,7 +115,7 @@ static bool start(struct worker *worker, unsigned lane, struct mm_job *job) {
                 "the deadline passed while the job waited; its kernel was not started");
         return false;
     }
-    if (__atomic_load_n(&worker->device->failed, __ATOMIC_RELAXED)) {
+    if (mm_device_has_failed(worker->device)) {
         mm_fail(&job->error, MM_NOT_READY, "the device %s failed while the job waited", worker->device->name);
         return false;
     }
@@ -206,7 +206,7 @@ static enum mm_status choose_worker(struct mm_queue *queue, const struct mm_job 
         if (worker->device->backend != job->backend ||
             mm_variant_missing(job->variant, worker->device) != NULL)
             continue;
-        if (__atomic_load_n(&worker->device->failed, __ATOMIC_RELAXED))
+        if (mm_device_has_failed(worker->device))
             failed = true;
         else if (best == NULL || worker->load < best->load)
             best = worker;

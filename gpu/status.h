@@ -54,7 +54,6 @@ struct mm_error {
     uint64_t column;
     uint64_t needed_bytes; /* device memory, with MM_NO_DEVICE_MEMORY; host memory, with MM_BUSY */
     uint64_t free_bytes;
-    uint64_t retry_after_s; /* when to come again, where more is known than "soon" */
 };
 
 /* The wire name ("bad_shape") and the title of a status. Static strings; any thread. */

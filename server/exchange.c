@@ -14,7 +14,7 @@
 
 enum { CHUNKED_BODY_START = 64 << 10 };
 
-static const char *header(const struct mm_exchange *exchange, const char *name) {
+const char *mm_exchange_header(const struct mm_exchange *exchange, const char *name) {
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
@@ -26,7 +26,7 @@ static bool is_request_id(const char *text) {
 }
 
 static void set_request_id(struct mm_exchange *exchange) {
-    const char *given = header(exchange, "X-Request-Id");
+    const char *given = mm_exchange_header(exchange, "X-Request-Id");
     struct mm_server *server = exchange->server;
     if (given != NULL && is_request_id(given)) {
         snprintf(exchange->request_id, sizeof exchange->request_id, "%s", given);
@@ -38,8 +38,8 @@ static void set_request_id(struct mm_exchange *exchange) {
 }
 
 static uint64_t content_length(const struct mm_exchange *exchange) {
-    const char *text = header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    if (header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
+    const char *text = mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (mm_exchange_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
         return MM_LENGTH_UNKNOWN;
     return text == NULL ? 0 : strtoull(text, NULL, 10); /* the guard refuses what is no number */
 }
@@ -58,7 +58,7 @@ static enum mm_status judge_length(struct mm_exchange *exchange) {
     if (strcmp(exchange->route->method, "POST") != 0)
         return MM_OK;
     if (exchange->content_length != MM_LENGTH_UNKNOWN &&
-        header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL)
+        mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL)
         return mm_fail(&exchange->error, MM_LENGTH_REQUIRED,
                        "a POST needs Content-Length or Transfer-Encoding: chunked, and has neither");
     if (exchange->content_length != MM_LENGTH_UNKNOWN &&
@@ -118,7 +118,7 @@ static enum mm_status judge_head(struct mm_exchange *exchange, const char *metho
 
 /* Whether a refusal is sent before the body: to a sender who asks first, or whose body is large. */
 static bool refuse_now(const struct mm_exchange *exchange) {
-    return header(exchange, MHD_HTTP_HEADER_EXPECT) != NULL ||
+    return mm_exchange_header(exchange, MHD_HTTP_HEADER_EXPECT) != NULL ||
            (exchange->content_length != MM_LENGTH_UNKNOWN && exchange->content_length > MM_REFUSAL_DRAIN_MAX);
 }
 

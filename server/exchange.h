@@ -70,6 +70,10 @@ enum MHD_Result mm_exchange_handle(void *server, struct MHD_Connection *connecti
 void mm_exchange_completed(void *server, struct MHD_Connection *connection, void **exchange,
                            enum MHD_RequestTerminationCode why);
 
+/* The first value of a request's header, or NULL. It lives as long as the request. The connection's thread.
+ */
+const char *mm_exchange_header(const struct mm_exchange *exchange, const char *name);
+
 /* Suspends the connection and submits exchange->job. Whatever comes of it, the connection's handler
  * is entered again, with exchange->error or job.error telling. The connection's thread. */
 void mm_exchange_submit(struct mm_exchange *exchange);

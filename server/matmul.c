@@ -7,10 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *header(const struct mm_exchange *exchange, const char *name) {
-    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
-}
-
 static bool has_query(const struct mm_exchange *exchange, const char *name) {
     return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name) != NULL;
 }
@@ -41,7 +37,10 @@ static enum MHD_Result join(void *argument, enum MHD_ValueKind kind, const char 
 }
 
 static enum mm_status choose_encoder(struct mm_exchange *exchange) {
-    struct joined accept = {.length = 0};
+    struct joined accept; /* its text is not cleared: that would cost every request 4 KiB of writing */
+    accept.text[0] = '\0';
+    accept.length = 0;
+    accept.given = false;
     MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, join, &accept);
     return mm_codec_for_reply(accept.given ? accept.text : NULL, exchange->decoder, &exchange->encoder,
                               &exchange->error);
@@ -51,8 +50,8 @@ static enum mm_status choose_encoder(struct mm_exchange *exchange) {
 static enum mm_status choose_codecs(struct mm_exchange *exchange, bool body_seen, char first) {
     bool has_dimensions = has_query(exchange, "m") && has_query(exchange, "k") && has_query(exchange, "n");
     enum mm_status status =
-        mm_codec_for_request(header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE), has_dimensions, body_seen, first,
-                             &exchange->decoder, &exchange->error);
+        mm_codec_for_request(mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE), has_dimensions,
+                             body_seen, first, &exchange->decoder, &exchange->error);
     return status == MM_OK ? choose_encoder(exchange) : status;
 }
 
@@ -116,7 +115,7 @@ static enum mm_status decode(struct mm_exchange *exchange) {
         return status;
     const struct mm_body body = {.data = exchange->body.data,
                                  .bytes = exchange->body_bytes,
-                                 .content_type = header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE)};
+                                 .content_type = mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE)};
     return exchange->decoder->decode(&exchange->call, &body, &exchange->server->limits,
                                      exchange->server->buffers, &exchange->error);
 }

@@ -3,7 +3,6 @@
 
 #include "api/problem.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,11 +43,8 @@ enum MHD_Result mm_reply_problem(struct mm_exchange *exchange) {
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, MM_PROBLEM_TYPE);
     if (exchange->allow[0] != '\0')
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
-    if (error->retry_after_s > 0 || passes_with_time(error->status)) {
-        char seconds[24];
-        snprintf(seconds, sizeof seconds, "%" PRIu64, error->retry_after_s > 0 ? error->retry_after_s : 1);
-        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
-    }
+    if (passes_with_time(error->status))
+        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     return queue_response(exchange, mm_problem_http(error->status), response);
 }
 
