@@ -45,8 +45,8 @@ struct mm_backend {
     /* begin starts a job in a free lane (0 … lane_count − 1): uploads, launches job->ran, downloads,
      * or enqueues all that and returns. job->ran is set, m and n are not 0. On failure it fills
      * job->error, has released all it took, and end is not called. end waits for that lane's job and
-     * fills its spans, `batched` and error (MM_OK where the result is good). Elements of C's storage
-     * outside its m×n are left as they are. */
+     * fills its spans, `batched` and error (MM_OK where the result is good). Either tells the bytes that it
+     * copied between host and device. Elements of C's storage outside its m×n are left as they are. */
     enum mm_status (*begin)(struct mm_device *device, unsigned lane, struct mm_job *job);
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *job);
 

@@ -30,6 +30,8 @@ struct mm_job {
     const struct mm_device *device;  /* NULL where no device took it up */
     uint64_t span_ns[MM_SPAN_COUNT]; /* queue, upload, kernel, download are written here */
     unsigned batched;                /* jobs in the launch that it was part of; 1: alone */
+    size_t uploaded_bytes; /* copied to the device's own memory, and back; 0 where that is the host's */
+    size_t downloaded_bytes;
 
     /* The queue's own while it owns the job. */
     struct mm_job *next;

@@ -246,6 +246,8 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struc
     job->device = NULL;
     job->worker = NULL;
     job->batched = 1;
+    job->uploaded_bytes = 0;
+    job->downloaded_bytes = 0;
     for (int span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
         job->span_ns[span] = 0;
     job->queued_bytes =
@@ -287,6 +289,13 @@ size_t mm_queue_jobs(struct mm_queue *queue) {
     size_t jobs = queue->jobs_waiting + queue->jobs_running;
     pthread_mutex_unlock(&queue->mutex);
     return jobs;
+}
+
+void mm_queue_waiting(struct mm_queue *queue, size_t *jobs, size_t *bytes) {
+    pthread_mutex_lock(&queue->mutex);
+    *jobs = queue->jobs_waiting;
+    *bytes = queue->bytes_waiting;
+    pthread_mutex_unlock(&queue->mutex);
 }
 
 void mm_queue_stop(struct mm_queue *queue) {

@@ -41,6 +41,9 @@ bool mm_queue_full(struct mm_queue *queue);
 /* Jobs that are waiting or running. Any thread. */
 size_t mm_queue_jobs(struct mm_queue *queue);
 
+/* Jobs that are waiting, and the bytes of their operands and results. Any thread. */
+void mm_queue_waiting(struct mm_queue *queue, size_t *jobs, size_t *bytes);
+
 /* Refuses new jobs from now on with MM_STOPPING; accepted ones go on. Any thread. */
 void mm_queue_stop(struct mm_queue *queue);
 

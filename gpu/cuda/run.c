@@ -118,9 +118,13 @@ enum mm_status mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_j
     place(&product, memory);
     status = enqueue(job, &product, lane, &job->error);
     mm_cuda_give(lane, memory); /* in the stream's order: once the download is over */
-    if (status != MM_OK)
+    if (status != MM_OK) {
         cudaStreamSynchronize(lane->stream); /* nothing touches the caller's matrices any more */
-    return status;
+        return status;
+    }
+    job->uploaded_bytes = mm_matrix_bytes(&product.a) + mm_matrix_bytes(&product.b);
+    job->downloaded_bytes = mm_matrix_bytes(&product.c);
+    return MM_OK;
 }
 
 /* Nanoseconds from one mark to the next; CUDA tells them as milliseconds, in steps of about 500 ns. */

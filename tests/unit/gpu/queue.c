@@ -61,6 +61,8 @@ static void a_full_queue_refuses(void **state) {
     struct fake_device fake;
     struct test_job jobs[JOBS_MAX + 2];
     struct mm_error error;
+    size_t waiting = 0;
+    size_t waiting_bytes = 0;
     (void)state;
     fake_device_init(&fake, 0, 1, false);
     struct mm_queue *queue = open_queue(&fake, 1, JOBS_MAX, SIZE_MAX);
@@ -74,6 +76,9 @@ static void a_full_queue_refuses(void **state) {
     }
     assert_true(mm_queue_full(queue));
     assert_int_equal(mm_queue_jobs(queue), JOBS_MAX + 1);
+    mm_queue_waiting(queue, &waiting, &waiting_bytes);
+    assert_int_equal(waiting, JOBS_MAX);
+    assert_int_equal(waiting_bytes, JOBS_MAX * 3 * 2 * 2 * sizeof(float));
     assert_int_equal(mm_queue_submit(queue, &jobs[JOBS_MAX + 1].job, &error), MM_BUSY);
     assert_int_equal(error.status, MM_BUSY);
     fake_device_open_gate(&fake);
@@ -82,6 +87,9 @@ static void a_full_queue_refuses(void **state) {
         assert_int_equal(jobs[index].job.error.status, MM_OK);
         assert_string_equal(jobs[index].job.ran->name, "naive");
     }
+    mm_queue_waiting(queue, &waiting, &waiting_bytes);
+    assert_int_equal(waiting, 0);
+    assert_int_equal(waiting_bytes, 0);
     assert_int_equal(jobs[JOBS_MAX + 1].done_count, 0);
     mm_queue_close(queue);
     fake_device_destroy(&fake);
