@@ -2,6 +2,7 @@
 #include "server/exchange.h"
 
 #include "server/guard.h"
+#include "server/metrics.h"
 #include "server/reply.h"
 #include "server/routes.h"
 
@@ -189,6 +190,7 @@ static void end_wait(struct mm_exchange *exchange, const struct mm_error *error)
 static void job_done(struct mm_job *job) {
     struct mm_exchange *exchange = job->owner;
     struct mm_server *server = exchange->server;
+    mm_metrics_job(server->metrics, job);
     pthread_mutex_lock(&server->mutex);
     bool resume = exchange->waiting;
     bool last = --exchange->holders == 0;
@@ -226,8 +228,10 @@ void mm_exchange_submit(struct mm_exchange *exchange) {
 
 void mm_exchange_abandon(struct mm_exchange *exchange, const struct mm_error *error) {
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(exchange->server));
-    if (mm_queue_cancel(queue, &exchange->job))
+    bool in_queue = mm_queue_cancel(queue, &exchange->job);
+    if (in_queue)
         exchange->holders--;
+    mm_record_cancel(exchange, in_queue);
     end_wait(exchange, error);
 }
 
@@ -279,6 +283,7 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     if (exchange == NULL)
         return MHD_NO;
     *slot = exchange;
+    mm_record_begin(exchange, method, path_of(path));
     bool well_formed = judge_http(exchange, version, path) == MM_OK;
     if (well_formed && judge_head(exchange, method, path_of(path)) == MM_OK)
         return MHD_YES;
@@ -371,10 +376,10 @@ void mm_exchange_completed(void *argument, struct MHD_Connection *connection, vo
     struct mm_server *server = argument;
     struct mm_exchange *exchange = *slot;
     (void)connection;
-    (void)why;
     if (exchange == NULL)
         return;
     *slot = NULL;
+    mm_record_end(exchange, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     leave_accepted(exchange);
     pthread_mutex_lock(&server->mutex);
     unlink_exchange(exchange);

@@ -12,6 +12,7 @@
 #define MM_SERVER_EXCHANGE_H
 
 #include "api/codec.h"
+#include "server/record.h"
 #include "server/server.h"
 
 #include <microhttpd.h>
@@ -34,7 +35,8 @@ struct mm_exchange {
     bool last;     /* the reply closes the connection */
     bool accepted; /* counted in server->accepted */
     char request_id[MM_REQUEST_ID_MAX + 1];
-    uint64_t started_ns; /* the first callback */
+    struct mm_record record; /* filled in on the way, told at the end */
+    uint64_t started_ns;     /* the first callback */
     uint64_t span_ns[MM_SPAN_COUNT];
     struct mm_error error; /* not MM_OK: what is answered, once the body is read and dropped */
     char allow[48];        /* the Allow header where one is due; else "" */

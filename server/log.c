@@ -1,11 +1,12 @@
 /* Log lines: a time, a level, a message. Knows nothing of requests. */
 #include "server/log.h"
 
+#include "server/log_writer.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { MESSAGE_MAX = 2048, LINE_MAX_BYTES = 6 * MESSAGE_MAX + 128 };
 
@@ -13,6 +14,29 @@ static enum mm_log_format log_format = MM_LOG_TEXT;
 
 void mm_log_set_format(enum mm_log_format format) {
     log_format = format;
+}
+
+enum mm_log_format mm_log_format(void) {
+    return log_format;
+}
+
+/* Breaking a time down costs more than the rest of a line, and is the same for a second's lines. */
+void mm_log_time(char text[MM_LOG_TIME_BYTES]) {
+    static _Thread_local time_t second = -1;
+    static _Thread_local char written[MM_LOG_TIME_BYTES + 8];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (now.tv_sec != second) {
+        struct tm broken_down;
+        gmtime_r(&now.tv_sec, &broken_down);
+        strftime(written, sizeof written, "%Y-%m-%dT%H:%M:%S.000Z", &broken_down);
+        second = now.tv_sec;
+    }
+    long ms = now.tv_nsec / 1000000;
+    memcpy(text, written, MM_LOG_TIME_BYTES);
+    text[20] = (char)('0' + ms / 100);
+    text[21] = (char)('0' + ms / 10 % 10);
+    text[22] = (char)('0' + ms % 10);
 }
 
 /* Escapes for a JSON string; bytes past ASCII pass as they are, being UTF-8 wherever we wrote them. */
@@ -37,27 +61,19 @@ __attribute__((format(printf, 2, 0))) static void write_line(const char *level, 
                                                              va_list arguments) {
     char message[MESSAGE_MAX];
     char line[LINE_MAX_BYTES];
-    char when[32];
-    struct timespec now;
-    struct tm broken_down;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &broken_down);
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &broken_down);
+    char when[MM_LOG_TIME_BYTES];
+    mm_log_time(when);
     vsnprintf(message, sizeof message, format, arguments);
     int length;
     if (log_format == MM_LOG_JSON) {
-        length = sprintf(line, "{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"message\":\"", when,
-                         now.tv_nsec / 1000000, level);
+        length = sprintf(line, "{\"time\":\"%.*s\",\"level\":\"%s\",\"message\":\"", MM_LOG_TIME_BYTES, when,
+                         level);
         length += (int)escape(line + length, message);
         length += sprintf(line + length, "\"}\n");
     } else {
-        length =
-            snprintf(line, sizeof line, "%s.%03ldZ %-5s %s\n", when, now.tv_nsec / 1000000, level, message);
+        length = snprintf(line, sizeof line, "%.*s %-5s %s\n", MM_LOG_TIME_BYTES, when, level, message);
     }
-    /* One write, so that lines of several threads do not mix; a log that cannot be written is no
-     * reason to stop serving. */
-    ssize_t written = write(STDERR_FILENO, line, (size_t)length);
-    (void)written;
+    mm_log_writer_put(line, (size_t)length, false);
 }
 
 void mm_log_info(const char *format, ...) {

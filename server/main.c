@@ -3,6 +3,8 @@
 #include "server/exchange.h"
 #include "server/http.h"
 #include "server/log.h"
+#include "server/log_writer.h"
+#include "server/metrics.h"
 #include "server/sweep.h"
 
 #include <errno.h>
@@ -41,8 +43,12 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     pthread_mutex_init(&server->mutex, NULL);
     if (getrandom(&server->id_seed, sizeof server->id_seed, 0) != (ssize_t)sizeof server->id_seed)
         server->id_seed = mm_clock_ns() ^ (uint64_t)getpid() << 48;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    server->started_seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
     server->buffers = mm_buffers_open(options->memory_budget_bytes);
-    return server->buffers != NULL;
+    server->metrics = mm_metrics_open();
+    return server->buffers != NULL && server->metrics != NULL;
 }
 
 /* Opens the devices while the socket already accepts, so that a probe finds a process that lives. */
@@ -133,6 +139,7 @@ static void drain(struct mm_server *server, struct mm_http *http, struct mm_swee
         /* A kernel that cannot be interrupted still writes to memory that would be freed now. Its
          * caller has been answered; the system takes back the rest. */
         mm_log_info("stopped");
+        mm_log_writer_stop();
         _exit(EXIT_SUCCESS);
     }
 }
@@ -171,6 +178,7 @@ static int serve(const struct mm_options *options) {
 close_server:
     mm_engine_close(server.engine);
     mm_buffers_close(server.buffers);
+    mm_metrics_close(server.metrics);
     pthread_mutex_destroy(&server.mutex);
     return result;
 }
@@ -191,8 +199,12 @@ int main(int argc, char **argv) {
     }
     complete_options(&options);
     mm_log_set_format(strcmp(options.log_format, "json") == 0 ? MM_LOG_JSON : MM_LOG_TEXT);
-    if (!options.print_config)
-        return serve(&options);
-    mm_options_print(&options, stdout);
-    return EXIT_SUCCESS;
+    if (options.print_config) {
+        mm_options_print(&options, stdout);
+        return EXIT_SUCCESS;
+    }
+    mm_log_writer_start();
+    int result = serve(&options);
+    mm_log_writer_stop();
+    return result;
 }

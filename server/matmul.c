@@ -172,6 +172,16 @@ static enum mm_status acquire_output(struct mm_exchange *exchange, size_t result
     return mm_buffers_acquire(buffers, reply_bytes, &exchange->reply.buffer, &exchange->error);
 }
 
+/* Copied, since the job is not ours to read where it is abandoned. */
+static void tell_shape(struct mm_exchange *exchange) {
+    const struct mm_product *product = &exchange->job.product;
+    struct mm_record *record = &exchange->record;
+    record->has_shape = true;
+    record->m = product->m;
+    record->k = product->k;
+    record->n = product->n;
+}
+
 enum mm_status mm_matmul_complete(struct mm_exchange *exchange) {
     uint64_t begun_ns = mm_clock_ns();
     size_t result_bytes = 0;
@@ -184,6 +194,7 @@ enum mm_status mm_matmul_complete(struct mm_exchange *exchange) {
         status = acquire_output(exchange, result_bytes);
     if (status != MM_OK)
         return status;
+    tell_shape(exchange);
     exchange->job.deadline_ns = deadline_ns(exchange);
     exchange->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
     mm_exchange_submit(exchange);
@@ -195,6 +206,7 @@ enum mm_status mm_matmul_answer(struct mm_exchange *exchange) {
     const struct mm_codec *encoder = exchange->encoder;
     const struct mm_job *job = &exchange->job;
     const struct mm_answer answer = {.job = job, .result = &exchange->result, .span_ns = exchange->span_ns};
+    exchange->record.job = job;
     if (job->error.status != MM_OK) {
         exchange->error = job->error;
         return job->error.status;

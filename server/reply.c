@@ -11,16 +11,20 @@ static enum mm_status fail_reply(struct mm_exchange *exchange) {
     return mm_fail(&exchange->error, MM_INTERNAL, "the system has no memory for the reply");
 }
 
-/* Adds what every reply carries, queues it, and drops our hold on it. */
+/* Adds what every reply carries, queues it, and drops our hold on it. `bytes` is its body's length. */
 static enum MHD_Result queue_response(struct mm_exchange *exchange, unsigned http,
-                                      struct MHD_Response *response) {
+                                      struct MHD_Response *response, size_t bytes) {
     MHD_add_response_header(response, "X-Request-Id", exchange->request_id);
     if (exchange->last)
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     enum MHD_Result result = MHD_queue_response(exchange->connection, http, response);
     MHD_destroy_response(response);
-    if (result == MHD_YES)
-        exchange->state = MM_ANSWERED;
+    if (result != MHD_YES)
+        return result;
+    exchange->state = MM_ANSWERED;
+    exchange->record.code = http;
+    exchange->record.out_bytes = strcmp(exchange->record.method, "HEAD") == 0 ? 0 : bytes;
+    exchange->record.replied_ns = mm_clock_ns();
     return result;
 }
 
@@ -45,18 +49,18 @@ enum MHD_Result mm_reply_problem(struct mm_exchange *exchange) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
     if (passes_with_time(error->status))
         MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-    return queue_response(exchange, mm_problem_http(error->status), response);
+    return queue_response(exchange, mm_problem_http(error->status), response, length);
 }
 
-enum mm_status mm_reply_json(struct mm_exchange *exchange, char *text, size_t length) {
+enum mm_status mm_reply_text(struct mm_exchange *exchange, char *text, size_t length, const char *type) {
     struct MHD_Response *response =
         text == NULL ? NULL : MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
     if (response == NULL) {
         free(text);
         return fail_reply(exchange);
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
-    return queue_response(exchange, MHD_HTTP_OK, response) == MHD_YES ? MM_OK : fail_reply(exchange);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    return queue_response(exchange, MHD_HTTP_OK, response, length) == MHD_YES ? MM_OK : fail_reply(exchange);
 }
 
 enum mm_status mm_reply_options(struct mm_exchange *exchange) {
@@ -64,7 +68,8 @@ enum mm_status mm_reply_options(struct mm_exchange *exchange) {
     if (response == NULL)
         return fail_reply(exchange);
     MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
-    return queue_response(exchange, MHD_HTTP_NO_CONTENT, response) == MHD_YES ? MM_OK : fail_reply(exchange);
+    return queue_response(exchange, MHD_HTTP_NO_CONTENT, response, 0) == MHD_YES ? MM_OK
+                                                                                 : fail_reply(exchange);
 }
 
 /* A reply's body on its way out: MHD gives it back here when the last byte was sent, or never will be. */
@@ -113,6 +118,7 @@ static void add_timing(struct MHD_Response *response, const uint64_t *span_ns) {
 
 enum mm_status mm_reply_product(struct mm_exchange *exchange, struct mm_reply_body *body, const char *type) {
     const struct mm_job *job = &exchange->job;
+    size_t bytes = body->head_bytes + body->bytes;
     struct MHD_Response *response = respond_with(exchange->server->buffers, body);
     if (response == NULL)
         return fail_reply(exchange);
@@ -125,5 +131,5 @@ enum mm_status mm_reply_product(struct mm_exchange *exchange, struct mm_reply_bo
     MHD_add_response_header(response, "Matmul-Variant", job->ran->name);
     MHD_add_response_header(response, "Matmul-Backend", job->backend->name);
     MHD_add_response_header(response, "Matmul-Device", job->device->name);
-    return queue_response(exchange, MHD_HTTP_OK, response) == MHD_YES ? MM_OK : fail_reply(exchange);
+    return queue_response(exchange, MHD_HTTP_OK, response, bytes) == MHD_YES ? MM_OK : fail_reply(exchange);
 }

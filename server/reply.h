@@ -14,8 +14,8 @@ extern "C" {
  * belong. MHD_NO: nothing could be queued, and the connection is to be closed. */
 enum MHD_Result mm_reply_problem(struct mm_exchange *exchange);
 
-/* Queues a 200 with a malloc'ed JSON text, which is taken over. NULL: memory was out. */
-enum mm_status mm_reply_json(struct mm_exchange *exchange, char *text, size_t length);
+/* Queues a 200 with a malloc'ed text of this media type, which is taken over. NULL: memory was out. */
+enum mm_status mm_reply_text(struct mm_exchange *exchange, char *text, size_t length, const char *type);
 
 /* Queues a 204 with exchange->allow, for OPTIONS. */
 enum mm_status mm_reply_options(struct mm_exchange *exchange);

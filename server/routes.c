@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char json_type[] = "application/json";
+
 static enum mm_status reply_ok(struct mm_exchange *exchange) {
     static const char text[] = "{\"status\":\"ok\"}";
-    return mm_reply_json(exchange, strdup(text), sizeof text - 1);
+    return mm_reply_text(exchange, strdup(text), sizeof text - 1, json_type);
 }
 
 static enum mm_status healthz(struct mm_exchange *exchange) {
@@ -32,7 +34,7 @@ static enum mm_status describe(struct mm_exchange *exchange, describe_function *
     size_t length = 0;
     struct mm_device *const *devices = mm_engine_devices(engine, &count);
     char *text = function(devices, count, &length);
-    return mm_reply_json(exchange, text, length);
+    return mm_reply_text(exchange, text, length, json_type);
 }
 
 static enum mm_status variants(struct mm_exchange *exchange) {
@@ -58,9 +60,27 @@ static const struct mm_route routes[] = {
     {"GET", "/healthz", NULL, healthz, NULL},
     {"GET", "/readyz", NULL, readyz, NULL},
     {"GET", "/openapi.json", NULL, openapi, NULL},
+    {"GET", "/metrics", NULL, mm_scrape, NULL},
 };
 
 enum { ROUTE_COUNT = sizeof routes / sizeof routes[0] };
+
+_Static_assert((int)ROUTE_COUNT <= (int)MM_ROUTE_OTHER, "every path has its label");
+
+/* A path with several rows is labelled by its first. */
+size_t mm_route_label_index(const char *path) {
+    for (size_t index = 0; index < ROUTE_COUNT; index++)
+        if (strcmp(routes[index].path, path) == 0)
+            return index;
+    return MM_ROUTE_OTHER;
+}
+
+const char *mm_route_label(size_t index) {
+    if (index == MM_ROUTE_OTHER)
+        return "other";
+    return index < ROUTE_COUNT && mm_route_label_index(routes[index].path) == index ? routes[index].path
+                                                                                    : NULL;
+}
 
 /* HEAD is GET without the body, which MHD leaves out by itself. */
 static bool takes(const struct mm_route *route, const char *method) {

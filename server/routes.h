@@ -27,6 +27,15 @@ struct mm_route {
 enum mm_status mm_route_find(const char *method, const char *path, const struct mm_route **route, char *allow,
                              size_t allow_size, struct mm_error *error);
 
+/* What requests are counted and logged under: the paths of the table, each once, and "other" for all
+ * else, so that callers cannot make labels. The label of an index without one is NULL. */
+enum { MM_ROUTE_LABELS = 16, MM_ROUTE_OTHER = MM_ROUTE_LABELS - 1 };
+size_t mm_route_label_index(const char *path);
+const char *mm_route_label(size_t index);
+
+/* GET /metrics (server/scrape.c). */
+enum mm_status mm_scrape(struct mm_exchange *exchange);
+
 /* POST /v1/matmul (server/matmul.c). */
 enum mm_status mm_matmul_admit(struct mm_exchange *exchange);
 enum mm_status mm_matmul_complete(struct mm_exchange *exchange);

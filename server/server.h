@@ -13,11 +13,14 @@ extern "C" {
 #endif
 
 struct mm_exchange;
+struct mm_metrics;
 
 struct mm_server {
     const struct mm_options *options; /* with what comes from the machine filled in */
     struct mm_limits limits;
     struct mm_buffers *buffers;
+    struct mm_metrics *metrics;
+    double started_seconds;   /* of the process, since the epoch */
     struct mm_engine *engine; /* NULL until it is open; __atomic access only (mm_server_engine) */
 
     /* Sequentially consistent both, so that a drain that sees nothing accepted knows that every later

@@ -31,13 +31,14 @@ static bool has_left(int fd) {
 }
 
 /* Why a waiting exchange is to be answered without its job; false where it may go on waiting. */
-static bool is_over(const struct mm_exchange *exchange, uint64_t now_ns, struct mm_error *error) {
+static bool is_over(struct mm_exchange *exchange, uint64_t now_ns, struct mm_error *error) {
     if (exchange->job.deadline_ns != 0 && now_ns > exchange->job.deadline_ns) {
         mm_fail(error, MM_TIMEOUT, "the deadline passed before the result was there");
         return true;
     }
     if (has_left(descriptor(exchange))) {
         mm_fail(error, MM_STOPPING, "the caller has left"); /* nobody reads this */
+        exchange->record.left = true;
         return true;
     }
     return false;

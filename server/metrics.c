@@ -1,0 +1,153 @@
+/* The counters: relaxed atomics, a copy of all for each of the first threads that count. */
+#include "server/metrics.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As many as the HTTP threads at most by default and a few workers. More threads share copies, which
+ * costs time and no count. */
+enum {
+    COPIES = 24,
+    CACHE_LINE_BYTES = 64,
+    WORD_COUNT = offsetof(struct mm_counts, flops) / sizeof(uint64_t)
+};
+
+struct copy {
+    struct mm_counts counts; /* __atomic access only */
+    char apart[CACHE_LINE_BYTES];
+};
+
+struct mm_metrics {
+    unsigned threads; /* that have asked for a copy; __atomic access only */
+    struct copy copies[COPIES];
+};
+
+#define X(value) value,
+const unsigned mm_codes[MM_CODE_COUNT] = {MM_CODE_TABLE(X)};
+#undef X
+#define X(value) UINT64_C(value),
+const uint64_t mm_bucket_bounds_ns[MM_BUCKET_COUNT] = {MM_BUCKET_TABLE(X)};
+#undef X
+
+struct mm_metrics *mm_metrics_open(void) {
+    return calloc(1, sizeof(struct mm_metrics));
+}
+
+void mm_metrics_close(struct mm_metrics *metrics) {
+    free(metrics);
+}
+
+/* The calling thread's copy. Its number stays the same for every mm_metrics that a process makes. */
+static struct mm_counts *mine(struct mm_metrics *metrics) {
+    static _Thread_local unsigned number; /* from 1; 0: none yet */
+    if (number == 0)
+        number = 1 + __atomic_fetch_add(&metrics->threads, 1, __ATOMIC_RELAXED) % COPIES;
+    return &metrics->copies[number - 1].counts;
+}
+
+static void add(uint64_t *counter, uint64_t value) {
+    __atomic_fetch_add(counter, value, __ATOMIC_RELAXED);
+}
+
+/* There is no atomic addition of doubles; alone on its copy, this goes round once. */
+static void add_double(double *counter, double value) {
+    double seen;
+    double sum;
+    __atomic_load(counter, &seen, __ATOMIC_RELAXED);
+    do
+        sum = seen + value;
+    while (!__atomic_compare_exchange(counter, &seen, &sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+static void observe(struct mm_histogram *histogram, uint64_t ns) {
+    size_t bucket = 0;
+    while (bucket < MM_BUCKET_COUNT && ns > mm_bucket_bounds_ns[bucket])
+        bucket++;
+    add(&histogram->buckets[bucket], 1);
+    add(&histogram->sum_ns, ns);
+}
+
+static size_t code_index(unsigned code) {
+    size_t index = 0;
+    while (index < MM_CODE_COUNT && mm_codes[index] != code)
+        index++;
+    assert(index < MM_CODE_COUNT);
+    return index;
+}
+
+size_t mm_variant_slot(const struct mm_backend *backend, size_t row) {
+    size_t slot = row;
+    for (const struct mm_backend *const *before = mm_backends(); *before != backend; before++)
+        slot += (*before)->variant_count;
+    assert(slot < MM_VARIANTS_MAX);
+    return slot;
+}
+
+void mm_metrics_begin(struct mm_metrics *metrics) {
+    add(&mine(metrics)->begun, 1);
+}
+
+void mm_metrics_end(struct mm_metrics *metrics, const struct mm_record *record) {
+    struct mm_counts *counts = mine(metrics);
+    observe(&counts->durations[record->route], record->duration_ns);
+    if (record->problem != MM_OK)
+        add(&counts->rejected[record->problem], 1);
+    if (record->cancelled)
+        add(&counts->cancelled[record->cancelled_in], 1);
+    /* The stages of products that were answered, all of them, so that their means add up to the whole. */
+    if (record->job != NULL && record->code == 200)
+        for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
+            observe(&counts->stages[stage], record->stage_ns[stage]);
+    /* After `begun` for whoever adds up: see mm_metrics_sum. */
+    __atomic_fetch_add(&counts->requests[record->route][code_index(record->code)], 1, __ATOMIC_RELEASE);
+}
+
+static void count_device_error(struct mm_counts *counts, enum mm_status status) {
+    if (status == MM_DEVICE_FAILED)
+        add(&counts->device_errors[MM_ERROR_DEVICE_FAILED], 1);
+    else if (status == MM_NO_DEVICE_MEMORY)
+        add(&counts->device_errors[MM_ERROR_NO_DEVICE_MEMORY], 1);
+    else if (status == MM_INTERNAL)
+        add(&counts->device_errors[MM_ERROR_INTERNAL], 1);
+}
+
+void mm_metrics_job(struct mm_metrics *metrics, const struct mm_job *job) {
+    struct mm_counts *counts = mine(metrics);
+    enum mm_status status = job->error.status;
+    if (job->ran == NULL || job->product.m == 0 || job->product.n == 0)
+        return; /* no kernel was due, or none was reached */
+    add(&counts->uploaded_bytes, job->uploaded_bytes);
+    add(&counts->downloaded_bytes, job->downloaded_bytes);
+    count_device_error(counts, status);
+    if (status != MM_OK && status != MM_TIMEOUT) /* the latter ran all the same */
+        return;
+    size_t slot = mm_variant_slot(job->backend, (size_t)(job->ran - job->backend->variants));
+    observe(&counts->kernels[slot], job->span_ns[MM_SPAN_KERNEL]);
+    add_double(&counts->flops[slot], mm_product_flops(&job->product));
+}
+
+/* Backwards, and so `begun` last: an end that was seen had its beginning before. */
+void mm_metrics_sum(const struct mm_metrics *metrics, struct mm_counts *counts) {
+    memset(counts, 0, sizeof *counts);
+    uint64_t *sums = (uint64_t *)counts;
+    for (size_t word = WORD_COUNT; word-- > 0;)
+        for (size_t copy = 0; copy < COPIES; copy++)
+            sums[word] +=
+                __atomic_load_n((const uint64_t *)&metrics->copies[copy].counts + word, __ATOMIC_ACQUIRE);
+    for (size_t slot = 0; slot < MM_VARIANTS_MAX; slot++)
+        for (size_t copy = 0; copy < COPIES; copy++) {
+            double flops;
+            __atomic_load(&metrics->copies[copy].counts.flops[slot], &flops, __ATOMIC_RELAXED);
+            counts->flops[slot] += flops;
+        }
+}
+
+uint64_t mm_counts_in_flight(const struct mm_counts *counts) {
+    uint64_t ended = 0;
+    for (size_t route = 0; route < MM_ROUTE_LABELS; route++)
+        for (size_t code = 0; code < MM_CODE_COUNT; code++)
+            ended += counts->requests[route][code];
+    return counts->begun - ended;
+}
