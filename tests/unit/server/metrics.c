@@ -1,0 +1,167 @@
+/* server/metrics: what is counted where, from many threads at once. */
+#include "server/metrics.h"
+
+#include "api/problem.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { THREADS = 40, ROUNDS = 500 };
+
+static struct mm_counts *sum(const struct mm_metrics *metrics) {
+    static struct mm_counts counts;
+    mm_metrics_sum(metrics, &counts);
+    return &counts;
+}
+
+static const struct mm_backend *cpu(void) {
+    const struct mm_backend *backend = mm_backend_find("cpu");
+    assert_non_null(backend);
+    return backend;
+}
+
+/* A product of 3×5 by 5×7 that a device has computed. */
+static struct mm_job make_job(void) {
+    struct mm_job job = {
+        .backend = cpu(), .ran = cpu()->variants, .uploaded_bytes = 11, .downloaded_bytes = 13};
+    job.product.m = 3;
+    job.product.k = 5;
+    job.product.n = 7;
+    job.span_ns[MM_SPAN_KERNEL] = 2500;
+    return job;
+}
+
+static void test_every_code(void **state) {
+    (void)state;
+    struct mm_metrics *metrics = mm_metrics_open();
+    for (unsigned status = MM_OK; status < MM_STATUS_COUNT; status++) {
+        const struct mm_record record = {.code = mm_problem_http((enum mm_status)status),
+                                         .problem = (enum mm_status)status};
+        mm_metrics_begin(metrics);
+        mm_metrics_end(metrics, &record);
+    }
+    const struct mm_counts *counts = sum(metrics);
+    uint64_t requests = 0;
+    for (size_t code = 0; code < MM_CODE_COUNT; code++) {
+        assert_true(code == 0 || mm_codes[code] > mm_codes[code - 1]);
+        requests += counts->requests[0][code];
+    }
+    assert_int_equal(requests, MM_STATUS_COUNT);
+    assert_int_equal(counts->rejected[MM_OK], 0);
+    for (unsigned status = MM_OK + 1; status < MM_STATUS_COUNT; status++)
+        assert_int_equal(counts->rejected[status], 1);
+    assert_int_equal(mm_counts_in_flight(counts), 0);
+    mm_metrics_close(metrics);
+}
+
+/* A bound belongs to its own bucket: `le` is "less or equal". */
+static void test_buckets(void **state) {
+    (void)state;
+    struct mm_metrics *metrics = mm_metrics_open();
+    for (size_t bound = 0; bound < MM_BUCKET_COUNT; bound++) {
+        assert_true(bound == 0 || mm_bucket_bounds_ns[bound] > mm_bucket_bounds_ns[bound - 1]);
+        for (uint64_t over = 0; over < 2; over++) {
+            const struct mm_record record = {.code = 200, .duration_ns = mm_bucket_bounds_ns[bound] + over};
+            mm_metrics_end(metrics, &record);
+        }
+    }
+    const struct mm_histogram *durations = &sum(metrics)->durations[0];
+    assert_int_equal(durations->buckets[0], 1);
+    for (size_t bucket = 1; bucket < MM_BUCKET_COUNT; bucket++)
+        assert_int_equal(durations->buckets[bucket], 2);
+    assert_int_equal(durations->buckets[MM_BUCKET_COUNT], 1);
+    mm_metrics_close(metrics);
+}
+
+static void test_jobs(void **state) {
+    (void)state;
+    struct mm_metrics *metrics = mm_metrics_open();
+    size_t slot = mm_variant_slot(cpu(), 0);
+    struct mm_job job = make_job();
+    mm_metrics_job(metrics, &job);
+    job.error.status = MM_TIMEOUT; /* it ran, and came too late */
+    mm_metrics_job(metrics, &job);
+    job.error.status = MM_NO_DEVICE_MEMORY;
+    mm_metrics_job(metrics, &job);
+    job.error.status = MM_DEVICE_FAILED;
+    mm_metrics_job(metrics, &job);
+    job.error.status = MM_OK;
+    job.product.m = 0; /* no kernel */
+    mm_metrics_job(metrics, &job);
+    job = make_job();
+    job.ran = NULL; /* its deadline passed in the queue */
+    job.error.status = MM_TIMEOUT;
+    mm_metrics_job(metrics, &job);
+    const struct mm_counts *counts = sum(metrics);
+    assert_int_equal(counts->kernels[slot].buckets[1], 2);
+    assert_int_equal(counts->kernels[slot].sum_ns, 5000);
+    assert_true(counts->flops[slot] == 2 * (2.0 * 3 * 5 * 7));
+    assert_int_equal(counts->uploaded_bytes, 4 * 11);
+    assert_int_equal(counts->downloaded_bytes, 4 * 13);
+    assert_int_equal(counts->device_errors[MM_ERROR_NO_DEVICE_MEMORY], 1);
+    assert_int_equal(counts->device_errors[MM_ERROR_DEVICE_FAILED], 1);
+    assert_int_equal(counts->device_errors[MM_ERROR_INTERNAL], 0);
+    mm_metrics_close(metrics);
+}
+
+/* Slots of different rows are different, over all backends. */
+static void test_slots(void **state) {
+    (void)state;
+    size_t next = 0;
+    for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++)
+        for (size_t row = 0; row < (*backend)->variant_count; row++)
+            assert_int_equal(mm_variant_slot(*backend, row), next++);
+    assert_true(next <= MM_VARIANTS_MAX);
+}
+
+static void *count(void *metrics) {
+    const struct mm_job job = make_job();
+    struct mm_record record = {
+        .route = MM_ROUTE_OTHER, .code = 200, .job = &job, .duration_ns = 7, .cancelled_in = MM_SPAN_QUEUE};
+    for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
+        record.stage_ns[stage] = stage;
+    record.cancelled = true;
+    for (int round = 0; round < ROUNDS; round++) {
+        mm_metrics_begin(metrics);
+        mm_metrics_job(metrics, &job);
+        mm_metrics_end(metrics, &record);
+    }
+    return NULL;
+}
+
+/* More threads than copies. Meanwhile nothing is in flight that has not begun. */
+static void test_threads(void **state) {
+    (void)state;
+    struct mm_metrics *metrics = mm_metrics_open();
+    pthread_t threads[THREADS];
+    const uint64_t total = THREADS * ROUNDS;
+    for (int thread = 0; thread < THREADS; thread++)
+        assert_int_equal(pthread_create(&threads[thread], NULL, count, metrics), 0);
+    for (int look = 0; look < 20; look++)
+        assert_in_range(mm_counts_in_flight(sum(metrics)), 0, total);
+    for (int thread = 0; thread < THREADS; thread++)
+        pthread_join(threads[thread], NULL);
+    const struct mm_counts *counts = sum(metrics);
+    assert_int_equal(counts->begun, total);
+    assert_int_equal(counts->requests[MM_ROUTE_OTHER][0], total);
+    assert_int_equal(counts->durations[MM_ROUTE_OTHER].buckets[0], total);
+    assert_int_equal(counts->durations[MM_ROUTE_OTHER].sum_ns, 7 * total);
+    assert_int_equal(counts->cancelled[MM_SPAN_QUEUE], total);
+    for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
+        assert_int_equal(counts->stages[stage].sum_ns, stage * total);
+    assert_true(counts->flops[mm_variant_slot(cpu(), 0)] == 210.0 * (double)total);
+    assert_int_equal(mm_counts_in_flight(counts), 0);
+    mm_metrics_close(metrics);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_code), cmocka_unit_test(test_buckets),
+                                       cmocka_unit_test(test_jobs), cmocka_unit_test(test_slots),
+                                       cmocka_unit_test(test_threads)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

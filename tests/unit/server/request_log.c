@@ -1,0 +1,140 @@
+/* server/request_log: a request's line in both formats, whatever bytes the caller sent. */
+#include "server/request_log.h"
+
+#include "gpu/backend.h"
+#include "server/routes.h"
+
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char time_text[] = "2026-11-21T09:30:00.123Z";
+
+static char line[MM_REQUEST_LINE_MAX + 1];
+
+static const char *write_line(enum mm_log_format format, const struct mm_record *record) {
+    memset(line, '#', sizeof line);
+    size_t length = mm_request_line(line, format, time_text, record);
+    assert_in_range(length, 1, MM_REQUEST_LINE_MAX);
+    assert_int_equal(line[length], '#');
+    assert_ptr_equal(memchr(line, '\n', length), line + length - 1);
+    line[length - 1] = '\0';
+    return line;
+}
+
+static json_t *parse_line(const struct mm_record *record) {
+    json_t *object = json_loads(write_line(MM_LOG_JSON, record), JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(object);
+    return object;
+}
+
+/* A product by the CPU's reference. */
+static void test_product(void **state) {
+    (void)state;
+    const struct mm_backend *cpu = mm_backend_find("cpu");
+    struct mm_device device = {.backend = cpu, .index = 1};
+    struct mm_job job = {.backend = cpu, .ran = cpu->variants, .device = &device};
+    struct mm_record record = {.request_id = "job-17",
+                               .method = "POST",
+                               .route = mm_route_label_index("/v1/matmul"),
+                               .code = 200,
+                               .in_bytes = 128,
+                               .out_bytes = 64,
+                               .has_shape = true,
+                               .m = 4,
+                               .k = 5,
+                               .n = 6,
+                               .job = &job,
+                               .duration_ns = 12345678901};
+    for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
+        record.stage_ns[stage] = 1000499 + stage;
+    assert_string_equal(
+        write_line(MM_LOG_TEXT, &record),
+        "2026-11-21T09:30:00.123Z info  request request_id=job-17 method=\"POST\" route=/v1/matmul code=200 "
+        "in_bytes=128 out_bytes=64 m=4 k=5 n=6 backend=cpu variant=naive device=1 receive_ms=1.000 "
+        "decode_ms=1.001 queue_ms=1.001 upload_ms=1.001 kernel_ms=1.001 download_ms=1.001 encode_ms=1.001 "
+        "send_ms=1.001 duration_ms=12345.679");
+    assert_string_equal(
+        write_line(MM_LOG_JSON, &record),
+        "{\"time\":\"2026-11-21T09:30:00.123Z\",\"level\":\"info\",\"message\":\"request\","
+        "\"request_id\":\"job-17\",\"method\":\"POST\",\"route\":\"/v1/"
+        "matmul\",\"code\":200,\"in_bytes\":128,"
+        "\"out_bytes\":64,\"m\":4,\"k\":5,\"n\":6,\"backend\":\"cpu\",\"variant\":\"naive\",\"device\":1,"
+        "\"receive_ms\":1.000,\"decode_ms\":1.001,\"queue_ms\":1.001,\"upload_ms\":1.001,\"kernel_ms\":1.001,"
+        "\"download_ms\":1.001,\"encode_ms\":1.001,\"send_ms\":1.001,\"duration_ms\":12345.679}");
+    json_decref(parse_line(&record));
+}
+
+static void test_refusal(void **state) {
+    (void)state;
+    const struct mm_record record = {.request_id = "x",
+                                     .method = "GET",
+                                     .path = "/a b",
+                                     .route = MM_ROUTE_OTHER,
+                                     .code = 404,
+                                     .problem = MM_NOT_FOUND};
+    assert_string_equal(write_line(MM_LOG_TEXT, &record),
+                        "2026-11-21T09:30:00.123Z info  request request_id=x method=\"GET\" route=other "
+                        "path=\"/a b\" code=404 problem=not_found in_bytes=0 out_bytes=0 receive_ms=0.000 "
+                        "send_ms=0.000 duration_ms=0.000");
+    json_decref(parse_line(&record));
+}
+
+/* Every byte there is, in JSON and in text, stands as itself or as \xNN. */
+static void test_hostile_bytes(void **state) {
+    (void)state;
+    for (int byte = 1; byte < 256; byte++) {
+        struct mm_record record = {.request_id = "x", .route = MM_ROUTE_OTHER, .code = 400};
+        char expected[8];
+        bool plain = byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+        record.path[0] = record.method[0] = (char)byte;
+        snprintf(expected, sizeof expected, plain ? "%c" : "\\x%02x", byte);
+        json_t *object = parse_line(&record);
+        assert_string_equal(json_string_value(json_object_get(object, "path")), expected);
+        assert_string_equal(json_string_value(json_object_get(object, "method")), expected);
+        json_decref(object);
+        char member[64];
+        snprintf(member, sizeof member, " path=\"%s\" ", expected);
+        assert_non_null(strstr(write_line(MM_LOG_TEXT, &record), member));
+    }
+}
+
+/* The longest that there can be fits. */
+static void test_longest(void **state) {
+    (void)state;
+    const struct mm_backend *cpu = mm_backend_find("cpu");
+    struct mm_device device = {.backend = cpu, .index = UINT32_MAX};
+    struct mm_job job = {.backend = cpu, .ran = cpu->variants, .device = &device};
+    char request_id[129];
+    memset(request_id, 'x', sizeof request_id - 1);
+    request_id[128] = '\0';
+    struct mm_record record = {.request_id = request_id,
+                               .route = MM_ROUTE_OTHER,
+                               .code = 415,
+                               .problem = MM_UNSUPPORTED_MEDIA_TYPE,
+                               .in_bytes = INT64_MAX,
+                               .out_bytes = INT64_MAX,
+                               .duration_ns = UINT64_MAX - 500,
+                               .has_shape = true,
+                               .m = INT64_MAX,
+                               .k = INT64_MAX,
+                               .n = INT64_MAX,
+                               .job = &job,
+                               .cancelled = true,
+                               .cancelled_in = MM_SPAN_DOWNLOAD};
+    memset(record.path, 0xff, MM_RECORD_PATH_MAX);
+    memset(record.method, 0xff, MM_RECORD_METHOD_MAX);
+    for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
+        record.stage_ns[stage] = UINT64_MAX - 500;
+    json_decref(parse_line(&record));
+    write_line(MM_LOG_TEXT, &record);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_product), cmocka_unit_test(test_refusal),
+                                       cmocka_unit_test(test_hostile_bytes), cmocka_unit_test(test_longest)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
