@@ -92,6 +92,17 @@ static void on_stop_signal(int number) {
     errno = interrupted;
 }
 
+/* Where a standard stream was closed, the next thing to be opened would be it, and a caller's connection
+ * would get the log. */
+static void fill_standard_streams(void) {
+    int opened;
+    do
+        opened = open("/dev/null", O_RDWR);
+    while (opened >= 0 && opened <= STDERR_FILENO);
+    if (opened >= 0)
+        close(opened);
+}
+
 static bool catch_signals(void) {
     const struct sigaction stop = {.sa_handler = on_stop_signal};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -203,6 +214,7 @@ int main(int argc, char **argv) {
         mm_options_print(&options, stdout);
         return EXIT_SUCCESS;
     }
+    fill_standard_streams();
     mm_log_writer_start();
     int result = serve(&options);
     mm_log_writer_stop();

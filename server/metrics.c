@@ -24,12 +24,17 @@ struct mm_metrics {
     struct copy copies[COPIES];
 };
 
-#define X(value) value,
-const unsigned mm_codes[MM_CODE_COUNT] = {MM_CODE_TABLE(X)};
-#undef X
-#define X(value) UINT64_C(value),
-const uint64_t mm_bucket_bounds_ns[MM_BUCKET_COUNT] = {MM_BUCKET_TABLE(X)};
-#undef X
+const unsigned mm_codes[MM_CODE_COUNT] = {200, 204, 400, 401, 404, 405, 406, 408, 411,
+                                          413, 415, 422, 429, 499, 500, 503, 504, 507};
+
+#define US(count) (UINT64_C(1000) * (count))
+#define MS(count) (UINT64_C(1000000) * (count))
+#define S(count) (UINT64_C(1000000000) * (count))
+const uint64_t mm_bucket_bounds_ns[MM_BUCKET_COUNT] = {
+    US(1), US(5) / 2, US(5), US(10), US(25), US(50), US(100), US(250), US(500),
+    MS(1), MS(5) / 2, MS(5), MS(10), MS(25), MS(50), MS(100), MS(250), MS(500),
+    S(1),  S(5) / 2,  S(5),  S(10),  S(25),  S(50),  S(100),
+};
 
 struct mm_metrics *mm_metrics_open(void) {
     return calloc(1, sizeof(struct mm_metrics));
