@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { THREADS = 40, ROUNDS = 500 };
+enum { THREADS = 96, ROUNDS = 5000 };
 
 static struct mm_counts *sum(const struct mm_metrics *metrics) {
     static struct mm_counts counts;
