@@ -269,21 +269,59 @@ static void test_tree_is_counted(void **state) {
     mm_buffers_close(wide);
 }
 
-/* Bodies that a C string cannot show: NUL bytes anywhere, and nesting without end. */
+/* Zero bytes in place of a character, and between any two. */
+static void test_zero_bytes(void **state) {
+    (void)state;
+    static const char good[] =
+        "{\"\\u0061\":\n[[1, 2e0]], \"b\": [[1], [2]],\n\"variant\": \"na\xc3\xaf\", \"transpose_a\": false}";
+    enum { LENGTH = sizeof good - 1 };
+    struct mm_buffers *buffers = mm_buffers_open(1 << 10);
+    struct mm_call call;
+    struct mm_error error;
+    mm_call_init(&call);
+    assert_int_equal(decode(&call, good, LENGTH, buffers, &error), MM_OK);
+    mm_call_release(&call, buffers);
+    for (size_t place = 0; place <= LENGTH; place++) {
+        char bad[LENGTH + 1];
+        memcpy(bad, good, place);
+        bad[place] = '\0';
+        memcpy(bad + place + 1, good + place, LENGTH - place);
+        mm_call_init(&call);
+        assert_int_equal(decode(&call, bad, LENGTH + 1, buffers, &error), MM_BAD_REQUEST);
+        if (place < LENGTH) {
+            memcpy(bad, good, LENGTH);
+            bad[place] = '\0';
+            mm_call_init(&call);
+            assert_int_equal(decode(&call, bad, LENGTH, buffers, &error), MM_BAD_REQUEST);
+        }
+    }
+    mm_buffers_close(buffers);
+}
+
+/* Where the zero byte stands: lines end in LF, and a character counts once however many bytes it has. */
+static void test_zero_byte_is_told(void **state) {
+    (void)state;
+    static const char body[] = "{\"a\":\r\n \"\xe2\x82\xac\": 1\0, \"b\": [[1]]}";
+    struct mm_buffers *buffers = mm_buffers_open(0);
+    struct mm_call call;
+    struct mm_error error;
+    mm_call_init(&call);
+    assert_int_equal(decode(&call, body, sizeof body - 1, buffers, &error), MM_BAD_REQUEST);
+    assert_non_null(strstr(error.detail, "line 2, column 8: a zero byte"));
+    assert_true(error.line == 2 && error.column == 8);
+    mm_buffers_close(buffers);
+}
+
+/* Bodies that a C string cannot show well: cut anywhere, and nested without end. */
 static void test_hostile(void **state) {
     (void)state;
     static const char good[] = "{\"a\": [[1]], \"b\": [[1]], \"variant\": \"naive\"}";
     struct mm_buffers *buffers = mm_buffers_open(64 << 20);
     struct mm_call call;
     struct mm_error error;
-    for (size_t place = 0; place < sizeof good - 1; place++) {
-        char bad[sizeof good];
-        memcpy(bad, good, sizeof good);
-        bad[place] = '\0';
+    for (size_t length = 0; length < sizeof good - 1; length++) {
         mm_call_init(&call);
-        assert_int_equal(decode(&call, bad, sizeof good - 1, buffers, &error), MM_BAD_REQUEST);
-        mm_call_init(&call);
-        assert_int_equal(decode(&call, good, place, buffers, &error), MM_BAD_REQUEST);
+        assert_int_equal(decode(&call, good, length, buffers, &error), MM_BAD_REQUEST);
     }
     enum { DEPTH = 100000 };
     char *deep = malloc(DEPTH + 5);
@@ -299,9 +337,10 @@ static void test_hostile(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_valid),   cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_limits_before_memory),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_tree_is_counted),
+        cmocka_unit_test(test_valid),      cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_limits_before_memory),
+        cmocka_unit_test(test_hostile),    cmocka_unit_test(test_tree_is_counted),
+        cmocka_unit_test(test_zero_bytes), cmocka_unit_test(test_zero_byte_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
