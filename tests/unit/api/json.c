@@ -158,6 +158,7 @@ static const struct {
     {"{\"b\": [[1]]}", MM_BAD_REQUEST, "a", 0, 0, "missing"},
     {"{\"a\": [[1]]}", MM_BAD_REQUEST, "b", 0, 0, "missing"},
     {"{\"a\": null" B, MM_BAD_REQUEST, "a", 0, 0, "it is null"},
+    {"{\"a\": [[1], false]" B, MM_BAD_REQUEST, "a", 0, 0, "row 1 is false"},
     {"{\"a\": 5" B, MM_BAD_REQUEST, "a", 0, 0, "it is a number"},
     {"{\"a\": \"NaN\"" B, MM_BAD_REQUEST, "a", 0, 0, "it is a string"},
     {"{\"a\": {}" B, MM_BAD_REQUEST, "a", 0, 0, "it is an object"},
@@ -269,6 +270,32 @@ static void test_tree_is_counted(void **state) {
     mm_buffers_close(wide);
 }
 
+/* What a refusal says is needed is all that has to be free at once: the tree, and the matrices beside it. */
+static void test_needed_is_told(void **state) {
+    (void)state;
+    enum { SPACES = 100000, MATRIX_BYTES = 64 + 4 };
+    static char body[SPACES + 64];
+    size_t length = (size_t)sprintf(body, "{\"a\": [[1]], \"b\": [[1]]%*s}", SPACES, "");
+    struct mm_call call;
+    struct mm_error error;
+    struct mm_buffers *nothing = mm_buffers_open(0);
+    mm_call_init(&call);
+    assert_int_equal(decode(&call, body, length, nothing, &error), MM_TOO_LARGE);
+    size_t tree_bytes = (size_t)error.needed_bytes;
+    assert_true(tree_bytes >= length);
+    for (size_t room = 0; room <= MATRIX_BYTES; room++) {
+        struct mm_buffers *buffers = mm_buffers_open(tree_bytes + room);
+        mm_call_init(&call);
+        enum mm_status status = decode(&call, body, length, buffers, &error);
+        assert_int_equal(status, room < MATRIX_BYTES ? MM_BUSY : MM_OK);
+        assert_true(status == MM_OK || error.needed_bytes == tree_bytes + MATRIX_BYTES);
+        mm_call_release(&call, buffers);
+        assert_int_equal(mm_buffers_used(buffers), 0);
+        mm_buffers_close(buffers);
+    }
+    mm_buffers_close(nothing);
+}
+
 /* Zero bytes in place of a character, and between any two. */
 static void test_zero_bytes(void **state) {
     (void)state;
@@ -337,10 +364,15 @@ static void test_hostile(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_valid),      cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_limits_before_memory),
-        cmocka_unit_test(test_hostile),    cmocka_unit_test(test_tree_is_counted),
-        cmocka_unit_test(test_zero_bytes), cmocka_unit_test(test_zero_byte_is_told),
+        cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_limits_before_memory),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_tree_is_counted),
+        cmocka_unit_test(test_needed_is_told),
+        cmocka_unit_test(test_zero_bytes),
+        cmocka_unit_test(test_zero_byte_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
