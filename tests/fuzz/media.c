@@ -37,7 +37,7 @@ static void judge_accept(const char *accept, const char *swapped) {
         REQUIRE(status == (most > 0 ? MM_OK : MM_NOT_ACCEPTABLE));
         if (status == MM_OK)
             REQUIRE(chosen->encode != NULL && mm_media_weight(accept, chosen->reply_type) == most);
-        else
+        else if (natural == NULL) /* the others say the same */
             fuzz_require_error(status, &error);
     }
 }
@@ -51,9 +51,9 @@ static void judge_content_type(const char *content_type, const char *swapped) {
         enum mm_status status =
             mm_codec_for_request(content_type, (flags & 1) != 0, body_seen, first, &codec, &error);
         REQUIRE(status == MM_OK || status == MM_UNSUPPORTED_MEDIA_TYPE);
-        if (status != MM_OK)
+        if (status != MM_OK && flags == 2) /* a body was seen that says nothing */
             fuzz_require_error(status, &error);
-        REQUIRE((codec == NULL) == (status != MM_OK || (!body_seen && codec == NULL)));
+        REQUIRE(status == MM_OK ? codec != NULL || !body_seen : codec == NULL);
         REQUIRE(codec == NULL || codec->decode != NULL);
         REQUIRE(mm_codec_for_request(swapped, (flags & 1) != 0, body_seen, first, &swapped_codec, NULL) ==
                     status &&
