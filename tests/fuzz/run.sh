@@ -61,8 +61,10 @@ seconds=$1
 jobs=$2
 shift 2
 if ! printf '%s\n' "$@" | xargs -P "$jobs" -n 1 sh "$0" --one "$seconds"; then
-    echo "An input was found that breaks a target: mend that, and commit the input, which is in the corpus already," \
-        "with it. The whole logs are $build/fuzz-TARGET.log; to see it again:" \
-        "$build/tests/fuzz/fuzz_TARGET tests/fuzz/corpus/TARGET/INPUT" >&2
+    cat >&2 <<END
+A target was broken. Mend that, and commit the input, which lies in the corpus already, with it. To see it again:
+    $build/tests/fuzz/fuzz_TARGET tests/fuzz/corpus/TARGET/INPUT
+The whole logs are $build/fuzz-TARGET.log.
+END
     exit 1
 fi
