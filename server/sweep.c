@@ -75,22 +75,26 @@ static bool is_slow_body(const struct mm_exchange *exchange, uint64_t now_ns, st
     return true;
 }
 
+/* Where the caller of a head or a body has left: MHD can miss an end that came together with data. Told
+ * once more, it reads what there is and then sees the end; a request that is complete is still answered. */
+static bool tell_end(struct mm_connection *connection) {
+    if (!has_left(connection->fd))
+        return false;
+    mm_connection_stop_reading(connection);
+    return true;
+}
+
 /* A body that still comes: its sender may have left, or be too slow. */
 static void look_at_body(struct mm_connection *connection, uint64_t now_ns, unsigned *cuts) {
     const struct mm_exchange *exchange = __atomic_load_n(&connection->exchange, __ATOMIC_ACQUIRE);
     struct mm_error error;
-    if (exchange == NULL)
+    if (exchange == NULL || tell_end(connection) || *cuts >= CUTS_MAX ||
+        !is_slow_body(exchange, now_ns, &error) ||
+        !mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT))
         return;
-    if (has_left(connection->fd)) {
-        /* MHD can miss an end that came together with data. Told once more, it reads what there is
-         * and then sees the end; a request that is complete is still answered. */
-        mm_connection_stop_reading(connection);
-    } else if (is_slow_body(exchange, now_ns, &error) &&
-               mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT)) {
-        connection->cut_ns = now_ns;
-        mm_connection_cut(connection, &error, exchange->request_id);
-        (*cuts)++;
-    }
+    connection->cut_ns = now_ns;
+    mm_connection_cut(connection, &error, exchange->request_id);
+    (*cuts)++;
 }
 
 static uint64_t bytes_received(int fd) {
@@ -109,6 +113,8 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     uint64_t limit_ms = server->options->receive_timeout_ms;
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_error error;
+    if (tell_end(connection))
+        return;
     uint64_t bytes = bytes_received(connection->fd);
     if (requests != connection->requests_seen) {
         connection->requests_seen = requests;
@@ -120,7 +126,7 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     if (connection->head_since_ns == 0)
         connection->head_since_ns = now_ns;
     if (now_ns - connection->head_since_ns <= limit_ms * NS_PER_MS || has_unread(connection->fd) ||
-        !mm_connection_move(connection, MM_PHASE_HEAD, MM_PHASE_CUT))
+        *cuts >= CUTS_MAX || !mm_connection_move(connection, MM_PHASE_HEAD, MM_PHASE_CUT))
         return;
     mm_server_make_id(server, request_id);
     mm_fail(&error, MM_REQUEST_TIMEOUT, "the head of the request was not complete after %" PRIu64 " ms",
@@ -143,12 +149,11 @@ static void sweep_once(struct mm_server *server, bool heads) {
         struct mm_exchange *exchange;
         switch (mm_connection_phase(connection)) {
         case MM_PHASE_HEAD:
-            if (heads && cuts < CUTS_MAX)
+            if (heads)
                 look_at_head(server, connection, now_ns, &cuts);
             break;
         case MM_PHASE_BODY:
-            if (cuts < CUTS_MAX)
-                look_at_body(connection, now_ns, &cuts);
+            look_at_body(connection, now_ns, &cuts);
             break;
         case MM_PHASE_HANDLED:
             exchange = __atomic_load_n(&connection->exchange, __ATOMIC_ACQUIRE);
