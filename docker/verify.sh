@@ -132,7 +132,8 @@ check_size() {
 
 # The words before a command that is to run as a container's do; the image's environment is quoted by jq.
 confined() {
-    printf "/usr/bin/env -i HOME=/ %s /usr/bin/setpriv --reuid 10001 --regid 10001 --clear-groups \
+    user=$(said .User)
+    printf "/usr/bin/env -i HOME=/ %s /usr/bin/setpriv --reuid ${user%%:*} --regid ${user##*:} --clear-groups \
         --inh-caps=-all --bounding-set=-all --no-new-privs" "$(said '.Env | @sh')"
 }
 
