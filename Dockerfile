@@ -27,6 +27,7 @@ FROM ${RUN_IMAGE}
 # CUBLAS=1 brings cuBLAS, for the variant blas on GPUs: some hundred megabytes, from the repository that
 # NVIDIA's images name, in the version of the image's CUDA.
 ARG CUBLAS=0
+# libstdc++6 is for the CUDA backend: nvcc links it.
 RUN packages='libjansson4 libmicrohttpd12 libopenblas0-pthread libstdc++6' && \
     if [ "$CUBLAS" = 1 ]; then \
         : "${CUDA_VERSION:?CUBLAS=1 takes an image of NVIDIA as RUN_IMAGE}" && \
