@@ -56,6 +56,8 @@ static const struct {
     size_t offset;
     const char *help;
 } switches[] = {
+    {"healthcheck", AT(healthcheck),
+     "ask the server at --host and --port for GET /healthz; exit status 0 if that is 200, else 1"},
     {"print-config", AT(print_config), "print the options in force and exit"},
     {"help", AT(help), "print this and exit"},
     {"version", AT(version), "print the version and exit"},
