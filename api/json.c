@@ -150,6 +150,17 @@ static enum mm_status read_elements(struct mm_call *call, const json_t *root, en
     return status;
 }
 
+/* The sizes pass a limit; but a body that is malformed besides is told that first. */
+static enum mm_status judge_elements(struct mm_call *call, const json_t *root, struct mm_error *error) {
+    struct mm_error malformed;
+    bool undecided = false;
+    if (read_elements(call, root, MM_JSON_LOWER, &undecided, &malformed) == MM_OK)
+        return MM_TOO_LARGE;
+    if (error != NULL)
+        *error = malformed;
+    return malformed.status;
+}
+
 /* The second parse is rare (an element within a double's precision of a midpoint of float32), and there
  * is never a third: hostile numbers cost twice the time, no more. */
 static enum mm_status decode_body(struct mm_call *call, const struct mm_body *body,
@@ -162,6 +173,8 @@ static enum mm_status decode_body(struct mm_call *call, const struct mm_body *bo
         status = read_members(call, root, error);
     if (status == MM_OK)
         status = acquire_storage(call, limits, buffers, error);
+    if (status == MM_TOO_LARGE)
+        status = judge_elements(call, root, error);
     if (status == MM_OK)
         status = read_elements(call, root, MM_JSON_LOWER, &undecided, error);
     json_decref(root);

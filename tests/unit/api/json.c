@@ -201,6 +201,9 @@ static const struct {
      "the limit is 8"},
     {"{\"a\": [[1],[2],[3],[4],[5],[6],[7]], \"b\": [[1,2,3,4,5,6,7,8]]}", MM_TOO_LARGE, "", 0, 0,
      "together they may take 256"},
+    /* Malformed and too large: malformed is told first */
+    {"{\"a\": [[1,2,3,4,5,6,7,8,\"x\"]]" B, MM_BAD_REQUEST, "a", 0, 0, "a[0][8] is the string"},
+    {"{\"a\": [[1,2,3,4,5,6,7,8,9]], \"b\": [[1e39]]}", MM_BAD_REQUEST, "b", 0, 0, "float32 cannot hold"},
 };
 
 /* Whoever is refused leaves nothing on loan. */
