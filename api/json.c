@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fenv.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -20,21 +21,39 @@ enum { ENVELOPE_BYTES_MAX = 2048 };
 /* Trees of smaller bodies are not counted: there are never more of them than threads that parse. */
 enum { UNCOUNTED_BODY_BYTES = 64 << 10 };
 
+static enum mm_status fail_at(uint64_t line, uint64_t column, const char *what, struct mm_error *error) {
+    mm_fail(error, MM_BAD_REQUEST,
+            "the body is not the JSON expected: line %" PRIu64 ", column %" PRIu64 ": %s", line, column,
+            what);
+    if (error != NULL) {
+        error->line = line;
+        error->column = column;
+    }
+    return MM_BAD_REQUEST;
+}
+
+/* No JSON text holds a zero byte, but Jansson 2.14 passes over one behind a number or a word. */
+static enum mm_status refuse_zero(const struct mm_body *body, struct mm_error *error) {
+    const char *zero = memchr(body->data, '\0', body->bytes);
+    uint64_t line = 1, column = 1;
+    if (zero == NULL)
+        return MM_OK;
+    for (const char *text = body->data; text < zero; text++) {
+        bool begins = (*text & 0xC0) != 0x80; /* a character, of which UTF-8 can take several bytes */
+        line += *text == '\n';
+        column = *text == '\n' ? 1 : column + begins;
+    }
+    return fail_at(line, column, "a zero byte", error);
+}
+
 /* Jansson tells the line and the column of the last character that it had read, which is the end of the
  * offending token; the column is 0 where that was a line's end. */
 static enum mm_status fail_syntax(const json_error_t *fault, struct mm_error *error) {
     /* Where memory ran out within a string Jansson blames the text; malloc's errno knows better. */
     if (errno == ENOMEM || fault->text[0] == '\0' || json_error_code(fault) == json_error_out_of_memory)
         return mm_fail(error, MM_INTERNAL, "memory ran out while the body was parsed");
-    int line = fault->line > 0 ? fault->line : 1;
-    int column = fault->column > 0 ? fault->column : 1;
-    mm_fail(error, MM_BAD_REQUEST, "the body is not the JSON expected: line %d, column %d: %s", line, column,
-            fault->text);
-    if (error != NULL) {
-        error->line = (uint64_t)line;
-        error->column = (uint64_t)column;
-    }
-    return MM_BAD_REQUEST;
+    return fail_at(fault->line > 0 ? (uint64_t)fault->line : 1,
+                   fault->column > 0 ? (uint64_t)fault->column : 1, fault->text, error);
 }
 
 /* Parses the body, whose numbers become lower or upper bounds of themselves (json_matrix.c says why). The
@@ -43,6 +62,9 @@ static enum mm_status parse(const struct mm_body *body, enum mm_json_bound bound
                             struct mm_error *error) {
     if (body->bytes == 0)
         return mm_fail(error, MM_BAD_REQUEST, "the body is empty, expected a JSON object with a and b");
+    enum mm_status status = refuse_zero(body, error);
+    if (status != MM_OK)
+        return status;
     json_error_t fault;
     assert(fegetround() == FE_TONEAREST);
     errno = 0;
@@ -128,6 +150,17 @@ static enum mm_status read_elements(struct mm_call *call, const json_t *root, en
     return status;
 }
 
+/* The sizes pass a limit; but a body that is malformed besides is told that first. */
+static enum mm_status judge_elements(struct mm_call *call, const json_t *root, struct mm_error *error) {
+    struct mm_error malformed;
+    bool undecided = false;
+    if (read_elements(call, root, MM_JSON_LOWER, &undecided, &malformed) == MM_OK)
+        return MM_TOO_LARGE;
+    if (error != NULL)
+        *error = malformed;
+    return malformed.status;
+}
+
 /* The second parse is rare (an element within a double's precision of a midpoint of float32), and there
  * is never a third: hostile numbers cost twice the time, no more. */
 static enum mm_status decode_body(struct mm_call *call, const struct mm_body *body,
@@ -140,6 +173,8 @@ static enum mm_status decode_body(struct mm_call *call, const struct mm_body *bo
         status = read_members(call, root, error);
     if (status == MM_OK)
         status = acquire_storage(call, limits, buffers, error);
+    if (status == MM_TOO_LARGE)
+        status = judge_elements(call, root, error);
     if (status == MM_OK)
         status = read_elements(call, root, MM_JSON_LOWER, &undecided, error);
     json_decref(root);

@@ -140,19 +140,21 @@ static enum mm_status fail_overflow(const char *field, size_t row, size_t col, d
 static enum mm_status read_row(const json_t *elements, const char *field, size_t row,
                                enum mm_json_bound bound, size_t cols, float *out, bool *undecided,
                                struct mm_error *error) {
+    float unwanted = 0; /* where the element is judged and not kept */
     for (size_t col = 0; col < cols; col++) {
         const json_t *element = json_array_get(elements, col);
-        if (json_is_string(element) && read_special(element, &out[col]))
+        float *at = out == NULL ? &unwanted : &out[col];
+        if (json_is_string(element) && read_special(element, at))
             continue;
         if (!json_is_number(element))
             return fail_element(field, row, col, element, error);
         double value = json_number_value(element);
         bool midpoint = is_midpoint(value);
         if (bound == MM_JSON_LOWER || !midpoint)
-            out[col] = (float)value; /* else what the lower bound gave stands */
+            *at = (float)value; /* else what the lower bound gave stands */
         if (bound == MM_JSON_LOWER && midpoint)
             *undecided = true;
-        else if (isinf(out[col]))
+        else if (isinf(*at))
             return fail_overflow(field, row, col, value, error);
     }
     return MM_OK;
@@ -160,10 +162,10 @@ static enum mm_status read_row(const json_t *elements, const char *field, size_t
 
 enum mm_status mm_json_matrix_read(const json_t *rows, const char *field, enum mm_json_bound bound,
                                    const struct mm_matrix *view, bool *undecided, struct mm_error *error) {
-    float *out = view->data; /* NULL where there are no elements: not to be stepped over then */
     for (size_t row = 0; row < view->rows && view->cols > 0; row++) {
-        enum mm_status status = read_row(json_array_get(rows, row), field, row, bound, view->cols,
-                                         out + row * view->ld, undecided, error);
+        float *out = view->data == NULL ? NULL : (float *)view->data + row * view->ld;
+        enum mm_status status =
+            read_row(json_array_get(rows, row), field, row, bound, view->cols, out, undecided, error);
         if (status != MM_OK)
             return status;
     }

@@ -19,7 +19,8 @@ enum mm_status mm_json_matrix_shape(const json_t *rows, const char *field, struc
 /* Reads the elements of a matrix of this shape into view->data, rounded to nearest, ties to even. With
  * MM_JSON_LOWER, *undecided becomes true where a lower bound alone does not decide: then the same text,
  * read as upper bounds, is to be passed over the same view. MM_BAD_REQUEST names the element that is no
- * number or that float32 cannot hold. The rounding mode is to nearest. */
+ * number or that float32 cannot hold. The rounding mode is to nearest. Without data, the elements are judged
+ * and not kept. */
 enum mm_status mm_json_matrix_read(const json_t *rows, const char *field, enum mm_json_bound bound,
                                    const struct mm_matrix *view, bool *undecided, struct mm_error *error);
 

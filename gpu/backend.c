@@ -1,28 +1,15 @@
-/* The list of backends, and look-ups by name. The one file that knows whether CUDA was built in. */
+/* Look-ups by name in the lists of backends and variants. */
 #include "gpu/backend.h"
-
-#include "gpu/cpu/cpu_backend.h"
 
 #include <stddef.h>
 #include <string.h>
-
-#if MATMULD_WITH_CUDA
-#include "gpu/cuda/cuda_backend.h"
-static const struct mm_backend *const backends[] = {&mm_cuda_backend, &mm_cpu_backend, NULL};
-#else
-static const struct mm_backend *const backends[] = {&mm_cpu_backend, NULL};
-#endif
 
 bool mm_device_has_failed(const struct mm_device *device) {
     return __atomic_load_n(&device->failed, __ATOMIC_RELAXED) != 0;
 }
 
-const struct mm_backend *const *mm_backends(void) {
-    return backends;
-}
-
 const struct mm_backend *mm_backend_find(const char *name) {
-    for (const struct mm_backend *const *backend = backends; *backend != NULL; backend++)
+    for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++)
         if (strcmp((*backend)->name, name) == 0)
             return *backend;
     return NULL;

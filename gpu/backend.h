@@ -77,8 +77,7 @@ struct mm_backend {
 /* Whether a device cannot run jobs any more. Any thread. */
 bool mm_device_has_failed(const struct mm_device *device);
 
-/* The backends that were built in, the preferred one first, ended by NULL. The one place that knows
- * whether CUDA was built in. */
+/* The backends that were built in, the preferred one first, ended by NULL. gpu/backends.c. */
 const struct mm_backend *const *mm_backends(void);
 
 /* Finds a backend by name; NULL where there is none. */

@@ -28,14 +28,10 @@ static bool is_request_id(const char *text) {
 
 static void set_request_id(struct mm_exchange *exchange) {
     const char *given = mm_exchange_header(exchange, "X-Request-Id");
-    struct mm_server *server = exchange->server;
-    if (given != NULL && is_request_id(given)) {
+    if (given != NULL && is_request_id(given))
         snprintf(exchange->request_id, sizeof exchange->request_id, "%s", given);
-        return;
-    }
-    uint64_t number = __atomic_fetch_add(&server->id_next, 1, __ATOMIC_RELAXED);
-    snprintf(exchange->request_id, sizeof exchange->request_id, "%016" PRIx64 "-%" PRIx64, server->id_seed,
-             number);
+    else
+        mm_server_make_id(exchange->server, exchange->request_id);
 }
 
 static uint64_t content_length(const struct mm_exchange *exchange) {
@@ -123,40 +119,22 @@ static bool refuse_now(const struct mm_exchange *exchange) {
            (exchange->content_length != MM_LENGTH_UNKNOWN && exchange->content_length > MM_REFUSAL_DRAIN_MAX);
 }
 
-static void link_exchange(struct mm_exchange *exchange) {
-    struct mm_server *server = exchange->server;
-    pthread_mutex_lock(&server->mutex);
-    exchange->older = server->newest;
-    if (server->newest != NULL)
-        server->newest->newer = exchange;
-    server->newest = exchange;
-    pthread_mutex_unlock(&server->mutex);
-}
-
-/* With server->mutex held. */
-static void unlink_exchange(struct mm_exchange *exchange) {
-    if (exchange->newer != NULL)
-        exchange->newer->older = exchange->older;
-    else
-        exchange->server->newest = exchange->older;
-    if (exchange->older != NULL)
-        exchange->older->newer = exchange->newer;
-}
-
-static struct mm_exchange *open_exchange(struct mm_server *server, struct MHD_Connection *connection) {
+static struct mm_exchange *open_exchange(struct mm_server *server, struct MHD_Connection *connection,
+                                         struct mm_connection *peer) {
     struct mm_exchange *exchange = calloc(1, sizeof *exchange);
     if (exchange == NULL)
         return NULL;
     exchange->server = server;
     exchange->connection = connection;
+    exchange->peer = peer;
     exchange->state = MM_RECEIVING;
     exchange->started_ns = mm_clock_ns();
+    exchange->deadline_ns = exchange->started_ns + server->options->timeout_ms * UINT64_C(1000000);
     exchange->holders = 1;
     exchange->content_length = content_length(exchange);
     set_request_id(exchange);
     mm_call_init(&exchange->call);
-    exchange->receiving = 1;
-    link_exchange(exchange);
+    __atomic_store_n(&peer->exchange, exchange, __ATOMIC_RELEASE);
     exchange->accepted = true; /* before `draining` is looked at: see server.h */
     __atomic_add_fetch(&server->accepted, 1, __ATOMIC_SEQ_CST);
     return exchange;
@@ -240,8 +218,9 @@ void mm_exchange_abandon_all(struct mm_server *server, enum mm_status status, co
     struct mm_error error;
     mm_fail(&error, status, "%s", detail);
     pthread_mutex_lock(&server->mutex);
-    for (struct mm_exchange *exchange = server->newest; exchange != NULL; exchange = exchange->older) {
-        if (!exchange->waiting)
+    for (struct mm_connection *peer = server->newest; peer != NULL; peer = peer->older) {
+        struct mm_exchange *exchange = __atomic_load_n(&peer->exchange, __ATOMIC_ACQUIRE);
+        if (exchange == NULL || !exchange->waiting)
             continue;
         mm_exchange_abandon(exchange, &error);
         exchange->next_resumed = abandoned;
@@ -279,18 +258,25 @@ static enum mm_status judge_http(struct mm_exchange *exchange, const char *versi
  * follows it, so that nothing more is read. */
 static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *connection, const char *path,
                              const char *method, const char *version, void **slot) {
-    struct mm_exchange *exchange = open_exchange(server, connection);
+    struct mm_connection *peer = mm_connection_of(connection);
+    if (peer == NULL || !mm_connection_move(peer, MM_PHASE_HEAD, MM_PHASE_HANDLED))
+        return MHD_NO;
+    __atomic_add_fetch(&peer->requests, 1, __ATOMIC_RELAXED);
+    struct mm_exchange *exchange = open_exchange(server, connection, peer);
     if (exchange == NULL)
         return MHD_NO;
     *slot = exchange;
     mm_record_begin(exchange, method, path_of(path));
     bool well_formed = judge_http(exchange, version, path) == MM_OK;
-    if (well_formed && judge_head(exchange, method, path_of(path)) == MM_OK)
+    bool accepted = well_formed && judge_head(exchange, method, path_of(path)) == MM_OK;
+    if (!accepted) {
+        judge_busy(exchange);
+        leave_accepted(exchange);
+    }
+    if (accepted || (well_formed && !refuse_now(exchange))) {
+        mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
         return MHD_YES;
-    judge_busy(exchange);
-    leave_accepted(exchange);
-    if (well_formed && !refuse_now(exchange))
-        return MHD_YES;
+    }
     exchange->last = true; /* a reply at the first callback always closes the connection */
     return mm_reply_problem(exchange);
 }
@@ -321,6 +307,7 @@ static enum mm_status grow_body(struct mm_exchange *exchange, size_t needed) {
 /* A piece of the body: kept, or dropped where the request was refused or takes none. MHD takes no
  * reply between the pieces, so that a refusal waits for the end; a sender who goes on for long is cut off. */
 static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, size_t bytes) {
+    __atomic_add_fetch(&exchange->received_bytes, bytes, __ATOMIC_RELAXED);
     bool refused = exchange->error.status != MM_OK;
     size_t needed = exchange->body_bytes + bytes;
     if (!refused && exchange->body.data != NULL && needed > exchange->body.bytes)
@@ -359,7 +346,8 @@ enum MHD_Result mm_exchange_handle(void *server, struct MHD_Connection *connecti
     }
     switch (exchange->state) {
     case MM_RECEIVING:
-        __atomic_store_n(&exchange->receiving, 0, __ATOMIC_RELAXED);
+        if (!mm_connection_move(exchange->peer, MM_PHASE_BODY, MM_PHASE_HANDLED))
+            return MHD_NO;
         exchange->span_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - exchange->started_ns;
         return step(exchange, exchange->route == NULL ? NULL : exchange->route->complete);
     case MM_ANSWERING:
@@ -382,9 +370,10 @@ void mm_exchange_completed(void *argument, struct MHD_Connection *connection, vo
     mm_record_end(exchange, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     leave_accepted(exchange);
     pthread_mutex_lock(&server->mutex);
-    unlink_exchange(exchange);
+    __atomic_store_n(&exchange->peer->exchange, NULL, __ATOMIC_RELAXED);
     bool last = --exchange->holders == 0;
     pthread_mutex_unlock(&server->mutex);
+    mm_connection_move(exchange->peer, MM_PHASE_HANDLED, MM_PHASE_HEAD);
     if (last)
         free_exchange(exchange);
 }

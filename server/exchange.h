@@ -12,8 +12,8 @@
 #define MM_SERVER_EXCHANGE_H
 
 #include "api/codec.h"
+#include "server/connection.h"
 #include "server/record.h"
-#include "server/server.h"
 
 #include <microhttpd.h>
 
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-enum { MM_REQUEST_ID_MAX = 128, MM_REFUSAL_DRAIN_MAX = 1 << 20 };
+enum { MM_REFUSAL_DRAIN_MAX = 1 << 20 };
 
 enum mm_exchange_state { MM_RECEIVING, MM_WAITING, MM_ANSWERING, MM_ANSWERED };
 
@@ -30,21 +30,26 @@ struct mm_route;
 struct mm_exchange {
     struct mm_server *server;
     struct MHD_Connection *connection;
+    struct mm_connection *peer;   /* the same, as we see it */
     const struct mm_route *route; /* NULL: none */
     enum mm_exchange_state state;
     bool last;     /* the reply closes the connection */
     bool accepted; /* counted in server->accepted */
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_record record; /* filled in on the way, told at the end */
-    uint64_t started_ns;     /* the first callback */
+    int cut;             /* the sweep's last reply, in MM_PHASE_CUT; enum mm_status; __atomic access only */
+    uint64_t started_ns; /* the first callback */
+    uint64_t
+        deadline_ns; /* of the body and the job: the process's limit, or the caller's where that is sooner */
     uint64_t span_ns[MM_SPAN_COUNT];
     struct mm_error error; /* not MM_OK: what is answered, once the body is read and dropped */
     char allow[48];        /* the Allow header where one is due; else "" */
 
     uint64_t content_length; /* MM_LENGTH_UNKNOWN: chunked */
     struct mm_buffer body;
-    size_t body_bytes;    /* received so far */
-    size_t dropped_bytes; /* received after a refusal */
+    size_t body_bytes;     /* kept so far */
+    size_t received_bytes; /* kept or dropped so far; __atomic access only */
+    size_t dropped_bytes;  /* received after a refusal */
 
     /* A product's (server/matmul.c). */
     struct mm_call call;
@@ -54,11 +59,7 @@ struct mm_exchange {
     struct mm_reply_body reply; /* its memory is taken before the job, so that no kernel runs in vain */
     struct mm_job job;
 
-    int receiving; /* not 0 until the whole request is here; __atomic access only */
-
     /* Guarded by server->mutex. */
-    struct mm_exchange *newer;
-    struct mm_exchange *older;
     unsigned holders; /* the connection, and the job while it is the queue's */
     bool waiting;     /* suspended: whoever clears this resumes the connection */
 

@@ -4,6 +4,7 @@
 #include "server/http.h"
 
 #include "server/budget.h"
+#include "server/connection.h"
 #include "server/exchange.h"
 #include "server/guard.h"
 
@@ -112,11 +113,12 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server, int listener) {
     const struct MHD_OptionItem no_pool[] = {{MHD_OPTION_END, 0, NULL}};
     return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
                             NULL, mm_exchange_handle, server, MHD_OPTION_NOTIFY_COMPLETED,
-                            mm_exchange_completed, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape, server,
-                            MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                            (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-                            (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
-                            MHD_OPTION_ARRAY, threads > 1 ? pool : no_pool, MHD_OPTION_END);
+                            mm_exchange_completed, server, MHD_OPTION_NOTIFY_CONNECTION, mm_connection_notify,
+                            server, MHD_OPTION_UNESCAPE_CALLBACK, unescape, server, MHD_OPTION_LISTEN_SOCKET,
+                            listener, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
+                            MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_ARRAY,
+                            threads > 1 ? pool : no_pool, MHD_OPTION_END);
 }
 
 bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port, char *problem,

@@ -1,6 +1,7 @@
 /* The process: options, start, the wait for a signal, and the drain. */
 #include "server/budget.h"
 #include "server/exchange.h"
+#include "server/healthcheck.h"
 #include "server/http.h"
 #include "server/log.h"
 #include "server/log_writer.h"
@@ -194,6 +195,19 @@ close_server:
     return result;
 }
 
+/* Nothing but the reason is printed, so that a container's record of its probes stays short. */
+static int check_health(const struct mm_options *options) {
+    char problem[256];
+    if (options->port == 0) {
+        fprintf(stderr, "matmuld: --healthcheck needs the port of the server to ask: port 0 is any\n");
+        return EXIT_USAGE;
+    }
+    if (mm_healthcheck(options, problem, sizeof problem))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "matmuld: not healthy: %s\n", problem);
+    return EXIT_FAILURE;
+}
+
 int main(int argc, char **argv) {
     struct mm_options options;
     char problem[256];
@@ -208,6 +222,8 @@ int main(int argc, char **argv) {
             printf("matmuld %s\n", MATMULD_VERSION);
         return EXIT_SUCCESS;
     }
+    if (options.healthcheck)
+        return check_health(&options);
     complete_options(&options);
     mm_log_set_format(strcmp(options.log_format, "json") == 0 ? MM_LOG_JSON : MM_LOG_TEXT);
     if (options.print_config) {

@@ -78,6 +78,14 @@ static enum mm_status plan(struct mm_exchange *exchange, uint64_t body_bytes) {
     return codec->plan(&exchange->call, body_bytes, &exchange->server->limits, &exchange->error);
 }
 
+/* Once the caller's own limit is known: from the query before the body, or from the body. */
+static void take_timeout(struct mm_exchange *exchange) {
+    uint64_t asked_ms = exchange->call.numbers[MM_PARAMETER_TIMEOUT_MS];
+    if (mm_call_has(&exchange->call, MM_PARAMETER_TIMEOUT_MS) &&
+        asked_ms < exchange->server->options->timeout_ms)
+        exchange->deadline_ns = exchange->started_ns + asked_ms * UINT64_C(1000000);
+}
+
 enum mm_status mm_matmul_admit(struct mm_exchange *exchange) {
     enum mm_status status = choose_codecs(exchange, false, 0);
     if (status != MM_OK)
@@ -85,6 +93,7 @@ enum mm_status mm_matmul_admit(struct mm_exchange *exchange) {
     MHD_get_connection_values_n(exchange->connection, MHD_GET_ARGUMENT_KIND, take_argument, exchange);
     if (exchange->error.status != MM_OK)
         return exchange->error.status;
+    take_timeout(exchange);
     if (exchange->decoder != NULL)
         status = plan(exchange, exchange->content_length);
     if (status == MM_OK)
@@ -145,15 +154,6 @@ static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes) 
                             call->names[MM_PARAMETER_VARIANT], &exchange->job, &exchange->error);
 }
 
-/* From the request's arrival: the process's limit, or the caller's where that is shorter. */
-static uint64_t deadline_ns(const struct mm_exchange *exchange) {
-    uint64_t timeout_ms = exchange->server->options->timeout_ms;
-    uint64_t asked_ms = exchange->call.numbers[MM_PARAMETER_TIMEOUT_MS];
-    if (mm_call_has(&exchange->call, MM_PARAMETER_TIMEOUT_MS) && asked_ms < timeout_ms)
-        timeout_ms = asked_ms;
-    return exchange->started_ns + timeout_ms * UINT64_C(1000000);
-}
-
 /* All the memory that the result and the reply take, so that a job that has run can be answered. */
 static enum mm_status acquire_output(struct mm_exchange *exchange, size_t result_bytes) {
     const struct mm_codec *encoder = exchange->encoder;
@@ -195,7 +195,8 @@ enum mm_status mm_matmul_complete(struct mm_exchange *exchange) {
     if (status != MM_OK)
         return status;
     tell_shape(exchange);
-    exchange->job.deadline_ns = deadline_ns(exchange);
+    take_timeout(exchange);
+    exchange->job.deadline_ns = exchange->deadline_ns;
     exchange->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
     mm_exchange_submit(exchange);
     return MM_OK;

@@ -41,6 +41,10 @@ static const struct option table[] = {
      "the largest row or column count"},
     {"timeout-ms", "MS", NUMBER, AT(timeout_ms), 1, UINT32_MAX, "60000",
      "a job from its arrival to its result"},
+    {"receive-timeout-ms", "MS", NUMBER, AT(receive_timeout_ms), 1, UINT32_MAX, "10000",
+     "a request's head to come, and a body beside the time that its bytes gain it"},
+    {"receive-rate", "SIZE", SIZE, AT(receive_rate), 1, UINT64_C(1) << 40, "4KiB",
+     "the bytes that gain a body a second more"},
     {"drain-timeout-ms", "MS", NUMBER, AT(drain_timeout_ms), 0, UINT32_MAX, "30000",
      "how long SIGTERM waits for accepted jobs"},
     {"log-format", "text|json", CHOICE, AT(log_format), 0, 0, NULL,
@@ -52,6 +56,8 @@ static const struct {
     size_t offset;
     const char *help;
 } switches[] = {
+    {"healthcheck", AT(healthcheck),
+     "ask the server at --host and --port for GET /healthz; exit status 0 if that is 200, else 1"},
     {"print-config", AT(print_config), "print the options in force and exit"},
     {"help", AT(help), "print this and exit"},
     {"version", AT(version), "print the version and exit"},

@@ -31,9 +31,12 @@ struct mm_options {
     uint64_t body_bytes_max;
     uint64_t dimension_max;
     uint64_t timeout_ms;
+    uint64_t receive_timeout_ms;
+    uint64_t receive_rate; /* bytes a second */
     uint64_t drain_timeout_ms;
     const char *log_format; /* "text" or "json"; NULL: text on a terminal, else json */
-    bool print_config;      /* --print-config, --help and --version were given */
+    bool healthcheck;       /* --healthcheck, --print-config, --help and --version were given */
+    bool print_config;
     bool help;
     bool version;
 };

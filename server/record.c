@@ -32,44 +32,72 @@ void mm_record_begin(struct mm_exchange *exchange, const char *method, const cha
     mm_metrics_begin(exchange->server->metrics);
 }
 
-void mm_record_cancel(struct mm_exchange *exchange, bool in_queue) {
-    exchange->record.cancelled = true;
-    exchange->record.cancelled_in = in_queue ? MM_SPAN_QUEUE : MM_SPAN_KERNEL;
+static void cancel(struct mm_record *record, unsigned stage) {
+    record->cancelled = true;
+    record->cancelled_in = stage;
 }
 
-/* Where a product was when it was given up, but for what mm_record_cancel was told. */
+/* Who leaves gets no reply, or not all of one. So it is, too, where the process ends while a body comes. */
+static void find_left(struct mm_record *record, unsigned stage) {
+    record->left = true;
+    cancel(record, stage);
+}
+
+void mm_record_cancel(struct mm_exchange *exchange, bool in_queue) {
+    cancel(&exchange->record, in_queue ? MM_SPAN_QUEUE : MM_SPAN_KERNEL);
+}
+
+/* Where the request was when it was given up, but for what mm_record_cancel was told. */
 static void find_cancelled(struct mm_exchange *exchange, bool sent) {
     struct mm_record *record = &exchange->record;
     const struct mm_job *job = record->job;
     if (record->cancelled)
         return;
-    if (exchange->state == MM_RECEIVING && exchange->error.status == MM_OK) {
-        record->left = true; /* or was cut off by the end of the process: no reply went out */
-        record->cancelled = true;
-        record->cancelled_in = MM_SPAN_RECEIVE;
+    if (mm_connection_phase(exchange->peer) == MM_PHASE_CUT) {
+        record->problem = (enum mm_status)__atomic_load_n(&exchange->cut, __ATOMIC_RELAXED);
+        cancel(record, MM_SPAN_RECEIVE);
+    } else if (exchange->state == MM_RECEIVING && exchange->error.status == MM_OK) {
+        find_left(record, MM_SPAN_RECEIVE);
     } else if (job != NULL && job->error.status == MM_TIMEOUT) {
-        mm_record_cancel(exchange, job->ran == NULL);
+        cancel(record, job->ran == NULL ? MM_SPAN_QUEUE : MM_SPAN_KERNEL);
     } else if (job != NULL && job->error.status == MM_OK && !sent) {
-        record->left = true;
-        record->cancelled = true;
-        record->cancelled_in = MM_STAGE_SEND;
+        find_left(record, MM_STAGE_SEND);
     }
+}
+
+/* The HTTP status: that of the reply, or of the one that could not be sent. */
+static unsigned find_code(const struct mm_record *record) {
+    if (record->left && record->cancelled_in != MM_STAGE_SEND)
+        return MM_CODE_LEFT;
+    return record->code != 0 ? record->code : mm_problem_http(record->problem);
+}
+
+static void tell(struct mm_server *server, const struct mm_record *record) {
+    mm_metrics_end(server->metrics, record);
+    mm_log_request(record);
 }
 
 void mm_record_end(struct mm_exchange *exchange, bool sent) {
     struct mm_record *record = &exchange->record;
     uint64_t now_ns = mm_clock_ns();
     find_cancelled(exchange, sent);
+    if (record->problem == MM_OK && !record->left)
+        record->problem = exchange->error.status;
+    record->code = find_code(record);
     memcpy(record->stage_ns, exchange->span_ns, sizeof record->stage_ns);
     record->stage_ns[MM_STAGE_SEND] = record->replied_ns == 0 ? 0 : now_ns - record->replied_ns;
     record->duration_ns = now_ns - exchange->started_ns;
     record->in_bytes = exchange->body_bytes + exchange->dropped_bytes;
-    if (record->left && record->cancelled_in != MM_STAGE_SEND)
-        record->code = MM_CODE_LEFT;
-    else
-        record->problem = exchange->error.status;
-    if (record->code == 0) /* refused, and closed before the refusal could be sent */
-        record->code = mm_problem_http(record->problem);
-    mm_metrics_end(exchange->server->metrics, record);
-    mm_log_request(record);
+    tell(exchange->server, record);
+}
+
+void mm_record_cut_head(struct mm_server *server, const char *request_id, const struct mm_error *error,
+                        uint64_t duration_ns) {
+    const struct mm_record record = {.request_id = request_id,
+                                     .route = MM_ROUTE_OTHER,
+                                     .code = mm_problem_http(error->status),
+                                     .problem = error->status,
+                                     .duration_ns = duration_ns};
+    mm_metrics_begin(server->metrics);
+    tell(server, &record);
 }

@@ -10,6 +10,7 @@ extern "C" {
 #endif
 
 struct mm_exchange;
+struct mm_server;
 
 /* The stages of a request: the spans of gpu/clock.h, with sending the reply in the place of `total`. */
 enum {
@@ -53,6 +54,10 @@ void mm_record_cancel(struct mm_exchange *exchange, bool in_queue);
 /* The request is over; `sent` tells whether all of a reply was. Counts it and logs it. The connection's
  * thread. */
 void mm_record_end(struct mm_exchange *exchange, bool sent);
+
+/* A head that never came to its end was answered and cut off: there is no exchange to tell of. Any thread. */
+void mm_record_cut_head(struct mm_server *server, const char *request_id, const struct mm_error *error,
+                        uint64_t duration_ns);
 
 #ifdef __cplusplus
 }

@@ -138,7 +138,7 @@ static void write_device_memory(const struct scrape *scrape, const char *name) {
     for (size_t index = 0; index < scrape->device_count; index++) {
         const struct mm_device *device = scrape->devices[index];
         char who[32];
-        if (mm_device_has_failed(device))
+        if (mm_device_has_failed(device) || device->backend->memory_free == NULL)
             continue;
         size_t free_bytes = device->backend->memory_free(device);
         size_t used_bytes = device->memory_bytes > free_bytes ? device->memory_bytes - free_bytes : 0;

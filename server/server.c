@@ -1,6 +1,14 @@
 /* What can be asked of the shared state. */
 #include "server/server.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
+void mm_server_make_id(struct mm_server *server, char id[MM_REQUEST_ID_MAX + 1]) {
+    uint64_t number = __atomic_fetch_add(&server->id_next, 1, __ATOMIC_RELAXED);
+    snprintf(id, MM_REQUEST_ID_MAX + 1, "%016" PRIx64 "-%" PRIx64, server->id_seed, number);
+}
+
 struct mm_engine *mm_server_engine(const struct mm_server *server) {
     return __atomic_load_n(&server->engine, __ATOMIC_ACQUIRE);
 }

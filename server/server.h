@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-struct mm_exchange;
+struct mm_connection;
 struct mm_metrics;
 
 struct mm_server {
@@ -31,10 +31,16 @@ struct mm_server {
     uint64_t id_seed; /* request ids: random once a process, counted up */
     uint64_t id_next; /* __atomic access only */
 
-    /* Guards `newest` and what exchange.h says. Taken before the queue's own mutex, never after. */
+    /* Guards `newest` and what connection.h and exchange.h say. Taken before the queue's own mutex, never
+     * after. */
     pthread_mutex_t mutex;
-    struct mm_exchange *newest; /* of all exchanges, each linked to the older */
+    struct mm_connection *newest; /* of all connections, each linked to the older */
 };
+
+enum { MM_REQUEST_ID_MAX = 128 };
+
+/* Makes a request id, for a request that brings none. Any thread. */
+void mm_server_make_id(struct mm_server *server, char id[MM_REQUEST_ID_MAX + 1]);
 
 /* The engine, or NULL while it is not open yet. Any thread. */
 struct mm_engine *mm_server_engine(const struct mm_server *server);

@@ -1,13 +1,23 @@
-/* Deadlines and departures, ten times a second. Knows no route and no codec. */
+/* Deadlines, departures and slow senders, ten times a second. Knows no route and no codec. */
 #include "server/sweep.h"
 
+#include "server/connection.h"
 #include "server/exchange.h"
 
+#include <inttypes.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
-enum { PERIOD_MS = 100 };
+/* Heads are looked at less often, since each costs a question to the system. A cut holds the mutex for
+ * some microseconds, so that a sweep makes few; who was cut has a moment to read why. */
+enum { PERIOD_MS = 100, HEADS_EVERY = 5, CUTS_MAX = 64, CUT_LINGER_MS = 1000 };
+
+#define NS_PER_MS UINT64_C(1000000)
 
 struct mm_sweep {
     struct mm_server *server;
@@ -16,12 +26,6 @@ struct mm_sweep {
     pthread_cond_t changed;
     bool stopping;
 };
-
-static int descriptor(const struct mm_exchange *exchange) {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    return info == NULL ? -1 : info->connect_fd;
-}
 
 /* Whether the caller has closed its side, or both. That it may have closed its sending side alone and
  * still listen cannot be seen; like other servers we take that for leaving. */
@@ -36,7 +40,7 @@ static bool is_over(struct mm_exchange *exchange, uint64_t now_ns, struct mm_err
         mm_fail(error, MM_TIMEOUT, "the deadline passed before the result was there");
         return true;
     }
-    if (has_left(descriptor(exchange))) {
+    if (has_left(exchange->peer->fd)) {
         mm_fail(error, MM_STOPPING, "the caller has left"); /* nobody reads this */
         exchange->record.left = true;
         return true;
@@ -44,24 +48,130 @@ static bool is_over(struct mm_exchange *exchange, uint64_t now_ns, struct mm_err
     return false;
 }
 
-/* The descriptors stay open meanwhile: MHD closes none before mm_exchange_completed has taken its
- * exchange off the list, for which it needs the mutex. poll() does not block. */
-static void sweep_once(struct mm_server *server) {
+/* Whether bytes lie here that nobody has read yet: then it is we who are slow. */
+static bool has_unread(int fd) {
+    int bytes = 0;
+    return ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+/* Whether a body takes longer than it may: the process's limit, the caller's own, or the least rate. */
+static bool is_slow_body(const struct mm_exchange *exchange, uint64_t now_ns, struct mm_error *error) {
+    const struct mm_options *options = exchange->server->options;
+    uint64_t elapsed_ms = (now_ns - exchange->started_ns) / NS_PER_MS;
+    uint64_t bytes = __atomic_load_n(&exchange->received_bytes, __ATOMIC_RELAXED);
+    if (now_ns > exchange->deadline_ns) {
+        bool own = exchange->deadline_ns - exchange->started_ns < options->timeout_ms * NS_PER_MS;
+        mm_fail(error, own ? MM_TIMEOUT : MM_REQUEST_TIMEOUT,
+                "the deadline passed with %" PRIu64 " bytes of the body received", bytes);
+        return true;
+    }
+    uint64_t rate = options->receive_rate;
+    uint64_t gained_ms = bytes / rate * 1000 + bytes % rate * 1000 / rate;
+    if (elapsed_ms <= options->receive_timeout_ms + gained_ms || has_unread(exchange->peer->fd))
+        return false;
+    mm_fail(error, MM_REQUEST_TIMEOUT,
+            "%" PRIu64 " bytes of the body came in %" PRIu64 " ms, but %" PRIu64
+            " ms and one second more for every %" PRIu64 " bytes are the limit",
+            bytes, elapsed_ms, options->receive_timeout_ms, rate);
+    return true;
+}
+
+/* Where the caller of a head or a body has left: MHD can miss an end that came together with data. Told
+ * once more, it reads what there is and then sees the end; a request that is complete is still answered. */
+static bool tell_end(struct mm_connection *connection) {
+    if (!has_left(connection->fd))
+        return false;
+    mm_connection_stop_reading(connection);
+    return true;
+}
+
+/* A body that still comes: its sender may have left, or be too slow. */
+static void look_at_body(struct mm_connection *connection, uint64_t now_ns, unsigned *cuts) {
+    struct mm_exchange *exchange = __atomic_load_n(&connection->exchange, __ATOMIC_ACQUIRE);
+    struct mm_error error;
+    if (exchange == NULL || tell_end(connection) || *cuts >= CUTS_MAX ||
+        !is_slow_body(exchange, now_ns, &error))
+        return;
+    /* Before the move, after which the connection's thread may end the exchange and tell of it. */
+    __atomic_store_n(&exchange->cut, (int)error.status, __ATOMIC_RELAXED);
+    if (!mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT))
+        return;
+    connection->cut_ns = now_ns;
+    mm_connection_cut(connection, &error, exchange->request_id);
+    (*cuts)++;
+}
+
+static uint64_t bytes_received(int fd) {
+    struct tcp_info info;
+    socklen_t length = sizeof info;
+    memset(&info, 0, sizeof info);
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 ? info.tcpi_bytes_received : 0;
+}
+
+/* Nothing tells when a head begins, so that the system's count of bytes has to: a head is under way once
+ * more has come than when the connection was first seen after its last request. One that is silent
+ * is idle, which MHD ends. */
+static void look_at_head(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns,
+                         unsigned *cuts) {
+    unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
+    uint64_t limit_ms = server->options->receive_timeout_ms;
+    char request_id[MM_REQUEST_ID_MAX + 1];
+    struct mm_error error;
+    if (tell_end(connection))
+        return;
+    uint64_t bytes = bytes_received(connection->fd);
+    if (requests != connection->requests_seen) {
+        connection->requests_seen = requests;
+        connection->bytes_seen = bytes;
+        connection->head_since_ns = 0;
+    }
+    if (bytes == connection->bytes_seen)
+        return;
+    if (connection->head_since_ns == 0)
+        connection->head_since_ns = now_ns;
+    if (now_ns - connection->head_since_ns <= limit_ms * NS_PER_MS || has_unread(connection->fd) ||
+        *cuts >= CUTS_MAX || !mm_connection_move(connection, MM_PHASE_HEAD, MM_PHASE_CUT))
+        return;
+    mm_server_make_id(server, request_id);
+    mm_fail(&error, MM_REQUEST_TIMEOUT, "the head of the request was not complete after %" PRIu64 " ms",
+            limit_ms);
+    connection->cut_ns = now_ns;
+    mm_connection_cut(connection, &error, request_id);
+    mm_record_cut_head(server, request_id, &error, now_ns - connection->head_since_ns);
+    (*cuts)++;
+}
+
+/* The descriptors stay open meanwhile: MHD closes none before mm_connection_notify has taken its
+ * connection off the list, for which it needs the mutex. Nothing here blocks. */
+static void sweep_once(struct mm_server *server, bool heads) {
     struct mm_exchange *abandoned = NULL;
     struct mm_error error;
+    unsigned cuts = 0;
     uint64_t now_ns = mm_clock_ns();
     pthread_mutex_lock(&server->mutex);
-    for (struct mm_exchange *exchange = server->newest; exchange != NULL; exchange = exchange->older) {
-        if (exchange->waiting && is_over(exchange, now_ns, &error)) {
+    for (struct mm_connection *connection = server->newest; connection != NULL;
+         connection = connection->older) {
+        struct mm_exchange *exchange;
+        switch (mm_connection_phase(connection)) {
+        case MM_PHASE_HEAD:
+            if (heads)
+                look_at_head(server, connection, now_ns, &cuts);
+            break;
+        case MM_PHASE_BODY:
+            look_at_body(connection, now_ns, &cuts);
+            break;
+        case MM_PHASE_HANDLED:
+            exchange = __atomic_load_n(&connection->exchange, __ATOMIC_ACQUIRE);
+            if (exchange == NULL || !exchange->waiting || !is_over(exchange, now_ns, &error))
+                break;
             mm_exchange_abandon(exchange, &error);
             exchange->next_resumed = abandoned;
             abandoned = exchange;
-        } else if (__atomic_load_n(&exchange->receiving, __ATOMIC_RELAXED) != 0) {
-            /* MHD can miss an end that came together with data. Told once more, it reads what there is
-             * and then sees the end; a request that is complete is still answered. */
-            int fd = descriptor(exchange);
-            if (has_left(fd))
-                (void)shutdown(fd, SHUT_RD);
+            break;
+        case MM_PHASE_CUT:
+            if (now_ns - connection->cut_ns > CUT_LINGER_MS * NS_PER_MS)
+                mm_connection_stop_reading(connection);
+            break;
         }
     }
     pthread_mutex_unlock(&server->mutex);
@@ -86,8 +196,8 @@ static bool rest(struct mm_sweep *sweep) {
 
 static void *run(void *argument) {
     struct mm_sweep *sweep = argument;
-    while (rest(sweep))
-        sweep_once(sweep->server);
+    for (unsigned count = 1; rest(sweep); count++)
+        sweep_once(sweep->server, count % HEADS_EVERY == 0);
     return NULL;
 }
 

@@ -29,6 +29,10 @@ refused "--preset takes one of" run --preset
 refused "does not take '--port'" run --port 0
 refused "does not take '-R'" test -R unit
 refused "does not take '--'" build -- all
+refused "got 'jsom'" fuzz jsom
+refused "got 'jsom'" fuzz 5 jsom
+refused "got '5s json'" fuzz 5s json
+refused "does not take 'json'" coverage json
 
 named=$(./dev --help | sed -n 's/^Presets: \([a-z -]*\) (.*/\1/p' | tr ' ' '\n' | sort)
 present=$(jq -r '.configurePresets[] | select(.hidden | not) | .name' CMakePresets.json | sort)

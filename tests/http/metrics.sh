@@ -231,4 +231,43 @@ counts requests_in_flight 1
 finish_slow last
 same "the last product: status" 200 "$slow_status"
 ended "after the drain"
+
+# Callers who are slow, and are cut off: with a head, and with a body.
+start --backend cpu --receive-timeout-ms 500
+address=${url#http://}
+scrape
+begun=$(value "request_duration_seconds_count{$other}")
+printf 'GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ' >"$scratch/slow-head"
+printf 'POST /v1/matmul?m=1&k=1000&n=1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nContent-Length: 8000\r\n\r\nabc' \
+    >"$scratch/slow-body"
+for part in head body; do
+    "$TALK" "${address%:*}" "${address##*:}" 65536 <"$scratch/slow-$part" >"$scratch/got" 2>&1 || :
+    like "a slow $part" 'HTTP/1.1 408 *' "$(cat "$scratch/got")"
+done
+comes_to 'rejected_total{reason="request_timeout"}' 2
+counts "http_requests_total{$other,code=\"408\"}" 1
+counts "request_duration_seconds_count{$other}" $((begun + 1))
+counts "http_requests_total{$matmul,code=\"408\"}" 1
+counts "http_requests_total{$matmul,code=\"499\"}" 0
+counts 'cancelled_total{stage="receive"}' 1
+sums_to 1 cancelled_total .
+comes_to requests_in_flight 0
+stop
+
+# Devices that fail, of a server that has a document of its own.
+conform "$scratch/exchanges"
+kept=0
+MATMULD=${FAULTY:?the path of the faulty matmuld}
+start --backend cuda
+for row in 'fails 500' 'needs_memory 507' 'needs_memory 507' 'loses_device 500'; do
+    expect "${row#* }" -d "{\"a\":[[2]],\"b\":[[3]],\"variant\":\"${row% *}\"}" "$url/v1/matmul"
+done
+comes_to 'rejected_total{reason="device_failed"}' 1
+counts 'device_errors_total{kind="device_failed"}' 1
+counts 'device_errors_total{kind="no_device_memory"}' 2
+counts 'device_errors_total{kind="internal"}' 1
+sums_to 0 kernel_duration_seconds_count .
+sums_to 0 flops_total .
+judge_page "after failures"
+stop
 finish

@@ -30,7 +30,7 @@ options='host port backend devices threads queue-depth memory-budget max-body ma
     drain-timeout-ms log-format'
 
 runs 0 --help
-for option in $options help version print-config; do
+for option in $options help version print-config healthcheck; do
     like "--help names --$option" "*--$option*" "$(cat "$scratch/out")"
 done
 like "--help names the environment" "*MATMULD_*" "$(cat "$scratch/out")"

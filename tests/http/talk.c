@@ -1,18 +1,21 @@
-/* Sends stdin to a TCP port as it is, so many bytes a write, and copies what comes back to stdout until the
- * other side closes. With LEAVE it goes without waiting for that. It knows nothing of HTTP.
+/* Sends stdin to a TCP port as it is, so many bytes a write and so many milliseconds apart (2), and copies
+ * what comes back to stdout until the other side closes; where that comes before all is sent, the rest is
+ * not. With LEAVE it goes without waiting for that. It knows nothing of HTTP.
  *
- *   talk HOST PORT PIECE [LEAVE] */
+ *   talk HOST PORT PIECE [LEAVE | PAUSE_MS] */
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { INPUT_MAX = 1 << 17, PATIENCE_S = 30, PAUSE_NS = 2000000 };
+enum { INPUT_MAX = 1 << 17, PATIENCE_S = 30, PAUSE_MS = 2 };
 
 static int connected(const char *host, const char *port) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -35,9 +38,15 @@ static int connected(const char *host, const char *port) {
     return connection;
 }
 
-static int say(int connection, const char *input, size_t bytes, size_t piece) {
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    for (size_t sent = 0; sent < bytes; sent += piece) {
+static int is_closed(int connection) {
+    struct pollfd other = {.fd = connection, .events = POLLRDHUP};
+    return poll(&other, 1, 0) > 0;
+}
+
+static int say(int connection, const char *input, size_t bytes, size_t piece, unsigned long pause_ms) {
+    const struct timespec pause = {.tv_sec = (time_t)(pause_ms / 1000),
+                                   .tv_nsec = (long)(pause_ms % 1000) * 1000000};
+    for (size_t sent = 0; sent < bytes && !(pause_ms > PAUSE_MS && is_closed(connection)); sent += piece) {
         size_t count = bytes - sent < piece ? bytes - sent : piece;
         if (send(connection, input + sent, count, MSG_NOSIGNAL) != (ssize_t)count)
             return -1;
@@ -57,14 +66,16 @@ static int listen_to(int connection) {
 int main(int argc, char **argv) {
     static char input[INPUT_MAX];
     size_t piece = argc >= 4 ? strtoul(argv[3], NULL, 10) : 0;
+    int leaves = argc >= 5 && strcmp(argv[4], "LEAVE") == 0;
+    unsigned long pause_ms = argc >= 5 && !leaves ? strtoul(argv[4], NULL, 10) : PAUSE_MS;
     if (piece == 0) {
-        fputs("usage: talk HOST PORT PIECE [LEAVE]\n", stderr);
+        fputs("usage: talk HOST PORT PIECE [LEAVE | PAUSE_MS]\n", stderr);
         return 2;
     }
     size_t bytes = fread(input, 1, sizeof input, stdin);
     int connection = connected(argv[1], argv[2]);
-    if (connection < 0 || say(connection, input, bytes, piece) != 0 ||
-        (argc == 4 && listen_to(connection) != 0)) {
+    if (connection < 0 || say(connection, input, bytes, piece, pause_ms) != 0 ||
+        (!leaves && listen_to(connection) != 0)) {
         perror("talk");
         return 1;
     }

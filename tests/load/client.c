@@ -9,7 +9,14 @@
 
 /* What is pipelined is small, so that all of it and its replies fit the sockets' buffers, and a client
  * that does not read yet stops nobody. A client gives up where more goes wrong than tells anything. */
-enum { BATCH_MAX = 6, PIPELINE_PERCENT = 5, PIECES_PERCENT = 5, FAILURES_MAX = 10, FAILURES_SHOWN = 30 };
+enum {
+    BATCH_MAX = 6,
+    PIPELINE_PERCENT = 5,
+    PIECES_PERCENT = 5,
+    FAILURES_MAX = 10,
+    FAILURES_SHOWN = 30,
+    LEAVE_NS_MAX = 20000000
+};
 
 struct run {
     struct mm_load_client *client;
@@ -116,10 +123,34 @@ static bool exchange_waiting(struct run *run, const struct mm_load_request *requ
     return take_reply(run, request, begun_ns);
 }
 
+/* Leaves: in the middle of the request, right after it, or some milliseconds later, when the job waits, runs
+ * or is being answered; by a close or by a reset. */
+static bool leave(struct run *run, const struct mm_load_request *request) {
+    char problem[MM_LOAD_PROBLEM_BYTES];
+    size_t bytes = request->head.length;
+    if (mm_load_random_chance(&run->random, 50))
+        bytes = mm_load_random_below(&run->random, bytes + 1);
+    struct timespec pause = {.tv_nsec = (long)mm_load_random_below(&run->random, LEAVE_NS_MAX)};
+    (void)mm_load_send(&run->connection, request->head.data, bytes, problem);
+    if (mm_load_random_chance(&run->random, 50))
+        nanosleep(&pause, NULL);
+    if (mm_load_random_chance(&run->random, 50))
+        mm_load_reset(&run->connection);
+    else
+        mm_load_disconnect(&run->connection);
+    run->client->counts.left++;
+    return true;
+}
+
 static bool exchange_one(struct run *run) {
     struct mm_load_request *request = &run->requests[0];
     char problem[MM_LOAD_PROBLEM_BYTES];
+    bool leaves = mm_load_random_chance(&run->random, (unsigned)run->client->leave_percent);
     make(run, request, false);
+    if (leaves) {
+        mm_load_bytes_add(&request->head, request->wire.data, request->wire.length);
+        return leave(run, request);
+    }
     if (request->waits)
         return exchange_waiting(run, request, problem);
     mm_load_bytes_add(&request->head, request->wire.data, request->wire.length);

@@ -11,7 +11,8 @@ struct mm_load_client {
     const struct addrinfo *address;
     unsigned number;
     uint64_t seed;
-    uint64_t until_ns; /* of CLOCK_MONOTONIC: after this no request is begun */
+    uint64_t leave_percent; /* of the requests: leaves at any point instead of taking the reply */
+    uint64_t until_ns;      /* of CLOCK_MONOTONIC: after this no request is begun */
     struct mm_load_counts counts;
 };
 

@@ -22,6 +22,12 @@ void mm_load_disconnect(struct mm_load_connection *connection) {
     mm_load_bytes_free(&connection->received);
 }
 
+void mm_load_reset(struct mm_load_connection *connection) {
+    const struct linger at_once = {.l_onoff = 1};
+    (void)setsockopt(connection->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    mm_load_disconnect(connection);
+}
+
 __attribute__((format(printf, 3, 4))) static bool fail(struct mm_load_connection *connection, char *problem,
                                                        const char *format, ...) {
     va_list arguments;

@@ -38,6 +38,9 @@ bool mm_load_receive(struct mm_load_connection *connection, struct mm_load_reply
 /* Closes; `received` is freed. */
 void mm_load_disconnect(struct mm_load_connection *connection);
 
+/* The same by a reset, as a process that is killed with unread data leaves. */
+void mm_load_reset(struct mm_load_connection *connection);
+
 /* A header's value; NULL where there is none. Case is ignored. */
 const char *mm_load_header(const struct mm_load_reply *reply, const char *name);
 

@@ -39,6 +39,7 @@ void mm_load_counts_add(struct mm_load_counts *counts, const struct mm_load_coun
     counts->bounded += more->bounded;
     counts->chunked += more->chunked;
     counts->pipelined += more->pipelined;
+    counts->left += more->left;
     counts->mismatches += more->mismatches;
     counts->broken += more->broken;
     add_all(counts->codes, more->codes, MM_LOAD_CODE_COUNT);
@@ -77,6 +78,7 @@ void mm_load_counts_print(const struct mm_load_counts *counts, const struct mm_l
     print_number(out, "requests a second", (double)counts->requests / seconds);
     print_row(out, "  in chunks", counts->chunked);
     print_row(out, "  pipelined", counts->pipelined);
+    print_row(out, "left before the reply", counts->left);
     print_row(out, "products right", counts->exact + counts->bounded);
     print_row(out, "  exactly", counts->exact);
     print_row(out, "  within the bound", counts->bounded);

@@ -17,6 +17,7 @@ struct mm_load_counts {
     uint64_t bounded;                        /* products within the error bound */
     uint64_t chunked;                        /* requests sent so, of all */
     uint64_t pipelined;                      /* sent before the one before was answered */
+    uint64_t left;                           /* whose reply was not waited for; not in `requests` */
     uint64_t mismatches;                     /* replies that are wrong */
     uint64_t broken;                         /* connections reset or closed, replies malformed or missing */
     uint64_t codes[MM_LOAD_CODE_COUNT];      /* of all replies that were no mismatch */

@@ -1,10 +1,10 @@
 /* A load of mixed requests, of whose replies every one is judged. Many keep-alive connections ask at the
  * same time for random products in every form that the service speaks, by every variant that it has,
- * among requests that it must refuse. It shares no code with the service.
+ * among requests that it must refuse; some leave without waiting. It shares no code with the service.
  *
  * The long run, with a look at the service's memory, descriptors and exit:
  *   SOAK_WARM_UP_S=60 sh tests/load/soak.sh build/cpu-only/server/matmuld \
- *       build/cpu-only/tests/load/mixed --seconds 3600 */
+ *       build/cpu-only/tests/load/mixed --seconds 3600 --leave 10 */
 #include "tests/load/client.h"
 
 #include <getopt.h>
@@ -23,13 +23,15 @@ struct options {
     uint64_t seconds;
     uint64_t seed;
     uint64_t edge_max;
+    uint64_t leave_percent;
 };
 
 static const char usage[] =
     "usage: mixed --port P [--host 127.0.0.1] [--clients 100] [--seconds 60] [--seed S]\n"
-    "             [--max-edge 96] [--backend B]\n\n"
+    "             [--max-edge 96] [--backend B] [--leave PERCENT]\n\n"
     "Loads a matmuld with mixed requests and judges every reply. Shapes go up to --max-edge, one in a\n"
-    "thousand up to 512. Exits with 1 where any reply is wrong, malformed or missing.\n";
+    "thousand up to 512. Of --leave percent of the requests the reply is not waited for. Exits with 1 where "
+    "any reply is wrong, malformed or missing.\n";
 
 static bool read_number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *number) {
     char *end;
@@ -43,10 +45,15 @@ static bool read_number(const char *name, const char *text, uint64_t min, uint64
 
 static bool read_options(struct options *options, int argc, char **argv) {
     static const struct option table[] = {
-        {"host", required_argument, NULL, 'h'},    {"port", required_argument, NULL, 'p'},
-        {"clients", required_argument, NULL, 'c'}, {"seconds", required_argument, NULL, 's'},
-        {"seed", required_argument, NULL, 'r'},    {"max-edge", required_argument, NULL, 'e'},
-        {"backend", required_argument, NULL, 'b'}, {NULL, 0, NULL, 0},
+        {"host", required_argument, NULL, 'h'},
+        {"port", required_argument, NULL, 'p'},
+        {"clients", required_argument, NULL, 'c'},
+        {"seconds", required_argument, NULL, 's'},
+        {"seed", required_argument, NULL, 'r'},
+        {"max-edge", required_argument, NULL, 'e'},
+        {"backend", required_argument, NULL, 'b'},
+        {"leave", required_argument, NULL, 'l'},
+        {NULL, 0, NULL, 0},
     };
     bool good = true;
     int index = 0;
@@ -74,6 +81,9 @@ static bool read_options(struct options *options, int argc, char **argv) {
         case 'e':
             good = read_number(name, optarg, 1, EDGE_MAX, &options->edge_max);
             break;
+        case 'l':
+            good = read_number(name, optarg, 0, 99, &options->leave_percent);
+            break;
         default:
             good = false;
         }
@@ -95,6 +105,7 @@ static bool run_clients(const struct options *options, const struct mm_load_plan
                                                    .address = address,
                                                    .number = (unsigned)started,
                                                    .seed = options->seed,
+                                                   .leave_percent = options->leave_percent,
                                                    .until_ns = until_ns};
         if (pthread_create(&threads[started], NULL, mm_load_client_run, &clients[started]) != 0)
             break;

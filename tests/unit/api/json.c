@@ -158,6 +158,7 @@ static const struct {
     {"{\"b\": [[1]]}", MM_BAD_REQUEST, "a", 0, 0, "missing"},
     {"{\"a\": [[1]]}", MM_BAD_REQUEST, "b", 0, 0, "missing"},
     {"{\"a\": null" B, MM_BAD_REQUEST, "a", 0, 0, "it is null"},
+    {"{\"a\": [[1], false]" B, MM_BAD_REQUEST, "a", 0, 0, "row 1 is false"},
     {"{\"a\": 5" B, MM_BAD_REQUEST, "a", 0, 0, "it is a number"},
     {"{\"a\": \"NaN\"" B, MM_BAD_REQUEST, "a", 0, 0, "it is a string"},
     {"{\"a\": {}" B, MM_BAD_REQUEST, "a", 0, 0, "it is an object"},
@@ -200,6 +201,9 @@ static const struct {
      "the limit is 8"},
     {"{\"a\": [[1],[2],[3],[4],[5],[6],[7]], \"b\": [[1,2,3,4,5,6,7,8]]}", MM_TOO_LARGE, "", 0, 0,
      "together they may take 256"},
+    /* Malformed and too large: malformed is told first */
+    {"{\"a\": [[1,2,3,4,5,6,7,8,\"x\"]]" B, MM_BAD_REQUEST, "a", 0, 0, "a[0][8] is the string"},
+    {"{\"a\": [[1,2,3,4,5,6,7,8,9]], \"b\": [[1e39]]}", MM_BAD_REQUEST, "b", 0, 0, "float32 cannot hold"},
 };
 
 /* Whoever is refused leaves nothing on loan. */
@@ -269,21 +273,85 @@ static void test_tree_is_counted(void **state) {
     mm_buffers_close(wide);
 }
 
-/* Bodies that a C string cannot show: NUL bytes anywhere, and nesting without end. */
+/* What a refusal says is needed is all that has to be free at once: the tree, and the matrices beside it. */
+static void test_needed_is_told(void **state) {
+    (void)state;
+    enum { SPACES = 100000, MATRIX_BYTES = 64 + 4 };
+    static char body[SPACES + 64];
+    size_t length = (size_t)sprintf(body, "{\"a\": [[1]], \"b\": [[1]]%*s}", SPACES, "");
+    struct mm_call call;
+    struct mm_error error;
+    struct mm_buffers *nothing = mm_buffers_open(0);
+    mm_call_init(&call);
+    assert_int_equal(decode(&call, body, length, nothing, &error), MM_TOO_LARGE);
+    size_t tree_bytes = (size_t)error.needed_bytes;
+    assert_true(tree_bytes >= length);
+    for (size_t room = 0; room <= MATRIX_BYTES; room++) {
+        struct mm_buffers *buffers = mm_buffers_open(tree_bytes + room);
+        mm_call_init(&call);
+        enum mm_status status = decode(&call, body, length, buffers, &error);
+        assert_int_equal(status, room < MATRIX_BYTES ? MM_BUSY : MM_OK);
+        assert_true(status == MM_OK || error.needed_bytes == tree_bytes + MATRIX_BYTES);
+        mm_call_release(&call, buffers);
+        assert_int_equal(mm_buffers_used(buffers), 0);
+        mm_buffers_close(buffers);
+    }
+    mm_buffers_close(nothing);
+}
+
+/* Zero bytes in place of a character, and between any two. */
+static void test_zero_bytes(void **state) {
+    (void)state;
+    static const char good[] =
+        "{\"\\u0061\":\n[[1, 2e0]], \"b\": [[1], [2]],\n\"variant\": \"na\xc3\xaf\", \"transpose_a\": false}";
+    enum { LENGTH = sizeof good - 1 };
+    struct mm_buffers *buffers = mm_buffers_open(1 << 10);
+    struct mm_call call;
+    struct mm_error error;
+    mm_call_init(&call);
+    assert_int_equal(decode(&call, good, LENGTH, buffers, &error), MM_OK);
+    mm_call_release(&call, buffers);
+    for (size_t place = 0; place <= LENGTH; place++) {
+        char bad[LENGTH + 1];
+        memcpy(bad, good, place);
+        bad[place] = '\0';
+        memcpy(bad + place + 1, good + place, LENGTH - place);
+        mm_call_init(&call);
+        assert_int_equal(decode(&call, bad, LENGTH + 1, buffers, &error), MM_BAD_REQUEST);
+        if (place < LENGTH) {
+            memcpy(bad, good, LENGTH);
+            bad[place] = '\0';
+            mm_call_init(&call);
+            assert_int_equal(decode(&call, bad, LENGTH, buffers, &error), MM_BAD_REQUEST);
+        }
+    }
+    mm_buffers_close(buffers);
+}
+
+/* Where the zero byte stands: lines end in LF, and a character counts once however many bytes it has. */
+static void test_zero_byte_is_told(void **state) {
+    (void)state;
+    static const char body[] = "{\"a\":\r\n \"\xe2\x82\xac\": 1\0, \"b\": [[1]]}";
+    struct mm_buffers *buffers = mm_buffers_open(0);
+    struct mm_call call;
+    struct mm_error error;
+    mm_call_init(&call);
+    assert_int_equal(decode(&call, body, sizeof body - 1, buffers, &error), MM_BAD_REQUEST);
+    assert_non_null(strstr(error.detail, "line 2, column 8: a zero byte"));
+    assert_true(error.line == 2 && error.column == 8);
+    mm_buffers_close(buffers);
+}
+
+/* Bodies that a C string cannot show well: cut anywhere, and nested without end. */
 static void test_hostile(void **state) {
     (void)state;
     static const char good[] = "{\"a\": [[1]], \"b\": [[1]], \"variant\": \"naive\"}";
     struct mm_buffers *buffers = mm_buffers_open(64 << 20);
     struct mm_call call;
     struct mm_error error;
-    for (size_t place = 0; place < sizeof good - 1; place++) {
-        char bad[sizeof good];
-        memcpy(bad, good, sizeof good);
-        bad[place] = '\0';
+    for (size_t length = 0; length < sizeof good - 1; length++) {
         mm_call_init(&call);
-        assert_int_equal(decode(&call, bad, sizeof good - 1, buffers, &error), MM_BAD_REQUEST);
-        mm_call_init(&call);
-        assert_int_equal(decode(&call, good, place, buffers, &error), MM_BAD_REQUEST);
+        assert_int_equal(decode(&call, good, length, buffers, &error), MM_BAD_REQUEST);
     }
     enum { DEPTH = 100000 };
     char *deep = malloc(DEPTH + 5);
@@ -299,9 +367,15 @@ static void test_hostile(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_valid),   cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_limits_before_memory),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_tree_is_counted),
+        cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_limits_before_memory),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_tree_is_counted),
+        cmocka_unit_test(test_needed_is_told),
+        cmocka_unit_test(test_zero_bytes),
+        cmocka_unit_test(test_zero_byte_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

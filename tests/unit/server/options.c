@@ -72,6 +72,7 @@ static void values_are_judged(void **state) {
         {"--help", NULL},
         {"--version", NULL},
         {"--print-config", NULL},
+        {"--healthcheck", NULL},
         {"--hosts=x", "there is no option '--hosts=x'"},
         {"--por=1", "there is no option"},
         {"host", "there is no option 'host'"},

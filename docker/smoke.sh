@@ -1,0 +1,145 @@
+#!/bin/sh
+# For an operator, on a host with docker or podman: runs the image as it should be run (read-only root, no
+# capabilities), asks it for a product, and stops it in the middle of one. A line a check, then the counts;
+# the exit status is 0 where none failed.
+#
+#   docker/smoke.sh [--cpu] [IMAGE]        IMAGE: matmuld
+#
+# With all GPUs, and CUDA is expected to multiply; --cpu is for a host without one. CONTAINER_TOOL is docker or
+# podman (by default what is there); curl must be there too.
+set -eu
+
+backend=cuda image=matmuld
+while [ $# -gt 0 ]; do
+    case $1 in
+    --cpu) backend=cpu ;;
+    -*) echo "usage: docker/smoke.sh [--cpu] [IMAGE]" >&2 && exit 2 ;;
+    *) image=$1 ;;
+    esac
+    shift
+done
+tool=${CONTAINER_TOOL:-}
+for candidate in docker podman; do
+    [ -n "$tool" ] || ! command -v "$candidate" >/dev/null || tool=$candidate
+done
+for needed in "${tool:-docker}" curl; do
+    command -v "$needed" >/dev/null || { echo "docker/smoke.sh: $needed is not installed" >&2 && exit 1; }
+done
+export no_proxy='*'
+
+checks=0 failures=0 container=''
+scratch=$(mktemp -d)
+clean_up() {
+    [ -z "$container" ] || "$tool" rm --force "$container" >/dev/null 2>&1 || :
+    rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
+
+# check WHAT COMMAND…: the command succeeds; what it prints is shown where it does not.
+check() {
+    what=$1
+    shift
+    checks=$((checks + 1))
+    if "$@" >"$scratch/output" 2>&1; then
+        echo "ok      $what"
+        return 0
+    fi
+    failures=$((failures + 1))
+    echo "FAILED  $what"
+    sed 's/^/        /' "$scratch/output"
+    return 1
+}
+
+start() {
+    set -- --detach --publish 127.0.0.1::8080 --read-only --cap-drop ALL --security-opt no-new-privileges \
+        --health-interval 2s "$image"
+    case $backend-$tool in
+    cuda-docker) set -- --gpus all "$@" ;;
+    cuda-*) set -- --device nvidia.com/gpu=all "$@" ;;
+    esac
+    container=$("$tool" run "$@") && url=http://$("$tool" port "$container" 8080/tcp | head -n 1)
+}
+
+# await SECONDS COMMAND…: repeats it until it succeeds; what it printed last stays where it never does.
+await() {
+    seconds=$1
+    shift
+    until "$@"; do
+        seconds=$((seconds - 1))
+        [ "$seconds" -gt 0 ] || return 1
+        sleep 1
+    done
+}
+
+is_ready() {
+    curl -fsS --max-time 5 "$url/readyz"
+}
+
+# docker asks by itself; podman does so by systemd's timers, which need not be there.
+is_healthy() {
+    case $tool in
+    podman) podman healthcheck run "$container" ;;
+    *) "$tool" inspect --format '{{.State.Health.Status}}' "$container" | grep -x healthy ;;
+    esac
+}
+
+# The reply has the product's numbers and says what computed it.
+multiplies() {
+    curl -fsS --max-time 30 -d "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,8]], \"backend\": \"$1\"}" \
+        "$url/v1/matmul" >"$scratch/reply" 2>&1 || { cat "$scratch/reply" && return 1; }
+    cat "$scratch/reply"
+    tr -d ' \n' <"$scratch/reply" >"$scratch/dense"
+    grep -qF '"c":[[19,22],[43,50]]' "$scratch/dense" && grep -qF "\"backend\":\"$2\"" "$scratch/dense"
+}
+
+no_write() {
+    ! "$tool" exec --user 0 "$container" touch /written 2>"$scratch/refusal" && grep -q 'Read-only' "$scratch/refusal"
+}
+
+runs_as() {
+    [ "$("$tool" exec "$container" id -u)" = "$1" ]
+}
+
+# Some seconds of work, by the slowest variant, on matrices of zeros.
+begin_slow_product() {
+    head -c $((2 * 4 * 1500 * 1500)) /dev/zero >"$scratch/zeros"
+    curl -s --max-time 300 -o /dev/null -w '%{http_code}' -H 'Content-Type: application/octet-stream' \
+        --data-binary "@$scratch/zeros" \
+        "$url/v1/matmul?m=1500&k=1500&n=1500&backend=cpu&variant=naive" >"$scratch/slow" &
+    slow=$!
+    sleep 1
+}
+
+drained() {
+    "$tool" logs "$container" 2>&1 | grep 'draining: 1 requests under way' ||
+        { "$tool" logs "$container" 2>&1 | tail -n 20 && return 1; }
+}
+
+examine() {
+    check "a product is right, computed on $backend" multiplies auto "$backend" || :
+    check "and on cpu" multiplies cpu cpu || :
+    check "healthy by its own health check" await 30 is_healthy || :
+    check "it runs as user 10001" runs_as 10001 || :
+    check "the root is read-only" no_write || :
+}
+
+stop() {
+    begin_slow_product
+    check "it is told to stop" "$tool" stop --time 40 "$container" || :
+    wait "$slow" || :
+    check "it drained" drained || :
+    check "the product under way was answered" grep -qx 200 "$scratch/slow" || :
+    check "exit status 0" [ "$("$tool" inspect --format '{{.State.ExitCode}}' "$container")" = 0 ] || :
+}
+
+if check "$tool runs $image" start; then
+    if check "ready within 60 s" await 60 is_ready; then
+        examine
+        stop
+    else
+        "$tool" logs "$container"
+    fi
+fi
+echo "$checks checks, $failures failures"
+[ "$failures" -eq 0 ]

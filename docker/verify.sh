@@ -1,0 +1,252 @@
+#!/bin/sh
+# Builds the image for real, where no registry and no daemon can be reached, and holds it against what the
+# README promises: by buildah, on a base that mmdebstrap makes, and run from its files as a container would.
+# A line a check, then the counts. It takes root, buildah, mmdebstrap, jq, curl, iproute2 and util-linux.
+#
+#   docker/verify.sh [--base ROOTFS.tar] [--cuda]
+#
+# --base   both base images are this archive of a root file system, rather than a minimal Debian 12
+# --cuda   with the CUDA backend, by this machine's /usr/local/cuda, for two architectures
+set -eu
+cd "$(dirname "$0")/.."
+
+limit_bytes=60000000 # over the base image
+base='' cuda=no
+while [ $# -gt 0 ]; do
+    case $1 in
+    --base) base=${2:?--base takes the archive of a root file system} && shift ;;
+    --cuda) cuda=yes ;;
+    *) echo "usage: docker/verify.sh [--base ROOTFS.tar] [--cuda]" >&2 && exit 2 ;;
+    esac
+    shift
+done
+for tool in buildah mmdebstrap jq curl ip unshare nsenter; do
+    command -v "$tool" >/dev/null || { echo "docker/verify.sh: $tool is not installed" >&2 && exit 1; }
+done
+[ "$(id -u)" -eq 0 ] || { echo "docker/verify.sh: this takes root" >&2 && exit 1; }
+
+checks=0 failures=0 holder='' container='' base_container=''
+scratch=$(mktemp -d)
+clean_up() {
+    [ -z "$holder" ] || kill -KILL "$holder" 2>/dev/null || :
+    for mounted in "$container" "$base_container"; do
+        [ -z "$mounted" ] || buildah rm "$mounted" >/dev/null 2>&1 || :
+    done
+    rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
+
+# A storage of its own, and nothing that a kernel has to be asked for.
+cat >"$scratch/storage.conf" <<END
+[storage]
+driver = "vfs"
+graphroot = "$scratch/images"
+runroot = "$scratch/run"
+END
+export CONTAINERS_STORAGE_CONF="$scratch/storage.conf" BUILDAH_ISOLATION=chroot
+
+# check WHAT COMMAND…: the command succeeds.
+check() {
+    what=$1
+    shift
+    checks=$((checks + 1))
+    if "$@" >"$scratch/output" 2>&1; then
+        echo "ok      $what"
+    else
+        failures=$((failures + 1))
+        echo "FAILED  $what"
+        sed 's/^/        /' "$scratch/output"
+    fi
+}
+
+# same WHAT EXPECTED GOT
+same() {
+    check "$1: $2" [ "$2" = "$3" ] || :
+    [ "$2" = "$3" ] || echo "        got: $3"
+}
+
+# --- building
+
+make_base() {
+    if [ -z "$base" ]; then
+        base=$scratch/base.tar
+        echo "mmdebstrap makes a minimal Debian 12" >&2
+        mmdebstrap --quiet --variant=minbase bookworm "$base"
+    fi
+    base_container=$(buildah from scratch)
+    buildah add --quiet "$base_container" "$base" / >/dev/null
+    buildah commit --quiet --format docker "$base_container" localhost/matmuld-base >/dev/null
+}
+
+build() {
+    set -- --build-arg BUILD_IMAGE=localhost/matmuld-base --build-arg RUN_IMAGE=localhost/matmuld-base \
+        --pull-never --quiet
+    if [ $cuda = yes ]; then
+        set -- "$@" --volume /usr/local/cuda:/usr/local/cuda:ro --build-arg MATMULD_CUDA=ON \
+            --build-arg CUDA_ARCHITECTURES='80-real;90a-real'
+    fi
+    docker/build.sh --tool buildah --tag localhost/matmuld -- "$@"
+}
+
+# Bytes in the files below a folder, as they are.
+bytes_of() {
+    du -sb "$1" | cut -f 1
+}
+
+# --- what the image says of itself
+
+# said JQ: from the image's configuration.
+said() {
+    buildah inspect --type image localhost/matmuld | jq -r ".Docker.config$1"
+}
+
+check_configuration() {
+    same "user" 10001:10001 "$(said .User)"
+    same "entry point" '["/usr/local/bin/matmuld"]' "$(said '.Entrypoint | tojson')"
+    same "health check" '["CMD","/usr/local/bin/matmuld","--healthcheck"]' "$(said '.Healthcheck.Test | tojson')"
+    same "stop signal" SIGTERM "$(said .StopSignal)"
+    same "port" 8080/tcp "$(said '.ExposedPorts | keys[]')"
+    for variable in MATMULD_HOST=0.0.0.0 NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility; do
+        same "environment" "$variable" "$(said '.Env[]' | grep "^${variable%%=*}=")"
+    done
+    same "label title" matmuld "$(said '.Labels["org.opencontainers.image.title"]')"
+    same "label licenses" MIT "$(said '.Labels["org.opencontainers.image.licenses"]')"
+    same "label revision" "$(git rev-parse HEAD)" \
+        "$(said '.Labels["org.opencontainers.image.revision"]' | sed 's/-modified$//')"
+    same "label version" "$(sed -n 's/^project(matmuld VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)" \
+        "$(said '.Labels["org.opencontainers.image.version"]')"
+}
+
+check_size() {
+    base_bytes=$(bytes_of "$(buildah mount "$base_container")")
+    image_bytes=$(bytes_of "$root")
+    over=$((image_bytes - base_bytes))
+    echo "        base $base_bytes bytes, image $image_bytes, so $over over it; the program is" \
+        "$(stat -c %s "$root/usr/local/bin/matmuld")"
+    check "at most $limit_bytes bytes over its base" [ "$over" -le "$limit_bytes" ]
+}
+
+# --- a container of it, by hand: its files read-only, process 1 in namespaces of its own, with the image's
+# environment, as its user, without capabilities or a way to new ones
+
+# The words before a command that is to run as a container's do; the image's environment is quoted by jq.
+confined() {
+    user=$(said .User)
+    printf "/usr/bin/env -i HOME=/ %s /usr/bin/setpriv --reuid ${user%%:*} --regid ${user##*:} --clear-groups \
+        --inh-caps=-all --bounding-set=-all --no-new-privs" "$(said '.Env | @sh')"
+}
+
+# start COMMAND…: sets holder, which ends with the command's status, and process, the command.
+start() {
+    # The $ are for the inner shell.
+    # shellcheck disable=SC2016
+    unshare --mount --net --pid --fork --kill-child sh -euc '
+        root=$1
+        shift
+        ip link set lo up
+        mount --bind "$root" "$root"
+        mount -t proc proc "$root/proc"
+        mount --bind -o ro /sys "$root/sys"
+        mount --bind /dev "$root/dev"
+        mount -o remount,bind,ro "$root"
+        exec chroot "$root" "$@"' sh "$root" "$@" 2>"$scratch/log" &
+    holder=$!
+    tries=100
+    until process=$(cat "/proc/$holder/task/$holder/children" 2>/dev/null) && [ -n "$process" ]; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.1
+    done
+    process=${process% }
+}
+
+# inside COMMAND…: as a container's exec does. beside COMMAND…: this machine's, on the container's network.
+inside() {
+    eval "nsenter --target $process --mount --net --pid --root --wd=/ $(confined) \"\$@\""
+}
+
+beside() {
+    nsenter --target "$process" --net env no_proxy='*' "$@"
+}
+
+multiplies() {
+    beside curl -fsS --max-time 10 -d '{"a": [[1,2],[3,4]], "b": [[5,6],[7,8]], "variant": "blas"}' \
+        http://127.0.0.1:8080/v1/matmul \
+        >"$scratch/product" && jq -e '.c == [[19,22],[43,50]]' "$scratch/product"
+}
+
+is_ready() {
+    beside curl -fsS --max-time 5 http://127.0.0.1:8080/readyz
+}
+
+await_ready() {
+    for _ in $(seq 300); do
+        ! is_ready >/dev/null 2>&1 || return 0
+        kill -0 "$process" 2>/dev/null || break
+        sleep 0.1
+    done
+    cat "$scratch/log"
+    return 1
+}
+
+no_write() {
+    ! nsenter --target "$process" --mount --root --wd=/ touch /written 2>"$scratch/refusal" &&
+        grep -q 'Read-only' "$scratch/refusal"
+}
+
+of_process() {
+    sed -n "s/^$1:[[:space:]]*//p" "/proc/$process/status"
+}
+
+health() {
+    eval "inside $(said '.Healthcheck.Test[1:] | @sh')"
+}
+
+# Some seconds of work, by the slowest variant, on matrices of zeros.
+begin_slow_product() {
+    head -c $((2 * 4 * 1500 * 1500)) /dev/zero >"$scratch/zeros"
+    beside curl -s --max-time 300 -o /dev/null -w '%{http_code}' -H 'Content-Type: application/octet-stream' \
+        --data-binary "@$scratch/zeros" \
+        'http://127.0.0.1:8080/v1/matmul?m=1500&k=1500&n=1500&backend=cpu&variant=naive' >"$scratch/slow" &
+    slow=$!
+    sleep 1
+}
+
+check_run() {
+    eval "start $(confined) $(said '.Entrypoint | @sh')"
+    check "it starts, ready within 30 s" await_ready
+    same "user, group" "10001 10001" "$(of_process Uid | cut -f 1) $(of_process Gid | cut -f 1)"
+    same "capabilities that are left" 0000000000000000 "$(of_process CapBnd)"
+    same "no new privileges" 1 "$(of_process NoNewPrivs)"
+    check "the root is read-only" no_write
+    check "a product is right" multiplies
+    same "which ran on" cpu "$(jq -r .backend "$scratch/product")"
+    same "by" blas "$(jq -r .variant "$scratch/product")"
+    if [ $cuda = yes ]; then
+        check "without a driver it says so" grep -qi 'left out:.*driver' "$scratch/log"
+        grep -i 'left out' "$scratch/log" | sed 's/^/        /'
+    fi
+    check "its health check says that it is up" health
+    begin_slow_product
+    kill -TERM "$process"
+    sleep 0.5
+    check "on SIGTERM it drains" grep -q 'draining: 1 requests under way' "$scratch/log"
+    check "its health check says so to the end" health
+    code=0
+    wait "$holder" || code=$?
+    holder=
+    same "exit status" 0 "$code"
+    wait "$slow" || :
+    same "the product under way is answered with" 200 "$(cat "$scratch/slow")"
+}
+
+make_base
+build
+container=$(buildah from --pull-never localhost/matmuld)
+root=$(buildah mount "$container")
+check_configuration
+check_size
+check_run
+echo "$checks checks, $failures failures"
+[ "$failures" -eq 0 ]

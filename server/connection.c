@@ -1,0 +1,94 @@
+/* The list of connections, their phases, and the reply that MHD does not take. */
+#include "server/connection.h"
+
+#include "api/problem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **context) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct mm_connection *connection = calloc(1, sizeof *connection);
+    *context = connection;
+    if (connection == NULL)
+        return;
+    connection->fd = info == NULL ? -1 : info->connect_fd;
+    connection->phase = MM_PHASE_HEAD;
+    pthread_mutex_lock(&server->mutex);
+    connection->older = server->newest;
+    if (server->newest != NULL)
+        server->newest->newer = connection;
+    server->newest = connection;
+    pthread_mutex_unlock(&server->mutex);
+}
+
+/* MHD closes the descriptor after this, not before. */
+static void closed(struct mm_server *server, void **context) {
+    struct mm_connection *connection = *context;
+    *context = NULL;
+    if (connection == NULL)
+        return;
+    pthread_mutex_lock(&server->mutex);
+    if (connection->newer != NULL)
+        connection->newer->older = connection->older;
+    else
+        server->newest = connection->older;
+    if (connection->older != NULL)
+        connection->older->newer = connection->newer;
+    pthread_mutex_unlock(&server->mutex);
+    free(connection);
+}
+
+void mm_connection_notify(void *server, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code) {
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        opened(server, connection, context);
+    else
+        closed(server, context);
+}
+
+struct mm_connection *mm_connection_of(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info == NULL ? NULL : info->socket_context;
+}
+
+enum mm_phase mm_connection_phase(const struct mm_connection *connection) {
+    return (enum mm_phase)__atomic_load_n(&connection->phase, __ATOMIC_ACQUIRE);
+}
+
+bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, enum mm_phase to) {
+    int expected = (int)from;
+    return __atomic_compare_exchange_n(&connection->phase, &expected, (int)to, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
+
+void mm_connection_cut(struct mm_connection *connection, const struct mm_error *error,
+                       const char *request_id) {
+    char head[512];
+    char date[64];
+    size_t length = 0;
+    struct tm broken_down;
+    time_t now = time(NULL);
+    char *text = mm_problem_json(error, request_id, &length);
+    gmtime_r(&now, &broken_down);
+    strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &broken_down);
+    int head_length =
+        snprintf(head, sizeof head,
+                 "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n"
+                 "Content-Type: " MM_PROBLEM_TYPE "\r\nContent-Length: %zu\r\n\r\n",
+                 mm_problem_http(error->status), MHD_get_reason_phrase_for(mm_problem_http(error->status)),
+                 date, request_id, text == NULL ? 0 : length);
+    struct iovec pieces[] = {{head, (size_t)head_length}, {text, text == NULL ? 0 : length}};
+    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = 2};
+    (void)sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)shutdown(connection->fd, SHUT_WR);
+    free(text);
+}
+
+void mm_connection_stop_reading(struct mm_connection *connection) {
+    (void)shutdown(connection->fd, SHUT_RD);
+}

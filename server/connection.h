@@ -1,0 +1,69 @@
+/* A connection as far as it concerns us between its requests: whose turn it is, and how it is cut off
+ * where MHD takes no reply, which is while a head or a body still comes. Knows no request. The phases:
+ *
+ *   HEAD     nothing, or a part of a head has come; the sweep may cut
+ *   BODY     the head was judged and the body comes; the sweep may cut
+ *   HANDLED  the request is judged, worked on or answered; nobody cuts
+ *   CUT      the sweep has written the last reply itself; the connection's thread closes
+ *
+ * Who changes the phase from HEAD or BODY has the connection to itself: either its own thread, which goes
+ * on with the request, or the sweep. */
+#ifndef MM_SERVER_CONNECTION_H
+#define MM_SERVER_CONNECTION_H
+
+#include "server/server.h"
+
+#include <microhttpd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum mm_phase { MM_PHASE_HEAD, MM_PHASE_BODY, MM_PHASE_HANDLED, MM_PHASE_CUT };
+
+struct mm_connection {
+    int fd;    /* MHD's; open as long as the connection is on the server's list */
+    int phase; /* enum mm_phase; __atomic access only */
+
+    /* The request at hand, or NULL. Set by the connection's thread, cleared by it under server->mutex, so
+     * that who holds the mutex may look at it. __atomic access only. */
+    struct mm_exchange *exchange;
+
+    unsigned requests; /* heads so far; __atomic access only */
+
+    /* Guarded by server->mutex. */
+    struct mm_connection *newer;
+    struct mm_connection *older;
+
+    /* The sweep's alone. */
+    unsigned requests_seen;
+    uint64_t bytes_seen;    /* by the system's count, when it last saw a new request */
+    uint64_t head_since_ns; /* when it first saw a part of a head; 0: there is none */
+    uint64_t cut_ns;
+};
+
+/* MHD's callback for connections that open and close (server/http.c). */
+void mm_connection_notify(void *server, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code);
+
+/* The connection's record; NULL where there was no memory for one. The connection's thread. */
+struct mm_connection *mm_connection_of(struct MHD_Connection *connection);
+
+enum mm_phase mm_connection_phase(const struct mm_connection *connection);
+
+/* Moves on from one phase to the next; false where the connection is no more in `from`. Any thread. */
+bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, enum mm_phase to);
+
+/* Writes the error as the last reply, past MHD, and ends our sending side, so that the caller can still
+ * read it. The connection must have been moved to MM_PHASE_CUT by the caller, who holds server->mutex.
+ * What the socket does not take at once is lost: a caller who reads nothing misses a sentence. */
+void mm_connection_cut(struct mm_connection *connection, const struct mm_error *error,
+                       const char *request_id);
+
+/* Reads no more from it, so that its thread sees an end and closes. With server->mutex held. */
+void mm_connection_stop_reading(struct mm_connection *connection);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

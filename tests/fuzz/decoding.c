@@ -1,0 +1,149 @@
+/* Decodes bodies, and checks what api/codec.h promises of every one that is taken or refused. */
+#include "tests/fuzz/fuzz.h"
+
+#include "api/problem.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUDGET_BYTES = 8 << 10 };
+
+const struct mm_limits fuzz_limits = {
+    .dimension_max = 1 << 20, .body_bytes_max = 32 << 10, .memory_bytes_max = 64 << 10};
+
+const struct mm_codec *fuzz_codec(const char *media_type) {
+    size_t count;
+    const struct mm_codec *codecs = mm_codecs(&count);
+    for (size_t index = 0; index < count; index++)
+        if (codecs[index].media_type != NULL && strcmp(codecs[index].media_type, media_type) == 0)
+            return &codecs[index];
+    abort();
+}
+
+#define REQUIRE_ENDED(text) REQUIRE(memchr(text, '\0', sizeof(text)) != NULL)
+
+void fuzz_require_error(enum mm_status status, const struct mm_error *error) {
+    REQUIRE(status != MM_OK && error->status == status);
+    REQUIRE(error->detail[0] != '\0');
+    REQUIRE_ENDED(error->detail);
+    REQUIRE_ENDED(error->field);
+    REQUIRE_ENDED(error->expected);
+    REQUIRE_ENDED(error->got);
+    size_t length = 0;
+    char *text = mm_problem_json(error, "fuzz", &length);
+    REQUIRE(text != NULL);
+    json_t *problem = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
+    REQUIRE(json_is_object(problem));
+    REQUIRE(json_integer_value(json_object_get(problem, "status")) >= 400);
+    REQUIRE(json_string_length(json_object_get(problem, "detail")) > 0);
+    json_decref(problem);
+    free(text);
+}
+
+/* Reads every element, so that a sanitizer sees those that are not there. */
+static void touch(const struct mm_matrix *matrix) {
+    const float *elements = matrix->data;
+    volatile float last;
+    for (size_t row = 0; row < matrix->rows && matrix->cols > 0; row++)
+        for (size_t col = 0; col < matrix->cols; col++)
+            last = elements[row * matrix->ld + col];
+    (void)last;
+}
+
+static bool lies_in(const void *data, size_t bytes, const void *memory, size_t memory_bytes) {
+    uintptr_t start = (uintptr_t)data;
+    uintptr_t begin = (uintptr_t)memory;
+    return memory != NULL && start >= begin && bytes <= memory_bytes && start - begin <= memory_bytes - bytes;
+}
+
+static void require_view(const struct mm_matrix *view, size_t bytes, bool column_major,
+                         const struct mm_body *body, const struct mm_buffer *storage) {
+    REQUIRE(view->dtype == MM_FLOAT32);
+    REQUIRE(view->rows <= fuzz_limits.dimension_max && view->cols <= fuzz_limits.dimension_max);
+    REQUIRE(view->ld >= view->cols && (!column_major || view->ld == view->cols));
+    REQUIRE(bytes == mm_matrix_bytes(view) && bytes <= fuzz_limits.memory_bytes_max);
+    if (bytes == 0)
+        return;
+    REQUIRE(view->data != NULL && (uintptr_t)view->data % sizeof(float) == 0);
+    REQUIRE(lies_in(view->data, bytes, body->data, body->bytes) ||
+            lies_in(view->data, bytes, storage->data, storage->bytes));
+    touch(view);
+}
+
+static bool overlap(const struct mm_matrix *a, size_t a_bytes, const struct mm_matrix *b, size_t b_bytes) {
+    if (a_bytes == 0 || b_bytes == 0)
+        return false;
+    return (uintptr_t)a->data < (uintptr_t)b->data + b_bytes &&
+           (uintptr_t)b->data < (uintptr_t)a->data + a_bytes;
+}
+
+/* That a product which conforms in the caller's shapes is the same product once it is turned. */
+static void require_turnable(const struct mm_call *call) {
+    struct mm_error error = {0};
+    struct mm_product product = {.a = call->a,
+                                 .b = call->b,
+                                 .transpose_a = call->numbers[MM_PARAMETER_TRANSPOSE_A] != 0,
+                                 .transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0};
+    enum mm_status status = mm_product_conform(&product, &error);
+    if (status != MM_OK) {
+        REQUIRE(status == MM_BAD_SHAPE);
+        fuzz_require_error(status, &error);
+        return;
+    }
+    struct mm_product turned = product;
+    mm_call_turn(call, &turned);
+    REQUIRE(mm_product_conform(&turned, NULL) == MM_OK);
+    REQUIRE(turned.m == product.m && turned.n == product.n && turned.k == product.k);
+    touch(&turned.a);
+    touch(&turned.b);
+}
+
+static void require_decoded(const struct decoding *decoding, const struct mm_codec *codec,
+                            const struct mm_body *body) {
+    const struct mm_call *call = &decoding->call;
+    size_t a_bytes, b_bytes;
+    REQUIRE(decoding->error.status == MM_OK);
+    REQUIRE(mm_call_sizes(call, &fuzz_limits, &a_bytes, &b_bytes, NULL) == MM_OK);
+    require_view(&call->a, a_bytes, call->a_column_major, body, &call->storage);
+    require_view(&call->b, b_bytes, call->b_column_major, body, &call->storage);
+    REQUIRE(a_bytes + b_bytes <= fuzz_limits.memory_bytes_max);
+    REQUIRE(!overlap(&call->a, a_bytes, &call->b, b_bytes));
+    REQUIRE(!codec->views_body || call->storage.data == NULL);
+    REQUIRE(mm_buffers_used(decoding->buffers) == call->storage.bytes);
+    for (size_t index = 0; index < sizeof call->names / sizeof call->names[0]; index++)
+        REQUIRE_ENDED(call->names[index]);
+    require_turnable(call);
+}
+
+void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const struct mm_body *body) {
+    decoding->error = (struct mm_error){0};
+    decoding->buffers = mm_buffers_open(BUDGET_BYTES);
+    REQUIRE(decoding->buffers != NULL);
+    decoding->status =
+        codec->decode(&decoding->call, body, &fuzz_limits, decoding->buffers, &decoding->error);
+    if (decoding->status == MM_OK) {
+        require_decoded(decoding, codec, body);
+        return;
+    }
+    /* Nobody else takes of the budget, and there is memory: neither MM_BUSY nor MM_INTERNAL. */
+    REQUIRE(decoding->status == MM_BAD_REQUEST || decoding->status == MM_TOO_LARGE ||
+            decoding->status == MM_UNSUPPORTED);
+    fuzz_require_error(decoding->status, &decoding->error);
+    REQUIRE(decoding->call.storage.data == NULL);
+    REQUIRE(mm_buffers_used(decoding->buffers) == 0);
+}
+
+void fuzz_release(struct decoding *decoding) {
+    mm_call_release(&decoding->call, decoding->buffers);
+    REQUIRE(mm_buffers_used(decoding->buffers) == 0);
+    mm_buffers_close(decoding->buffers);
+}
+
+void fuzz_require_same(const struct mm_matrix *x, const struct mm_matrix *y) {
+    REQUIRE(x->dtype == y->dtype && x->rows == y->rows && x->cols == y->cols);
+    const float *x_elements = x->data;
+    const float *y_elements = y->data;
+    for (size_t row = 0; row < x->rows && x->cols > 0; row++)
+        REQUIRE(memcmp(x_elements + row * x->ld, y_elements + row * y->ld, x->cols * sizeof(float)) == 0);
+}

@@ -1,0 +1,127 @@
+/* Fuzzes the .npy parser. The input is a file: its header is read alone, then the file is sent as both
+ * matrices of a form, and what was taken is the same when it is written as .npy and sent again. */
+#include "tests/fuzz/fuzz.h"
+
+#include "api/npy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BOUNDARY "----------fuzz"
+
+static void require_header(const struct mm_npy_header *header, size_t bytes) {
+    static const char *const types[][2] = {{"<f4", "float32"}, {"<f8", "float64"}, {"<f2", "float16"}};
+    size_t index = 0;
+    while (index < 3 && strcmp(header->descr, types[index][0]) != 0)
+        index++;
+    REQUIRE(index < 3 && strcmp(header->dtype_name, types[index][1]) == 0);
+    REQUIRE(header->bytes <= bytes);
+
+    const struct mm_matrix matrix = mm_matrix_dense(MM_FLOAT32, header->rows, header->cols, NULL);
+    char head[MM_NPY_HEAD_BYTES];
+    struct mm_npy_header again;
+    mm_npy_write_head(&matrix, head);
+    REQUIRE(mm_npy_read_header("a", head, sizeof head, &again, NULL) == MM_OK);
+    REQUIRE(again.bytes == sizeof head && strcmp(again.dtype_name, "float32") == 0);
+    REQUIRE(again.rows == header->rows && again.cols == header->cols && !again.column_major);
+}
+
+/* A form with this file as a and as b, in memory that the caller frees. */
+static char *make_form(struct piece file, size_t *bytes) {
+    static const char begin[] = "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n";
+    static const char end[] = "--" BOUNDARY "--\r\n";
+    char *form = NULL;
+    FILE *stream = open_memstream(&form, bytes);
+    REQUIRE(stream != NULL);
+    for (const char *name = "ab"; *name != '\0'; name++) {
+        fprintf(stream, begin, (const char[]){*name, '\0'});
+        if (file.bytes > 0)
+            fwrite(file.text, 1, file.bytes, stream);
+        fputs("\r\n", stream);
+    }
+    fputs(end, stream);
+    REQUIRE(fclose(stream) == 0);
+    char *body = fuzz_copy_bytes((struct piece){form, *bytes});
+    free(form);
+    return body;
+}
+
+static char *decode(struct decoding *decoding, struct piece file) {
+    struct mm_body body = {.content_type = "multipart/form-data; boundary=" BOUNDARY};
+    body.data = make_form(file, &body.bytes);
+    mm_call_init(&decoding->call);
+    fuzz_decode(decoding, fuzz_codec("multipart/form-data"), &body);
+    return body.data;
+}
+
+/* Whether a file with this header has to be taken as both matrices. */
+static bool is_good(const struct mm_npy_header *header, size_t bytes) {
+    struct mm_call call;
+    size_t a_bytes, b_bytes;
+    mm_call_init(&call);
+    call.a = call.b = mm_matrix_dense(MM_FLOAT32, header->rows, header->cols, NULL);
+    return strcmp(header->dtype_name, "float32") == 0 &&
+           mm_call_sizes(&call, &fuzz_limits, &a_bytes, &b_bytes, NULL) == MM_OK &&
+           bytes - header->bytes == a_bytes;
+}
+
+/* Answers with the matrix, and sends the reply's body as the next file. */
+static void require_round_trip(const struct mm_matrix *matrix) {
+    size_t bytes = mm_matrix_bytes(matrix);
+    struct mm_job job = {.product.c = *matrix};
+    struct mm_buffer result = {.data = fuzz_copy_bytes((struct piece){matrix->data, bytes}), .bytes = bytes};
+    const struct mm_answer answer = {.job = &job, .result = &result};
+    const struct mm_codec *codec = NULL;
+    struct mm_reply_body reply;
+    job.product.c.data = result.data;
+    REQUIRE(mm_codec_for_reply("application/x-npy", NULL, &codec, NULL) == MM_OK);
+    codec->encode(&answer, &reply);
+    REQUIRE(result.data == NULL && reply.bytes == bytes);
+
+    char *file = malloc(reply.head_bytes + bytes);
+    REQUIRE(file != NULL);
+    memcpy(file, reply.head, reply.head_bytes);
+    if (bytes > 0)
+        memcpy(file + reply.head_bytes, reply.buffer.data, bytes);
+    struct decoding again;
+    char *body = decode(&again, (struct piece){file, reply.head_bytes + bytes});
+    REQUIRE(again.status == MM_OK && !again.call.a_column_major && !again.call.b_column_major);
+    fuzz_require_same(matrix, &again.call.a);
+    fuzz_require_same(matrix, &again.call.b);
+    fuzz_release(&again);
+    free(body);
+    free(file);
+    free(reply.buffer.data);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    const struct piece input = {(const char *)data, bytes};
+    char *file = fuzz_copy_bytes(input);
+    struct mm_npy_header header;
+    struct mm_error error = {0};
+    enum mm_status status = mm_npy_read_header("a", file, bytes, &header, &error);
+    if (status == MM_OK)
+        require_header(&header, bytes);
+    else
+        fuzz_require_error(status, &error);
+    /* A file that holds the boundary would be another one in a form. */
+    if (bytes == 0 || memmem(file, bytes, BOUNDARY, sizeof BOUNDARY - 1) == NULL) {
+        struct decoding decoding;
+        char *body = decode(&decoding, input);
+        bool good = status == MM_OK && is_good(&header, bytes);
+        REQUIRE(good == (decoding.status == MM_OK));
+        if (good) {
+            const struct mm_call *call = &decoding.call;
+            REQUIRE(call->a_column_major == header.column_major && call->a.rows == header.rows);
+            if (call->a.rows * call->a.cols > 0)
+                REQUIRE(memcmp(call->a.data, file + header.bytes, bytes - header.bytes) == 0);
+            fuzz_require_same(&call->a, &call->b);
+            require_round_trip(&call->a);
+        }
+        fuzz_release(&decoding);
+        free(body);
+    }
+    free(file);
+    return 0;
+}

@@ -1,0 +1,90 @@
+/* Fuzzes the options and the raw format. The first line of the input is a query, split at & and =, with no
+ * escapes; the rest is the body. What the plan takes, decode takes at the length that belongs to it. */
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum mm_status set_query(struct mm_call *call, struct piece query) {
+    struct mm_error error = {0};
+    enum mm_status status = MM_OK;
+    mm_call_init(call);
+    while (status == MM_OK && query.bytes > 0) {
+        struct piece value = fuzz_take(&query, '&');
+        struct piece name = fuzz_take(&value, '=');
+        char *name_copy = fuzz_copy_bytes(name);
+        char *value_copy = fuzz_copy_bytes(value);
+        status = mm_call_set_text(call, name_copy == NULL ? "" : name_copy, name.bytes, value_copy,
+                                  value.bytes, &fuzz_limits, &error);
+        free(name_copy);
+        free(value_copy);
+    }
+    REQUIRE(status == MM_OK || status == MM_BAD_REQUEST || status == MM_TOO_LARGE);
+    if (status != MM_OK)
+        fuzz_require_error(status, &error);
+    return status;
+}
+
+static enum mm_status plan(struct mm_call *call, uint64_t bytes) {
+    struct mm_error error = {0};
+    enum mm_status status = fuzz_codec("application/octet-stream")->plan(call, bytes, &fuzz_limits, &error);
+    REQUIRE(status == MM_OK || status == MM_BAD_REQUEST || status == MM_TOO_LARGE);
+    if (status != MM_OK)
+        fuzz_require_error(status, &error);
+    return status;
+}
+
+static void require_views(const struct mm_call *call, const struct mm_body *body) {
+    const uint64_t *numbers = call->numbers;
+    bool transpose_a = numbers[MM_PARAMETER_TRANSPOSE_A] != 0;
+    bool transpose_b = numbers[MM_PARAMETER_TRANSPOSE_B] != 0;
+    REQUIRE((transpose_a ? call->a.cols : call->a.rows) == numbers[MM_PARAMETER_M]);
+    REQUIRE((transpose_a ? call->a.rows : call->a.cols) == numbers[MM_PARAMETER_K]);
+    REQUIRE((transpose_b ? call->b.cols : call->b.rows) == numbers[MM_PARAMETER_K]);
+    REQUIRE((transpose_b ? call->b.rows : call->b.cols) == numbers[MM_PARAMETER_N]);
+    size_t a_bytes = mm_matrix_bytes(&call->a);
+    REQUIRE(a_bytes + mm_matrix_bytes(&call->b) == body->bytes);
+    REQUIRE(call->a.data == body->data);
+    REQUIRE(a_bytes == 0 || (const char *)call->b.data == (const char *)body->data + a_bytes);
+}
+
+/* Decodes a body, of which the plan has said `planned`. */
+static void decode(const struct mm_call *call, const struct mm_body *body, enum mm_status planned) {
+    struct decoding decoding = {.call = *call};
+    fuzz_decode(&decoding, fuzz_codec("application/octet-stream"), body);
+    REQUIRE(decoding.status == planned || decoding.status == MM_UNSUPPORTED);
+    REQUIRE((decoding.status == MM_UNSUPPORTED) ==
+            (strcmp(call->names[MM_PARAMETER_DTYPE], mm_dtype_name(MM_FLOAT32)) != 0));
+    if (decoding.status == MM_OK)
+        require_views(&decoding.call, body);
+    fuzz_release(&decoding);
+}
+
+/* A body of zeros, as long as the plan wants it. */
+static void decode_fitting(struct mm_call *call) {
+    size_t bytes = mm_matrix_bytes(&call->a) + mm_matrix_bytes(&call->b);
+    char *zeros = calloc(1, bytes + 1);
+    REQUIRE(zeros != NULL);
+    struct mm_body body = {.bytes = bytes};
+    body.data = fuzz_copy_bytes((struct piece){zeros, bytes});
+    REQUIRE(plan(call, bytes) == MM_OK && plan(call, bytes + 1) == MM_BAD_REQUEST);
+    decode(call, &body, MM_OK);
+    free(body.data);
+    free(zeros);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    struct piece rest = {(const char *)data, bytes};
+    struct piece query = fuzz_take(&rest, '\n');
+    struct mm_call call;
+    if (set_query(&call, query) == MM_OK) {
+        struct mm_body body = {.bytes = rest.bytes};
+        body.data = fuzz_copy_bytes(rest);
+        decode(&call, &body, plan(&call, body.bytes));
+        bool known = strcmp(call.names[MM_PARAMETER_DTYPE], mm_dtype_name(MM_FLOAT32)) == 0;
+        if (plan(&call, MM_LENGTH_UNKNOWN) == MM_OK && known)
+            decode_fitting(&call);
+        free(body.data);
+    }
+    return 0;
+}

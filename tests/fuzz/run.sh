@@ -1,0 +1,70 @@
+#!/bin/sh
+# Runs fuzz targets for a time each, several at once, from the corpus and from what earlier runs have found.
+# An input that breaks a target is left in the corpus, where the tests replay it. ./dev fuzz is the way to
+# call this.
+# Usage: run.sh SECONDS JOBS TARGET..., in the top folder, with the preset fuzz built.
+set -eu
+
+build=build/fuzz
+
+# The value of a line "stat::NAME: VALUE" in a log; 0 where the run ended without one.
+stat_of() {
+    value=$(sed -n "s/^stat::$1: *//p" "$2" | tail -n 1)
+    echo "${value:-0}"
+}
+
+# Larger inputs reach nothing new, since each limit is passed by less (fuzz.h), and take longer.
+bytes_max() {
+    case $1 in
+    json | multipart) echo 8192 ;;
+    media) echo 512 ;;
+    *) echo 4096 ;;
+    esac
+}
+
+# Runs one target, and sums it up in a line.
+fuzz() {
+    target=$1
+    seconds=$2
+    corpus=tests/fuzz/corpus/$target
+    work=$build/corpus/$target
+    log=$build/fuzz-$target.log
+    mkdir -p "$work"
+    # What libFuzzer finds, it names crash-, leak-, timeout- and oom-.
+    touch "$build/begun-$target"
+    code=0
+    "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len="$(bytes_max "$target")" -timeout=10 \
+        -rss_limit_mb=2048 -print_final_stats=1 -dict="tests/fuzz/$target.dict" \
+        -artifact_prefix="$corpus/" "$work" "$corpus" >"$log" 2>&1 || code=$?
+    found=$(find "$corpus" -newer "$build/begun-$target" -name '*-*' -type f)
+    edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
+    printf '%-10s %9d executions, %4d edges, %4d new units, ' "$target" \
+        "$(stat_of number_of_executed_units "$log")" "${edges:-0}" "$(stat_of new_units_added "$log")"
+    if [ "$code" -eq 0 ] && [ -z "$found" ]; then
+        echo "nothing found"
+        return 0
+    fi
+    echo "FOUND ${found:-no input, but exit status $code}"
+    grep -E -m 1 'does not hold|runtime error|ERROR: ' "$log" || :
+    return 1
+}
+
+if [ "$1" = --one ]; then
+    fuzz "$3" "$2"
+    exit
+fi
+
+# Those of the preset asan.
+export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1}"
+export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
+seconds=$1
+jobs=$2
+shift 2
+if ! printf '%s\n' "$@" | xargs -P "$jobs" -n 1 sh "$0" --one "$seconds"; then
+    cat >&2 <<END
+A target was broken. Mend that, and commit the input, which lies in the corpus already, with it. To see it again:
+    $build/tests/fuzz/fuzz_TARGET tests/fuzz/corpus/TARGET/INPUT
+The whole logs are $build/fuzz-TARGET.log.
+END
+    exit 1
+fi

@@ -1,0 +1,99 @@
+#!/bin/sh
+# Devices that fail: each failure has its reply, the next job is served where there is a device left, and
+# without one the service says that it is not ready. The server is matmuld with a backend that fails as told.
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+MATMULD=${FAULTY:?the path of the faulty matmuld}
+
+# product VARIANT [FIRST]: one row times one column by a variant, into $scratch/got and $scratch/head; sets status.
+product() {
+    status=$(curl -s --max-time 30 -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' \
+        -H 'Content-Type: application/json' -d "{\"a\":[[${2:-2}]],\"b\":[[3]],\"variant\":\"$1\"}" "$url/v1/matmul") || :
+    keep POST /v1/matmul "$scratch/head" "$scratch/got"
+}
+
+# refused WHAT STATUS CODE
+refused() {
+    same "$1: status" "$2" "$status"
+    same "$1: code" "$3" "$(code_of "$scratch/got")"
+}
+
+# Each of these servers has a document of its own.
+stop_conforming() {
+    conform "$scratch/exchanges"
+    rm "$scratch/exchanges"/*
+    kept=0
+    stop
+}
+
+next_is_served() {
+    product auto
+    same "after $1: status" 200 "$status"
+    same "after $1: the product" 6 "$(jq '.c[0][0]' "$scratch/got")"
+}
+
+start --backend cuda
+product fails
+refused "a launch that fails" 500 internal
+next_is_served "a launch that fails"
+product needs_memory
+refused "no device memory" 507 no_device_memory
+same "no device memory: needed" 12345 "$(jq .needed_bytes "$scratch/got")"
+same "no device memory: free" 678 "$(jq .free_bytes "$scratch/got")"
+next_is_served "no device memory"
+product loses_device
+refused "the device is lost" 500 device_failed
+same "without a device: /healthz" 200 "$(status_of "$url/healthz")"
+status=$(curl -s -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' "$url/readyz")
+keep GET /readyz "$scratch/head" "$scratch/got"
+refused "without a device: /readyz" 503 not_ready
+like "without a device: /readyz: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
+product auto
+refused "without a device: a product" 503 not_ready
+like "without a device: a product: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
+same "without a device: its state" failed "$(curl -s "$url/v1/devices" | jq -r '.devices[0].state')"
+stop_conforming
+
+# One device fails, the other goes on.
+start
+product loses_device
+refused "one of two devices is lost" 500 device_failed
+same "one of two devices is lost: /readyz" 200 "$(status_of "$url/readyz")"
+next_is_served "one of two devices is lost"
+same "one of two devices is lost: what multiplies" cpu "$(jq -r .backend "$scratch/got")"
+stop_conforming
+
+# Those who wait for a device that is lost.
+start --backend cuda
+product takes_time 1 # what the first request loads
+curl -s -o "$scratch/first" --max-time 30 -H 'Content-Type: application/json' \
+    -d '{"a":[[700]],"b":[[1]],"variant":"takes_time"}' "$url/v1/matmul" &
+first=$!
+sleep 0.2
+curl -s -o "$scratch/second" --max-time 30 -H 'Content-Type: application/json' \
+    -d '{"a":[[1]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul" &
+second=$!
+sleep 0.2
+product auto
+refused "who waits for a device that is lost" 503 not_ready
+wait "$first" "$second"
+same "the job before: the product" 700 "$(jq '.c[0][0]' "$scratch/first")"
+same "the job that loses the device: code" device_failed "$(code_of "$scratch/second")"
+stop_conforming
+
+# Before the device is open.
+export MATMULD_FAULTY_OPEN_MS=2000
+launch --port 0 --backend cuda
+status=$(curl -s -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' "$url/readyz")
+refused "while the device is opened: /readyz" 503 not_ready
+product auto
+refused "while the device is opened: a product" 503 not_ready
+like "while the device is opened: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
+same "while the device is opened: /healthz" 200 "$(status_of "$url/healthz")"
+await 20 is_ready || fail "the device was never ready"
+product auto
+same "once it is open: status" 200 "$status"
+curl -s -o "$scratch/openapi.json" "$url/openapi.json"
+stop_conforming
+finish

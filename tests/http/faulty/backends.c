@@ -1,0 +1,137 @@
+/* A backend that fails as it is told, in place of the list of gpu/backends.c: matmuld linked with it answers
+ * what only broken devices could make it answer. It calls itself cuda, since that is what --backend takes,
+ * and multiplies by the CPU's plain loop. A fault happens in products of one row alone, so that the
+ * self-test at start passes. MATMULD_FAULTY_OPEN_MS: how long opening the device takes. */
+#include "gpu/backend.h"
+#include "gpu/cpu/cpu_backend.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static struct mm_device device;
+static uint64_t kernel_ns;
+
+static void sleep_ms(unsigned long ms) {
+    const struct timespec pause = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    nanosleep(&pause, NULL);
+}
+
+static enum mm_status multiply(const struct mm_product *product, struct mm_lane *lane,
+                               struct mm_error *error) {
+    return mm_cpu_backend.variants[0].launch(product, lane, error);
+}
+
+static enum mm_status fail_job(const struct mm_product *product, struct mm_lane *lane,
+                               struct mm_error *error) {
+    return product->m == 1 ? mm_fail(error, MM_INTERNAL, "the launch failed as told")
+                           : multiply(product, lane, error);
+}
+
+static enum mm_status run_out_of_memory(const struct mm_product *product, struct mm_lane *lane,
+                                        struct mm_error *error) {
+    if (product->m != 1)
+        return multiply(product, lane, error);
+    mm_fail(error, MM_NO_DEVICE_MEMORY, "12345 bytes of device memory are needed, but 678 are free");
+    error->needed_bytes = 12345;
+    error->free_bytes = 678;
+    return MM_NO_DEVICE_MEMORY;
+}
+
+static enum mm_status lose_device(const struct mm_product *product, struct mm_lane *lane,
+                                  struct mm_error *error) {
+    if (product->m != 1)
+        return multiply(product, lane, error);
+    __atomic_store_n(&device.failed, 1, __ATOMIC_RELAXED);
+    return mm_fail(error, MM_DEVICE_FAILED, "the device failed as told");
+}
+
+/* For as many milliseconds as A's first element says. */
+static enum mm_status take_time(const struct mm_product *product, struct mm_lane *lane,
+                                struct mm_error *error) {
+    if (product->m == 1 && product->k > 0)
+        sleep_ms((unsigned long)*(const float *)product->a.data);
+    return multiply(product, lane, error);
+}
+
+#define ROW(variant, function)                                                                               \
+    { .name = variant, .summary = "fails as told", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .launch = function }
+static const struct mm_variant variants[];
+
+static const struct mm_variant *choose(const struct mm_device *chosen_on, const struct mm_product *product) {
+    (void)chosen_on;
+    (void)product;
+    return &variants[0];
+}
+
+static const struct mm_variant variants[] = {
+    ROW("naive", multiply),
+    ROW("fails", fail_job),
+    ROW("needs_memory", run_out_of_memory),
+    ROW("loses_device", lose_device),
+    ROW("takes_time", take_time),
+    {.name = "auto", .summary = "naive", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose},
+};
+
+static enum mm_status count(unsigned *devices, struct mm_error *error) {
+    (void)error;
+    *devices = 1;
+    return MM_OK;
+}
+
+static const struct mm_backend faulty_backend;
+
+static enum mm_status open_device(unsigned index, struct mm_device **opened, struct mm_error *error) {
+    const char *wait = getenv("MATMULD_FAULTY_OPEN_MS");
+    (void)index;
+    (void)error;
+    if (wait != NULL)
+        sleep_ms(strtoul(wait, NULL, 10));
+    device = (struct mm_device){.backend = &faulty_backend, .lane_count = 1, .name = "Faulty"};
+    *opened = &device;
+    return MM_OK;
+}
+
+static void close_device(struct mm_device *closed) {
+    (void)closed;
+}
+
+static enum mm_status begin(struct mm_device *begun_on, unsigned lane, struct mm_job *job) {
+    (void)begun_on;
+    (void)lane;
+    uint64_t begun_ns = mm_clock_ns();
+    enum mm_status status = job->ran->launch(&job->product, NULL, &job->error);
+    kernel_ns = mm_clock_ns() - begun_ns;
+    return status;
+}
+
+static void end(struct mm_device *begun_on, unsigned lane, struct mm_job *job) {
+    (void)begun_on;
+    (void)lane;
+    job->span_ns[MM_SPAN_KERNEL] = kernel_ns;
+    job->batched = 1;
+    job->error = (struct mm_error){.status = MM_OK};
+}
+
+static enum mm_status attributes(struct mm_device *asked, const struct mm_variant *variant,
+                                 struct mm_attributes *read, struct mm_error *error) {
+    (void)asked;
+    (void)read;
+    return mm_fail(error, MM_UNSUPPORTED, "%s has none", variant->name);
+}
+
+static const struct mm_backend faulty_backend = {
+    .name = "cuda",
+    .variants = variants,
+    .variant_count = sizeof variants / sizeof variants[0],
+    .count = count,
+    .open = open_device,
+    .close = close_device,
+    .begin = begin,
+    .end = end,
+    .attributes = attributes,
+};
+
+const struct mm_backend *const *mm_backends(void) {
+    static const struct mm_backend *const backends[] = {&faulty_backend, &mm_cpu_backend, NULL};
+    return backends;
+}
