@@ -1,6 +1,6 @@
 #!/bin/sh
 # Starts a matmuld on a free port, loads it by `mixed`, and looks at the process: after the load it holds
-# the memory and the descriptors of before, and a SIGTERM ends it with 0 (under a sanitizer: no leak, no
+# the memory and the descriptors of before, by its own metrics no job and no byte of the budget, and a SIGTERM ends it with 0 (under a sanitizer: no leak, no
 # race). Needs /proc.
 # Usage: soak.sh MATMULD MIXED [options of mixed]
 # SOAK_WARM_UP_S: seconds of load before memory is looked at the first time, 2.
@@ -70,6 +70,24 @@ await_descriptors() {
     done
 }
 
+# The sum of a metric over all its labels that match a pattern.
+metric() {
+    curl -fs --noproxy '*' "http://127.0.0.1:$port/metrics" |
+        awk -v name="$1" '$1 ~ "^matmuld_" name { sum += $2 } END { printf "%.0f", sum }'
+}
+
+# Nothing is held once nobody asks: who has left may take the sweep a moment, and a kernel that runs its time.
+await_idle() {
+    tries=100
+    for gauge in queue_jobs queue_bytes 'staging_bytes.*used'; do
+        until [ "$(metric "$gauge")" = 0 ]; do
+            tries=$((tries - 1))
+            [ "$tries" -gt 0 ] || fail "after the load matmuld_$gauge is $(metric "$gauge"), expected 0"
+            sleep 0.1
+        done
+    done
+}
+
 start_server
 descriptors_before=$(descriptors)
 
@@ -82,6 +100,7 @@ await_descriptors "$descriptors_before"
 resident_before_kib=$(resident_kib)
 
 "$mixed" --port "$port" "$@" || fail "mixed failed"
+await_idle
 await_descriptors "$descriptors_before"
 descriptors_after=$(descriptors)
 resident_after_kib=$(resident_kib)
@@ -89,6 +108,7 @@ growth_kib=$((resident_after_kib - resident_before_kib))
 printf '%-36s %12d\n%-36s %12d\n' \
     "resident after warm-up, KiB" "$resident_before_kib" "grown by, KiB" "$growth_kib"
 printf '%-36s %5d to %3d\n' "descriptors" "$descriptors_before" "$descriptors_after"
+printf '%-36s %12d\n' "requests given up, by its metrics" "$(metric cancelled_total)"
 
 kill "$server"
 exit_status=0
