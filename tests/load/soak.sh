@@ -38,6 +38,7 @@ fail() {
 # With one arena and fixed thresholds, glibc gives back what is freed, so that resident memory tells
 # what is held. Without them it varies by 20 MiB from one second to the next.
 start_server() {
+    : >"$scratch/log"
     # The options are words to be split.
     # shellcheck disable=SC2086
     MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=65536 MALLOC_MMAP_THRESHOLD_=65536 \
