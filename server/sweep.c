@@ -29,6 +29,11 @@ struct mm_sweep {
     bool stopping;
 };
 
+/* Nanoseconds since then: 0 where that is yet to come, as what began after the sweep read the clock is. */
+static uint64_t since(uint64_t now_ns, uint64_t then_ns) {
+    return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
 /* Whether the caller has closed its side, or both. That it may have closed its sending side alone and
  * still listen cannot be seen; like other servers we take that for leaving. */
 static bool has_left(int fd) {
@@ -59,7 +64,7 @@ static bool has_unread(int fd) {
 /* Whether a body takes longer than it may: the process's limit, the caller's own, or the least rate. */
 static bool is_slow_body(const struct mm_exchange *exchange, uint64_t now_ns, struct mm_error *error) {
     const struct mm_options *options = exchange->server->options;
-    uint64_t elapsed_ms = (now_ns - exchange->started_ns) / NS_PER_MS;
+    uint64_t elapsed_ms = since(now_ns, exchange->started_ns) / NS_PER_MS;
     uint64_t bytes = __atomic_load_n(&exchange->received_bytes, __ATOMIC_RELAXED);
     if (now_ns > exchange->deadline_ns) {
         bool own = exchange->deadline_ns - exchange->started_ns < options->timeout_ms * NS_PER_MS;
@@ -132,7 +137,7 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
         return;
     if (connection->head_since_ns == 0)
         connection->head_since_ns = now_ns;
-    if (now_ns - connection->head_since_ns <= limit_ms * NS_PER_MS || has_unread(connection->fd) ||
+    if (since(now_ns, connection->head_since_ns) <= limit_ms * NS_PER_MS || has_unread(connection->fd) ||
         !mm_connection_move(connection, MM_PHASE_HEAD, MM_PHASE_CUT))
         return;
     mm_server_make_id(server, request_id);
@@ -165,7 +170,7 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
         *abandoned = exchange;
         break;
     case MM_PHASE_CUT:
-        if (now_ns - connection->cut_ns > CUT_LINGER_MS * NS_PER_MS)
+        if (since(now_ns, connection->cut_ns) > CUT_LINGER_MS * NS_PER_MS)
             mm_connection_stop_reading(connection);
         break;
     }
