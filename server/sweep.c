@@ -18,8 +18,8 @@
 enum { PERIOD_MS = 100, HEADS_EVERY = 5, SLICE = 128, SLICE_PAUSE_NS = 20000, CUT_LINGER_MS = 1000 };
 
 #define NS_PER_MS UINT64_C(1000000)
-#define TCP_ESTABLISHED_STATE                                                                                \
-    1 /* of tcpi_state; its name is in a header that cannot be had beside linux/tcp.h */
+/* Of tcpi_state. Its name, TCP_ESTABLISHED, is in a header that cannot be had beside linux/tcp.h. */
+enum { ESTABLISHED = 1 };
 
 struct mm_sweep {
     struct mm_server *server;
@@ -126,7 +126,7 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     struct mm_error error;
     const struct tcp_info info = ask(connection->fd);
     uint64_t bytes = info.tcpi_bytes_received;
-    if (info.tcpi_state != TCP_ESTABLISHED_STATE && tell_end(connection))
+    if (info.tcpi_state != ESTABLISHED && tell_end(connection))
         return;
     if (requests != connection->requests_seen) {
         connection->requests_seen = requests;
