@@ -11,17 +11,18 @@ extern "C" {
 #endif
 
 /* clang-format off */
-/* One row a variant: name (its function is mm_cuda_NAME), tile edge or 0, why it may be missing, what
- * it needs beyond the backend, one line for people. The first is the plain reference. */
+/* One row a variant: name (its function is mm_cuda_NAME), tile edge or 0, what m, n and k must be multiples
+ * of or 0, why it may be missing, what it needs beyond the backend, one line for people. The first is the
+ * plain reference; each of the others stands behind the ones that it builds on. */
 #define MM_CUDA_VARIANTS(X)                                                                                  \
-    X(naive, 0, NULL, NULL, "one thread per element of C, neighbours along a row, all reads from global memory") \
-    X(tiled_8, 8, NULL, NULL, "8x8 tiles of A and B staged in static shared memory, two barriers a step")    \
-    X(tiled_16, 16, NULL, NULL, "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_32, 32, NULL, NULL, "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(blas, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick")
+    X(naive, 0, 0, NULL, NULL, "one thread per element of C, neighbours along a row, all reads from global memory") \
+    X(tiled_8, 8, 0, NULL, NULL, "8x8 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_16, 16, 0, NULL, NULL, "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_32, 32, 0, NULL, NULL, "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(blas, 0, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick")
 /* clang-format on */
 
-#define X(name, tile, missing, needs, summary)                                                               \
+#define X(name, tile, multiple_of, missing, needs, summary)                                                  \
     enum mm_status mm_cuda_##name(const struct mm_product *product, struct mm_lane *lane,                    \
                                   struct mm_error *error);
 MM_CUDA_VARIANTS(X)
@@ -38,7 +39,7 @@ const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const st
 
 /* Positions in the table: MM_CUDA_ROW_NAME. */
 enum {
-#define X(name, tile, missing, needs, summary) MM_CUDA_ROW_##name,
+#define X(name, tile, multiple_of, missing, needs, summary) MM_CUDA_ROW_##name,
     MM_CUDA_VARIANTS(X)
 #undef X
         MM_CUDA_ROW_auto,

@@ -76,7 +76,7 @@ enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, st
 constexpr struct mm_variant row_of(const char *name, const char *summary,
                                    enum mm_status (*launch)(const struct mm_product *, struct mm_lane *,
                                                             struct mm_error *)) {
-    return {name, summary, nullptr, MM_MATMUL, MM_DTYPE_BIT(MM_FLOAT32), TILE, nullptr, launch, nullptr};
+    return {name, summary, nullptr, MM_MATMUL, MM_DTYPE_BIT(MM_FLOAT32), TILE, 0, nullptr, launch, nullptr};
 }
 
 } // namespace
