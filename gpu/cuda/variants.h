@@ -16,6 +16,7 @@ extern "C" {
  * plain reference; each of the others stands behind the ones that it builds on. */
 #define MM_CUDA_VARIANTS(X)                                                                                  \
     X(naive, 0, 0, NULL, NULL, "one thread per element of C, neighbours along a row, all reads from global memory") \
+    X(naive_uncoalesced, 0, 0, NULL, NULL, "as naive, but neighbouring threads walk down a column: a transaction for each thread") \
     X(tiled_8, 8, 0, NULL, NULL, "8x8 tiles of A and B staged in static shared memory, two barriers a step") \
     X(tiled_16, 16, 0, NULL, NULL, "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
     X(tiled_32, 32, 0, NULL, NULL, "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
