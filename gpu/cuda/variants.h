@@ -20,6 +20,7 @@ extern "C" {
     X(tiled_8, 8, 0, NULL, NULL, "8x8 tiles of A and B staged in static shared memory, two barriers a step") \
     X(tiled_16, 16, 0, NULL, NULL, "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
     X(tiled_32, 32, 0, NULL, NULL, "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_strided_16, 16, 0, NULL, NULL, "as tiled_16, told in sub-matrices that keep the stride of the matrix they lie in") \
     X(blas, 0, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick")
 /* clang-format on */
 
