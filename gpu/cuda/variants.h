@@ -23,6 +23,8 @@ extern "C" {
     X(tiled_strided_16, 16, 0, NULL, NULL, "as tiled_16, told in sub-matrices that keep the stride of the matrix they lie in") \
     X(tiled_exact_16, 16, 16, NULL, "m, n and k that are multiples of 16", "as tiled_16, by pointer stepping and without guards, for whole tiles only") \
     X(tiled_exact_32, 32, 32, NULL, "m, n and k that are multiples of 32", "as tiled_32, by pointer stepping and without guards, for whole tiles only") \
+    X(tiled_padded, 32, 0, NULL, NULL, "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) meets 32 banks") \
+    X(tiled_conflicted, 32, 0, NULL, NULL, "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised") \
     X(blas, 0, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick")
 /* clang-format on */
 
