@@ -25,6 +25,7 @@ extern "C" {
     X(tiled_exact_32, 32, 32, NULL, "m, n and k that are multiples of 32", "as tiled_32, by pointer stepping and without guards, for whole tiles only") \
     X(tiled_padded, 32, 0, NULL, NULL, "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) meets 32 banks") \
     X(tiled_conflicted, 32, 0, NULL, NULL, "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised") \
+    X(tiled_async, 32, 0, mm_cuda_async_missing, "compute capability 8.0", "as tiled_32, but the next tiles are copied asynchronously while these are used") \
     X(blas, 0, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick")
 /* clang-format on */
 
@@ -33,6 +34,9 @@ extern "C" {
                                   struct mm_error *error);
 MM_CUDA_VARIANTS(X)
 #undef X
+
+/* Why asynchronous copies cannot be used, or NULL where they can. Any thread. */
+const char *mm_cuda_async_missing(const struct mm_device *device);
 
 /* Why cuBLAS cannot be used, or NULL where it can. The first call looks for it. Any thread. */
 const char *mm_cuda_blas_missing(const struct mm_device *device);
