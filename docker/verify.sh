@@ -203,12 +203,22 @@ health() {
     eval "inside $(said '.Healthcheck.Test[1:] | @sh')"
 }
 
-# Some seconds of work, by the slowest variant, on matrices of zeros.
-begin_slow_product() {
-    head -c $((2 * 4 * 1500 * 1500)) /dev/zero >"$scratch/zeros"
-    beside curl -s --max-time 300 -o /dev/null -w '%{http_code}' -H 'Content-Type: application/octet-stream' \
+# multiply_zeros SIDE ARGUMENT...: two square matrices of zeros, by the slowest variant; the arguments are curl's.
+multiply_zeros() {
+    side=$1
+    shift
+    head -c $((2 * 4 * side * side)) /dev/zero >"$scratch/zeros"
+    beside curl -s --max-time 300 -o /dev/null "$@" -H 'Content-Type: application/octet-stream' \
         --data-binary "@$scratch/zeros" \
-        'http://127.0.0.1:8080/v1/matmul?m=1500&k=1500&n=1500&backend=cpu&variant=naive' >"$scratch/slow" &
+        "http://127.0.0.1:8080/v1/matmul?m=$side&k=$side&n=$side&backend=cpu&variant=naive"
+}
+
+# A product that takes about four seconds here, by what a smaller one takes.
+begin_slow_product() {
+    multiply_zeros 400 -D "$scratch/timing" || :
+    milliseconds=$(sed -n 's/^Server-Timing:.*kernel;dur=\([0-9.]*\).*/\1/Ip' "$scratch/timing")
+    multiply_zeros "$(awk -v ms="${milliseconds:-30}" 'BEGIN { print int(400 * (4000 / ms) ^ (1 / 3)) }')" \
+        -w '%{http_code}' >"$scratch/slow" &
     slow=$!
     sleep 1
 }

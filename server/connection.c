@@ -32,6 +32,8 @@ static void closed(struct mm_server *server, void **context) {
     if (connection == NULL)
         return;
     pthread_mutex_lock(&server->mutex);
+    if (server->swept == connection)
+        server->swept = connection->older;
     if (connection->newer != NULL)
         connection->newer->older = connection->older;
     else

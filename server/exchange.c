@@ -366,14 +366,15 @@ void mm_exchange_completed(void *argument, struct MHD_Connection *connection, vo
     (void)connection;
     if (exchange == NULL)
         return;
+    struct mm_connection *peer = exchange->peer;
     *slot = NULL;
     mm_record_end(exchange, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     leave_accepted(exchange);
     pthread_mutex_lock(&server->mutex);
-    __atomic_store_n(&exchange->peer->exchange, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&peer->exchange, NULL, __ATOMIC_RELAXED);
     bool last = --exchange->holders == 0;
-    pthread_mutex_unlock(&server->mutex);
-    mm_connection_move(exchange->peer, MM_PHASE_HANDLED, MM_PHASE_HEAD);
+    pthread_mutex_unlock(&server->mutex); /* from here on, if not the last, its job's end may free it */
+    mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_HEAD);
     if (last)
         free_exchange(exchange);
 }

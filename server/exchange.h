@@ -39,7 +39,7 @@ struct mm_exchange {
     struct mm_record record; /* filled in on the way, told at the end */
     int cut;             /* the sweep's last reply, in MM_PHASE_CUT; enum mm_status; __atomic access only */
     uint64_t started_ns; /* the first callback */
-    /* Of the body and the job: the process's limit, or the caller's where that is sooner. */
+    /* Of the body: the process's limit, or the query's where that is sooner. Fixed before MM_PHASE_BODY. */
     uint64_t deadline_ns;
     uint64_t span_ns[MM_SPAN_COUNT];
     struct mm_error error; /* not MM_OK: what is answered, once the body is read and dropped */

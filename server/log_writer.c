@@ -43,8 +43,8 @@ static uint64_t count_lines(const char *text, size_t bytes) {
     return count;
 }
 
-/* A log that cannot be written is no reason to stop serving. */
-static void write_all(const char *text, size_t bytes) {
+/* A log that cannot be written is no reason to stop serving: false, and what is left is dropped. */
+static bool write_all(const char *text, size_t bytes) {
     while (bytes > 0) {
         ssize_t written = write(STDERR_FILENO, text, bytes);
         if (written >= 0) {
@@ -55,9 +55,10 @@ static void write_all(const char *text, size_t bytes) {
             (void)poll(&room, 1, -1);
         } else if (errno != EINTR) {
             drop(count_lines(text, bytes));
-            return;
+            return false;
         }
     }
+    return true;
 }
 
 /* With the mutex held: until the buffer is half full, the writer is stopped, or the time is over. */
@@ -88,12 +89,13 @@ static void *run(void *argument) {
         writer.filling ^= 1;
         writer.filled_bytes = 0;
         pthread_mutex_unlock(&writer.mutex);
-        write_all(half, bytes);
+        bool written = write_all(half, bytes);
         uint64_t dropped = mm_log_writer_dropped();
-        if (dropped != told)
+        if (written && dropped != told)
             mm_log_error("%" PRIu64 " log lines were dropped: stderr does not take them fast enough",
                          dropped - told);
-        told = dropped;
+        if (written)
+            told = dropped;
         pthread_mutex_lock(&writer.mutex);
         rest();
     }
@@ -125,7 +127,7 @@ void mm_log_writer_stop(void) {
 
 void mm_log_writer_put(const char *line, size_t bytes, bool one_of_many) {
     if (__atomic_load_n(&writer.running, __ATOMIC_ACQUIRE) == 0) {
-        write_all(line, bytes);
+        (void)write_all(line, bytes);
         return;
     }
     size_t limit = one_of_many ? HALF_BYTES - RESERVE_BYTES : HALF_BYTES;

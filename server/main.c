@@ -170,6 +170,11 @@ static int serve(const struct mm_options *options) {
         return EXIT_FAILURE;
     }
     int result = EXIT_FAILURE;
+    struct mm_sweep *sweep = mm_sweep_start(&server);
+    if (sweep == NULL) {
+        mm_log_error("the system has no thread for the sweep");
+        goto close_server;
+    }
     if (!mm_http_start(&server, &http, &port, problem, sizeof problem)) {
         mm_log_error("%s", problem);
         goto close_server;
@@ -180,14 +185,13 @@ static int serve(const struct mm_options *options) {
         mm_http_stop(http);
         goto close_server;
     }
-    struct mm_sweep *sweep = mm_sweep_start(&server);
-    if (sweep == NULL)
-        mm_log_error("no thread for the sweep: callers who leave will not be noticed");
     wait_for_signal();
     drain(&server, http, sweep);
+    sweep = NULL;
     result = EXIT_SUCCESS;
     mm_log_info("stopped");
 close_server:
+    mm_sweep_stop(sweep);
     mm_engine_close(server.engine);
     mm_buffers_close(server.buffers);
     mm_metrics_close(server.metrics);

@@ -78,12 +78,13 @@ static enum mm_status plan(struct mm_exchange *exchange, uint64_t body_bytes) {
     return codec->plan(&exchange->call, body_bytes, &exchange->server->limits, &exchange->error);
 }
 
-/* Once the caller's own limit is known: from the query before the body, or from the body. */
-static void take_timeout(struct mm_exchange *exchange) {
+/* By what is known of the caller's own limit: the query's before the body, the body's after it. */
+static uint64_t deadline_ns(const struct mm_exchange *exchange) {
     uint64_t asked_ms = exchange->call.numbers[MM_PARAMETER_TIMEOUT_MS];
-    if (mm_call_has(&exchange->call, MM_PARAMETER_TIMEOUT_MS) &&
-        asked_ms < exchange->server->options->timeout_ms)
-        exchange->deadline_ns = exchange->started_ns + asked_ms * UINT64_C(1000000);
+    if (!mm_call_has(&exchange->call, MM_PARAMETER_TIMEOUT_MS) ||
+        asked_ms >= exchange->server->options->timeout_ms)
+        return exchange->deadline_ns;
+    return exchange->started_ns + asked_ms * UINT64_C(1000000);
 }
 
 enum mm_status mm_matmul_admit(struct mm_exchange *exchange) {
@@ -93,7 +94,7 @@ enum mm_status mm_matmul_admit(struct mm_exchange *exchange) {
     MHD_get_connection_values_n(exchange->connection, MHD_GET_ARGUMENT_KIND, take_argument, exchange);
     if (exchange->error.status != MM_OK)
         return exchange->error.status;
-    take_timeout(exchange);
+    exchange->deadline_ns = deadline_ns(exchange);
     if (exchange->decoder != NULL)
         status = plan(exchange, exchange->content_length);
     if (status == MM_OK)
@@ -195,8 +196,7 @@ enum mm_status mm_matmul_complete(struct mm_exchange *exchange) {
     if (status != MM_OK)
         return status;
     tell_shape(exchange);
-    take_timeout(exchange);
-    exchange->job.deadline_ns = exchange->deadline_ns;
+    exchange->job.deadline_ns = deadline_ns(exchange);
     exchange->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
     mm_exchange_submit(exchange);
     return MM_OK;

@@ -56,7 +56,7 @@ static void find_cancelled(struct mm_exchange *exchange, bool sent) {
     if (mm_connection_phase(exchange->peer) == MM_PHASE_CUT) {
         record->problem = (enum mm_status)__atomic_load_n(&exchange->cut, __ATOMIC_RELAXED);
         cancel(record, MM_SPAN_RECEIVE);
-    } else if (exchange->state == MM_RECEIVING && exchange->error.status == MM_OK) {
+    } else if (exchange->state == MM_RECEIVING && exchange->dropped_bytes <= MM_REFUSAL_DRAIN_MAX) {
         find_left(record, MM_SPAN_RECEIVE);
     } else if (job != NULL && job->error.status == MM_TIMEOUT) {
         cancel(record, job->ran == NULL ? MM_SPAN_QUEUE : MM_SPAN_KERNEL);
@@ -84,6 +84,8 @@ void mm_record_end(struct mm_exchange *exchange, bool sent) {
     if (record->problem == MM_OK && !record->left)
         record->problem = exchange->error.status;
     record->code = find_code(record);
+    if (record->code == MM_CODE_LEFT)
+        record->out_bytes = 0; /* what was put together reached nobody */
     memcpy(record->stage_ns, exchange->span_ns, sizeof record->stage_ns);
     record->stage_ns[MM_STAGE_SEND] = record->replied_ns == 0 ? 0 : now_ns - record->replied_ns;
     record->duration_ns = now_ns - exchange->started_ns;

@@ -35,6 +35,7 @@ struct mm_server {
      * after. */
     pthread_mutex_t mutex;
     struct mm_connection *newest; /* of all connections, each linked to the older */
+    struct mm_connection *swept;  /* where the sweep goes on; NULL: it is through */
 };
 
 enum { MM_REQUEST_ID_MAX = 128 };

@@ -13,11 +13,13 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-/* Heads are looked at less often, since each costs a question to the system. A cut holds the mutex for
- * some microseconds, so that a sweep makes few; who was cut has a moment to read why. */
-enum { PERIOD_MS = 100, HEADS_EVERY = 5, CUTS_MAX = 64, CUT_LINGER_MS = 1000 };
+/* Heads are looked at less often, since there can be many that are idle, and each costs a question to the
+ * system, 1 µs, and its last reply some 20. Who was cut has a moment to read why. */
+enum { PERIOD_MS = 100, HEADS_EVERY = 5, SLICE = 128, SLICE_PAUSE_NS = 20000, CUT_LINGER_MS = 1000 };
 
 #define NS_PER_MS UINT64_C(1000000)
+#define TCP_ESTABLISHED_STATE                                                                                \
+    1 /* of tcpi_state; its name is in a header that cannot be had beside linux/tcp.h */
 
 struct mm_sweep {
     struct mm_server *server;
@@ -86,11 +88,10 @@ static bool tell_end(struct mm_connection *connection) {
 }
 
 /* A body that still comes: its sender may have left, or be too slow. */
-static void look_at_body(struct mm_connection *connection, uint64_t now_ns, unsigned *cuts) {
+static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
     struct mm_exchange *exchange = __atomic_load_n(&connection->exchange, __ATOMIC_ACQUIRE);
     struct mm_error error;
-    if (exchange == NULL || tell_end(connection) || *cuts >= CUTS_MAX ||
-        !is_slow_body(exchange, now_ns, &error))
+    if (exchange == NULL || tell_end(connection) || !is_slow_body(exchange, now_ns, &error))
         return;
     /* Before the move, after which the connection's thread may end the exchange and tell of it. */
     __atomic_store_n(&exchange->cut, (int)error.status, __ATOMIC_RELAXED);
@@ -98,28 +99,30 @@ static void look_at_body(struct mm_connection *connection, uint64_t now_ns, unsi
         return;
     connection->cut_ns = now_ns;
     mm_connection_cut(connection, &error, exchange->request_id);
-    (*cuts)++;
 }
 
-static uint64_t bytes_received(int fd) {
+/* What the system says of a connection; all 0 where it says nothing. */
+static struct tcp_info ask(int fd) {
     struct tcp_info info;
     socklen_t length = sizeof info;
     memset(&info, 0, sizeof info);
-    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 ? info.tcpi_bytes_received : 0;
+    (void)getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length);
+    return info;
 }
 
 /* Nothing tells when a head begins, so that the system's count of bytes has to: a head is under way once
  * more has come than when the connection was first seen after its last request. One that is silent
- * is idle, which MHD ends. */
-static void look_at_head(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns,
-                         unsigned *cuts) {
+ * is idle, which MHD ends after a minute; so is one whose part of a head came together with the request
+ * before. */
+static void look_at_head(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns) {
     unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
     uint64_t limit_ms = server->options->receive_timeout_ms;
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_error error;
-    if (tell_end(connection))
+    const struct tcp_info info = ask(connection->fd);
+    uint64_t bytes = info.tcpi_bytes_received;
+    if (info.tcpi_state != TCP_ESTABLISHED_STATE && tell_end(connection))
         return;
-    uint64_t bytes = bytes_received(connection->fd);
     if (requests != connection->requests_seen) {
         connection->requests_seen = requests;
         connection->bytes_seen = bytes;
@@ -130,7 +133,7 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     if (connection->head_since_ns == 0)
         connection->head_since_ns = now_ns;
     if (now_ns - connection->head_since_ns <= limit_ms * NS_PER_MS || has_unread(connection->fd) ||
-        *cuts >= CUTS_MAX || !mm_connection_move(connection, MM_PHASE_HEAD, MM_PHASE_CUT))
+        !mm_connection_move(connection, MM_PHASE_HEAD, MM_PHASE_CUT))
         return;
     mm_server_make_id(server, request_id);
     mm_fail(&error, MM_REQUEST_TIMEOUT, "the head of the request was not complete after %" PRIu64 " ms",
@@ -138,44 +141,62 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     connection->cut_ns = now_ns;
     mm_connection_cut(connection, &error, request_id);
     mm_record_cut_head(server, request_id, &error, now_ns - connection->head_since_ns);
-    (*cuts)++;
 }
 
-/* The descriptors stay open meanwhile: MHD closes none before mm_connection_notify has taken its
- * connection off the list, for which it needs the mutex. Nothing here blocks. */
-static void sweep_once(struct mm_server *server, bool heads) {
-    struct mm_exchange *abandoned = NULL;
+/* Looks at one connection; an exchange that is to be resumed is added to the list. */
+static void look_at(struct mm_server *server, struct mm_connection *connection, bool heads, uint64_t now_ns,
+                    struct mm_exchange **abandoned) {
+    struct mm_exchange *exchange;
     struct mm_error error;
-    unsigned cuts = 0;
+    switch (mm_connection_phase(connection)) {
+    case MM_PHASE_HEAD:
+        if (heads)
+            look_at_head(server, connection, now_ns);
+        break;
+    case MM_PHASE_BODY:
+        look_at_body(connection, now_ns);
+        break;
+    case MM_PHASE_HANDLED:
+        exchange = __atomic_load_n(&connection->exchange, __ATOMIC_ACQUIRE);
+        if (exchange == NULL || !exchange->waiting || !is_over(exchange, now_ns, &error))
+            break;
+        mm_exchange_abandon(exchange, &error);
+        exchange->next_resumed = *abandoned;
+        *abandoned = exchange;
+        break;
+    case MM_PHASE_CUT:
+        if (now_ns - connection->cut_ns > CUT_LINGER_MS * NS_PER_MS)
+            mm_connection_stop_reading(connection);
+        break;
+    }
+}
+
+/* Looks at the next few connections; false once there are no more. The descriptors stay open meanwhile: MHD
+ * closes none before mm_connection_notify has taken its connection off the list, for which it needs the
+ * mutex. */
+static bool look_at_slice(struct mm_server *server, bool heads) {
+    struct mm_exchange *abandoned = NULL;
     uint64_t now_ns = mm_clock_ns();
     pthread_mutex_lock(&server->mutex);
-    for (struct mm_connection *connection = server->newest; connection != NULL;
-         connection = connection->older) {
-        struct mm_exchange *exchange;
-        switch (mm_connection_phase(connection)) {
-        case MM_PHASE_HEAD:
-            if (heads)
-                look_at_head(server, connection, now_ns, &cuts);
-            break;
-        case MM_PHASE_BODY:
-            look_at_body(connection, now_ns, &cuts);
-            break;
-        case MM_PHASE_HANDLED:
-            exchange = __atomic_load_n(&connection->exchange, __ATOMIC_ACQUIRE);
-            if (exchange == NULL || !exchange->waiting || !is_over(exchange, now_ns, &error))
-                break;
-            mm_exchange_abandon(exchange, &error);
-            exchange->next_resumed = abandoned;
-            abandoned = exchange;
-            break;
-        case MM_PHASE_CUT:
-            if (now_ns - connection->cut_ns > CUT_LINGER_MS * NS_PER_MS)
-                mm_connection_stop_reading(connection);
-            break;
-        }
+    for (unsigned count = 0; count < SLICE && server->swept != NULL; count++) {
+        struct mm_connection *connection = server->swept;
+        server->swept = connection->older;
+        look_at(server, connection, heads, now_ns, &abandoned);
     }
+    bool more = server->swept != NULL;
     pthread_mutex_unlock(&server->mutex);
     mm_exchange_resume(abandoned);
+    return more;
+}
+
+/* Every request takes the mutex: between two slices it is left to those who wait for it. */
+static void sweep_once(struct mm_server *server, bool heads) {
+    const struct timespec pause = {.tv_nsec = SLICE_PAUSE_NS};
+    pthread_mutex_lock(&server->mutex);
+    server->swept = server->newest;
+    pthread_mutex_unlock(&server->mutex);
+    while (look_at_slice(server, heads))
+        nanosleep(&pause, NULL);
 }
 
 /* Sleeps for a period; false where the sweep is to stop. */

@@ -4,6 +4,7 @@
 
 #include "api/json_matrix.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,15 @@ static const char *require_number(const char *text, const float *element) {
     return text + strspn(text, "+-.0123456789Ee");
 }
 
+/* Holds a string that stands for a number against the element. One with escapes may be any. */
+static void require_special(const char *text, const char *end, const float *element) {
+    if (memchr(text, '\\', (size_t)(end - text)) != NULL)
+        return;
+    REQUIRE(is_name(text, end, "NaN") || is_name(text, end, "Infinity") || is_name(text, end, "-Infinity"));
+    REQUIRE(isnan(*element) == is_name(text, end, "NaN"));
+    REQUIRE(isnan(*element) || *element == (*(text + 1) == '-' ? -INFINITY : INFINITY));
+}
+
 /* Walks over a body that was taken: an object in which only a and b are nested, three deep. Names with
  * escapes end the walk, since they may be other names than they look. */
 static void require_elements(const struct mm_call *call, const char *text) {
@@ -45,6 +55,8 @@ static void require_elements(const struct mm_call *call, const char *text) {
             element = (const float *)matrix->data + index;
         if (*text == '"') {
             const char *end = string_end(text);
+            if (element != NULL)
+                require_special(text, end, element);
             index += element != NULL;
             if (end[1 + strspn(end + 1, " \t\r\n")] == ':') {
                 if (memchr(text, '\\', (size_t)(end - text)) != NULL)

@@ -127,6 +127,22 @@ await 10 has_ended || {
 ended "a full log"
 exec 9<&-
 
+# A stderr whose reader has gone: each line is lost once, nobody complains of it for ever, and the end is at once.
+exec 9<>"$scratch/pipe"
+"$MATMULD" --port "${url##*:}" --log-format json 2>"$scratch/pipe" 9<&- &
+server=$!
+await 30 is_ready || fail "not ready before the log's reader goes"
+exec 9<&-
+ask lost.1 -H 'Content-Type: application/json' -d "$product" "$url/v1/matmul"
+sleep 0.5
+before=$(dropped)
+sleep 1
+at_most "lines lost in an idle second" 2 $(($(dropped) - before))
+from=$(date +%s%3N)
+kill -TERM "$server"
+ended "a log without a reader"
+at_most "a log without a reader: milliseconds to the end" 900 $(($(date +%s%3N) - from))
+
 # A stderr that is closed.
 "$MATMULD" --port "${url##*:}" --log-format json 2>&- &
 server=$!

@@ -112,6 +112,14 @@ slowly input 1000 1
 cut_off "a body that is not there by its own deadline" 504 timeout
 took "a body that is not there by its own deadline" 2000 300
 
+# A deadline of its own that only the body tells, read while the sweep looks on.
+{
+    printf 'POST /v1/matmul HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n'
+    printf 'Content-Length: 45\r\n\r\n{"a":[[2]],"b":[[3]],"timeout_ms":5000     }\n'
+} >"$scratch/input"
+slowly input 30 150
+same "a body that comes in pieces: statuses" 200 "$(statuses)"
+
 # A hundred that announce all the memory there is between them: more than one sweep cuts off.
 upload 600000 >"$scratch/input"
 talkers=
