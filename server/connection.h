@@ -4,7 +4,7 @@
  *   HEAD     nothing, or a part of a head has come; the sweep may cut
  *   BODY     the head was judged and the body comes; the sweep may cut
  *   HANDLED  the request is judged, worked on or answered; nobody cuts
- *   CUT      the sweep has written the last reply itself; the connection's thread closes
+ *   CUT      the last reply was written past MHD; what still comes is dropped, and soon no more is read
  *
  * Who changes the phase from HEAD or BODY has the connection to itself: either its own thread, which goes
  * on with the request, or the sweep. */
@@ -35,11 +35,12 @@ struct mm_connection {
     struct mm_connection *newer;
     struct mm_connection *older;
 
+    uint64_t cut_ns; /* when it was cut off; of whoever did that, until the sweep sees MM_PHASE_CUT */
+
     /* The sweep's alone. */
     unsigned requests_seen;
     uint64_t bytes_seen;    /* by the system's count, when it last saw a new request */
     uint64_t head_since_ns; /* when it first saw a part of a head; 0: there is none */
-    uint64_t cut_ns;
 };
 
 /* MHD's callback for connections that open and close (server/http.c). */
@@ -54,11 +55,12 @@ enum mm_phase mm_connection_phase(const struct mm_connection *connection);
 /* Moves on from one phase to the next; false where the connection is no more in `from`. Any thread. */
 bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, enum mm_phase to);
 
-/* Writes the error as the last reply, past MHD, and ends our sending side, so that the caller can still
- * read it. The connection must have been moved to MM_PHASE_CUT by the caller, who holds server->mutex.
- * What the socket does not take at once is lost: a caller who reads nothing misses a sentence. */
-void mm_connection_cut(struct mm_connection *connection, const struct mm_error *error,
-                       const char *request_id);
+/* Writes the error as the last reply, past MHD (with an Allow header, unless `allow` is ""), and ends our
+ * sending side, so that the caller can still read it. The caller has the connection to itself by a move, and
+ * either holds server->mutex or is its thread. What the socket does not take at once is lost: a caller who
+ * reads nothing misses a sentence. */
+void mm_connection_cut(struct mm_connection *connection, const struct mm_error *error, const char *request_id,
+                       const char *allow);
 
 /* Reads no more from it, so that its thread sees an end and closes. With server->mutex held. */
 void mm_connection_stop_reading(struct mm_connection *connection);

@@ -304,8 +304,26 @@ static enum mm_status grow_body(struct mm_exchange *exchange, size_t needed) {
     return MM_OK;
 }
 
-/* A piece of the body: kept, or dropped where the request was refused or takes none. MHD takes no
- * reply between the pieces, so that a refusal waits for the end; a sender who goes on for long is cut off. */
+/* Who goes on for long with a body that was refused is told so past MHD, which takes no reply between the
+ * pieces, and has a moment to read it: the sweep ends the connection. */
+static void refuse_midway(struct mm_exchange *exchange) {
+    if (exchange->error.status == MM_OK) {
+        mm_fail(&exchange->error, MM_TOO_LARGE,
+                "%s %s takes no body: one of up to %d bytes is passed over, but more came",
+                exchange->route->method, exchange->route->path, MM_REFUSAL_DRAIN_MAX);
+        exchange->error.limit = MM_REFUSAL_DRAIN_MAX;
+        exchange->error.has_limit = true;
+    }
+    __atomic_store_n(&exchange->cut, (int)exchange->error.status, __ATOMIC_RELAXED);
+    if (!mm_connection_move(exchange->peer, MM_PHASE_BODY, MM_PHASE_HANDLED))
+        return;
+    mm_connection_cut(exchange->peer, &exchange->error, exchange->request_id, exchange->allow);
+    exchange->peer->cut_ns = mm_clock_ns();
+    mm_connection_move(exchange->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);
+}
+
+/* A piece of the body: kept, or dropped where the request was refused or takes none. A refusal waits for the
+ * end, within reason. */
 static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, size_t bytes) {
     __atomic_add_fetch(&exchange->received_bytes, bytes, __ATOMIC_RELAXED);
     bool refused = exchange->error.status != MM_OK;
@@ -315,7 +333,10 @@ static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, s
     if (refused || exchange->body.data == NULL) {
         mm_buffers_release(exchange->server->buffers, &exchange->body);
         exchange->dropped_bytes += bytes;
-        return exchange->dropped_bytes > MM_REFUSAL_DRAIN_MAX ? MHD_NO : MHD_YES;
+        if (exchange->dropped_bytes > MM_REFUSAL_DRAIN_MAX &&
+            mm_connection_phase(exchange->peer) == MM_PHASE_BODY)
+            refuse_midway(exchange);
+        return MHD_YES;
     }
     memcpy((char *)exchange->body.data + exchange->body_bytes, data, bytes);
     exchange->body_bytes = needed;
@@ -351,6 +372,8 @@ enum MHD_Result mm_exchange_handle(void *server, struct MHD_Connection *connecti
         exchange->span_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - exchange->started_ns;
         return step(exchange, exchange->route == NULL ? NULL : exchange->route->complete);
     case MM_ANSWERING:
+        if (exchange->record.left)
+            return MHD_NO;
         return step(exchange, exchange->route->answer);
     case MM_WAITING:
     case MM_ANSWERED:

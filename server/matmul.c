@@ -55,14 +55,18 @@ static enum mm_status choose_codecs(struct mm_exchange *exchange, bool body_seen
     return status == MM_OK ? choose_encoder(exchange) : status;
 }
 
-/* MHD's visitor of the query's arguments: stops at the first that is refused. */
+/* MHD's visitor of the query's arguments. Of several that are wrong the first is told, but one that passes a
+ * limit before one that is malformed. */
 static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, const char *name,
                                      size_t name_length, const char *value, size_t value_length) {
     struct mm_exchange *exchange = argument;
+    struct mm_error error;
     (void)kind;
     enum mm_status status = mm_call_set_text(&exchange->call, name, name_length, value == NULL ? "" : value,
-                                             value_length, &exchange->server->limits, &exchange->error);
-    return status == MM_OK ? MHD_YES : MHD_NO;
+                                             value_length, &exchange->server->limits, &error);
+    if (status == MM_TOO_LARGE || (status != MM_OK && exchange->error.status == MM_OK))
+        exchange->error = error;
+    return status == MM_TOO_LARGE ? MHD_NO : MHD_YES;
 }
 
 /* What the query and the length tell once the codec is known. */

@@ -99,6 +99,13 @@ static bool read_size(const char *text, uint64_t *bytes) {
     return false;
 }
 
+static bool has_device(const struct mm_options *options, uint64_t index) {
+    for (size_t at = 0; at < options->devices.count; at++)
+        if (options->devices.indices[at] == index)
+            return true;
+    return false;
+}
+
 static bool read_devices(const char *text, struct mm_options *options) {
     options->devices.count = 0;
     options->devices.all = strcmp(text, "all") == 0;
@@ -106,7 +113,8 @@ static bool read_devices(const char *text, struct mm_options *options) {
         return true;
     for (;;) {
         uint64_t index;
-        if (options->devices.count == MM_OPTION_DEVICES_MAX || !read_digits(&text, &index) || index > 1023)
+        if (options->devices.count == MM_OPTION_DEVICES_MAX || !read_digits(&text, &index) || index > 1023 ||
+            has_device(options, index))
             return false;
         options->devices.indices[options->devices.count++] = (unsigned)index;
         if (*text == '\0')

@@ -55,7 +55,8 @@ static void find_cancelled(struct mm_exchange *exchange, bool sent) {
         return;
     if (mm_connection_phase(exchange->peer) == MM_PHASE_CUT) {
         record->problem = (enum mm_status)__atomic_load_n(&exchange->cut, __ATOMIC_RELAXED);
-        cancel(record, MM_SPAN_RECEIVE);
+        if (exchange->error.status == MM_OK) /* else it was refused before */
+            cancel(record, MM_SPAN_RECEIVE);
     } else if (exchange->state == MM_RECEIVING && exchange->dropped_bytes <= MM_REFUSAL_DRAIN_MAX) {
         find_left(record, MM_SPAN_RECEIVE);
     } else if (job != NULL && job->error.status == MM_TIMEOUT) {

@@ -65,9 +65,8 @@ static void each_variant(const struct scrape *scrape, const char *name,
     for (size_t device = 0; device < scrape->device_count; device++) {
         const struct mm_backend *backend = scrape->devices[device]->backend;
         for (size_t row = 0; backend != before && row < backend->variant_count; row++) {
-            char variant[96];
-            const struct mm_label labels[MM_LABELS_MAX] = {{"variant", variant}};
-            snprintf(variant, sizeof variant, "%s:%s", backend->name, backend->variants[row].name);
+            const struct mm_label labels[MM_LABELS_MAX] = {{"variant", backend->variants[row].name},
+                                                           {"backend", backend->name}};
             if (backend->variants[row].choose == NULL)
                 write(scrape, name, labels, mm_variant_slot(backend, row));
         }

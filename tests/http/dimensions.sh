@@ -71,6 +71,10 @@ ask 413 too_large - "m=$largest&k=$largest&n=$largest"
 ask 413 too_large - "m=$largest&k=1&n=0&lda=$largest"
 ask 413 too_large - "m=0&k=$largest&n=1&ldb=$largest"
 ask 413 too_large - "m=$largest&k=$largest&n=0&transpose_a=1"
+# What passes a limit is told before what is malformed, in whatever order they stand.
+ask 413 too_large k "m=-1&k=99999999999&n=1"
+ask 413 too_large m "m=99999999999&k=-1&n=1"
+ask 400 bad_request m "m=-1&k=1.5&n=1"
 # With no rows there is no storage, however far apart the rows would be.
 ask 200 - - "m=0&k=0&n=$largest&lda=$largest&ldb=$largest"
 

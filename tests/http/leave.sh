@@ -22,6 +22,7 @@ has_room() {
 
 # One job runs, one fills the queue; then the caller of the second leaves.
 start --backend cpu --queue-depth 1
+address=${url#http://}
 prepare_slow "$(slow_side 3)"
 post_slow runs
 await_sent runs
@@ -48,6 +49,17 @@ at_most "a deadline in the queue: milliseconds" 800 $(($(milliseconds) - from))
 finish_slow runs
 same "the job that ran: status" 200 "$slow_status"
 check_slow runs
+
+# Half of a connection: who closes the sending side while the product is awaited has left, and gets no reply.
+post_slow blocks
+await_sent blocks
+from=$(milliseconds)
+printf 'POST /v1/matmul?backend=cpu HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 21\r\n\r\n{"a":[[2]],"b":[[3]]}' |
+    "$TALK" "${address%:*}" "${address##*:}" 65536 HALF >"$scratch/half"
+same "half a connection: bytes that came back" 0 "$(wc -c <"$scratch/half" | tr -d ' ')"
+at_most "half a connection: milliseconds" 1500 $(($(milliseconds) - from))
+finish_slow blocks
+same "the job before it: status" 200 "$slow_status"
 
 # The deadline of a job that runs: answered by the clock, and the next is served after it.
 from=$(milliseconds)

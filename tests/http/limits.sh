@@ -102,6 +102,28 @@ for bytes in $mib $((mib + 4)); do
 done
 stop
 
+# A chunked body tells no length: a refused one is passed over up to 1 MiB, and then its sender is told.
+start --max-body 64KiB
+head -c 3000000 /dev/zero >"$scratch/body"
+refused_midway() {
+    got=$(curl -sS --max-time 30 -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' -H 'Expect:' \
+        -H 'Transfer-Encoding: chunked' --data-binary "@$scratch/body" "$url$2" -H "$5" 2>"$scratch/complaint") || :
+    same "$1: status" "$3" "$got"
+    same "$1: code" "$4" "$(code_of "$scratch/got")"
+    same "$1: Connection" close "$(header Connection "$scratch/head")"
+    keep "${6:-POST}" "$2" "$scratch/head" "$scratch/got"
+}
+refused_midway "3 MB in chunks, of no such type" /v1/matmul 415 unsupported_media_type 'Content-Type: text/plain'
+refused_midway "3 MB in chunks over --max-body" /v1/matmul 413 too_large 'Content-Type: application/json'
+refused_midway "3 MB in chunks to no path" /v1/matmull 404 not_found "$raw"
+refused_midway "3 MB in chunks by no method" /healthz 405 method_not_allowed "$raw"
+got=$(curl -sS --max-time 30 -X GET -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' -H 'Expect:' \
+    --data-binary "@$scratch/body" "$url/healthz") || :
+same "a GET of 3 MB: status" 413 "$got"
+keep GET /healthz "$scratch/head" "$scratch/got"
+same "after those: /healthz" 200 "$(status_of "$url/healthz")"
+stop
+
 start --max-dimension 16
 "$FLOAT32" fill 512 1 >"$scratch/body"
 post "dimensions of the limit" 200 none 'm=16&k=16&n=16'

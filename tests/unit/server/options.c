@@ -65,6 +65,7 @@ static void values_are_judged(void **state) {
         {"--devices=all", NULL},
         {"--devices=0,2,17", NULL},
         {"--devices=0,", "--devices is"},
+        {"--devices=1,0,1", "--devices is"},
         {"--devices=,", "--devices is"},
         {"--devices=a", "--devices is"},
         {"--log-format=json", NULL},
