@@ -7,7 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICES_MAX = 64, SELF_TEST_M = 37, SELF_TEST_N = 41, SELF_TEST_K = 35 };
+/* The known product's shape is of primes; a variant that takes only multiples of up to SELF_TEST_MULTIPLE_MAX
+ * has them rounded up, to three different edges for each multiple that there is. */
+enum {
+    DEVICES_MAX = 64,
+    SELF_TEST_M = 37,
+    SELF_TEST_N = 67,
+    SELF_TEST_K = 101,
+    SELF_TEST_MULTIPLE_MAX = 32,
+    SELF_TEST_M_MAX = 64,
+    SELF_TEST_N_MAX = 96,
+    SELF_TEST_K_MAX = 128,
+};
 
 struct mm_engine {
     struct mm_device *devices[DEVICES_MAX];
@@ -24,27 +35,38 @@ static void add_note(struct mm_engine *engine, const char *who, const char *why)
 
 /* The known product: small whole numbers, so that every order of summation gives the exact result. */
 struct known_product {
-    float a[SELF_TEST_M * SELF_TEST_K];
-    float b[SELF_TEST_K * SELF_TEST_N];
-    float c[SELF_TEST_M * SELF_TEST_N];
+    size_t m;
+    size_t n;
+    size_t k;
+    float a[SELF_TEST_M_MAX * SELF_TEST_K_MAX];
+    float b[SELF_TEST_K_MAX * SELF_TEST_N_MAX];
+    float c[SELF_TEST_M_MAX * SELF_TEST_N_MAX];
 };
 
-static void fill_known(struct known_product *known) {
-    for (int index = 0; index < SELF_TEST_M * SELF_TEST_K; index++)
-        known->a[index] = (float)(index % 17 - 8);
-    for (int index = 0; index < SELF_TEST_K * SELF_TEST_N; index++)
-        known->b[index] = (float)(index % 13 - 6);
+static size_t round_up(size_t length, size_t multiple_of) {
+    return multiple_of == 0 ? length : (length + multiple_of - 1) / multiple_of * multiple_of;
+}
+
+static void fill_known(struct known_product *known, size_t multiple_of) {
+    assert(multiple_of <= SELF_TEST_MULTIPLE_MAX);
+    known->m = round_up(SELF_TEST_M, multiple_of);
+    known->n = round_up(SELF_TEST_N, multiple_of);
+    known->k = round_up(SELF_TEST_K, multiple_of);
+    for (size_t index = 0; index < known->m * known->k; index++)
+        known->a[index] = (float)((int)(index % 17) - 8);
+    for (size_t index = 0; index < known->k * known->n; index++)
+        known->b[index] = (float)((int)(index % 13) - 6);
     memset(known->c, 0xff, sizeof known->c); /* NaN, so that an element left out shows */
 }
 
 static enum mm_status check_known(const struct known_product *known, const char *name,
                                   struct mm_error *error) {
-    for (int row = 0; row < SELF_TEST_M; row++) {
-        for (int col = 0; col < SELF_TEST_N; col++) {
+    for (size_t row = 0; row < known->m; row++) {
+        for (size_t col = 0; col < known->n; col++) {
             float expected = 0;
-            for (int depth = 0; depth < SELF_TEST_K; depth++)
-                expected += known->a[row * SELF_TEST_K + depth] * known->b[depth * SELF_TEST_N + col];
-            float got = known->c[row * SELF_TEST_N + col];
+            for (size_t depth = 0; depth < known->k; depth++)
+                expected += known->a[row * known->k + depth] * known->b[depth * known->n + col];
+            float got = known->c[row * known->n + col];
             if (got != expected)
                 return mm_fail(error, MM_DEVICE_FAILED,
                                "the known product by %s is wrong: %g expected, %g came", name,
@@ -57,10 +79,10 @@ static enum mm_status check_known(const struct known_product *known, const char 
 static enum mm_status run_known(struct mm_device *device, const struct mm_variant *variant,
                                 struct known_product *known, struct mm_error *error) {
     struct mm_job job = {.backend = device->backend, .variant = variant};
-    fill_known(known);
-    job.product.a = mm_matrix_dense(MM_FLOAT32, SELF_TEST_M, SELF_TEST_K, known->a);
-    job.product.b = mm_matrix_dense(MM_FLOAT32, SELF_TEST_K, SELF_TEST_N, known->b);
-    job.product.c = mm_matrix_dense(MM_FLOAT32, SELF_TEST_M, SELF_TEST_N, known->c);
+    fill_known(known, variant->multiple_of);
+    job.product.a = mm_matrix_dense(MM_FLOAT32, known->m, known->k, known->a);
+    job.product.b = mm_matrix_dense(MM_FLOAT32, known->k, known->n, known->b);
+    job.product.c = mm_matrix_dense(MM_FLOAT32, known->m, known->n, known->c);
     mm_product_conform(&job.product, NULL);
     job.ran = mm_variant_resolve(variant, device, &job.product);
     if (device->backend->begin(device, 0, &job) == MM_OK)

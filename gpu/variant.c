@@ -11,6 +11,11 @@ const char *mm_op_name(enum mm_op op) {
     return "";
 }
 
+bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product) {
+    const size_t edge = variant->multiple_of;
+    return edge == 0 || (product->m % edge == 0 && product->n % edge == 0 && product->k % edge == 0);
+}
+
 const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, const struct mm_device *device,
                                             const struct mm_product *product) {
     if (variant->choose == NULL)

@@ -33,8 +33,9 @@ struct mm_variant {
     const char *summary; /* one line for people */
     const char *needs;   /* what it needs beyond the backend, for people; NULL: nothing */
     enum mm_op op;
-    unsigned dtypes; /* MM_DTYPE_BIT of each it takes */
-    unsigned tile;   /* edge of its square tile in elements; 0: it has none, or it is chosen */
+    unsigned dtypes;      /* MM_DTYPE_BIT of each it takes */
+    unsigned tile;        /* edge of its square tile in elements; 0: it has none, or it is chosen */
+    unsigned multiple_of; /* it takes only m, n and k that are multiples of this (at most 32); 0: any */
 
     /* Why it cannot run on this device (a static sentence), or NULL where it can. A NULL pointer
      * means that it always can. Any thread. */
@@ -43,13 +44,17 @@ struct mm_variant {
     /* Computes C, or enqueues that on the lane; all memory is the device's own. Every shape from
      * 1×1×0 up must be right (k = 0 gives zeros); m = 0 or n = 0 never arrives. Must not block, except
      * on the CPU, where it returns when C is complete. Failures: MM_UNSUPPORTED for a shape it does
-     * not do, MM_DEVICE_FAILED, MM_INTERNAL. NULL where `choose` is set. */
+     * not do (by multiple_of, or past a limit), MM_DEVICE_FAILED, MM_INTERNAL. NULL where `choose` is set. */
     enum mm_status (*launch)(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error);
 
     /* For the row `auto` alone: the row that is best for this product on this device. It never
      * returns NULL, a row that is missing on the device, or a row with `choose`. */
     const struct mm_variant *(*choose)(const struct mm_device *device, const struct mm_product *product);
 };
+
+/* Whether m, n and k are such as the row's multiple_of asks for. Its launch judges the same, and says why
+ * not. */
+bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product);
 
 /* What a device runs for the row that the caller chose: the row itself, or what `choose` picks. */
 const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, const struct mm_device *device,

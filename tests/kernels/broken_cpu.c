@@ -20,7 +20,9 @@
     X(clamped, "gives the largest float where the result is infinite")                                       \
     X(wrote_behind_operand, "writes a word behind A")                                                        \
     X(wrote_before, "writes a word in front of C")                                                           \
-    X(unsteady, "changes the last bit of the first element from run to run")
+    X(unsteady, "changes the last bit of the first element from run to run")                                 \
+    X(refused, "refuses a k over 8, which its row does not say")                                             \
+    X(not_refused, "takes every shape, though its row says multiples of 8 only")
 
 enum fault {
 #define X(name, summary) FAULT_##name,
@@ -70,7 +72,9 @@ static float dot(const struct mm_product *product, enum fault fault, size_t row,
     return sum;
 }
 
-static void multiply(const struct mm_product *product, enum fault fault) {
+static enum mm_status multiply(const struct mm_product *product, enum fault fault, struct mm_error *error) {
+    if (fault == FAULT_refused && product->k > SLAB)
+        return mm_fail(error, MM_UNSUPPORTED, "k is %zu", product->k);
     float *c = product->c.data;
     size_t ld = fault == FAULT_wrong_stride ? product->n : product->c.ld;
     size_t cols = fault == FAULT_dropped_bound ? round_up(product->n) : product->n;
@@ -89,22 +93,25 @@ static void multiply(const struct mm_product *product, enum fault fault) {
     static unsigned runs;
     if (fault == FAULT_unsteady && runs++ % 2 == 1)
         c[0] = nextafterf(c[0], 0.0F);
+    return MM_OK;
 }
 
 #define X(name, summary)                                                                                     \
     static enum mm_status launch_##name(const struct mm_product *product, struct mm_lane *lane,              \
                                         struct mm_error *error) {                                            \
         (void)lane;                                                                                          \
-        (void)error;                                                                                         \
-        multiply(product, FAULT_##name);                                                                     \
-        return MM_OK;                                                                                        \
+        return multiply(product, FAULT_##name, error);                                                       \
     }
 BROKEN_CPU_ROWS(X)
 #undef X
 
 const struct mm_variant mm_broken_cpu[] = {
 #define X(row, row_summary)                                                                                  \
-    {.name = #row, .summary = row_summary, .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .launch = launch_##row},
+    {.name = #row,                                                                                           \
+     .summary = row_summary,                                                                                 \
+     .dtypes = MM_DTYPE_BIT(MM_FLOAT32),                                                                     \
+     .multiple_of = FAULT_##row == FAULT_not_refused ? SLAB : 0,                                             \
+     .launch = launch_##row},
     BROKEN_CPU_ROWS(X)
 #undef X
 };

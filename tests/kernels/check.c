@@ -87,7 +87,7 @@ struct stage {
     unsigned char *scratch;
 };
 
-/* Fills C with poison, runs, and fetches it. MM_UNSUPPORTED is the variant's right. */
+/* Fills C with poison, runs, and fetches it. */
 static enum mm_status run_once(struct subject *subject, const struct stage *stage, unsigned poison,
                                const struct one_case *one, struct image *c, struct mm_error *error) {
     struct mm_device *device = subject->device;
@@ -105,6 +105,21 @@ static enum mm_status run_once(struct subject *subject, const struct stage *stag
     return status;
 }
 
+bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
+                     enum mm_status status, const struct mm_error *error) {
+    const struct shape *shape = &one->operands->shape;
+    const struct mm_product product = {.m = shape->m, .n = shape->n, .k = shape->k};
+    const bool takes = mm_variant_takes(subject->variant, &product);
+    if (takes)
+        return false; /* whatever went wrong, it is no refusal */
+    if (status == MM_UNSUPPORTED && error->detail[0] != '\0')
+        subject->unsupported++;
+    else
+        subject_fail(subject, plan, one, "%s, and not unsupported with a reason, for a shape it does not do",
+                     mm_status_name(status));
+    return true;
+}
+
 /* Runs one case on one subject and judges it. Its Frobenius error, negative where there is none. */
 static double run_case(struct subject *subject, const struct plan *plan, struct stage *stage,
                        const struct one_case *one) {
@@ -114,11 +129,9 @@ static double run_case(struct subject *subject, const struct plan *plan, struct 
         struct mm_error error = {0};
         unsigned poison = run % POISON_COUNT;
         enum mm_status status = run_once(subject, stage, poison, one, c, &error);
-        if (status == MM_UNSUPPORTED && run == 0) {
-            subject->unsupported++;
-            return -1.0;
-        }
         ptrdiff_t byte;
+        if (subject_refuses(subject, plan, one, status, &error))
+            return -1.0;
         if (status != MM_OK) {
             subject_fail(subject, plan, one, "run %u: %s: %s", run, mm_status_name(status), error.detail);
             break;

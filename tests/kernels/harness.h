@@ -190,6 +190,11 @@ struct one_case {
 void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* Whether the shape is one that the variant's row says it does not do. It must then have been
+ * refused: that is counted, and anything else a failure. */
+bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
+                     enum mm_status status, const struct mm_error *error);
+
 /* Judges C, as it lies in the image, and adds to the subject's figures. *frobenius: norms_error. */
 void subject_judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
                    const struct image *c, double *frobenius);

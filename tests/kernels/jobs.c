@@ -69,9 +69,7 @@ static void run_jobs(struct subject *subject, const struct plan *plan, const str
         struct mm_job *job = &jobs.job[lane];
         enum mm_status status = device->backend->begin(device, lane, job);
         jobs.begun[lane] = status == MM_OK;
-        if (status == MM_UNSUPPORTED)
-            subject->unsupported++;
-        else if (status != MM_OK)
+        if (!subject_refuses(subject, plan, one, status, &job->error) && status != MM_OK)
             subject_fail(subject, plan, one, "job: begin: %s: %s", mm_status_name(status), job->error.detail);
     }
     for (unsigned lane = 0; lane < jobs.count; lane++) {

@@ -1,0 +1,83 @@
+/* tiled_async: the next tiles arrive while these are used. In `tiled_32` a step first waits for global
+ * memory and then computes, and only other blocks fill the wait. Here each tile exists twice: while the
+ * block multiplies one pair, asynchronous copies (cp.async) bring the next pair into the other, and pass
+ * by the registers on their way.
+ *
+ * It is faster where the wait for global memory is what is left to hide, and has one barrier a step in
+ * place of two. It costs twice the shared memory (16 KiB a block) and compute capability 8.0. The
+ * copies are of 4 bytes each, one element of each operand a thread, so that any shape, stride and
+ * alignment will do, and a transposed operand can be turned on its way, with the bank conflict of `tiled_32`.
+ *
+ * The instruction is described in the PTX ISA, its use for tiles in the CUDA C++ Programming Guide. */
+#include "gpu/backend.h"
+#include "gpu/cuda/async.cuh"
+#include "gpu/cuda/lane.h"
+#include "gpu/cuda/variants.h"
+
+namespace {
+
+constexpr unsigned TILE = 32;
+
+/* Begins to copy the tile of op(X) whose first element is (row, col). What lies past an edge of op(X)
+ * becomes 0: nothing is read for it. */
+template <bool TRANSPOSE>
+__device__ void fetch(float (&tile)[TILE][TILE], const struct mm_matrix &x, unsigned row, unsigned col) {
+    const unsigned stored_row = (TRANSPOSE ? col : row) + threadIdx.y;
+    const unsigned stored_col = (TRANSPOSE ? row : col) + threadIdx.x;
+    mm_copy_async<1>(TRANSPOSE ? &tile[threadIdx.x][threadIdx.y] : &tile[threadIdx.y][threadIdx.x],
+                     static_cast<const float *>(x.data) + stored_row * x.ld + stored_col,
+                     stored_row < x.rows && stored_col < x.cols ? 1 : 0);
+}
+
+template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(TILE *TILE) tiled_async(const __grid_constant__ struct mm_product product) {
+    __shared__ float a_tile[2][TILE][TILE];
+    __shared__ float b_tile[2][TILE][TILE];
+    const unsigned first_row = blockIdx.y * TILE;
+    const unsigned first_col = blockIdx.x * TILE;
+
+    if (product.k > 0) {
+        fetch<TRANSPOSE_A>(a_tile[0], product.a, first_row, 0);
+        fetch<TRANSPOSE_B>(b_tile[0], product.b, 0, first_col);
+    }
+    float sum = 0.0f;
+    unsigned now = 0;
+    for (unsigned step = 0; step < product.k; step += TILE, now ^= 1) {
+        /* One barrier for two reasons. Each thread has waited for its own copies, so past it all of this
+         * step's tiles are there. And all have left the step before, so its tiles may be overwritten. */
+        mm_wait_copies();
+        __syncthreads();
+        if (step + TILE < product.k) {
+            fetch<TRANSPOSE_A>(a_tile[now ^ 1], product.a, first_row, step + TILE);
+            fetch<TRANSPOSE_B>(b_tile[now ^ 1], product.b, step + TILE, first_col);
+        }
+
+        /* Past k both tiles hold 0, and nothing is added there. */
+#pragma unroll
+        for (unsigned i = 0; i < TILE; i++)
+            sum = fmaf(a_tile[now][threadIdx.y][i], b_tile[now][i][threadIdx.x], sum);
+    }
+
+    const unsigned row = first_row + threadIdx.y;
+    const unsigned col = first_col + threadIdx.x;
+    if (row < product.m && col < product.n)
+        static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
+}
+
+} // namespace
+
+const char *mm_cuda_async_missing(const struct mm_device *device) {
+    return device->compute_capability >= 80 ? NULL
+                                            : "asynchronous copies need compute capability 8.0 or higher";
+}
+
+enum mm_status mm_cuda_tiled_async(const struct mm_product *product, struct mm_lane *lane,
+                                   struct mm_error *error) {
+    static const mm_cuda_kernel kernels[2][2] = {{tiled_async<false, false>, tiled_async<false, true>},
+                                                 {tiled_async<true, false>, tiled_async<true, true>}};
+    struct mm_cuda_layout layout = {};
+    layout.kernel = mm_cuda_pick(kernels, product);
+    layout.block_rows = layout.threads_y = TILE;
+    layout.block_cols = layout.threads_x = TILE;
+    return mm_cuda_launch(&layout, product, lane, error);
+}
