@@ -290,7 +290,7 @@ static const char *missing_everywhere(const struct mm_engine *engine, const stru
 static enum mm_status fail_variant(const struct mm_engine *engine, const struct mm_backend *backend,
                                    enum mm_op op, const char *name, const char *reason,
                                    struct mm_error *error) {
-    char list[256] = "";
+    char list[512] = "";
     for (size_t index = 0; index < backend->variant_count; index++) {
         const struct mm_variant *variant = &backend->variants[index];
         size_t length = strlen(list);

@@ -44,7 +44,7 @@ enum mm_status {
  * allocated. Texts are "" and numbers 0 where they do not apply. */
 struct mm_error {
     enum mm_status status;
-    char detail[400];  /* a sentence: what was expected and what came */
+    char detail[640];  /* a sentence: what was expected and what came */
     char field[48];    /* the option, member or part at fault, at most this much of its name */
     char expected[64]; /* short forms of the same, for programs */
     char got[64];

@@ -44,7 +44,8 @@ ask_server() {
     code=0
     curl -fsS "$url/v1/devices" && echo &&
         curl -fsS "$url/v1/variants" && echo || code=1
-    for variant in auto naive tiled_8 tiled_16 tiled_32 blas; do
+    for variant in auto naive naive_uncoalesced tiled_8 tiled_16 tiled_32 tiled_strided_16 tiled_padded \
+        tiled_conflicted tiled_async register_tiled vectorized warp_tiled blas; do
         reply=$(curl -sS "$url/v1/matmul" -H 'Content-Type: application/json' \
             -d "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,8]], \"variant\": \"$variant\"}")
         printf '%s\n' "$reply"
