@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +22,20 @@
 
 enum { EXIT_USAGE = 2, HTTP_THREADS_MAX = 16, POLL_MS = 2, LAST_REPLIES_MS = 1000 };
 
+/* The cores that this process may run on, which can be fewer than there are. */
+static uint64_t count_cores(void) {
+    cpu_set_t allowed;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 0)
+        return (uint64_t)CPU_COUNT(&allowed);
+    return online < 1 ? 1 : (uint64_t)online;
+}
+
 /* Fills in what comes from the machine. */
 static void complete_options(struct mm_options *options) {
     if (options->threads == 0) {
-        long cores = sysconf(_SC_NPROCESSORS_ONLN);
-        options->threads = cores < 1 ? 1 : cores > HTTP_THREADS_MAX ? HTTP_THREADS_MAX : (uint64_t)cores;
+        uint64_t cores = count_cores();
+        options->threads = cores > HTTP_THREADS_MAX ? HTTP_THREADS_MAX : cores;
     }
     if (options->memory_budget_bytes == 0)
         options->memory_budget_bytes = mm_budget_memory() / 2;

@@ -27,7 +27,7 @@ prints() {
 }
 
 options='host port backend devices threads queue-depth memory-budget max-body max-dimension timeout-ms
-    drain-timeout-ms log-format'
+    drain-timeout-ms receive-timeout-ms receive-rate log-format'
 
 runs 0 --help
 for option in $options help version print-config healthcheck; do
@@ -50,6 +50,12 @@ prints queue-depth 1024
 prints max-dimension 2147483647
 prints timeout-ms 60000
 prints drain-timeout-ms 30000
+
+# By default no more HTTP threads than cores that it may run on.
+if command -v taskset >/dev/null; then
+    one=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
+    same "threads on one core" "threads = 1" "$(taskset -c "$one" "$MATMULD" --print-config | grep '^threads ')"
+fi
 
 # Flag over environment over default.
 export MATMULD_QUEUE_DEPTH=7 MATMULD_TIMEOUT_MS=1234 MATMULD_MAX_BODY=64MiB
