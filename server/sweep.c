@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 
 /* Heads are looked at less often, since there can be many that are idle, and each costs a question to the
- * system, 1 µs, and its last reply some 20. Who was cut has a moment to read why. */
+ * system. Who was cut has a moment to read why. */
 enum { PERIOD_MS = 100, HEADS_EVERY = 5, SLICE = 128, SLICE_PAUSE_NS = 20000, CUT_LINGER_MS = 1000 };
 
 #define NS_PER_MS UINT64_C(1000000)
