@@ -210,6 +210,7 @@ void mm_exchange_abandon(struct mm_exchange *exchange, const struct mm_error *er
     if (in_queue)
         exchange->holders--;
     mm_record_cancel(exchange, in_queue);
+    exchange->record.left = error == NULL;
     end_wait(exchange, error);
 }
 

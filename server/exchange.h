@@ -81,7 +81,8 @@ const char *mm_exchange_header(const struct mm_exchange *exchange, const char *n
  * is entered again, with exchange->error or job.error telling. The connection's thread. */
 void mm_exchange_submit(struct mm_exchange *exchange);
 
-/* Ends the wait of an exchange that is `waiting`, with this error as its answer: a job that still waits
+/* Ends the wait of an exchange that is `waiting`, with this error as its answer, or without one where it is
+ * NULL, because the caller has left: the connection is closed then. A job that still waits
  * is taken back and never begun, the result of one that runs is dropped. With server->mutex held; the
  * caller then resumes it by mm_exchange_resume, without the mutex. Any thread. */
 void mm_exchange_abandon(struct mm_exchange *exchange, const struct mm_error *error);

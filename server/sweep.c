@@ -41,18 +41,19 @@ static bool has_left(int fd) {
     return poll(&peer, 1, 0) > 0 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-/* Why a waiting exchange is to be answered without its job; false where it may go on waiting. */
-static bool is_over(struct mm_exchange *exchange, uint64_t now_ns, struct mm_error *error) {
+/* A waiting exchange goes on without its job where its deadline has passed or its caller has left; false
+ * where it may go on waiting. */
+static bool look_at_waiting(struct mm_exchange *exchange, uint64_t now_ns) {
+    struct mm_error late;
     if (exchange->job.deadline_ns != 0 && now_ns > exchange->job.deadline_ns) {
-        mm_fail(error, MM_TIMEOUT, "the deadline passed before the result was there");
+        mm_fail(&late, MM_TIMEOUT, "the deadline passed before the result was there");
+        mm_exchange_abandon(exchange, &late);
         return true;
     }
-    if (has_left(exchange->peer->fd)) {
-        mm_fail(error, MM_STOPPING, "the caller has left"); /* nobody reads this */
-        exchange->record.left = true;
-        return true;
-    }
-    return false;
+    if (!has_left(exchange->peer->fd))
+        return false;
+    mm_exchange_abandon(exchange, NULL);
+    return true;
 }
 
 /* Whether bytes lie here that nobody has read yet: then it is we who are slow. */
@@ -152,7 +153,6 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
 static void look_at(struct mm_server *server, struct mm_connection *connection, bool heads, uint64_t now_ns,
                     struct mm_exchange **abandoned) {
     struct mm_exchange *exchange;
-    struct mm_error error;
     switch (mm_connection_phase(connection)) {
     case MM_PHASE_HEAD:
         if (heads)
@@ -163,9 +163,8 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
         break;
     case MM_PHASE_HANDLED:
         exchange = __atomic_load_n(&connection->exchange, __ATOMIC_ACQUIRE);
-        if (exchange == NULL || !exchange->waiting || !is_over(exchange, now_ns, &error))
+        if (exchange == NULL || !exchange->waiting || !look_at_waiting(exchange, now_ns))
             break;
-        mm_exchange_abandon(exchange, &error);
         exchange->next_resumed = *abandoned;
         *abandoned = exchange;
         break;
