@@ -11,11 +11,15 @@
 
 enum kind { NAME, FLAG, COUNT, DIMENSION };
 
+/* Sets of operations: bit o for operation o. */
+enum { MATMUL_ALONE = 1u << MM_MATMUL, EVERY_OP = (1u << MM_OP_COUNT) - 1 };
+
 static const struct {
     const char *name;
     enum kind kind;
+    unsigned ops;
 } parameters[MM_PARAMETER_COUNT] = {
-#define X(constant, wire_name, wire_kind) [constant] = {wire_name, wire_kind},
+#define X(constant, wire_name, wire_kind, wire_ops) [constant] = {wire_name, wire_kind, wire_ops},
     MM_PARAMETER_TABLE(X)
 #undef X
 };
@@ -37,8 +41,8 @@ struct value {
     uint64_t number;
 };
 
-void mm_call_init(struct mm_call *call) {
-    *call = (struct mm_call){.names = {"auto", "auto", "float32"}};
+void mm_call_init(struct mm_call *call, enum mm_op op) {
+    *call = (struct mm_call){.op = op, .names = {"auto", "auto", "float32"}};
 }
 
 void mm_call_release(struct mm_call *call, struct mm_buffers *buffers) {
@@ -51,23 +55,29 @@ bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter) {
     return (call->given & UINT32_C(1) << parameter) != 0;
 }
 
-/* The parameter of this name among the first `count`; `count` where there is none. */
-static unsigned find(const char *name, size_t length, unsigned count) {
+static bool has_parameter(const struct mm_call *call, unsigned parameter) {
+    return (parameters[parameter].ops & 1u << call->op) != 0;
+}
+
+/* The operation's parameter of this name among the first `count`; `count` where there is none. */
+static unsigned find(const struct mm_call *call, const char *name, size_t length, unsigned count) {
     unsigned index = 0;
-    while (index < count &&
-           (strlen(parameters[index].name) != length || memcmp(parameters[index].name, name, length) != 0))
+    while (index < count && (!has_parameter(call, index) || strlen(parameters[index].name) != length ||
+                             memcmp(parameters[index].name, name, length) != 0))
         index++;
     return index;
 }
 
-static enum mm_status fail_unknown(const char *name, size_t length, unsigned count, struct mm_error *error) {
+static enum mm_status fail_unknown(const struct mm_call *call, const char *name, size_t length,
+                                   unsigned count, struct mm_error *error) {
     char field[MM_CALL_NAME_MAX + 1];
     snprintf(field, sizeof field, "%.*s", (int)(length < sizeof field ? length : sizeof field), name);
     char known[128] = "";
     size_t used = 0;
     for (unsigned index = 0; index < count; index++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", index > 0 ? ", " : "",
-                                 parameters[index].name);
+        if (has_parameter(call, index))
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "",
+                                     parameters[index].name);
     assert(used < sizeof known);
     return mm_fail_field(error, MM_BAD_REQUEST, field, "'%s' is no parameter here; there are: %s", field,
                          known);
@@ -165,9 +175,9 @@ static enum mm_status check_dimension(unsigned parameter, uint64_t number, const
 static enum mm_status set_text(struct mm_call *call, unsigned count, const char *name, size_t name_length,
                                const char *text, size_t length, const struct mm_limits *limits,
                                struct mm_error *error) {
-    unsigned parameter = find(name, name_length, count);
+    unsigned parameter = find(call, name, name_length, count);
     if (parameter == count)
-        return fail_unknown(name, name_length, count, error);
+        return fail_unknown(call, name, name_length, count, error);
     if (text == NULL)
         text = "";
     struct value value = {0};
@@ -236,9 +246,9 @@ static bool read_number(double number, struct value *value) {
 enum mm_status mm_call_set_value(struct mm_call *call, const char *name, enum mm_value_kind kind,
                                  const char *text, size_t text_length, double number,
                                  struct mm_error *error) {
-    unsigned parameter = find(name, strlen(name), MM_PARAMETER_M);
+    unsigned parameter = find(call, name, strlen(name), MM_PARAMETER_M);
     if (parameter == MM_PARAMETER_M)
-        return fail_unknown(name, strlen(name), MM_PARAMETER_M, error);
+        return fail_unknown(call, name, strlen(name), MM_PARAMETER_M, error);
     struct value value = {0};
     bool well_formed = false;
     switch (parameters[parameter].kind) {
@@ -276,14 +286,16 @@ enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_e
 }
 
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error) {
-    return mm_dtype_find(call->names[MM_PARAMETER_DTYPE], &call->dtype, error);
+    return mm_dtype_find(call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op), &call->dtype, error);
 }
 
-static enum mm_status fail_together(size_t a_bytes, size_t b_bytes, size_t c_bytes,
-                                    const struct mm_limits *limits, struct mm_error *error) {
-    mm_fail(error, MM_TOO_LARGE,
-            "a takes %zu bytes, b %zu and the result %zu, but together they may take %zu", a_bytes, b_bytes,
-            c_bytes, limits->memory_bytes_max);
+static enum mm_status fail_together(const struct mm_call *call, size_t a_bytes, size_t b_bytes,
+                                    size_t c_bytes, const struct mm_limits *limits, struct mm_error *error) {
+    char b[40] = "";
+    if (call->op == MM_MATMUL)
+        snprintf(b, sizeof b, ", b %zu", b_bytes);
+    mm_fail(error, MM_TOO_LARGE, "a takes %zu bytes%s and the result %zu, but together they may take %zu",
+            a_bytes, b, c_bytes, limits->memory_bytes_max);
     if (error != NULL) {
         error->limit = limits->memory_bytes_max;
         error->has_limit = true;
@@ -291,12 +303,18 @@ static enum mm_status fail_together(size_t a_bytes, size_t b_bytes, size_t c_byt
     return MM_TOO_LARGE;
 }
 
+bool mm_call_transposes_a(const struct mm_call *call) {
+    return call->op == MM_TRANSPOSE || call->numbers[MM_PARAMETER_TRANSPOSE_A] != 0;
+}
+
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error) {
     const struct mm_matrix *a = &call->a;
     const struct mm_matrix *b = &call->b;
-    size_t m = call->numbers[MM_PARAMETER_TRANSPOSE_A] ? a->cols : a->rows;
-    size_t n = call->numbers[MM_PARAMETER_TRANSPOSE_B] ? b->rows : b->cols;
+    size_t m = mm_call_transposes_a(call) ? a->cols : a->rows;
+    size_t n = call->op == MM_TRANSPOSE                       ? a->rows
+               : call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0 ? b->rows
+                                                              : b->cols;
     size_t a_size, b_size, c_size, total;
     enum mm_status status = mm_matrix_size("a", a->dtype, a->rows, a->cols, a->ld, limits, &a_size, error);
     if (status == MM_OK)
@@ -307,7 +325,7 @@ enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits 
         return status;
     if (!mm_size_add(a_size, b_size, &total) || !mm_size_add(total, c_size, &total) ||
         total > limits->memory_bytes_max)
-        return fail_together(a_size, b_size, c_size, limits, error);
+        return fail_together(call, a_size, b_size, c_size, limits, error);
     *a_bytes = a_size;
     *b_bytes = b_size;
     return MM_OK;

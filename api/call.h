@@ -5,7 +5,7 @@
 
 #include "gpu/buffer.h"
 #include "gpu/matrix.h"
-#include "gpu/product.h"
+#include "gpu/variant.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,23 +13,24 @@ extern "C" {
 
 enum { MM_CALL_NAME_MAX = 63 };
 
-/* One row a parameter: constant, wire name, kind. The first group goes with every codec, the second
- * only with those that take the shape from the query (raw). */
+/* One row a parameter: constant, wire name, kind, and the operations that have it. The first group goes
+ * with every codec, the second only with those that take the shape from the query (raw). */
 #define MM_PARAMETER_TABLE(X)                                                                                \
-    X(MM_PARAMETER_VARIANT, "variant", NAME)                                                                 \
-    X(MM_PARAMETER_BACKEND, "backend", NAME)                                                                 \
-    X(MM_PARAMETER_DTYPE, "dtype", NAME)                                                                     \
-    X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG)                                                         \
-    X(MM_PARAMETER_TRANSPOSE_B, "transpose_b", FLAG)                                                         \
-    X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", COUNT)                                                          \
-    X(MM_PARAMETER_M, "m", DIMENSION)                                                                        \
-    X(MM_PARAMETER_K, "k", DIMENSION)                                                                        \
-    X(MM_PARAMETER_N, "n", DIMENSION)                                                                        \
-    X(MM_PARAMETER_LDA, "lda", DIMENSION)                                                                    \
-    X(MM_PARAMETER_LDB, "ldb", DIMENSION)
+    X(MM_PARAMETER_VARIANT, "variant", NAME, EVERY_OP)                                                       \
+    X(MM_PARAMETER_BACKEND, "backend", NAME, EVERY_OP)                                                       \
+    X(MM_PARAMETER_DTYPE, "dtype", NAME, EVERY_OP)                                                           \
+    X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG, MATMUL_ALONE)                                           \
+    X(MM_PARAMETER_TRANSPOSE_B, "transpose_b", FLAG, MATMUL_ALONE)                                           \
+    X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", COUNT, EVERY_OP)                                                \
+    X(MM_PARAMETER_TILE, "tile", COUNT, MATMUL_ALONE)                                                        \
+    X(MM_PARAMETER_M, "m", DIMENSION, EVERY_OP)                                                              \
+    X(MM_PARAMETER_K, "k", DIMENSION, MATMUL_ALONE)                                                          \
+    X(MM_PARAMETER_N, "n", DIMENSION, EVERY_OP)                                                              \
+    X(MM_PARAMETER_LDA, "lda", DIMENSION, EVERY_OP)                                                          \
+    X(MM_PARAMETER_LDB, "ldb", DIMENSION, MATMUL_ALONE)
 
 enum mm_parameter {
-#define X(constant, name, kind) constant,
+#define X(constant, name, kind, ops) constant,
     MM_PARAMETER_TABLE(X)
 #undef X
         MM_PARAMETER_COUNT
@@ -37,15 +38,18 @@ enum mm_parameter {
 
 /* Owned by the caller, of fixed size but for `storage`; start with mm_call_init. */
 struct mm_call {
+    enum mm_op op;
+
     /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
     char names[MM_PARAMETER_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* variant, backend, dtype */
     uint64_t numbers[MM_PARAMETER_COUNT];                     /* flags as 0 or 1; counts; dimensions */
     uint32_t given;                                           /* bit p: parameter p was given */
     enum mm_dtype dtype;                                      /* set by mm_call_resolve */
 
-    /* Set by a codec's decode: the matrices, views into the body or into `storage`. Their shapes are those
-     * that the caller sees. Where a flag is set the (dense) elements lie column by column instead of row by
-     * row, as in files in Fortran order: such a view is not read before mm_call_turn. */
+    /* Set by a codec's decode: the matrices (a transposition's b stays empty), views into the body or into
+     * `storage`. Their shapes are those that the caller sees. Where a flag is set the (dense) elements lie
+     * column by column instead of row by row, as in files in Fortran order: such a view is not read before
+     * mm_call_turn. */
     struct mm_matrix a;
     struct mm_matrix b;
     bool a_column_major;
@@ -53,8 +57,9 @@ struct mm_call {
     struct mm_buffer storage; /* what decode had to allocate; released by mm_call_release */
 };
 
-/* variant and backend "auto", dtype "float32", flags false, numbers 0, nothing given. */
-void mm_call_init(struct mm_call *call);
+/* variant and backend "auto", dtype "float32", flags false, numbers 0, nothing given. A parameter that the
+ * operation does not have is unknown to all below. */
+void mm_call_init(struct mm_call *call, enum mm_op op);
 
 /* Gives the storage back. The views into it are dead then. */
 void mm_call_release(struct mm_call *call, struct mm_buffers *buffers);
@@ -84,22 +89,26 @@ enum mm_status mm_call_set_field(struct mm_call *call, const char *name, size_t 
 /* Whether the parameter was given. */
 bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);
 
+/* Whether op(A) is A's transpose: by the flag, or since that is the whole operation. */
+bool mm_call_transposes_a(const struct mm_call *call);
+
 /* MM_BAD_REQUEST where m, k, n, lda or ldb was given though the codec does not take them. */
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error);
 
-/* Turns the dtype's name into call->dtype: MM_UNSUPPORTED lists what there is. Judged after the body,
- * by each codec's decode; a second call changes nothing. */
+/* Turns the dtype's name into call->dtype: MM_UNSUPPORTED lists what the operation takes. Judged after the
+ * body, by each codec's decode; a second call changes nothing. */
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
 
 /* Judges the stored sizes of call->a and call->b (their data is not looked at), the size of the result
- * that the flags make of them, and all three together, and gives the bytes of the operands.
+ * that the operation and the flags make of them, and all three together, and gives the bytes of the operands.
  * MM_TOO_LARGE; nothing is written then. That the inner dimensions agree is mm_product_conform's. */
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error);
 
-/* Turns a product of call->a and call->b that conforms into the same product of matrices as they are stored:
- * a column-major matrix is the row-major storage of its transpose, so that its view and its flag are
- * turned. m, n and k stay. After mm_product_conform, so that its errors speak of the caller's shapes. */
+/* Turns a product (or transposition) of call->a and call->b that conforms into the same product of matrices
+ * as they are stored: a column-major matrix is the row-major storage of its transpose, so that its view and
+ * its flag are turned. m, n and k stay. After mm_product_conform, so that its errors speak of the caller's
+ * shapes. */
 void mm_call_turn(const struct mm_call *call, struct mm_product *product);
 
 #ifdef __cplusplus

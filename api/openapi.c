@@ -47,7 +47,8 @@ static int fill_in(json_t *document, struct mm_device *const *devices, size_t co
         failed |= append_variants(variants, devices[index]->backend);
     }
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
-        failed |= append_once(dtypes, mm_dtype_name((enum mm_dtype)dtype));
+        if (mm_op_dtypes(MM_MATMUL) & MM_DTYPE_BIT(dtype))
+            failed |= append_once(dtypes, mm_dtype_name((enum mm_dtype)dtype));
     return failed;
 }
 

@@ -305,6 +305,26 @@ static enum mm_status fail_variant(const struct mm_engine *engine, const struct 
                          backend->name, list);
 }
 
+/* A tile is the caller's to choose only where the row has a list of them. */
+static enum mm_status check_tile(const struct mm_variant *variant, unsigned tile, struct mm_error *error) {
+    char list[64] = "";
+    size_t length = 0;
+    if (tile == 0)
+        return MM_OK;
+    if (variant->tiles == NULL)
+        return mm_fail_field(error, MM_BAD_REQUEST, "tile",
+                             "tile is %u, but the variant %s leaves no tile to the caller", tile,
+                             variant->name);
+    for (const unsigned *known = variant->tiles; *known != 0; known++) {
+        if (*known == tile)
+            return MM_OK;
+        length +=
+            (size_t)snprintf(list + length, sizeof list - length, "%s%u", length > 0 ? ", " : "", *known);
+    }
+    return mm_fail_field(error, MM_BAD_REQUEST, "tile", "tile is %u, but %s has tiles of: %s", tile,
+                         variant->name, list);
+}
+
 enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, const char *backend_name,
                                 const char *variant_name, struct mm_job *job, struct mm_error *error) {
     const struct mm_backend *backend = open_backend_named(engine, backend_name);
@@ -318,6 +338,9 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
     if ((variant->dtypes & MM_DTYPE_BIT(dtype)) == 0)
         return mm_fail_field(error, MM_UNSUPPORTED, "dtype", "variant %s on %s does not take %s",
                              variant_name, backend->name, mm_dtype_name(dtype));
+    enum mm_status status = check_tile(variant, job->product.tile, error);
+    if (status != MM_OK)
+        return status;
     job->backend = backend;
     job->variant = variant;
     return MM_OK;

@@ -42,7 +42,8 @@ bool mm_engine_ready(const struct mm_engine *engine);
 /* Resolves what the caller wrote into job->backend and job->variant. `backend` may be "auto": the
  * preferred open one. MM_UNSUPPORTED names what there is: an unknown or unopened backend, an unknown
  * variant, one that is missing on every device (with its reason), or one that does not take
- * job->product's dtype. Any thread. */
+ * job->product's dtype. MM_BAD_REQUEST where job->product's tile is none of those that the variant leaves to
+ * the caller. Any thread. */
 enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, const char *backend,
                                 const char *variant, struct mm_job *job, struct mm_error *error);
 

@@ -11,7 +11,7 @@ _Static_assert(sizeof(size_t) == 8, "sizes are 64 bits wide");
 static const struct {
     const char *name;
     size_t bytes;
-} dtypes[MM_DTYPE_COUNT] = {
+} table[MM_DTYPE_COUNT] = {
 #define X(constant, name, bytes) [constant] = {name, bytes},
     MM_DTYPE_TABLE(X)
 #undef X
@@ -19,29 +19,31 @@ static const struct {
 
 const char *mm_dtype_name(enum mm_dtype dtype) {
     assert(dtype < MM_DTYPE_COUNT);
-    return dtypes[dtype].name;
+    return table[dtype].name;
 }
 
 size_t mm_dtype_bytes(enum mm_dtype dtype) {
     assert(dtype < MM_DTYPE_COUNT);
-    return dtypes[dtype].bytes;
+    return table[dtype].bytes;
 }
 
-enum mm_status mm_dtype_find(const char *name, enum mm_dtype *dtype, struct mm_error *error) {
+enum mm_status mm_dtype_find(const char *name, unsigned dtypes, enum mm_dtype *dtype,
+                             struct mm_error *error) {
+    char known[64] = "";
+    size_t length = 0;
     for (unsigned index = 0; index < MM_DTYPE_COUNT; index++) {
-        if (strcmp(dtypes[index].name, name) == 0) {
+        if ((dtypes & MM_DTYPE_BIT(index)) == 0)
+            continue;
+        if (strcmp(table[index].name, name) == 0) {
             *dtype = (enum mm_dtype)index;
             return MM_OK;
         }
+        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "",
+                                   table[index].name);
     }
-    mm_fail_field(error, MM_UNSUPPORTED, "dtype", "dtype is '%.64s', but there is only: ", name);
-    if (error != NULL) {
-        size_t length = strlen(error->detail);
-        for (unsigned index = 0; index < MM_DTYPE_COUNT; index++)
-            length += (size_t)snprintf(error->detail + length, sizeof error->detail - length, "%s%s",
-                                       index > 0 ? ", " : "", dtypes[index].name);
-    }
-    return MM_UNSUPPORTED;
+    assert(length < sizeof known);
+    return mm_fail_field(error, MM_UNSUPPORTED, "dtype", "dtype is '%.64s', but there is only: %s", name,
+                         known);
 }
 
 struct mm_matrix mm_matrix_dense(enum mm_dtype dtype, size_t rows, size_t cols, void *data) {

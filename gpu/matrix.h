@@ -14,7 +14,11 @@ extern "C" {
 #endif
 
 /* One row an element type: constant, wire name, bytes per element. */
-#define MM_DTYPE_TABLE(X) X(MM_FLOAT32, "float32", 4)
+#define MM_DTYPE_TABLE(X)                                                                                    \
+    X(MM_FLOAT32, "float32", 4)                                                                              \
+    X(MM_FLOAT64, "float64", 8)                                                                              \
+    X(MM_INT32, "int32", 4)                                                                                  \
+    X(MM_INT64, "int64", 8)
 
 enum mm_dtype {
 #define X(constant, name, bytes) constant,
@@ -29,8 +33,9 @@ enum mm_dtype {
 const char *mm_dtype_name(enum mm_dtype dtype);
 size_t mm_dtype_bytes(enum mm_dtype dtype);
 
-/* Finds a type by its wire name; MM_UNSUPPORTED, with the names there are, where there is none. */
-enum mm_status mm_dtype_find(const char *name, enum mm_dtype *dtype, struct mm_error *error);
+/* Finds a type by its wire name among those of the set; MM_UNSUPPORTED, with the names of the set, where
+ * it is none of them. */
+enum mm_status mm_dtype_find(const char *name, unsigned dtypes, enum mm_dtype *dtype, struct mm_error *error);
 
 /* A row-major matrix of rows × cols elements. Row r starts at data + r·ld elements; ld ≥ cols, and
  * every row takes ld elements of storage, the last one included. A view that is only read may point

@@ -21,6 +21,15 @@ enum mm_status mm_product_conform(struct mm_product *product, struct mm_error *e
     return MM_OK;
 }
 
+void mm_product_conform_transposition(struct mm_product *product) {
+    const struct mm_matrix *a = &product->a;
+    product->m = product->transpose_a ? a->cols : a->rows;
+    product->n = product->transpose_a ? a->rows : a->cols;
+    product->k = 0;
+    product->b = mm_matrix_dense(a->dtype, 0, 0, NULL);
+    product->transpose_b = false;
+}
+
 double mm_product_flops(const struct mm_product *product) {
     return 2.0 * (double)product->m * (double)product->n * (double)product->k;
 }

@@ -1,5 +1,5 @@
-/* One product C = op(A)·op(B), as a kernel sees it: shapes, views and flags, nothing of where it
- * came from. op(X) is X, or its transpose where the flag is set. */
+/* One product C = op(A)·op(B), or one transposition C = op(A), as a kernel sees it: shapes, views and
+ * flags, nothing of where it came from. op(X) is X, or its transpose where the flag is set. */
 #ifndef MM_GPU_PRODUCT_H
 #define MM_GPU_PRODUCT_H
 
@@ -10,6 +10,8 @@ extern "C" {
 #endif
 
 /* op(A) is m×k, op(B) is k×n, C is m×n. a and b are as stored (a is k×m where transpose_a is set).
+ * Of a transposition C and op(A) are m×n, b is empty and k is 0; transpose_a is set, but where A is stored
+ * column by column, so that its transpose lies there already and is only copied.
  * All views are on one device, of one element type, and C overlaps neither operand. Elements of C's
  * storage that lie outside its m×n are never written. Passed by value to kernels: plain data only. */
 struct mm_product {
@@ -21,11 +23,15 @@ struct mm_product {
     struct mm_matrix c;
     bool transpose_a;
     bool transpose_b;
+    unsigned tile; /* that the caller chose, for a variant which leaves it open; 0: its own */
 };
 
 /* Sets m, n and k from a, b and the flags. MM_BAD_SHAPE, naming both shapes, where the inner
  * dimensions differ; the product is untouched then. */
 enum mm_status mm_product_conform(struct mm_product *product, struct mm_error *error);
+
+/* Sets m, n and k of a transposition from a and the flag; b becomes empty. */
+void mm_product_conform_transposition(struct mm_product *product);
 
 /* 2·m·n·k, the floating-point operations of the product (a multiplication and an addition each). A
  * double, since it can pass 2⁶⁴. */

@@ -3,12 +3,23 @@
 
 #include <assert.h>
 
+static const struct {
+    const char *name;
+    unsigned dtypes;
+} ops[MM_OP_COUNT] = {
+#define X(constant, name, dtypes) [constant] = {name, dtypes},
+    MM_OP_TABLE(X)
+#undef X
+};
+
 const char *mm_op_name(enum mm_op op) {
-    switch (op) {
-    case MM_MATMUL:
-        return "matmul";
-    }
-    return "";
+    assert(op < MM_OP_COUNT);
+    return ops[op].name;
+}
+
+unsigned mm_op_dtypes(enum mm_op op) {
+    assert(op < MM_OP_COUNT);
+    return ops[op].dtypes;
 }
 
 bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product) {

@@ -1,6 +1,6 @@
-/* A variant: one way to multiply, as a row of its backend's table. The API, the documentation, the
- * tests and the benchmark learn a variant from its row, so that adding one takes its file and one
- * row (gpu/cpu/variants.h, gpu/cuda/variants.h). */
+/* A variant: one way to multiply or to transpose, as a row of its backend's table. The API, the
+ * documentation, the tests and the benchmark learn a variant from its row, so that adding one takes its file
+ * and one row (gpu/cpu/variants.h, gpu/cuda/variants.h). */
 #ifndef MM_GPU_VARIANT_H
 #define MM_GPU_VARIANT_H
 
@@ -14,9 +14,21 @@ struct mm_device;
 struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and its notes; unused on the CPU)
                  */
 
-enum mm_op { MM_MATMUL };
+/* One row an operation: constant, wire name, the element types that some variant of it takes. */
+#define MM_OP_TABLE(X)                                                                                       \
+    X(MM_MATMUL, "matmul", MM_DTYPE_BIT(MM_FLOAT32))                                                         \
+    X(MM_TRANSPOSE, "transpose",                                                                             \
+      MM_DTYPE_BIT(MM_FLOAT32) | MM_DTYPE_BIT(MM_FLOAT64) | MM_DTYPE_BIT(MM_INT32) | MM_DTYPE_BIT(MM_INT64))
 
-const char *mm_op_name(enum mm_op op); /* "matmul" */
+enum mm_op {
+#define X(constant, name, dtypes) constant,
+    MM_OP_TABLE(X)
+#undef X
+        MM_OP_COUNT
+};
+
+const char *mm_op_name(enum mm_op op);
+unsigned mm_op_dtypes(enum mm_op op); /* MM_DTYPE_BIT of each */
 
 /* What one instance of a variant uses of the device, read from the device. */
 struct mm_attributes {
@@ -33,18 +45,20 @@ struct mm_variant {
     const char *summary; /* one line for people */
     const char *needs;   /* what it needs beyond the backend, for people; NULL: nothing */
     enum mm_op op;
-    unsigned dtypes;      /* MM_DTYPE_BIT of each it takes */
-    unsigned tile;        /* edge of its square tile in elements; 0: it has none, or it is chosen */
-    unsigned multiple_of; /* it takes only m, n and k that are multiples of this (at most 32); 0: any */
+    unsigned dtypes;       /* MM_DTYPE_BIT of each it takes */
+    unsigned tile;         /* edge of its square tile in elements; 0: it has none */
+    const unsigned *tiles; /* the edges that a caller may choose, ended by 0, `tile` among them; NULL: none */
+    unsigned multiple_of;  /* it takes only m, n and k that are multiples of this (at most 32); 0: any */
 
     /* Why it cannot run on this device (a static sentence), or NULL where it can. A NULL pointer
      * means that it always can. Any thread. */
     const char *(*missing)(const struct mm_device *device);
 
-    /* Computes C, or enqueues that on the lane; all memory is the device's own. Every shape from
-     * 1×1×0 up must be right (k = 0 gives zeros); m = 0 or n = 0 never arrives. Must not block, except
-     * on the CPU, where it returns when C is complete. Failures: MM_UNSUPPORTED for a shape it does
-     * not do (by multiple_of, or past a limit), MM_DEVICE_FAILED, MM_INTERNAL. NULL where `choose` is set. */
+    /* Computes C (product->tile is 0, or one of `tiles`), or enqueues that on the lane; all memory is the
+     * device's own. Every shape from 1×1×0 up must be right (k = 0 gives zeros); m = 0 or n = 0 never
+     * arrives. Must not block, except on the CPU, where it returns when C is complete. Failures:
+     * MM_UNSUPPORTED for a shape it does not do (by multiple_of, or past a limit), MM_DEVICE_FAILED,
+     * MM_INTERNAL. NULL where `choose` is set. */
     enum mm_status (*launch)(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error);
 
     /* For the row `auto` alone: the row that is best for this product on this device. It never

@@ -150,12 +150,13 @@ static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes) 
                                    .b = call->b,
                                    .c = mm_matrix_dense(call->a.dtype, rows, cols, NULL),
                                    .transpose_a = transpose_a,
-                                   .transpose_b = transpose_b};
+                                   .transpose_b = transpose_b,
+                                   .tile = (unsigned)call->numbers[MM_PARAMETER_TILE]};
     status = mm_product_conform(product, &exchange->error);
     if (status != MM_OK)
         return status;
     mm_call_turn(call, product);
-    return mm_engine_choose(mm_server_engine(exchange->server), MM_MATMUL, call->names[MM_PARAMETER_BACKEND],
+    return mm_engine_choose(mm_server_engine(exchange->server), call->op, call->names[MM_PARAMETER_BACKEND],
                             call->names[MM_PARAMETER_VARIANT], &exchange->job, &exchange->error);
 }
 

@@ -8,16 +8,17 @@ enum { GRID_Y_MAX = 65535, DIMENSION_MAX = 0x7fffffff };
 static struct mm_product band_of(const struct mm_product *product, size_t row, size_t rows) {
     struct mm_product band = *product;
     band.m = product->m - row < rows ? product->m - row : rows;
-    float *a = band.a.data;
-    float *c = band.c.data;
+    const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
+    char *a = band.a.data;
+    char *c = band.c.data;
     if (product->transpose_a) {
-        band.a.data = a + row;
+        band.a.data = a + row * element_bytes;
         band.a.cols = band.m;
     } else {
-        band.a.data = a + row * band.a.ld;
+        band.a.data = a + row * band.a.ld * element_bytes;
         band.a.rows = band.m;
     }
-    band.c.data = c + row * band.c.ld;
+    band.c.data = c + row * band.c.ld * element_bytes;
     band.c.rows = band.m;
     return band;
 }

@@ -10,7 +10,7 @@
 
 static void decode(struct decoding *decoding, char *text, size_t bytes) {
     const struct mm_body body = {.data = text, .bytes = bytes, .content_type = "application/json"};
-    mm_call_init(&decoding->call);
+    mm_call_init(&decoding->call, MM_MATMUL);
     fuzz_decode(decoding, fuzz_codec("application/json"), &body);
 }
 

@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         require_round_trip(parts, count);
 
     struct decoding decoding;
-    mm_call_init(&decoding.call);
+    mm_call_init(&decoding.call, MM_MATMUL);
     fuzz_decode(&decoding, fuzz_codec("multipart/form-data"), &body);
     REQUIRE(status == MM_OK || decoding.status != MM_OK);
     fuzz_release(&decoding);

@@ -50,7 +50,7 @@ static char *make_form(struct piece file, size_t *bytes) {
 static char *decode(struct decoding *decoding, struct piece file) {
     struct mm_body body = {.content_type = "multipart/form-data; boundary=" BOUNDARY};
     body.data = make_form(file, &body.bytes);
-    mm_call_init(&decoding->call);
+    mm_call_init(&decoding->call, MM_MATMUL);
     fuzz_decode(decoding, fuzz_codec("multipart/form-data"), &body);
     return body.data;
 }
@@ -59,7 +59,7 @@ static char *decode(struct decoding *decoding, struct piece file) {
 static bool is_good(const struct mm_npy_header *header, size_t bytes) {
     struct mm_call call;
     size_t a_bytes, b_bytes;
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     call.a = call.b = mm_matrix_dense(MM_FLOAT32, header->rows, header->cols, NULL);
     return strcmp(header->dtype_name, "float32") == 0 &&
            mm_call_sizes(&call, &fuzz_limits, &a_bytes, &b_bytes, NULL) == MM_OK &&

@@ -8,7 +8,7 @@
 static enum mm_status set_query(struct mm_call *call, struct piece query) {
     struct mm_error error = {0};
     enum mm_status status = MM_OK;
-    mm_call_init(call);
+    mm_call_init(call, MM_MATMUL);
     while (status == MM_OK && query.bytes > 0) {
         struct piece value = fuzz_take(&query, '&');
         struct piece name = fuzz_take(&value, '=');

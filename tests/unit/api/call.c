@@ -64,7 +64,11 @@ static const struct {
     {"transpose_a", "True", MM_BAD_REQUEST, 0},
     {"transpose_a", "", MM_BAD_REQUEST, 0},
     {"transpose_a", "01", MM_BAD_REQUEST, 0},
-    {"tile", "16", MM_BAD_REQUEST, 0},
+    {"tile", "16", MM_OK, 16},
+    {"tile", "4294967296", MM_OK, UINT32_MAX},
+    {"tile", "0", MM_BAD_REQUEST, 0},
+    {"tile", "-4", MM_BAD_REQUEST, 0},
+    {"tiles", "16", MM_BAD_REQUEST, 0},
     {"a", "1", MM_BAD_REQUEST, 0},
     {"M", "1", MM_BAD_REQUEST, 0},
     {"", "1", MM_BAD_REQUEST, 0},
@@ -72,7 +76,7 @@ static const struct {
 };
 
 static enum mm_parameter parameter_named(const char *name) {
-#define X(constant, wire_name, kind)                                                                         \
+#define X(constant, wire_name, kind, ops)                                                                    \
     if (strcmp(name, wire_name) == 0)                                                                        \
         return constant;
     MM_PARAMETER_TABLE(X)
@@ -85,7 +89,7 @@ static void test_text(void **state) {
     for (size_t index = 0; index < sizeof texts / sizeof texts[0]; index++) {
         struct mm_call call;
         struct mm_error error;
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         enum mm_status status = set_text(&call, texts[index].name, texts[index].value, &error);
         if (status != texts[index].status)
             fail_msg("%s=%s gives %s: %s", texts[index].name, texts[index].value, mm_status_name(status),
@@ -109,7 +113,7 @@ static void test_dimension_without_limit(void **state) {
     (void)state;
     const struct mm_limits none = {.dimension_max = SIZE_MAX};
     struct mm_call call;
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     assert_int_equal(mm_call_set_text(&call, "m", 1, "18446744073709551614", 20, &none, NULL), MM_OK);
     assert_true(call.numbers[MM_PARAMETER_M] == UINT64_MAX - 1);
     assert_int_equal(mm_call_set_text(&call, "k", 1, "18446744073709551616", 20, &none, NULL), MM_TOO_LARGE);
@@ -119,7 +123,7 @@ static void test_names(void **state) {
     (void)state;
     struct mm_call call;
     struct mm_error error;
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     assert_string_equal(call.names[MM_PARAMETER_VARIANT], "auto");
     assert_string_equal(call.names[MM_PARAMETER_BACKEND], "auto");
     assert_string_equal(call.names[MM_PARAMETER_DTYPE], "float32");
@@ -162,7 +166,7 @@ static void test_twice(void **state) {
     for (size_t index = 0; index < sizeof twice / sizeof twice[0]; index++) {
         struct mm_call call;
         struct mm_error error;
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         assert_int_equal(set_text(&call, twice[index].name, twice[index].first, &error), MM_OK);
         enum mm_status status = set_text(&call, twice[index].name, twice[index].second, &error);
         assert_int_equal(status, twice[index].status);
@@ -176,7 +180,7 @@ static void test_query_and_body(void **state) {
     (void)state;
     struct mm_call call;
     struct mm_error error;
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     assert_int_equal(set_text(&call, "transpose_a", "1", &error), MM_OK);
     assert_int_equal(mm_call_set_value(&call, "transpose_a", MM_VALUE_BOOLEAN, NULL, 0, 1, &error), MM_OK);
     assert_int_equal(mm_call_set_value(&call, "transpose_a", MM_VALUE_BOOLEAN, NULL, 0, 0, &error),
@@ -227,7 +231,7 @@ static void test_values(void **state) {
     for (size_t index = 0; index < sizeof values / sizeof values[0]; index++) {
         struct mm_call call;
         struct mm_error error;
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         enum mm_status status =
             mm_call_set_value(&call, values[index].name, values[index].kind, values[index].text,
                               strlen(values[index].text), values[index].number, &error);
@@ -245,11 +249,11 @@ static void test_refuse_dimensions(void **state) {
     static const char *const dimensions[] = {"m", "k", "n", "lda", "ldb"};
     struct mm_call call;
     struct mm_error error;
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     assert_int_equal(set_text(&call, "variant", "naive", &error), MM_OK);
     assert_int_equal(mm_call_refuse_dimensions(&call, &error), MM_OK);
     for (size_t index = 0; index < sizeof dimensions / sizeof dimensions[0]; index++) {
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         assert_int_equal(set_text(&call, dimensions[index], "0", &error), MM_OK);
         assert_int_equal(mm_call_refuse_dimensions(&call, &error), MM_BAD_REQUEST);
         assert_string_equal(error.field, dimensions[index]);
@@ -260,7 +264,7 @@ static void test_resolve(void **state) {
     (void)state;
     struct mm_call call;
     struct mm_error error;
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     assert_int_equal(mm_call_resolve(&call, &error), MM_OK);
     assert_int_equal(call.dtype, MM_FLOAT32);
     assert_int_equal(set_text(&call, "dtype", "float64", &error), MM_OK);
@@ -303,7 +307,7 @@ static void test_sizes(void **state) {
                                              .memory_bytes_max = sizes[index].memory_bytes_max};
         struct mm_call call;
         struct mm_error error = {0};
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         call.a = (struct mm_matrix){
             .rows = sizes[index].a_rows, .cols = sizes[index].a_cols, .ld = sizes[index].a_ld};
         call.b = (struct mm_matrix){

@@ -124,7 +124,7 @@ static void test_good(void **state) {
             add_field(&text, "variant", "naive");
             add_file(&text, "b", "<f4", good[index].b_order, good[index].b_shape, good[index].counts[1], 10);
             end(&text);
-            mm_call_init(&call);
+            mm_call_init(&call, MM_MATMUL);
             if (decode(text.bytes, text.length, shift, &call, sums, &error) != MM_OK)
                 fail_msg("row %zu, shift %zu: %s", index, shift, error.detail);
             assert_true(call.a_column_major == (good[index].a_order[0] == 'T'));
@@ -218,7 +218,7 @@ static void test_forms(void **state) {
         struct mm_error error = {0};
         float sums[2];
         make(forms[index].parts, &text);
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         enum mm_status status = decode(text.bytes, text.length, 0, &call, sums, &error);
         if (status != forms[index].status || strcmp(error.field, forms[index].field) != 0 ||
             strstr(error.detail, forms[index].detail) == NULL)
@@ -235,7 +235,7 @@ static void test_truncated(void **state) {
         struct mm_call call;
         struct mm_error error = {0};
         float sums[2];
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         assert_int_equal(decode(text.bytes, length, 0, &call, sums, &error), MM_BAD_REQUEST);
         assert_true(error.detail[0] != '\0');
     }
@@ -279,7 +279,7 @@ static void test_mutated(void **state) {
                 break;
             }
         }
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         enum mm_status status = decode(text.bytes, text.length, 0, &call, sums, &error);
         if (status != MM_OK && status != MM_BAD_REQUEST && status != MM_TOO_LARGE && status != MM_UNSUPPORTED)
             fail_msg("round %u: %s", round, mm_status_name(status));
@@ -294,7 +294,7 @@ static void test_turn(void **state) {
     (void)state;
     for (unsigned flags = 0; flags < 16; flags++) {
         struct mm_call call;
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         bool transpose_a = flags & 1, transpose_b = flags & 2;
         call.a = mm_matrix_dense(MM_FLOAT32, transpose_a ? 3 : 2, transpose_a ? 2 : 3, NULL);
         call.b = mm_matrix_dense(MM_FLOAT32, transpose_b ? 5 : 3, transpose_b ? 3 : 5, NULL);

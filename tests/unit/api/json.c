@@ -82,7 +82,7 @@ static void test_valid(void **state) {
     for (size_t index = 0; index < sizeof valid / sizeof valid[0]; index++) {
         struct mm_call call;
         struct mm_error error;
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         if (decode(&call, valid[index].body, strlen(valid[index].body), buffers, &error) != MM_OK)
             fail_msg("%s: %s", valid[index].body, error.detail);
         assert_true(call.a.rows == valid[index].a_rows && call.a.cols == valid[index].a_cols);
@@ -105,7 +105,7 @@ static void test_parameters(void **state) {
                                "\"a\": [], \"b\": []}";
     struct mm_call call;
     struct mm_error error;
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     assert_int_equal(decode(&call, body, sizeof body - 1, NULL, &error), MM_OK);
     assert_string_equal(call.names[MM_PARAMETER_VARIANT], "tiled_16");
     assert_string_equal(call.names[MM_PARAMETER_BACKEND], "cpu");
@@ -213,7 +213,7 @@ static void test_refused(void **state) {
     for (size_t index = 0; index < sizeof refused / sizeof refused[0]; index++) {
         struct mm_call call;
         struct mm_error error;
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         assert_int_equal(mm_call_set_text(&call, "backend", 7, "cuda", 4, &limits, &error), MM_OK);
         enum mm_status status =
             decode(&call, refused[index].body, strlen(refused[index].body), buffers, &error);
@@ -236,7 +236,7 @@ static void test_limits_before_memory(void **state) {
     struct mm_buffers *buffers = mm_buffers_open(0);
     struct mm_call call;
     struct mm_error error;
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     assert_int_equal(decode(&call, within, sizeof within - 1, buffers, &error), MM_TOO_LARGE);
     assert_string_equal(error.field, "");
     assert_int_equal(decode(&call, beyond, sizeof beyond - 1, buffers, &error), MM_TOO_LARGE);
@@ -259,7 +259,7 @@ static void test_tree_is_counted(void **state) {
     struct mm_buffer taken = {0};
     struct mm_call call;
     struct mm_error error;
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     assert_int_equal(decode(&call, body, length, tight, &error), MM_TOO_LARGE);
     assert_string_equal(error.field, "");
     assert_int_equal(decode(&call, body, length, wide, &error), MM_TOO_LARGE);
@@ -282,13 +282,13 @@ static void test_needed_is_told(void **state) {
     struct mm_call call;
     struct mm_error error;
     struct mm_buffers *nothing = mm_buffers_open(0);
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     assert_int_equal(decode(&call, body, length, nothing, &error), MM_TOO_LARGE);
     size_t tree_bytes = (size_t)error.needed_bytes;
     assert_true(tree_bytes >= length);
     for (size_t room = 0; room <= MATRIX_BYTES; room++) {
         struct mm_buffers *buffers = mm_buffers_open(tree_bytes + room);
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         enum mm_status status = decode(&call, body, length, buffers, &error);
         assert_int_equal(status, room < MATRIX_BYTES ? MM_BUSY : MM_OK);
         assert_true(status == MM_OK || error.needed_bytes == tree_bytes + MATRIX_BYTES);
@@ -308,7 +308,7 @@ static void test_zero_bytes(void **state) {
     struct mm_buffers *buffers = mm_buffers_open(1 << 10);
     struct mm_call call;
     struct mm_error error;
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     assert_int_equal(decode(&call, good, LENGTH, buffers, &error), MM_OK);
     mm_call_release(&call, buffers);
     for (size_t place = 0; place <= LENGTH; place++) {
@@ -316,12 +316,12 @@ static void test_zero_bytes(void **state) {
         memcpy(bad, good, place);
         bad[place] = '\0';
         memcpy(bad + place + 1, good + place, LENGTH - place);
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         assert_int_equal(decode(&call, bad, LENGTH + 1, buffers, &error), MM_BAD_REQUEST);
         if (place < LENGTH) {
             memcpy(bad, good, LENGTH);
             bad[place] = '\0';
-            mm_call_init(&call);
+            mm_call_init(&call, MM_MATMUL);
             assert_int_equal(decode(&call, bad, LENGTH, buffers, &error), MM_BAD_REQUEST);
         }
     }
@@ -335,7 +335,7 @@ static void test_zero_byte_is_told(void **state) {
     struct mm_buffers *buffers = mm_buffers_open(0);
     struct mm_call call;
     struct mm_error error;
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     assert_int_equal(decode(&call, body, sizeof body - 1, buffers, &error), MM_BAD_REQUEST);
     assert_non_null(strstr(error.detail, "line 2, column 8: a zero byte"));
     assert_true(error.line == 2 && error.column == 8);
@@ -350,7 +350,7 @@ static void test_hostile(void **state) {
     struct mm_call call;
     struct mm_error error;
     for (size_t length = 0; length < sizeof good - 1; length++) {
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         assert_int_equal(decode(&call, good, length, buffers, &error), MM_BAD_REQUEST);
     }
     enum { DEPTH = 100000 };
@@ -358,7 +358,7 @@ static void test_hostile(void **state) {
     assert_non_null(deep);
     memcpy(deep, "{\"a\":", 5);
     memset(deep + 5, '[', DEPTH);
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     assert_int_equal(decode(&call, deep, DEPTH + 5, buffers, &error), MM_BAD_REQUEST);
     assert_true(error.line == 1 && error.column > 0);
     free(deep);

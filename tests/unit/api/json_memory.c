@@ -39,7 +39,7 @@ static bool decode(struct mm_buffers *buffers) {
     struct mm_call call;
     struct mm_error error;
     assert_int_equal(mm_codec_for_request("application/json", false, false, 0, &codec, &error), MM_OK);
-    mm_call_init(&call);
+    mm_call_init(&call, MM_MATMUL);
     enum mm_status status = codec->decode(&call, &body, &limits, buffers, &error);
     assert_true(status == MM_OK || status == MM_INTERNAL);
     mm_call_release(&call, buffers);

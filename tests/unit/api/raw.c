@@ -22,7 +22,7 @@ static const struct mm_codec *codec(void) {
 
 /* Gives the parameters of a query like "m=1&k=2"; no escapes. */
 static enum mm_status set_query(struct mm_call *call, const char *query, struct mm_error *error) {
-    mm_call_init(call);
+    mm_call_init(call, MM_MATMUL);
     enum mm_status status = MM_OK;
     while (*query != '\0' && status == MM_OK) {
         size_t length = strcspn(query, "&");
@@ -110,7 +110,7 @@ static void test_overflow(void **state) {
     for (size_t index = 0; index < sizeof queries / sizeof queries[0]; index++) {
         struct mm_call call;
         struct mm_error error;
-        mm_call_init(&call);
+        mm_call_init(&call, MM_MATMUL);
         for (const char *query = queries[index]; *query != '\0';) {
             size_t length = strcspn(query, "&");
             size_t name_length = strcspn(query, "=");

@@ -1,6 +1,6 @@
 /* Sizes from outside: limits, overflow, and that a refusal leaves the result untouched. */
 #include "gpu/matrix.h"
-#include "gpu/product.h"
+#include "gpu/variant.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,18 +108,39 @@ static void dtypes_by_name(void **state) {
     enum mm_dtype dtype;
     struct mm_error error;
     (void)state;
-    assert_int_equal(mm_dtype_find("float32", &dtype, &error), MM_OK);
+    assert_int_equal(mm_dtype_find("float32", MM_DTYPE_BIT(MM_FLOAT32), &dtype, &error), MM_OK);
     assert_int_equal(dtype, MM_FLOAT32);
-    assert_int_equal(mm_dtype_find("float31", &dtype, &error), MM_UNSUPPORTED);
+    assert_int_equal(mm_dtype_find("float31", MM_DTYPE_BIT(MM_FLOAT32), &dtype, &error), MM_UNSUPPORTED);
     assert_non_null(strstr(error.detail, "float31"));
     assert_non_null(strstr(error.detail, "float32"));
+    assert_int_equal(mm_dtype_find("int64", mm_op_dtypes(MM_MATMUL), &dtype, &error), MM_UNSUPPORTED);
+    assert_int_equal(mm_dtype_find("int64", mm_op_dtypes(MM_TRANSPOSE), &dtype, &error), MM_OK);
+    assert_int_equal(dtype, MM_INT64);
+    assert_int_equal(mm_dtype_bytes(dtype), 8);
+    assert_int_equal(mm_dtype_find("float16", mm_op_dtypes(MM_TRANSPOSE), &dtype, &error), MM_UNSUPPORTED);
+    assert_non_null(strstr(error.detail, "float32, float64, int32, int64"));
+}
+
+/* A transposition's result has the shape of op(A), and there is no B. */
+static void transpositions_conform(void **state) {
+    (void)state;
+    struct mm_product product = {.a = mm_matrix_dense(MM_INT64, 3, 5, NULL), .transpose_a = true};
+    mm_product_conform_transposition(&product);
+    assert_int_equal(product.m, 5);
+    assert_int_equal(product.n, 3);
+    assert_int_equal(product.k, 0);
+    assert_int_equal(mm_matrix_bytes(&product.b), 0);
+    product.transpose_a = false;
+    mm_product_conform_transposition(&product);
+    assert_int_equal(product.m, 3);
+    assert_int_equal(product.n, 5);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_within_limits), cmocka_unit_test(sizes_past_limits),
         cmocka_unit_test(sums_are_checked),    cmocka_unit_test(products_conform),
-        cmocka_unit_test(dtypes_by_name),
+        cmocka_unit_test(dtypes_by_name),      cmocka_unit_test(transpositions_conform),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
