@@ -22,10 +22,19 @@ static int append_once(json_t *names, const char *name) {
     return json_array_append_new(names, mm_json_text(name));
 }
 
-static int append_variants(json_t *names, const struct mm_backend *backend) {
+static int append_variants(json_t *names, enum mm_op op, const struct mm_backend *backend) {
     int failed = 0;
     for (size_t index = 0; index < backend->variant_count; index++)
-        failed |= append_once(names, backend->variants[index].name);
+        if (backend->variants[index].op == op)
+            failed |= append_once(names, backend->variants[index].name);
+    return failed;
+}
+
+static int append_dtypes(json_t *names, enum mm_op op) {
+    int failed = 0;
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        if (mm_op_dtypes(op) & MM_DTYPE_BIT(dtype))
+            failed |= append_once(names, mm_dtype_name((enum mm_dtype)dtype));
     return failed;
 }
 
@@ -37,18 +46,26 @@ static json_t *find_names(json_t *document, const char *schema) {
     return names;
 }
 
+/* The schemas whose names each operation fills in. */
+static const struct {
+    const char *variants;
+    const char *dtypes;
+} schemas_of[MM_OP_COUNT] = {
+    [MM_MATMUL] = {"VariantName", "DtypeName"},
+    [MM_TRANSPOSE] = {"TransposeVariantName", "TransposeDtypeName"},
+};
+
 static int fill_in(json_t *document, struct mm_device *const *devices, size_t count, const char *version) {
-    json_t *variants = find_names(document, "VariantName");
     json_t *backends = find_names(document, "BackendName");
-    json_t *dtypes = find_names(document, "DtypeName");
     int failed = json_object_set_new(json_object_get(document, "info"), "version", mm_json_text(version));
-    for (size_t index = 0; index < count; index++) {
+    for (size_t index = 0; index < count; index++)
         failed |= append_once(backends, devices[index]->backend->name);
-        failed |= append_variants(variants, devices[index]->backend);
+    for (unsigned op = 0; op < MM_OP_COUNT; op++) {
+        json_t *variants = find_names(document, schemas_of[op].variants);
+        for (size_t index = 0; index < count; index++)
+            failed |= append_variants(variants, (enum mm_op)op, devices[index]->backend);
+        failed |= append_dtypes(find_names(document, schemas_of[op].dtypes), (enum mm_op)op);
     }
-    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
-        if (mm_op_dtypes(MM_MATMUL) & MM_DTYPE_BIT(dtype))
-            failed |= append_once(dtypes, mm_dtype_name((enum mm_dtype)dtype));
     return failed;
 }
 

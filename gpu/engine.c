@@ -1,24 +1,14 @@
-/* Opens the devices, proves each by a known product by every variant, and resolves the names that callers
- * use. */
+/* Opens the devices, proves each, and resolves the names that callers use. */
 #include "gpu/engine.h"
+
+#include "gpu/self_test.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The known product's shape is of primes; a variant that takes only multiples of up to SELF_TEST_MULTIPLE_MAX
- * has them rounded up, to three different edges for each multiple that there is. */
-enum {
-    DEVICES_MAX = 64,
-    SELF_TEST_M = 37,
-    SELF_TEST_N = 67,
-    SELF_TEST_K = 101,
-    SELF_TEST_MULTIPLE_MAX = 32,
-    SELF_TEST_M_MAX = 64,
-    SELF_TEST_N_MAX = 96,
-    SELF_TEST_K_MAX = 128,
-};
+enum { DEVICES_MAX = 64 };
 
 struct mm_engine {
     struct mm_device *devices[DEVICES_MAX];
@@ -31,84 +21,6 @@ static void add_note(struct mm_engine *engine, const char *who, const char *why)
     size_t length = strlen(engine->note);
     snprintf(engine->note + length, sizeof engine->note - length, "%s%s: %s", length > 0 ? "; " : "", who,
              why);
-}
-
-/* The known product: small whole numbers, so that every order of summation gives the exact result. */
-struct known_product {
-    size_t m;
-    size_t n;
-    size_t k;
-    float a[SELF_TEST_M_MAX * SELF_TEST_K_MAX];
-    float b[SELF_TEST_K_MAX * SELF_TEST_N_MAX];
-    float c[SELF_TEST_M_MAX * SELF_TEST_N_MAX];
-};
-
-static size_t round_up(size_t length, size_t multiple_of) {
-    return multiple_of == 0 ? length : (length + multiple_of - 1) / multiple_of * multiple_of;
-}
-
-static void fill_known(struct known_product *known, size_t multiple_of) {
-    assert(multiple_of <= SELF_TEST_MULTIPLE_MAX);
-    known->m = round_up(SELF_TEST_M, multiple_of);
-    known->n = round_up(SELF_TEST_N, multiple_of);
-    known->k = round_up(SELF_TEST_K, multiple_of);
-    for (size_t index = 0; index < known->m * known->k; index++)
-        known->a[index] = (float)((int)(index % 17) - 8);
-    for (size_t index = 0; index < known->k * known->n; index++)
-        known->b[index] = (float)((int)(index % 13) - 6);
-    memset(known->c, 0xff, sizeof known->c); /* NaN, so that an element left out shows */
-}
-
-static enum mm_status check_known(const struct known_product *known, const char *name,
-                                  struct mm_error *error) {
-    for (size_t row = 0; row < known->m; row++) {
-        for (size_t col = 0; col < known->n; col++) {
-            float expected = 0;
-            for (size_t depth = 0; depth < known->k; depth++)
-                expected += known->a[row * known->k + depth] * known->b[depth * known->n + col];
-            float got = known->c[row * known->n + col];
-            if (got != expected)
-                return mm_fail(error, MM_DEVICE_FAILED,
-                               "the known product by %s is wrong: %g expected, %g came", name,
-                               (double)expected, (double)got);
-        }
-    }
-    return MM_OK;
-}
-
-static enum mm_status run_known(struct mm_device *device, const struct mm_variant *variant,
-                                struct known_product *known, struct mm_error *error) {
-    struct mm_job job = {.backend = device->backend, .variant = variant};
-    fill_known(known, variant->multiple_of);
-    job.product.a = mm_matrix_dense(MM_FLOAT32, known->m, known->k, known->a);
-    job.product.b = mm_matrix_dense(MM_FLOAT32, known->k, known->n, known->b);
-    job.product.c = mm_matrix_dense(MM_FLOAT32, known->m, known->n, known->c);
-    mm_product_conform(&job.product, NULL);
-    job.ran = mm_variant_resolve(variant, device, &job.product);
-    if (device->backend->begin(device, 0, &job) == MM_OK)
-        device->backend->end(device, 0, &job);
-    if (job.error.status != MM_OK) {
-        *error = job.error;
-        return error->status;
-    }
-    return check_known(known, job.ran->name, error);
-}
-
-/* A device that multiplies wrongly by any of its variants must not serve. Running them all also
- * loads what a first use would load, so that no caller's first measurement pays for it. */
-static enum mm_status self_test(struct mm_device *device, struct mm_error *error) {
-    const struct mm_backend *backend = device->backend;
-    struct known_product *known = malloc(sizeof *known);
-    enum mm_status status = MM_OK;
-    if (known == NULL)
-        return mm_fail(error, MM_INTERNAL, "the system has no memory for the known product");
-    for (size_t index = 0; index < backend->variant_count && status == MM_OK; index++) {
-        const struct mm_variant *variant = &backend->variants[index];
-        if (variant->op == MM_MATMUL && mm_variant_missing(variant, device) == NULL)
-            status = run_known(device, variant, known, error);
-    }
-    free(known);
-    return status;
 }
 
 static bool is_chosen(const struct mm_engine_options *options, unsigned device_index) {
@@ -138,7 +50,7 @@ static enum mm_status open_device(struct mm_engine *engine, const struct mm_back
     enum mm_status status = backend->open(index, &device, error);
     if (status != MM_OK)
         return status;
-    status = self_test(device, error);
+    status = mm_self_test(device, error);
     if (status != MM_OK)
         backend->close(device);
     else

@@ -17,8 +17,11 @@ struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and i
 /* One row an operation: constant, wire name, the element types that some variant of it takes. */
 #define MM_OP_TABLE(X)                                                                                       \
     X(MM_MATMUL, "matmul", MM_DTYPE_BIT(MM_FLOAT32))                                                         \
-    X(MM_TRANSPOSE, "transpose",                                                                             \
-      MM_DTYPE_BIT(MM_FLOAT32) | MM_DTYPE_BIT(MM_FLOAT64) | MM_DTYPE_BIT(MM_INT32) | MM_DTYPE_BIT(MM_INT64))
+    X(MM_TRANSPOSE, "transpose", MM_DTYPES_MOVED)
+
+/* A transposition only moves its elements, so that its variants take all types of 4 and of 8 bytes. */
+#define MM_DTYPES_MOVED                                                                                      \
+    (MM_DTYPE_BIT(MM_FLOAT32) | MM_DTYPE_BIT(MM_FLOAT64) | MM_DTYPE_BIT(MM_INT32) | MM_DTYPE_BIT(MM_INT64))
 
 enum mm_op {
 #define X(constant, name, dtypes) constant,

@@ -18,7 +18,7 @@ struct mm_label {
     const char *value; /* any UTF-8; NULL ends a list of labels */
 };
 
-enum { MM_LABELS_MAX = 2 };
+enum { MM_LABELS_MAX = 3 };
 
 /* The lines that go before a family's samples. `type` is "counter", "gauge" or "histogram". */
 void mm_text_family(FILE *out, const char *name, const char *type, const char *help);

@@ -57,17 +57,19 @@ static void write_stages(const struct scrape *scrape, const char *name) {
     }
 }
 
-/* Calls `write` for each variant of the backends with an open device, but for those that only choose. */
-static void each_variant(const struct scrape *scrape, const char *name,
+/* Calls `write` for each variant of these operations (bit o for operation o) of the backends with an open
+ * device, but for those that only choose. */
+static void each_variant(const struct scrape *scrape, const char *name, unsigned ops,
                          void (*write)(const struct scrape *scrape, const char *name,
                                        const struct mm_label *labels, size_t slot)) {
     const struct mm_backend *before = NULL;
     for (size_t device = 0; device < scrape->device_count; device++) {
         const struct mm_backend *backend = scrape->devices[device]->backend;
         for (size_t row = 0; backend != before && row < backend->variant_count; row++) {
-            const struct mm_label labels[MM_LABELS_MAX] = {{"variant", backend->variants[row].name},
-                                                           {"backend", backend->name}};
-            if (backend->variants[row].choose == NULL)
+            const struct mm_variant *variant = &backend->variants[row];
+            const struct mm_label labels[MM_LABELS_MAX] = {
+                {"variant", variant->name}, {"backend", backend->name}, {"op", mm_op_name(variant->op)}};
+            if (variant->choose == NULL && (ops & 1u << variant->op) != 0)
                 write(scrape, name, labels, mm_variant_slot(backend, row));
         }
         before = backend; /* one backend's devices stand together */
@@ -80,7 +82,7 @@ static void write_kernel(const struct scrape *scrape, const char *name, const st
 }
 
 static void write_kernels(const struct scrape *scrape, const char *name) {
-    each_variant(scrape, name, write_kernel);
+    each_variant(scrape, name, 1u << MM_MATMUL | 1u << MM_TRANSPOSE, write_kernel);
 }
 
 static void write_flops_of(const struct scrape *scrape, const char *name, const struct mm_label *labels,
@@ -89,7 +91,7 @@ static void write_flops_of(const struct scrape *scrape, const char *name, const 
 }
 
 static void write_flops(const struct scrape *scrape, const char *name) {
-    each_variant(scrape, name, write_flops_of);
+    each_variant(scrape, name, 1u << MM_MATMUL, write_flops_of);
 }
 
 static void write_transfers(const struct scrape *scrape, const char *name) {

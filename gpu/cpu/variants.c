@@ -2,6 +2,8 @@
 #include "gpu/cpu/variants.h"
 
 static const struct mm_variant *choose(const struct mm_device *device, const struct mm_product *product);
+static const struct mm_variant *choose_transpose(const struct mm_device *device,
+                                                 const struct mm_product *product);
 
 /* clang-format off */
 const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT] = {
@@ -25,6 +27,24 @@ const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT] = {
         .dtypes = MM_DTYPE_BIT(MM_FLOAT32),
         .choose = choose,
     },
+#define X(row, row_tile, row_summary)                                                                        \
+    [MM_CPU_ROW_transpose_##row] = {                                                                         \
+        .name = #row,                                                                                        \
+        .summary = row_summary,                                                                              \
+        .op = MM_TRANSPOSE,                                                                                  \
+        .dtypes = MM_DTYPES_MOVED,                                                                       \
+        .tile = row_tile,                                                                                    \
+        .launch = mm_cpu_transpose_##row,                                                                    \
+    },
+    MM_CPU_TRANSPOSES(X)
+#undef X
+    [MM_CPU_ROW_transpose_auto] = {
+        .name = "auto",
+        .summary = "the faster of the others for the shape, as measured",
+        .op = MM_TRANSPOSE,
+        .dtypes = MM_DTYPES_MOVED,
+        .choose = choose_transpose,
+    },
 };
 /* clang-format on */
 
@@ -45,4 +65,16 @@ static const struct mm_variant *choose(const struct mm_device *device, const str
     if (multiplications < TILED_MIN || edge < TILED_EDGE_MIN)
         return &mm_cpu_variants[MM_CPU_ROW_naive];
     return &mm_cpu_variants[edge < TILED_32_EDGE_MIN ? MM_CPU_ROW_tiled_8 : MM_CPU_ROW_tiled_32];
+}
+
+/* Measured on one core of an AMD EPYC, gcc 12 at -O2, float32: where a column of A fits the L1 cache line
+ * by line, naive wins (64×64: 1.2 µs against 1.9), and for narrow matrices always (3×4096: 5 against 26 µs);
+ * from 128×128 on shared does (7.4 against 9.5 µs; 512×512: 0.13 against 0.51 ms; 4096×4096: 46 against
+ * 123 ms). */
+static const struct mm_variant *choose_transpose(const struct mm_device *device,
+                                                 const struct mm_product *product) {
+    enum { SHARED_EDGE_MIN = 128 };
+    (void)device;
+    bool narrow = product->m < SHARED_EDGE_MIN || product->n < SHARED_EDGE_MIN;
+    return &mm_cpu_variants[narrow ? MM_CPU_ROW_transpose_naive : MM_CPU_ROW_transpose_shared];
 }

@@ -1,5 +1,5 @@
 /* The rows of the CPU's variant table, and the launch functions that they name. A new variant takes
- * its file and one row here; `auto`, which launches nothing, stands in variants.c. */
+ * its file and one row here; the rows `auto`, which launch nothing, stand in variants.c. */
 #ifndef MM_GPU_CPU_VARIANTS_H
 #define MM_GPU_CPU_VARIANTS_H
 
@@ -15,10 +15,20 @@
     X(tiled_32, 32, NULL, NULL, "32x32 squares of A and B copied to small arrays that stay in the L1 cache") \
     X(blas, 0, mm_cpu_blas_missing, "OpenBLAS at build time", "OpenBLAS: the yardstick")
 
+/* The same for transpositions: name (its function is mm_cpu_transpose_NAME), tile edge or 0, one line. */
+#define MM_CPU_TRANSPOSES(X)                                                                                 \
+    X(naive, 0, "row by row of the result, each read a step down a column")                                  \
+    X(shared, 32, "through 32x32 squares copied to a small array that stays in the L1 cache")
+
 #define X(name, tile, missing, needs, summary)                                                               \
     enum mm_status mm_cpu_##name(const struct mm_product *product, struct mm_lane *lane,                     \
                                  struct mm_error *error);
 MM_CPU_VARIANTS(X)
+#undef X
+#define X(name, tile, summary)                                                                               \
+    enum mm_status mm_cpu_transpose_##name(const struct mm_product *product, struct mm_lane *lane,           \
+                                           struct mm_error *error);
+MM_CPU_TRANSPOSES(X)
 #undef X
 
 /* Why this build has no `blas`, or NULL where it has. Any thread. */
@@ -30,6 +40,10 @@ enum {
     MM_CPU_VARIANTS(X)
 #undef X
         MM_CPU_ROW_auto,
+#define X(name, tile, summary) MM_CPU_ROW_transpose_##name,
+    MM_CPU_TRANSPOSES(X)
+#undef X
+        MM_CPU_ROW_transpose_auto,
     MM_CPU_VARIANT_COUNT
 };
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The README's list of options is what --help prints, and its tables of variants have the names and
-# summaries of the program's own. Each stands between comments: <!-- options --> … <!-- end -->.
+# summaries of the program's own. Each stands between comments: <!-- options --> or <!-- matmul cpu --> … <!-- end -->.
 # Usage: readme.sh MATMULD LIST_VARIANTS, in the top folder.
 # The backquotes in the patterns below are Markdown's.
 # shellcheck disable=SC2016
@@ -30,13 +30,13 @@ block options | sed -n '/^```$/,/^```$/p' | grep -v '^```$' >"$scratch/readme" |
 compare "the options"
 
 "$list_variants" >"$scratch/variants"
-backends=$(cut -d '|' -f 1 "$scratch/variants" | sort -u)
-for backend in $backends; do
+cut -d '|' -f 1 "$scratch/variants" | sort -u >"$scratch/tables"
+while read -r op backend; do
     # | `name` | summary | figures | ...
-    block "variants $backend" | sed -n 's/^| `\([^`]*\)` | \([^|]*\) |.*/\1|\2/p' >"$scratch/readme"
-    sed -n "s/^$backend|//p" "$scratch/variants" >"$scratch/program"
-    compare "the variants of $backend"
-done
+    block "$op $backend" | sed -n 's/^| `\([^`]*\)` | \([^|]*\) |.*/\1|\2/p' >"$scratch/readme"
+    sed -n "s/^$op $backend|//p" "$scratch/variants" >"$scratch/program"
+    compare "the variants of $op on $backend"
+done <"$scratch/tables"
 
 echo "$failed failures"
 [ "$failed" -eq 0 ]

@@ -66,8 +66,8 @@ same "the media type" "text/plain; version=0.0.4; charset=utf-8" "$(header Conte
 keep GET /metrics "$scratch/page.head" "$page"
 judge_page "without products"
 command -v promtool >/dev/null || echo "promtool is not here: our own rules alone judge the page"
-for series in "http_requests_total{$matmul,code=\"504\"}" 'cancelled_total{stage="queue"}' 'flops_total{variant="naive",backend="cpu"}' \
-    'rejected_total{reason="busy"}' 'kernel_duration_seconds_count{variant="tiled_8",backend="cpu"}' 'transfer_bytes_total{direction="upload"}' \
+for series in "http_requests_total{$matmul,code=\"504\"}" 'cancelled_total{stage="queue"}' 'flops_total{variant="naive",backend="cpu",op="matmul"}' \
+    'rejected_total{reason="busy"}' 'kernel_duration_seconds_count{variant="tiled_8",backend="cpu",op="matmul"}' 'transfer_bytes_total{direction="upload"}' \
     'device_errors_total{kind="device_failed"}' "request_duration_seconds_bucket{$other,le=\"+Inf\"}" queue_jobs queue_bytes \
     requests_in_flight 'staging_bytes{state="used"}'; do
     counts "$series" 0
@@ -123,11 +123,11 @@ for stage in receive decode queue upload kernel download encode send; do
     counts "stage_duration_seconds_count{stage=\"$stage\"}" 7
 done
 counts 'stage_duration_seconds_sum{stage="upload"}' 0.000000000
-counts 'kernel_duration_seconds_count{variant="tiled_8",backend="cpu"}' 5
-counts 'kernel_duration_seconds_count{variant="naive",backend="cpu"}' 1
+counts 'kernel_duration_seconds_count{variant="tiled_8",backend="cpu",op="matmul"}' 5
+counts 'kernel_duration_seconds_count{variant="naive",backend="cpu",op="matmul"}' 1
 sums_to 6 kernel_duration_seconds_count .
-counts 'flops_total{variant="tiled_8",backend="cpu"}' $((5 * 2 * 3 * 5 * 7))
-counts 'flops_total{variant="naive",backend="cpu"}' 4
+counts 'flops_total{variant="tiled_8",backend="cpu",op="matmul"}' $((5 * 2 * 3 * 5 * 7))
+counts 'flops_total{variant="naive",backend="cpu",op="matmul"}' 4
 sums_to 0 transfer_bytes_total .
 judge_page "after products"
 
@@ -168,8 +168,8 @@ stop
 start --backend cpu --queue-depth 1
 prepare_slow "$(slow_side 3)"
 scrape
-probes=$(value 'kernel_duration_seconds_count{variant="naive",backend="cpu"}')
-probe_flops=$(value 'flops_total{variant="naive",backend="cpu"}')
+probes=$(value 'kernel_duration_seconds_count{variant="naive",backend="cpu",op="matmul"}')
+probe_flops=$(value 'flops_total{variant="naive",backend="cpu",op="matmul"}')
 post_slow runs
 await_sent runs
 comes_to requests_in_flight 1
@@ -200,10 +200,10 @@ post_slow late timeout_ms=300
 finish_slow late
 same "a late product: status" 504 "$slow_status"
 comes_to 'cancelled_total{stage="kernel"}' 1
-comes_to 'kernel_duration_seconds_count{variant="naive",backend="cpu"}' $((probes + 2))
+comes_to 'kernel_duration_seconds_count{variant="naive",backend="cpu",op="matmul"}' $((probes + 2))
 same "the kernels' work" "$(awk -v before="$probe_flops" -v n="$slow_side" 'BEGIN { printf "%.0f", before + 4 * n * n * n }')" \
-    "$(value 'flops_total{variant="naive",backend="cpu"}' | awk '{ printf "%.0f", $1 }')"
-counts 'flops_total{variant="tiled_8",backend="cpu"}' 0
+    "$(value 'flops_total{variant="naive",backend="cpu",op="matmul"}' | awk '{ printf "%.0f", $1 }')"
+counts 'flops_total{variant="tiled_8",backend="cpu",op="matmul"}' 0
 counts "http_requests_total{$matmul,code=\"504\"}" 2
 
 # An upload that breaks off.

@@ -1,0 +1,163 @@
+/* Proves a device by a known product, and a known transposition, by each of its variants. */
+#include "gpu/self_test.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The known product's shape is of primes; a variant that takes only multiples of up to SELF_TEST_MULTIPLE_MAX
+ * has them rounded up, to three different edges for each multiple that there is. */
+enum {
+    SELF_TEST_M = 37,
+    SELF_TEST_N = 67,
+    SELF_TEST_K = 101,
+    SELF_TEST_MULTIPLE_MAX = 32,
+    SELF_TEST_M_MAX = 64,
+    SELF_TEST_N_MAX = 96,
+    SELF_TEST_K_MAX = 128,
+};
+
+/* The known product: small whole numbers, so that every order of summation gives the exact result. */
+struct known_product {
+    size_t m;
+    size_t n;
+    size_t k;
+    float a[SELF_TEST_M_MAX * SELF_TEST_K_MAX];
+    float b[SELF_TEST_K_MAX * SELF_TEST_N_MAX];
+    float c[SELF_TEST_M_MAX * SELF_TEST_N_MAX];
+};
+
+static size_t round_up(size_t length, size_t multiple_of) {
+    return multiple_of == 0 ? length : (length + multiple_of - 1) / multiple_of * multiple_of;
+}
+
+static void fill_known(struct known_product *known, size_t multiple_of) {
+    assert(multiple_of <= SELF_TEST_MULTIPLE_MAX);
+    known->m = round_up(SELF_TEST_M, multiple_of);
+    known->n = round_up(SELF_TEST_N, multiple_of);
+    known->k = round_up(SELF_TEST_K, multiple_of);
+    for (size_t index = 0; index < known->m * known->k; index++)
+        known->a[index] = (float)((int)(index % 17) - 8);
+    for (size_t index = 0; index < known->k * known->n; index++)
+        known->b[index] = (float)((int)(index % 13) - 6);
+    memset(known->c, 0xff, sizeof known->c); /* NaN, so that an element left out shows */
+}
+
+static enum mm_status check_known(const struct known_product *known, const char *name,
+                                  struct mm_error *error) {
+    for (size_t row = 0; row < known->m; row++) {
+        for (size_t col = 0; col < known->n; col++) {
+            float expected = 0;
+            for (size_t depth = 0; depth < known->k; depth++)
+                expected += known->a[row * known->k + depth] * known->b[depth * known->n + col];
+            float got = known->c[row * known->n + col];
+            if (got != expected)
+                return mm_fail(error, MM_DEVICE_FAILED,
+                               "the known product by %s is wrong: %g expected, %g came", name,
+                               (double)expected, (double)got);
+        }
+    }
+    return MM_OK;
+}
+
+/* Runs a job of which all but the row to run is set. */
+static enum mm_status run_job(struct mm_device *device, struct mm_job *job, struct mm_error *error) {
+    job->ran = mm_variant_resolve(job->variant, device, &job->product);
+    if (device->backend->begin(device, 0, job) == MM_OK)
+        device->backend->end(device, 0, job);
+    if (job->error.status != MM_OK)
+        *error = job->error;
+    return job->error.status;
+}
+
+static enum mm_status run_product(struct mm_device *device, const struct mm_variant *variant,
+                                  struct known_product *known, struct mm_error *error) {
+    struct mm_job job = {.backend = device->backend, .variant = variant};
+    fill_known(known, variant->multiple_of);
+    job.product.a = mm_matrix_dense(MM_FLOAT32, known->m, known->k, known->a);
+    job.product.b = mm_matrix_dense(MM_FLOAT32, known->k, known->n, known->b);
+    job.product.c = mm_matrix_dense(MM_FLOAT32, known->m, known->n, known->c);
+    mm_product_conform(&job.product, NULL);
+    if (run_job(device, &job, error) != MM_OK)
+        return error->status;
+    return check_known(known, job.ran->name, error);
+}
+
+/* The known transposition: every byte of its elements depends on their place. */
+struct known_transposition {
+    uint64_t a[SELF_TEST_N * SELF_TEST_M];
+    uint64_t c[SELF_TEST_M * SELF_TEST_N];
+};
+
+static uint64_t known_element(size_t index) {
+    return (index + 1) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static void fill_transposition(struct known_transposition *known, size_t element_bytes) {
+    for (size_t index = 0; index < (size_t)SELF_TEST_N * SELF_TEST_M; index++) {
+        const uint64_t element = known_element(index);
+        memcpy((char *)known->a + index * element_bytes, &element, element_bytes);
+    }
+    memset(known->c, 0, sizeof known->c);
+}
+
+static enum mm_status check_transposition(const struct known_transposition *known, size_t element_bytes,
+                                          const char *name, struct mm_error *error) {
+    const char *c = (const char *)known->c;
+    for (size_t row = 0; row < SELF_TEST_M; row++) {
+        for (size_t col = 0; col < SELF_TEST_N; col++) {
+            const uint64_t expected = known_element(col * SELF_TEST_M + row);
+            if (memcmp(c + (row * SELF_TEST_N + col) * element_bytes, &expected, element_bytes) != 0)
+                return mm_fail(error, MM_DEVICE_FAILED,
+                               "the known transposition by %s of elements of %zu bytes is wrong in row %zu, "
+                               "column %zu",
+                               name, element_bytes, row, col);
+        }
+    }
+    return MM_OK;
+}
+
+static enum mm_status run_transposition(struct mm_device *device, const struct mm_variant *variant,
+                                        enum mm_dtype dtype, struct known_transposition *known,
+                                        struct mm_error *error) {
+    struct mm_job job = {.backend = device->backend, .variant = variant};
+    fill_transposition(known, mm_dtype_bytes(dtype));
+    job.product.a = mm_matrix_dense(dtype, SELF_TEST_N, SELF_TEST_M, known->a);
+    job.product.c = mm_matrix_dense(dtype, SELF_TEST_M, SELF_TEST_N, known->c);
+    job.product.transpose_a = true;
+    mm_product_conform_transposition(&job.product);
+    if (run_job(device, &job, error) != MM_OK)
+        return error->status;
+    return check_transposition(known, mm_dtype_bytes(dtype), job.ran->name, error);
+}
+
+/* Of the types of one size, all of which are moved alike, one of each. */
+static enum mm_status run_transpositions(struct mm_device *device, const struct mm_variant *variant,
+                                         struct known_transposition *known, struct mm_error *error) {
+    enum mm_status status = run_transposition(device, variant, MM_INT32, known, error);
+    return status == MM_OK ? run_transposition(device, variant, MM_INT64, known, error) : status;
+}
+
+union known {
+    struct known_product product;
+    struct known_transposition transposition;
+};
+
+enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error) {
+    const struct mm_backend *backend = device->backend;
+    union known *known = malloc(sizeof *known);
+    enum mm_status status = MM_OK;
+    if (known == NULL)
+        return mm_fail(error, MM_INTERNAL, "the system has no memory for the known product");
+    for (size_t index = 0; index < backend->variant_count && status == MM_OK; index++) {
+        const struct mm_variant *variant = &backend->variants[index];
+        if (mm_variant_missing(variant, device) != NULL)
+            continue;
+        if (variant->op == MM_MATMUL)
+            status = run_product(device, variant, &known->product, error);
+        else
+            status = run_transpositions(device, variant, &known->transposition, error);
+    }
+    free(known);
+    return status;
+}
