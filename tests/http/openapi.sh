@@ -11,8 +11,11 @@ same "status" "200 application/json" \
     "$(curl -s --max-time 30 -o "$document" -w '%{http_code} %{content_type}' "$url/openapi.json")"
 curl -s --max-time 30 -o "$scratch/variants" "$url/v1/variants"
 same "the version" "$("$MATMULD" --version)" "matmuld $(jq -r .info.version "$document")"
-same "the variants" "$(jq -c '[.variants[].name] | unique' "$scratch/variants")" \
-    "$(jq -c '.components.schemas.VariantName.enum | sort' "$document")"
+for row in 'matmul VariantName' 'transpose TransposeVariantName'; do
+    same "the variants of ${row% *}" \
+        "$(jq -c --arg op "${row% *}" '[.variants[] | select(.op == $op).name] + ["auto"] | unique' "$scratch/variants")" \
+        "$(jq -c ".components.schemas.${row#* }.enum | sort" "$document")"
+done
 same "the backends" "$(jq -c '[.variants[].backend] + ["auto"] | unique' "$scratch/variants")" \
     "$(jq -c '.components.schemas.BackendName.enum | sort' "$document")"
 same "again" "$(cat "$document")" "$(curl -s --max-time 30 "$url/openapi.json")"
