@@ -33,10 +33,29 @@ refused "got 'jsom'" fuzz jsom
 refused "got 'jsom'" fuzz 5 jsom
 refused "got '5s json'" fuzz 5s json
 refused "does not take 'json'" coverage json
+refused "bench takes one of: kernels" bench
+refused "got 'kernel'" bench kernel
+refused "got '.*'" bench '.*'
+refused "--preset takes one of" bench --preset debug kernels
+refused "does not take '--preset'" bench kernels --preset dev
+refused "the three dimensions M K N, got 64 64" bench kernels 64 64
+refused "the three dimensions M K N, got 1 2 3 4" bench kernels 1 2 3 4
+refused "from 1 to 16777216, got '0'" bench kernels 64 0 64
+refused "from 1 to 16777216, got '16777217'" bench kernels 64 64 16777217
+refused "got '18446744073709551617'" bench kernels 18446744073709551617 1 1
+refused "got '1e3'" bench kernels 1e3 64 64
+refused "does not take '-1'" bench kernels -1 64 64
+refused "either M K N or --all" bench kernels 64 64 64 --all
+refused "--repeats takes a number from 1 to 1000000, got ''" bench kernels --repeats
+refused "--seconds takes a number from 1 to 1000000, got '0'" bench kernels --seconds 0
+refused "--backend takes a name, got 'cpu cuda'" bench kernels --backend 'cpu cuda'
+refused "--into takes a folder" bench kernels --into
 
 named=$(./dev --help | sed -n 's/^Presets: \([a-z -]*\) (.*/\1/p' | tr ' ' '\n' | sort)
 present=$(jq -r '.configurePresets[] | select(.hidden | not) | .name' CMakePresets.json | sort)
 [ "$named" = "$present" ] || fail "presets in dev: $named; in CMakePresets.json: $present"
+
+sh tests/kernels/bench.sh --check 16777216 1 16777216 --slow --repeats 1 || fail "bench kernels refuses what it takes"
 
 verbs=$(./dev --help | sed -n 's|^  ./dev \([a-z]*\) .*|\1|p')
 [ -n "$verbs" ] || fail "the help names no verb"

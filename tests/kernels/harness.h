@@ -6,6 +6,11 @@
 
 #include "gpu/backend.h"
 
+#include <stdio.h>
+
+/* Exit statuses beside those of the C library. Skipped: the backend asked for has no device here. */
+enum { EXIT_USAGE = 2, EXIT_SKIPPED = 77 };
+
 /* --- shapes.c: named lists of shapes ------------------------------------------------------------ */
 
 /* op(A) is m×k, op(B) is k×n. */
@@ -206,17 +211,38 @@ void check_run(struct subject *subjects, size_t count, const struct plan *plan, 
 /* Runs whole jobs on host memory, through begin and end and every lane. */
 void jobs_run(struct subject *subjects, size_t count, const struct plan *plan);
 
-/* --- timing.c ------------------------------------------------------------------------------------- */
+/* --- timing.c and table.c: how long it takes --------------------------------------------------------- */
 
 struct timing {
-    struct shape shape;
-    unsigned repeats;
-    bool slow_too; /* cpu:naive as well */
+    unsigned repeats; /* of each row; at least 1 */
+    unsigned seconds; /* a row that has used so many is not run again, though once at least; not 0 */
     uint64_t seed;
 };
 
-/* Times the subjects, all of one device, in turn, and prints a table. False where one failed. */
-bool timing_run(const struct subject *subjects, size_t count, const struct timing *timing);
+/* One line of the table. The first three are given, timing_run fills in the rest. */
+struct timed_row {
+    struct mm_device *device;
+    const struct mm_variant *variant;
+    unsigned tile;                   /* edge in elements; 0: none, or the variant's own choice */
+    const struct mm_variant *ran;    /* the variant, or what it chose for the shape */
+    struct mm_attributes attributes; /* of what ran; all 0 where the device tells none */
+    unsigned repeats;                /* that the figures are of; 0 where status is not MM_OK */
+    double min_ns;
+    double median_ns;
+    double max_ns;
+    enum mm_status status;
+    struct mm_error error;
+};
+
+/* Times the rows, all of one device, in turn. Returns how many sets of buffers it rotated over; 0 where not
+ * one fits, which every row then tells as its error. */
+unsigned timing_run(struct timed_row *rows, size_t count, struct shape shape, const struct timing *timing);
+
+/* The rows of one shape, of all devices, as Markdown and as CSV. A row is compared with the `blas` of its own
+ * device where that is among the rows. */
+void table_markdown(FILE *out, const struct timed_row *rows, size_t count, struct shape shape);
+void table_csv_head(FILE *out);
+void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct shape shape);
 
 /* --- broken_*.c: rows that are wrong on purpose ---------------------------------------------------- */
 

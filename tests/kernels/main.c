@@ -1,14 +1,12 @@
-/* The harness's front: opens backends, chooses what is to be run, and sums up. Exit status: 0 where
- * all is right, 1 where something failed, 2 for a bad command line, 77 where the backend that was
- * asked for has no device. */
+/* The harness's front: runs the cases of every backend, and sums up. Exit status: 0 where all is right,
+ * 1 where something failed, 2 for a bad command line, 77 where the backend that was asked for has no
+ * device. */
 #include "tests/kernels/options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { EXIT_USAGE = 2, EXIT_SKIPPED = 77 };
 
 /* The CPU is not asked for products of a named list that would take it minutes. */
 static const double cpu_cost_max = 4e8;
@@ -27,48 +25,6 @@ void *harness_allocate(size_t bytes) {
         abort();
     }
     return memory;
-}
-
-static bool selected(const struct options *options, const char *name) {
-    for (unsigned index = 0; index < options->variant_count; index++)
-        if (strcmp(options->variants[index], name) == 0)
-            return true;
-    return options->variant_count == 0;
-}
-
-/* Opens the backend's first device; NULL, having said why, where there is none. */
-static struct mm_device *open_first(const struct mm_backend *backend) {
-    unsigned count = 0;
-    struct mm_error error = {0};
-    struct mm_device *device = NULL;
-    enum mm_status status = backend->count(&count, &error);
-    if (status == MM_OK)
-        status = backend->open(0, &device, &error);
-    if (status != MM_OK) {
-        printf("%s: %s: skipped\n", backend->name, error.detail);
-        return NULL;
-    }
-    printf("%s: %s\n", backend->name, device->name);
-    return device;
-}
-
-/* The rows that the options select and the device can run. The caller frees. */
-static struct subject *choose_subjects(const struct options *options, struct mm_device *device,
-                                       const struct mm_variant *rows, size_t row_count, size_t *count) {
-    struct subject *subjects = harness_allocate(row_count * sizeof *subjects);
-    *count = 0;
-    for (size_t index = 0; index < row_count; index++) {
-        const struct mm_variant *row = &rows[index];
-        const char *missing = mm_variant_missing(row, device);
-        if (!selected(options, row->name) || row->op != MM_MATMUL ||
-            !(row->dtypes & MM_DTYPE_BIT(MM_FLOAT32)))
-            continue;
-        if (missing != NULL)
-            printf("%s:%s: %s: skipped\n", device->backend->name, row->name, missing);
-        else
-            subjects[(*count)++] = (struct subject){.device = device, .variant = row};
-    }
-    return subjects;
 }
 
 static void plan_make(struct plan *plan, const struct options *options, const struct mm_device *device) {
@@ -133,7 +89,7 @@ static void check_backend(const struct options *options, struct mm_device *devic
     size_t count;
     const struct mm_backend *backend = device->backend;
     struct subject *subjects =
-        choose_subjects(options, device, backend->variants, backend->variant_count, &count);
+        subjects_choose(options, device, backend->variants, backend->variant_count, &count);
     struct plan plan;
     struct vacuity vacuity = {0};
     plan_make(&plan, options, device);
@@ -155,7 +111,7 @@ static void check_backend(const struct options *options, struct mm_device *devic
 static void check_broken(const struct options *options, struct mm_device *device, struct totals *totals) {
     bool cpu = strcmp(device->backend->name, "cpu") == 0;
     size_t count;
-    struct subject *subjects = choose_subjects(options, device, cpu ? mm_broken_cpu : mm_broken_cuda,
+    struct subject *subjects = subjects_choose(options, device, cpu ? mm_broken_cpu : mm_broken_cuda,
                                                cpu ? mm_broken_cpu_count : mm_broken_cuda_count, &count);
     struct plan plan;
     struct vacuity vacuity = {0};
@@ -180,22 +136,6 @@ static void check_broken(const struct options *options, struct mm_device *device
     free(subjects);
 }
 
-static void time_backend(const struct options *options, struct mm_device *device, struct totals *totals) {
-    size_t count;
-    const struct mm_backend *backend = device->backend;
-    struct subject *all = choose_subjects(options, device, backend->variants, backend->variant_count, &count);
-    size_t kept = 0;
-    for (size_t index = 0; index < count; index++)
-        if (options->timing.slow_too || device->compute_capability > 0 ||
-            all[index].variant != &backend->variants[0])
-            all[kept++] = all[index];
-    if (kept > 0 && !timing_run(all, kept, &options->timing))
-        totals->failures++;
-    totals->variants += kept;
-    totals->cases += kept * options->timing.repeats;
-    free(all);
-}
-
 static void list_backend(struct mm_device *device) {
     for (size_t index = 0; index < device->backend->variant_count; index++) {
         const struct mm_variant *row = &device->backend->variants[index];
@@ -208,8 +148,6 @@ static void list_backend(struct mm_device *device) {
 static void run_backend(const struct options *options, struct mm_device *device, struct totals *totals) {
     if (options->list)
         list_backend(device);
-    else if (options->time)
-        time_backend(options, device, totals);
     else if (options->broken)
         check_broken(options, device, totals);
     else
@@ -221,7 +159,7 @@ static int run(const struct options *options) {
     for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++) {
         if (options->backend != NULL && strcmp(options->backend, (*backend)->name) != 0)
             continue;
-        struct mm_device *device = open_first(*backend);
+        struct mm_device *device = device_open_first(*backend);
         if (device == NULL)
             continue;
         totals.backends++;
@@ -259,7 +197,7 @@ int main(int count, char **arguments) {
         fprintf(stderr, "kernels: this build has no backend '%s'\n", options.backend);
         code = EXIT_USAGE;
     } else {
-        code = run(&options);
+        code = options.times.count > 0 ? bench_run(&options) : run(&options);
     }
     shapes_free(&probe);
     options_free(&options);

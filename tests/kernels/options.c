@@ -53,11 +53,11 @@ static bool take_variant(struct arguments *arguments, struct options *options) {
     return true;
 }
 
-static bool add_shape(struct arguments *arguments, struct options *options) {
+static bool add_shape(struct arguments *arguments, struct shape_list *list) {
     struct shape shape;
     if (!take_shape(arguments, &shape))
         return false;
-    shapes_add(&options->shapes, shape.m, shape.n, shape.k);
+    shapes_add(list, shape.m, shape.n, shape.k);
     return true;
 }
 
@@ -65,7 +65,7 @@ static bool read_option(struct options *options, const char *name, struct argume
     const struct {
         const char *name;
         bool *flag;
-    } flags[] = {{"--all", &options->all},
+    } flags[] = {{"--slow", &options->slow},
                  {"--broken", &options->broken},
                  {"--list", &options->list},
                  {"--help", &options->help}};
@@ -79,7 +79,8 @@ static bool read_option(struct options *options, const char *name, struct argume
         unsigned *value;
     } numbers[] = {{"--repeat", 2, &options->repeat},
                    {"--thin", 1, &options->thin},
-                   {"--repeats", 1, &options->timing.repeats}};
+                   {"--repeats", 1, &options->timing.repeats},
+                   {"--seconds", 1, &options->timing.seconds}};
     for (size_t index = 0; index < sizeof numbers / sizeof *numbers; index++) {
         uint64_t value;
         if (strcmp(name, numbers[index].name) != 0)
@@ -97,16 +98,18 @@ static bool read_option(struct options *options, const char *name, struct argume
     if (strcmp(name, "--shapes") == 0)
         return (options->set = take(arguments)) != NULL;
     if (strcmp(name, "--shape") == 0)
-        return add_shape(arguments, options);
+        return add_shape(arguments, &options->shapes);
     if (strcmp(name, "--seed") == 0)
         return take_number(arguments, 0, UINT64_MAX, &options->seed);
     if (strcmp(name, "--time") == 0)
-        return options->time = take_shape(arguments, &options->timing.shape);
+        return add_shape(arguments, &options->times);
+    if (strcmp(name, "--csv") == 0)
+        return (options->csv = take(arguments)) != NULL;
     return false;
 }
 
 bool options_read(struct options *options, int count, char **arguments_given) {
-    *options = (struct options){.seed = 1, .repeat = 2, .timing = {.repeats = 20}};
+    *options = (struct options){.seed = 1, .repeat = 2, .timing = {.repeats = 20, .seconds = 10}};
     struct arguments arguments = {arguments_given + 1, arguments_given + count};
     while (arguments.next < arguments.end) {
         const char *name = take(&arguments);
@@ -118,13 +121,12 @@ bool options_read(struct options *options, int count, char **arguments_given) {
     if (options->set == NULL && options->shapes.count == 0)
         options->set = "small";
     options->timing.seed = options->seed;
-    options->timing.slow_too =
-        options->all || (options->backend != NULL && strcmp(options->backend, "cpu") == 0);
     return true;
 }
 
 void options_free(struct options *options) {
     shapes_free(&options->shapes);
+    shapes_free(&options->times);
 }
 
 void options_help(void) {
@@ -139,8 +141,10 @@ void options_help(void) {
          "2)\n"
          "  --thin N           one case in N (default: tiny 1, small 4, large 64)\n"
          "  --broken           runs the rows that are wrong on purpose: each must be found\n"
-         "  --time M K N       times the variants instead\n"
+         "  --time M K N       times the variants instead (may be given again)\n"
          "  --repeats N        of the timing (default 20)\n"
-         "  --all              times cpu:naive too, without --backend cpu\n"
+         "  --seconds N        a row that has used so many is not repeated again (default 10)\n"
+         "  --slow             times products that take the CPU long, too\n"
+         "  --csv FILE         writes the times there as well\n"
          "  --list             what there is");
 }

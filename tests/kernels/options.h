@@ -1,4 +1,4 @@
-/* The harness's command line. */
+/* The harness's command line, and what follows from it at once: which devices and which of their rows. */
 #ifndef MM_TESTS_KERNELS_OPTIONS_H
 #define MM_TESTS_KERNELS_OPTIONS_H
 
@@ -15,17 +15,32 @@ struct options {
     uint64_t seed;
     unsigned repeat;
     unsigned thin; /* 0: the set's own */
-    bool all;
     bool broken;
     bool list;
     bool help;
-    bool time;
+    struct shape_list times; /* of --time, owned: what is to be timed; empty where cases are to be checked */
     struct timing timing;
+    bool slow;       /* time products that take the CPU long */
+    const char *csv; /* where the figures are written to; NULL: nowhere */
 };
 
 /* Reads the arguments; false, with a line on stderr, where they are wrong. */
 bool options_read(struct options *options, int count, char **arguments);
 void options_free(struct options *options);
 void options_help(void);
+
+/* --- choose.c ------------------------------------------------------------------------------------- */
+
+/* Opens the backend's first device; NULL, having said why, where there is none. */
+struct mm_device *device_open_first(const struct mm_backend *backend);
+
+/* The float32 rows that the options select and the device can run. The caller frees. */
+struct subject *subjects_choose(const struct options *options, struct mm_device *device,
+                                const struct mm_variant *rows, size_t row_count, size_t *count);
+
+/* --- bench.c -------------------------------------------------------------------------------------- */
+
+/* Times all that the options select and prints Markdown. Returns the exit status. */
+int bench_run(const struct options *options);
 
 #endif

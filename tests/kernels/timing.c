@@ -1,12 +1,10 @@
 /* Times the rows of one device: random data, rotated over several sets of buffers that together pass
- * the caches, the rows in turn (A B A B), medians. Correctness is check.c's business. */
+ * the caches, the rows in turn (A B A B), medians. Correctness is check.c's business, and what people are
+ * shown table.c's. */
 #include "tests/kernels/harness.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Three times the L2 of the largest GPUs; a CPU's caches hold what they can, as in use. */
 enum { ROTATION_BYTES = 180 * 1000 * 1000, SETS_MAX = 256, WARM_UPS = 5 };
@@ -20,6 +18,7 @@ struct set {
 struct bench {
     struct mm_device *device;
     const struct timing *timing;
+    struct shape shape;
     struct layout layout;
     struct set *sets; /* `placed` of them are on the device */
     unsigned set_count;
@@ -27,13 +26,12 @@ struct bench {
 };
 
 static enum mm_status place(struct bench *bench, struct mm_error *error) {
-    struct shape shape = bench->timing->shape;
     for (unsigned index = 0; index < bench->set_count; index++) {
         struct operands operands;
         struct set *set = &bench->sets[index];
-        operands_make(&operands, shape, &families[0], random_mix(bench->timing->seed, index));
+        operands_make(&operands, bench->shape, &families[0], random_mix(bench->timing->seed, index));
         image_make_operands(&set->a, &set->b, &operands, &bench->layout);
-        image_make_result(&set->c, shape, &bench->layout);
+        image_make_result(&set->c, bench->shape, &bench->layout);
         operands_free(&operands);
         bench->placed++;
         struct image *const images[] = {&set->a, &set->b, &set->c};
@@ -60,7 +58,7 @@ static void clear(struct bench *bench) {
     free(bench->sets);
 }
 
-/* As many sets as pass the caches, at least 1, and within half of the memory. */
+/* As many sets as pass the caches, within half of the memory; 0 where not one fits there. */
 static unsigned count_sets(const struct mm_device *device, struct shape shape) {
     double bytes = 4.0 * ((double)shape.m * (double)shape.k + (double)shape.k * (double)shape.n +
                           (double)shape.m * (double)shape.n) +
@@ -68,18 +66,55 @@ static unsigned count_sets(const struct mm_device *device, struct shape shape) {
     double wanted = device->compute_capability > 0 ? (double)ROTATION_BYTES / bytes + 1.0 : 2.0;
     double room = 0.5 * (double)device->backend->memory_free(device) / bytes;
     double sets = wanted < room ? wanted : room;
-    if (sets > SETS_MAX)
-        sets = SETS_MAX;
-    return sets < 1.0 ? 1 : (unsigned)sets;
+    return sets > SETS_MAX ? SETS_MAX : (unsigned)sets;
 }
 
-static enum mm_status measure(const struct bench *bench, const struct subject *subject, unsigned turn,
-                              uint64_t *kernel_ns, struct mm_error *error) {
+static enum mm_status measure(const struct bench *bench, struct timed_row *row, unsigned turn,
+                              uint64_t *kernel_ns) {
     const struct set *set = &bench->sets[turn % bench->set_count];
-    struct mm_product product =
-        image_product(&set->a, &set->b, &set->c, bench->timing->shape, &bench->layout, true);
-    const struct mm_variant *row = mm_variant_resolve(subject->variant, bench->device, &product);
-    return bench->device->backend->measure(bench->device, row, &product, kernel_ns, error);
+    struct mm_product product = image_product(&set->a, &set->b, &set->c, bench->shape, &bench->layout, true);
+    row->ran = mm_variant_resolve(row->variant, bench->device, &product);
+    return bench->device->backend->measure(bench->device, row->ran, &product, kernel_ns, &row->error);
+}
+
+/* The times of a row, as they come. */
+struct samples {
+    uint64_t *ns; /* room for all repeats */
+    unsigned count;
+    unsigned warm_ups; /* runs that are not counted */
+    uint64_t spent_ns;
+    bool done;
+};
+
+/* Runs the row once more. What takes a good part of its time is warm by the end of it, so that then the first
+ * run counts too. */
+static void take_turn(const struct bench *bench, struct timed_row *row, struct samples *samples,
+                      unsigned turn) {
+    const uint64_t budget_ns = (uint64_t)bench->timing->seconds * 1000000000;
+    const unsigned warm_ups = bench->device->compute_capability > 0 ? WARM_UPS : 1;
+    uint64_t kernel_ns = 0;
+    row->status = measure(bench, row, turn, &kernel_ns);
+    samples->spent_ns += kernel_ns;
+    if (samples->warm_ups < warm_ups && samples->spent_ns < budget_ns / 10)
+        samples->warm_ups++;
+    else
+        samples->ns[samples->count++] = kernel_ns;
+    samples->done =
+        row->status != MM_OK || samples->count == bench->timing->repeats || samples->spent_ns >= budget_ns;
+}
+
+static void run_turns(const struct bench *bench, struct timed_row *rows, struct samples *samples,
+                      size_t count) {
+    unsigned turn = 0;
+    for (size_t going = count; going > 0;) {
+        going = 0;
+        for (size_t index = 0; index < count; index++) {
+            if (samples[index].done)
+                continue;
+            take_turn(bench, &rows[index], &samples[index], turn++);
+            going += !samples[index].done;
+        }
+    }
 }
 
 static int ascending(const void *a, const void *b) {
@@ -88,98 +123,51 @@ static int ascending(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-struct row {
-    uint64_t *ns; /* repeats of them */
-    enum mm_status status;
-    struct mm_error error;
-};
-
-static void run_turns(const struct bench *bench, const struct subject *subjects, size_t count,
-                      struct row *rows) {
-    unsigned turn = 0;
-    unsigned warm_ups = bench->device->compute_capability > 0 ? WARM_UPS : 1;
-    for (unsigned repeat = 0; repeat < warm_ups + bench->timing->repeats; repeat++) {
-        for (size_t index = 0; index < count; index++) {
-            struct row *row = &rows[index];
-            uint64_t kernel_ns = 0;
-            if (row->status == MM_OK)
-                row->status = measure(bench, &subjects[index], turn++, &kernel_ns, &row->error);
-            if (repeat >= warm_ups)
-                row->ns[repeat - warm_ups] = kernel_ns;
-        }
-    }
+static void sum_up(struct timed_row *row, const struct samples *samples) {
+    struct mm_error none;
+    if (row->status != MM_OK)
+        return;
+    const uint64_t *ns = samples->ns;
+    const unsigned count = samples->count;
+    qsort(samples->ns, count, sizeof *samples->ns, ascending);
+    row->repeats = count;
+    row->min_ns = (double)ns[0];
+    row->median_ns = 0.5 * ((double)ns[(count - 1) / 2] + (double)ns[count / 2]);
+    row->max_ns = (double)ns[count - 1];
+    if (row->device->backend->attributes(row->device, row->ran, &row->attributes, &none) != MM_OK)
+        row->attributes = (struct mm_attributes){0};
 }
 
-static double median_ns(const struct row *row, unsigned repeats) {
-    return 0.5 * ((double)row->ns[(repeats - 1) / 2] + (double)row->ns[repeats / 2]);
-}
-
-static bool print_rows(const struct bench *bench, const struct subject *subjects, size_t count,
-                       struct row *rows) {
-    unsigned repeats = bench->timing->repeats;
-    struct mm_product product = {
-        .m = bench->timing->shape.m, .n = bench->timing->shape.n, .k = bench->timing->shape.k};
-    double blas_ns = 0.0;
-    bool good = true;
+static void time_rows(const struct bench *bench, struct timed_row *rows, size_t count) {
+    struct samples *samples = harness_allocate(count * sizeof *samples);
+    for (size_t index = 0; index < count; index++)
+        samples[index] = (struct samples){.ns = harness_allocate(bench->timing->repeats * sizeof(uint64_t))};
+    run_turns(bench, rows, samples, count);
     for (size_t index = 0; index < count; index++) {
-        qsort(rows[index].ns, repeats, sizeof *rows[index].ns, ascending);
-        if (rows[index].status == MM_OK && strcmp(subjects[index].variant->name, "blas") == 0)
-            blas_ns = median_ns(&rows[index], repeats);
+        sum_up(&rows[index], &samples[index]);
+        free(samples[index].ns);
     }
-    printf("| backend | variant | min ms | median ms | max ms | GFLOP/s | %% of blas |\n"
-           "|---|---|--:|--:|--:|--:|--:|\n");
-    for (size_t index = 0; index < count; index++) {
-        const struct row *row = &rows[index];
-        printf("| %s | %s ", bench->device->backend->name, subjects[index].variant->name);
-        if (row->status != MM_OK) {
-            printf("| | | | | %s: %s |\n", mm_status_name(row->status), row->error.detail);
-            good = good && row->status == MM_UNSUPPORTED;
-            continue;
-        }
-        double median = median_ns(row, repeats);
-        printf("| %.4f | %.4f | %.4f | %.1f | ", (double)row->ns[0] * 1e-6, median * 1e-6,
-               (double)row->ns[repeats - 1] * 1e-6, median > 0.0 ? mm_product_flops(&product) / median : 0.0);
-        if (blas_ns > 0.0 && median > 0.0)
-            printf("%.1f", 100.0 * blas_ns / median);
-        printf(" |\n");
-    }
-    return good;
+    free(samples);
 }
 
-static void print_head(const struct bench *bench) {
-    const struct mm_device *device = bench->device;
-    char date[32];
-    time_t now = time(NULL);
-    struct tm parts;
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &parts));
-    printf("\n%s: %s%s%s, %s; m=%zu k=%zu n=%zu float32, U(-1,1) over %u sets of buffers, %u repeats in "
-           "turn\n\n",
-           device->backend->name, device->name, device->driver[0] != '\0' ? ", driver for CUDA " : "",
-           device->driver, date, bench->timing->shape.m, bench->timing->shape.k, bench->timing->shape.n,
-           bench->set_count, bench->timing->repeats);
-}
-
-bool timing_run(const struct subject *subjects, size_t count, const struct timing *timing) {
-    struct bench bench = {.device = subjects[0].device, .timing = timing};
+unsigned timing_run(struct timed_row *rows, size_t count, struct shape shape, const struct timing *timing) {
+    struct bench bench = {.device = rows[0].device, .timing = timing, .shape = shape};
+    struct mm_error error = {0};
     bench.layout = layout_make(0, 0);
-    bench.set_count = count_sets(bench.device, timing->shape);
+    bench.set_count = count_sets(bench.device, shape);
     bench.sets = harness_allocate(bench.set_count * sizeof *bench.sets);
     memset(bench.sets, 0, bench.set_count * sizeof *bench.sets);
-    print_head(&bench);
-    struct mm_error error = {0};
-    bool good = place(&bench, &error) == MM_OK;
-    if (good) {
-        struct row *rows = harness_allocate(count * sizeof *rows);
-        for (size_t index = 0; index < count; index++)
-            rows[index] = (struct row){.ns = harness_allocate(timing->repeats * sizeof(uint64_t))};
-        run_turns(&bench, subjects, count, rows);
-        good = print_rows(&bench, subjects, count, rows);
-        for (size_t index = 0; index < count; index++)
-            free(rows[index].ns);
-        free(rows);
-    } else {
-        printf("no place on the device: %s\n", error.detail);
+    enum mm_status status =
+        bench.set_count > 0
+            ? place(&bench, &error)
+            : mm_fail(&error, MM_NO_DEVICE_MEMORY, "the matrices take more than half of the free memory");
+    if (status == MM_OK)
+        time_rows(&bench, rows, count);
+    for (size_t index = 0; index < count && status != MM_OK; index++) {
+        rows[index].ran = rows[index].variant;
+        rows[index].status = status;
+        rows[index].error = error;
     }
     clear(&bench);
-    return good;
+    return status == MM_OK ? bench.set_count : 0;
 }

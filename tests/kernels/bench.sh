@@ -1,0 +1,183 @@
+#!/bin/sh
+# ./dev bench kernels: times every variant by the harness, and writes what it prints, headed by what the figures
+# depend on, to a Markdown file, and the figures to a CSV file. How things are timed is the harness's business.
+#
+#   bench.sh --check ARGUMENT…       whether the arguments are right: exit status 2 where they are not
+#   bench.sh BUILD_FOLDER ARGUMENT…  in the top folder, with the program kernels built there
+#
+# Arguments: M K N, op(A) being m×k and op(B) k×n (1024 1024 1024), or --all, which is a list of shapes. Then:
+#   --slow            products that take the CPU long, too
+#   --repeats N       runs of each row, of which the median counts (20)
+#   --seconds N       what a row may use before it is repeated no more (10)
+#   --backend NAME    this backend's rows alone
+#   --variant NAME    this variant's rows alone; may be given again
+#   --into FOLDER     where kernels-DATE.md and kernels-DATE.csv go (build/bench)
+set -eu
+
+default_shape='1024 1024 1024'
+dimension_max=16777216
+
+# The shapes of --all, a line each: M K N. Squares, flat and thin ones, and some that suit no tile.
+all_shapes() {
+    cat <<'END'
+256 256 256
+512 512 512
+1024 1024 1024
+2048 2048 2048
+4096 4096 4096
+8192 8192 8192
+16384 16384 16384
+4096 128 4096
+128 4096 4096
+16 8192 8192
+1 8192 8192
+1000 1000 1000
+4095 4099 4097
+228 240 112
+END
+}
+
+bad_usage() {
+    echo "bench kernels: $*" >&2
+    echo "see ./dev --help" >&2
+    exit 2
+}
+
+# whole WHAT MAX TEXT: refuses what is no number from 1 to MAX; no shell overflows on eight digits.
+whole() {
+    case $3 in
+    '' | *[!0-9]* | ?????????*) ;;
+    *) [ "$3" -lt 1 ] || [ "$3" -gt "$2" ] || return 0 ;;
+    esac
+    bad_usage "$1 from 1 to $2, got '$3'"
+}
+
+# Sets shapes, folder, and options, the words that go on to the harness; none of them holds a space.
+read_arguments() {
+    shapes='' dimensions=0 all=no folder=build/bench options=
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --all) all=yes ;;
+        --slow) options="$options $1" ;;
+        --repeats | --seconds)
+            whole "$1 takes a number" 1000000 "${2:-}"
+            options="$options $1 $2" && shift
+            ;;
+        --backend | --variant)
+            case ${2:-} in
+            '' | *[!a-z0-9_]*) bad_usage "$1 takes a name, got '${2:-}'" ;;
+            esac
+            options="$options $1 $2" && shift
+            ;;
+        --into)
+            folder=${2:-}
+            [ -n "$folder" ] || bad_usage "--into takes a folder"
+            shift
+            ;;
+        -*) bad_usage "does not take '$1'" ;;
+        *)
+            whole "M, K and N are numbers" "$dimension_max" "$1"
+            shapes="$shapes $1"
+            dimensions=$((dimensions + 1))
+            ;;
+        esac
+        shift
+    done
+    case $dimensions:$all in
+    0:no) shapes=$default_shape ;;
+    0:yes) shapes=$(all_shapes) ;;
+    3:no) ;;
+    *:yes) bad_usage "takes either M K N or --all, not both" ;;
+    *) bad_usage "takes the three dimensions M K N, got$shapes" ;;
+    esac
+}
+
+# --- what the figures depend on
+
+# asked FIELD: what the driver's tool says of the GPU that is timed; nothing where there is no such tool or no answer.
+asked() {
+    gpu=${CUDA_VISIBLE_DEVICES:-0}
+    nvidia-smi --id="${gpu%%,*}" --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null |
+        sed -n '1s/^ *\([0-9][0-9.]*\) *$/\1/p'
+}
+
+look_around() {
+    # The number of a GPU is then the same for CUDA and for the driver's tool.
+    export CUDA_DEVICE_ORDER=PCI_BUS_ID
+    date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+    commit=$(git describe --always --dirty 2>/dev/null || :)
+    driver=$(asked driver_version)
+    toolkit=$(sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\(.*\)")$/\1/p' \
+        "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null || :)
+    sm_clock=$(asked clocks.sm) sm_clock_max=$(asked clocks.max.sm)
+    memory_clock=$(asked clocks.mem) memory_clock_max=$(asked clocks.max.mem)
+    power_limit=$(asked power.limit)
+}
+
+# A GPU may still idle at the start: its highest clocks are told as well.
+print_head() {
+    echo "# Kernels, timed"
+    echo
+    while IFS='|' read -r what value; do
+        echo "- $what: ${value:-not known}"
+    done <<END
+date|$date
+command|\`./dev bench kernels$command\`
+commit|$commit
+build|$build
+processors|$(nproc)
+driver|$driver
+CUDA toolkit of the build|${toolkit:-none}
+SM clock at the start|${sm_clock:+$sm_clock MHz}
+SM clock at most|${sm_clock_max:+$sm_clock_max MHz}
+memory clock at the start|${memory_clock:+$memory_clock MHz}
+memory clock at most|${memory_clock_max:+$memory_clock_max MHz}
+power limit|${power_limit:+$power_limit W}
+END
+}
+
+# The harness's CSV, with the same beside each row.
+print_csv() {
+    awk -v head=,driver,toolkit,sm_clock_mhz,memory_clock_mhz,power_limit_w,date,commit \
+        -v same=",$driver,$toolkit,$sm_clock,$memory_clock,$power_limit,$date,$commit" \
+        '{ print $0 (NR == 1 ? head : same) }' "$1"
+}
+
+# --- running
+
+run() {
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    # The shapes are words to be split, three at a time.
+    # shellcheck disable=SC2086
+    set -- $shapes
+    while [ $# -gt 0 ]; do
+        options="$options --time $1 $2 $3"
+        shift 3
+    done
+    look_around
+    mkdir -p "$folder"
+    report=$folder/kernels-$(echo "$date" | tr -d ':')
+    # Shown as it comes, since it can take minutes; the status of a pipe is its last command's.
+    # shellcheck disable=SC2086
+    {
+        code=0
+        print_head
+        "$build/tests/kernels/kernels" $options --csv "$scratch/csv" || code=$?
+        echo "$code" >"$scratch/code"
+    } | tee "$report.md"
+    if [ -s "$scratch/csv" ]; then
+        print_csv "$scratch/csv" >"$report.csv"
+        echo "bench kernels: this is in $report.md, and the figures in $report.csv" >&2
+    else
+        rm "$report.md"
+    fi
+    return "$(cat "$scratch/code")"
+}
+
+build=$1
+shift
+read_arguments "$@"
+[ "$build" != --check ] || exit 0
+command=${*:+ $*}
+run

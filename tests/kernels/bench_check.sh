@@ -1,0 +1,163 @@
+#!/bin/sh
+# What ./dev bench kernels writes has the form that people and programs rely on, and both files tell the same. It
+# says nothing of how fast anything is. Usage: bench_check.sh BUILD_FOLDER, in the top folder.
+set -eu
+
+build=$1
+failed=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+fail() {
+    echo "$*"
+    failed=$((failed + 1))
+}
+
+# bench ARGUMENT…: into $scratch/report.md and .csv, on the CPU.
+bench() {
+    rm -rf "$scratch/made"
+    sh tests/kernels/bench.sh "$build" --backend cpu --into "$scratch/made" "$@" >"$scratch/shown" 2>"$scratch/told" ||
+        { cat "$scratch/shown" "$scratch/told" && fail "bench kernels $* fails" && return 0; }
+    for form in md csv; do
+        mv "$scratch"/made/kernels-20*."$form" "$scratch/report.$form"
+    done
+}
+
+# Either's rows as: m k n backend variant tile repeats, min, median and max. What is not there is a dash.
+rows_of_markdown() {
+    awk -F ' *[|] *' '
+        /^## A / { split($0, edge, /[^0-9]+/); shape = edge[2] " " edge[3] " " edge[5] }
+        /^[|] cpu / { print shape, $2, $3, ($4 == "" ? "-" : $4), $8, $5, $6, $7 }' "$1"
+}
+
+rows_of_csv() {
+    awk -F , '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        {
+            print $at["m"], $at["k"], $at["n"], $at["backend"], $at["variant"], ($at["tile"] == "" ? "-" : $at["tile"]),
+                $at["repeats"], $at["min_ms"], $at["median_ms"], $at["max_ms"]
+        }' "$1"
+}
+
+# judge MARKDOWN CSV: a line for each thing that is wrong.
+judge() {
+    # The backquotes are Markdown's.
+    # shellcheck disable=SC2016
+    for line in 'date: 20..-..-..T..:..:..Z' 'command: `./dev bench kernels .*`' 'commit: .' 'processors: [1-9]' \
+        'driver: .' 'SM clock at most: .' 'memory clock at most: .' 'power limit: .' 'cpu: .'; do
+        grep -q "^- $line" "$1" || echo "the Markdown has no line '- $line'"
+    done
+    rows_of_markdown "$1" >"$scratch/rows.md"
+    rows_of_csv "$2" >"$scratch/rows.csv"
+    # The Markdown has four digits behind the point, the CSV six.
+    paste -d ' ' "$scratch/rows.md" "$scratch/rows.csv" | awk '
+        {
+            differs = NF != 20 # ten of either
+            for (i = 1; i <= 10; i++)
+                differs = differs || (i < 8 ? $i != $(i + 10) : ($i - $(i + 10)) ^ 2 > 1.1e-4 ^ 2)
+            if (differs)
+                print "the Markdown and the CSV differ: " $0
+        }
+        END { if (NR == 0) print "there are no rows" }'
+    awk -F , -v date="$(sed -n 's/^- date: //p' "$1")" '
+        BEGIN {
+            always = split("m k n repeats min_ms median_ms max_ms gflops", number, " ")
+            numbers = always + split("tile percent_of_blas threads_per_block registers_per_thread " \
+                "static_shared_bytes dynamic_shared_bytes local_bytes blocks_per_multiprocessor " \
+                "sm_clock_mhz memory_clock_mhz power_limit_w", perhaps, " ")
+            for (i = always + 1; i <= numbers; i++)
+                number[i] = perhaps[i - always]
+        }
+        { gsub(/"[^"]*"/, "text") }
+        NR == 1 {
+            columns = NF
+            for (i = 1; i <= NF; i++)
+                at[$i] = i
+            for (i = 1; i <= numbers; i++)
+                if (!(number[i] in at))
+                    print "the CSV has no column " number[i]
+            next
+        }
+        NF != columns { print "line " NR " of the CSV has " NF " columns, not " columns }
+        {
+            for (i = 1; i <= numbers; i++) {
+                value = $at[number[i]]
+                if (value !~ /^[0-9]+([.][0-9]+)?$/ && (i <= always || value != ""))
+                    print "line " NR " of the CSV: " number[i] " is no number: " value
+            }
+            low = $at["min_ms"]
+            middle = $at["median_ms"]
+            flops = 2 * $at["m"] * $at["k"] * $at["n"]
+            rate = middle * 1e6 * $at["gflops"]
+            if (low > middle || middle > $at["max_ms"] || rate < 0.99 * flops || rate > 1.01 * flops)
+                print "line " NR " of the CSV does not add up: " $0
+            if ($at["op"] != "matmul" || $at["status"] != "ok" || $at["date"] != date)
+                print "line " NR " of the CSV: expected matmul, ok and " date ", got: " $0
+        }' "$2"
+}
+
+# damaged FILE SED: the judge must see what sed did to the md or the csv.
+damaged() {
+    cp "$scratch/report.md" "$scratch/report.csv" "$scratch/damage/"
+    sed "$2" "$scratch/report.$1" >"$scratch/damage/report.$1"
+    [ -n "$(judge "$scratch/damage/report.md" "$scratch/damage/report.csv")" ] ||
+        fail "the judge sees nothing where sed '$2' was done to the $1"
+}
+
+bench 33 17 29 --repeats 3
+judge "$scratch/report.md" "$scratch/report.csv" >"$scratch/wrong"
+[ ! -s "$scratch/wrong" ] || fail "$(cat "$scratch/wrong")"
+cmp -s "$scratch/report.md" "$scratch/shown" || fail "what is shown is not what is kept"
+"$build/tests/kernels/kernels" --list --backend cpu | sed -n '/; missing: /d; s/^  \([a-z0-9_]*\): .*/\1/p' >"$scratch/names"
+rows_of_csv "$scratch/report.csv" | cut -d ' ' -f 1-5,7 >"$scratch/timed"
+sed 's/.*/33 17 29 cpu & 3/' "$scratch/names" | cmp -s - "$scratch/timed" ||
+    fail "expected 3 repeats of all of: $(cat "$scratch/names"), got: $(cat "$scratch/timed")"
+
+mkdir "$scratch/damage"
+damaged md '/^| cpu | naive /d'
+damaged md 's/^- date: .*//'
+damaged md '/^- power limit/d'
+damaged md '/^| cpu | naive /s/ 3 / 4 /'
+damaged csv 7d
+damaged csv '1d'
+damaged csv '2s/,cpu,naive,/,cpu,navie,/'
+damaged csv '2s/,ok,3,[0-9.]*,/,ok,3,fast,/'
+damaged csv '2s/,33,17,29,/,33,17,30,/'
+damaged csv '2s/,[^,]*$//'
+damaged csv '3s/,20[^,]*Z,/,now,/'
+
+# What the driver's tool says stands in both, by a made-up tool that knows all but one thing.
+mkdir "$scratch/tools"
+cat >"$scratch/tools/nvidia-smi" <<'END'
+#!/bin/sh
+case $*/$CUDA_DEVICE_ORDER in
+"--id=3 --query-gpu=driver_version --format=csv,noheader,nounits/PCI_BUS_ID") echo 580.65.06 ;;
+*=clocks.sm*) echo 345 ;;
+*=clocks.max.sm*) echo 1980 ;;
+*=clocks.mem*) echo 3201 ;;
+*=clocks.max.mem*) echo '[N/A]' ;;
+*=power.limit*) echo 700.00 ;;
+*) echo "nvidia-smi: got $*" >&2 && exit 1 ;;
+esac
+END
+chmod +x "$scratch/tools/nvidia-smi"
+(
+    export PATH="$scratch/tools:$PATH" CUDA_VISIBLE_DEVICES=3,1
+    bench 8 8 8 --repeats 1
+)
+for line in 'driver: 580.65.06' 'SM clock at the start: 345 MHz' 'SM clock at most: 1980 MHz' \
+    'memory clock at the start: 3201 MHz' 'memory clock at most: not known' 'power limit: 700.00 W'; do
+    grep -qxF -e "- $line" "$scratch/report.md" || fail "expected the line '$line', got: $(cat "$scratch/report.md")"
+done
+grep -q ',580.65.06,[^,]*,345,3201,700.00,' "$scratch/report.csv" || fail "the CSV does not tell of the GPU"
+
+# A row that has used its time is not repeated on and on.
+bench 96 96 96 --variant naive --repeats 1000000 --seconds 1
+read -r _ _ _ _ _ _ repeats min _ max <<END
+$(rows_of_csv "$scratch/report.csv")
+END
+awk -v repeats="$repeats" -v min="$min" -v max="$max" 'BEGIN { exit !(repeats >= 1 && repeats * min <= 1000 + max) }' ||
+    fail "expected about 1 s of repeats, got $repeats of $min to $max ms"
+
+echo "$failed failures"
+[ "$failed" -eq 0 ]
