@@ -140,8 +140,8 @@ static void list_backend(struct mm_device *device) {
     for (size_t index = 0; index < device->backend->variant_count; index++) {
         const struct mm_variant *row = &device->backend->variants[index];
         const char *missing = mm_variant_missing(row, device);
-        printf("  %s: %s%s%s\n", row->name, row->summary, missing != NULL ? "; missing: " : "",
-               missing != NULL ? missing : "");
+        printf("  %s %s: %s%s%s\n", mm_op_name(row->op), row->name, row->summary,
+               missing != NULL ? "; missing: " : "", missing != NULL ? missing : "");
     }
 }
 
