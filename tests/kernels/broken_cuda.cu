@@ -132,7 +132,8 @@ constexpr struct mm_variant row_of(const char *name, const char *summary,
                                    enum mm_status (*launch)(const struct mm_product *, struct mm_lane *,
                                                             struct mm_error *),
                                    const char *(*missing)(const struct mm_device *) = nullptr) {
-    return {name, summary, nullptr, MM_MATMUL, MM_DTYPE_BIT(MM_FLOAT32), TILE, 0, missing, launch, nullptr};
+    return {name, summary, nullptr, MM_MATMUL, MM_DTYPE_BIT(MM_FLOAT32), TILE, nullptr,
+            0,    missing, launch,  nullptr};
 }
 
 } // namespace
