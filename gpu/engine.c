@@ -76,13 +76,14 @@ static enum mm_status check_known(const struct known_product *known, const char 
     return MM_OK;
 }
 
-static enum mm_status run_known(struct mm_device *device, const struct mm_variant *variant,
+static enum mm_status run_known(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                                 struct known_product *known, struct mm_error *error) {
     struct mm_job job = {.backend = device->backend, .variant = variant};
     fill_known(known, variant->multiple_of);
     job.product.a = mm_matrix_dense(MM_FLOAT32, known->m, known->k, known->a);
     job.product.b = mm_matrix_dense(MM_FLOAT32, known->k, known->n, known->b);
     job.product.c = mm_matrix_dense(MM_FLOAT32, known->m, known->n, known->c);
+    job.product.tile = tile;
     mm_product_conform(&job.product, NULL);
     job.ran = mm_variant_resolve(variant, device, &job.product);
     if (device->backend->begin(device, 0, &job) == MM_OK)
@@ -92,6 +93,19 @@ static enum mm_status run_known(struct mm_device *device, const struct mm_varian
         return error->status;
     }
     return check_known(known, job.ran->name, error);
+}
+
+/* The row by its own tile, then by each that a caller may choose. A device may have too little for one of
+ * those: who asks for it is told so, and all others are served. */
+static enum mm_status test_row(struct mm_device *device, const struct mm_variant *variant,
+                               struct known_product *known, struct mm_error *error) {
+    enum mm_status status = run_known(device, variant, 0, known, error);
+    for (const unsigned *tile = variant->tiles; tile != NULL && *tile != 0 && status == MM_OK; tile++) {
+        status = run_known(device, variant, *tile, known, error);
+        if (status == MM_UNSUPPORTED)
+            status = MM_OK;
+    }
+    return status;
 }
 
 /* A device that multiplies wrongly by any of its variants must not serve. Running them all also
@@ -105,7 +119,7 @@ static enum mm_status self_test(struct mm_device *device, struct mm_error *error
     for (size_t index = 0; index < backend->variant_count && status == MM_OK; index++) {
         const struct mm_variant *variant = &backend->variants[index];
         if (variant->op == MM_MATMUL && mm_variant_missing(variant, device) == NULL)
-            status = run_known(device, variant, known, error);
+            status = test_row(device, variant, known, error);
     }
     free(known);
     return status;
