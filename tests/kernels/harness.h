@@ -151,10 +151,12 @@ void image_leave_device(struct image *image, struct mm_device *device);
 
 /* --- check.c and jobs.c: running the cases -------------------------------------------------------- */
 
-/* A variant under test, and what came of it. */
+/* A variant under test, by one of its tiles where it leaves them open, and what came of it. */
 struct subject {
     struct mm_device *device;
     const struct mm_variant *variant;
+    unsigned tile; /* of every product; 0: the variant's own */
+    char name[64]; /* the variant's, and behind a slash the tile */
     size_t cases;
     size_t unsupported;
     size_t failures;

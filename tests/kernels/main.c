@@ -29,13 +29,6 @@ void *harness_allocate(size_t bytes) {
     return memory;
 }
 
-static bool selected(const struct options *options, const char *name) {
-    for (unsigned index = 0; index < options->variant_count; index++)
-        if (strcmp(options->variants[index], name) == 0)
-            return true;
-    return options->variant_count == 0;
-}
-
 /* Opens the backend's first device; NULL, having said why, where there is none. */
 static struct mm_device *open_first(const struct mm_backend *backend) {
     unsigned count = 0;
@@ -50,25 +43,6 @@ static struct mm_device *open_first(const struct mm_backend *backend) {
     }
     printf("%s: %s\n", backend->name, device->name);
     return device;
-}
-
-/* The rows that the options select and the device can run. The caller frees. */
-static struct subject *choose_subjects(const struct options *options, struct mm_device *device,
-                                       const struct mm_variant *rows, size_t row_count, size_t *count) {
-    struct subject *subjects = harness_allocate(row_count * sizeof *subjects);
-    *count = 0;
-    for (size_t index = 0; index < row_count; index++) {
-        const struct mm_variant *row = &rows[index];
-        const char *missing = mm_variant_missing(row, device);
-        if (!selected(options, row->name) || row->op != MM_MATMUL ||
-            !(row->dtypes & MM_DTYPE_BIT(MM_FLOAT32)))
-            continue;
-        if (missing != NULL)
-            printf("%s:%s: %s: skipped\n", device->backend->name, row->name, missing);
-        else
-            subjects[(*count)++] = (struct subject){.device = device, .variant = row};
-    }
-    return subjects;
 }
 
 static void plan_make(struct plan *plan, const struct options *options, const struct mm_device *device) {
@@ -101,13 +75,13 @@ static void print_figures(const struct subject *subjects, size_t count, struct t
     for (size_t index = 0; index < count; index++) {
         const struct subject *subject = &subjects[index];
         printf("| %s:%s | %zu | %zu | %zu | %.3f | %.2e | %.2f |\n", subject->device->backend->name,
-               subject->variant->name, subject->cases, subject->unsupported, subject->failures,
-               subject->fraction_max, subject->frobenius_max, subject->against_naive_max);
+               subject->name, subject->cases, subject->unsupported, subject->failures, subject->fraction_max,
+               subject->frobenius_max, subject->against_naive_max);
         totals->cases += subject->cases;
         totals->failures += subject->failures;
         totals->variants++;
         if (subject->cases == 0) {
-            printf("FAIL %s:%s: no case was run\n", subject->device->backend->name, subject->variant->name);
+            printf("FAIL %s:%s: no case was run\n", subject->device->backend->name, subject->name);
             totals->failures++;
         }
     }
@@ -133,7 +107,7 @@ static void check_backend(const struct options *options, struct mm_device *devic
     size_t count;
     const struct mm_backend *backend = device->backend;
     struct subject *subjects =
-        choose_subjects(options, device, backend->variants, backend->variant_count, &count);
+        subjects_choose(options, device, backend->variants, backend->variant_count, &count);
     struct plan plan;
     struct vacuity vacuity = {0};
     plan_make(&plan, options, device);
@@ -155,7 +129,7 @@ static void check_backend(const struct options *options, struct mm_device *devic
 static void check_broken(const struct options *options, struct mm_device *device, struct totals *totals) {
     bool cpu = strcmp(device->backend->name, "cpu") == 0;
     size_t count;
-    struct subject *subjects = choose_subjects(options, device, cpu ? mm_broken_cpu : mm_broken_cuda,
+    struct subject *subjects = subjects_choose(options, device, cpu ? mm_broken_cpu : mm_broken_cuda,
                                                cpu ? mm_broken_cpu_count : mm_broken_cuda_count, &count);
     struct plan plan;
     struct vacuity vacuity = {0};
@@ -168,10 +142,10 @@ static void check_broken(const struct options *options, struct mm_device *device
         totals->cases += subject->cases;
         totals->variants++;
         if (subject->failures > 0) {
-            printf("found %s:%s (%s): %s\n", device->backend->name, subject->variant->name,
-                   subject->variant->summary, subject->first_failure);
+            printf("found %s:%s (%s): %s\n", device->backend->name, subject->name, subject->variant->summary,
+                   subject->first_failure);
         } else {
-            printf("FAIL %s:%s (%s) passed %zu cases\n", device->backend->name, subject->variant->name,
+            printf("FAIL %s:%s (%s) passed %zu cases\n", device->backend->name, subject->name,
                    subject->variant->summary, subject->cases);
             totals->failures++;
         }
@@ -183,7 +157,7 @@ static void check_broken(const struct options *options, struct mm_device *device
 static void time_backend(const struct options *options, struct mm_device *device, struct totals *totals) {
     size_t count;
     const struct mm_backend *backend = device->backend;
-    struct subject *all = choose_subjects(options, device, backend->variants, backend->variant_count, &count);
+    struct subject *all = subjects_choose(options, device, backend->variants, backend->variant_count, &count);
     size_t kept = 0;
     for (size_t index = 0; index < count; index++)
         if (options->timing.slow_too || device->compute_capability > 0 ||

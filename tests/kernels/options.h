@@ -1,4 +1,4 @@
-/* The harness's command line. */
+/* The harness's command line, and what it selects. */
 #ifndef MM_TESTS_KERNELS_OPTIONS_H
 #define MM_TESTS_KERNELS_OPTIONS_H
 
@@ -27,5 +27,10 @@ struct options {
 bool options_read(struct options *options, int count, char **arguments);
 void options_free(struct options *options);
 void options_help(void);
+
+/* The rows that the options select and the device can run, those that leave their tile open once with each
+ * tile. What the device cannot run is told on stdout. The caller frees. subjects.c. */
+struct subject *subjects_choose(const struct options *options, struct mm_device *device,
+                                const struct mm_variant *rows, size_t row_count, size_t *count);
 
 #endif

@@ -78,6 +78,7 @@ static enum mm_status measure(const struct bench *bench, const struct subject *s
     const struct set *set = &bench->sets[turn % bench->set_count];
     struct mm_product product =
         image_product(&set->a, &set->b, &set->c, bench->timing->shape, &bench->layout, true);
+    product.tile = subject->tile;
     const struct mm_variant *row = mm_variant_resolve(subject->variant, bench->device, &product);
     return bench->device->backend->measure(bench->device, row, &product, kernel_ns, error);
 }
@@ -130,7 +131,7 @@ static bool print_rows(const struct bench *bench, const struct subject *subjects
            "|---|---|--:|--:|--:|--:|--:|\n");
     for (size_t index = 0; index < count; index++) {
         const struct row *row = &rows[index];
-        printf("| %s | %s ", bench->device->backend->name, subjects[index].variant->name);
+        printf("| %s | %s ", bench->device->backend->name, subjects[index].name);
         if (row->status != MM_OK) {
             printf("| | | | | %s: %s |\n", mm_status_name(row->status), row->error.detail);
             good = good && row->status == MM_UNSUPPORTED;
