@@ -34,10 +34,22 @@ static json_t *make_dtypes(unsigned dtypes) {
     return NULL;
 }
 
+static int put_tiles(json_t *row, const struct mm_variant *variant) {
+    json_t *tile = variant->tile > 0 ? mm_json_count(variant->tile) : json_null();
+    int failed = put(row, "tile", tile);
+    if (variant->tiles == NULL)
+        return failed;
+    json_t *list = json_array();
+    failed |= put(row, "tiles", list);
+    for (const unsigned *edge = variant->tiles; *edge != 0 && failed == 0; edge++)
+        failed |= json_array_append_new(list, mm_json_count(*edge));
+    return failed;
+}
+
 static int put_attributes(json_t *row, struct mm_device *device, const struct mm_variant *variant) {
     struct mm_attributes attributes;
     if (device->backend->attributes == NULL ||
-        device->backend->attributes(device, variant, &attributes, NULL) != MM_OK)
+        device->backend->attributes(device, variant, 0, &attributes, NULL) != MM_OK)
         return 0;
     int failed = put(row, "threads_per_block", mm_json_count(attributes.threads_per_block));
     failed |= put(row, "registers_per_thread", mm_json_count(attributes.registers_per_thread));
@@ -74,7 +86,7 @@ static json_t *make_variant(struct mm_device *const *devices, size_t count,
     failed |= put(row, "backend", mm_json_text(devices[0]->backend->name));
     failed |= put(row, "summary", mm_json_text(variant->summary));
     failed |= put(row, "dtypes", make_dtypes(variant->dtypes));
-    failed |= put(row, "tile", variant->tile > 0 ? mm_json_count(variant->tile) : json_null());
+    failed |= put_tiles(row, variant);
     failed |= put(row, "available", json_boolean(able != NULL));
     if (able != NULL)
         failed |= put_attributes(row, able, variant);

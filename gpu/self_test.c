@@ -70,17 +70,31 @@ static enum mm_status run_job(struct mm_device *device, struct mm_job *job, stru
     return job->error.status;
 }
 
-static enum mm_status run_product(struct mm_device *device, const struct mm_variant *variant,
+static enum mm_status run_product(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                                   struct known_product *known, struct mm_error *error) {
     struct mm_job job = {.backend = device->backend, .variant = variant};
     fill_known(known, variant->multiple_of);
     job.product.a = mm_matrix_dense(MM_FLOAT32, known->m, known->k, known->a);
     job.product.b = mm_matrix_dense(MM_FLOAT32, known->k, known->n, known->b);
     job.product.c = mm_matrix_dense(MM_FLOAT32, known->m, known->n, known->c);
+    job.product.tile = tile;
     mm_product_conform(&job.product, NULL);
     if (run_job(device, &job, error) != MM_OK)
         return error->status;
     return check_known(known, job.ran->name, error);
+}
+
+/* The row by its own tile, then by each that a caller may choose. A device may have too little for one of
+ * those: who asks for it is told so, and all others are served. */
+static enum mm_status run_products(struct mm_device *device, const struct mm_variant *variant,
+                                   struct known_product *known, struct mm_error *error) {
+    enum mm_status status = run_product(device, variant, 0, known, error);
+    for (const unsigned *tile = variant->tiles; tile != NULL && *tile != 0 && status == MM_OK; tile++) {
+        status = run_product(device, variant, *tile, known, error);
+        if (status == MM_UNSUPPORTED)
+            status = MM_OK;
+    }
+    return status;
 }
 
 /* The known transposition: every byte of its elements depends on their place. */
@@ -154,7 +168,7 @@ enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error) {
         if (mm_variant_missing(variant, device) != NULL)
             continue;
         if (variant->op == MM_MATMUL)
-            status = run_product(device, variant, &known->product, error);
+            status = run_products(device, variant, &known->product, error);
         else
             status = run_transpositions(device, variant, &known->transposition, error);
     }

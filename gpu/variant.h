@@ -60,8 +60,9 @@ struct mm_variant {
     /* Computes C (product->tile is 0, or one of `tiles`), or enqueues that on the lane; all memory is the
      * device's own. Every shape from 1×1×0 up must be right (k = 0 gives zeros); m = 0 or n = 0 never
      * arrives. Must not block, except on the CPU, where it returns when C is complete. Failures:
-     * MM_UNSUPPORTED for a shape it does not do (by multiple_of, or past a limit), MM_DEVICE_FAILED,
-     * MM_INTERNAL. NULL where `choose` is set. */
+     * MM_UNSUPPORTED for a shape it does not do (by multiple_of, or past a limit), or one of `tiles`, but not
+     * `tile`, that the device has too little for; MM_DEVICE_FAILED, MM_INTERNAL. NULL where `choose` is set.
+     */
     enum mm_status (*launch)(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error);
 
     /* For the row `auto` alone: the row that is best for this product on this device. It never

@@ -134,7 +134,8 @@ static enum mm_status decode(struct mm_exchange *exchange) {
                                      exchange->server->buffers, &exchange->error);
 }
 
-/* The job's product, but for the result's memory: limits first, then whether the matrices conform. */
+/* The job's product, but for the result's memory: limits first, then the names and the tile, which can be a
+ * bad request, then whether the matrices conform. */
 static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes) {
     const struct mm_call *call = &exchange->call;
     struct mm_product *product = &exchange->job.product;
@@ -152,12 +153,13 @@ static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes) 
                                    .transpose_a = transpose_a,
                                    .transpose_b = transpose_b,
                                    .tile = (unsigned)call->numbers[MM_PARAMETER_TILE]};
-    status = mm_product_conform(product, &exchange->error);
-    if (status != MM_OK)
-        return status;
-    mm_call_turn(call, product);
-    return mm_engine_choose(mm_server_engine(exchange->server), call->op, call->names[MM_PARAMETER_BACKEND],
-                            call->names[MM_PARAMETER_VARIANT], &exchange->job, &exchange->error);
+    status = mm_engine_choose(mm_server_engine(exchange->server), call->op, call->names[MM_PARAMETER_BACKEND],
+                              call->names[MM_PARAMETER_VARIANT], &exchange->job, &exchange->error);
+    if (status == MM_OK)
+        status = mm_product_conform(product, &exchange->error);
+    if (status == MM_OK)
+        mm_call_turn(call, product);
+    return status;
 }
 
 /* All the memory that the result and the reply take, so that a job that has run can be answered. */

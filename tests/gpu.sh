@@ -44,10 +44,13 @@ ask_server() {
     code=0
     curl -fsS "$url/v1/devices" && echo &&
         curl -fsS "$url/v1/variants" && echo || code=1
-    for variant in auto naive naive_uncoalesced tiled_8 tiled_16 tiled_32 tiled_strided_16 tiled_padded \
-        tiled_conflicted tiled_async register_tiled vectorized warp_tiled blas; do
+    for variant in auto naive naive_uncoalesced tiled_8 tiled_16 tiled_32 tiled_strided_16 tiled_dynamic \
+        tiled_dynamic,4 tiled_dynamic,8 tiled_dynamic,16 tiled_dynamic,32 tiled_dynamic,64 tiled_dynamic,96 \
+        tiled_padded tiled_conflicted tiled_async register_tiled vectorized warp_tiled blas; do
+        tile=
+        case $variant in *,*) tile=", \"tile\": ${variant#*,}" ;; esac
         reply=$(curl -sS "$url/v1/matmul" -H 'Content-Type: application/json' \
-            -d "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,8]], \"variant\": \"$variant\"}")
+            -d "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,8]], \"variant\": \"${variant%,*}\"$tile}")
         printf '%s\n' "$reply"
         case $reply in *'"c": [[19,22],[43,50]]'*'"backend": "cuda"'*) ;; *) code=1 ;; esac
     done
@@ -65,6 +68,7 @@ step time_228 "$kernels" --backend cuda --time 228 240 112
 step time_4096 "$kernels" --backend cuda --time 4096 4096 4096
 step time_host "$kernels" --backend cpu --time 1024 1024 1024 --repeats 5
 step server ask_server
+step attributes env MATMULD="$build/server/matmuld" FLOAT32="$build/tests/http/float32" sh tests/http/attributes.sh
 if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck initcheck synccheck; do
         step "$tool" sanitize "$tool" --shapes tiny --thin 40

@@ -112,9 +112,10 @@ static size_t memory_free(const struct mm_device *device) {
     return available_kib > 0 ? (size_t)available_kib * 1024 : pages_bytes(_SC_AVPHYS_PAGES);
 }
 
-static enum mm_status attributes(struct mm_device *device, const struct mm_variant *variant,
+static enum mm_status attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                                  struct mm_attributes *attributes_out, struct mm_error *error) {
     (void)device;
+    (void)tile;
     (void)attributes_out;
     return mm_fail(error, MM_UNSUPPORTED,
                    "%s runs on the CPU, which has no blocks, registers per thread or "

@@ -99,7 +99,7 @@ static cudaError_t make(struct mm_cuda_device *device) {
 static enum mm_status check_code(struct mm_cuda_device *device, struct mm_error *error) {
     struct mm_attributes ignored;
     struct mm_error reason;
-    if (mm_cuda_attributes(&device->head, &mm_cuda_variants[0], &ignored, &reason) == MM_OK)
+    if (mm_cuda_attributes(&device->head, &mm_cuda_variants[0], 0, &ignored, &reason) == MM_OK)
         return MM_OK;
     return mm_fail(error, MM_NOT_READY,
                    "CUDA device %u (%s, compute capability %u.%u) cannot run this build, made for %s: %.150s",

@@ -20,14 +20,15 @@ struct mm_cuda_layout {
     unsigned block_cols;
     unsigned threads_x; /* threads of a block */
     unsigned threads_y;
-    size_t dynamic_shared_bytes;
+    size_t dynamic_shared_bytes; /* up to what the device gives a block, past 48 KiB too */
 };
 
 /* What a call of a variant's launch is for. */
 enum mm_cuda_purpose {
-    MM_CUDA_RUN,      /* to compute C */
-    MM_CUDA_REHEARSE, /* all but that: judges the shape, makes handles, loads the kernel. What a first
-                       * launch does once is thus in no job's kernel time. Data may be NULL */
+    MM_CUDA_RUN,      /* to compute C, after a rehearsal of the same launch on this device */
+    MM_CUDA_REHEARSE, /* all but that: judges the shape, makes handles, loads the kernel and opts in to the
+                       * shared memory that it takes. What a first launch does once is thus in no job's
+                       * kernel time. Data may be NULL */
     MM_CUDA_DESCRIBE, /* only to note the layout; the lane has no stream, data is NULL */
 };
 
@@ -46,7 +47,8 @@ struct mm_lane {
 
 /* Launches the kernel over all of C (or does what the lane's purpose says instead). The grid's y goes
  * to 65535 only, so a tall C is cut into bands of rows, each a product of its own to the kernel.
- * MM_UNSUPPORTED where m, n or k passes 2³¹ − 1, which kernels may rely on. */
+ * MM_UNSUPPORTED where m, n or k passes 2³¹ − 1, which kernels may rely on, and from a rehearsal where a
+ * block takes more shared memory than the device has for one. */
 enum mm_status mm_cuda_launch(const struct mm_cuda_layout *layout, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 

@@ -41,12 +41,32 @@ static enum mm_status run(const struct mm_cuda_layout *layout, const struct mm_p
     return MM_OK;
 }
 
-/* The CUDA runtime loads a kernel when it is first used; asking for its attributes is a use. */
+/* A kernel has 48 KiB of shared memory unasked, and more only where it opts in: here to all that the device
+ * gives a block, so that it is asked for once, whatever later launches of the kernel take. */
+static enum mm_status opt_in(const struct mm_cuda_layout *layout, struct mm_lane *lane, size_t static_bytes,
+                             struct mm_error *error) {
+    const struct mm_device *head = &lane->device->head;
+    if (static_bytes + layout->dynamic_shared_bytes > head->shared_bytes_per_block_max)
+        return mm_fail(error, MM_UNSUPPORTED,
+                       "a block needs %zu bytes of shared memory for this, but %s has at most %zu",
+                       static_bytes + layout->dynamic_shared_bytes, head->name,
+                       head->shared_bytes_per_block_max);
+    const cudaError_t code = cudaFuncSetAttribute(layout->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  (int)(head->shared_bytes_per_block_max - static_bytes));
+    if (code != cudaSuccess)
+        return mm_cuda_fail(lane->device, code, "opting in to shared memory", error);
+    return MM_OK;
+}
+
+/* The CUDA runtime loads a kernel when it is first used; asking for its attributes is a use. They also tell
+ * how much dynamic shared memory the kernel may have on the current device by now. */
 static enum mm_status load(const struct mm_cuda_layout *layout, struct mm_lane *lane,
                            struct cudaFuncAttributes *attributes, struct mm_error *error) {
     const cudaError_t code = cudaFuncGetAttributes(attributes, layout->kernel);
     if (code != cudaSuccess)
         return mm_cuda_fail(lane->device, code, "loading a kernel", error);
+    if (layout->dynamic_shared_bytes > (size_t)attributes->maxDynamicSharedSizeBytes)
+        return opt_in(layout, lane, attributes->sharedSizeBytes, error);
     return MM_OK;
 }
 
@@ -94,7 +114,7 @@ static enum mm_status read_attributes(struct mm_lane *lane, struct mm_attributes
 }
 
 /* The lane is this call's own, so that any thread may ask while the device's lanes work. */
-enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_variant *variant,
+enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_variant *variant, unsigned tile,
                                   struct mm_attributes *attributes, struct mm_error *error) {
     struct mm_lane lane = {.device = (struct mm_cuda_device *)head, .purpose = MM_CUDA_DESCRIBE};
     const struct mm_product smallest = {
@@ -104,6 +124,7 @@ enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_varian
         .a = mm_matrix_dense(MM_FLOAT32, 1, 1, NULL),
         .b = mm_matrix_dense(MM_FLOAT32, 1, 1, NULL),
         .c = mm_matrix_dense(MM_FLOAT32, 1, 1, NULL),
+        .tile = tile,
     };
     enum mm_status status = mm_cuda_use(head, error);
     if (status == MM_OK && variant->launch != NULL)

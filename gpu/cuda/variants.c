@@ -3,7 +3,7 @@
 
 /* clang-format off */
 const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
-#define X(row, row_tile, row_multiple_of, row_missing, row_needs, row_summary)                               \
+#define X(row, row_tile, row_tiles, row_multiple_of, row_missing, row_needs, row_summary)                    \
     [MM_CUDA_ROW_##row] = {                                                                                  \
         .name = #row,                                                                                        \
         .summary = row_summary,                                                                              \
@@ -11,6 +11,7 @@ const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
         .op = MM_MATMUL,                                                                                     \
         .dtypes = MM_DTYPE_BIT(MM_FLOAT32),                                                                  \
         .tile = row_tile,                                                                                    \
+        .tiles = row_tiles,                                                                                  \
         .multiple_of = row_multiple_of,                                                                      \
         .missing = row_missing,                                                                              \
         .launch = mm_cuda_##row,                                                                             \

@@ -11,32 +11,37 @@ extern "C" {
 #endif
 
 /* clang-format off */
-/* One row a variant: name (its function is mm_cuda_NAME), tile edge or 0, what m, n and k must be multiples
- * of or 0, why it may be missing, what it needs beyond the backend, one line for people. The first is the
- * plain reference; each of the others stands behind the ones that it builds on. */
+/* One row a variant: name (its function is mm_cuda_NAME), tile edge or 0, the edges that a caller may choose
+ * or NULL, what m, n and k must be multiples of or 0, why it may be missing, what it needs beyond the backend,
+ * one line for people. The first is the plain reference; each of the others stands behind the ones that it
+ * builds on. */
 #define MM_CUDA_VARIANTS(X)                                                                                  \
-    X(naive, 0, 0, NULL, NULL, "one thread per element of C, neighbours along a row, all reads from global memory") \
-    X(naive_uncoalesced, 0, 0, NULL, NULL, "as naive, but neighbouring threads walk down a column: a transaction for each thread") \
-    X(tiled_8, 8, 0, NULL, NULL, "8x8 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_16, 16, 0, NULL, NULL, "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_32, 32, 0, NULL, NULL, "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_strided_16, 16, 0, NULL, NULL, "as tiled_16, told in sub-matrices that keep the stride of the matrix they lie in") \
-    X(tiled_exact_16, 16, 16, NULL, "m, n and k that are multiples of 16", "as tiled_16, by pointer stepping and without guards, for whole tiles only") \
-    X(tiled_exact_32, 32, 32, NULL, "m, n and k that are multiples of 32", "as tiled_32, by pointer stepping and without guards, for whole tiles only") \
-    X(tiled_padded, 32, 0, NULL, NULL, "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) meets 32 banks") \
-    X(tiled_conflicted, 32, 0, NULL, NULL, "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised") \
-    X(tiled_async, 32, 0, mm_cuda_async_missing, "compute capability 8.0", "as tiled_32, but the next tiles are copied asynchronously while these are used") \
-    X(register_tiled, 128, 0, NULL, NULL, "128x128 of C a block, and an 8x8 square of it in the registers of each thread") \
-    X(vectorized, 128, 0, NULL, NULL, "as register_tiled, by accesses of 16 bytes to global and shared memory") \
-    X(warp_tiled, 128, 0, NULL, NULL, "64x64 of C a warp and 8x16 a thread, the next slabs copied asynchronously meanwhile") \
-    X(blas, 0, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick")
+    X(naive, 0, NULL, 0, NULL, NULL, "one thread per element of C, neighbours along a row, all reads from global memory") \
+    X(naive_uncoalesced, 0, NULL, 0, NULL, NULL, "as naive, but neighbouring threads walk down a column: a transaction for each thread") \
+    X(tiled_8, 8, NULL, 0, NULL, NULL, "8x8 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_16, 16, NULL, 0, NULL, NULL, "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_32, 32, NULL, 0, NULL, NULL, "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_strided_16, 16, NULL, 0, NULL, NULL, "as tiled_16, told in sub-matrices that keep the stride of the matrix they lie in") \
+    X(tiled_exact_16, 16, NULL, 16, NULL, "m, n and k that are multiples of 16", "as tiled_16, by pointer stepping and without guards, for whole tiles only") \
+    X(tiled_exact_32, 32, NULL, 32, NULL, "m, n and k that are multiples of 32", "as tiled_32, by pointer stepping and without guards, for whole tiles only") \
+    X(tiled_dynamic, 16, mm_cuda_dynamic_tiles, 0, NULL, NULL, "tiles of the edge that the request chooses, in dynamic shared memory; 2x2 or 3x3 elements a thread past 32") \
+    X(tiled_padded, 32, NULL, 0, NULL, NULL, "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) meets 32 banks") \
+    X(tiled_conflicted, 32, NULL, 0, NULL, NULL, "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised") \
+    X(tiled_async, 32, NULL, 0, mm_cuda_async_missing, "compute capability 8.0", "as tiled_32, but the next tiles are copied asynchronously while these are used") \
+    X(register_tiled, 128, NULL, 0, NULL, NULL, "128x128 of C a block, and an 8x8 square of it in the registers of each thread") \
+    X(vectorized, 128, NULL, 0, NULL, NULL, "as register_tiled, by accesses of 16 bytes to global and shared memory") \
+    X(warp_tiled, 128, NULL, 0, NULL, NULL, "64x64 of C a warp and 8x16 a thread, the next slabs copied asynchronously meanwhile") \
+    X(blas, 0, NULL, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick")
 /* clang-format on */
 
-#define X(name, tile, multiple_of, missing, needs, summary)                                                  \
+#define X(name, tile, tiles, multiple_of, missing, needs, summary)                                           \
     enum mm_status mm_cuda_##name(const struct mm_product *product, struct mm_lane *lane,                    \
                                   struct mm_error *error);
 MM_CUDA_VARIANTS(X)
 #undef X
+
+/* The edges that tiled_dynamic can be asked for, ended by 0. */
+extern const unsigned mm_cuda_dynamic_tiles[];
 
 /* Why asynchronous copies cannot be used, or NULL where they can. Any thread. */
 const char *mm_cuda_async_missing(const struct mm_device *device);
@@ -52,7 +57,7 @@ const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const st
 
 /* Positions in the table: MM_CUDA_ROW_NAME. */
 enum {
-#define X(name, tile, multiple_of, missing, needs, summary) MM_CUDA_ROW_##name,
+#define X(name, tile, tiles, multiple_of, missing, needs, summary) MM_CUDA_ROW_##name,
     MM_CUDA_VARIANTS(X)
 #undef X
         MM_CUDA_ROW_auto,

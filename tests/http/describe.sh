@@ -22,6 +22,7 @@ holds "op" "$variants" '.variants | all(.op == "matmul" or .op == "transpose")'
 holds "names and summaries" "$variants" '.variants | all((.name, .backend, .summary) | type == "string" and . != "")'
 holds "dtypes" "$variants" '.variants | all(.dtypes | type == "array" and length > 0 and all(type == "string"))'
 holds "tile, a count or null" "$variants" '.variants | all(has("tile") and (.tile == null or .tile >= 1))'
+holds "tiles, that of tile among them" "$variants" '.variants | all(.tiles == null or ([.tile] - .tiles) == [])'
 holds "available, or why not" "$variants" \
     '.variants | all((.available == true and .unavailable_because == null) or
                      (.available == false and (.unavailable_because | type == "string" and . != "")))'

@@ -91,8 +91,11 @@ static size_t make_rows(const struct options *options, const struct entrant *ent
             printf("- %s:%s is left out, since it takes long; --slow times it\n",
                    subject->device->backend->name, subject->variant->name);
         else
-            rows[count++] = (struct timed_row){
-                .device = subject->device, .variant = subject->variant, .tile = subject->variant->tile};
+            rows[count++] =
+                (struct timed_row){.device = subject->device,
+                                   .variant = subject->variant,
+                                   .tile = subject->tile != 0 ? subject->tile : subject->variant->tile,
+                                   .chosen_tile = subject->tile};
     }
     return count;
 }

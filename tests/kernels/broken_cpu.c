@@ -11,6 +11,7 @@
     X(wrong_stride, "takes n for the stride of C")                                                           \
     X(wrong_operand_stride, "takes its columns for the stride of A")                                         \
     X(lost_last_slab, "leaves out what k has over a multiple of 8")                                          \
+    X(lost_last_tile, "leaves out what k has over a multiple of the tile that was chosen")                   \
     X(zero_skipped, "skips zeros of A, so that NaN and Inf of B do not propagate")                           \
     X(half_zero_fill, "goes one step past k, with a zero for A and whatever lies behind B")                  \
     X(unwritten_element, "leaves the last element of C as it was")                                           \
@@ -53,6 +54,8 @@ static float dot(const struct mm_product *product, enum fault fault, size_t row,
     size_t depth_end = product->k;
     if (fault == FAULT_lost_last_slab)
         depth_end = product->k / SLAB * SLAB;
+    if (fault == FAULT_lost_last_tile && product->tile != 0)
+        depth_end = product->k / product->tile * product->tile;
     if (fault == FAULT_half_zero_fill && !product->transpose_b && product->k > 0)
         depth_end = product->k + 1;
     float sum = 0.0F;
@@ -105,11 +108,15 @@ static enum mm_status multiply(const struct mm_product *product, enum fault faul
 BROKEN_CPU_ROWS(X)
 #undef X
 
+static const unsigned tiles[] = {4, 8, 0};
+
 const struct mm_variant mm_broken_cpu[] = {
 #define X(row, row_summary)                                                                                  \
     {.name = #row,                                                                                           \
      .summary = row_summary,                                                                                 \
      .dtypes = MM_DTYPE_BIT(MM_FLOAT32),                                                                     \
+     .tile = FAULT_##row == FAULT_lost_last_tile ? 8 : 0,                                                    \
+     .tiles = FAULT_##row == FAULT_lost_last_tile ? tiles : NULL,                                            \
      .multiple_of = FAULT_##row == FAULT_not_refused ? SLAB : 0,                                             \
      .launch = launch_##row},
     BROKEN_CPU_ROWS(X)

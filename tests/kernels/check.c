@@ -29,7 +29,7 @@ void subject_fail(struct subject *subject, const struct plan *plan, const struct
         memcpy(subject->first_failure, text, sizeof text);
     subject->failures++;
     if (!plan->until_failure && subject->failures <= FAILURES_TOLD)
-        printf("FAIL %s:%s: %s\n", subject->device->backend->name, subject->variant->name, text);
+        printf("FAIL %s:%s: %s\n", subject->device->backend->name, subject->name, text);
 }
 
 void subject_judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
@@ -97,6 +97,7 @@ static enum mm_status run_once(struct subject *subject, const struct stage *stag
         return status;
     struct mm_product product =
         image_product(&stage->a, &stage->b, c, one->operands->shape, &one->layout, true);
+    product.tile = subject->tile;
     const struct mm_variant *row = mm_variant_resolve(subject->variant, device, &product);
     uint64_t kernel_ns;
     status = device->backend->measure(device, row, &product, &kernel_ns, error);

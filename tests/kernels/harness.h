@@ -156,10 +156,12 @@ void image_leave_device(struct image *image, struct mm_device *device);
 
 /* --- check.c and jobs.c: running the cases -------------------------------------------------------- */
 
-/* A variant under test, and what came of it. */
+/* A variant under test, by one of its tiles where it leaves them open, and what came of it. */
 struct subject {
     struct mm_device *device;
     const struct mm_variant *variant;
+    unsigned tile; /* of every product; 0: the variant's own */
+    char name[64]; /* the variant's, and behind a slash the tile */
     size_t cases;
     size_t unsupported;
     size_t failures;
@@ -219,11 +221,12 @@ struct timing {
     uint64_t seed;
 };
 
-/* One line of the table. The first three are given, timing_run fills in the rest. */
+/* One line of the table. The first four are given, timing_run fills in the rest. */
 struct timed_row {
     struct mm_device *device;
     const struct mm_variant *variant;
     unsigned tile;                   /* edge in elements; 0: none, or the variant's own choice */
+    unsigned chosen_tile;            /* of a variant that leaves it open; 0: its own */
     const struct mm_variant *ran;    /* the variant, or what it chose for the shape */
     struct mm_attributes attributes; /* of what ran; all 0 where the device tells none */
     unsigned repeats;                /* that the figures are of; 0 where status is not MM_OK */

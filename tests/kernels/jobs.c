@@ -27,6 +27,7 @@ static void prepare(struct jobs *jobs, const struct subject *subject, const stru
         image_make_result(c, one->operands->shape, &one->layout);
         image_poison(c, lane % POISON_COUNT);
         job->product = image_product(&jobs->a, &jobs->b, c, one->operands->shape, &one->layout, false);
+        job->product.tile = subject->tile;
         job->backend = subject->device->backend;
         job->variant = subject->variant;
         job->ran = mm_variant_resolve(subject->variant, subject->device, &job->product);

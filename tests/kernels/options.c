@@ -133,7 +133,7 @@ void options_help(void) {
     puts("usage: kernels [option...]\n"
          "Checks every variant of every backend against float64, with the bounds of float32.\n"
          "  --backend NAME     only this backend; without a device for it: exit status 77\n"
-         "  --variant NAME     only this variant (may be given again)\n"
+         "  --variant NAME     only this variant (may be given again); NAME/TILE: by this tile alone\n"
          "  --shapes SET       tiny, small (default) or large\n"
          "  --shape M K N      this shape (may be given again); alone or besides --shapes\n"
          "  --seed N           of the data (default 1)\n"

@@ -29,12 +29,13 @@ bool options_read(struct options *options, int count, char **arguments);
 void options_free(struct options *options);
 void options_help(void);
 
-/* --- choose.c ------------------------------------------------------------------------------------- */
+/* --- subjects.c ----------------------------------------------------------------------------------- */
 
 /* Opens the backend's first device; NULL, having said why, where there is none. */
 struct mm_device *device_open_first(const struct mm_backend *backend);
 
-/* The float32 rows that the options select and the device can run. The caller frees. */
+/* The float32 rows that the options select and the device can run, those that leave their tile open once with
+ * each tile. What the device cannot run is told on stdout. The caller frees. */
 struct subject *subjects_choose(const struct options *options, struct mm_device *device,
                                 const struct mm_variant *rows, size_t row_count, size_t *count);
 

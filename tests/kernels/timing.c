@@ -73,6 +73,7 @@ static enum mm_status measure(const struct bench *bench, struct timed_row *row, 
                               uint64_t *kernel_ns) {
     const struct set *set = &bench->sets[turn % bench->set_count];
     struct mm_product product = image_product(&set->a, &set->b, &set->c, bench->shape, &bench->layout, true);
+    product.tile = row->chosen_tile;
     row->ran = mm_variant_resolve(row->variant, bench->device, &product);
     return bench->device->backend->measure(bench->device, row->ran, &product, kernel_ns, &row->error);
 }
@@ -134,7 +135,8 @@ static void sum_up(struct timed_row *row, const struct samples *samples) {
     row->min_ns = (double)ns[0];
     row->median_ns = 0.5 * ((double)ns[(count - 1) / 2] + (double)ns[count / 2]);
     row->max_ns = (double)ns[count - 1];
-    if (row->device->backend->attributes(row->device, row->ran, &row->attributes, &none) != MM_OK)
+    if (row->device->backend->attributes(row->device, row->ran, row->chosen_tile, &row->attributes, &none) !=
+        MM_OK)
         row->attributes = (struct mm_attributes){0};
 }
 

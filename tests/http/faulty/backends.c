@@ -1,7 +1,8 @@
 /* A backend that fails as it is told, in place of the list of gpu/backends.c: matmuld linked with it answers
  * what only broken devices could make it answer. It calls itself cuda, since that is what --backend takes,
  * and multiplies by the CPU's plain loop. A fault happens in products of one row alone, so that the
- * self-test at start passes. MATMULD_FAULTY_OPEN_MS: how long opening the device takes. */
+ * self-test at start passes. MATMULD_FAULTY_OPEN_MS: how long opening the device takes. MATMULD_FAULTY_TILE:
+ * the tile by which the row `tiled`, whose tile is the caller's to choose, leaves C as it was. */
 #include "gpu/backend.h"
 #include "gpu/cpu/cpu_backend.h"
 
@@ -53,6 +54,22 @@ static enum mm_status take_time(const struct mm_product *product, struct mm_lane
     return multiply(product, lane, error);
 }
 
+static const unsigned tiles[] = {8, 16, 64, 0};
+
+/* C's first element is then the tile that came. The largest is more than this device has room for. */
+static enum mm_status tell_tile(const struct mm_product *product, struct mm_lane *lane,
+                                struct mm_error *error) {
+    const char *wrong = getenv("MATMULD_FAULTY_TILE");
+    if (product->tile == 64)
+        return mm_fail(error, MM_UNSUPPORTED, "a tile of 64 takes more than there is, as told");
+    if (wrong != NULL && strtoul(wrong, NULL, 10) == product->tile)
+        return MM_OK;
+    enum mm_status status = multiply(product, lane, error);
+    if (product->m == 1)
+        *(float *)product->c.data = (float)product->tile;
+    return status;
+}
+
 #define ROW(variant, function)                                                                               \
     { .name = variant, .summary = "fails as told", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .launch = function }
 static const struct mm_variant variants[];
@@ -69,6 +86,12 @@ static const struct mm_variant variants[] = {
     ROW("needs_memory", run_out_of_memory),
     ROW("loses_device", lose_device),
     ROW("takes_time", take_time),
+    {.name = "tiled",
+     .summary = "tells its tile",
+     .dtypes = MM_DTYPE_BIT(MM_FLOAT32),
+     .tile = 16,
+     .tiles = tiles,
+     .launch = tell_tile},
     {.name = "auto", .summary = "naive", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose},
 };
 
@@ -112,8 +135,9 @@ static void end(struct mm_device *begun_on, unsigned lane, struct mm_job *job) {
     job->error = (struct mm_error){.status = MM_OK};
 }
 
-static enum mm_status attributes(struct mm_device *asked, const struct mm_variant *variant,
+static enum mm_status attributes(struct mm_device *asked, const struct mm_variant *variant, unsigned tile,
                                  struct mm_attributes *read, struct mm_error *error) {
+    (void)tile;
     (void)asked;
     (void)read;
     return mm_fail(error, MM_UNSUPPORTED, "%s has none", variant->name);

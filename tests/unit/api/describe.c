@@ -12,8 +12,9 @@ static const char *needs_ninety(const struct mm_device *device) {
     return device->compute_capability >= 90 ? NULL : "the device's compute capability is under 9.0";
 }
 
-static enum mm_status attributes(struct mm_device *device, const struct mm_variant *variant,
+static enum mm_status attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                                  struct mm_attributes *out, struct mm_error *error) {
+    (void)tile;
     (void)device;
     if (variant->tile == 0)
         return mm_fail(error, MM_UNSUPPORTED, "nothing is known of it");
@@ -25,6 +26,8 @@ static size_t memory_free(const struct mm_device *device) {
     return device->memory_bytes / 2;
 }
 
+static const unsigned tiles[] = {4, 16, 96, 0};
+
 static const struct mm_variant fast_variants[] = {
     {.name = "tiled_16", .summary = "in squares", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .tile = 16},
     {.name = "wide",
@@ -32,12 +35,13 @@ static const struct mm_variant fast_variants[] = {
      .needs = "compute capability 9.0",
      .dtypes = MM_DTYPE_BIT(MM_FLOAT32),
      .missing = needs_ninety},
+    {.name = "open", .summary = "as asked", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .tile = 16, .tiles = tiles},
 };
 static const struct mm_variant plain_variants[] = {{.name = "naive", .summary = "one by one"}};
 
 static const struct mm_backend fast = {.name = "fast",
                                        .variants = fast_variants,
-                                       .variant_count = 2,
+                                       .variant_count = 3,
                                        .memory_free = memory_free,
                                        .attributes = attributes};
 static const struct mm_backend plain = {.name = "plain", .variants = plain_variants, .variant_count = 1};
@@ -48,6 +52,9 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
 #define WIDE                                                                                                 \
     "{\"op\": \"matmul\", \"name\": \"wide\", \"backend\": \"fast\", \"summary\": \"at once\", \"dtypes\": " \
     "[\"float32\"], \"tile\": null, "
+#define OPEN                                                                                                 \
+    "{\"op\": \"matmul\", \"name\": \"open\", \"backend\": \"fast\", \"summary\": \"as asked\", "            \
+    "\"dtypes\": [\"float32\"], \"tile\": 16, \"tiles\": [4, 16, 96], "
 #define ATTRIBUTES                                                                                           \
     "\"threads_per_block\": 256, \"registers_per_thread\": 40, \"static_shared_bytes\": 8192, "              \
     "\"dynamic_shared_bytes\": 0, \"local_bytes\": 0, \"blocks_per_multiprocessor\": 6"
@@ -73,18 +80,22 @@ static void test_variants(void **state) {
     assert_variants(all, 0, "{\"variants\": [], \"default\": \"auto\"}");
     assert_variants(all, 3,
                     "{\"variants\": [" TILED "\"available\": true, " ATTRIBUTES "}, " WIDE
-                    "\"available\": true, \"requires\": \"compute capability 9.0\"}, " NAIVE
-                    "], \"default\": \"auto\"}");
+                    "\"available\": true, \"requires\": \"compute capability 9.0\"}, " OPEN
+                    "\"available\": true, " ATTRIBUTES "}, " NAIVE "], \"default\": \"auto\"}");
     assert_variants(all, 1,
                     "{\"variants\": [" TILED "\"available\": true, " ATTRIBUTES "}, " WIDE
                     "\"available\": false, \"unavailable_because\": \"the device's compute capability is "
-                    "under 9.0\", \"requires\": \"compute capability 9.0\"}], \"default\": \"auto\"}");
+                    "under 9.0\", \"requires\": \"compute capability 9.0\"}, " OPEN
+                    "\"available\": true, " ATTRIBUTES "}], \"default\": \"auto\"}");
     old.failed = 1;
-    assert_variants(all, 1,
-                    "{\"variants\": [" TILED
-                    "\"available\": false, \"unavailable_because\": \"its device has failed\"}, " WIDE
-                    "\"available\": false, \"unavailable_because\": \"its device has failed\", \"requires\": "
-                    "\"compute capability 9.0\"}], \"default\": \"auto\"}");
+    assert_variants(
+        all, 1,
+        "{\"variants\": [" TILED
+        "\"available\": false, \"unavailable_because\": \"its device has failed\"}, " WIDE
+        "\"available\": false, \"unavailable_because\": \"its device has failed\", \"requires\": "
+        "\"compute capability 9.0\"}, " OPEN
+        "\"available\": false, \"unavailable_because\": \"its device has failed\"}], \"default\": "
+        "\"auto\"}");
 }
 
 static void test_devices(void **state) {

@@ -77,7 +77,7 @@ static void refuses_memory_past_the_installed(void **state) {
 static void has_no_attributes(void **state) {
     struct mm_attributes attributes;
     struct mm_error error;
-    assert_int_equal(mm_cpu_backend.attributes(*state, &mm_cpu_backend.variants[0], &attributes, &error),
+    assert_int_equal(mm_cpu_backend.attributes(*state, &mm_cpu_backend.variants[0], 0, &attributes, &error),
                      MM_UNSUPPORTED);
 }
 

@@ -1,0 +1,109 @@
+/* What is to be run, and on which device: rows of a table, and of a row that leaves its tile open each tile
+ * as a subject of its own, where the options select it and the device can run it. */
+#include "tests/kernels/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct mm_device *device_open_first(const struct mm_backend *backend) {
+    unsigned count = 0;
+    struct mm_error error = {0};
+    struct mm_device *device = NULL;
+    enum mm_status status = backend->count(&count, &error);
+    if (status == MM_OK)
+        status = backend->open(0, &device, &error);
+    if (status != MM_OK) {
+        printf("- %s: %s: skipped\n", backend->name, error.detail);
+        return NULL;
+    }
+    printf("- %s: %s", backend->name, device->name);
+    if (device->compute_capability > 0)
+        printf(", compute capability %u.%u, %u multiprocessors, driver for CUDA %s",
+               device->compute_capability / 10, device->compute_capability % 10, device->multiprocessors,
+               device->driver);
+    printf("\n");
+    return device;
+}
+
+/* By the row's name, or by that of one subject of the row. */
+static bool selected(const struct options *options, const struct subject *subject) {
+    for (unsigned index = 0; index < options->variant_count; index++)
+        if (strcmp(options->variants[index], subject->variant->name) == 0 ||
+            strcmp(options->variants[index], subject->name) == 0)
+            return true;
+    return options->variant_count == 0;
+}
+
+/* Whether the device can run the subject's tile. It may have too little shared memory for one that others
+ * run, and says so for every product. */
+static enum mm_status try_tile(const struct subject *subject, struct mm_error *error) {
+    float elements[3] = {1.0F, 1.0F, 0.0F};
+    const struct mm_backend *backend = subject->device->backend;
+    struct mm_job job = {.backend = backend, .variant = subject->variant, .ran = subject->variant};
+    job.product = (struct mm_product){.m = 1,
+                                      .n = 1,
+                                      .k = 1,
+                                      .a = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[0]),
+                                      .b = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[1]),
+                                      .c = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[2]),
+                                      .tile = subject->tile};
+    if (backend->begin(subject->device, 0, &job) == MM_OK)
+        backend->end(subject->device, 0, &job);
+    *error = job.error;
+    return error->status;
+}
+
+/* Why the device cannot run the subject, or NULL where it can. */
+static const char *missing(const struct subject *subject, struct mm_error *error) {
+    const char *reason = mm_variant_missing(subject->variant, subject->device);
+    const bool is_choice = subject->tile != 0 && subject->tile != subject->variant->tile;
+    if (reason == NULL && is_choice && try_tile(subject, error) == MM_UNSUPPORTED)
+        reason = error->detail;
+    return reason;
+}
+
+/* Sets subject->name and appends it where the options select it and the device can run it. */
+static void add_subject(const struct options *options, struct subject *subject, struct subject *subjects,
+                        size_t *count) {
+    struct mm_error error;
+    char tile[16] = "";
+    if (subject->tile != 0)
+        snprintf(tile, sizeof tile, "/%u", subject->tile);
+    snprintf(subject->name, sizeof subject->name, "%s%s", subject->variant->name, tile);
+    if (!selected(options, subject))
+        return;
+    const char *reason = missing(subject, &error);
+    if (reason == NULL)
+        subjects[(*count)++] = *subject;
+    else
+        printf("- %s:%s: %s: skipped\n", subject->device->backend->name, subject->name, reason);
+}
+
+static size_t count_tiles(const struct mm_variant *row) {
+    size_t count = 0;
+    while (row->tiles != NULL && row->tiles[count] != 0)
+        count++;
+    return count;
+}
+
+struct subject *subjects_choose(const struct options *options, struct mm_device *device,
+                                const struct mm_variant *rows, size_t row_count, size_t *count) {
+    size_t count_max = row_count;
+    for (size_t index = 0; index < row_count; index++)
+        count_max += count_tiles(&rows[index]);
+    struct subject *subjects = harness_allocate(count_max * sizeof *subjects);
+    *count = 0;
+    for (size_t index = 0; index < row_count; index++) {
+        const struct mm_variant *row = &rows[index];
+        struct subject subject = {.device = device, .variant = row};
+        if (row->op != MM_MATMUL || !(row->dtypes & MM_DTYPE_BIT(MM_FLOAT32)))
+            continue;
+        if (row->tiles == NULL)
+            add_subject(options, &subject, subjects, count);
+        for (size_t tile = 0; tile < count_tiles(row); tile++) {
+            subject.tile = row->tiles[tile];
+            add_subject(options, &subject, subjects, count);
+        }
+    }
+    return subjects;
+}

@@ -1,0 +1,189 @@
+/* gpu/cuda/launch.c on a made-up CUDA runtime, which keeps one kernel's limits as the documentation of
+ * cudaFuncSetAttribute tells them: what a rehearsal asks for, and what a launch gets. No GPU takes part. */
+#include "gpu/cuda/device.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { KIB = 1024, UNASKED = 48 * KIB };
+
+/* The runtime: one device and one kernel. */
+static struct {
+    size_t static_bytes;
+    size_t dynamic_max;
+    size_t block_max;
+    unsigned reads;
+    unsigned asked;
+    unsigned launches;
+    size_t launched_bytes; /* dynamic, of the last launch */
+    unsigned tile;         /* of the last launch's product */
+} runtime;
+
+static struct mm_cuda_device device;
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
+    (void)kernel;
+    runtime.reads++;
+    *attributes = (struct cudaFuncAttributes){.sharedSizeBytes = runtime.static_bytes,
+                                              .numRegs = 32,
+                                              .maxDynamicSharedSizeBytes = (int)runtime.dynamic_max};
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value) {
+    (void)kernel;
+    runtime.asked++;
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
+        runtime.static_bytes + (size_t)value > runtime.block_max)
+        return cudaErrorInvalidValue;
+    runtime.dynamic_max = (size_t)value;
+    return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel, int threads,
+                                                          size_t dynamic_bytes) {
+    (void)kernel;
+    (void)threads;
+    *blocks = dynamic_bytes <= runtime.dynamic_max ? 2 : 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
+                             size_t dynamic_bytes, cudaStream_t stream) {
+    (void)kernel;
+    (void)grid;
+    (void)block;
+    (void)stream;
+    if (dynamic_bytes > runtime.dynamic_max)
+        return cudaErrorInvalidValue;
+    runtime.launches++;
+    runtime.launched_bytes = dynamic_bytes;
+    runtime.tile = ((const struct mm_product *)arguments[0])->tile;
+    return cudaSuccess;
+}
+
+enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error) {
+    (void)head;
+    (void)error;
+    return MM_OK;
+}
+
+enum mm_status mm_cuda_fail(struct mm_cuda_device *failed, cudaError_t code, const char *doing,
+                            struct mm_error *error) {
+    (void)failed;
+    return mm_fail(error, MM_INTERNAL, "error %d while %s", (int)code, doing);
+}
+
+/* The device as it is opened: the kernel has what comes unasked. */
+static void reset(size_t static_bytes, size_t block_max) {
+    memset(&runtime, 0, sizeof runtime);
+    runtime.static_bytes = static_bytes;
+    runtime.dynamic_max = UNASKED - static_bytes;
+    runtime.block_max = block_max;
+    device.head = (struct mm_device){.name = "Card", .shared_bytes_per_block_max = block_max};
+}
+
+static struct mm_cuda_layout layout_of(size_t dynamic_bytes) {
+    return (struct mm_cuda_layout){.kernel = &runtime,
+                                   .block_rows = 96,
+                                   .block_cols = 96,
+                                   .threads_x = 32,
+                                   .threads_y = 32,
+                                   .dynamic_shared_bytes = dynamic_bytes};
+}
+
+static enum mm_status launch_bytes(size_t dynamic_bytes, enum mm_cuda_purpose purpose,
+                                   struct mm_error *error) {
+    const struct mm_cuda_layout layout = layout_of(dynamic_bytes);
+    const struct mm_product product = {.m = 1, .n = 1, .k = 1, .tile = 96};
+    struct mm_lane lane = {.device = &device, .purpose = purpose};
+    *error = (struct mm_error){0};
+    return mm_cuda_launch(&layout, &product, &lane, error);
+}
+
+static void what_comes_unasked_is_not_asked_for(void **state) {
+    struct mm_error error;
+    (void)state;
+    reset(8 * KIB, 227 * KIB);
+    assert_int_equal(launch_bytes(40 * KIB, MM_CUDA_REHEARSE, &error), MM_OK);
+    assert_int_equal(launch_bytes(40 * KIB, MM_CUDA_RUN, &error), MM_OK);
+    assert_int_equal(runtime.asked, 0);
+    assert_int_equal(runtime.launched_bytes, 40 * KIB);
+}
+
+static void more_is_asked_for_once(void **state) {
+    struct mm_error error;
+    (void)state;
+    reset(8 * KIB, 227 * KIB);
+    assert_int_equal(launch_bytes(40 * KIB + 1, MM_CUDA_REHEARSE, &error), MM_OK);
+    assert_int_equal(runtime.asked, 1);
+    assert_int_equal(launch_bytes(219 * KIB, MM_CUDA_REHEARSE, &error), MM_OK);
+    assert_int_equal(runtime.asked, 1);
+    assert_int_equal(launch_bytes(219 * KIB, MM_CUDA_RUN, &error), MM_OK);
+    assert_int_equal(runtime.launched_bytes, 219 * KIB);
+    assert_int_equal(runtime.tile, 96);
+}
+
+/* The attributes are the runtime's word for what a kernel may have; a run trusts its rehearsal. */
+static void a_run_asks_the_runtime_for_nothing(void **state) {
+    struct mm_error error;
+    (void)state;
+    reset(0, 227 * KIB);
+    assert_int_equal(launch_bytes(72 * KIB, MM_CUDA_REHEARSE, &error), MM_OK);
+    const unsigned reads = runtime.reads;
+    assert_int_equal(launch_bytes(72 * KIB, MM_CUDA_RUN, &error), MM_OK);
+    assert_int_equal(runtime.reads, reads);
+    assert_int_equal(runtime.asked, 1);
+    assert_int_equal(runtime.launches, 1);
+}
+
+static void too_much_is_unsupported(void **state) {
+    struct mm_error error;
+    (void)state;
+    reset(1 * KIB, 64 * KIB);
+    assert_int_equal(launch_bytes(63 * KIB + 1, MM_CUDA_REHEARSE, &error), MM_UNSUPPORTED);
+    assert_non_null(strstr(error.detail, "65537"));
+    assert_non_null(strstr(error.detail, "65536"));
+    assert_non_null(strstr(error.detail, "Card"));
+    assert_int_equal(runtime.asked, 0);
+    assert_int_equal(launch_bytes(63 * KIB, MM_CUDA_REHEARSE, &error), MM_OK);
+    assert_int_equal(launch_bytes(63 * KIB, MM_CUDA_RUN, &error), MM_OK);
+}
+
+static enum mm_status launch_large(const struct mm_product *product, struct mm_lane *lane,
+                                   struct mm_error *error) {
+    const struct mm_cuda_layout layout = layout_of(72 * KIB);
+    return mm_cuda_launch(&layout, product, lane, error);
+}
+
+/* Occupancy is asked for what a launch would have. */
+static void attributes_are_those_of_a_launch(void **state) {
+    static const struct mm_variant variant = {.name = "large", .launch = launch_large};
+    struct mm_attributes attributes;
+    struct mm_error error;
+    (void)state;
+    reset(0, 227 * KIB);
+    assert_int_equal(mm_cuda_attributes(&device.head, &variant, 0, &attributes, &error), MM_OK);
+    assert_int_equal(attributes.threads_per_block, 1024);
+    assert_int_equal(attributes.registers_per_thread, 32);
+    assert_int_equal(attributes.static_shared_bytes, 0);
+    assert_int_equal(attributes.dynamic_shared_bytes, 72 * KIB);
+    assert_int_equal(attributes.blocks_per_multiprocessor, 2);
+    assert_int_equal(runtime.launches, 0);
+
+    reset(0, 64 * KIB);
+    assert_int_equal(mm_cuda_attributes(&device.head, &variant, 0, &attributes, &error), MM_UNSUPPORTED);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_comes_unasked_is_not_asked_for), cmocka_unit_test(more_is_asked_for_once),
+        cmocka_unit_test(a_run_asks_the_runtime_for_nothing),  cmocka_unit_test(too_much_is_unsupported),
+        cmocka_unit_test(attributes_are_those_of_a_launch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
