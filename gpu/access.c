@@ -97,8 +97,8 @@ static unsigned degree_of(const uint32_t *offsets, unsigned lanes, unsigned word
     return degree;
 }
 
-struct mm_bank_cost mm_bank_cost(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes,
-                                 unsigned bank_bytes) {
+struct mm_bank_cost mm_banks_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes,
+                                     unsigned bank_bytes) {
     assert(word_bytes == 4 || word_bytes == 8);
     assert(bank_bytes == 4 || bank_bytes == 8);
     struct mm_bank_cost cost = {.transactions = word_bytes > bank_bytes ? word_bytes / bank_bytes : 1};
@@ -112,7 +112,7 @@ struct mm_bank_cost mm_bank_cost(const uint32_t offsets[MM_WARP_LANES], unsigned
     return cost;
 }
 
-struct mm_sector_cost mm_sector_cost(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes) {
+struct mm_sector_cost mm_sectors_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes) {
     uint32_t words[MM_WARP_LANES];
     uint32_t sectors[MM_WARP_LANES];
     unsigned word_count = 0;

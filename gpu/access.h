@@ -78,8 +78,8 @@ struct mm_bank_cost {
  * or 8): byte b lies in bank b / bank_bytes mod 32. Two known things are left out: current chips may serve
  * both halves of a warp at once where neighbouring lanes read the same 8 bytes, and those of 3.x had
  * exceptions of their own for 8-byte words in banks of 4. */
-struct mm_bank_cost mm_bank_cost(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes,
-                                 unsigned bank_bytes);
+struct mm_bank_cost mm_banks_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes,
+                                     unsigned bank_bytes);
 
 /* What an access costs in global memory, which moves whole sectors. */
 struct mm_sector_cost {
@@ -89,7 +89,7 @@ struct mm_sector_cost {
 };
 
 /* The cost of reading word_bytes at each offset (a multiple of that) from a sector's first byte. */
-struct mm_sector_cost mm_sector_cost(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes);
+struct mm_sector_cost mm_sectors_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes);
 
 /* What a device took for one access, in cycles of its multiprocessors' clock; 0 where it was not
  * measured. */

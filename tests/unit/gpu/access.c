@@ -16,7 +16,7 @@ static struct mm_bank_cost shared(enum mm_pattern pattern, unsigned stride, unsi
     const struct mm_access access = {MM_MEMORY_SHARED, pattern, stride, word_bytes, padded};
     uint32_t offsets[MM_WARP_LANES];
     mm_access_offsets(&access, offsets);
-    return mm_bank_cost(offsets, word_bytes, bank_bytes);
+    return mm_banks_predict(offsets, word_bytes, bank_bytes);
 }
 
 static unsigned greatest_divisor(unsigned a, unsigned b) {
@@ -166,7 +166,7 @@ static unsigned marked_degree(const uint32_t *offsets, unsigned lanes, unsigned 
 }
 
 static void assert_models_agree(const uint32_t *offsets, unsigned word_bytes, unsigned bank_bytes) {
-    const struct mm_bank_cost cost = mm_bank_cost(offsets, word_bytes, bank_bytes);
+    const struct mm_bank_cost cost = mm_banks_predict(offsets, word_bytes, bank_bytes);
     if (word_bytes == 8 && bank_bytes == 4) {
         const unsigned low = marked_degree(offsets, 16, 8, 4);
         const unsigned high = marked_degree(offsets + 16, 16, 8, 4);
@@ -228,7 +228,7 @@ static void test_sectors(void **state) {
                                          cases[index].word_bytes, false};
         uint32_t offsets[MM_WARP_LANES];
         mm_access_offsets(&access, offsets);
-        const struct mm_sector_cost cost = mm_sector_cost(offsets, access.word_bytes);
+        const struct mm_sector_cost cost = mm_sectors_predict(offsets, access.word_bytes);
         assert_int_equal(cost.sectors, cases[index].sectors);
         assert_int_equal(cost.bytes_used, cases[index].bytes_used);
         assert_int_equal(cost.bytes_moved, cases[index].bytes_moved);
