@@ -23,8 +23,8 @@ struct mm_device {
     unsigned multiprocessors;
     size_t memory_bytes;
     size_t shared_bytes_per_block_max; /* with opting in */
-    unsigned shared_bank_bytes;
-    int failed; /* not 0 once it cannot run jobs any more; __atomic access only */
+    unsigned shared_bank_bytes; /* of each of its 32 banks: the word at byte b lies in bank b / this mod 32 */
+    int failed;                 /* not 0 once it cannot run jobs any more; __atomic access only */
 };
 
 struct mm_backend {

@@ -7,7 +7,7 @@
 
 /* Global memory is two halves. Times are taken in the first, of which nothing is left in the L2 cache once
  * the second has been gone through. */
-#define HALF_BYTES_MIN ((size_t)8 << 20)
+#define HALF_BYTES_MIN ((size_t)32 << 20)
 
 /* The part of the L2 cache in which pointers are followed, and the least of it. */
 enum { CACHE_SHARE = 8, CACHE_LINES_MIN = 1024 };
