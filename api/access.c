@@ -50,6 +50,17 @@ static const struct {
     [PADDED] = {"padded", "true, false or a list of both", read_padded, 3},
 };
 
+/* The members of every benchmark, which are read elsewhere. */
+static const char *const others[] = {"op", "timeout_ms"};
+enum { OTHER_COUNT = sizeof others / sizeof others[0] };
+
+static bool is_other(const char *name) {
+    unsigned index = 0;
+    while (index < OTHER_COUNT && strcmp(others[index], name) != 0)
+        index++;
+    return index < OTHER_COUNT;
+}
+
 static bool has(const uint32_t *sets, enum member member, unsigned bit) {
     return (sets[member] & UINT32_C(1) << bit) != 0;
 }
@@ -135,9 +146,12 @@ static enum member find(const char *name) {
 
 static enum mm_status fail_unknown(const char *name, struct mm_error *error) {
     char field[sizeof error->field];
-    char known[64] = "op";
-    size_t used = strlen(known);
+    char known[96] = "";
+    size_t used = 0;
     snprintf(field, sizeof field, "%s", name);
+    for (unsigned index = 0; index < OTHER_COUNT; index++)
+        used +=
+            (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", others[index]);
     for (unsigned member = 0; member < MEMBER_COUNT; member++)
         used += (size_t)snprintf(known + used, sizeof known - used, ", %s", members[member].name);
     assert(used < sizeof known);
@@ -188,7 +202,7 @@ enum mm_status mm_access_read(json_t *request, struct mm_probe *probe, struct mm
         sets[member] = members[member].all;
     json_object_foreach(request, name, value) {
         const enum member member = find(name);
-        if (strcmp(name, "op") == 0)
+        if (is_other(name))
             continue;
         const enum mm_status status = member == MEMBER_COUNT
                                           ? fail_unknown(name, error)

@@ -12,11 +12,11 @@ extern "C" {
 #endif
 
 /* Reads the members `patterns`, `strides`, `word_bytes` and `padded` of a request, each a value or a list of
- * different ones, and all there are where it is absent; `op` is passed over. probe->accesses become every
- * combination in shared memory, by word, padding, pattern and stride, and behind them, where `stride` is
- * among the patterns, each word and stride in global memory; all else of the probe becomes zeros.
- * MM_BAD_REQUEST names the member: unknown, of another form, an empty list, a value twice, or strides without
- * the pattern; the probe is untouched then. */
+ * different ones, and all there are where it is absent; `op` and `timeout_ms` are passed over.
+ * probe->accesses become every combination in shared memory, by word, padding, pattern and stride, and behind
+ * them, where `stride` is among the patterns, each word and stride in global memory; all else of the probe
+ * becomes zeros. MM_BAD_REQUEST names the member: unknown, of another form, an empty list, a value twice, or
+ * strides without the pattern; the probe is untouched then. */
 enum mm_status mm_access_read(json_t *request, struct mm_probe *probe, struct mm_error *error);
 
 /* What a probe that is over found on the device: op, backend, device, shared_bank_bytes, rows and

@@ -31,7 +31,7 @@ static void test_good(void **state) {
         size_t count;
         struct mm_access first, last;
     } cases[] = {
-        {"{\"op\": \"shared_access\"}",
+        {"{\"op\": \"shared_access\", \"timeout_ms\": 1000}",
          208,
          {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false},
          {MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 32, 8, false}},
@@ -92,7 +92,7 @@ static void test_bad(void **state) {
         const char *words;
     } cases[] = {
         {"{\"pattern\": \"linear\"}", "pattern",
-         "'pattern' is no parameter here; there are: op, patterns, strides, word_bytes, padded"},
+         "'pattern' is no parameter here; there are: op, timeout_ms, patterns, strides, word_bytes, padded"},
         {"{\"variant\": \"tiled_16\"}", "variant", "'variant' is no parameter here"},
         {"{\"patterns\": \"Linear\"}", "patterns", "but is the string 'Linear'"},
         {"{\"patterns\": []}", "patterns", "but is an empty array"},
