@@ -80,24 +80,27 @@ template <typename Word> __device__ __forceinline__ void use(const Word &word, u
 }
 
 /* Cycles for COUNT reads of which each gives the address of the next. All of a word is used, or the compiler
- * would read half of it; but only its low half is waited for, and the high halves are gathered in several
- * places, so that this fits into the wait. */
+ * would read half of it; but only its low half is waited for. The high halves of the words before are
+ * gathered while the next word is waited for, and written every now and then, so that they do not come to
+ * fill the registers. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink) {
-    constexpr unsigned PLACES = 8;
-    Word word;
+    constexpr unsigned PLACES = 4;
+    constexpr unsigned PERIOD = 16;
     uint32_t rests[PLACES] = {};
+    Word before = {};
     const long long start = mm_cuda_clock();
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i++) {
+        Word word;
         word.read_shared(address);
         address = word.low;
-        rests[i % PLACES] ^= word.rest();
+        rests[i % PLACES] ^= before.rest();
+        before = word;
+        if (sizeof(Word) > sizeof(uint32_t) && i % PERIOD == PERIOD - 1)
+            write_shared(sink, rests[0] ^ rests[1] ^ rests[2] ^ rests[3]);
     }
-#pragma unroll
-    for (unsigned i = 0; i < PLACES; i++)
-        address ^= rests[i];
-    write_shared(sink, address);
+    write_shared(sink, address ^ before.rest());
     return mm_cuda_clock() - start;
 }
 
