@@ -4,6 +4,7 @@
 #ifndef MM_GPU_BACKEND_H
 #define MM_GPU_BACKEND_H
 
+#include "gpu/access.h"
 #include "gpu/job.h"
 
 #ifdef __cplusplus
@@ -22,8 +23,8 @@ struct mm_device {
     unsigned multiprocessors;
     size_t memory_bytes;
     size_t shared_bytes_per_block_max; /* with opting in */
-    unsigned shared_bank_bytes;
-    int failed; /* not 0 once it cannot run jobs any more; __atomic access only */
+    unsigned shared_bank_bytes; /* of each of its 32 banks: the word at byte b lies in bank b / this mod 32 */
+    int failed;                 /* not 0 once it cannot run jobs any more; __atomic access only */
 };
 
 struct mm_backend {
@@ -73,6 +74,15 @@ struct mm_backend {
      * device's clock. m and n are not 0. */
     enum mm_status (*measure)(struct mm_device *device, const struct mm_variant *variant,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
+
+    /* Has one warp do each of `count` accesses (0 is allowed), alone on the device, and tells their times;
+     * and where speed is not NULL, the speed of the memories as wholes. It takes some ten milliseconds for
+     * 200 accesses and the speeds, and where speeds or accesses to global memory are asked for, device memory
+     * of four to eight times the L2 cache (MM_NO_DEVICE_MEMORY). On failure *speed and the times are
+     * undefined. NULL where a device has no shared memory of the kind (the CPU). */
+    enum mm_status (*probe)(struct mm_device *device, const struct mm_access *accesses, size_t count,
+                            struct mm_access_time *times, struct mm_memory_speed *speed,
+                            struct mm_error *error);
 };
 
 /* Whether a device cannot run jobs any more. Any thread. */

@@ -63,6 +63,7 @@ step harness_large "$kernels" --backend cuda --shapes large --thin 8
 step harness_square "$kernels" --backend cuda --shape 4095 4099 4097 --thin 16
 step same_bits "$kernels" --backend cuda --shapes tiny --thin 20 --repeat 1000
 step broken "$kernels" --broken --shapes small --thin 16
+step memories "$build/tests/kernels/memories"
 step time_1024 "$kernels" --backend cuda --time 1024 1024 1024
 step time_228 "$kernels" --backend cuda --time 228 240 112
 step time_4096 "$kernels" --backend cuda --time 4096 4096 4096
@@ -77,6 +78,6 @@ else
     echo "compute-sanitizer is not on PATH: its four tools were not run"
     failures=$((failures + 1))
 fi
-cat "$logs"/time_*.log
+cat "$logs"/memories.log "$logs"/time_*.log
 [ "$failures" -eq 0 ] && echo "all held" || echo "$failures failed"
 [ "$failures" -eq 0 ]

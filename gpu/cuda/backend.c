@@ -20,4 +20,5 @@ const struct mm_backend mm_cuda_backend = {
     .upload = mm_cuda_upload,
     .download = mm_cuda_download,
     .measure = mm_cuda_measure,
+    .probe = mm_cuda_probe,
 };

@@ -62,7 +62,8 @@ static cudaError_t describe(struct mm_cuda_device *device) {
     head->multiprocessors = (unsigned)properties.multiProcessorCount;
     head->memory_bytes = properties.totalGlobalMem;
     head->shared_bytes_per_block_max = properties.sharedMemPerBlockOptin;
-    /* Only compute capability 3.x let a program choose 8, and no CUDA that builds this knows it. */
+    /* Every chip since compute capability 5.0. Those of 3.x alone let a program choose 8, and no CUDA that
+     * builds this knows them, so that the call which tells the choice is deprecated as well. */
     head->shared_bank_bytes = 4;
     device->pitch_bytes_max = properties.memPitch;
     return cudaSuccess;

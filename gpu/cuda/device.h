@@ -54,5 +54,8 @@ enum mm_status mm_cuda_download(struct mm_device *device, void *to_host, const v
                                 size_t bytes, struct mm_error *error);
 enum mm_status mm_cuda_measure(struct mm_device *device, const struct mm_variant *variant,
                                const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
+enum mm_status mm_cuda_probe(struct mm_device *device, const struct mm_access *accesses, size_t count,
+                             struct mm_access_time *times, struct mm_memory_speed *speed,
+                             struct mm_error *error);
 
 #endif

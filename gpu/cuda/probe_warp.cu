@@ -1,0 +1,222 @@
+/* One warp that reads memory in a given pattern, and the cycles that it takes. Each lane's address comes from
+ * the model (gpu/access.h), so that nothing here knows a pattern.
+ *
+ * Latency: the word that a lane reads is its own address, so that each read must wait for the one before.
+ * Time from read to read without that: reads that nothing waits for but the last. Either is measured over few
+ * reads and over many, and the difference counts: what the clock costs, and how the first read begins and the
+ * last one ends, is in both. A kernel does that several times and keeps the shortest of each, since the first
+ * of them waits for its own instructions.
+ *
+ * Reads are volatile assembler: the compiler can neither drop them, nor merge them, nor move them past the
+ * clock. The code is straight (some 300 reads, 5 KiB), since a loop's own instructions would count. One warp
+ * alone reaches a quarter of what shared memory can do, since it belongs to one of the multiprocessor's four
+ * schedulers: nvcc itself leaves 4 cycles between its reads, which hides conflicts of 2 and of 4 words, but
+ * not from the latency. */
+#include "gpu/cuda/clock.cuh"
+#include "gpu/cuda/probe.h"
+
+#include <limits.h>
+
+namespace {
+
+/* How many reads are few, and many. Those of global memory must all find registers of their own. */
+constexpr unsigned SHARED_FEW = 32;
+constexpr unsigned SHARED_MANY = 288;
+constexpr unsigned SHARED_ROUNDS = 3;
+constexpr unsigned GLOBAL_FEW = 8;
+constexpr unsigned GLOBAL_MANY = 64;
+constexpr unsigned GLOBAL_ROUNDS = 8;
+static_assert(GLOBAL_ROUNDS * (GLOBAL_FEW + GLOBAL_MANY) == MM_CUDA_GLOBAL_SPANS, "");
+
+__device__ __forceinline__ uint32_t shared_address(const void *place) {
+    return static_cast<uint32_t>(__cvta_generic_to_shared(place));
+}
+
+/* One reads a word of 4 bytes or one of 8. */
+struct Word4 {
+    uint32_t low;
+
+    __device__ __forceinline__ void read_shared(uint32_t address) {
+        asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(low) : "r"(address) : "memory");
+    }
+    /* A relaxed read of the whole device's scope is served by the L2 cache or by what lies behind it: a
+     * multiprocessor's own cache could be out of date. */
+    __device__ __forceinline__ void read_global(const char *address) {
+        asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(low) : "l"(address) : "memory");
+    }
+    __device__ __forceinline__ uint32_t rest() const {
+        return 0;
+    }
+};
+
+struct Word8 {
+    uint32_t low;
+    uint32_t high;
+
+    __device__ __forceinline__ void read_shared(uint32_t address) {
+        asm volatile("ld.volatile.shared.v2.u32 {%0, %1}, [%2];"
+                     : "=r"(low), "=r"(high)
+                     : "r"(address)
+                     : "memory");
+    }
+    __device__ __forceinline__ void read_global(const char *address) {
+        asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];"
+                     : "=r"(low), "=r"(high)
+                     : "l"(address)
+                     : "memory");
+    }
+    __device__ __forceinline__ uint32_t rest() const {
+        return high;
+    }
+};
+
+/* Writes to shared memory, for which the value must be there. */
+__device__ __forceinline__ void write_shared(uint32_t address, uint32_t value) {
+    asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+
+template <typename Word> __device__ __forceinline__ void use(const Word &word, uint32_t sink) {
+    write_shared(sink, word.low ^ word.rest());
+}
+
+/* Cycles for COUNT reads of which each gives the address of the next. All of a word is used, or the compiler
+ * would read half of it; but only its low half is waited for. The high halves of the words before are
+ * gathered while the next word is waited for, and written every now and then, so that they do not come to
+ * fill the registers. */
+template <typename Word, unsigned COUNT>
+__device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink) {
+    constexpr unsigned PLACES = 4;
+    constexpr unsigned PERIOD = 16;
+    uint32_t rests[PLACES] = {};
+    Word before = {};
+    const long long start = mm_cuda_clock();
+#pragma unroll
+    for (unsigned i = 0; i < COUNT; i++) {
+        Word word;
+        word.read_shared(address);
+        address = word.low;
+        rests[i % PLACES] ^= before.rest();
+        before = word;
+        if (sizeof(Word) > sizeof(uint32_t) && i % PERIOD == PERIOD - 1)
+            write_shared(sink, rests[0] ^ rests[1] ^ rests[2] ^ rests[3]);
+    }
+    write_shared(sink, address ^ before.rest());
+    return mm_cuda_clock() - start;
+}
+
+/* Cycles for COUNT reads of one place in shared memory. They come back in their order. */
+template <typename Word, unsigned COUNT>
+__device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_t sink) {
+    Word word;
+    const long long start = mm_cuda_clock();
+#pragma unroll
+    for (unsigned i = 0; i < COUNT; i++)
+        word.read_shared(address);
+    use(word, sink);
+    return mm_cuda_clock() - start;
+}
+
+/* Cycles for COUNT reads of global memory, each of a place of its own, which `place` is moved on by. With
+ * `keep` all words are used at last: it is never set, but for its sake each has registers of its own, so that
+ * no read waits for an earlier one's. */
+template <typename Word, unsigned COUNT>
+__device__ __forceinline__ long long time_global_reads(const char *&place, size_t span_bytes, uint32_t sink,
+                                                       bool keep) {
+    Word words[COUNT];
+    const long long start = mm_cuda_clock();
+#pragma unroll
+    for (unsigned i = 0; i < COUNT; i++) {
+        words[i].read_global(place);
+        place += span_bytes;
+    }
+    use(words[COUNT - 1], sink);
+    const long long cycles = mm_cuda_clock() - start;
+    if (keep) {
+#pragma unroll
+        for (unsigned i = 0; i < COUNT; i++)
+            use(words[i], sink);
+    }
+    return cycles;
+}
+
+/* The shortest of several rounds over few and over many reads. */
+struct Shortest {
+    long long few = LLONG_MAX;
+    long long many = LLONG_MAX;
+
+    __device__ void take(long long few_cycles, long long many_cycles) {
+        few = few_cycles < few ? few_cycles : few;
+        many = many_cycles < many ? many_cycles : many;
+    }
+    __device__ double each(unsigned reads) const {
+        return static_cast<double>(many - few) / reads;
+    }
+};
+
+template <typename Word>
+__global__ void __launch_bounds__(MM_WARP_LANES)
+    time_shared(const __grid_constant__ struct mm_cuda_lanes lanes, struct mm_access_time *time) {
+    /* The pattern begins in bank 0, and at a multiple of 8. */
+    __shared__ alignas(256) char memory[MM_ACCESS_BYTES_MAX];
+    __shared__ uint32_t sinks[MM_WARP_LANES];
+    const uint32_t sink = shared_address(&sinks[threadIdx.x]);
+    const uint32_t address = shared_address(memory) + lanes.offsets[threadIdx.x];
+
+    /* Lanes that share a word write the same address into it. What else a word of 8 bytes holds, they leave.
+     */
+    write_shared(address, address);
+    __syncwarp();
+
+    Shortest chain;
+    Shortest reads;
+#pragma unroll 1
+    for (unsigned round = 0; round < SHARED_ROUNDS; round++) {
+        const long long few = time_chain<Word, SHARED_FEW>(address, sink);
+        chain.take(few, time_chain<Word, SHARED_MANY>(address, sink));
+    }
+#pragma unroll 1
+    for (unsigned round = 0; round < SHARED_ROUNDS; round++) {
+        const long long few = time_shared_reads<Word, SHARED_FEW>(address, sink);
+        reads.take(few, time_shared_reads<Word, SHARED_MANY>(address, sink));
+    }
+    if (threadIdx.x == 0)
+        *time = {chain.each(SHARED_MANY - SHARED_FEW), reads.each(SHARED_MANY - SHARED_FEW)};
+}
+
+template <typename Word>
+__global__ void __launch_bounds__(MM_WARP_LANES)
+    time_global(const __grid_constant__ struct mm_cuda_lanes lanes, const char *memory, size_t span_bytes,
+                struct mm_access_time *time, bool keep) {
+    __shared__ uint32_t sinks[MM_WARP_LANES];
+    const uint32_t sink = shared_address(&sinks[threadIdx.x]);
+    const char *place = memory + lanes.offsets[threadIdx.x];
+    Shortest reads;
+#pragma unroll 1
+    for (unsigned round = 0; round < GLOBAL_ROUNDS; round++) {
+        const long long few = time_global_reads<Word, GLOBAL_FEW>(place, span_bytes, sink, keep);
+        reads.take(few, time_global_reads<Word, GLOBAL_MANY>(place, span_bytes, sink, keep));
+    }
+    if (threadIdx.x == 0)
+        *time = {0.0, reads.each(GLOBAL_MANY - GLOBAL_FEW)};
+}
+
+} // namespace
+
+cudaError_t mm_cuda_time_shared(const struct mm_cuda_lanes *lanes, unsigned word_bytes,
+                                struct mm_access_time *time, cudaStream_t stream) {
+    if (word_bytes == 4)
+        time_shared<Word4><<<1, MM_WARP_LANES, 0, stream>>>(*lanes, time);
+    else
+        time_shared<Word8><<<1, MM_WARP_LANES, 0, stream>>>(*lanes, time);
+    return cudaGetLastError();
+}
+
+cudaError_t mm_cuda_time_global(const struct mm_cuda_lanes *lanes, unsigned word_bytes, const void *memory,
+                                size_t span_bytes, struct mm_access_time *time, cudaStream_t stream) {
+    const char *bytes = static_cast<const char *>(memory);
+    if (word_bytes == 4)
+        time_global<Word4><<<1, MM_WARP_LANES, 0, stream>>>(*lanes, bytes, span_bytes, time, false);
+    else
+        time_global<Word8><<<1, MM_WARP_LANES, 0, stream>>>(*lanes, bytes, span_bytes, time, false);
+    return cudaGetLastError();
+}

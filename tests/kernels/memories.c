@@ -1,0 +1,138 @@
+/* The memories of each CUDA device, timed in every pattern, against what the hardware cannot do otherwise: a
+ * bank serves one word in a cycle, and what lies farther away takes longer. Prints the tables. Exits 77 where
+ * there is no device. */
+#include "api/access.h"
+#include "gpu/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { EXIT_SKIPPED = 77 };
+
+/* What one step of a probe may take, once the first has loaded the kernels. */
+#define STEP_NS_MAX UINT64_C(200000000)
+
+static unsigned failures;
+
+static void expect(bool holds, const char *law, const struct mm_access *access, double less, double more) {
+    if (holds)
+        return;
+    failures++;
+    printf("FAIL: %s: %g and %g", law, less, more);
+    if (access != NULL)
+        printf(" (%s, %s, stride %u, words of %u bytes%s)", mm_memory_name(access->memory),
+               mm_pattern_name(access->pattern), access->stride, access->word_bytes,
+               access->padded ? ", padded" : "");
+    printf("\n");
+}
+
+static void expect_less(double less, double more, const char *law, const struct mm_access *access) {
+    expect(isfinite(less) && isfinite(more) && less < more, law, access, less, more);
+}
+
+/* A cycle is left for how the first and the last of the reads fall. */
+static void judge_access(const struct mm_probe *probe, size_t index) {
+    const struct mm_access *access = &probe->accesses[index];
+    const struct mm_access_time *time = &probe->times[index];
+    uint32_t offsets[MM_WARP_LANES];
+    expect_less(0, time->cycles, "an access takes time", access);
+    if (access->memory == MM_MEMORY_GLOBAL)
+        return;
+    mm_access_offsets(access, offsets);
+    const struct mm_bank_cost cost = mm_banks_predict(offsets, access->word_bytes, 4);
+    expect_less(cost.wavefronts - 1.0, time->cycles, "a bank serves one word in a cycle", access);
+    expect_less(time->cycles - 1, time->latency_cycles, "reads that wait for each other are not faster",
+                access);
+}
+
+static const struct mm_access_time *find(const struct mm_probe *probe, enum mm_pattern pattern,
+                                         unsigned stride, bool padded) {
+    for (size_t index = 0; index < probe->count; index++) {
+        const struct mm_access *access = &probe->accesses[index];
+        if (access->memory == MM_MEMORY_SHARED && access->word_bytes == 4 && access->pattern == pattern &&
+            access->stride == stride && access->padded == padded)
+            return &probe->times[index];
+    }
+    abort();
+}
+
+static void judge_padding(const struct mm_probe *probe) {
+    const struct mm_access_time *column = find(probe, MM_PATTERN_STRIDE, 32, false);
+    const struct mm_access_time *padded = find(probe, MM_PATTERN_STRIDE, 32, true);
+    expect_less(2 * padded->cycles, column->cycles, "padding undoes the conflict, by cycles", NULL);
+    expect_less(padded->latency_cycles, column->latency_cycles, "padding undoes the conflict, by latency",
+                NULL);
+}
+
+static void judge_speed(const struct mm_memory_speed *speed) {
+    expect_less(0, speed->shared_latency_cycles, "shared memory takes time", NULL);
+    expect_less(speed->shared_latency_cycles, speed->cache_latency_cycles, "shared memory is nearer than L2",
+                NULL);
+    expect_less(speed->cache_latency_cycles, speed->global_latency_cycles, "L2 is nearer than memory", NULL);
+    expect_less(0, speed->global_bytes_per_second, "global memory gives something", NULL);
+    expect_less(speed->global_bytes_per_second, speed->shared_bytes_per_second, "shared memory is faster",
+                NULL);
+}
+
+/* Does the whole probe, and tells how long its longest step took; false where a step failed. */
+static bool run(struct mm_device *device, struct mm_probe *probe, uint64_t *longest_ns) {
+    struct mm_error error;
+    probe->done = 0;
+    *longest_ns = 0;
+    while (probe->done < probe->count) {
+        const uint64_t begun_ns = mm_clock_ns();
+        if (mm_probe_step(probe, device, &error) != MM_OK) {
+            printf("FAIL: after %zu accesses: %s\n", probe->done, error.detail);
+            failures++;
+            return false;
+        }
+        const uint64_t step_ns = mm_clock_ns() - begun_ns;
+        *longest_ns = step_ns > *longest_ns ? step_ns : *longest_ns;
+    }
+    return true;
+}
+
+/* Twice, since the first time loads the kernels. */
+static void judge_device(struct mm_device *device) {
+    struct mm_probe probe;
+    uint64_t longest_ns;
+    size_t length;
+    json_t *everything = json_object();
+    const enum mm_status status = mm_access_read(everything, &probe, NULL);
+    json_decref(everything);
+    if (status != MM_OK)
+        abort();
+    if (!run(device, &probe, &longest_ns) || !run(device, &probe, &longest_ns))
+        return;
+    char *table = mm_access_table(&probe, device, &length);
+    printf("%slongest step: %.1f ms\n", table != NULL ? table : "", (double)longest_ns / 1e6);
+    free(table);
+    expect_less((double)longest_ns, (double)STEP_NS_MAX, "a step is short", NULL);
+    for (size_t index = 0; index < probe.count; index++)
+        judge_access(&probe, index);
+    judge_padding(&probe);
+    judge_speed(&probe.speed);
+}
+
+int main(void) {
+    const struct mm_backend *cuda = mm_backend_find("cuda");
+    struct mm_error error = {.detail = "CUDA is not built in"};
+    unsigned count = 0;
+    if (cuda == NULL || cuda->count(&count, &error) != MM_OK) {
+        printf("no device: %s\n", error.detail);
+        return EXIT_SKIPPED;
+    }
+    for (unsigned index = 0; index < count; index++) {
+        struct mm_device *device;
+        if (cuda->open(index, &device, &error) != MM_OK) {
+            printf("FAIL: %s\n", error.detail);
+            failures++;
+            continue;
+        }
+        judge_device(device);
+        cuda->close(device);
+    }
+    printf("%u devices, %u failures\n", count, failures);
+    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,246 @@
+/* gpu/access: the addresses of the patterns, and the model of banks and sectors, against known answers and
+ * against a second one, which marks every byte that is read. */
+#include "gpu/access.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT_OF(table) (sizeof(table) / sizeof(table)[0])
+
+static struct mm_bank_cost shared(enum mm_pattern pattern, unsigned stride, unsigned word_bytes, bool padded,
+                                  unsigned bank_bytes) {
+    const struct mm_access access = {MM_MEMORY_SHARED, pattern, stride, word_bytes, padded};
+    uint32_t offsets[MM_WARP_LANES];
+    mm_access_offsets(&access, offsets);
+    return mm_banks_predict(offsets, word_bytes, bank_bytes);
+}
+
+static unsigned greatest_divisor(unsigned a, unsigned b) {
+    return b == 0 ? a : greatest_divisor(b, a % b);
+}
+
+static void test_names(void **state) {
+    (void)state;
+    assert_string_equal(mm_memory_name(MM_MEMORY_SHARED), "shared");
+    assert_string_equal(mm_memory_name(MM_MEMORY_GLOBAL), "global");
+    assert_string_equal(mm_pattern_name(MM_PATTERN_LINEAR), "linear");
+    assert_string_equal(mm_pattern_name(MM_PATTERN_BROADCAST), "broadcast");
+    assert_string_equal(mm_pattern_words(MM_PATTERN_SAME_BANK), "lane i reads word 32*i");
+}
+
+static void test_offsets(void **state) {
+    static const struct {
+        struct mm_access access;
+        uint32_t first, second, last; /* of lanes 0, 1 and 31 */
+    } cases[] = {
+        {{MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false}, 0, 4, 124},
+        {{MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 8, false}, 0, 8, 248},
+        {{MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, true}, 0, 4, 124},
+        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 1, 4, false}, 0, 4, 124},
+        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 3, 4, false}, 0, 12, 372},
+        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 3, 4, true}, 0, 12, 380}, /* word 93 has two gaps before it */
+        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 32, 4, true}, 0, 132, 4092},
+        {{MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 32, 8, true}, 0, 264, 8184},
+        {{MM_MEMORY_SHARED, MM_PATTERN_SAME_BANK, 0, 4, false}, 0, 128, 3968},
+        {{MM_MEMORY_SHARED, MM_PATTERN_SAME_BANK, 0, 4, true}, 0, 132, 4092},
+        {{MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 8, true}, 0, 0, 0},
+        {{MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 32, 8, false}, 0, 256, 7936},
+    };
+    (void)state;
+    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+        uint32_t offsets[MM_WARP_LANES];
+        mm_access_offsets(&cases[index].access, offsets);
+        assert_int_equal(offsets[0], cases[index].first);
+        assert_int_equal(offsets[1], cases[index].second);
+        assert_int_equal(offsets[31], cases[index].last);
+    }
+}
+
+/* Each of the first 32 words once, and not as `linear` has them. */
+static void test_permuted(void **state) {
+    const struct mm_access access = {MM_MEMORY_SHARED, MM_PATTERN_PERMUTED, 0, 4, false};
+    uint32_t offsets[MM_WARP_LANES];
+    uint32_t seen = 0;
+    unsigned moved = 0;
+    (void)state;
+    mm_access_offsets(&access, offsets);
+    for (unsigned lane = 0; lane < MM_WARP_LANES; lane++) {
+        assert_in_range(offsets[lane], 0, 124);
+        seen |= UINT32_C(1) << offsets[lane] / 4;
+        moved += offsets[lane] != 4 * lane;
+    }
+    assert_true(seen == UINT32_MAX);
+    assert_in_range(moved, 16, 32);
+}
+
+static void test_known_conflicts(void **state) {
+    static const struct {
+        enum mm_pattern pattern;
+        unsigned stride, word_bytes;
+        bool padded;
+        unsigned bank_bytes, transactions, degree, wavefronts;
+    } cases[] = {
+        {MM_PATTERN_LINEAR, 0, 4, false, 4, 1, 1, 1},
+        {MM_PATTERN_PERMUTED, 0, 4, false, 4, 1, 1, 1},
+        {MM_PATTERN_BROADCAST, 0, 4, false, 4, 1, 1, 1},
+        {MM_PATTERN_SAME_BANK, 0, 4, false, 4, 1, 32, 32},
+        {MM_PATTERN_STRIDE, 2, 4, false, 4, 1, 2, 2},
+        {MM_PATTERN_STRIDE, 3, 4, false, 4, 1, 1, 1},
+        {MM_PATTERN_STRIDE, 16, 4, false, 4, 1, 16, 16},
+        {MM_PATTERN_STRIDE, 32, 4, false, 4, 1, 32, 32},
+        /* Padding: rows of 33 words undo the column walk, and any stride that divides 32. */
+        {MM_PATTERN_STRIDE, 32, 4, true, 4, 1, 1, 1},
+        {MM_PATTERN_SAME_BANK, 0, 4, true, 4, 1, 1, 1},
+        {MM_PATTERN_STRIDE, 16, 4, true, 4, 1, 1, 1},
+        {MM_PATTERN_STRIDE, 8, 4, true, 4, 1, 1, 1},
+        {MM_PATTERN_LINEAR, 0, 4, true, 4, 1, 1, 1},
+        /* It is no gift to all: at stride 31, lane i > 0 reads word 31·i, which i − 1 gaps make 32·i − 1. */
+        {MM_PATTERN_STRIDE, 31, 4, true, 4, 1, 31, 31},
+        {MM_PATTERN_STRIDE, 31, 4, false, 4, 1, 1, 1},
+        /* Words of 8 bytes from banks of 4: two halves of 16 lanes, in which 16 words fill the banks. */
+        {MM_PATTERN_LINEAR, 0, 8, false, 4, 2, 1, 2},
+        {MM_PATTERN_PERMUTED, 0, 8, false, 4, 2, 1, 2},
+        {MM_PATTERN_BROADCAST, 0, 8, false, 4, 2, 1, 2},
+        {MM_PATTERN_STRIDE, 2, 8, false, 4, 2, 2, 4},
+        {MM_PATTERN_STRIDE, 16, 8, false, 4, 2, 16, 32},
+        {MM_PATTERN_SAME_BANK, 0, 8, false, 4, 2, 16, 32},
+        {MM_PATTERN_SAME_BANK, 0, 8, true, 4, 2, 1, 2},
+        {MM_PATTERN_STRIDE, 16, 8, true, 4, 2, 2, 4},
+        /* Banks of 8 bytes: a bank holds two words of 4 side by side, and words 0 and 32 of those lie in
+         * banks 0 and 16, so that the walk by 32 meets two banks. */
+        {MM_PATTERN_LINEAR, 0, 4, false, 8, 1, 1, 1},
+        {MM_PATTERN_PERMUTED, 0, 4, false, 8, 1, 1, 1},
+        {MM_PATTERN_BROADCAST, 0, 4, false, 8, 1, 1, 1},
+        {MM_PATTERN_STRIDE, 2, 4, false, 8, 1, 1, 1},
+        {MM_PATTERN_STRIDE, 4, 4, false, 8, 1, 2, 2},
+        {MM_PATTERN_SAME_BANK, 0, 4, false, 8, 1, 16, 16},
+        {MM_PATTERN_LINEAR, 0, 8, false, 8, 1, 1, 1},
+        {MM_PATTERN_STRIDE, 2, 8, false, 8, 1, 2, 2},
+        {MM_PATTERN_SAME_BANK, 0, 8, false, 8, 1, 32, 32},
+        {MM_PATTERN_SAME_BANK, 0, 8, true, 8, 1, 1, 1},
+        {MM_PATTERN_BROADCAST, 0, 8, false, 8, 1, 1, 1},
+    };
+    (void)state;
+    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+        const struct mm_bank_cost cost =
+            shared(cases[index].pattern, cases[index].stride, cases[index].word_bytes, cases[index].padded,
+                   cases[index].bank_bytes);
+        if (cost.transactions != cases[index].transactions || cost.degree != cases[index].degree ||
+            cost.wavefronts != cases[index].wavefronts)
+            fail_msg("case %zu, %s, gives %u transactions, degree %u, %u wavefronts", index,
+                     mm_pattern_name(cases[index].pattern), cost.transactions, cost.degree, cost.wavefronts);
+    }
+}
+
+/* What strides cost, by the theory of numbers: lanes i and j meet where s·(i − j) is a multiple of the words
+ * that the banks hold side by side. */
+static void test_strides(void **state) {
+    (void)state;
+    for (unsigned stride = 1; stride <= MM_STRIDE_MAX; stride++) {
+        assert_int_equal(shared(MM_PATTERN_STRIDE, stride, 4, false, 4).degree, greatest_divisor(stride, 32));
+        assert_int_equal(shared(MM_PATTERN_STRIDE, stride, 8, false, 4).degree, greatest_divisor(stride, 16));
+        assert_int_equal(shared(MM_PATTERN_STRIDE, stride, 8, false, 8).degree, greatest_divisor(stride, 32));
+    }
+}
+
+/* The second model: every byte that some lane of a transaction reads is marked in a picture of shared memory,
+ * and each bank counts its words with a mark. */
+static unsigned marked_degree(const uint32_t *offsets, unsigned lanes, unsigned word_bytes,
+                              unsigned bank_bytes) {
+    bool marks[MM_ACCESS_BYTES_MAX] = {false};
+    unsigned most = 0;
+    for (unsigned lane = 0; lane < lanes; lane++)
+        for (unsigned byte = 0; byte < word_bytes; byte++)
+            marks[offsets[lane] + byte] = true;
+    for (unsigned bank = 0; bank < 32; bank++) {
+        unsigned words = 0;
+        for (unsigned begin = bank * bank_bytes; begin < MM_ACCESS_BYTES_MAX; begin += 32 * bank_bytes)
+            words += memchr(marks + begin, true, bank_bytes) != NULL;
+        most = words > most ? words : most;
+    }
+    return most;
+}
+
+static void assert_models_agree(const uint32_t *offsets, unsigned word_bytes, unsigned bank_bytes) {
+    const struct mm_bank_cost cost = mm_banks_predict(offsets, word_bytes, bank_bytes);
+    if (word_bytes == 8 && bank_bytes == 4) {
+        const unsigned low = marked_degree(offsets, 16, 8, 4);
+        const unsigned high = marked_degree(offsets + 16, 16, 8, 4);
+        assert_int_equal(cost.transactions, 2);
+        assert_int_equal(cost.degree, low > high ? low : high);
+        assert_int_equal(cost.wavefronts, low + high);
+        return;
+    }
+    assert_int_equal(cost.transactions, 1);
+    assert_int_equal(cost.degree, marked_degree(offsets, 32, word_bytes, bank_bytes));
+    assert_int_equal(cost.wavefronts, cost.degree);
+}
+
+static void test_against_marks(void **state) {
+    (void)state;
+    for (unsigned pattern = 0; pattern < MM_PATTERN_COUNT; pattern++)
+        for (unsigned stride = 1; stride <= (pattern == MM_PATTERN_STRIDE ? MM_STRIDE_MAX : 1); stride++)
+            for (unsigned options = 0; options < 8; options++) {
+                const struct mm_access access = {MM_MEMORY_SHARED, (enum mm_pattern)pattern, stride,
+                                                 options & 1 ? 8 : 4, (options & 2) != 0};
+                uint32_t offsets[MM_WARP_LANES];
+                mm_access_offsets(&access, offsets);
+                assert_models_agree(offsets, access.word_bytes, options & 4 ? 8 : 4);
+            }
+}
+
+/* Addresses that are no pattern of ours, some of them shared; the two halves of the warp differ. */
+static void test_scattered(void **state) {
+    uint32_t random = 1;
+    (void)state;
+    for (unsigned trial = 0; trial < 500; trial++) {
+        const unsigned word_bytes = trial & 1 ? 8 : 4;
+        uint32_t offsets[MM_WARP_LANES];
+        for (unsigned lane = 0; lane < MM_WARP_LANES; lane++) {
+            random = random * 1664525u + 1013904223u;
+            offsets[lane] = (random >> 16) % (16u << trial % 7) * word_bytes;
+        }
+        assert_models_agree(offsets, word_bytes, trial & 2 ? 8 : 4);
+    }
+}
+
+static void test_sectors(void **state) {
+    static const struct {
+        enum mm_pattern pattern;
+        unsigned stride, word_bytes, sectors, bytes_used, bytes_moved;
+    } cases[] = {
+        {MM_PATTERN_STRIDE, 1, 4, 4, 128, 128},      {MM_PATTERN_STRIDE, 2, 4, 8, 128, 256},
+        {MM_PATTERN_STRIDE, 3, 4, 12, 128, 384},     {MM_PATTERN_STRIDE, 5, 4, 20, 128, 640},
+        {MM_PATTERN_STRIDE, 7, 4, 28, 128, 896},     {MM_PATTERN_STRIDE, 8, 4, 32, 128, 1024},
+        {MM_PATTERN_STRIDE, 32, 4, 32, 128, 1024},   {MM_PATTERN_STRIDE, 1, 8, 8, 256, 256},
+        {MM_PATTERN_STRIDE, 3, 8, 24, 256, 768},     {MM_PATTERN_STRIDE, 4, 8, 32, 256, 1024},
+        {MM_PATTERN_STRIDE, 31, 8, 32, 256, 1024},   {MM_PATTERN_LINEAR, 0, 4, 4, 128, 128},
+        {MM_PATTERN_PERMUTED, 0, 4, 4, 128, 128},    {MM_PATTERN_BROADCAST, 0, 4, 1, 4, 32},
+        {MM_PATTERN_SAME_BANK, 0, 4, 32, 128, 1024},
+    };
+    (void)state;
+    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+        const struct mm_access access = {MM_MEMORY_GLOBAL, cases[index].pattern, cases[index].stride,
+                                         cases[index].word_bytes, false};
+        uint32_t offsets[MM_WARP_LANES];
+        mm_access_offsets(&access, offsets);
+        const struct mm_sector_cost cost = mm_sectors_predict(offsets, access.word_bytes);
+        assert_int_equal(cost.sectors, cases[index].sectors);
+        assert_int_equal(cost.bytes_used, cases[index].bytes_used);
+        assert_int_equal(cost.bytes_moved, cases[index].bytes_moved);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),     cmocka_unit_test(test_offsets),
+        cmocka_unit_test(test_permuted),  cmocka_unit_test(test_known_conflicts),
+        cmocka_unit_test(test_strides),   cmocka_unit_test(test_against_marks),
+        cmocka_unit_test(test_scattered), cmocka_unit_test(test_sectors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* gpu/probe: which accesses a backend is asked for in which step. */
+#include "gpu/probe.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* What the made-up backend was asked for. */
+static struct {
+    unsigned calls;
+    unsigned speeds;
+    size_t most;
+    bool fails;
+} asked;
+
+/* An access's time tells its stride. */
+static enum mm_status fake_probe(struct mm_device *device, const struct mm_access *accesses, size_t count,
+                                 struct mm_access_time *times, struct mm_memory_speed *speed,
+                                 struct mm_error *error) {
+    (void)device;
+    asked.calls++;
+    asked.speeds += speed != NULL;
+    asked.most = count > asked.most ? count : asked.most;
+    if (asked.fails)
+        return mm_fail(error, MM_DEVICE_FAILED, "told to fail");
+    for (size_t index = 0; index < count; index++)
+        times[index].cycles = accesses[index].stride;
+    if (speed != NULL)
+        speed->global_latency_cycles = 600;
+    return MM_OK;
+}
+
+static const struct mm_backend able = {.name = "able", .probe = fake_probe};
+static const struct mm_backend unable = {.name = "unable"};
+
+static void make(struct mm_probe *probe, size_t count) {
+    memset(probe, 0, sizeof *probe);
+    memset(&asked, 0, sizeof asked);
+    probe->count = count;
+    for (size_t index = 0; index < count; index++)
+        probe->accesses[index].stride = (unsigned)index + 1;
+}
+
+static void test_steps(void **state) {
+    static const size_t counts[] = {1, MM_PROBE_STEP - 1, MM_PROBE_STEP, MM_PROBE_STEP + 1,
+                                    MM_PROBE_ACCESSES_MAX};
+    struct mm_device device = {.backend = &able};
+    struct mm_probe probe;
+    (void)state;
+    for (size_t one = 0; one < sizeof counts / sizeof counts[0]; one++) {
+        const size_t count = counts[one];
+        make(&probe, count);
+        while (probe.done < probe.count)
+            assert_int_equal(mm_probe_step(&probe, &device, NULL), MM_OK);
+        assert_int_equal(asked.calls, (count + MM_PROBE_STEP - 1) / MM_PROBE_STEP);
+        assert_int_equal(asked.speeds, 1);
+        assert_in_range(asked.most, 1, MM_PROBE_STEP);
+        assert_true(probe.speed.global_latency_cycles == 600);
+        for (size_t index = 0; index < count; index++)
+            assert_true(probe.times[index].cycles == (double)index + 1);
+        for (size_t index = count; index < MM_PROBE_ACCESSES_MAX; index++)
+            assert_true(probe.times[index].cycles == 0);
+    }
+}
+
+static void test_failures(void **state) {
+    struct mm_device device = {.backend = &able};
+    struct mm_device host = {.backend = &unable};
+    struct mm_probe probe;
+    struct mm_error error;
+    (void)state;
+    make(&probe, 5);
+    asked.fails = true;
+    assert_int_equal(mm_probe_step(&probe, &device, &error), MM_DEVICE_FAILED);
+    assert_int_equal(probe.done, 0);
+    asked.fails = false;
+    assert_int_equal(mm_probe_step(&probe, &host, &error), MM_UNSUPPORTED);
+    assert_non_null(strstr(error.detail, "'unable'"));
+    assert_int_equal(probe.done, 0);
+    assert_int_equal(asked.calls, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_failures)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
