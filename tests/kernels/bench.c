@@ -118,7 +118,9 @@ static void add_rows(struct totals *totals, const struct timed_row *rows, size_t
 static void time_shape(const struct options *options, const struct field *field, struct shape shape,
                        struct timed_row *rows, FILE *csv, struct totals *totals) {
     size_t count = 0;
-    printf("\n## A %zu×%zu · B %zu×%zu\n\n", shape.m, shape.k, shape.k, shape.n);
+    printf("\n## A %zu×%zu · B %zu×%zu%s%s\n\n", shape.m, shape.k, shape.k, shape.n,
+           options->timing.transpose_a ? ", A stored transposed" : "",
+           options->timing.transpose_b ? ", B stored transposed" : "");
     for (size_t index = 0; index < field->count; index++) {
         const struct entrant *entrant = &field->entrants[index];
         struct timed_row *own = &rows[count];
@@ -138,7 +140,7 @@ static void time_shape(const struct options *options, const struct field *field,
     }
     fflush(stdout);
     if (csv != NULL)
-        table_csv(csv, rows, count, shape);
+        table_csv(csv, rows, count, shape, &options->timing);
     add_rows(totals, rows, count);
 }
 

@@ -7,6 +7,8 @@
 #
 # Arguments: M K N, op(A) being m×k and op(B) k×n (1024 1024 1024), or --all, which is a list of shapes. Then:
 #   --slow            products that take the CPU long, too
+#   --transpose-a, --transpose-b
+#                     A, or B, stored transposed
 #   --repeats N       runs of each row, of which the median counts (20)
 #   --seconds N       what a row may use before it is repeated no more (10)
 #   --backend NAME    this backend's rows alone
@@ -58,7 +60,7 @@ read_arguments() {
     while [ $# -gt 0 ]; do
         case $1 in
         --all) all=yes ;;
-        --slow) options="$options $1" ;;
+        --slow | --transpose-a | --transpose-b) options="$options $1" ;;
         --repeats | --seconds)
             whole "$1 takes a number" 1000000 "${2:-}"
             options="$options $1 $2" && shift

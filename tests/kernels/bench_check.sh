@@ -151,6 +151,11 @@ for line in 'driver: 580.65.06' 'SM clock at the start: 345 MHz' 'SM clock at mo
 done
 grep -q ',580.65.06,[^,]*,345,3201,700.00,' "$scratch/report.csv" || fail "the CSV does not tell of the GPU"
 
+# Operands that are stored transposed are told in both.
+bench 9 8 7 --repeats 1 --variant naive --transpose-b
+grep -qx '## A 9×8 · B 8×7, B stored transposed' "$scratch/report.md" || fail "the Markdown does not tell of the transposed B"
+grep -q '^matmul,9,8,7,0,1,cpu,naive,' "$scratch/report.csv" || fail "the CSV does not tell of the transposed B"
+
 # A row that has used its time is not repeated on and on.
 bench 96 96 96 --variant naive --repeats 1000000 --seconds 1
 read -r _ _ _ _ _ _ repeats min _ max <<END

@@ -218,6 +218,8 @@ void jobs_run(struct subject *subjects, size_t count, const struct plan *plan);
 struct timing {
     unsigned repeats; /* of each row; at least 1 */
     unsigned seconds; /* a row that has used so many is not run again, though once at least; not 0 */
+    bool transpose_a; /* the operand is stored transposed, and the product says so */
+    bool transpose_b;
     uint64_t seed;
 };
 
@@ -245,7 +247,8 @@ unsigned timing_run(struct timed_row *rows, size_t count, struct shape shape, co
  * device where that is among the rows. */
 void table_markdown(FILE *out, const struct timed_row *rows, size_t count, struct shape shape);
 void table_csv_head(FILE *out);
-void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct shape shape);
+void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct shape shape,
+               const struct timing *timing);
 
 /* --- broken_*.c: rows that are wrong on purpose ---------------------------------------------------- */
 

@@ -67,6 +67,8 @@ static bool read_option(struct options *options, const char *name, struct argume
         bool *flag;
     } flags[] = {{"--slow", &options->slow},
                  {"--broken", &options->broken},
+                 {"--transpose-a", &options->timing.transpose_a},
+                 {"--transpose-b", &options->timing.transpose_b},
                  {"--list", &options->list},
                  {"--help", &options->help}};
     for (size_t index = 0; index < sizeof flags / sizeof *flags; index++)
@@ -144,6 +146,7 @@ void options_help(void) {
          "  --time M K N       times the variants instead (may be given again)\n"
          "  --repeats N        of the timing (default 20)\n"
          "  --seconds N        a row that has used so many is not repeated again (default 10)\n"
+         "  --transpose-a      times products of an A that is stored transposed; --transpose-b likewise\n"
          "  --slow             times products that take the CPU long, too\n"
          "  --csv FILE         writes the times there as well\n"
          "  --list             what there is");

@@ -64,7 +64,8 @@ void table_markdown(FILE *out, const struct timed_row *rows, size_t count, struc
 }
 
 void table_csv_head(FILE *out) {
-    fputs("op,m,k,n,backend,variant,ran,tile,status,repeats,min_ms,median_ms,max_ms,gflops,percent_of_blas,"
+    fputs("op,m,k,n,transpose_a,transpose_b,backend,variant,ran,tile,status,repeats,min_ms,median_ms,max_ms,"
+          "gflops,percent_of_blas,"
           "threads_per_block,registers_per_thread,static_shared_bytes,dynamic_shared_bytes,local_bytes,"
           "blocks_per_multiprocessor,device\n",
           out);
@@ -81,15 +82,17 @@ static void print_text(FILE *out, const char *text) {
     fputc('"', out);
 }
 
-void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct shape shape) {
+void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct shape shape,
+               const struct timing *timing) {
     for (size_t index = 0; index < count; index++) {
         const struct timed_row *row = &rows[index];
         const struct mm_attributes *uses = &row->attributes;
         const bool timed = row->repeats > 0;
         const bool told = uses->threads_per_block > 0;
         const double percent = percent_of_blas(row, rows, count);
-        fprintf(out, "%s,%zu,%zu,%zu,%s,%s,%s", mm_op_name(row->variant->op), shape.m, shape.k, shape.n,
-                row->device->backend->name, row->variant->name, row->ran->name);
+        fprintf(out, "%s,%zu,%zu,%zu,%d,%d,%s,%s,%s", mm_op_name(row->variant->op), shape.m, shape.k, shape.n,
+                timing->transpose_a, timing->transpose_b, row->device->backend->name, row->variant->name,
+                row->ran->name);
         print_count(out, ",", row->tile);
         fprintf(out, ",%s,%u", mm_status_name(row->status), row->repeats);
         print_number(out, ",", 6, row->min_ns * 1e-6, timed);

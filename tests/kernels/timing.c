@@ -156,6 +156,8 @@ unsigned timing_run(struct timed_row *rows, size_t count, struct shape shape, co
     struct bench bench = {.device = rows[0].device, .timing = timing, .shape = shape};
     struct mm_error error = {0};
     bench.layout = layout_make(0, 0);
+    bench.layout.transpose_a = timing->transpose_a;
+    bench.layout.transpose_b = timing->transpose_b;
     bench.set_count = count_sets(bench.device, shape);
     bench.sets = harness_allocate(bench.set_count * sizeof *bench.sets);
     memset(bench.sets, 0, bench.set_count * sizeof *bench.sets);
