@@ -64,10 +64,15 @@ step harness_square "$kernels" --backend cuda --shape 4095 4099 4097 --thin 16
 step same_bits "$kernels" --backend cuda --shapes tiny --thin 20 --repeat 1000
 step broken "$kernels" --broken --shapes small --thin 16
 step memories "$build/tests/kernels/memories"
-step time_1024 "$kernels" --backend cuda --time 1024 1024 1024
-step time_228 "$kernels" --backend cuda --time 228 240 112
-step time_4096 "$kernels" --backend cuda --time 4096 4096 4096
-step time_host "$kernels" --backend cpu --time 1024 1024 1024 --repeats 5
+bench="sh tests/kernels/bench.sh $build --into $logs/bench"
+# The script and its options are words of their own.
+# shellcheck disable=SC2086
+for shape in '1024 1024 1024' '228 240 112' '4096 4096 4096'; do
+    step "time_${shape%% *}" $bench $shape
+done
+# shellcheck disable=SC2086
+step time_transposed $bench 4096 4096 4096 --backend cuda --transpose-b
+step counters sh tests/kernels/counters.sh "$build"
 step server ask_server
 step attributes env MATMULD="$build/server/matmuld" FLOAT32="$build/tests/http/float32" sh tests/http/attributes.sh
 if command -v compute-sanitizer >/dev/null; then
@@ -78,6 +83,6 @@ else
     echo "compute-sanitizer is not on PATH: its four tools were not run"
     failures=$((failures + 1))
 fi
-cat "$logs"/memories.log "$logs"/time_*.log
+cat "$logs"/memories.log "$logs"/time_*.log "$logs"/counters.log
 [ "$failures" -eq 0 ] && echo "all held" || echo "$failures failed"
 [ "$failures" -eq 0 ]
