@@ -54,9 +54,9 @@ struct mm_backend {
     /* Free bytes of the device's memory at this moment. Any thread. */
     size_t (*memory_free)(const struct mm_device *device);
 
-    /* Reads what the variant's float32, untransposed instance uses, with the tile that a caller may choose or
-     * 0. MM_UNSUPPORTED where the backend or the variant has no such thing (the CPU; a library; auto), or the
-     * device too little for the tile. Any thread. */
+    /* Reads what the variant's float32 instance uses (a product's the untransposed one), with the tile that a
+     * caller may choose or 0. MM_UNSUPPORTED where the backend or the variant has no such thing (the CPU; a
+     * library; auto), or the device too little for the tile. Any thread. */
     enum mm_status (*attributes)(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                                  struct mm_attributes *attributes, struct mm_error *error);
 

@@ -34,6 +34,11 @@ enum mm_status mm_cuda_fail(struct mm_cuda_device *device, cudaError_t code, con
 enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);
 void mm_cuda_give(struct mm_lane *lane, void *memory);
 
+/* Enqueues a copy of all elements on the lane's stream, byte for byte; both are of one shape and type, and
+ * either may have longer rows, whose ends are left as they are. */
+cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
+                                enum cudaMemcpyKind kind, const struct mm_lane *lane);
+
 /* Gives what the pool holds unused back to the device, after waiting for work that still uses some. */
 void mm_cuda_trim(struct mm_cuda_device *device);
 

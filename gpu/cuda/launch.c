@@ -125,6 +125,7 @@ enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_varian
         .b = mm_matrix_dense(MM_FLOAT32, 1, 1, NULL),
         .c = mm_matrix_dense(MM_FLOAT32, 1, 1, NULL),
         .tile = tile,
+        .transpose_a = variant->op == MM_TRANSPOSE, /* else it would be a copy, by no kernel of its own */
     };
     enum mm_status status = mm_cuda_use(head, error);
     if (status == MM_OK && variant->launch != NULL)

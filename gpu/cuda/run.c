@@ -29,28 +29,6 @@ static void place(struct mm_product *product, void *memory) {
     product->c.data = (char *)product->b.data + room(&product->b);
 }
 
-/* Copies elements between host and device; either side may have longer rows. */
-static cudaError_t copy(const struct mm_matrix *to, const struct mm_matrix *from, enum cudaMemcpyKind kind,
-                        const struct mm_lane *lane) {
-    const size_t element_bytes = mm_dtype_bytes(from->dtype);
-    const size_t row_bytes = from->cols * element_bytes;
-    const size_t to_pitch = to->ld * element_bytes;
-    const size_t from_pitch = from->ld * element_bytes;
-    const size_t pitch_max = lane->device->pitch_bytes_max;
-    if (from->rows == 0 || from->cols == 0)
-        return cudaSuccess;
-    if (from->rows == 1 || (to_pitch == row_bytes && from_pitch == row_bytes))
-        return cudaMemcpyAsync(to->data, from->data, from->rows * row_bytes, kind, lane->stream);
-    if (to_pitch <= pitch_max && from_pitch <= pitch_max)
-        return cudaMemcpy2DAsync(to->data, to_pitch, from->data, from_pitch, row_bytes, from->rows, kind,
-                                 lane->stream);
-    cudaError_t code = cudaSuccess;
-    for (size_t row = 0; row < from->rows && code == cudaSuccess; row++)
-        code = cudaMemcpyAsync((char *)to->data + row * to_pitch, (const char *)from->data + row * from_pitch,
-                               row_bytes, kind, lane->stream);
-    return code;
-}
-
 /* Calls the variant's launch for all but its work. Memory that a library or a kernel's code finds
  * missing may be what our own pool keeps, so it is tried once more after a trim. */
 static enum mm_status rehearse(const struct mm_variant *variant, const struct mm_product *product,
@@ -72,9 +50,9 @@ static cudaError_t mark(struct mm_lane *lane, enum mm_cuda_mark point) {
 /* Enqueues the job's work, from the first copy to the last. */
 static enum mm_status enqueue(const struct mm_job *job, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error) {
-    cudaError_t code = copy(&product->a, &job->product.a, cudaMemcpyHostToDevice, lane);
+    cudaError_t code = mm_cuda_copy_matrix(&product->a, &job->product.a, cudaMemcpyHostToDevice, lane);
     if (code == cudaSuccess)
-        code = copy(&product->b, &job->product.b, cudaMemcpyHostToDevice, lane);
+        code = mm_cuda_copy_matrix(&product->b, &job->product.b, cudaMemcpyHostToDevice, lane);
     if (code == cudaSuccess)
         code = mark(lane, MM_CUDA_UPLOADED);
     if (code != cudaSuccess)
@@ -86,7 +64,7 @@ static enum mm_status enqueue(const struct mm_job *job, const struct mm_product 
 
     code = mark(lane, MM_CUDA_COMPUTED);
     if (code == cudaSuccess)
-        code = copy(&job->product.c, &product->c, cudaMemcpyDeviceToHost, lane);
+        code = mm_cuda_copy_matrix(&job->product.c, &product->c, cudaMemcpyDeviceToHost, lane);
     if (code == cudaSuccess)
         code = mark(lane, MM_CUDA_DOWNLOADED);
     if (code != cudaSuccess)

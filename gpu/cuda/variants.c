@@ -25,5 +25,23 @@ const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
         .dtypes = MM_DTYPE_BIT(MM_FLOAT32),
         .choose = mm_cuda_choose,
     },
+#define X(row, row_tile, row_summary)                                                                        \
+    [MM_CUDA_ROW_transpose_##row] = {                                                                        \
+        .name = #row,                                                                                        \
+        .summary = row_summary,                                                                              \
+        .op = MM_TRANSPOSE,                                                                                  \
+        .dtypes = MM_DTYPES_MOVED,                                                                           \
+        .tile = row_tile,                                                                                    \
+        .launch = mm_cuda_transpose_##row,                                                                   \
+    },
+    MM_CUDA_TRANSPOSES(X)
+#undef X
+    [MM_CUDA_ROW_transpose_auto] = {
+        .name = "auto",
+        .summary = "the one of the others that suits the shape",
+        .op = MM_TRANSPOSE,
+        .dtypes = MM_DTYPES_MOVED,
+        .choose = mm_cuda_choose_transpose,
+    },
 };
 /* clang-format on */

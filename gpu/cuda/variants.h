@@ -1,6 +1,6 @@
 /* The rows of the CUDA variant table, and the launch functions that they name. A new variant takes
- * its file and one row here (and its file's name in CMakeLists.txt); `auto`, which launches nothing,
- * stands in variants.c. */
+ * its file and one row here (and its file's name in CMakeLists.txt); the rows `auto`, which launch nothing,
+ * stand in variants.c. */
 #ifndef MM_GPU_CUDA_VARIANTS_H
 #define MM_GPU_CUDA_VARIANTS_H
 
@@ -32,12 +32,24 @@ extern "C" {
     X(vectorized, 128, NULL, 0, NULL, NULL, "as register_tiled, by accesses of 16 bytes to global and shared memory") \
     X(warp_tiled, 128, NULL, 0, NULL, NULL, "64x64 of C a warp and 8x16 a thread, the next slabs copied asynchronously meanwhile") \
     X(blas, 0, NULL, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick")
+
+/* The same for transpositions: name (its function is mm_cuda_transpose_NAME), tile edge or 0, one line. */
+#define MM_CUDA_TRANSPOSES(X)                                                                                \
+    X(naive, 0, "one thread per element: neighbours read along a row of A, and write down a column of C, a transaction each") \
+    X(shared, 32, "through 32x32 tiles in shared memory, whose columns lie in one bank: 32-way serialised") \
+    X(padded, 32, "as shared, with rows of the tile padded to 33 elements, so that a column walk meets 32 banks") \
+    X(vectorized, 64, "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled")
 /* clang-format on */
 
 #define X(name, tile, tiles, multiple_of, missing, needs, summary)                                           \
     enum mm_status mm_cuda_##name(const struct mm_product *product, struct mm_lane *lane,                    \
                                   struct mm_error *error);
 MM_CUDA_VARIANTS(X)
+#undef X
+#define X(name, tile, summary)                                                                               \
+    enum mm_status mm_cuda_transpose_##name(const struct mm_product *product, struct mm_lane *lane,          \
+                                            struct mm_error *error);
+MM_CUDA_TRANSPOSES(X)
 #undef X
 
 /* The edges that tiled_dynamic can be asked for, ended by 0. */
@@ -52,8 +64,10 @@ const char *mm_cuda_blas_missing(const struct mm_device *device);
 /* Gives the lane's cuBLAS handle back, if it has one. */
 void mm_cuda_blas_close(struct mm_lane *lane);
 
-/* The `choose` of the row `auto`. */
+/* The `choose` of the row `auto`, and of that for transpositions. */
 const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const struct mm_product *product);
+const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device,
+                                                  const struct mm_product *product);
 
 /* Positions in the table: MM_CUDA_ROW_NAME. */
 enum {
@@ -61,6 +75,10 @@ enum {
     MM_CUDA_VARIANTS(X)
 #undef X
         MM_CUDA_ROW_auto,
+#define X(name, tile, summary) MM_CUDA_ROW_transpose_##name,
+    MM_CUDA_TRANSPOSES(X)
+#undef X
+        MM_CUDA_ROW_transpose_auto,
     MM_CUDA_VARIANT_COUNT
 };
 

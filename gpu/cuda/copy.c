@@ -1,0 +1,23 @@
+/* Copies of matrices as they are, between host and device or on the device. It knows no jobs. */
+#include "gpu/cuda/device.h"
+
+cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
+                                enum cudaMemcpyKind kind, const struct mm_lane *lane) {
+    const size_t element_bytes = mm_dtype_bytes(from->dtype);
+    const size_t row_bytes = from->cols * element_bytes;
+    const size_t to_pitch = to->ld * element_bytes;
+    const size_t from_pitch = from->ld * element_bytes;
+    const size_t pitch_max = lane->device->pitch_bytes_max;
+    if (from->rows == 0 || from->cols == 0)
+        return cudaSuccess;
+    if (from->rows == 1 || (to_pitch == row_bytes && from_pitch == row_bytes))
+        return cudaMemcpyAsync(to->data, from->data, from->rows * row_bytes, kind, lane->stream);
+    if (to_pitch <= pitch_max && from_pitch <= pitch_max)
+        return cudaMemcpy2DAsync(to->data, to_pitch, from->data, from_pitch, row_bytes, from->rows, kind,
+                                 lane->stream);
+    cudaError_t code = cudaSuccess;
+    for (size_t row = 0; row < from->rows && code == cudaSuccess; row++)
+        code = cudaMemcpyAsync((char *)to->data + row * to_pitch, (const char *)from->data + row * from_pitch,
+                               row_bytes, kind, lane->stream);
+    return code;
+}
