@@ -58,8 +58,8 @@ static size_t choose(const struct options *options, struct field *field) {
         struct entrant *entrant = &field->entrants[index];
         const struct mm_backend *backend = entrant->device->backend;
         size_t count;
-        entrant->subjects =
-            subjects_choose(options, entrant->device, backend->variants, backend->variant_count, &count);
+        entrant->subjects = subjects_choose(options, entrant->device, MM_MATMUL, backend->variants,
+                                            backend->variant_count, &count);
         for (size_t which = 0; which < count; which++)
             if (!is_host(entrant->device) || !field->accelerated || options->variant_count > 0 ||
                 is_reference(&entrant->subjects[which]))

@@ -12,10 +12,14 @@ extern "C" {
 
 extern const struct mm_variant mm_broken_cpu[];
 extern const size_t mm_broken_cpu_count;
+extern const struct mm_variant mm_broken_cpu_transposes[];
+extern const size_t mm_broken_cpu_transpose_count;
 
-/* Of broken_cuda.cu, or none in a build without CUDA. */
+/* Of broken_cuda.cu and broken_cuda_transposes.cu, or none in a build without CUDA. */
 extern const struct mm_variant mm_broken_cuda[];
 extern const size_t mm_broken_cuda_count;
+extern const struct mm_variant mm_broken_cuda_transposes[];
+extern const size_t mm_broken_cuda_transpose_count;
 
 #ifdef __cplusplus
 }

@@ -3,3 +3,5 @@
 
 const struct mm_variant mm_broken_cuda[1] = {{.name = "none"}};
 const size_t mm_broken_cuda_count = 0;
+const struct mm_variant mm_broken_cuda_transposes[1] = {{.name = "none"}};
+const size_t mm_broken_cuda_transpose_count = 0;

@@ -11,6 +11,15 @@
 
 enum { FAILURES_TOLD = 5 };
 
+void subject_tell(struct subject *subject, const struct plan *plan, const char *text) {
+    if (subject->failures == 0)
+        snprintf(subject->first_failure, sizeof subject->first_failure, "%s", text);
+    subject->failures++;
+    if (!plan->until_failure && subject->failures <= FAILURES_TOLD)
+        printf("FAIL %s %s:%s: %s\n", mm_op_name(subject->variant->op), subject->device->backend->name,
+               subject->name, text);
+}
+
 void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const char *format, ...) {
     char what[200];
@@ -25,11 +34,7 @@ void subject_fail(struct subject *subject, const struct plan *plan, const struct
              shape->m, shape->k, shape->n, layout->transpose_a ? ", a transposed" : "",
              layout->transpose_b ? ", b transposed" : "", layout->a_extra, layout->b_extra, layout->c_extra,
              one->family->name, plan->seed);
-    if (subject->failures == 0)
-        memcpy(subject->first_failure, text, sizeof text);
-    subject->failures++;
-    if (!plan->until_failure && subject->failures <= FAILURES_TOLD)
-        printf("FAIL %s:%s: %s\n", subject->device->backend->name, subject->name, text);
+    subject_tell(subject, plan, text);
 }
 
 void subject_judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
@@ -58,14 +63,6 @@ void subject_judge(struct subject *subject, const struct plan *plan, const struc
                      expected->row, expected->col, (double)values[expected->row * c->view.ld + expected->col],
                      expected->sum, expected->magnitude, wrong, reference->count);
     }
-}
-
-/* Copies the device's bytes back and compares them with what was sent. */
-static bool unchanged(struct subject *subject, const struct image *image, unsigned char *scratch) {
-    struct mm_error error;
-    enum mm_status status =
-        subject->device->backend->download(subject->device, scratch, image->device, image->bytes, &error);
-    return status == MM_OK && memcmp(scratch, image->host, image->bytes) == 0;
 }
 
 static bool same_result(const struct image *c, const struct image *before) {
@@ -149,8 +146,8 @@ static double run_case(struct subject *subject, const struct plan *plan, struct 
             break;
         }
     }
-    bool intact =
-        unchanged(subject, &stage->a, stage->scratch) && unchanged(subject, &stage->b, stage->scratch);
+    bool intact = image_unchanged(&stage->a, subject->device, stage->scratch) &&
+                  image_unchanged(&stage->b, subject->device, stage->scratch);
     if (!intact) {
         struct mm_error error;
         subject_fail(subject, plan, one, "changed an operand, or memory around it");

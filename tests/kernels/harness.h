@@ -13,7 +13,7 @@ enum { EXIT_USAGE = 2, EXIT_SKIPPED = 77 };
 
 /* --- shapes.c: named lists of shapes ------------------------------------------------------------ */
 
-/* op(A) is m×k, op(B) is k×n. */
+/* op(A) is m×k, op(B) is k×n. Of a transposition op(A) is m×n, and k says nothing. */
 struct shape {
     size_t m;
     size_t n;
@@ -25,8 +25,8 @@ struct shape_list {
     size_t count;
 };
 
-/* Fills the list for "tiny", "small" or "large"; false for another name. */
-bool shapes_named(const char *name, uint64_t seed, struct shape_list *list);
+/* Fills the op's list for "tiny", "small" or "large"; false for another name. */
+bool shapes_named(enum mm_op op, const char *name, uint64_t seed, struct shape_list *list);
 void shapes_add(struct shape_list *list, size_t m, size_t n, size_t k);
 void shapes_free(struct shape_list *list);
 
@@ -126,12 +126,21 @@ struct layout layout_make(unsigned index, uint64_t seed);
 struct image {
     unsigned char *host; /* owned: guard, storage, guard */
     size_t bytes;
+    size_t before;         /* of them, the guard in front of the storage */
     struct mm_matrix view; /* into `host` */
     void *device;          /* the same bytes on the device, owned through its backend; NULL: none */
 };
 
 /* What C is filled with before a run: a NaN that no computation makes, and a finite number. */
 enum { POISON_COUNT = 2 };
+
+/* An image of a matrix with rows of cols + extra elements, the first of which lies `shift` elements behind an
+ * address that 64 divides. It is not filled yet. */
+void image_make(struct image *image, enum mm_dtype dtype, size_t rows, size_t cols, size_t extra,
+                size_t shift);
+
+/* Fills all of an operand's image with the word that guards operands. */
+void image_guard(struct image *operand);
 
 /* Images of op(A) and op(B) as the layout stores them, with NaN in guards and between rows, so that
  * whatever is used from there shows in C; and of C, not filled yet. */
@@ -146,6 +155,9 @@ void image_poison(struct image *c, unsigned poison);
  * from C's first element (negative: in the guard before it). */
 bool image_surroundings_intact(const struct image *c, unsigned poison, ptrdiff_t *byte);
 
+/* The view as the device sees it, or with no storage at all where it has no elements. */
+struct mm_matrix image_view(const struct image *image, bool on_device);
+
 /* The product of three views. The views' data is `device` memory where on_device, else `host`. */
 struct mm_product image_product(const struct image *a, const struct image *b, const struct image *c,
                                 struct shape shape, const struct layout *layout, bool on_device);
@@ -153,6 +165,9 @@ struct mm_product image_product(const struct image *a, const struct image *b, co
 enum mm_status image_to_device(struct image *image, struct mm_device *device, struct mm_error *error);
 enum mm_status image_upload(const struct image *image, struct mm_device *device, struct mm_error *error);
 void image_leave_device(struct image *image, struct mm_device *device);
+
+/* Whether the device's bytes are still those of the host; `scratch` has room for them. */
+bool image_unchanged(const struct image *image, struct mm_device *device, unsigned char *scratch);
 
 /* --- check.c and jobs.c: running the cases -------------------------------------------------------- */
 
@@ -193,7 +208,8 @@ struct one_case {
     struct layout layout;
 };
 
-/* Counts a failure of the subject and tells of it. */
+/* Counts a failure of the subject and tells of it. subject_fail adds what the case was. */
+void subject_tell(struct subject *subject, const struct plan *plan, const char *text);
 void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
@@ -212,6 +228,19 @@ void check_run(struct subject *subjects, size_t count, const struct plan *plan, 
 
 /* Runs whole jobs on host memory, through begin and end and every lane. */
 void jobs_run(struct subject *subjects, size_t count, const struct plan *plan);
+
+/* A job that begin may be called with, of a product on the host; and, after end, whether it told all it must
+ * tell. Lanes past LANES_MAX are not tried. */
+enum { LANES_MAX = 4 };
+void job_prepare(struct mm_job *job, const struct subject *subject, const struct mm_product *product);
+bool job_told(const struct mm_job *job);
+
+/* --- transposes.c: the cases of transpositions ----------------------------------------------------- */
+
+/* As check_run and then jobs_run, for transpositions: exact bits of every element type, layout and alignment.
+ */
+void transposes_check(struct subject *subjects, size_t count, const struct plan *plan);
+void transposes_run_jobs(struct subject *subjects, size_t count, const struct plan *plan);
 
 /* --- timing.c and table.c: how long it takes --------------------------------------------------------- */
 

@@ -28,20 +28,26 @@ static void fill_words(unsigned char *bytes, size_t count, uint32_t word) {
         memcpy(bytes + index * sizeof word, &word, sizeof word);
 }
 
-static void make(struct image *image, size_t rows, size_t cols, size_t extra) {
-    image->view = mm_matrix_dense(MM_FLOAT32, rows, cols, NULL);
+void image_make(struct image *image, enum mm_dtype dtype, size_t rows, size_t cols, size_t extra,
+                size_t shift) {
+    image->view = mm_matrix_dense(dtype, rows, cols, NULL);
     image->view.ld = cols + extra;
-    image->bytes = mm_matrix_bytes(&image->view) + 2 * (size_t)GUARD_BYTES;
+    image->before = GUARD_BYTES + shift * mm_dtype_bytes(dtype);
+    image->bytes = image->before + mm_matrix_bytes(&image->view) + GUARD_BYTES;
     image->host = harness_allocate(image->bytes);
-    image->view.data = image->host + GUARD_BYTES;
+    image->view.data = image->host + image->before;
     image->device = NULL;
+}
+
+void image_guard(struct image *operand) {
+    fill_words(operand->host, operand->bytes / sizeof operand_guard, operand_guard);
 }
 
 /* Packs op(X), which is rows × cols and dense, as X or as its transpose. */
 static void pack(struct image *image, const float *x, size_t rows, size_t cols, bool transpose,
                  size_t extra) {
-    make(image, transpose ? cols : rows, transpose ? rows : cols, extra);
-    fill_words(image->host, image->bytes / sizeof(float), operand_guard);
+    image_make(image, MM_FLOAT32, transpose ? cols : rows, transpose ? rows : cols, extra, 0);
+    image_guard(image);
     float *stored = image->view.data;
     size_t row_step = transpose ? 1 : image->view.ld;
     size_t col_step = transpose ? image->view.ld : 1;
@@ -58,7 +64,7 @@ void image_make_operands(struct image *a, struct image *b, const struct operands
 }
 
 void image_make_result(struct image *c, struct shape shape, const struct layout *layout) {
-    make(c, shape.m, shape.n, layout->c_extra);
+    image_make(c, MM_FLOAT32, shape.m, shape.n, layout->c_extra, 0);
 }
 
 void image_free(struct image *image) {
@@ -68,7 +74,7 @@ void image_free(struct image *image) {
 }
 
 void image_poison(struct image *c, unsigned poison) {
-    fill_words(c->host, c->bytes / sizeof(float), poisons[poison]);
+    fill_words(c->host, c->bytes / sizeof poisons[poison], poisons[poison]);
 }
 
 static bool words_are(const unsigned char *bytes, size_t count, uint32_t word, size_t *first) {
@@ -83,15 +89,15 @@ static bool words_are(const unsigned char *bytes, size_t count, uint32_t word, s
 
 bool image_surroundings_intact(const struct image *c, unsigned poison, ptrdiff_t *byte) {
     uint32_t word = poisons[poison];
-    const unsigned char *storage = c->host + GUARD_BYTES;
-    size_t storage_bytes = c->bytes - 2 * (size_t)GUARD_BYTES;
-    size_t row_bytes = c->view.ld * sizeof(float);
-    size_t cols_bytes = c->view.cols * sizeof(float);
+    const unsigned char *storage = c->host + c->before;
+    size_t storage_bytes = mm_matrix_bytes(&c->view);
+    size_t row_bytes = c->view.ld * mm_dtype_bytes(c->view.dtype);
+    size_t cols_bytes = c->view.cols * mm_dtype_bytes(c->view.dtype);
     size_t first = 0;
     size_t base = 0;
-    bool before = words_are(c->host, GUARD_BYTES / sizeof word, word, &first);
+    bool before = words_are(c->host, c->before / sizeof word, word, &first);
     if (!before) {
-        *byte = (ptrdiff_t)first - GUARD_BYTES;
+        *byte = (ptrdiff_t)first - (ptrdiff_t)c->before;
         return false;
     }
     bool intact = true;
@@ -107,11 +113,10 @@ bool image_surroundings_intact(const struct image *c, unsigned poison, ptrdiff_t
     return intact;
 }
 
-/* The view as the device sees it, or with no storage at all where it has no elements. */
-static struct mm_matrix placed(const struct image *image, bool on_device) {
+struct mm_matrix image_view(const struct image *image, bool on_device) {
     struct mm_matrix view = image->view;
     if (on_device)
-        view.data = (unsigned char *)image->device + GUARD_BYTES;
+        view.data = (unsigned char *)image->device + image->before;
     if (view.rows * view.cols == 0)
         view.data = NULL;
     return view;
@@ -123,9 +128,9 @@ struct mm_product image_product(const struct image *a, const struct image *b, co
         .m = shape.m,
         .n = shape.n,
         .k = shape.k,
-        .a = placed(a, on_device),
-        .b = placed(b, on_device),
-        .c = placed(c, on_device),
+        .a = image_view(a, on_device),
+        .b = image_view(b, on_device),
+        .c = image_view(c, on_device),
         .transpose_a = layout->transpose_a,
         .transpose_b = layout->transpose_b,
     };
@@ -137,6 +142,12 @@ enum mm_status image_to_device(struct image *image, struct mm_device *device, st
 
 enum mm_status image_upload(const struct image *image, struct mm_device *device, struct mm_error *error) {
     return device->backend->upload(device, image->device, image->host, image->bytes, error);
+}
+
+bool image_unchanged(const struct image *image, struct mm_device *device, unsigned char *scratch) {
+    struct mm_error error;
+    enum mm_status status = device->backend->download(device, scratch, image->device, image->bytes, &error);
+    return status == MM_OK && memcmp(scratch, image->host, image->bytes) == 0;
 }
 
 void image_leave_device(struct image *image, struct mm_device *device) {

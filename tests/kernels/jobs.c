@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-enum { LANES_MAX = 4 };
-
 /* One case, begun on every lane with a C of its own. */
 struct jobs {
     struct image a;
@@ -17,32 +15,39 @@ struct jobs {
     unsigned count;
 };
 
+void job_prepare(struct mm_job *job, const struct subject *subject, const struct mm_product *product) {
+    *job = (struct mm_job){
+        .product = *product,
+        .backend = subject->device->backend,
+        .variant = subject->variant,
+        .ran = mm_variant_resolve(subject->variant, subject->device, product),
+        .device = subject->device,
+        .error = {.status = MM_INTERNAL}, /* like the spans, to be set by end */
+    };
+    memset(job->span_ns, 0xff, sizeof job->span_ns);
+}
+
+bool job_told(const struct mm_job *job) {
+    static const enum mm_span spans[] = {MM_SPAN_UPLOAD, MM_SPAN_KERNEL, MM_SPAN_DOWNLOAD};
+    for (unsigned index = 0; index < 3; index++)
+        if (job->span_ns[spans[index]] == UINT64_MAX)
+            return false;
+    return job->batched > 0;
+}
+
 static void prepare(struct jobs *jobs, const struct subject *subject, const struct one_case *one) {
     unsigned lanes = subject->device->lane_count;
     *jobs = (struct jobs){.count = lanes < LANES_MAX ? lanes : LANES_MAX};
     image_make_operands(&jobs->a, &jobs->b, one->operands, &one->layout);
     for (unsigned lane = 0; lane < jobs->count; lane++) {
         struct image *c = &jobs->c[lane];
-        struct mm_job *job = &jobs->job[lane];
         image_make_result(c, one->operands->shape, &one->layout);
         image_poison(c, lane % POISON_COUNT);
-        job->product = image_product(&jobs->a, &jobs->b, c, one->operands->shape, &one->layout, false);
-        job->product.tile = subject->tile;
-        job->backend = subject->device->backend;
-        job->variant = subject->variant;
-        job->ran = mm_variant_resolve(subject->variant, subject->device, &job->product);
-        job->device = subject->device;
-        job->error.status = MM_INTERNAL; /* both must be set by end */
-        memset(job->span_ns, 0xff, sizeof job->span_ns);
+        struct mm_product product =
+            image_product(&jobs->a, &jobs->b, c, one->operands->shape, &one->layout, false);
+        product.tile = subject->tile;
+        job_prepare(&jobs->job[lane], subject, &product);
     }
-}
-
-static bool spans_told(const struct mm_job *job) {
-    static const enum mm_span spans[] = {MM_SPAN_UPLOAD, MM_SPAN_KERNEL, MM_SPAN_DOWNLOAD};
-    for (unsigned index = 0; index < 3; index++)
-        if (job->span_ns[spans[index]] == UINT64_MAX)
-            return false;
-    return true;
 }
 
 static void judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
@@ -53,7 +58,7 @@ static void judge(struct subject *subject, const struct plan *plan, const struct
     double frobenius;
     if (job->error.status != MM_OK)
         subject_fail(subject, plan, one, "job: %s: %s", mm_status_name(job->error.status), job->error.detail);
-    else if (!spans_told(job) || job->batched == 0)
+    else if (!job_told(job))
         subject_fail(subject, plan, one, "job: its spans or its batch are not told");
     else if (!image_surroundings_intact(c, lane % POISON_COUNT, &byte))
         subject_fail(subject, plan, one, "job: wrote outside C, at byte %td from its start", byte);
@@ -86,7 +91,7 @@ static void run_jobs(struct subject *subject, const struct plan *plan, const str
 
 void jobs_run(struct subject *subjects, size_t count, const struct plan *plan) {
     struct shape_list shapes = {0};
-    shapes_named("tiny", plan->seed, &shapes);
+    shapes_named(MM_MATMUL, "tiny", plan->seed, &shapes);
     for (size_t which = 0; which < shapes.count; which++) {
         const struct family *family = &families[which % FAMILY_COUNT];
         uint64_t seed = random_mix(plan->seed, 0x10b5 + which);

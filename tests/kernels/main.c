@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The CPU is not asked for products of a named list that would take it minutes. */
+/* The CPU is not asked for products of a named list that would take it minutes, nor for transpositions, of
+ * which an element takes the harness as long as so many multiplications. */
 static const double cpu_cost_max = 4e8;
+static const double moved_cost = 100.0;
 
 struct totals {
     size_t cases;
@@ -27,16 +29,21 @@ void *harness_allocate(size_t bytes) {
     return memory;
 }
 
-static void plan_make(struct plan *plan, const struct options *options, const struct mm_device *device) {
+static double cost_of(enum mm_op op, const struct shape *shape) {
+    return (double)shape->m * (double)shape->n * (op == MM_MATMUL ? (double)shape->k : moved_cost);
+}
+
+static void plan_make(struct plan *plan, const struct options *options, const struct mm_device *device,
+                      enum mm_op op) {
     *plan = (struct plan){.seed = options->seed, .repeat = options->repeat, .thin = options->thin};
     struct shape_list named = {0};
     if (options->set != NULL)
-        shapes_named(options->set, options->seed, &named);
+        shapes_named(op, options->set, options->seed, &named);
     for (size_t index = 0; index < named.count; index++) {
         const struct shape *shape = &named.shapes[index];
-        if (device->compute_capability == 0 &&
-            (double)shape->m * (double)shape->n * (double)shape->k > cpu_cost_max)
-            printf("%zux%zux%zu: left out on the CPU; give it by --shape\n", shape->m, shape->k, shape->n);
+        if (device->compute_capability == 0 && cost_of(op, shape) > cpu_cost_max)
+            printf("%s %zux%zux%zu: left out on the CPU; give it by --shape\n", mm_op_name(op), shape->m,
+                   shape->k, shape->n);
         else
             shapes_add(&plan->shapes, shape->m, shape->n, shape->k);
     }
@@ -50,23 +57,38 @@ static void plan_make(struct plan *plan, const struct options *options, const st
                                                                                : 4;
 }
 
-static void print_figures(const struct subject *subjects, size_t count, struct totals *totals) {
+/* What the op's subjects add up to. One that no case reached has shown nothing. */
+static void add_up(const struct subject *subjects, size_t count, struct totals *totals) {
+    for (size_t index = 0; index < count; index++) {
+        const struct subject *subject = &subjects[index];
+        totals->cases += subject->cases;
+        totals->failures += subject->failures;
+        totals->variants++;
+        if (subject->cases == 0) {
+            printf("FAIL %s %s:%s: no case was run\n", mm_op_name(subject->variant->op),
+                   subject->device->backend->name, subject->name);
+            totals->failures++;
+        }
+    }
+}
+
+static void print_figures(const struct subject *subjects, size_t count) {
     printf("\n| variant | cases | unsupported | failed | largest error / bound | largest Frobenius error | / "
            "allowed for "
            "float32 accuracy |\n|---|--:|--:|--:|--:|--:|--:|\n");
     for (size_t index = 0; index < count; index++) {
         const struct subject *subject = &subjects[index];
         printf("| %s:%s | %zu | %zu | %zu | %.3f | %.2e | %.2f |\n", subject->device->backend->name,
-               subject->variant->name, subject->cases, subject->unsupported, subject->failures,
-               subject->fraction_max, subject->frobenius_max, subject->against_naive_max);
-        totals->cases += subject->cases;
-        totals->failures += subject->failures;
-        totals->variants++;
-        if (subject->cases == 0) {
-            printf("FAIL %s:%s: no case was run\n", subject->device->backend->name, subject->variant->name);
-            totals->failures++;
-        }
+               subject->name, subject->cases, subject->unsupported, subject->failures, subject->fraction_max,
+               subject->frobenius_max, subject->against_naive_max);
     }
+}
+
+static void print_transposes(const struct subject *subjects, size_t count) {
+    printf("\n| transpose | cases | failed |\n|---|--:|--:|\n");
+    for (size_t index = 0; index < count; index++)
+        printf("| %s:%s | %zu | %zu |\n", subjects[index].device->backend->name, subjects[index].name,
+               subjects[index].cases, subjects[index].failures);
 }
 
 /* A bound that lets a C of zeros pass says nothing: every family must refuse it somewhere. */
@@ -85,55 +107,92 @@ static void print_vacuity(const struct vacuity *vacuity, struct totals *totals) 
     totals->failures += vacuity->failures;
 }
 
-static void check_backend(const struct options *options, struct mm_device *device, struct totals *totals) {
+static void check_products(const struct plan *plan, struct subject *subjects, size_t count,
+                           struct totals *totals) {
+    struct vacuity vacuity = {0};
+    printf("%zu shapes, one case in %u, %u runs each, seed %" PRIu64
+           "; references of large products are samples of 4609 elements\n",
+           plan->shapes.count, plan->thin, plan->repeat, plan->seed);
+    check_run(subjects, count, plan, &vacuity);
+    jobs_run(subjects, count, plan);
+    print_figures(subjects, count);
+    print_vacuity(&vacuity, totals);
+}
+
+static void check_transposes(const struct plan *plan, struct subject *subjects, size_t count) {
+    printf("%zu shapes, one case in %u, %u runs each, seed %" PRIu64 "; transpositions, exact bits\n",
+           plan->shapes.count, plan->thin, plan->repeat, plan->seed);
+    transposes_check(subjects, count, plan);
+    transposes_run_jobs(subjects, count, plan);
+    print_transposes(subjects, count);
+}
+
+static void check_op(const struct options *options, struct mm_device *device, enum mm_op op,
+                     struct totals *totals) {
     size_t count;
     const struct mm_backend *backend = device->backend;
     struct subject *subjects =
-        subjects_choose(options, device, backend->variants, backend->variant_count, &count);
-    struct plan plan;
-    struct vacuity vacuity = {0};
-    plan_make(&plan, options, device);
-    printf("%zu shapes, one case in %u, %u runs each, seed %" PRIu64
-           "; references of large products are samples of 4609 elements\n",
-           plan.shapes.count, plan.thin, plan.repeat, plan.seed);
+        subjects_choose(options, device, op, backend->variants, backend->variant_count, &count);
     if (count > 0) {
-        check_run(subjects, count, &plan, &vacuity);
-        jobs_run(subjects, count, &plan);
-        print_figures(subjects, count, totals);
-        print_vacuity(&vacuity, totals);
+        struct plan plan;
+        plan_make(&plan, options, device, op);
+        if (op == MM_MATMUL)
+            check_products(&plan, subjects, count, totals);
+        else
+            check_transposes(&plan, subjects, count);
+        add_up(subjects, count, totals);
         printf("\n");
+        shapes_free(&plan.shapes);
     }
-    shapes_free(&plan.shapes);
     free(subjects);
 }
 
 /* Every row that is wrong on purpose must be found wrong. */
-static void check_broken(const struct options *options, struct mm_device *device, struct totals *totals) {
-    bool cpu = strcmp(device->backend->name, "cpu") == 0;
+static void check_broken_rows(const struct options *options, struct mm_device *device, enum mm_op op,
+                              const struct mm_variant *rows, size_t row_count, struct totals *totals) {
     size_t count;
-    struct subject *subjects = subjects_choose(options, device, cpu ? mm_broken_cpu : mm_broken_cuda,
-                                               cpu ? mm_broken_cpu_count : mm_broken_cuda_count, &count);
+    struct subject *subjects = subjects_choose(options, device, op, rows, row_count, &count);
     struct plan plan;
-    struct vacuity vacuity = {0};
-    plan_make(&plan, options, device);
+    struct vacuity ignored = {0};
+    plan_make(&plan, options, device, op);
     plan.until_failure = true;
-    if (count > 0)
-        check_run(subjects, count, &plan, &vacuity);
+    if (count > 0 && op == MM_MATMUL)
+        check_run(subjects, count, &plan, &ignored);
+    else if (count > 0)
+        transposes_check(subjects, count, &plan);
     for (size_t index = 0; index < count; index++) {
         const struct subject *subject = &subjects[index];
         totals->cases += subject->cases;
         totals->variants++;
         if (subject->failures > 0) {
-            printf("found %s:%s (%s): %s\n", device->backend->name, subject->variant->name,
+            printf("found %s %s:%s (%s): %s\n", mm_op_name(op), device->backend->name, subject->name,
                    subject->variant->summary, subject->first_failure);
         } else {
-            printf("FAIL %s:%s (%s) passed %zu cases\n", device->backend->name, subject->variant->name,
-                   subject->variant->summary, subject->cases);
+            printf("FAIL %s %s:%s (%s) passed %zu cases\n", mm_op_name(op), device->backend->name,
+                   subject->name, subject->variant->summary, subject->cases);
             totals->failures++;
         }
     }
     shapes_free(&plan.shapes);
     free(subjects);
+}
+
+static void check_broken(const struct options *options, struct mm_device *device, struct totals *totals) {
+    const struct {
+        const char *backend;
+        enum mm_op op;
+        const struct mm_variant *rows;
+        size_t count;
+    } tables[] = {
+        {"cpu", MM_MATMUL, mm_broken_cpu, mm_broken_cpu_count},
+        {"cpu", MM_TRANSPOSE, mm_broken_cpu_transposes, mm_broken_cpu_transpose_count},
+        {"cuda", MM_MATMUL, mm_broken_cuda, mm_broken_cuda_count},
+        {"cuda", MM_TRANSPOSE, mm_broken_cuda_transposes, mm_broken_cuda_transpose_count},
+    };
+    for (size_t index = 0; index < sizeof tables / sizeof *tables; index++)
+        if (strcmp(tables[index].backend, device->backend->name) == 0)
+            check_broken_rows(options, device, tables[index].op, tables[index].rows, tables[index].count,
+                              totals);
 }
 
 static void list_backend(struct mm_device *device) {
@@ -151,7 +210,8 @@ static void run_backend(const struct options *options, struct mm_device *device,
     else if (options->broken)
         check_broken(options, device, totals);
     else
-        check_backend(options, device, totals);
+        for (enum mm_op op = 0; op < MM_OP_COUNT; op++)
+            check_op(options, device, op, totals);
 }
 
 static int run(const struct options *options) {
@@ -190,7 +250,7 @@ int main(int count, char **arguments) {
     int code = EXIT_SUCCESS;
     if (options.help) {
         options_help();
-    } else if (options.set != NULL && !shapes_named(options.set, options.seed, &probe)) {
+    } else if (options.set != NULL && !shapes_named(MM_MATMUL, options.set, options.seed, &probe)) {
         fprintf(stderr, "kernels: --shapes is '%s', but there is only tiny, small and large\n", options.set);
         code = EXIT_USAGE;
     } else if (options.backend != NULL && mm_backend_find(options.backend) == NULL) {

@@ -133,11 +133,13 @@ void options_free(struct options *options) {
 
 void options_help(void) {
     puts("usage: kernels [option...]\n"
-         "Checks every variant of every backend against float64, with the bounds of float32.\n"
+         "Checks every variant of every backend: products against float64, with the bounds of float32,\n"
+         "transpositions bit for bit.\n"
          "  --backend NAME     only this backend; without a device for it: exit status 77\n"
          "  --variant NAME     only this variant (may be given again); NAME/TILE: by this tile alone\n"
          "  --shapes SET       tiny, small (default) or large\n"
-         "  --shape M K N      this shape (may be given again); alone or besides --shapes\n"
+         "  --shape M K N      this shape (may be given again), M×N of a transposition; alone or besides "
+         "--shapes\n"
          "  --seed N           of the data (default 1)\n"
          "  --repeat N         runs of each case, all of which must give the same bits (default and least: "
          "2)\n"

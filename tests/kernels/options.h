@@ -34,9 +34,9 @@ void options_help(void);
 /* Opens the backend's first device; NULL, having said why, where there is none. */
 struct mm_device *device_open_first(const struct mm_backend *backend);
 
-/* The float32 rows that the options select and the device can run, those that leave their tile open once with
- * each tile. What the device cannot run is told on stdout. The caller frees. */
-struct subject *subjects_choose(const struct options *options, struct mm_device *device,
+/* The op's float32 rows that the options select and the device can run, those that leave their tile open once
+ * with each tile. What the device cannot run is told on stdout. The caller frees. */
+struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
                                 const struct mm_variant *rows, size_t row_count, size_t *count);
 
 /* --- bench.c -------------------------------------------------------------------------------------- */

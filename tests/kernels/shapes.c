@@ -45,13 +45,33 @@ static const struct shape large[] = {
     {228, 112, 240}, {256, 384, 512}, {1023, 1025, 129}, {4095, 4097, 4099},
 };
 
+/* Those of transpositions: around the tiles' edges of 32 and 64, vectors, primes, and whole tiles. */
+static const struct shape tiny_transposes[] = {
+    {1, 1, 0},   {1, 7, 0},   {9, 1, 0},   {2, 3, 0},   {5, 4, 0},   {8, 8, 0},    {17, 15, 0},  {31, 33, 0},
+    {32, 32, 0}, {33, 31, 0}, {63, 65, 0}, {64, 64, 0}, {65, 63, 0}, {40, 130, 0}, {128, 64, 0},
+};
+
+static const struct shape small_transposes[] = {
+    {1, 40, 0},    {40, 1, 0},   {1, 257, 0},   {257, 1, 0},  {1, 1024, 0},  {1024, 1, 0}, {2, 500, 0},
+    {500, 2, 0},   {3, 130, 0},  {130, 3, 0},   {8, 300, 0},  {300, 8, 0},   {11, 13, 0},  {19, 23, 0},
+    {59, 61, 0},   {73, 71, 0},  {127, 131, 0}, {83, 257, 0}, {64, 128, 0},  {192, 64, 0}, {128, 192, 0},
+    {256, 256, 0}, {100, 52, 0}, {68, 132, 0},  {132, 68, 0}, {130, 260, 0}, {320, 72, 0},
+};
+
+/* The second last is past what a grid's y reaches in one launch, so that it is cut into bands; it and the
+ * last are past what the CPU is asked to do (main.c). */
+static const struct shape large_transposes[] = {
+    {1, 100000, 0}, {100000, 1, 0}, {3, 70001, 0},  {70001, 3, 0},  {1000, 1000, 0}, {1023, 1025, 0},
+    {1024, 768, 0}, {2048, 136, 0}, {136, 2048, 0}, {513, 2047, 0}, {4200001, 2, 0}, {4095, 4097, 0},
+};
+
 static void add_all(struct shape_list *list, const struct shape *shapes, size_t count) {
     for (size_t index = 0; index < count; index++)
         shapes_add(list, shapes[index].m, shapes[index].n, shapes[index].k);
 }
 
+/* What rules add to the small ones. */
 static void add_small(struct shape_list *list, uint64_t seed) {
-    add_all(list, small, sizeof small / sizeof *small);
     /* 1 … 10 cubed, one in seven: 7 and 10 share no factor, so that every pair of edges is met. */
     for (size_t index = 0; index < 1000; index += 7)
         shapes_add(list, index / 100 + 1, index / 10 % 10 + 1, index % 10 + 1);
@@ -67,14 +87,45 @@ static void add_small(struct shape_list *list, uint64_t seed) {
     }
 }
 
-bool shapes_named(const char *name, uint64_t seed, struct shape_list *list) {
-    if (strcmp(name, "tiny") == 0)
-        add_all(list, tiny, sizeof tiny / sizeof *tiny);
-    else if (strcmp(name, "small") == 0)
-        add_small(list, seed);
-    else if (strcmp(name, "large") == 0)
-        add_all(list, large, sizeof large / sizeof *large);
-    else
-        return false;
-    return true;
+static void add_small_transposes(struct shape_list *list, uint64_t seed) {
+    struct random random = {random_mix(seed, 0x5a4f)};
+    /* 1 … 40 squared, one in 37: 37 and 40 share no factor, so that every edge is met. */
+    for (size_t index = 0; index < 1600; index += 37)
+        shapes_add(list, index / 40 + 1, index % 40 + 1, 0);
+    /* Around the tiles' edges, one in 5 of all pairs. */
+    static const size_t edges[] = {31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 128, 129};
+    for (size_t index = 0; index < 144; index += 5)
+        shapes_add(list, edges[index / 12], edges[index % 12], 0);
+    for (unsigned index = 0; index < 32; index++) {
+        size_t m = 1 + random_below(&random, 300);
+        shapes_add(list, m, 1 + random_below(&random, 300), 0);
+    }
+}
+
+#define COUNTED(shapes) (shapes), sizeof(shapes) / sizeof *(shapes)
+
+bool shapes_named(enum mm_op op, const char *name, uint64_t seed, struct shape_list *list) {
+    const struct {
+        enum mm_op op;
+        const char *name;
+        const struct shape *shapes;
+        size_t count;
+        void (*add)(struct shape_list *list, uint64_t seed); /* what rules make; NULL: nothing */
+    } sets[] = {
+        {MM_MATMUL, "tiny", COUNTED(tiny), NULL},
+        {MM_MATMUL, "small", COUNTED(small), add_small},
+        {MM_MATMUL, "large", COUNTED(large), NULL},
+        {MM_TRANSPOSE, "tiny", COUNTED(tiny_transposes), NULL},
+        {MM_TRANSPOSE, "small", COUNTED(small_transposes), add_small_transposes},
+        {MM_TRANSPOSE, "large", COUNTED(large_transposes), NULL},
+    };
+    for (size_t index = 0; index < sizeof sets / sizeof *sets; index++) {
+        if (sets[index].op != op || strcmp(sets[index].name, name) != 0)
+            continue;
+        add_all(list, sets[index].shapes, sets[index].count);
+        if (sets[index].add != NULL)
+            sets[index].add(list, seed);
+        return true;
+    }
+    return false;
 }

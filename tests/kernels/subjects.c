@@ -86,7 +86,7 @@ static size_t count_tiles(const struct mm_variant *row) {
     return count;
 }
 
-struct subject *subjects_choose(const struct options *options, struct mm_device *device,
+struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
                                 const struct mm_variant *rows, size_t row_count, size_t *count) {
     size_t count_max = row_count;
     for (size_t index = 0; index < row_count; index++)
@@ -96,7 +96,7 @@ struct subject *subjects_choose(const struct options *options, struct mm_device 
     for (size_t index = 0; index < row_count; index++) {
         const struct mm_variant *row = &rows[index];
         struct subject subject = {.device = device, .variant = row};
-        if (row->op != MM_MATMUL || !(row->dtypes & MM_DTYPE_BIT(MM_FLOAT32)))
+        if (row->op != op || !(row->dtypes & MM_DTYPE_BIT(MM_FLOAT32)))
             continue;
         if (row->tiles == NULL)
             add_subject(options, &subject, subjects, count);
