@@ -4,28 +4,32 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# Shared memory of a block in bytes: variant | static | dynamic. Two square tiles of float32, but for the
-# padding of one, and for the two pairs of tiles that asynchronous copies take.
+# Shared memory of a block in bytes: op and variant | static | dynamic. Two square tiles of float32, but for the
+# padding of one, and for the two pairs of tiles that asynchronous copies take; one tile for a transposition.
 sizes() {
     cat <<END
-naive|0|0
-naive_uncoalesced|0|0
-tiled_8|$((2 * 8 * 8 * 4))|0
-tiled_16|$((2 * 16 * 16 * 4))|0
-tiled_32|$((2 * 32 * 32 * 4))|0
-tiled_strided_16|$((2 * 16 * 16 * 4))|0
-tiled_exact_16|$((2 * 16 * 16 * 4))|0
-tiled_exact_32|$((2 * 32 * 32 * 4))|0
-tiled_dynamic|0|$((2 * 16 * 16 * 4))
-tiled_padded|$((32 * 32 * 4 + 32 * 33 * 4))|0
-tiled_conflicted|$((2 * 32 * 32 * 4))|0
-tiled_async|$((2 * 2 * 32 * 32 * 4))|0
+matmul naive|0|0
+matmul naive_uncoalesced|0|0
+matmul tiled_8|$((2 * 8 * 8 * 4))|0
+matmul tiled_16|$((2 * 16 * 16 * 4))|0
+matmul tiled_32|$((2 * 32 * 32 * 4))|0
+matmul tiled_strided_16|$((2 * 16 * 16 * 4))|0
+matmul tiled_exact_16|$((2 * 16 * 16 * 4))|0
+matmul tiled_exact_32|$((2 * 32 * 32 * 4))|0
+matmul tiled_dynamic|0|$((2 * 16 * 16 * 4))
+matmul tiled_padded|$((32 * 32 * 4 + 32 * 33 * 4))|0
+matmul tiled_conflicted|$((2 * 32 * 32 * 4))|0
+matmul tiled_async|$((2 * 2 * 32 * 32 * 4))|0
+transpose naive|0|0
+transpose shared|$((32 * 32 * 4))|0
+transpose padded|$((32 * 33 * 4))|0
+transpose vectorized|$((64 * 64 * 4))|0
 END
 }
 
 start
 curl -s --max-time 30 "$url/v1/variants" |
-    jq '[.variants[] | select(.op == "matmul" and .backend == "cuda")]' >"$scratch/rows"
+    jq '[.variants[] | select(.backend == "cuda") | .name = "\(.op) \(.name)"]' >"$scratch/rows"
 stop
 if [ "$(jq length "$scratch/rows")" = 0 ]; then
     echo "there is no CUDA device here: skipped"
@@ -42,5 +46,5 @@ same "kernels that spill registers" '[]' "$(jq -c 'map(select(has("local_bytes")
 same "kernels of which no block fits on a multiprocessor" '[]' \
     "$(jq -c 'map(select(.blocks_per_multiprocessor == 0) | .name)' "$scratch/rows")"
 same "tiled_dynamic: its tiles" '[16,[4,8,16,32,64,96]]' \
-    "$(jq -c '.[] | select(.name == "tiled_dynamic") | [.tile, .tiles]' "$scratch/rows")"
+    "$(jq -c '.[] | select(.name == "matmul tiled_dynamic") | [.tile, .tiles]' "$scratch/rows")"
 finish
