@@ -15,6 +15,8 @@ enum {
     SELF_TEST_M_MAX = 64,
     SELF_TEST_N_MAX = 96,
     SELF_TEST_K_MAX = 128,
+    TRANSPOSITION_M = 132,
+    TRANSPOSITION_N = 200,
 };
 
 /* The known product: small whole numbers, so that every order of summation gives the exact result. */
@@ -97,10 +99,11 @@ static enum mm_status run_products(struct mm_device *device, const struct mm_var
     return status;
 }
 
-/* The known transposition: every byte of its elements depends on their place. */
+/* The known transposition: every byte of its elements depends on their place. Its edges are whole tiles and a
+ * part of one, in rows at multiples of 16 bytes, so that kernels take all the ways that they have. */
 struct known_transposition {
-    uint64_t a[SELF_TEST_N * SELF_TEST_M];
-    uint64_t c[SELF_TEST_M * SELF_TEST_N];
+    uint64_t a[TRANSPOSITION_N * TRANSPOSITION_M];
+    uint64_t c[TRANSPOSITION_M * TRANSPOSITION_N];
 };
 
 static uint64_t known_element(size_t index) {
@@ -108,7 +111,7 @@ static uint64_t known_element(size_t index) {
 }
 
 static void fill_transposition(struct known_transposition *known, size_t element_bytes) {
-    for (size_t index = 0; index < (size_t)SELF_TEST_N * SELF_TEST_M; index++) {
+    for (size_t index = 0; index < (size_t)TRANSPOSITION_N * TRANSPOSITION_M; index++) {
         const uint64_t element = known_element(index);
         memcpy((char *)known->a + index * element_bytes, &element, element_bytes);
     }
@@ -118,10 +121,10 @@ static void fill_transposition(struct known_transposition *known, size_t element
 static enum mm_status check_transposition(const struct known_transposition *known, size_t element_bytes,
                                           const char *name, struct mm_error *error) {
     const char *c = (const char *)known->c;
-    for (size_t row = 0; row < SELF_TEST_M; row++) {
-        for (size_t col = 0; col < SELF_TEST_N; col++) {
-            const uint64_t expected = known_element(col * SELF_TEST_M + row);
-            if (memcmp(c + (row * SELF_TEST_N + col) * element_bytes, &expected, element_bytes) != 0)
+    for (size_t row = 0; row < TRANSPOSITION_M; row++) {
+        for (size_t col = 0; col < TRANSPOSITION_N; col++) {
+            const uint64_t expected = known_element(col * TRANSPOSITION_M + row);
+            if (memcmp(c + (row * TRANSPOSITION_N + col) * element_bytes, &expected, element_bytes) != 0)
                 return mm_fail(error, MM_DEVICE_FAILED,
                                "the known transposition by %s of elements of %zu bytes is wrong in row %zu, "
                                "column %zu",
@@ -136,8 +139,8 @@ static enum mm_status run_transposition(struct mm_device *device, const struct m
                                         struct mm_error *error) {
     struct mm_job job = {.backend = device->backend, .variant = variant};
     fill_transposition(known, mm_dtype_bytes(dtype));
-    job.product.a = mm_matrix_dense(dtype, SELF_TEST_N, SELF_TEST_M, known->a);
-    job.product.c = mm_matrix_dense(dtype, SELF_TEST_M, SELF_TEST_N, known->c);
+    job.product.a = mm_matrix_dense(dtype, TRANSPOSITION_N, TRANSPOSITION_M, known->a);
+    job.product.c = mm_matrix_dense(dtype, TRANSPOSITION_M, TRANSPOSITION_N, known->c);
     job.product.transpose_a = true;
     mm_product_conform_transposition(&job.product);
     if (run_job(device, &job, error) != MM_OK)

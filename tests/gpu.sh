@@ -72,6 +72,10 @@ for shape in '1024 1024 1024' '228 240 112' '4096 4096 4096'; do
 done
 # shellcheck disable=SC2086
 step time_transposed $bench 4096 4096 4096 --backend cuda --transpose-b
+# shellcheck disable=SC2086
+for dtype in float32 float64; do
+    step "transpose_$dtype" $bench --transpose "$dtype" 16384 16384 --backend cuda
+done
 step counters sh tests/kernels/counters.sh "$build"
 step server ask_server
 step attributes env MATMULD="$build/server/matmuld" FLOAT32="$build/tests/http/float32" sh tests/http/attributes.sh

@@ -49,6 +49,9 @@ refused "either M K N or --all" bench kernels 64 64 64 --all
 refused "--repeats takes a number from 1 to 1000000, got ''" bench kernels --repeats
 refused "--seconds takes a number from 1 to 1000000, got '0'" bench kernels --seconds 0
 refused "--backend takes a name, got 'cpu cuda'" bench kernels --backend 'cpu cuda'
+refused "--transpose takes float32, float64, int32 or int64, got '7'" bench kernels --transpose 7 7
+refused "the two dimensions M N of A with --transpose, got 7" bench kernels --transpose int32 7
+refused "either --transpose or --all" bench kernels --transpose int32 --all
 refused "--into takes a folder" bench kernels --into
 
 named=$(./dev --help | sed -n 's/^Presets: \([a-z -]*\) (.*/\1/p' | tr ' ' '\n' | sort)

@@ -30,7 +30,11 @@ static bool is_host(const struct mm_device *device) {
 }
 
 static bool is_reference(const struct subject *subject) {
-    return subject->variant == &subject->device->backend->variants[0];
+    const struct mm_backend *backend = subject->device->backend;
+    size_t first = 0;
+    while (backend->variants[first].op != subject->variant->op)
+        first++;
+    return subject->variant == &backend->variants[first];
 }
 
 /* Opens the backends in reverse: the preferred one stands first in their list, the host last. */
@@ -58,7 +62,7 @@ static size_t choose(const struct options *options, struct field *field) {
         struct entrant *entrant = &field->entrants[index];
         const struct mm_backend *backend = entrant->device->backend;
         size_t count;
-        entrant->subjects = subjects_choose(options, entrant->device, MM_MATMUL, backend->variants,
+        entrant->subjects = subjects_choose(options, entrant->device, options->timing.op, backend->variants,
                                             backend->variant_count, &count);
         for (size_t which = 0; which < count; which++)
             if (!is_host(entrant->device) || !field->accelerated || options->variant_count > 0 ||
@@ -78,13 +82,17 @@ static void close_all(struct field *field) {
 
 static bool too_slow(const struct subject *subject, struct shape shape) {
     const double cost = (double)shape.m * (double)shape.n * (double)shape.k;
-    return is_host(subject->device) && cost > (is_reference(subject) ? reference_cost_max : host_cost_max);
+    return is_host(subject->device) && subject->variant->op == MM_MATMUL &&
+           cost > (is_reference(subject) ? reference_cost_max : host_cost_max);
 }
 
 /* The rows that are wanted of the shape; tells of those that are left out. */
 static size_t make_rows(const struct options *options, const struct entrant *entrant, struct shape shape,
                         struct timed_row *rows) {
     size_t count = 0;
+    if (options->timing.op == MM_TRANSPOSE && entrant->count > 0)
+        rows[count++] = (struct timed_row){
+            .device = entrant->device, .variant = entrant->subjects[0].variant, .copies = true};
     for (size_t index = 0; index < entrant->count; index++) {
         const struct subject *subject = &entrant->subjects[index];
         if (!options->slow && too_slow(subject, shape))
@@ -114,13 +122,20 @@ static void add_rows(struct totals *totals, const struct timed_row *rows, size_t
     }
 }
 
+static void print_shape(const struct options *options, struct shape shape) {
+    if (options->timing.op == MM_TRANSPOSE)
+        printf("\n## A %zu×%zu transposed, %s\n\n", shape.n, shape.m, mm_dtype_name(options->timing.dtype));
+    else
+        printf("\n## A %zu×%zu · B %zu×%zu%s%s\n\n", shape.m, shape.k, shape.k, shape.n,
+               options->timing.transpose_a ? ", A stored transposed" : "",
+               options->timing.transpose_b ? ", B stored transposed" : "");
+}
+
 /* Times one shape on all devices, one after the other: the host at work would let a GPU's clocks sink. */
 static void time_shape(const struct options *options, const struct field *field, struct shape shape,
                        struct timed_row *rows, FILE *csv, struct totals *totals) {
     size_t count = 0;
-    printf("\n## A %zu×%zu · B %zu×%zu%s%s\n\n", shape.m, shape.k, shape.k, shape.n,
-           options->timing.transpose_a ? ", A stored transposed" : "",
-           options->timing.transpose_b ? ", B stored transposed" : "");
+    print_shape(options, shape);
     for (size_t index = 0; index < field->count; index++) {
         const struct entrant *entrant = &field->entrants[index];
         struct timed_row *own = &rows[count];
@@ -129,14 +144,17 @@ static void time_shape(const struct options *options, const struct field *field,
             continue;
         const unsigned sets = timing_run(own, own_count, shape, &options->timing);
         if (sets > 0)
-            printf("- %s: float32, U(-1,1), over %u sets of buffers; the rows in turn, %u repeats, fewer of "
+            printf("- %s: %s, over %u sets of buffers; the rows in turn, %u repeats, fewer of "
                    "what takes over %u s\n",
-                   entrant->device->backend->name, sets, options->timing.repeats, options->timing.seconds);
+                   entrant->device->backend->name,
+                   options->timing.op == MM_MATMUL ? "float32, U(-1,1)"
+                                                   : mm_dtype_name(options->timing.dtype),
+                   sets, options->timing.repeats, options->timing.seconds);
         count += own_count;
     }
     if (count > 0) {
         printf("\n");
-        table_markdown(stdout, rows, count, shape);
+        table_markdown(stdout, rows, count, shape, &options->timing);
     }
     fflush(stdout);
     if (csv != NULL)
@@ -145,7 +163,7 @@ static void time_shape(const struct options *options, const struct field *field,
 }
 
 static int time_all(const struct options *options, const struct field *field, size_t chosen, FILE *csv) {
-    struct timed_row *rows = harness_allocate(chosen * sizeof *rows);
+    struct timed_row *rows = harness_allocate((chosen + field->count) * sizeof *rows); /* and the copies */
     struct totals totals = {0};
     if (csv != NULL)
         table_csv_head(csv);

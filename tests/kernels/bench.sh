@@ -6,6 +6,7 @@
 #   bench.sh BUILD_FOLDER ARGUMENT…  in the top folder, with the program kernels built there
 #
 # Arguments: M K N, op(A) being m×k and op(B) k×n (1024 1024 1024), or --all, which is a list of shapes. Then:
+#   --transpose DTYPE times transpositions of this type instead; the shape is M N, that of A (4096 4096)
 #   --slow            products that take the CPU long, too
 #   --transpose-a, --transpose-b
 #                     A, or B, stored transposed
@@ -17,6 +18,7 @@
 set -eu
 
 default_shape='1024 1024 1024'
+default_transposition='4096 4096'
 dimension_max=16777216
 
 # The shapes of --all, a line each: M K N. Squares, flat and thin ones, and some that suit no tile.
@@ -54,9 +56,14 @@ whole() {
     bad_usage "$1 from 1 to $2, got '$3'"
 }
 
+# result_of M N: the harness is told the shape of a transposition's result, with a K that is ignored.
+result_of() {
+    echo "$2 0 $1"
+}
+
 # Sets shapes, folder, and options, the words that go on to the harness; none of them holds a space.
 read_arguments() {
-    shapes='' dimensions=0 all=no folder=build/bench options=
+    shapes='' dimensions=0 all=no transpose=no folder=build/bench options=
     while [ $# -gt 0 ]; do
         case $1 in
         --all) all=yes ;;
@@ -70,6 +77,13 @@ read_arguments() {
             '' | *[!a-z0-9_]*) bad_usage "$1 takes a name, got '${2:-}'" ;;
             esac
             options="$options $1 $2" && shift
+            ;;
+        --transpose)
+            case ${2:-} in
+            float32 | float64 | int32 | int64) ;;
+            *) bad_usage "--transpose takes float32, float64, int32 or int64, got '${2:-}'" ;;
+            esac
+            options="$options $1 $2" transpose=yes && shift
             ;;
         --into)
             folder=${2:-}
@@ -85,11 +99,17 @@ read_arguments() {
         esac
         shift
     done
-    case $dimensions:$all in
-    0:no) shapes=$default_shape ;;
-    0:yes) shapes=$(all_shapes) ;;
-    3:no) ;;
-    *:yes) bad_usage "takes either M K N or --all, not both" ;;
+    # A shape is words to be split.
+    # shellcheck disable=SC2086
+    case $dimensions:$all:$transpose in
+    0:no:no) shapes=$default_shape ;;
+    0:yes:no) shapes=$(all_shapes) ;;
+    3:no:no) ;;
+    0:no:yes) shapes=$(result_of $default_transposition) ;;
+    2:no:yes) shapes=$(result_of $shapes) ;;
+    *:yes:yes) bad_usage "takes either --transpose or --all, not both" ;;
+    *:yes:no) bad_usage "takes either M K N or --all, not both" ;;
+    *:yes) bad_usage "takes the two dimensions M N of A with --transpose, got$shapes" ;;
     *) bad_usage "takes the three dimensions M K N, got$shapes" ;;
     esac
 }

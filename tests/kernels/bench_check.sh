@@ -154,7 +154,25 @@ grep -q ',580.65.06,[^,]*,345,3201,700.00,' "$scratch/report.csv" || fail "the C
 # Operands that are stored transposed are told in both.
 bench 9 8 7 --repeats 1 --variant naive --transpose-b
 grep -qx '## A 9×8 · B 8×7, B stored transposed' "$scratch/report.md" || fail "the Markdown does not tell of the transposed B"
-grep -q '^matmul,9,8,7,0,1,cpu,naive,' "$scratch/report.csv" || fail "the CSV does not tell of the transposed B"
+grep -q '^matmul,float32,9,8,7,0,1,cpu,naive,' "$scratch/report.csv" || fail "the CSV does not tell of the transposed B"
+
+# Transpositions, against a plain copy.
+bench --transpose int64 9 8 --repeats 1
+grep -qx '## A 9×8 transposed, int64' "$scratch/report.md" || fail "the Markdown does not tell of the transposition"
+[ "$(cut -d , -f 1-5,8,9 "$scratch/report.csv" | sed 1d | tr '\n' ' ')" = "transpose,int64,8,0,9,cpu,copy \
+transpose,int64,8,0,9,cpu,naive transpose,int64,8,0,9,cpu,shared transpose,int64,8,0,9,cpu,auto " ] ||
+    fail "expected copy, naive, shared and auto of 8×9 in int64, got: $(cat "$scratch/report.csv")"
+awk -F , '
+    NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    {
+        moved = $at["gigabytes_per_second"] * $at["median_ms"] * 1e6
+        if ($at["variant"] == "copy")
+            copy = $at["median_ms"]
+        if (moved < 0.98 * 2 * 72 * 8 || moved > 1.02 * 2 * 72 * 8 || $at["gflops"] != "")
+            exit 1
+        if ($at["percent_of_copy"] < 97 * copy / $at["median_ms"] || $at["percent_of_copy"] > 103 * copy / $at["median_ms"])
+            exit 1
+    }' "$scratch/report.csv" || fail "the rates do not add up: $(cat "$scratch/report.csv")"
 
 # A row that has used its time is not repeated on and on.
 bench 96 96 96 --variant naive --repeats 1000000 --seconds 1

@@ -245,19 +245,22 @@ void transposes_run_jobs(struct subject *subjects, size_t count, const struct pl
 /* --- timing.c and table.c: how long it takes --------------------------------------------------------- */
 
 struct timing {
-    unsigned repeats; /* of each row; at least 1 */
-    unsigned seconds; /* a row that has used so many is not run again, though once at least; not 0 */
-    bool transpose_a; /* the operand is stored transposed, and the product says so */
+    enum mm_op op;
+    enum mm_dtype dtype; /* of a transposition; products are of float32 */
+    unsigned repeats;    /* of each row; at least 1 */
+    unsigned seconds;    /* a row that has used so many is not run again, though once at least; not 0 */
+    bool transpose_a;    /* the operand is stored transposed, and the product says so */
     bool transpose_b;
     uint64_t seed;
 };
 
-/* One line of the table. The first four are given, timing_run fills in the rest. */
+/* One line of the table. The first five are given, timing_run fills in the rest. */
 struct timed_row {
     struct mm_device *device;
     const struct mm_variant *variant;
     unsigned tile;                   /* edge in elements; 0: none, or the variant's own choice */
     unsigned chosen_tile;            /* of a variant that leaves it open; 0: its own */
+    bool copies;                     /* not transposed, but only copied: the yardstick of transpositions */
     const struct mm_variant *ran;    /* the variant, or what it chose for the shape */
     struct mm_attributes attributes; /* of what ran; all 0 where the device tells none */
     unsigned repeats;                /* that the figures are of; 0 where status is not MM_OK */
@@ -273,8 +276,9 @@ struct timed_row {
 unsigned timing_run(struct timed_row *rows, size_t count, struct shape shape, const struct timing *timing);
 
 /* The rows of one shape, of all devices, as Markdown and as CSV. A row is compared with the `blas` of its own
- * device where that is among the rows. */
-void table_markdown(FILE *out, const struct timed_row *rows, size_t count, struct shape shape);
+ * device where that is among the rows, a transposition with the copy. */
+void table_markdown(FILE *out, const struct timed_row *rows, size_t count, struct shape shape,
+                    const struct timing *timing);
 void table_csv_head(FILE *out);
 void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct shape shape,
                const struct timing *timing);

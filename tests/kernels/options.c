@@ -61,6 +61,13 @@ static bool add_shape(struct arguments *arguments, struct shape_list *list) {
     return true;
 }
 
+static bool take_dtype(struct arguments *arguments, struct options *options) {
+    const char *text = take(arguments);
+    options->timing.op = MM_TRANSPOSE;
+    return text != NULL &&
+           mm_dtype_find(text, mm_op_dtypes(MM_TRANSPOSE), &options->timing.dtype, NULL) == MM_OK;
+}
+
 static bool read_option(struct options *options, const char *name, struct arguments *arguments) {
     const struct {
         const char *name;
@@ -105,6 +112,8 @@ static bool read_option(struct options *options, const char *name, struct argume
         return take_number(arguments, 0, UINT64_MAX, &options->seed);
     if (strcmp(name, "--time") == 0)
         return add_shape(arguments, &options->times);
+    if (strcmp(name, "--transpose") == 0)
+        return take_dtype(arguments, options);
     if (strcmp(name, "--csv") == 0)
         return (options->csv = take(arguments)) != NULL;
     return false;
@@ -148,6 +157,7 @@ void options_help(void) {
          "  --time M K N       times the variants instead (may be given again)\n"
          "  --repeats N        of the timing (default 20)\n"
          "  --seconds N        a row that has used so many is not repeated again (default 10)\n"
+         "  --transpose DTYPE  times transpositions of this type instead: M×N is the result, K is ignored\n"
          "  --transpose-a      times products of an A that is stored transposed; --transpose-b likewise\n"
          "  --slow             times products that take the CPU long, too\n"
          "  --csv FILE         writes the times there as well\n"

@@ -25,14 +25,31 @@ struct bench {
     unsigned placed;
 };
 
+static void make_product_set(const struct bench *bench, struct set *set, uint64_t seed) {
+    struct operands operands;
+    operands_make(&operands, bench->shape, &families[0], seed);
+    image_make_operands(&set->a, &set->b, &operands, &bench->layout);
+    image_make_result(&set->c, bench->shape, &bench->layout);
+    operands_free(&operands);
+}
+
+/* What is moved does not matter for how long it takes. B stays empty. */
+static void make_transposition_set(const struct bench *bench, struct set *set) {
+    const enum mm_dtype dtype = bench->timing->dtype;
+    image_make(&set->a, dtype, bench->shape.n, bench->shape.m, 0, 0);
+    image_make(&set->b, dtype, 0, 0, 0, 0);
+    image_make(&set->c, dtype, bench->shape.m, bench->shape.n, 0, 0);
+    image_guard(&set->a);
+    image_guard(&set->b);
+}
+
 static enum mm_status place(struct bench *bench, struct mm_error *error) {
     for (unsigned index = 0; index < bench->set_count; index++) {
-        struct operands operands;
         struct set *set = &bench->sets[index];
-        operands_make(&operands, bench->shape, &families[0], random_mix(bench->timing->seed, index));
-        image_make_operands(&set->a, &set->b, &operands, &bench->layout);
-        image_make_result(&set->c, bench->shape, &bench->layout);
-        operands_free(&operands);
+        if (bench->timing->op == MM_MATMUL)
+            make_product_set(bench, set, random_mix(bench->timing->seed, index));
+        else
+            make_transposition_set(bench, set);
         bench->placed++;
         struct image *const images[] = {&set->a, &set->b, &set->c};
         image_poison(&set->c, 0);
@@ -59,20 +76,30 @@ static void clear(struct bench *bench) {
 }
 
 /* As many sets as pass the caches, within half of the memory; 0 where not one fits there. */
-static unsigned count_sets(const struct mm_device *device, struct shape shape) {
-    double bytes = 4.0 * ((double)shape.m * (double)shape.k + (double)shape.k * (double)shape.n +
-                          (double)shape.m * (double)shape.n) +
-                   1.0;
+static unsigned count_sets(const struct mm_device *device, struct shape shape, const struct timing *timing) {
+    const double m = (double)shape.m, n = (double)shape.n, k = (double)shape.k;
+    const double elements = timing->op == MM_MATMUL ? m * k + k * n + m * n : 2.0 * m * n;
+    double bytes = (double)mm_dtype_bytes(timing->dtype) * elements + 1.0;
     double wanted = device->compute_capability > 0 ? (double)ROTATION_BYTES / bytes + 1.0 : 2.0;
     double room = 0.5 * (double)device->backend->memory_free(device) / bytes;
     double sets = wanted < room ? wanted : room;
     return sets > SETS_MAX ? SETS_MAX : (unsigned)sets;
 }
 
+static struct mm_product product_of(const struct bench *bench, const struct set *set, bool copies) {
+    if (bench->timing->op == MM_MATMUL)
+        return image_product(&set->a, &set->b, &set->c, bench->shape, &bench->layout, true);
+    struct mm_product product = {
+        .a = image_view(&set->a, true), .c = image_view(&set->c, true), .transpose_a = !copies};
+    if (copies)
+        product.a = mm_matrix_dense(product.a.dtype, product.c.rows, product.c.cols, product.a.data);
+    mm_product_conform_transposition(&product);
+    return product;
+}
+
 static enum mm_status measure(const struct bench *bench, struct timed_row *row, unsigned turn,
                               uint64_t *kernel_ns) {
-    const struct set *set = &bench->sets[turn % bench->set_count];
-    struct mm_product product = image_product(&set->a, &set->b, &set->c, bench->shape, &bench->layout, true);
+    struct mm_product product = product_of(bench, &bench->sets[turn % bench->set_count], row->copies);
     product.tile = row->chosen_tile;
     row->ran = mm_variant_resolve(row->variant, bench->device, &product);
     return bench->device->backend->measure(bench->device, row->ran, &product, kernel_ns, &row->error);
@@ -135,8 +162,8 @@ static void sum_up(struct timed_row *row, const struct samples *samples) {
     row->min_ns = (double)ns[0];
     row->median_ns = 0.5 * ((double)ns[(count - 1) / 2] + (double)ns[count / 2]);
     row->max_ns = (double)ns[count - 1];
-    if (row->device->backend->attributes(row->device, row->ran, row->chosen_tile, &row->attributes, &none) !=
-        MM_OK)
+    if (row->copies || row->device->backend->attributes(row->device, row->ran, row->chosen_tile,
+                                                        &row->attributes, &none) != MM_OK)
         row->attributes = (struct mm_attributes){0};
 }
 
@@ -158,7 +185,7 @@ unsigned timing_run(struct timed_row *rows, size_t count, struct shape shape, co
     bench.layout = layout_make(0, 0);
     bench.layout.transpose_a = timing->transpose_a;
     bench.layout.transpose_b = timing->transpose_b;
-    bench.set_count = count_sets(bench.device, shape);
+    bench.set_count = count_sets(bench.device, shape, timing);
     bench.sets = harness_allocate(bench.set_count * sizeof *bench.sets);
     memset(bench.sets, 0, bench.set_count * sizeof *bench.sets);
     enum mm_status status =
