@@ -87,6 +87,6 @@ else
     echo "compute-sanitizer is not on PATH: its four tools were not run"
     failures=$((failures + 1))
 fi
-cat "$logs"/memories.log "$logs"/time_*.log "$logs"/counters.log
+cat "$logs"/memories.log "$logs"/time_*.log "$logs"/transpose_*.log "$logs"/counters.log
 [ "$failures" -eq 0 ] && echo "all held" || echo "$failures failed"
 [ "$failures" -eq 0 ]
