@@ -55,15 +55,16 @@ bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter) {
     return (call->given & UINT32_C(1) << parameter) != 0;
 }
 
-static bool has_parameter(const struct mm_call *call, unsigned parameter) {
+bool mm_call_takes(const struct mm_call *call, enum mm_parameter parameter) {
     return (parameters[parameter].ops & 1u << call->op) != 0;
 }
 
 /* The operation's parameter of this name among the first `count`; `count` where there is none. */
 static unsigned find(const struct mm_call *call, const char *name, size_t length, unsigned count) {
     unsigned index = 0;
-    while (index < count && (!has_parameter(call, index) || strlen(parameters[index].name) != length ||
-                             memcmp(parameters[index].name, name, length) != 0))
+    while (index < count &&
+           (!mm_call_takes(call, (enum mm_parameter)index) || strlen(parameters[index].name) != length ||
+            memcmp(parameters[index].name, name, length) != 0))
         index++;
     return index;
 }
@@ -75,7 +76,7 @@ static enum mm_status fail_unknown(const struct mm_call *call, const char *name,
     char known[128] = "";
     size_t used = 0;
     for (unsigned index = 0; index < count; index++)
-        if (has_parameter(call, index))
+        if (mm_call_takes(call, (enum mm_parameter)index))
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "",
                                      parameters[index].name);
     assert(used < sizeof known);
@@ -292,7 +293,7 @@ enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error) {
 static enum mm_status fail_together(const struct mm_call *call, size_t a_bytes, size_t b_bytes,
                                     size_t c_bytes, const struct mm_limits *limits, struct mm_error *error) {
     char b[40] = "";
-    if (call->op == MM_MATMUL)
+    if (mm_call_operands(call) == 2)
         snprintf(b, sizeof b, ", b %zu", b_bytes);
     mm_fail(error, MM_TOO_LARGE, "a takes %zu bytes%s and the result %zu, but together they may take %zu",
             a_bytes, b, c_bytes, limits->memory_bytes_max);
@@ -303,18 +304,28 @@ static enum mm_status fail_together(const struct mm_call *call, size_t a_bytes, 
     return MM_TOO_LARGE;
 }
 
+unsigned mm_call_operands(const struct mm_call *call) {
+    return call->op == MM_MATMUL ? 2 : 1;
+}
+
 bool mm_call_transposes_a(const struct mm_call *call) {
     return call->op == MM_TRANSPOSE || call->numbers[MM_PARAMETER_TRANSPOSE_A] != 0;
+}
+
+void mm_call_result_shape(const struct mm_call *call, size_t *rows, size_t *cols) {
+    *rows = mm_call_transposes_a(call) ? call->a.cols : call->a.rows;
+    if (call->op == MM_TRANSPOSE)
+        *cols = call->a.rows;
+    else
+        *cols = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0 ? call->b.rows : call->b.cols;
 }
 
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error) {
     const struct mm_matrix *a = &call->a;
     const struct mm_matrix *b = &call->b;
-    size_t m = mm_call_transposes_a(call) ? a->cols : a->rows;
-    size_t n = call->op == MM_TRANSPOSE                       ? a->rows
-               : call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0 ? b->rows
-                                                              : b->cols;
+    size_t m, n;
+    mm_call_result_shape(call, &m, &n);
     size_t a_size, b_size, c_size, total;
     enum mm_status status = mm_matrix_size("a", a->dtype, a->rows, a->cols, a->ld, limits, &a_size, error);
     if (status == MM_OK)

@@ -86,11 +86,18 @@ enum mm_status mm_call_set_field(struct mm_call *call, const char *name, size_t 
                                  const char *value, size_t value_length, const struct mm_limits *limits,
                                  struct mm_error *error);
 
-/* Whether the parameter was given. */
+/* Whether the parameter was given, and whether the operation has it at all. */
 bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);
+bool mm_call_takes(const struct mm_call *call, enum mm_parameter parameter);
+
+/* How many matrices the operation takes: 1, which is a, or 2, a and b. */
+unsigned mm_call_operands(const struct mm_call *call);
 
 /* Whether op(A) is A's transpose: by the flag, or since that is the whole operation. */
 bool mm_call_transposes_a(const struct mm_call *call);
+
+/* The rows and columns that the operation and the flags make of call->a and call->b. */
+void mm_call_result_shape(const struct mm_call *call, size_t *rows, size_t *cols);
 
 /* MM_BAD_REQUEST where m, k, n, lda or ldb was given though the codec does not take them. */
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error);

@@ -71,21 +71,31 @@ static enum mm_status fail_type(const char *content_type, struct mm_error *error
     return MM_UNSUPPORTED_MEDIA_TYPE;
 }
 
+/* What would have told the body's type, by operation: the dimensions, and examples of both. */
+static const struct {
+    const char *dimensions;
+    const char *json;
+    const char *file;
+    const char *query;
+} hints[MM_OP_COUNT] = {
+    [MM_MATMUL] = {"m, k and n", "{\"a\": [[1,2]], \"b\": [[3],[4]]}", "ab.bin", "m=1&k=2&n=1"},
+    [MM_TRANSPOSE] = {"m and n", "{\"a\": [[1,2]]}", "a.bin", "m=1&n=2"},
+};
+
 /* The body says nothing of itself: shows how it would have been understood. */
-static enum mm_status fail_untyped(struct mm_error *error) {
+static enum mm_status fail_untyped(enum mm_op op, struct mm_error *error) {
     char types[128];
     list_types(false, types, sizeof types);
-    return mm_fail_field(
-        error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
-        "the body has no type of its own, no '{' at its start, and no m, k and n in the "
-        "query. Spoken are %s: for instance curl -d '{\"a\": [[1,2]], \"b\": [[3],[4]]}' URL, or "
-        "curl --data-binary @ab.bin -H 'Content-Type: application/octet-stream' "
-        "'URL?m=1&k=2&n=1'",
-        types);
+    return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
+                         "the body has no type of its own, no '{' at its start, and no %s in the "
+                         "query. Spoken are %s: for instance curl -d '%s' URL, or "
+                         "curl --data-binary @%s -H 'Content-Type: application/octet-stream' 'URL?%s'",
+                         hints[op].dimensions, types, hints[op].json, hints[op].file, hints[op].query);
 }
 
-enum mm_status mm_codec_for_request(const char *content_type, bool has_dimensions, bool body_seen, char first,
-                                    const struct mm_codec **codec, struct mm_error *error) {
+enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
+                                    bool body_seen, char first, const struct mm_codec **codec,
+                                    struct mm_error *error) {
     bool untyped = content_type == NULL || content_type[strspn(content_type, " \t")] == '\0' ||
                    mm_media_is(content_type, "application/x-www-form-urlencoded");
     *codec = NULL;
@@ -100,7 +110,7 @@ enum mm_status mm_codec_for_request(const char *content_type, bool has_dimension
     else if (body_seen && first == '{')
         *codec = json_codec;
     else if (body_seen)
-        return fail_untyped(error);
+        return fail_untyped(op, error);
     return MM_OK;
 }
 

@@ -20,7 +20,7 @@ struct mm_body {
     const char *content_type; /* as the request gave it, with its parameters; NULL: absent */
 };
 
-/* A finished product on its way out. */
+/* A finished product, or transposition, on its way out. */
 struct mm_answer {
     const struct mm_job *job; /* done, status MM_OK; product.c is the result, dense */
     struct mm_buffer *result; /* holds product.c's elements; an encoder may take it over */
@@ -46,7 +46,7 @@ struct mm_codec {
     const char *natural_reply; /* the reply_type that answers its requests where Accept leaves the choice;
                                   NULL: its own */
 
-    /* Whether m, k, n, lda and ldb are parameters with this codec. */
+    /* Whether m, k, n, lda and ldb (those that the operation has) are parameters with this codec. */
     bool takes_dimensions;
 
     /* Judges what the head alone tells: parameters of the query, and the body's length
@@ -83,12 +83,13 @@ const struct mm_codec *mm_codecs(size_t *count);
 
 /* The codec of a request's Content-Type (parameters and letter case are ignored; NULL: absent).
  * `first` is the body's first character that is no space, or 0 while it is unknown or there is none,
- * and has_dimensions tells whether the query gives m, k and n: an absent type, or curl's default
- * application/x-www-form-urlencoded, is told from these: raw where the query gives the dimensions (a raw
- * body may begin with any byte, '{' too), else JSON where `first` is '{'. NULL with MM_OK: not known
+ * and has_dimensions tells whether the query gives the operation's m, k and n: an absent type, or curl's
+ * default application/x-www-form-urlencoded, is told from these: raw where the query gives the dimensions (a
+ * raw body may begin with any byte, '{' too), else JSON where `first` is '{'. NULL with MM_OK: not known
  * before the body's first character. MM_UNSUPPORTED_MEDIA_TYPE lists the types that are spoken. */
-enum mm_status mm_codec_for_request(const char *content_type, bool has_dimensions, bool body_seen, char first,
-                                    const struct mm_codec **codec, struct mm_error *error);
+enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
+                                    bool body_seen, char first, const struct mm_codec **codec,
+                                    struct mm_error *error);
 
 /* The codec of the reply, by RFC 9110's Accept with q-values (NULL: absent, anything goes): the
  * acceptable one of the highest q; that of `natural` (the request's codec, or NULL) wins where several are

@@ -1,5 +1,6 @@
-/* Requests as forms (multipart/form-data): the parts a and b are .npy files, all others are parameters. The
- * views point into the body, within which elements are moved by a few bytes where they are not aligned. */
+/* Requests as forms (multipart/form-data): the parts named for the operands, a and b or a alone, are .npy
+ * files, all others are parameters. The views point into the body, within which elements are moved by a few
+ * bytes where they are not aligned. */
 #include "api/formats.h"
 #include "api/multipart.h"
 #include "api/npy.h"
@@ -11,8 +12,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements travel as they lie in memory");
 
-enum { OPERANDS = 2 };
-static const char *const names[OPERANDS] = {"a", "b"};
+enum { OPERANDS_MAX = 2 };
+static const char *const names[OPERANDS_MAX] = {"a", "b"};
 
 /* An operand on its way: the part, and what its header says. */
 struct operand {
@@ -22,7 +23,7 @@ struct operand {
 
 static enum mm_status take_part(struct mm_call *call, const struct mm_part *part, struct operand *operands,
                                 const struct mm_limits *limits, struct mm_error *error) {
-    for (unsigned index = 0; index < OPERANDS; index++) {
+    for (unsigned index = 0; index < mm_call_operands(call); index++) {
         if (part->name_length != 1 || part->name[0] != names[index][0])
             continue;
         if (operands[index].part.data != NULL)
@@ -32,6 +33,12 @@ static enum mm_status take_part(struct mm_call *call, const struct mm_part *part
         return MM_OK;
     }
     return mm_call_set_field(call, part->name, part->name_length, part->data, part->bytes, limits, error);
+}
+
+/* Of a product floating-point numbers are expected, also those that no variant has; of what only moves its
+ * elements, integers too. */
+static enum mm_npy_types types_of(const struct mm_call *call) {
+    return call->op == MM_MATMUL ? MM_NPY_FLOATS : MM_NPY_NUMBERS;
 }
 
 static enum mm_status read_parts(struct mm_call *call, const struct mm_body *body, struct operand *operands,
@@ -46,14 +53,14 @@ static enum mm_status read_parts(struct mm_call *call, const struct mm_body *bod
             break;
         status = take_part(call, &part, operands, limits, error);
     }
-    for (unsigned index = 0; index < OPERANDS && status == MM_OK; index++) {
+    for (unsigned index = 0; index < mm_call_operands(call) && status == MM_OK; index++) {
         struct operand *operand = &operands[index];
         if (operand->part.data == NULL)
             return mm_fail_field(error, MM_BAD_REQUEST, names[index],
                                  "the form has no part named %s, expected a file: -F %s=@%s.npy",
                                  names[index], names[index], names[index]);
-        status = mm_npy_read_header(names[index], operand->part.data, operand->part.bytes, &operand->header,
-                                    error);
+        status = mm_npy_read_header(names[index], types_of(call), operand->part.data, operand->part.bytes,
+                                    &operand->header, error);
     }
     return status;
 }
@@ -63,15 +70,16 @@ static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand 
                                      struct mm_error *error) {
     const struct mm_npy_header *a = &operands[0].header;
     const struct mm_npy_header *b = &operands[1].header;
+    bool two = mm_call_operands(call) == 2;
     char *asked = call->names[MM_PARAMETER_DTYPE];
-    if (strcmp(a->dtype_name, b->dtype_name) != 0)
+    if (two && strcmp(a->dtype_name, b->dtype_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "b",
                              "b is a file of %s ('%s'), but a is one of %s ('%s'): both must be of one type",
                              b->dtype_name, b->descr, a->dtype_name, a->descr);
     if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(asked, a->dtype_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "dtype",
-                             "dtype is '%s', but a and b are files of %s ('%s'), which says it already",
-                             asked, a->dtype_name, a->descr);
+                             "dtype is '%s', but %s of %s ('%s'), which says it already", asked,
+                             two ? "a and b are files" : "a is a file", a->dtype_name, a->descr);
     snprintf(asked, sizeof call->names[MM_PARAMETER_DTYPE], "%s", a->dtype_name);
     return mm_call_resolve(call, error);
 }
@@ -105,23 +113,24 @@ enum mm_status mm_form_decode(struct mm_call *call, const struct mm_body *body,
                               const struct mm_limits *limits, struct mm_buffers *buffers,
                               struct mm_error *error) {
     (void)buffers;
-    struct operand operands[OPERANDS] = {0};
-    struct mm_matrix *const views[OPERANDS] = {&call->a, &call->b};
-    size_t bytes[OPERANDS];
+    const unsigned count = mm_call_operands(call);
+    struct operand operands[OPERANDS_MAX] = {0};
+    struct mm_matrix *const views[OPERANDS_MAX] = {&call->a, &call->b};
+    size_t bytes[OPERANDS_MAX];
     enum mm_status status = read_parts(call, body, operands, limits, error);
     if (status == MM_OK)
         status = agree_on_dtype(call, operands, error);
     if (status != MM_OK)
         return status;
-    for (unsigned index = 0; index < OPERANDS; index++)
+    for (unsigned index = 0; index < OPERANDS_MAX; index++) /* one that is not taken is empty */
         *views[index] =
             mm_matrix_dense(call->dtype, operands[index].header.rows, operands[index].header.cols, NULL);
     status = mm_call_sizes(call, limits, &bytes[0], &bytes[1], error);
-    for (unsigned index = 0; index < OPERANDS && status == MM_OK; index++)
+    for (unsigned index = 0; index < count && status == MM_OK; index++)
         status = check_length(names[index], &operands[index], views[index], bytes[index], error);
     if (status != MM_OK)
         return status;
-    for (unsigned index = 0; index < OPERANDS; index++)
+    for (unsigned index = 0; index < count; index++)
         views[index]->data = align_elements(&operands[index], bytes[index], mm_dtype_bytes(call->dtype));
     call->a_column_major = operands[0].header.column_major;
     call->b_column_major = operands[1].header.column_major;

@@ -56,27 +56,53 @@ static enum mm_status fail_syntax(const json_error_t *fault, struct mm_error *er
                    fault->column > 0 ? (uint64_t)fault->column : 1, fault->text, error);
 }
 
-/* Parses the body, whose numbers become lower or upper bounds of themselves (json_matrix.c says why). The
- * rounding mode is the thread's own, and the parser's for as long as it runs. */
-static enum mm_status parse(const struct mm_body *body, enum mm_json_bound bound, json_t **root,
-                            struct mm_error *error) {
+/* How numbers are read so that they become these bounds. */
+static const struct {
+    int rounding;
+    size_t flags;
+} readings[] = {
+    [MM_JSON_LOWER] = {FE_DOWNWARD, JSON_DECODE_INT_AS_REAL},
+    [MM_JSON_UPPER] = {FE_UPWARD, JSON_DECODE_INT_AS_REAL},
+    [MM_JSON_NEAREST] = {FE_TONEAREST, JSON_DECODE_INT_AS_REAL},
+    [MM_JSON_WHOLE] = {FE_UPWARD, 0},
+};
+
+/* The rounding mode is the thread's own, and the parser's for as long as it runs. */
+static json_t *load(const struct mm_body *body, enum mm_json_bound bound, json_error_t *fault) {
+    assert(fegetround() == FE_TONEAREST);
+    errno = 0;
+    fesetround(readings[bound].rounding);
+    json_t *value =
+        json_loadb(body->data, body->bytes, JSON_REJECT_DUPLICATES | readings[bound].flags, fault);
+    fesetround(FE_TONEAREST);
+    return value;
+}
+
+/* Parses the body, whose numbers become these bounds of themselves (json_float.c and json_whole.c say why). A
+ * number below all doubles has no lower bound, which Jansson refuses; but the nearest float64 can be the
+ * least there is. So where the operation takes that type, the body is read to nearest instead, and *bound
+ * says so. */
+static enum mm_status parse(const struct mm_call *call, const struct mm_body *body, enum mm_json_bound *bound,
+                            json_t **root, struct mm_error *error) {
+    const char *expected = mm_call_operands(call) == 2 ? "a and b" : "a";
     if (body->bytes == 0)
-        return mm_fail(error, MM_BAD_REQUEST, "the body is empty, expected a JSON object with a and b");
+        return mm_fail(error, MM_BAD_REQUEST, "the body is empty, expected a JSON object with %s", expected);
     enum mm_status status = refuse_zero(body, error);
     if (status != MM_OK)
         return status;
     json_error_t fault;
-    assert(fegetround() == FE_TONEAREST);
-    errno = 0;
-    fesetround(bound == MM_JSON_LOWER ? FE_DOWNWARD : FE_UPWARD);
-    json_t *value =
-        json_loadb(body->data, body->bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &fault);
-    fesetround(FE_TONEAREST);
+    json_t *value = load(body, *bound, &fault);
+    if (value == NULL && *bound == MM_JSON_LOWER && json_error_code(&fault) == json_error_numeric_overflow &&
+        (mm_op_dtypes(call->op) & MM_DTYPE_BIT(MM_FLOAT64)) != 0) {
+        *bound = MM_JSON_NEAREST;
+        value = load(body, *bound, &fault);
+    }
     if (value == NULL)
         return fail_syntax(&fault, error);
     if (!json_is_object(value)) {
         json_decref(value);
-        return mm_fail(error, MM_BAD_REQUEST, "the body is a JSON array, expected an object with a and b");
+        return mm_fail(error, MM_BAD_REQUEST, "the body is a JSON array, expected an object with %s",
+                       expected);
     }
     *root = value;
     return MM_OK;
@@ -108,20 +134,34 @@ static enum mm_status set_parameter(struct mm_call *call, const char *name, cons
     return mm_call_set_value(call, name, MM_VALUE_OTHER, NULL, 0, 0, error);
 }
 
-/* Everything but the elements: the parameters, and the shapes of a and b. */
+/* The names of the operands, of which an operation takes the first one or both. */
+static const char *const operands[] = {"a", "b"};
+
+static bool is_operand(const struct mm_call *call, const char *name) {
+    for (unsigned index = 0; index < mm_call_operands(call); index++)
+        if (strcmp(name, operands[index]) == 0)
+            return true;
+    return false;
+}
+
+/* Everything but the elements: the parameters, and the shapes of the operands. A dtype that there is not is
+ * refused at the end, after all that is malformed; until then it goes for float32. */
 static enum mm_status read_members(struct mm_call *call, json_t *root, struct mm_error *error) {
     const char *name;
     json_t *value;
     json_object_foreach(root, name, value) {
-        if (strcmp(name, "a") == 0 || strcmp(name, "b") == 0)
-            continue;
-        enum mm_status status = set_parameter(call, name, value, error);
+        enum mm_status status = is_operand(call, name) ? MM_OK : set_parameter(call, name, value, error);
         if (status != MM_OK)
             return status;
     }
-    enum mm_status status = mm_json_matrix_shape(json_object_get(root, "a"), "a", &call->a, error);
-    if (status == MM_OK)
-        status = mm_json_matrix_shape(json_object_get(root, "b"), "b", &call->b, error);
+    struct mm_matrix *const views[] = {&call->a, &call->b};
+    enum mm_status status = MM_OK;
+    if (mm_call_resolve(call, NULL) != MM_OK)
+        call->dtype = MM_FLOAT32;
+    call->b = mm_matrix_dense(call->dtype, 0, 0, NULL);
+    for (unsigned index = 0; index < mm_call_operands(call) && status == MM_OK; index++)
+        status = mm_json_matrix_shape(json_object_get(root, operands[index]), operands[index], call->dtype,
+                                      views[index], error);
     return status;
 }
 
@@ -143,46 +183,51 @@ static enum mm_status acquire_storage(struct mm_call *call, const struct mm_limi
 
 static enum mm_status read_elements(struct mm_call *call, const json_t *root, enum mm_json_bound bound,
                                     bool *undecided, struct mm_error *error) {
-    enum mm_status status =
-        mm_json_matrix_read(json_object_get(root, "a"), "a", bound, &call->a, undecided, error);
-    if (status == MM_OK)
-        status = mm_json_matrix_read(json_object_get(root, "b"), "b", bound, &call->b, undecided, error);
+    const struct mm_matrix *const views[] = {&call->a, &call->b};
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < mm_call_operands(call) && status == MM_OK; index++)
+        status = mm_json_matrix_read(json_object_get(root, operands[index]), operands[index], bound,
+                                     views[index], undecided, error);
     return status;
 }
 
-/* The sizes pass a limit; but a body that is malformed besides is told that first. */
-static enum mm_status judge_elements(struct mm_call *call, const json_t *root, struct mm_error *error) {
+/* The sizes pass a limit; but a body that is malformed besides, as far as its first reading tells, is told
+ * that first. */
+static enum mm_status judge_elements(struct mm_call *call, const json_t *root, enum mm_json_bound bound,
+                                     struct mm_error *error) {
     struct mm_error malformed;
     bool undecided = false;
-    if (read_elements(call, root, MM_JSON_LOWER, &undecided, &malformed) == MM_OK)
+    if (read_elements(call, root, bound, &undecided, &malformed) == MM_OK)
         return MM_TOO_LARGE;
     if (error != NULL)
         *error = malformed;
     return malformed.status;
 }
 
-/* The second parse is rare (an element within a double's precision of a midpoint of float32), and there
+/* Of float32 the second parse is rare (an element within a double's precision of a midpoint), and there
  * is never a third: hostile numbers cost twice the time, no more. */
 static enum mm_status decode_body(struct mm_call *call, const struct mm_body *body,
                                   const struct mm_limits *limits, struct mm_buffers *buffers,
                                   struct mm_error *error) {
     json_t *root = NULL;
+    enum mm_json_bound bound = MM_JSON_LOWER;
     bool undecided = false;
-    enum mm_status status = parse(body, MM_JSON_LOWER, &root, error);
+    enum mm_status status = parse(call, body, &bound, &root, error);
     if (status == MM_OK)
         status = read_members(call, root, error);
     if (status == MM_OK)
         status = acquire_storage(call, limits, buffers, error);
     if (status == MM_TOO_LARGE)
-        status = judge_elements(call, root, error);
+        status = judge_elements(call, root, bound, error);
     if (status == MM_OK)
-        status = read_elements(call, root, MM_JSON_LOWER, &undecided, error);
+        status = read_elements(call, root, bound, &undecided, error);
     json_decref(root);
     root = NULL;
     if (status == MM_OK && undecided) {
-        status = parse(body, MM_JSON_UPPER, &root, error);
+        bound = mm_json_second_bound(call->dtype);
+        status = parse(call, body, &bound, &root, error);
         if (status == MM_OK)
-            status = read_elements(call, root, MM_JSON_UPPER, &undecided, error);
+            status = read_elements(call, root, bound, &undecided, error);
         json_decref(root);
     }
     if (status == MM_OK)
@@ -236,6 +281,15 @@ static json_t *make_timing(const uint64_t *span_ns) {
     return NULL;
 }
 
+/* The work of each operation over its kernel's time. */
+static const struct {
+    const char *name;
+    double (*of)(const struct mm_job *job);
+} rates[MM_OP_COUNT] = {
+    [MM_MATMUL] = {"gflops", mm_job_gflops},
+    [MM_TRANSPOSE] = {"gigabytes_per_second", mm_job_gigabytes_per_second},
+};
+
 /* What follows the matrix, in the contract's order. Where nothing had to run (an empty product), the
  * variant is the one that was asked for. */
 static json_t *make_envelope(const struct mm_answer *answer) {
@@ -251,7 +305,8 @@ static json_t *make_envelope(const struct mm_answer *answer) {
     failed |= json_object_set_new(envelope, "backend", mm_json_text(job->backend->name));
     failed |=
         json_object_set_new(envelope, "device", mm_json_text(job->device != NULL ? job->device->name : ""));
-    failed |= json_object_set_new(envelope, "gflops", json_real(round(mm_job_gflops(job) * 1e6) / 1e6));
+    failed |= json_object_set_new(envelope, rates[job->variant->op].name,
+                                  json_real(round(rates[job->variant->op].of(job) * 1e6) / 1e6));
     failed |= json_object_set_new(envelope, "batched", mm_json_count(job->batched));
     failed |= json_object_set_new(envelope, "timing", make_timing(answer->span_ns));
     if (failed == 0)

@@ -1,20 +1,57 @@
-/* Matrices in JSON: their shape, their elements' exact rounding to float32, and their text.
- *
- * A double that is rounded again to float32 is not always the float32 nearest to the text. So Jansson
- * (strtod) reads with the rounding mode set downward, which gives for a number v the double t = floor(v).
- * Where float32 rounds up or down changes at midpoints of its neighbouring values, and each midpoint is a
- * double. So if t is no midpoint, t and v lie on the same side of every midpoint, and t rounds as v does.
- * The same holds for u = ceil(v), read with the mode set upward. t and u are equal or neighbouring
- * doubles, which are never both midpoints: if both are one, v is exactly it, and ties go to even. */
+/* Matrices in JSON: their shape, their rows by the reader or the writer of their element type, and the
+ * length of their text. How a number is rounded is json_float.c's and json_whole.c's. */
 #include "api/json_matrix.h"
 
 #include "api/float_text.h"
+#include "api/json_row.h"
 
 #include <assert.h>
-#include <float.h>
-#include <math.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { WHOLE_TEXT_MAX = sizeof "-9223372036854775808" - 1 };
+
+static size_t whole_text(int64_t value, char *text) {
+    char token[WHOLE_TEXT_MAX + 1];
+    int length = snprintf(token, sizeof token, "%" PRId64, value);
+    assert(length > 0 && length <= WHOLE_TEXT_MAX);
+    memcpy(text, token, (size_t)length);
+    return (size_t)length;
+}
+
+/* Writes `count` elements, with commas between them, and returns the end. */
+typedef char *write_row(const void *elements, size_t count, char *end);
+
+#define ROW_WRITER(NAME, TYPE, TEXT)                                                                         \
+    static char *write_##NAME(const void *elements, size_t count, char *end) {                               \
+        const TYPE *values = elements;                                                                       \
+        for (size_t index = 0; index < count; index++) {                                                     \
+            if (index > 0)                                                                                   \
+                *end++ = ',';                                                                                \
+            end += TEXT(values[index], end);                                                                 \
+        }                                                                                                    \
+        return end;                                                                                          \
+    }
+
+ROW_WRITER(float32, float, mm_float_text)
+ROW_WRITER(float64, double, mm_double_text)
+ROW_WRITER(int32, int32_t, whole_text)
+ROW_WRITER(int64, int64_t, whole_text)
+
+static const struct {
+    mm_json_row_reader *read;
+    enum mm_json_bound second;
+    write_row *write;
+    size_t text_max; /* bytes of an element */
+} types[] = {
+    [MM_FLOAT32] = {mm_json_read_float32, MM_JSON_UPPER, write_float32, MM_FLOAT_TEXT_MAX},
+    [MM_FLOAT64] = {mm_json_read_float64, MM_JSON_NEAREST, write_float64, MM_DOUBLE_TEXT_MAX},
+    [MM_INT32] = {mm_json_read_int32, MM_JSON_WHOLE, write_int32, WHOLE_TEXT_MAX},
+    [MM_INT64] = {mm_json_read_int64, MM_JSON_WHOLE, write_int64, WHOLE_TEXT_MAX},
+};
+
+_Static_assert(sizeof types / sizeof types[0] == MM_DTYPE_COUNT, "every element type has its row");
 
 static enum mm_status fail_matrix(const char *field, struct mm_error *error, const char *got) {
     mm_fail_field(error, MM_BAD_REQUEST, field,
@@ -36,7 +73,7 @@ static enum mm_status fail_ragged(const char *field, size_t row, size_t cols, si
     return MM_BAD_REQUEST;
 }
 
-static const char *type_name(const json_t *value) {
+const char *mm_json_type_name(const json_t *value) {
     switch (json_typeof(value)) {
     case JSON_OBJECT:
         return "an object";
@@ -57,115 +94,53 @@ static const char *type_name(const json_t *value) {
     return "";
 }
 
-enum mm_status mm_json_matrix_shape(const json_t *rows, const char *field, struct mm_matrix *view,
-                                    struct mm_error *error) {
+void mm_json_describe(const json_t *value, char *text, size_t text_bytes) {
+    if (json_is_string(value))
+        snprintf(text, text_bytes, "the string \"%.32s\"", json_string_value(value));
+    else
+        snprintf(text, text_bytes, "%s", mm_json_type_name(value));
+}
+
+enum mm_status mm_json_matrix_shape(const json_t *rows, const char *field, enum mm_dtype dtype,
+                                    struct mm_matrix *view, struct mm_error *error) {
     char got[64];
     if (rows == NULL)
         return fail_matrix(field, error, "it is missing");
     if (!json_is_array(rows)) {
-        snprintf(got, sizeof got, "it is %s", type_name(rows));
+        snprintf(got, sizeof got, "it is %s", mm_json_type_name(rows));
         return fail_matrix(field, error, got);
     }
     size_t cols = json_array_size(json_array_get(rows, 0));
     for (size_t row = 0; row < json_array_size(rows); row++) {
         const json_t *elements = json_array_get(rows, row);
         if (!json_is_array(elements)) {
-            snprintf(got, sizeof got, "row %zu is %s", row, type_name(elements));
+            snprintf(got, sizeof got, "row %zu is %s", row, mm_json_type_name(elements));
             return fail_matrix(field, error, got);
         }
         if (json_array_size(elements) != cols)
             return fail_ragged(field, row, json_array_size(elements), cols, error);
     }
-    *view = mm_matrix_dense(MM_FLOAT32, json_array_size(rows), cols, NULL);
+    *view = mm_matrix_dense(dtype, json_array_size(rows), cols, NULL);
     return MM_OK;
 }
 
-/* Whether a float32 would have to break a tie to hold this double. ±2¹²⁸ counts as a neighbour of the
- * largest float32, as in IEEE 754's rule for overflow. */
-static bool is_midpoint(double value) {
-    enum { PRECISION = 24, ULP_EXPONENT_MIN = -149 };
-    int exponent;
-    frexp(value, &exponent);
-    int ulp_exponent = exponent - PRECISION > ULP_EXPONENT_MIN ? exponent - PRECISION : ULP_EXPONENT_MIN;
-    double ulps = fabs(ldexp(value, -ulp_exponent)); /* exact: a power of two, far from all limits */
-    return ulps - floor(ulps) == 0.5;
-}
-
-/* The strings that stand for what JSON has no numbers for. */
-static bool read_special(const json_t *value, float *element) {
-    static const struct {
-        const char *text;
-        float value;
-    } specials[] = {{"NaN", NAN}, {"Infinity", INFINITY}, {"-Infinity", -INFINITY}};
-    for (size_t index = 0; index < sizeof specials / sizeof specials[0]; index++) {
-        if (strcmp(json_string_value(value), specials[index].text) == 0) {
-            *element = specials[index].value;
-            return true;
-        }
-    }
-    return false;
-}
-
-static enum mm_status fail_element(const char *field, size_t row, size_t col, const json_t *value,
-                                   struct mm_error *error) {
-    char got[64];
-    if (json_is_string(value))
-        snprintf(got, sizeof got, "the string \"%.32s\"", json_string_value(value));
-    else
-        snprintf(got, sizeof got, "%s", type_name(value));
-    mm_fail_field(error, MM_BAD_REQUEST, field,
-                  "%s[%zu][%zu] is %s, expected a number, \"NaN\", \"Infinity\" or \"-Infinity\"", field, row,
-                  col, got);
-    if (error != NULL) {
-        snprintf(error->expected, sizeof error->expected, "a number");
-        snprintf(error->got, sizeof error->got, "%s", got);
-    }
-    return MM_BAD_REQUEST;
-}
-
-/* A number beyond all doubles was read as the largest one. */
-static enum mm_status fail_overflow(const char *field, size_t row, size_t col, double value,
-                                    struct mm_error *error) {
-    const char *beyond = fabs(value) >= DBL_MAX ? "beyond " : "";
-    mm_fail_field(error, MM_BAD_REQUEST, field,
-                  "%s[%zu][%zu] is %s%.9g, which float32 cannot hold: its largest number is %.9g", field, row,
-                  col, beyond, value, (double)FLT_MAX);
-    if (error != NULL) {
-        snprintf(error->expected, sizeof error->expected, "at most %.9g", (double)FLT_MAX);
-        snprintf(error->got, sizeof error->got, "%s%.9g", beyond, value);
-    }
-    return MM_BAD_REQUEST;
-}
-
-static enum mm_status read_row(const json_t *elements, const char *field, size_t row,
-                               enum mm_json_bound bound, size_t cols, float *out, bool *undecided,
-                               struct mm_error *error) {
-    float unwanted = 0; /* where the element is judged and not kept */
-    for (size_t col = 0; col < cols; col++) {
-        const json_t *element = json_array_get(elements, col);
-        float *at = out == NULL ? &unwanted : &out[col];
-        if (json_is_string(element) && read_special(element, at))
-            continue;
-        if (!json_is_number(element))
-            return fail_element(field, row, col, element, error);
-        double value = json_number_value(element);
-        bool midpoint = is_midpoint(value);
-        if (bound == MM_JSON_LOWER || !midpoint)
-            *at = (float)value; /* else what the lower bound gave stands */
-        if (bound == MM_JSON_LOWER && midpoint)
-            *undecided = true;
-        else if (isinf(*at))
-            return fail_overflow(field, row, col, value, error);
-    }
-    return MM_OK;
+enum mm_json_bound mm_json_second_bound(enum mm_dtype dtype) {
+    return types[dtype].second;
 }
 
 enum mm_status mm_json_matrix_read(const json_t *rows, const char *field, enum mm_json_bound bound,
                                    const struct mm_matrix *view, bool *undecided, struct mm_error *error) {
+    const size_t row_bytes = view->ld * mm_dtype_bytes(view->dtype);
     for (size_t row = 0; row < view->rows && view->cols > 0; row++) {
-        float *out = view->data == NULL ? NULL : (float *)view->data + row * view->ld;
-        enum mm_status status =
-            read_row(json_array_get(rows, row), field, row, bound, view->cols, out, undecided, error);
+        const struct mm_json_row place = {.elements = json_array_get(rows, row),
+                                          .field = field,
+                                          .index = row,
+                                          .cols = view->cols,
+                                          .bound = bound,
+                                          .out = view->data == NULL ? NULL
+                                                                    : (char *)view->data + row * row_bytes,
+                                          .undecided = undecided};
+        enum mm_status status = types[view->dtype].read(&place, error);
         if (status != MM_OK)
             return status;
     }
@@ -173,30 +148,23 @@ enum mm_status mm_json_matrix_read(const json_t *rows, const char *field, enum m
 }
 
 bool mm_json_matrix_text_bytes(const struct mm_matrix *matrix, size_t *bytes) {
-    enum {
-        ELEMENT_BYTES = MM_FLOAT_TEXT_MAX + 1,
-        ROW_BYTES = sizeof "[]," - 1,
-        MATRIX_BYTES = sizeof "[]" - 1
-    };
+    enum { ROW_BYTES = sizeof "[]," - 1, MATRIX_BYTES = sizeof "[]" - 1 };
+    const size_t element_bytes = types[matrix->dtype].text_max + 1;
     size_t row, all;
-    return !__builtin_mul_overflow(matrix->cols, ELEMENT_BYTES, &row) && mm_size_add(row, ROW_BYTES, &row) &&
+    return !__builtin_mul_overflow(matrix->cols, element_bytes, &row) && mm_size_add(row, ROW_BYTES, &row) &&
            !__builtin_mul_overflow(matrix->rows, row, &all) && mm_size_add(all, MATRIX_BYTES, bytes);
 }
 
 size_t mm_json_matrix_write(const struct mm_matrix *matrix, char *text) {
-    assert(matrix->dtype == MM_FLOAT32);
-    const float *elements = matrix->data;
+    const size_t row_bytes = matrix->ld * mm_dtype_bytes(matrix->dtype);
     char *end = text;
     *end++ = '[';
     for (size_t row = 0; row < matrix->rows; row++) {
         if (row > 0)
             *end++ = ',';
         *end++ = '[';
-        for (size_t col = 0; col < matrix->cols; col++) {
-            if (col > 0)
-                *end++ = ',';
-            end += mm_float_text(elements[row * matrix->ld + col], end);
-        }
+        if (matrix->cols > 0)
+            end = types[matrix->dtype].write((const char *)matrix->data + row * row_bytes, matrix->cols, end);
         *end++ = ']';
     }
     *end++ = ']';

@@ -14,13 +14,27 @@ enum { MAGIC_BYTES = sizeof magic - 1, DESCR_SHOWN_MAX = 40, NUMBER_SHOWN_MAX = 
 
 _Static_assert((int)MM_NPY_HEAD_BYTES <= (int)MM_REPLY_HEAD_MAX, "a reply has room for the head");
 
-/* The element types that some variant may have one day, by NumPy's name and by ours. */
+/* The element types that some variant has or may have one day, by NumPy's name and by ours. */
 static const struct {
     const char *descr;
     const char *dtype_name;
-} types[] = {{"<f4", "float32"}, {"<f8", "float64"}, {"<f2", "float16"}};
+    enum mm_npy_types least; /* the smallest set that has it */
+} types[] = {
+    {"<f4", "float32", MM_NPY_FLOATS}, {"<f8", "float64", MM_NPY_FLOATS}, {"<f2", "float16", MM_NPY_FLOATS},
+    {"<i4", "int32", MM_NPY_NUMBERS},  {"<i8", "int64", MM_NPY_NUMBERS},
+};
 
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
+
+/* What is asked of a file's type, in words, and by what is to be had. */
+static const struct {
+    const char *words;
+    const char *expected;
+} sets[] = {
+    [MM_NPY_FLOATS] = {"little-endian floating-point numbers, as '<f4' is", "<f4"},
+    [MM_NPY_NUMBERS] = {"little-endian floating-point numbers or signed integers, as '<f4' and '<i8' are",
+                        "<f4, <f8, <i4 or <i8"},
+};
 
 /* A piece of the header's text. */
 struct span {
@@ -31,6 +45,7 @@ struct span {
 /* Where the reading of a header stands. */
 struct reader {
     const char *field;
+    enum mm_npy_types types;
     const char *text;
     const char *position;
     const char *end;
@@ -101,19 +116,17 @@ static enum mm_status read_descr(struct reader *reader, struct mm_npy_header *he
     if (status != MM_OK)
         return status;
     for (size_t index = 0; index < TYPE_COUNT; index++) {
-        if (!span_is(descr, types[index].descr))
+        if (!span_is(descr, types[index].descr) || types[index].least > reader->types)
             continue;
         snprintf(header->descr, sizeof header->descr, "%s", types[index].descr);
         header->dtype_name = types[index].dtype_name;
         return MM_OK;
     }
     int shown = descr.length > DESCR_SHOWN_MAX ? DESCR_SHOWN_MAX : (int)descr.length;
-    fail_file(
-        reader->field, reader->error,
-        "its elements are of type '%.*s', but must be little-endian floating-point numbers, as '<f4' is",
-        shown, descr.start);
+    fail_file(reader->field, reader->error, "its elements are of type '%.*s', but must be %s", shown,
+              descr.start, sets[reader->types].words);
     if (reader->error != NULL) {
-        snprintf(reader->error->expected, sizeof reader->error->expected, "<f4");
+        snprintf(reader->error->expected, sizeof reader->error->expected, "%s", sets[reader->types].expected);
         snprintf(reader->error->got, sizeof reader->error->got, "%.*s", shown, descr.start);
     }
     return MM_BAD_REQUEST;
@@ -253,8 +266,8 @@ static enum mm_status read_dict(struct reader *reader, struct mm_npy_header *hea
     return reader->position == reader->end ? MM_OK : fail_expected(reader, "its end");
 }
 
-enum mm_status mm_npy_read_header(const char *field, const void *data, size_t bytes_max,
-                                  struct mm_npy_header *header, struct mm_error *error) {
+enum mm_status mm_npy_read_header(const char *field, enum mm_npy_types taken, const void *data,
+                                  size_t bytes_max, struct mm_npy_header *header, struct mm_error *error) {
     const unsigned char *file = data;
     if (bytes_max < MAGIC_BYTES + 2 || memcmp(file, magic, MAGIC_BYTES) != 0)
         return fail_file(field, error, "it does not begin with the bytes \\x93NUMPY and a version");
@@ -275,6 +288,7 @@ enum mm_status mm_npy_read_header(const char *field, const void *data, size_t by
                          bytes_max - start);
     const char *text = (const char *)file + start;
     struct reader reader = {.field = field,
+                            .types = taken,
                             .text = text,
                             .position = text,
                             .end = text + length,

@@ -22,12 +22,15 @@ struct mm_npy_header {
     bool column_major; /* Fortran order */
 };
 
+/* The element types that a caller can take: little-endian floating-point numbers, or signed integers too. */
+enum mm_npy_types { MM_NPY_FLOATS, MM_NPY_NUMBERS };
+
 /* Reads the header of a file that begins at data and has bytes_max bytes; how many of them are elements is
  * not judged. `field` names the matrix in errors. MM_BAD_REQUEST: no such file, a malformed header, an
- * element type that is no little-endian floating-point number, or a rank that is not 2. MM_TOO_LARGE: a
- * dimension past 2⁶⁴. *header is undefined on failure. */
-enum mm_status mm_npy_read_header(const char *field, const void *data, size_t bytes_max,
-                                  struct mm_npy_header *header, struct mm_error *error);
+ * element type that is none of `types`, or a rank that is not 2. MM_TOO_LARGE: a dimension past 2⁶⁴. *header
+ * is undefined on failure. */
+enum mm_status mm_npy_read_header(const char *field, enum mm_npy_types types, const void *data,
+                                  size_t bytes_max, struct mm_npy_header *header, struct mm_error *error);
 
 /* Writes the version 1.0 header of a dense row-major matrix of this type and shape; its elements follow. */
 void mm_npy_write_head(const struct mm_matrix *matrix, char head[MM_NPY_HEAD_BYTES]);

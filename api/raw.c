@@ -1,5 +1,6 @@
-/* The raw format: A's bytes, then B's, row-major little-endian float32, the shape in the query. The
- * views point straight into the body, and the reply is the result's own buffer: nothing is copied. */
+/* The raw format: A's bytes, then B's where the operation has one, row-major and little-endian, the shape in
+ * the query. The views point straight into the body, and the reply is the result's own buffer: nothing is
+ * copied. */
 #include "api/formats.h"
 
 #include <assert.h>
@@ -14,9 +15,10 @@ static enum mm_status require_dimensions(const struct mm_call *call, struct mm_e
         const char *name;
     } required[] = {{MM_PARAMETER_M, "m"}, {MM_PARAMETER_K, "k"}, {MM_PARAMETER_N, "n"}};
     for (size_t index = 0; index < sizeof required / sizeof required[0]; index++)
-        if (!mm_call_has(call, required[index].parameter))
+        if (mm_call_takes(call, required[index].parameter) && !mm_call_has(call, required[index].parameter))
             return mm_fail_field(error, MM_BAD_REQUEST, required[index].name,
-                                 "a raw body needs m, k and n in the query, but %s is missing",
+                                 "a raw body needs %s in the query, but %s is missing",
+                                 mm_call_takes(call, MM_PARAMETER_K) ? "m, k and n" : "m and n",
                                  required[index].name);
     return MM_OK;
 }
@@ -42,15 +44,18 @@ static enum mm_status stored_view(const struct mm_call *call, enum mm_parameter 
     return MM_BAD_REQUEST;
 }
 
-/* Lays the views over a body of the length that the query asks for, and gives that length. */
+/* Lays the views over a body of the length that the query asks for, and gives that length. Of a product op(A)
+ * is m×k and op(B) k×n; of a transposition A alone is m×n, and B is empty. */
 static enum mm_status lay_out(struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                               size_t *b_bytes, struct mm_error *error) {
     const uint64_t *numbers = call->numbers;
+    bool two = mm_call_operands(call) == 2;
     enum mm_status status = require_dimensions(call, error);
     if (status == MM_OK)
         status = stored_view(call, MM_PARAMETER_TRANSPOSE_A, MM_PARAMETER_LDA, "lda", numbers[MM_PARAMETER_M],
-                             numbers[MM_PARAMETER_K], &call->a, error);
-    if (status == MM_OK)
+                             numbers[two ? MM_PARAMETER_K : MM_PARAMETER_N], &call->a, error);
+    call->b = mm_matrix_dense(call->dtype, 0, 0, NULL);
+    if (status == MM_OK && two)
         status = stored_view(call, MM_PARAMETER_TRANSPOSE_B, MM_PARAMETER_LDB, "ldb", numbers[MM_PARAMETER_K],
                              numbers[MM_PARAMETER_N], &call->b, error);
     if (status == MM_OK)
@@ -58,8 +63,9 @@ static enum mm_status lay_out(struct mm_call *call, const struct mm_limits *limi
     return status;
 }
 
-static enum mm_status check_length(size_t a_bytes, size_t b_bytes, uint64_t body_bytes,
-                                   const struct mm_limits *limits, struct mm_error *error) {
+static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, size_t b_bytes,
+                                   uint64_t body_bytes, const struct mm_limits *limits,
+                                   struct mm_error *error) {
     size_t expected = a_bytes + b_bytes; /* passed no limit together: no overflow */
     if (expected > limits->body_bytes_max) {
         mm_fail(error, MM_TOO_LARGE, "the body of these dimensions is %zu bytes, but the limit is %zu",
@@ -73,9 +79,11 @@ static enum mm_status check_length(size_t a_bytes, size_t b_bytes, uint64_t body
     }
     if (body_bytes == MM_LENGTH_UNKNOWN || body_bytes == expected)
         return MM_OK;
-    mm_fail(error, MM_BAD_REQUEST,
-            "the body of these dimensions is %zu bytes (a %zu, then b %zu), but %" PRIu64 " bytes came",
-            expected, a_bytes, b_bytes, body_bytes);
+    char pieces[64] = "";
+    if (mm_call_operands(call) == 2)
+        snprintf(pieces, sizeof pieces, " (a %zu, then b %zu)", a_bytes, b_bytes);
+    mm_fail(error, MM_BAD_REQUEST, "the body of these dimensions is %zu bytes%s, but %" PRIu64 " bytes came",
+            expected, pieces, body_bytes);
     if (error != NULL) {
         snprintf(error->expected, sizeof error->expected, "%zu bytes", expected);
         snprintf(error->got, sizeof error->got, "%" PRIu64 " bytes", body_bytes);
@@ -92,7 +100,7 @@ enum mm_status mm_raw_plan(struct mm_call *call, uint64_t body_bytes, const stru
     size_t a_bytes, b_bytes;
     enum mm_status status = lay_out(call, limits, &a_bytes, &b_bytes, error);
     if (status == MM_OK)
-        status = check_length(a_bytes, b_bytes, body_bytes, limits, error);
+        status = check_length(call, a_bytes, b_bytes, body_bytes, limits, error);
     return status;
 }
 
@@ -104,11 +112,12 @@ enum mm_status mm_raw_decode(struct mm_call *call, const struct mm_body *body, c
     if (status == MM_OK)
         status = lay_out(call, limits, &a_bytes, &b_bytes, error);
     if (status == MM_OK)
-        status = check_length(a_bytes, b_bytes, body->bytes, limits, error);
+        status = check_length(call, a_bytes, b_bytes, body->bytes, limits, error);
     if (status != MM_OK)
         return status;
     call->a.data = body->data;
-    call->b.data = a_bytes > 0 ? (char *)body->data + a_bytes : body->data;
+    if (mm_call_operands(call) == 2)
+        call->b.data = a_bytes > 0 ? (char *)body->data + a_bytes : body->data;
     return MM_OK;
 }
 

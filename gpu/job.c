@@ -5,3 +5,10 @@ double mm_job_gflops(const struct mm_job *job) {
     uint64_t kernel_ns = job->span_ns[MM_SPAN_KERNEL];
     return kernel_ns == 0 ? 0.0 : mm_product_flops(&job->product) / (double)kernel_ns;
 }
+
+double mm_job_gigabytes_per_second(const struct mm_job *job) {
+    const struct mm_product *product = &job->product;
+    uint64_t kernel_ns = job->span_ns[MM_SPAN_KERNEL];
+    double bytes = 2.0 * (double)product->m * (double)product->n * (double)mm_dtype_bytes(product->a.dtype);
+    return kernel_ns == 0 ? 0.0 : bytes / (double)kernel_ns;
+}

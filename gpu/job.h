@@ -44,6 +44,10 @@ struct mm_job {
 /* 2·m·n·k per nanosecond of kernel time, which is GFLOP/s; 0 where nothing ran. */
 double mm_job_gflops(const struct mm_job *job);
 
+/* Of a transposition: the bytes of A and of C, each read or written once, per nanosecond of kernel time,
+ * which is GB/s; 0 where nothing ran. */
+double mm_job_gigabytes_per_second(const struct mm_job *job);
+
 #ifdef __cplusplus
 }
 #endif

@@ -50,8 +50,8 @@ static enum mm_status choose_encoder(struct mm_exchange *exchange) {
 static enum mm_status choose_codecs(struct mm_exchange *exchange, bool body_seen, char first) {
     bool has_dimensions = has_query(exchange, "m") && has_query(exchange, "k") && has_query(exchange, "n");
     enum mm_status status =
-        mm_codec_for_request(mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE), has_dimensions,
-                             body_seen, first, &exchange->decoder, &exchange->error);
+        mm_codec_for_request(mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE), MM_MATMUL,
+                             has_dimensions, body_seen, first, &exchange->decoder, &exchange->error);
     return status == MM_OK ? choose_encoder(exchange) : status;
 }
 

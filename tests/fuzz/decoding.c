@@ -43,11 +43,12 @@ void fuzz_require_error(enum mm_status status, const struct mm_error *error) {
 
 /* Reads every element, so that a sanitizer sees those that are not there. */
 static void touch(const struct mm_matrix *matrix) {
-    const float *elements = matrix->data;
-    volatile float last;
+    const size_t element_bytes = mm_dtype_bytes(matrix->dtype);
+    const unsigned char *bytes = matrix->data;
+    volatile unsigned char last;
     for (size_t row = 0; row < matrix->rows && matrix->cols > 0; row++)
-        for (size_t col = 0; col < matrix->cols; col++)
-            last = elements[row * matrix->ld + col];
+        for (size_t byte = 0; byte < matrix->cols * element_bytes; byte++)
+            last = bytes[row * matrix->ld * element_bytes + byte];
     (void)last;
 }
 
@@ -57,15 +58,16 @@ static bool lies_in(const void *data, size_t bytes, const void *memory, size_t m
     return memory != NULL && start >= begin && bytes <= memory_bytes && start - begin <= memory_bytes - bytes;
 }
 
-static void require_view(const struct mm_matrix *view, size_t bytes, bool column_major,
-                         const struct mm_body *body, const struct mm_buffer *storage) {
-    REQUIRE(view->dtype == MM_FLOAT32);
+static void require_view(const struct mm_call *call, const struct mm_matrix *view, size_t bytes,
+                         bool column_major, const struct mm_body *body) {
+    const struct mm_buffer *storage = &call->storage;
+    REQUIRE(view->dtype == call->dtype && (mm_op_dtypes(call->op) & MM_DTYPE_BIT(view->dtype)) != 0);
     REQUIRE(view->rows <= fuzz_limits.dimension_max && view->cols <= fuzz_limits.dimension_max);
     REQUIRE(view->ld >= view->cols && (!column_major || view->ld == view->cols));
     REQUIRE(bytes == mm_matrix_bytes(view) && bytes <= fuzz_limits.memory_bytes_max);
     if (bytes == 0)
         return;
-    REQUIRE(view->data != NULL && (uintptr_t)view->data % sizeof(float) == 0);
+    REQUIRE(view->data != NULL && (uintptr_t)view->data % mm_dtype_bytes(view->dtype) == 0);
     REQUIRE(lies_in(view->data, bytes, body->data, body->bytes) ||
             lies_in(view->data, bytes, storage->data, storage->bytes));
     touch(view);
@@ -78,22 +80,33 @@ static bool overlap(const struct mm_matrix *a, size_t a_bytes, const struct mm_m
            (uintptr_t)b->data < (uintptr_t)a->data + a_bytes;
 }
 
-/* That a product which conforms in the caller's shapes is the same product once it is turned. */
+static enum mm_status conform(enum mm_op op, struct mm_product *product, struct mm_error *error) {
+    if (op == MM_MATMUL)
+        return mm_product_conform(product, error);
+    mm_product_conform_transposition(product);
+    return MM_OK;
+}
+
+/* That a product which conforms in the caller's shapes is the same product once it is turned, of the shape
+ * that the call foretells. */
 static void require_turnable(const struct mm_call *call) {
     struct mm_error error = {0};
     struct mm_product product = {.a = call->a,
                                  .b = call->b,
-                                 .transpose_a = call->numbers[MM_PARAMETER_TRANSPOSE_A] != 0,
+                                 .transpose_a = mm_call_transposes_a(call),
                                  .transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0};
-    enum mm_status status = mm_product_conform(&product, &error);
+    enum mm_status status = conform(call->op, &product, &error);
     if (status != MM_OK) {
         REQUIRE(status == MM_BAD_SHAPE);
         fuzz_require_error(status, &error);
         return;
     }
+    size_t rows, cols;
+    mm_call_result_shape(call, &rows, &cols);
+    REQUIRE(product.m == rows && product.n == cols);
     struct mm_product turned = product;
     mm_call_turn(call, &turned);
-    REQUIRE(mm_product_conform(&turned, NULL) == MM_OK);
+    REQUIRE(conform(call->op, &turned, NULL) == MM_OK);
     REQUIRE(turned.m == product.m && turned.n == product.n && turned.k == product.k);
     touch(&turned.a);
     touch(&turned.b);
@@ -105,8 +118,9 @@ static void require_decoded(const struct decoding *decoding, const struct mm_cod
     size_t a_bytes, b_bytes;
     REQUIRE(decoding->error.status == MM_OK);
     REQUIRE(mm_call_sizes(call, &fuzz_limits, &a_bytes, &b_bytes, NULL) == MM_OK);
-    require_view(&call->a, a_bytes, call->a_column_major, body, &call->storage);
-    require_view(&call->b, b_bytes, call->b_column_major, body, &call->storage);
+    require_view(call, &call->a, a_bytes, call->a_column_major, body);
+    require_view(call, &call->b, b_bytes, call->b_column_major, body);
+    REQUIRE(mm_call_operands(call) == 2 || (call->b.rows == 0 && call->b.cols == 0));
     REQUIRE(a_bytes + b_bytes <= fuzz_limits.memory_bytes_max);
     REQUIRE(!overlap(&call->a, a_bytes, &call->b, b_bytes));
     REQUIRE(!codec->views_body || call->storage.data == NULL);
@@ -142,8 +156,10 @@ void fuzz_release(struct decoding *decoding) {
 
 void fuzz_require_same(const struct mm_matrix *x, const struct mm_matrix *y) {
     REQUIRE(x->dtype == y->dtype && x->rows == y->rows && x->cols == y->cols);
-    const float *x_elements = x->data;
-    const float *y_elements = y->data;
+    const size_t element_bytes = mm_dtype_bytes(x->dtype);
+    const char *x_bytes = x->data;
+    const char *y_bytes = y->data;
     for (size_t row = 0; row < x->rows && x->cols > 0; row++)
-        REQUIRE(memcmp(x_elements + row * x->ld, y_elements + row * y->ld, x->cols * sizeof(float)) == 0);
+        REQUIRE(memcmp(x_bytes + row * x->ld * element_bytes, y_bytes + row * y->ld * element_bytes,
+                       x->cols * element_bytes) == 0);
 }

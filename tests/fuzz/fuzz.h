@@ -29,6 +29,10 @@ struct piece fuzz_take(struct piece *rest, char separator);
 void *fuzz_copy_bytes(struct piece piece);
 char *fuzz_copy_text(struct piece piece);
 
+/* Every input is decoded for each operation in turn: what is a product's can be malformed of a transposition.
+ */
+#define FUZZ_EACH_OP(op) for (enum mm_op op = (enum mm_op)0; op < MM_OP_COUNT; op = (enum mm_op)(op + 1))
+
 /* The one request codec that speaks this media type. */
 const struct mm_codec *fuzz_codec(const char *media_type);
 

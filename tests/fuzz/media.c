@@ -42,20 +42,20 @@ static void judge_accept(const char *accept, const char *swapped) {
     }
 }
 
-static void judge_content_type(const char *content_type, const char *swapped) {
+static void judge_content_type(enum mm_op op, const char *content_type, const char *swapped) {
     for (unsigned flags = 0; flags < 8; flags++) {
         const struct mm_codec *codec, *swapped_codec;
         struct mm_error error = {0};
         bool body_seen = (flags & 2) != 0;
         char first = body_seen && (flags & 4) != 0 ? '{' : 0;
         enum mm_status status =
-            mm_codec_for_request(content_type, (flags & 1) != 0, body_seen, first, &codec, &error);
+            mm_codec_for_request(content_type, op, (flags & 1) != 0, body_seen, first, &codec, &error);
         REQUIRE(status == MM_OK || status == MM_UNSUPPORTED_MEDIA_TYPE);
         if (status != MM_OK && flags == 2) /* a body was seen that says nothing */
             fuzz_require_error(status, &error);
         REQUIRE(status == MM_OK ? codec != NULL || !body_seen : codec == NULL);
         REQUIRE(codec == NULL || codec->decode != NULL);
-        REQUIRE(mm_codec_for_request(swapped, (flags & 1) != 0, body_seen, first, &swapped_codec, NULL) ==
+        REQUIRE(mm_codec_for_request(swapped, op, (flags & 1) != 0, body_seen, first, &swapped_codec, NULL) ==
                     status &&
                 codec == swapped_codec);
     }
@@ -65,7 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     char *text = fuzz_copy_text((struct piece){(const char *)data, bytes});
     char *swapped = swap_case(text);
     judge_accept(text, swapped);
-    judge_content_type(text, swapped);
+    FUZZ_EACH_OP(op) {
+        judge_content_type(op, text, swapped);
+    }
     free(swapped);
     free(text);
     return 0;

@@ -90,13 +90,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     enum mm_status status = read_parts(&body, parts, &count);
     if (status == MM_OK && can_be_written(parts, count))
         require_round_trip(parts, count);
-
-    struct decoding decoding;
-    mm_call_init(&decoding.call, MM_MATMUL);
-    fuzz_decode(&decoding, fuzz_codec("multipart/form-data"), &body);
-    REQUIRE(status == MM_OK || decoding.status != MM_OK);
-    fuzz_release(&decoding);
     free(body.data);
+
+    FUZZ_EACH_OP(op) {
+        struct decoding decoding;
+        body.data = fuzz_copy_bytes(rest); /* again, since decoding moves elements */
+        mm_call_init(&decoding.call, op);
+        fuzz_decode(&decoding, fuzz_codec("multipart/form-data"), &body);
+        REQUIRE(status == MM_OK || decoding.status != MM_OK);
+        fuzz_release(&decoding);
+        free(body.data);
+    }
     free(content_type);
     return 0;
 }

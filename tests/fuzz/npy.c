@@ -1,5 +1,5 @@
-/* Fuzzes the .npy parser. The input is a file: its header is read alone, then the file is sent as both
- * matrices of a form, and what was taken is the same when it is written as .npy and sent again. */
+/* Fuzzes the .npy parser. The input is a file: its header is read alone, then the file is sent as each matrix
+ * of a form, and what was taken is the same when it is written as .npy and sent again. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/npy.h"
@@ -10,31 +10,39 @@
 
 #define BOUNDARY "----------fuzz"
 
-static void require_header(const struct mm_npy_header *header, size_t bytes) {
-    static const char *const types[][2] = {{"<f4", "float32"}, {"<f8", "float64"}, {"<f2", "float16"}};
+static enum mm_npy_types types_of(enum mm_op op) {
+    return op == MM_MATMUL ? MM_NPY_FLOATS : MM_NPY_NUMBERS;
+}
+
+static void require_header(enum mm_op op, const struct mm_npy_header *header, size_t bytes) {
+    static const char *const types[][2] = {
+        {"<f4", "float32"}, {"<f8", "float64"}, {"<f2", "float16"}, {"<i4", "int32"}, {"<i8", "int64"}};
+    const size_t count = op == MM_MATMUL ? 3 : 5;
     size_t index = 0;
-    while (index < 3 && strcmp(header->descr, types[index][0]) != 0)
+    while (index < count && strcmp(header->descr, types[index][0]) != 0)
         index++;
-    REQUIRE(index < 3 && strcmp(header->dtype_name, types[index][1]) == 0);
+    REQUIRE(index < count && strcmp(header->dtype_name, types[index][1]) == 0);
     REQUIRE(header->bytes <= bytes);
 
-    const struct mm_matrix matrix = mm_matrix_dense(MM_FLOAT32, header->rows, header->cols, NULL);
+    enum mm_dtype dtype = MM_FLOAT32;
+    (void)mm_dtype_find(header->dtype_name, mm_op_dtypes(op), &dtype, NULL);
+    const struct mm_matrix matrix = mm_matrix_dense(dtype, header->rows, header->cols, NULL);
     char head[MM_NPY_HEAD_BYTES];
     struct mm_npy_header again;
     mm_npy_write_head(&matrix, head);
-    REQUIRE(mm_npy_read_header("a", head, sizeof head, &again, NULL) == MM_OK);
-    REQUIRE(again.bytes == sizeof head && strcmp(again.dtype_name, "float32") == 0);
+    REQUIRE(mm_npy_read_header("a", types_of(op), head, sizeof head, &again, NULL) == MM_OK);
+    REQUIRE(again.bytes == sizeof head && strcmp(again.dtype_name, mm_dtype_name(dtype)) == 0);
     REQUIRE(again.rows == header->rows && again.cols == header->cols && !again.column_major);
 }
 
-/* A form with this file as a and as b, in memory that the caller frees. */
-static char *make_form(struct piece file, size_t *bytes) {
+/* A form with this file as a and, of a product, as b, in memory that the caller frees. */
+static char *make_form(enum mm_op op, struct piece file, size_t *bytes) {
     static const char begin[] = "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n";
     static const char end[] = "--" BOUNDARY "--\r\n";
     char *form = NULL;
     FILE *stream = open_memstream(&form, bytes);
     REQUIRE(stream != NULL);
-    for (const char *name = "ab"; *name != '\0'; name++) {
+    for (const char *name = op == MM_MATMUL ? "ab" : "a"; *name != '\0'; name++) {
         fprintf(stream, begin, (const char[]){*name, '\0'});
         if (file.bytes > 0)
             fwrite(file.text, 1, file.bytes, stream);
@@ -47,27 +55,29 @@ static char *make_form(struct piece file, size_t *bytes) {
     return body;
 }
 
-static char *decode(struct decoding *decoding, struct piece file) {
+static char *decode(struct decoding *decoding, enum mm_op op, struct piece file) {
     struct mm_body body = {.content_type = "multipart/form-data; boundary=" BOUNDARY};
-    body.data = make_form(file, &body.bytes);
-    mm_call_init(&decoding->call, MM_MATMUL);
+    body.data = make_form(op, file, &body.bytes);
+    mm_call_init(&decoding->call, op);
     fuzz_decode(decoding, fuzz_codec("multipart/form-data"), &body);
     return body.data;
 }
 
-/* Whether a file with this header has to be taken as both matrices. */
-static bool is_good(const struct mm_npy_header *header, size_t bytes) {
+/* Whether a file with this header has to be taken as each matrix. */
+static bool is_good(enum mm_op op, const struct mm_npy_header *header, size_t bytes) {
     struct mm_call call;
     size_t a_bytes, b_bytes;
-    mm_call_init(&call, MM_MATMUL);
-    call.a = call.b = mm_matrix_dense(MM_FLOAT32, header->rows, header->cols, NULL);
-    return strcmp(header->dtype_name, "float32") == 0 &&
-           mm_call_sizes(&call, &fuzz_limits, &a_bytes, &b_bytes, NULL) == MM_OK &&
+    mm_call_init(&call, op);
+    if (mm_dtype_find(header->dtype_name, mm_op_dtypes(op), &call.dtype, NULL) != MM_OK)
+        return false;
+    call.a = mm_matrix_dense(call.dtype, header->rows, header->cols, NULL);
+    call.b = op == MM_MATMUL ? call.a : mm_matrix_dense(call.dtype, 0, 0, NULL);
+    return mm_call_sizes(&call, &fuzz_limits, &a_bytes, &b_bytes, NULL) == MM_OK &&
            bytes - header->bytes == a_bytes;
 }
 
 /* Answers with the matrix, and sends the reply's body as the next file. */
-static void require_round_trip(const struct mm_matrix *matrix) {
+static void require_round_trip(enum mm_op op, const struct mm_matrix *matrix) {
     size_t bytes = mm_matrix_bytes(matrix);
     struct mm_job job = {.product.c = *matrix};
     struct mm_buffer result = {.data = fuzz_copy_bytes((struct piece){matrix->data, bytes}), .bytes = bytes};
@@ -85,42 +95,51 @@ static void require_round_trip(const struct mm_matrix *matrix) {
     if (bytes > 0)
         memcpy(file + reply.head_bytes, reply.buffer.data, bytes);
     struct decoding again;
-    char *body = decode(&again, (struct piece){file, reply.head_bytes + bytes});
+    char *body = decode(&again, op, (struct piece){file, reply.head_bytes + bytes});
     REQUIRE(again.status == MM_OK && !again.call.a_column_major && !again.call.b_column_major);
     fuzz_require_same(matrix, &again.call.a);
-    fuzz_require_same(matrix, &again.call.b);
+    if (op == MM_MATMUL)
+        fuzz_require_same(matrix, &again.call.b);
     fuzz_release(&again);
     free(body);
     free(file);
     free(reply.buffer.data);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    const struct piece input = {(const char *)data, bytes};
-    char *file = fuzz_copy_bytes(input);
+static void judge(enum mm_op op, struct piece input, char *file) {
+    const size_t bytes = input.bytes;
     struct mm_npy_header header;
     struct mm_error error = {0};
-    enum mm_status status = mm_npy_read_header("a", file, bytes, &header, &error);
+    enum mm_status status = mm_npy_read_header("a", types_of(op), file, bytes, &header, &error);
     if (status == MM_OK)
-        require_header(&header, bytes);
+        require_header(op, &header, bytes);
     else
         fuzz_require_error(status, &error);
     /* A file that holds the boundary would be another one in a form. */
-    if (bytes == 0 || memmem(file, bytes, BOUNDARY, sizeof BOUNDARY - 1) == NULL) {
-        struct decoding decoding;
-        char *body = decode(&decoding, input);
-        bool good = status == MM_OK && is_good(&header, bytes);
-        REQUIRE(good == (decoding.status == MM_OK));
-        if (good) {
-            const struct mm_call *call = &decoding.call;
-            REQUIRE(call->a_column_major == header.column_major && call->a.rows == header.rows);
-            if (call->a.rows * call->a.cols > 0)
-                REQUIRE(memcmp(call->a.data, file + header.bytes, bytes - header.bytes) == 0);
+    if (bytes > 0 && memmem(file, bytes, BOUNDARY, sizeof BOUNDARY - 1) != NULL)
+        return;
+    struct decoding decoding;
+    char *body = decode(&decoding, op, input);
+    bool good = status == MM_OK && is_good(op, &header, bytes);
+    REQUIRE(good == (decoding.status == MM_OK));
+    if (good) {
+        const struct mm_call *call = &decoding.call;
+        REQUIRE(call->a_column_major == header.column_major && call->a.rows == header.rows);
+        if (call->a.rows * call->a.cols > 0)
+            REQUIRE(memcmp(call->a.data, file + header.bytes, bytes - header.bytes) == 0);
+        if (op == MM_MATMUL)
             fuzz_require_same(&call->a, &call->b);
-            require_round_trip(&call->a);
-        }
-        fuzz_release(&decoding);
-        free(body);
+        require_round_trip(op, &call->a);
+    }
+    fuzz_release(&decoding);
+    free(body);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    const struct piece input = {(const char *)data, bytes};
+    char *file = fuzz_copy_bytes(input);
+    FUZZ_EACH_OP(op) {
+        judge(op, input, file);
     }
     free(file);
     return 0;

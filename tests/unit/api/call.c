@@ -272,6 +272,37 @@ static void test_resolve(void **state) {
     assert_string_equal(error.field, "dtype");
 }
 
+/* What each operation has, and the shape that it makes of its matrices. */
+static void test_operations(void **state) {
+    (void)state;
+    struct mm_call call;
+    struct mm_error error;
+    size_t rows, cols;
+    mm_call_init(&call, MM_MATMUL);
+    assert_int_equal(mm_call_operands(&call), 2);
+    assert_true(mm_call_takes(&call, MM_PARAMETER_K) && mm_call_takes(&call, MM_PARAMETER_LDB));
+    call.a = mm_matrix_dense(MM_FLOAT32, 2, 3, NULL);
+    call.b = mm_matrix_dense(MM_FLOAT32, 4, 5, NULL);
+    mm_call_result_shape(&call, &rows, &cols);
+    assert_true(rows == 2 && cols == 5);
+    call.numbers[MM_PARAMETER_TRANSPOSE_A] = call.numbers[MM_PARAMETER_TRANSPOSE_B] = 1;
+    mm_call_result_shape(&call, &rows, &cols);
+    assert_true(rows == 3 && cols == 4);
+
+    mm_call_init(&call, MM_TRANSPOSE);
+    assert_int_equal(mm_call_operands(&call), 1);
+    assert_true(mm_call_takes(&call, MM_PARAMETER_M) && !mm_call_takes(&call, MM_PARAMETER_K));
+    call.a = mm_matrix_dense(MM_INT64, 2, 3, NULL);
+    mm_call_result_shape(&call, &rows, &cols);
+    assert_true(rows == 3 && cols == 2);
+    assert_int_equal(set_text(&call, "dtype", "int64", &error), MM_OK);
+    assert_int_equal(mm_call_resolve(&call, &error), MM_OK);
+    assert_int_equal(call.dtype, MM_INT64);
+    assert_int_equal(mm_call_set_value(&call, "k", MM_VALUE_NUMBER, NULL, 0, 1, &error), MM_BAD_REQUEST);
+    assert_int_equal(set_text(&call, "k", "1", &error), MM_BAD_REQUEST);
+    assert_string_equal(error.field, "k");
+}
+
 static const struct {
     size_t a_rows, a_cols, a_ld, b_rows, b_cols, b_ld;
     bool transpose_a, transpose_b;
@@ -335,6 +366,7 @@ int main(void) {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_refuse_dimensions),
         cmocka_unit_test(test_resolve),
+        cmocka_unit_test(test_operations),
         cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

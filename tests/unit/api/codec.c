@@ -64,7 +64,7 @@ static void test_request(void **state) {
         const struct mm_codec *codec = NULL;
         struct mm_error error = {0};
         enum mm_status status =
-            mm_codec_for_request(requests[index].content_type, requests[index].has_dimensions,
+            mm_codec_for_request(requests[index].content_type, MM_MATMUL, requests[index].has_dimensions,
                                  requests[index].body_seen, requests[index].first, &codec, &error);
         if (status != requests[index].status || codec != find(requests[index].type))
             fail_msg("row %zu gives %s", index, mm_status_name(status));
@@ -81,9 +81,15 @@ static void test_untyped_shows_curl(void **state) {
     (void)state;
     const struct mm_codec *codec;
     struct mm_error error;
-    assert_int_equal(mm_codec_for_request(form, false, true, 'x', &codec, &error), MM_UNSUPPORTED_MEDIA_TYPE);
+    assert_int_equal(mm_codec_for_request(form, MM_MATMUL, false, true, 'x', &codec, &error),
+                     MM_UNSUPPORTED_MEDIA_TYPE);
     assert_non_null(strstr(error.detail, "curl -d '{\"a\": "));
     assert_non_null(strstr(error.detail, "URL?m=1&k=2&n=1'"));
+    assert_int_equal(mm_codec_for_request(form, MM_TRANSPOSE, false, true, 'x', &codec, &error),
+                     MM_UNSUPPORTED_MEDIA_TYPE);
+    assert_non_null(strstr(error.detail, "no m and n in the query"));
+    assert_non_null(strstr(error.detail, "curl -d '{\"a\": [[1,2]]}' URL"));
+    assert_non_null(strstr(error.detail, "URL?m=1&n=2'"));
 }
 
 static const struct {

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +79,75 @@ static void test_reads_back(void **state) {
     }
 }
 
+static const struct {
+    double value;
+    const char *text;
+} known_doubles[] = {
+    {0.0, "0"},
+    {-0.0, "-0.0"},
+    {1.0, "1"},
+    {-2.5, "-2.5"},
+    {0.1, "0.1"},
+    {0.1 + 0.2, "0.30000000000000004"},
+    {1.0 / 3.0, "0.3333333333333333"},
+    {123456789012345.0, "123456789012345"},
+    {9007199254740991.0, "9007199254740991"},
+    {1e22, "1e+22"},
+    {1e23, "1e+23"},
+    {5e-324, "4.94065645841247e-324"},
+    {DBL_MIN, "2.2250738585072014e-308"},
+    {-DBL_MAX, "-1.7976931348623157e+308"},
+    {INFINITY, "\"Infinity\""},
+    {-INFINITY, "\"-Infinity\""},
+    {NAN, "\"NaN\""},
+};
+
+static void test_known_doubles(void **state) {
+    (void)state;
+    for (size_t index = 0; index < sizeof known_doubles / sizeof known_doubles[0]; index++) {
+        char text[MM_DOUBLE_TEXT_MAX + 1];
+        size_t length = mm_double_text(known_doubles[index].value, text);
+        assert_true(length <= MM_DOUBLE_TEXT_MAX);
+        text[length] = '\0';
+        assert_string_equal(text, known_doubles[index].text);
+    }
+}
+
+/* Bit patterns of every magnitude; and where 15 or 16 digits read back, no more are written. */
+static void test_doubles_read_back(void **state) {
+    (void)state;
+    uint64_t random = 1;
+    for (unsigned index = 0; index < RANDOM_COUNT; index++) {
+        uint64_t bits = next(&random) << 32;
+        bits |= next(&random);
+        double value;
+        memcpy(&value, &bits, sizeof value);
+        char text[MM_DOUBLE_TEXT_MAX + 1];
+        memset(text, '?', sizeof text);
+        size_t length = mm_double_text(value, text);
+        assert_true(length <= MM_DOUBLE_TEXT_MAX);
+        assert_true(text[length] == '?');
+        text[length] = '\0';
+        if (isnan(value)) {
+            assert_string_equal(text, "\"NaN\"");
+            continue;
+        }
+        double back = strtod(text, NULL);
+        assert_memory_equal(&back, &value, sizeof value);
+        char shorter[MM_DOUBLE_TEXT_MAX + 1];
+        for (int digits = 15; digits < 17; digits++) {
+            snprintf(shorter, sizeof shorter, "%.*g", digits, value);
+            if (strtod(shorter, NULL) == value)
+                break;
+        }
+        if (strtod(shorter, NULL) == value)
+            assert_string_equal(text, shorter);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known), cmocka_unit_test(test_reads_back)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known), cmocka_unit_test(test_reads_back),
+                                       cmocka_unit_test(test_known_doubles),
+                                       cmocka_unit_test(test_doubles_read_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

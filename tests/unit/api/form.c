@@ -18,8 +18,9 @@ static const struct mm_limits limits = {
 static const struct mm_codec *codec(void) {
     const struct mm_codec *codec = NULL;
     struct mm_error error;
-    assert_int_equal(mm_codec_for_request("multipart/form-data; boundary=B", false, false, 0, &codec, &error),
-                     MM_OK);
+    assert_int_equal(
+        mm_codec_for_request("multipart/form-data; boundary=B", MM_MATMUL, false, false, 0, &codec, &error),
+        MM_OK);
     return codec;
 }
 
@@ -152,6 +153,10 @@ static const struct {
     {'9', "b", NULL, "<f8", "False", "(3, 1)", 6},
     {'s', "a", NULL, "<f4", "False", "(2, 3)", 5},
     {'l', "a", NULL, "<f4", "False", "(2, 3)", 7},
+    {'i', "a", NULL, "<i4", "True", "(2, 3)", 6},
+    {'I', "a", NULL, "<i8", "False", "(2, 3)", 12},
+    {'h', "a", NULL, "<f2", "False", "(2, 3)", 3},
+    {'e', "a", NULL, ">i4", "False", "(2, 3)", 6},
     {'w', "a", NULL, "<f4", "True", "(1000001, 3)", 6},
     {'W', "a", NULL, "<f4", "True", "(1000000, 1000000)", 6},
     {'v', "variant", "naive", NULL, NULL, NULL, 0},
@@ -179,12 +184,14 @@ static void make(const char *parts, struct text *text) {
     end(text);
 }
 
-static const struct {
+struct form {
     const char *parts;
     enum mm_status status;
     const char *field;
     const char *detail;
-} forms[] = {
+};
+
+static const struct form forms[] = {
     {"ab", MM_OK, "", ""},
     {"ba", MM_OK, "", ""},
     {"Vabv", MM_BAD_REQUEST, "variant", "'tiled_8'"},
@@ -208,23 +215,78 @@ static const struct {
     {"lb", MM_BAD_REQUEST, "a", "takes 24 bytes, but 28 bytes follow"},
     {"wb", MM_TOO_LARGE, "a", "the limit is 1000000"},
     {"Wb", MM_TOO_LARGE, "a", "the size in bytes"},
+    {"ib", MM_BAD_REQUEST, "a", "must be little-endian floating-point numbers, as '<f4' is"},
+    {"hb", MM_BAD_REQUEST, "b", "both must be of one type"},
 };
+
+static const struct form transpositions[] = {
+    {"a", MM_OK, "", ""},
+    {"8", MM_OK, "", ""},
+    {"i", MM_OK, "", ""},
+    {"I", MM_OK, "", ""},
+    {"va", MM_OK, "", ""},
+    {"8D", MM_OK, "", ""},
+    {"ab", MM_BAD_REQUEST, "b", "'b' is no parameter here; there are: variant, backend, dtype, timeout_ms"},
+    {"b", MM_BAD_REQUEST, "b", "'b' is no parameter here"},
+    {"", MM_BAD_REQUEST, "a", "no part named a"},
+    {"aa", MM_BAD_REQUEST, "a", "two parts named a"},
+    {"at", MM_BAD_REQUEST, "transpose_a", "'transpose_a' is no parameter here"},
+    {"am", MM_BAD_REQUEST, "m", "'m' is no parameter here"},
+    {"h", MM_UNSUPPORTED, "dtype", "'float16', but there is only: float32, float64, int32, int64"},
+    {"e", MM_BAD_REQUEST, "a", "'>i4', but must be little-endian floating-point numbers or signed integers"},
+    {"id", MM_BAD_REQUEST, "dtype", "dtype is 'float32', but a is a file of int32 ('<i4'), which says it"},
+    {"s", MM_BAD_REQUEST, "a", "takes 24 bytes, but 20 bytes follow"},
+    {"w", MM_TOO_LARGE, "a", "the limit is 1000000"},
+};
+
+static void check_form(enum mm_op op, const struct form *form) {
+    struct text text;
+    struct mm_call call;
+    struct mm_error error = {0};
+    float sums[2];
+    make(form->parts, &text);
+    mm_call_init(&call, op);
+    enum mm_status status = decode(text.bytes, text.length, 0, &call, sums, &error);
+    if (status != form->status || strcmp(error.field, form->field) != 0 ||
+        strstr(error.detail, form->detail) == NULL)
+        fail_msg("%s %s: %s, field '%s': %s", mm_op_name(op), form->parts, mm_status_name(status),
+                 error.field, error.detail);
+}
 
 static void test_forms(void **state) {
     (void)state;
-    for (size_t index = 0; index < sizeof forms / sizeof forms[0]; index++) {
+    for (size_t index = 0; index < sizeof forms / sizeof forms[0]; index++)
+        check_form(MM_MATMUL, &forms[index]);
+    for (size_t index = 0; index < sizeof transpositions / sizeof transpositions[0]; index++)
+        check_form(MM_TRANSPOSE, &transpositions[index]);
+}
+
+/* The file says the type and the order, and eight bytes an element are aligned to eight wherever they begin.
+ */
+static void test_transposition(void **state) {
+    (void)state;
+    struct mm_buffers *buffers = mm_buffers_open(0);
+    for (size_t shift = 0; shift < 8; shift++) {
         struct text text;
+        make("vI", &text);
+        char *memory = malloc(text.length + shift);
+        assert_non_null(memory);
+        memcpy(memory + shift, text.bytes, text.length);
+        const struct mm_body body = {
+            .data = memory + shift, .bytes = text.length, .content_type = "multipart/form-data; boundary=B"};
         struct mm_call call;
-        struct mm_error error = {0};
-        float sums[2];
-        make(forms[index].parts, &text);
-        mm_call_init(&call, MM_MATMUL);
-        enum mm_status status = decode(text.bytes, text.length, 0, &call, sums, &error);
-        if (status != forms[index].status || strcmp(error.field, forms[index].field) != 0 ||
-            strstr(error.detail, forms[index].detail) == NULL)
-            fail_msg("%s: %s, field '%s': %s", forms[index].parts, mm_status_name(status), error.field,
-                     error.detail);
+        mm_call_init(&call, MM_TRANSPOSE);
+        assert_int_equal(codec()->decode(&call, &body, &limits, buffers, NULL), MM_OK);
+        assert_true(call.a.dtype == MM_INT64 && call.a.rows == 2 && call.a.cols == 3);
+        assert_int_equal((uintptr_t)call.a.data % sizeof(int64_t), 0);
+        const float *halves = call.a.data;
+        for (size_t index = 0; index < 12; index++)
+            assert_true(halves[index] == (float)(index + 1));
+        assert_false(call.a_column_major);
+        assert_int_equal(mm_matrix_bytes(&call.b), 0);
+        free(memory);
     }
+    mm_buffers_close(buffers);
 }
 
 static void test_truncated(void **state) {
@@ -313,8 +375,8 @@ static void test_turn(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_forms),
-                                       cmocka_unit_test(test_truncated), cmocka_unit_test(test_mutated),
-                                       cmocka_unit_test(test_turn)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good),          cmocka_unit_test(test_forms),
+                                       cmocka_unit_test(test_transposition), cmocka_unit_test(test_truncated),
+                                       cmocka_unit_test(test_mutated),       cmocka_unit_test(test_turn)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

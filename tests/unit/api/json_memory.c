@@ -32,18 +32,28 @@ static void *allocate(size_t bytes) {
 }
 
 /* Each tells whether it succeeded. */
-static bool decode(struct mm_buffers *buffers) {
-    static char text[] = "{\"a\": [[16777217, 2], [3, \"NaN\"]], \"b\": [[1], [2]], \"variant\": \"naive\"}";
-    const struct mm_body body = {.data = text, .bytes = sizeof text - 1};
+static bool decode_text(enum mm_op op, char *text, struct mm_buffers *buffers) {
+    const struct mm_body body = {.data = text, .bytes = strlen(text)};
     const struct mm_codec *codec;
     struct mm_call call;
     struct mm_error error;
-    assert_int_equal(mm_codec_for_request("application/json", false, false, 0, &codec, &error), MM_OK);
-    mm_call_init(&call, MM_MATMUL);
+    assert_int_equal(mm_codec_for_request("application/json", op, false, false, 0, &codec, &error), MM_OK);
+    mm_call_init(&call, op);
     enum mm_status status = codec->decode(&call, &body, &limits, buffers, &error);
     assert_true(status == MM_OK || status == MM_INTERNAL);
     mm_call_release(&call, buffers);
     return status == MM_OK;
+}
+
+static bool decode(struct mm_buffers *buffers) {
+    static char text[] = "{\"a\": [[16777217, 2], [3, \"NaN\"]], \"b\": [[1], [2]], \"variant\": \"naive\"}";
+    return decode_text(MM_MATMUL, text, buffers);
+}
+
+/* Read twice, for its integers. */
+static bool decode_integers(struct mm_buffers *buffers) {
+    static char text[] = "{\"dtype\": \"int64\", \"a\": [[1, 2e0], [3, -4]], \"variant\": \"naive\"}";
+    return decode_text(MM_TRANSPOSE, text, buffers);
 }
 
 static bool encode(struct mm_buffers *buffers) {
@@ -93,8 +103,8 @@ static bool describe_devices(struct mm_buffers *buffers) {
 
 static void test_each_allocation(void **state) {
     (void)state;
-    bool (*const works[])(struct mm_buffers *) = {decode, encode, problem, describe_variants,
-                                                  describe_devices};
+    bool (*const works[])(struct mm_buffers *) = {decode,  decode_integers,   encode,
+                                                  problem, describe_variants, describe_devices};
     struct mm_buffers *buffers = mm_buffers_open(8192);
     json_set_alloc_funcs(allocate, free);
     for (size_t index = 0; index < sizeof works / sizeof works[0]; index++) {

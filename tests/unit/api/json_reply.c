@@ -155,6 +155,36 @@ static void test_widest_reply(void **state) {
     check_widest(0);
 }
 
+/* A transposition tells its rate in bytes: 2·6·8 of them in 12 ns. */
+static void test_transposition(void **state) {
+    (void)state;
+    static const struct mm_variant shared = {.name = "shared", .op = MM_TRANSPOSE};
+    int64_t elements[] = {1, 2, 3, 4, 5, INT64_MIN};
+    struct mm_device device = {.backend = &backend, .name = "Host"};
+    struct mm_job job = {
+        .backend = &backend, .variant = &shared, .ran = &shared, .device = &device, .batched = 1};
+    job.product.m = 2;
+    job.product.n = 3;
+    job.product.a = mm_matrix_dense(MM_INT64, 3, 2, NULL);
+    job.product.c = mm_matrix_dense(MM_INT64, 2, 3, elements);
+    job.span_ns[MM_SPAN_KERNEL] = 12;
+    const uint64_t span_ns[MM_SPAN_COUNT] = {0};
+    struct mm_buffer result = {0};
+    const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
+    struct mm_reply_body body = {0};
+    struct mm_buffers *buffers = mm_buffers_open(8192);
+    encode(&answer, buffers, &body);
+    assert_int_equal(codec()->finish(&answer, &body, NULL), MM_OK);
+    static const char begin[] =
+        "{\"c\": [[1,2,3],[4,5,-9223372036854775808]], \"shape\": [2, 3], \"dtype\": \"int64\", "
+        "\"variant\": \"shared\", \"backend\": \"cuda\", \"device\": \"Host\", "
+        "\"gigabytes_per_second\": 8.0, \"batched\": 1, \"timing\": {";
+    assert_true(body.bytes > sizeof begin);
+    assert_memory_equal(body.buffer.data, begin, sizeof begin - 1);
+    mm_buffers_release(buffers, &body.buffer);
+    mm_buffers_close(buffers);
+}
+
 static void test_bound_of_a_reply(void **state) {
     (void)state;
     size_t bytes = 0;
@@ -167,6 +197,7 @@ static void test_bound_of_a_reply(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_reply), cmocka_unit_test(test_widest_reply),
+                                       cmocka_unit_test(test_transposition),
                                        cmocka_unit_test(test_bound_of_a_reply)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,8 @@ static enum mm_status decode_row(const char *elements, struct mm_call *call, str
     assert_true(bytes > 0 && (size_t)bytes < sizeof text);
     const struct mm_body body = {.data = text, .bytes = (size_t)bytes};
     const struct mm_codec *codec = NULL;
-    assert_int_equal(mm_codec_for_request("application/json", false, false, 0, &codec, NULL), MM_OK);
+    assert_int_equal(mm_codec_for_request("application/json", MM_MATMUL, false, false, 0, &codec, NULL),
+                     MM_OK);
     mm_call_init(call, MM_MATMUL);
     return codec->decode(call, &body, &limits, buffers, NULL);
 }

@@ -56,7 +56,7 @@ static void test_good(void **state) {
         char *file = make_file(good[index].version, good[index].text, &bytes);
         struct mm_npy_header header;
         struct mm_error error = {0};
-        if (mm_npy_read_header("a", file, bytes, &header, &error) != MM_OK)
+        if (mm_npy_read_header("a", MM_NPY_FLOATS, file, bytes, &header, &error) != MM_OK)
             fail_msg("%s: %s", good[index].text, error.detail);
         assert_int_equal(header.bytes, bytes);
         assert_string_equal(header.dtype_name, good[index].dtype_name);
@@ -141,12 +141,12 @@ static void test_bad(void **state) {
         char *file = make_file(bad[index].version, bad[index].text, &bytes);
         struct mm_npy_header header;
         struct mm_error error = {0};
-        enum mm_status status = mm_npy_read_header("b", file, bytes, &header, &error);
+        enum mm_status status = mm_npy_read_header("b", MM_NPY_FLOATS, file, bytes, &header, &error);
         if (status != bad[index].status || strstr(error.detail, bad[index].detail) == NULL)
             fail_msg("version %u, %s: %s: %s", bad[index].version, bad[index].text, mm_status_name(status),
                      error.detail);
         assert_string_equal(error.field, "b");
-        assert_true(mm_npy_read_header("b", file, bytes, &header, NULL) == status);
+        assert_true(mm_npy_read_header("b", MM_NPY_FLOATS, file, bytes, &header, NULL) == status);
         free(file);
     }
 }
@@ -163,7 +163,8 @@ static void test_truncated(void **state) {
             assert_true(prefix != NULL || length == 0);
             if (length > 0)
                 memcpy(prefix, file, length);
-            assert_int_equal(mm_npy_read_header("a", prefix, length, &header, NULL), MM_BAD_REQUEST);
+            assert_int_equal(mm_npy_read_header("a", MM_NPY_FLOATS, prefix, length, &header, NULL),
+                             MM_BAD_REQUEST);
             free(prefix);
         }
         free(file);
@@ -178,14 +179,49 @@ static void test_short_header(void **state) {
     struct mm_npy_header header;
     for (size_t length = 0; length + 10 < bytes; length++) {
         file[8] = (char)length;
-        assert_int_equal(mm_npy_read_header("a", file, bytes, &header, NULL), MM_BAD_REQUEST);
+        assert_int_equal(mm_npy_read_header("a", MM_NPY_FLOATS, file, bytes, &header, NULL), MM_BAD_REQUEST);
     }
     file[7] = 1;
     file[8] = (char)(bytes - 10);
-    assert_int_equal(mm_npy_read_header("a", file, bytes, &header, NULL), MM_BAD_REQUEST);
+    assert_int_equal(mm_npy_read_header("a", MM_NPY_FLOATS, file, bytes, &header, NULL), MM_BAD_REQUEST);
     file[7] = 0;
-    assert_int_equal(mm_npy_read_header("a", file, bytes, &header, NULL), MM_OK);
+    assert_int_equal(mm_npy_read_header("a", MM_NPY_FLOATS, file, bytes, &header, NULL), MM_OK);
     free(file);
+}
+
+/* Integers are numbers, and no floating-point numbers. */
+static void test_integers(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *dtype_name; /* NULL: refused in any case */
+        bool integers;
+    } files[] = {
+        {DESCR("'<f4'"), "float32", false}, {DESCR("'<f8'"), "float64", false},
+        {DESCR("'<f2'"), "float16", false}, {DESCR("'<i4'"), "int32", true},
+        {DESCR("'<i8'"), "int64", true},    {DESCR("'>i4'"), NULL, true},
+        {DESCR("'<i2'"), NULL, true},       {DESCR("'<u4'"), NULL, true},
+        {DESCR("'|i1'"), NULL, true},       {DESCR("'<c8'"), NULL, true},
+    };
+    for (size_t index = 0; index < sizeof files / sizeof files[0]; index++) {
+        size_t bytes;
+        char *file = make_file(1, files[index].text, &bytes);
+        struct mm_npy_header header;
+        struct mm_error error = {0};
+        enum mm_status status = mm_npy_read_header("a", MM_NPY_NUMBERS, file, bytes, &header, &error);
+        assert_int_equal(status, files[index].dtype_name == NULL ? MM_BAD_REQUEST : MM_OK);
+        if (status == MM_OK) {
+            assert_string_equal(header.dtype_name, files[index].dtype_name);
+            assert_memory_equal(header.descr, strchr(files[index].text, '<'), 3);
+        } else {
+            assert_non_null(strstr(error.detail, "floating-point numbers or signed integers"));
+            assert_string_equal(error.expected, "<f4, <f8, <i4 or <i8");
+        }
+        status = mm_npy_read_header("a", MM_NPY_FLOATS, file, bytes, &header, &error);
+        assert_int_equal(status, files[index].integers ? MM_BAD_REQUEST : MM_OK);
+        assert_true(status == MM_OK || strcmp(error.expected, "<f4") == 0);
+        free(file);
+    }
 }
 
 static void test_write(void **state) {
@@ -196,7 +232,7 @@ static void test_write(void **state) {
         char head[MM_NPY_HEAD_BYTES];
         struct mm_npy_header header;
         mm_npy_write_head(&c, head);
-        assert_int_equal(mm_npy_read_header("c", head, sizeof head, &header, NULL), MM_OK);
+        assert_int_equal(mm_npy_read_header("c", MM_NPY_FLOATS, head, sizeof head, &header, NULL), MM_OK);
         assert_int_equal(header.bytes, MM_NPY_HEAD_BYTES);
         assert_true(header.rows == c.rows && header.cols == c.cols && !header.column_major);
         assert_string_equal(header.descr, "<f4");
@@ -207,11 +243,18 @@ static void test_write(void **state) {
     assert_memory_equal(
         head, "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }  ", 71);
     assert_int_equal(head[MM_NPY_HEAD_BYTES - 1], '\n');
+    static const char *const descrs[MM_DTYPE_COUNT] = {
+        [MM_FLOAT32] = "<f4", [MM_FLOAT64] = "<f8", [MM_INT32] = "<i4", [MM_INT64] = "<i8"};
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        const struct mm_matrix typed = mm_matrix_dense((enum mm_dtype)dtype, 2, 3, NULL);
+        mm_npy_write_head(&typed, head);
+        assert_memory_equal(head + 21, descrs[dtype], 3);
+    }
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_bad),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good),      cmocka_unit_test(test_bad),
                                        cmocka_unit_test(test_truncated), cmocka_unit_test(test_short_header),
-                                       cmocka_unit_test(test_write)};
+                                       cmocka_unit_test(test_integers),  cmocka_unit_test(test_write)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,8 +21,9 @@ static const struct mm_codec *codec(void) {
 }
 
 /* Gives the parameters of a query like "m=1&k=2"; no escapes. */
-static enum mm_status set_query(struct mm_call *call, const char *query, struct mm_error *error) {
-    mm_call_init(call, MM_MATMUL);
+static enum mm_status set_query_of(enum mm_op op, struct mm_call *call, const char *query,
+                                   struct mm_error *error) {
+    mm_call_init(call, op);
     enum mm_status status = MM_OK;
     while (*query != '\0' && status == MM_OK) {
         size_t length = strcspn(query, "&");
@@ -34,12 +35,18 @@ static enum mm_status set_query(struct mm_call *call, const char *query, struct 
     return status;
 }
 
-static const struct {
+static enum mm_status set_query(struct mm_call *call, const char *query, struct mm_error *error) {
+    return set_query_of(MM_MATMUL, call, query, error);
+}
+
+struct plan {
     const char *query;
     uint64_t body_bytes;
     enum mm_status status;
     const char *field;
-} plans[] = {
+};
+
+static const struct plan plans[] = {
     {"m=2&k=3&n=4", 72, MM_OK, ""},
     {"m=2&k=3&n=4", MM_LENGTH_UNKNOWN, MM_OK, ""},
     {"m=2&k=3&n=4", 71, MM_BAD_REQUEST, ""},
@@ -81,19 +88,74 @@ static const struct {
     {"m=2&k=3&dtype=float64", 144, MM_BAD_REQUEST, "n"},
 };
 
+/* Of a transposition: A alone, m×n as it is stored. */
+static const struct plan transpositions[] = {
+    {"m=2&n=3", 24, MM_OK, ""},
+    {"m=2&n=3", MM_LENGTH_UNKNOWN, MM_OK, ""},
+    {"m=2&n=3", 23, MM_BAD_REQUEST, ""},
+    {"m=2&n=3", 48, MM_BAD_REQUEST, ""},
+    {"m=2&n=3&dtype=int32", 24, MM_OK, ""},
+    {"m=2&n=3&dtype=float64", 48, MM_OK, ""},
+    {"m=2&n=3&dtype=int64", 48, MM_OK, ""},
+    {"m=2&n=3&dtype=int64", 24, MM_BAD_REQUEST, ""},
+    {"m=2", 8, MM_BAD_REQUEST, "n"},
+    {"n=2", 8, MM_BAD_REQUEST, "m"},
+    {"m=0&n=3", 0, MM_OK, ""},
+    {"m=3&n=0", 0, MM_OK, ""},
+    {"m=3&n=0", 4, MM_BAD_REQUEST, ""},
+    {"m=2&n=3&lda=5", 40, MM_OK, ""},
+    {"m=2&n=3&lda=5&dtype=int64", 80, MM_OK, ""},
+    {"m=2&n=3&lda=2", 16, MM_BAD_REQUEST, "lda"},
+    {"m=3&n=2&lda=2", 24, MM_OK, ""},
+    {"m=3&n=0&lda=2", 24, MM_OK, ""},
+    /* Twice 2^20 bytes and no more: of A and of C. */
+    {"m=512&n=512", 1048576, MM_OK, ""},
+    {"m=512&n=513", 1050624, MM_TOO_LARGE, ""},
+    {"m=512&n=257&dtype=float64", 1052672, MM_TOO_LARGE, ""},
+    {"m=1&n=1&lda=262144", 1048576, MM_OK, ""},
+    {"m=1&n=1&lda=262145", 1048580, MM_TOO_LARGE, ""},
+    {"m=2147483647&n=2147483647", 5, MM_TOO_LARGE, "a"},
+    {"m=2&n=3&dtype=float16", 12, MM_OK, ""},
+    {"m=2&dtype=float16", 12, MM_BAD_REQUEST, "n"},
+};
+
+static void check_plan(enum mm_op op, const struct plan *row) {
+    struct mm_call call;
+    struct mm_error error = {0};
+    assert_int_equal(set_query_of(op, &call, row->query, &error), MM_OK);
+    enum mm_status status = codec()->plan(&call, row->body_bytes, &limits, &error);
+    if (status != row->status || strcmp(error.field, row->field) != 0)
+        fail_msg("%s gives %s, field '%s': %s", row->query, mm_status_name(status), error.field,
+                 error.detail);
+    if (status == MM_TOO_LARGE)
+        assert_true(error.has_limit);
+}
+
 static void test_plan(void **state) {
     (void)state;
-    for (size_t index = 0; index < sizeof plans / sizeof plans[0]; index++) {
-        struct mm_call call;
-        struct mm_error error = {0};
-        assert_int_equal(set_query(&call, plans[index].query, &error), MM_OK);
-        enum mm_status status = codec()->plan(&call, plans[index].body_bytes, &limits, &error);
-        if (status != plans[index].status || strcmp(error.field, plans[index].field) != 0)
-            fail_msg("%s gives %s, field '%s': %s", plans[index].query, mm_status_name(status), error.field,
-                     error.detail);
-        if (status == MM_TOO_LARGE)
-            assert_true(error.has_limit);
+    for (size_t index = 0; index < sizeof plans / sizeof plans[0]; index++)
+        check_plan(MM_MATMUL, &plans[index]);
+    for (size_t index = 0; index < sizeof transpositions / sizeof transpositions[0]; index++)
+        check_plan(MM_TRANSPOSE, &transpositions[index]);
+}
+
+/* What a product alone has is unknown to a transposition, and what is asked of its body speaks of A alone. */
+static void test_transposition_words(void **state) {
+    (void)state;
+    static const char *const foreign[] = {"k=1", "ldb=1", "transpose_a=1", "transpose_b=0", "tile=16"};
+    struct mm_call call;
+    struct mm_error error = {0};
+    for (size_t index = 0; index < sizeof foreign / sizeof foreign[0]; index++) {
+        assert_int_equal(set_query_of(MM_TRANSPOSE, &call, foreign[index], &error), MM_BAD_REQUEST);
+        assert_memory_equal(error.field, foreign[index], strlen(error.field));
+        assert_non_null(strstr(error.detail, "there are: variant, backend, dtype, timeout_ms, m, n, lda"));
     }
+    assert_int_equal(set_query_of(MM_TRANSPOSE, &call, "m=2&n=3", &error), MM_OK);
+    assert_int_equal(codec()->plan(&call, 20, &limits, &error), MM_BAD_REQUEST);
+    assert_string_equal(error.detail, "the body of these dimensions is 24 bytes, but 20 bytes came");
+    assert_int_equal(set_query_of(MM_TRANSPOSE, &call, "m=2", &error), MM_OK);
+    assert_int_equal(codec()->plan(&call, 20, &limits, &error), MM_BAD_REQUEST);
+    assert_string_equal(error.detail, "a raw body needs m and n in the query, but n is missing");
 }
 
 /* Everything past 2⁶⁴, with no limit but that: nothing wraps around. */
@@ -154,6 +216,12 @@ static void test_decode(void **state) {
 
     assert_int_equal(set_query(&call, "m=2&k=3&n=4&dtype=float64", &error), MM_OK);
     assert_int_equal(codec()->decode(&call, &body, &limits, buffers, &error), MM_UNSUPPORTED);
+    assert_int_equal(set_query_of(MM_TRANSPOSE, &call, "m=2&n=3&lda=7&dtype=float64", &error), MM_OK);
+    assert_int_equal(codec()->decode(&call, &body, &limits, buffers, &error), MM_OK);
+    assert_ptr_equal(call.a.data, elements);
+    assert_true(call.a.dtype == MM_FLOAT64 && call.a.rows == 2 && call.a.cols == 3 && call.a.ld == 7);
+    assert_int_equal(mm_matrix_bytes(&call.b), 0);
+    mm_call_release(&call, buffers);
     const struct mm_body empty = {0};
     assert_int_equal(set_query(&call, "m=3&k=0&n=3", &error), MM_OK);
     assert_int_equal(codec()->decode(&call, &empty, &limits, buffers, &error), MM_OK);
@@ -184,7 +252,8 @@ static void test_encode(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan), cmocka_unit_test(test_overflow),
-                                       cmocka_unit_test(test_decode), cmocka_unit_test(test_encode)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plan), cmocka_unit_test(test_transposition_words),
+        cmocka_unit_test(test_overflow), cmocka_unit_test(test_decode), cmocka_unit_test(test_encode)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
