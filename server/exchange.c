@@ -133,7 +133,6 @@ static struct mm_exchange *open_exchange(struct mm_server *server, struct MHD_Co
     exchange->holders = 1;
     exchange->content_length = content_length(exchange);
     set_request_id(exchange);
-    mm_call_init(&exchange->call, MM_MATMUL);
     __atomic_store_n(&peer->exchange, exchange, __ATOMIC_RELEASE);
     exchange->accepted = true; /* before `draining` is looked at: see server.h */
     __atomic_add_fetch(&server->accepted, 1, __ATOMIC_SEQ_CST);

@@ -51,7 +51,7 @@ struct mm_exchange {
     size_t received_bytes; /* kept or dropped so far; __atomic access only */
     size_t dropped_bytes;  /* received after a refusal */
 
-    /* A product's (server/matmul.c). */
+    /* A product's or a transposition's (server/operation.c). */
     struct mm_call call;
     const struct mm_codec *decoder; /* NULL while only the body can tell */
     const struct mm_codec *encoder;

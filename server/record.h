@@ -38,6 +38,7 @@ struct mm_record {
     uint64_t duration_ns;                  /* from the first callback to the last */
     uint64_t stage_ns[MM_STAGE_COUNT];
     bool has_shape;
+    bool has_depth; /* k is one of its dimensions */
     size_t m, k, n;
     const struct mm_job *job; /* of a product that is over, whatever came of it; else NULL */
     bool left;                /* the caller did not wait for the reply */

@@ -106,7 +106,8 @@ static void put_record(struct line *line, const struct mm_record *record) {
     put_count(line, "out_bytes", record->out_bytes);
     if (record->has_shape) {
         put_count(line, "m", record->m);
-        put_count(line, "k", record->k);
+        if (record->has_depth)
+            put_count(line, "k", record->k);
         put_count(line, "n", record->n);
     }
     if (record->job != NULL)

@@ -54,7 +54,8 @@ static enum mm_status openapi(struct mm_exchange *exchange) {
 }
 
 static const struct mm_route routes[] = {
-    {"POST", "/v1/matmul", mm_matmul_admit, mm_matmul_complete, mm_matmul_answer},
+    {"POST", "/v1/matmul", mm_matmul_admit, mm_operation_complete, mm_operation_answer},
+    {"POST", "/v1/transpose", mm_transpose_admit, mm_operation_complete, mm_operation_answer},
     {"GET", "/v1/variants", NULL, variants, NULL},
     {"GET", "/v1/devices", NULL, devices, NULL},
     {"GET", "/healthz", NULL, healthz, NULL},

@@ -36,10 +36,11 @@ const char *mm_route_label(size_t index);
 /* GET /metrics (server/scrape.c). */
 enum mm_status mm_scrape(struct mm_exchange *exchange);
 
-/* POST /v1/matmul (server/matmul.c). */
+/* POST /v1/matmul and POST /v1/transpose (server/operation.c): what tells them apart is said on admission. */
 enum mm_status mm_matmul_admit(struct mm_exchange *exchange);
-enum mm_status mm_matmul_complete(struct mm_exchange *exchange);
-enum mm_status mm_matmul_answer(struct mm_exchange *exchange);
+enum mm_status mm_transpose_admit(struct mm_exchange *exchange);
+enum mm_status mm_operation_complete(struct mm_exchange *exchange);
+enum mm_status mm_operation_answer(struct mm_exchange *exchange);
 
 #ifdef __cplusplus
 }

@@ -48,21 +48,26 @@ holds "what CUDA devices have" "$devices" \
     '.devices | map(select(.backend == "cuda"))
      | all((.compute_capability, .driver) | type == "string" and test("^[0-9]+[.][0-9]+$"))'
 
-jq -r '.variants[] | select(.op == "matmul") | "\(.backend) \(.name) \(.available)"' "$variants" >"$scratch/rows"
-while read -r backend variant available; do
+jq -r '.variants[] | "\(.op) \(.backend) \(.name) \(.available)"' "$variants" >"$scratch/rows"
+while read -r op backend variant available; do
+    what="$op $backend:$variant"
+    case $op in
+    matmul) operands='"a":[[2]],"b":[[3]]' result='[[6]]' ;;
+    *) operands='"a":[[2,3]]' result='[[2],[3]]' ;;
+    esac
     got=$(curl -s --max-time 30 -o "$scratch/got" -w '%{http_code}' -H 'Content-Type: application/json' \
-        -d "{\"a\":[[2]],\"b\":[[3]],\"backend\":\"$backend\",\"variant\":\"$variant\"}" "$url/v1/matmul") || :
+        -d "{$operands,\"backend\":\"$backend\",\"variant\":\"$variant\"}" "$url/v1/$op") || :
     case $available in
     true)
-        same "$backend:$variant: status" 200 "$got"
-        same "$backend:$variant: what ran where" "[[[6]],\"$backend\"]" "$(jq -c '[.c, .backend]' "$scratch/got")"
-        [ "$variant" = auto ] || same "$backend:$variant: what ran" "$variant" "$(jq -r .variant "$scratch/got")"
+        same "$what: status" 200 "$got"
+        same "$what: what ran where" "[$result,\"$backend\"]" "$(jq -c '[.c, .backend]' "$scratch/got")"
+        [ "$variant" = auto ] || same "$what: what ran" "$variant" "$(jq -r .variant "$scratch/got")"
         device=$(jq -r .device "$scratch/got")
-        holds "$backend:$variant: a device of the list" "$devices" ".devices | any(.name == \"$device\")"
+        holds "$what: a device of the list" "$devices" ".devices | any(.name == \"$device\")"
         ;;
     *)
-        same "$backend:$variant: status" 422 "$got"
-        same "$backend:$variant: code" unsupported "$(code_of "$scratch/got")"
+        same "$what: status" 422 "$got"
+        same "$what: code" unsupported "$(code_of "$scratch/got")"
         ;;
     esac
 done <"$scratch/rows"

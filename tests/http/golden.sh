@@ -93,8 +93,9 @@ check_kind() {
         kind=problem
         same "$name: Content-Type" application/problem+json "$type"
         ;;
-    "200 /v1/matmul"*)
+    "200 /v1/matmul"* | "200 /v1/transpose"*)
         kind=product
+        [ "${target#/v1/transpose}" = "$target" ] || kind=transposition
         ms='[0-9]*'
         like "$name: Server-Timing" \
             "receive;dur=$ms, decode;dur=$ms, queue;dur=$ms, upload;dur=$ms, kernel;dur=$ms, download;dur=$ms, encode;dur=$ms, total;dur=$ms" \
@@ -120,6 +121,10 @@ check_body() {
     %f32)
         same "$name: numbers" "$(sed 1d "$scratch/expected" | "$FLOAT32" encode | "$FLOAT32" decode | tr '\n' ' ')" \
             "$(head -c 1000 "$scratch/got" | "$FLOAT32" decode | tr '\n' ' ')"
+        ;;
+    %hex)
+        same "$name: bytes" "$(sed 1d "$scratch/expected" | tr -s '\n' ' ')" \
+            "$(od -An -v -tx1 "$scratch/got" | tr -s ' \n' ' ' | sed 's/^ //')"
         ;;
     %empty) same "$name: bytes in the body" 0 "$(wc -c <"$scratch/got" | tr -d ' ')" ;;
     *)

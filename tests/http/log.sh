@@ -44,6 +44,12 @@ for span in receive decode queue upload kernel download encode; do
 done
 says "the whole is more than its spans" '.duration_ms >= .receive_ms + .queue_ms + .kernel_ms + .encode_ms + .send_ms'
 
+ask transpose.1 -H 'Content-Type: application/json' -d '{"a":[[1,2,3],[4,5,6]],"variant":"naive","backend":"cpu"}' \
+    "$url/v1/transpose"
+json=$(line transpose.1)
+says "a transposition, told by its route and by A's shape" \
+    '[.route, .code, .m, .n, .backend, .variant] == ["/v1/transpose", 200, 2, 3, "cpu", "naive"] and (has("k") | not)'
+
 ask shapes.1 -H 'Content-Type: application/json' -d '{"a":[[1,2]],"b":[[3]]}' "$url/v1/matmul"
 json=$(line shapes.1)
 says "a refusal" '[.code, .problem, .route] == [422, "bad_shape", "/v1/matmul"] and (has("m") | not)'

@@ -1,9 +1,11 @@
 """Round trips through NumPy's own np.save and np.load: numpy.py URL FOLDER.
 
 Random matrices in C and in Fortran order are sent by curl as forms; the reply is compared with the product in
-float64 by the bound that every float32 result keeps: 2(k+8)u|A||B| + k 2^-149, u = 2^-24.
+float64 by the bound that every float32 result keeps: 2(k+8)u|A||B| + k 2^-149, u = 2^-24. Transposes come back bit
+for bit, as files and raw; as JSON too, but for what a NaN carries.
 """
 
+import json
 import subprocess
 import sys
 
@@ -17,17 +19,32 @@ SHAPES = [
 ]  # fmt: skip
 
 
-def post(url, folder, a, b, version, *options):
-    for name, matrix in (("a", a), ("b", b)):
-        with open(f"{folder}/{name}.npy", "wb") as file:
-            np.lib.format.write_array(file, matrix, version=version)
-    command = ["curl", "-s", "--max-time", "60", "-o", f"{folder}/c.npy", "-w", "%{http_code}"]
-    command += ["-F", f"a=@{folder}/a.npy", "-F", f"b=@{folder}/b.npy"]
-    for option in options:
-        command += ["-F", option]
-    status = subprocess.run(command + [f"{url}/v1/matmul"], stdout=subprocess.PIPE, check=True).stdout.decode()
+# Of transposes: a side more than a tile, a tile, and less; and none.
+TRANSPOSED_SHAPES = [(1, 1), (1, 70), (70, 1), (31, 33), (32, 64), (127, 130), (200, 150), (0, 3), (3, 0), (0, 0)]
+
+
+def curl(folder, *arguments):
+    """Leaves the reply, which must be 200, in the folder's file c.npy."""
+    command = ["curl", "-s", "--max-time", "60", "-o", f"{folder}/c.npy", "-w", "%{http_code}", *arguments]
+    status = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
     if status != "200":
         raise AssertionError(f"status {status}: {open(f'{folder}/c.npy').read()}")
+
+
+def forms(folder, version, options, **matrices):
+    """The arguments of curl for a form of these matrices, written to files, and options."""
+    arguments = []
+    for name, matrix in matrices.items():
+        with open(f"{folder}/{name}.npy", "wb") as file:
+            np.lib.format.write_array(file, matrix, version=version)
+        arguments += ["-F", f"{name}=@{folder}/{name}.npy"]
+    for option in options:
+        arguments += ["-F", option]
+    return arguments
+
+
+def post(url, folder, a, b, version, *options):
+    curl(folder, *forms(folder, version, options, a=a, b=b), f"{url}/v1/matmul")
     return np.load(f"{folder}/c.npy")
 
 
@@ -54,8 +71,7 @@ def operand(random, rows, cols, order, transpose, special):
     return np.array(matrix, order=order)
 
 
-def main(url, folder):
-    random = np.random.default_rng(1)
+def check_products(url, folder, random):
     cases = 0
     for m, k, n in SHAPES:
         for a_order, b_order in ("CC", "CF", "FC", "FF"):
@@ -69,6 +85,79 @@ def main(url, folder):
             check(c, a.T if transpose_a else a, b.T if transpose_b else b)
             cases += 1
     print(f"{cases} products")
+
+
+def check_bits(c, a, what):
+    expected = np.ascontiguousarray(a.T)
+    assert c.dtype == a.dtype and c.shape == expected.shape and c.flags["C_CONTIGUOUS"], (what, c.dtype, c.shape)
+    assert c.tobytes() == expected.tobytes(), f"{what}: the bits differ"
+
+
+def any_bits(random, dtype, shape, order):
+    """Elements of every bit pattern: NaNs of all payloads, subnormal numbers, the ends of the integers."""
+    elements = np.frombuffer(random.bytes(shape[0] * shape[1] * np.dtype(dtype).itemsize), dtype).copy()
+    if elements.dtype.kind == "f" and elements.size > 3:
+        bits = elements.view(f"<u{elements.itemsize}")
+        infinity = np.array([np.inf], dtype).view(bits.dtype)[0]
+        quiet = np.array([np.nan], dtype).view(bits.dtype)[0]
+        bits[:3] = [infinity | bits.dtype.type(1), quiet | bits.dtype.type(5), ~bits.dtype.type(0)]
+    if elements.dtype.kind == "i" and elements.size > 1:
+        elements[:2] = [np.iinfo(dtype).min, np.iinfo(dtype).max]
+    return np.array(elements.reshape(shape), order=order)
+
+
+def from_json(text, dtype):
+    """The matrix of a reply, whose integers Python keeps whole; shaped by the member `shape`."""
+    reply = json.loads(text)
+    assert reply["dtype"] == np.dtype(dtype).name, reply["dtype"]
+    elements = [element for row in reply["c"] for element in row]
+    values = [float(element) if isinstance(element, str) else element for element in elements]
+    return np.array(values, dtype).reshape(reply["shape"])
+
+
+def to_json(a):
+    special = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+    rows = [[special.get(str(x), x) for x in row] for row in a.astype(object).tolist()]
+    return json.dumps({"a": rows, "dtype": a.dtype.name})
+
+
+def check_transposes(url, folder, random):
+    cases = 0
+    url += "/v1/transpose"
+    for dtype in ("<f4", "<f8", "<i4", "<i8"):
+        for m, n in TRANSPOSED_SHAPES:
+            for order in "CF":
+                what = f"{dtype} {m}x{n} in order {order}"
+                version = [(1, 0), (2, 0), (3, 0)][cases % 3]
+                variant = ["naive", "shared", "auto"][cases // 3 % 3]
+                a = any_bits(random, dtype, (m, n), order)
+                curl(folder, *forms(folder, version, [f"variant={variant}"], a=a), url)
+                check_bits(np.load(f"{folder}/c.npy"), a, what)
+
+                np.ascontiguousarray(a).tofile(f"{folder}/raw")
+                query = f"?m={m}&n={n}&dtype={np.dtype(dtype).name}&variant={variant}"
+                raw = ["-H", "Content-Type: application/octet-stream", "--data-binary", f"@{folder}/raw", url + query]
+                curl(folder, *raw)
+                check_bits(np.fromfile(f"{folder}/c.npy", dtype).reshape(n, m), a, f"{what}, raw")
+
+                # A NaN is one text, whatever it carries; [] does not say how many columns it has.
+                plain = np.where(np.isnan(a), np.array(np.nan, dtype), a) if a.dtype.kind == "f" else a
+                curl(folder, "-H", "Accept: application/json", *raw)
+                check_bits(from_json(open(f"{folder}/c.npy").read(), dtype), plain, f"{what}, to JSON")
+                if m > 0:
+                    with open(f"{folder}/a.json", "w") as file:
+                        file.write(to_json(plain))
+                    curl(folder, "-H", "Accept: application/x-npy", "-H", "Content-Type: application/json",
+                         "--data-binary", f"@{folder}/a.json", f"{url}?variant={variant}")  # fmt: skip
+                    check_bits(np.load(f"{folder}/c.npy"), plain, f"{what}, from JSON")
+                cases += 1
+    print(f"{cases} transposes")
+
+
+def main(url, folder):
+    random = np.random.default_rng(1)
+    check_products(url, folder, random)
+    check_transposes(url, folder, random)
 
 
 main(*sys.argv[1:])

@@ -1,5 +1,6 @@
 # Judges a reply's JSON ($got), one line for each fault: whether it holds all that the case names
-# ($expected), and what every problem or product ($kind) is to have, given the reply's $status and $head.
+# ($expected), and what every problem, product or transposition ($kind) is to have, given the reply's $status and
+# $head.
 
 # The value of a header; null where it is absent.
 def header($name):
@@ -16,18 +17,18 @@ def float32:
   end;
 
 # Objects may have more members than named, arrays not more elements; "*" stands for any value; `detail`
-# is to contain the text, or all of several. Numbers in `c` are float32 and compare as such.
-def differences($path; $expected; $got):
+# is to contain the text, or all of several. Numbers in a `c` of float32 compare as such.
+def differences($path; $rounds; $expected; $got):
   if $expected == "*" then
     if $got == null then "\($path): expected any value, got none" else empty end
   elif $path | test("[.]detail$") then
     [$expected] | flatten | .[] | select(. as $part | ($got // "") | tostring | contains($part) | not)
     | "\($path): expected it to contain \(tojson), got \($got | tojson)"
   elif ($expected | type) == "object" and ($got | type) == "object" then
-    $expected | keys_unsorted[] | differences("\($path).\(.)"; $expected[.]; $got[.])
+    $expected | keys_unsorted[] | differences("\($path).\(.)"; $rounds; $expected[.]; $got[.])
   elif ($expected | type) == "array" and ($got | type) == "array" and ($expected | length) == ($got | length) then
-    range($expected | length) | differences("\($path)[\(.)]"; $expected[.]; $got[.])
-  elif ($path | startswith(".c[")) and ($expected | float32) == ($got | float32) then empty
+    range($expected | length) | differences("\($path)[\(.)]"; $rounds; $expected[.]; $got[.])
+  elif ($path | startswith(".c[")) and $rounds and ($expected | float32) == ($got | float32) then empty
   elif $expected == $got then empty
   else "\($path): expected \($expected | tojson), got \($got | tojson)"
   end;
@@ -46,7 +47,8 @@ def problem:
 
 def spans: ["receive", "decode", "queue", "upload", "kernel", "download", "encode", "total"];
 
-def product:
+# Its rate has this name and not the other.
+def product($rate; $other):
   expect((.shape | map(tostring) | join(", ")) == header("matmul-shape"); "shape \(header("matmul-shape")), as in Matmul-Shape"),
   expect((.c | length) == .shape[0]; "as many rows of c as shape says"),
   expect(.shape[1] as $columns | .c | all(length == $columns); "rows of c as long as shape says"),
@@ -54,7 +56,8 @@ def product:
   expect(.variant == header("matmul-variant") and .variant != "auto"; "variant \(header("matmul-variant")), as in Matmul-Variant, and not auto"),
   expect(.backend == header("matmul-backend") and .backend != "auto"; "backend \(header("matmul-backend")), as in Matmul-Backend, and not auto"),
   expect(.device == header("matmul-device"); "device \(header("matmul-device")), as in Matmul-Device"),
-  expect(.gflops | type == "number" and . >= 0; "gflops, a number"),
+  expect(.[$rate] | type == "number" and . >= 0; "\($rate), a number"),
+  expect(has($other) | not; "no \($other)"),
   expect(.batched | type == "number" and . >= 1; "batched, a count"),
   expect((.timing | keys) == (spans | map(. + "_ms") | sort); "the spans \(spans) in timing"),
   expect(.timing | all(.[]; type == "number" and . >= 0); "milliseconds in timing"),
@@ -64,6 +67,9 @@ def product:
 
 if ($got | length) != 1 then "expected one JSON value, got \($got | length)"
 else
-  ($expected[] | differences(""; .; $got[0])),
-  ($got[0] | if $kind == "problem" then problem elif $kind == "product" then product else empty end)
+  ($expected[] | differences(""; $got[0].dtype? == "float32"; .; $got[0])),
+  ($got[0] | if $kind == "problem" then problem
+             elif $kind == "product" then product("gflops"; "gigabytes_per_second")
+             elif $kind == "transposition" then product("gigabytes_per_second"; "gflops")
+             else empty end)
 end

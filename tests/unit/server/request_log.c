@@ -44,6 +44,7 @@ static void test_product(void **state) {
                                .in_bytes = 128,
                                .out_bytes = 64,
                                .has_shape = true,
+                               .has_depth = true,
                                .m = 4,
                                .k = 5,
                                .n = 6,
@@ -66,6 +67,9 @@ static void test_product(void **state) {
         "\"receive_ms\":1.000,\"decode_ms\":1.001,\"queue_ms\":1.001,\"upload_ms\":1.001,\"kernel_ms\":1.001,"
         "\"download_ms\":1.001,\"encode_ms\":1.001,\"send_ms\":1.001,\"duration_ms\":12345.679}");
     json_decref(parse_line(&record));
+    record.has_depth = false; /* a transposition */
+    assert_non_null(strstr(write_line(MM_LOG_TEXT, &record), " out_bytes=64 m=4 n=6 backend=cpu "));
+    assert_non_null(strstr(write_line(MM_LOG_JSON, &record), "\"m\":4,\"n\":6,"));
 }
 
 static void test_refusal(void **state) {
@@ -119,6 +123,7 @@ static void test_longest(void **state) {
                                .out_bytes = INT64_MAX,
                                .duration_ns = UINT64_MAX - 500,
                                .has_shape = true,
+                               .has_depth = true,
                                .m = INT64_MAX,
                                .k = INT64_MAX,
                                .n = INT64_MAX,

@@ -1,5 +1,5 @@
-/* POST /v1/matmul: from a head to a judged request, from a body to a job, from a result to a reply.
- * Knows no wire format: those are the codecs'. */
+/* POST /v1/matmul and POST /v1/transpose: from a head to a judged request, from a body to a job, from a
+ * result to a reply. Knows no wire format: those are the codecs'. */
 #include "server/reply.h"
 #include "server/routes.h"
 
@@ -46,12 +46,17 @@ static enum mm_status choose_encoder(struct mm_exchange *exchange) {
                               &exchange->error);
 }
 
+/* Whether the query gives all of the dimensions that the operation has. */
+static bool has_dimensions(const struct mm_exchange *exchange) {
+    bool needs_k = mm_call_takes(&exchange->call, MM_PARAMETER_K);
+    return has_query(exchange, "m") && (!needs_k || has_query(exchange, "k")) && has_query(exchange, "n");
+}
+
 /* Finds the decoder as far as `first` allows, and the encoder that goes with it. */
 static enum mm_status choose_codecs(struct mm_exchange *exchange, bool body_seen, char first) {
-    bool has_dimensions = has_query(exchange, "m") && has_query(exchange, "k") && has_query(exchange, "n");
-    enum mm_status status =
-        mm_codec_for_request(mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE), MM_MATMUL,
-                             has_dimensions, body_seen, first, &exchange->decoder, &exchange->error);
+    enum mm_status status = mm_codec_for_request(mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE),
+                                                 exchange->call.op, has_dimensions(exchange), body_seen,
+                                                 first, &exchange->decoder, &exchange->error);
     return status == MM_OK ? choose_encoder(exchange) : status;
 }
 
@@ -91,7 +96,8 @@ static uint64_t deadline_ns(const struct mm_exchange *exchange) {
     return exchange->started_ns + asked_ms * UINT64_C(1000000);
 }
 
-enum mm_status mm_matmul_admit(struct mm_exchange *exchange) {
+static enum mm_status admit(struct mm_exchange *exchange, enum mm_op op) {
+    mm_call_init(&exchange->call, op);
     enum mm_status status = choose_codecs(exchange, false, 0);
     if (status != MM_OK)
         return status;
@@ -106,6 +112,14 @@ enum mm_status mm_matmul_admit(struct mm_exchange *exchange) {
     if (status == MM_OK && mm_queue_full(mm_engine_queue(mm_server_engine(exchange->server))))
         status = mm_fail(&exchange->error, MM_BUSY, "the queue is full");
     return status;
+}
+
+enum mm_status mm_matmul_admit(struct mm_exchange *exchange) {
+    return admit(exchange, MM_MATMUL);
+}
+
+enum mm_status mm_transpose_admit(struct mm_exchange *exchange) {
+    return admit(exchange, MM_TRANSPOSE);
 }
 
 static char first_character(const struct mm_exchange *exchange) {
@@ -134,15 +148,22 @@ static enum mm_status decode(struct mm_exchange *exchange) {
                                      exchange->server->buffers, &exchange->error);
 }
 
+/* Sets m, n and k; there is nothing that a transposition's one matrix would have to conform to. */
+static enum mm_status conform(struct mm_exchange *exchange) {
+    struct mm_product *product = &exchange->job.product;
+    if (exchange->call.op == MM_MATMUL)
+        return mm_product_conform(product, &exchange->error);
+    mm_product_conform_transposition(product);
+    return MM_OK;
+}
+
 /* The job's product, but for the result's memory: limits first, then the names and the tile, which can be a
  * bad request, then whether the matrices conform. */
 static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes) {
     const struct mm_call *call = &exchange->call;
     struct mm_product *product = &exchange->job.product;
-    bool transpose_a = call->numbers[MM_PARAMETER_TRANSPOSE_A] != 0;
-    bool transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0;
-    size_t rows = transpose_a ? call->a.cols : call->a.rows;
-    size_t cols = transpose_b ? call->b.rows : call->b.cols;
+    size_t rows, cols;
+    mm_call_result_shape(call, &rows, &cols);
     enum mm_status status = mm_matrix_size("c", call->a.dtype, rows, cols, cols, &exchange->server->limits,
                                            result_bytes, &exchange->error);
     if (status != MM_OK)
@@ -150,13 +171,13 @@ static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes) 
     *product = (struct mm_product){.a = call->a,
                                    .b = call->b,
                                    .c = mm_matrix_dense(call->a.dtype, rows, cols, NULL),
-                                   .transpose_a = transpose_a,
-                                   .transpose_b = transpose_b,
+                                   .transpose_a = mm_call_transposes_a(call),
+                                   .transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
                                    .tile = (unsigned)call->numbers[MM_PARAMETER_TILE]};
     status = mm_engine_choose(mm_server_engine(exchange->server), call->op, call->names[MM_PARAMETER_BACKEND],
                               call->names[MM_PARAMETER_VARIANT], &exchange->job, &exchange->error);
     if (status == MM_OK)
-        status = mm_product_conform(product, &exchange->error);
+        status = conform(exchange);
     if (status == MM_OK)
         mm_call_turn(call, product);
     return status;
@@ -180,17 +201,20 @@ static enum mm_status acquire_output(struct mm_exchange *exchange, size_t result
     return mm_buffers_acquire(buffers, reply_bytes, &exchange->reply.buffer, &exchange->error);
 }
 
-/* Copied, since the job is not ours to read where it is abandoned. */
+/* In the caller's dimensions: of a transposition those of A, which C has the other way round. Copied, since
+ * the job is not ours to read where it is abandoned. */
 static void tell_shape(struct mm_exchange *exchange) {
     const struct mm_product *product = &exchange->job.product;
     struct mm_record *record = &exchange->record;
+    bool is_product = exchange->call.op == MM_MATMUL;
     record->has_shape = true;
-    record->m = product->m;
+    record->has_depth = is_product;
+    record->m = is_product ? product->m : product->n;
     record->k = product->k;
-    record->n = product->n;
+    record->n = is_product ? product->n : product->m;
 }
 
-enum mm_status mm_matmul_complete(struct mm_exchange *exchange) {
+enum mm_status mm_operation_complete(struct mm_exchange *exchange) {
     uint64_t begun_ns = mm_clock_ns();
     size_t result_bytes = 0;
     enum mm_status status = decode(exchange);
@@ -209,7 +233,7 @@ enum mm_status mm_matmul_complete(struct mm_exchange *exchange) {
     return MM_OK;
 }
 
-enum mm_status mm_matmul_answer(struct mm_exchange *exchange) {
+enum mm_status mm_operation_answer(struct mm_exchange *exchange) {
     enum mm_status status = MM_OK;
     const struct mm_codec *encoder = exchange->encoder;
     const struct mm_job *job = &exchange->job;
