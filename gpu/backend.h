@@ -78,8 +78,8 @@ struct mm_backend {
     /* Has one warp do each of `count` accesses (0 is allowed), alone on the device, and tells their times;
      * and where speed is not NULL, the speed of the memories as wholes. It takes some ten milliseconds for
      * 200 accesses and the speeds, and where speeds or accesses to global memory are asked for, device memory
-     * of four to eight times the L2 cache (MM_NO_DEVICE_MEMORY). On failure *speed and the times are
-     * undefined. NULL where a device has no shared memory of the kind (the CPU). */
+     * of four to eight times the L2 cache, and of 64 MiB at least (MM_NO_DEVICE_MEMORY). On failure *speed
+     * and the times are undefined. NULL where a device has no shared memory of the kind (the CPU). */
     enum mm_status (*probe)(struct mm_device *device, const struct mm_access *accesses, size_t count,
                             struct mm_access_time *times, struct mm_memory_speed *speed,
                             struct mm_error *error);

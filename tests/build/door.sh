@@ -51,6 +51,7 @@ refused "--seconds takes a number from 1 to 1000000, got '0'" bench kernels --se
 refused "--backend takes a name, got 'cpu cuda'" bench kernels --backend 'cpu cuda'
 refused "--transpose takes float32, float64, int32 or int64, got '7'" bench kernels --transpose 7 7
 refused "the two dimensions M N of A with --transpose, got 7" bench kernels --transpose int32 7
+refused "either --transpose or operands" bench kernels --transpose int32 --transpose-b
 refused "either --transpose or --all" bench kernels --transpose int32 --all
 refused "--into takes a folder" bench kernels --into
 

@@ -16,7 +16,7 @@ trap 'rm -rf "$scratch"' EXIT
 excused() {
     sed -n 's|^/\* ptxas: spills \([A-Za-z0-9_]*\): [^ ].* \*/$|\1|p' "$1" >"$scratch/excuses"
     while read -r excuse; do
-        case $2 in "$excuse" | *"${#excuse}$excuse"*) return 0 ;; esac
+        case $2 in "$excuse" | *[!0-9]"${#excuse}$excuse"*) return 0 ;; esac
     done <"$scratch/excuses"
     return 1
 }
@@ -75,6 +75,7 @@ entry $good 4 | finds '' '/* ptxas: spills good: eight more registers cost more 
 entry $good 4 | finds 'spills on sm_80' '/* ptxas: spills good:     */'
 entry plain 4 | finds '' '/* ptxas: spills plain: it is extern "C" */'
 entry $good 4 | finds 'spills on sm_80' '/* ptxas: spills goo: another kernel */'
+entry _Z14good_and_betterv 4 | finds 'spills on sm_80' '/* ptxas: spills good: another kernel, of 14 characters */'
 { entry $good 0 && entry helper 4 | sed -e 1d -e 4d; } | finds 'helper spills' ''
 { echo "ptxas warning : Stack size cannot be told" && entry $good 0; } | finds 'Stack size' ''
 { echo "ptxas info    : (C7511) Potential Performance Loss" && entry $good 0; } | finds C7511 ''

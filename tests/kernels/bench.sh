@@ -63,11 +63,12 @@ result_of() {
 
 # Sets shapes, folder, and options, the words that go on to the harness; none of them holds a space.
 read_arguments() {
-    shapes='' dimensions=0 all=no transpose=no folder=build/bench options=
+    shapes='' dimensions=0 all=no transpose=no turned=no folder=build/bench options=
     while [ $# -gt 0 ]; do
         case $1 in
         --all) all=yes ;;
-        --slow | --transpose-a | --transpose-b) options="$options $1" ;;
+        --slow) options="$options $1" ;;
+        --transpose-a | --transpose-b) options="$options $1" turned=yes ;;
         --repeats | --seconds)
             whole "$1 takes a number" 1000000 "${2:-}"
             options="$options $1 $2" && shift
@@ -99,6 +100,7 @@ read_arguments() {
         esac
         shift
     done
+    [ "$transpose:$turned" != yes:yes ] || bad_usage "takes either --transpose or operands stored transposed, not both"
     # A shape is words to be split.
     # shellcheck disable=SC2086
     case $dimensions:$all:$transpose in

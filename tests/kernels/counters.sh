@@ -28,7 +28,7 @@ count() {
     shift
     ncu --csv --print-units base --clock-control none --launch-count 1 --metrics "$metrics" \
         "$kernels" --backend cuda --time "$edge" "$edge" "$edge" --variant "$variant" --repeats 1 "$@" >"$scratch/ncu" 2>&1 || {
-        cat "$scratch/ncu"
+        cat "$scratch/ncu" >&2
         return 1
     }
     # The last three columns are the metric's name, unit and value; a value of thousands has commas.
@@ -42,14 +42,14 @@ predict() {
     awk -v variant="$1" -v edge="$edge" 'BEGIN {
         warps = edge * edge / 32
         if (variant == "naive")
-            print 2 * warps * edge, 5 * warps * edge
+            printf "%.0f %.0f\n", 2 * warps * edge, 5 * warps * edge
         else if (variant == "naive_uncoalesced")
-            print 2 * warps * edge, 33 * warps * edge
+            printf "%.0f %.0f\n", 2 * warps * edge, 33 * warps * edge
         else if (variant ~ /^tiled_(8|16|32)$/) {
             tile = substr(variant, 7)
-            print 2 * warps * edge / tile, 8 * warps * edge / tile
+            printf "%.0f %.0f\n", 2 * warps * edge / tile, 8 * warps * edge / tile
         } else if (variant ~ /^tiled_(padded|conflicted)$/)
-            print 2 * warps * edge / 32, 8 * warps * edge / 32
+            printf "%.0f %.0f\n", 2 * warps * edge / 32, 8 * warps * edge / 32
         else
             print "-", "-"
     }'
@@ -62,6 +62,11 @@ row() {
     stored=$2
     shift 2
     count "$variant" "$@" >"$scratch/counts"
+    [ "$(grep -c . "$scratch/counts")" -eq "$(echo "$metrics" | tr , '\n' | grep -c .)" ] || {
+        echo "counters: ncu does not give every counter of $variant:" >&2
+        cat "$scratch/ncu" >&2
+        exit 1
+    }
     awk -v head="| \`$variant\` | $stored" -v predicted="$(predict "$variant")" '
         { value[$1] = $2 }
         END {

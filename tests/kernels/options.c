@@ -129,6 +129,13 @@ bool options_read(struct options *options, int count, char **arguments_given) {
             return false;
         }
     }
+    const struct timing *timing = &options->timing;
+    const bool transposes = timing->op == MM_TRANSPOSE;
+    if (transposes && (options->times.count == 0 || timing->transpose_a || timing->transpose_b)) {
+        fprintf(stderr,
+                "kernels: --transpose goes with --time, and not with --transpose-a or --transpose-b\n");
+        return false;
+    }
     if (options->set == NULL && options->shapes.count == 0)
         options->set = "small";
     options->timing.seed = options->seed;

@@ -33,23 +33,28 @@ static void make_product_set(const struct bench *bench, struct set *set, uint64_
     operands_free(&operands);
 }
 
-/* What is moved does not matter for how long it takes. B stays empty. */
-static void make_transposition_set(const struct bench *bench, struct set *set) {
+/* Random, since memory of one word over and over takes less power to move. B stays empty. */
+static void make_transposition_set(const struct bench *bench, struct set *set, uint64_t seed) {
+    struct random random = {.state = seed};
     const enum mm_dtype dtype = bench->timing->dtype;
     image_make(&set->a, dtype, bench->shape.n, bench->shape.m, 0, 0);
     image_make(&set->b, dtype, 0, 0, 0, 0);
     image_make(&set->c, dtype, bench->shape.m, bench->shape.n, 0, 0);
-    image_guard(&set->a);
     image_guard(&set->b);
+    for (size_t at = 0; at + sizeof(uint64_t) <= set->a.bytes; at += sizeof(uint64_t)) {
+        const uint64_t word = random_next(&random);
+        memcpy(set->a.host + at, &word, sizeof word);
+    }
 }
 
 static enum mm_status place(struct bench *bench, struct mm_error *error) {
     for (unsigned index = 0; index < bench->set_count; index++) {
         struct set *set = &bench->sets[index];
+        const uint64_t seed = random_mix(bench->timing->seed, index);
         if (bench->timing->op == MM_MATMUL)
-            make_product_set(bench, set, random_mix(bench->timing->seed, index));
+            make_product_set(bench, set, seed);
         else
-            make_transposition_set(bench, set);
+            make_transposition_set(bench, set, seed);
         bench->placed++;
         struct image *const images[] = {&set->a, &set->b, &set->c};
         image_poison(&set->c, 0);
