@@ -25,6 +25,8 @@ enum { MM_REFUSAL_DRAIN_MAX = 1 << 20 };
 
 enum mm_exchange_state { MM_RECEIVING, MM_WAITING, MM_ANSWERING, MM_ANSWERED };
 
+struct mm_benchmark;
+struct mm_benchmark_format;
 struct mm_route;
 
 struct mm_exchange {
@@ -59,6 +61,15 @@ struct mm_exchange {
     struct mm_reply_body reply; /* its memory is taken before the job, so that no kernel runs in vain */
     struct mm_job job;
 
+    /* Asked when `job` has ended and the caller still waits: true where it was made another one, which is
+     * then submitted, and false where that was the last. NULL: there is one. With server->mutex held. */
+    bool (*next_job)(struct mm_exchange *exchange);
+
+    /* A benchmark's (server/benchmark.c). */
+    struct mm_benchmark *benchmark; /* NULL: none */
+    const struct mm_benchmark_format *format;
+    size_t reserved_bytes; /* of the memory budget, for what it takes */
+
     /* Guarded by server->mutex. */
     unsigned holders; /* the connection, and the job while it is the queue's */
     bool waiting;     /* suspended: whoever clears this resumes the connection */
@@ -77,7 +88,11 @@ void mm_exchange_completed(void *server, struct MHD_Connection *connection, void
  */
 const char *mm_exchange_header(const struct mm_exchange *exchange, const char *name);
 
-/* Suspends the connection and submits exchange->job. Whatever comes of it, the connection's handler
+/* Ends an exchange that has no holder any more. Any thread, no mutex held. */
+void mm_exchange_free(struct mm_exchange *exchange);
+
+/* Suspends the connection and submits exchange->job, and one after the other those that next_job makes of it.
+ * Whatever comes of it, the connection's handler
  * is entered again, with exchange->error or job.error telling. The connection's thread. */
 void mm_exchange_submit(struct mm_exchange *exchange);
 
