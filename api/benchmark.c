@@ -7,13 +7,14 @@
 #include <string.h>
 
 static const struct mm_benchmark_op ops[] = {
-    {"matmul", MM_MATMUL, true, "gflops", "GFLOP/s", "of_blas", "blas"},
-    {"transpose", MM_TRANSPOSE, false, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
+    {"matmul", true, MM_MATMUL, true, "gflops", "GFLOP/s", "of_blas", "blas"},
+    {"transpose", true, MM_TRANSPOSE, false, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
+    {.name = "shared_access"},
 };
 
 static const struct mm_benchmark_format formats[] = {
-    {"application/json", "application/json", mm_benchmark_json},
-    {"text/plain", "text/plain; charset=utf-8", mm_benchmark_text},
+    {"application/json", "application/json", mm_benchmark_json, mm_benchmark_probe_json},
+    {"text/plain", "text/plain; charset=utf-8", mm_benchmark_text, mm_benchmark_probe_text},
 };
 
 enum { OP_COUNT = sizeof ops / sizeof ops[0], FORMAT_COUNT = sizeof formats / sizeof formats[0] };
@@ -25,7 +26,7 @@ const struct mm_benchmark_op *mm_benchmark_ops(size_t *count) {
 
 const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_op *op = ops;
-    while (op->op != mm_benchmark_request(benchmark)->op)
+    while (!op->has_variants || op->op != mm_benchmark_request(benchmark)->op)
         op++;
     return op;
 }

@@ -1,4 +1,5 @@
 /* A benchmark's reply as JSON. */
+#include "api/access.h"
 #include "api/benchmark.h"
 #include "api/json_value.h"
 
@@ -71,6 +72,16 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
     return NULL;
 }
 
+/* The text of a reply that was put together, or NULL where that failed. Fifteen significant digits print a
+ * time of whole or half nanoseconds without a tail of noise. */
+static char *finish(json_t *body, int failed, size_t *length) {
+    char *text = failed == 0 ? json_dumps(body, JSON_REAL_PRECISION(15)) : NULL;
+    json_decref(body);
+    if (text != NULL)
+        *length = strlen(text);
+    return text;
+}
+
 char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
     const struct mm_benchmark_op *op = mm_benchmark_op_of(benchmark);
     const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
@@ -88,10 +99,10 @@ char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
         failed |= json_array_append_new(rows, make_row(benchmark, index));
     mm_benchmark_devices(benchmark, devices, sizeof devices);
     failed |= put(body, "device", mm_json_text(devices));
-    /* Fifteen significant digits print a time of whole or half nanoseconds without a tail of noise. */
-    char *text = failed == 0 ? json_dumps(body, JSON_REAL_PRECISION(15)) : NULL;
-    json_decref(body);
-    if (text != NULL)
-        *length = strlen(text);
-    return text;
+    return finish(body, failed, length);
+}
+
+char *mm_benchmark_probe_json(const struct mm_probe_task *probe, size_t *length) {
+    json_t *body = mm_access_report(&probe->probe, probe->device);
+    return finish(body, body == NULL ? -1 : 0, length);
 }

@@ -1,5 +1,6 @@
 /* A benchmark's request: a table of members, and how their values are read. What the names in it stand for is
  * not known here. */
+#include "api/access.h"
 #include "api/benchmark.h"
 #include "api/json_value.h"
 
@@ -196,12 +197,14 @@ static enum mm_status read_op(struct mm_benchmark_call *call, const json_t *valu
     size_t length = 0;
     size_t count;
     const struct mm_benchmark_op *ops = mm_benchmark_ops(&count);
+    call->op = &ops[0];
     if (value == NULL)
         return MM_OK;
     if (!json_is_string(value))
         return fail_form("op", "a string", value, error);
     for (size_t index = 0; index < count; index++) {
         if (strcmp(json_string_value(value), ops[index].name) == 0) {
+            call->op = &ops[index];
             call->request.op = ops[index].op;
             return MM_OK;
         }
@@ -253,9 +256,6 @@ static enum mm_status read_members(struct mm_benchmark_call *call, json_t *root,
     const char *name;
     json_t *value;
     struct mm_error first = {.status = MM_OK};
-    enum mm_status status = read_op(call, json_object_get(root, "op"), error);
-    if (status != MM_OK)
-        return status;
     json_object_foreach(root, name, value) {
         struct mm_error one = {.status = MM_OK};
         const struct member *member = find_member(call, name);
@@ -276,6 +276,17 @@ static enum mm_status read_members(struct mm_benchmark_call *call, json_t *root,
     if (first.status != MM_OK && error != NULL)
         *error = first;
     return first.status;
+}
+
+/* All members of a request for an operation without variants: those of its own, and the deadline. */
+static enum mm_status read_probe(struct mm_benchmark_call *call, json_t *root, const struct mm_limits *limits,
+                                 struct mm_error *error) {
+    static const struct member deadline = {.name = "timeout_ms"};
+    const json_t *timeout_ms = json_object_get(root, deadline.name);
+    enum mm_status status = MM_OK;
+    if (timeout_ms != NULL)
+        status = read_timeout(call, &deadline, timeout_ms, limits, error);
+    return status == MM_OK ? mm_access_read(root, &call->probe, error) : status;
 }
 
 static enum mm_status fail_at(int line, int column, const char *what, struct mm_error *error) {
@@ -321,7 +332,10 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
         .request = {.op = MM_MATMUL, .dtype = MM_FLOAT32, .repeats = MM_BENCHMARK_REPEATS}};
     enum mm_status status = parse(body, bytes, &root, error);
     if (status == MM_OK)
-        status = read_members(call, root, limits, error);
+        status = read_op(call, json_object_get(root, "op"), error);
+    if (status == MM_OK)
+        status = call->op->has_variants ? read_members(call, root, limits, error)
+                                        : read_probe(call, root, limits, error);
     json_decref(root);
     return status;
 }

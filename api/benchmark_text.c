@@ -1,4 +1,5 @@
 /* A benchmark's reply as a table for a terminal: a line that says what was measured, then aligned columns. */
+#include "api/access.h"
 #include "api/benchmark.h"
 
 #include <inttypes.h>
@@ -114,4 +115,8 @@ char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
     }
     free(lines);
     return text;
+}
+
+char *mm_benchmark_probe_text(const struct mm_probe_task *probe, size_t *length) {
+    return mm_access_table(&probe->probe, probe->device, length);
 }

@@ -5,6 +5,7 @@
 #include "server/reply.h"
 #include "server/routes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static enum mm_status fail_body(struct mm_exchange *exchange, uint64_t bytes) {
@@ -142,39 +143,76 @@ static enum mm_status judge(struct mm_exchange *exchange, struct mm_benchmark_ca
 
 void mm_benchmark_release(struct mm_exchange *exchange) {
     struct mm_server *server = exchange->server;
-    if (exchange->benchmark == NULL)
+    if (!exchange->benchmarks)
         return;
     mm_benchmark_close(exchange->benchmark);
     exchange->benchmark = NULL;
+    free(exchange->probe);
+    exchange->probe = NULL;
     mm_buffers_unreserve(server->buffers, exchange->reserved_bytes);
     exchange->reserved_bytes = 0;
+    exchange->benchmarks = false;
     __atomic_store_n(&server->benchmarking, 0, __ATOMIC_RELEASE);
-}
-
-/* From here on the exchange holds the one benchmark that there is at a time. */
-static enum mm_status begin(struct mm_exchange *exchange, const struct mm_benchmark_request *request) {
-    struct mm_server *server = exchange->server;
-    struct mm_benchmark *benchmark = mm_benchmark_open(request, server->limits.memory_bytes_max);
-    if (benchmark == NULL)
-        return mm_fail(&exchange->error, MM_INTERNAL, "the system has no memory for the benchmark");
-    if (__atomic_exchange_n(&server->benchmarking, 1, __ATOMIC_ACQUIRE) != 0) {
-        mm_benchmark_close(benchmark);
-        return fail_busy(exchange);
-    }
-    exchange->benchmark = benchmark;
-    const size_t bytes = mm_benchmark_host_bytes(benchmark);
-    enum mm_status status = mm_buffers_reserve(server->buffers, bytes, &exchange->error);
-    if (status == MM_OK)
-        exchange->reserved_bytes = bytes;
-    else
-        mm_benchmark_release(exchange);
-    return status;
 }
 
 /* The jobs wait one after the other, which is told as one wait. */
 static bool next_job(struct mm_exchange *exchange) {
     exchange->span_ns[MM_SPAN_QUEUE] += exchange->job.span_ns[MM_SPAN_QUEUE];
-    return exchange->job.error.status == MM_OK && mm_benchmark_next(exchange->benchmark, &exchange->job);
+    return exchange->job.error.status == MM_OK && exchange->benchmark != NULL &&
+           mm_benchmark_next(exchange->benchmark, &exchange->job);
+}
+
+static enum mm_status fail_memory(struct mm_exchange *exchange) {
+    return mm_fail(&exchange->error, MM_INTERNAL, "the system has no memory for the benchmark");
+}
+
+/* Makes the first job of a benchmark of variants. */
+static enum mm_status begin_rows(struct mm_exchange *exchange, const struct mm_benchmark_request *request) {
+    struct mm_server *server = exchange->server;
+    struct mm_record *record = &exchange->record;
+    exchange->benchmark = mm_benchmark_open(request, server->limits.memory_bytes_max);
+    if (exchange->benchmark == NULL)
+        return fail_memory(exchange);
+    const size_t bytes = mm_benchmark_host_bytes(exchange->benchmark);
+    enum mm_status status = mm_buffers_reserve(server->buffers, bytes, &exchange->error);
+    if (status != MM_OK)
+        return status;
+    exchange->reserved_bytes = bytes;
+    (void)mm_benchmark_next(exchange->benchmark, &exchange->job);
+    record->has_shape = true;
+    record->m = request->m;
+    record->k = request->k;
+    record->n = request->n;
+    return MM_OK;
+}
+
+/* Makes the job of a probe. */
+static enum mm_status begin_probe(struct mm_exchange *exchange, const struct mm_probe *probe) {
+    const struct mm_backend *backend = mm_engine_backend(mm_server_engine(exchange->server));
+    if (backend->probe == NULL)
+        return mm_fail_field(&exchange->error, MM_UNSUPPORTED, "op",
+                             "op is 'shared_access', but the devices of %s have no shared memory in banks",
+                             backend->name);
+    exchange->probe = malloc(sizeof *exchange->probe);
+    if (exchange->probe == NULL)
+        return fail_memory(exchange);
+    exchange->probe->probe = *probe;
+    mm_probe_task_init(exchange->probe);
+    exchange->job.task = &exchange->probe->task;
+    exchange->job.backend = backend;
+    return MM_OK;
+}
+
+/* From here on the exchange has the one benchmark that there is at a time. */
+static enum mm_status begin(struct mm_exchange *exchange, const struct mm_benchmark_call *call) {
+    if (__atomic_exchange_n(&exchange->server->benchmarking, 1, __ATOMIC_ACQUIRE) != 0)
+        return fail_busy(exchange);
+    exchange->benchmarks = true;
+    enum mm_status status =
+        call->op->has_variants ? begin_rows(exchange, &call->request) : begin_probe(exchange, &call->probe);
+    if (status != MM_OK)
+        mm_benchmark_release(exchange);
+    return status;
 }
 
 static uint64_t deadline_ns(const struct mm_exchange *exchange, const struct mm_benchmark_call *call) {
@@ -183,29 +221,19 @@ static uint64_t deadline_ns(const struct mm_exchange *exchange, const struct mm_
     return exchange->started_ns + call->timeout_ms * UINT64_C(1000000);
 }
 
-static void tell_shape(struct mm_exchange *exchange, const struct mm_benchmark_request *request) {
-    struct mm_record *record = &exchange->record;
-    record->has_shape = true;
-    record->m = request->m;
-    record->k = request->k;
-    record->n = request->n;
-}
-
 enum mm_status mm_benchmark_complete(struct mm_exchange *exchange) {
     struct mm_benchmark_call call;
     uint64_t begun_ns = mm_clock_ns();
     enum mm_status status = decode(exchange, &call);
-    if (status == MM_OK)
+    if (status == MM_OK && call.op->has_variants)
         status = judge(exchange, &call);
     mm_buffers_release(exchange->server->buffers, &exchange->body);
     if (status == MM_OK)
-        status = begin(exchange, &call.request);
+        status = begin(exchange, &call);
     if (status != MM_OK)
         return status;
-    tell_shape(exchange, &call.request);
     exchange->job.deadline_ns = deadline_ns(exchange, &call);
     exchange->next_job = next_job;
-    (void)mm_benchmark_next(exchange->benchmark, &exchange->job);
     exchange->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
     mm_exchange_submit(exchange);
     return MM_OK;
@@ -221,8 +249,10 @@ enum mm_status mm_benchmark_answer(struct mm_exchange *exchange) {
         return job->error.status;
     }
     uint64_t begun_ns = mm_clock_ns();
-    char *text = exchange->format->encode(exchange->benchmark, &length);
+    const struct mm_benchmark_format *format = exchange->format;
+    char *text = exchange->probe != NULL ? format->encode_probe(exchange->probe, &length)
+                                         : format->encode(exchange->benchmark, &length);
     exchange->span_ns[MM_SPAN_ENCODE] = mm_clock_ns() - begun_ns;
     mm_benchmark_release(exchange);
-    return mm_reply_text(exchange, text, length, exchange->format->reply_type);
+    return mm_reply_text(exchange, text, length, format->reply_type);
 }

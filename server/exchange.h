@@ -27,6 +27,7 @@ enum mm_exchange_state { MM_RECEIVING, MM_WAITING, MM_ANSWERING, MM_ANSWERED };
 
 struct mm_benchmark;
 struct mm_benchmark_format;
+struct mm_probe_task;
 struct mm_route;
 
 struct mm_exchange {
@@ -66,7 +67,9 @@ struct mm_exchange {
     bool (*next_job)(struct mm_exchange *exchange);
 
     /* A benchmark's (server/benchmark.c). */
-    struct mm_benchmark *benchmark; /* NULL: none */
+    bool benchmarks;                /* it is the one that the process has at a time */
+    struct mm_benchmark *benchmark; /* one of variants, or else */
+    struct mm_probe_task *probe;    /* one of a device's memories; NULL: none */
     const struct mm_benchmark_format *format;
     size_t reserved_bytes; /* of the memory budget, for what it takes */
 
@@ -98,8 +101,9 @@ void mm_exchange_submit(struct mm_exchange *exchange);
 
 /* Ends the wait of an exchange that is `waiting`, with this error as its answer, or without one where it is
  * NULL, because the caller has left: the connection is closed then. A job that still waits
- * is taken back and never begun, the result of one that runs is dropped. With server->mutex held; the
- * caller then resumes it by mm_exchange_resume, without the mutex. Any thread. */
+ * is taken back and never begun, the result of one that runs is dropped, a task ends after the slice at hand.
+ * With server->mutex held; the caller then resumes it by mm_exchange_resume, without the mutex. Any thread.
+ */
 void mm_exchange_abandon(struct mm_exchange *exchange, const struct mm_error *error);
 
 /* Resumes the exchanges of a list by next_resumed; NULL ends it. Any thread, no mutex held. */

@@ -87,7 +87,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     memset(&call, 0, sizeof call);
     void *body = fuzz_copy_bytes((struct piece){(const char *)data, bytes});
     enum mm_status status = mm_benchmark_decode(body, bytes, &fuzz_limits, &call, &error);
-    if (status == MM_OK) {
+    if (status == MM_OK && !call.op->has_variants) {
+        REQUIRE(call.probe.count >= 1 && call.probe.count <= MM_PROBE_ACCESSES_MAX && call.probe.done == 0);
+    } else if (status == MM_OK) {
         judge(&call);
         write_and_read_again(&call);
     } else {

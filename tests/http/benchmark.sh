@@ -117,6 +117,8 @@ refused "an unknown variant" 422 unsupported variants
 like "an unknown variant: those there are" '*naive*auto*' "$(told .detail)"
 ask '{"m": 1, "k": 1, "n": 1, "variants": ["tpu:naive"]}'
 refused "an unknown backend" 422 unsupported variants
+ask '{"op": "shared_access"}'
+refused "accesses to what there is not" 422 unsupported op
 ask '{"m": 1, "k": 1, "n": 1, "variants": ["naive/8"]}'
 refused "a tile that is not to be chosen" 400 bad_request variants
 status=$(curl -s -o "$scratch/got" -w '%{http_code}' -d '{"m":1,"k":1,"n":1}' "$url/v1/benchmark?repeats=3")
@@ -238,6 +240,17 @@ kept=0
 # Two kinds of device in one request, and rows that fail as told: by themselves, and with their device.
 MATMULD=$FAULTY
 start
+ask '{"op": "shared_access", "patterns": ["linear", "stride"], "strides": [1, 32], "word_bytes": 4}'
+same "accesses: status" 200 "$status"
+same "accesses: rows" '1 1 32 1 1 1 null null' "$(told '[.rows[].predicted_degree | tostring] | join(" ")')"
+same "accesses: device" 'shared_access cuda Faulty 4' "$(told '"\(.op) \(.backend) \(.device) \(.shared_bank_bytes)"')"
+ask '{"op": "shared_access", "patterns": "broadcast"}' -H 'Accept: text/plain'
+same "accesses that fail: status" 507 "$status"
+ask '{"op": "shared_access", "patterns": "broadcast", "word_bytes": 4}' -H 'Accept: text/plain'
+same "a table of accesses: status" 200 "$status"
+like "a table of accesses" 'Faulty (cuda), banks of 4 bytes*' "$(cat "$scratch/got")"
+ask '{"op": "shared_access", "patterns": "zigzag"}'
+refused "an unknown pattern" 400 bad_request patterns
 ask '{"m": 1, "k": 9, "n": 300, "repeats": 2, "variants": ["naive", "cpu:naive", "fails", "cpu:tiled_8", "needs_memory", "forgets_corner"]}'
 same "two backends: status" 200 "$status"
 same "two backends: rows" 'cuda Faulty none,cpu CPU none,cuda Faulty internal,cpu CPU none,cuda Faulty no_device_memory,cuda Faulty none' \

@@ -121,8 +121,11 @@ static enum mm_status open_device(unsigned index, struct mm_device **opened, str
     (void)error;
     if (wait != NULL)
         sleep_ms(strtoul(wait, NULL, 10));
-    device = (struct mm_device){
-        .backend = &faulty_backend, .lane_count = 1, .name = "Faulty", .memory_bytes = (size_t)1 << 30};
+    device = (struct mm_device){.backend = &faulty_backend,
+                                .lane_count = 1,
+                                .name = "Faulty",
+                                .memory_bytes = (size_t)1 << 30,
+                                .shared_bank_bytes = 4};
     *opened = &device;
     return MM_OK;
 }
@@ -190,6 +193,24 @@ static enum mm_status measure(struct mm_device *asked, const struct mm_variant *
     return mm_cpu_backend.measure(asked, variant, product, measured_ns, error);
 }
 
+/* As a device could that conflicts where the model says so; of 8-byte words it runs out of memory. */
+static enum mm_status probe(struct mm_device *asked, const struct mm_access *accesses, size_t accesses_count,
+                            struct mm_access_time *times, struct mm_memory_speed *speed,
+                            struct mm_error *error) {
+    (void)asked;
+    if (speed != NULL)
+        *speed = (struct mm_memory_speed){29, 250, 600, 3e13, 4e12};
+    for (size_t index = 0; index < accesses_count; index++) {
+        uint32_t offsets[MM_WARP_LANES];
+        mm_access_offsets(&accesses[index], offsets);
+        if (accesses[index].word_bytes == 8)
+            return mm_fail(error, MM_NO_DEVICE_MEMORY, "none as told");
+        times[index].cycles = mm_banks_predict(offsets, 4, 4).wavefronts;
+        times[index].latency_cycles = 28.0 + times[index].cycles;
+    }
+    return MM_OK;
+}
+
 static const struct mm_backend faulty_backend = {
     .name = "cuda",
     .variants = variants,
@@ -207,6 +228,7 @@ static const struct mm_backend faulty_backend = {
     .download = download,
     .fill = fill,
     .measure = measure,
+    .probe = probe,
 };
 
 const struct mm_backend *const *mm_backends(void) {

@@ -62,6 +62,27 @@ static void all_members(void **state) {
     }
 }
 
+static void requests_for_accesses(void **state) {
+    struct mm_benchmark_call call;
+    struct mm_error error;
+    (void)state;
+    assert_int_equal(decode("{\"op\": \"shared_access\", \"patterns\": [\"linear\"], \"word_bytes\": 4, "
+                            "\"padded\": false, \"timeout_ms\": 7}",
+                            &call, &error),
+                     MM_OK);
+    assert_string_equal(call.op->name, "shared_access");
+    assert_false(call.op->has_variants);
+    assert_int_equal(call.timeout_ms, 7);
+    assert_int_equal(call.probe.count, 1);
+    assert_int_equal(decode("{\"op\": \"shared_access\", \"m\": 1}", &call, &error), MM_BAD_REQUEST);
+    assert_string_equal(error.field, "m");
+    assert_int_equal(decode("{\"op\": \"shared_access\", \"timeout_ms\": 0}", &call, &error), MM_BAD_REQUEST);
+    assert_string_equal(error.field, "timeout_ms");
+    assert_int_equal(decode("{\"m\": 1, \"k\": 1, \"n\": 1, \"patterns\": \"linear\"}", &call, &error),
+                     MM_BAD_REQUEST);
+    assert_string_equal(error.field, "patterns");
+}
+
 static void malformed_requests_are_refused(void **state) {
     static const struct {
         const char *text;
@@ -110,7 +131,7 @@ static void malformed_requests_are_refused(void **state) {
         {"{\"m\": 1, \"k\": 1, \"n\": 1e999}", MM_TOO_LARGE, "n", "but the limit is 100000"},
         {"{\"m\": 100001, \"k\": 1, \"n\": 0}", MM_BAD_REQUEST, "n", "at least 1"},
         {"{\"m\": 1, \"k\": 1, \"n\": 1, \"op\": \"add\"}", MM_UNSUPPORTED, "op",
-         "op is 'add', but there is only: matmul, transpose"},
+         "op is 'add', but there is only: matmul, transpose, shared_access"},
         {"{\"m\": 1, \"k\": 1, \"n\": 1, \"dtype\": \"int32\"}", MM_UNSUPPORTED, "dtype", "only: float32"},
         {"{\"dtype\": \"int32\", \"m\": 100001, \"k\": 1, \"n\": 1}", MM_TOO_LARGE, "m", "limit"},
         {"{\"dtype\": \"int32\", \"m\": 1, \"k\": 1, \"n\": 1, \"x\": 1}", MM_BAD_REQUEST, "x", "no member"},
@@ -380,16 +401,42 @@ static void replies_tell_transpositions(void **state) {
     mm_cpu_backend.close(device);
 }
 
+static void replies_tell_accesses(void **state) {
+    const struct mm_device device = {
+        .backend = &mm_cpu_backend, .name = "A device with banks", .shared_bank_bytes = 4};
+    struct mm_probe_task task = {.device = &device};
+    size_t length = 0;
+    (void)state;
+    task.probe.count = task.probe.done = 1;
+    task.probe.accesses[0] =
+        (struct mm_access){.memory = MM_MEMORY_SHARED, .pattern = MM_PATTERN_LINEAR, .word_bytes = 4};
+    task.probe.times[0] = (struct mm_access_time){.latency_cycles = 29.0, .cycles = 1.25};
+    char *text = mm_benchmark_probe_json(&task, &length);
+    assert_int_equal(length, strlen(text));
+    json_t *reply = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    assert_string_equal(names_of(reply), "op backend device shared_bank_bytes rows summary ");
+    json_t *row = json_array_get(json_object_get(reply, "rows"), 0);
+    assert_true(number(row, "cycles_per_access") == 1.25);
+    json_decref(reply);
+    free(text);
+    text = mm_benchmark_probe_text(&task, &length);
+    assert_int_equal(length, strlen(text));
+    assert_ptr_equal(strstr(text, "A device with banks (cpu), banks of 4 bytes"), text);
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
         cmocka_unit_test(all_members),
+        cmocka_unit_test(requests_for_accesses),
         cmocka_unit_test(malformed_requests_are_refused),
         cmocka_unit_test(rows_are_bounded),
         cmocka_unit_test(types_are_judged),
         cmocka_unit_test(formats_follow_accept),
         cmocka_unit_test(replies_tell_the_rows),
         cmocka_unit_test(replies_tell_transpositions),
+        cmocka_unit_test(replies_tell_accesses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
