@@ -2,6 +2,7 @@
  * not known here. */
 #include "api/access.h"
 #include "api/benchmark.h"
+#include "api/json_fault.h"
 #include "api/json_value.h"
 
 #include <assert.h>
@@ -289,34 +290,21 @@ static enum mm_status read_probe(struct mm_benchmark_call *call, json_t *root, c
     return status == MM_OK ? mm_access_read(root, &call->probe, error) : status;
 }
 
-static enum mm_status fail_at(int line, int column, const char *what, struct mm_error *error) {
-    mm_fail(error, MM_BAD_REQUEST, "the body is not the JSON expected: line %d, column %d: %s", line, column,
-            what);
-    if (error != NULL) {
-        error->line = (uint64_t)line;
-        error->column = (uint64_t)column;
-    }
-    return MM_BAD_REQUEST;
-}
-
-/* No JSON text holds a zero byte, but Jansson 2.14 passes over one behind a number or a word. The rounding
- * toward zero, which the parser reads numbers by, makes those beyond all doubles the largest one: a dimension
- * of a thousand digits is too large, and not malformed. */
+/* The rounding toward zero, by which the parser reads numbers, makes those beyond all doubles the largest
+ * one: a dimension of a thousand digits is too large, and not malformed. */
 static enum mm_status parse(const void *body, size_t bytes, json_t **root, struct mm_error *error) {
     json_error_t fault;
     if (bytes == 0)
         return mm_fail(error, MM_BAD_REQUEST, "the body is empty, expected a JSON object with m and n");
-    if (memchr(body, '\0', bytes) != NULL)
-        return mm_fail(error, MM_BAD_REQUEST, "the body is not the JSON expected: it holds a zero byte");
+    enum mm_status status = mm_json_refuse_zero(body, bytes, error);
+    if (status != MM_OK)
+        return status;
     errno = 0;
     fesetround(FE_TOWARDZERO);
     json_t *value = json_loadb(body, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &fault);
     fesetround(FE_TONEAREST);
-    if (value == NULL && (errno == ENOMEM || json_error_code(&fault) == json_error_out_of_memory))
-        return mm_fail(error, MM_INTERNAL, "memory ran out while the body was parsed");
     if (value == NULL)
-        return fail_at(fault.line > 0 ? fault.line : 1, fault.column > 0 ? fault.column : 1, fault.text,
-                       error);
+        return mm_json_fail_syntax(&fault, error);
     if (!json_is_object(value)) {
         json_decref(value);
         return mm_fail(error, MM_BAD_REQUEST, "the body is a JSON array, expected an object with m and n");
