@@ -180,6 +180,7 @@ static enum mm_status begin_rows(struct mm_exchange *exchange, const struct mm_b
     exchange->reserved_bytes = bytes;
     (void)mm_benchmark_next(exchange->benchmark, &exchange->job);
     record->has_shape = true;
+    record->has_depth = request->op == MM_MATMUL;
     record->m = request->m;
     record->k = request->k;
     record->n = request->n;
