@@ -1,6 +1,7 @@
 /* The JSON format, through Jansson: the members of the request, and the envelope of the reply. The
  * matrices in both are json_matrix.c's. */
 #include "api/formats.h"
+#include "api/json_fault.h"
 #include "api/json_matrix.h"
 #include "api/json_value.h"
 #include "gpu/backend.h"
@@ -8,7 +9,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fenv.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -20,41 +20,6 @@ enum { ENVELOPE_BYTES_MAX = 2048 };
 
 /* Trees of smaller bodies are not counted: there are never more of them than threads that parse. */
 enum { UNCOUNTED_BODY_BYTES = 64 << 10 };
-
-static enum mm_status fail_at(uint64_t line, uint64_t column, const char *what, struct mm_error *error) {
-    mm_fail(error, MM_BAD_REQUEST,
-            "the body is not the JSON expected: line %" PRIu64 ", column %" PRIu64 ": %s", line, column,
-            what);
-    if (error != NULL) {
-        error->line = line;
-        error->column = column;
-    }
-    return MM_BAD_REQUEST;
-}
-
-/* No JSON text holds a zero byte, but Jansson 2.14 passes over one behind a number or a word. */
-static enum mm_status refuse_zero(const struct mm_body *body, struct mm_error *error) {
-    const char *zero = memchr(body->data, '\0', body->bytes);
-    uint64_t line = 1, column = 1;
-    if (zero == NULL)
-        return MM_OK;
-    for (const char *text = body->data; text < zero; text++) {
-        bool begins = (*text & 0xC0) != 0x80; /* a character, of which UTF-8 can take several bytes */
-        line += *text == '\n';
-        column = *text == '\n' ? 1 : column + begins;
-    }
-    return fail_at(line, column, "a zero byte", error);
-}
-
-/* Jansson tells the line and the column of the last character that it had read, which is the end of the
- * offending token; the column is 0 where that was a line's end. */
-static enum mm_status fail_syntax(const json_error_t *fault, struct mm_error *error) {
-    /* Where memory ran out within a string Jansson blames the text; malloc's errno knows better. */
-    if (errno == ENOMEM || fault->text[0] == '\0' || json_error_code(fault) == json_error_out_of_memory)
-        return mm_fail(error, MM_INTERNAL, "memory ran out while the body was parsed");
-    return fail_at(fault->line > 0 ? (uint64_t)fault->line : 1,
-                   fault->column > 0 ? (uint64_t)fault->column : 1, fault->text, error);
-}
 
 /* How numbers are read so that they become these bounds. */
 static const struct {
@@ -87,7 +52,7 @@ static enum mm_status parse(const struct mm_call *call, const struct mm_body *bo
     const char *expected = mm_call_operands(call) == 2 ? "a and b" : "a";
     if (body->bytes == 0)
         return mm_fail(error, MM_BAD_REQUEST, "the body is empty, expected a JSON object with %s", expected);
-    enum mm_status status = refuse_zero(body, error);
+    enum mm_status status = mm_json_refuse_zero(body->data, body->bytes, error);
     if (status != MM_OK)
         return status;
     json_error_t fault;
@@ -98,7 +63,7 @@ static enum mm_status parse(const struct mm_call *call, const struct mm_body *bo
         value = load(body, *bound, &fault);
     }
     if (value == NULL)
-        return fail_syntax(&fault, error);
+        return mm_json_fail_syntax(&fault, error);
     if (!json_is_object(value)) {
         json_decref(value);
         return mm_fail(error, MM_BAD_REQUEST, "the body is a JSON array, expected an object with %s",

@@ -32,7 +32,7 @@ static const struct {
     const char *expected;
 } sets[] = {
     [MM_NPY_FLOATS] = {"little-endian floating-point numbers, as '<f4' is", "<f4"},
-    [MM_NPY_NUMBERS] = {"little-endian floating-point numbers or signed integers, as '<f4' and '<i8' are",
+    [MM_NPY_NUMBERS] = {"little-endian numbers of 4 or 8 bytes, floating-point or signed, as '<f4' and '<i8' are",
                         "<f4, <f8, <i4 or <i8"},
 };
 

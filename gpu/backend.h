@@ -22,6 +22,7 @@ struct mm_device {
     unsigned compute_capability; /* 10·major + minor: 90 */
     unsigned multiprocessors;
     size_t memory_bytes;
+    size_t l2_bytes;                   /* of the cache that all its multiprocessors share */
     size_t shared_bytes_per_block_max; /* with opting in */
     unsigned shared_bank_bytes; /* of each of its 32 banks: the word at byte b lies in bank b / this mod 32 */
     int failed;                 /* not 0 once it cannot run jobs any more; __atomic access only */
@@ -33,6 +34,9 @@ struct mm_backend {
     /* Entry 0 is the plain reference; every other entry is tested against the host's entry 0. */
     const struct mm_variant *variants;
     size_t variant_count;
+
+    /* Whether its devices compute on the host's cores, in the host's memory. */
+    bool is_host;
 
     /* How many devices there are. MM_NOT_READY, with the reason as detail ("no NVIDIA driver"), where
      * there is none. */
@@ -69,6 +73,11 @@ struct mm_backend {
                              struct mm_error *error);
     enum mm_status (*download)(struct mm_device *device, void *to_host, const void *from_device, size_t bytes,
                                struct mm_error *error);
+
+    /* Writes `count` float32s to device memory, number i being mm_random_element(seed, i), and returns when
+     * it is done (gpu/random.h). */
+    enum mm_status (*fill)(struct mm_device *device, void *memory, size_t count, uint64_t seed,
+                           struct mm_error *error);
 
     /* Runs a row (not `auto`) once on device memory, waits, and tells the kernel's own time by the
      * device's clock. m and n are not 0. */

@@ -152,8 +152,7 @@ bool mm_engine_ready(const struct mm_engine *engine) {
     return false;
 }
 
-/* What "auto" means: the preferred backend with a device that works; with none, the preferred one. */
-static const struct mm_backend *preferred_backend(const struct mm_engine *engine) {
+const struct mm_backend *mm_engine_backend(const struct mm_engine *engine) {
     for (size_t index = 0; index < engine->device_count; index++)
         if (!mm_device_has_failed(engine->devices[index]))
             return engine->devices[index]->backend;
@@ -163,7 +162,7 @@ static const struct mm_backend *preferred_backend(const struct mm_engine *engine
 /* The backend by the caller's name, among those with an open device; NULL where it has none. */
 static const struct mm_backend *open_backend_named(const struct mm_engine *engine, const char *name) {
     if (strcmp(name, "auto") == 0)
-        return preferred_backend(engine);
+        return mm_engine_backend(engine);
     for (size_t index = 0; index < engine->device_count; index++)
         if (strcmp(engine->devices[index]->backend->name, name) == 0)
             return engine->devices[index]->backend;

@@ -36,6 +36,10 @@ struct mm_queue *mm_engine_queue(struct mm_engine *engine);
 /* The open devices, the preferred backend's first. Valid until close. */
 struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_t *count);
 
+/* The backend that "auto" means: the preferred one with a device that works; with none, the preferred one.
+ * Any thread. */
+const struct mm_backend *mm_engine_backend(const struct mm_engine *engine);
+
 /* Whether at least one device has not failed. Any thread. */
 bool mm_engine_ready(const struct mm_engine *engine);
 

@@ -1,5 +1,5 @@
-/* A job: one product on its way through a queue and a device. Its owner embeds it (in a connection's
- * state, say), so that queueing allocates nothing. */
+/* A job: one product, or one task, on its way through a queue and a device. Its owner embeds it (in a
+ * connection's state, say), so that queueing allocates nothing. */
 #ifndef MM_GPU_JOB_H
 #define MM_GPU_JOB_H
 
@@ -11,6 +11,24 @@ extern "C" {
 #endif
 
 struct mm_backend;
+struct mm_device;
+
+/* What a slice of a task leaves: more to do in a later one, or nothing. */
+enum mm_task_state { MM_TASK_AGAIN, MM_TASK_OVER };
+
+/* Work of another kind than a product (gpu/benchmark.h). A task is long, and so is done in slices, between
+ * which the products of others get their turn. Its owner embeds it in what it needs to know. */
+struct mm_task {
+    /* Does one slice, of about MM_TASK_SLICE_NS and of at least one step, with the device to itself: no
+     * product is begun there meanwhile. Where `cancelled` is set it gives back what it holds of the device
+     * and returns MM_TASK_OVER; it is not called again then, and *error, which says why, is left as it is.
+     * Else a failure of the whole task goes into *error, with MM_TASK_OVER. On the thread of the device's
+     * worker, with no lock held. */
+    enum mm_task_state (*run)(struct mm_task *task, struct mm_device *device, bool cancelled,
+                              struct mm_error *error);
+};
+
+#define MM_TASK_SLICE_NS UINT64_C(50000000)
 
 /* Who owns it when: the caller until mm_queue_submit returns MM_OK; then the queue until it calls
  * done(job), from a worker's thread or from mm_queue_abort, with no lock held; then the caller again.
@@ -18,9 +36,11 @@ struct mm_backend;
 struct mm_job {
     /* Set by the caller. */
     struct mm_product product;        /* host memory; conforming; m = 0, n = 0, k = 0 allowed */
+    struct mm_task *task;             /* done in place of the product, which then tells the load alone, by its
+                                         m, n and k; NULL: the product */
     const struct mm_backend *backend; /* whose table `variant` stands in */
-    const struct mm_variant *variant; /* as chosen; may be the row `auto` */
-    uint64_t deadline_ns;             /* mm_clock_ns() past which it is not started; 0: none */
+    const struct mm_variant *variant; /* as chosen; may be the row `auto`; NULL, of a task alone: none */
+    uint64_t deadline_ns;             /* mm_clock_ns() past which it is not started, nor a slice; 0: none */
     void (*done)(struct mm_job *job);
     void *owner; /* the caller's own */
 
@@ -39,6 +59,8 @@ struct mm_job {
     void *worker; /* in whose list it waits; NULL: in none */
     uint64_t queued_ns;
     size_t queued_bytes;
+    bool begun;    /* a task of which a slice was done; it does not count as waiting any more */
+    bool given_up; /* a task that its caller cancelled after that */
 };
 
 /* 2·m·n·k per nanosecond of kernel time, which is GFLOP/s; 0 where nothing ran. */

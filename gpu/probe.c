@@ -19,3 +19,24 @@ enum mm_status mm_probe_step(struct mm_probe *probe, struct mm_device *device, s
         probe->done += count;
     return status;
 }
+
+/* It holds nothing of the device between two steps, so that a cancelled one has nothing to give back. */
+static enum mm_task_state run(struct mm_task *task, struct mm_device *device, bool cancelled,
+                              struct mm_error *error) {
+    struct mm_probe_task *probing = (struct mm_probe_task *)task; /* its first member */
+    struct mm_probe *probe = &probing->probe;
+    const uint64_t until_ns = mm_clock_ns() + MM_TASK_SLICE_NS;
+    probing->device = device;
+    while (!cancelled && probe->done < probe->count) {
+        if (mm_probe_step(probe, device, error) != MM_OK)
+            return MM_TASK_OVER;
+        if (probe->done < probe->count && mm_clock_ns() >= until_ns)
+            return MM_TASK_AGAIN;
+    }
+    return MM_TASK_OVER;
+}
+
+void mm_probe_task_init(struct mm_probe_task *task) {
+    task->task.run = run;
+    task->device = NULL;
+}

@@ -30,6 +30,16 @@ struct mm_probe {
  * failure. On the thread that uses the device. */
 enum mm_status mm_probe_step(struct mm_probe *probe, struct mm_device *device, struct mm_error *error);
 
+/* A probe as a task of the queue. */
+struct mm_probe_task {
+    struct mm_task task;
+    struct mm_probe probe;
+    const struct mm_device *device; /* that took it up */
+};
+
+/* Makes the task ready; its probe is the caller's to set, as above. */
+void mm_probe_task_init(struct mm_probe_task *task);
+
 #ifdef __cplusplus
 }
 #endif

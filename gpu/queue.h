@@ -2,7 +2,12 @@
  *
  * A job is the caller's until submit returns MM_OK and again from done() on; in between it is the
  * queue's. A full queue refuses at once with MM_BUSY, a closed one with MM_STOPPING, and every job that
- * was accepted gets exactly one done(), whatever happens. */
+ * was accepted gets exactly one done(), whatever happens.
+ *
+ * A task waits its turn like a product, then runs alone on its device for one slice, and goes to the end of
+ * that device's list: whoever came meanwhile is served before its next slice. Between two slices it is ended
+ * where it was cancelled (at once then), its deadline has passed, its device has failed or the queue ends; it
+ * is called a last time so that it gives back what it holds. */
 #ifndef MM_GPU_QUEUE_H
 #define MM_GPU_QUEUE_H
 
@@ -15,7 +20,7 @@ extern "C" {
 struct mm_queue;
 
 struct mm_queue_limits {
-    size_t jobs_max;  /* jobs waiting, over all devices; those being run do not count */
+    size_t jobs_max;  /* jobs waiting, over all devices; those being run, and begun tasks, do not count */
     size_t bytes_max; /* bytes of operands and results of the jobs waiting */
 };
 
@@ -32,13 +37,14 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struct mm_error *error);
 
 /* Takes a job that still waits out of the queue: true, and it is the caller's again, without a done().
- * False where it is running or over: its done() comes, or has come. Never blocks. Any thread. */
+ * False where it is running or over: its done() comes, or has come. A task that has begun is ended after the
+ * slice at hand, with MM_STOPPING unless that was its last. Never blocks. Any thread. */
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_job *job);
 
 /* Whether a submit would find room at this moment, for refusing before a body is read. Any thread. */
 bool mm_queue_full(struct mm_queue *queue);
 
-/* Jobs that are waiting or running. Any thread. */
+/* Jobs that are waiting or running, begun tasks among the latter. Any thread. */
 size_t mm_queue_jobs(struct mm_queue *queue);
 
 /* Jobs that are waiting, and the bytes of their operands and results. Any thread. */
@@ -47,10 +53,12 @@ void mm_queue_waiting(struct mm_queue *queue, size_t *jobs, size_t *bytes);
 /* Refuses new jobs from now on with MM_STOPPING; accepted ones go on. Any thread. */
 void mm_queue_stop(struct mm_queue *queue);
 
-/* Ends every waiting job with MM_STOPPING (after mm_queue_stop, when its time is up). Any thread. */
+/* Ends every waiting job with MM_STOPPING, and every begun task after the slice at hand (after
+ * mm_queue_stop, when its time is up). Any thread. */
 void mm_queue_abort(struct mm_queue *queue);
 
-/* Stops, runs all accepted jobs to their end, joins the workers, frees. NULL is allowed. */
+/* Stops, runs all accepted products to their end, ends tasks with MM_STOPPING, joins the workers, frees. NULL
+ * is allowed. */
 void mm_queue_close(struct mm_queue *queue);
 
 #ifdef __cplusplus

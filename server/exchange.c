@@ -1,8 +1,8 @@
-/* The life of an exchange, from the head to the last byte, as exchange.h draws it. Knows no route. */
+/* The life of an exchange, from the head to the last byte, as exchange.h draws it, but for its wait for a
+ * job, which is wait.c's. Knows no route. */
 #include "server/exchange.h"
 
 #include "server/guard.h"
-#include "server/metrics.h"
 #include "server/reply.h"
 #include "server/routes.h"
 
@@ -102,8 +102,8 @@ static const char *path_of(const char *target) {
 }
 
 static enum mm_status judge_head(struct mm_exchange *exchange, const char *method, const char *path) {
-    enum mm_status status = mm_route_find(method, path, &exchange->route, exchange->allow,
-                                          sizeof exchange->allow, &exchange->error);
+    enum mm_status status = mm_route_find(exchange->server->options, method, path, &exchange->route,
+                                          exchange->allow, sizeof exchange->allow, &exchange->error);
     if (status == MM_OK)
         status = judge_length(exchange);
     if (status == MM_OK && exchange->route->admit != NULL)
@@ -146,96 +146,14 @@ static void leave_accepted(struct mm_exchange *exchange) {
     exchange->accepted = false;
 }
 
-static void free_exchange(struct mm_exchange *exchange) {
+void mm_exchange_free(struct mm_exchange *exchange) {
     struct mm_buffers *buffers = exchange->server->buffers;
+    mm_benchmark_release(exchange);
     mm_buffers_release(buffers, &exchange->reply.buffer);
     mm_buffers_release(buffers, &exchange->result);
     mm_call_release(&exchange->call, buffers);
     mm_buffers_release(buffers, &exchange->body);
     free(exchange);
-}
-
-/* Ends the wait; the connection is to be resumed once the mutex is free. With server->mutex held. */
-static void end_wait(struct mm_exchange *exchange, const struct mm_error *error) {
-    exchange->waiting = false;
-    exchange->state = MM_ANSWERING;
-    if (error != NULL)
-        exchange->error = *error;
-}
-
-/* The worker's last word of a job: the connection goes on, unless it was answered without the job. */
-static void job_done(struct mm_job *job) {
-    struct mm_exchange *exchange = job->owner;
-    struct mm_server *server = exchange->server;
-    mm_metrics_job(server->metrics, job);
-    pthread_mutex_lock(&server->mutex);
-    bool resume = exchange->waiting;
-    bool last = --exchange->holders == 0;
-    if (resume)
-        end_wait(exchange, NULL);
-    pthread_mutex_unlock(&server->mutex);
-    if (resume)
-        MHD_resume_connection(exchange->connection);
-    else if (last)
-        free_exchange(exchange);
-}
-
-void mm_exchange_submit(struct mm_exchange *exchange) {
-    struct mm_server *server = exchange->server;
-    struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
-    struct mm_error error;
-    exchange->job.done = job_done;
-    exchange->job.owner = exchange;
-    /* Suspended before anyone can resume it. Waiting and submitted in one: who ends the wait early finds
-     * the job in the queue, and the job's end, which may come before submit returns, finds the wait. */
-    MHD_suspend_connection(exchange->connection);
-    pthread_mutex_lock(&server->mutex);
-    exchange->state = MM_WAITING;
-    exchange->waiting = true;
-    exchange->holders++;
-    bool refused = mm_queue_submit(queue, &exchange->job, &error) != MM_OK;
-    if (refused) {
-        exchange->holders--;
-        end_wait(exchange, &error);
-    }
-    pthread_mutex_unlock(&server->mutex);
-    if (refused)
-        MHD_resume_connection(exchange->connection);
-}
-
-void mm_exchange_abandon(struct mm_exchange *exchange, const struct mm_error *error) {
-    struct mm_queue *queue = mm_engine_queue(mm_server_engine(exchange->server));
-    bool in_queue = mm_queue_cancel(queue, &exchange->job);
-    if (in_queue)
-        exchange->holders--;
-    mm_record_cancel(exchange, in_queue);
-    exchange->record.left = error == NULL;
-    end_wait(exchange, error);
-}
-
-void mm_exchange_abandon_all(struct mm_server *server, enum mm_status status, const char *detail) {
-    struct mm_exchange *abandoned = NULL;
-    struct mm_error error;
-    mm_fail(&error, status, "%s", detail);
-    pthread_mutex_lock(&server->mutex);
-    for (struct mm_connection *peer = server->newest; peer != NULL; peer = peer->older) {
-        struct mm_exchange *exchange = __atomic_load_n(&peer->exchange, __ATOMIC_ACQUIRE);
-        if (exchange == NULL || !exchange->waiting)
-            continue;
-        mm_exchange_abandon(exchange, &error);
-        exchange->next_resumed = abandoned;
-        abandoned = exchange;
-    }
-    pthread_mutex_unlock(&server->mutex);
-    mm_exchange_resume(abandoned);
-}
-
-void mm_exchange_resume(struct mm_exchange *first) {
-    while (first != NULL) {
-        struct mm_exchange *next = first->next_resumed; /* read before: resumed, it may be gone */
-        MHD_resume_connection(first->connection);
-        first = next;
-    }
 }
 
 static enum MHD_Result guard_header(void *guard, enum MHD_ValueKind kind, const char *name, size_t name_bytes,
@@ -399,5 +317,5 @@ void mm_exchange_completed(void *argument, struct MHD_Connection *connection, vo
     pthread_mutex_unlock(&server->mutex); /* from here on, if not the last, its job's end may free it */
     mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_HEAD);
     if (last)
-        free_exchange(exchange);
+        mm_exchange_free(exchange);
 }

@@ -25,6 +25,9 @@ enum { MM_REFUSAL_DRAIN_MAX = 1 << 20 };
 
 enum mm_exchange_state { MM_RECEIVING, MM_WAITING, MM_ANSWERING, MM_ANSWERED };
 
+struct mm_benchmark;
+struct mm_benchmark_format;
+struct mm_probe_task;
 struct mm_route;
 
 struct mm_exchange {
@@ -59,6 +62,17 @@ struct mm_exchange {
     struct mm_reply_body reply; /* its memory is taken before the job, so that no kernel runs in vain */
     struct mm_job job;
 
+    /* Asked when `job` has ended and the caller still waits: true where it was made another one, which is
+     * then submitted, and false where that was the last. NULL: there is one. With server->mutex held. */
+    bool (*next_job)(struct mm_exchange *exchange);
+
+    /* A benchmark's (server/benchmark.c). */
+    bool benchmarks;                /* it is the one that the process has at a time */
+    struct mm_benchmark *benchmark; /* one of variants, or else */
+    struct mm_probe_task *probe;    /* one of a device's memories; NULL: none */
+    const struct mm_benchmark_format *format;
+    size_t reserved_bytes; /* of the memory budget, for what it takes */
+
     /* Guarded by server->mutex. */
     unsigned holders; /* the connection, and the job while it is the queue's */
     bool waiting;     /* suspended: whoever clears this resumes the connection */
@@ -77,14 +91,19 @@ void mm_exchange_completed(void *server, struct MHD_Connection *connection, void
  */
 const char *mm_exchange_header(const struct mm_exchange *exchange, const char *name);
 
-/* Suspends the connection and submits exchange->job. Whatever comes of it, the connection's handler
+/* Ends an exchange that has no holder any more. Any thread, no mutex held. */
+void mm_exchange_free(struct mm_exchange *exchange);
+
+/* Suspends the connection and submits exchange->job, and one after the other those that next_job makes of it.
+ * Whatever comes of it, the connection's handler
  * is entered again, with exchange->error or job.error telling. The connection's thread. */
 void mm_exchange_submit(struct mm_exchange *exchange);
 
 /* Ends the wait of an exchange that is `waiting`, with this error as its answer, or without one where it is
  * NULL, because the caller has left: the connection is closed then. A job that still waits
- * is taken back and never begun, the result of one that runs is dropped. With server->mutex held; the
- * caller then resumes it by mm_exchange_resume, without the mutex. Any thread. */
+ * is taken back and never begun, the result of one that runs is dropped, a task ends after the slice at hand.
+ * With server->mutex held; the caller then resumes it by mm_exchange_resume, without the mutex. Any thread.
+ */
 void mm_exchange_abandon(struct mm_exchange *exchange, const struct mm_error *error);
 
 /* Resumes the exchanges of a list by next_resumed; NULL ends it. Any thread, no mutex held. */

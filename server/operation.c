@@ -1,48 +1,19 @@
 /* POST /v1/matmul and POST /v1/transpose: from a head to a judged request, from a body to a job, from a
  * result to a reply. Knows no wire format: those are the codecs'. */
+#include "server/accept.h"
 #include "server/reply.h"
 #include "server/routes.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 static bool has_query(const struct mm_exchange *exchange, const char *name) {
     return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name) != NULL;
 }
 
-/* A list header may stand several times, which means its values joined by commas (RFC 9110, 5.3). What
- * does not fit is left out: nobody who means it writes so much. */
-struct joined {
-    char text[4096];
-    size_t length;
-    bool given;
-};
-
-static enum MHD_Result join(void *argument, enum MHD_ValueKind kind, const char *name, const char *value) {
-    struct joined *joined = argument;
-    (void)kind;
-    if (strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) != 0 || value == NULL)
-        return MHD_YES;
-    size_t room = sizeof joined->text - joined->length;
-    size_t length =
-        (size_t)snprintf(joined->text + joined->length, room, "%s%s", joined->given ? ", " : "", value);
-    joined->given = true;
-    if (length >= room) {
-        joined->text[joined->length] = '\0';
-        return MHD_NO;
-    }
-    joined->length += length;
-    return MHD_YES;
-}
-
 static enum mm_status choose_encoder(struct mm_exchange *exchange) {
-    struct joined accept; /* its text is not cleared: that would cost every request 4 KiB of writing */
-    accept.text[0] = '\0';
-    accept.length = 0;
-    accept.given = false;
-    MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, join, &accept);
-    return mm_codec_for_reply(accept.given ? accept.text : NULL, exchange->decoder, &exchange->encoder,
+    struct mm_accept accept;
+    return mm_codec_for_reply(mm_accept_read(exchange, &accept), exchange->decoder, &exchange->encoder,
                               &exchange->error);
 }
 

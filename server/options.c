@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES };
+enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES, FLAG };
 
 struct option {
     const char *name;
-    const char *value; /* how the help calls the value; of a CHOICE, the values there are */
+    const char *value; /* how the help calls the value; of a CHOICE and a FLAG, the values there are */
     enum kind kind;
     size_t offset;
     uint64_t min;
@@ -47,6 +47,11 @@ static const struct option table[] = {
      "the bytes that gain a body a second more"},
     {"drain-timeout-ms", "MS", NUMBER, AT(drain_timeout_ms), 0, UINT32_MAX, "30000",
      "how long SIGTERM waits for accepted jobs"},
+    {"benchmark-flops", "N", NUMBER, AT(benchmark_flops), 1, UINT64_C(1000000000000000000),
+     "2000000000000000", "operations of all runs of a benchmark; one on the CPU counts as 1000"},
+    {"benchmark-repeats", "N", NUMBER, AT(benchmark_repeats), 1, 1000000, "1000", "repeats of a benchmark"},
+    {"no-benchmark", "true|false", FLAG, AT(no_benchmark), 0, 0, "false",
+     "switch POST /v1/benchmark off: it is answered with 404"},
     {"log-format", "text|json", CHOICE, AT(log_format), 0, 0, NULL,
      "log lines on stderr (default: text on a terminal, else json)"},
 };
@@ -137,6 +142,12 @@ static bool is_choice(const char *choices, const char *text) {
     return false;
 }
 
+/* As a flag's value is written, or as an environment variable often is. */
+static bool read_flag(const char *text, bool *flag) {
+    *flag = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    return *flag || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+}
+
 static bool fail(char *problem, size_t size, const struct option *option, const char *source,
                  const char *text) {
     char range[64] = "";
@@ -172,6 +183,9 @@ static bool set(struct mm_options *options, const struct option *option, const c
         break;
     case DEVICES:
         good = read_devices(text, options);
+        break;
+    case FLAG:
+        good = read_flag(text, target);
         break;
     }
     return good ? true : fail(problem, size, option, source, text);
@@ -221,6 +235,8 @@ static bool set_from_flag(struct mm_options *options, int argc, char **argv, int
             return set(options, &table[index], source, flag + 2 + length + 1, problem, size);
         if (flag[2 + length] != '\0')
             continue;
+        if (table[index].kind == FLAG)
+            return set(options, &table[index], source, "true", problem, size);
         if (*at == argc) {
             snprintf(problem, size, "%s needs a value: %s", source, table[index].value);
             return false;
@@ -257,9 +273,11 @@ void mm_options_help(FILE *out) {
                  "a flag wins over the environment, the environment over the default.\n\n");
     for (size_t index = 0; index < OPTION_COUNT; index++) {
         char flag[64];
-        snprintf(flag, sizeof flag, "--%s %s", table[index].name, table[index].value);
+        bool bare = table[index].kind == FLAG;
+        snprintf(flag, sizeof flag, "--%s%s%s", table[index].name, bare ? "" : " ",
+                 bare ? "" : table[index].value);
         fprintf(out, "  %-26s %s", flag, table[index].help);
-        if (table[index].fallback != NULL)
+        if (table[index].fallback != NULL && !bare)
             fprintf(out, " (default: %s)", table[index].fallback);
         fputc('\n', out);
     }
@@ -289,6 +307,9 @@ void mm_options_print(const struct mm_options *options, FILE *out) {
             break;
         case DEVICES:
             print_devices(options, out);
+            break;
+        case FLAG:
+            fprintf(out, "%s", *(const bool *)(const void *)at ? "true" : "false");
             break;
         }
         fputc('\n', out);

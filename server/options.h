@@ -34,6 +34,9 @@ struct mm_options {
     uint64_t receive_timeout_ms;
     uint64_t receive_rate; /* bytes a second */
     uint64_t drain_timeout_ms;
+    uint64_t benchmark_flops;
+    uint64_t benchmark_repeats;
+    bool no_benchmark;
     const char *log_format; /* "text" or "json"; NULL: text on a terminal, else json */
     bool healthcheck;       /* --healthcheck, --print-config, --help and --version were given */
     bool print_config;

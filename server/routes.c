@@ -56,6 +56,7 @@ static enum mm_status openapi(struct mm_exchange *exchange) {
 static const struct mm_route routes[] = {
     {"POST", "/v1/matmul", mm_matmul_admit, mm_operation_complete, mm_operation_answer},
     {"POST", "/v1/transpose", mm_transpose_admit, mm_operation_complete, mm_operation_answer},
+    {"POST", "/v1/benchmark", mm_benchmark_admit, mm_benchmark_complete, mm_benchmark_answer},
     {"GET", "/v1/variants", NULL, variants, NULL},
     {"GET", "/v1/devices", NULL, devices, NULL},
     {"GET", "/healthz", NULL, healthz, NULL},
@@ -92,8 +93,13 @@ static bool takes(const struct mm_route *route, const char *method) {
 /* An OPTIONS request finds this row on every path that has another. */
 static const struct mm_route options_route = {"OPTIONS", "", NULL, mm_reply_options, NULL};
 
-enum mm_status mm_route_find(const char *method, const char *path, const struct mm_route **route, char *allow,
-                             size_t allow_size, struct mm_error *error) {
+static bool is_off(const struct mm_route *route, const struct mm_options *options) {
+    return options->no_benchmark && route->admit == mm_benchmark_admit;
+}
+
+enum mm_status mm_route_find(const struct mm_options *options, const char *method, const char *path,
+                             const struct mm_route **route, char *allow, size_t allow_size,
+                             struct mm_error *error) {
     size_t length = 0;
     allow[0] = '\0';
     if (strcmp(method, "OPTIONS") == 0 && strcmp(path, "*") == 0) {
@@ -104,6 +110,8 @@ enum mm_status mm_route_find(const char *method, const char *path, const struct 
     for (size_t index = 0; index < ROUTE_COUNT; index++) {
         if (strcmp(routes[index].path, path) != 0)
             continue;
+        if (is_off(&routes[index], options))
+            return mm_fail(error, MM_NOT_FOUND, "'%s' is switched off here (--no-benchmark)", path);
         if (takes(&routes[index], method)) {
             allow[0] = '\0';
             *route = &routes[index];

@@ -22,10 +22,11 @@ struct mm_route {
     enum mm_status (*answer)(struct mm_exchange *exchange);
 };
 
-/* Finds the route of a method and path: MM_NOT_FOUND, or MM_METHOD_NOT_ALLOWED with the path's methods
- * in allow (as the Allow header writes them). */
-enum mm_status mm_route_find(const char *method, const char *path, const struct mm_route **route, char *allow,
-                             size_t allow_size, struct mm_error *error);
+/* Finds the route of a method and path: MM_NOT_FOUND, also where the options switch it off, or
+ * MM_METHOD_NOT_ALLOWED with the path's methods in allow (as the Allow header writes them). */
+enum mm_status mm_route_find(const struct mm_options *options, const char *method, const char *path,
+                             const struct mm_route **route, char *allow, size_t allow_size,
+                             struct mm_error *error);
 
 /* What requests are counted and logged under: the paths of the table, each once, and "other" for all
  * else, so that callers cannot make labels. The label of an index without one is NULL. */
@@ -41,6 +42,14 @@ enum mm_status mm_matmul_admit(struct mm_exchange *exchange);
 enum mm_status mm_transpose_admit(struct mm_exchange *exchange);
 enum mm_status mm_operation_complete(struct mm_exchange *exchange);
 enum mm_status mm_operation_answer(struct mm_exchange *exchange);
+
+/* POST /v1/benchmark (server/benchmark.c). */
+enum mm_status mm_benchmark_admit(struct mm_exchange *exchange);
+enum mm_status mm_benchmark_complete(struct mm_exchange *exchange);
+enum mm_status mm_benchmark_answer(struct mm_exchange *exchange);
+
+/* Gives back what the exchange's benchmark holds, if there is one. No job of it is the queue's any more. */
+void mm_benchmark_release(struct mm_exchange *exchange);
 
 #ifdef __cplusplus
 }

@@ -28,6 +28,8 @@ struct mm_server {
     int draining;    /* not 0 once the process was told to stop */
     size_t accepted; /* requests whose head is being judged or was not refused, up to their last callback */
 
+    int benchmarking; /* not 0 while a benchmark is under way: there is one at a time; __atomic access only */
+
     uint64_t id_seed; /* request ids: random once a process, counted up */
     uint64_t id_next; /* __atomic access only */
 

@@ -4,6 +4,7 @@
 
 #include "gpu/clock.h"
 #include "gpu/cpu/variants.h"
+#include "gpu/random.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -158,8 +159,19 @@ static enum mm_status copy(struct mm_device *device, void *to, const void *from,
     return MM_OK;
 }
 
+static enum mm_status fill(struct mm_device *device, void *memory, size_t count, uint64_t seed,
+                           struct mm_error *error) {
+    (void)device;
+    (void)error;
+    float *elements = memory;
+    for (size_t index = 0; index < count; index++)
+        elements[index] = mm_random_element(seed, index);
+    return MM_OK;
+}
+
 const struct mm_backend mm_cpu_backend = {
     .name = "cpu",
+    .is_host = true,
     .variants = mm_cpu_variants,
     .variant_count = MM_CPU_VARIANT_COUNT,
     .count = count,
@@ -173,5 +185,6 @@ const struct mm_backend mm_cpu_backend = {
     .release = release,
     .upload = copy,
     .download = copy,
+    .fill = fill,
     .measure = measure,
 };

@@ -19,6 +19,7 @@ const struct mm_backend mm_cuda_backend = {
     .release = mm_cuda_release,
     .upload = mm_cuda_upload,
     .download = mm_cuda_download,
+    .fill = mm_cuda_fill,
     .measure = mm_cuda_measure,
     .probe = mm_cuda_probe,
 };

@@ -61,6 +61,7 @@ static cudaError_t describe(struct mm_cuda_device *device) {
     head->compute_capability = (unsigned)(10 * properties.major + properties.minor);
     head->multiprocessors = (unsigned)properties.multiProcessorCount;
     head->memory_bytes = properties.totalGlobalMem;
+    head->l2_bytes = (size_t)properties.l2CacheSize;
     head->shared_bytes_per_block_max = properties.sharedMemPerBlockOptin;
     /* Every chip since compute capability 5.0. Those of 3.x alone let a program choose 8, and no CUDA that
      * builds this knows them, so that the call which tells the choice is deprecated as well. */

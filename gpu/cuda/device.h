@@ -5,6 +5,10 @@
 #include "gpu/backend.h"
 #include "gpu/cuda/lane.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Jobs that may be under way at one time. One, while the host's memory is pageable: a copy from or to
  * it makes `begin` wait, so a second lane would have nothing to overlap with. With pinned memory,
  * `begin` returns at once, and this number is all that has to grow (to 3: one job uploads, one
@@ -57,10 +61,15 @@ enum mm_status mm_cuda_upload(struct mm_device *device, void *to_device, const v
                               struct mm_error *error);
 enum mm_status mm_cuda_download(struct mm_device *device, void *to_host, const void *from_device,
                                 size_t bytes, struct mm_error *error);
+enum mm_status mm_cuda_fill(struct mm_device *device, void *memory, size_t count, uint64_t seed,
+                            struct mm_error *error);
 enum mm_status mm_cuda_measure(struct mm_device *device, const struct mm_variant *variant,
                                const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
 enum mm_status mm_cuda_probe(struct mm_device *device, const struct mm_access *accesses, size_t count,
                              struct mm_access_time *times, struct mm_memory_speed *speed,
                              struct mm_error *error);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

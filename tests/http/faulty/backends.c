@@ -46,6 +46,17 @@ static enum mm_status lose_device(const struct mm_product *product, struct mm_la
     return mm_fail(error, MM_DEVICE_FAILED, "the device failed as told");
 }
 
+/* Leaves the last element of C out. */
+static enum mm_status forget_corner(const struct mm_product *product, struct mm_lane *lane,
+                                    struct mm_error *error) {
+    float *last = (float *)product->c.data + product->m * product->n - 1;
+    const float before = *last;
+    enum mm_status status = multiply(product, lane, error);
+    if (product->m == 1)
+        *last = before;
+    return status;
+}
+
 /* For as many milliseconds as A's first element says. */
 static enum mm_status take_time(const struct mm_product *product, struct mm_lane *lane,
                                 struct mm_error *error) {
@@ -92,6 +103,7 @@ static const struct mm_variant variants[] = {
      .tile = 16,
      .tiles = tiles,
      .launch = tell_tile},
+    ROW("forgets_corner", forget_corner),
     {.name = "auto", .summary = "naive", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose},
 };
 
@@ -109,7 +121,11 @@ static enum mm_status open_device(unsigned index, struct mm_device **opened, str
     (void)error;
     if (wait != NULL)
         sleep_ms(strtoul(wait, NULL, 10));
-    device = (struct mm_device){.backend = &faulty_backend, .lane_count = 1, .name = "Faulty"};
+    device = (struct mm_device){.backend = &faulty_backend,
+                                .lane_count = 1,
+                                .name = "Faulty",
+                                .memory_bytes = (size_t)1 << 30,
+                                .shared_bank_bytes = 4};
     *opened = &device;
     return MM_OK;
 }
@@ -143,6 +159,58 @@ static enum mm_status attributes(struct mm_device *asked, const struct mm_varian
     return mm_fail(error, MM_UNSUPPORTED, "%s has none", variant->name);
 }
 
+/* Its memory is the host's, as the CPU's is; that of a device which is never opened here would be another. */
+static size_t memory_free(const struct mm_device *asked) {
+    return asked->memory_bytes;
+}
+
+static enum mm_status acquire(struct mm_device *asked, size_t bytes, void **memory, struct mm_error *error) {
+    return mm_cpu_backend.acquire(asked, bytes, memory, error);
+}
+
+static void release(struct mm_device *asked, void *memory) {
+    mm_cpu_backend.release(asked, memory);
+}
+
+static enum mm_status upload(struct mm_device *asked, void *to, const void *from, size_t bytes,
+                             struct mm_error *error) {
+    return mm_cpu_backend.upload(asked, to, from, bytes, error);
+}
+
+static enum mm_status download(struct mm_device *asked, void *to, const void *from, size_t bytes,
+                               struct mm_error *error) {
+    return mm_cpu_backend.download(asked, to, from, bytes, error);
+}
+
+static enum mm_status fill(struct mm_device *asked, void *memory, size_t count, uint64_t seed,
+                           struct mm_error *error) {
+    return mm_cpu_backend.fill(asked, memory, count, seed, error);
+}
+
+static enum mm_status measure(struct mm_device *asked, const struct mm_variant *variant,
+                              const struct mm_product *product, uint64_t *measured_ns,
+                              struct mm_error *error) {
+    return mm_cpu_backend.measure(asked, variant, product, measured_ns, error);
+}
+
+/* As a device could that conflicts where the model says so; of 8-byte words it runs out of memory. */
+static enum mm_status probe(struct mm_device *asked, const struct mm_access *accesses, size_t accesses_count,
+                            struct mm_access_time *times, struct mm_memory_speed *speed,
+                            struct mm_error *error) {
+    (void)asked;
+    if (speed != NULL)
+        *speed = (struct mm_memory_speed){29, 250, 600, 3e13, 4e12};
+    for (size_t index = 0; index < accesses_count; index++) {
+        uint32_t offsets[MM_WARP_LANES];
+        mm_access_offsets(&accesses[index], offsets);
+        if (accesses[index].word_bytes == 8)
+            return mm_fail(error, MM_NO_DEVICE_MEMORY, "none as told");
+        times[index].cycles = mm_banks_predict(offsets, 4, 4).wavefronts;
+        times[index].latency_cycles = 28.0 + times[index].cycles;
+    }
+    return MM_OK;
+}
+
 static const struct mm_backend faulty_backend = {
     .name = "cuda",
     .variants = variants,
@@ -153,6 +221,14 @@ static const struct mm_backend faulty_backend = {
     .begin = begin,
     .end = end,
     .attributes = attributes,
+    .memory_free = memory_free,
+    .acquire = acquire,
+    .release = release,
+    .upload = upload,
+    .download = download,
+    .fill = fill,
+    .measure = measure,
+    .probe = probe,
 };
 
 const struct mm_backend *const *mm_backends(void) {

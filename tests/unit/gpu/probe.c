@@ -13,6 +13,7 @@ static struct {
     unsigned speeds;
     size_t most;
     bool fails;
+    uint64_t takes_ns; /* each time */
 } asked;
 
 /* An access's time tells its stride. */
@@ -23,6 +24,9 @@ static enum mm_status fake_probe(struct mm_device *device, const struct mm_acces
     asked.calls++;
     asked.speeds += speed != NULL;
     asked.most = count > asked.most ? count : asked.most;
+    const uint64_t until_ns = mm_clock_ns() + asked.takes_ns;
+    while (mm_clock_ns() < until_ns)
+        continue;
     if (asked.fails)
         return mm_fail(error, MM_DEVICE_FAILED, "told to fail");
     for (size_t index = 0; index < count; index++)
@@ -82,7 +86,37 @@ static void test_failures(void **state) {
     assert_int_equal(asked.calls, 1);
 }
 
+static void test_task(void **state) {
+    struct mm_device device = {.backend = &able};
+    struct mm_probe_task task;
+    struct mm_error error = {.status = MM_OK};
+    (void)state;
+    make(&task.probe, 3 * MM_PROBE_STEP);
+    mm_probe_task_init(&task);
+    assert_int_equal(task.task.run(&task.task, &device, false, &error), MM_TASK_OVER);
+    assert_int_equal(task.probe.done, task.probe.count);
+    assert_int_equal(error.status, MM_OK);
+    assert_ptr_equal(task.device, &device);
+
+    make(&task.probe, 2 * MM_PROBE_STEP); /* a step that takes a slice */
+    asked.takes_ns = MM_TASK_SLICE_NS;
+    assert_int_equal(task.task.run(&task.task, &device, false, &error), MM_TASK_AGAIN);
+    assert_int_equal(asked.calls, 1);
+    assert_int_equal(task.task.run(&task.task, &device, false, &error), MM_TASK_OVER);
+    assert_int_equal(task.probe.done, task.probe.count);
+
+    make(&task.probe, 2 * MM_PROBE_STEP);
+    error.status = MM_STOPPING;
+    assert_int_equal(task.task.run(&task.task, &device, true, &error), MM_TASK_OVER);
+    assert_int_equal(asked.calls, 0);
+    assert_int_equal(error.status, MM_STOPPING);
+    asked.fails = true;
+    assert_int_equal(task.task.run(&task.task, &device, false, &error), MM_TASK_OVER);
+    assert_int_equal(error.status, MM_DEVICE_FAILED);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_failures)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_failures),
+                                       cmocka_unit_test(test_task)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,9 @@ static void defaults(void **state) {
     assert_int_equal(options.dimension_max, INT32_MAX);
     assert_int_equal(options.timeout_ms, 60000);
     assert_int_equal(options.drain_timeout_ms, 30000);
+    assert_int_equal(options.benchmark_flops, UINT64_C(2000000000000000));
+    assert_int_equal(options.benchmark_repeats, 1000);
+    assert_false(options.no_benchmark);
 }
 
 static void values_are_judged(void **state) {
@@ -68,6 +71,18 @@ static void values_are_judged(void **state) {
         {"--devices=1,0,1", "--devices is"},
         {"--devices=,", "--devices is"},
         {"--devices=a", "--devices is"},
+        {"--benchmark-flops=1", NULL},
+        {"--benchmark-flops=0", "--benchmark-flops is '0', but must be N from 1 to 1000000000000000000"},
+        {"--benchmark-flops=1000000000000000001", "from 1 to 1000000000000000000"},
+        {"--benchmark-flops=2e15", "--benchmark-flops is"},
+        {"--benchmark-repeats=1000000", NULL},
+        {"--benchmark-repeats=1000001", "from 1 to 1000000"},
+        {"--no-benchmark", NULL},
+        {"--no-benchmark=true", NULL},
+        {"--no-benchmark=false", NULL},
+        {"--no-benchmark=yes", "--no-benchmark is 'yes', but must be true|false"},
+        {"--no-benchmark=", "--no-benchmark is ''"},
+        {"--no-benchmarks", "there is no option"},
         {"--log-format=json", NULL},
         {"--log-format=xml", "must be text|json"},
         {"--help", NULL},
@@ -105,6 +120,28 @@ static void flags_win_over_the_environment(void **state) {
     unsetenv("MATMULD_MAX_BODY");
 }
 
+static void a_flag_takes_no_word_behind_it(void **state) {
+    struct mm_options options;
+    char problem[256];
+    char program[] = "matmuld";
+    char flag[] = "--no-benchmark";
+    char next[] = "--port=1";
+    char *argv[] = {program, flag, next, NULL};
+    (void)state;
+    assert_true(mm_options_parse(&options, 3, argv, problem, sizeof problem));
+    assert_true(options.no_benchmark);
+    assert_int_equal(options.port, 1);
+    setenv("MATMULD_NO_BENCHMARK", "1", 1);
+    assert_true(parse(&options, NULL, problem, sizeof problem));
+    assert_true(options.no_benchmark);
+    assert_true(parse(&options, "--no-benchmark=0", problem, sizeof problem));
+    assert_false(options.no_benchmark);
+    setenv("MATMULD_NO_BENCHMARK", "on", 1);
+    assert_false(parse(&options, NULL, problem, sizeof problem));
+    assert_string_equal(problem, "MATMULD_NO_BENCHMARK is 'on', but must be true|false");
+    unsetenv("MATMULD_NO_BENCHMARK");
+}
+
 static void devices_are_listed(void **state) {
     struct mm_options options;
     char problem[256];
@@ -121,6 +158,7 @@ int main(void) {
         cmocka_unit_test(defaults),
         cmocka_unit_test(values_are_judged),
         cmocka_unit_test(flags_win_over_the_environment),
+        cmocka_unit_test(a_flag_takes_no_word_behind_it),
         cmocka_unit_test(devices_are_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,101 @@
+/* A benchmark: rows of a variant table, timed against one another on one shape, on matrices that the device
+ * makes itself. It goes through the queue as one task a backend (gpu/job.h), one after the other.
+ *
+ * Each backend's rows are run in turn (A B C A B C), on sets of operands that are rotated so that together
+ * they pass three times the device's L2 cache. Before its first run what is looked at of a row's result is
+ * poisoned; after it, it is judged (gpu/sample.h). That run and a few more are warm-ups and not counted. */
+#ifndef MM_GPU_BENCHMARK_H
+#define MM_GPU_BENCHMARK_H
+
+#include "gpu/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A run on one of the host's cores counts this many times as much work as one on a device. */
+enum { MM_BENCHMARK_ROWS_MAX = 64, MM_BENCHMARK_HOST_FACTOR = 1000 };
+
+/* A row that has run for so long is repeated no more; each is run at least once. */
+#define MM_BENCHMARK_ROW_NS UINT64_C(2000000000)
+
+struct mm_benchmark_subject {
+    const struct mm_backend *backend;
+    const struct mm_variant *variant; /* of the request's op; may be `auto` */
+    unsigned tile;                    /* one of variant->tiles; 0: its own */
+};
+
+/* m, n and k are of the product, op(A) = A being m×k; of a transposition A is m×n, and k is 0. */
+struct mm_benchmark_request {
+    enum mm_op op;
+    size_t m;
+    size_t n;
+    size_t k;
+    enum mm_dtype dtype;
+    unsigned repeats;
+    size_t subject_count;
+    struct mm_benchmark_subject subjects[MM_BENCHMARK_ROWS_MAX];
+};
+
+struct mm_benchmark_limits {
+    const struct mm_limits *matrices; /* memory_bytes_max: of A, B and C together */
+    uint64_t repeats_max;
+    uint64_t flops_max; /* over all rows and repeats; for a transposition, of elements read and written */
+};
+
+/* Judge a request: MM_BAD_REQUEST for what is 0 and must not be, MM_TOO_LARGE naming the limit. The size can
+ * be judged before the subjects are known. They allocate nothing. */
+enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *request,
+                                       const struct mm_benchmark_limits *limits, struct mm_error *error);
+enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *request,
+                                       const struct mm_benchmark_limits *limits, struct mm_error *error);
+
+/* What came of one subject. */
+struct mm_benchmark_row {
+    struct mm_error error;          /* MM_OK, or why there are no figures */
+    const struct mm_variant *ran;   /* never `auto`; NULL where nothing was chosen */
+    const struct mm_device *device; /* NULL where none took it up */
+    unsigned repeats;               /* runs that count: at most the request's, at least 1 */
+    double min_ns;                  /* of their kernel times */
+    double median_ns;
+    double max_ns;
+    double max_error; /* of the product's bound, the largest fraction; of a transposition's sample, the part
+                         that is not where it belongs. INFINITY for what is not finite */
+    double of_yardstick; /* its rate over that of `blas` on the same backend, or of a plain copy by the same
+                            device; 0 where there was none */
+};
+
+struct mm_benchmark;
+
+/* Makes a benchmark of a request that was judged. `memory_bytes_max` bounds what all sets take together where
+ * device memory is the host's (but for one set, which is always taken). NULL where memory is out. */
+struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max);
+
+/* No job of it is the queue's any more. NULL is allowed. */
+void mm_benchmark_close(struct mm_benchmark *benchmark);
+
+/* The most of the host's memory that it takes beside its own state: its sets, where a subject's backend is
+ * the host's. */
+size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
+
+/* Makes the job's product, task, backend and variant those of the next backend's rows, in the order in which
+ * the subjects name them: false, and nothing is changed, where all have been measured. The benchmark is the
+ * queue's as long as the job is. */
+bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_job *job);
+
+/* The following may be asked once mm_benchmark_next has said false. Row i is of subject i. */
+const struct mm_benchmark_request *mm_benchmark_request(const struct mm_benchmark *benchmark);
+const struct mm_benchmark_row *mm_benchmark_rows(const struct mm_benchmark *benchmark);
+
+/* GFLOP/s of a product's row, GB/s read and written of a transposition's; 0 where no time passed. */
+double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_benchmark_row *row);
+
+/* The elements that a row's kernel loads from global memory (predicted). With T the edge of the square of C
+ * whose threads share what is loaded, a product loads A once for every T columns of C and B once for every T
+ * rows; T is the tile, or 1. False where it is a library's, and so not ours to tell. */
+bool mm_benchmark_loads(const struct mm_benchmark *benchmark, size_t row, uint64_t *elements);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

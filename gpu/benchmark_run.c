@@ -1,0 +1,313 @@
+/* The measuring: what a benchmark does with one device, a step at a time. It knows no request's wording and
+ * no limits. */
+#include "gpu/benchmark_state.h"
+
+#include "gpu/random.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A device takes some runs to reach its clocks, and the pieces of the matrices to fill are such that one
+ * takes well under a slice on a CPU. A first run of a second is no warm-up: there may be no second. */
+enum { SETS_MAX = 1 << 16, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, HOST_SETS = 2, PIECE = 1 << 22 };
+
+/* Of a span, as numbers of a stream: an element of eight bytes is two. */
+enum { ELEMENTS_MAX = 2 * MM_SAMPLE_WIDTH_MAX };
+
+#define SLOW_NS UINT64_C(1000000000)
+#define SEED UINT64_C(0x6d61746d756c64)
+
+size_t mm_benchmark_host_sets(const struct mm_benchmark *benchmark) {
+    return benchmark->memory_bytes_max / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
+}
+
+/* As many as pass three times the L2 together, within half of the memory that is free. A CPU's caches hold
+ * what they can, as in use, but for the inputs of the run before. */
+static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_device *device) {
+    const size_t room = device->backend->memory_free(device) / 2 / benchmark->set_bytes;
+    size_t wanted = 3 * device->l2_bytes / benchmark->set_bytes + 1;
+    if (device->backend->is_host)
+        wanted = mm_benchmark_host_sets(benchmark);
+    if (wanted > room)
+        wanted = room;
+    if (wanted > SETS_MAX)
+        wanted = SETS_MAX;
+    return wanted > 0 ? wanted : 1;
+}
+
+static bool is_copy(const struct mm_benchmark *benchmark, size_t row) {
+    return row == benchmark->request.subject_count;
+}
+
+/* Begins the rows of the backend at hand, and takes memory for them. */
+static enum mm_status take(struct mm_benchmark *benchmark, struct mm_device *device, struct mm_error *error) {
+    const struct mm_backend *backend = device->backend;
+    void *memory = NULL;
+    for (size_t row = 0; row < benchmark->row_count; row++) {
+        struct mm_benchmark_course *course = &benchmark->courses[row];
+        course->is_over = !is_copy(benchmark, row) && benchmark->request.subjects[row].backend != backend;
+        if (course->is_over)
+            continue;
+        course->spent_ns = 0;
+        course->has_run = false;
+        course->warm_ups_left = backend->is_host ? HOST_WARM_UPS : DEVICE_WARM_UPS;
+        benchmark->rows[row] = (struct mm_benchmark_row){.device = device};
+    }
+    benchmark->filled = benchmark->at = benchmark->turn = 0;
+    benchmark->set_count = count_sets(benchmark, device);
+    enum mm_status status =
+        backend->acquire(device, benchmark->set_count * benchmark->set_bytes, &memory, error);
+    if (status == MM_OK)
+        benchmark->memory = memory;
+    return status;
+}
+
+static enum mm_status fill(struct mm_benchmark *benchmark, struct mm_device *device, struct mm_error *error) {
+    const size_t count = benchmark->set_count * benchmark->set_bytes / sizeof(float);
+    const size_t left = count - benchmark->filled;
+    const size_t piece = left < PIECE ? left : PIECE;
+    enum mm_status status =
+        device->backend->fill(device, benchmark->memory + benchmark->filled * sizeof(float), piece,
+                              mm_random_skip(SEED, benchmark->filled), error);
+    benchmark->filled += piece;
+    return status;
+}
+
+/* The product of a row on one of the sets. The plain copy is the transposition that has nothing to do. */
+static struct mm_product place(const struct mm_benchmark *benchmark, size_t set, size_t row) {
+    struct mm_product product = benchmark->product;
+    char *memory = benchmark->memory + set * benchmark->set_bytes;
+    if (is_copy(benchmark, row)) {
+        product.transpose_a = false;
+        mm_product_conform_transposition(&product);
+        product.c = mm_matrix_dense(product.c.dtype, product.m, product.n, NULL);
+    } else {
+        product.tile = benchmark->request.subjects[row].tile;
+    }
+    product.a.data = memory;
+    product.b.data = memory + benchmark->b_offset;
+    product.c.data = memory + benchmark->c_offset;
+    return product;
+}
+
+/* The first variant that can run the benchmark's operation here, all of which copy in the same way; or NULL.
+ */
+static const struct mm_variant *find_copying(const struct mm_benchmark *benchmark,
+                                             const struct mm_device *device) {
+    const struct mm_backend *backend = device->backend;
+    for (size_t index = 0; index < backend->variant_count; index++) {
+        const struct mm_variant *variant = &backend->variants[index];
+        if (variant->op == benchmark->request.op && variant->choose == NULL &&
+            (variant->dtypes & MM_DTYPE_BIT(benchmark->request.dtype)) != 0 &&
+            mm_variant_missing(variant, device) == NULL)
+            return variant;
+    }
+    return NULL;
+}
+
+static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_device *device, size_t row,
+                             const struct mm_product *product) {
+    struct mm_benchmark_row *result = &benchmark->rows[row];
+    const struct mm_variant *variant =
+        is_copy(benchmark, row) ? find_copying(benchmark, device) : benchmark->request.subjects[row].variant;
+    if (variant == NULL)
+        return mm_fail(&result->error, MM_UNSUPPORTED, "nothing on %s copies", device->name);
+    const char *reason = mm_variant_missing(variant, device);
+    if (reason != NULL)
+        return mm_fail(&result->error, MM_UNSUPPORTED, "variant %s cannot run on %s (%s)", variant->name,
+                       device->name, reason);
+    result->ran = mm_variant_resolve(variant, device, product);
+    return MM_OK;
+}
+
+/* Where a span of the sample lies on the device. */
+static char *span_memory(const struct mm_benchmark *benchmark, const struct mm_product *product,
+                         unsigned span) {
+    const struct mm_sample_span *at = &benchmark->sample.spans[span];
+    return (char *)product->c.data +
+           (at->row * product->c.ld + at->col) * mm_dtype_bytes(benchmark->request.dtype);
+}
+
+/* Overwrites what will be looked at by what no result is: NaN, and in any case no number of the streams. */
+static enum mm_status poison(struct mm_benchmark *benchmark, struct mm_device *device,
+                             const struct mm_product *product, struct mm_error *error) {
+    const size_t bytes = benchmark->sample.width * mm_dtype_bytes(benchmark->request.dtype);
+    float elements[ELEMENTS_MAX];
+    enum mm_status status = MM_OK;
+    memset(elements, 0xff, sizeof elements);
+    for (unsigned span = 0; span < benchmark->sample.span_count && status == MM_OK; span++)
+        status =
+            device->backend->upload(device, span_memory(benchmark, product, span), elements, bytes, error);
+    return status;
+}
+
+/* Sets the row's max_error by the sample. */
+static enum mm_status compare(struct mm_benchmark *benchmark, struct mm_device *device,
+                              const struct mm_product *product, struct mm_benchmark_row *row) {
+    const struct mm_benchmark_request *request = &benchmark->request;
+    const struct mm_sample *sample = &benchmark->sample;
+    const size_t bytes = sample->width * mm_dtype_bytes(request->dtype);
+    float elements[ELEMENTS_MAX];
+    double misplaced = 0.0;
+    for (unsigned span = 0; span < sample->span_count; span++) {
+        enum mm_status status = device->backend->download(
+            device, elements, span_memory(benchmark, product, span), bytes, &row->error);
+        if (status != MM_OK)
+            return status;
+        if (request->op == MM_TRANSPOSE) {
+            misplaced += mm_sample_misplaced(sample, span, SEED, request->n, request->dtype, elements);
+            row->max_error = misplaced / ((double)sample->span_count * sample->width);
+        } else {
+            const double error = mm_sample_error(sample, span, request->k, elements);
+            row->max_error = error > row->max_error ? error : row->max_error;
+        }
+    }
+    return MM_OK;
+}
+
+/* Counts a run, unless it is a warm-up, and sees whether it was the row's last. */
+static void count_run(const struct mm_benchmark *benchmark, struct mm_benchmark_row *row,
+                      struct mm_benchmark_course *course, uint64_t kernel_ns) {
+    if (course->warm_ups_left > 0 && kernel_ns < SLOW_NS && course->spent_ns < MM_BENCHMARK_ROW_NS) {
+        course->warm_ups_left--;
+        return;
+    }
+    course->warm_ups_left = 0;
+    course->times_ns[row->repeats++] = (double)kernel_ns;
+    course->is_over = row->repeats == benchmark->request.repeats || course->spent_ns >= MM_BENCHMARK_ROW_NS;
+}
+
+/* The first run of a row is on the first set, whose result is known. */
+static enum mm_status run_row(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
+    struct mm_benchmark_row *row = &benchmark->rows[index];
+    struct mm_benchmark_course *course = &benchmark->courses[index];
+    const bool is_first = !course->has_run;
+    const bool is_judged = is_first && !is_copy(benchmark, index);
+    const struct mm_product product =
+        place(benchmark, is_first ? 0 : benchmark->turn % benchmark->set_count, index);
+    enum mm_status status = is_first ? choose(benchmark, device, index, &product) : MM_OK;
+    benchmark->turn++;
+    course->has_run = true;
+    if (status == MM_OK && is_judged)
+        status = poison(benchmark, device, &product, &row->error);
+    uint64_t kernel_ns = 0;
+    const uint64_t begun_ns = mm_clock_ns();
+    if (status == MM_OK)
+        status = device->backend->measure(device, row->ran, &product, &kernel_ns, &row->error);
+    course->spent_ns += mm_clock_ns() - begun_ns;
+    if (status == MM_OK && is_judged)
+        status = compare(benchmark, device, &product, row);
+    if (status == MM_OK)
+        count_run(benchmark, row, course, kernel_ns);
+    else
+        course->is_over = true;
+    return status;
+}
+
+/* What befalls the device befalls all rows that are not over. */
+static void fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error) {
+    for (size_t row = 0; row < benchmark->row_count; row++) {
+        if (!benchmark->courses[row].is_over)
+            benchmark->rows[row].error = *error;
+        benchmark->courses[row].is_over = true;
+    }
+}
+
+/* Runs the row whose turn it is, and moves on; false where all are over. */
+static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
+    for (size_t passed = 0; passed < benchmark->row_count; passed++) {
+        const size_t row = benchmark->at;
+        benchmark->at = (row + 1) % benchmark->row_count;
+        if (benchmark->courses[row].is_over)
+            continue;
+        if (run_row(benchmark, device, row) != MM_OK && mm_device_has_failed(device))
+            fail_rows(benchmark, &benchmark->rows[row].error);
+        return true;
+    }
+    return false;
+}
+
+/* One step of the stage at hand; false where there is nothing more to do. */
+static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
+    const struct mm_benchmark_request *request = &benchmark->request;
+    const struct mm_sample_product product = {
+        .a_seed = SEED,
+        .b_seed = mm_random_skip(SEED, benchmark->b_offset / sizeof(float)),
+        .k = request->k,
+        .n = request->n,
+    };
+    struct mm_error error;
+    enum mm_status status = MM_OK;
+    switch (benchmark->stage) {
+    case MM_BENCHMARK_TAKE:
+        status = take(benchmark, device, &error);
+        benchmark->stage = MM_BENCHMARK_FILL;
+        break;
+    case MM_BENCHMARK_FILL:
+        status = fill(benchmark, device, &error);
+        if (benchmark->filled == benchmark->set_count * benchmark->set_bytes / sizeof(float))
+            benchmark->stage = MM_BENCHMARK_EXPECT;
+        break;
+    case MM_BENCHMARK_EXPECT:
+        if (request->op == MM_MATMUL && benchmark->expected < benchmark->sample.span_count)
+            mm_sample_expect(&benchmark->sample, benchmark->expected++, &product);
+        else
+            benchmark->stage = MM_BENCHMARK_MEASURE;
+        break;
+    case MM_BENCHMARK_MEASURE:
+        return measure(benchmark, device);
+    }
+    if (status != MM_OK)
+        fail_rows(benchmark, &error);
+    return status == MM_OK;
+}
+
+static int ascending(const void *a, const void *b) {
+    const double left = *(const double *)a;
+    const double right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* The figures of the backend's rows, now that all are over. */
+static void conclude(struct mm_benchmark *benchmark, const struct mm_device *device) {
+    const struct mm_benchmark_row *yardstick = NULL;
+    for (size_t index = 0; index < benchmark->row_count; index++) {
+        struct mm_benchmark_row *row = &benchmark->rows[index];
+        const double *times_ns = benchmark->courses[index].times_ns;
+        if (row->device != device || row->error.status != MM_OK)
+            continue;
+        qsort(benchmark->courses[index].times_ns, row->repeats, sizeof *times_ns, ascending);
+        row->min_ns = times_ns[0];
+        row->median_ns = 0.5 * (times_ns[(row->repeats - 1) / 2] + times_ns[row->repeats / 2]);
+        row->max_ns = times_ns[row->repeats - 1];
+        if (yardstick == NULL &&
+            (is_copy(benchmark, index) ||
+             strcmp(benchmark->request.subjects[index].variant->name, MM_BENCHMARK_YARDSTICK) == 0))
+            yardstick = row;
+    }
+    for (size_t index = 0; index < benchmark->row_count && yardstick != NULL; index++) {
+        struct mm_benchmark_row *row = &benchmark->rows[index];
+        if (row->device == device && row->error.status == MM_OK && row->median_ns > 0.0)
+            row->of_yardstick = yardstick->median_ns / row->median_ns;
+    }
+}
+
+enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled,
+                                    struct mm_error *error) {
+    struct mm_benchmark *benchmark = (struct mm_benchmark *)task; /* its first member */
+    const uint64_t until_ns = mm_clock_ns() + MM_TASK_SLICE_NS;
+    (void)error; /* a row tells its own */
+    bool more = !cancelled;
+    while (more) {
+        more = step(benchmark, device);
+        if (more && mm_clock_ns() >= until_ns)
+            return MM_TASK_AGAIN;
+    }
+    if (benchmark->memory != NULL)
+        device->backend->release(device, benchmark->memory);
+    benchmark->memory = NULL;
+    if (!cancelled)
+        conclude(benchmark, device);
+    return MM_TASK_OVER;
+}

@@ -1,0 +1,52 @@
+/* A worker: the list of jobs in front of one device, and the thread that does them. For queue.c and worker.c
+ * alone, which share the queue's state: queue.c is the callers' side of it, worker.c the devices'. */
+#ifndef MM_GPU_WORKER_H
+#define MM_GPU_WORKER_H
+
+#include "gpu/queue.h"
+
+#include <pthread.h>
+
+struct mm_worker {
+    struct mm_queue *queue;
+    struct mm_device *device;
+    pthread_t thread;
+    pthread_cond_t changed; /* a job came, or the queue is closing; with queue->mutex */
+    struct mm_job *first;   /* waiting, oldest first */
+    struct mm_job *last;
+    size_t jobs; /* waiting and running */
+    double load; /* of these, to compare devices by */
+};
+
+/* One mutex guards all lists and counts; it is never held while a backend, a task or a done() runs. */
+struct mm_queue {
+    pthread_mutex_t mutex; /* guards all below and the workers' lists and loads */
+    struct mm_queue_limits limits;
+    size_t jobs_waiting;
+    size_t bytes_waiting;
+    size_t jobs_running; /* begun tasks that wait for their next slice among them */
+    bool stopping;       /* refuse new jobs */
+    bool ending_tasks;   /* begin no task and no slice any more */
+    bool closing;        /* workers end once their list is empty */
+    size_t worker_count;
+    struct mm_worker workers[];
+};
+
+/* Starts the thread of a worker, whose queue and device are set and all else is 0. The device has at most
+ * MM_LANES_MAX lanes. */
+enum { MM_LANES_MAX = 16 };
+enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error);
+
+/* Joins it, once queue->closing is set and `changed` was signalled. */
+void mm_worker_join(struct mm_worker *worker);
+
+/* The list, with the mutex held. A job comes to a worker, where it waits from then on. */
+void mm_worker_add(struct mm_worker *worker, struct mm_job *job);
+
+/* Takes a job that waits, and was not begun, away from its worker. */
+void mm_worker_remove(struct mm_worker *worker, struct mm_job *job);
+
+/* Moves a job of the list to its front. */
+void mm_worker_prefer(struct mm_worker *worker, struct mm_job *job);
+
+#endif

@@ -1,0 +1,101 @@
+/* Fuzzes the requests of benchmarks: what is taken lies within its limits, and is the same when it is written
+ * and read again. */
+#include "tests/fuzz/fuzz.h"
+
+#include "api/benchmark.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_dimension(size_t value) {
+    return value >= 1 && value <= fuzz_limits.dimension_max;
+}
+
+static void judge(const struct mm_benchmark_call *call) {
+    const struct mm_benchmark_request *request = &call->request;
+    REQUIRE(is_dimension(request->m) && is_dimension(request->n));
+    REQUIRE(request->op == MM_MATMUL ? is_dimension(request->k) : request->k == 0);
+    REQUIRE((mm_op_dtypes(request->op) & MM_DTYPE_BIT(request->dtype)) != 0);
+    REQUIRE(request->repeats >= 1 && request->subject_count == 0 && call->timeout_ms <= UINT32_MAX);
+    REQUIRE(call->name_count <= MM_BENCHMARK_ROWS_MAX);
+    for (size_t index = 0; index < call->name_count; index++) {
+        const struct mm_benchmark_name *name = &call->names[index];
+        REQUIRE(name->backend[0] != '\0' && strlen(name->backend) <= MM_BENCHMARK_NAME_MAX);
+        REQUIRE(name->variant[0] != '\0' && strlen(name->variant) <= MM_BENCHMARK_NAME_MAX);
+        REQUIRE(strchr(name->backend, ':') == NULL && strchr(name->variant, '/') == NULL);
+        REQUIRE(name->tile < 1000000000);
+    }
+}
+
+/* The names as a caller writes them; false where one of them was cut within a character, and so is no JSON.
+ */
+static bool write_names(const struct mm_benchmark_call *call, json_t *root) {
+    json_t *names = json_array();
+    for (size_t index = 0; index < call->name_count; index++) {
+        const struct mm_benchmark_name *name = &call->names[index];
+        json_t *text = name->tile > 0 ? json_sprintf("%s:%s/%u", name->backend, name->variant, name->tile)
+                                      : json_sprintf("%s:%s", name->backend, name->variant);
+        if (text == NULL) {
+            json_decref(names);
+            return false;
+        }
+        json_array_append_new(names, text);
+    }
+    if (call->name_count > 0)
+        json_object_set(root, "variants", names);
+    json_decref(names);
+    return true;
+}
+
+static void require_same(const struct mm_benchmark_call *x, const struct mm_benchmark_call *y) {
+    REQUIRE(x->request.op == y->request.op && x->request.dtype == y->request.dtype);
+    REQUIRE(x->request.m == y->request.m && x->request.n == y->request.n && x->request.k == y->request.k);
+    REQUIRE(x->request.repeats == y->request.repeats && x->timeout_ms == y->timeout_ms);
+    REQUIRE(x->name_count == y->name_count);
+    for (size_t index = 0; index < x->name_count; index++) {
+        REQUIRE(strcmp(x->names[index].backend, y->names[index].backend) == 0);
+        REQUIRE(strcmp(x->names[index].variant, y->names[index].variant) == 0);
+        REQUIRE(x->names[index].tile == y->names[index].tile);
+    }
+}
+
+static void write_and_read_again(const struct mm_benchmark_call *call) {
+    const struct mm_benchmark_request *request = &call->request;
+    struct mm_benchmark_call again;
+    json_t *root = json_pack("{s:s, s:I, s:I, s:s, s:I}", "op", mm_op_name(request->op), "m",
+                             (json_int_t)request->m, "n", (json_int_t)request->n, "dtype",
+                             mm_dtype_name(request->dtype), "repeats", (json_int_t)request->repeats);
+    REQUIRE(root != NULL);
+    if (request->op == MM_MATMUL)
+        json_object_set_new(root, "k", json_integer((json_int_t)request->k));
+    if (call->timeout_ms > 0)
+        json_object_set_new(root, "timeout_ms", json_integer((json_int_t)call->timeout_ms));
+    if (write_names(call, root)) {
+        char *text = json_dumps(root, 0);
+        REQUIRE(text != NULL);
+        REQUIRE(mm_benchmark_decode(text, strlen(text), &fuzz_limits, &again, NULL) == MM_OK);
+        require_same(call, &again);
+        free(text);
+    }
+    json_decref(root);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    struct mm_benchmark_call call;
+    struct mm_error error = {0};
+    memset(&call, 0, sizeof call);
+    void *body = fuzz_copy_bytes((struct piece){(const char *)data, bytes});
+    enum mm_status status = mm_benchmark_decode(body, bytes, &fuzz_limits, &call, &error);
+    if (status == MM_OK && !call.op->has_variants) {
+        REQUIRE(call.probe.count >= 1 && call.probe.count <= MM_PROBE_ACCESSES_MAX && call.probe.done == 0);
+    } else if (status == MM_OK) {
+        judge(&call);
+        write_and_read_again(&call);
+    } else {
+        REQUIRE(status == MM_BAD_REQUEST || status == MM_TOO_LARGE || status == MM_UNSUPPORTED);
+        fuzz_require_error(status, &error);
+    }
+    free(body);
+    return 0;
+}
