@@ -32,8 +32,9 @@ static const struct {
     const char *expected;
 } sets[] = {
     [MM_NPY_FLOATS] = {"little-endian floating-point numbers, as '<f4' is", "<f4"},
-    [MM_NPY_NUMBERS] = {"little-endian numbers of 4 or 8 bytes, floating-point or signed, as '<f4' and '<i8' are",
-                        "<f4, <f8, <i4 or <i8"},
+    [MM_NPY_NUMBERS] =
+        {"little-endian numbers of 4 or 8 bytes, floating-point or signed, as '<f4' and '<i8' are",
+         "<f4, <f8, <i4 or <i8"},
 };
 
 /* A piece of the header's text. */

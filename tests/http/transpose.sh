@@ -95,7 +95,7 @@ file f2 '<f2' False '(1, 1)' 00 3c
 refusal "float16" 422 unsupported "'float16', but there is only: float32, float64, int32, int64" -F "a=@$scratch/f2"
 for descr in '>i4' '<u4' '<i2' '|b1' '<c8'; do
     file other "$descr" False '(1, 1)' 01 00 00 00
-    refusal "$descr" 400 bad_request "of type '$descr', but must be little-endian floating-point numbers or signed integers" -F "a=@$scratch/other"
+    refusal "$descr" 400 bad_request "of type '$descr', but must be little-endian numbers of 4 or 8 bytes" -F "a=@$scratch/other"
 done
 file short '<i8' False '(1, 1)' 01 00 00 00
 refusal "half an element" 400 bad_request "takes 8 bytes, but 4 bytes follow" -F "a=@$scratch/short"

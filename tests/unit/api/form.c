@@ -233,7 +233,7 @@ static const struct form transpositions[] = {
     {"at", MM_BAD_REQUEST, "transpose_a", "'transpose_a' is no parameter here"},
     {"am", MM_BAD_REQUEST, "m", "'m' is no parameter here"},
     {"h", MM_UNSUPPORTED, "dtype", "'float16', but there is only: float32, float64, int32, int64"},
-    {"e", MM_BAD_REQUEST, "a", "'>i4', but must be little-endian floating-point numbers or signed integers"},
+    {"e", MM_BAD_REQUEST, "a", "'>i4', but must be little-endian numbers of 4 or 8 bytes"},
     {"id", MM_BAD_REQUEST, "dtype", "dtype is 'float32', but a is a file of int32 ('<i4'), which says it"},
     {"s", MM_BAD_REQUEST, "a", "takes 24 bytes, but 20 bytes follow"},
     {"w", MM_TOO_LARGE, "a", "the limit is 1000000"},
