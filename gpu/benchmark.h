@@ -60,7 +60,8 @@ struct mm_benchmark_row {
     double median_ns;
     double max_ns;
     double max_error; /* of the product's bound, the largest fraction; of a transposition's sample, the part
-                         that is not where it belongs. INFINITY for what is not finite */
+                         that is not where it belongs. INFINITY for what is not finite; NAN where the bound is
+                         so wide that the sample says nothing (mm_sample_zeros_error) */
     double of_yardstick; /* its rate over that of `blas` on the same backend, or of a plain copy by the same
                             device; 0 where there was none */
 };

@@ -88,6 +88,16 @@ double mm_sample_error(const struct mm_sample *sample, unsigned span, size_t k, 
     return largest;
 }
 
+double mm_sample_zeros_error(const struct mm_sample *sample, size_t k) {
+    static const float zeros[MM_SAMPLE_WIDTH_MAX];
+    double largest = 0.0;
+    for (unsigned span = 0; span < sample->span_count; span++) {
+        const double error = mm_sample_error(sample, span, k, zeros);
+        largest = error > largest ? error : largest;
+    }
+    return largest;
+}
+
 unsigned mm_sample_misplaced(const struct mm_sample *sample, unsigned span, uint64_t seed, size_t cols,
                              enum mm_dtype dtype, const void *elements) {
     const struct mm_sample_span *at = &sample->spans[span];

@@ -49,6 +49,11 @@ void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_s
  * 2·(k+8)·u·|A|·|B| + k·2^-149 with u = 2^-24. What is not finite is an infinite error. */
 double mm_sample_error(const struct mm_sample *sample, unsigned span, size_t k, const float *elements);
 
+/* What mm_sample_error would say of a result of zeros, over the whole sample. The sum of k random terms of
+ * either sign grows as the root of k, and the bound as its square: where this comes to 1 or less, which it
+ * does for k of about 100,000 and more, a result within the bound may still be nonsense. */
+double mm_sample_zeros_error(const struct mm_sample *sample, size_t k);
+
 /* How many of these elements of the span are not, bit for bit, those of the transpose of a dense matrix of
  * `lines` × `cols` (C is cols × lines) that lies in a stream from its beginning on; an element of 8 bytes is
  * two numbers of the stream. */

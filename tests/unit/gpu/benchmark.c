@@ -299,6 +299,21 @@ static void figures_are_of_the_runs_that_count(void **state) {
     mm_benchmark_close(benchmark);
 }
 
+/* Where zeros would pass, a right result is not told to be right, and a wrong one still to be wrong. */
+static void nothing_is_said_of_what_zeros_would_pass(void **state) {
+    (void)state;
+    struct mm_benchmark_request request = product_of(2, (size_t)1 << 18, 2, 1);
+    ask(&request, MM_MATMUL, "naive");
+    ask(&request, MM_MATMUL, "nothing");
+    lab.runs = 0;
+    struct mm_benchmark *benchmark = run(&request);
+    const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
+    assert_int_equal(rows[0].error.status, MM_OK);
+    assert_true(isnan(rows[0].max_error));
+    assert_true(isinf(rows[1].max_error));
+    mm_benchmark_close(benchmark);
+}
+
 static void wrong_results_are_found(void **state) {
     static const size_t shapes[][3] = {{16, 16, 16}, {33, 7, 65}, {300, 200, 400}, {1, 64, 1}};
     static const char *const wrong[] = {"no_corner", "no_slab", "nothing"};
@@ -590,6 +605,7 @@ int main(void) {
         cmocka_unit_test_setup(rows_are_run_in_turn, reset),
         cmocka_unit_test_setup(figures_are_of_the_runs_that_count, reset),
         cmocka_unit_test_setup(wrong_results_are_found, reset),
+        cmocka_unit_test_setup(nothing_is_said_of_what_zeros_would_pass, reset),
         cmocka_unit_test_setup(rows_fail_alone, reset),
         cmocka_unit_test_setup(what_befalls_the_device_befalls_all, reset),
         cmocka_unit_test_setup(slow_rows_are_repeated_less, reset),
