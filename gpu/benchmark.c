@@ -96,12 +96,24 @@ enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *reques
 enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error) {
     double runs = 0.0;
+    double run = 0.0;
     assert(request->subject_count <= MM_BENCHMARK_ROWS_MAX);
     if (request->subject_count == 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "variants", "there is no variant to measure");
-    for (size_t index = 0; index < request->subject_count; index++)
-        runs += (double)request->repeats *
-                (request->subjects[index].backend->is_host ? (double)MM_BENCHMARK_HOST_FACTOR : 1.0);
+    for (size_t index = 0; index < request->subject_count; index++) {
+        const double factor =
+            request->subjects[index].backend->is_host ? (double)MM_BENCHMARK_HOST_FACTOR : 1.0;
+        runs += (double)request->repeats * factor;
+        if (factor * operations(request) > run)
+            run = factor * operations(request);
+    }
+    if (run > (double)limits->run_flops_max) {
+        mm_fail(
+            error, MM_TOO_LARGE,
+            "one run comes to %.6g operations, where one on the CPU counts as %d, but the limit is %" PRIu64,
+            run, MM_BENCHMARK_HOST_FACTOR, limits->run_flops_max);
+        return fail_limit("m", limits->run_flops_max, error);
+    }
     const double work = runs * operations(request);
     if (work <= (double)limits->flops_max)
         return MM_OK;

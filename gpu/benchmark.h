@@ -40,7 +40,8 @@ struct mm_benchmark_request {
 struct mm_benchmark_limits {
     const struct mm_limits *matrices; /* memory_bytes_max: of A, B and C together */
     uint64_t repeats_max;
-    uint64_t flops_max; /* over all rows and repeats; for a transposition, of elements read and written */
+    uint64_t flops_max;     /* over all rows and repeats; for a transposition, of elements read and written */
+    uint64_t run_flops_max; /* of one run, which nothing can interrupt */
 };
 
 /* Judge a request: MM_BAD_REQUEST for what is 0 and must not be, MM_TOO_LARGE naming the limit. The size can

@@ -23,18 +23,31 @@ size_t mm_benchmark_host_sets(const struct mm_benchmark *benchmark) {
     return benchmark->memory_bytes_max / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
 }
 
-/* As many as pass three times the L2 together, within half of the memory that is free. A CPU's caches hold
- * what they can, as in use, but for the inputs of the run before. */
+/* As many as pass three times the L2 together, within half of the memory that is free; 0 where one does not
+ * fit there. A CPU's caches hold what they can, as in use, but for the inputs of the run before; its memory
+ * was reserved in the process's budget. */
 static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_device *device) {
     const size_t room = device->backend->memory_free(device) / 2 / benchmark->set_bytes;
     size_t wanted = 3 * device->l2_bytes / benchmark->set_bytes + 1;
     if (device->backend->is_host)
-        wanted = mm_benchmark_host_sets(benchmark);
+        return mm_benchmark_host_sets(benchmark);
     if (wanted > room)
         wanted = room;
     if (wanted > SETS_MAX)
         wanted = SETS_MAX;
-    return wanted > 0 ? wanted : 1;
+    return wanted;
+}
+
+/* A benchmark holds its memory while others want to multiply, and so must leave them some. */
+static enum mm_status fail_room(const struct mm_benchmark *benchmark, const struct mm_device *device,
+                                struct mm_error *error) {
+    const size_t free_bytes = device->backend->memory_free(device);
+    mm_fail(error, MM_NO_DEVICE_MEMORY,
+            "%zu bytes are needed of %s, of which a benchmark may take half of those that are free: %zu",
+            benchmark->set_bytes, device->name, free_bytes / 2);
+    error->needed_bytes = benchmark->set_bytes;
+    error->free_bytes = free_bytes;
+    return MM_NO_DEVICE_MEMORY;
 }
 
 static bool is_copy(const struct mm_benchmark *benchmark, size_t row) {
@@ -57,6 +70,8 @@ static enum mm_status take(struct mm_benchmark *benchmark, struct mm_device *dev
     }
     benchmark->filled = benchmark->at = benchmark->turn = 0;
     benchmark->set_count = count_sets(benchmark, device);
+    if (benchmark->set_count == 0)
+        return fail_room(benchmark, device, error);
     enum mm_status status =
         backend->acquire(device, benchmark->set_count * benchmark->set_bytes, &memory, error);
     if (status == MM_OK)

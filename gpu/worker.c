@@ -6,10 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A task, which keeps its device for seconds, whatever its product says. */
+static const double task_load = 1e13;
+
 /* What a job adds to a device's load: its FLOPs, and its bytes so that none is free. Any measure does
  * that orders the devices; this one needs no rates. */
 static double job_load(const struct mm_job *job) {
-    return mm_product_flops(&job->product) + (double)job->queued_bytes;
+    return mm_product_flops(&job->product) + (double)job->queued_bytes +
+           (job->task != NULL ? task_load : 0.0);
 }
 
 /* Puts a job into the worker's list: behind `previous`, or first where that is NULL. */

@@ -132,7 +132,8 @@ static enum mm_status judge(struct mm_exchange *exchange, struct mm_benchmark_ca
     const struct mm_options *options = exchange->server->options;
     const struct mm_benchmark_limits limits = {.matrices = &exchange->server->limits,
                                                .repeats_max = options->benchmark_repeats,
-                                               .flops_max = options->benchmark_flops};
+                                               .flops_max = options->benchmark_flops,
+                                               .run_flops_max = options->benchmark_run_flops};
     enum mm_status status = mm_benchmark_judge_size(&call->request, &limits, &exchange->error);
     if (status == MM_OK)
         status = choose_rows(mm_server_engine(exchange->server), call, &exchange->error);

@@ -35,6 +35,7 @@ struct mm_options {
     uint64_t receive_rate; /* bytes a second */
     uint64_t drain_timeout_ms;
     uint64_t benchmark_flops;
+    uint64_t benchmark_run_flops;
     uint64_t benchmark_repeats;
     bool no_benchmark;
     const char *log_format; /* "text" or "json"; NULL: text on a terminal, else json */

@@ -200,6 +200,13 @@ ask "$(square 1 '["naive"]' 3)"
 refused "repeats over the limit" 413 too_large repeats
 same "repeats over the limit: limit" 2 "$(told .limit)"
 stop
+start --backend cpu --benchmark-run-flops 2000000
+ask "$(square 10 '["naive"]' 20)"
+same "a run of the limit: status" 200 "$status"
+ask '{"m": 10, "k": 11, "n": 10, "variants": ["naive"], "repeats": 1}'
+refused "a run over the limit" 413 too_large m
+same "a run over the limit: limit" 2000000 "$(told .limit)"
+stop
 start --backend cpu --memory-budget 1MiB --max-dimension 400
 ask '{"m": 256, "k": 384, "n": 256, "variants": ["naive"], "repeats": 1}'
 same "matrices of the budget: status" 200 "$status"

@@ -27,7 +27,7 @@ prints() {
 }
 
 options='host port backend devices threads queue-depth memory-budget max-body max-dimension timeout-ms
-    drain-timeout-ms receive-timeout-ms receive-rate benchmark-flops benchmark-repeats no-benchmark log-format'
+    drain-timeout-ms receive-timeout-ms receive-rate benchmark-flops benchmark-run-flops benchmark-repeats no-benchmark log-format'
 
 runs 0 --help
 for option in $options help version print-config healthcheck; do

@@ -531,9 +531,13 @@ static void sets_fit_into_half_of_the_memory(void **state) {
     lab_device.memory_bytes = 2 * 5 * 3 * 1024;
     mm_benchmark_close(run(&request));
     assert_int_equal(lab.held_bytes, 5 * 3 * 1024);
-    lab_device.memory_bytes = 1024; /* one is tried whatever is free */
-    mm_benchmark_close(run(&request));
-    assert_int_equal(lab.held_bytes, 3 * 1024);
+    lab_device.memory_bytes = 2 * 3 * 1024 - 1; /* one is more than half */
+    lab.held_bytes = 0;
+    struct mm_benchmark *benchmark = run(&request);
+    assert_int_equal(lab.held_bytes, 0);
+    assert_int_equal(mm_benchmark_rows(benchmark)[0].error.status, MM_NO_DEVICE_MEMORY);
+    assert_int_equal(mm_benchmark_rows(benchmark)[0].error.needed_bytes, 3 * 1024);
+    mm_benchmark_close(benchmark);
     lab_device.l2_bytes = (size_t)1 << 40;
     lab_device.memory_bytes = (size_t)1 << 50;
     request = product_of(1, 1, 1, 1);
@@ -551,8 +555,10 @@ static enum mm_status judge(const struct mm_benchmark_request *request,
 static void limits_are_judged_at_their_edges(void **state) {
     const struct mm_limits matrices = {
         .dimension_max = 1000, .body_bytes_max = 0, .memory_bytes_max = 4 * (20 * 30 + 30 * 10 + 20 * 10)};
-    const struct mm_benchmark_limits limits = {
-        .matrices = &matrices, .repeats_max = 7, .flops_max = 2 * 7 * 2 * 20 * 30 * 10};
+    const struct mm_benchmark_limits limits = {.matrices = &matrices,
+                                               .repeats_max = 7,
+                                               .flops_max = 2 * 7 * 2 * 20 * 30 * 10,
+                                               .run_flops_max = 2 * 20 * 30 * 10};
     struct mm_error error;
     struct mm_benchmark_request request = product_of(20, 30, 10, 7);
     (void)state;
@@ -580,6 +586,19 @@ static void limits_are_judged_at_their_edges(void **state) {
     request.subjects[0].backend = &host_backend; /* counted a thousandfold */
     assert_int_equal(judge(&request, &limits, &error), MM_TOO_LARGE);
     request.subjects[0].backend = &lab_backend;
+
+    request.repeats = 1;
+    request.n = 11; /* a run of more than is allowed, though all of them are not */
+    const struct mm_limits wide = {.dimension_max = 1000, .memory_bytes_max = SIZE_MAX};
+    const struct mm_benchmark_limits of_a_run = {.matrices = &wide,
+                                                 .repeats_max = 7,
+                                                 .flops_max = limits.flops_max,
+                                                 .run_flops_max = limits.run_flops_max};
+    assert_int_equal(judge(&request, &of_a_run, &error), MM_TOO_LARGE);
+    assert_true(error.has_limit && error.limit == limits.run_flops_max);
+    request.n = 10;
+    assert_int_equal(judge(&request, &of_a_run, &error), MM_OK);
+    request.repeats = 7;
 
     request.m = 21; /* 4·(30 + 10) bytes more */
     assert_int_equal(judge(&request, &limits, &error), MM_TOO_LARGE);

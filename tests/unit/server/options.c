@@ -32,6 +32,7 @@ static void defaults(void **state) {
     assert_int_equal(options.timeout_ms, 60000);
     assert_int_equal(options.drain_timeout_ms, 30000);
     assert_int_equal(options.benchmark_flops, UINT64_C(2000000000000000));
+    assert_int_equal(options.benchmark_run_flops, UINT64_C(20000000000000));
     assert_int_equal(options.benchmark_repeats, 1000);
     assert_false(options.no_benchmark);
 }
@@ -75,6 +76,8 @@ static void values_are_judged(void **state) {
         {"--benchmark-flops=0", "--benchmark-flops is '0', but must be N from 1 to 1000000000000000000"},
         {"--benchmark-flops=1000000000000000001", "from 1 to 1000000000000000000"},
         {"--benchmark-flops=2e15", "--benchmark-flops is"},
+        {"--benchmark-run-flops=1000000000000000000", NULL},
+        {"--benchmark-run-flops=0", "--benchmark-run-flops is"},
         {"--benchmark-repeats=1000000", NULL},
         {"--benchmark-repeats=1000001", "from 1 to 1000000"},
         {"--no-benchmark", NULL},
