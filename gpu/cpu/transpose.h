@@ -4,8 +4,10 @@
 
 #include "gpu/product.h"
 
-/* C = A of a transposition without its flag: A lies there column by column, which is the result already,
- * and its rows are only copied. */
-void mm_cpu_copy(const struct mm_product *product);
+/* Transposes by the function for elements of 4 bytes or by that for 8. Without the product's flag A lies
+ * there column by column, which is C already: then its rows are only copied. */
+enum mm_status mm_cpu_transpose(const struct mm_product *product,
+                                void (*by_4_bytes)(const struct mm_product *product),
+                                void (*by_8_bytes)(const struct mm_product *product));
 
 #endif

@@ -5,9 +5,6 @@
 #include "gpu/cpu/transpose.h"
 #include "gpu/cpu/variants.h"
 
-#include <assert.h>
-#include <string.h>
-
 enum { TILE = 32 };
 
 static size_t smaller(size_t a, size_t b) {
@@ -15,23 +12,31 @@ static size_t smaller(size_t a, size_t b) {
 }
 
 #define TRANSPOSE(TYPE)                                                                                      \
-    /* The square of C whose first element is (row, col). */                                                 \
-    static void move_##TYPE(const struct mm_product *product, size_t row, size_t col) {                      \
+    /* The rows × cols of C whose first element is (row, col). Inlined, so that whole squares have loops of \
+     * a known length. */                                                                                    \
+    static inline __attribute__((always_inline)) void move_##TYPE(                                           \
+        const struct mm_product *product, size_t row, size_t col, size_t rows, size_t cols) {                \
         _Alignas(64) TYPE tile[TILE][TILE];                                                                  \
         const TYPE *a = (const TYPE *)product->a.data + col * product->a.ld + row;                           \
         TYPE *c = (TYPE *)product->c.data + row * product->c.ld + col;                                       \
-        size_t rows = smaller(TILE, product->m - row);                                                       \
-        size_t cols = smaller(TILE, product->n - col);                                                       \
         for (size_t y = 0; y < cols; y++)                                                                    \
-            memcpy(tile[y], a + y * product->a.ld, rows * sizeof *a);                                        \
+            for (size_t x = 0; x < rows; x++)                                                                \
+                tile[y][x] = a[y * product->a.ld + x];                                                       \
         for (size_t y = 0; y < rows; y++)                                                                    \
             for (size_t x = 0; x < cols; x++)                                                                \
                 c[y * product->c.ld + x] = tile[x][y];                                                       \
     }                                                                                                        \
     static void transpose_##TYPE(const struct mm_product *product) {                                         \
-        for (size_t row = 0; row < product->m; row += TILE)                                                  \
-            for (size_t col = 0; col < product->n; col += TILE)                                              \
-                move_##TYPE(product, row, col);                                                              \
+        for (size_t row = 0; row < product->m; row += TILE) {                                                \
+            for (size_t col = 0; col < product->n; col += TILE) {                                            \
+                size_t rows = smaller(TILE, product->m - row);                                               \
+                size_t cols = smaller(TILE, product->n - col);                                               \
+                if (rows == TILE && cols == TILE)                                                            \
+                    move_##TYPE(product, row, col, TILE, TILE);                                              \
+                else                                                                                         \
+                    move_##TYPE(product, row, col, rows, cols);                                              \
+            }                                                                                                \
+        }                                                                                                    \
     }
 
 TRANSPOSE(uint32_t)
@@ -39,15 +44,7 @@ TRANSPOSE(uint64_t)
 
 enum mm_status mm_cpu_transpose_shared(const struct mm_product *product, struct mm_lane *lane,
                                        struct mm_error *error) {
-    const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
     (void)lane;
     (void)error;
-    assert(element_bytes == 4 || element_bytes == 8);
-    if (!product->transpose_a)
-        mm_cpu_copy(product);
-    else if (element_bytes == 4)
-        transpose_uint32_t(product);
-    else
-        transpose_uint64_t(product);
-    return MM_OK;
+    return mm_cpu_transpose(product, transpose_uint32_t, transpose_uint64_t);
 }

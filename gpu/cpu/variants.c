@@ -67,14 +67,19 @@ static const struct mm_variant *choose(const struct mm_device *device, const str
     return &mm_cpu_variants[edge < TILED_32_EDGE_MIN ? MM_CPU_ROW_tiled_8 : MM_CPU_ROW_tiled_32];
 }
 
-/* Measured on one core of an AMD EPYC, gcc 12 at -O2, float32: where a column of A fits the L1 cache line
- * by line, naive wins (64×64: 1.2 µs against 1.9), and for narrow matrices always (3×4096: 5 against 26 µs);
- * from 128×128 on shared does (7.4 against 9.5 µs; 512×512: 0.13 against 0.51 ms; 4096×4096: 46 against
- * 123 ms). */
+/* A row of C reads a line of the cache from each row of A, and the next rows of C want the same lines again.
+ * While they stay in the cache naive wins: 0.029 against 0.058 ms at 300×300, 5.8 against 7.4 at 2000×2000.
+ * They do not where there are thousands (34 against 25 ms at 3000×3000), or where A's rows lie at multiples
+ * of 1 KiB, so that their lines contend for few places (0.062 against 0.041 ms at 256×256, 129 against 31 at
+ * 4096×4096, 1.2 against 0.5 at 4096×100). A short C that is wide is naive's again (0.30 against 0.55 ms at
+ * 100×4096). `./dev bench kernels --transpose float32`, M N those of A turned round, medians on one core of
+ * an AMD EPYC that others used too, gcc 12 at -O2, 2026-11-21. */
 static const struct mm_variant *choose_transpose(const struct mm_device *device,
                                                  const struct mm_product *product) {
-    enum { SHARED_EDGE_MIN = 128 };
+    enum { CONTENDING_BYTES = 1024, CONTENDING_ROWS_MIN = 64, LINES_MAX = 2500, SHORT_MAX = 127 };
     (void)device;
-    bool narrow = product->m < SHARED_EDGE_MIN || product->n < SHARED_EDGE_MIN;
-    return &mm_cpu_variants[narrow ? MM_CPU_ROW_transpose_naive : MM_CPU_ROW_transpose_shared];
+    const size_t row_bytes = product->a.ld * mm_dtype_bytes(product->a.dtype);
+    const bool contends = row_bytes % CONTENDING_BYTES == 0 && product->n >= CONTENDING_ROWS_MIN;
+    const bool overflows = product->n > LINES_MAX && product->m > SHORT_MAX;
+    return &mm_cpu_variants[contends || overflows ? MM_CPU_ROW_transpose_shared : MM_CPU_ROW_transpose_naive];
 }
