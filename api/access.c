@@ -2,6 +2,8 @@
  */
 #include "api/access.h"
 
+#include "api/json_fault.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -65,45 +67,6 @@ static bool has(const uint32_t *sets, enum member member, unsigned bit) {
     return (sets[member] & UINT32_C(1) << bit) != 0;
 }
 
-/* A value in words, cut where it is long. */
-static void describe(const json_t *value, char *out, size_t out_bytes) {
-    switch (json_typeof(value)) {
-    case JSON_STRING:
-        snprintf(out, out_bytes, "the string '%.32s%s'", json_string_value(value),
-                 json_string_length(value) > 32 ? "..." : "");
-        return;
-    case JSON_INTEGER:
-    case JSON_REAL:
-        snprintf(out, out_bytes, "the number %.9g", json_number_value(value));
-        return;
-    case JSON_TRUE:
-    case JSON_FALSE:
-        snprintf(out, out_bytes, "%s", json_is_true(value) ? "true" : "false");
-        return;
-    case JSON_ARRAY:
-        snprintf(out, out_bytes, json_array_size(value) == 0 ? "an empty array" : "an array");
-        return;
-    case JSON_OBJECT:
-    case JSON_NULL:
-        snprintf(out, out_bytes, json_is_null(value) ? "null" : "an object");
-        return;
-    }
-}
-
-static enum mm_status fail_value(enum member member, const char *verb, const json_t *value,
-                                 struct mm_error *error) {
-    const char *name = members[member].name;
-    char got[64];
-    describe(value, got, sizeof got);
-    mm_fail_field(error, MM_BAD_REQUEST, name, "%s must be %s, but %s %s", name, members[member].expected,
-                  verb, got);
-    if (error != NULL) {
-        snprintf(error->expected, sizeof error->expected, "%s", members[member].expected);
-        snprintf(error->got, sizeof error->got, "%s", got);
-    }
-    return MM_BAD_REQUEST;
-}
-
 /* The set of a list's values. That none comes twice bounds the list. */
 static enum mm_status read_list(enum member member, const json_t *list, uint32_t *set,
                                 struct mm_error *error) {
@@ -112,13 +75,13 @@ static enum mm_status read_list(enum member member, const json_t *list, uint32_t
     json_t *value;
     *set = 0;
     if (json_array_size(list) == 0)
-        return fail_value(member, "is", list, error);
+        return mm_json_fail_form(name, "is", members[member].expected, list, error);
     json_array_foreach(list, index, value) {
         unsigned bit;
         char twice[64];
         if (!members[member].read(value, &bit))
-            return fail_value(member, "has", value, error);
-        describe(value, twice, sizeof twice);
+            return mm_json_fail_form(name, "has", members[member].expected, value, error);
+        mm_json_describe_value(value, twice, sizeof twice);
         if (*set & UINT32_C(1) << bit)
             return mm_fail_field(error, MM_BAD_REQUEST, name, "%s has %s twice", name, twice);
         *set |= UINT32_C(1) << bit;
@@ -128,11 +91,12 @@ static enum mm_status read_list(enum member member, const json_t *list, uint32_t
 
 static enum mm_status read_member(enum member member, const json_t *value, uint32_t *set,
                                   struct mm_error *error) {
+    const char *name = members[member].name;
     unsigned bit;
     if (json_is_array(value))
         return read_list(member, value, set, error);
     if (!members[member].read(value, &bit))
-        return fail_value(member, "is", value, error);
+        return mm_json_fail_form(name, "is", members[member].expected, value, error);
     *set = UINT32_C(1) << bit;
     return MM_OK;
 }

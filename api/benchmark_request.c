@@ -45,33 +45,6 @@ enum { MEMBER_COUNT = sizeof members / sizeof members[0] };
 
 static const char count_form[] = "a whole number of at least 1";
 
-/* A value in words, where it is not what its member takes. */
-static void describe(const json_t *value, char *out, size_t bytes) {
-    if (json_is_string(value))
-        snprintf(out, bytes, "the string '%.32s'", json_string_value(value));
-    else if (json_is_number(value))
-        snprintf(out, bytes, "the number %.9g", json_number_value(value));
-    else if (json_is_boolean(value))
-        snprintf(out, bytes, "%s", json_is_true(value) ? "true" : "false");
-    else
-        snprintf(out, bytes, "%s",
-                 json_is_array(value)    ? "an array"
-                 : json_is_object(value) ? "an object"
-                                         : "null");
-}
-
-static enum mm_status fail_form(const char *name, const char *expected, const json_t *value,
-                                struct mm_error *error) {
-    char got[64];
-    describe(value, got, sizeof got);
-    mm_fail_field(error, MM_BAD_REQUEST, name, "%s must be %s, but is %s", name, expected, got);
-    if (error != NULL) {
-        snprintf(error->expected, sizeof error->expected, "%s", expected);
-        snprintf(error->got, sizeof error->got, "%s", got);
-    }
-    return MM_BAD_REQUEST;
-}
-
 static enum mm_status fail_limit(uint64_t limit, struct mm_error *error) {
     if (error != NULL) {
         error->limit = limit;
@@ -84,8 +57,9 @@ static enum mm_status fail_limit(uint64_t limit, struct mm_error *error) {
 static enum mm_status read_count(const struct member *member, const json_t *value, double *count,
                                  struct mm_error *error) {
     *count = json_number_value(value); /* 0 where it is no number */
-    return *count >= 1.0 && floor(*count) == *count ? MM_OK
-                                                    : fail_form(member->name, count_form, value, error);
+    return *count >= 1.0 && floor(*count) == *count
+               ? MM_OK
+               : mm_json_fail_form(member->name, "is", count_form, value, error);
 }
 
 static uint64_t cut_to_32_bits(double count) {
@@ -135,7 +109,7 @@ static enum mm_status read_dtype(struct mm_benchmark_call *call, const struct me
                                  struct mm_error *error) {
     (void)limits;
     if (!json_is_string(value))
-        return fail_form(member->name, "a string", value, error);
+        return mm_json_fail_form(member->name, "is", "a string", value, error);
     return mm_dtype_find(json_string_value(value), mm_op_dtypes(call->request.op), &call->request.dtype,
                          error);
 }
@@ -168,7 +142,7 @@ static enum mm_status read_rows(struct mm_benchmark_call *call, const struct mem
     const size_t count = json_array_size(value); /* 0 where it is no array */
     (void)limits;
     if (count == 0)
-        return fail_form(member->name, form, value, error);
+        return mm_json_fail_form(member->name, "is", form, value, error);
     for (size_t index = 0; index < count; index++) {
         const json_t *text = json_array_get(value, index);
         struct mm_benchmark_name unwanted; /* where there are too many to keep */
@@ -177,7 +151,8 @@ static enum mm_status read_rows(struct mm_benchmark_call *call, const struct mem
                        index < MM_BENCHMARK_ROWS_MAX ? &call->names[index] : &unwanted)) {
             char element[32];
             snprintf(element, sizeof element, "variants[%zu]", index);
-            fail_form(element, "a name, as \"naive\", \"cpu:naive\" or \"tiled_dynamic/64\"", text, error);
+            mm_json_fail_form(element, "is", "a name, as \"naive\", \"cpu:naive\" or \"tiled_dynamic/64\"",
+                              text, error);
             if (error != NULL)
                 snprintf(error->field, sizeof error->field, "%s", member->name);
             return MM_BAD_REQUEST;
@@ -202,7 +177,7 @@ static enum mm_status read_op(struct mm_benchmark_call *call, const json_t *valu
     if (value == NULL)
         return MM_OK;
     if (!json_is_string(value))
-        return fail_form("op", "a string", value, error);
+        return mm_json_fail_form("op", "is", "a string", value, error);
     for (size_t index = 0; index < count; index++) {
         if (strcmp(json_string_value(value), ops[index].name) == 0) {
             call->op = &ops[index];

@@ -1,8 +1,11 @@
-/* Where a body stops being JSON, in words and in numbers. */
+/* Where a body stops being JSON, and what a value is, in words and in numbers. */
 #include "api/json_fault.h"
+
+#include "api/json_row.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static enum mm_status fail_at(uint64_t line, uint64_t column, const char *what, struct mm_error *error) {
@@ -38,4 +41,28 @@ enum mm_status mm_json_fail_syntax(const json_error_t *fault, struct mm_error *e
         return mm_fail(error, MM_INTERNAL, "memory ran out while the body was parsed");
     return fail_at(fault->line > 0 ? (uint64_t)fault->line : 1,
                    fault->column > 0 ? (uint64_t)fault->column : 1, fault->text, error);
+}
+
+void mm_json_describe_value(const json_t *value, char *out, size_t out_bytes) {
+    if (json_is_string(value))
+        snprintf(out, out_bytes, "the string '%.32s%s'", json_string_value(value),
+                 json_string_length(value) > 32 ? "..." : "");
+    else if (json_is_number(value))
+        snprintf(out, out_bytes, "the number %.9g", json_number_value(value));
+    else if (json_is_array(value) && json_array_size(value) == 0)
+        snprintf(out, out_bytes, "an empty array");
+    else
+        snprintf(out, out_bytes, "%s", mm_json_type_name(value));
+}
+
+enum mm_status mm_json_fail_form(const char *name, const char *verb, const char *expected,
+                                 const json_t *value, struct mm_error *error) {
+    char got[64];
+    mm_json_describe_value(value, got, sizeof got);
+    mm_fail_field(error, MM_BAD_REQUEST, name, "%s must be %s, but %s %s", name, expected, verb, got);
+    if (error != NULL) {
+        snprintf(error->expected, sizeof error->expected, "%s", expected);
+        snprintf(error->got, sizeof error->got, "%s", got);
+    }
+    return MM_BAD_REQUEST;
 }

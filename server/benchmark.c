@@ -60,18 +60,10 @@ enum mm_status mm_benchmark_admit(struct mm_exchange *exchange) {
     return status;
 }
 
-static char first_character(const struct mm_exchange *exchange) {
-    const char *text = exchange->body.data;
-    size_t spaces = 0;
-    while (spaces < exchange->body_bytes && memchr(" \t\r\n", text[spaces], 4) != NULL)
-        spaces++;
-    return spaces < exchange->body_bytes ? text[spaces] : '\0';
-}
-
 static enum mm_status decode(struct mm_exchange *exchange, struct mm_benchmark_call *call) {
     if (exchange->body_bytes > MM_BENCHMARK_BODY_BYTES_MAX) /* it was chunked */
         return fail_body(exchange, exchange->body_bytes);
-    enum mm_status status = judge_type(exchange, true, first_character(exchange));
+    enum mm_status status = judge_type(exchange, true, mm_exchange_first_character(exchange));
     if (status != MM_OK)
         return status;
     return mm_benchmark_decode(exchange->body.data, exchange->body_bytes, &exchange->server->limits, call,
@@ -217,12 +209,6 @@ static enum mm_status begin(struct mm_exchange *exchange, const struct mm_benchm
     return status;
 }
 
-static uint64_t deadline_ns(const struct mm_exchange *exchange, const struct mm_benchmark_call *call) {
-    if (call->timeout_ms == 0 || call->timeout_ms >= exchange->server->options->timeout_ms)
-        return exchange->deadline_ns;
-    return exchange->started_ns + call->timeout_ms * UINT64_C(1000000);
-}
-
 enum mm_status mm_benchmark_complete(struct mm_exchange *exchange) {
     struct mm_benchmark_call call;
     uint64_t begun_ns = mm_clock_ns();
@@ -234,7 +220,7 @@ enum mm_status mm_benchmark_complete(struct mm_exchange *exchange) {
         status = begin(exchange, &call);
     if (status != MM_OK)
         return status;
-    exchange->job.deadline_ns = deadline_ns(exchange, &call);
+    exchange->job.deadline_ns = mm_exchange_deadline_ns(exchange, call.timeout_ms);
     exchange->next_job = next_job;
     exchange->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
     mm_exchange_submit(exchange);

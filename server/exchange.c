@@ -19,6 +19,20 @@ const char *mm_exchange_header(const struct mm_exchange *exchange, const char *n
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
+char mm_exchange_first_character(const struct mm_exchange *exchange) {
+    const char *text = exchange->body.data;
+    for (size_t index = 0; index < exchange->body_bytes; index++)
+        if (memchr(" \t\r\n", text[index], 4) == NULL)
+            return text[index];
+    return 0;
+}
+
+uint64_t mm_exchange_deadline_ns(const struct mm_exchange *exchange, uint64_t asked_ms) {
+    if (asked_ms == 0 || asked_ms >= exchange->server->options->timeout_ms)
+        return exchange->deadline_ns;
+    return exchange->started_ns + asked_ms * UINT64_C(1000000);
+}
+
 /* [A-Za-z0-9._-]{1,128} */
 static bool is_request_id(const char *text) {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";

@@ -94,6 +94,13 @@ const char *mm_exchange_header(const struct mm_exchange *exchange, const char *n
 /* Ends an exchange that has no holder any more. Any thread, no mutex held. */
 void mm_exchange_free(struct mm_exchange *exchange);
 
+/* The body's first character that is no space; 0 where there is none. The connection's thread. */
+char mm_exchange_first_character(const struct mm_exchange *exchange);
+
+/* When the request's time is over, whose caller asked for so many milliseconds (0: did not ask): what the
+ * process allows is not passed. */
+uint64_t mm_exchange_deadline_ns(const struct mm_exchange *exchange, uint64_t asked_ms);
+
 /* Suspends the connection and submits exchange->job, and one after the other those that next_job makes of it.
  * Whatever comes of it, the connection's handler
  * is entered again, with exchange->error or job.error telling. The connection's thread. */

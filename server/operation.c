@@ -60,11 +60,7 @@ static enum mm_status plan(struct mm_exchange *exchange, uint64_t body_bytes) {
 
 /* By what is known of the caller's own limit: the query's before the body, the body's after it. */
 static uint64_t deadline_ns(const struct mm_exchange *exchange) {
-    uint64_t asked_ms = exchange->call.numbers[MM_PARAMETER_TIMEOUT_MS];
-    if (!mm_call_has(&exchange->call, MM_PARAMETER_TIMEOUT_MS) ||
-        asked_ms >= exchange->server->options->timeout_ms)
-        return exchange->deadline_ns;
-    return exchange->started_ns + asked_ms * UINT64_C(1000000);
+    return mm_exchange_deadline_ns(exchange, exchange->call.numbers[MM_PARAMETER_TIMEOUT_MS]);
 }
 
 static enum mm_status admit(struct mm_exchange *exchange, enum mm_op op) {
@@ -93,18 +89,10 @@ enum mm_status mm_transpose_admit(struct mm_exchange *exchange) {
     return admit(exchange, MM_TRANSPOSE);
 }
 
-static char first_character(const struct mm_exchange *exchange) {
-    const char *text = exchange->body.data;
-    for (size_t index = 0; index < exchange->body_bytes; index++)
-        if (memchr(" \t\r\n", text[index], 4) == NULL)
-            return text[index];
-    return 0;
-}
-
 static enum mm_status decode(struct mm_exchange *exchange) {
     enum mm_status status = MM_OK;
     if (exchange->decoder == NULL) {
-        status = choose_codecs(exchange, true, first_character(exchange));
+        status = choose_codecs(exchange, true, mm_exchange_first_character(exchange));
         if (status == MM_OK)
             status = plan(exchange, exchange->body_bytes);
     } else if (exchange->content_length == MM_LENGTH_UNKNOWN) {
