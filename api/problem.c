@@ -51,6 +51,10 @@ unsigned mm_problem_http(enum mm_status status) {
     return 500;
 }
 
+bool mm_problem_passes(enum mm_status status) {
+    return status == MM_BUSY || status == MM_STOPPING || status == MM_NOT_READY;
+}
+
 /* Each returns 0, or −1 when memory is out, like the Jansson function it calls. */
 static int put_text(json_t *problem, const char *key, const char *text) {
     return text[0] == '\0' ? 0 : json_object_set_new(problem, key, mm_json_text(text));

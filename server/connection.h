@@ -55,12 +55,18 @@ enum mm_phase mm_connection_phase(const struct mm_connection *connection);
 /* Moves on from one phase to the next; false where the connection is no more in `from`. Any thread. */
 bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, enum mm_phase to);
 
-/* Writes the error as the last reply, past MHD (with an Allow header, unless `allow` is ""), and ends our
- * sending side, so that the caller can still read it. The caller has the connection to itself by a move, and
- * either holds server->mutex or is its thread. What the socket does not take at once is lost: a caller who
- * reads nothing misses a sentence. */
-void mm_connection_cut(struct mm_connection *connection, const struct mm_error *error, const char *request_id,
-                       const char *allow);
+/* The last reply of a connection that is cut off. All is the caller's and read during the call alone. */
+struct mm_last_reply {
+    const struct mm_error *error;
+    const char *request_id;
+    const char *allow; /* of the header of that name; "": none */
+    bool head_only;    /* HEAD was asked: no body goes out */
+};
+
+/* Writes the reply past MHD, and ends our sending side, so that the caller can still read it. Who calls has
+ * the connection to itself by a move, and either holds server->mutex or is its thread. What the socket does
+ * not take at once is lost: a caller who reads nothing misses a sentence. */
+void mm_connection_cut(struct mm_connection *connection, const struct mm_last_reply *reply);
 
 /* Reads no more from it, so that its thread sees an end and closes. With server->mutex held. */
 void mm_connection_stop_reading(struct mm_connection *connection);

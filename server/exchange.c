@@ -127,10 +127,23 @@ static enum mm_status judge_head(struct mm_exchange *exchange, const char *metho
     return status;
 }
 
-/* Whether a refusal is sent before the body: to a sender who asks first, or whose body is large. */
-static bool refuse_now(const struct mm_exchange *exchange) {
-    return mm_exchange_header(exchange, MHD_HTTP_HEADER_EXPECT) != NULL ||
-           (exchange->content_length != MM_LENGTH_UNKNOWN && exchange->content_length > MM_REFUSAL_DRAIN_MAX);
+/* Whether a body that was refused is too long to be dropped for the connection's sake. */
+static bool is_large(const struct mm_exchange *exchange) {
+    return exchange->content_length != MM_LENGTH_UNKNOWN && exchange->content_length > MM_REFUSAL_DRAIN_MAX;
+}
+
+/* Tells the refusal past MHD, and goes on to drop what still comes: a close with bytes unread resets the
+ * connection, so that a sender who is busy sending would never see why. The sweep ends it. The connection's
+ * thread, which has it to itself by a move. */
+static void refuse_unread(struct mm_exchange *exchange) {
+    const struct mm_last_reply reply = {.error = &exchange->error,
+                                        .request_id = exchange->request_id,
+                                        .allow = exchange->allow,
+                                        .head_only = strcmp(exchange->record.method, "HEAD") == 0};
+    __atomic_store_n(&exchange->cut, (int)exchange->error.status, __ATOMIC_RELAXED);
+    mm_connection_cut(exchange->peer, &reply);
+    exchange->peer->cut_ns = mm_clock_ns();
+    mm_connection_move(exchange->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);
 }
 
 static struct mm_exchange *open_exchange(struct mm_server *server, struct MHD_Connection *connection,
@@ -205,8 +218,13 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
         judge_busy(exchange);
         leave_accepted(exchange);
     }
-    if (accepted || (well_formed && !refuse_now(exchange))) {
+    bool asks = mm_exchange_header(exchange, MHD_HTTP_HEADER_EXPECT) != NULL; /* and sends nothing yet */
+    if (accepted || (well_formed && !asks && !is_large(exchange))) {
         mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
+        return MHD_YES;
+    }
+    if (well_formed && !asks) {
+        refuse_unread(exchange);
         return MHD_YES;
     }
     exchange->last = true; /* a reply at the first callback always closes the connection */
@@ -236,8 +254,7 @@ static enum mm_status grow_body(struct mm_exchange *exchange, size_t needed) {
     return MM_OK;
 }
 
-/* Who goes on for long with a body that was refused is told so past MHD, which takes no reply between the
- * pieces, and has a moment to read it: the sweep ends the connection. */
+/* Who goes on for long with a body that was refused is told so in the midst of it. */
 static void refuse_midway(struct mm_exchange *exchange) {
     if (exchange->error.status == MM_OK) {
         mm_fail(&exchange->error, MM_TOO_LARGE,
@@ -246,12 +263,8 @@ static void refuse_midway(struct mm_exchange *exchange) {
         exchange->error.limit = MM_REFUSAL_DRAIN_MAX;
         exchange->error.has_limit = true;
     }
-    __atomic_store_n(&exchange->cut, (int)exchange->error.status, __ATOMIC_RELAXED);
-    if (!mm_connection_move(exchange->peer, MM_PHASE_BODY, MM_PHASE_HANDLED))
-        return;
-    mm_connection_cut(exchange->peer, &exchange->error, exchange->request_id, exchange->allow);
-    exchange->peer->cut_ns = mm_clock_ns();
-    mm_connection_move(exchange->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);
+    if (mm_connection_move(exchange->peer, MM_PHASE_BODY, MM_PHASE_HANDLED))
+        refuse_unread(exchange);
 }
 
 /* A piece of the body: kept, or dropped where the request was refused or takes none. A refusal waits for the

@@ -28,11 +28,6 @@ static enum MHD_Result queue_response(struct mm_exchange *exchange, unsigned htt
     return result;
 }
 
-/* Whether the same request can succeed a little later: such a reply always has Retry-After. */
-static bool passes_with_time(enum mm_status status) {
-    return status == MM_BUSY || status == MM_STOPPING || status == MM_NOT_READY;
-}
-
 enum MHD_Result mm_reply_problem(struct mm_exchange *exchange) {
     const struct mm_error *error = &exchange->error;
     size_t length = 0;
@@ -47,8 +42,8 @@ enum MHD_Result mm_reply_problem(struct mm_exchange *exchange) {
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, MM_PROBLEM_TYPE);
     if (exchange->allow[0] != '\0')
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
-    if (passes_with_time(error->status))
-        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    if (mm_problem_passes(error->status))
+        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, MM_RETRY_AFTER_S);
     return queue_response(exchange, mm_problem_http(error->status), response, length);
 }
 

@@ -104,7 +104,8 @@ static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
     if (!mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT))
         return;
     connection->cut_ns = now_ns;
-    mm_connection_cut(connection, &error, exchange->request_id, "");
+    mm_connection_cut(connection, &(struct mm_last_reply){
+                                      .error = &error, .request_id = exchange->request_id, .allow = ""});
 }
 
 /* What the system says of a connection; all 0 where it says nothing. */
@@ -145,7 +146,8 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     mm_fail(&error, MM_REQUEST_TIMEOUT, "the head of the request was not complete after %" PRIu64 " ms",
             limit_ms);
     connection->cut_ns = now_ns;
-    mm_connection_cut(connection, &error, request_id, "");
+    mm_connection_cut(connection,
+                      &(struct mm_last_reply){.error = &error, .request_id = request_id, .allow = ""});
     mm_record_cut_head(server, request_id, &error, now_ns - connection->head_since_ns);
 }
 

@@ -19,7 +19,7 @@ post() {
     case "$*" in *Content-Type:*) ;; *) set -- "$@" -H "$raw" ;; esac
     case "$*" in *Expect:*) ;; *) set -- "$@" -H Expect: ;; esac
     : >"$scratch/got"
-    got=$(curl -s --max-time 60 -o "$scratch/got" -D "$scratch/head" -w '%{http_code} %{size_upload}' "$@" \
+    got=$(curl -s --max-time 60 --expect100-timeout 60 -o "$scratch/got" -D "$scratch/head" -w '%{http_code} %{size_upload}' "$@" \
         --data-binary "@$scratch/body" "$url/v1/matmul?$query") || :
     same "$what: status" "$expected_status" "${got% *}"
     case "$*" in *--request-target*) ;; *) keep POST "/v1/matmul?$query" "$scratch/head" "$scratch/got" ;; esac
@@ -92,6 +92,7 @@ stop
 start --max-body 4MiB
 for bytes in $mib $((mib + 4)); do
     "$FLOAT32" fill $((bytes / 4)) 1 >"$scratch/body"
+    : >"$scratch/got"
     curl -s --max-time 60 -o "$scratch/got" -D "$scratch/head" -H "$raw" -H 'Expect:' \
         --data-binary "@$scratch/body" "$url/v1/matmul?m=x&k=1&n=1" || :
     case $bytes in

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { INPUT_MAX = 1 << 17, PATIENCE_S = 30, PAUSE_MS = 2 };
+enum { INPUT_MAX = 4 << 20, PATIENCE_S = 30, PAUSE_MS = 2 };
 
 static int connected(const char *host, const char *port) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};

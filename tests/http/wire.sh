@@ -58,6 +58,25 @@ for piece in 1 7 64; do
     like "in pieces of $piece bytes: the product" '*[[6]]*' "$(tr -d ' \n' <"$scratch/replies")"
 done
 
+# A large body that is refused: who first sends all of it and then reads still gets the reason, and who has
+# sent the head alone gets it at once.
+refused_head() {
+    printf '%s HTTP/1.1\r\nHost: test\r\nX-Request-Id: large\r\nContent-Length: 3000000\r\n\r\n' "$1"
+}
+for body in 3000000 1500000 0; do
+    { refused_head 'POST /v1/nothing' && head -c $body /dev/zero; } >"$scratch/requests"
+    talk 262144
+    same "a large body refused, $body bytes sent: status" "404 " "$(statuses)"
+    like "a large body refused, $body bytes sent: the reason" '*"code": "not_found"*' "$(cat "$scratch/replies")"
+done
+refused_head 'HEAD /v1/nothing' >"$scratch/requests"
+talk 262144
+same "HEAD with a large body: status" "404 " "$(statuses)"
+same "HEAD with a large body: the reason is not sent" 0 "$(grep -c not_found "$scratch/replies")"
+request large GET /healthz '' 'Connection: close' >"$scratch/requests"
+talk 65536
+same "after large bodies: status" "200 " "$(statuses)"
+
 # Who leaves in the middle of a request, or before the reply, costs nothing but that.
 for part in 'POST /v1/matmul HTTP/1.1\r\nHo' 'POST /v1/matmul HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{"a": [[2' \
     'POST /v1/matmul?m=1&k=1&n=1 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n123' \
