@@ -24,7 +24,6 @@ counts() {
     same "$1" "$2" "$(value "$1")"
 }
 
-# A request is counted a moment after its caller has the reply.
 has_value() {
     scrape
     [ "$(value "$1")" = "$2" ]
@@ -34,6 +33,13 @@ has_value() {
 comes_to() {
     await 60 has_value "$1" "$2" || :
     counts "$1" "$2"
+}
+
+# A request is counted a moment after its caller has the reply. To be called before what was counted is
+# looked at, where no request is under way.
+settle() {
+    comes_to requests_in_flight 0
+    scrape # a page shows what was there when it was begun, and no more for certain
 }
 
 # judge_page WHAT: by our own rules, and by promtool where it is installed.
@@ -113,9 +119,9 @@ expect 200 -d '{"a":[[1,2],[3,4]],"dtype":"int64","variant":"shared"}' "$url/v1/
 expect 200 -d '{"a":[],"variant":"shared"}' "$url/v1/transpose" # no kernel
 expect 400 -d '{"a":[[1]],"b":[[1]]}' "$url/v1/transpose"
 expect 422 -d '{"a":[[1]],"dtype":"float16"}' "$url/v1/transpose"
-comes_to "http_requests_total{$transpose,code=\"422\"}" 1
 
-comes_to 'http_requests_total{route="/readyz",code="204"}' 1
+settle
+counts 'http_requests_total{route="/readyz",code="204"}' 1
 counts "http_requests_total{$matmul,code=\"200\"}" 7
 counts "http_requests_total{$matmul,code=\"400\"}" 3
 for code in 405 406 411 413 415 422; do
@@ -125,6 +131,7 @@ counts 'http_requests_total{route="/healthz",code="405"}' 1
 counts 'http_requests_total{route="/healthz",code="200"}' 1
 counts "http_requests_total{$other,code=\"404\"}" 1
 counts "http_requests_total{$transpose,code=\"200\"}" 4
+counts "http_requests_total{$transpose,code=\"422\"}" 1
 counts "http_requests_total{$transpose,code=\"400\"}" 1
 for row in 'bad_request 4' 'unsupported 1' 'not_found 1' 'method_not_allowed 2' 'too_large 1' 'unsupported_media_type 1' 'not_acceptable 1' \
     'length_required 1' 'bad_shape 1' 'busy 0'; do
@@ -160,10 +167,12 @@ same "the stages within the whole" yes "$(awk -v products="$(value "request_dura
 constant() {
     grep -v -e '^process_' -e '^matmuld_device_memory_bytes' -e 'route="/metrics"' "$page"
 }
-scrape
-before=$(value 'http_requests_total{route="/metrics",code="200"}')
+is_beyond() {
+    scrape
+    [ "$(value 'http_requests_total{route="/metrics",code="200"}')" -gt "$1" ]
+}
 constant >"$scratch/before"
-comes_to 'http_requests_total{route="/metrics",code="200"}' $((before + 1))
+await 60 is_beyond "$(value 'http_requests_total{route="/metrics",code="200"}')" || fail "looks are not counted"
 constant >"$scratch/after"
 same "a second look changes nothing else" "" "$(diff "$scratch/before" "$scratch/after")"
 
@@ -178,17 +187,17 @@ for index in 1 2 3; do
     expect 405 -X "ODD$index" "$url/healthz"
     expect 404 -X "ODD$index" "$url/odd"
 done
-comes_to "http_requests_total{$other,code=\"404\"}" 4
+settle
+counts "http_requests_total{$other,code=\"404\"}" 4
 counts "http_requests_total{$other,code=\"400\"}" 50
 same "the count of series" "$series_before" "$(grep -vc '^#' "$page")"
-counts requests_in_flight 0
 counts 'staging_bytes{state="used"}' 0
 stop
 
 # One product runs and one waits; what comes besides is refused. Then the one that waits is given up.
 start --backend cpu --queue-depth 1
-prepare_slow "$(slow_side 3)"
-scrape
+prepare_slow "$(slow_side 5)"
+settle
 probes=$(value 'kernel_duration_seconds_count{variant="naive",backend="cpu",op="matmul"}')
 probe_flops=$(value 'flops_total{variant="naive",backend="cpu",op="matmul"}')
 post_slow runs
@@ -222,6 +231,7 @@ finish_slow late
 same "a late product: status" 504 "$slow_status"
 comes_to 'cancelled_total{stage="kernel"}' 1
 comes_to 'kernel_duration_seconds_count{variant="naive",backend="cpu",op="matmul"}' $((probes + 2))
+settle
 same "the kernels' work" "$(awk -v before="$probe_flops" -v n="$slow_side" 'BEGIN { printf "%.0f", before + 4 * n * n * n }')" \
     "$(value 'flops_total{variant="naive",backend="cpu",op="matmul"}' | awk '{ printf "%.0f", $1 }')"
 counts 'flops_total{variant="tiled_8",backend="cpu",op="matmul"}' 0
@@ -232,9 +242,9 @@ address=${url#http://}
 printf 'POST /v1/matmul?m=1&k=1000&n=1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nContent-Length: 8000\r\n\r\nabc' |
     "$TALK" "${address%:*}" "${address##*:}" 65536 LEAVE >/dev/null 2>&1 || :
 comes_to 'cancelled_total{stage="receive"}' 1
+settle
 counts "http_requests_total{$matmul,code=\"499\"}" 2
 sums_to 4 cancelled_total .
-counts requests_in_flight 0
 counts 'staging_bytes{state="used"}' 0
 judge_page "after those who left"
 
@@ -246,9 +256,9 @@ is_refused() {
     [ "$(status_of "$url/readyz")" = 503 ]
 }
 await 10 is_refused || fail "SIGTERM began no drain"
-comes_to 'rejected_total{reason="stopping"}' 1
-comes_to 'http_requests_total{route="/readyz",code="503"}' 1
-counts requests_in_flight 1
+comes_to requests_in_flight 1
+counts 'rejected_total{reason="stopping"}' 1
+counts 'http_requests_total{route="/readyz",code="503"}' 1
 finish_slow last
 same "the last product: status" 200 "$slow_status"
 ended "after the drain"
@@ -256,7 +266,7 @@ ended "after the drain"
 # Callers who are slow, and are cut off: with a head, and with a body.
 start --backend cpu --receive-timeout-ms 500
 address=${url#http://}
-scrape
+settle
 begun=$(value "request_duration_seconds_count{$other}")
 printf 'GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ' >"$scratch/slow-head"
 printf 'POST /v1/matmul?m=1&k=1000&n=1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nContent-Length: 8000\r\n\r\nabc' \
@@ -266,13 +276,13 @@ for part in head body; do
     like "a slow $part" 'HTTP/1.1 408 *' "$(cat "$scratch/got")"
 done
 comes_to 'rejected_total{reason="request_timeout"}' 2
+settle
 counts "http_requests_total{$other,code=\"408\"}" 1
 counts "request_duration_seconds_count{$other}" $((begun + 1))
 counts "http_requests_total{$matmul,code=\"408\"}" 1
 counts "http_requests_total{$matmul,code=\"499\"}" 0
 counts 'cancelled_total{stage="receive"}' 1
 sums_to 1 cancelled_total .
-comes_to requests_in_flight 0
 stop
 
 # Devices that fail, of a server that has a document of its own.
@@ -283,7 +293,8 @@ start --backend cuda
 for row in 'fails 500' 'needs_memory 507' 'needs_memory 507' 'loses_device 500'; do
     expect "${row#* }" -d "{\"a\":[[2]],\"b\":[[3]],\"variant\":\"${row% *}\"}" "$url/v1/matmul"
 done
-comes_to 'rejected_total{reason="device_failed"}' 1
+settle
+counts 'rejected_total{reason="device_failed"}' 1
 counts 'device_errors_total{kind="device_failed"}' 1
 counts 'device_errors_total{kind="no_device_memory"}' 2
 counts 'device_errors_total{kind="internal"}' 1
