@@ -1,20 +1,32 @@
 #!/bin/sh
 # What only a machine with an NVIDIA GPU can show, in one run: the harness in full, the same bits over
 # a thousand repeats, compute-sanitizer's tools, the timing tables, and the server answering by CUDA.
-# usage: tests/gpu.sh [BUILD_DIRECTORY [LOG_DIRECTORY]], after ./dev build; exit 0 where all held.
+# usage: tests/gpu.sh [BUILD_DIRECTORY [LOG_DIRECTORY [STEP]...]], after ./dev build; exit 0 where all held.
+# A STEP is a name as it is printed, or a pattern of the shell for some ('time_*'); without any, all are run.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
 build=${1:-build/dev}
 logs=${2:-build/gpu}
+[ $# -le 2 ] && wanted='*' || wanted=$(shift 2 && printf '%s\n' "$@")
 kernels=$build/tests/kernels/kernels
 mkdir -p "$logs"
 failures=0
+names=
+
+is_wanted() {
+    printf '%s\n' "$wanted" | while read -r pattern; do
+        # shellcheck disable=SC2254
+        case $1 in $pattern) echo "$1" ;; esac
+    done | grep -q .
+}
 
 # step NAME COMMAND...: runs it with its output in a log, and says how it went. 77 is a tool that is not here.
 step() {
     name=$1
     shift
+    is_wanted "$name" || return 0
+    names="$names $name"
     started=$(date +%s)
     code=0
     "$@" >"$logs/$name.log" 2>&1 || code=$?
@@ -35,16 +47,23 @@ sanitize() {
     compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernels" --backend cuda "$@"
 }
 
-# The server's own answers, by the backend that it is told.
-ask_server() {
-    "$build/server/matmuld" --backend cuda --port 0 2>"$logs/server.stderr" &
+# serve LOG ARGUMENT...: starts the server, and waits until it is ready.
+serve() {
+    stderr=$logs/$1.stderr
+    shift
+    "$build/server/matmuld" --port 0 "$@" 2>"$stderr" &
     server=$!
     url=
     for _ in $(seq 100); do
-        url=$(sed -n 's|.*listening on \(http://[^ "]*\).*|\1|p' "$logs/server.stderr")
+        url=$(sed -n 's|.*listening on \(http://[^ "]*\).*|\1|p' "$stderr")
         [ -n "$url" ] && curl -fs -o /dev/null "$url/readyz" && break
         sleep 0.1
     done
+}
+
+# The server's own answers, by the backend that it is told.
+ask_server() {
+    serve server --backend cuda
     code=0
     curl -fsS "$url/v1/devices" && echo &&
         curl -fsS "$url/v1/variants" && echo || code=1
@@ -74,6 +93,47 @@ ask_server() {
     return $code
 }
 
+# benchmark REQUEST: the rows for a person, and again as JSON, where all must be right that do the shape.
+benchmark() {
+    curl -fsS --max-time 300 "$url/v1/benchmark" -H 'Accept: text/plain' -d "$1" || code=1
+    curl -fsS --max-time 300 "$url/v1/benchmark" -d "$1" -o "$logs/benchmark.json" || code=1
+    wrong=$(jq -c '.rows[] | select(.error.code != "unsupported") | select(.error != null or .max_error == null or .max_error > 1 or .kernel_ms.median <= 0
+        or (.relative_error != null and .relative_error > 1e-5))' "$logs/benchmark.json") || code=1
+    [ -z "$wrong" ] || {
+        echo "wrong: $wrong"
+        code=1
+    }
+    rows=$(jq '.rows | length' "$logs/benchmark.json")
+    expected=$(printf '%s' "$1" | jq '.variants | length')
+    [ "$rows" = "$expected" ] || {
+        echo "$rows rows, but $expected variants were named"
+        code=1
+    }
+}
+
+# What one request compares: everything that this GPU has, beside the CPU's plain loop.
+ask_benchmark() {
+    serve benchmark
+    code=0
+    # available OP: the variants of this GPU.
+    available() {
+        curl -fsS "$url/v1/variants" | jq -c --arg op "$1" '[.variants[] | select(.op == $op and .available and .backend == "cuda") |
+            "cuda:" + .name]'
+    }
+    products=$(available matmul)
+    transpositions=$(available transpose)
+    [ "$(printf '%s' "$products" | jq length)" -ge 15 ] || code=1
+    for edge in 256 1024; do
+        benchmark "{\"m\": $edge, \"k\": $edge, \"n\": $edge, \"variants\": $(printf '%s' "$products" | jq -c '. + ["cpu:naive", "cpu:blas"]')}"
+    done
+    benchmark "{\"m\": 1000, \"k\": 20000, \"n\": 777, \"variants\": $products, \"repeats\": 3}"
+    for dtype in float32 int64; do
+        benchmark "{\"op\": \"transpose\", \"m\": 4096, \"n\": 4097, \"dtype\": \"$dtype\", \"variants\": $transpositions}"
+    done
+    kill "$server" && wait "$server" || code=1
+    return $code
+}
+
 step fill "$build/tests/kernels/fill" cuda
 step harness "$kernels" --backend cuda --shapes small --thin 1
 step harness_large "$kernels" --backend cuda --shapes large --thin 8
@@ -95,15 +155,17 @@ for dtype in float32 float64; do
 done
 step counters sh tests/kernels/counters.sh "$build"
 step server ask_server
+step benchmark ask_benchmark
 step attributes env MATMULD="$build/server/matmuld" FLOAT32="$build/tests/http/float32" sh tests/http/attributes.sh
-if command -v compute-sanitizer >/dev/null; then
-    for tool in memcheck racecheck initcheck synccheck; do
-        step "$tool" sanitize "$tool" --shapes tiny --thin 40
-    done
-else
-    echo "compute-sanitizer is not on PATH: its four tools were not run"
-    failures=$((failures + 1))
-fi
-cat "$logs"/memories.log "$logs"/time_*.log "$logs"/transpose_*.log "$logs"/counters.log
+for tool in memcheck racecheck initcheck synccheck; do
+    step "$tool" sanitize "$tool" --shapes tiny --thin 40
+done
+for name in $names; do
+    case $name in memories | time_* | transpose_* | counters | benchmark) cat "$logs/$name.log" ;; esac
+done
+[ -n "$names" ] || {
+    echo "no step is named so"
+    exit 1
+}
 [ "$failures" -eq 0 ] && echo "all held" || echo "$failures failed"
 [ "$failures" -eq 0 ]
