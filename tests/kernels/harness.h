@@ -190,7 +190,7 @@ struct plan {
     struct shape_list shapes;
     uint64_t seed;
     unsigned repeat;    /* runs of a case, all of which must give the same bits; at least 2 */
-    unsigned thin;      /* one case in so many */
+    unsigned thin;      /* one case in so many, and of every shape at least one */
     bool until_failure; /* a subject that failed is not run again, and is not told of */
 };
 
