@@ -13,6 +13,16 @@
 #define MM_RANDOM_FUNCTION static inline
 #endif
 
+/* The operands of a product A·B: A of m×k and B of k×n, dense matrices of float32, each of which is the
+ * beginning of a stream. */
+struct mm_random_product {
+    uint64_t a_seed;
+    uint64_t b_seed;
+    size_t m;
+    size_t k;
+    size_t n;
+};
+
 #define MM_RANDOM_STEP UINT64_C(0x9e3779b97f4a7c15)
 
 /* The stream that begins at element `first` of this one. */
