@@ -1,4 +1,5 @@
-/* The request of a benchmark, its memory, and its figures. The measuring is benchmark_run.c's. */
+/* The request of a benchmark, its memory, and its figures. The measuring is benchmark_run.c's, and what is
+ * right benchmark_judge.c's. */
 #include "gpu/benchmark_state.h"
 
 #include <assert.h>
@@ -51,6 +52,7 @@ static enum mm_status judge_bytes(const struct mm_benchmark_request *request, co
     const struct mm_matrix *const matrices[] = {&product.a, &product.b, &product.c};
     static const char *const names[] = {"a", "b", "c"};
     size_t total = 0;
+    size_t judging = 0;
     for (size_t index = 0; index < 3; index++) {
         size_t bytes;
         enum mm_status status =
@@ -61,9 +63,12 @@ static enum mm_status judge_bytes(const struct mm_benchmark_request *request, co
         if (!mm_size_add(total, bytes, &total))
             total = SIZE_MAX;
     }
+    if (!mm_benchmark_judging_bytes(request->op, &product, &judging) || !mm_size_add(total, judging, &total))
+        total = SIZE_MAX;
     if (total <= limits->memory_bytes_max)
         return MM_OK;
-    mm_fail(error, MM_TOO_LARGE, "the matrices take %zu bytes, but together they may take %zu", total,
+    mm_fail(error, MM_TOO_LARGE,
+            "the matrices and what judges them take %zu bytes, but together they may take %zu", total,
             limits->memory_bytes_max);
     return fail_limit("", limits->memory_bytes_max, error);
 }
@@ -141,12 +146,26 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     benchmark->b_offset = round_up(mm_matrix_bytes(&benchmark->product.a));
     benchmark->c_offset = benchmark->b_offset + round_up(mm_matrix_bytes(&benchmark->product.b));
     benchmark->set_bytes = benchmark->c_offset + round_up(mm_matrix_bytes(&benchmark->product.c));
-    mm_sample_place(&benchmark->sample, benchmark->product.m, benchmark->product.n, benchmark->product.k);
+    const bool is_sized =
+        mm_benchmark_judging_bytes(request->op, &benchmark->product, &benchmark->judging_bytes);
+    assert(is_sized); /* as it was when the request was judged */
+    (void)is_sized;
+    benchmark->operands = (struct mm_random_product){
+        .a_seed = MM_BENCHMARK_SEED,
+        .b_seed = mm_random_skip(MM_BENCHMARK_SEED, benchmark->b_offset / sizeof(float)),
+        .m = request->m,
+        .k = request->k,
+        .n = request->n,
+    };
+    if (request->op == MM_MATMUL)
+        mm_sample_place(&benchmark->sample, request->m, request->n, request->k);
     return benchmark;
 }
 
 void mm_benchmark_close(struct mm_benchmark *benchmark) {
     assert(benchmark == NULL || benchmark->memory == NULL);
+    if (benchmark != NULL)
+        free(benchmark->judging);
     free(benchmark);
 }
 
@@ -154,8 +173,8 @@ size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     for (size_t index = 0; index < request->subject_count; index++)
         if (request->subjects[index].backend->is_host)
-            return mm_benchmark_host_sets(benchmark) * benchmark->set_bytes;
-    return 0;
+            return mm_benchmark_host_sets(benchmark) * benchmark->set_bytes + benchmark->judging_bytes;
+    return benchmark->judging_bytes;
 }
 
 bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_job *job) {

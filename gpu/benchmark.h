@@ -2,8 +2,9 @@
  * makes itself. It goes through the queue as one task a backend (gpu/job.h), one after the other.
  *
  * Each backend's rows are run in turn (A B C A B C), on sets of operands that are rotated so that together
- * they pass three times the device's L2 cache. Before its first run what is looked at of a row's result is
- * poisoned; after it, it is judged (gpu/sample.h). That run and a few more are warm-ups and not counted. */
+ * they pass three times the device's L2 cache. Before a row's first run all of its result is poisoned; after
+ * it, all of it is judged (gpu/projection.h, gpu/sample.h). That run and a few more are warm-ups and not
+ * counted. */
 #ifndef MM_GPU_BENCHMARK_H
 #define MM_GPU_BENCHMARK_H
 
@@ -38,7 +39,7 @@ struct mm_benchmark_request {
 };
 
 struct mm_benchmark_limits {
-    const struct mm_limits *matrices; /* memory_bytes_max: of A, B and C together */
+    const struct mm_limits *matrices; /* memory_bytes_max: of A, B and C and of what judges C together */
     uint64_t repeats_max;
     uint64_t flops_max;     /* over all rows and repeats; for a transposition, of elements read and written */
     uint64_t run_flops_max; /* of one run, which nothing can interrupt */
@@ -60,24 +61,32 @@ struct mm_benchmark_row {
     double min_ns;                  /* of their kernel times */
     double median_ns;
     double max_ns;
-    double max_error; /* of the product's bound, the largest fraction; of a transposition's sample, the part
-                         that is not where it belongs. INFINITY for what is not finite; NAN where the bound is
-                         so wide that the sample says nothing (mm_sample_zeros_error) */
+
+    /* Of the whole product, ||C − A·B|| / ||A·B||, as a projection estimates it (mm_projection_error);
+     * INFINITY where an element is not finite or was not written. 0 of a transposition. */
+    double relative_error;
+
+    /* In a sample of the product, the largest fraction of the bound; of a transposition, the part of its
+     * elements that is not where it belongs. INFINITY for what is not finite; NAN where the bound is so wide
+     * that the sample says nothing (mm_sample_zeros_error). */
+    double max_error;
+
     double of_yardstick; /* its rate over that of `blas` on the same backend, or of a plain copy by the same
                             device; 0 where there was none */
 };
 
 struct mm_benchmark;
 
-/* Makes a benchmark of a request that was judged. `memory_bytes_max` bounds what all sets take together where
- * device memory is the host's (but for one set, which is always taken). NULL where memory is out. */
+/* Makes a benchmark of a request that was judged. `memory_bytes_max` bounds what all sets take, together with
+ * what judges them, where device memory is the host's (but for one set, which is always taken). NULL where
+ * memory is out. */
 struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max);
 
 /* No job of it is the queue's any more. NULL is allowed. */
 void mm_benchmark_close(struct mm_benchmark *benchmark);
 
-/* The most of the host's memory that it takes beside its own state: its sets, where a subject's backend is
- * the host's. */
+/* The most of the host's memory that it takes beside its own state, and not before its first task begins:
+ * what judges the results and, where a subject's backend is the host's, its sets. */
 size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
 
 /* Makes the job's product, task, backend and variant those of the next backend's rows, in the order in which

@@ -2,10 +2,7 @@
  * no limits. */
 #include "gpu/benchmark_state.h"
 
-#include "gpu/random.h"
-
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +10,13 @@
  * takes well under a slice on a CPU. A first run of a second is no warm-up: there may be no second. */
 enum { SETS_MAX = 1 << 16, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, HOST_SETS = 2, PIECE = 1 << 22 };
 
-/* Of a span, as numbers of a stream: an element of eight bytes is two. */
-enum { ELEMENTS_MAX = 2 * MM_SAMPLE_WIDTH_MAX };
-
 #define SLOW_NS UINT64_C(1000000000)
-#define SEED UINT64_C(0x6d61746d756c64)
 
 size_t mm_benchmark_host_sets(const struct mm_benchmark *benchmark) {
-    return benchmark->memory_bytes_max / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
+    const size_t room = benchmark->memory_bytes_max > benchmark->judging_bytes
+                            ? benchmark->memory_bytes_max - benchmark->judging_bytes
+                            : 0;
+    return room / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
 }
 
 /* As many as pass three times the L2 together, within half of the memory that is free; 0 where one does not
@@ -64,7 +60,7 @@ static enum mm_status take(struct mm_benchmark *benchmark, struct mm_device *dev
         if (course->is_over)
             continue;
         course->spent_ns = 0;
-        course->has_run = false;
+        course->phase = MM_BENCHMARK_CHOOSE;
         course->warm_ups_left = backend->is_host ? HOST_WARM_UPS : DEVICE_WARM_UPS;
         benchmark->rows[row] = (struct mm_benchmark_row){.device = device};
     }
@@ -72,8 +68,9 @@ static enum mm_status take(struct mm_benchmark *benchmark, struct mm_device *dev
     benchmark->set_count = count_sets(benchmark, device);
     if (benchmark->set_count == 0)
         return fail_room(benchmark, device, error);
-    enum mm_status status =
-        backend->acquire(device, benchmark->set_count * benchmark->set_bytes, &memory, error);
+    enum mm_status status = mm_benchmark_judge_open(benchmark, error);
+    if (status == MM_OK)
+        status = backend->acquire(device, benchmark->set_count * benchmark->set_bytes, &memory, error);
     if (status == MM_OK)
         benchmark->memory = memory;
     return status;
@@ -85,7 +82,7 @@ static enum mm_status fill(struct mm_benchmark *benchmark, struct mm_device *dev
     const size_t piece = left < PIECE ? left : PIECE;
     enum mm_status status =
         device->backend->fill(device, benchmark->memory + benchmark->filled * sizeof(float), piece,
-                              mm_random_skip(SEED, benchmark->filled), error);
+                              mm_random_skip(MM_BENCHMARK_SEED, benchmark->filled), error);
     benchmark->filled += piece;
     return status;
 }
@@ -137,54 +134,6 @@ static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_dev
     return MM_OK;
 }
 
-/* Where a span of the sample lies on the device. */
-static char *span_memory(const struct mm_benchmark *benchmark, const struct mm_product *product,
-                         unsigned span) {
-    const struct mm_sample_span *at = &benchmark->sample.spans[span];
-    return (char *)product->c.data +
-           (at->row * product->c.ld + at->col) * mm_dtype_bytes(benchmark->request.dtype);
-}
-
-/* Overwrites what will be looked at by what no result is: NaN, and in any case no number of the streams. */
-static enum mm_status poison(struct mm_benchmark *benchmark, struct mm_device *device,
-                             const struct mm_product *product, struct mm_error *error) {
-    const size_t bytes = benchmark->sample.width * mm_dtype_bytes(benchmark->request.dtype);
-    float elements[ELEMENTS_MAX];
-    enum mm_status status = MM_OK;
-    memset(elements, 0xff, sizeof elements);
-    for (unsigned span = 0; span < benchmark->sample.span_count && status == MM_OK; span++)
-        status =
-            device->backend->upload(device, span_memory(benchmark, product, span), elements, bytes, error);
-    return status;
-}
-
-/* Sets the row's max_error by the sample. A product that is within a bound which zeros are within, too, is
- * not known to be right. */
-static enum mm_status compare(struct mm_benchmark *benchmark, struct mm_device *device,
-                              const struct mm_product *product, struct mm_benchmark_row *row) {
-    const struct mm_benchmark_request *request = &benchmark->request;
-    const struct mm_sample *sample = &benchmark->sample;
-    const size_t bytes = sample->width * mm_dtype_bytes(request->dtype);
-    float elements[ELEMENTS_MAX];
-    double misplaced = 0.0;
-    for (unsigned span = 0; span < sample->span_count; span++) {
-        enum mm_status status = device->backend->download(
-            device, elements, span_memory(benchmark, product, span), bytes, &row->error);
-        if (status != MM_OK)
-            return status;
-        if (request->op == MM_TRANSPOSE) {
-            misplaced += mm_sample_misplaced(sample, span, SEED, request->n, request->dtype, elements);
-            row->max_error = misplaced / ((double)sample->span_count * sample->width);
-        } else {
-            const double error = mm_sample_error(sample, span, request->k, elements);
-            row->max_error = error > row->max_error ? error : row->max_error;
-        }
-    }
-    if (request->op == MM_MATMUL && row->max_error <= 1.0 && mm_sample_zeros_error(sample, request->k) <= 1.0)
-        row->max_error = NAN;
-    return MM_OK;
-}
-
 /* Counts a run, unless it is a warm-up, and sees whether it was the row's last. */
 static void count_run(const struct mm_benchmark *benchmark, struct mm_benchmark_row *row,
                       struct mm_benchmark_course *course, uint64_t kernel_ns) {
@@ -197,30 +146,55 @@ static void count_run(const struct mm_benchmark *benchmark, struct mm_benchmark_
     course->is_over = row->repeats == benchmark->request.repeats || course->spent_ns >= MM_BENCHMARK_ROW_NS;
 }
 
-/* The first run of a row is on the first set, whose result is known. */
-static enum mm_status run_row(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
+static enum mm_status run_row(struct mm_benchmark *benchmark, struct mm_device *device, size_t index,
+                              const struct mm_product *product, uint64_t *kernel_ns) {
+    struct mm_benchmark_row *row = &benchmark->rows[index];
+    const uint64_t begun_ns = mm_clock_ns();
+    enum mm_status status = device->backend->measure(device, row->ran, product, kernel_ns, &row->error);
+    benchmark->courses[index].spent_ns += mm_clock_ns() - begun_ns;
+    benchmark->turn++;
+    return status;
+}
+
+static enum mm_status repeat(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
+    const struct mm_product product = place(benchmark, benchmark->turn % benchmark->set_count, index);
+    uint64_t kernel_ns = 0;
+    enum mm_status status = run_row(benchmark, device, index, &product, &kernel_ns);
+    if (status == MM_OK)
+        count_run(benchmark, &benchmark->rows[index], &benchmark->courses[index], kernel_ns);
+    return status;
+}
+
+/* A step of the row's turn, which is over once the phase is MM_BENCHMARK_REPEAT. What is judged is on the
+ * first set, whose result is known. */
+static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
     struct mm_benchmark_course *course = &benchmark->courses[index];
-    const bool is_first = !course->has_run;
-    const bool is_judged = is_first && !is_copy(benchmark, index);
-    const struct mm_product product =
-        place(benchmark, is_first ? 0 : benchmark->turn % benchmark->set_count, index);
-    enum mm_status status = is_first ? choose(benchmark, device, index, &product) : MM_OK;
-    benchmark->turn++;
-    course->has_run = true;
-    if (status == MM_OK && is_judged)
-        status = poison(benchmark, device, &product, &row->error);
-    uint64_t kernel_ns = 0;
-    const uint64_t begun_ns = mm_clock_ns();
-    if (status == MM_OK)
-        status = device->backend->measure(device, row->ran, &product, &kernel_ns, &row->error);
-    course->spent_ns += mm_clock_ns() - begun_ns;
-    if (status == MM_OK && is_judged)
-        status = compare(benchmark, device, &product, row);
-    if (status == MM_OK)
-        count_run(benchmark, row, course, kernel_ns);
-    else
-        course->is_over = true;
+    const struct mm_product product = place(benchmark, 0, index);
+    bool is_over = true;
+    enum mm_status status = MM_OK;
+    switch (course->phase) {
+    case MM_BENCHMARK_CHOOSE:
+        status = choose(benchmark, device, index, &product);
+        mm_benchmark_judge_begin(benchmark);
+        course->phase = is_copy(benchmark, index) ? MM_BENCHMARK_REPEAT : MM_BENCHMARK_POISON;
+        return status == MM_OK && is_copy(benchmark, index) ? repeat(benchmark, device, index) : status;
+    case MM_BENCHMARK_POISON:
+        status = mm_benchmark_poison(benchmark, device, &product, &is_over, &row->error);
+        break;
+    case MM_BENCHMARK_PROVE:
+        status = run_row(benchmark, device, index, &product, &course->proof_ns);
+        break;
+    case MM_BENCHMARK_READ:
+        status = mm_benchmark_read(benchmark, device, &product, &is_over, row);
+        if (status == MM_OK && is_over)
+            count_run(benchmark, row, course, course->proof_ns);
+        break;
+    case MM_BENCHMARK_REPEAT:
+        return repeat(benchmark, device, index);
+    }
+    if (is_over)
+        course->phase++; /* they stand in order */
     return status;
 }
 
@@ -233,29 +207,27 @@ static void fail_rows(struct mm_benchmark *benchmark, const struct mm_error *err
     }
 }
 
-/* Runs the row whose turn it is, and moves on; false where all are over. */
+/* Does a step of the row whose turn it is, and moves on where its turn is over; false where all rows are. */
 static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
     for (size_t passed = 0; passed < benchmark->row_count; passed++) {
         const size_t row = benchmark->at;
-        benchmark->at = (row + 1) % benchmark->row_count;
-        if (benchmark->courses[row].is_over)
-            continue;
-        if (run_row(benchmark, device, row) != MM_OK && mm_device_has_failed(device))
-            fail_rows(benchmark, &benchmark->rows[row].error);
-        return true;
+        struct mm_benchmark_course *course = &benchmark->courses[row];
+        const bool was_over = course->is_over;
+        if (!was_over && advance(benchmark, device, row) != MM_OK) {
+            course->is_over = true;
+            if (mm_device_has_failed(device))
+                fail_rows(benchmark, &benchmark->rows[row].error);
+        }
+        if (course->is_over || course->phase == MM_BENCHMARK_REPEAT)
+            benchmark->at = (row + 1) % benchmark->row_count;
+        if (!was_over)
+            return true;
     }
     return false;
 }
 
 /* One step of the stage at hand; false where there is nothing more to do. */
 static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
-    const struct mm_benchmark_request *request = &benchmark->request;
-    const struct mm_sample_product product = {
-        .a_seed = SEED,
-        .b_seed = mm_random_skip(SEED, benchmark->b_offset / sizeof(float)),
-        .k = request->k,
-        .n = request->n,
-    };
     struct mm_error error;
     enum mm_status status = MM_OK;
     switch (benchmark->stage) {
@@ -269,9 +241,7 @@ static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
             benchmark->stage = MM_BENCHMARK_EXPECT;
         break;
     case MM_BENCHMARK_EXPECT:
-        if (request->op == MM_MATMUL && benchmark->expected < benchmark->sample.span_count)
-            mm_sample_expect(&benchmark->sample, benchmark->expected++, &product);
-        else
+        if (!mm_benchmark_expect(benchmark))
             benchmark->stage = MM_BENCHMARK_MEASURE;
         break;
     case MM_BENCHMARK_MEASURE:

@@ -1,19 +1,35 @@
-/* What benchmark.c (requests and figures) and benchmark_run.c (the measuring) share, and nobody else sees. */
+/* What benchmark.c (requests and figures), benchmark_run.c (the measuring) and benchmark_judge.c (right and
+ * wrong) share, and nobody else sees. */
 #ifndef MM_GPU_BENCHMARK_STATE_H
 #define MM_GPU_BENCHMARK_STATE_H
 
 #include "gpu/benchmark.h"
+#include "gpu/projection.h"
 #include "gpu/sample.h"
 
 /* The variant that products are compared with, which is a library's. */
 #define MM_BENCHMARK_YARDSTICK "blas"
 
+/* The stream of which every set is made, from its beginning on. */
+#define MM_BENCHMARK_SEED UINT64_C(0x6d61746d756c64)
+
+/* What a row's turn begins with. Its first turn goes through all of them, but for the plain copy's, which is
+ * not judged; every other is a run more. */
+enum mm_benchmark_phase {
+    MM_BENCHMARK_CHOOSE, /* what is run */
+    MM_BENCHMARK_POISON, /* C of the first set is overwritten, a piece a step */
+    MM_BENCHMARK_PROVE,  /* a run on the first set */
+    MM_BENCHMARK_READ,   /* its result is read back and judged, a piece a step */
+    MM_BENCHMARK_REPEAT,
+};
+
 /* How far a row has come. */
 struct mm_benchmark_course {
     double *times_ns; /* the request's repeats of them, `repeats` of the row are there */
     uint64_t spent_ns;
+    uint64_t proof_ns; /* the kernel's time in the run that is judged */
     unsigned warm_ups_left;
-    bool has_run;
+    enum mm_benchmark_phase phase;
     bool is_over; /* also where it is not of the backend at hand */
 };
 
@@ -21,8 +37,8 @@ struct mm_benchmark_course {
 enum mm_benchmark_stage {
     MM_BENCHMARK_TAKE,    /* the memory of all sets */
     MM_BENCHMARK_FILL,    /* it with numbers, a piece a step */
-    MM_BENCHMARK_EXPECT,  /* to know what results must be, a span of the sample a step */
-    MM_BENCHMARK_MEASURE, /* the rows in turn, a run a step */
+    MM_BENCHMARK_EXPECT,  /* to know what results must be, a span of the sample or a piece a step */
+    MM_BENCHMARK_MEASURE, /* the rows in turn, a run or a piece a step */
 };
 
 struct mm_benchmark {
@@ -42,9 +58,17 @@ struct mm_benchmark {
     struct mm_benchmark_course courses[MM_BENCHMARK_ROWS_MAX + 1];
     size_t row_count;
 
-    /* Of the first set, on which every row is judged; the same for all backends. */
+    /* Of the first set, on which every row is judged; the same for all backends. A product is judged by both
+     * the sample and the projection, and a transposition by neither. */
+    struct mm_random_product operands;
     struct mm_sample sample;
     unsigned expected; /* spans of the sample */
+    struct mm_projection projection;
+    size_t judging_bytes;
+    void *judging;    /* the projection's memory, and behind it a piece of C's; NULL: not taken yet */
+    char *piece;      /* the latter */
+    size_t judged;    /* bytes of C that were overwritten, or read back */
+    size_t misplaced; /* elements of those, of a transposition */
 
     /* Of the backend at hand. */
     const struct mm_backend *backend;
@@ -65,5 +89,29 @@ enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *devi
 
 /* How many sets are used where the backend is the host's: two, or one where two would take too much. */
 size_t mm_benchmark_host_sets(const struct mm_benchmark *benchmark);
+
+/* benchmark_judge.c: */
+
+/* The host's memory that judging takes; false where it passes SIZE_MAX. */
+bool mm_benchmark_judging_bytes(enum mm_op op, const struct mm_product *product, size_t *bytes);
+
+/* Takes that memory, where it was not taken yet. */
+enum mm_status mm_benchmark_judge_open(struct mm_benchmark *benchmark, struct mm_error *error);
+
+/* A step towards knowing what the result must be; false where it is known. */
+bool mm_benchmark_expect(struct mm_benchmark *benchmark);
+
+/* Has the next row's result judged, from the beginning on. */
+void mm_benchmark_judge_begin(struct mm_benchmark *benchmark);
+
+/* A step of overwriting C, of the product on the first set, by what no result is; *is_over once all of it
+ * was. */
+enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
+                                   const struct mm_product *product, bool *is_over, struct mm_error *error);
+
+/* A step of reading C back; *is_over once all of it was, and then the row's errors are set. */
+enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_device *device,
+                                 const struct mm_product *product, bool *is_over,
+                                 struct mm_benchmark_row *row);
 
 #endif

@@ -1,9 +1,8 @@
 /* Where a sample is taken, and what is expected there. */
 #include "gpu/sample.h"
 
-#include "gpu/random.h"
-
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* A span shares the numbers of its row of A, but few long spans would see little of C. */
@@ -16,7 +15,7 @@ static size_t random_below(size_t index, size_t bound) {
 }
 
 static size_t spans_within(size_t depth, size_t width) {
-    return MM_SAMPLE_NUMBERS_MAX / (depth > 0 ? depth : 1) / (width + 1);
+    return MM_SAMPLE_NUMBERS_MAX / depth / (width + 1);
 }
 
 /* The corners first, of which the last one lies behind all edges; then of every four places one on the last
@@ -58,7 +57,7 @@ void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t 
     }
 }
 
-void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_sample_product *product) {
+void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_random_product *product) {
     const struct mm_sample_span *at = &sample->spans[span];
     double *sums = sample->sums[span];
     double *magnitudes = sample->magnitudes[span];
@@ -96,22 +95,4 @@ double mm_sample_zeros_error(const struct mm_sample *sample, size_t k) {
         largest = error > largest ? error : largest;
     }
     return largest;
-}
-
-unsigned mm_sample_misplaced(const struct mm_sample *sample, unsigned span, uint64_t seed, size_t cols,
-                             enum mm_dtype dtype, const void *elements) {
-    const struct mm_sample_span *at = &sample->spans[span];
-    const size_t numbers = mm_dtype_bytes(dtype) / sizeof(float);
-    const float *got = elements;
-    unsigned misplaced = 0;
-    for (unsigned index = 0; index < sample->width; index++) {
-        bool same = true;
-        for (size_t number = 0; number < numbers; number++) {
-            const size_t source = ((at->col + index) * cols + at->row) * numbers + number;
-            const float expected = mm_random_element(seed, source);
-            same = same && memcmp(&expected, &got[index * numbers + number], sizeof expected) == 0;
-        }
-        misplaced += !same;
-    }
-    return misplaced;
 }

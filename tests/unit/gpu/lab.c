@@ -1,0 +1,323 @@
+#include "lab.h"
+
+#include "gpu/cpu/cpu_backend.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+struct lab lab;
+struct mm_device lab_device;
+
+static enum mm_status multiply(const struct mm_product *product, struct mm_lane *lane,
+                               struct mm_error *error) {
+    return mm_cpu_backend.variants[0].launch(product, lane, error);
+}
+
+/* Leaves the last element of C as it was. */
+static enum mm_status drop_corner(const struct mm_product *product, struct mm_lane *lane,
+                                  struct mm_error *error) {
+    const size_t last = product->m * product->n - 1;
+    float kept = 0.0F;
+    memcpy(&kept, (float *)product->c.data + last, sizeof kept);
+    enum mm_status status = multiply(product, lane, error);
+    memcpy((float *)product->c.data + last, &kept, sizeof kept);
+    return status;
+}
+
+/* Leaves the last step of k out. */
+static enum mm_status drop_slab(const struct mm_product *product, struct mm_lane *lane,
+                                struct mm_error *error) {
+    struct mm_product less = *product;
+    less.k--;
+    return multiply(&less, lane, error);
+}
+
+/* Leaves the last 16 steps of k out. */
+static enum mm_status drop_slab_16(const struct mm_product *product, struct mm_lane *lane,
+                                   struct mm_error *error) {
+    struct mm_product less = *product;
+    less.k -= 16;
+    return multiply(&less, lane, error);
+}
+
+/* An element of C in its interior. */
+static float *inside(const struct mm_product *product, size_t row, size_t col) {
+    return (float *)product->c.data + (product->m / 2 + row) * product->c.ld + product->n / 2 + col;
+}
+
+/* Leaves a tile of 16 × 16 as it was. */
+static enum mm_status drop_tile(const struct mm_product *product, struct mm_lane *lane,
+                                struct mm_error *error) {
+    float kept[16][16];
+    for (size_t row = 0; row < 16; row++)
+        memcpy(kept[row], inside(product, row, 0), sizeof kept[row]);
+    enum mm_status status = multiply(product, lane, error);
+    for (size_t row = 0; row < 16; row++)
+        memcpy(inside(product, row, 0), kept[row], sizeof kept[row]);
+    return status;
+}
+
+/* Leaves zeros in it. */
+static enum mm_status clear_tile(const struct mm_product *product, struct mm_lane *lane,
+                                 struct mm_error *error) {
+    enum mm_status status = multiply(product, lane, error);
+    for (size_t row = 0; row < 16; row++)
+        memset(inside(product, row, 0), 0, 16 * sizeof(float));
+    return status;
+}
+
+static enum mm_status swap_columns(const struct mm_product *product, struct mm_lane *lane,
+                                   struct mm_error *error) {
+    enum mm_status status = multiply(product, lane, error);
+    float *column = (float *)product->c.data + product->n / 3;
+    for (size_t row = 0; row < product->m; row++, column += product->c.ld) {
+        const float kept = column[0];
+        column[0] = column[1];
+        column[1] = kept;
+    }
+    return status;
+}
+
+static enum mm_status make_nan(const struct mm_product *product, struct mm_lane *lane,
+                               struct mm_error *error) {
+    enum mm_status status = multiply(product, lane, error);
+    *inside(product, 1, 1) = NAN;
+    return status;
+}
+
+static enum mm_status do_nothing(const struct mm_product *product, struct mm_lane *lane,
+                                 struct mm_error *error) {
+    (void)product;
+    (void)lane;
+    (void)error;
+    return MM_OK;
+}
+
+static enum mm_status refuse(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+    (void)product;
+    (void)lane;
+    return mm_fail(error, MM_UNSUPPORTED, "not this shape");
+}
+
+static enum mm_status lose_device(const struct mm_product *product, struct mm_lane *lane,
+                                  struct mm_error *error) {
+    (void)product;
+    (void)lane;
+    __atomic_store_n(&lab_device.failed, 1, __ATOMIC_RELAXED);
+    return mm_fail(error, MM_DEVICE_FAILED, "lost as told");
+}
+
+static enum mm_status transpose(const struct mm_product *product, struct mm_lane *lane,
+                                struct mm_error *error) {
+    const size_t bytes = mm_dtype_bytes(product->a.dtype);
+    (void)lane;
+    (void)error;
+    for (size_t row = 0; row < product->m; row++)
+        for (size_t col = 0; col < product->n; col++) {
+            const size_t source =
+                product->transpose_a ? col * product->a.ld + row : row * product->a.ld + col;
+            memcpy((char *)product->c.data + (row * product->c.ld + col) * bytes,
+                   (const char *)product->a.data + source * bytes, bytes);
+        }
+    return MM_OK;
+}
+
+/* The first row of C is as A's first, and not its first column. */
+static enum mm_status transpose_wrongly(const struct mm_product *product, struct mm_lane *lane,
+                                        struct mm_error *error) {
+    enum mm_status status = transpose(product, lane, error);
+    memcpy(product->c.data, product->a.data, product->n * mm_dtype_bytes(product->a.dtype));
+    return status;
+}
+
+/* Of two elements in the interior, the first four bytes of one and the last four of the other are those of a
+ * neighbour. */
+static enum mm_status misplace_two(const struct mm_product *product, struct mm_lane *lane,
+                                   struct mm_error *error) {
+    const size_t bytes = mm_dtype_bytes(product->a.dtype);
+    enum mm_status status = transpose(product, lane, error);
+    char *one = (char *)product->c.data + (product->m / 2 * product->c.ld + product->n / 2) * bytes;
+    char *other = one + (product->c.ld + 1) * bytes - sizeof(float);
+    memcpy(one, one + bytes, sizeof(float));
+    memcpy(other, other + bytes, sizeof(float));
+    return status;
+}
+
+static enum mm_status sleep_long(const struct mm_product *product, struct mm_lane *lane,
+                                 struct mm_error *error) {
+    const struct timespec pause = {.tv_nsec = 700000000};
+    nanosleep(&pause, NULL);
+    return multiply(product, lane, error);
+}
+
+static const char *nowhere(const struct mm_device *device) {
+    (void)device;
+    return "no device has it";
+}
+
+enum { ALL_DTYPES = (1u << MM_DTYPE_COUNT) - 1 };
+static const unsigned tiles[] = {4, 8, 0};
+static const struct mm_variant variants[];
+
+static const struct mm_variant *choose(const struct mm_device *device, const struct mm_product *product) {
+    (void)device;
+    (void)product;
+    return &variants[1];
+}
+
+#define MATMUL(variant, function) .name = variant, .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .launch = function
+#define TRANSPOSE(variant, function)                                                                         \
+    .op = MM_TRANSPOSE, .name = variant, .dtypes = ALL_DTYPES, .launch = function
+static const struct mm_variant variants[] = {
+    {MATMUL("naive", multiply)},
+    {MATMUL("tiled_8", multiply), .tile = 8},
+    {MATMUL("dynamic", multiply), .tile = 4, .tiles = tiles},
+    {MATMUL("blas", multiply)},
+    {MATMUL("no_corner", drop_corner)},
+    {MATMUL("no_slab", drop_slab)},
+    {MATMUL("no_slab_16", drop_slab_16)},
+    {MATMUL("no_tile", drop_tile)},
+    {MATMUL("zero_tile", clear_tile)},
+    {MATMUL("swaps", swap_columns)},
+    {MATMUL("a_nan", make_nan)},
+    {MATMUL("nothing", do_nothing)},
+    {MATMUL("refuses", refuse)},
+    {MATMUL("loses_device", lose_device)},
+    {MATMUL("missing", multiply), .missing = nowhere},
+    {MATMUL("slow", multiply)},
+    {MATMUL("sleeps", sleep_long)},
+    {.name = "auto", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose},
+    {TRANSPOSE("absent", transpose), .missing = nowhere},
+    {TRANSPOSE("naive", transpose)},
+    {TRANSPOSE("wrong", transpose_wrongly)},
+    {TRANSPOSE("nothing", do_nothing)},
+    {TRANSPOSE("misplaces", misplace_two)},
+};
+
+static size_t memory_free(const struct mm_device *device) {
+    return device->memory_bytes;
+}
+
+static enum mm_status acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error) {
+    (void)device;
+    if (lab.no_memory)
+        return mm_fail(error, MM_NO_DEVICE_MEMORY, "none as told");
+    lab.held++;
+    lab.held_bytes = bytes;
+    *memory = malloc(bytes);
+    memset(*memory, 0, bytes);
+    return MM_OK;
+}
+
+static void release(struct mm_device *device, void *memory) {
+    (void)device;
+    lab.held--;
+    free(memory);
+}
+
+static enum mm_status copy(unsigned *copies, void *to, const void *from, size_t bytes,
+                           struct mm_error *error) {
+    const struct timespec pause = {.tv_nsec = lab.copy_ns};
+    (*copies)++;
+    if (*copies == lab.failing_copy)
+        return mm_fail(error, MM_INTERNAL, "no copy as told");
+    nanosleep(&pause, NULL);
+    memcpy(to, from, bytes);
+    return MM_OK;
+}
+
+static enum mm_status upload(struct mm_device *device, void *to, const void *from, size_t bytes,
+                             struct mm_error *error) {
+    (void)device;
+    return copy(&lab.uploads, to, from, bytes, error);
+}
+
+static enum mm_status download(struct mm_device *device, void *to, const void *from, size_t bytes,
+                               struct mm_error *error) {
+    (void)device;
+    return copy(&lab.downloads, to, from, bytes, error);
+}
+
+static enum mm_status fill(struct mm_device *device, void *memory, size_t count, uint64_t seed,
+                           struct mm_error *error) {
+    (void)device;
+    if (lab.no_fill)
+        return mm_fail(error, MM_INTERNAL, "no numbers as told");
+    return mm_cpu_backend.fill(NULL, memory, count, seed, error);
+}
+
+/* Time goes by numbers, so that the figures are known: blas takes 100 ns, a plain copy 200, all others 1000;
+ * but the more, the more runs there were. */
+static enum mm_status measure(struct mm_device *device, const struct mm_variant *variant,
+                              const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
+    (void)device;
+    assert_true(lab.runs < LAB_RUNS_MAX);
+    assert_true(product->m > 0 && product->n > 0);
+    if (variant->op == MM_TRANSPOSE)
+        assert_int_equal(product->b.rows * product->b.cols, 0);
+    *kernel_ns = strcmp(variant->name, "blas") == 0                      ? 100
+                 : variant->op == MM_TRANSPOSE && !product->transpose_a  ? 200
+                 : strcmp(variant->name, "slow") == 0 && lab.slow_ns > 0 ? lab.slow_ns
+                                                                         : 1000;
+    *kernel_ns += lab.runs;
+    lab.variants[lab.runs] = variant;
+    lab.sets[lab.runs++] = product->a.data;
+    return variant->launch(product, NULL, error);
+}
+
+#define FUNCTIONS                                                                                            \
+    .variants = variants, .variant_count = sizeof variants / sizeof variants[0], .memory_free = memory_free, \
+    .acquire = acquire, .release = release, .upload = upload, .download = download, .fill = fill,            \
+    .measure = measure
+const struct mm_backend lab_backend = {.name = "lab", FUNCTIONS};
+const struct mm_backend lab_host_backend = {.name = "host", .is_host = true, FUNCTIONS};
+
+int lab_reset(void **state) {
+    (void)state;
+    memset(&lab, 0, sizeof lab);
+    lab_device = (struct mm_device){
+        .backend = &lab_backend, .lane_count = 1, .name = "Lab", .memory_bytes = (size_t)1 << 30};
+    return 0;
+}
+
+void lab_ask(struct mm_benchmark_request *request, enum mm_op op, const char *variant) {
+    const struct mm_variant *found = mm_backend_variant(&lab_backend, op, variant);
+    assert_non_null(found);
+    request->subjects[request->subject_count++] =
+        (struct mm_benchmark_subject){.backend = &lab_backend, .variant = found};
+}
+
+struct mm_benchmark_request lab_product_of(size_t m, size_t k, size_t n, unsigned repeats) {
+    return (struct mm_benchmark_request){
+        .op = MM_MATMUL, .m = m, .k = k, .n = n, .dtype = MM_FLOAT32, .repeats = repeats};
+}
+
+bool lab_run_next(struct mm_benchmark *benchmark, struct mm_device *device) {
+    struct mm_job job = {.backend = NULL};
+    struct mm_error error = {.status = MM_OK};
+    if (!mm_benchmark_next(benchmark, &job))
+        return false;
+    assert_non_null(job.task);
+    assert_null(job.variant);
+    assert_ptr_equal(job.backend, device->backend);
+    while (job.task->run(job.task, device, false, &error) == MM_TASK_AGAIN)
+        continue;
+    assert_int_equal(error.status, MM_OK);
+    assert_int_equal(lab.held, 0);
+    return true;
+}
+
+struct mm_benchmark *lab_run(const struct mm_benchmark_request *request) {
+    struct mm_benchmark *benchmark = mm_benchmark_open(request, LAB_MEMORY_MAX);
+    assert_non_null(benchmark);
+    assert_true(lab_run_next(benchmark, &lab_device));
+    assert_false(lab_run_next(benchmark, &lab_device));
+    return benchmark;
+}
