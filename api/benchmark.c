@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const struct mm_benchmark_op ops[] = {
-    {"matmul", true, MM_MATMUL, true, "gflops", "GFLOP/s", "of_blas", "blas"},
-    {"transpose", true, MM_TRANSPOSE, false, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
+    {"matmul", true, MM_MATMUL, true, true, "gflops", "GFLOP/s", "of_blas", "blas"},
+    {"transpose", true, MM_TRANSPOSE, false, false, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
     {.name = "shared_access"},
 };
 

@@ -30,6 +30,7 @@ struct mm_benchmark_op {
     bool has_variants;
     enum mm_op op;
     bool has_k;
+    bool has_relative_error;
     const char *rate; /* what mm_benchmark_rate is called */
     const char *rate_unit;
     const char *of_yardstick; /* what a row's of_yardstick is called */

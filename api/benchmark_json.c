@@ -55,6 +55,8 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
     failed |= put(object, op->rate, good ? make_number(mm_benchmark_rate(benchmark, row)) : json_null());
     failed |= put(object, op->of_yardstick,
                   good && row->of_yardstick > 0.0 ? make_number(row->of_yardstick) : json_null());
+    if (op->has_relative_error)
+        failed |= put(object, "relative_error", good ? make_number(row->relative_error) : json_null());
     failed |=
         put(object, "max_error", good && !isnan(row->max_error) ? make_number(row->max_error) : json_null());
     failed |= put(object, "global_loads",

@@ -8,9 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum column { VARIANT, BACKEND, REPEATS, MIN, MEDIAN, MAX, RATE, RATIO, MAX_ERROR, LOADS, COLUMN_COUNT };
+enum column {
+    VARIANT,
+    BACKEND,
+    REPEATS,
+    MIN,
+    MEDIAN,
+    MAX,
+    RATE,
+    RATIO,
+    RELATIVE_ERROR,
+    MAX_ERROR,
+    LOADS,
+    COLUMN_COUNT
+};
 
-/* A line is its cells and, behind them, why there are none. */
+/* A line is its cells and, behind them, why there are none. A column that has no head is left out. */
 enum { CELL_BYTES = 80 };
 struct line {
     char cells[COLUMN_COUNT][CELL_BYTES];
@@ -33,6 +46,8 @@ static void write_head(struct line *line, const struct mm_benchmark_op *op) {
             snprintf(line->cells[column], CELL_BYTES, "%s", names[column]);
     snprintf(line->cells[RATE], CELL_BYTES, "%s", op->rate_unit);
     snprintf(line->cells[RATIO], CELL_BYTES, "of %s", op->yardstick);
+    if (op->has_relative_error)
+        snprintf(line->cells[RELATIVE_ERROR], CELL_BYTES, "relative error");
 }
 
 static void write_names(struct line *line, const struct mm_benchmark_subject *subject,
@@ -65,6 +80,7 @@ static void write_row(struct line *line, const struct mm_benchmark *benchmark, s
     write_number(line->cells[RATE], mm_benchmark_rate(benchmark, row));
     if (row->of_yardstick > 0.0)
         write_number(line->cells[RATIO], row->of_yardstick);
+    snprintf(line->cells[RELATIVE_ERROR], CELL_BYTES, "%.3g", row->relative_error);
     if (!isnan(row->max_error))
         snprintf(line->cells[MAX_ERROR], CELL_BYTES, "%.3g", row->max_error);
     if (mm_benchmark_loads(benchmark, index, &loads))
@@ -74,8 +90,9 @@ static void write_row(struct line *line, const struct mm_benchmark *benchmark, s
 /* Names to the left, numbers to the right. */
 static void print_line(FILE *out, const struct line *line, const size_t *widths) {
     for (unsigned column = 0; column < COLUMN_COUNT; column++)
-        fprintf(out, column < REPEATS ? "%s%-*s" : "%s%*s", column > 0 ? "  " : "", (int)widths[column],
-                line->cells[column]);
+        if (widths[column] > 0)
+            fprintf(out, column < REPEATS ? "%s%-*s" : "%s%*s", column > 0 ? "  " : "", (int)widths[column],
+                    line->cells[column]);
     if (line->error != NULL)
         fprintf(out, "  %s: %s", mm_status_name(line->error->status), line->error->detail);
     fputc('\n', out);
@@ -104,7 +121,7 @@ char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
             write_row(&lines[row], benchmark, row - 1);
         for (size_t row = 0; row < count; row++)
             for (unsigned column = 0; column < COLUMN_COUNT; column++)
-                if (strlen(lines[row].cells[column]) > widths[column])
+                if (lines[0].cells[column][0] != '\0' && strlen(lines[row].cells[column]) > widths[column])
                     widths[column] = strlen(lines[row].cells[column]);
         print_title(out, benchmark);
         for (size_t row = 0; row < count; row++)

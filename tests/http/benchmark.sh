@@ -71,6 +71,7 @@ same "two variants: what was asked" 'matmul 33 20 17 float32' "$(told '"\(.op) \
 same "two variants: rows" 'naive cpu 3,tiled_8 cpu 3,auto cpu 3' \
     "$(told '[.rows[] | "\(.variant) \(.backend) \(.repeats)"] | join(",")')"
 same "two variants: right" true "$(told '[.rows[] | .max_error > 0 and .max_error < 1] | all')"
+same "two variants: right as a whole" true "$(told '[.rows[] | .relative_error > 0 and .relative_error < 2.5e-7] | all')"
 same "two variants: times" true "$(told '[.rows[].kernel_ms | .min <= .median and .median <= .max and .max > 0] | all')"
 same "two variants: rates" true \
     "$(told '[.rows[] | .gflops * .kernel_ms.median * 1e6 / (2 * 33 * 20 * 17) | . > 0.999 and . < 1.001] | all')"
@@ -90,6 +91,7 @@ ask '{"m": 40, "k": 40, "n": 40}' -H 'Accept: text/plain'
 same "a table: status" 200 "$status"
 same "a table: type" 'text/plain; charset=utf-8' "$(header Content-Type "$scratch/head")"
 like "a table: title" 'matmul m=40 k=40 n=40 float32 on ?*' "$(head -n 1 "$scratch/got")"
+like "a table: both errors" '*  of blas  relative error  max error  global loads' "$(sed -n 3p "$scratch/got")"
 same "a table: rows are those that there are" \
     "$(curl -s "$url/v1/variants" | jq -r '.variants[] | select(.op == "matmul" and .available) | .name' | sort)" \
     "$(sed 1,3d "$scratch/got" | sed 's/ .*//' | sort)"
@@ -99,6 +101,7 @@ ask '{"op": "transpose", "m": 130, "n": 70, "dtype": "int64", "repeats": 2}'
 same "transpositions: status" 200 "$status"
 same "transpositions: right" true "$(told '[.rows[] | .max_error == 0 and .of_copy > 0 and .gigabytes_per_second > 0] | all')"
 same "transpositions: no k" false "$(told 'has("k")')"
+same "transpositions: no relative error" false "$(told '[.rows[] | has("relative_error")] | any')"
 
 # Refusals.
 ask '{"m": 1, "k": 1, "n": 1}' -H 'Content-Type: application/octet-stream'
@@ -187,7 +190,8 @@ same "a short drain: code" stopping "$(code_of "$scratch/long.got")"
 ended "a short drain"
 at_most "a short drain: milliseconds" 5000 $(($(milliseconds) - from))
 
-# Limits at their edges: 2·10·10·10·2 operations, a thousandfold; 4·(256·384 + 384·256 + 256·256) bytes.
+# Limits at their edges: 2·10·10·10·2 operations, a thousandfold; 4·(256·253 + 253·256 + 256·256) bytes
+# of matrices, and of what judges them 8·(256 + 253) + 4·256 and a piece of all of C: 1047528, and 2056 for one more of k.
 start --backend cpu --benchmark-flops 4000000 --benchmark-repeats 2
 ask "$(square 10 '["naive"]' 2)"
 same "work of the limit: status" 200 "$status"
@@ -208,11 +212,12 @@ refused "a run over the limit" 413 too_large m
 same "a run over the limit: limit" 2000000 "$(told .limit)"
 stop
 start --backend cpu --memory-budget 1MiB --max-dimension 400
-ask '{"m": 256, "k": 384, "n": 256, "variants": ["naive"], "repeats": 1}'
+ask '{"m": 256, "k": 253, "n": 256, "variants": ["naive"], "repeats": 1}'
 same "matrices of the budget: status" 200 "$status"
-ask '{"m": 256, "k": 385, "n": 256, "variants": ["naive"], "repeats": 1}'
+ask '{"m": 256, "k": 254, "n": 256, "variants": ["naive"], "repeats": 1}'
 refused "matrices over the budget" 413 too_large none
 same "matrices over the budget: limit" 1048576 "$(told .limit)"
+like "matrices over the budget: what they take" '* 1049584 bytes*' "$(told .detail)"
 ask '{"m": 1, "k": 400, "n": 1, "variants": ["naive"], "repeats": 1}'
 same "a dimension of the limit: status" 200 "$status"
 ask '{"m": 1, "k": 401, "n": 1, "variants": ["naive"], "repeats": 1}'
@@ -265,6 +270,8 @@ same "two backends: rows" 'cuda Faulty none,cpu CPU none,cuda Faulty internal,cp
 like "two backends: devices" 'Faulty, ?*' "$(told .device)"
 same "two backends: right" 'true true null true null Infinity' \
     "$(told '[.rows[].max_error | if type == "number" then . < 1 else . end | tostring] | join(" ")')"
+same "two backends: right as a whole" 'true true null true null Infinity' \
+    "$(told '[.rows[].relative_error | if type == "number" then . < 1e-6 else . end | tostring] | join(" ")')"
 same "what failed has no figures" null "$(told '.rows[2].kernel_ms')"
 ask '{"m": 1, "k": 2, "n": 3, "variants": ["naive", "loses_device", "cpu:naive", "naive"]}'
 same "a device is lost: status" 200 "$status"

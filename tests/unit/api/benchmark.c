@@ -319,10 +319,11 @@ static void replies_tell_the_rows(void **state) {
 
     json_t *row = json_array_get(rows, 0);
     assert_string_equal(names_of(row),
-                        "variant backend kernel_ms gflops of_blas max_error global_loads repeats "
-                        "device ");
+                        "variant backend kernel_ms gflops of_blas relative_error max_error global_loads "
+                        "repeats device ");
     assert_string_equal(json_string_value(json_object_get(row, "variant")), "naive");
     assert_true(number(row, "of_blas") > 2.0 && number(row, "max_error") < 0.5);
+    assert_true(number(row, "relative_error") > 0.0 && number(row, "relative_error") < 1e-6);
     assert_true(number(row, "global_loads") == 512 && number(row, "repeats") == 3);
 
     row = json_array_get(rows, 1);
@@ -337,15 +338,17 @@ static void replies_tell_the_rows(void **state) {
     assert_string_equal(json_string_value(json_object_get(row, "ran")), "tiled_8");
     row = json_array_get(rows, 3);
     assert_string_equal(json_string_value(json_object_get(row, "max_error")), "Infinity");
+    assert_string_equal(json_string_value(json_object_get(row, "relative_error")), "Infinity");
 
     row = json_array_get(rows, 4);
     assert_string_equal(names_of(row),
-                        "variant backend kernel_ms gflops of_blas max_error global_loads repeats "
-                        "device error ");
+                        "variant backend kernel_ms gflops of_blas relative_error max_error global_loads "
+                        "repeats device error ");
     assert_true(
         json_is_null(json_object_get(row, "kernel_ms")) && json_is_null(json_object_get(row, "gflops")) &&
         json_is_null(json_object_get(row, "of_blas")) && json_is_null(json_object_get(row, "max_error")) &&
         json_is_null(json_object_get(row, "global_loads")) && number(row, "repeats") == 0);
+    assert_true(json_is_null(json_object_get(row, "relative_error")));
     json_t *error = json_object_get(row, "error");
     assert_string_equal(json_string_value(json_object_get(error, "code")), "unsupported");
     assert_string_equal(json_string_value(json_object_get(error, "detail")), "not this \"shape\"");
@@ -359,7 +362,8 @@ static void replies_tell_the_rows(void **state) {
     assert_ptr_equal(strstr(text, "matmul m=8 k=4 n=8 float32 on A \"CPU\"\n\nvariant"), text);
     assert_non_null(strstr(text, "\nslow/8 "));
     assert_non_null(strstr(text, "\nchooses (tiled_8) "));
-    assert_non_null(strstr(text, " inf "));
+    assert_non_null(strstr(text, "  relative error  max error  "));
+    assert_non_null(strstr(text, "             inf        inf  ")); /* both */
     assert_non_null(strstr(text, "  unsupported: not this \"shape\"\n"));
     /* Aligned: but for what failed, all lines of the table are equally long. */
     const char *line = strchr(text, '\n') + 2;
@@ -395,7 +399,7 @@ static void replies_tell_transpositions(void **state) {
     free(text);
     text = mm_benchmark_text(benchmark, &length);
     assert_ptr_equal(strstr(text, "transpose m=40 n=30 int64 on"), text);
-    assert_non_null(strstr(text, " GB/s  of copy  "));
+    assert_non_null(strstr(text, " GB/s  of copy  max error  "));
     free(text);
     mm_benchmark_close(benchmark);
     mm_cpu_backend.close(device);
