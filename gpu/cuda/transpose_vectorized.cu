@@ -68,8 +68,8 @@ __device__ void load(tile<ELEMENT> &to, const struct mm_matrix &a, unsigned row,
         const unsigned y = threadIdx.x / PIECES + s * (THREADS / PIECES);
         const ELEMENT *line = from + y * LENGTH * a.ld + x * LENGTH;
 #pragma unroll
-        for (unsigned i = 0; i < LENGTH; i++, line += a.ld)
-            squares[s][i] = *reinterpret_cast<const piece<ELEMENT> *>(line);
+        for (unsigned i = 0; i < LENGTH; i++)
+            squares[s][i] = *reinterpret_cast<const piece<ELEMENT> *>(line + i * a.ld);
     }
 #pragma unroll
     for (unsigned s = 0; s < SQUARES; s++) {
@@ -91,12 +91,14 @@ __device__ void load_narrow(tile<ELEMENT> &to, const struct mm_matrix &a, unsign
     constexpr unsigned STEP = THREADS / EDGE;
     const unsigned x = threadIdx.x % EDGE;
     const unsigned y = threadIdx.x / EDGE;
+    const ELEMENT *from = static_cast<const ELEMENT *>(a.data);
     ELEMENT elements[EDGE / STEP];
 
-    const ELEMENT *from = static_cast<const ELEMENT *>(a.data) + (row + y) * a.ld + col + x;
+    /* An index may lie past the end of A, a pointer may not: it is made of those that are within. */
+    size_t index = (row + y) * a.ld + col + x;
 #pragma unroll
-    for (unsigned i = 0; i < EDGE / STEP; i++, from += STEP * a.ld)
-        elements[i] = row + y + i * STEP < a.rows && col + x < a.cols ? *from : 0;
+    for (unsigned i = 0; i < EDGE / STEP; i++, index += STEP * a.ld)
+        elements[i] = row + y + i * STEP < a.rows && col + x < a.cols ? from[index] : 0;
 #pragma unroll
     for (unsigned i = 0; i < EDGE / STEP; i++)
         to.element(x, y + i * STEP) = elements[i];
