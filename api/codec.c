@@ -3,6 +3,7 @@
 
 #include "api/formats.h"
 #include "api/media.h"
+#include "api/multipart.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ static const struct mm_codec codecs[] = {
     {
         .media_type = "multipart/form-data",
         .natural_reply = npy_type,
+        .judge_type = mm_multipart_judge_type,
         .decode = mm_form_decode,
         .views_body = true,
     },

@@ -49,7 +49,11 @@ struct mm_codec {
     /* Whether m, k, n, lda and ldb (those that the operation has) are parameters with this codec. */
     bool takes_dimensions;
 
-    /* Judges what the head alone tells: parameters of the query, and the body's length
+    /* Judges the parameters of the request's Content-Type, which is this codec's: MM_BAD_REQUEST. NULL: they
+     * do not matter. */
+    enum mm_status (*judge_type)(const char *content_type, struct mm_error *error);
+
+    /* Judges what else the head tells: parameters of the query, and the body's length
      * (MM_LENGTH_UNKNOWN where it is chunked). MM_BAD_REQUEST, MM_TOO_LARGE. Allocates nothing. NULL:
      * nothing to judge. Called a second time with the true length when a chunked body has ended. */
     enum mm_status (*plan)(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,

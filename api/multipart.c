@@ -114,6 +114,11 @@ static enum mm_status read_boundary(struct mm_multipart *multipart, const char *
     return MM_OK;
 }
 
+enum mm_status mm_multipart_judge_type(const char *content_type, struct mm_error *error) {
+    struct mm_multipart unused;
+    return read_boundary(&unused, content_type, error);
+}
+
 /* What stands behind a boundary: the end of the last line, or of one that opens a part, or neither. */
 enum tail { NO_DELIMITER, OPENS_PART, ENDS_BODY };
 

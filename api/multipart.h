@@ -35,6 +35,9 @@ struct mm_part {
     size_t bytes;
 };
 
+/* Whether a Content-Type gives a boundary that a body can be read by. MM_BAD_REQUEST. */
+enum mm_status mm_multipart_judge_type(const char *content_type, struct mm_error *error);
+
 /* Begins to read a body by the boundary that its Content-Type gives, and passes over the preamble.
  * data may be NULL where bytes is 0. MM_BAD_REQUEST. */
 enum mm_status mm_multipart_open(struct mm_multipart *multipart, const char *content_type, void *data,

@@ -45,17 +45,18 @@ static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, co
     return status == MM_TOO_LARGE ? MHD_NO : MHD_YES;
 }
 
-/* What the query and the length tell once the codec is known. */
+/* What the query, the type's parameters and the length tell once the codec is known. */
 static enum mm_status plan(struct mm_exchange *exchange, uint64_t body_bytes) {
     const struct mm_codec *codec = exchange->decoder;
-    if (!codec->takes_dimensions) {
-        enum mm_status status = mm_call_refuse_dimensions(&exchange->call, &exchange->error);
-        if (status != MM_OK)
-            return status;
-    }
-    if (codec->plan == NULL)
-        return MM_OK;
-    return codec->plan(&exchange->call, body_bytes, &exchange->server->limits, &exchange->error);
+    struct mm_error *error = &exchange->error;
+    enum mm_status status = MM_OK;
+    if (!codec->takes_dimensions)
+        status = mm_call_refuse_dimensions(&exchange->call, error);
+    if (status == MM_OK && codec->judge_type != NULL)
+        status = codec->judge_type(mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE), error);
+    if (status == MM_OK && codec->plan != NULL)
+        status = codec->plan(&exchange->call, body_bytes, &exchange->server->limits, error);
+    return status;
 }
 
 /* By what is known of the caller's own limit: the query's before the body, the body's after it. */

@@ -71,6 +71,9 @@ post "a bad query with Expect" 400 bad_request "m=1&k=x&n=1" -H "Expect: 100-con
 same "a bad query with Expect: bytes sent" 0 "$uploaded"
 post "an unknown type with Expect" 415 unsupported_media_type "" -H "Expect: 100-continue" -H "Content-Type: text/plain"
 same "an unknown type with Expect: bytes sent" 0 "$uploaded"
+post "a form without a boundary with Expect" 400 bad_request "" -H "Expect: 100-continue" -H "Content-Type: multipart/form-data"
+same "a form without a boundary with Expect: bytes sent" 0 "$uploaded"
+like "a form without a boundary with Expect: detail" "*boundary*" "$(jq -r .detail "$scratch/got")"
 post "a good request with Expect" 200 none "m=1&k=8192&n=1" -H "Expect: 100-continue"
 like "a good request with Expect: 100 before" "*100*" "$(head -n 1 "$scratch/head")"
 is_one_number 8192
