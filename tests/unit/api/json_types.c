@@ -196,6 +196,34 @@ static const struct {
     {"{\"a\": [[1], [2, 3]], \"dtype\": \"float16\"}", MM_BAD_REQUEST, "a", false, "row 1 of a"},
 };
 
+/* Beside whole numbers, too, which are read as 64 bits, a time of any length is bounded and no error. */
+static void test_long_times(void **state) {
+    (void)state;
+    static const char *const times[] = {"9223372036854775807", "9223372036854775808", "18446744073709551616",
+                                        "99999999999999999999999999999999999999999", "1e19"};
+    static const char *const dtypes[] = {"float32", "float64", "int32", "int64"};
+    struct mm_buffers *buffers = mm_buffers_open(1 << 20);
+    for (size_t index = 0; index < 4 * sizeof times / sizeof times[0]; index++) {
+        struct mm_call call;
+        struct mm_error error;
+        char text[160];
+        snprintf(text, sizeof text, "{\"timeout_ms\": %s, \"a\": [[1, 7]], \"dtype\": \"%s\"}",
+                 times[index / 4], dtypes[index % 4]);
+        if (decode(&call, text, &limits, buffers, &error) != MM_OK)
+            fail_msg("%s: %s", text, error.detail);
+        assert_true(call.numbers[MM_PARAMETER_TIMEOUT_MS] == UINT32_MAX);
+        if (index % 4 >= 2)
+            assert_true(whole_at(&call.a, 0) == 1 && whole_at(&call.a, 1) == 7);
+        mm_call_release(&call, buffers);
+        snprintf(text, sizeof text, "{\"a\": [[1, 7]], \"dtype\": \"%s\", \"timeout_ms\": %s}",
+                 dtypes[index % 4], times[index / 4]);
+        if (decode(&call, text, &limits, buffers, &error) != MM_OK)
+            fail_msg("%s: %s", text, error.detail);
+        mm_call_release(&call, buffers);
+    }
+    mm_buffers_close(buffers);
+}
+
 /* Whoever is refused leaves nothing on loan. */
 static void test_refused(void **state) {
     (void)state;
@@ -263,7 +291,7 @@ static void test_sizes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_float64),  cmocka_unit_test(test_wholes), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_expected), cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_expected), cmocka_unit_test(test_sizes),  cmocka_unit_test(test_long_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
