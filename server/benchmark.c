@@ -8,15 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum mm_status fail_body(struct mm_exchange *exchange, uint64_t bytes) {
-    mm_fail(&exchange->error, MM_TOO_LARGE,
-            "the body of a benchmark has %llu bytes or more, but the limit is %d", (unsigned long long)bytes,
-            MM_BENCHMARK_BODY_BYTES_MAX);
-    exchange->error.limit = MM_BENCHMARK_BODY_BYTES_MAX;
-    exchange->error.has_limit = true;
-    return MM_TOO_LARGE;
-}
-
 static enum mm_status fail_busy(struct mm_exchange *exchange) {
     return mm_fail(&exchange->error, MM_BUSY, "a benchmark is under way, and there is one at a time");
 }
@@ -40,9 +31,6 @@ static enum mm_status judge_type(struct mm_exchange *exchange, bool body_seen, c
 enum mm_status mm_benchmark_admit(struct mm_exchange *exchange) {
     struct mm_server *server = exchange->server;
     struct mm_accept accept;
-    if (exchange->content_length != MM_LENGTH_UNKNOWN &&
-        exchange->content_length > MM_BENCHMARK_BODY_BYTES_MAX)
-        return fail_body(exchange, exchange->content_length);
     enum mm_status status = judge_type(exchange, false, 0);
     if (status == MM_OK)
         status = mm_benchmark_choose_format(mm_accept_read(exchange, &accept), &exchange->format,
@@ -61,8 +49,6 @@ enum mm_status mm_benchmark_admit(struct mm_exchange *exchange) {
 }
 
 static enum mm_status decode(struct mm_exchange *exchange, struct mm_benchmark_call *call) {
-    if (exchange->body_bytes > MM_BENCHMARK_BODY_BYTES_MAX) /* it was chunked */
-        return fail_body(exchange, exchange->body_bytes);
     enum mm_status status = judge_type(exchange, true, mm_exchange_first_character(exchange));
     if (status != MM_OK)
         return status;

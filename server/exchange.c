@@ -55,8 +55,15 @@ static uint64_t content_length(const struct mm_exchange *exchange) {
     return text == NULL ? 0 : strtoull(text, NULL, 10); /* the guard refuses what is no number */
 }
 
+/* Of the process, or of the route where that is less. */
+static size_t body_bytes_max(const struct mm_exchange *exchange) {
+    size_t process = exchange->server->limits.body_bytes_max;
+    size_t route = exchange->route->body_bytes_max;
+    return route != 0 && route < process ? route : process;
+}
+
 static enum mm_status fail_body_limit(struct mm_exchange *exchange, uint64_t got) {
-    size_t limit = exchange->server->limits.body_bytes_max;
+    size_t limit = body_bytes_max(exchange);
     mm_fail(&exchange->error, MM_TOO_LARGE, "the body has %" PRIu64 " bytes or more, but the limit is %zu",
             got, limit);
     exchange->error.limit = limit;
@@ -72,8 +79,7 @@ static enum mm_status judge_length(struct mm_exchange *exchange) {
         mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL)
         return mm_fail(&exchange->error, MM_LENGTH_REQUIRED,
                        "a POST needs Content-Length or Transfer-Encoding: chunked, and has neither");
-    if (exchange->content_length != MM_LENGTH_UNKNOWN &&
-        exchange->content_length > exchange->server->limits.body_bytes_max)
+    if (exchange->content_length != MM_LENGTH_UNKNOWN && exchange->content_length > body_bytes_max(exchange))
         return fail_body_limit(exchange, exchange->content_length);
     return MM_OK;
 }
@@ -101,8 +107,8 @@ static enum mm_status acquire_body(struct mm_exchange *exchange) {
         exchange->content_length == MM_LENGTH_UNKNOWN ? CHUNKED_BODY_START : exchange->content_length;
     if (strcmp(exchange->route->method, "POST") != 0 || bytes == 0)
         return MM_OK;
-    if (bytes > exchange->server->limits.body_bytes_max)
-        bytes = exchange->server->limits.body_bytes_max;
+    if (bytes > body_bytes_max(exchange))
+        bytes = body_bytes_max(exchange);
     return mm_buffers_acquire(exchange->server->buffers, bytes, &exchange->body, &exchange->error);
 }
 
@@ -235,7 +241,7 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
 static enum mm_status grow_body(struct mm_exchange *exchange, size_t needed) {
     struct mm_server *server = exchange->server;
     struct mm_buffer larger = {0};
-    size_t limit = server->limits.body_bytes_max;
+    size_t limit = body_bytes_max(exchange);
     if (needed > limit)
         return fail_body_limit(exchange, needed);
     size_t twice = exchange->body.bytes > limit / 2 ? limit : exchange->body.bytes * 2;

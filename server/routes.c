@@ -1,6 +1,7 @@
 /* The table of routes, and the handlers that are a few lines long. */
 #include "server/routes.h"
 
+#include "api/benchmark.h"
 #include "api/describe.h"
 #include "api/openapi.h"
 #include "server/reply.h"
@@ -54,15 +55,16 @@ static enum mm_status openapi(struct mm_exchange *exchange) {
 }
 
 static const struct mm_route routes[] = {
-    {"POST", "/v1/matmul", mm_matmul_admit, mm_operation_complete, mm_operation_answer},
-    {"POST", "/v1/transpose", mm_transpose_admit, mm_operation_complete, mm_operation_answer},
-    {"POST", "/v1/benchmark", mm_benchmark_admit, mm_benchmark_complete, mm_benchmark_answer},
-    {"GET", "/v1/variants", NULL, variants, NULL},
-    {"GET", "/v1/devices", NULL, devices, NULL},
-    {"GET", "/healthz", NULL, healthz, NULL},
-    {"GET", "/readyz", NULL, readyz, NULL},
-    {"GET", "/openapi.json", NULL, openapi, NULL},
-    {"GET", "/metrics", NULL, mm_scrape, NULL},
+    {"POST", "/v1/matmul", 0, mm_matmul_admit, mm_operation_complete, mm_operation_answer},
+    {"POST", "/v1/transpose", 0, mm_transpose_admit, mm_operation_complete, mm_operation_answer},
+    {"POST", "/v1/benchmark", MM_BENCHMARK_BODY_BYTES_MAX, mm_benchmark_admit, mm_benchmark_complete,
+     mm_benchmark_answer},
+    {"GET", "/v1/variants", 0, NULL, variants, NULL},
+    {"GET", "/v1/devices", 0, NULL, devices, NULL},
+    {"GET", "/healthz", 0, NULL, healthz, NULL},
+    {"GET", "/readyz", 0, NULL, readyz, NULL},
+    {"GET", "/openapi.json", 0, NULL, openapi, NULL},
+    {"GET", "/metrics", 0, NULL, mm_scrape, NULL},
 };
 
 enum { ROUTE_COUNT = sizeof routes / sizeof routes[0] };
@@ -91,7 +93,7 @@ static bool takes(const struct mm_route *route, const char *method) {
 }
 
 /* An OPTIONS request finds this row on every path that has another. */
-static const struct mm_route options_route = {"OPTIONS", "", NULL, mm_reply_options, NULL};
+static const struct mm_route options_route = {"OPTIONS", "", 0, NULL, mm_reply_options, NULL};
 
 static bool is_off(const struct mm_route *route, const struct mm_options *options) {
     return options->no_benchmark && route->admit == mm_benchmark_admit;

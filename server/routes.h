@@ -11,6 +11,7 @@ extern "C" {
 struct mm_route {
     const char *method; /* "GET" (which answers HEAD too) or "POST" */
     const char *path;
+    size_t body_bytes_max; /* beside the process's own limit, which is every route's; 0: none */
 
     /* Judges a request by its head, before the body: MM_OK, or the refusal in exchange->error. NULL:
      * nothing to judge. */

@@ -137,6 +137,12 @@ refused "a byte over the limit" 413 too_large none
 same "a byte over the limit: limit" 65536 "$(told .limit)"
 ask "@$scratch/body" -H 'Transfer-Encoding: chunked'
 refused "a byte over the limit, chunked" 413 too_large none
+same "a byte over the limit, chunked: limit" 65536 "$(told .limit)"
+# ... and not kept until its end, which is in doubt.
+head -c 3000000 /dev/zero | tr '\0' ' ' >"$scratch/body"
+ask "@$scratch/body" -H 'Transfer-Encoding: chunked' -H 'Content-Type: application/json'
+refused "3 MB in chunks" 413 too_large none
+same "3 MB in chunks: Connection" close "$(header Connection "$scratch/head")"
 
 # One at a time; products come in between, and a second of the device's time is theirs again when its caller leaves.
 post_long
