@@ -2,6 +2,7 @@
  * not known here. */
 #include "api/access.h"
 #include "api/benchmark.h"
+#include "api/call.h"
 #include "api/json_fault.h"
 #include "api/json_value.h"
 
@@ -62,8 +63,8 @@ static enum mm_status read_count(const struct member *member, const json_t *valu
                : mm_json_fail_form(member->name, "is", count_form, value, error);
 }
 
-static uint64_t cut_to_32_bits(double count) {
-    return count < UINT32_MAX ? (uint64_t)count : UINT32_MAX;
+static uint64_t cut(double count, uint64_t most) {
+    return count < (double)most ? (uint64_t)count : most;
 }
 
 static enum mm_status read_dimension(struct mm_benchmark_call *call, const struct member *member,
@@ -74,8 +75,8 @@ static enum mm_status read_dimension(struct mm_benchmark_call *call, const struc
     if (status != MM_OK)
         return status;
     if (count > (double)limits->dimension_max) {
-        mm_fail_field(error, MM_TOO_LARGE, member->name, "%s is %.9g, but the limit is %zu", member->name,
-                      count, limits->dimension_max);
+        mm_fail_field(error, MM_TOO_LARGE, member->name, "%s is %.*g, but the limit is %zu", member->name,
+                      mm_call_number_digits(count), count, limits->dimension_max);
         return fail_limit(limits->dimension_max, error);
     }
     *(size_t *)(void *)((char *)&call->request + member->offset) = (size_t)count;
@@ -89,7 +90,7 @@ static enum mm_status read_repeats(struct mm_benchmark_call *call, const struct 
     (void)limits;
     enum mm_status status = read_count(member, value, &count, error);
     if (status == MM_OK)
-        call->request.repeats = (unsigned)cut_to_32_bits(count);
+        call->request.repeats = cut(count, MM_BENCHMARK_REPEATS_CUT);
     return status;
 }
 
@@ -100,7 +101,7 @@ static enum mm_status read_timeout(struct mm_benchmark_call *call, const struct 
     (void)limits;
     enum mm_status status = read_count(member, value, &count, error);
     if (status == MM_OK)
-        call->timeout_ms = cut_to_32_bits(count);
+        call->timeout_ms = cut(count, MM_CALL_WHOLE_MAX);
     return status;
 }
 

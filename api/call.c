@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { NAME, FLAG, COUNT, DIMENSION };
+enum kind { NAME, FLAG, COUNT, TIME, DIMENSION };
 
 /* Sets of operations: bit o for operation o. */
 enum { MATMUL_ALONE = 1u << MM_MATMUL, EVERY_OP = (1u << MM_OP_COUNT) - 1 };
@@ -31,7 +31,8 @@ static const struct {
 } forms[] = {
     [NAME] = {"a name without NUL bytes", "a string without NUL characters"},
     [FLAG] = {"true, false, 1 or 0", "true or false"},
-    [COUNT] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
+    [COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
+    [TIME] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
     [DIMENSION] = {"a decimal non-negative integer", "left to the query"},
 };
 
@@ -96,6 +97,11 @@ static enum mm_status fail_form(unsigned parameter, const char *expected, const 
     return MM_BAD_REQUEST;
 }
 
+/* What stands behind a number that was cut. */
+static const char *or_more(unsigned parameter, uint64_t number) {
+    return parameters[parameter].kind == TIME && number == MM_CALL_WHOLE_MAX ? " or more" : "";
+}
+
 /* Stores a value in its normal form, unless another one was given before. */
 static enum mm_status give(struct mm_call *call, unsigned parameter, const struct value *value,
                            struct mm_error *error) {
@@ -110,8 +116,8 @@ static enum mm_status give(struct mm_call *call, unsigned parameter, const struc
         uint64_t *held = &call->numbers[parameter];
         if (mm_call_has(call, parameter) && *held != value->number)
             return mm_fail_field(error, MM_BAD_REQUEST, name,
-                                 "%s is given twice, as %" PRIu64 " and as %" PRIu64, name, *held,
-                                 value->number);
+                                 "%s is given twice, as %" PRIu64 "%s and as %" PRIu64 "%s", name, *held,
+                                 or_more(parameter, *held), value->number, or_more(parameter, value->number));
         *held = value->number;
     }
     call->given |= UINT32_C(1) << parameter;
@@ -191,8 +197,12 @@ static enum mm_status set_text(struct mm_call *call, unsigned count, const char 
         well_formed = read_flag(text, length, &value);
         break;
     case COUNT:
+        well_formed =
+            read_decimal(text, length, &value.number) && value.number > 0 && value.number <= UINT32_MAX;
+        break;
+    case TIME:
         well_formed = read_decimal(text, length, &value.number) && value.number > 0;
-        value.number = value.number < UINT32_MAX ? value.number : UINT32_MAX;
+        value.number = value.number < MM_CALL_WHOLE_MAX ? value.number : MM_CALL_WHOLE_MAX;
         break;
     case DIMENSION:
         well_formed = read_decimal(text, length, &value.number);
@@ -215,6 +225,10 @@ enum mm_status mm_call_set_field(struct mm_call *call, const char *name, size_t 
     return set_text(call, MM_PARAMETER_M, name, name_length, text, length, limits, error);
 }
 
+int mm_call_number_digits(double number) {
+    return floor(number) == number && fabs(number) < (double)MM_CALL_WHOLE_MAX ? 17 : 9;
+}
+
 /* What came, in words, where a JSON value is not what its parameter takes. */
 static void describe_value(enum mm_value_kind kind, const char *text, size_t length, double number, char *out,
                            size_t out_bytes) {
@@ -227,7 +241,7 @@ static void describe_value(enum mm_value_kind kind, const char *text, size_t len
         snprintf(out, out_bytes, "%s", number != 0 ? "true" : "false");
         return;
     case MM_VALUE_NUMBER:
-        snprintf(out, out_bytes, "the number %.9g", number);
+        snprintf(out, out_bytes, "the number %.*g", mm_call_number_digits(number), number);
         return;
     case MM_VALUE_OTHER:
         snprintf(out, out_bytes, "null, an array or an object");
@@ -240,7 +254,7 @@ static void describe_value(enum mm_value_kind kind, const char *text, size_t len
 static bool read_number(double number, struct value *value) {
     if (!(number >= 1 && number < DBL_MAX) || floor(number) != number)
         return false;
-    value->number = number < UINT32_MAX ? (uint64_t)number : UINT32_MAX;
+    value->number = number < (double)MM_CALL_WHOLE_MAX ? (uint64_t)number : MM_CALL_WHOLE_MAX;
     return true;
 }
 
@@ -261,6 +275,9 @@ enum mm_status mm_call_set_value(struct mm_call *call, const char *name, enum mm
         value.number = number != 0;
         break;
     case COUNT:
+        well_formed = kind == MM_VALUE_NUMBER && read_number(number, &value) && value.number <= UINT32_MAX;
+        break;
+    case TIME:
         well_formed = kind == MM_VALUE_NUMBER && read_number(number, &value);
         break;
     case DIMENSION: /* stands behind MM_PARAMETER_M, where find did not look */

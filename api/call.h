@@ -13,6 +13,10 @@ extern "C" {
 
 enum { MM_CALL_NAME_MAX = 63 };
 
+/* Below it a whole number of JSON, read as a double, is exact. Times are cut to it: no process waits for so
+ * long. */
+#define MM_CALL_WHOLE_MAX (UINT64_C(1) << 53)
+
 /* One row a parameter: constant, wire name, kind, and the operations that have it. The first group goes
  * with every codec, the second only with those that take the shape from the query (raw). */
 #define MM_PARAMETER_TABLE(X)                                                                                \
@@ -21,7 +25,7 @@ enum { MM_CALL_NAME_MAX = 63 };
     X(MM_PARAMETER_DTYPE, "dtype", NAME, EVERY_OP)                                                           \
     X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG, MATMUL_ALONE)                                           \
     X(MM_PARAMETER_TRANSPOSE_B, "transpose_b", FLAG, MATMUL_ALONE)                                           \
-    X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", COUNT, EVERY_OP)                                                \
+    X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", TIME, EVERY_OP)                                                 \
     X(MM_PARAMETER_TILE, "tile", COUNT, MATMUL_ALONE)                                                        \
     X(MM_PARAMETER_M, "m", DIMENSION, EVERY_OP)                                                              \
     X(MM_PARAMETER_K, "k", DIMENSION, MATMUL_ALONE)                                                          \
@@ -42,7 +46,7 @@ struct mm_call {
 
     /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
     char names[MM_PARAMETER_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* variant, backend, dtype */
-    uint64_t numbers[MM_PARAMETER_COUNT];                     /* flags as 0 or 1; counts; dimensions */
+    uint64_t numbers[MM_PARAMETER_COUNT];                     /* flags as 0 or 1; all that is counted */
     uint32_t given;                                           /* bit p: parameter p was given */
     enum mm_dtype dtype;                                      /* set by mm_call_resolve */
 
@@ -67,17 +71,17 @@ void mm_call_release(struct mm_call *call, struct mm_buffers *buffers);
 /* A JSON value, told without Jansson's types, so that this header needs none. */
 enum mm_value_kind { MM_VALUE_TEXT, MM_VALUE_BOOLEAN, MM_VALUE_NUMBER, MM_VALUE_OTHER };
 
-/* Gives one parameter as text (query, form): flags take true, false, 1, 0; counts and dimensions are
- * decimal non-negative integers of any length, a count at least 1 and cut to 2³²−1. MM_BAD_REQUEST names the
- * parameter: unknown, a value of the wrong form, or one that was given before with a different value.
- * MM_TOO_LARGE: a dimension over limits->dimension_max, however many digits it has. name is length-counted
- * and may hold any byte; value likewise, and NULL is the empty text. */
+/* Gives one parameter as text (query, form): flags take true, false, 1, 0; all else is a decimal
+ * non-negative integer: counts from 1 to 2³²−1, times from 1 on and cut to MM_CALL_WHOLE_MAX, dimensions.
+ * MM_BAD_REQUEST names the parameter: unknown, a value of the wrong form, or one that was given before with a
+ * different value. MM_TOO_LARGE: a dimension over limits->dimension_max, however many digits it has. name is
+ * length-counted and may hold any byte; value likewise, and NULL is the empty text. */
 enum mm_status mm_call_set_text(struct mm_call *call, const char *name, size_t name_length, const char *value,
                                 size_t value_length, const struct mm_limits *limits, struct mm_error *error);
 
-/* Gives one parameter as a JSON value: names take strings, flags true and false, counts numbers that
- * are whole and at least 1 (cut to 2³²−1). `number` is read with MM_VALUE_NUMBER, 0 or 1 with
- * MM_VALUE_BOOLEAN. Dimensions are unknown here: they belong to the query. Errors as above. */
+/* Gives one parameter as a JSON value: names take strings, flags true and false, counts and times
+ * whole numbers of the same ranges. `number` is read with MM_VALUE_NUMBER, 0 or 1 with MM_VALUE_BOOLEAN.
+ * Dimensions are unknown here: they belong to the query. Errors as above. */
 enum mm_status mm_call_set_value(struct mm_call *call, const char *name, enum mm_value_kind kind,
                                  const char *text, size_t text_length, double number, struct mm_error *error);
 
@@ -85,6 +89,9 @@ enum mm_status mm_call_set_value(struct mm_call *call, const char *name, enum mm
 enum mm_status mm_call_set_field(struct mm_call *call, const char *name, size_t name_length,
                                  const char *value, size_t value_length, const struct mm_limits *limits,
                                  struct mm_error *error);
+
+/* The significant digits in which a JSON number is told: all of a whole one below MM_CALL_WHOLE_MAX. */
+int mm_call_number_digits(double number);
 
 /* Whether the parameter was given, and whether the operation has it at all. */
 bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);

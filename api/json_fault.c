@@ -1,6 +1,7 @@
 /* Where a body stops being JSON, and what a value is, in words and in numbers. */
 #include "api/json_fault.h"
 
+#include "api/call.h"
 #include "api/json_row.h"
 
 #include <errno.h>
@@ -48,7 +49,8 @@ void mm_json_describe_value(const json_t *value, char *out, size_t out_bytes) {
         snprintf(out, out_bytes, "the string '%.32s%s'", json_string_value(value),
                  json_string_length(value) > 32 ? "..." : "");
     else if (json_is_number(value))
-        snprintf(out, out_bytes, "the number %.9g", json_number_value(value));
+        snprintf(out, out_bytes, "the number %.*g", mm_call_number_digits(json_number_value(value)),
+                 json_number_value(value));
     else if (json_is_array(value) && json_array_size(value) == 0)
         snprintf(out, out_bytes, "an empty array");
     else

@@ -88,7 +88,8 @@ static enum mm_status judge_counts(const struct mm_benchmark_request *request, u
                                  "%s is 0, but there is nothing to measure without", counts[index].name);
     if (request->repeats <= repeats_max)
         return MM_OK;
-    mm_fail(error, MM_TOO_LARGE, "repeats is %u, but the limit is %" PRIu64, request->repeats, repeats_max);
+    mm_fail(error, MM_TOO_LARGE, "repeats is %" PRIu64 "%s, but the limit is %" PRIu64, request->repeats,
+            request->repeats < MM_BENCHMARK_REPEATS_CUT ? "" : " or more", repeats_max);
     return fail_limit("repeats", repeats_max, error);
 }
 
@@ -122,11 +123,11 @@ enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *reques
     const double work = runs * operations(request);
     if (work <= (double)limits->flops_max)
         return MM_OK;
-    mm_fail(
-        error, MM_TOO_LARGE,
-        "%zu rows of %u repeats come to %.6g operations, where one on the CPU counts as %d, but the limit is "
-        "%" PRIu64,
-        request->subject_count, request->repeats, work, MM_BENCHMARK_HOST_FACTOR, limits->flops_max);
+    mm_fail(error, MM_TOO_LARGE,
+            "%zu rows of %" PRIu64
+            " repeats come to %.6g operations, where one on the CPU counts as %d, but the limit is "
+            "%" PRIu64,
+            request->subject_count, request->repeats, work, MM_BENCHMARK_HOST_FACTOR, limits->flops_max);
     return fail_limit("repeats", limits->flops_max, error);
 }
 

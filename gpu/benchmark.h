@@ -20,6 +20,8 @@ enum { MM_BENCHMARK_ROWS_MAX = 64, MM_BENCHMARK_HOST_FACTOR = 1000 };
 /* A row that has run for so long is repeated no more; each is run at least once. */
 #define MM_BENCHMARK_ROW_NS UINT64_C(2000000000)
 
+#define MM_BENCHMARK_REPEATS_CUT (UINT64_C(1) << 53)
+
 struct mm_benchmark_subject {
     const struct mm_backend *backend;
     const struct mm_variant *variant; /* of the request's op; may be `auto` */
@@ -33,7 +35,7 @@ struct mm_benchmark_request {
     size_t n;
     size_t k;
     enum mm_dtype dtype;
-    unsigned repeats;
+    uint64_t repeats; /* MM_BENCHMARK_REPEATS_CUT stands for all that are more */
     size_t subject_count;
     struct mm_benchmark_subject subjects[MM_BENCHMARK_ROWS_MAX];
 };

@@ -3,6 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "api/benchmark.h"
+#include "api/call.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static void judge(const struct mm_benchmark_call *call) {
     REQUIRE(is_dimension(request->m) && is_dimension(request->n));
     REQUIRE(request->op == MM_MATMUL ? is_dimension(request->k) : request->k == 0);
     REQUIRE((mm_op_dtypes(request->op) & MM_DTYPE_BIT(request->dtype)) != 0);
-    REQUIRE(request->repeats >= 1 && request->subject_count == 0 && call->timeout_ms <= UINT32_MAX);
+    REQUIRE(request->repeats >= 1 && request->subject_count == 0 && call->timeout_ms <= MM_CALL_WHOLE_MAX);
     REQUIRE(call->name_count <= MM_BENCHMARK_ROWS_MAX);
     for (size_t index = 0; index < call->name_count; index++) {
         const struct mm_benchmark_name *name = &call->names[index];

@@ -54,11 +54,11 @@ came "in a form" 8 /v1/matmul -H 'Accept: application/json' -F "a=@$scratch/six.
 
 refused "not one of its tiles" 400 bad_request tile '8, 16, 64' '/v1/matmul?tile=32' -H "$json" \
     -d "{$product,\"variant\":\"tiled\"}"
-refused "a tile past 32 bits" 400 bad_request tile '8, 16, 64' '/v1/matmul?tile=4294967304' -H "$json" \
+refused "a tile past 32 bits" 400 bad_request tile "is '4294967304'" '/v1/matmul?tile=4294967304' -H "$json" \
     -d "{$product,\"variant\":\"tiled\"}"
 refused "in a form, not one of its tiles" 400 bad_request tile '8, 16, 64' /v1/matmul \
     -F "a=@$scratch/six.npy" -F "b=@$scratch/six.npy" -F variant=tiled -F tile=1
-refused "in a form, 0" 400 bad_request tile 'at least 1' /v1/matmul \
+refused "in a form, 0" 400 bad_request tile 'from 1 to' /v1/matmul \
     -F "a=@$scratch/six.npy" -F "b=@$scratch/six.npy" -F variant=tiled -F tile=0
 refused "in a form, two that differ" 400 bad_request tile 'given twice' /v1/matmul \
     -F "a=@$scratch/six.npy" -F "b=@$scratch/six.npy" -F variant=tiled -F tile=8 -F tile=16

@@ -51,7 +51,7 @@ static void all_members(void **state) {
     assert_int_equal(call.request.n, 40);
     assert_int_equal(call.request.dtype, MM_INT64);
     assert_int_equal(call.request.repeats, 7);
-    assert_true(call.timeout_ms == UINT32_MAX);
+    assert_true(call.timeout_ms == 5000000000);
     assert_int_equal(call.name_count, 4);
     static const struct mm_benchmark_name expected[] = {
         {"auto", "naive", 0}, {"cpu", "tiled_8", 0}, {"auto", "dynamic", 64}, {"cuda", "dynamic", 999999999}};
@@ -60,6 +60,17 @@ static void all_members(void **state) {
         assert_string_equal(call.names[index].variant, expected[index].variant);
         assert_int_equal(call.names[index].tile, expected[index].tile);
     }
+}
+
+/* More than any limit is still told as it came. */
+static void large_repeats(void **state) {
+    struct mm_benchmark_call call;
+    struct mm_error error;
+    (void)state;
+    assert_int_equal(decode("{\"m\": 1, \"k\": 1, \"n\": 1, \"repeats\": 4294967297}", &call, &error), MM_OK);
+    assert_true(call.request.repeats == 4294967297);
+    assert_int_equal(decode("{\"m\": 1, \"k\": 1, \"n\": 1, \"repeats\": 1e300}", &call, &error), MM_OK);
+    assert_true(call.request.repeats == MM_BENCHMARK_REPEATS_CUT);
 }
 
 static void requests_for_accesses(void **state) {
@@ -128,6 +139,8 @@ static void malformed_requests_are_refused(void **state) {
         {"{\"m\": 1, \"k\": 1, \"n\": 1, \"variants\": [\"a/1234567890\"]}", MM_BAD_REQUEST, "variants",
          "'a/"},
         {"{\"m\": 100001, \"k\": 1, \"n\": 1}", MM_TOO_LARGE, "m", "m is 100001, but the limit is 100000"},
+        {"{\"m\": 4294967297, \"k\": 1, \"n\": 1}", MM_TOO_LARGE, "m", "m is 4294967297, but"},
+        {"{\"m\": -4294967297, \"k\": 1, \"n\": 1}", MM_BAD_REQUEST, "m", "the number -4294967297"},
         {"{\"m\": 1, \"k\": 1, \"n\": 1e999}", MM_TOO_LARGE, "n", "but the limit is 100000"},
         {"{\"m\": 100001, \"k\": 1, \"n\": 0}", MM_BAD_REQUEST, "n", "at least 1"},
         {"{\"m\": 1, \"k\": 1, \"n\": 1, \"op\": \"add\"}", MM_UNSUPPORTED, "op",
@@ -433,6 +446,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
         cmocka_unit_test(all_members),
+        cmocka_unit_test(large_repeats),
         cmocka_unit_test(requests_for_accesses),
         cmocka_unit_test(malformed_requests_are_refused),
         cmocka_unit_test(rows_are_bounded),

@@ -50,8 +50,10 @@ static const struct {
     {"m", "9999999999999999999999999999999999999999x", MM_BAD_REQUEST, 0},
     {"timeout_ms", "1", MM_OK, 1},
     {"timeout_ms", "4294967295", MM_OK, 4294967295},
-    {"timeout_ms", "4294967296", MM_OK, 4294967295},
-    {"timeout_ms", "9999999999999999999999999999999999999999", MM_OK, 4294967295},
+    {"timeout_ms", "4294967296", MM_OK, 4294967296},
+    {"timeout_ms", "9007199254740991", MM_OK, 9007199254740991},
+    {"timeout_ms", "9007199254740993", MM_OK, 9007199254740992},
+    {"timeout_ms", "9999999999999999999999999999999999999999", MM_OK, 9007199254740992},
     {"timeout_ms", "0", MM_BAD_REQUEST, 0},
     {"timeout_ms", "-5", MM_BAD_REQUEST, 0},
     {"timeout_ms", "1.5", MM_BAD_REQUEST, 0},
@@ -65,7 +67,9 @@ static const struct {
     {"transpose_a", "", MM_BAD_REQUEST, 0},
     {"transpose_a", "01", MM_BAD_REQUEST, 0},
     {"tile", "16", MM_OK, 16},
-    {"tile", "4294967296", MM_OK, UINT32_MAX},
+    {"tile", "4294967295", MM_OK, UINT32_MAX},
+    {"tile", "4294967296", MM_BAD_REQUEST, 0},
+    {"tile", "9999999999999999999999999999999999999999", MM_BAD_REQUEST, 0},
     {"tile", "0", MM_BAD_REQUEST, 0},
     {"tile", "-4", MM_BAD_REQUEST, 0},
     {"tiles", "16", MM_BAD_REQUEST, 0},
@@ -158,6 +162,7 @@ static const struct {
     {"m", "0", "1", MM_BAD_REQUEST},
     {"timeout_ms", "10", "010", MM_OK},
     {"timeout_ms", "10", "11", MM_BAD_REQUEST},
+    {"timeout_ms", "5000000000", "6000000000", MM_BAD_REQUEST},
     {"dtype", "float32", "float64", MM_BAD_REQUEST},
 };
 
@@ -212,7 +217,11 @@ static const struct {
     {"transpose_a", MM_VALUE_OTHER, "", 0, MM_BAD_REQUEST, 0},
     {"timeout_ms", MM_VALUE_NUMBER, "", 1, MM_OK, 1},
     {"timeout_ms", MM_VALUE_NUMBER, "", 4294967295, MM_OK, 4294967295},
-    {"timeout_ms", MM_VALUE_NUMBER, "", 1e300, MM_OK, 4294967295},
+    {"timeout_ms", MM_VALUE_NUMBER, "", 4294967296, MM_OK, 4294967296},
+    {"timeout_ms", MM_VALUE_NUMBER, "", 1e300, MM_OK, 9007199254740992},
+    {"tile", MM_VALUE_NUMBER, "", 4294967295, MM_OK, 4294967295},
+    {"tile", MM_VALUE_NUMBER, "", 4294967296, MM_BAD_REQUEST, 0},
+    {"tile", MM_VALUE_NUMBER, "", 1e300, MM_BAD_REQUEST, 0},
     {"timeout_ms", MM_VALUE_NUMBER, "", 1.7976931348623157e308, MM_BAD_REQUEST, 0},
     {"timeout_ms", MM_VALUE_NUMBER, "", 0, MM_BAD_REQUEST, 0},
     {"timeout_ms", MM_VALUE_NUMBER, "", -0.0, MM_BAD_REQUEST, 0},
@@ -242,6 +251,25 @@ static void test_values(void **state) {
         else
             assert_string_equal(error.field, values[index].name);
     }
+}
+
+/* However large, it is told as it came, and where it was cut the error says that there was more. */
+static void test_large_numbers_are_told(void **state) {
+    (void)state;
+    struct mm_call call;
+    struct mm_error error;
+    mm_call_init(&call, MM_MATMUL);
+    assert_int_equal(set_text(&call, "tile", "4294967304", &error), MM_BAD_REQUEST);
+    assert_string_equal(error.detail,
+                        "tile must be a whole decimal number from 1 to 4294967295, but is '4294967304'");
+    assert_int_equal(mm_call_set_value(&call, "tile", MM_VALUE_NUMBER, NULL, 0, 4294967304, &error),
+                     MM_BAD_REQUEST);
+    assert_string_equal(error.detail,
+                        "tile must be a whole number from 1 to 4294967295, but is the number 4294967304");
+    assert_int_equal(set_text(&call, "timeout_ms", "5000000000", &error), MM_OK);
+    assert_int_equal(set_text(&call, "timeout_ms", "99999999999999999999", &error), MM_BAD_REQUEST);
+    assert_string_equal(error.detail,
+                        "timeout_ms is given twice, as 5000000000 and as 9007199254740992 or more");
 }
 
 static void test_refuse_dimensions(void **state) {
@@ -364,6 +392,7 @@ int main(void) {
         cmocka_unit_test(test_twice),
         cmocka_unit_test(test_query_and_body),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_large_numbers_are_told),
         cmocka_unit_test(test_refuse_dimensions),
         cmocka_unit_test(test_resolve),
         cmocka_unit_test(test_operations),

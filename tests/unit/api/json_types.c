@@ -211,7 +211,7 @@ static void test_long_times(void **state) {
                  times[index / 4], dtypes[index % 4]);
         if (decode(&call, text, &limits, buffers, &error) != MM_OK)
             fail_msg("%s: %s", text, error.detail);
-        assert_true(call.numbers[MM_PARAMETER_TIMEOUT_MS] == UINT32_MAX);
+        assert_true(call.numbers[MM_PARAMETER_TIMEOUT_MS] == MM_CALL_WHOLE_MAX);
         if (index % 4 >= 2)
             assert_true(whole_at(&call.a, 0) == 1 && whole_at(&call.a, 1) == 7);
         mm_call_release(&call, buffers);

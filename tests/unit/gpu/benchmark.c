@@ -302,6 +302,12 @@ static void limits_are_judged_at_their_edges(void **state) {
     assert_int_equal(judge(&request, &limits, &error), MM_TOO_LARGE);
     assert_string_equal(error.field, "repeats");
     assert_true(error.has_limit && error.limit == 7);
+    request.repeats = 4294967297;
+    assert_int_equal(judge(&request, &limits, &error), MM_TOO_LARGE);
+    assert_string_equal(error.detail, "repeats is 4294967297, but the limit is 7");
+    request.repeats = MM_BENCHMARK_REPEATS_CUT;
+    assert_int_equal(judge(&request, &limits, &error), MM_TOO_LARGE);
+    assert_string_equal(error.detail, "repeats is 9007199254740992 or more, but the limit is 7");
     request.repeats = 0;
     assert_int_equal(judge(&request, &limits, &error), MM_BAD_REQUEST);
     assert_string_equal(error.field, "repeats");
