@@ -96,7 +96,8 @@ size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
  * queue's as long as the job is. */
 bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_job *job);
 
-/* The following may be asked once mm_benchmark_next has said false. Row i is of subject i. */
+/* The following may be asked once mm_benchmark_next has said false, and of a backend's rows as soon as its
+ * job is over. Row i is of subject i. */
 const struct mm_benchmark_request *mm_benchmark_request(const struct mm_benchmark *benchmark);
 const struct mm_benchmark_row *mm_benchmark_rows(const struct mm_benchmark *benchmark);
 

@@ -121,6 +121,8 @@ static void count_device_error(struct mm_counts *counts, enum mm_status status) 
 void mm_metrics_job(struct mm_metrics *metrics, const struct mm_job *job) {
     struct mm_counts *counts = mine(metrics);
     enum mm_status status = job->error.status;
+    if (job->task != NULL && job->device != NULL)
+        count_device_error(counts, status);
     if (job->ran == NULL || job->product.m == 0 || job->product.n == 0)
         return; /* no kernel was due, or none was reached */
     add(&counts->uploaded_bytes, job->uploaded_bytes);
@@ -131,6 +133,15 @@ void mm_metrics_job(struct mm_metrics *metrics, const struct mm_job *job) {
     size_t slot = mm_variant_slot(job->backend, (size_t)(job->ran - job->backend->variants));
     observe(&counts->kernels[slot], job->span_ns[MM_SPAN_KERNEL]);
     add_double(&counts->flops[slot], mm_product_flops(&job->product));
+}
+
+void mm_metrics_rows(struct mm_metrics *metrics, const struct mm_benchmark *benchmark,
+                     const struct mm_backend *backend) {
+    const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
+    const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
+    for (size_t row = 0; row < request->subject_count; row++)
+        if (request->subjects[row].backend == backend && rows[row].device != NULL)
+            count_device_error(mine(metrics), rows[row].error.status);
 }
 
 /* Backwards, and so `begun` last: an end that was seen had its beginning before. */

@@ -6,7 +6,7 @@
 #ifndef MM_SERVER_METRICS_H
 #define MM_SERVER_METRICS_H
 
-#include "gpu/backend.h"
+#include "gpu/benchmark.h"
 #include "server/record.h"
 #include "server/routes.h"
 
@@ -26,7 +26,7 @@ struct mm_histogram {
     uint64_t sum_ns;
 };
 
-/* How a device can fail a job. */
+/* How a device can fail a job, or a row of a benchmark. */
 enum mm_device_error { MM_ERROR_DEVICE_FAILED, MM_ERROR_NO_DEVICE_MEMORY, MM_ERROR_INTERNAL, MM_ERROR_COUNT };
 
 enum { MM_VARIANTS_MAX = 128 }; /* over all backends that were built in */
@@ -62,6 +62,11 @@ void mm_metrics_end(struct mm_metrics *metrics, const struct mm_record *record);
 
 /* A job is over, whoever still wants it. Any thread. */
 void mm_metrics_job(struct mm_metrics *metrics, const struct mm_job *job);
+
+/* A benchmark's task on a backend is over, whoever still wants it: of that backend's rows those that failed
+ * on the device are counted. Any thread. */
+void mm_metrics_rows(struct mm_metrics *metrics, const struct mm_benchmark *benchmark,
+                     const struct mm_backend *backend);
 
 /* Adds all up into *counts, which is overwritten. What is counted meanwhile may be there in part, but
  * requests that have ended are always among those begun. Any thread. */

@@ -25,6 +25,8 @@ static void job_done(struct mm_job *job) {
     struct mm_server *server = exchange->server;
     struct mm_error error;
     mm_metrics_job(server->metrics, job);
+    if (exchange->benchmark != NULL)
+        mm_metrics_rows(server->metrics, exchange->benchmark, job->backend);
     pthread_mutex_lock(&server->mutex);
     bool resume = exchange->waiting;
     bool goes_on = resume && submit_next(exchange, &error);

@@ -302,4 +302,18 @@ sums_to 0 kernel_duration_seconds_count .
 sums_to 0 flops_total .
 judge_page "after failures"
 stop
+
+# The same in benchmarks: each row that fails counts, and a device that is lost fails all that it had to do.
+start --backend cuda
+expect 200 -d '{"m":1,"k":2,"n":3,"variants":["naive","fails","needs_memory","tiled/64","needs_memory"]}' "$url/v1/benchmark"
+expect 507 -d '{"op":"shared_access","patterns":"broadcast"}' "$url/v1/benchmark"
+settle
+counts 'device_errors_total{kind="device_failed"}' 0
+counts 'device_errors_total{kind="no_device_memory"}' 3
+counts 'device_errors_total{kind="internal"}' 1
+expect 200 -d '{"m":1,"k":2,"n":3,"variants":["naive","loses_device","naive"]}' "$url/v1/benchmark"
+settle
+counts 'device_errors_total{kind="device_failed"}' 3
+counts 'device_errors_total{kind="no_device_memory"}' 3
+stop
 finish
