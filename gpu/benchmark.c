@@ -198,6 +198,14 @@ bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_job *job) {
     return true;
 }
 
+void mm_benchmark_refuse(struct mm_benchmark *benchmark, const struct mm_error *error) {
+    for (size_t index = 0; index < benchmark->request.subject_count; index++) {
+        struct mm_benchmark_row *row = &benchmark->rows[index];
+        if (benchmark->request.subjects[index].backend == benchmark->backend && row->error.status == MM_OK)
+            row->error = *error;
+    }
+}
+
 const struct mm_benchmark_request *mm_benchmark_request(const struct mm_benchmark *benchmark) {
     return &benchmark->request;
 }

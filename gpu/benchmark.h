@@ -96,6 +96,10 @@ size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
  * queue's as long as the job is. */
 bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_job *job);
 
+/* The job that was made last came to nothing, be it refused or ended before its rows were: each of those
+ * that did not fail by itself has this error. */
+void mm_benchmark_refuse(struct mm_benchmark *benchmark, const struct mm_error *error);
+
 /* The following may be asked once mm_benchmark_next has said false, and of a backend's rows as soon as its
  * job is over. Row i is of subject i. */
 const struct mm_benchmark_request *mm_benchmark_request(const struct mm_benchmark *benchmark);

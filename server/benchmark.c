@@ -134,11 +134,21 @@ void mm_benchmark_release(struct mm_exchange *exchange) {
     __atomic_store_n(&server->benchmarking, 0, __ATOMIC_RELEASE);
 }
 
-/* The jobs wait one after the other, which is told as one wait. */
+/* Whether a job's error ends the request: its time is over, or the process's. */
+static bool ends_all(const struct mm_error *error) {
+    return error->status == MM_TIMEOUT || error->status == MM_STOPPING;
+}
+
+/* The jobs wait one after the other, which is told as one wait. One that there is no room or no device for
+ * any more costs its own rows alone. */
 static bool next_job(struct mm_exchange *exchange) {
-    exchange->span_ns[MM_SPAN_QUEUE] += exchange->job.span_ns[MM_SPAN_QUEUE];
-    return exchange->job.error.status == MM_OK && exchange->benchmark != NULL &&
-           mm_benchmark_next(exchange->benchmark, &exchange->job);
+    struct mm_job *job = &exchange->job;
+    exchange->span_ns[MM_SPAN_QUEUE] += job->span_ns[MM_SPAN_QUEUE];
+    if (exchange->benchmark == NULL || ends_all(&job->error))
+        return false;
+    if (job->error.status != MM_OK)
+        mm_benchmark_refuse(exchange->benchmark, &job->error);
+    return mm_benchmark_next(exchange->benchmark, job);
 }
 
 static enum mm_status fail_memory(struct mm_exchange *exchange) {
@@ -213,10 +223,25 @@ enum mm_status mm_benchmark_complete(struct mm_exchange *exchange) {
     return MM_OK;
 }
 
+static bool has_figures(const struct mm_benchmark *benchmark) {
+    size_t row = 0;
+    const size_t count = mm_benchmark_request(benchmark)->subject_count;
+    while (row < count && mm_benchmark_rows(benchmark)[row].error.status != MM_OK)
+        row++;
+    return row < count;
+}
+
+/* Whether the last job's error is told by its rows, beside the figures of others, or is all that there is. */
+static bool has_failed(const struct mm_exchange *exchange) {
+    const struct mm_error *error = &exchange->job.error;
+    return error->status != MM_OK &&
+           (exchange->benchmark == NULL || ends_all(error) || !has_figures(exchange->benchmark));
+}
+
 enum mm_status mm_benchmark_answer(struct mm_exchange *exchange) {
     const struct mm_job *job = &exchange->job;
     size_t length = 0;
-    if (job->error.status != MM_OK) {
+    if (has_failed(exchange)) {
         exchange->record.job = job;
         exchange->error = job->error;
         mm_benchmark_release(exchange);

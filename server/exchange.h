@@ -62,8 +62,9 @@ struct mm_exchange {
     struct mm_reply_body reply; /* its memory is taken before the job, so that no kernel runs in vain */
     struct mm_job job;
 
-    /* Asked when `job` has ended and the caller still waits: true where it was made another one, which is
-     * then submitted, and false where that was the last. NULL: there is one. With server->mutex held. */
+    /* Asked when `job` has ended, or the queue has refused it after another, and the caller still waits;
+     * job.error tells. True where it was made another one, which is then submitted, and false where that was
+     * the last. NULL: there is one. With server->mutex held. */
     bool (*next_job)(struct mm_exchange *exchange);
 
     /* A benchmark's (server/benchmark.c). */

@@ -10,29 +10,31 @@ static void end_wait(struct mm_exchange *exchange, const struct mm_error *error)
         exchange->error = *error;
 }
 
-/* Whether the wait goes on for another job, which is the queue's then; else *error says why there is none, or
- * that none was wanted. With server->mutex held. */
-static bool submit_next(struct mm_exchange *exchange, struct mm_error *error) {
+/* Whether the wait goes on for another job, which is the queue's then. With server->mutex held. */
+static bool submit_next(struct mm_exchange *exchange) {
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(exchange->server));
-    error->status = MM_OK;
-    return exchange->next_job != NULL && exchange->next_job(exchange) &&
-           mm_queue_submit(queue, &exchange->job, error) == MM_OK;
+    struct mm_error error;
+    while (exchange->next_job != NULL && exchange->next_job(exchange)) {
+        if (mm_queue_submit(queue, &exchange->job, &error) == MM_OK)
+            return true;
+        exchange->job.error = error;
+    }
+    return false;
 }
 
 /* The worker's last word of a job: the connection goes on, unless it was answered without the job. */
 static void job_done(struct mm_job *job) {
     struct mm_exchange *exchange = job->owner;
     struct mm_server *server = exchange->server;
-    struct mm_error error;
     mm_metrics_job(server->metrics, job);
     if (exchange->benchmark != NULL)
         mm_metrics_rows(server->metrics, exchange->benchmark, job->backend);
     pthread_mutex_lock(&server->mutex);
     bool resume = exchange->waiting;
-    bool goes_on = resume && submit_next(exchange, &error);
+    bool goes_on = resume && submit_next(exchange);
     bool last = !goes_on && --exchange->holders == 0;
     if (resume && !goes_on)
-        end_wait(exchange, error.status == MM_OK ? NULL : &error);
+        end_wait(exchange, NULL);
     pthread_mutex_unlock(&server->mutex);
     if (goes_on)
         return;

@@ -2,7 +2,8 @@
  * what only broken devices could make it answer. It calls itself cuda, since that is what --backend takes,
  * and multiplies by the CPU's plain loop. A fault happens in products of one row alone, so that the
  * self-test at start passes. MATMULD_FAULTY_OPEN_MS: how long opening the device takes. MATMULD_FAULTY_TILE:
- * the tile by which the row `tiled`, whose tile is the caller's to choose, leaves C as it was. */
+ * the tile by which the row `tiled`, whose tile is the caller's to choose, leaves C as it was.
+ * MATMULD_FAULTY_FILL_MS: how long it takes until the filling of a benchmark's matrices fails. */
 #include "gpu/backend.h"
 #include "gpu/cpu/cpu_backend.h"
 
@@ -184,6 +185,11 @@ static enum mm_status download(struct mm_device *asked, void *to, const void *fr
 
 static enum mm_status fill(struct mm_device *asked, void *memory, size_t count, uint64_t seed,
                            struct mm_error *error) {
+    const char *wait = getenv("MATMULD_FAULTY_FILL_MS");
+    if (wait != NULL) {
+        sleep_ms(strtoul(wait, NULL, 10));
+        return mm_fail(error, MM_INTERNAL, "the filling failed as told");
+    }
     return mm_cpu_backend.fill(asked, memory, count, seed, error);
 }
 

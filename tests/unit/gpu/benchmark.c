@@ -253,6 +253,39 @@ static void a_cancelled_benchmark_gives_memory_back(void **state) {
     mm_benchmark_close(benchmark);
 }
 
+/* Refused before it began, or broken off: the other backend's figures stay, and so does a row's own failure.
+ */
+static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
+    struct mm_benchmark_request request = lab_product_of(64, 64, 64, 200);
+    struct mm_device host = {.backend = &lab_host_backend, .name = "Host", .memory_bytes = (size_t)1 << 30};
+    (void)state;
+    lab_ask(&request, MM_MATMUL, "naive");
+    lab_ask(&request, MM_MATMUL, "refuses");
+    for (int index = 0; index < 40; index++)
+        lab_ask(&request, MM_MATMUL, "naive");
+    request.subjects[0].backend = &lab_host_backend;
+    for (int begun = 0; begun < 2; begun++) {
+        struct mm_job job = {.backend = NULL};
+        struct mm_error error = {.status = MM_OK};
+        struct mm_benchmark *benchmark = mm_benchmark_open(&request, LAB_MEMORY_MAX);
+        assert_true(lab_run_next(benchmark, &host));
+        assert_true(mm_benchmark_next(benchmark, &job));
+        if (begun != 0) {
+            assert_int_equal(job.task->run(job.task, &lab_device, false, &error), MM_TASK_AGAIN);
+            assert_int_equal(job.task->run(job.task, &lab_device, true, &error), MM_TASK_OVER);
+        }
+        mm_fail(&error, MM_NOT_READY, "it came to nothing");
+        mm_benchmark_refuse(benchmark, &error);
+        assert_false(mm_benchmark_next(benchmark, &job));
+        const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
+        assert_true(rows[0].error.status == MM_OK && rows[0].median_ns > 0.0);
+        assert_int_equal(rows[1].error.status, begun != 0 ? MM_UNSUPPORTED : MM_NOT_READY);
+        for (size_t row = 2; row < request.subject_count; row++)
+            assert_string_equal(rows[row].error.detail, "it came to nothing");
+        mm_benchmark_close(benchmark);
+    }
+}
+
 static void sets_fit_into_half_of_the_memory(void **state) {
     struct mm_benchmark_request request = lab_product_of(16, 16, 16, 1);
     (void)state;
@@ -369,6 +402,7 @@ int main(void) {
         cmocka_unit_test_setup(transpositions_are_compared_with_a_copy, lab_reset),
         cmocka_unit_test_setup(backends_have_their_turn, lab_reset),
         cmocka_unit_test_setup(a_cancelled_benchmark_gives_memory_back, lab_reset),
+        cmocka_unit_test_setup(a_job_that_came_to_nothing_tells_its_rows, lab_reset),
         cmocka_unit_test_setup(sets_fit_into_half_of_the_memory, lab_reset),
         cmocka_unit_test_setup(limits_are_judged_at_their_edges, lab_reset),
     };
