@@ -75,6 +75,7 @@ i8='01 00 00 00 00 00 00 80 03 00 00 00 00 00 00 00 ff ff ff ff ff ff ff 7f 04 0
 for variant in naive shared auto; do
     transposed "<f4 by $variant" '<f4' '3, 2' "$f4" -F "a=@$scratch/f4" -F variant=$variant
     transposed "<f4 in Fortran order by $variant" '<f4' '3, 2' "$f4" -F variant=$variant -F "a=@$scratch/f4_fortran"
+    [ "$variant" = auto ] || same "<f4 in Fortran order by $variant: its name" "$variant" "$(header Matmul-Variant "$scratch/head")"
     transposed "<i4 by $variant" '<i4' '2, 2' '01 00 00 00 00 00 00 80 ff ff ff 7f 04 00 00 00' -F "a=@$scratch/i4" -F variant=$variant
     transposed "<f8 by $variant" '<f8' '1, 2' '01 00 00 00 00 00 f0 7f 9a 99 99 99 99 99 b9 3f' -F variant=$variant -F "a=@$scratch/f8"
     transposed "<i8 by $variant" '<i8' '2, 2' "$i8" -F "a=@$scratch/i8" -F variant=$variant -F dtype=int64
