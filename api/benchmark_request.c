@@ -75,8 +75,10 @@ static enum mm_status read_dimension(struct mm_benchmark_call *call, const struc
     if (status != MM_OK)
         return status;
     if (count > (double)limits->dimension_max) {
-        mm_fail_field(error, MM_TOO_LARGE, member->name, "%s is %.*g, but the limit is %zu", member->name,
-                      mm_call_number_digits(count), count, limits->dimension_max);
+        char number[32];
+        mm_call_describe_number(count, number, sizeof number);
+        mm_fail_field(error, MM_TOO_LARGE, member->name, "%s is %s, but the limit is %zu", member->name,
+                      number, limits->dimension_max);
         return fail_limit(limits->dimension_max, error);
     }
     *(size_t *)(void *)((char *)&call->request + member->offset) = (size_t)count;

@@ -225,13 +225,15 @@ enum mm_status mm_call_set_field(struct mm_call *call, const char *name, size_t 
     return set_text(call, MM_PARAMETER_M, name, name_length, text, length, limits, error);
 }
 
-int mm_call_number_digits(double number) {
-    return floor(number) == number && fabs(number) < (double)MM_CALL_WHOLE_MAX ? 17 : 9;
+void mm_call_describe_number(double number, char *out, size_t out_bytes) {
+    const bool is_exact = floor(number) == number && fabs(number) < (double)MM_CALL_WHOLE_MAX;
+    snprintf(out, out_bytes, "%s%.*g", fabs(number) >= DBL_MAX ? "beyond " : "", is_exact ? 17 : 9, number);
 }
 
 /* What came, in words, where a JSON value is not what its parameter takes. */
 static void describe_value(enum mm_value_kind kind, const char *text, size_t length, double number, char *out,
                            size_t out_bytes) {
+    char digits[32];
     switch (kind) {
     case MM_VALUE_TEXT:
         snprintf(out, out_bytes, "the string '%.*s%s'", length > 32 ? 32 : (int)length, text,
@@ -241,7 +243,8 @@ static void describe_value(enum mm_value_kind kind, const char *text, size_t len
         snprintf(out, out_bytes, "%s", number != 0 ? "true" : "false");
         return;
     case MM_VALUE_NUMBER:
-        snprintf(out, out_bytes, "the number %.*g", mm_call_number_digits(number), number);
+        mm_call_describe_number(number, digits, sizeof digits);
+        snprintf(out, out_bytes, "the number %s", digits);
         return;
     case MM_VALUE_OTHER:
         snprintf(out, out_bytes, "null, an array or an object");

@@ -90,8 +90,9 @@ enum mm_status mm_call_set_field(struct mm_call *call, const char *name, size_t 
                                  const char *value, size_t value_length, const struct mm_limits *limits,
                                  struct mm_error *error);
 
-/* The significant digits in which a JSON number is told: all of a whole one below MM_CALL_WHOLE_MAX. */
-int mm_call_number_digits(double number);
+/* A JSON number for people: with all digits of a whole one below MM_CALL_WHOLE_MAX, and as `beyond` the
+ * largest double where it was read as that. */
+void mm_call_describe_number(double number, char *out, size_t out_bytes);
 
 /* Whether the parameter was given, and whether the operation has it at all. */
 bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);

@@ -45,12 +45,13 @@ enum mm_status mm_json_fail_syntax(const json_error_t *fault, struct mm_error *e
 }
 
 void mm_json_describe_value(const json_t *value, char *out, size_t out_bytes) {
+    char number[32];
+    mm_call_describe_number(json_number_value(value), number, sizeof number); /* 0 where it is none */
     if (json_is_string(value))
         snprintf(out, out_bytes, "the string '%.32s%s'", json_string_value(value),
                  json_string_length(value) > 32 ? "..." : "");
     else if (json_is_number(value))
-        snprintf(out, out_bytes, "the number %.*g", mm_call_number_digits(json_number_value(value)),
-                 json_number_value(value));
+        snprintf(out, out_bytes, "the number %s", number);
     else if (json_is_array(value) && json_array_size(value) == 0)
         snprintf(out, out_bytes, "an empty array");
     else

@@ -1,6 +1,7 @@
 /* api/call: every parameter's form, as text and as JSON value, and the sizes that are judged from them. */
 #include "api/call.h"
 
+#include <float.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -266,6 +267,9 @@ static void test_large_numbers_are_told(void **state) {
                      MM_BAD_REQUEST);
     assert_string_equal(error.detail,
                         "tile must be a whole number from 1 to 4294967295, but is the number 4294967304");
+    assert_int_equal(mm_call_set_value(&call, "timeout_ms", MM_VALUE_NUMBER, NULL, 0, DBL_MAX, &error),
+                     MM_BAD_REQUEST);
+    assert_non_null(strstr(error.detail, "but is the number beyond 1.79769313e+308"));
     assert_int_equal(set_text(&call, "timeout_ms", "5000000000", &error), MM_OK);
     assert_int_equal(set_text(&call, "timeout_ms", "99999999999999999999", &error), MM_BAD_REQUEST);
     assert_string_equal(error.detail,
