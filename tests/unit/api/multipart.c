@@ -131,11 +131,18 @@ static void test_cases(void **state) {
         const char *expected = cases[index].parts;
         enum mm_status status = list_parts(cases[index].type, cases[index].body, strlen(cases[index].body),
                                            list, sizeof list, &error);
+        struct mm_error by_head;
+        if (mm_multipart_judge_type(cases[index].type, &by_head) != MM_OK) {
+            assert_null(expected);
+            assert_string_equal(by_head.detail, error.detail);
+        }
         if (status != (expected != NULL ? MM_OK : MM_BAD_REQUEST) ||
             (expected != NULL && strcmp(list, expected) != 0))
             fail_msg("%s, body '%s': %s, parts '%s': %s", cases[index].type, cases[index].body,
                      mm_status_name(status), list, error.detail);
     }
+    assert_int_equal(mm_multipart_judge_type(TYPE, NULL), MM_OK);
+    assert_int_equal(mm_multipart_judge_type("multipart/form-data", NULL), MM_BAD_REQUEST);
 }
 
 /* NUL bytes are data like any others, but have no place in headers. */
