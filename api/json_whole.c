@@ -4,6 +4,7 @@
  * range when v does, and refuse what has a fraction that a double can tell. Then the text is read again, by
  * which numbers without point and exponent are v itself. Of others, such as 1e2, the upper bound u is known:
  * v is exact where t = u, and whole where t is. */
+#include "api/call.h"
 #include "api/json_row.h"
 
 #include <assert.h>
@@ -48,13 +49,12 @@ static int64_t get(const void *out, const struct range *range, size_t col) {
     return range->dtype == MM_INT32 ? ((const int32_t *)out)[col] : ((const int64_t *)out)[col];
 }
 
-/* The first look. A number beyond all doubles was read as the largest one; whole ones are told in full. */
+/* The first look. */
 static enum mm_status take_first(const struct mm_json_row *row, const struct range *range, size_t col,
                                  double value, struct mm_error *error) {
-    bool whole = floor(value) == value;
-    if (!whole || value < (double)range->least || value >= range->beyond) {
+    if (floor(value) != value || value < (double)range->least || value >= range->beyond) {
         char got[48];
-        snprintf(got, sizeof got, "%s%.*g", value >= DBL_MAX ? "beyond " : "", whole ? 17 : 9, value);
+        mm_call_describe_number(value, got, sizeof got);
         return fail_element(row, range, col, got, error);
     }
     *row->undecided = true;

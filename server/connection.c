@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -68,7 +69,7 @@ bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, en
                                        __ATOMIC_ACQUIRE);
 }
 
-void mm_connection_cut(struct mm_connection *connection, const struct mm_last_reply *reply) {
+size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_reply *reply) {
     unsigned http = mm_problem_http(reply->error->status);
     char head[512];
     char date[64];
@@ -88,11 +89,24 @@ void mm_connection_cut(struct mm_connection *connection, const struct mm_last_re
         text == NULL ? 0 : length);
     struct iovec pieces[] = {{head, (size_t)head_length}, {text, text == NULL ? 0 : length}};
     const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = reply->head_only ? 1 : 2};
-    (void)sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)shutdown(connection->fd, SHUT_WR);
     free(text);
+    return sent > head_length ? (size_t)(sent - head_length) : 0;
+}
+
+bool mm_connection_has_unread(const struct mm_connection *connection) {
+    int bytes = 0;
+    return ioctl(connection->fd, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 void mm_connection_stop_reading(struct mm_connection *connection) {
     (void)shutdown(connection->fd, SHUT_RD);
+}
+
+void mm_connection_stop_sender(struct mm_connection *connection) {
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    if (mm_connection_has_unread(connection))
+        (void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    mm_connection_stop_reading(connection);
 }

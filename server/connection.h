@@ -63,13 +63,21 @@ struct mm_last_reply {
     bool head_only;    /* HEAD was asked: no body goes out */
 };
 
-/* Writes the reply past MHD, and ends our sending side, so that the caller can still read it. Who calls has
- * the connection to itself by a move, and either holds server->mutex or is its thread. What the socket does
- * not take at once is lost: a caller who reads nothing misses a sentence. */
-void mm_connection_cut(struct mm_connection *connection, const struct mm_last_reply *reply);
+/* Writes the reply past MHD, and ends our sending side, so that the caller can still read it; says how many
+ * bytes of its body went out. Who calls has the connection to itself by a move, and either holds
+ * server->mutex or is its thread. What the socket does not take at once is lost: a caller who reads nothing
+ * misses a sentence. */
+size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_reply *reply);
+
+/* Whether bytes lie there that nobody has read yet. With server->mutex held. */
+bool mm_connection_has_unread(const struct mm_connection *connection);
 
 /* Reads no more from it, so that its thread sees an end and closes. With server->mutex held. */
 void mm_connection_stop_reading(struct mm_connection *connection);
+
+/* The same, of one in MM_PHASE_CUT: who is still sending then is told by a reset. Without it the system would
+ * leave him for minutes before a window that never opens. */
+void mm_connection_stop_sender(struct mm_connection *connection);
 
 #ifdef __cplusplus
 }

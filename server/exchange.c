@@ -138,6 +138,13 @@ static bool is_large(const struct mm_exchange *exchange) {
     return exchange->content_length != MM_LENGTH_UNKNOWN && exchange->content_length > MM_REFUSAL_DRAIN_MAX;
 }
 
+/* Whether the sender wants a word before the body, which he then need not send: as MHD judges it. */
+static bool expects_continue(const struct mm_exchange *exchange, const char *version) {
+    const char *expect = mm_exchange_header(exchange, MHD_HTTP_HEADER_EXPECT);
+    return expect != NULL && strcasecmp(expect, "100-continue") == 0 &&
+           strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
+}
+
 /* Tells the refusal past MHD, and goes on to drop what still comes: a close with bytes unread resets the
  * connection, so that a sender who is busy sending would never see why. The sweep ends it. The connection's
  * thread, which has it to itself by a move. */
@@ -146,8 +153,7 @@ static void refuse_unread(struct mm_exchange *exchange) {
                                         .request_id = exchange->request_id,
                                         .allow = exchange->allow,
                                         .head_only = strcmp(exchange->record.method, "HEAD") == 0};
-    __atomic_store_n(&exchange->cut, (int)exchange->error.status, __ATOMIC_RELAXED);
-    mm_connection_cut(exchange->peer, &reply);
+    mm_record_cut(exchange, &exchange->error, mm_connection_cut(exchange->peer, &reply));
     exchange->peer->cut_ns = mm_clock_ns();
     mm_connection_move(exchange->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);
 }
@@ -224,12 +230,12 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
         judge_busy(exchange);
         leave_accepted(exchange);
     }
-    bool asks = mm_exchange_header(exchange, MHD_HTTP_HEADER_EXPECT) != NULL; /* and sends nothing yet */
-    if (accepted || (well_formed && !asks && !is_large(exchange))) {
+    bool waits = expects_continue(exchange, version);
+    if (accepted || (well_formed && !waits && !is_large(exchange))) {
         mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
         return MHD_YES;
     }
-    if (well_formed && !asks) {
+    if (well_formed && !waits) {
         refuse_unread(exchange);
         return MHD_YES;
     }
@@ -342,6 +348,10 @@ void mm_exchange_completed(void *argument, struct MHD_Connection *connection, vo
         return;
     struct mm_connection *peer = exchange->peer;
     *slot = NULL;
+    if (mm_connection_phase(peer) == MM_PHASE_CUT) {
+        pthread_mutex_lock(&server->mutex); /* the sweep, if it was that, is done with the exchange */
+        pthread_mutex_unlock(&server->mutex);
+    }
     mm_record_end(exchange, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     leave_accepted(exchange);
     pthread_mutex_lock(&server->mutex);

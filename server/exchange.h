@@ -40,8 +40,7 @@ struct mm_exchange {
     bool accepted; /* counted in server->accepted */
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_record record; /* filled in on the way, told at the end */
-    int cut;             /* what was told past MHD, in MM_PHASE_CUT; enum mm_status; __atomic access only */
-    uint64_t started_ns; /* the first callback */
+    uint64_t started_ns;     /* the first callback */
     /* Of the body: the process's limit, or the query's where that is sooner. Fixed before MM_PHASE_BODY. */
     uint64_t deadline_ns;
     uint64_t span_ns[MM_SPAN_COUNT];

@@ -47,6 +47,14 @@ void mm_record_cancel(struct mm_exchange *exchange, bool in_queue) {
     cancel(&exchange->record, in_queue ? MM_SPAN_QUEUE : MM_SPAN_KERNEL);
 }
 
+void mm_record_cut(struct mm_exchange *exchange, const struct mm_error *error, size_t out_bytes) {
+    struct mm_record *record = &exchange->record;
+    record->problem = error->status;
+    record->code = mm_problem_http(error->status);
+    record->out_bytes = out_bytes;
+    record->replied_ns = mm_clock_ns();
+}
+
 /* Where the request was when it was given up, but for what mm_record_cancel was told. */
 static void find_cancelled(struct mm_exchange *exchange, bool sent) {
     struct mm_record *record = &exchange->record;
@@ -54,7 +62,6 @@ static void find_cancelled(struct mm_exchange *exchange, bool sent) {
     if (record->cancelled)
         return;
     if (mm_connection_phase(exchange->peer) == MM_PHASE_CUT) {
-        record->problem = (enum mm_status)__atomic_load_n(&exchange->cut, __ATOMIC_RELAXED);
         if (exchange->error.status == MM_OK) /* else it was refused before */
             cancel(record, MM_SPAN_RECEIVE);
     } else if (exchange->state == MM_RECEIVING && exchange->dropped_bytes <= MM_REFUSAL_DRAIN_MAX) {
@@ -80,7 +87,8 @@ static void tell(struct mm_server *server, const struct mm_record *record) {
 
 void mm_record_end(struct mm_exchange *exchange, bool sent) {
     struct mm_record *record = &exchange->record;
-    uint64_t now_ns = mm_clock_ns();
+    const bool was_cut = mm_connection_phase(exchange->peer) == MM_PHASE_CUT;
+    uint64_t end_ns = was_cut ? record->replied_ns : mm_clock_ns(); /* what was dropped since is no request */
     find_cancelled(exchange, sent);
     if (record->problem == MM_OK && !record->left)
         record->problem = exchange->error.status;
@@ -88,18 +96,19 @@ void mm_record_end(struct mm_exchange *exchange, bool sent) {
     if (record->code == MM_CODE_LEFT)
         record->out_bytes = 0; /* what was put together reached nobody */
     memcpy(record->stage_ns, exchange->span_ns, sizeof record->stage_ns);
-    record->stage_ns[MM_STAGE_SEND] = record->replied_ns == 0 ? 0 : now_ns - record->replied_ns;
-    record->duration_ns = now_ns - exchange->started_ns;
+    record->stage_ns[MM_STAGE_SEND] = record->replied_ns == 0 ? 0 : end_ns - record->replied_ns;
+    record->duration_ns = end_ns - exchange->started_ns;
     record->in_bytes = exchange->body_bytes + exchange->dropped_bytes;
     tell(exchange->server, record);
 }
 
 void mm_record_cut_head(struct mm_server *server, const char *request_id, const struct mm_error *error,
-                        uint64_t duration_ns) {
+                        size_t out_bytes, uint64_t duration_ns) {
     const struct mm_record record = {.request_id = request_id,
                                      .route = MM_ROUTE_OTHER,
                                      .code = mm_problem_http(error->status),
                                      .problem = error->status,
+                                     .out_bytes = out_bytes,
                                      .duration_ns = duration_ns};
     mm_metrics_begin(server->metrics);
     tell(server, &record);

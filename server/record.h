@@ -35,7 +35,7 @@ struct mm_record {
     uint64_t in_bytes;                     /* of the body, as received */
     uint64_t out_bytes;                    /* of the reply's body */
     uint64_t replied_ns;                   /* when the reply was handed over; 0: never */
-    uint64_t duration_ns;                  /* from the first callback to the last */
+    uint64_t duration_ns; /* from the first callback to the last, or to when it was cut off */
     uint64_t stage_ns[MM_STAGE_COUNT];
     bool has_shape;
     bool has_depth; /* k is one of its dimensions */
@@ -52,13 +52,17 @@ void mm_record_begin(struct mm_exchange *exchange, const char *method, const cha
 /* The product is given up, in the queue or on the device. With server->mutex held. */
 void mm_record_cancel(struct mm_exchange *exchange, bool in_queue);
 
+/* The error was told past MHD, as the last reply, of which so many bytes of body went out. Who has moved the
+ * connection to be cut: its thread, or another with server->mutex held. */
+void mm_record_cut(struct mm_exchange *exchange, const struct mm_error *error, size_t out_bytes);
+
 /* The request is over; `sent` tells whether all of a reply was. Counts it and logs it. The connection's
  * thread. */
 void mm_record_end(struct mm_exchange *exchange, bool sent);
 
 /* A head that never came to its end was answered and cut off: there is no exchange to tell of. Any thread. */
 void mm_record_cut_head(struct mm_server *server, const char *request_id, const struct mm_error *error,
-                        uint64_t duration_ns);
+                        size_t out_bytes, uint64_t duration_ns);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 /* Heads are looked at less often, since there can be many that are idle, and each costs a question to the
@@ -56,12 +55,6 @@ static bool look_at_waiting(struct mm_exchange *exchange, uint64_t now_ns) {
     return true;
 }
 
-/* Whether bytes lie here that nobody has read yet: then it is we who are slow. */
-static bool has_unread(int fd) {
-    int bytes = 0;
-    return ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
-}
-
 /* Whether a body takes longer than it may: the process's limit, the caller's own, or the least rate. */
 static bool is_slow_body(const struct mm_exchange *exchange, uint64_t now_ns, struct mm_error *error) {
     const struct mm_options *options = exchange->server->options;
@@ -75,7 +68,8 @@ static bool is_slow_body(const struct mm_exchange *exchange, uint64_t now_ns, st
     }
     uint64_t rate = options->receive_rate;
     uint64_t gained_ms = bytes / rate * 1000 + bytes % rate * 1000 / rate;
-    if (elapsed_ms <= options->receive_timeout_ms + gained_ms || has_unread(exchange->peer->fd))
+    if (elapsed_ms <= options->receive_timeout_ms + gained_ms ||
+        mm_connection_has_unread(exchange->peer)) /* it is we who are slow */
         return false;
     mm_fail(error, MM_REQUEST_TIMEOUT,
             "%" PRIu64 " bytes of the body came in %" PRIu64 " ms, but %" PRIu64
@@ -99,13 +93,11 @@ static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
     struct mm_error error;
     if (exchange == NULL || tell_end(connection) || !is_slow_body(exchange, now_ns, &error))
         return;
-    /* Before the move, after which the connection's thread may end the exchange and tell of it. */
-    __atomic_store_n(&exchange->cut, (int)error.status, __ATOMIC_RELAXED);
     if (!mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT))
         return;
     connection->cut_ns = now_ns;
-    mm_connection_cut(connection, &(struct mm_last_reply){
-                                      .error = &error, .request_id = exchange->request_id, .allow = ""});
+    const struct mm_last_reply reply = {.error = &error, .request_id = exchange->request_id, .allow = ""};
+    mm_record_cut(exchange, &error, mm_connection_cut(connection, &reply));
 }
 
 /* What the system says of a connection; all 0 where it says nothing. */
@@ -139,16 +131,16 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
         return;
     if (connection->head_since_ns == 0)
         connection->head_since_ns = now_ns;
-    if (since(now_ns, connection->head_since_ns) <= limit_ms * NS_PER_MS || has_unread(connection->fd) ||
-        !mm_connection_move(connection, MM_PHASE_HEAD, MM_PHASE_CUT))
+    if (since(now_ns, connection->head_since_ns) <= limit_ms * NS_PER_MS ||
+        mm_connection_has_unread(connection) || !mm_connection_move(connection, MM_PHASE_HEAD, MM_PHASE_CUT))
         return;
     mm_server_make_id(server, request_id);
     mm_fail(&error, MM_REQUEST_TIMEOUT, "the head of the request was not complete after %" PRIu64 " ms",
             limit_ms);
     connection->cut_ns = now_ns;
-    mm_connection_cut(connection,
-                      &(struct mm_last_reply){.error = &error, .request_id = request_id, .allow = ""});
-    mm_record_cut_head(server, request_id, &error, now_ns - connection->head_since_ns);
+    const struct mm_last_reply reply = {.error = &error, .request_id = request_id, .allow = ""};
+    mm_record_cut_head(server, request_id, &error, mm_connection_cut(connection, &reply),
+                       now_ns - connection->head_since_ns);
 }
 
 /* Looks at one connection; an exchange that is to be resumed is added to the list. */
@@ -172,7 +164,7 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
         break;
     case MM_PHASE_CUT:
         if (since(now_ns, connection->cut_ns) > CUT_LINGER_MS * NS_PER_MS)
-            mm_connection_stop_reading(connection);
+            mm_connection_stop_sender(connection);
         break;
     }
 }

@@ -122,7 +122,10 @@ ask_benchmark() {
     }
     products=$(available matmul)
     transpositions=$(available transpose)
-    [ "$(printf '%s' "$products" | jq length)" -ge 15 ] || code=1
+    [ "$(printf '%s' "$products" | jq length)" -ge 15 ] || {
+        echo "of the products' variants only these are here: $products"
+        code=1
+    }
     for edge in 256 1024; do
         benchmark "{\"m\": $edge, \"k\": $edge, \"n\": $edge, \"variants\": $(printf '%s' "$products" | jq -c '. + ["cpu:naive", "cpu:blas"]')}"
     done

@@ -4,6 +4,8 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
+: "${TALK:?the path of the program talk}"
+
 # line ID: the line of the request with this id, once it is there.
 has_line() {
     grep -q "request_id[\":=]*$1[\", ]" "$scratch/log"
@@ -53,6 +55,14 @@ says "a transposition, told by its route and by A's shape" \
 ask shapes.1 -H 'Content-Type: application/json' -d '{"a":[[1,2]],"b":[[3]]}' "$url/v1/matmul"
 json=$(line shapes.1)
 says "a refusal" '[.code, .problem, .route] == [422, "bad_shape", "/v1/matmul"] and (has("m") | not)'
+# A refusal that is told before a large body came, which is dropped for a second: the time of that is not its own.
+: >"$scratch/large"
+printf 'POST /v1/nothing HTTP/1.1\r\nHost: x\r\nX-Request-Id: cut.1\r\nContent-Length: 3000000\r\n\r\n' |
+    "$TALK" "$(printf '%s' "${url#http://}" | cut -d : -f 1)" "${url##*:}" 65536 >"$scratch/large" || fail "talk: it did not end well"
+json=$(line cut.1)
+says "a refusal that is cut off" '[.code, .problem, .path, .in_bytes] == [404, "not_found", "/v1/nothing", 0]'
+says "its bytes" ".out_bytes == $(sed '1,/^.$/d' "$scratch/large" | wc -c)"
+says "its time" '.duration_ms < 900'
 ask head.1 -I "$url/healthz"
 json=$(line head.1)
 says "HEAD" '[.method, .code, .out_bytes] == ["HEAD", 200, 0]'

@@ -257,6 +257,7 @@ is_refused() {
 }
 await 10 is_refused || fail "SIGTERM began no drain"
 comes_to requests_in_flight 1
+scrape # as settle does
 counts 'rejected_total{reason="stopping"}' 1
 counts 'http_requests_total{route="/readyz",code="503"}' 1
 finish_slow last

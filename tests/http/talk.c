@@ -1,9 +1,9 @@
 /* Sends stdin to a TCP port as it is, so many bytes a write and so many milliseconds apart (2), and copies
  * what comes back to stdout until the other side closes; where that comes before all is sent, the rest is
  * not. With LEAVE it goes without waiting for that, with HALF it closes its sending side. It knows nothing of
- * HTTP.
+ * HTTP. With FOREVER it goes on with zeros, without a pause, until the connection takes no more.
  *
- *   talk HOST PORT PIECE [LEAVE | HALF | PAUSE_MS] */
+ *   talk HOST PORT PIECE [LEAVE | HALF | FOREVER | PAUSE_MS] */
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -56,6 +56,12 @@ static int say(int connection, const char *input, size_t bytes, size_t piece, un
     return 0;
 }
 
+static void go_on(int connection, size_t piece) {
+    static const char zeros[INPUT_MAX];
+    while (send(connection, zeros, piece < sizeof zeros ? piece : sizeof zeros, MSG_NOSIGNAL) > 0)
+        continue;
+}
+
 static int listen_to(int connection) {
     char buffer[4096];
     ssize_t count;
@@ -69,15 +75,18 @@ int main(int argc, char **argv) {
     size_t piece = argc >= 4 ? strtoul(argv[3], NULL, 10) : 0;
     int leaves = argc >= 5 && strcmp(argv[4], "LEAVE") == 0;
     int halves = argc >= 5 && strcmp(argv[4], "HALF") == 0;
-    unsigned long pause_ms = argc >= 5 && !leaves && !halves ? strtoul(argv[4], NULL, 10) : PAUSE_MS;
+    int goes_on = argc >= 5 && strcmp(argv[4], "FOREVER") == 0;
+    unsigned long pause_ms =
+        argc >= 5 && !leaves && !halves && !goes_on ? strtoul(argv[4], NULL, 10) : PAUSE_MS;
     if (piece == 0) {
-        fputs("usage: talk HOST PORT PIECE [LEAVE | HALF | PAUSE_MS]\n", stderr);
+        fputs("usage: talk HOST PORT PIECE [LEAVE | HALF | FOREVER | PAUSE_MS]\n", stderr);
         return 2;
     }
     size_t bytes = fread(input, 1, sizeof input, stdin);
     int connection = connected(argv[1], argv[2]);
     if (connection < 0 || say(connection, input, bytes, piece, pause_ms) != 0 ||
-        (halves && shutdown(connection, SHUT_WR) != 0) || (!leaves && listen_to(connection) != 0)) {
+        (goes_on && (go_on(connection, piece), 0)) || (halves && shutdown(connection, SHUT_WR) != 0) ||
+        (!leaves && listen_to(connection) != 0)) {
         perror("talk");
         return 1;
     }

@@ -41,6 +41,12 @@ waits() {
     curl -s "$url/metrics" | grep -qx "matmuld_queue_jobs $1"
 }
 
+# The first product is with the server, and waits no more.
+is_taken() {
+    curl -s "$url/metrics" >"$scratch/page"
+    grep -qx 'matmuld_requests_in_flight 2' "$scratch/page" && waits 0
+}
+
 told() {
     jq -r "$1" "$scratch/got"
 }
@@ -57,7 +63,8 @@ side=$(slow_side 0.01)
 # The device sleeps, and one job may wait for it.
 post_benchmark cpu:naive cuda:naive cpu:naive cuda:auto
 post_product takes_time 30000
-sleep 0.3
+await 10 is_taken || fail "the device was not taken"
+sleep 0.2
 first=$caller
 post_product naive 1
 await 3 waits 1 || fail "no product waits"

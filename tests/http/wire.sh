@@ -73,6 +73,28 @@ refused_head 'HEAD /v1/nothing' >"$scratch/requests"
 talk 262144
 same "HEAD with a large body: status" "404 " "$(statuses)"
 same "HEAD with a large body: the reason is not sent" 0 "$(grep -c not_found "$scratch/replies")"
+# Who would never stop sending is stopped, and has the reply all the same: each of some at once, since a window
+# that is full when the server stops reading must not leave its sender waiting.
+printf 'POST /v1/nothing HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000000000\r\n\r\n' >"$scratch/requests"
+began=$(date +%s)
+senders=
+for sender in $(seq 16); do
+    "$TALK" "${address%:*}" "${address##*:}" 65536 FOREVER <"$scratch/requests" >"$scratch/replies.$sender" 2>/dev/null &
+    senders="$senders $!"
+done
+for sender in $senders; do
+    wait "$sender" || :
+done
+at_most "endless senders: seconds until all were stopped" 30 $(($(date +%s) - began))
+same "endless senders: replies" 16 "$(grep -l '^HTTP/1.1 404 ' "$scratch"/replies.* | wc -l | tr -d ' ')"
+# A word that no server need know, or that HTTP/1.0 does not have, is no reason to wait for one.
+for word in 'HTTP/1.1 Expect: patience' 'HTTP/1.0 Expect: 100-continue'; do
+    printf 'POST /v1/nothing %s\r\nHost: test\r\nContent-Length: 3000000\r\n%s\r\n\r\n' "${word%% *}" "${word#* }" \
+        >"$scratch/requests"
+    head -c 3000000 /dev/zero >>"$scratch/requests"
+    talk 262144
+    same "a large body with $word: status" "404 " "$(statuses)"
+done
 request large GET /healthz '' 'Connection: close' >"$scratch/requests"
 talk 65536
 same "after large bodies: status" "200 " "$(statuses)"
