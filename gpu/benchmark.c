@@ -30,14 +30,20 @@ static size_t round_up(size_t bytes) {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
+/* Of rows × cols once it is transposed, where it is. */
+static struct mm_matrix make_operand(enum mm_dtype dtype, size_t rows, size_t cols, bool transposed) {
+    return transposed ? mm_matrix_dense(dtype, cols, rows, NULL) : mm_matrix_dense(dtype, rows, cols, NULL);
+}
+
 /* The views of one set, which lie nowhere yet. */
 static struct mm_product make_product(const struct mm_benchmark_request *request) {
     struct mm_product product = {.a = mm_matrix_dense(request->dtype, request->m, request->n, NULL),
                                  .transpose_a = true};
     if (request->op == MM_MATMUL) {
-        product.transpose_a = false;
-        product.a = mm_matrix_dense(request->dtype, request->m, request->k, NULL);
-        product.b = mm_matrix_dense(request->dtype, request->k, request->n, NULL);
+        product.transpose_a = request->transpose_a;
+        product.transpose_b = request->transpose_b;
+        product.a = make_operand(request->dtype, request->m, request->k, request->transpose_a);
+        product.b = make_operand(request->dtype, request->k, request->n, request->transpose_b);
         (void)mm_product_conform(&product, NULL);
     } else {
         mm_product_conform_transposition(&product);
@@ -139,6 +145,8 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
         return NULL;
     benchmark->task.run = mm_benchmark_run;
     benchmark->request = *request;
+    if (request->row_ns == 0)
+        benchmark->request.row_ns = MM_BENCHMARK_ROW_NS;
     benchmark->memory_bytes_max = memory_bytes_max;
     benchmark->row_count = row_count;
     for (size_t row = 0; row < row_count; row++)
@@ -154,6 +162,8 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     benchmark->operands = (struct mm_random_product){
         .a_seed = MM_BENCHMARK_SEED,
         .b_seed = mm_random_skip(MM_BENCHMARK_SEED, benchmark->b_offset / sizeof(float)),
+        .transpose_a = request->transpose_a,
+        .transpose_b = request->transpose_b,
         .m = request->m,
         .k = request->k,
         .n = request->n,
@@ -212,6 +222,11 @@ const struct mm_benchmark_request *mm_benchmark_request(const struct mm_benchmar
 
 const struct mm_benchmark_row *mm_benchmark_rows(const struct mm_benchmark *benchmark) {
     return benchmark->rows;
+}
+
+const struct mm_benchmark_row *mm_benchmark_copy(const struct mm_benchmark *benchmark) {
+    const struct mm_benchmark_request *request = &benchmark->request;
+    return request->op == MM_TRANSPOSE ? &benchmark->rows[request->subject_count] : NULL;
 }
 
 double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_benchmark_row *row) {

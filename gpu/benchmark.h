@@ -17,7 +17,7 @@ extern "C" {
 /* A run on one of the host's cores counts this many times as much work as one on a device. */
 enum { MM_BENCHMARK_ROWS_MAX = 64, MM_BENCHMARK_HOST_FACTOR = 1000 };
 
-/* A row that has run for so long is repeated no more; each is run at least once. */
+/* What a row may take where the request does not say. */
 #define MM_BENCHMARK_ROW_NS UINT64_C(2000000000)
 
 #define MM_BENCHMARK_REPEATS_CUT (UINT64_C(1) << 53)
@@ -28,14 +28,18 @@ struct mm_benchmark_subject {
     unsigned tile;                    /* one of variant->tiles; 0: its own */
 };
 
-/* m, n and k are of the product, op(A) = A being m×k; of a transposition A is m×n, and k is 0. */
+/* m, n and k are of the product, op(A) being m×k and op(B) k×n; of a transposition A is m×n, and k is 0. */
 struct mm_benchmark_request {
     enum mm_op op;
     size_t m;
     size_t n;
     size_t k;
     enum mm_dtype dtype;
+    bool transpose_a; /* of a product alone: the operand is stored transposed */
+    bool transpose_b;
     uint64_t repeats; /* MM_BENCHMARK_REPEATS_CUT stands for all that are more */
+    uint64_t row_ns; /* a row that has run for so long is repeated no more, each being run at least once; 0:
+                        MM_BENCHMARK_ROW_NS */
     size_t subject_count;
     struct mm_benchmark_subject subjects[MM_BENCHMARK_ROWS_MAX];
 };
@@ -59,6 +63,7 @@ struct mm_benchmark_row {
     struct mm_error error;          /* MM_OK, or why there are no figures */
     const struct mm_variant *ran;   /* never `auto`; NULL where nothing was chosen */
     const struct mm_device *device; /* NULL where none took it up */
+    size_t set_count;               /* over which its runs were rotated */
     unsigned repeats;               /* runs that count: at most the request's, at least 1 */
     double min_ns;                  /* of their kernel times */
     double median_ns;
@@ -104,6 +109,16 @@ void mm_benchmark_refuse(struct mm_benchmark *benchmark, const struct mm_error *
  * job is over. Row i is of subject i. */
 const struct mm_benchmark_request *mm_benchmark_request(const struct mm_benchmark *benchmark);
 const struct mm_benchmark_row *mm_benchmark_rows(const struct mm_benchmark *benchmark);
+
+/* The row of the plain copy with which transpositions are compared, by the device of the backend that was
+ * measured last; it is not judged. NULL of a product. */
+const struct mm_benchmark_row *mm_benchmark_copy(const struct mm_benchmark *benchmark);
+
+/* Whether a row that ran is certainly wrong: an element of a transposition is out of place, a product is not
+ * finite or in its sample past the bound, or its relative error is over 10^-6 and over 10^-7·√k as well,
+ * which is four times what float32 adds up to in turn (2.4·10^-8·√k). The latter is not asked of a product of
+ * fewer than 16 elements, whose norm may be small by chance. */
+bool mm_benchmark_is_wrong(const struct mm_benchmark *benchmark, const struct mm_benchmark_row *row);
 
 /* GFLOP/s of a product's row, GB/s read and written of a transposition's; 0 where no time passed. */
 double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_benchmark_row *row);

@@ -12,6 +12,9 @@
  * that a copy from a device is not its latency alone. */
 enum { PIECE_BYTES = 1 << 18 };
 
+/* So many elements of a product are not all small by chance. */
+enum { ELEMENTS_MANY = 16 };
+
 static size_t piece_bytes(const struct mm_product *product) {
     const size_t bytes = mm_matrix_bytes(&product->c);
     return bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
@@ -151,4 +154,16 @@ enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_devic
     }
     row->max_error = (double)benchmark->misplaced / ((double)product->m * (double)product->n);
     return MM_OK;
+}
+
+bool mm_benchmark_is_wrong(const struct mm_benchmark *benchmark, const struct mm_benchmark_row *row) {
+    const struct mm_benchmark_request *request = &benchmark->request;
+    const double relative_error_max = fmax(1e-6, 1e-7 * sqrt((double)request->k));
+    const bool is_many = (double)request->m * (double)request->n >= ELEMENTS_MANY;
+    if (row->error.status != MM_OK)
+        return false;
+    if (request->op == MM_TRANSPOSE)
+        return row->max_error > 0.0;
+    return row->max_error > 1.0 || isinf(row->relative_error) ||
+           (is_many && row->relative_error > relative_error_max);
 }

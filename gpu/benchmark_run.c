@@ -54,6 +54,7 @@ static bool is_copy(const struct mm_benchmark *benchmark, size_t row) {
 static enum mm_status take(struct mm_benchmark *benchmark, struct mm_device *device, struct mm_error *error) {
     const struct mm_backend *backend = device->backend;
     void *memory = NULL;
+    benchmark->set_count = count_sets(benchmark, device);
     for (size_t row = 0; row < benchmark->row_count; row++) {
         struct mm_benchmark_course *course = &benchmark->courses[row];
         course->is_over = !is_copy(benchmark, row) && benchmark->request.subjects[row].backend != backend;
@@ -62,10 +63,9 @@ static enum mm_status take(struct mm_benchmark *benchmark, struct mm_device *dev
         course->spent_ns = 0;
         course->phase = MM_BENCHMARK_CHOOSE;
         course->warm_ups_left = backend->is_host ? HOST_WARM_UPS : DEVICE_WARM_UPS;
-        benchmark->rows[row] = (struct mm_benchmark_row){.device = device};
+        benchmark->rows[row] = (struct mm_benchmark_row){.device = device, .set_count = benchmark->set_count};
     }
     benchmark->filled = benchmark->at = benchmark->turn = 0;
-    benchmark->set_count = count_sets(benchmark, device);
     if (benchmark->set_count == 0)
         return fail_room(benchmark, device, error);
     enum mm_status status = mm_benchmark_judge_open(benchmark, error);
@@ -137,13 +137,14 @@ static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_dev
 /* Counts a run, unless it is a warm-up, and sees whether it was the row's last. */
 static void count_run(const struct mm_benchmark *benchmark, struct mm_benchmark_row *row,
                       struct mm_benchmark_course *course, uint64_t kernel_ns) {
-    if (course->warm_ups_left > 0 && kernel_ns < SLOW_NS && course->spent_ns < MM_BENCHMARK_ROW_NS) {
+    if (course->warm_ups_left > 0 && kernel_ns < SLOW_NS && course->spent_ns < benchmark->request.row_ns) {
         course->warm_ups_left--;
         return;
     }
     course->warm_ups_left = 0;
     course->times_ns[row->repeats++] = (double)kernel_ns;
-    course->is_over = row->repeats == benchmark->request.repeats || course->spent_ns >= MM_BENCHMARK_ROW_NS;
+    course->is_over =
+        row->repeats == benchmark->request.repeats || course->spent_ns >= benchmark->request.row_ns;
 }
 
 static enum mm_status run_row(struct mm_benchmark *benchmark, struct mm_device *device, size_t index,

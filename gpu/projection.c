@@ -57,7 +57,7 @@ static float make_weight(size_t col) {
     return 0.5F * (element + copysignf(1.0F, element));
 }
 
-/* Some of B's row times x, which is made with the first row. */
+/* Some of B's row times x, which is made with the first row: B·x row by row. */
 static void project_b(struct mm_projection *projection, size_t row, size_t count) {
     const struct mm_random_product *product = &projection->product;
     const size_t col = projection->group * projection->group_cols + projection->number;
@@ -70,6 +70,20 @@ static void project_b(struct mm_projection *projection, size_t row, size_t count
     for (size_t index = 0; index < count; index++)
         sum += (double)mm_random_element(stream, index) * (double)weights[index];
     projection->inner[row] = sum;
+}
+
+/* The same of a B that is stored transposed, so that what lies in a row is a column: B·x by its columns. */
+static void project_transposed_b(struct mm_projection *projection, size_t row, size_t count) {
+    const struct mm_random_product *product = &projection->product;
+    const size_t col = projection->group * projection->group_cols + row;
+    const uint64_t stream = mm_random_skip(product->b_seed, col * product->k + projection->number);
+    const double weight = (double)make_weight(col);
+    double *inner = projection->inner + projection->number;
+    projection->weights[col] = (float)weight;
+    for (size_t index = 0; index < count; index++) {
+        const double sum = row == 0 ? 0.0 : inner[index];
+        inner[index] = sum + (double)mm_random_element(stream, index) * weight;
+    }
 }
 
 /* Some of A's row times B·x. */
@@ -86,23 +100,42 @@ static void project_a(struct mm_projection *projection, size_t row, size_t count
         projection->norm += total * total;
 }
 
+/* The same of an A that is stored transposed: the sums are whole once its last row was added. */
+static void project_transposed_a(struct mm_projection *projection, size_t row, size_t count) {
+    const struct mm_random_product *product = &projection->product;
+    const uint64_t stream = mm_random_skip(product->a_seed, row * product->m + projection->number);
+    const double inner = projection->inner[row];
+    double *sum = &projection->sums[projection->number * projection->group_count + projection->group];
+    for (size_t index = 0; index < count; index++, sum += projection->group_count) {
+        *sum = (row == 0 ? 0.0 : *sum) + (double)mm_random_element(stream, index) * inner;
+        if (row + 1 == product->k)
+            projection->norm += *sum * *sum;
+    }
+}
+
 /* Does up to `count` numbers of the row at hand, and says how many. */
 static size_t prepare_row(struct mm_projection *projection, size_t count) {
     const struct mm_random_product *product = &projection->product;
     const size_t first = projection->group * projection->group_cols;
-    const bool is_of_b = projection->row < product->k;
-    const size_t length = is_of_b ? group_end(projection, projection->group) - first : product->k;
+    const size_t cols = group_end(projection, projection->group) - first;
+    const size_t b_rows = product->transpose_b ? cols : product->k;
+    const size_t a_rows = product->transpose_a ? product->k : product->m;
+    const bool is_of_b = projection->row < b_rows;
+    const size_t b_length = product->transpose_b ? product->k : cols;
+    const size_t a_length = product->transpose_a ? product->m : product->k;
+    const size_t length = is_of_b ? b_length : a_length;
     count = smaller(count, length - projection->number);
     if (is_of_b)
-        project_b(projection, projection->row, count);
+        (product->transpose_b ? project_transposed_b : project_b)(projection, projection->row, count);
     else
-        project_a(projection, projection->row - product->k, count);
+        (product->transpose_a ? project_transposed_a : project_a)(projection, projection->row - b_rows,
+                                                                  count);
     projection->number += count;
     if (projection->number < length)
         return count;
     projection->number = 0;
     projection->row++;
-    if (projection->row == product->k + product->m) {
+    if (projection->row == b_rows + a_rows) {
         projection->row = 0;
         projection->group++;
     }

@@ -1,7 +1,8 @@
 /* How right a whole product is, by a random projection: C·x is compared with A·(B·x), which takes no product
  * of matrices (R. Freivalds, "Probabilistic machines can use less running time", IFIP 1977). Whatever is
  * wrong with C, wherever it lies, is in C·x, too. The operands are random streams, which the host makes again
- * as it goes. It knows no device and no variant.
+ * as it goes, in the order in which they are stored. A and B stand for op(A) and op(B) where no more is said.
+ * It knows no device and no variant.
  *
  * x has random numbers of either sign between 1/2 and 1: so a single wrong element shows whichever column it
  * is in, and so do columns that are swapped, as they would not where x were of ones of either sign alone.
@@ -30,7 +31,8 @@ struct mm_projection {
     float *weights; /* x */
     double norm;    /* the sum of the squares of `sums` */
 
-    /* What is prepared next: of this group, B's rows and then A's, from this number of the row on. */
+    /* What is prepared next: of this group, B's rows and then A's, as they are stored, from this number of
+     * the row on. */
     size_t group;
     size_t row;
     size_t number;

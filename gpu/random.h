@@ -4,6 +4,7 @@
 #ifndef MM_GPU_RANDOM_H
 #define MM_GPU_RANDOM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,11 +14,14 @@
 #define MM_RANDOM_FUNCTION static inline
 #endif
 
-/* The operands of a product A·B: A of m×k and B of k×n, dense matrices of float32, each of which is the
- * beginning of a stream. */
+/* The operands of a product op(A)·op(B), m×k by k×n: dense matrices of float32, each of which is, row by row
+ * as it is stored, the beginning of a stream. A is stored as k×m where transpose_a is set, and B as n×k where
+ * transpose_b is. */
 struct mm_random_product {
     uint64_t a_seed;
     uint64_t b_seed;
+    bool transpose_a;
+    bool transpose_b;
     size_t m;
     size_t k;
     size_t n;

@@ -57,6 +57,17 @@ void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t 
     }
 }
 
+/* Elements of op(A) and op(B), by where they lie in what is stored. */
+static double element_of_a(const struct mm_random_product *product, size_t row, size_t depth) {
+    const size_t index = product->transpose_a ? depth * product->m + row : row * product->k + depth;
+    return (double)mm_random_element(product->a_seed, index);
+}
+
+static double element_of_b(const struct mm_random_product *product, size_t depth, size_t col) {
+    const size_t index = product->transpose_b ? col * product->k + depth : depth * product->n + col;
+    return (double)mm_random_element(product->b_seed, index);
+}
+
 void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_random_product *product) {
     const struct mm_sample_span *at = &sample->spans[span];
     double *sums = sample->sums[span];
@@ -64,9 +75,9 @@ void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_r
     memset(sums, 0, sizeof sample->sums[span]);
     memset(magnitudes, 0, sizeof sample->magnitudes[span]);
     for (size_t depth = 0; depth < product->k; depth++) {
-        const double a = (double)mm_random_element(product->a_seed, at->row * product->k + depth);
+        const double a = element_of_a(product, at->row, depth);
         for (unsigned index = 0; index < sample->width; index++) {
-            const double b = (double)mm_random_element(product->b_seed, depth * product->n + at->col + index);
+            const double b = element_of_b(product, depth, at->col + index);
             sums[index] += a * b; /* of 24 bits each, so that this is exact */
             magnitudes[index] += fabs(a * b);
         }

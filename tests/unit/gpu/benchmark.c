@@ -28,6 +28,8 @@ static void rows_are_run_in_turn(void **state) {
         size_t set = (size_t)(lab.sets[index] - lab.sets[0]) / (3 * 1024);
         assert_int_equal(set, index < ROWS ? 0 : index % 7);
     }
+    for (size_t row = 0; row < ROWS; row++)
+        assert_int_equal(mm_benchmark_rows(benchmark)[row].set_count, 7);
     mm_benchmark_close(benchmark);
 }
 
@@ -43,6 +45,7 @@ static void figures_are_of_the_runs_that_count(void **state) {
     assert_true(rows[0].min_ns == 1010.0 && rows[0].median_ns == 1013.0 && rows[0].max_ns == 1016.0);
     assert_true(rows[1].min_ns == 111.0 && rows[1].median_ns == 114.0 && rows[1].max_ns == 117.0);
     assert_true(rows[0].of_yardstick == 114.0 / 1013.0);
+    assert_null(mm_benchmark_copy(benchmark));
     assert_true(rows[1].of_yardstick == 1.0);
     assert_true(mm_benchmark_rate(benchmark, &rows[0]) == 2.0 * 16 * 8 * 4 / 1013.0);
     assert_ptr_equal(rows[0].device, &lab_device);
@@ -129,6 +132,14 @@ static void a_row_has_its_time(void **state) {
     assert_int_equal(rows[1].repeats, 10);
     assert_int_equal(lab.runs, 3 + 5 + 10);
     mm_benchmark_close(benchmark);
+
+    request.row_ns = UINT64_C(1000000000); /* by the end of the second run they are used up */
+    request.subject_count = 1;
+    lab.runs = 0;
+    benchmark = lab_run(&request);
+    assert_int_equal(mm_benchmark_rows(benchmark)[0].repeats, 1);
+    assert_int_equal(lab.runs, 2);
+    mm_benchmark_close(benchmark);
 }
 
 static void loads_are_predicted(void **state) {
@@ -184,6 +195,8 @@ static void transpositions_are_compared_with_a_copy(void **state) {
         /* The runs that count are 15 and 16, and 17 is the copy's. */
         assert_true(rows[0].median_ns == 1015.0 && rows[1].median_ns == 1016.0);
         assert_true(rows[1].of_yardstick == 217.0 / 1016.0);
+        const struct mm_benchmark_row *copy = mm_benchmark_copy(benchmark);
+        assert_true(copy->median_ns == 217.0 && copy->of_yardstick == 1.0 && copy->repeats == 1);
         assert_true(mm_benchmark_rate(benchmark, &rows[1]) ==
                     2.0 * M * N * (double)mm_dtype_bytes((enum mm_dtype)dtype) / 1016.0);
         assert_true(rows[1].max_error == 0.0);

@@ -62,6 +62,74 @@ static void wrong_results_are_found(void **state) {
     }
 }
 
+/* All of a benchmark's rows, of which those that are named first are wrong. */
+static void expect_wrong(const struct mm_benchmark *benchmark, size_t wrong_count) {
+    const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
+    const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
+    for (size_t row = 0; row < request->subject_count; row++) {
+        assert_int_equal(rows[row].error.status, MM_OK);
+        if (mm_benchmark_is_wrong(benchmark, &rows[row]) != (row < wrong_count))
+            fail_msg("%zu×%zu×%zu, %s: errors of %g and %g", request->m, request->k, request->n,
+                     request->subjects[row].variant->name, rows[row].max_error, rows[row].relative_error);
+    }
+}
+
+/* Of operands stored in each way, right results are found right, and those of the other way wrong, by the
+ * sample and by the whole. The last shape is sampled. */
+static void stored_transposes_are_told_apart(void **state) {
+    static const size_t shapes[][3] = {{2, 3, 2}, {33, 7, 65}, {65, 33, 7}, {300, 200, 400}};
+    (void)state;
+    for (size_t which = 0; which < 4 * sizeof shapes / sizeof shapes[0]; which++) {
+        const size_t *shape = shapes[which / 4];
+        struct mm_benchmark_request request = lab_product_of(shape[0], shape[1], shape[2], 1);
+        request.transpose_a = which % 2 != 0;
+        request.transpose_b = which / 2 % 2 != 0;
+        lab_ask(&request, MM_MATMUL, "mistakes_a");
+        lab_ask(&request, MM_MATMUL, "mistakes_b");
+        lab_ask(&request, MM_MATMUL, "naive");
+        lab_ask(&request, MM_MATMUL, "tiled_8");
+        lab.runs = 0;
+        struct mm_benchmark *benchmark = lab_run(&request);
+        const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
+        expect_wrong(benchmark, 2);
+        for (size_t row = 0; row < 2; row++)
+            assert_true(rows[row].max_error > 1.0 && rows[row].relative_error > 0.1);
+        for (size_t row = 2; row < 4; row++)
+            assert_true(rows[row].max_error < 1.0 && rows[row].relative_error < 1e-6);
+        mm_benchmark_close(benchmark);
+    }
+}
+
+/* The row is judged by its figures alone: at the edges of what is right, of shapes with 16 elements and with
+ * fewer. What has failed is not wrong. */
+static void wrong_is_what_passes_a_bound(void **state) {
+    const double infinite = (double)INFINITY;
+    const double none = (double)NAN;
+    static const size_t k = 40000; /* the root of which is 200 */
+    const struct {
+        size_t elements, k;
+        double max_error, relative_error;
+        bool wrong;
+    } cases[] = {
+        {16, 1, 0.0, 0.0, false},      {16, 1, 1.0, 1e-6, false},     {16, 1, 1.0001, 0.0, true},
+        {16, 1, infinite, 0.0, true},  {16, 1, 0.5, 1.01e-6, true},   {16, 100, 0.5, 1e-6, false},
+        {16, k, none, 1.99e-5, false}, {16, k, none, 2.01e-5, true},  {16, k, 0.5, infinite, true},
+        {15, k, none, 2.01e-5, false}, {15, k, none, infinite, true}, {15, 1, 1.0001, 0.0, true},
+    };
+    (void)state;
+    for (size_t which = 0; which < sizeof cases / sizeof cases[0]; which++) {
+        struct mm_benchmark_request request = lab_product_of(cases[which].elements, cases[which].k, 1, 1);
+        struct mm_benchmark_row row = {.max_error = cases[which].max_error,
+                                       .relative_error = cases[which].relative_error};
+        struct mm_benchmark *benchmark = mm_benchmark_open(&request, LAB_MEMORY_MAX);
+        if (mm_benchmark_is_wrong(benchmark, &row) != cases[which].wrong)
+            fail_msg("case %zu", which);
+        row.error.status = MM_UNSUPPORTED;
+        assert_false(mm_benchmark_is_wrong(benchmark, &row));
+        mm_benchmark_close(benchmark);
+    }
+}
+
 /* What lies where no sample is taken. */
 static void wrong_insides_are_found(void **state) {
     enum { EDGE = 512, K = 48, TILE = 16 };
@@ -87,6 +155,7 @@ static void wrong_insides_are_found(void **state) {
     assert_true(rows[1].relative_error > 0.7 * tile && rows[1].relative_error < 1.4 * tile);
     assert_true(rows[3].relative_error > 0.05 * columns && rows[3].relative_error < 2.0 * columns);
     assert_true(rows[4].relative_error > 1e-9 && rows[4].relative_error < 2.0 * error_of_float32(K));
+    expect_wrong(benchmark, 4);
     mm_benchmark_close(benchmark);
 }
 
@@ -103,6 +172,7 @@ static void a_slab_of_many_is_missed(void **state) {
     assert_true(rows[0].max_error < 1.0 && rows[1].max_error < 1.0);
     assert_true(rows[0].relative_error > 0.0 && rows[0].relative_error < 3.0 * error_of_float32(K));
     assert_true(rows[1].relative_error > 0.5 * slab && rows[1].relative_error < 2.0 * slab);
+    assert_true(!mm_benchmark_is_wrong(benchmark, &rows[0]) && mm_benchmark_is_wrong(benchmark, &rows[1]));
     mm_benchmark_close(benchmark);
 }
 
@@ -126,6 +196,8 @@ static void misplaced_elements_are_found(void **state) {
         assert_true(rows[0].max_error == 0.0 && rows[3].max_error == 0.0);
         assert_true(rows[1].max_error == 2.0 / (M * N));
         assert_true(rows[2].max_error == 1.0);
+        for (size_t row = 0; row < request.subject_count; row++)
+            assert_true(mm_benchmark_is_wrong(benchmark, &rows[row]) == (row == 1 || row == 2));
         mm_benchmark_close(benchmark);
     }
 }
@@ -175,6 +247,8 @@ static void judging_may_be_cancelled_anywhere(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(wrong_results_are_found, lab_reset),
+        cmocka_unit_test_setup(stored_transposes_are_told_apart, lab_reset),
+        cmocka_unit_test_setup(wrong_is_what_passes_a_bound, lab_reset),
         cmocka_unit_test_setup(wrong_insides_are_found, lab_reset),
         cmocka_unit_test_setup(a_slab_of_many_is_missed, lab_reset),
         cmocka_unit_test_setup(nothing_is_said_of_what_zeros_would_pass, lab_reset),

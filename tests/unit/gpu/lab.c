@@ -92,6 +92,25 @@ static enum mm_status make_nan(const struct mm_product *product, struct mm_lane 
     return status;
 }
 
+/* Takes an operand that is stored as it is for one that is stored transposed, and the other way round. */
+static enum mm_status mistake_a(const struct mm_product *product, struct mm_lane *lane,
+                                struct mm_error *error) {
+    const struct mm_matrix *a = &product->a;
+    struct mm_product other = *product;
+    other.transpose_a = !product->transpose_a;
+    other.a = mm_matrix_dense(a->dtype, a->cols, a->rows, a->data);
+    return multiply(&other, lane, error);
+}
+
+static enum mm_status mistake_b(const struct mm_product *product, struct mm_lane *lane,
+                                struct mm_error *error) {
+    const struct mm_matrix *b = &product->b;
+    struct mm_product other = *product;
+    other.transpose_b = !product->transpose_b;
+    other.b = mm_matrix_dense(b->dtype, b->cols, b->rows, b->data);
+    return multiply(&other, lane, error);
+}
+
 static enum mm_status do_nothing(const struct mm_product *product, struct mm_lane *lane,
                                  struct mm_error *error) {
     (void)product;
@@ -187,6 +206,8 @@ static const struct mm_variant variants[] = {
     {MATMUL("zero_tile", clear_tile)},
     {MATMUL("swaps", swap_columns)},
     {MATMUL("a_nan", make_nan)},
+    {MATMUL("mistakes_a", mistake_a)},
+    {MATMUL("mistakes_b", mistake_b)},
     {MATMUL("nothing", do_nothing)},
     {MATMUL("refuses", refuse)},
     {MATMUL("loses_device", lose_device)},

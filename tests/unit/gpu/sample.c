@@ -96,14 +96,17 @@ static void large_results_are_sampled_within_bounds(void **state) {
     }
 }
 
-/* The whole product in float32, by the plain loop. */
+/* The whole product in float32, by the plain loop. An element of a stored matrix lies so many numbers from
+ * the next in its row, and from the next in its column. */
 static void multiply(const struct mm_random_product *product, float *c) {
+    const size_t a_step[2] = {product->transpose_a ? product->m : 1, product->transpose_a ? 1 : product->k};
+    const size_t b_step[2] = {product->transpose_b ? product->k : 1, product->transpose_b ? 1 : product->n};
     for (size_t row = 0; row < product->m; row++)
         for (size_t col = 0; col < product->n; col++) {
             float sum = 0.0F;
             for (size_t depth = 0; depth < product->k; depth++)
-                sum += mm_random_element(product->a_seed, row * product->k + depth) *
-                       mm_random_element(product->b_seed, depth * product->n + col);
+                sum += mm_random_element(product->a_seed, row * a_step[1] + depth * a_step[0]) *
+                       mm_random_element(product->b_seed, depth * b_step[1] + col * b_step[0]);
             c[row * product->n + col] = sum;
         }
 }
@@ -150,6 +153,70 @@ static void products_are_judged_by_the_bound(void **state) {
     }
 }
 
+/* By hand: op(A) is 2×3 and op(B) 3×2, of the numbers a0 … a5 and b0 … b5 in the order in which they lie;
+ * each element of C is told by the three of either whose products it sums up. */
+static void stored_transposes_are_indexed_as_they_lie(void **state) {
+    static const struct {
+        bool transpose_a;
+        bool transpose_b;
+        unsigned a[2][3]; /* of the rows of op(A) */
+        unsigned b[2][3]; /* of the columns of op(B) */
+    } cases[] = {
+        {false, false, {{0, 1, 2}, {3, 4, 5}}, {{0, 2, 4}, {1, 3, 5}}},
+        {true, false, {{0, 2, 4}, {1, 3, 5}}, {{0, 2, 4}, {1, 3, 5}}},
+        {false, true, {{0, 1, 2}, {3, 4, 5}}, {{0, 1, 2}, {3, 4, 5}}},
+        {true, true, {{0, 2, 4}, {1, 3, 5}}, {{0, 1, 2}, {3, 4, 5}}},
+    };
+    struct mm_sample sample;
+    (void)state;
+    mm_sample_place(&sample, 2, 2, 3);
+    assert_int_equal(sample.span_count * sample.width, 4);
+    for (size_t which = 0; which < sizeof cases / sizeof cases[0]; which++) {
+        const struct mm_random_product product = {.a_seed = SEED,
+                                                  .b_seed = SEED + 1,
+                                                  .transpose_a = cases[which].transpose_a,
+                                                  .transpose_b = cases[which].transpose_b,
+                                                  .m = 2,
+                                                  .k = 3,
+                                                  .n = 2};
+        for (unsigned span = 0; span < sample.span_count; span++) {
+            const struct mm_sample_span *at = &sample.spans[span];
+            mm_sample_expect(&sample, span, &product);
+            for (unsigned index = 0; index < sample.width; index++) {
+                double sum = 0.0;
+                for (unsigned depth = 0; depth < 3; depth++)
+                    sum += (double)mm_random_element(SEED, cases[which].a[at->row][depth]) *
+                           (double)mm_random_element(SEED + 1, cases[which].b[at->col + index][depth]);
+                assert_true(sample.sums[span][index] == sum);
+            }
+        }
+    }
+}
+
+/* A product is right if it is that of the matrices as they are stored, and of no other layout. */
+static void other_layouts_are_wrong(void **state) {
+    enum { M = 23, N = 37, K = 41, LAYOUTS = 4 };
+    struct mm_random_product product = {.a_seed = SEED, .b_seed = SEED + 1, .m = M, .k = K, .n = N};
+    struct mm_sample sample;
+    float c[M * N];
+    (void)state;
+    mm_sample_place(&sample, M, N, K);
+    for (unsigned expected = 0; expected < LAYOUTS; expected++) {
+        product.transpose_a = expected % 2 != 0;
+        product.transpose_b = expected / 2 != 0;
+        for (unsigned span = 0; span < sample.span_count; span++)
+            mm_sample_expect(&sample, span, &product);
+        for (unsigned computed = 0; computed < LAYOUTS; computed++) {
+            product.transpose_a = computed % 2 != 0;
+            product.transpose_b = computed / 2 != 0;
+            multiply(&product, c);
+            const double error = error_of(&sample, &product, c);
+            if (computed == expected ? !(error > 0.0 && error < 0.5) : !(error > 100.0))
+                fail_msg("layout %u for %u: %g", computed, expected, error);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_those_of_splitmix64),
@@ -157,6 +224,8 @@ int main(void) {
         cmocka_unit_test(small_results_are_taken_whole),
         cmocka_unit_test(large_results_are_sampled_within_bounds),
         cmocka_unit_test(products_are_judged_by_the_bound),
+        cmocka_unit_test(stored_transposes_are_indexed_as_they_lie),
+        cmocka_unit_test(other_layouts_are_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
