@@ -97,6 +97,10 @@ char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
         failed |= put(body, "k", mm_json_count(request->k));
     failed |= put(body, "n", mm_json_count(request->n));
     failed |= put(body, "dtype", mm_json_text(mm_dtype_name(request->dtype)));
+    if (request->transpose_a)
+        failed |= put(body, "transpose_a", json_true());
+    if (request->transpose_b)
+        failed |= put(body, "transpose_b", json_true());
     failed |= put(body, "rows", rows);
     for (size_t index = 0; index < request->subject_count && failed == 0; index++)
         failed |= json_array_append_new(rows, make_row(benchmark, index));

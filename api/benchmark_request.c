@@ -22,7 +22,7 @@ struct member;
 typedef enum mm_status read_function(struct mm_benchmark_call *call, const struct member *member,
                                      const json_t *value, const struct mm_limits *limits,
                                      struct mm_error *error);
-static read_function read_dimension, read_dtype, read_rows, read_repeats, read_timeout;
+static read_function read_dimension, read_dtype, read_flag, read_rows, read_repeats, read_timeout;
 
 /* One row a member, in the order in which they are told. */
 static const struct member {
@@ -30,13 +30,15 @@ static const struct member {
     read_function *read; /* NULL: it is read before all others */
     bool required;
     unsigned ops;
-    size_t offset; /* of a dimension, in the request */
+    size_t offset; /* of a dimension or a flag, in the request */
 } members[] = {
     {"op", NULL, false, EVERY_OP, 0},
     {"m", read_dimension, true, EVERY_OP, offsetof(struct mm_benchmark_request, m)},
     {"k", read_dimension, true, MATMUL_ALONE, offsetof(struct mm_benchmark_request, k)},
     {"n", read_dimension, true, EVERY_OP, offsetof(struct mm_benchmark_request, n)},
     {"dtype", read_dtype, false, EVERY_OP, 0},
+    {"transpose_a", read_flag, false, MATMUL_ALONE, offsetof(struct mm_benchmark_request, transpose_a)},
+    {"transpose_b", read_flag, false, MATMUL_ALONE, offsetof(struct mm_benchmark_request, transpose_b)},
     {"variants", read_rows, false, EVERY_OP, 0},
     {"repeats", read_repeats, false, EVERY_OP, 0},
     {"timeout_ms", read_timeout, false, EVERY_OP, 0},
@@ -82,6 +84,15 @@ static enum mm_status read_dimension(struct mm_benchmark_call *call, const struc
         return fail_limit(limits->dimension_max, error);
     }
     *(size_t *)(void *)((char *)&call->request + member->offset) = (size_t)count;
+    return MM_OK;
+}
+
+static enum mm_status read_flag(struct mm_benchmark_call *call, const struct member *member,
+                                const json_t *value, const struct mm_limits *limits, struct mm_error *error) {
+    (void)limits;
+    if (!json_is_boolean(value))
+        return mm_json_fail_form(member->name, "is", "true or false", value, error);
+    *(bool *)(void *)((char *)&call->request + member->offset) = json_is_true(value);
     return MM_OK;
 }
 

@@ -106,7 +106,8 @@ static void print_title(FILE *out, const struct mm_benchmark *benchmark) {
     fprintf(out, "%s m=%zu", op->name, request->m);
     if (op->has_k)
         fprintf(out, " k=%zu", request->k);
-    fprintf(out, " n=%zu %s on %s\n\n", request->n, mm_dtype_name(request->dtype), devices);
+    fprintf(out, " n=%zu %s%s%s on %s\n\n", request->n, mm_dtype_name(request->dtype),
+            request->transpose_a ? " transpose_a" : "", request->transpose_b ? " transpose_b" : "", devices);
 }
 
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {

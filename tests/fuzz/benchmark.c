@@ -17,6 +17,7 @@ static void judge(const struct mm_benchmark_call *call) {
     const struct mm_benchmark_request *request = &call->request;
     REQUIRE(is_dimension(request->m) && is_dimension(request->n));
     REQUIRE(request->op == MM_MATMUL ? is_dimension(request->k) : request->k == 0);
+    REQUIRE(request->op == MM_MATMUL || (!request->transpose_a && !request->transpose_b));
     REQUIRE((mm_op_dtypes(request->op) & MM_DTYPE_BIT(request->dtype)) != 0);
     REQUIRE(request->repeats >= 1 && request->subject_count == 0 && call->timeout_ms <= MM_CALL_WHOLE_MAX);
     REQUIRE(call->name_count <= MM_BENCHMARK_ROWS_MAX);
@@ -52,6 +53,8 @@ static bool write_names(const struct mm_benchmark_call *call, json_t *root) {
 static void require_same(const struct mm_benchmark_call *x, const struct mm_benchmark_call *y) {
     REQUIRE(x->request.op == y->request.op && x->request.dtype == y->request.dtype);
     REQUIRE(x->request.m == y->request.m && x->request.n == y->request.n && x->request.k == y->request.k);
+    REQUIRE(x->request.transpose_a == y->request.transpose_a);
+    REQUIRE(x->request.transpose_b == y->request.transpose_b);
     REQUIRE(x->request.repeats == y->request.repeats && x->timeout_ms == y->timeout_ms);
     REQUIRE(x->name_count == y->name_count);
     for (size_t index = 0; index < x->name_count; index++) {
@@ -70,6 +73,10 @@ static void write_and_read_again(const struct mm_benchmark_call *call) {
     REQUIRE(root != NULL);
     if (request->op == MM_MATMUL)
         json_object_set_new(root, "k", json_integer((json_int_t)request->k));
+    if (request->transpose_a)
+        json_object_set_new(root, "transpose_a", json_true());
+    if (request->op == MM_MATMUL)
+        json_object_set_new(root, "transpose_b", json_boolean(request->transpose_b));
     if (call->timeout_ms > 0)
         json_object_set_new(root, "timeout_ms", json_integer((json_int_t)call->timeout_ms));
     if (write_names(call, root)) {

@@ -97,6 +97,18 @@ same "a table: rows are those that there are" \
     "$(sed 1,3d "$scratch/got" | sed 's/ .*//' | sort)"
 same "a table: aligned" 1 "$(sed 1,2d "$scratch/got" | awk '{ print length }' | sort -u | wc -l | tr -d ' ')"
 
+# Operands that are stored transposed; the rows are compared with the exact product, which differs for each.
+for stored in '"transpose_a": true' '"transpose_b": true' '"transpose_a": true, "transpose_b": true'; do
+    ask "{\"m\": 33, \"k\": 20, \"n\": 17, $stored, \"repeats\": 1}"
+    same "$stored: status" 200 "$status"
+    same "$stored: told" "{$stored}" "$(told 'with_entries(select(.key | startswith("transpose_"))) | tojson' | sed 's/:/: /g; s/,/, /g')"
+    same "$stored: right" true "$(told '[.rows[] | .max_error < 1 and .relative_error < 2.5e-7] | all')"
+done
+ask '{"m": 3, "k": 2, "n": 1, "transpose_a": false}'
+same "stored as they are: not told" false "$(told 'has("transpose_a")')"
+ask '{"m": 3, "k": 2, "n": 1, "transpose_b": true}' -H 'Accept: text/plain'
+like "a table of a transposed B: title" 'matmul m=3 k=2 n=1 float32 transpose_b on ?*' "$(head -n 1 "$scratch/got")"
+
 ask '{"op": "transpose", "m": 130, "n": 70, "dtype": "int64", "repeats": 2}'
 same "transpositions: status" 200 "$status"
 same "transpositions: right" true "$(told '[.rows[] | .max_error == 0 and .of_copy > 0 and .gigabytes_per_second > 0] | all')"
@@ -113,6 +125,12 @@ refused "another type of reply" 406 not_acceptable Accept
 like "another type of reply: those there are" '*application/json, text/plain*' "$(told .detail)"
 ask '{"m": 1, "k": 1, "n": 1, "colour": "red"}'
 refused "an unknown member" 400 bad_request colour
+ask '{"m": 1, "k": 1, "n": 1, "transpose_b": 1}'
+refused "a flag that is a number" 400 bad_request transpose_b
+ask '{"op": "transpose", "m": 1, "n": 1, "transpose_a": false}'
+refused "a flag of another operation" 400 bad_request transpose_a
+ask '{"op": "shared_access", "transpose_b": true}'
+refused "a flag of accesses" 400 bad_request transpose_b
 ask '{"m": 1, "k": 1, "n": 1' # and no end
 refused "no JSON" 400 bad_request none
 ask '{"m": 1, "k": 1, "n": 1, "variants": ["naive", "abacus"]}'

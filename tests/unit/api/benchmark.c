@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ static void defaults(void **state) {
     assert_int_equal(call.request.repeats, 20);
     assert_int_equal(call.timeout_ms, 0);
     assert_int_equal(call.name_count, 0);
+    assert_true(!call.request.transpose_a && !call.request.transpose_b);
     assert_int_equal(decode("{\"op\": \"transpose\", \"m\": 3, \"n\": 7}", &call, &error), MM_OK);
     assert_int_equal(call.request.op, MM_TRANSPOSE);
     assert_int_equal(call.request.k, 0);
@@ -73,6 +75,22 @@ static void large_repeats(void **state) {
     assert_true(call.request.repeats == MM_BENCHMARK_REPEATS_CUT);
 }
 
+static void operands_that_are_stored_transposed(void **state) {
+    (void)state;
+    for (int a = 0; a < 2; a++)
+        for (int b = 0; b < 2; b++) {
+            struct mm_benchmark_call call;
+            struct mm_error error;
+            char text[128];
+            snprintf(text, sizeof text,
+                     "{\"transpose_b\": %s, \"m\": 1, \"k\": 2, \"n\": 3, \"transpose_a\": %s}",
+                     b ? "true" : "false", a ? "true" : "false");
+            assert_int_equal(decode(text, &call, &error), MM_OK);
+            assert_true(call.request.transpose_a == (a == 1) && call.request.transpose_b == (b == 1));
+            assert_true(call.request.m == 1 && call.request.k == 2 && call.request.n == 3);
+        }
+}
+
 static void requests_for_accesses(void **state) {
     struct mm_benchmark_call call;
     struct mm_error error;
@@ -110,8 +128,19 @@ static void malformed_requests_are_refused(void **state) {
         {"{\"op\": \"transpose\", \"m\": 1}", MM_BAD_REQUEST, "n", "n is missing"},
         {"{\"op\": \"transpose\", \"m\": 1, \"n\": 1, \"k\": 1}", MM_BAD_REQUEST, "k",
          "'k' is no member here; there are: op, m, n, dtype, variants, repeats, timeout_ms"},
+        {"{\"op\": \"transpose\", \"m\": 1, \"n\": 1, \"transpose_a\": false}", MM_BAD_REQUEST, "transpose_a",
+         "'transpose_a' is no member here; there are: op, m, n, dtype, variants,"},
+        {"{\"op\": \"transpose\", \"m\": 1, \"n\": 1, \"transpose_b\": true}", MM_BAD_REQUEST, "transpose_b",
+         "no member here"},
+        {"{\"op\": \"shared_access\", \"transpose_b\": true}", MM_BAD_REQUEST, "transpose_b",
+         "'transpose_b'"},
+        {"{\"m\": 1, \"k\": 1, \"n\": 1, \"transpose_a\": 1}", MM_BAD_REQUEST, "transpose_a",
+         "transpose_a must be true or false, but is the number 1"},
+        {"{\"m\": 1, \"k\": 1, \"n\": 1, \"transpose_b\": \"true\"}", MM_BAD_REQUEST, "transpose_b",
+         "but is the string 'true'"},
+        {"{\"m\": 1, \"k\": 1, \"n\": 1, \"transpose_b\": null}", MM_BAD_REQUEST, "transpose_b", "null"},
         {"{\"m\": 1, \"k\": 1, \"n\": 1, \"colour\": \"red\"}", MM_BAD_REQUEST, "colour",
-         "'colour' is no member here; there are: op, m, k, n, dtype,"},
+         "there are: op, m, k, n, dtype, transpose_a, transpose_b, variants, repeats, timeout_ms"},
         {"{\"m\": 0, \"k\": 1, \"n\": 1}", MM_BAD_REQUEST, "m", "at least 1, but is the number 0"},
         {"{\"m\": -1, \"k\": 1, \"n\": 1}", MM_BAD_REQUEST, "m", "the number -1"},
         {"{\"m\": 1.5, \"k\": 1, \"n\": 1}", MM_BAD_REQUEST, "m", "the number 1.5"},
@@ -390,6 +419,47 @@ static void replies_tell_the_rows(void **state) {
     mm_cpu_backend.close(device);
 }
 
+static void replies_tell_how_operands_are_stored(void **state) {
+    static const struct {
+        bool transpose_a, transpose_b;
+        const char *members, *title;
+    } cases[] = {
+        {true, false, "op m k n dtype transpose_a rows device ",
+         "matmul m=8 k=4 n=9 float32 transpose_a on A"},
+        {false, true, "op m k n dtype transpose_b rows device ",
+         "matmul m=8 k=4 n=9 float32 transpose_b on A"},
+        {true, true, "op m k n dtype transpose_a transpose_b rows device ",
+         "matmul m=8 k=4 n=9 float32 transpose_a transpose_b on A"},
+    };
+    struct mm_device *device = open_cpu();
+    (void)state;
+    for (size_t which = 0; which < sizeof cases / sizeof cases[0]; which++) {
+        struct mm_benchmark_request request = {.op = MM_MATMUL,
+                                               .m = 8,
+                                               .k = 4,
+                                               .n = 9,
+                                               .dtype = MM_FLOAT32,
+                                               .transpose_a = cases[which].transpose_a,
+                                               .transpose_b = cases[which].transpose_b,
+                                               .repeats = 1};
+        size_t length = 0;
+        ask(&request, &mm_cpu_backend.variants[0], 0);
+        struct mm_benchmark *benchmark = run(&request, device);
+        char *text = mm_benchmark_json(benchmark, &length);
+        json_t *reply = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        assert_string_equal(names_of(reply), cases[which].members);
+        json_t *row = json_array_get(json_object_get(reply, "rows"), 0);
+        assert_true(number(row, "max_error") < 0.5 && number(row, "relative_error") < 1e-6);
+        json_decref(reply);
+        free(text);
+        text = mm_benchmark_text(benchmark, &length);
+        assert_ptr_equal(strstr(text, cases[which].title), text);
+        free(text);
+        mm_benchmark_close(benchmark);
+    }
+    mm_cpu_backend.close(device);
+}
+
 static void replies_tell_transpositions(void **state) {
     struct mm_benchmark_request request = {
         .op = MM_TRANSPOSE, .m = 40, .n = 30, .dtype = MM_INT64, .repeats = 2};
@@ -449,12 +519,14 @@ int main(void) {
         cmocka_unit_test(defaults),
         cmocka_unit_test(all_members),
         cmocka_unit_test(large_repeats),
+        cmocka_unit_test(operands_that_are_stored_transposed),
         cmocka_unit_test(requests_for_accesses),
         cmocka_unit_test(malformed_requests_are_refused),
         cmocka_unit_test(rows_are_bounded),
         cmocka_unit_test(types_are_judged),
         cmocka_unit_test(formats_follow_accept),
         cmocka_unit_test(replies_tell_the_rows),
+        cmocka_unit_test(replies_tell_how_operands_are_stored),
         cmocka_unit_test(replies_tell_transpositions),
         cmocka_unit_test(replies_tell_accesses),
     };
