@@ -130,6 +130,7 @@ ask_benchmark() {
         benchmark "{\"m\": $edge, \"k\": $edge, \"n\": $edge, \"variants\": $(printf '%s' "$products" | jq -c '. + ["cpu:naive", "cpu:blas"]')}"
     done
     benchmark "{\"m\": 1000, \"k\": 20000, \"n\": 777, \"variants\": $products, \"repeats\": 3}"
+    benchmark "{\"m\": 1024, \"k\": 1024, \"n\": 1024, \"transpose_b\": true, \"variants\": $products}"
     for dtype in float32 int64; do
         benchmark "{\"op\": \"transpose\", \"m\": 4096, \"n\": 4097, \"dtype\": \"$dtype\", \"variants\": $transpositions}"
     done

@@ -62,8 +62,12 @@ static size_t choose(const struct options *options, struct field *field) {
         struct entrant *entrant = &field->entrants[index];
         const struct mm_backend *backend = entrant->device->backend;
         size_t count;
-        entrant->subjects = subjects_choose(options, entrant->device, options->timing.op, backend->variants,
-                                            backend->variant_count, &count);
+        const struct mm_variant *rows = backend->variants;
+        size_t row_count = backend->variant_count;
+        if (options->broken)
+            rows = broken_rows(backend, options->timing.op, &row_count);
+        entrant->subjects =
+            subjects_choose(options, entrant->device, options->timing.op, rows, row_count, &count);
         for (size_t which = 0; which < count; which++)
             if (!is_host(entrant->device) || !field->accelerated || options->variant_count > 0 ||
                 is_reference(&entrant->subjects[which]))
@@ -113,12 +117,14 @@ struct totals {
     size_t failures;
 };
 
-/* A product that a row does not do, or that does not fit, is no failure. */
+/* A product that a row does not do, or that does not fit into the device's or the host's memory, is no
+ * failure; one that is wrong is. */
 static void add_rows(struct totals *totals, const struct timed_row *rows, size_t count) {
     for (size_t index = 0; index < count; index++) {
-        const enum mm_status status = rows[index].status;
+        const enum mm_status status = rows[index].figures.error.status;
         totals->timed += status == MM_OK;
-        totals->failures += status != MM_OK && status != MM_UNSUPPORTED && status != MM_NO_DEVICE_MEMORY;
+        totals->failures += rows[index].wrong || (status != MM_OK && status != MM_UNSUPPORTED &&
+                                                  status != MM_NO_DEVICE_MEMORY && status != MM_TOO_LARGE);
     }
 }
 
@@ -129,6 +135,20 @@ static void print_shape(const struct options *options, struct shape shape) {
         printf("\n## A %zu×%zu · B %zu×%zu%s%s\n\n", shape.m, shape.k, shape.k, shape.n,
                options->timing.transpose_a ? ", A stored transposed" : "",
                options->timing.transpose_b ? ", B stored transposed" : "");
+}
+
+/* How the rows of a device were timed; of none, there is nothing to tell. */
+static void print_sets(const struct options *options, const struct timed_row *rows, size_t count) {
+    size_t sets = 0;
+    for (size_t index = 0; index < count; index++)
+        if (rows[index].figures.error.status == MM_OK)
+            sets = rows[index].figures.set_count;
+    if (sets > 0)
+        printf("- %s: %s, over %zu sets of buffers; the rows in turn, %u repeats, fewer of "
+               "what takes over %u s\n",
+               rows[0].device->backend->name,
+               options->timing.op == MM_MATMUL ? "float32, U(-1,1)" : mm_dtype_name(options->timing.dtype),
+               sets, options->timing.repeats, options->timing.seconds);
 }
 
 /* Times one shape on all devices, one after the other: the host at work would let a GPU's clocks sink. */
@@ -142,19 +162,13 @@ static void time_shape(const struct options *options, const struct field *field,
         const size_t own_count = make_rows(options, entrant, shape, own);
         if (own_count == 0)
             continue;
-        const unsigned sets = timing_run(own, own_count, shape, &options->timing);
-        if (sets > 0)
-            printf("- %s: %s, over %u sets of buffers; the rows in turn, %u repeats, fewer of "
-                   "what takes over %u s\n",
-                   entrant->device->backend->name,
-                   options->timing.op == MM_MATMUL ? "float32, U(-1,1)"
-                                                   : mm_dtype_name(options->timing.dtype),
-                   sets, options->timing.repeats, options->timing.seconds);
+        timing_run(own, own_count, shape, &options->timing);
+        print_sets(options, own, own_count);
         count += own_count;
     }
     if (count > 0) {
         printf("\n");
-        table_markdown(stdout, rows, count, shape, &options->timing);
+        table_markdown(stdout, rows, count, &options->timing);
     }
     fflush(stdout);
     if (csv != NULL)

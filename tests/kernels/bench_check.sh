@@ -23,11 +23,12 @@ bench() {
     done
 }
 
-# Either's rows as: m k n backend variant tile repeats, min, median and max. What is not there is a dash.
+# Either's rows as: m k n backend variant tile repeats, min, median and max, and of products both errors. What is
+# not there is a dash.
 rows_of_markdown() {
     awk -F ' *[|] *' '
         /^## A / { split($0, edge, /[^0-9]+/); shape = edge[2] " " edge[3] " " edge[5] }
-        /^[|] cpu / { print shape, $2, $3, ($4 == "" ? "-" : $4), $8, $5, $6, $7 }' "$1"
+        /^[|] cpu / { print shape, $2, $3, ($4 == "" ? "-" : $4), $8, $5, $6, $7, $11, $12 }' "$1"
 }
 
 rows_of_csv() {
@@ -35,7 +36,7 @@ rows_of_csv() {
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
         {
             print $at["m"], $at["k"], $at["n"], $at["backend"], $at["variant"], ($at["tile"] == "" ? "-" : $at["tile"]),
-                $at["repeats"], $at["min_ms"], $at["median_ms"], $at["max_ms"]
+                $at["repeats"], $at["min_ms"], $at["median_ms"], $at["max_ms"], $at["relative_error"], $at["max_error"]
         }' "$1"
 }
 
@@ -52,9 +53,9 @@ judge() {
     # The Markdown has four digits behind the point, the CSV six.
     paste -d ' ' "$scratch/rows.md" "$scratch/rows.csv" | awk '
         {
-            differs = NF != 20 # ten of either
-            for (i = 1; i <= 10; i++)
-                differs = differs || (i < 8 ? $i != $(i + 10) : ($i - $(i + 10)) ^ 2 > 1.1e-4 ^ 2)
+            differs = NF != 24 # twelve of either
+            for (i = 1; i <= 12; i++)
+                differs = differs || (i < 8 || i > 10 ? $i != $(i + 12) : ($i - $(i + 12)) ^ 2 > 1.1e-4 ^ 2)
             if (differs)
                 print "the Markdown and the CSV differ: " $0
         }
@@ -85,6 +86,9 @@ judge() {
                 if (value !~ /^[0-9]+([.][0-9]+)?$/ && (i <= always || value != ""))
                     print "line " NR " of the CSV: " number[i] " is no number: " value
             }
+            errors = $at["max_error"] " " $at["relative_error"]
+            if (errors !~ /^[0-9.]+(e-[0-9]+)? [0-9.]+(e-[0-9]+)?$/ || $at["max_error"] > 1 || $at["relative_error"] > 1e-6)
+                print "line " NR " of the CSV is not right: its errors are " errors
             low = $at["min_ms"]
             middle = $at["median_ms"]
             flops = 2 * $at["m"] * $at["k"] * $at["n"]
@@ -124,6 +128,8 @@ damaged csv '2s/,cpu,naive,/,cpu,navie,/'
 damaged csv '2s/,ok,3,[0-9.]*,/,ok,3,fast,/'
 damaged csv '2s/,33,17,29,/,33,17,30,/'
 damaged csv '2s/,[^,]*$//'
+damaged csv '2s/,[^,]*e-0[0-9],/,2e-06,/'
+damaged csv '2s/,[^,]*e-0[0-9],/,,/'
 damaged csv '3s/,20[^,]*Z,/,now,/'
 
 # What the driver's tool says stands in both, by a made-up tool that knows all but one thing.
@@ -176,11 +182,29 @@ awk -F , '
 
 # A row that has used its time is not repeated on and on.
 bench 96 96 96 --variant naive --repeats 1000000 --seconds 1
-read -r _ _ _ _ _ _ repeats min _ max <<END
+read -r _ _ _ _ _ _ repeats min _ max _ <<END
 $(rows_of_csv "$scratch/report.csv")
 END
 awk -v repeats="$repeats" -v min="$min" -v max="$max" 'BEGIN { exit !(repeats >= 1 && repeats * min <= 1000 + max) }' ||
     fail "expected about 1 s of repeats, got $repeats of $min to $max ms"
+
+# wrong REMARK VARIANT ARGUMENT…: a row that is wrong on purpose is told to be, and makes the whole fail.
+wrong() {
+    remark=$1 variant=$2
+    shift 2
+    code=0
+    "$build/tests/kernels/kernels" --backend cpu --broken --variant "$variant" --repeats 1 --csv "$scratch/csv" "$@" \
+        >"$scratch/shown" || code=$?
+    [ "$code" -eq 1 ] || fail "expected exit status 1 of $variant, got $code"
+    grep -q "^| cpu | $variant | .* | $remark |\$" "$scratch/shown" || fail "$variant is not told wrong: $(cat "$scratch/shown")"
+    grep -q ' 1 failures$' "$scratch/shown" || fail "$variant does not count as a failure: $(cat "$scratch/shown")"
+    grep -q "^[a-z]*,.*,cpu,$variant,.*,wrong,1," "$scratch/csv" || fail "the CSV tells nothing of it: $(cat "$scratch/csv")"
+}
+
+wrong 'inf | inf | .* | wrong' unwritten_element --time 33 17 29
+wrong '0[.]00[0-9]* | [0-9]* |  |  |  | wrong' narrow_operand --time 64 64 64 --transpose-a
+wrong wrong unwritten_element --time 33 0 29 --transpose float64
+! "$build/tests/kernels/kernels" --broken --time 8 8 8 2>/dev/null || fail "rows that write anywhere are timed"
 
 echo "$failed failures"
 [ "$failed" -eq 0 ]

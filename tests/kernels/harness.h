@@ -4,7 +4,7 @@
 #ifndef MM_TESTS_KERNELS_HARNESS_H
 #define MM_TESTS_KERNELS_HARNESS_H
 
-#include "gpu/backend.h"
+#include "gpu/benchmark.h"
 
 #include <stdio.h>
 
@@ -251,7 +251,6 @@ struct timing {
     unsigned seconds;    /* a row that has used so many is not run again, though once at least; not 0 */
     bool transpose_a;    /* the operand is stored transposed, and the product says so */
     bool transpose_b;
-    uint64_t seed;
 };
 
 /* One line of the table. The first five are given, timing_run fills in the rest. */
@@ -261,24 +260,17 @@ struct timed_row {
     unsigned tile;                   /* edge in elements; 0: none, or the variant's own choice */
     unsigned chosen_tile;            /* of a variant that leaves it open; 0: its own */
     bool copies;                     /* not transposed, but only copied: the yardstick of transpositions */
-    const struct mm_variant *ran;    /* the variant, or what it chose for the shape */
+    struct mm_benchmark_row figures; /* `ran` is NULL where nothing was chosen */
+    double rate;                     /* GFLOP/s, or GB/s of a transposition; 0 where there are no figures */
+    bool wrong;                      /* by mm_benchmark_is_wrong; the copy is not judged */
     struct mm_attributes attributes; /* of what ran; all 0 where the device tells none */
-    unsigned repeats;                /* that the figures are of; 0 where status is not MM_OK */
-    double min_ns;
-    double median_ns;
-    double max_ns;
-    enum mm_status status;
-    struct mm_error error;
 };
 
-/* Times the rows, all of one device, in turn. Returns how many sets of buffers it rotated over; 0 where not
- * one fits, which every row then tells as its error. */
-unsigned timing_run(struct timed_row *rows, size_t count, struct shape shape, const struct timing *timing);
+/* Times the rows, all of one device, in turn; at most MM_BENCHMARK_ROWS_MAX beside the copy. */
+void timing_run(struct timed_row *rows, size_t count, struct shape shape, const struct timing *timing);
 
-/* The rows of one shape, of all devices, as Markdown and as CSV. A row is compared with the `blas` of its own
- * device where that is among the rows, a transposition with the copy. */
-void table_markdown(FILE *out, const struct timed_row *rows, size_t count, struct shape shape,
-                    const struct timing *timing);
+/* The rows of one shape, of all devices, as Markdown and as CSV. */
+void table_markdown(FILE *out, const struct timed_row *rows, size_t count, const struct timing *timing);
 void table_csv_head(FILE *out);
 void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct shape shape,
                const struct timing *timing);

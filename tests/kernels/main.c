@@ -178,21 +178,11 @@ static void check_broken_rows(const struct options *options, struct mm_device *d
 }
 
 static void check_broken(const struct options *options, struct mm_device *device, struct totals *totals) {
-    const struct {
-        const char *backend;
-        enum mm_op op;
-        const struct mm_variant *rows;
+    for (enum mm_op op = 0; op < MM_OP_COUNT; op++) {
         size_t count;
-    } tables[] = {
-        {"cpu", MM_MATMUL, mm_broken_cpu, mm_broken_cpu_count},
-        {"cpu", MM_TRANSPOSE, mm_broken_cpu_transposes, mm_broken_cpu_transpose_count},
-        {"cuda", MM_MATMUL, mm_broken_cuda, mm_broken_cuda_count},
-        {"cuda", MM_TRANSPOSE, mm_broken_cuda_transposes, mm_broken_cuda_transpose_count},
-    };
-    for (size_t index = 0; index < sizeof tables / sizeof *tables; index++)
-        if (strcmp(tables[index].backend, device->backend->name) == 0)
-            check_broken_rows(options, device, tables[index].op, tables[index].rows, tables[index].count,
-                              totals);
+        const struct mm_variant *rows = broken_rows(device->backend, op, &count);
+        check_broken_rows(options, device, op, rows, count, totals);
+    }
 }
 
 static void list_backend(struct mm_device *device) {

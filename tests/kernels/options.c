@@ -136,9 +136,13 @@ bool options_read(struct options *options, int count, char **arguments_given) {
                 "kernels: --transpose goes with --time, and not with --transpose-a or --transpose-b\n");
         return false;
     }
+    if (options->broken && options->times.count > 0 && options->variant_count == 0) {
+        fprintf(stderr, "kernels: --broken with --time takes a --variant, since some write outside of their "
+                        "matrices\n");
+        return false;
+    }
     if (options->set == NULL && options->shapes.count == 0)
         options->set = "small";
-    options->timing.seed = options->seed;
     return true;
 }
 
@@ -156,12 +160,13 @@ void options_help(void) {
          "  --shapes SET       tiny, small (default) or large\n"
          "  --shape M K N      this shape (may be given again), M×N of a transposition; alone or besides "
          "--shapes\n"
-         "  --seed N           of the data (default 1)\n"
+         "  --seed N           of the cases' data (default 1)\n"
          "  --repeat N         runs of each case, all of which must give the same bits (default and least: "
          "2)\n"
          "  --thin N           one case in N, and of every shape at least one (default: tiny 1, small 4, "
          "large 64)\n"
-         "  --broken           runs the rows that are wrong on purpose: each must be found\n"
+         "  --broken           runs the rows that are wrong on purpose: each must be found; with --time and "
+         "--variant, times it\n"
          "  --time M K N       times the variants instead (may be given again)\n"
          "  --repeats N        of the timing (default 20)\n"
          "  --seconds N        a row that has used so many is not repeated again (default 10)\n"

@@ -39,6 +39,9 @@ struct mm_device *device_open_first(const struct mm_backend *backend);
 struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
                                 const struct mm_variant *rows, size_t row_count, size_t *count);
 
+/* The backend's rows of the op that are wrong on purpose, of which there may be none. */
+const struct mm_variant *broken_rows(const struct mm_backend *backend, enum mm_op op, size_t *count);
+
 /* --- bench.c -------------------------------------------------------------------------------------- */
 
 /* Times all that the options select and prints Markdown. Returns the exit status. */

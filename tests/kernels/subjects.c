@@ -79,6 +79,28 @@ static void add_subject(const struct options *options, struct subject *subject, 
         printf("- %s:%s: %s: skipped\n", subject->device->backend->name, subject->name, reason);
 }
 
+const struct mm_variant *broken_rows(const struct mm_backend *backend, enum mm_op op, size_t *count) {
+    const struct {
+        const char *backend;
+        enum mm_op op;
+        const struct mm_variant *rows;
+        size_t count;
+    } tables[] = {
+        {"cpu", MM_MATMUL, mm_broken_cpu, mm_broken_cpu_count},
+        {"cpu", MM_TRANSPOSE, mm_broken_cpu_transposes, mm_broken_cpu_transpose_count},
+        {"cuda", MM_MATMUL, mm_broken_cuda, mm_broken_cuda_count},
+        {"cuda", MM_TRANSPOSE, mm_broken_cuda_transposes, mm_broken_cuda_transpose_count},
+    };
+    for (size_t index = 0; index < sizeof tables / sizeof *tables; index++) {
+        if (strcmp(tables[index].backend, backend->name) != 0 || tables[index].op != op)
+            continue;
+        *count = tables[index].count;
+        return tables[index].rows;
+    }
+    *count = 0;
+    return NULL;
+}
+
 static size_t count_tiles(const struct mm_variant *row) {
     size_t count = 0;
     while (row->tiles != NULL && row->tiles[count] != 0)

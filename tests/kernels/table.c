@@ -1,39 +1,15 @@
 /* What was timed, as Markdown for people and as CSV for programs. It times nothing. */
 #include "tests/kernels/harness.h"
 
-#include <string.h>
-
-static double gflops(const struct timed_row *row, struct shape shape) {
-    const struct mm_product product = {.m = shape.m, .n = shape.n, .k = shape.k};
-    return row->median_ns > 0.0 ? mm_product_flops(&product) / row->median_ns : 0.0;
-}
-
-/* Of bytes read and written, which per nanosecond are gigabytes per second. */
-static double gigabytes(const struct timed_row *row, struct shape shape, enum mm_dtype dtype) {
-    const double bytes = 2.0 * (double)shape.m * (double)shape.n * (double)mm_dtype_bytes(dtype);
-    return row->median_ns > 0.0 ? bytes / row->median_ns : 0.0;
-}
-
-static double rate(const struct timed_row *row, struct shape shape, const struct timing *timing) {
-    return timing->op == MM_MATMUL ? gflops(row, shape) : gigabytes(row, shape, timing->dtype);
-}
-
-static bool is_yardstick(const struct timed_row *row) {
-    return row->variant->op == MM_MATMUL ? strcmp(row->variant->name, "blas") == 0 : row->copies;
-}
+#include <math.h>
 
 static const char *name_of(const struct timed_row *row) {
     return row->copies ? "copy" : row->variant->name;
 }
 
-/* The row's speed in hundredths of that of its own device's yardstick; 0 where that is not among the rows. */
-static double percent_of_yardstick(const struct timed_row *row, const struct timed_row *rows, size_t count) {
-    for (size_t index = 0; index < count; index++) {
-        const struct timed_row *yardstick = &rows[index];
-        if (yardstick->device == row->device && is_yardstick(yardstick) && row->median_ns > 0.0)
-            return 100.0 * yardstick->median_ns / row->median_ns;
-    }
-    return 0.0;
+/* Whether there are errors to tell, as there are not of the copy. */
+static bool is_judged(const struct timed_row *row) {
+    return row->figures.error.status == MM_OK && !row->copies;
 }
 
 /* Numbers that there may not be: such a cell stays empty. */
@@ -49,44 +25,62 @@ static void print_number(FILE *out, const char *between, int digits, double valu
         fprintf(out, "%.*f", digits, value);
 }
 
-void table_markdown(FILE *out, const struct timed_row *rows, size_t count, struct shape shape,
-                    const struct timing *timing) {
+/* An error that is not known is empty. */
+static void print_error(FILE *out, const char *between, double error, bool there) {
+    fputs(between, out);
+    if (there && !isnan(error))
+        fprintf(out, "%.3g", error);
+}
+
+static void print_remark(FILE *out, const struct timed_row *row) {
+    const struct mm_benchmark_row *figures = &row->figures;
+    const char *wrong = row->wrong ? "wrong" : "";
+    if (figures->error.status != MM_OK)
+        fprintf(out, " | %s: %s |\n", mm_status_name(figures->error.status), figures->error.detail);
+    else if (!row->copies && figures->ran != row->variant)
+        fprintf(out, " | %s%sran %s |\n", wrong, row->wrong ? "; " : "", figures->ran->name);
+    else
+        fprintf(out, " | %s%s|\n", wrong, row->wrong ? " " : "");
+}
+
+void table_markdown(FILE *out, const struct timed_row *rows, size_t count, const struct timing *timing) {
+    const bool multiplies = timing->op == MM_MATMUL;
     fprintf(out,
             "| backend | variant | tile | min ms | median ms | max ms | repeats | %s | "
             "registers | shared bytes | blocks per multiprocessor | remark |\n"
-            "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n",
-            timing->op == MM_MATMUL ? "GFLOP/s | % of blas" : "GB/s | % of copy");
+            "|---|---|--:|--:|--:|--:|--:|%s--:|--:|--:|--:|--:|---|\n",
+            multiplies ? "GFLOP/s | % of blas | relative error | max error" : "GB/s | % of copy",
+            multiplies ? "--:|--:|" : "");
     for (size_t index = 0; index < count; index++) {
         const struct timed_row *row = &rows[index];
         const struct mm_attributes *uses = &row->attributes;
-        const bool timed = row->repeats > 0;
-        const double percent = percent_of_yardstick(row, rows, count);
+        const struct mm_benchmark_row *figures = &row->figures;
+        const bool timed = figures->error.status == MM_OK;
         fprintf(out, "| %s | %s ", row->device->backend->name, name_of(row));
         print_count(out, "| ", row->tile);
-        print_number(out, " | ", 4, row->min_ns * 1e-6, timed);
-        print_number(out, " | ", 4, row->median_ns * 1e-6, timed);
-        print_number(out, " | ", 4, row->max_ns * 1e-6, timed);
-        print_count(out, " | ", row->repeats);
-        print_number(out, " | ", 1, rate(row, shape, timing), timed);
-        print_number(out, " | ", 1, percent, percent > 0.0);
+        print_number(out, " | ", 4, figures->min_ns * 1e-6, timed);
+        print_number(out, " | ", 4, figures->median_ns * 1e-6, timed);
+        print_number(out, " | ", 4, figures->max_ns * 1e-6, timed);
+        print_count(out, " | ", timed ? figures->repeats : 0);
+        print_number(out, " | ", 1, row->rate, timed);
+        print_number(out, " | ", 1, 100.0 * figures->of_yardstick, figures->of_yardstick > 0.0);
+        if (multiplies) {
+            print_error(out, " | ", figures->relative_error, is_judged(row));
+            print_error(out, " | ", figures->max_error, is_judged(row));
+        }
         print_count(out, " | ", uses->registers_per_thread);
         /* None is an answer too, where the device tells of the kernel at all. */
         print_number(out, " | ", 0, (double)(uses->static_shared_bytes + uses->dynamic_shared_bytes),
                      uses->threads_per_block > 0);
         print_count(out, " | ", uses->blocks_per_multiprocessor);
-        if (!timed)
-            fprintf(out, " | %s: %s |\n", mm_status_name(row->status), row->error.detail);
-        else if (row->ran != row->variant)
-            fprintf(out, " | ran %s |\n", row->ran->name);
-        else
-            fputs(" | |\n", out);
+        print_remark(out, row);
     }
 }
 
 void table_csv_head(FILE *out) {
     fputs("op,dtype,m,k,n,transpose_a,transpose_b,backend,variant,ran,tile,status,repeats,min_ms,median_ms,"
           "max_ms,"
-          "gflops,percent_of_blas,gigabytes_per_second,percent_of_copy,"
+          "gflops,percent_of_blas,gigabytes_per_second,percent_of_copy,max_error,relative_error,"
           "threads_per_block,registers_per_thread,static_shared_bytes,dynamic_shared_bytes,local_bytes,"
           "blocks_per_multiprocessor,device\n",
           out);
@@ -108,23 +102,27 @@ void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct sha
     for (size_t index = 0; index < count; index++) {
         const struct timed_row *row = &rows[index];
         const struct mm_attributes *uses = &row->attributes;
-        const bool timed = row->repeats > 0;
+        const struct mm_benchmark_row *figures = &row->figures;
+        const bool timed = figures->error.status == MM_OK;
         const bool told = uses->threads_per_block > 0;
         const bool multiplies = timing->op == MM_MATMUL;
-        const double percent = percent_of_yardstick(row, rows, count);
+        const double percent = 100.0 * figures->of_yardstick;
         fprintf(out, "%s,%s,%zu,%zu,%zu,%d,%d,%s,%s,%s", mm_op_name(row->variant->op),
                 mm_dtype_name(timing->dtype), shape.m, shape.k, shape.n, timing->transpose_a,
                 timing->transpose_b, row->device->backend->name, name_of(row),
-                row->copies ? name_of(row) : row->ran->name);
+                row->copies || figures->ran == NULL ? name_of(row) : figures->ran->name);
         print_count(out, ",", row->tile);
-        fprintf(out, ",%s,%u", mm_status_name(row->status), row->repeats);
-        print_number(out, ",", 6, row->min_ns * 1e-6, timed);
-        print_number(out, ",", 6, row->median_ns * 1e-6, timed);
-        print_number(out, ",", 6, row->max_ns * 1e-6, timed);
-        print_number(out, ",", 3, gflops(row, shape), timed && multiplies);
+        fprintf(out, ",%s,%u", row->wrong ? "wrong" : mm_status_name(figures->error.status),
+                timed ? figures->repeats : 0);
+        print_number(out, ",", 6, figures->min_ns * 1e-6, timed);
+        print_number(out, ",", 6, figures->median_ns * 1e-6, timed);
+        print_number(out, ",", 6, figures->max_ns * 1e-6, timed);
+        print_number(out, ",", 3, row->rate, timed && multiplies);
         print_number(out, ",", 3, percent, percent > 0.0 && multiplies);
-        print_number(out, ",", 3, gigabytes(row, shape, timing->dtype), timed && !multiplies);
+        print_number(out, ",", 3, row->rate, timed && !multiplies);
         print_number(out, ",", 3, percent, percent > 0.0 && !multiplies);
+        print_error(out, ",", figures->max_error, is_judged(row));
+        print_error(out, ",", figures->relative_error, is_judged(row) && multiplies);
         const double counts[] = {
             (double)uses->threads_per_block,   (double)uses->registers_per_thread,
             (double)uses->static_shared_bytes, (double)uses->dynamic_shared_bytes,
