@@ -162,6 +162,17 @@ bench 9 8 7 --repeats 1 --variant naive --transpose-b
 grep -qx '## A 9×8 · B 8×7, B stored transposed' "$scratch/report.md" || fail "the Markdown does not tell of the transposed B"
 grep -q '^matmul,float32,9,8,7,0,1,cpu,naive,' "$scratch/report.csv" || fail "the CSV does not tell of the transposed B"
 
+# Each way of storing them is another product of the same numbers, and so has other errors.
+: >"$scratch/errors"
+for stored in '' --transpose-a --transpose-b '--transpose-a --transpose-b'; do
+    # None, one or two words.
+    # shellcheck disable=SC2086
+    bench 33 17 29 --repeats 1 --variant naive $stored
+    rows_of_csv "$scratch/report.csv" | cut -d ' ' -f 11-12 >>"$scratch/errors"
+done
+[ "$(sort -u "$scratch/errors" | grep -c .)" -eq 4 ] ||
+    fail "expected the errors of four different products, got: $(cat "$scratch/errors")"
+
 # Transpositions, against a plain copy.
 bench --transpose int64 9 8 --repeats 1
 grep -qx '## A 9×8 transposed, int64' "$scratch/report.md" || fail "the Markdown does not tell of the transposition"
