@@ -38,8 +38,8 @@ struct mm_benchmark_request {
     bool transpose_a; /* of a product alone: the operand is stored transposed */
     bool transpose_b;
     uint64_t repeats; /* MM_BENCHMARK_REPEATS_CUT stands for all that are more */
-    uint64_t row_ns; /* a row that has run for so long is repeated no more, each being run at least once; 0:
-                        MM_BENCHMARK_ROW_NS */
+    uint64_t row_ns;  /* a row that has run for so long is repeated no more, each being run at least once; 0:
+                         MM_BENCHMARK_ROW_NS */
     size_t subject_count;
     struct mm_benchmark_subject subjects[MM_BENCHMARK_ROWS_MAX];
 };

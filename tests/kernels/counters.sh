@@ -15,8 +15,6 @@ metrics=$metrics,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum
 metrics=$metrics,lts__t_sectors_op_read.sum
 metrics=$metrics,gpu__time_duration.sum
 
-metric_count=$(echo "$metrics" | tr , '\n' | grep -c .)
-
 command -v ncu >/dev/null || {
     echo "counters: Nsight Compute (ncu) is not here"
     exit 77
@@ -24,18 +22,18 @@ command -v ncu >/dev/null || {
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# count VARIANT OPTION…: the counters of the last launch, which the matrices' filling precedes, a line each: metric
-# value.
+# count VARIANT OPTION…: the counters of its first launch, which the matrices' filling precedes, a line each: metric
+# value. Every kernel of a product has a part of a variant's name in its own.
 count() {
     variant=$1
     shift
-    ncu --csv --print-units base --clock-control none --metrics "$metrics" \
+    ncu --csv --print-units base --clock-control none --launch-count 1 --kernel-name 'regex:.*(naive|tiled|vectorized).*' --metrics "$metrics" \
         "$kernels" --backend cuda --time "$edge" "$edge" "$edge" --variant "$variant" --repeats 1 "$@" >"$scratch/ncu" 2>&1 || {
         cat "$scratch/ncu" >&2
         return 1
     }
     # The last three columns are the metric's name, unit and value; a value of thousands has commas.
-    sed -n 's/.*"\([a-z_0-9]*\.sum\)","\([^"]*\)","\([^"]*\)"$/\1 \3/p' "$scratch/ncu" | tr -d , | tail -n "$metric_count"
+    sed -n 's/.*"\([a-z_0-9]*\.sum\)","\([^"]*\)","\([^"]*\)"$/\1 \3/p' "$scratch/ncu" | tr -d ,
 }
 
 # Reads of a warp at each element of k, for each element of C that it computes: `naive` asks for one word of A,
@@ -65,7 +63,7 @@ row() {
     stored=$2
     shift 2
     count "$variant" "$@" >"$scratch/counts"
-    [ "$(cut -d ' ' -f 1 "$scratch/counts" | sort -u | grep -c .)" -eq "$metric_count" ] || {
+    [ "$(grep -c . "$scratch/counts")" -eq "$(echo "$metrics" | tr , '\n' | grep -c .)" ] || {
         echo "counters: ncu does not give every counter of $variant:" >&2
         cat "$scratch/ncu" >&2
         exit 1

@@ -117,9 +117,9 @@ void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct sha
         print_number(out, ",", 6, figures->min_ns * 1e-6, timed);
         print_number(out, ",", 6, figures->median_ns * 1e-6, timed);
         print_number(out, ",", 6, figures->max_ns * 1e-6, timed);
-        print_number(out, ",", 3, row->rate, timed && multiplies);
+        print_number(out, ",", 6, row->rate, timed && multiplies);
         print_number(out, ",", 3, percent, percent > 0.0 && multiplies);
-        print_number(out, ",", 3, row->rate, timed && !multiplies);
+        print_number(out, ",", 6, row->rate, timed && !multiplies);
         print_number(out, ",", 3, percent, percent > 0.0 && !multiplies);
         print_error(out, ",", figures->max_error, is_judged(row));
         print_error(out, ",", figures->relative_error, is_judged(row) && multiplies);
