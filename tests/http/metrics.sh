@@ -29,9 +29,11 @@ has_value() {
     [ "$(value "$1")" = "$2" ]
 }
 
-# comes_to SERIES NUMBER: the page says so within a minute.
+# comes_to SERIES NUMBER: the page says so within a minute. What came before that is on a page that is begun
+# then, but not for certain on the one that said so, which was not made in one moment.
 comes_to() {
     await 60 has_value "$1" "$2" || :
+    scrape
     counts "$1" "$2"
 }
 
@@ -39,7 +41,6 @@ comes_to() {
 # looked at, where no request is under way.
 settle() {
     comes_to requests_in_flight 0
-    scrape # a page shows what was there when it was begun, and no more for certain
 }
 
 # judge_page WHAT: by our own rules, and by promtool where it is installed.
@@ -68,7 +69,7 @@ expect() {
 raw='Content-Type: application/octet-stream'
 
 start --backend cpu --max-body 4096
-scrape
+settle
 same "the media type" "text/plain; version=0.0.4; charset=utf-8" "$(header Content-Type "$scratch/page.head")"
 keep GET /metrics "$scratch/page.head" "$page"
 judge_page "without products"
@@ -191,7 +192,7 @@ settle
 counts "http_requests_total{$other,code=\"404\"}" 4
 counts "http_requests_total{$other,code=\"400\"}" 50
 same "the count of series" "$series_before" "$(grep -vc '^#' "$page")"
-counts 'staging_bytes{state="used"}' 0
+comes_to 'staging_bytes{state="used"}' 0
 stop
 
 # One product runs and one waits; what comes besides is refused. Then the one that waits is given up.
@@ -245,7 +246,7 @@ comes_to 'cancelled_total{stage="receive"}' 1
 settle
 counts "http_requests_total{$matmul,code=\"499\"}" 2
 sums_to 4 cancelled_total .
-counts 'staging_bytes{state="used"}' 0
+comes_to 'staging_bytes{state="used"}' 0
 judge_page "after those who left"
 
 # A drain is watched to its end.
@@ -257,7 +258,6 @@ is_refused() {
 }
 await 10 is_refused || fail "SIGTERM began no drain"
 comes_to requests_in_flight 1
-scrape # as settle does
 counts 'rejected_total{reason="stopping"}' 1
 counts 'http_requests_total{route="/readyz",code="503"}' 1
 finish_slow last
