@@ -42,11 +42,6 @@ post_long() {
     await 10 is_benchmarking || fail "no benchmark is under way"
 }
 
-# What is no benchmark would be 400, and so cannot take the place of the one that is waited for.
-is_benchmarking() {
-    [ "$(status_of -d '{}' "$url/v1/benchmark")" = 429 ]
-}
-
 is_free() {
     [ "$(status_of -d '{"m":1,"k":1,"n":1,"variants":["cpu:naive"],"repeats":1}' "$url/v1/benchmark")" = 200 ]
 }

@@ -57,10 +57,10 @@ json=$(line shapes.1)
 says "a refusal" '[.code, .problem, .route] == [422, "bad_shape", "/v1/matmul"] and (has("m") | not)'
 # A refusal that is told before a large body came, which is dropped for a second: the time of that is not its own.
 : >"$scratch/large"
-printf 'POST /v1/nothing HTTP/1.1\r\nHost: x\r\nX-Request-Id: cut.1\r\nContent-Length: 3000000\r\n\r\n' |
-    "$TALK" "$(printf '%s' "${url#http://}" | cut -d : -f 1)" "${url##*:}" 65536 >"$scratch/large" || fail "talk: it did not end well"
+printf 'POST /v1/nothing HTTP/1.1\r\nHost: x\r\nX-Request-Id: cut.1\r\nContent-Length: 1000000000000\r\n\r\n' |
+    "$TALK" "$(printf '%s' "${url#http://}" | cut -d : -f 1)" "${url##*:}" 65536 FOREVER >"$scratch/large" 2>/dev/null || :
 json=$(line cut.1)
-says "a refusal that is cut off" '[.code, .problem, .path, .in_bytes] == [404, "not_found", "/v1/nothing", 0]'
+says "a refusal that is cut off" '[.code, .problem, .path, .in_bytes > 0] == [404, "not_found", "/v1/nothing", true]'
 says "its bytes" ".out_bytes == $(sed '1,/^.$/d' "$scratch/large" | wc -c)"
 says "its time" '.duration_ms < 900'
 ask head.1 -I "$url/healthz"

@@ -101,6 +101,11 @@ is_ready() {
     [ "$(status_of "$url/readyz")" = 200 ]
 }
 
+# Whether a benchmark is under way. What is no benchmark would be 400, and so cannot take the place of the one that is waited for.
+is_benchmarking() {
+    [ "$(status_of -d '{}' "$url/v1/benchmark")" = 429 ]
+}
+
 find_url() {
     url=$(sed -n 's|.*listening on \(http://[^ "]*\).*|\1|p' "$scratch/log")
     [ -n "$url" ] || has_ended

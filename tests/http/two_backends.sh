@@ -17,11 +17,6 @@ post_benchmark() {
     await 10 is_benchmarking || fail "no benchmark is under way"
 }
 
-# What is no benchmark would be 400, and so cannot take the place of the one that is waited for.
-is_benchmarking() {
-    [ "$(status_of -d '{}' "$url/v1/benchmark")" = 429 ]
-}
-
 # finish_benchmark WHAT STATUS: waits for its reply.
 finish_benchmark() {
     wait "$benchmark" || :
