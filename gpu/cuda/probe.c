@@ -141,6 +141,20 @@ static unsigned cache_lines(const struct probe *probe) {
     return lines;
 }
 
+/* Lays a chain and reads it all once, since the cache holds no more of a sector than was written: reading the
+ * first time fetches the rest from memory. */
+static cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
+    const struct mm_cuda_sweep once = {
+        .blocks = BLOCKS_PER_MULTIPROCESSOR * probe->lane->device->head.multiprocessors,
+        .turns = 1,
+        .memory = probe->second,
+        .bytes = (size_t)lines * MM_CUDA_LINE_BYTES,
+        .sink = &probe->findings->sink,
+    };
+    const cudaError_t code = mm_cuda_chain(probe->second, lines, probe->lane->stream);
+    return code == cudaSuccess ? mm_cuda_sweep_global(&once, probe->lane->stream) : code;
+}
+
 /* The memories as wholes. The chain through the first half is laid before the sweeps, which end in the second
  * half and so put it out of the cache; the chain in the cache is laid last. */
 static cudaError_t time_memories(struct probe *probe, struct mm_access_time *plainest,
@@ -154,7 +168,7 @@ static cudaError_t time_memories(struct probe *probe, struct mm_access_time *pla
     if (code == cudaSuccess)
         code = mm_cuda_follow(probe->first, &probe->findings->global_latency_cycles, stream);
     if (code == cudaSuccess)
-        code = mm_cuda_chain(probe->second, cache_lines(probe), stream);
+        code = lay_in_cache(probe, cache_lines(probe));
     if (code == cudaSuccess)
         code = mm_cuda_follow(probe->second, &probe->findings->cache_latency_cycles, stream);
     if (code == cudaSuccess)
