@@ -12,25 +12,16 @@
  * The idea is the shared memory example of NVIDIA's CUDA C++ Programming Guide. */
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
+#include "gpu/cuda/walk.cuh"
 
 namespace {
 
-/* Puts the tile of op(X) whose first element is (row, col) into shared memory, one element a thread.
- * What lies past an edge of op(X) becomes 0.
- *
- * Neighbouring threads read neighbouring elements as they are stored, so that the reads are coalesced;
- * a transposed X is turned while it is written. That one write then goes down a column of the tile,
- * TILE words from thread to thread: at 32 a warp's words all lie in one bank and are written one after
- * the other (at 16 each bank in use has eight of them, at 8 two). A tile of B that was kept as stored
- * would meet that conflict at each of TILE reads a step instead of at one write. A's would not, but one
- * rule for both leaves one inner loop for all. */
-template <unsigned TILE, bool TRANSPOSE>
-__device__ void load(float (&tile)[TILE][TILE], const struct mm_matrix &x, unsigned row, unsigned col) {
-    const unsigned stored_row = (TRANSPOSE ? col : row) + threadIdx.y;
-    const unsigned stored_col = (TRANSPOSE ? row : col) + threadIdx.x;
-    float element = 0.0f;
-    if (stored_row < x.rows && stored_col < x.cols)
-        element = static_cast<const float *>(x.data)[stored_row * x.ld + stored_col];
+/* Puts a thread's element into the tile of op(X), which a transposed X is turned for. That one write then
+ * goes down a column of the tile, TILE words from thread to thread: at 32 a warp's words all lie in one bank
+ * and are written one after the other (at 16 each bank in use has eight of them, at 8 two). A tile of B that
+ * was kept as stored would meet that conflict at each of TILE reads a step instead of at one write. A's would
+ * not, but one rule for both leaves one inner loop for all. */
+template <unsigned TILE, bool TRANSPOSE> __device__ void put(float (&tile)[TILE][TILE], float element) {
     if (TRANSPOSE)
         tile[threadIdx.x][threadIdx.y] = element;
     else
@@ -44,12 +35,15 @@ __global__ void __launch_bounds__(TILE *TILE) tiled(const __grid_constant__ stru
     const unsigned first_row = blockIdx.y * TILE;
     const unsigned first_col = blockIdx.x * TILE;
 
+    mm_walk<TILE, !TRANSPOSE_A> a(product.a, first_row);
+    mm_walk<TILE, TRANSPOSE_B> b(product.b, first_col);
+
     /* Threads past the edge of C stay: they fetch for the others, and all must meet at the barriers.
      * step cannot wrap: k is below 2³¹. */
     float sum = 0.0f;
     for (unsigned step = 0; step < product.k; step += TILE) {
-        load<TILE, TRANSPOSE_A>(a_tile, product.a, first_row, step);
-        load<TILE, TRANSPOSE_B>(b_tile, product.b, step, first_col);
+        put<TILE, TRANSPOSE_A>(a_tile, a.take(step));
+        put<TILE, TRANSPOSE_B>(b_tile, b.take(step));
 
         /* Each thread reads what others wrote: no one starts before all have written. */
         __syncthreads();

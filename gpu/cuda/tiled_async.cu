@@ -13,20 +13,19 @@
 #include "gpu/cuda/async.cuh"
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
+#include "gpu/cuda/walk.cuh"
 
 namespace {
 
 constexpr unsigned TILE = 32;
 
-/* Begins to copy the tile of op(X) whose first element is (row, col). What lies past an edge of op(X)
- * becomes 0: nothing is read for it. */
-template <bool TRANSPOSE>
-__device__ void fetch(float (&tile)[TILE][TILE], const struct mm_matrix &x, unsigned row, unsigned col) {
-    const unsigned stored_row = (TRANSPOSE ? col : row) + threadIdx.y;
-    const unsigned stored_col = (TRANSPOSE ? row : col) + threadIdx.x;
-    mm_copy_async<1>(TRANSPOSE ? &tile[threadIdx.x][threadIdx.y] : &tile[threadIdx.y][threadIdx.x],
-                     static_cast<const float *>(x.data) + stored_row * x.ld + stored_col,
-                     stored_row < x.rows && stored_col < x.cols ? 1 : 0);
+/* Begins to copy the tile of op(X) that begins at `step`, and goes on to the next. What lies past an edge of
+ * op(X) becomes 0: nothing is read for it. */
+template <bool TRANSPOSE, bool ALONG>
+__device__ void fetch(float (&tile)[TILE][TILE], mm_walk<TILE, ALONG> &x, unsigned step) {
+    mm_copy_async<1>(TRANSPOSE ? &tile[threadIdx.x][threadIdx.y] : &tile[threadIdx.y][threadIdx.x], x.next,
+                     step < x.end ? 1 : 0);
+    x.next += x.stride;
 }
 
 template <bool TRANSPOSE_A, bool TRANSPOSE_B>
@@ -36,9 +35,12 @@ __global__ void __launch_bounds__(TILE *TILE) tiled_async(const __grid_constant_
     const unsigned first_row = blockIdx.y * TILE;
     const unsigned first_col = blockIdx.x * TILE;
 
+    mm_walk<TILE, !TRANSPOSE_A> a(product.a, first_row);
+    mm_walk<TILE, TRANSPOSE_B> b(product.b, first_col);
+
     if (product.k > 0) {
-        fetch<TRANSPOSE_A>(a_tile[0], product.a, first_row, 0);
-        fetch<TRANSPOSE_B>(b_tile[0], product.b, 0, first_col);
+        fetch<TRANSPOSE_A>(a_tile[0], a, 0);
+        fetch<TRANSPOSE_B>(b_tile[0], b, 0);
     }
     float sum = 0.0f;
     unsigned now = 0;
@@ -48,8 +50,8 @@ __global__ void __launch_bounds__(TILE *TILE) tiled_async(const __grid_constant_
         mm_wait_copies();
         __syncthreads();
         if (step + TILE < product.k) {
-            fetch<TRANSPOSE_A>(a_tile[now ^ 1], product.a, first_row, step + TILE);
-            fetch<TRANSPOSE_B>(b_tile[now ^ 1], product.b, step + TILE, first_col);
+            fetch<TRANSPOSE_A>(a_tile[now ^ 1], a, step + TILE);
+            fetch<TRANSPOSE_B>(b_tile[now ^ 1], b, step + TILE);
         }
 
         /* Past k both tiles hold 0, and nothing is added there. */

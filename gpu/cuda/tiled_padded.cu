@@ -14,23 +14,11 @@
  * Padding a tile is the remedy of NVIDIA's CUDA C++ Best Practices Guide. */
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
+#include "gpu/cuda/walk.cuh"
 
 namespace {
 
 constexpr unsigned TILE = 32;
-
-/* Puts a tile of X as stored, from (row, col) on, into shared memory, one element a thread; zeros past
- * an edge. A warp writes along a row, which no padding changes. */
-template <unsigned WORDS>
-__device__ void load(float (&tile)[TILE][WORDS], const struct mm_matrix &x, unsigned first_row,
-                     unsigned first_col) {
-    const unsigned row = first_row + threadIdx.y;
-    const unsigned col = first_col + threadIdx.x;
-    float element = 0.0f;
-    if (row < x.rows && col < x.cols)
-        element = static_cast<const float *>(x.data)[row * x.ld + col];
-    tile[threadIdx.y][threadIdx.x] = element;
-}
 
 template <unsigned PADDING, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(TILE *TILE)
@@ -42,10 +30,14 @@ __global__ void __launch_bounds__(TILE *TILE)
     const unsigned x = threadIdx.x;
     const unsigned y = threadIdx.y;
 
+    mm_walk<TILE, !TRANSPOSE_A> a_walk(product.a, first_row);
+    mm_walk<TILE, TRANSPOSE_B> b_walk(product.b, first_col);
+
     float sum = 0.0f;
     for (unsigned step = 0; step < product.k; step += TILE) {
-        load(a_tile, product.a, TRANSPOSE_A ? step : first_row, TRANSPOSE_A ? first_row : step);
-        load(b_tile, product.b, TRANSPOSE_B ? first_col : step, TRANSPOSE_B ? step : first_col);
+        /* A warp writes along a row, which no padding changes. */
+        a_tile[y][x] = a_walk.take(step);
+        b_tile[y][x] = b_walk.take(step);
 
         /* Each thread reads what others wrote: no one starts before all have written. */
         __syncthreads();
