@@ -1,18 +1,21 @@
-/* warp_tiled: a level between the block and the thread. A warp owns a compact 64×64 square of C, and
- * each of its threads 8×16 elements of that. At each element of k the warp then fetches 64 words of A and 64
- * of B from shared memory for 4096 multiplications, where one of `vectorized` fetches 16 and 128 for 2048,
- * and a thread does 6 reads of 16 bytes for 128, where there it does 4 for 64. Threads that share words sit
- * side by side (lane and lane ^ 1 read the same of A, lane and lane ^ 2 the same of B), which lets the
- * hardware serve the reads of 16 threads at a time.
+/* warp_tiled: a level between the block and the thread. A thread owns 8×8 elements of C, as in `vectorized`,
+ * but the 32 threads of a warp own a compact 64×32 of it. At each element of k a warp then needs 64 words of
+ * A and 32 of B for its 2048 multiplications, where one of `vectorized` needs 16 and 128. Threads that share
+ * words sit side by side (lane and lane ^ 1 read the same of A, lane and lane ^ 2 the same of B), so that
+ * each of a thread's four reads of 16 bytes takes the banks of shared memory once for the whole warp.
  *
- * It also has asynchronous copies, as `tiled_async`: the next slabs arrive while these are used, with one
- * barrier for every 16 of k. A copy moves 16 bytes and fills in zeros at an edge by itself; it cannot turn
- * what it moves, so slabs stay as their matrices are stored, and the threads read along or across them.
- * Where a matrix or its rows are not at multiples of 16 bytes, the copies are of 4.
+ * Two waits go as well. The words of the next element of k are fetched while those of this one are
+ * multiplied. And the next slabs arrive meanwhile, by asynchronous copies as in `tiled_async`, with one
+ * barrier for every 16 of k. A copy of 4 bytes can turn an operand on its way, and is used where lines of the
+ * slab lie along rows in memory (A as it is, B transposed); where they lie across, 16 bytes go at once if the
+ * matrix and its rows are at multiples of 16 bytes, else 4. What lies past an edge comes as zeros, by the
+ * copy itself.
  *
- * It costs 128 threads of up to 255 registers, so that a multiprocessor holds two blocks, or eight warps,
- * and little but each thread's own 128 independent sums hides latency; 32 to 40 KiB of shared memory; and, at
- * 128×128 of C a block, a large product to fill the chip.
+ * It costs 256 threads of up to 128 registers, two blocks a multiprocessor; 33 KiB of shared memory; and, at
+ * 128×128 of C a block, a large product to fill the chip. On an H200 it was the fastest of 31 like it: blocks
+ * of 128 or 256 along each edge, slabs of 8, 16 and 32, 8×8 to 16×8 elements a thread, two to four slabs
+ * under way. Slabs that stay as their matrices are stored, so that all copies are of 16 bytes, lost by 15%:
+ * there the threads read across the slab.
  *
  * Thread blocks, warps and threads as levels of tiling are those of NVIDIA's CUTLASS. The lanes' order is
  * the one that S. Gray's "maxas" SGEMM made known. */
@@ -22,128 +25,103 @@
 
 namespace {
 
-constexpr unsigned EDGE = 128;     /* of a block's square of C */
-constexpr unsigned DEPTH = 16;     /* of a slab, along k */
-constexpr unsigned QUAD = 4;       /* elements of one access */
-constexpr unsigned WARP_EDGE = 64; /* of a warp's square; 2×2 warps */
-constexpr unsigned WARPS = 2;
-constexpr unsigned LANE_ROWS = 8; /* threads of a warp down its square */
-constexpr unsigned LANE_COLS = 4; /* and across it */
-constexpr unsigned ROWS = WARP_EDGE / LANE_ROWS;
-constexpr unsigned COLS = WARP_EDGE / LANE_COLS;
-constexpr unsigned THREADS = WARPS * WARPS * LANE_ROWS * LANE_COLS;
+constexpr unsigned EDGE = 128;      /* of a block's square of C */
+constexpr unsigned DEPTH = 16;      /* of a slab, along k */
+constexpr unsigned QUAD = 4;        /* elements of one access */
+constexpr unsigned EACH = 2 * QUAD; /* elements of C along each edge of a thread's square */
+constexpr unsigned LANE_ROWS = 8;   /* threads of a warp down its part of C */
+constexpr unsigned LANE_COLS = 4;   /* and across it */
+constexpr unsigned WARP_ROWS = LANE_ROWS * EACH;
+constexpr unsigned WARP_COLS = LANE_COLS * EACH;
+constexpr unsigned THREADS = EDGE / WARP_ROWS * (EDGE / WARP_COLS) * 32;
 
-/* DEPTH of each of EDGE lines; a line is a row of op(A) or a column of op(B). ALONG says that a line's
- * elements are neighbours in memory (A as it is, B transposed); they are neighbours here, too. A line's
- * padding then puts the quads of 8 lines, 20 words from one to the next, into 32 banks. */
-template <bool ALONG> struct slab {
-    static constexpr unsigned PITCH = ALONG ? DEPTH + QUAD : EDGE;
-    float words[(ALONG ? EDGE : DEPTH) * PITCH];
-
-    __device__ static unsigned at(unsigned line, unsigned depth) {
-        return ALONG ? line * PITCH + depth : depth * PITCH + line;
-    }
-};
-
-/* Begins to copy a slab, from (first_line, step) on, by WORDS elements at a time. Neighbouring threads copy
- * neighbouring elements, and each goes down one column of the slab as it is stored, so that there is
- * little to compute for a copy. What lies past an edge becomes 0. */
-template <unsigned WORDS, bool ALONG>
-__device__ void fetch_by(slab<ALONG> &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
-    constexpr unsigned BREADTH = (ALONG ? DEPTH : EDGE) / WORDS; /* threads along a stored row */
-    constexpr unsigned HEIGHT = ALONG ? EDGE : DEPTH;
-    const unsigned down = threadIdx.x / BREADTH;
-    const unsigned right = threadIdx.x % BREADTH * WORDS;
-    const unsigned row = (ALONG ? first_line : step) + down;
-    const unsigned col = (ALONG ? step : first_line) + right;
-    const unsigned rows = static_cast<unsigned>(x.rows);
-    const unsigned cols = static_cast<unsigned>(x.cols);
-    const unsigned count = col < cols ? min(cols - col, WORDS) : 0;
-    const float *from = static_cast<const float *>(x.data) + row * x.ld + col;
-    float *words = &to.words[down * slab<ALONG>::PITCH + right];
-#pragma unroll
-    for (unsigned i = 0; i < HEIGHT; i += THREADS / BREADTH)
-        mm_copy_async<WORDS>(words + i * slab<ALONG>::PITCH, from + i * x.ld, row + i < rows ? count : 0);
-}
+/* DEPTH of each of EDGE lines, depth by depth; a line is a row of op(A) or a column of op(B). ALONG says that
+ * its elements are neighbours in memory (A as it is, B transposed): then a row is padded, by as much as keeps
+ * rows at multiples of 16 bytes, and the 16 depths that threads write of a line at once lie in 8 banks. */
+template <bool ALONG> using slab = float[DEPTH][ALONG ? EDGE + QUAD : EDGE];
 
 __device__ bool is_wide(const struct mm_matrix &x) {
     return reinterpret_cast<size_t>(x.data) % sizeof(float4) == 0 && x.ld % QUAD == 0;
 }
 
+/* Begins to copy a slab, from (first_line, step) on, whose lines lie along the rows of X as it is stored:
+ * 16 neighbouring threads copy 16 neighbours of a line, each into another row of the slab. */
+__device__ void fetch_along(slab<true> &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
+    constexpr unsigned LINES = THREADS / DEPTH; /* at a time */
+    const unsigned depth = threadIdx.x % DEPTH;
+    const unsigned line = threadIdx.x / DEPTH;
+    const unsigned rows = static_cast<unsigned>(x.rows);
+    const bool within = step + depth < static_cast<unsigned>(x.cols);
+    const float *from = static_cast<const float *>(x.data) + (first_line + line) * x.ld + (step + depth);
+#pragma unroll
+    for (unsigned i = 0; i < EDGE; i += LINES)
+        mm_copy_async<1>(&to[depth][line + i], from + i * x.ld,
+                         within && first_line + line + i < rows ? 1 : 0);
+}
+
+/* The same of lines that lie across the rows of X, by WORDS elements at a time. */
+template <unsigned WORDS>
+__device__ void fetch_across(slab<false> &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
+    constexpr unsigned BREADTH = EDGE / WORDS; /* threads along a row */
+    const unsigned depth = threadIdx.x / BREADTH;
+    const unsigned line = threadIdx.x % BREADTH * WORDS;
+    const unsigned rows = static_cast<unsigned>(x.rows);
+    const unsigned cols = static_cast<unsigned>(x.cols);
+    const unsigned count = first_line + line < cols ? min(cols - first_line - line, WORDS) : 0;
+    const float *from = static_cast<const float *>(x.data) + (step + depth) * x.ld + (first_line + line);
+#pragma unroll
+    for (unsigned i = 0; i < DEPTH; i += THREADS / BREADTH)
+        mm_copy_async<WORDS>(&to[depth + i][line], from + i * x.ld, step + depth + i < rows ? count : 0);
+}
+
 template <bool ALONG>
 __device__ void fetch(slab<ALONG> &to, const struct mm_matrix &x, bool wide, unsigned first_line,
                       unsigned step) {
-    if (wide)
-        fetch_by<QUAD>(to, x, first_line, step);
+    if constexpr (ALONG)
+        fetch_along(to, x, first_line, step);
+    else if (wide)
+        fetch_across<QUAD>(to, x, first_line, step);
     else
-        fetch_by<1>(to, x, first_line, step);
+        fetch_across<1>(to, x, first_line, step);
 }
 
-/* Which line of its warp's square is a thread's `index`-th, of the LANES threads along that edge. Read
- * along lines, 8 of them at a time must be 8 neighbours for their banks to differ; read across, quads. */
-template <bool ALONG, unsigned LANES> __device__ unsigned place_of(unsigned lane, unsigned index) {
-    return ALONG ? index * LANES + lane : index / QUAD * LANES * QUAD + lane * QUAD + index % QUAD;
+/* Where a thread's squares begin: two quads along each edge, LANES quads apart, so that neighbouring threads
+ * read neighbouring quads. */
+template <unsigned LANES> __device__ unsigned place_of(unsigned first, unsigned index) {
+    return first + index / QUAD * LANES * QUAD + index % QUAD;
 }
 
-/* Reads four depths of four of a thread's lines, from `index` on, by four accesses of 16 bytes. */
-template <unsigned LANES, bool ALONG>
-__device__ void take(float (&square)[QUAD][QUAD], const slab<ALONG> &from, unsigned first_line, unsigned lane,
-                     unsigned index, unsigned depth) {
-#pragma unroll
-    for (unsigned i = 0; i < QUAD; i++) {
-        const unsigned line = first_line + place_of<ALONG, LANES>(lane, ALONG ? index + i : index);
-        const float4 quad =
-            *reinterpret_cast<const float4 *>(&from.words[from.at(line, ALONG ? depth : depth + i)]);
-        (ALONG ? square[0][i] : square[i][0]) = quad.x;
-        (ALONG ? square[1][i] : square[i][1]) = quad.y;
-        (ALONG ? square[2][i] : square[i][2]) = quad.z;
-        (ALONG ? square[3][i] : square[i][3]) = quad.w;
-    }
-}
-
-/* Where a thread stands: its warp's square in the block's, and itself in the warp's. */
-struct position {
-    unsigned warp_row;
-    unsigned warp_col;
-    unsigned lane_row;
-    unsigned lane_col;
+/* What a thread multiplies at one element of k. */
+struct operands {
+    float a[EACH];
+    float b[EACH];
 };
 
-__device__ position position_of(unsigned thread) {
-    const unsigned warp = thread / 32;
-    const unsigned lane = thread % 32;
-    return {warp / WARPS * WARP_EDGE, warp % WARPS * WARP_EDGE, lane / 2 % LANE_ROWS,
-            lane / 16 * 2 + lane % 2};
+template <unsigned LANES> __device__ void take(float (&each)[EACH], const float *row, unsigned first) {
+#pragma unroll
+    for (unsigned index = 0; index < EACH; index += QUAD) {
+        const float4 quad = *reinterpret_cast<const float4 *>(&row[place_of<LANES>(first, index)]);
+        each[index] = quad.x;
+        each[index + 1] = quad.y;
+        each[index + 2] = quad.z;
+        each[index + 3] = quad.w;
+    }
 }
 
-/* Adds the slabs' products to the thread's sums: four depths of all its rows, with four columns at a time. */
-template <bool A_ALONG, bool B_ALONG>
-__device__ void multiply(float (&sums)[ROWS][COLS], const slab<A_ALONG> &a_slab, const slab<B_ALONG> &b_slab,
-                         const position &at) {
-#pragma unroll 2
-    for (unsigned depth = 0; depth < DEPTH; depth += QUAD) {
-        float a[ROWS / QUAD][QUAD][QUAD];
+/* Every other row backwards, so that one multiplication has an operand in common with the next, which the
+ * register file then need not deliver again: worth up to 7% (4096³ on an H200, B transposed). */
+__device__ void multiply(float (&sums)[EACH][EACH], const operands &with) {
 #pragma unroll
-        for (unsigned i = 0; i < ROWS / QUAD; i++)
-            take<LANE_ROWS>(a[i], a_slab, at.warp_row, at.lane_row, i * QUAD, depth);
+    for (unsigned i = 0; i < EACH; i++)
 #pragma unroll
-        for (unsigned first = 0; first < COLS; first += QUAD) {
-            float b[QUAD][QUAD];
-            take<LANE_COLS>(b, b_slab, at.warp_col, at.lane_col, first, depth);
-#pragma unroll
-            for (unsigned d = 0; d < QUAD; d++)
-#pragma unroll
-                for (unsigned i = 0; i < ROWS; i++)
-#pragma unroll
-                    for (unsigned j = 0; j < QUAD; j++)
-                        sums[i][first + j] = fmaf(a[i / QUAD][d][i % QUAD], b[d][j], sums[i][first + j]);
+        for (unsigned step = 0; step < EACH; step++) {
+            const unsigned j = i % 2 == 0 ? step : EACH - 1 - step;
+            sums[i][j] = fmaf(with.a[i], with.b[j], sums[i][j]);
         }
-    }
 }
 
 /* Writes four sums that are neighbours in C, from (row, col) on, as far as C goes. */
-__device__ void store_quad(const struct mm_matrix &c, bool wide, unsigned row, unsigned col,
-                           const float *sums) {
+__device__ void store(const struct mm_matrix &c, bool wide, unsigned row, unsigned col, const float *sums) {
     float *to = static_cast<float *>(c.data) + row * c.ld + col;
     if (wide && col + QUAD <= c.cols) {
         *reinterpret_cast<float4 *>(to) = make_float4(sums[0], sums[1], sums[2], sums[3]);
@@ -155,64 +133,65 @@ __device__ void store_quad(const struct mm_matrix &c, bool wide, unsigned row, u
             to[j] = sums[j];
 }
 
-template <bool A_ALONG, bool B_ALONG>
-__device__ void store(const struct mm_matrix &c, const float (&sums)[ROWS][COLS], unsigned first_row,
-                      unsigned first_col, const position &at) {
-    const bool wide = is_wide(c);
-#pragma unroll
-    for (unsigned i = 0; i < ROWS; i++) {
-        const unsigned row = first_row + at.warp_row + place_of<A_ALONG, LANE_ROWS>(at.lane_row, i);
-        if (row >= c.rows)
-            continue;
-        const unsigned warp_col = first_col + at.warp_col;
-        if (B_ALONG) {
-#pragma unroll
-            for (unsigned j = 0; j < COLS; j++) {
-                const unsigned col = warp_col + place_of<true, LANE_COLS>(at.lane_col, j);
-                if (col < c.cols)
-                    static_cast<float *>(c.data)[row * c.ld + col] = sums[i][j];
-            }
-        } else {
-#pragma unroll
-            for (unsigned j = 0; j < COLS; j += QUAD)
-                store_quad(c, wide, row, warp_col + place_of<false, LANE_COLS>(at.lane_col, j), &sums[i][j]);
-        }
-    }
-}
-
 template <bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(THREADS, 2) warp_tiled(const __grid_constant__ struct mm_product product) {
-    constexpr bool A_ALONG = !TRANSPOSE_A;
-    constexpr bool B_ALONG = TRANSPOSE_B;
-    alignas(sizeof(float4)) __shared__ slab<A_ALONG> a_slab[2];
-    alignas(sizeof(float4)) __shared__ slab<B_ALONG> b_slab[2];
+    alignas(sizeof(float4)) __shared__ slab<!TRANSPOSE_A> a_slab[2];
+    alignas(sizeof(float4)) __shared__ slab<TRANSPOSE_B> b_slab[2];
     const unsigned first_row = blockIdx.y * EDGE;
     const unsigned first_col = blockIdx.x * EDGE;
-    const position at = position_of(threadIdx.x);
     const bool a_wide = is_wide(product.a);
     const bool b_wide = is_wide(product.b);
 
-    if (product.k > 0) {
-        fetch(a_slab[0], product.a, a_wide, first_row, 0);
-        fetch(b_slab[0], product.b, b_wide, first_col, 0);
-    }
-    float sums[ROWS][COLS] = {};
-    unsigned now = 0;
-    for (unsigned step = 0; step < product.k; step += DEPTH, now ^= 1) {
-        /* One barrier for two reasons. Each thread has waited for its own copies, so past it all of this
-         * step's slabs are there. And all have left the step before, so its slabs may be overwritten. */
-        mm_wait_copies();
-        __syncthreads();
-        if (step + DEPTH < product.k) {
-            fetch(a_slab[now ^ 1], product.a, a_wide, first_row, step + DEPTH);
-            fetch(b_slab[now ^ 1], product.b, b_wide, first_col, step + DEPTH);
-        }
+    /* Where the thread's elements of C begin in the block's square: its warp's part, and its own in that. */
+    const unsigned warp = threadIdx.x / 32;
+    const unsigned lane = threadIdx.x % 32;
+    const unsigned row = warp / (EDGE / WARP_COLS) * WARP_ROWS + lane / 2 % LANE_ROWS * QUAD;
+    const unsigned col = warp % (EDGE / WARP_COLS) * WARP_COLS + (lane / 16 * 2 + lane % 2) * QUAD;
 
-        /* Past k both slabs hold 0, so nothing is added there; past m or n the zeros only meet sums that
-         * are never stored. */
-        multiply(sums, a_slab[now], b_slab[now], at);
+    /* Each thread waits for its own copies, so past the barrier the slabs are there. */
+    fetch<!TRANSPOSE_A>(a_slab[0], product.a, a_wide, first_row, 0);
+    fetch<TRANSPOSE_B>(b_slab[0], product.b, b_wide, first_col, 0);
+    mm_wait_copies();
+    __syncthreads();
+
+    float sums[EACH][EACH] = {};
+    operands with[2]; /* of this depth and of the next */
+    unsigned now = 0;
+    take<LANE_ROWS>(with[0].a, a_slab[0][0], row);
+    take<LANE_COLS>(with[0].b, b_slab[0][0], col);
+    for (unsigned step = 0; step < product.k; step += DEPTH) {
+#pragma unroll
+        for (unsigned depth = 0; depth < DEPTH; depth++) {
+            if (depth == DEPTH - 1) {
+                /* One barrier for two reasons: past it the next slabs are there, of all threads. And all have
+                 * taken the last of this step's, which may be overwritten. */
+                mm_wait_copies();
+                __syncthreads();
+                now ^= 1;
+            }
+            take<LANE_ROWS>(with[(depth + 1) % 2].a, a_slab[now][(depth + 1) % DEPTH], row);
+            take<LANE_COLS>(with[(depth + 1) % 2].b, b_slab[now][(depth + 1) % DEPTH], col);
+            if (depth == 0) {
+                /* Past k come zeros, which nothing adds up. */
+                fetch<!TRANSPOSE_A>(a_slab[now ^ 1], product.a, a_wide, first_row, step + DEPTH);
+                fetch<TRANSPOSE_B>(b_slab[now ^ 1], product.b, b_wide, first_col, step + DEPTH);
+            }
+            /* Past k both operands are 0, so nothing is added; past m or n the zeros only meet sums that are
+             * never stored. */
+            multiply(sums, with[depth % 2]);
+        }
     }
-    store<A_ALONG, B_ALONG>(product.c, sums, first_row, first_col, at);
+
+    const bool c_wide = is_wide(product.c);
+#pragma unroll
+    for (unsigned i = 0; i < EACH; i++) {
+        const unsigned c_row = first_row + place_of<LANE_ROWS>(row, i);
+        if (c_row >= product.m)
+            continue;
+#pragma unroll
+        for (unsigned j = 0; j < EACH; j += QUAD)
+            store(product.c, c_wide, c_row, first_col + place_of<LANE_COLS>(col, j), &sums[i][j]);
+    }
 }
 
 } // namespace
