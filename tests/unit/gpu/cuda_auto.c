@@ -1,0 +1,85 @@
+/* What `auto` picks on a GPU of 132 multiprocessors, on either side of each crossover. */
+#include "gpu/backend.h"
+#include "gpu/cuda/variants.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The rows without their kernels: the choice is one of names. */
+const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
+#define X(row, ...) [MM_CUDA_ROW_##row] = {.name = #row},
+    MM_CUDA_VARIANTS(X)
+#undef X
+#define X(row, ...) [MM_CUDA_ROW_transpose_##row] = {.name = #row},
+        MM_CUDA_TRANSPOSES(X)
+#undef X
+};
+
+static bool has_async = true;
+
+const char *mm_cuda_async_missing(const struct mm_device *device) {
+    (void)device;
+    return has_async ? NULL : "not here";
+}
+
+static const struct mm_device device = {.multiprocessors = 132};
+
+static void expect_product(size_t m, size_t k, size_t n, bool turned, const char *name) {
+    const struct mm_product product = {.m = m, .n = n, .k = k, .transpose_b = turned};
+    const struct mm_variant *chosen = mm_cuda_choose(&device, &product);
+    if (strcmp(chosen->name, name) != 0)
+        fail_msg("%zux%zux%zu%s: %s, not %s", m, k, n, turned ? ", B transposed" : "", chosen->name, name);
+}
+
+static void products_cross_where_measured(void **state) {
+    (void)state;
+    expect_product(4, 4, 4, false, "tiled_16");
+    expect_product(31, 4096, 31, false, "tiled_16");
+    expect_product(31, 4096, 1000000, false, "tiled_16"); /* squares of 128 would be three quarters empty */
+    expect_product(32, 4096, 10312, false, "tiled_padded");
+    expect_product(32, 4096, 10313, false, "warp_tiled");
+    expect_product(574, 64, 574, true, "tiled_padded");
+    expect_product(575, 64, 575, true, "warp_tiled");
+    expect_product(480, 64, 480, false, "tiled_16");
+    expect_product(481, 64, 481, true,
+                   "tiled_padded"); /* 256 blocks of 32, of the 264 that run at one time */
+    expect_product(352, 4096, 352, false, "tiled_async");
+    expect_product(352, 4096, 352, true, "tiled_16");
+    expect_product(352, 127, 352, false, "tiled_16");
+    expect_product(353, 4096, 353, false, "tiled_16"); /* 144 blocks of 32 */
+    has_async = false;
+    expect_product(352, 4096, 352, false, "tiled_16");
+    has_async = true;
+}
+
+static void expect_transposition(enum mm_dtype dtype, size_t m, size_t n, const char *name) {
+    struct mm_product product = {.m = m, .n = n, .transpose_a = true};
+    product.a = mm_matrix_dense(dtype, n, m, NULL);
+    product.c = mm_matrix_dense(dtype, m, n, NULL);
+    const struct mm_variant *chosen = mm_cuda_choose_transpose(&device, &product);
+    if (strcmp(chosen->name, name) != 0)
+        fail_msg("%zux%zu, %s: %s, not %s", m, n, mm_dtype_name(dtype), chosen->name, name);
+}
+
+static void transpositions_cross_where_measured(void **state) {
+    (void)state;
+    expect_transposition(MM_FLOAT32, 1408, 1408, "padded"); /* 484 tiles of 64 */
+    expect_transposition(MM_FLOAT32, 1412, 1412, "vectorized");
+    expect_transposition(MM_FLOAT32, 1412, 1413, "padded"); /* C's rows end in the middle of 16 bytes */
+    expect_transposition(MM_FLOAT32, 1413, 1412, "padded"); /* A's do */
+    expect_transposition(MM_FLOAT32, 28, 1000000, "padded");
+    expect_transposition(MM_FLOAT64, 4096, 4096, "padded");
+    expect_transposition(MM_INT32, 4096, 4096, "vectorized");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_cross_where_measured),
+        cmocka_unit_test(transpositions_cross_where_measured),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
