@@ -139,6 +139,7 @@ ask_benchmark() {
 }
 
 step fill "$build/tests/kernels/fill" cuda
+step measure "$build/tests/kernels/measure"
 step harness "$kernels" --backend cuda --shapes small --thin 1
 step harness_large "$kernels" --backend cuda --shapes large --thin 8
 step harness_square "$kernels" --backend cuda --shape 4095 4099 4097 --thin 16

@@ -92,6 +92,8 @@ static cudaError_t make(struct mm_cuda_device *device) {
         code = pool_open(device);
     if (code == cudaSuccess)
         code = lane_open(device, &device->direct);
+    if (code == cudaSuccess)
+        code = mm_cuda_gate_make(device);
     for (unsigned lane = 0; lane < MM_CUDA_LANES && code == cudaSuccess; lane++)
         code = lane_open(device, &device->lanes[lane]);
     return code;
@@ -142,6 +144,7 @@ void mm_cuda_close(struct mm_device *head) {
     for (unsigned lane = MM_CUDA_LANES; lane-- > 0;)
         lane_close(&device->lanes[lane]);
     lane_close(&device->direct);
+    mm_cuda_gate_free(device);
     if (device->pool != NULL)
         cudaMemPoolDestroy(device->pool);
     free(device);

@@ -21,6 +21,7 @@ struct mm_cuda_device {
     size_t pitch_bytes_max; /* the longest row stride of a two-dimensional copy */
     struct mm_lane lanes[MM_CUDA_LANES];
     struct mm_lane direct; /* for what is not a job: acquire, copies by hand, measure */
+    unsigned *gate;        /* a word of the host's memory that the device reads: not 0 while it is open */
 };
 
 /* Makes the device the calling thread's current one, which the runtime keeps a thread, and every
@@ -42,6 +43,14 @@ void mm_cuda_give(struct mm_lane *lane, void *memory);
  * either may have longer rows, whose ends are left as they are. */
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);
+
+/* The gate of the direct lane. close enqueues it shut, after all that was enqueued before is over; open lets
+ * pass what was enqueued behind it. It opens by itself after some milliseconds. make and free belong to the
+ * device's opening and closing; free takes a gate that was never made. */
+cudaError_t mm_cuda_gate_make(struct mm_cuda_device *device);
+void mm_cuda_gate_free(struct mm_cuda_device *device);
+cudaError_t mm_cuda_gate_close(struct mm_cuda_device *device);
+void mm_cuda_gate_open(struct mm_cuda_device *device);
 
 /* Gives what the pool holds unused back to the device, after waiting for work that still uses some. */
 void mm_cuda_trim(struct mm_cuda_device *device);

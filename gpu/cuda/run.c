@@ -146,11 +146,14 @@ enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *
     if (status != MM_OK)
         return status;
 
-    cudaError_t code = mark(lane, MM_CUDA_UPLOADED);
+    cudaError_t code = mm_cuda_gate_close(device);
+    if (code == cudaSuccess)
+        code = mark(lane, MM_CUDA_UPLOADED);
     if (code == cudaSuccess)
         status = variant->launch(product, lane, error);
     if (code == cudaSuccess)
         code = mark(lane, MM_CUDA_COMPUTED);
+    mm_cuda_gate_open(device);
     /* Waited for in any case, so that the caller's memory is free of us when this returns. */
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);
     if (status != MM_OK)
