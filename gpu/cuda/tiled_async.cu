@@ -3,10 +3,13 @@
  * block multiplies one pair, asynchronous copies (cp.async) bring the next pair into the other, and pass
  * by the registers on their way.
  *
- * It is faster where the wait for global memory is what is left to hide, and has one barrier a step in
- * place of two. It costs twice the shared memory (16 KiB a block) and compute capability 8.0. The
- * copies are of 4 bytes each, one element of each operand a thread, so that any shape, stride and
- * alignment will do, and a transposed operand can be turned on its way, with the bank conflict of `tiled_32`.
+ * It is faster where the wait for global memory is what is left to hide: on an H200 by a sixth for products
+ * of so few blocks that a multiprocessor has one at most (228×240 · 240×112). With two, of which one computes
+ * while the other waits, it is no faster (15.5 ms at 4096³, as `tiled_32`), though it has one barrier a step
+ * in place of two: the reads of shared memory are the same, and set the pace. It costs twice the shared
+ * memory (16 KiB a block) and compute capability 8.0. The copies are of 4 bytes each, one element of each
+ * operand a thread, so that any shape, stride and alignment will do, and a transposed operand can be turned
+ * on its way, with the bank conflict of `tiled_32`.
  *
  * The instruction is described in the PTX ISA, its use for tiles in the CUDA C++ Programming Guide. */
 #include "gpu/backend.h"
