@@ -143,7 +143,9 @@ step measure "$build/tests/kernels/measure"
 step harness "$kernels" --backend cuda --shapes small --thin 1
 step harness_large "$kernels" --backend cuda --shapes large --thin 8
 step harness_square "$kernels" --backend cuda --shape 4095 4099 4097 --thin 16
+step harness_tall "$kernels" --backend cuda --shape 8400001 2 1 --thin 128
 step same_bits "$kernels" --backend cuda --shapes tiny --thin 20 --repeat 1000
+step same_bits_blocks "$kernels" --backend cuda --shape 385 257 1031 --thin 160 --repeat 1000
 step broken "$kernels" --broken --shapes small --thin 16
 step memories "$build/tests/kernels/memories"
 bench="sh tests/kernels/bench.sh $build --into $logs/bench"
@@ -162,8 +164,10 @@ step counters sh tests/kernels/counters.sh "$build"
 step server ask_server
 step benchmark ask_benchmark
 step attributes env MATMULD="$build/server/matmuld" FLOAT32="$build/tests/http/float32" sh tests/http/attributes.sh
+# Odd shapes of one block, and one of several for every variant, with some slabs of k.
 for tool in memcheck racecheck initcheck synccheck; do
     step "$tool" sanitize "$tool" --shapes tiny --thin 40
+    step "${tool}_blocks" sanitize "$tool" --shape 131 157 77 --thin 160
 done
 for name in $names; do
     case $name in memories | time_* | transpose_* | counters | benchmark) cat "$logs/$name.log" ;; esac

@@ -5,15 +5,23 @@
  * What each does wrong shows on: missing_barrier, any k > 0 (and n > 14 where B is transposed);
  * dropped_bound, n that is no multiple of 16, by up to 15 elements after the end of each row of C, the last
  * row included (so let C be followed by at least 15 guard words); wrong_stride, an A whose rows are longer
- * than its columns; lost_last_slab, k that is no multiple of 16; missing_wait, any k > 0; stale_slab,
- * k > 16. */
+ * than its columns; aligned_operand, a B whose address 16 does not divide; lost_last_slab, k that is no
+ * multiple of 16; missing_wait, any k > 0; stale_slab, k > 16. */
 #include "gpu/cuda/async.cuh"
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
 
 namespace {
 
-enum flaw { MISSING_BARRIER, DROPPED_BOUND, WRONG_STRIDE, LOST_LAST_SLAB, MISSING_WAIT, STALE_SLAB };
+enum flaw {
+    MISSING_BARRIER,
+    DROPPED_BOUND,
+    WRONG_STRIDE,
+    ALIGNED_OPERAND,
+    LOST_LAST_SLAB,
+    MISSING_WAIT,
+    STALE_SLAB
+};
 
 constexpr unsigned TILE = 16;
 
@@ -48,6 +56,9 @@ __global__ void __launch_bounds__(TILE *TILE) broken(const __grid_constant__ str
     const unsigned row = blockIdx.y * TILE + threadIdx.y;
     const unsigned col = blockIdx.x * TILE + threadIdx.x;
     const size_t lda = FLAW == WRONG_STRIDE ? product.a.cols : product.a.ld;
+    struct mm_matrix b = product.b;
+    if (FLAW == ALIGNED_OPERAND)
+        b.data = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(b.data) / 16 * 16);
     const size_t depth = FLAW == LOST_LAST_SLAB ? product.k / TILE * TILE : product.k;
     if (FLAW == MISSING_BARRIER)
         prepare_race(a_tile, b_tile);
@@ -55,7 +66,7 @@ __global__ void __launch_bounds__(TILE *TILE) broken(const __grid_constant__ str
     float sum = 0.0f;
     for (unsigned step = 0; step < depth; step += TILE) {
         load<TRANSPOSE_A>(a_tile, product.a, lda, blockIdx.y * TILE, step);
-        load<TRANSPOSE_B>(b_tile, product.b, product.b.ld, step, blockIdx.x * TILE);
+        load<TRANSPOSE_B>(b_tile, b, b.ld, step, blockIdx.x * TILE);
         if (FLAW != MISSING_BARRIER)
             __syncthreads();
         for (unsigned i = 0; i < TILE; i++)
@@ -146,6 +157,7 @@ const struct mm_variant mm_broken_cuda[] = {
     row_of("missing_barrier", "reads the tiles before all of them are written", launch<MISSING_BARRIER>),
     row_of("dropped_bound", "writes C past its last column", launch<DROPPED_BOUND>),
     row_of("wrong_stride", "takes A for dense", launch<WRONG_STRIDE>),
+    row_of("aligned_operand", "takes B's address for a multiple of 16", launch<ALIGNED_OPERAND>),
     row_of("lost_last_slab", "leaves out the last columns of A that do not fill a tile",
            launch<LOST_LAST_SLAB>),
     row_of("missing_wait", "reads the tiles before their copies have come", launch<MISSING_WAIT>,

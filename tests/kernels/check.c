@@ -30,10 +30,11 @@ void subject_fail(struct subject *subject, const struct plan *plan, const struct
     const struct layout *layout = &one->layout;
     const struct shape *shape = &one->operands->shape;
     char text[sizeof subject->first_failure];
-    snprintf(text, sizeof text, "%s (%zux%zux%zu%s%s, lda+%zu ldb+%zu ldc+%zu, %s, seed %" PRIu64 ")", what,
+    snprintf(text, sizeof text,
+             "%s (%zux%zux%zu%s%s, lda+%zu ldb+%zu ldc+%zu, a+%zu b+%zu c+%zu, %s, seed %" PRIu64 ")", what,
              shape->m, shape->k, shape->n, layout->transpose_a ? ", a transposed" : "",
              layout->transpose_b ? ", b transposed" : "", layout->a_extra, layout->b_extra, layout->c_extra,
-             one->family->name, plan->seed);
+             layout->a_shift, layout->b_shift, layout->c_shift, one->family->name, plan->seed);
     subject_tell(subject, plan, text);
 }
 

@@ -116,9 +116,13 @@ struct layout {
     size_t a_extra; /* ld − cols, elements */
     size_t b_extra;
     size_t c_extra;
+    size_t a_shift; /* elements between an aligned address and the matrix */
+    size_t b_shift;
+    size_t c_shift;
 };
 
-/* 32 layouts: 2 transposes × 2 transposes × 2³ leading dimensions. `seed` decides how wide. */
+/* 32 layouts: 2 transposes × 2 transposes × 2³ leading dimensions. `seed` decides how wide, and for one
+ * matrix in four that it does not begin at an aligned address. */
 enum { LAYOUT_COUNT = 32 };
 struct layout layout_make(unsigned index, uint64_t seed);
 

@@ -20,6 +20,10 @@ struct layout layout_make(unsigned index, uint64_t seed) {
     for (unsigned which = 0; which < 3; which++)
         if (index & (4U << which))
             *each[which] = extras[random_below(&random, sizeof extras / sizeof *extras)];
+    size_t *const shifts[] = {&layout.a_shift, &layout.b_shift, &layout.c_shift};
+    for (unsigned which = 0; which < 3; which++)
+        if (random_below(&random, 4) == 0)
+            *shifts[which] = 1 + random_below(&random, 3);
     return layout;
 }
 
@@ -44,9 +48,9 @@ void image_guard(struct image *operand) {
 }
 
 /* Packs op(X), which is rows × cols and dense, as X or as its transpose. */
-static void pack(struct image *image, const float *x, size_t rows, size_t cols, bool transpose,
-                 size_t extra) {
-    image_make(image, MM_FLOAT32, transpose ? cols : rows, transpose ? rows : cols, extra, 0);
+static void pack(struct image *image, const float *x, size_t rows, size_t cols, bool transpose, size_t extra,
+                 size_t shift) {
+    image_make(image, MM_FLOAT32, transpose ? cols : rows, transpose ? rows : cols, extra, shift);
     image_guard(image);
     float *stored = image->view.data;
     size_t row_step = transpose ? 1 : image->view.ld;
@@ -59,12 +63,12 @@ static void pack(struct image *image, const float *x, size_t rows, size_t cols, 
 void image_make_operands(struct image *a, struct image *b, const struct operands *operands,
                          const struct layout *layout) {
     struct shape shape = operands->shape;
-    pack(a, operands->a, shape.m, shape.k, layout->transpose_a, layout->a_extra);
-    pack(b, operands->b, shape.k, shape.n, layout->transpose_b, layout->b_extra);
+    pack(a, operands->a, shape.m, shape.k, layout->transpose_a, layout->a_extra, layout->a_shift);
+    pack(b, operands->b, shape.k, shape.n, layout->transpose_b, layout->b_extra, layout->b_shift);
 }
 
 void image_make_result(struct image *c, struct shape shape, const struct layout *layout) {
-    image_make(c, MM_FLOAT32, shape.m, shape.n, layout->c_extra, 0);
+    image_make(c, MM_FLOAT32, shape.m, shape.n, layout->c_extra, layout->c_shift);
 }
 
 void image_free(struct image *image) {

@@ -19,8 +19,10 @@ static struct {
     unsigned reads;
     unsigned asked;
     unsigned launches;
-    size_t launched_bytes; /* dynamic, of the last launch */
-    unsigned tile;         /* of the last launch's product */
+    size_t launched_bytes;         /* dynamic, of the last launch */
+    unsigned tile;                 /* of the last launch's product */
+    struct mm_product products[4]; /* of the first launches */
+    unsigned rows_of_blocks[4];
 } runtime;
 
 static struct mm_cuda_device device;
@@ -55,11 +57,14 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const voi
 cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
                              size_t dynamic_bytes, cudaStream_t stream) {
     (void)kernel;
-    (void)grid;
     (void)block;
     (void)stream;
-    if (dynamic_bytes > runtime.dynamic_max)
+    if (dynamic_bytes > runtime.dynamic_max || grid.y > 65535)
         return cudaErrorInvalidValue;
+    if (runtime.launches < sizeof runtime.products / sizeof runtime.products[0]) {
+        runtime.products[runtime.launches] = *(const struct mm_product *)arguments[0];
+        runtime.rows_of_blocks[runtime.launches] = grid.y;
+    }
     runtime.launches++;
     runtime.launched_bytes = dynamic_bytes;
     runtime.tile = ((const struct mm_product *)arguments[0])->tile;
@@ -154,6 +159,45 @@ static void too_much_is_unsupported(void **state) {
     assert_int_equal(launch_bytes(63 * KIB, MM_CUDA_RUN, &error), MM_OK);
 }
 
+/* The bands of a C of two grids' rows and a row more, each beginning where its rows do. */
+static void expect_bands(bool transpose_a) {
+    enum { BAND = 65535 * 96, M = 2 * BAND + 1, K = 5, N = 3, LDA = 7, LDC = 11 };
+    static float nothing; /* an address to count from */
+    const struct mm_cuda_layout layout = layout_of(0);
+    struct mm_lane lane = {.device = &device, .purpose = MM_CUDA_RUN};
+    struct mm_product product = {.m = M, .n = N, .k = K, .transpose_a = transpose_a};
+    struct mm_error error;
+    product.a = mm_matrix_dense(MM_FLOAT32, transpose_a ? K : M, transpose_a ? M : K, &nothing);
+    product.a.ld = transpose_a ? M + LDA : LDA;
+    product.b = mm_matrix_dense(MM_FLOAT32, K, N, &nothing);
+    product.c = mm_matrix_dense(MM_FLOAT32, M, N, &nothing);
+    product.c.ld = LDC;
+    reset(0, 227 * KIB);
+    assert_int_equal(mm_cuda_launch(&layout, &product, &lane, &error), MM_OK);
+    assert_int_equal(runtime.launches, 3);
+    for (size_t index = 0; index < 3; index++) {
+        const struct mm_product *band = &runtime.products[index];
+        const size_t rows = index < 2 ? BAND : 1;
+        const size_t a_step = transpose_a ? 1 : LDA;
+        assert_int_equal(runtime.rows_of_blocks[index], index < 2 ? 65535 : 1);
+        assert_int_equal(band->m, rows);
+        assert_int_equal(transpose_a ? band->a.cols : band->a.rows, rows);
+        assert_int_equal(transpose_a ? band->a.rows : band->a.cols, K);
+        assert_int_equal(band->a.ld, product.a.ld);
+        assert_int_equal((uintptr_t)band->a.data - (uintptr_t)&nothing,
+                         index * BAND * a_step * sizeof(float));
+        assert_ptr_equal(band->b.data, &nothing);
+        assert_int_equal(band->c.rows, rows);
+        assert_int_equal((uintptr_t)band->c.data - (uintptr_t)&nothing, index * BAND * LDC * sizeof(float));
+    }
+}
+
+static void tall_products_are_cut_into_bands(void **state) {
+    (void)state;
+    expect_bands(false);
+    expect_bands(true);
+}
+
 static enum mm_status launch_large(const struct mm_product *product, struct mm_lane *lane,
                                    struct mm_error *error) {
     const struct mm_cuda_layout layout = layout_of(72 * KIB);
@@ -181,8 +225,11 @@ static void attributes_are_those_of_a_launch(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_comes_unasked_is_not_asked_for), cmocka_unit_test(more_is_asked_for_once),
-        cmocka_unit_test(a_run_asks_the_runtime_for_nothing),  cmocka_unit_test(too_much_is_unsupported),
+        cmocka_unit_test(what_comes_unasked_is_not_asked_for),
+        cmocka_unit_test(more_is_asked_for_once),
+        cmocka_unit_test(a_run_asks_the_runtime_for_nothing),
+        cmocka_unit_test(too_much_is_unsupported),
+        cmocka_unit_test(tall_products_are_cut_into_bands),
         cmocka_unit_test(attributes_are_those_of_a_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
