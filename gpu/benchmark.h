@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* A run on one of the host's cores counts this many times as much work as one on a device. */
-enum { MM_BENCHMARK_ROWS_MAX = 64, MM_BENCHMARK_HOST_FACTOR = 1000 };
+enum { MM_BENCHMARK_ROWS_MAX = 64, MM_BENCHMARK_HOST_FACTOR = 1000, MM_BENCHMARK_ELEMENTS_MIN = 65536 };
 
 /* What a row may take where the request does not say. */
 #define MM_BENCHMARK_ROW_NS UINT64_C(2000000000)
@@ -47,7 +47,9 @@ struct mm_benchmark_request {
 struct mm_benchmark_limits {
     const struct mm_limits *matrices; /* memory_bytes_max: of A, B and C and of what judges C together */
     uint64_t repeats_max;
-    uint64_t flops_max;     /* over all rows and repeats; for a transposition, of elements read and written */
+    uint64_t flops_max; /* over all rows and repeats; for a transposition, of elements read and written. One
+                           on the host counts MM_BENCHMARK_HOST_FACTOR times, and a product on another
+                           device as if its C had MM_BENCHMARK_ELEMENTS_MIN elements at least */
     uint64_t run_flops_max; /* of one run, which nothing can interrupt */
 };
 

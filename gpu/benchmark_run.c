@@ -8,7 +8,7 @@
 
 /* A device takes some runs to reach its clocks, and the pieces of the matrices to fill are such that one
  * takes well under a slice on a CPU. A first run of a second is no warm-up: there may be no second. */
-enum { SETS_MAX = 1 << 16, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, HOST_SETS = 2, PIECE = 1 << 22 };
+enum { SETS_MAX = 1 << 19, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, HOST_SETS = 2, PIECE = 1 << 22 };
 
 #define SLOW_NS UINT64_C(1000000000)
 

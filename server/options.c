@@ -50,7 +50,7 @@ static const struct option table[] = {
     {"benchmark-flops", "N", NUMBER, AT(benchmark_flops), 1, UINT64_C(1000000000000000000),
      "2000000000000000", "operations of all runs of a benchmark; one on the CPU counts as 1000"},
     {"benchmark-run-flops", "N", NUMBER, AT(benchmark_run_flops), 1, UINT64_C(1000000000000000000),
-     "20000000000000", "operations of one run, which nothing can interrupt; likewise"},
+     "4000000000000", "operations of one run, which nothing can interrupt; likewise"},
     {"benchmark-repeats", "N", NUMBER, AT(benchmark_repeats), 1, 1000000, "1000", "repeats of a benchmark"},
     {"no-benchmark", "true|false", FLAG, AT(no_benchmark), 0, 0, "false",
      "switch POST /v1/benchmark off: it is answered with 404"},

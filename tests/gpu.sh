@@ -67,9 +67,12 @@ ask_server() {
     code=0
     curl -fsS "$url/v1/devices" && echo &&
         curl -fsS "$url/v1/variants" && echo || code=1
-    for variant in auto naive naive_uncoalesced tiled_8 tiled_16 tiled_32 tiled_strided_16 tiled_dynamic \
-        tiled_dynamic,4 tiled_dynamic,8 tiled_dynamic,16 tiled_dynamic,32 tiled_dynamic,64 tiled_dynamic,96 \
-        tiled_padded tiled_conflicted tiled_async register_tiled vectorized warp_tiled blas; do
+    names() {
+        curl -fsS "$url/v1/variants" | jq -r --arg op "$1" '.variants[] | select(.op == $op and .backend == "cuda" and .available) |
+            select(.name | startswith("tiled_exact") | not) | .name, (.name + "," + (.tiles // [] | .[] | tostring))'
+    }
+    [ "$(names matmul | grep -c .)" -ge 15 ] && [ "$(names transpose | grep -c .)" -ge 4 ] || code=1
+    for variant in $(names matmul); do
         tile=
         case $variant in *,*) tile=", \"tile\": ${variant#*,}" ;; esac
         reply=$(curl -sS "$url/v1/matmul" -H 'Content-Type: application/json' \
@@ -81,7 +84,7 @@ ask_server() {
         *) code=1 ;;
         esac
     done
-    for variant in auto naive shared padded vectorized; do
+    for variant in $(names transpose); do
         for dtype in float32 float64 int32 int64; do
             reply=$(curl -sS "$url/v1/transpose" -H 'Content-Type: application/json' \
                 -d "{\"a\": [[1,2,3],[4,5,6]], \"dtype\": \"$dtype\", \"variant\": \"$variant\"}")
@@ -159,6 +162,7 @@ step time_transposed $bench 4096 4096 4096 --backend cuda --transpose-b
 # shellcheck disable=SC2086
 for dtype in float32 float64; do
     step "transpose_$dtype" $bench --transpose "$dtype" 16384 16384 --backend cuda
+    step "transpose_4096_$dtype" $bench --transpose "$dtype" 4096 4096 --backend cuda
 done
 step counters sh tests/kernels/counters.sh "$build"
 step server ask_server

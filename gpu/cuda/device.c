@@ -93,7 +93,7 @@ static cudaError_t make(struct mm_cuda_device *device) {
     if (code == cudaSuccess)
         code = lane_open(device, &device->direct);
     if (code == cudaSuccess)
-        code = mm_cuda_gate_make(device);
+        code = mm_cuda_gate_make(&device->gate);
     for (unsigned lane = 0; lane < MM_CUDA_LANES && code == cudaSuccess; lane++)
         code = lane_open(device, &device->lanes[lane]);
     return code;
@@ -144,7 +144,7 @@ void mm_cuda_close(struct mm_device *head) {
     for (unsigned lane = MM_CUDA_LANES; lane-- > 0;)
         lane_close(&device->lanes[lane]);
     lane_close(&device->direct);
-    mm_cuda_gate_free(device);
+    mm_cuda_gate_free(device->gate);
     if (device->pool != NULL)
         cudaMemPoolDestroy(device->pool);
     free(device);

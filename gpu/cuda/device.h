@@ -20,8 +20,8 @@ struct mm_cuda_device {
     cudaMemPool_t pool;     /* where all device memory comes from */
     size_t pitch_bytes_max; /* the longest row stride of a two-dimensional copy */
     struct mm_lane lanes[MM_CUDA_LANES];
-    struct mm_lane direct; /* for what is not a job: acquire, copies by hand, measure */
-    unsigned *gate;        /* a word of the host's memory that the device reads: not 0 while it is open */
+    struct mm_lane direct;     /* for what is not a job: acquire, copies by hand, measure */
+    struct mm_cuda_gate *gate; /* of the direct lane, for measure; owned */
 };
 
 /* Makes the device the calling thread's current one, which the runtime keeps a thread, and every
@@ -44,13 +44,14 @@ void mm_cuda_give(struct mm_lane *lane, void *memory);
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);
 
-/* The gate of the direct lane. close enqueues it shut, after all that was enqueued before is over; open lets
- * pass what was enqueued behind it. It opens by itself after some milliseconds. make and free belong to the
- * device's opening and closing; free takes a gate that was never made. */
-cudaError_t mm_cuda_gate_make(struct mm_cuda_device *device);
-void mm_cuda_gate_free(struct mm_cuda_device *device);
-cudaError_t mm_cuda_gate_close(struct mm_cuda_device *device);
-void mm_cuda_gate_open(struct mm_cuda_device *device);
+/* A gate. close enqueues it shut, once all that was enqueued behind it before is over; open lets pass what
+ * was enqueued behind it since. It gives up and opens by itself after some milliseconds, which it tells once
+ * the stream was waited for. The current device is that of the stream. free takes NULL. */
+cudaError_t mm_cuda_gate_make(struct mm_cuda_gate **gate);
+void mm_cuda_gate_free(struct mm_cuda_gate *gate);
+cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream);
+void mm_cuda_gate_open(struct mm_cuda_gate *gate);
+bool mm_cuda_gate_gave_up(const struct mm_cuda_gate *gate);
 
 /* Gives what the pool holds unused back to the device, after waiting for work that still uses some. */
 void mm_cuda_trim(struct mm_cuda_device *device);

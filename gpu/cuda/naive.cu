@@ -5,7 +5,9 @@
  * Neighbouring threads take neighbouring elements of a row of C. A warp's 32 reads of a stored row of
  * B, and its 32 writes of C, are then one 128-byte line, and its reads of A are one address that all
  * of its threads share. A transposed B is read along a stored column, a line a thread: that is not
- * mended here, but in `tiled`. */
+ * mended here, but in `tiled`.
+ *
+ * It is the product without shared memory of NVIDIA's CUDA C++ Programming Guide, for any shape. */
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
 

@@ -5,7 +5,9 @@
  * It is slower because a warp's 32 threads now ask for 32 rows of A at a time, each on a cache line of its
  * own, where the warp of `naive` asks for one address of A and one line of B; and because they write C a line
  * each. Every such access is 32 transactions in place of one. (A transposed A is read along a stored row,
- * so that there only the writes suffer.) It costs no shared memory and no barrier. */
+ * so that there only the writes suffer.) It costs no shared memory and no barrier.
+ *
+ * It is the first step of S. Boehm's "How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance". */
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
 

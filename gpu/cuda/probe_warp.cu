@@ -10,8 +10,8 @@
  * Reads are volatile assembler: the compiler can neither drop them, nor merge them, nor move them past the
  * clock. The code is straight (some 300 reads, 5 KiB), since a loop's own instructions would count. One warp
  * alone reaches a quarter of what shared memory can do, since it belongs to one of the multiprocessor's four
- * schedulers: nvcc itself leaves 4 cycles between its reads, which hides conflicts of 2 and of 4 words, but
- * not from the latency. */
+ * schedulers: nvcc itself leaves 4 cycles between its reads, which hides a conflict of 2 words, but not from
+ * the latency (an H200 takes 2 cycles a word). */
 #include "gpu/cuda/clock.cuh"
 #include "gpu/cuda/probe.h"
 

@@ -134,26 +134,18 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *job) {
         mm_cuda_fail(device, code, "running a job", &job->error);
 }
 
-enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *variant,
-                               const struct mm_product *product, uint64_t *kernel_ns,
-                               struct mm_error *error) {
-    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
-    struct mm_lane *lane = &device->direct;
-    assert(variant->launch != NULL);
-    enum mm_status status = mm_cuda_use(head, error);
-    if (status == MM_OK)
-        status = rehearse(variant, product, lane, error);
-    if (status != MM_OK)
-        return status;
-
-    cudaError_t code = mm_cuda_gate_close(device);
+static enum mm_status measure_once(const struct mm_variant *variant, const struct mm_product *product,
+                                   struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
+    struct mm_cuda_device *device = lane->device;
+    enum mm_status status = MM_OK;
+    cudaError_t code = mm_cuda_gate_close(device->gate, lane->stream);
     if (code == cudaSuccess)
         code = mark(lane, MM_CUDA_UPLOADED);
     if (code == cudaSuccess)
         status = variant->launch(product, lane, error);
     if (code == cudaSuccess)
         code = mark(lane, MM_CUDA_COMPUTED);
-    mm_cuda_gate_open(device);
+    mm_cuda_gate_open(device->gate);
     /* Waited for in any case, so that the caller's memory is free of us when this returns. */
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);
     if (status != MM_OK)
@@ -164,5 +156,23 @@ enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *
         code = span(lane, MM_CUDA_UPLOADED, kernel_ns);
     if (code != cudaSuccess)
         status = mm_cuda_fail(device, code, "measuring a kernel", error);
+    return status;
+}
+
+/* A time that the host's may be in, since the gate gave up, is measured once more: the library has loaded its
+ * kernel by then, or the host was held up. Where every launch waits, under a debugger, that is no better. */
+enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *variant,
+                               const struct mm_product *product, uint64_t *kernel_ns,
+                               struct mm_error *error) {
+    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
+    struct mm_lane *lane = &device->direct;
+    assert(variant->launch != NULL);
+    enum mm_status status = mm_cuda_use(head, error);
+    if (status == MM_OK)
+        status = rehearse(variant, product, lane, error);
+    if (status == MM_OK)
+        status = measure_once(variant, product, lane, kernel_ns, error);
+    if (status == MM_OK && mm_cuda_gate_gave_up(device->gate))
+        status = measure_once(variant, product, lane, kernel_ns, error);
     return status;
 }

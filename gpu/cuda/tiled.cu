@@ -7,8 +7,8 @@
  * It costs 2·TILE²·4 bytes of shared memory a block (512 bytes, 2 KiB, 8 KiB), two barriers for every
  * TILE of k, and for each multiplication a shared read of B and, the compiler fetching four at a time,
  * a quarter of one of A: no longer global memory but those reads set the pace. At 32 a block has 1024
- * threads; a multiprocessor holds one or two such blocks, and at a barrier much of it waits. At 8 it is no
- * faster than `naive` on an H200 (0.45 against 0.37 ms at 1024³): there a block of `naive`, as tall and four
+ * threads; a multiprocessor holds one or two such blocks, and at a barrier much of it waits. At 8 it is
+ * slower than `naive` on an H200 at 1024³ (0.44 against 0.37 ms): there a block of `naive`, as tall and four
  * times as wide, finds most of what it asks for in the L1 cache, and asks the L2 for less (16.7 million
  * sectors against 26.2 million).
  *

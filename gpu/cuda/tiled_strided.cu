@@ -7,6 +7,9 @@
  * It is no faster than `tiled_16`, whose memory traffic, sums and costs it has: 2 KiB of shared
  * memory a block, two barriers for every 16 of k. It pays some integer arithmetic for the clearer form.
  *
+ * The squares of a block are sub-matrices in any case; a matrix that is one itself comes up in tests alone,
+ * since jobs pack theirs on the way to the device.
+ *
  * The form is that of the shared memory example of NVIDIA's CUDA C++ Programming Guide, with the edges
  * added. */
 #include "gpu/cuda/lane.h"

@@ -94,7 +94,7 @@ __device__ void load_narrow(tile<ELEMENT> &to, const struct mm_matrix &a, unsign
     const ELEMENT *from = static_cast<const ELEMENT *>(a.data);
     ELEMENT elements[EDGE / STEP];
 
-    /* An index may lie past the end of A, a pointer may not: it is made of those that are within. */
+    /* Stepped, rather than worked out for each. It may lie past the end of A. */
     size_t index = (row + y) * a.ld + col + x;
 #pragma unroll
     for (unsigned i = 0; i < EDGE / STEP; i++, index += STEP * a.ld)

@@ -1,6 +1,5 @@
 /* The rows of the CUDA variant table, and the launch functions that they name. A new variant takes
- * its file and one row here (and its file's name in CMakeLists.txt); the rows `auto`, which launch nothing,
- * stand in variants.c. */
+ * its file and one row here; the rows `auto`, which launch nothing, stand in variants.c. */
 #ifndef MM_GPU_CUDA_VARIANTS_H
 #define MM_GPU_CUDA_VARIANTS_H
 

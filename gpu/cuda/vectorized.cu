@@ -10,6 +10,7 @@
  *
  * The idea is in NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access". */
 #include "gpu/cuda/lane.h"
+#include "gpu/cuda/quad.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
@@ -17,7 +18,7 @@ namespace {
 constexpr unsigned EDGE = 128;         /* of a block's square of C */
 constexpr unsigned DEPTH = 16;         /* of a slab, along k */
 constexpr unsigned SIDE = 16;          /* threads along either edge */
-constexpr unsigned QUAD = 4;           /* elements of one access */
+constexpr unsigned QUAD = MM_QUAD;     /* elements of one access */
 constexpr unsigned HALF = SIDE * QUAD; /* of the block's edge: a thread owns a quad in each */
 constexpr unsigned EACH = 2 * QUAD;
 constexpr unsigned THREADS = SIDE * SIDE;
@@ -25,10 +26,6 @@ constexpr unsigned THREADS = SIDE * SIDE;
 /* Padded by 4 words, which keeps rows at multiples of 16 bytes: a warp that turns its operand writes 16
  * lines at 2 depths that are 4 apart, and 4·4 words of padding put those 16 banks apart. */
 typedef float slab[DEPTH][EDGE + 4];
-
-__device__ bool is_wide(const struct mm_matrix &x) {
-    return reinterpret_cast<size_t>(x.data) % sizeof(float4) == 0 && x.ld % QUAD == 0;
-}
 
 /* Four elements of a stored row, from (row, col) on; zeros past an edge. */
 __device__ float4 fetch(const struct mm_matrix &x, bool wide, unsigned row, unsigned col) {
@@ -78,13 +75,8 @@ __device__ void load(slab &to, const struct mm_matrix &x, bool wide, unsigned fi
  * neighbouring quads, each bank once, where quads side by side would meet in half of the banks. */
 __device__ void take(float (&each)[EACH], const float (&row)[EDGE + 4], unsigned thread) {
 #pragma unroll
-    for (unsigned half = 0; half < 2; half++) {
-        const float4 quad = *reinterpret_cast<const float4 *>(&row[half * HALF + thread * QUAD]);
-        each[half * QUAD] = quad.x;
-        each[half * QUAD + 1] = quad.y;
-        each[half * QUAD + 2] = quad.z;
-        each[half * QUAD + 3] = quad.w;
-    }
+    for (unsigned half = 0; half < 2; half++)
+        mm_read_quad(&each[half * QUAD], &row[half * HALF + thread * QUAD]);
 }
 
 /* Where in the block's edge the thread's element `index` of EACH lies. */
@@ -108,27 +100,14 @@ __device__ void multiply(float (&sums)[EACH][EACH], const slab &a_slab, const sl
     }
 }
 
-/* Writes four sums that are neighbours in C, from (row, col) on, as far as C goes. */
-__device__ void store(const struct mm_matrix &c, bool wide, unsigned row, unsigned col, const float *sums) {
-    float *to = static_cast<float *>(c.data) + row * c.ld + col;
-    if (wide && col + QUAD <= c.cols) {
-        *reinterpret_cast<float4 *>(to) = make_float4(sums[0], sums[1], sums[2], sums[3]);
-        return;
-    }
-#pragma unroll
-    for (unsigned j = 0; j < QUAD; j++)
-        if (col + j < c.cols)
-            to[j] = sums[j];
-}
-
 template <bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(THREADS, 2) vectorized(const __grid_constant__ struct mm_product product) {
     alignas(sizeof(float4)) __shared__ slab a_slab;
     alignas(sizeof(float4)) __shared__ slab b_slab;
     const unsigned first_row = blockIdx.y * EDGE;
     const unsigned first_col = blockIdx.x * EDGE;
-    const bool a_wide = is_wide(product.a);
-    const bool b_wide = is_wide(product.b);
+    const bool a_wide = mm_is_wide(product.a);
+    const bool b_wide = mm_is_wide(product.b);
 
     float sums[EACH][EACH] = {};
     for (unsigned step = 0; step < product.k; step += DEPTH) {
@@ -146,7 +125,7 @@ __global__ void __launch_bounds__(THREADS, 2) vectorized(const __grid_constant__
         __syncthreads();
     }
 
-    const bool c_wide = is_wide(product.c);
+    const bool c_wide = mm_is_wide(product.c);
 #pragma unroll
     for (unsigned i = 0; i < EACH; i++) {
         const unsigned row = first_row + place_of(threadIdx.y, i);
@@ -154,7 +133,7 @@ __global__ void __launch_bounds__(THREADS, 2) vectorized(const __grid_constant__
             continue;
 #pragma unroll
         for (unsigned j = 0; j < EACH; j += QUAD)
-            store(product.c, c_wide, row, first_col + place_of(threadIdx.x, j), &sums[i][j]);
+            mm_store_quad(product.c, c_wide, row, first_col + place_of(threadIdx.x, j), &sums[i][j]);
     }
 }
 

@@ -21,13 +21,14 @@
  * the one that S. Gray's "maxas" SGEMM made known. */
 #include "gpu/cuda/async.cuh"
 #include "gpu/cuda/lane.h"
+#include "gpu/cuda/quad.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
 
 constexpr unsigned EDGE = 128;      /* of a block's square of C */
 constexpr unsigned DEPTH = 16;      /* of a slab, along k */
-constexpr unsigned QUAD = 4;        /* elements of one access */
+constexpr unsigned QUAD = MM_QUAD;  /* elements of one access */
 constexpr unsigned EACH = 2 * QUAD; /* elements of C along each edge of a thread's square */
 constexpr unsigned LANE_ROWS = 8;   /* threads of a warp down its part of C */
 constexpr unsigned LANE_COLS = 4;   /* and across it */
@@ -39,10 +40,6 @@ constexpr unsigned THREADS = EDGE / WARP_ROWS * (EDGE / WARP_COLS) * 32;
  * its elements are neighbours in memory (A as it is, B transposed): then a row is padded, by as much as keeps
  * rows at multiples of 16 bytes, and the 16 depths that threads write of a line at once lie in 8 banks. */
 template <bool ALONG> using slab = float[DEPTH][ALONG ? EDGE + QUAD : EDGE];
-
-__device__ bool is_wide(const struct mm_matrix &x) {
-    return reinterpret_cast<size_t>(x.data) % sizeof(float4) == 0 && x.ld % QUAD == 0;
-}
 
 /* Begins to copy a slab, from (first_line, step) on, whose lines lie along the rows of X as it is stored:
  * 16 neighbouring threads copy 16 neighbours of a line, each into another row of the slab. */
@@ -99,13 +96,8 @@ struct operands {
 
 template <unsigned LANES> __device__ void take(float (&each)[EACH], const float *row, unsigned first) {
 #pragma unroll
-    for (unsigned index = 0; index < EACH; index += QUAD) {
-        const float4 quad = *reinterpret_cast<const float4 *>(&row[place_of<LANES>(first, index)]);
-        each[index] = quad.x;
-        each[index + 1] = quad.y;
-        each[index + 2] = quad.z;
-        each[index + 3] = quad.w;
-    }
+    for (unsigned index = 0; index < EACH; index += QUAD)
+        mm_read_quad(&each[index], &row[place_of<LANES>(first, index)]);
 }
 
 /* Every other row backwards, so that one multiplication has an operand in common with the next, which the
@@ -120,27 +112,14 @@ __device__ void multiply(float (&sums)[EACH][EACH], const operands &with) {
         }
 }
 
-/* Writes four sums that are neighbours in C, from (row, col) on, as far as C goes. */
-__device__ void store(const struct mm_matrix &c, bool wide, unsigned row, unsigned col, const float *sums) {
-    float *to = static_cast<float *>(c.data) + row * c.ld + col;
-    if (wide && col + QUAD <= c.cols) {
-        *reinterpret_cast<float4 *>(to) = make_float4(sums[0], sums[1], sums[2], sums[3]);
-        return;
-    }
-#pragma unroll
-    for (unsigned j = 0; j < QUAD; j++)
-        if (col + j < c.cols)
-            to[j] = sums[j];
-}
-
 template <bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(THREADS, 2) warp_tiled(const __grid_constant__ struct mm_product product) {
     alignas(sizeof(float4)) __shared__ slab<!TRANSPOSE_A> a_slab[2];
     alignas(sizeof(float4)) __shared__ slab<TRANSPOSE_B> b_slab[2];
     const unsigned first_row = blockIdx.y * EDGE;
     const unsigned first_col = blockIdx.x * EDGE;
-    const bool a_wide = is_wide(product.a);
-    const bool b_wide = is_wide(product.b);
+    const bool a_wide = mm_is_wide(product.a);
+    const bool b_wide = mm_is_wide(product.b);
 
     /* Where the thread's elements of C begin in the block's square: its warp's part, and its own in that. */
     const unsigned warp = threadIdx.x / 32;
@@ -182,7 +161,7 @@ __global__ void __launch_bounds__(THREADS, 2) warp_tiled(const __grid_constant__
         }
     }
 
-    const bool c_wide = is_wide(product.c);
+    const bool c_wide = mm_is_wide(product.c);
 #pragma unroll
     for (unsigned i = 0; i < EACH; i++) {
         const unsigned c_row = first_row + place_of<LANE_ROWS>(row, i);
@@ -190,7 +169,7 @@ __global__ void __launch_bounds__(THREADS, 2) warp_tiled(const __grid_constant__
             continue;
 #pragma unroll
         for (unsigned j = 0; j < EACH; j += QUAD)
-            store(product.c, c_wide, c_row, first_col + place_of<LANE_COLS>(col, j), &sums[i][j]);
+            mm_store_quad(product.c, c_wide, c_row, first_col + place_of<LANE_COLS>(col, j), &sums[i][j]);
     }
 }
 

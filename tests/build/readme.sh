@@ -1,6 +1,6 @@
 #!/bin/sh
-# The README's list of options is what --help prints, and its tables of variants have the names and
-# summaries of the program's own. Each stands between comments: <!-- options --> or <!-- matmul cpu --> … <!-- end -->.
+# The README's list of options is what --help prints, and its tables of variants have names and summaries of
+# the program's own, in their order; one that is new may wait for its figures. Each stands between comments: <!-- options --> or <!-- matmul cpu --> … <!-- end -->.
 # Usage: readme.sh MATMULD LIST_VARIANTS, in the top folder.
 # The backquotes in the patterns below are Markdown's.
 # shellcheck disable=SC2016
@@ -34,7 +34,11 @@ cut -d '|' -f 1 "$scratch/variants" | sort -u >"$scratch/tables"
 while read -r op backend; do
     # | `name` | summary | figures | ...
     block "$op $backend" | sed -n 's/^| `\([^`]*\)` | \([^|]*\) |.*/\1|\2/p' >"$scratch/readme"
-    sed -n "s/^$op $backend|//p" "$scratch/variants" >"$scratch/program"
+    sed -n "s/^$op $backend|//p" "$scratch/variants" >"$scratch/all"
+    cut -d '|' -f 1 "$scratch/readme" >"$scratch/names"
+    awk -F '|' 'NR == FNR { told[$1] = 1; next } $1 in told' "$scratch/names" "$scratch/all" >"$scratch/program"
+    awk -F '|' 'NR == FNR { told[$1] = 1; next } !($1 in told) { print "not in the README yet: " $1 }' \
+        "$scratch/names" "$scratch/all"
     compare "the variants of $op on $backend"
 done <"$scratch/tables"
 

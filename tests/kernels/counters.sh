@@ -38,26 +38,29 @@ count() {
 
 # Reads of a warp at each element of k, for each element of C that it computes: `naive` asks for one word of A,
 # the same for the whole warp (1 sector), and for 32 neighbours of B (4 sectors); `naive_uncoalesced` the other way
-# round, but 32 rows apart (32 sectors, and 1). A tile of T is read once for T uses.
+# round, but 32 rows apart (32 sectors, and 1). A tile of T is read once for T uses. Passes for conflicts: none,
+# but where `tiled_conflicted` walks a column of its tile, whose 32 words lie in one bank: 31 at each element of k.
 predict() {
-    awk -v variant="$1" -v edge="$edge" 'BEGIN {
+    awk -v variant="$1" -v stored="$2" -v edge="$edge" 'BEGIN {
         warps = edge * edge / 32
+        conflicts = variant == "tiled_conflicted" && stored == "transposed" ? 31 * warps * edge : 0
         if (variant == "naive")
-            printf "%.0f %.0f\n", 2 * warps * edge, 5 * warps * edge
+            printf "%.0f %.0f", 2 * warps * edge, 5 * warps * edge
         else if (variant == "naive_uncoalesced")
-            printf "%.0f %.0f\n", 2 * warps * edge, 33 * warps * edge
+            printf "%.0f %.0f", 2 * warps * edge, 33 * warps * edge
         else if (variant ~ /^tiled_(8|16|32)$/) {
             tile = substr(variant, 7)
-            printf "%.0f %.0f\n", 2 * warps * edge / tile, 8 * warps * edge / tile
+            printf "%.0f %.0f", 2 * warps * edge / tile, 8 * warps * edge / tile
         } else if (variant ~ /^tiled_(padded|conflicted)$/)
-            printf "%.0f %.0f\n", 2 * warps * edge / 32, 8 * warps * edge / 32
+            printf "%.0f %.0f", 2 * warps * edge / 32, 8 * warps * edge / 32
         else
-            print "-", "-"
+            printf "- -"
+        printf " %.0f\n", conflicts
     }'
 }
 
-echo "| variant | B stored | reads of global memory, warps | predicted | their sectors | predicted | reads of shared memory, warps | passes over the banks | of these for conflicts | sectors read from the L2 | ms |"
-echo "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+echo "| variant | B stored | reads of global memory, warps | predicted | their sectors | predicted | reads of shared memory, warps | passes over the banks | of these for conflicts | predicted | sectors read from the L2 | ms |"
+echo "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
 row() {
     variant=$1
     stored=$2
@@ -68,16 +71,16 @@ row() {
         cat "$scratch/ncu" >&2
         exit 1
     }
-    awk -v head="| \`$variant\` | $stored" -v predicted="$(predict "$variant")" '
+    awk -v head="| \`$variant\` | $stored" -v predicted="$(predict "$variant" "$stored")" '
         { value[$1] = $2 }
         END {
             split(predicted, guess, " ")
-            printf "%s | %s | %s | %s | %s | %s | %s | %s | %s | %.4f |\n", head,
+            printf "%s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %.4f |\n", head,
                 value["smsp__sass_inst_executed_op_global_ld.sum"], guess[1],
                 value["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"], guess[2],
                 value["smsp__sass_inst_executed_op_shared_ld.sum"],
                 value["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"],
-                value["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"],
+                value["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"], guess[3],
                 value["lts__t_sectors_op_read.sum"],
                 value["gpu__time_duration.sum"] / 1e6
         }' "$scratch/counts"

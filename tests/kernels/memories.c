@@ -57,6 +57,14 @@ static const struct mm_access_time *find(const struct mm_probe *probe, enum mm_p
     abort();
 }
 
+/* Of strides that are powers of two the degree is the stride. */
+static void judge_degrees(const struct mm_probe *probe) {
+    for (unsigned stride = 2; stride <= 32; stride *= 2)
+        expect_less(find(probe, MM_PATTERN_STRIDE, stride / 2, false)->latency_cycles,
+                    find(probe, MM_PATTERN_STRIDE, stride, false)->latency_cycles,
+                    "a higher degree takes longer", NULL);
+}
+
 static void judge_padding(const struct mm_probe *probe) {
     const struct mm_access_time *column = find(probe, MM_PATTERN_STRIDE, 32, false);
     const struct mm_access_time *padded = find(probe, MM_PATTERN_STRIDE, 32, true);
@@ -111,6 +119,7 @@ static void judge_device(struct mm_device *device) {
     expect_less((double)longest_ns, (double)STEP_NS_MAX, "a step is short", NULL);
     for (size_t index = 0; index < probe.count; index++)
         judge_access(&probe, index);
+    judge_degrees(&probe);
     judge_padding(&probe);
     judge_speed(&probe.speed);
 }

@@ -335,8 +335,9 @@ static void limits_are_judged_at_their_edges(void **state) {
                                            4 * (20 * 30 + 30 * 10 + 2 * 20 * 10) + 8 * (20 + 30) + 4 * 10};
     const struct mm_benchmark_limits limits = {.matrices = &matrices,
                                                .repeats_max = 7,
-                                               .flops_max = 2 * 7 * 2 * 20 * 30 * 10,
-                                               .run_flops_max = 2 * 20 * 30 * 10};
+                                               .flops_max =
+                                                   UINT64_C(2) * 7 * 2 * 30 * MM_BENCHMARK_ELEMENTS_MIN,
+                                               .run_flops_max = 2 * 30 * MM_BENCHMARK_ELEMENTS_MIN};
     struct mm_error error;
     struct mm_benchmark_request request = lab_product_of(20, 30, 10, 7);
     (void)state;
@@ -362,7 +363,7 @@ static void limits_are_judged_at_their_edges(void **state) {
     lab_ask(&request, MM_MATMUL, "naive"); /* a row more than the work that is allowed */
     assert_int_equal(judge(&request, &limits, &error), MM_TOO_LARGE);
     assert_true(error.has_limit && error.limit == limits.flops_max);
-    assert_non_null(strstr(error.detail, "3 rows of 7 repeats come to 252000 operations"));
+    assert_non_null(strstr(error.detail, "3 rows of 7 repeats come to 8.25754e+07 operations"));
     request.subject_count = 0;
     assert_int_equal(judge(&request, &limits, &error), MM_BAD_REQUEST);
     assert_string_equal(error.field, "variants");
@@ -372,7 +373,7 @@ static void limits_are_judged_at_their_edges(void **state) {
     request.subjects[0].backend = &lab_backend;
 
     request.repeats = 1;
-    request.n = 11; /* a run of more than is allowed, though all of them are not */
+    request.k = 31; /* a run of more than is allowed, though all of them are not */
     const struct mm_limits wide = {.dimension_max = 1000, .memory_bytes_max = SIZE_MAX};
     const struct mm_benchmark_limits of_a_run = {.matrices = &wide,
                                                  .repeats_max = 7,
@@ -380,8 +381,14 @@ static void limits_are_judged_at_their_edges(void **state) {
                                                  .run_flops_max = limits.run_flops_max};
     assert_int_equal(judge(&request, &of_a_run, &error), MM_TOO_LARGE);
     assert_true(error.has_limit && error.limit == limits.run_flops_max);
-    request.n = 10;
+    request.k = 30;
+    request.m = request.n = 256; /* so many elements does a C count as at least */
     assert_int_equal(judge(&request, &of_a_run, &error), MM_OK);
+    request.m = 257;
+    assert_int_equal(judge(&request, &of_a_run, &error), MM_TOO_LARGE);
+    assert_non_null(strstr(error.detail, "one run comes to 3.94752e+06 operations"));
+    request.m = 20;
+    request.n = 10;
     request.repeats = 7;
 
     request.m = 21; /* 4·(30 + 2·10) + 8 bytes more */

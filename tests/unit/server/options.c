@@ -32,7 +32,7 @@ static void defaults(void **state) {
     assert_int_equal(options.timeout_ms, 60000);
     assert_int_equal(options.drain_timeout_ms, 30000);
     assert_int_equal(options.benchmark_flops, UINT64_C(2000000000000000));
-    assert_int_equal(options.benchmark_run_flops, UINT64_C(20000000000000));
+    assert_int_equal(options.benchmark_run_flops, UINT64_C(4000000000000));
     assert_int_equal(options.benchmark_repeats, 1000);
     assert_false(options.no_benchmark);
 }
