@@ -6,6 +6,7 @@
 
 #include "gpu/access.h"
 #include "gpu/job.h"
+#include "gpu/pages.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,6 +55,10 @@ struct mm_backend {
      * copied between host and device. Elements of C's storage outside its m×n are left as they are. */
     enum mm_status (*begin)(struct mm_device *device, unsigned lane, struct mm_job *job);
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *job);
+
+    /* How the host's pages are locked for copies at full speed; NULL where nothing is copied. It works once a
+     * device is open, for all of the backend's. */
+    const struct mm_page_locking *page_locking;
 
     /* Free bytes of the device's memory at this moment. Any thread. */
     size_t (*memory_free)(const struct mm_device *device);

@@ -136,6 +136,13 @@ const char *mm_engine_note(const struct mm_engine *engine) {
     return engine->note;
 }
 
+const struct mm_page_locking *mm_engine_page_locking(const struct mm_engine *engine) {
+    for (size_t index = 0; index < engine->device_count; index++)
+        if (engine->devices[index]->backend->page_locking != NULL)
+            return engine->devices[index]->backend->page_locking;
+    return NULL;
+}
+
 struct mm_queue *mm_engine_queue(struct mm_engine *engine) {
     return engine->queue;
 }

@@ -31,6 +31,9 @@ void mm_engine_close(struct mm_engine *engine);
 /* One line on what was left out at opening and why ("cuda: no NVIDIA driver"); "" where nothing was. */
 const char *mm_engine_note(const struct mm_engine *engine);
 
+/* How pages are locked for the devices that copy; NULL where none does. */
+const struct mm_page_locking *mm_engine_page_locking(const struct mm_engine *engine);
+
 struct mm_queue *mm_engine_queue(struct mm_engine *engine);
 
 /* The open devices, the preferred backend's first. Valid until close. */

@@ -83,6 +83,8 @@ static bool open_engine(struct mm_server *server) {
     for (size_t index = 0; index < count; index++)
         mm_log_info("device %s:%u is %s", devices[index]->backend->name, devices[index]->index,
                     devices[index]->name);
+    if (mm_engine_page_locking(engine) != NULL)
+        mm_buffers_lock(server->buffers, mm_engine_page_locking(engine));
     __atomic_store_n(&server->engine, engine, __ATOMIC_RELEASE);
     mm_log_info("ready");
     return true;

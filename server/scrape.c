@@ -164,8 +164,11 @@ static void write_device_errors(const struct scrape *scrape, const char *name) {
 static void write_staging(const struct scrape *scrape, const char *name) {
     const struct mm_buffers *buffers = scrape->server->buffers;
     size_t used = mm_buffers_used(buffers);
+    size_t kept = mm_buffers_kept(buffers);
+    size_t budget = mm_buffers_budget(buffers);
     put_count(scrape, name, "state", "used", used);
-    put_count(scrape, name, "state", "free", mm_buffers_budget(buffers) - used);
+    put_count(scrape, name, "state", "kept", kept);
+    put_count(scrape, name, "state", "free", used + kept < budget ? budget - used - kept : 0);
 }
 
 static void write_build(const struct scrape *scrape, const char *name) {

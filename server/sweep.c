@@ -1,4 +1,5 @@
-/* Deadlines, departures and slow senders, ten times a second. Knows no route and no codec. */
+/* Deadlines, departures and slow senders, ten times a second; and memory that nobody has used for long. Knows
+ * no route and no codec. */
 #include "server/sweep.h"
 
 #include "server/connection.h"
@@ -14,9 +15,20 @@
 
 /* Heads are looked at less often, since there can be many that are idle, and each costs a question to the
  * system. Who was cut has a moment to read why. */
-enum { PERIOD_MS = 100, HEADS_EVERY = 5, SLICE = 128, SLICE_PAUSE_NS = 20000, CUT_LINGER_MS = 1000 };
+enum {
+    PERIOD_MS = 100,
+    HEADS_EVERY = 5,
+    TRIM_EVERY = 10,
+    SLICE = 128,
+    SLICE_PAUSE_NS = 20000,
+    CUT_LINGER_MS = 1000
+};
 
 #define NS_PER_MS UINT64_C(1000000)
+
+/* How long memory is kept that nobody uses. */
+#define KEEP_NS UINT64_C(10000000000)
+
 /* Of tcpi_state. Its name, TCP_ESTABLISHED, is in a header that cannot be had beside linux/tcp.h. */
 enum { ESTABLISHED = 1 };
 
@@ -215,8 +227,12 @@ static bool rest(struct mm_sweep *sweep) {
 
 static void *run(void *argument) {
     struct mm_sweep *sweep = argument;
-    for (unsigned count = 1; rest(sweep); count++)
+    for (unsigned count = 1; rest(sweep); count++) {
         sweep_once(sweep->server, count % HEADS_EVERY == 0);
+        const uint64_t now_ns = mm_clock_ns();
+        if (count % TRIM_EVERY == 0 && now_ns > KEEP_NS)
+            mm_buffers_trim(sweep->server->buffers, now_ns - KEEP_NS);
+    }
     return NULL;
 }
 

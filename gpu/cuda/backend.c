@@ -13,6 +13,7 @@ const struct mm_backend mm_cuda_backend = {
     .close = mm_cuda_close,
     .begin = mm_cuda_begin,
     .end = mm_cuda_end,
+    .page_locking = &mm_cuda_page_locking,
     .memory_free = mm_cuda_memory_free,
     .attributes = mm_cuda_attributes,
     .acquire = mm_cuda_acquire,

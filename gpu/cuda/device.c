@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+int mm_cuda_opened_index = -1;
+
 /* The runtime is linked in, so its calls are there without a driver, but with none and with an old
  * one cudaGetDeviceCount fails alike; the driver's version, 0 where there is none, tells them apart. */
 enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error) {
@@ -131,11 +133,13 @@ enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm
                          cudaGetErrorString(code), cudaGetErrorName(code));
     else
         status = check_code(opened, error);
-    if (status == MM_OK)
-        *device = &opened->head;
-    else
+    if (status != MM_OK) {
         mm_cuda_close(&opened->head);
-    return status;
+        return status;
+    }
+    __atomic_store_n(&mm_cuda_opened_index, (int)index, __ATOMIC_RELAXED);
+    *device = &opened->head;
+    return MM_OK;
 }
 
 void mm_cuda_close(struct mm_device *head) {

@@ -24,6 +24,9 @@ struct mm_cuda_device {
     struct mm_cuda_gate *gate; /* of the direct lane, for measure; owned */
 };
 
+/* The index of a device that was opened; -1 before. __atomic access only. */
+extern int mm_cuda_opened_index;
+
 /* Makes the device the calling thread's current one, which the runtime keeps a thread, and every
  * entry point must therefore do. */
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
@@ -57,6 +60,7 @@ bool mm_cuda_gate_gave_up(const struct mm_cuda_gate *gate);
 void mm_cuda_trim(struct mm_cuda_device *device);
 
 /* The backend's functions; gpu/backend.h has their contracts. */
+extern const struct mm_page_locking mm_cuda_page_locking;
 enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error);
 enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm_error *error);
 void mm_cuda_close(struct mm_device *device);

@@ -319,7 +319,7 @@ static void sets_fit_into_half_of_the_memory(void **state) {
     request = lab_product_of(1, 1, 1, 1);
     lab_ask(&request, MM_MATMUL, "naive");
     mm_benchmark_close(lab_run(&request));
-    assert_int_equal(lab.held_bytes, 65536 * 3 * 256);
+    assert_int_equal(lab.held_bytes, (size_t)524288 * 3 * 256);
 }
 
 static enum mm_status judge(const struct mm_benchmark_request *request,

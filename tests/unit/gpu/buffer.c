@@ -1,5 +1,8 @@
-/* The budget: what is lent counts, what is given back does not, and a refusal takes nothing. */
+/* The budget: what is lent counts, what is given back does not, and a refusal takes nothing. And the pool:
+ * what comes back is lent again, warm and locked, as long as nobody needs the budget for something else. */
 #include "gpu/buffer.h"
+
+#include "gpu/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,6 +98,180 @@ static void threads_share_the_budget(void **state) {
     mm_buffers_close(buffers);
 }
 
+enum { KIB = 1024, LARGE = 100 * KIB };
+
+static void *lend(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer) {
+    *buffer = (struct mm_buffer){0};
+    assert_int_equal(mm_buffers_acquire(buffers, bytes, buffer, NULL), MM_OK);
+    assert_true(buffer->bytes >= bytes);
+    memset(buffer->data, 0x5a, buffer->bytes);
+    return buffer->data;
+}
+
+/* Lends and takes back. */
+static void *pass(struct mm_buffers *buffers, size_t bytes) {
+    struct mm_buffer buffer;
+    void *data = lend(buffers, bytes, &buffer);
+    mm_buffers_release(buffers, &buffer);
+    return data;
+}
+
+static void what_comes_back_is_lent_again(void **state) {
+    struct mm_buffers *buffers = mm_buffers_open(1 << 20);
+    (void)state;
+    void *small = pass(buffers, 300);
+    assert_ptr_equal(pass(buffers, 310), small); /* a class of 320 */
+    assert_ptr_not_equal(pass(buffers, 200), small);
+    assert_int_equal(mm_buffers_kept(buffers), 0); /* the arena does not count */
+
+    void *large = pass(buffers, LARGE);
+    assert_int_equal(mm_buffers_kept(buffers), LARGE);
+    assert_int_equal(mm_buffers_used(buffers), 0);
+    assert_ptr_equal(pass(buffers, LARGE), large);
+    assert_ptr_equal(pass(buffers, LARGE * 4 / 5), large); /* a quarter less */
+    assert_ptr_not_equal(pass(buffers, LARGE * 4 / 5 - 1), large);
+    assert_int_equal(mm_buffers_kept(buffers), LARGE + LARGE * 4 / 5 - 1);
+    assert_ptr_not_equal(pass(buffers, LARGE + 1), large);
+
+    struct mm_buffer first, second;
+    assert_ptr_not_equal(lend(buffers, LARGE, &first), lend(buffers, LARGE, &second));
+    assert_int_equal(mm_buffers_used(buffers), first.bytes + second.bytes);
+    mm_buffers_release(buffers, &first);
+    mm_buffers_release(buffers, &second);
+    mm_buffers_close(buffers);
+}
+
+static void what_is_kept_gives_way(void **state) {
+    struct mm_buffers *buffers = mm_buffers_open(3 * LARGE);
+    struct mm_buffer buffer;
+    (void)state;
+    pass(buffers, LARGE);
+    void *second = pass(buffers, LARGE / 2);
+    assert_int_equal(mm_buffers_kept(buffers), LARGE + LARGE / 2);
+    lend(buffers, 2 * LARGE, &buffer); /* there is room once the one that was kept longest has gone */
+    assert_int_equal(mm_buffers_kept(buffers), LARGE / 2);
+    assert_int_equal(mm_buffers_used(buffers), 2 * LARGE);
+    assert_ptr_equal(pass(buffers, LARGE / 2), second);
+    assert_int_equal(mm_buffers_reserve(buffers, LARGE, NULL), MM_OK);
+    assert_int_equal(mm_buffers_kept(buffers), 0);
+    assert_int_equal(mm_buffers_reserve(buffers, 1, NULL), MM_BUSY);
+    mm_buffers_unreserve(buffers, LARGE);
+    mm_buffers_release(buffers, &buffer);
+    assert_int_equal(mm_buffers_acquire(buffers, 3 * LARGE, &buffer, NULL), MM_OK);
+    mm_buffers_release(buffers, &buffer);
+    mm_buffers_close(buffers);
+}
+
+static void what_is_not_used_goes_back(void **state) {
+    struct mm_buffers *buffers = mm_buffers_open(1 << 20);
+    (void)state;
+    const uint64_t before_ns = mm_clock_ns();
+    pass(buffers, LARGE);
+    mm_buffers_trim(buffers, before_ns);
+    assert_int_equal(mm_buffers_kept(buffers), LARGE);
+    const uint64_t between_ns = mm_clock_ns() + 1;
+    while (mm_clock_ns() <= between_ns)
+        continue;
+    pass(buffers, 2 * LARGE);
+    mm_buffers_trim(buffers, between_ns);
+    assert_int_equal(mm_buffers_kept(buffers), 2 * LARGE);
+    mm_buffers_trim(buffers, UINT64_MAX);
+    assert_int_equal(mm_buffers_kept(buffers), 0);
+    mm_buffers_close(buffers);
+}
+
+/* A device's locking that keeps books, and refuses on demand. */
+static struct {
+    size_t locked_bytes;
+    unsigned locks;
+    unsigned unlocks;
+    bool refuses;
+} pages;
+
+static bool lock_pages(void *memory, size_t bytes) {
+    (void)memory;
+    if (pages.refuses)
+        return false;
+    pages.locks++;
+    pages.locked_bytes += bytes;
+    return true;
+}
+
+static void unlock_pages(void *memory) {
+    (void)memory;
+    pages.unlocks++;
+}
+
+static void pages_are_locked_once(void **state) {
+    static const struct mm_page_locking locking = {lock_pages, unlock_pages};
+    struct mm_buffers *buffers = mm_buffers_open(1 << 20);
+    struct mm_buffer buffer;
+    (void)state;
+    pass(buffers, LARGE);
+    mm_buffers_lock(buffers, &locking);
+    assert_int_equal(pages.locks, 1); /* the arena's */
+    lend(buffers, 100, &buffer);
+    assert_true(buffer.is_locked);
+    mm_buffers_release(buffers, &buffer);
+    lend(buffers, LARGE, &buffer); /* what was kept before is gone */
+    assert_true(buffer.is_locked);
+    mm_buffers_release(buffers, &buffer);
+    pass(buffers, LARGE);
+    assert_int_equal(pages.locks, 2);
+    assert_int_equal(pages.unlocks, 0);
+    pages.refuses = true;
+    lend(buffers, 3 * LARGE, &buffer);
+    assert_false(buffer.is_locked);
+    mm_buffers_release(buffers, &buffer);
+    mm_buffers_close(buffers);
+    assert_int_equal(pages.unlocks, 2);
+}
+
+static void small_pieces_past_the_arena_are_the_librarys(void **state) {
+    enum { COUNT = 600, BYTES = 32 * KIB }; /* 512 of them are all that the arena has */
+    struct mm_buffers *buffers = mm_buffers_open((size_t)COUNT * BYTES);
+    static struct mm_buffer lent[COUNT];
+    (void)state;
+    for (int index = 0; index < COUNT; index++)
+        lend(buffers, BYTES, &lent[index]);
+    assert_int_equal(mm_buffers_used(buffers), (size_t)COUNT * BYTES);
+    for (int index = 0; index < COUNT; index++)
+        for (int byte = 0; byte < BYTES; byte += 97)
+            assert_int_equal(((char *)lent[index].data)[byte], 0x5a);
+    for (int index = 0; index < COUNT; index++)
+        mm_buffers_release(buffers, &lent[index]);
+    assert_int_equal(mm_buffers_used(buffers), 0);
+    mm_buffers_close(buffers);
+}
+
+static void *pass_many(void *argument) {
+    struct mm_buffers *buffers = argument;
+    for (int round = 0; round < 2000; round++) {
+        struct mm_buffer buffer = {0};
+        const size_t bytes = (size_t)(40 + round % 20) * KIB;
+        if (mm_buffers_acquire(buffers, bytes, &buffer, NULL) != MM_OK)
+            continue;
+        *(volatile char *)buffer.data = 1;
+        mm_buffers_release(buffers, &buffer);
+        if (round % 100 == 0)
+            mm_buffers_trim(buffers, UINT64_MAX);
+    }
+    return NULL;
+}
+
+static void threads_share_what_is_kept(void **state) {
+    struct mm_buffers *buffers = mm_buffers_open(200 * KIB);
+    pthread_t threads[4];
+    (void)state;
+    for (int index = 0; index < 4; index++)
+        assert_int_equal(pthread_create(&threads[index], NULL, pass_many, buffers), 0);
+    for (int index = 0; index < 4; index++)
+        pthread_join(threads[index], NULL);
+    assert_int_equal(mm_buffers_used(buffers), 0);
+    assert_true(mm_buffers_kept(buffers) <= 200 * KIB);
+    mm_buffers_close(buffers);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_against_the_budget),
@@ -102,6 +279,12 @@ int main(void) {
         cmocka_unit_test(reservations_count_like_loans),
         cmocka_unit_test(large_and_empty_buffers_are_aligned),
         cmocka_unit_test(threads_share_the_budget),
+        cmocka_unit_test(what_comes_back_is_lent_again),
+        cmocka_unit_test(what_is_kept_gives_way),
+        cmocka_unit_test(what_is_not_used_goes_back),
+        cmocka_unit_test(pages_are_locked_once),
+        cmocka_unit_test(small_pieces_past_the_arena_are_the_librarys),
+        cmocka_unit_test(threads_share_what_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
