@@ -16,8 +16,10 @@ extern "C" {
  * from open to close, except `failed`. Numbers are 0 and texts "" where a backend has no such thing. */
 struct mm_device {
     const struct mm_backend *backend;
-    unsigned index;      /* among the backend's devices */
-    unsigned lane_count; /* jobs that may be begun and not ended at one time; at least 1 */
+    unsigned index;        /* among the backend's devices */
+    unsigned lane_count;   /* jobs that may be begun and not ended at one time; at least 1 */
+    unsigned thread_count; /* threads that may use it at a time, each with lanes of its own; 0 stands for 1.
+                              Lane l is that of thread l mod thread_count */
     char name[128];
     char driver[32];             /* "13.0", the newest CUDA that the driver speaks */
     unsigned compute_capability; /* 10·major + minor: 90 */
@@ -44,7 +46,7 @@ struct mm_backend {
     enum mm_status (*count)(unsigned *count, struct mm_error *error);
 
     /* Opens one device; the caller owns it until close. Once open, a device is used from one thread
-     * at a time, except where a function says otherwise. */
+     * at a time (thread_count at a time, by begin and end), except where a function says otherwise. */
     enum mm_status (*open)(unsigned index, struct mm_device **device, struct mm_error *error);
     void (*close)(struct mm_device *device);
 
@@ -55,6 +57,11 @@ struct mm_backend {
      * copied between host and device. Elements of C's storage outside its m×n are left as they are. */
     enum mm_status (*begin)(struct mm_device *device, unsigned lane, struct mm_job *job);
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *job);
+
+    /* Whether a product keeps so much of the device busy that nothing should run beside it. Any thread. NULL:
+     * none does. */
+    bool (*wants_all)(const struct mm_device *device, const struct mm_variant *ran,
+                      const struct mm_product *product);
 
     /* How the host's pages are locked for copies at full speed; NULL where nothing is copied. It works once a
      * device is open, for all of the backend's. */
@@ -85,7 +92,7 @@ struct mm_backend {
                            struct mm_error *error);
 
     /* Runs a row (not `auto`) once on device memory, waits, and tells the kernel's own time by the
-     * device's clock. m and n are not 0. */
+     * device's clock. m and n are not 0. On the host (is_host) from any thread, at any time. */
     enum mm_status (*measure)(struct mm_device *device, const struct mm_variant *variant,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
 

@@ -43,7 +43,7 @@ static enum mm_status check_devices(const struct mm_engine_options *options, uns
 }
 
 static enum mm_status open_device(struct mm_engine *engine, const struct mm_backend *backend, unsigned index,
-                                  struct mm_error *error) {
+                                  unsigned host_jobs, struct mm_error *error) {
     struct mm_device *device = NULL;
     if (engine->device_count == DEVICES_MAX)
         return mm_fail(error, MM_NOT_READY, "there are more than %d devices", DEVICES_MAX);
@@ -51,11 +51,14 @@ static enum mm_status open_device(struct mm_engine *engine, const struct mm_back
     if (status != MM_OK)
         return status;
     status = mm_self_test(device, error);
-    if (status != MM_OK)
+    if (status != MM_OK) {
         backend->close(device);
-    else
-        engine->devices[engine->device_count++] = device;
-    return status;
+        return status;
+    }
+    if (backend->is_host && host_jobs != 0 && host_jobs < device->lane_count)
+        device->lane_count = device->thread_count = host_jobs;
+    engine->devices[engine->device_count++] = device;
+    return MM_OK;
 }
 
 /* Opens all that works of one backend; what does not is noted. The devices option names GPUs. */
@@ -77,7 +80,7 @@ static enum mm_status open_backend(struct mm_engine *engine, const struct mm_bac
     for (unsigned index = 0; index < count; index++) {
         if (!is_cpu && !is_chosen(options, index))
             continue;
-        enum mm_status opened = open_device(engine, backend, index, error);
+        enum mm_status opened = open_device(engine, backend, index, options->host_jobs, error);
         if (opened == MM_OK)
             continue;
         char who[64];

@@ -15,6 +15,8 @@ struct mm_engine_options {
     const char *backend;     /* "auto" (CUDA where a device works, the CPU always), or a name */
     const unsigned *devices; /* indices of CUDA devices to use; NULL: all */
     size_t device_count;
+    unsigned
+        host_jobs; /* products at a time on a device of the host's, where that would do more; 0: its own */
     struct mm_queue_limits queue;
 };
 

@@ -1,4 +1,4 @@
-/* The bounded queue in front of the devices, and the one worker that each device has.
+/* The bounded queue in front of the devices, and the worker that each device has.
  *
  * A job is the caller's until submit returns MM_OK and again from done() on; in between it is the
  * queue's. A full queue refuses at once with MM_BUSY, a closed one with MM_STOPPING, and every job that
@@ -24,8 +24,8 @@ struct mm_queue_limits {
     size_t bytes_max; /* bytes of operands and results of the jobs waiting */
 };
 
-/* Starts a worker thread a device. The devices stay the caller's, outlive the queue, and are used by
- * their workers alone meanwhile (but for what backend.h allows from any thread). */
+/* Starts the threads of each device's worker. The devices stay the caller's, outlive the queue, and are used
+ * by their workers alone meanwhile (but for what backend.h allows from any thread). */
 enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_count,
                              const struct mm_queue_limits *limits, struct mm_queue **queue,
                              struct mm_error *error);
@@ -35,6 +35,11 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
  * device for the variant), MM_NOT_READY (those there are have failed). Any thread. A job with m = 0
  * or n = 0 is done without a device's work, k = 0 runs like any other. */
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struct mm_error *error);
+
+/* Runs a product at once, on the calling thread, where the host computes it in less time than it takes to
+ * wait for another thread: true, the job is over then, as at its done(), which is not called. False where it
+ * is to be submitted. Any thread. */
+bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
 
 /* Takes a job that still waits out of the queue: true, and it is the caller's again, without a done().
  * False where it is running or over: its done() comes, or has come. A task that has begun is ended after the

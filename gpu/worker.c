@@ -1,10 +1,15 @@
-/* What a worker does with its device: it keeps up to lane_count products begun, ending them in the order in
- * which they were begun, and runs the slices of tasks between them. It knows no caller. */
+/* What a worker does with its device: each of its threads keeps as many products begun as it has lanes,
+ * ending them in the order in which they were begun; one that wants the device alone, and the slices of
+ * tasks, get it alone, in their turn. It knows no caller. */
 #include "gpu/worker.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+static unsigned thread_count(const struct mm_device *device) {
+    return device->thread_count == 0 ? 1 : device->thread_count;
+}
 
 /* A task, which keeps its device for seconds, whatever its product says. */
 static const double task_load = 1e13;
@@ -33,7 +38,17 @@ static void take(struct mm_worker *worker, struct mm_job *job) {
     job->worker = NULL;
 }
 
+/* Whether nothing is to run beside the job: a task, or a product that keeps the whole device busy. */
+static bool wants_all(const struct mm_worker *worker, const struct mm_job *job) {
+    const struct mm_device *device = worker->device;
+    return job->task != NULL ||
+           (device->backend->wants_all != NULL &&
+            device->backend->wants_all(device, mm_variant_resolve(job->variant, device, &job->product),
+                                       &job->product));
+}
+
 void mm_worker_add(struct mm_worker *worker, struct mm_job *job) {
+    job->alone = wants_all(worker, job);
     insert(worker, job, worker->last);
     worker->jobs++;
     worker->load += job_load(job);
@@ -64,18 +79,26 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_job *job) {
     insert(worker, job, NULL);
 }
 
-/* The next job, now running; NULL where none can be begun beside the `running` that are under way, or, with
- * nothing under way, where the queue closes. A task can be begun beside none. */
+/* Whether the first job that waits can be begun beside those that run: nobody goes past one that must wait.
+ */
+static bool can_begin(const struct mm_worker *worker) {
+    return worker->first != NULL && !worker->is_taken && (!worker->first->alone || worker->under_way == 0);
+}
+
+/* The next job, now running; NULL where none can be begun beside the thread's `running`, or, with nothing of
+ * its own under way, where the queue closes. */
 static struct mm_job *next_job(struct mm_worker *worker, unsigned running) {
     struct mm_queue *queue = worker->queue;
+    struct mm_job *job = NULL;
     pthread_mutex_lock(&queue->mutex);
-    while (running == 0 && worker->first == NULL && !queue->closing)
+    while (running == 0 && !can_begin(worker) && !(queue->closing && worker->first == NULL))
         pthread_cond_wait(&worker->changed, &queue->mutex);
-    struct mm_job *job = worker->first;
-    if (job != NULL && job->task != NULL && running > 0)
-        job = NULL;
-    if (job != NULL)
+    if (can_begin(worker)) {
+        job = worker->first;
         take(worker, job);
+        worker->under_way++;
+        worker->is_taken = job->alone;
+    }
     if (job != NULL && !job->begun) {
         end_waiting(queue, job);
         queue->jobs_running++;
@@ -84,10 +107,20 @@ static struct mm_job *next_job(struct mm_worker *worker, unsigned running) {
     return job;
 }
 
+/* A job does not run any more, and others may; with the mutex held. */
+static void end_running(struct mm_worker *worker, const struct mm_job *job) {
+    worker->under_way--;
+    if (job->alone)
+        worker->is_taken = false;
+    if (worker->first != NULL)
+        pthread_cond_broadcast(&worker->changed);
+}
+
 static void finish(struct mm_worker *worker, struct mm_job *job) {
     struct mm_queue *queue = worker->queue;
     pthread_mutex_lock(&queue->mutex);
     queue->jobs_running--;
+    end_running(worker, job);
     leave(worker, job);
     pthread_mutex_unlock(&queue->mutex);
     job->done(job);
@@ -149,6 +182,7 @@ static void wait_again(struct mm_worker *worker, struct mm_job *job) {
     pthread_mutex_lock(&queue->mutex);
     job->begun = true;
     insert(worker, job, job->given_up ? NULL : worker->last);
+    end_running(worker, job);
     pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -169,10 +203,13 @@ static void run_slice(struct mm_worker *worker, struct mm_job *job) {
         finish(worker, job);
 }
 
+/* The thread's own lanes are every step-th from its own number on. */
 static void *work(void *argument) {
-    struct mm_worker *worker = argument;
+    const struct mm_worker_thread *self = argument;
+    struct mm_worker *worker = self->worker;
     struct mm_job *running[MM_LANES_MAX];
-    unsigned lane_count = worker->device->lane_count;
+    const unsigned step = thread_count(worker->device);
+    const unsigned lane_count = worker->device->lane_count / step;
     unsigned oldest = 0;
     unsigned count = 0;
     for (;;) {
@@ -182,9 +219,9 @@ static void *work(void *argument) {
             continue;
         }
         if (job != NULL) {
-            unsigned lane = (oldest + count) % lane_count;
-            if (start(worker, lane, job)) {
-                running[lane] = job;
+            const unsigned turn = (oldest + count) % lane_count;
+            if (start(worker, self->index + turn * step, job)) {
+                running[turn] = job;
                 count++;
             } else {
                 finish(worker, job);
@@ -193,29 +230,40 @@ static void *work(void *argument) {
         }
         if (count == 0)
             return NULL; /* nothing is running, and next_job gave up waiting: the queue closes */
-        end(worker, oldest, running[oldest]);
+        end(worker, self->index + oldest * step, running[oldest]);
         finish(worker, running[oldest]);
         oldest = (oldest + 1) % lane_count;
         count--;
     }
 }
 
-enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error) {
+static enum mm_status start_thread(struct mm_worker *worker, unsigned index, struct mm_error *error) {
     const struct mm_device *device = worker->device;
-    assert(device->lane_count >= 1 && device->lane_count <= MM_LANES_MAX);
-    pthread_cond_init(&worker->changed, NULL);
-    int failure = pthread_create(&worker->thread, NULL, work, worker);
-    if (failure != 0) {
-        pthread_cond_destroy(&worker->changed);
-        return mm_fail(error, MM_INTERNAL, "a worker thread could not be started: %s", strerror(failure));
-    }
+    struct mm_worker_thread *started = &worker->threads[index];
     char name[16];
-    snprintf(name, sizeof name, "mm-%.8s-%u", device->backend->name, device->index % 1000);
-    pthread_setname_np(worker->thread, name);
+    started->worker = worker;
+    started->index = index;
+    const int failure = pthread_create(&started->thread, NULL, work, started);
+    if (failure != 0)
+        return mm_fail(error, MM_INTERNAL, "a worker thread could not be started: %s", strerror(failure));
+    worker->thread_count++;
+    snprintf(name, sizeof name, "mm-%.6s-%u.%u", device->backend->name, device->index % 100, index % 100);
+    pthread_setname_np(started->thread, name);
     return MM_OK;
 }
 
+enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error) {
+    const unsigned count = thread_count(worker->device);
+    enum mm_status status = MM_OK;
+    assert(worker->device->lane_count >= count && worker->device->lane_count <= MM_LANES_MAX);
+    pthread_cond_init(&worker->changed, NULL);
+    for (unsigned index = 0; index < count && status == MM_OK; index++)
+        status = start_thread(worker, index, error);
+    return status;
+}
+
 void mm_worker_join(struct mm_worker *worker) {
-    pthread_join(worker->thread, NULL);
+    for (unsigned index = 0; index < worker->thread_count; index++)
+        pthread_join(worker->threads[index].thread, NULL);
     pthread_cond_destroy(&worker->changed);
 }

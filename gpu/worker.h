@@ -1,4 +1,4 @@
-/* A worker: the list of jobs in front of one device, and the thread that does them. For queue.c and worker.c
+/* A worker: the list of jobs in front of one device, and the threads that do them. For queue.c and worker.c
  * alone, which share the queue's state: queue.c is the callers' side of it, worker.c the devices'. */
 #ifndef MM_GPU_WORKER_H
 #define MM_GPU_WORKER_H
@@ -7,18 +7,31 @@
 
 #include <pthread.h>
 
+/* The device has at most this many lanes. */
+enum { MM_LANES_MAX = 16 };
+
+struct mm_worker_thread {
+    struct mm_worker *worker;
+    pthread_t thread;
+    unsigned index; /* among the worker's threads */
+};
+
 struct mm_worker {
     struct mm_queue *queue;
     struct mm_device *device;
-    pthread_t thread;
-    pthread_cond_t changed; /* a job came, or the queue is closing; with queue->mutex */
+    struct mm_worker_thread threads[MM_LANES_MAX];
+    unsigned thread_count;  /* started */
+    pthread_cond_t changed; /* a job came or ended, or the queue is closing; with queue->mutex */
     struct mm_job *first;   /* waiting, oldest first */
     struct mm_job *last;
-    size_t jobs; /* waiting and running */
-    double load; /* of these, to compare devices by */
+    size_t jobs;        /* waiting and running */
+    double load;        /* of these, to compare devices by */
+    unsigned under_way; /* running, of all threads */
+    bool is_taken;      /* by one that wants the device alone */
 };
 
-/* One mutex guards all lists and counts; it is never held while a backend, a task or a done() runs. */
+/* One mutex guards all lists and counts; it is never held while a backend, a task or a done() runs, but for a
+ * backend's choices. */
 struct mm_queue {
     pthread_mutex_t mutex; /* guards all below and the workers' lists and loads */
     struct mm_queue_limits limits;
@@ -32,12 +45,11 @@ struct mm_queue {
     struct mm_worker workers[];
 };
 
-/* Starts the thread of a worker, whose queue and device are set and all else is 0. The device has at most
- * MM_LANES_MAX lanes. */
-enum { MM_LANES_MAX = 16 };
+/* Starts the threads of a worker, whose queue and device are set and all else is 0. Where that fails, those
+ * that were started are to be joined, as of a worker that was. */
 enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error);
 
-/* Joins it, once queue->closing is set and `changed` was signalled. */
+/* Joins them, once queue->closing is set and `changed` was broadcast. */
 void mm_worker_join(struct mm_worker *worker);
 
 /* The list, with the mutex held. A job comes to a worker, where it waits from then on. */

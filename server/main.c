@@ -1,4 +1,5 @@
 /* The process: options, start, the wait for a signal, and the drain. */
+#include "gpu/cores.h"
 #include "server/budget.h"
 #include "server/exchange.h"
 #include "server/healthcheck.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,19 +22,10 @@
 
 enum { EXIT_USAGE = 2, HTTP_THREADS_MAX = 16, POLL_MS = 2, LAST_REPLIES_MS = 1000 };
 
-/* The cores that this process may run on, which can be fewer than there are. */
-static uint64_t count_cores(void) {
-    cpu_set_t allowed;
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 0)
-        return (uint64_t)CPU_COUNT(&allowed);
-    return online < 1 ? 1 : (uint64_t)online;
-}
-
 /* Fills in what comes from the machine. */
 static void complete_options(struct mm_options *options) {
     if (options->threads == 0) {
-        uint64_t cores = count_cores();
+        uint64_t cores = mm_cores();
         options->threads = cores > HTTP_THREADS_MAX ? HTTP_THREADS_MAX : cores;
     }
     if (options->memory_budget_bytes == 0)
@@ -71,6 +62,7 @@ static bool open_engine(struct mm_server *server) {
         .backend = options->backend,
         .devices = options->devices.all ? NULL : options->devices.indices,
         .device_count = options->devices.count,
+        .host_jobs = (unsigned)options->cpu_jobs,
         .queue = {.jobs_max = options->queue_depth, .bytes_max = options->memory_budget_bytes}};
     if (mm_engine_open(&wanted, &engine, &error) != MM_OK) {
         mm_log_error("cannot multiply: %s", error.detail);

@@ -1,5 +1,6 @@
 /* POST /v1/matmul and POST /v1/transpose: from a head to a judged request, from a body to a job, from a
  * result to a reply. Knows no wire format: those are the codecs'. */
+#include "server/metrics.h"
 #include "server/accept.h"
 #include "server/reply.h"
 #include "server/routes.h"
@@ -189,8 +190,12 @@ enum mm_status mm_operation_complete(struct mm_exchange *exchange) {
     tell_shape(exchange);
     exchange->job.deadline_ns = deadline_ns(exchange);
     exchange->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
-    mm_exchange_submit(exchange);
-    return MM_OK;
+    if (!mm_queue_run(mm_engine_queue(mm_server_engine(exchange->server)), &exchange->job)) {
+        mm_exchange_submit(exchange);
+        return MM_OK;
+    }
+    mm_metrics_job(exchange->server->metrics, &exchange->job);
+    return mm_operation_answer(exchange);
 }
 
 enum mm_status mm_operation_answer(struct mm_exchange *exchange) {

@@ -31,6 +31,8 @@ static const struct option table[] = {
      "what multiplies: auto is CUDA where a device works, and the CPU always"},
     {"devices", "all|I,J,...", DEVICES, AT(devices), 0, 0, "all", "the CUDA devices to use, by index"},
     {"threads", "N", NUMBER, AT(threads), 1, 1024, NULL, "HTTP threads (default: from the cores)"},
+    {"cpu-jobs", "N", NUMBER, AT(cpu_jobs), 1, 1024, NULL,
+     "products that the CPU computes at a time, at most 16 (default: from the cores)"},
     {"queue-depth", "N", NUMBER, AT(queue_depth), 1, 1000000, "1024",
      "jobs that may wait; one more is answered with 429"},
     {"memory-budget", "SIZE", SIZE, AT(memory_budget_bytes), 1 << 20, UINT64_C(1) << 60, NULL,

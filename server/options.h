@@ -15,7 +15,8 @@ extern "C" {
 enum { MM_OPTION_DEVICES_MAX = 64 };
 
 /* What was asked for. Texts point into argv, the environment or static memory. 0 means "from the
- * machine" for threads, memory_budget_bytes; body_bytes_max is as given, not yet cut to the budget. */
+ * machine" for threads, cpu_jobs, memory_budget_bytes; body_bytes_max is as given, not yet cut to the budget.
+ */
 struct mm_options {
     const char *host;
     uint64_t port; /* 0: any free one */
@@ -26,6 +27,7 @@ struct mm_options {
         bool all;
     } devices;
     uint64_t threads;
+    uint64_t cpu_jobs;
     uint64_t queue_depth;
     uint64_t memory_budget_bytes;
     uint64_t body_bytes_max;

@@ -1,8 +1,9 @@
-/* The CPU as a backend: one device, whose memory is the host's and whose one lane computes at once.
- * It knows nothing of what the variants do. */
+/* The CPU as a backend: one device, whose memory is the host's, with a lane a core, each of which computes at
+ * once on its caller's thread. It knows nothing of what the variants do. */
 #include "gpu/cpu/cpu_backend.h"
 
 #include "gpu/clock.h"
+#include "gpu/cores.h"
 #include "gpu/cpu/variants.h"
 #include "gpu/random.h"
 
@@ -13,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MEMORY_ALIGNMENT = 256 };
+enum { MEMORY_ALIGNMENT = 256, LANES_MAX = 16 };
 
 struct cpu_device {
     struct mm_device head;
-    uint64_t kernel_ns; /* of the job that was begun and not ended */
+    uint64_t kernel_ns[LANES_MAX]; /* of the jobs that were begun and not ended */
 };
 
 static size_t pages_bytes(int which) {
@@ -59,7 +60,9 @@ static enum mm_status open_device(unsigned index, struct mm_device **device, str
     if (cpu == NULL)
         return mm_fail(error, MM_INTERNAL, "out of memory while opening the CPU");
     cpu->head.backend = &mm_cpu_backend;
-    cpu->head.lane_count = 1;
+    const unsigned cores = mm_cores();
+    cpu->head.lane_count = cpu->head.thread_count = cores < LANES_MAX ? cores : LANES_MAX;
+    mm_cpu_blas_use(cores);
     cpu->head.memory_bytes = pages_bytes(_SC_PHYS_PAGES);
     read_name(cpu->head.name, sizeof cpu->head.name);
     *device = &cpu->head;
@@ -81,21 +84,26 @@ static enum mm_status measure(struct mm_device *device, const struct mm_variant 
 }
 
 static enum mm_status begin(struct mm_device *device, unsigned lane, struct mm_job *job) {
-    assert(lane == 0);
-    (void)lane;
+    assert(lane < device->lane_count);
     struct cpu_device *cpu = (struct cpu_device *)device;
-    return measure(device, job->ran, &job->product, &cpu->kernel_ns, &job->error);
+    return measure(device, job->ran, &job->product, &cpu->kernel_ns[lane], &job->error);
 }
 
 static void end(struct mm_device *device, unsigned lane, struct mm_job *job) {
-    assert(lane == 0);
-    (void)lane;
+    assert(lane < device->lane_count);
     const struct cpu_device *cpu = (const struct cpu_device *)device;
     job->span_ns[MM_SPAN_UPLOAD] = 0;
-    job->span_ns[MM_SPAN_KERNEL] = cpu->kernel_ns;
+    job->span_ns[MM_SPAN_KERNEL] = cpu->kernel_ns[lane];
     job->span_ns[MM_SPAN_DOWNLOAD] = 0;
     job->batched = 1;
     job->error = (struct mm_error){.status = MM_OK};
+}
+
+/* A product that OpenBLAS spreads over all cores; beside another of its kind it would only wait for them. */
+static bool wants_all(const struct mm_device *device, const struct mm_variant *ran,
+                      const struct mm_product *product) {
+    return device->thread_count > 1 && ran->launch == mm_cpu_blas &&
+           mm_product_flops(product) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
 }
 
 /* What new allocations can use without swapping, as the kernel estimates it; else the free pages. */
@@ -179,6 +187,7 @@ const struct mm_backend mm_cpu_backend = {
     .close = close_device,
     .begin = begin,
     .end = end,
+    .wants_all = wants_all,
     .memory_free = memory_free,
     .attributes = attributes,
     .acquire = acquire,

@@ -11,6 +11,11 @@ const char *mm_cpu_blas_missing(const struct mm_device *device) {
     return NULL;
 }
 
+void mm_cpu_blas_use(unsigned cores) {
+    if (openblas_get_num_threads() > (int)cores)
+        openblas_set_num_threads((int)cores);
+}
+
 /* Leading dimensions must be at least 1, also where a matrix has no columns. */
 static int leading_dimension(const struct mm_matrix *matrix) {
     return matrix->ld > 0 ? (int)matrix->ld : 1;

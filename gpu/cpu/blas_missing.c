@@ -6,6 +6,10 @@ const char *mm_cpu_blas_missing(const struct mm_device *device) {
     return "this build has no OpenBLAS";
 }
 
+void mm_cpu_blas_use(unsigned cores) {
+    (void)cores;
+}
+
 enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
     (void)product;
     (void)lane;

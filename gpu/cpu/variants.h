@@ -34,6 +34,11 @@ MM_CPU_TRANSPOSES(X)
 /* Why this build has no `blas`, or NULL where it has. Any thread. */
 const char *mm_cpu_blas_missing(const struct mm_device *device);
 
+/* Lets `blas` use no more threads than there are cores. It spreads a product over all of them where that has
+ * more multiplications than this (OpenBLAS's own rule for float32: 4·65536). */
+#define MM_CPU_BLAS_ALONE_MAX 262144.0
+void mm_cpu_blas_use(unsigned cores);
+
 /* Positions in the table: MM_CPU_ROW_NAME. */
 enum {
 #define X(name, tile, missing, needs, summary) MM_CPU_ROW_##name,

@@ -4,7 +4,7 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-start --backend cpu --queue-depth 1
+start --backend cpu --cpu-jobs 1 --queue-depth 1
 side=$(slow_side 0.7)
 prepare_slow "$side"
 callers=6

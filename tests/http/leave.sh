@@ -12,21 +12,22 @@ milliseconds() {
 }
 
 small() {
-    status_of -H 'Content-Type: application/json' -d '{"a":[[2]],"b":[[3]]}' "$url/v1/matmul?backend=cpu"
+    status_of -H 'Content-Type: application/json' -d @"$scratch/queued" "$url/v1/matmul?backend=cpu"
 }
 
 has_room() {
-    [ "$(status_of --max-time 0.1 -H 'Content-Type: application/json' -d '{"a":[[2]],"b":[[3]]}' \
+    [ "$(status_of --max-time 0.1 -H 'Content-Type: application/json' -d @"$scratch/queued" \
         "$url/v1/matmul?backend=cpu&timeout_ms=50")" != 429 ]
 }
 
 # One job runs, one fills the queue; then the caller of the second leaves.
-start --backend cpu --queue-depth 1
+start --backend cpu --cpu-jobs 1 --queue-depth 1
+prepare_queued
 address=${url#http://}
 prepare_slow "$(slow_side 3)"
 post_slow runs
 await_sent runs
-curl -s -o /dev/null --max-time 60 -H 'Content-Type: application/json' -d '{"a":[[2]],"b":[[3]]}' \
+curl -s -o /dev/null --max-time 60 -H 'Content-Type: application/json' -d @"$scratch/queued" \
     "$url/v1/matmul?backend=cpu" &
 caller=$!
 sleep 0.5 # asking sooner could itself take the place
@@ -42,7 +43,7 @@ sleep 0.5 # until the jobs of those who asked have left as well
 # A deadline behind a job that takes far longer.
 from=$(milliseconds)
 got=$(curl -s -o "$scratch/got" -w '%{http_code}' --max-time 60 -H 'Content-Type: application/json' \
-    -d '{"a":[[2]],"b":[[3]],"timeout_ms":200}' "$url/v1/matmul?backend=cpu")
+    -d @"$scratch/queued" "$url/v1/matmul?backend=cpu&timeout_ms=200")
 same "a deadline in the queue: status" 504 "$got"
 same "a deadline in the queue: code" timeout "$(code_of "$scratch/got")"
 at_most "a deadline in the queue: milliseconds" 800 $(($(milliseconds) - from))
@@ -54,7 +55,11 @@ check_slow runs
 post_slow blocks
 await_sent blocks
 from=$(milliseconds)
-printf 'POST /v1/matmul?backend=cpu HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 21\r\n\r\n{"a":[[2]],"b":[[3]]}' |
+{
+    printf 'POST /v1/matmul?backend=cpu HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n' \
+        "$(wc -c <"$scratch/queued")"
+    cat "$scratch/queued"
+} |
     "$TALK" "${address%:*}" "${address##*:}" 65536 HALF >"$scratch/half"
 same "half a connection: bytes that came back" 0 "$(wc -c <"$scratch/half" | tr -d ' ')"
 at_most "half a connection: milliseconds" 1500 $(($(milliseconds) - from))
@@ -67,7 +72,7 @@ post_slow late timeout_ms=300
 finish_slow late
 same "a deadline of a running job: status" 504 "$slow_status"
 at_most "a deadline of a running job: milliseconds" 1500 $(($(milliseconds) - from))
-same "the next: status" 200 "$(status_of --max-time 60 -H 'Content-Type: application/json' -d '{"a":[[2]],"b":[[3]]}' \
+same "the next: status" 200 "$(status_of --max-time 60 -H 'Content-Type: application/json' -d @"$scratch/queued" \
     "$url/v1/matmul?backend=cpu")"
 stop
 

@@ -196,8 +196,9 @@ comes_to 'staging_bytes{state="used"}' 0
 stop
 
 # One product runs and one waits; what comes besides is refused. Then the one that waits is given up.
-start --backend cpu --queue-depth 1
+start --backend cpu --cpu-jobs 1 --queue-depth 1
 prepare_slow "$(slow_side 5)"
+"$FLOAT32" fill $((2 * 21 * 21)) 1 >"$scratch/queued" # not so small that it would be computed at once
 settle
 probes=$(value 'kernel_duration_seconds_count{variant="naive",backend="cpu",op="matmul"}')
 probe_flops=$(value 'flops_total{variant="naive",backend="cpu",op="matmul"}')
@@ -205,20 +206,20 @@ post_slow runs
 await_sent runs
 comes_to requests_in_flight 1
 counts queue_jobs 0
-curl -s -o /dev/null --max-time 60 -H "$raw" --data-binary "@$scratch/body" "$url/v1/matmul?m=3&k=5&n=7&variant=tiled_8" &
+curl -s -o /dev/null --max-time 60 -H "$raw" --data-binary "@$scratch/queued" "$url/v1/matmul?m=21&k=21&n=21&variant=tiled_8" &
 caller=$!
 comes_to queue_jobs 1
-counts queue_bytes $(((3 * 5 + 5 * 7 + 3 * 7) * 4))
+counts queue_bytes $((3 * 21 * 21 * 4))
 counts requests_in_flight 2
 same "the budget is in use" yes "$(awk -v used="$(value 'staging_bytes{state="used"}')" 'BEGIN { if (used > 0) print "yes" }')"
-expect 429 -H "$raw" --data-binary "@$scratch/body" "$url/v1/matmul?m=3&k=5&n=7"
+expect 429 -H "$raw" --data-binary "@$scratch/queued" "$url/v1/matmul?m=21&k=21&n=21"
 kill -KILL "$caller"
 comes_to 'cancelled_total{stage="queue"}' 1
 counts "http_requests_total{$matmul,code=\"499\"}" 1
 counts "http_requests_total{$matmul,code=\"503\"}" 0
 counts queue_jobs 0
 counts queue_bytes 0
-expect 504 -H "$raw" --data-binary "@$scratch/body" "$url/v1/matmul?m=3&k=5&n=7&timeout_ms=100"
+expect 504 -H "$raw" --data-binary "@$scratch/queued" "$url/v1/matmul?m=21&k=21&n=21&timeout_ms=100"
 comes_to 'cancelled_total{stage="queue"}' 2
 counts 'rejected_total{reason="busy"}' 1
 counts 'rejected_total{reason="timeout"}' 1

@@ -6,7 +6,7 @@ set -eu
 
 : "${MATMULD:?the path of matmuld}" "${FLOAT32:?the path of the program float32}"
 export no_proxy='*'
-unset MATMULD_HOST MATMULD_PORT MATMULD_BACKEND MATMULD_DEVICES MATMULD_THREADS MATMULD_QUEUE_DEPTH \
+unset MATMULD_HOST MATMULD_PORT MATMULD_BACKEND MATMULD_DEVICES MATMULD_THREADS MATMULD_CPU_JOBS MATMULD_QUEUE_DEPTH \
     MATMULD_MEMORY_BUDGET MATMULD_MAX_BODY MATMULD_MAX_DIMENSION MATMULD_TIMEOUT_MS \
     MATMULD_DRAIN_TIMEOUT_MS MATMULD_RECEIVE_TIMEOUT_MS MATMULD_RECEIVE_RATE MATMULD_LOG_FORMAT \
     MATMULD_BENCHMARK_FLOPS MATMULD_BENCHMARK_REPEATS MATMULD_NO_BENCHMARK
@@ -199,6 +199,18 @@ prepare_slow() {
     slow_side=$1
     "$FLOAT32" fill $((2 * slow_side * slow_side)) 1 >"$scratch/slow"
     "$FLOAT32" fill $((slow_side * slow_side)) "$slow_side" >"$scratch/slow.expected"
+}
+
+# prepare_queued [MEMBER]: as $scratch/queued the JSON of a small product that is not so small that it would be
+# computed at once, past the queue: ones, 21×21.
+prepare_queued() {
+    awk -v member="${1:-}" 'BEGIN {
+        for (i = 1; i < 21; i++) row = row "1,"
+        row = "[" row "1]"
+        for (i = 1; i < 21; i++) rows = rows row ","
+        rows = "[" rows row "]"
+        printf "{%s\"a\":%s,\"b\":%s}", member, rows, rows
+    }' >"$scratch/queued"
 }
 
 # post_slow NAME [QUERY]: posts it to the CPU's plain loop, and does not wait for the reply.

@@ -7,7 +7,7 @@
 # small QUERY: a small product; sets got.
 small() {
     got=$(curl -s --max-time 60 -o "$scratch/got" -w '%{http_code}' -H 'Content-Type: application/json' \
-        -d '{"a":[[2]],"b":[[3]]}' "$url/v1/matmul?$1") || :
+        -d @"$scratch/queued" "$url/v1/matmul?$1") || :
 }
 
 timed_out() {
@@ -15,7 +15,8 @@ timed_out() {
     same "$1: code" timeout "$(code_of "$scratch/got")"
 }
 
-start --backend cpu
+start --backend cpu --cpu-jobs 1
+prepare_queued
 side=$(slow_side 1.5)
 prepare_slow "$side"
 post_slow first
@@ -28,8 +29,9 @@ check_slow first
 
 post_slow second
 await_sent second
+prepare_queued '"timeout_ms":100,'
 got=$(curl -s --max-time 60 -o "$scratch/got" -w '%{http_code}' -H 'Content-Type: application/json' \
-    -d '{"timeout_ms":100,"a":[[2]],"b":[[3]]}' "$url/v1/matmul") || :
+    -d @"$scratch/queued" "$url/v1/matmul") || :
 timed_out "behind a slow job, timeout_ms in the body"
 finish_slow second
 same "the second slow job: status" 200 "$slow_status"
@@ -41,13 +43,14 @@ same "a job slower than its timeout: status" 504 "$slow_status"
 same "a job slower than its timeout: code" timeout "$(code_of "$scratch/slow.late")"
 
 # A caller may wait for less than the process allows, and not for more.
+prepare_queued
 small timeout_ms=60000
 same "in time: status" 200 "$got"
 small timeout_ms=99999999999999999999
 same "a timeout past 2^64: status" 200 "$got"
 stop
 
-start --backend cpu --timeout-ms 200
+start --backend cpu --cpu-jobs 1 --timeout-ms 200
 post_slow late
 finish_slow late
 same "slower than --timeout-ms: status" 504 "$slow_status"
@@ -57,7 +60,7 @@ finish_slow longer
 same "slower than --timeout-ms, asking for longer: status" 504 "$slow_status"
 # The kernel of the late job runs on, since it cannot be interrupted; once it ends, the next is in time.
 in_time() {
-    [ "$(status_of -d '{"a":[[2]],"b":[[3]]}' "$url/v1/matmul")" = 200 ]
+    [ "$(status_of -d @"$scratch/queued" "$url/v1/matmul")" = 200 ]
 }
 await 60 in_time || fail "afterwards: no product was in time"
 stop

@@ -52,7 +52,7 @@ rows_are() {
 }
 
 # Runs of about 10 ms, of which a row has two seconds.
-start --queue-depth 1
+start --cpu-jobs 1 --queue-depth 1
 side=$(slow_side 0.01)
 
 # The device sleeps, and one job may wait for it.
@@ -89,7 +89,7 @@ kept=0
 
 # Nothing was measured: the refusal is the answer.
 export MATMULD_FAULTY_FILL_MS=3000
-start --queue-depth 1
+start --cpu-jobs 1 --queue-depth 1
 side=8
 post_benchmark cuda:naive cpu:naive
 post_product naive 1

@@ -51,6 +51,8 @@ static enum mm_status fake_begin(struct mm_device *device, unsigned lane, struct
         fake->under_way++;
         if (fake->under_way > fake->most)
             fake->most = fake->under_way;
+        fake->alone += job->product.n == ALONE_N;
+        fake->was_shared = fake->was_shared || (fake->alone > 0 && fake->under_way > 1);
     }
     pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->mutex);
@@ -64,9 +66,26 @@ static void fake_end(struct mm_device *device, unsigned lane, struct mm_job *job
     while (!fake->open_gate)
         pthread_cond_wait(&fake->changed, &fake->mutex);
     fake->under_way--;
+    fake->alone -= job->product.n == ALONE_N;
     pthread_mutex_unlock(&fake->mutex);
     job->span_ns[MM_SPAN_KERNEL] = 1;
     job->error.status = MM_OK;
+}
+
+static bool fake_wants_all(const struct mm_device *device, const struct mm_variant *ran,
+                           const struct mm_product *product) {
+    (void)device;
+    (void)ran;
+    return product->n == ALONE_N;
+}
+
+static enum mm_status fake_measure(struct mm_device *device, const struct mm_variant *variant,
+                                   const struct mm_product *product, uint64_t *kernel_ns,
+                                   struct mm_error *error) {
+    struct fake_device *fake = (struct fake_device *)device;
+    *kernel_ns = 7;
+    return fake->fail_begin ? mm_fail(error, MM_INTERNAL, "told to fail")
+                            : variant->launch(product, NULL, error);
 }
 
 const struct mm_backend fake_backend = {
@@ -75,6 +94,17 @@ const struct mm_backend fake_backend = {
     .variant_count = sizeof variants / sizeof variants[0],
     .begin = fake_begin,
     .end = fake_end,
+    .wants_all = fake_wants_all,
+};
+
+const struct mm_backend fake_host = {
+    .name = "host",
+    .is_host = true,
+    .variants = variants,
+    .variant_count = sizeof variants / sizeof variants[0],
+    .begin = fake_begin,
+    .end = fake_end,
+    .measure = fake_measure,
 };
 
 void fake_device_init(struct fake_device *fake, unsigned index, unsigned lane_count, bool open_gate) {

@@ -15,9 +15,15 @@ struct fake_device {
     unsigned begun;     /* jobs that begin was called for */
     unsigned under_way; /* begun and not ended */
     unsigned most;      /* the most under way at one time */
+    unsigned alone;     /* of these, products of n = ALONE_N */
+    bool was_shared;    /* one of them was under way beside another product */
 };
 
+/* Products of so many columns want the device alone. */
+enum { ALONE_N = 99 };
+
 extern const struct mm_backend fake_backend;
+extern const struct mm_backend fake_host; /* the same on the host, whose kernels take no time */
 
 void fake_device_init(struct fake_device *fake, unsigned index, unsigned lane_count, bool open_gate);
 void fake_device_destroy(struct fake_device *fake);

@@ -168,6 +168,122 @@ static void lanes_are_filled_and_no_more(void **state) {
     fake_device_destroy(&fake);
 }
 
+/* Each of two threads has two of four lanes, and either takes what comes. */
+static void threads_share_the_lanes(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[8];
+    (void)state;
+    fake_device_init(&fake, 0, 4, false);
+    fake.device.thread_count = 2;
+    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
+    for (int index = 0; index < 8; index++) {
+        job_init(&jobs[index], "naive", 2);
+        assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
+    }
+    fake_device_wait_begun(&fake, 2); /* each thread has begun one, and waits for it or begins another */
+    fake_device_open_gate(&fake);
+    for (int index = 0; index < 8; index++)
+        job_wait(&jobs[index]);
+    mm_queue_close(queue);
+    assert_int_equal(fake.begun, 8);
+    assert_in_range(fake.most, 2, 4);
+    fake_device_destroy(&fake);
+}
+
+static void who_wants_all_runs_alone(void **state) {
+    enum { COUNT = 60 };
+    struct fake_device fake;
+    static struct test_job jobs[COUNT];
+    (void)state;
+    fake_device_init(&fake, 0, 4, true);
+    fake.device.thread_count = 4;
+    struct mm_queue *queue = open_queue(&fake, 1, COUNT, SIZE_MAX);
+    for (int index = 0; index < COUNT; index++) {
+        job_init(&jobs[index], "naive", 2);
+        jobs[index].job.product.n = index % 5 == 3 ? ALONE_N : 2;
+        assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
+    }
+    for (int index = 0; index < COUNT; index++)
+        job_wait(&jobs[index]);
+    mm_queue_close(queue);
+    assert_int_equal(fake.begun, COUNT);
+    assert_false(fake.was_shared);
+    fake_device_destroy(&fake);
+}
+
+/* And nobody goes past it meanwhile. */
+static void who_wants_all_keeps_its_turn(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[3];
+    (void)state;
+    fake_device_init(&fake, 0, 2, false);
+    fake.device.thread_count = 2;
+    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
+    for (int index = 0; index < 3; index++)
+        job_init(&jobs[index], "naive", 2);
+    jobs[1].job.product.n = ALONE_N;
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
+    fake_device_wait_begun(&fake, 1);
+    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, NULL), MM_OK);
+    assert_int_equal(mm_queue_submit(queue, &jobs[2].job, NULL), MM_OK);
+    assert_int_equal(fake_device_begun(&fake), 1);
+    fake_device_open_gate(&fake);
+    for (int index = 0; index < 3; index++)
+        job_wait(&jobs[index]);
+    assert_true(jobs[1].job.span_ns[MM_SPAN_QUEUE] <=
+                jobs[2].job.span_ns[MM_SPAN_QUEUE] + (jobs[2].job.queued_ns - jobs[1].job.queued_ns));
+    mm_queue_close(queue);
+    assert_false(fake.was_shared);
+    fake_device_destroy(&fake);
+}
+
+static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
+    struct fake_device fake;
+    struct test_job test;
+    (void)state;
+    fake_device_init(&fake, 0, 1, false); /* nobody could end it */
+    fake.device.backend = &fake_host;
+    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
+    job_init(&test, "auto", 4);
+    test.job.backend = &fake_host;
+    assert_true(mm_queue_run(queue, &test.job));
+    assert_int_equal(test.job.error.status, MM_OK);
+    assert_string_equal(test.job.ran->name, "naive");
+    assert_ptr_equal(test.job.device, &fake.device);
+    assert_int_equal(test.job.span_ns[MM_SPAN_KERNEL], 7);
+    assert_int_equal(test.job.batched, 1);
+    test.job.product.m = 2000; /* 16000 operations, and one row more */
+    assert_true(mm_queue_run(queue, &test.job));
+    test.job.product.m = 2001;
+    assert_false(mm_queue_run(queue, &test.job));
+    test.job.product.m = 0;
+    assert_true(mm_queue_run(queue, &test.job));
+    assert_int_equal(test.job.span_ns[MM_SPAN_KERNEL], 0);
+    test.job.product.m = 4;
+    fake.fail_begin = true;
+    assert_true(mm_queue_run(queue, &test.job));
+    assert_int_equal(test.job.error.status, MM_INTERNAL);
+    mm_queue_stop(queue);
+    assert_false(mm_queue_run(queue, &test.job)); /* a submit says why not */
+    assert_int_equal(test.done_count, 0);
+    sem_destroy(&test.done);
+    mm_queue_close(queue);
+    fake_device_destroy(&fake);
+}
+
+static void what_is_not_the_hosts_is_not_run_at_once(void **state) {
+    struct fake_device fake;
+    struct test_job test;
+    (void)state;
+    fake_device_init(&fake, 0, 1, true);
+    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
+    job_init(&test, "naive", 4);
+    assert_false(mm_queue_run(queue, &test.job));
+    sem_destroy(&test.done);
+    mm_queue_close(queue);
+    fake_device_destroy(&fake);
+}
+
 static void the_least_loaded_device_is_chosen(void **state) {
     struct fake_device fakes[2];
     struct test_job jobs[4];
@@ -368,6 +484,11 @@ int main(void) {
         cmocka_unit_test(bytes_are_bounded),
         cmocka_unit_test(a_late_job_is_not_begun),
         cmocka_unit_test(lanes_are_filled_and_no_more),
+        cmocka_unit_test(threads_share_the_lanes),
+        cmocka_unit_test(who_wants_all_runs_alone),
+        cmocka_unit_test(who_wants_all_keeps_its_turn),
+        cmocka_unit_test(a_tiny_product_of_the_hosts_runs_at_once),
+        cmocka_unit_test(what_is_not_the_hosts_is_not_run_at_once),
         cmocka_unit_test(the_least_loaded_device_is_chosen),
         cmocka_unit_test(a_variant_goes_where_it_can_run),
         cmocka_unit_test(one_failed_job_fails_alone),
