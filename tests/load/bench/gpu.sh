@@ -1,0 +1,269 @@
+#!/bin/sh
+# ./dev bench gpu: whole requests to the service on a GPU, beside what a user would write instead (aiohttp, uvloop
+# and PyTorch on the same GPU, by one process and by several) and beside the bare sockets. The same client sends all
+# of them the same bodies, in turn; medians of the rounds count. It writes the table to a Markdown and a CSV file,
+# and judges nothing by its exit status.
+#
+#   gpu.sh --check ARGUMENT…       whether the arguments are right: exit status 2 where they are not
+#   gpu.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
+#
+# Arguments:
+#   --rows LIST        these alone: wire,1,64,256,1024,4096,8192,json64,json1024,start
+#   --rounds N         of each comparison (3)
+#   --seconds N        of each run of a rate (2)
+#   --processes LIST   of the peer; the best counts, for each row (1,4,8)
+#   --backend NAME     of the service: cuda or cpu (cuda)
+#   --peer NAME        torch or numpy (torch)
+#   --no-peers         without aiohttp
+#   --dry              a rehearsal without a GPU: --backend cpu --peer numpy, one short round, small shapes
+#   --into FOLDER      where gpu-DATE.md and gpu-DATE.csv go (build/bench)
+bench=gpu
+known_rows='wire 1 64 256 1024 4096 8192 json64 json1024 start'
+rows=$known_rows backend=cuda library=torch processes='1 4 8' dry=no
+# shellcheck source=tests/load/bench/lib.sh
+. "$(dirname "$0")/lib.sh"
+rounds=3
+
+take_processes() {
+    processes=
+    for count in $(echo "$1" | tr ',' ' '); do
+        whole '--processes takes numbers with commas' 256 "$count"
+        processes="$processes $count"
+    done
+    [ -n "$processes" ] || bad_usage "--processes takes numbers with commas, from 1 to 256"
+}
+
+read_arguments() {
+    while [ $# -gt 0 ]; do
+        common_option "$1" "${2:-}"
+        case $taken:$1:${2:-} in
+        2:* | 1:*) ;;
+        0:--processes:*) take_processes "$2" && taken=2 ;;
+        0:--backend:cuda | 0:--backend:cpu) backend=$2 taken=2 ;;
+        0:--backend:*) bad_usage "--backend takes cuda or cpu, got '${2:-}'" ;;
+        0:--peer:torch | 0:--peer:numpy) library=$2 taken=2 ;;
+        0:--peer:*) bad_usage "--peer takes torch or numpy, got '${2:-}'" ;;
+        0:--dry:*) dry=yes backend=cpu library=numpy processes='1 2' rounds=1 seconds=0.1 taken=1 ;;
+        *) bad_usage "does not take '$1'" ;;
+        esac
+        shift "$taken"
+    done
+}
+
+# edge_of ROW: what a rehearsal takes in its place is small.
+edge_of() {
+    case $dry:$1 in
+    yes:1) echo 1 ;;
+    yes:json64) echo 4 ;;
+    yes:json1024) echo 32 ;;
+    yes:*) echo $(($1 / 32)) ;;
+    no:*) echo "${1#json}" ;;
+    esac
+}
+
+# --- servers
+
+# Sets service, and the port of the peer with so many processes as peer_COUNT, of those in `serving`.
+start_all() {
+    serving=''
+    start_matmuld matmuld --backend "$backend" || return 1
+    service=$port
+    device=$(curl -s --max-time 5 "http://127.0.0.1:$service/v1/devices" |
+        sed -n 's/.*"name": *"\([^"]*\)".*/\1/p' | head -n 1)
+    [ "$peers" = yes ] || { no_peer='left out' && return 0; }
+    find_python "$library" || { no_peer=$why && return 0; }
+    for count in $processes; do
+        if start_peer "peer_$count" "$library" "$count"; then
+            eval "peer_$count=$port"
+            serving="$serving $count"
+        else
+            say "$why"
+            no_peer=$why
+        fi
+    done
+}
+
+# --- measuring
+
+# Enough threads of the client for its connections, that leave cores to the server.
+client_threads() {
+    threads=$(($(nproc) / 4))
+    [ "$threads" -ge 1 ] || threads=1
+    [ "$threads" -le "$1" ] || threads=$1
+    echo "$threads"
+}
+
+# in_turn ROW COUNTS ARGUMENT…: the service, then the peers with so many processes, in each round.
+in_turn() {
+    key=$1 counts=$2 figures='rate p50_ms p99_ms'
+    shift 2
+    for _ in $(seq "$rounds"); do
+        measure_as "row_$key" "$service" "$@" --query variant=auto
+        for count in $counts; do
+            eval "at=\$peer_$count"
+            measure_as "row_${key}_peer_$count" "${at:?the port of the peer}" "$@"
+        done
+        drop_logs
+    done
+}
+
+# measure_as KEY PORT ARGUMENT…; `measure` has a name for `key` of its own.
+measure_as() (
+    as=$1 at_port=$2
+    shift 2
+    measure "$as" "$figures" --port "$at_port" "$@"
+)
+
+# Sets best, the number of processes by which the peer answered most in the row.
+find_best() {
+    best=$(for count in $2; do
+        echo "$(median "row_$1_peer_$count.rate") $count"
+    done | sort -g | awk 'NF == 2 { count = $2 } END { print count }')
+}
+
+# bench_rate ROW TARGET: a square by 32 connections.
+bench_rate() {
+    edge=$(edge_of "$1")
+    in_turn "$1" "$serving" --shape "${edge}x${edge}x$edge" --connections 32 --threads "$(client_threads 32)" \
+        --seconds "$seconds"
+    find_best "$1" "$serving"
+    what="$edge, raw, 32 connections"
+    [ -n "$best" ] || row "$what" "$2" "$(shown "$(median "row_$1.rate")" /s)" '' '' '' "no peer: $no_peer"
+    for count in $serving; do
+        target=''
+        [ "$count" != "$best" ] || target=$2
+        row_ratio "$what; beside: $(peer_name "$count")" "$target" "row_$1.rate" "row_$1_peer_$count.rate" /s
+    done
+    row_value "$what, p50" '' "row_$1.p50_ms" ms
+    if [ -n "$best" ]; then
+        row_ratio "$what, p99; beside: $(peer_name "$best")" "$3" "row_$1.p99_ms" "row_$1_peer_$best.p99_ms" ms
+    fi
+}
+
+peer_name() {
+    if [ "$1" -eq 1 ]; then
+        echo "aiohttp + $library, one process"
+    else
+        echo "aiohttp + $library, $1 processes"
+    fi
+}
+
+# The peer with one process, where it runs: one connection has no use for more.
+lone_peer() {
+    case " $serving " in *' 1 '*) echo 1 ;; esac
+}
+
+# bench_large ROW TARGET REQUESTS: a square by one connection, beside the socket loop moving the same bytes.
+bench_large() {
+    edge=$(edge_of "$1") shape="$(edge_of "$1")x$(edge_of "$1")x$(edge_of "$1")"
+    if ! start_floor sockets sockets 127.0.0.1 1 $((8 * edge * edge + 4096)) $((4 * edge * edge)); then
+        row_left_out "$edge, raw, one connection" "$2" "$why"
+        return 0
+    fi
+    floor=$port floor_pid=$pid asked=$3
+    for _ in $(seq "$rounds"); do
+        measure "row_$1_floor" p50_ms --port "$floor" --shape "$shape" --requests "$asked" --unchecked
+        rounds=1 in_turn "$1" "$(lone_peer)" --shape "$shape" --requests "$asked"
+    done
+    stop "$floor_pid"
+    what="$edge, raw, one connection, p50"
+    row_ratio "$what; beside: socket loop" "$2" "row_$1.p50_ms" "row_$1_floor.p50_ms" ms
+    [ -z "$(lone_peer)" ] ||
+        row_ratio "$what; beside: $(peer_name 1)" '' "row_$1.p50_ms" "row_$1_peer_1.p50_ms" ms
+}
+
+# bench_json ROW TARGET SECONDS
+bench_json() {
+    edge=$(edge_of "$1")
+    in_turn "$1" "$(lone_peer)" --form json --shape "${edge}x${edge}x$edge" --seconds "$3"
+    row_value "$edge, JSON, one connection, p50" "$2" "row_$1.p50_ms" ms
+    [ -z "$(lone_peer)" ] ||
+        row_ratio "$edge, JSON, one connection, p50; beside: $(peer_name 1)" '' "row_$1.p50_ms" "row_$1_peer_1.p50_ms" ms
+}
+
+# What the sockets carry here, by one stream and by four, both ways together; and beside it, where that row is
+# wanted, what the service does under the load of 1024.
+bench_wire() {
+    edge=$(edge_of 4096) edge_loaded=$(edge_of 1024)
+    if ! start_floor sockets sockets 127.0.0.1 4 $((8 * edge * edge + 4096)) $((4 * edge * edge)); then
+        row_left_out 'wire' '' "$why"
+        return 0
+    fi
+    floor=$port floor_pid=$pid shape="${edge}x${edge}x$edge"
+    for _ in $(seq "$rounds"); do
+        measure stream rate --port "$floor" --shape "$shape" --requests 5 --unchecked
+        measure streams rate --port "$floor" --shape "$shape" --requests 5 --unchecked --connections 4 --threads 4
+        measure loaded 'rate kernel_mean_ms upload_mean_ms download_mean_ms' --port "$service" --spans \
+            --shape "${edge_loaded}x${edge_loaded}x$edge_loaded" --connections 32 --threads "$(client_threads 32)" \
+            --seconds "$seconds"
+        drop_logs
+    done
+    stop "$floor_pid"
+    gigabytes stream.rate "$edge" stream.gb
+    gigabytes streams.rate "$edge" streams.gb
+    gigabytes loaded.rate "$edge_loaded" loaded.gb
+    paste "$scratch/values/loaded.rate" "$scratch/values/loaded.kernel_mean_ms" "$scratch/values/loaded.upload_mean_ms" \
+        "$scratch/values/loaded.download_mean_ms" |
+        awk '!/failed/ { print $1 / 1e3 * ($2 + ($3 > $4 ? $3 : $4)) }' >"$scratch/values/loaded.busy"
+    row_value 'socket loop, one stream' '' stream.gb GB/s
+    row_value 'socket loop, four streams' '' streams.gb GB/s
+    row_ratio "$edge_loaded, raw, 32 connections; beside: socket loop, four streams" '≥ 0.9' loaded.gb streams.gb GB/s
+    row_value 'under that load, kernels and the busier of the copies, of the time (a shared launch counts for each)' '' loaded.busy ''
+}
+
+# gigabytes RATES EDGE INTO: of bodies and replies.
+gigabytes() {
+    awk -v edge="$2" '{ print ($1 == "failed" ? $1 : $1 * 12 * edge * edge / 1e9) }' "$scratch/values/$1" >"$scratch/values/$3"
+}
+
+bench_start() {
+    for _ in $(seq "$rounds"); do
+        if "$build/tests/load/startup" "$build/server/matmuld" --backend "$backend" >"$scratch/figures" 2>/dev/null; then
+            keep start.accepts_ms "$(figure accepts_ms)"
+            keep start.ready_ms "$(figure ready_ms)"
+        fi
+    done
+    row_value 'the socket accepts, after exec' '≤ 200 ms' start.accepts_ms ms
+    row_value 'ready, after exec' '≤ 2000 ms' start.ready_ms ms
+}
+
+# The rows, each with its target and what else its function wants.
+bench_row() {
+    case $1 in
+    wire) bench_wire ;;
+    1) bench_rate 1 '≥ 20' '' ;;
+    64) bench_rate 64 '≥ 15' '' ;;
+    256) bench_rate 256 '≥ 10' '' ;;
+    1024) bench_rate 1024 '≥ 10' '≤ 0.1' ;;
+    4096) bench_large 4096 '≤ 1.5' 5 ;;
+    8192) bench_large 8192 '≤ 1.5' 3 ;;
+    json64) bench_json json64 '≤ 1 ms' "$seconds" ;;
+    json1024) bench_json json1024 '≤ 120 ms' "$seconds" ;;
+    start) bench_start ;;
+    esac
+}
+
+run() {
+    code=0
+    start_all || code=$?
+    print_head 'End to end' "device|${device:-none}" "backend|$backend" \
+        "peer|${serving:+aiohttp + $library by$serving processes; $(versions_of_peer "$library")}" \
+        "driven by|steady, our own client, by $(client_threads 32) threads for 32 connections"
+    print_table_head
+    if [ "$code" -ne 0 ]; then
+        row_left_out 'all' '' "$why; --dry rehearses on the CPU"
+        return 0
+    fi
+    for wanted in $rows; do
+        bench_row "$wanted"
+    done
+}
+
+build=$1
+shift
+read_arguments "$@"
+[ "$build" != --check ] || exit 0
+command=${*:+ $*}
+begin
+look_around
+report run

@@ -1,0 +1,261 @@
+#!/bin/sh
+# ./dev bench wire: the way of bytes through the service, on the CPU backend, beside the least that could be done
+# with the same bytes on this machine (sockets.c, bare.c) and beside what a user would write instead (peers/).
+# What is compared takes turns, and the median of the rounds' ratios counts. It writes the table to a Markdown and a
+# CSV file, and judges nothing by its exit status.
+#
+#   wire.sh --check ARGUMENT…       whether the arguments are right: exit status 2 where they are not
+#   wire.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
+#
+# Arguments:
+#   --quick         a smoke test: small shapes, one round, no peers
+#   --rounds N      of each comparison (5)
+#   --seconds N     of each run of a rate (2)
+#   --rows LIST     these alone: small,latency,large,memory,start,json
+#   --tool NAME     what drives the small requests: wrk (where it is installed) or steady, our own client
+#   --no-peers      without aiohttp
+#   --into FOLDER   where wire-DATE.md and wire-DATE.csv go (build/bench)
+bench=wire
+known_rows='small latency large memory start json'
+rows=$known_rows tool=
+# shellcheck source=tests/load/bench/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+read_arguments() {
+    while [ $# -gt 0 ]; do
+        common_option "$1" "${2:-}"
+        case $taken:$1 in
+        0:--quick) quick=yes taken=1 ;;
+        0:--tool)
+            case ${2:-} in wrk | steady) ;; *) bad_usage "--tool takes wrk or steady, got '${2:-}'" ;; esac
+            tool=$2 taken=2
+            ;;
+        0:*) bad_usage "does not take '$1'" ;;
+        esac
+        shift "$taken"
+    done
+    [ -n "$tool" ] || if [ "$quick" = no ] && command -v wrk >/dev/null; then tool=wrk; else tool=steady; fi
+}
+
+# What is large, and what a smoke test takes in its place. The budgets are MiB.
+set_sizes() {
+    if [ "$quick" = yes ]; then
+        rounds=1 seconds=0.1 peers=no edge=128 budget=64 loaded=128x512x128 loaded_json=48x48x48 thick=512 idle=0.1
+    else
+        edge=4096 budget=256 loaded=1024x4096x1024 loaded_json=384x384x384 thick=16384 idle=3
+    fi
+    in_bytes=$((8 * edge * edge)) out_bytes=$((4 * edge * edge))
+    moved=$(awk -v edge="$edge" 'BEGIN { printf "%.3g MiB in, %.3g MiB out", edge ^ 2 / 131072, edge ^ 2 / 262144 }')
+}
+
+# --- small requests
+
+# rate KEY PORT CHECKED: requests a second of a 4×4 product by 64 connections.
+rate() {
+    case $tool:$3 in
+    wrk:*)
+        wrk -t 1 -c 64 -d "${seconds}s" -s "$load/wrk/raw.lua" "http://127.0.0.1:$2" -- 4 >"$scratch/figures" 2>&1 || :
+        if grep -q 'Non-2xx\|Socket errors' "$scratch/figures" || ! grep -q '^Requests/sec' "$scratch/figures"; then
+            say "$1: $(grep 'Non-2xx\|Socket errors' "$scratch/figures" || tail -n 1 "$scratch/figures")"
+            : >"$scratch/figures"
+        fi
+        keep "$1.rate" "$(sed -n 's/^Requests\/sec: *//p' "$scratch/figures")"
+        ;;
+    *:unchecked) measure "$1" rate --port "$2" --connections 64 --seconds "$seconds" --unchecked ;;
+    *) measure "$1" rate --port "$2" --connections 64 --seconds "$seconds" ;;
+    esac
+}
+
+start_small() {
+    start_matmuld matmuld --backend cpu && matmuld=$port &&
+        start_floor worker bare worker "$threads" 64 && worker=$port &&
+        start_floor handler bare handler "$threads" 64 && handler=$port
+}
+
+start_peers() {
+    peer_one='' peer_many='' why='left out'
+    [ "$peers" = yes ] && find_python numpy || return 0
+    start_peer peer numpy 1 && peer_one=$port || return 0
+    [ "$(nproc)" -eq 1 ] || { start_peer peers numpy "$(nproc)" && peer_many=$port; } || :
+}
+
+bench_small() {
+    start_peers
+    drop_logs
+    for _ in $(seq "$rounds"); do
+        rate small "$matmuld" checked
+        rate small_worker "$worker" unchecked
+        rate small_handler "$handler" unchecked
+        [ -z "$peer_one" ] || rate small_peer "$peer_one" checked
+        [ -z "$peer_many" ] || rate small_peers "$peer_many" checked
+        drop_logs
+    done
+    what='4×4 raw, 64 connections'
+    row_ratio "$what; beside: libmicrohttpd, suspend, worker, resume" '≥ 0.9' small.rate small_worker.rate /s
+    row_ratio "$what; beside: libmicrohttpd, answers in its handler" '≥ 0.8 (stretch)' small.rate small_handler.rate /s
+    if [ -n "$peer_one" ]; then
+        row_ratio "$what; beside: aiohttp + NumPy, one process ($(versions_of_peer numpy))" '≥ 3' small.rate \
+            small_peer.rate /s
+    else
+        row_left_out "$what; beside: aiohttp + NumPy" '≥ 3' "$why"
+    fi
+    [ -z "$peer_many" ] || row_ratio "$what; beside: aiohttp + NumPy, $(nproc) processes" '' small.rate small_peers.rate /s
+}
+
+bench_latency() {
+    for _ in $(seq "$rounds"); do
+        measure one 'p50_ms p99_ms' --port "$matmuld" --seconds "$seconds" --warm 100
+        measure one_worker 'p50_ms p99_ms' --port "$worker" --seconds "$seconds" --warm 100 --unchecked
+        drop_logs
+    done
+    what='4×4 raw, one connection'
+    row_ratio "$what, p50; beside: suspend, worker, resume" '≤ 1.2' one.p50_ms one_worker.p50_ms ms
+    row_ratio "$what, p99; beside: suspend, worker, resume" '≤ 2' one.p99_ms one_worker.p99_ms ms
+}
+
+# --- large bodies
+
+# large KEY ARGUMENT…: one product, of which the time outside the kernel counts; and four at once, of which that from
+# the first byte to the last reply does, less the kernels, which run one after the other.
+large() {
+    key=$1
+    shift
+    measure "$key" outside_ms --shape "${edge}x${edge}x$edge" --spans --requests 1 "$@"
+}
+
+large_four() {
+    key=$1
+    shift
+    measure "$key" rest_ms --shape "${edge}x${edge}x$edge" --spans --requests 1 --connections 4 --threads 4 "$@"
+}
+
+start_large() {
+    start_matmuld large --backend cpu && large=$port large_pid=$pid &&
+        start_floor sockets sockets 127.0.0.1 4 "$((in_bytes + 4096))" "$out_bytes" && sockets=$port sockets_pid=$pid
+}
+
+bench_large() {
+    if ! start_large; then
+        row_left_out 'large bodies' '' "$why"
+        return 0
+    fi
+    for _ in $(seq "$rounds"); do
+        large raw --port "$large" --query variant=blas
+        large raw_sockets --port "$sockets" --unchecked
+        large form --port "$large" --query variant=blas --form multipart
+    done
+    for _ in $(seq "$rounds"); do
+        large_four four --port "$large" --query variant=blas
+        large_four four_sockets --port "$sockets" --unchecked
+    done
+    what="$moved ($edge³, blas), outside the kernel"
+    row_ratio "$what; beside: socket loop" '≤ 1.3' raw.outside_ms raw_sockets.outside_ms ms
+    row_ratio "the same, four at once; beside: socket loop, four at once" '≤ 1.5' four.rest_ms four_sockets.rest_ms ms
+    row_ratio "the same by a form of .npy files; beside: raw" '≤ 1.1' form.outside_ms raw.outside_ms ms
+    stop "$large_pid"
+    stop "$sockets_pid"
+}
+
+# --- memory
+
+# memory_kib FIELD PID: of /proc/PID/status.
+memory_kib() {
+    sed -n "s/^$1:[^0-9]*\([0-9]*\) kB\$/\1/p" "/proc/$2/status"
+}
+
+# The most that is resident while more comes than the budget takes, whose refusals count as answers.
+bench_budget() {
+    start_matmuld loaded --backend cpu --memory-budget "${budget}MiB" || { row_left_out 'memory' '' "$why" && return 0; }
+    measure loaded requests --port "$port" --shape 4x4x4
+    before=$(memory_kib VmRSS "$pid")
+    measure loaded 'requests refused' --port "$port" --connections 16 --seconds "$seconds" --shape "$loaded" --refusals
+    measure loaded 'requests refused' --port "$port" --connections 16 --seconds "$seconds" --shape "$loaded_json" \
+        --form json --refusals
+    keep loaded.peak "$(($(memory_kib VmHWM "$pid") - budget * 1024))"
+    sleep "$idle"
+    keep loaded.idle "$(($(memory_kib VmRSS "$pid") - before))"
+    stop "$pid"
+    row_mib "resident at most, over a budget of $budget MiB" '≤ 64' loaded.peak
+    row_mib "idle ${idle} s after that load, over before it" '' loaded.idle
+}
+
+# A body that is the only large thing about a request.
+bench_copies() {
+    body_kib=$((thick * thick / 256))
+    if [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -lt $((4 * body_kib)) ]; then
+        row_left_out "copies of a body of $((body_kib / 1024)) MiB" '≤ 1.02' 'too little memory here'
+        return 0
+    fi
+    start_matmuld thick --backend cpu || { row_left_out 'copies of a body' '' "$why" && return 0; }
+    measure thick requests --port "$port" --shape 4x4x4
+    before=$(memory_kib VmRSS "$pid")
+    measure thick requests --port "$port" --shape "${thick}x${thick}x1" --query variant=blas --warm 0 --requests 1
+    peak=$(memory_kib VmHWM "$pid")
+    keep copies "$(awk -v grown=$((peak - before)) -v body="$body_kib" 'BEGIN { print grown / body }')"
+    sleep "$idle"
+    keep copies.idle "$(($(memory_kib VmRSS "$pid") - before))"
+    stop "$pid"
+    row_value "copies of a raw body of $((body_kib / 1024)) MiB" '≤ 1.02' copies ''
+    row_mib "idle ${idle} s after it, over before it" '' copies.idle
+}
+
+# row_mib WHAT TARGET KEY: of KiB; what is below nothing is shown as it is.
+row_mib() {
+    mib=$(awk -v kib="$(median "$3")" 'BEGIN { printf "%.1f", kib / 1024 }')
+    row "$1" "$2" "$mib MiB" '' '' '' "$(met "$mib" "$2")"
+}
+
+# --- the rest
+
+bench_start() {
+    for _ in $(seq "$rounds"); do
+        if "$build/tests/load/startup" "$build/server/matmuld" --backend cpu >"$scratch/figures" 2>/dev/null; then
+            keep start.accepts_ms "$(figure accepts_ms)"
+            keep start.ready_ms "$(figure ready_ms)"
+        fi
+    done
+    row_value 'the socket accepts, after exec' '≤ 200 ms' start.accepts_ms ms
+    row_value 'ready, after exec (the target is for a GPU)' '≤ 2000 ms' start.ready_ms ms
+}
+
+# The codec has a bench of its own.
+bench_json() {
+    if [ "$quick" = yes ] || ! sed -n '/^benches() {/,/^}/p' dev | grep -q '^json|'; then
+        row_left_out 'JSON' '' 'by ./dev bench json, where there is that'
+        return 0
+    fi
+    row_left_out 'JSON' '' 'below, by ./dev bench json'
+    echo
+    ./dev bench json || :
+}
+
+run() {
+    print_head 'The wire' "driven by|$driver" "load|$(cut -d ' ' -f 1-3 /proc/loadavg)"
+    print_table_head
+    if has_row small || has_row latency; then
+        if start_small; then
+            ! has_row small || bench_small
+            ! has_row latency || bench_latency
+        else
+            row_left_out 'small requests' '' "$why"
+        fi
+        end_servers
+    fi
+    ! has_row large || bench_large
+    ! has_row memory || { bench_budget && bench_copies; }
+    ! has_row start || bench_start
+    ! has_row json || bench_json
+}
+
+build=$1
+shift
+read_arguments "$@"
+[ "$build" != --check ] || exit 0
+command=${*:+ $*}
+set_sizes
+begin
+look_around
+threads=$("$build/server/matmuld" --print-config | sed -n 's/^threads = //p')
+driver="steady, our own client"
+[ "$tool" = steady ] || driver="$(wrk --version 2>/dev/null | sed -n '1s/ \[.*//p') for the small ones by 64 connections, else $driver"
+report run

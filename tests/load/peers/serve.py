@@ -1,0 +1,124 @@
+"""What a user would write instead of matmuld: aiohttp with NumPy, or with uvloop and PyTorch.
+
+    serve.py --with numpy|torch [--port 0] [--processes 1]
+
+It takes the forms of matmuld's POST /v1/matmul that the benches send. Says "listening on PORT" on
+stdout once all its processes serve; each multiplies in its event loop, so that the processes are what
+runs at once. SIGTERM ends it."""
+
+import argparse
+import asyncio
+import io
+import os
+import signal
+import socket
+import sys
+import warnings
+
+import numpy
+from aiohttp import web
+
+BODY_BYTES_MAX = 8 << 30
+
+
+def make_multiply(library):
+    if library == "numpy":
+        return lambda a, b: a @ b
+    import torch
+
+    warnings.filterwarnings("ignore", message=".*not writable.*")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return lambda a, b: (torch.from_numpy(a).to(device) @ torch.from_numpy(b).to(device)).cpu().numpy()
+
+
+def make_handler(multiply):
+    async def from_json(request):
+        fields = await request.json()
+        a, b = (numpy.array(fields[name], dtype=numpy.float32) for name in "ab")
+        return web.json_response({"c": multiply(a, b).tolist()})
+
+    async def from_form(request):
+        fields = await request.post()
+        a, b = (numpy.load(fields[name].file) for name in "ab")
+        reply = io.BytesIO()
+        numpy.save(reply, multiply(a, b))
+        return web.Response(body=reply.getvalue(), content_type="application/x-npy")
+
+    async def from_raw(request):
+        m, k, n = (int(request.query[name]) for name in "mkn")
+        body = await request.read()
+        a = numpy.frombuffer(body, numpy.float32, m * k).reshape(m, k)
+        b = numpy.frombuffer(body, numpy.float32, k * n, offset=4 * m * k).reshape(k, n)
+        return web.Response(body=multiply(a, b).tobytes(), content_type="application/octet-stream")
+
+    async def handle(request):
+        if request.content_type == "application/json":
+            return await from_json(request)
+        if request.content_type == "multipart/form-data":
+            return await from_form(request)
+        return await from_raw(request)
+
+    return handle
+
+
+async def serve(library, port, ready):
+    multiply = make_multiply(library)
+    multiply(numpy.ones((8, 8), numpy.float32), numpy.ones((8, 8), numpy.float32))
+    application = web.Application(client_max_size=BODY_BYTES_MAX)
+    application.router.add_post("/v1/matmul", make_handler(multiply))
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port, reuse_port=True, backlog=4096).start()
+    os.write(ready, b".")
+    await asyncio.Event().wait()
+
+
+def run_child(library, port, ready):
+    if library == "torch":
+        import uvloop
+
+        uvloop.install()
+    asyncio.run(serve(library, port, ready))
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--with", dest="library", choices=["numpy", "torch"], required=True)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1)
+    return parser.parse_args()
+
+
+def main():
+    arguments = read_arguments()
+    # Holds the port for the children, and gets none of their connections, since it does not listen.
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    holder.bind(("127.0.0.1", arguments.port))
+    port = holder.getsockname()[1]
+    readable, ready = os.pipe()
+    children = []
+    for _ in range(arguments.processes):
+        child = os.fork()
+        if child == 0:
+            run_child(arguments.library, port, ready)
+            os._exit(1)
+        children.append(child)
+    os.close(ready)
+
+    def stop(*_):
+        for child in children:
+            os.kill(child, signal.SIGTERM)
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, stop)
+    for _ in children:
+        if os.read(readable, 1) == b"":
+            sys.exit("a process ended before it served")
+    print(f"listening on {port}", flush=True)
+    os.wait()
+    stop()
+
+
+if __name__ == "__main__":
+    main()
