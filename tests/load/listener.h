@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* An accept on it waits for a connection, or does not. Says "listening on PORT" on stdout. Ends the process where it cannot. */
+/* An accept on it waits for a connection, or does not. Says "listening on PORT" on stdout. Ends the process
+ * where it cannot. */
 int mm_load_listen(const char *host, bool waits);
 
 #endif

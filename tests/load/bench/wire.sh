@@ -166,7 +166,7 @@ memory_kib() {
 # The most that is resident while more comes than the budget takes, whose refusals count as answers.
 bench_budget() {
     start_matmuld loaded --backend cpu --memory-budget "${budget}MiB" || { row_left_out 'memory' '' "$why" && return 0; }
-    measure loaded requests --port "$port" --shape 4x4x4
+    measure loaded requests --port "$port" --shape 4x4x4 --requests 10
     before=$(memory_kib VmRSS "$pid")
     measure loaded 'requests refused' --port "$port" --connections 16 --seconds "$seconds" --shape "$loaded" --refusals
     measure loaded 'requests refused' --port "$port" --connections 16 --seconds "$seconds" --shape "$loaded_json" \
@@ -187,7 +187,7 @@ bench_copies() {
         return 0
     fi
     start_matmuld thick --backend cpu || { row_left_out 'copies of a body' '' "$why" && return 0; }
-    measure thick requests --port "$port" --shape 4x4x4
+    measure thick requests --port "$port" --shape 4x4x4 --requests 10
     before=$(memory_kib VmRSS "$pid")
     measure thick requests --port "$port" --shape "${thick}x${thick}x1" --query variant=blas --warm 0 --requests 1
     peak=$(memory_kib VmHWM "$pid")
