@@ -55,7 +55,7 @@ refused "either --transpose or operands" bench kernels --transpose int32 --trans
 refused "either --transpose or --all" bench kernels --transpose int32 --all
 refused "--into takes a folder" bench kernels --into
 refused "does not take '64'" bench wire 64
-refused "--rows takes names with commas, of: small latency large memory start json; got 'large;'" bench wire --rows 'large;'
+refused "--rows takes names with commas, of: small latency large ways memory start json; got 'large;'" bench wire --rows 'large;'
 refused "--rounds takes a number from 1 to 1000, got '0'" bench wire --rounds 0
 refused "--tool takes wrk or steady, got 'ab'" bench wire --tool ab
 refused "--backend takes cuda or cpu, got ''" bench gpu --backend

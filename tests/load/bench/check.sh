@@ -75,7 +75,7 @@ damaged() {
 bench wire --quick
 for what in '4×4 raw, 64 connections; beside: libmicrohttpd, suspend' '4×4 raw, 64 connections; beside: .*handler' \
     '4×4 raw, one connection, p50' '4×4 raw, one connection, p99' '0.125 MiB in, 0.0625 MiB out (128³, blas)' \
-    'the same, four at once' 'the same by a form' 'resident at most' 'copies of a raw body' 'the socket accepts' 'ready'; do
+    'the same, four at once' 'the same by a form' '0.508 MiB in' '0.0312 MiB in' 'resident at most' 'copies of a raw body' 'the socket accepts' 'ready'; do
     measured wire "$what"
 done
 damaged wire md '/^- machine/d'

@@ -95,24 +95,21 @@ client_threads() {
 
 # in_turn ROW COUNTS ARGUMENT…: the service, then the peers with so many processes, in each round.
 in_turn() {
-    key=$1 counts=$2 figures='rate p50_ms p99_ms'
-    shift 2
     for _ in $(seq "$rounds"); do
-        measure_as "row_$key" "$service" "$@" --query variant=auto
-        for count in $counts; do
-            eval "at=\$peer_$count"
-            measure_as "row_${key}_peer_$count" "${at:?the port of the peer}" "$@"
-        done
-        drop_logs
+        one_turn "$@"
     done
 }
 
-# measure_as KEY PORT ARGUMENT…; `measure` has a name for `key` of its own.
-measure_as() (
-    as=$1 at_port=$2
+one_turn() {
+    turn_row=row_$1 counts=$2 figures='rate p50_ms p99_ms'
     shift 2
-    measure "$as" "$figures" --port "$at_port" "$@"
-)
+    measure "$turn_row" "$figures" --port "$service" "$@" --query variant=auto
+    for count in $counts; do
+        eval "at=\$peer_$count"
+        measure "${turn_row}_peer_$count" "$figures" --port "${at:?the port of the peer}" "$@"
+    done
+    drop_logs
+}
 
 # Sets best, the number of processes by which the peer answered most in the row.
 find_best() {
@@ -163,7 +160,7 @@ bench_large() {
     floor=$port floor_pid=$pid asked=$3
     for _ in $(seq "$rounds"); do
         measure "row_$1_floor" p50_ms --port "$floor" --shape "$shape" --requests "$asked" --unchecked
-        rounds=1 in_turn "$1" "$(lone_peer)" --shape "$shape" --requests "$asked"
+        one_turn "$1" "$(lone_peer)" --shape "$shape" --requests "$asked"
     done
     stop "$floor_pid"
     what="$edge, raw, one connection, p50"

@@ -5,7 +5,7 @@ set -eu
 
 : "${bench:?its name}" "${known_rows:?the names of its rows}"
 
-export no_proxy='*'
+export no_proxy='*' LC_ALL=C
 load=tests/load
 rounds=5 seconds=2 quick=no peers=yes folder=build/bench
 servers='' scratch=

@@ -11,12 +11,12 @@
 #   --quick         a smoke test: small shapes, one round, no peers
 #   --rounds N      of each comparison (5)
 #   --seconds N     of each run of a rate (2)
-#   --rows LIST     these alone: small,latency,large,memory,start,json
+#   --rows LIST     these alone: small,latency,large,ways,memory,start,json
 #   --tool NAME     what drives the small requests: wrk (where it is installed) or steady, our own client
 #   --no-peers      without aiohttp
 #   --into FOLDER   where wire-DATE.md and wire-DATE.csv go (build/bench)
 bench=wire
-known_rows='small latency large memory start json'
+known_rows='small latency large ways memory start json'
 rows=$known_rows tool=
 # shellcheck source=tests/load/bench/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -41,11 +41,12 @@ read_arguments() {
 set_sizes() {
     if [ "$quick" = yes ]; then
         rounds=1 seconds=0.1 peers=no edge=128 budget=64 loaded=128x512x128 loaded_json=48x48x48 thick=512 idle=0.1
+        inward=1024x128x16 outward=256x16x256
     else
         edge=4096 budget=256 loaded=1024x4096x1024 loaded_json=384x384x384 thick=16384 idle=3
+        inward=16384x2048x16 outward=4096x16x4096
     fi
     in_bytes=$((8 * edge * edge)) out_bytes=$((4 * edge * edge))
-    moved=$(awk -v edge="$edge" 'BEGIN { printf "%.3g MiB in, %.3g MiB out", edge ^ 2 / 131072, edge ^ 2 / 262144 }')
 }
 
 # --- small requests
@@ -148,12 +149,46 @@ bench_large() {
         large_four four --port "$large" --query variant=blas
         large_four four_sockets --port "$sockets" --unchecked
     done
-    what="$moved ($edge³, blas), outside the kernel"
+    what="$(mib $((2 * edge * edge))) in, $(mib $((edge * edge))) out ($edge³, blas), outside the kernel"
     row_ratio "$what; beside: socket loop" '≤ 1.3' raw.outside_ms raw_sockets.outside_ms ms
     row_ratio "the same, four at once; beside: socket loop, four at once" '≤ 1.5' four.rest_ms four_sockets.rest_ms ms
     row_ratio "the same by a form of .npy files; beside: raw" '≤ 1.1' form.outside_ms raw.outside_ms ms
     stop "$large_pid"
     stop "$sockets_pid"
+}
+
+# Each way for itself, with a product that takes little time: of the large bodies above, the one in which the bytes go
+# in, and the one in which they come out.
+bench_ways() {
+    if start_matmuld ways --backend cpu && ways=$port ways_pid=$pid && bench_way "$inward" 'in' && bench_way "$outward" 'out'; then
+        stop "$ways_pid"
+    else
+        row_left_out 'each way' '' "$why"
+    fi
+}
+
+# bench_way MxKxN NAME
+bench_way() {
+    m=${1%%x*} n=${1##*x} k=${1#*x}
+    k=${k%x*}
+    start_floor way sockets 127.0.0.1 4 "$((4 * (m * k + k * n) + 4096))" "$((4 * m * n))" || return 1
+    for _ in $(seq "$rounds"); do
+        measure "$2" outside_ms --port "$ways" --query variant=blas --shape "$1" --spans --requests 5
+        measure "$2.sockets" outside_ms --port "$port" --unchecked --shape "$1" --spans --requests 5
+        measure "$2.four" receive_mean_ms --port "$ways" --query variant=blas --shape "$1" --spans --requests 5 \
+            --connections 4 --threads 4
+        measure "$2.four_sockets" mean_ms --port "$port" --unchecked --shape "$1" --requests 5 --connections 4 --threads 4
+    done
+    stop "$pid"
+    what="$(mib $((m * k + k * n))) in, $(mib $((m * n))) out ($m×$k · $k×$n, blas)"
+    row_ratio "$what, outside the kernel; beside: socket loop" '' "$2.outside_ms" "$2.sockets.outside_ms" ms
+    [ "$2" = out ] || row_ratio "the same, four at once, receiving; beside: socket loop, four at once" '' \
+        "$2.four.receive_mean_ms" "$2.four_sockets.mean_ms" ms
+}
+
+# mib ELEMENTS
+mib() {
+    awk -v elements="$1" 'BEGIN { printf "%.3g MiB", elements / 262144 }'
 }
 
 # --- memory
@@ -242,6 +277,7 @@ run() {
         end_servers
     fi
     ! has_row large || bench_large
+    ! has_row ways || bench_ways
     ! has_row memory || { bench_budget && bench_copies; }
     ! has_row start || bench_start
     ! has_row json || bench_json

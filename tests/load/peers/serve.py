@@ -74,11 +74,12 @@ async def serve(library, port, ready):
 
 
 def run_child(library, port, ready):
+    run = asyncio.run
     if library == "torch":
         import uvloop
 
-        uvloop.install()
-    asyncio.run(serve(library, port, ready))
+        run = uvloop.run
+    run(serve(library, port, ready))
 
 
 def read_arguments():
