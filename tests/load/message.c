@@ -15,7 +15,7 @@ enum { NPY_HEADER_BYTES = 128, JSON_NUMBER_BYTES_MAX = 20 };
 
 static const char *const form_names[] = {"raw", "json", "multipart"};
 static const char *const content_types[] = {"application/octet-stream", "application/json",
-                                            "multipart/form-data; boundary=" BOUNDARY};
+                                            ("multipart/form-data; boundary=" BOUNDARY)};
 
 /* A number in [-1, 1) of 24 bits, which nine digits tell exactly. */
 static float element(size_t index) {

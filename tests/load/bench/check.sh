@@ -89,6 +89,20 @@ for what in 'socket loop, one stream' '2, raw, 32 connections' '2, raw, 32 conne
     measured gpu "$what"
 done
 
+# The client sees a reply that is no product, and one of another length.
+"$build/tests/load/sockets" 127.0.0.1 1 4096 64 >"$scratch/sockets" &
+floor=$!
+trap 'kill "$floor" 2>/dev/null || :; rm -rf "$scratch"' EXIT
+until [ -s "$scratch/sockets" ]; do
+    kill -0 "$floor"
+    sleep 0.02
+done
+for seen in '4x4x4 element 0, 0 of the product is' '4x4x5 the reply.s body has 64 bytes, expected 80'; do
+    ! "$build/tests/load/steady" --port "$(sed 's/.* //' "$scratch/sockets")" --shape "${seen%% *}" --requests 1 2>"$scratch/told" ||
+        fail "steady takes for the product what is none"
+    grep -q "^steady: ${seen#* }" "$scratch/told" || fail "expected to be told '${seen#* }', got: $(cat "$scratch/told")"
+done
+
 # With nothing to lay a link with, that is told and no failure.
 mkdir "$scratch/tools"
 printf '#!/bin/sh\necho 1000\n' >"$scratch/tools/id"
