@@ -43,7 +43,7 @@ judge() {
         /^[|]/ && !/^[|]-/ && !/^[|] what / {
             rows++
             split($7, span, " – ")
-            number = "^-?[0-9][0-9,]*([.][0-9]+)?( (/s|ms|MiB|GB/s|MB/s))?$"
+            number = "^-?[0-9][0-9,]*([.][0-9]+)?( (/s|ms|µs|MiB|GB/s|MB/s))?$"
             if (NF != 9 || $2 == "" || $3 !~ /^((≥|≤) [0-9.]+.*)?$/ || ($4 != "" && $4 !~ number) ||
                 ($5 != "" && $5 !~ number) || $8 == "")
                 print "bench " bench ": this row has not the form: " $0
@@ -74,7 +74,7 @@ damaged() {
 
 bench wire --quick
 for what in '4×4 raw, 64 connections; beside: libmicrohttpd, suspend' '4×4 raw, 64 connections; beside: .*handler' \
-    '4×4 raw, one connection, p50' '4×4 raw, one connection, p99' '0.125 MiB in, 0.0625 MiB out (128³, blas)' \
+    'the same, processor time' '4×4 raw, one connection, p50' '4×4 raw, one connection, p99' '0.125 MiB in, 0.0625 MiB out (128³, blas)' \
     'the same, four at once' 'the same by a form' '0.508 MiB in' '0.0312 MiB in' 'resident at most' 'copies of a raw body' 'the socket accepts' 'ready'; do
     measured wire "$what"
 done

@@ -9,8 +9,8 @@
 #
 # Arguments:
 #   --quick         a smoke test: small shapes, one round, no peers
-#   --rounds N      of each comparison (5)
-#   --seconds N     of each run of a rate (2)
+#   --rounds N      of each comparison (7)
+#   --seconds N     of each run of a rate (1)
 #   --rows LIST     these alone: small,latency,large,ways,memory,start,json
 #   --tool NAME     what drives the small requests: wrk (where it is installed) or steady, our own client
 #   --no-peers      without aiohttp
@@ -20,6 +20,7 @@ known_rows='small latency large ways memory start json'
 rows=$known_rows tool=
 # shellcheck source=tests/load/bench/lib.sh
 . "$(dirname "$0")/lib.sh"
+rounds=7 seconds=1 # short turns, since what else runs on a machine comes and goes
 
 read_arguments() {
     while [ $# -gt 0 ]; do
@@ -51,25 +52,43 @@ set_sizes() {
 
 # --- small requests
 
-# rate KEY PORT CHECKED: requests a second of a 4×4 product by 64 connections.
+# rate KEY PORT CHECKED [PID]: requests a second of a 4×4 product by 64 connections, and of this process the time on a
+# processor for each, which tells more than the rate where others use the machine too.
 rate() {
-    case $tool:$3 in
-    wrk:*)
-        wrk -t 1 -c 64 -d "${seconds}s" -s "$load/wrk/raw.lua" "http://127.0.0.1:$2" -- 4 >"$scratch/figures" 2>&1 || :
-        if grep -q 'Non-2xx\|Socket errors' "$scratch/figures" || ! grep -q '^Requests/sec' "$scratch/figures"; then
-            say "$1: $(grep 'Non-2xx\|Socket errors' "$scratch/figures" || tail -n 1 "$scratch/figures")"
-            : >"$scratch/figures"
-        fi
-        keep "$1.rate" "$(sed -n 's/^Requests\/sec: *//p' "$scratch/figures")"
-        ;;
-    *:unchecked) measure "$1" rate --port "$2" --connections 64 --seconds "$seconds" --unchecked ;;
-    *) measure "$1" rate --port "$2" --connections 64 --seconds "$seconds" ;;
-    esac
+    key=$1 rate_port=$2 server=${4:-}
+    [ "$3" = checked ] && unchecked='' || unchecked=--unchecked
+    [ -z "$server" ] || before=$(cpu_us "$server")
+    if [ "$tool" = wrk ]; then
+        by_wrk
+    else
+        # One word or none.
+        # shellcheck disable=SC2086
+        measure "$key" rate --port "$rate_port" --connections 64 --seconds "$seconds" $unchecked
+        asked=$(figure requests)
+    fi
+    [ -n "$server" ] || return 0
+    spent=$(($(cpu_us "$server") - before))
+    keep "$key.cpu_us" "$(awk -v spent="$spent" -v asked="${asked:-0}" 'BEGIN { if (asked > 0) print spent / asked }')"
+}
+
+by_wrk() {
+    wrk -t 1 -c 64 -d "${seconds}s" -s "$load/wrk/raw.lua" "http://127.0.0.1:$rate_port" -- 4 >"$scratch/figures" 2>&1 || :
+    if grep -q 'Non-2xx\|Socket errors' "$scratch/figures" || ! grep -q '^Requests/sec' "$scratch/figures"; then
+        say "$key: $(grep 'Non-2xx\|Socket errors' "$scratch/figures" || tail -n 1 "$scratch/figures")"
+        : >"$scratch/figures"
+    fi
+    keep "$key.rate" "$(sed -n 's/^Requests\/sec: *//p' "$scratch/figures")"
+    asked=$(sed -n 's/^ *\([0-9]*\) requests in .*/\1/p' "$scratch/figures")
+}
+
+# cpu_us PID: what a process has used so far, by the kernel's ticks, of which there are 100 a second.
+cpu_us() {
+    awk '{ printf "%.0f", ($14 + $15) * 10000 }' "/proc/$1/stat"
 }
 
 start_small() {
-    start_matmuld matmuld --backend cpu && matmuld=$port &&
-        start_floor worker bare worker "$threads" 64 && worker=$port &&
+    start_matmuld matmuld --backend cpu && matmuld=$port matmuld_pid=$pid &&
+        start_floor worker bare worker "$threads" 64 && worker=$port worker_pid=$pid &&
         start_floor handler bare handler "$threads" 64 && handler=$port
 }
 
@@ -84,8 +103,8 @@ bench_small() {
     start_peers
     drop_logs
     for _ in $(seq "$rounds"); do
-        rate small "$matmuld" checked
-        rate small_worker "$worker" unchecked
+        rate small "$matmuld" checked "$matmuld_pid"
+        rate small_worker "$worker" unchecked "$worker_pid"
         rate small_handler "$handler" unchecked
         [ -z "$peer_one" ] || rate small_peer "$peer_one" checked
         [ -z "$peer_many" ] || rate small_peers "$peer_many" checked
@@ -94,6 +113,8 @@ bench_small() {
     what='4×4 raw, 64 connections'
     row_ratio "$what; beside: libmicrohttpd, suspend, worker, resume" '≥ 0.9' small.rate small_worker.rate /s
     row_ratio "$what; beside: libmicrohttpd, answers in its handler" '≥ 0.8 (stretch)' small.rate small_handler.rate /s
+    row_ratio "the same, processor time of the server for each; beside: suspend, worker, resume" '' small.cpu_us \
+        small_worker.cpu_us µs
     if [ -n "$peer_one" ]; then
         row_ratio "$what; beside: aiohttp + NumPy, one process ($(versions_of_peer numpy))" '≥ 3' small.rate \
             small_peer.rate /s
