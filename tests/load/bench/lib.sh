@@ -82,7 +82,7 @@ begin() {
 }
 
 # start NAME PATTERN COMMAND…: a server, whose log matches PATTERN once it serves, the port in \1; sets port and
-# pid. False where it does not come up within a minute; `why` is then a sentence.
+# pid. False where it does not come up within two minutes; `why` is then a sentence.
 start() {
     who=$1 log=$scratch/$1.log pattern=$2
     shift 2
@@ -90,7 +90,7 @@ start() {
     "$@" >>"$log" 2>&1 &
     pid=$!
     servers="$servers $pid"
-    tries=3000
+    tries=6000
     until port=$(sed -n "s|.*$pattern|\1|p" "$log" | head -n 1) && [ -n "$port" ]; do
         tries=$((tries - 1))
         if [ "$tries" -eq 0 ] || ! kill -0 "$pid" 2>/dev/null; then
@@ -329,6 +329,7 @@ report() {
     echo 1 >"$scratch/code"
     (
         trap end_servers EXIT
+        trap 'exit 130' INT TERM HUP
         "$1"
         echo 0 >"$scratch/code"
     ) | tee "$report.md"
