@@ -72,7 +72,7 @@ sh tests/kernels/bench.sh --check 16777216 1 16777216 --slow --repeats 1 || fail
 
 sh tests/load/bench/wire.sh --check --quick --rows small,json --tool steady --into x || fail "bench wire refuses what it takes"
 sh tests/load/bench/gpu.sh --check --dry --rows 1,json64 --processes 1,2 --no-peers || fail "bench gpu refuses what it takes"
-sh tests/load/bench/remote.sh --check --rows slow --connections 2 || fail "bench remote refuses what it takes"
+sh tests/load/bench/remote.sh --check --rows slow,rate --connections 2 || fail "bench remote refuses what it takes"
 
 verbs=$(./dev --help | sed -n 's|^  ./dev \([a-z]*\) .*|\1|p')
 [ -n "$verbs" ] || fail "the help names no verb"

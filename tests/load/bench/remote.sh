@@ -2,19 +2,20 @@
 # ./dev bench remote: a client that is far away, or behind a slow line. It stands in a network namespace of its own,
 # on the other end of a pair of virtual links, which tc's netem delays, slows and makes lose packets. The service is
 # held against a plain socket loop over the same link. It takes root, iproute2 and a kernel with netem; what of these is
-# missing is said in place of figures. What it makes, it takes away again.
+# missing is said in place of figures, and two more rows can do without netem. What it makes, it takes away again.
 #
 #   remote.sh --check ARGUMENT…       whether the arguments are right: exit status 2 where they are not
 #   remote.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 #
 # Arguments:
-#   --rows LIST     these alone: lossy (5 ms, 0.5% loss), slow (1 ms, 1 Gbit/s), plain (the link as it is)
+#   --rows LIST     these alone: lossy (5 ms, 0.5% loss), slow (1 ms, 1 Gbit/s), rate (1 Gbit/s by tbf,
+#                   without a delay), plain (the link as it is)
 #   --rounds N      of each comparison (5)
 #   --seconds N     of each run (5)
 #   --connections N at once (8)
 #   --into FOLDER   where remote-DATE.md and remote-DATE.csv go (build/bench)
 bench=remote
-known_rows='lossy slow plain'
+known_rows='lossy slow rate plain'
 rows=$known_rows connections=8
 # shellcheck source=tests/load/bench/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -36,11 +37,12 @@ read_arguments() {
     done
 }
 
-# link_options ROW: what netem does to each direction.
+# link_options ROW: what is done to each direction. The queues are longer than what the connections have under way.
 link_options() {
     case $1 in
-    lossy) echo 'delay 5ms loss 0.5%' ;;
-    slow) echo 'delay 1ms rate 1gbit' ;;
+    lossy) echo 'netem limit 20000 delay 5ms loss 0.5%' ;;
+    slow) echo 'netem limit 20000 delay 1ms rate 1gbit' ;;
+    rate) echo 'tbf rate 1gbit burst 256kb limit 32mb' ;;
     esac
 }
 
@@ -72,9 +74,9 @@ shape_link() {
     tc qdisc del dev "$near_link" root 2>/dev/null || :
     far_away tc qdisc del dev "$far_link" root 2>/dev/null || :
     [ $# -gt 0 ] || return 0
-    if ! { tc qdisc add dev "$near_link" root netem limit 20000 "$@" &&
-        far_away tc qdisc add dev "$far_link" root netem limit 20000 "$@"; } 2>"$scratch/link"; then
-        why="netem: $(tail -n 1 "$scratch/link")"
+    if ! { tc qdisc add dev "$near_link" root "$@" &&
+        far_away tc qdisc add dev "$far_link" root "$@"; } 2>"$scratch/link"; then
+        why="$1: $(tail -n 1 "$scratch/link")"
         return 1
     fi
 }
@@ -107,7 +109,7 @@ across() {
 
 bench_link() {
     options=$(link_options "$1")
-    what="1024, raw, $connections connections, ${options:-the bare link}; beside: socket loop"
+    what="1024, raw, $connections connections, $1 link${options:+ ($options)}; beside: socket loop"
     # The options are words.
     # shellcheck disable=SC2086
     if ! shape_link $options; then
