@@ -33,11 +33,20 @@ refused "got 'jsom'" fuzz jsom
 refused "got 'jsom'" fuzz 5 jsom
 refused "got '5s json'" fuzz 5s json
 refused "does not take 'json'" coverage json
-refused "bench takes one of: kernels" bench
+refused "bench takes one of: wire" bench
 refused "got 'kernel'" bench kernel
 refused "got '.*'" bench '.*'
 refused "--preset takes one of" bench --preset debug kernels
 refused "does not take '--preset'" bench kernels --preset dev
+refused "does not take '64'" bench wire 64
+refused "--rows takes names with commas, of: small latency large ways memory start json; got 'large;'" bench wire --rows 'large;'
+refused "--rounds takes a number from 1 to 1000, got '0'" bench wire --rounds 0
+refused "--tool takes wrk or steady, got 'ab'" bench wire --tool ab
+refused "--backend takes cuda or cpu, got ''" bench gpu --backend
+refused "--peer takes torch or numpy, got 'jax'" bench gpu --peer jax
+refused "--processes takes numbers with commas from 1 to 256, got 'x'" bench gpu --processes 1,x
+refused "got '65'" bench gpu --rows 64,65
+refused "--connections takes a number from 1 to 1000, got ''" bench remote --connections
 refused "the three dimensions M K N, got 64 64" bench kernels 64 64
 refused "the three dimensions M K N, got 1 2 3 4" bench kernels 1 2 3 4
 refused "from 1 to 16777216, got '0'" bench kernels 64 0 64
@@ -54,25 +63,16 @@ refused "the two dimensions M N of A with --transpose, got 7" bench kernels --tr
 refused "either --transpose or operands" bench kernels --transpose int32 --transpose-b
 refused "either --transpose or --all" bench kernels --transpose int32 --all
 refused "--into takes a folder" bench kernels --into
-refused "does not take '64'" bench wire 64
-refused "--rows takes names with commas, of: small latency large ways memory start json; got 'large;'" bench wire --rows 'large;'
-refused "--rounds takes a number from 1 to 1000, got '0'" bench wire --rounds 0
-refused "--tool takes wrk or steady, got 'ab'" bench wire --tool ab
-refused "--backend takes cuda or cpu, got ''" bench gpu --backend
-refused "--peer takes torch or numpy, got 'jax'" bench gpu --peer jax
-refused "--processes takes numbers with commas from 1 to 256, got 'x'" bench gpu --processes 1,x
-refused "got '65'" bench gpu --rows 64,65
-refused "--connections takes a number from 1 to 1000, got ''" bench remote --connections
 
 named=$(./dev --help | sed -n 's/^Presets: \([a-z -]*\) (.*/\1/p' | tr ' ' '\n' | sort)
 present=$(jq -r '.configurePresets[] | select(.hidden | not) | .name' CMakePresets.json | sort)
 [ "$named" = "$present" ] || fail "presets in dev: $named; in CMakePresets.json: $present"
 
-sh tests/kernels/bench.sh --check 16777216 1 16777216 --slow --repeats 1 || fail "bench kernels refuses what it takes"
-
 sh tests/load/bench/wire.sh --check --quick --rows small,json --tool steady --into x || fail "bench wire refuses what it takes"
 sh tests/load/bench/gpu.sh --check --dry --rows 1,json64 --processes 1,2 --no-peers || fail "bench gpu refuses what it takes"
 sh tests/load/bench/remote.sh --check --rows slow,rate --connections 2 || fail "bench remote refuses what it takes"
+sh tests/kernels/bench.sh --check 16777216 1 16777216 --slow --repeats 1 || fail "bench kernels refuses what it takes"
+
 
 verbs=$(./dev --help | sed -n 's|^  ./dev \([a-z]*\) .*|\1|p')
 [ -n "$verbs" ] || fail "the help names no verb"

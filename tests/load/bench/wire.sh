@@ -282,7 +282,7 @@ bench_json() {
     fi
     row_left_out 'JSON' '' 'below, by ./dev bench json'
     echo
-    ./dev bench json || :
+    ./dev bench --preset "${build##*/}" json || :
 }
 
 run() {
