@@ -26,7 +26,8 @@ if ! command -v wrk >/dev/null; then
     exit 77
 fi
 
-"$matmuld" --port 0 --backend cpu --log-format json 2>"$scratch/log" &
+: >"$scratch/log"
+"$matmuld" --port 0 --backend cpu --log-format json 2>>"$scratch/log" &
 server=$!
 tries=500
 until grep -q 'ready' "$scratch/log"; do
