@@ -2,8 +2,8 @@
 #include "server/reply.h"
 
 #include "api/problem.h"
+#include "server/digits.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,13 +101,22 @@ static struct MHD_Response *respond_with(struct mm_buffers *buffers, struct mm_r
     return response;
 }
 
+static char *put_text(char *end, const char *text) {
+    const size_t length = strlen(text);
+    memcpy(end, text, length);
+    return end + length;
+}
+
 static void add_timing(struct MHD_Response *response, const uint64_t *span_ns) {
-    char value[MM_SPAN_COUNT * 48];
-    size_t length = 0;
-    for (unsigned span = 0; span < MM_SPAN_COUNT; span++)
-        length +=
-            (size_t)snprintf(value + length, sizeof value - length, "%s%s;dur=%.6f", span > 0 ? ", " : "",
-                             mm_span_name((enum mm_span)span), (double)span_ns[span] / 1e6);
+    char value[MM_SPAN_COUNT * (MM_MILLISECONDS_MAX + 16)];
+    char *end = value;
+    for (unsigned span = 0; span < MM_SPAN_COUNT; span++) {
+        end = put_text(end, span > 0 ? ", " : "");
+        end = put_text(end, mm_span_name((enum mm_span)span));
+        end = put_text(end, ";dur=");
+        end = mm_put_milliseconds(end, span_ns[span]);
+    }
+    *end = '\0';
     MHD_add_response_header(response, "Server-Timing", value);
 }
 
@@ -117,8 +126,9 @@ enum mm_status mm_reply_product(struct mm_exchange *exchange, struct mm_reply_bo
     struct MHD_Response *response = respond_with(exchange->server->buffers, body);
     if (response == NULL)
         return fail_reply(exchange);
-    char shape[48];
-    snprintf(shape, sizeof shape, "%zu, %zu", job->product.m, job->product.n);
+    char shape[2 * MM_DIGITS_MAX + 3];
+    char *end = put_text(mm_put_digits(shape, job->product.m), ", ");
+    *mm_put_digits(end, job->product.n) = '\0';
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     add_timing(response, exchange->span_ns);
     MHD_add_response_header(response, "Matmul-Shape", shape);

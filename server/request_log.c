@@ -2,6 +2,7 @@
  * than by printf, since every request pays for it. */
 #include "server/request_log.h"
 
+#include "server/digits.h"
 #include "server/log_writer.h"
 #include "server/routes.h"
 
@@ -23,12 +24,7 @@ static void put_text(struct line *line, const char *text) {
 }
 
 static void put_number(struct line *line, uint64_t number) {
-    char digits[20];
-    size_t first = sizeof digits;
-    do
-        digits[--first] = (char)('0' + number % 10);
-    while ((number /= 10) > 0);
-    put_bytes(line, digits + first, sizeof digits - first);
+    line->end = mm_put_digits(line->end, number);
 }
 
 static void put_name(struct line *line, const char *name) {

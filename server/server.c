@@ -1,12 +1,13 @@
 /* What can be asked of the shared state. */
 #include "server/server.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include "server/digits.h"
 
 void mm_server_make_id(struct mm_server *server, char id[MM_REQUEST_ID_MAX + 1]) {
     uint64_t number = __atomic_fetch_add(&server->id_next, 1, __ATOMIC_RELAXED);
-    snprintf(id, MM_REQUEST_ID_MAX + 1, "%016" PRIx64 "-%" PRIx64, server->id_seed, number);
+    char *end = mm_put_hex(id, server->id_seed, MM_HEX_DIGITS_MAX);
+    *end++ = '-';
+    *mm_put_hex(end, number, 1) = '\0';
 }
 
 struct mm_engine *mm_server_engine(const struct mm_server *server) {

@@ -1,0 +1,42 @@
+/* Numbers as text, against printf's. */
+#include "server/digits.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static void expect(char *end, char *text, const char *expected) {
+    *end = '\0';
+    assert_string_equal(text, expected);
+}
+
+static void numbers_are_as_printf_writes_them(void **state) {
+    uint64_t number = 0;
+    (void)state;
+    for (unsigned step = 0; step < 140; step++) {
+        char expected[32];
+        char text[32];
+        snprintf(expected, sizeof expected, "%" PRIu64, number);
+        expect(mm_put_digits(text, number), text, expected);
+        snprintf(expected, sizeof expected, "%" PRIx64, number);
+        expect(mm_put_hex(text, number, 1), text, expected);
+        snprintf(expected, sizeof expected, "%016" PRIx64, number);
+        expect(mm_put_hex(text, number, 16), text, expected);
+        snprintf(expected, sizeof expected, "%" PRIu64 ".%06" PRIu64, number / 1000000, number % 1000000);
+        expect(mm_put_milliseconds(text, number), text, expected);
+        number = step % 2 == 0 ? number * 2 + 1 : number + 1;
+    }
+    char text[32];
+    expect(mm_put_digits(text, UINT64_MAX), text, "18446744073709551615");
+    expect(mm_put_hex(text, UINT64_MAX, 16), text, "ffffffffffffffff");
+    expect(mm_put_milliseconds(text, UINT64_MAX), text, "18446744073709.551615");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_are_as_printf_writes_them)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
