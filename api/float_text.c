@@ -1,9 +1,16 @@
-/* float32 and float64 as text. The decimal point is the C locale's: this program never calls setlocale. */
+/* float32 as text, in whole numbers alone, as printf's %g would write it with the fewest of six to nine
+ * digits that read back; and float64, by printf itself. The decimal point is the C locale's: this program
+ * never calls setlocale. */
 #include "api/float_text.h"
 
+#include "api/ten.h"
+
 #include <assert.h>
+#include <endian.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,20 +36,165 @@ static size_t special_text(double value, char *text) {
     return copy(text, signbit(value) ? "-0.0" : "0");
 }
 
+/* A finite float32 that is not 0: mantissa·2^exponent. The mantissa has 24 bits, of which the last one that
+ * counts is `unit`, more than 1 where the number is subnormal. */
+struct parts {
+    uint64_t mantissa;
+    int exponent;
+    uint64_t unit;
+    bool is_least; /* of its exponent, but not of all: then the next number below is half a unit away */
+};
+
+static inline struct parts take_apart(uint32_t bits) {
+    enum { BIAS = 127 + FLT_MANT_DIG - 1 };
+    const uint32_t hidden = UINT32_C(1) << (FLT_MANT_DIG - 1);
+    const uint32_t mantissa = bits & (hidden - 1);
+    const int biased = (int)(bits >> (FLT_MANT_DIG - 1) & 0xff);
+    if (biased > 0)
+        return (struct parts){mantissa | hidden, biased - BIAS, 1, mantissa == 0 && biased > 1};
+    const int shift = __builtin_clz(mantissa) - (32 - FLT_MANT_DIG);
+    return (struct parts){(uint64_t)mantissa << shift, 1 - BIAS - shift, UINT64_C(1) << shift, false};
+}
+
+static inline uint64_t multiply(uint64_t a, uint64_t b) {
+    return (uint64_t)((unsigned __int128)a * b >> 64);
+}
+
+/* The number times the power of ten that puts nine digits before the point, and how far away the midpoints to
+ * its neighbours are, all in units of 2^-POINT. */
+struct scaled {
+    uint64_t value, below, above;
+    int exponent; /* of the number itself, in decimal */
+    bool is_even; /* then what lies on a midpoint is read back as this number */
+};
+
+enum { POINT = 33, DOUBT = 3 };
+
+/* The power is short by less than one in its last place, and what is below 2^-POINT is cut off: each figure
+ * may be less than two units too small. That decides nothing: of all float32, none has a decimal of six to
+ * eight digits within so little of a midpoint but on it, nor lies so near to the middle of two of them but in
+ * it. */
+static inline struct scaled scale(const struct parts *parts) {
+    /* 78913/2¹⁸ is log10(2): the guess is right, or one too low, and then there are ten digits. */
+    int exponent = (parts->exponent + FLT_MANT_DIG - 1) * 78913 >> 18;
+    int power = FLOAT_DIGITS_MAX - 1 - exponent;
+    const int guessed_shift = parts->exponent + mm_ten_exponent(power) + POINT + 64 - 5;
+    exponent += multiply(parts->mantissa << guessed_shift, mm_tens[power - MM_TEN_MIN]) >=
+                UINT64_C(1000000000) << (POINT - 5);
+    power = FLOAT_DIGITS_MAX - 1 - exponent;
+    const int shift = parts->exponent + mm_ten_exponent(power) + POINT + 64;
+    const uint64_t ten = mm_tens[power - MM_TEN_MIN];
+    const uint64_t half = multiply(parts->unit << (shift - 1), ten);
+    return (struct scaled){.value = multiply(parts->mantissa << shift, ten),
+                           .below = half >> parts->is_least,
+                           .above = half,
+                           .exponent = exponent,
+                           .is_even = (parts->mantissa & parts->unit) == 0};
+}
+
+/* The nine digits nearest to the number. No float32 lies half way between two of them. */
+static inline uint64_t round_to_one(const struct scaled *scaled) {
+    return (scaled->value + (UINT64_C(1) << (POINT - 1))) >> POINT;
+}
+
+/* The same with zeros for the last ones, those below the unit of 10, 100 or 1000; ties to even. */
+static inline uint64_t round_to(const struct scaled *scaled, uint64_t unit) {
+    const uint64_t whole = scaled->value >> POINT;
+    const bool has_fraction = (scaled->value & ((UINT64_C(1) << POINT) - 1)) != 0;
+    const uint64_t quotient = whole / unit;
+    const uint64_t twice = 2 * (whole % unit) + has_fraction; /* the rest, or a bit more */
+    return (quotient + (twice + (quotient & 1) > unit)) * unit;
+}
+
+/* Without branches, like all that is below: of random numbers they would be guessed wrong half of the time.
+ */
+static inline bool reads_back(const struct scaled *scaled, uint64_t digits) {
+    const uint64_t decimal = digits << POINT;
+    const uint64_t is_below = -(uint64_t)(decimal < scaled->value);
+    const uint64_t away = ((decimal - scaled->value) ^ is_below) - is_below;
+    const uint64_t allowed = scaled->above - ((scaled->above - scaled->below) & is_below);
+    return away + DOUBT < allowed + (scaled->is_even ? 2 * DOUBT : 0);
+}
+
+/* The fewest digits that read back, but six at least, so that what was short comes out short; followed by
+ * zeros, nine in all. If some read back, more do. */
+static inline uint64_t choose_digits(const struct scaled *scaled, int *precision) {
+    const uint64_t nine = round_to_one(scaled), eight = round_to(scaled, 10), seven = round_to(scaled, 100);
+    const bool is_eight = reads_back(scaled, eight);
+    *precision = FLOAT_DIGITS_MAX - is_eight;
+    if (!reads_back(scaled, seven)) /* random numbers are of eight or nine: no branch tells them apart */
+        return nine ^ ((nine ^ eight) & -(uint64_t)is_eight);
+    const uint64_t six = round_to(scaled, 1000);
+    const bool is_six = reads_back(scaled, six);
+    *precision = FLOAT_DIGITS_MIN + !is_six;
+    return is_six ? six : seven;
+}
+
+/* Eight decimal digits, the highest in the lowest byte: halved by turns, fours, pairs, ones, each in its own
+ * part of the word. 10486/2²⁰ is 1/100 and 103/2¹⁰ is 1/10, near enough for what they divide. */
+static inline uint64_t spread_digits(uint64_t number) {
+    number = number / 10000 | (number % 10000) << 32;
+    const uint64_t hundreds = number * 10486 >> 20 & UINT64_C(0x0000007F0000007F);
+    number = (number - hundreds * 100) << 16 | hundreds;
+    const uint64_t tens = number * 103 >> 10 & UINT64_C(0x000F000F000F000F);
+    return (number - tens * 10) << 8 | tens;
+}
+
+/* Copies of constant length are fast, and so more is copied than counts; MM_FLOAT_TEXT_ROOM says how much. */
+static inline size_t write_fraction(const char *digits, int count, int zeros, char *text) {
+    memcpy(text, "0.00000", 8);
+    memcpy(text + 2 + zeros, digits, FLOAT_DIGITS_MAX);
+    return (size_t)(2 + zeros + count);
+}
+
+static inline size_t write_fixed(const char *digits, int count, int whole, char *text) {
+    memcpy(text, digits, FLOAT_DIGITS_MAX);
+    if (count <= whole)
+        return (size_t)whole;
+    text[whole] = '.';
+    memcpy(text + whole + 1, digits + whole, FLOAT_DIGITS_MAX - 1);
+    return (size_t)count + 1;
+}
+
+static size_t write_exponent(const char *digits, int count, int exponent, char *text) {
+    char *end = text + write_fixed(digits, count, 1, text);
+    const int magnitude = abs(exponent);
+    *end++ = 'e';
+    *end++ = exponent < 0 ? '-' : '+';
+    *end++ = (char)('0' + magnitude / 10);
+    *end++ = (char)('0' + magnitude % 10);
+    return (size_t)(end - text);
+}
+
 size_t mm_float_text(float value, char *text) {
+    enum { FIXED_MIN = -4 }; /* the least decimal exponent without an e, as of %g */
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
     if (is_special((double)value))
         return special_text((double)value, text);
-    /* Six digits always survive the way through float32, so that what was short comes out short. */
-    char token[MM_FLOAT_TEXT_MAX + 1];
-    int length = 0;
-    for (int digits = FLOAT_DIGITS_MIN; digits <= FLOAT_DIGITS_MAX; digits++) {
-        length = snprintf(token, sizeof token, "%.*g", digits, (double)value);
-        if (digits == FLOAT_DIGITS_MAX || strtof(token, NULL) == value)
-            break;
+    const struct parts parts = take_apart(bits);
+    const struct scaled scaled = scale(&parts);
+    int precision, exponent = scaled.exponent;
+    uint64_t number = choose_digits(&scaled, &precision);
+    if (number == 1000000000) { /* rounded up to a digit more */
+        number /= 10;
+        exponent++;
     }
-    assert(length > 0 && length <= MM_FLOAT_TEXT_MAX);
-    memcpy(text, token, (size_t)length);
-    return (size_t)length;
+    const uint64_t spread = spread_digits(number % 100000000);
+    const uint64_t ascii = htole64(spread + UINT64_C(0x3030303030303030));
+    const int count = FLOAT_DIGITS_MAX - (spread == 0 ? 8 : __builtin_clzll(spread) / 8);
+    char digits[2 * FLOAT_DIGITS_MAX];
+    digits[0] = (char)('0' + number / 100000000);
+    memcpy(digits + 1, &ascii, sizeof ascii);
+    memset(digits + FLOAT_DIGITS_MAX, '0', FLOAT_DIGITS_MAX);
+    const size_t sign = bits >> 31;
+    *text = '-';
+    text += sign;
+    if (exponent < FIXED_MIN || exponent >= precision)
+        return sign + write_exponent(digits, count, exponent, text);
+    if (exponent < 0)
+        return sign + write_fraction(digits, count, -1 - exponent, text);
+    return sign + write_fixed(digits, count, exponent + 1, text);
 }
 
 size_t mm_double_text(double value, char *text) {

@@ -1,4 +1,4 @@
-/* float32 and float64 as text that reads back bit for bit. */
+/* float32 and float64 as text that reads back bit for bit. Any thread. */
 #ifndef MM_API_FLOAT_TEXT_H
 #define MM_API_FLOAT_TEXT_H
 
@@ -9,18 +9,21 @@ extern "C" {
 #endif
 
 enum {
-    MM_FLOAT_TEXT_MAX = 16, /* "-1.23456789e-38", "-Infinity" with its quotes, fit */
-    MM_DOUBLE_TEXT_MAX = 24 /* "-1.2345678901234567e-308" fits */
+    MM_FLOAT_TEXT_MAX = 16,  /* "-1.23456789e-38", "-Infinity" with its quotes, fit */
+    MM_DOUBLE_TEXT_MAX = 24, /* "-1.2345678901234567e-308" fits */
+    MM_FLOAT_TEXT_ROOM = 24  /* what may be written to */
 };
 
-/* Writes value as a JSON token and returns its length, at most MM_FLOAT_TEXT_MAX; no NUL is added.
- * Finite values have nine significant digits at most (sufficient for float32, since 10⁹ > 2²⁴·10);
+/* Writes value as a JSON token and returns its length, at most MM_FLOAT_TEXT_MAX; no NUL is added. What
+ * follows, up to MM_FLOAT_TEXT_ROOM bytes in all, may be written over.
+ * Finite values have the fewest digits from six to nine that read back (nine do for float32, since
+ * 10⁹ > 2²⁴·10), less the zeros at their end, in the form of printf's %g;
  * -0 is written -0.0, since some readers take -0 for the integer; NaN and infinities are the strings
  * "NaN", "Infinity", "-Infinity", quotes included. */
 size_t mm_float_text(float value, char *text);
 
 /* The same for a float64, in the fewest of 15, 16 and 17 digits that read back (10¹⁷ > 2⁵³·10), and at most
- * MM_DOUBLE_TEXT_MAX bytes. */
+ * MM_DOUBLE_TEXT_MAX bytes; nothing else is written. */
 size_t mm_double_text(double value, char *text);
 
 #ifdef __cplusplus

@@ -13,11 +13,17 @@
 enum { WHOLE_TEXT_MAX = sizeof "-9223372036854775808" - 1 };
 
 static size_t whole_text(int64_t value, char *text) {
-    char token[WHOLE_TEXT_MAX + 1];
-    int length = snprintf(token, sizeof token, "%" PRId64, value);
-    assert(length > 0 && length <= WHOLE_TEXT_MAX);
-    memcpy(text, token, (size_t)length);
-    return (size_t)length;
+    uint64_t magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    char digits[WHOLE_TEXT_MAX];
+    char *first = digits + sizeof digits;
+    do
+        *--first = (char)('0' + magnitude % 10);
+    while ((magnitude /= 10) > 0);
+    if (value < 0)
+        *--first = '-';
+    const size_t length = (size_t)(digits + sizeof digits - first);
+    memcpy(text, first, length);
+    return length;
 }
 
 /* Writes `count` elements, with commas between them, and returns the end. */
@@ -148,7 +154,7 @@ enum mm_status mm_json_matrix_read(const json_t *rows, const char *field, enum m
 }
 
 bool mm_json_matrix_text_bytes(const struct mm_matrix *matrix, size_t *bytes) {
-    enum { ROW_BYTES = sizeof "[]," - 1, MATRIX_BYTES = sizeof "[]" - 1 };
+    enum { ROW_BYTES = sizeof "[]," - 1, MATRIX_BYTES = sizeof "[]" - 1 + MM_FLOAT_TEXT_ROOM };
     const size_t element_bytes = types[matrix->dtype].text_max + 1;
     size_t row, all;
     return !__builtin_mul_overflow(matrix->cols, element_bytes, &row) && mm_size_add(row, ROW_BYTES, &row) &&

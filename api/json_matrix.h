@@ -32,11 +32,10 @@ enum mm_json_bound mm_json_second_bound(enum mm_dtype dtype);
 enum mm_status mm_json_matrix_read(const json_t *rows, const char *field, enum mm_json_bound bound,
                                    const struct mm_matrix *view, bool *undecided, struct mm_error *error);
 
-/* The most bytes that a dense matrix of this type and shape takes as text: false where that passes SIZE_MAX.
- */
+/* The room that writing a dense matrix of this type and shape takes: false where that passes SIZE_MAX. */
 bool mm_json_matrix_text_bytes(const struct mm_matrix *matrix, size_t *bytes);
 
-/* Writes it as nested rows and returns the bytes written; no NUL is added. */
+/* Writes it as nested rows and returns the length of that; no NUL is added. */
 size_t mm_json_matrix_write(const struct mm_matrix *matrix, char *text);
 
 #endif

@@ -30,6 +30,17 @@ static const struct {
     {16777216.0f, "16777216"},
     {1.0f / 3.0f, "0.33333334"},
     {1e10f, "1e+10"},
+    {1e6f, "1e+06"},
+    {2.5e6f, "2.5e+06"},
+    {1234.5f, "1234.5"},
+    {0.00012345f, "0.00012345"},
+    {999999.94f, "999999.94"},
+    {1048576.25f, "1048576.2"},         /* half way between two of eight digits */
+    {9.8e-45f, "9.80909e-45"},          /* subnormal: seven units of the last place */
+    {1.1754942e-38f, "1.1754942e-38"},  /* the largest of those */
+    {9.9999998e17f, "1e+18"},           /* rounded up to a digit more */
+    {0x1.9d37b2p+34f, "2.7730561e+10"}, /* whose seven digits lie on a midpoint, and go to the other side */
+    {0x1.000008p+25f, "3.355445e+07"},  /* whose lie on one, and come back */
     {1e-5f, "1e-05"},
     {FLT_MAX, "3.4028235e+38"},
     {FLT_MIN, "1.1754944e-38"},
@@ -43,7 +54,7 @@ static const struct {
 static void test_known(void **state) {
     (void)state;
     for (size_t index = 0; index < sizeof known / sizeof known[0]; index++) {
-        char text[MM_FLOAT_TEXT_MAX + 1];
+        char text[MM_FLOAT_TEXT_ROOM + 1];
         size_t length = mm_float_text(known[index].value, text);
         assert_true(length <= MM_FLOAT_TEXT_MAX);
         text[length] = '\0';
@@ -63,11 +74,11 @@ static void test_reads_back(void **state) {
         uint32_t bits = (uint32_t)next(&random);
         float value, back;
         memcpy(&value, &bits, sizeof value);
-        char text[MM_FLOAT_TEXT_MAX + 1];
+        char text[MM_FLOAT_TEXT_ROOM + 1];
         memset(text, '?', sizeof text);
         size_t length = mm_float_text(value, text);
         assert_true(length <= MM_FLOAT_TEXT_MAX);
-        assert_true(text[length] == '?');
+        assert_true(text[MM_FLOAT_TEXT_ROOM] == '?');
         text[length] = '\0';
         if (isnan(value)) {
             assert_string_equal(text, "\"NaN\"");
