@@ -37,12 +37,16 @@ post 'm=260&k=1&n=260' "$scratch/outer" $raw -H 'Accept: application/json'
 same "an outer product as JSON: status" 413 "$got"
 same "an outer product as JSON: code" too_large "$(code_of "$scratch/got")"
 
-# The parser's tree is counted with the body.
-{
-    printf '{"b": [], "a": [[0'
+# A JSON body is counted with its matrices. Only one that takes a tree, as for an escape in a name, counts with that.
+long_row() {
+    printf '{"%s": [], "a": [[0' "$1"
     awk 'BEGIN { for (i = 0; i < 49000; i++) printf ",0" }'
     printf ']]}'
-} >"$scratch/tree"
+}
+long_row b >"$scratch/matrix"
+long_row '\u0062' >"$scratch/tree"
+post '' "$scratch/matrix" $json
+same "a body with its matrix, within the budget: code" bad_shape "$(code_of "$scratch/got")"
 post '' "$scratch/tree" $json
 same "a body whose tree is larger than the budget: status" 413 "$got"
 

@@ -50,9 +50,16 @@ static bool decode(struct mm_buffers *buffers) {
     return decode_text(MM_MATMUL, text, buffers);
 }
 
-/* Read twice, for its integers. */
+/* By the tree of the whole, for the escape. */
+static bool decode_tree(struct mm_buffers *buffers) {
+    static char text[] =
+        "{\"\\u0061\": [[16777217, 2], [3, \"NaN\"]], \"b\": [[1], [2]], \"variant\": \"naive\"}";
+    return decode_text(MM_MATMUL, text, buffers);
+}
+
+/* By two of them, for the integers. */
 static bool decode_integers(struct mm_buffers *buffers) {
-    static char text[] = "{\"dtype\": \"int64\", \"a\": [[1, 2e0], [3, -4]], \"variant\": \"naive\"}";
+    static char text[] = "{\"d\\u0074ype\": \"int64\", \"a\": [[1, 2e0], [3, -4]], \"variant\": \"naive\"}";
     return decode_text(MM_TRANSPOSE, text, buffers);
 }
 
@@ -103,7 +110,7 @@ static bool describe_devices(struct mm_buffers *buffers) {
 
 static void test_each_allocation(void **state) {
     (void)state;
-    bool (*const works[])(struct mm_buffers *) = {decode,  decode_integers,   encode,
+    bool (*const works[])(struct mm_buffers *) = {decode,  decode_tree,       decode_integers, encode,
                                                   problem, describe_variants, describe_devices};
     struct mm_buffers *buffers = mm_buffers_open(8192);
     json_set_alloc_funcs(allocate, free);

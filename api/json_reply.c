@@ -1,0 +1,96 @@
+/* The JSON reply: the matrix by json_matrix.c, and around it an envelope by Jansson. */
+#include "api/formats.h"
+#include "api/json_matrix.h"
+#include "api/json_value.h"
+#include "gpu/backend.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* What stands around the matrix: a device's name of 127 bytes, each escaped to six, the names of our own
+ * tables, and a dozen numbers. */
+enum { ENVELOPE_BYTES_MAX = 2048 };
+
+static const char reply_head[] = "{\"c\": ";
+
+bool mm_json_reply_bytes_max(const struct mm_matrix *c, size_t *bytes) {
+    return mm_json_matrix_text_bytes(c, bytes) &&
+           mm_size_add(*bytes, sizeof reply_head + ENVELOPE_BYTES_MAX, bytes);
+}
+
+void mm_json_encode(const struct mm_answer *answer, struct mm_reply_body *body) {
+    char *end = body->buffer.data;
+    memcpy(end, reply_head, sizeof reply_head - 1);
+    end += sizeof reply_head - 1;
+    end += mm_json_matrix_write(&answer->job->product.c, end);
+    body->bytes = (size_t)(end - (char *)body->buffer.data);
+}
+
+static json_t *make_timing(const uint64_t *span_ns) {
+    json_t *timing = json_object();
+    int failed = 0;
+    for (unsigned span = 0; span < MM_SPAN_COUNT; span++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_ms", mm_span_name((enum mm_span)span));
+        failed |= json_object_set_new(timing, key, json_real((double)span_ns[span] / 1e6));
+    }
+    if (failed == 0)
+        return timing;
+    json_decref(timing);
+    return NULL;
+}
+
+/* The work of each operation over its kernel's time. */
+static const struct {
+    const char *name;
+    double (*of)(const struct mm_job *job);
+} rates[MM_OP_COUNT] = {
+    [MM_MATMUL] = {"gflops", mm_job_gflops},
+    [MM_TRANSPOSE] = {"gigabytes_per_second", mm_job_gigabytes_per_second},
+};
+
+/* What follows the matrix, in the contract's order. Where nothing had to run (an empty product), the
+ * variant is the one that was asked for. */
+static json_t *make_envelope(const struct mm_answer *answer) {
+    const struct mm_job *job = answer->job;
+    const struct mm_variant *variant = job->ran != NULL ? job->ran : job->variant;
+    json_t *envelope = json_object();
+    json_t *shape = json_array();
+    int failed = json_array_append_new(shape, mm_json_count(job->product.c.rows));
+    failed |= json_array_append_new(shape, mm_json_count(job->product.c.cols));
+    failed |= json_object_set_new(envelope, "shape", shape);
+    failed |= json_object_set_new(envelope, "dtype", mm_json_text(mm_dtype_name(job->product.c.dtype)));
+    failed |= json_object_set_new(envelope, "variant", mm_json_text(variant->name));
+    failed |= json_object_set_new(envelope, "backend", mm_json_text(job->backend->name));
+    failed |=
+        json_object_set_new(envelope, "device", mm_json_text(job->device != NULL ? job->device->name : ""));
+    failed |= json_object_set_new(envelope, rates[job->variant->op].name,
+                                  json_real(round(rates[job->variant->op].of(job) * 1e6) / 1e6));
+    failed |= json_object_set_new(envelope, "batched", mm_json_count(job->batched));
+    failed |= json_object_set_new(envelope, "timing", make_timing(answer->span_ns));
+    if (failed == 0)
+        return envelope;
+    json_decref(envelope);
+    return NULL;
+}
+
+/* Fifteen significant digits print a time of whole nanoseconds, or six decimals, without a tail of noise. */
+enum mm_status mm_json_finish(const struct mm_answer *answer, struct mm_reply_body *body,
+                              struct mm_error *error) {
+    char *end = (char *)body->buffer.data + body->bytes;
+    size_t room = body->buffer.bytes - body->bytes;
+    assert(room >= ENVELOPE_BYTES_MAX);
+    *end++ = ',';
+    *end++ = ' ';
+    json_t *envelope = make_envelope(answer);
+    size_t bytes =
+        envelope == NULL ? 0 : json_dumpb(envelope, end, room - 3, JSON_EMBED | JSON_REAL_PRECISION(15));
+    json_decref(envelope);
+    assert(bytes <= room - 3);
+    if (bytes == 0 || bytes > room - 3)
+        return mm_fail(error, MM_INTERNAL, "memory ran out while the reply was written");
+    end[bytes] = '}';
+    body->bytes += 2 + bytes + 1;
+    return MM_OK;
+}

@@ -1,0 +1,469 @@
+/* The scanner of JSON bodies: which characters belong to the operands' elements, and where these go. Of the
+ * rest it knows only strings, brackets, and the names of members. It never tells an error: it gives up. */
+#include "api/json_scan.h"
+
+#include "api/number.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* An element type: how numbers become it, and whether it has NaN and the infinities. */
+static const struct {
+    mm_number_reader *read;
+    bool has_specials;
+} types[] = {
+    [MM_FLOAT32] = {mm_number_float32, true},
+    [MM_FLOAT64] = {mm_number_float64, true},
+    [MM_INT32] = {mm_number_int32, false},
+    [MM_INT64] = {mm_number_int64, false},
+};
+
+_Static_assert(sizeof types / sizeof types[0] == MM_DTYPE_COUNT, "every element type has its row");
+
+static const char *const operands[MM_JSON_OPERANDS] = {"a", "b"};
+
+static bool is_space(char character) {
+    return character == ' ' || character == '\n' || character == '\r' || character == '\t';
+}
+
+static bool is_of_number(char character) {
+    return (character >= '0' && character <= '9') || character == '-' || character == '+' ||
+           character == '.' || (character | 0x20) == 'e';
+}
+
+static void set_dtype(struct mm_json_scan *scan, enum mm_dtype dtype) {
+    scan->dtype = dtype;
+    scan->element_bytes = mm_dtype_bytes(dtype);
+}
+
+static void give_up(struct mm_json_scan *scan) {
+    scan->gave_up = true;
+    mm_json_scan_cancel(scan);
+}
+
+/* --- where elements go */
+
+static void stop_keeping(struct mm_json_scan *scan) {
+    scan->keeps = false;
+    scan->used_bytes = scan->room_bytes = 0;
+    if (scan->storage.data != NULL)
+        mm_buffers_release(scan->buffers, &scan->storage);
+}
+
+/* Sixteen at a time; the counts of a byte each are added up before they overflow. */
+static size_t count_commas(const char *at, const char *end) {
+    typedef uint8_t block __attribute__((vector_size(16)));
+    enum { BLOCK = sizeof(block), BLOCKS_MAX = 255 };
+    size_t count = 0;
+    while (end - at >= BLOCK) {
+        block counts = {0};
+        for (int blocks = 0; blocks < BLOCKS_MAX && end - at >= BLOCK; blocks++, at += BLOCK) {
+            block text;
+            memcpy(&text, at, sizeof text);
+            counts -= (block)(text == ',');
+        }
+        for (int index = 0; index < BLOCK; index++)
+            count += counts[index];
+    }
+    for (; at < end; at++)
+        count += *at == ',';
+    return count;
+}
+
+/* How many elements may still come where one is about to, and `at` is what follows. In this piece each
+ * further one has a comma before it. Behind it they may be as dense, and a bit denser; two bytes each at
+ * least. */
+enum { SAMPLE_BYTES_MIN = 4096 };
+
+static uint64_t foretell(const struct mm_json_scan *scan, const char *at, const char *end, size_t elements) {
+    const uint64_t here = count_commas(at, end) + 1;
+    if (scan->bytes_left == 0)
+        return here;
+    if (scan->bytes_left == MM_LENGTH_UNKNOWN || end - at < SAMPLE_BYTES_MIN)
+        return here + elements / 2;
+    const double share = (double)here / (double)(end - at);
+    const uint64_t beyond = (uint64_t)((double)scan->bytes_left * (share < 0.4 ? share * 1.0625 : 0.5));
+    return here + beyond + 1;
+}
+
+/* Makes room for the element that is about to come, and for what may follow; what is not to be had, or passes
+ * the limit that the sizes are judged by at the end, is not kept. */
+static void make_room(struct mm_json_scan *scan, const char *at, const char *end) {
+    const size_t held_bytes = scan->used_bytes < scan->room_bytes ? scan->used_bytes : scan->room_bytes;
+    const uint64_t elements = foretell(scan, at, end, scan->used_bytes / scan->element_bytes);
+    size_t bytes = scan->limits->memory_bytes_max, wanted;
+    if (!__builtin_mul_overflow(elements, scan->element_bytes, &wanted) &&
+        mm_size_add(wanted, scan->used_bytes, &wanted) && wanted < bytes)
+        bytes = wanted;
+    struct mm_buffer storage;
+    /* What the second matrix is moved by, to begin aligned, comes on top. */
+    if (bytes < scan->used_bytes + scan->element_bytes || !mm_size_add(bytes, MM_JSON_ALIGNMENT, &bytes) ||
+        bytes <= scan->room_bytes || mm_buffers_acquire(scan->buffers, bytes, &storage, NULL) != MM_OK) {
+        stop_keeping(scan);
+        return;
+    }
+    if (scan->storage.data != NULL) {
+        memcpy(storage.data, scan->storage.data, held_bytes);
+        mm_buffers_release(scan->buffers, &scan->storage);
+    }
+    scan->storage = storage;
+    scan->room_bytes = bytes;
+}
+
+static bool has_room(const struct mm_json_scan *scan) {
+    return scan->used_bytes + scan->element_bytes <= scan->room_bytes;
+}
+
+/* The place of the element that is about to come; NULL where it is not kept. */
+static void *next_place(struct mm_json_scan *scan, const char *at, const char *end) {
+    if (scan->keeps && !has_room(scan))
+        make_room(scan, at, end);
+    return scan->keeps ? (char *)scan->storage.data + scan->used_bytes : NULL;
+}
+
+static void put_element(struct mm_json_scan *scan, const void *element, const char *at, const char *end) {
+    void *place = next_place(scan, at, end);
+    if (place != NULL) {
+        memcpy(place, element, scan->element_bytes);
+        scan->used_bytes += scan->element_bytes;
+    }
+    scan->col++;
+    scan->place = MM_JSON_ELEMENT_ENDED;
+}
+
+/* --- elements */
+
+/* The strings that stand for what JSON has no numbers for. False where the text is none of them. */
+static bool read_special(const struct mm_json_scan *scan, const char *text, size_t bytes, void *element) {
+    static const struct {
+        const char *text;
+        float value;
+    } specials[] = {{"\"NaN\"", NAN}, {"\"Infinity\"", INFINITY}, {"\"-Infinity\"", -INFINITY}};
+    size_t index = 0;
+    while (index < sizeof specials / sizeof specials[0] &&
+           (strlen(specials[index].text) != bytes || memcmp(specials[index].text, text, bytes) != 0))
+        index++;
+    if (index == sizeof specials / sizeof specials[0] || !types[scan->dtype].has_specials)
+        return false;
+    const double wide = (double)specials[index].value;
+    if (scan->dtype == MM_FLOAT32)
+        memcpy(element, &specials[index].value, sizeof specials[index].value);
+    else
+        memcpy(element, &wide, sizeof wide);
+    return true;
+}
+
+/* Takes an element whose text is complete. `at` is what follows it. */
+static void take_token(struct mm_json_scan *scan, const char *text, size_t bytes, const char *at,
+                       const char *end) {
+    uint64_t element = 0;
+    bool is_element =
+        *text == '"' ? read_special(scan, text, bytes, &element)
+                     : types[scan->dtype].read(text, text + bytes, &element, &scan->held) == text + bytes;
+    if (!is_element)
+        give_up(scan);
+    else
+        put_element(scan, &element, at, end);
+}
+
+/* The end of the element's text that begins with `first`, of which what stands here is a part: NULL where it
+ * is not in this piece. */
+static const char *find_end(char first, const char *at, const char *end) {
+    if (first == '"') {
+        const char *quote = memchr(at, '"', (size_t)(end - at));
+        return quote == NULL ? NULL : quote + 1;
+    }
+    while (at < end && is_of_number(*at))
+        at++;
+    return at < end ? at : NULL;
+}
+
+static bool carry(struct mm_json_scan *scan, const char *at, size_t bytes) {
+    if (bytes > sizeof scan->carry - scan->carry_bytes) {
+        give_up(scan);
+        return false;
+    }
+    memcpy(scan->carry + scan->carry_bytes, at, bytes);
+    scan->carry_bytes += bytes;
+    return true;
+}
+
+/* Goes on with an element that began in the piece before. */
+static const char *take_carried(struct mm_json_scan *scan, const char *at, const char *end) {
+    const char *stop = find_end(scan->carry[0], at, end);
+    if (!carry(scan, at, (size_t)((stop == NULL ? end : stop) - at)) || stop == NULL)
+        return end;
+    take_token(scan, scan->carry, scan->carry_bytes, stop, end);
+    scan->carry_bytes = 0;
+    return stop;
+}
+
+/* Takes an element of which a number's reader did not know what to make: a string, or one that is cut off by
+ * the end of the piece, or none at all. */
+static const char *take_unusual(struct mm_json_scan *scan, const char *at, const char *end) {
+    const char *stop = find_end(*at, at + 1, end);
+    if (stop == NULL) {
+        (void)carry(scan, at, (size_t)(end - at));
+        return end;
+    }
+    take_token(scan, at, (size_t)(stop - at), stop, end);
+    return stop;
+}
+
+/* Takes numbers with commas between them for as long as nothing else comes; the first one stands here. This
+ * is where the time goes. */
+static const char *take_numbers(struct mm_json_scan *scan, const char *at, const char *end) {
+    mm_number_reader *const read = types[scan->dtype].read;
+    uint64_t unwanted;
+    bool held = scan->held;
+    for (;;) {
+        void *place = next_place(scan, at, end);
+        const char *stop = read(at, end, place == NULL ? &unwanted : place, &held);
+        scan->held = held;
+        if (stop == NULL || stop == end)
+            return take_unusual(scan, at, end);
+        at = stop;
+        scan->used_bytes += place == NULL ? 0 : scan->element_bytes;
+        scan->col++;
+        scan->place = MM_JSON_ELEMENT_ENDED;
+        if (*at != ',')
+            return at;
+        scan->place = MM_JSON_ELEMENT;
+        do
+            at++;
+        while (at < end && is_space(*at));
+        if (at == end)
+            return at;
+    }
+}
+
+/* --- matrices */
+
+static void begin_matrix(struct mm_json_scan *scan, struct mm_json_scanned *matrix) {
+    const size_t beyond = scan->used_bytes % MM_JSON_ALIGNMENT;
+    if (beyond > 0)
+        scan->used_bytes += MM_JSON_ALIGNMENT - beyond;
+    *matrix = (struct mm_json_scanned){.seen = true, .offset = scan->used_bytes};
+    scan->matrix = matrix;
+    scan->place = MM_JSON_MATRIX_OPEN;
+}
+
+static void put_rest(struct mm_json_scan *scan, char character) {
+    if (scan->rest_bytes == sizeof scan->rest)
+        give_up(scan);
+    else
+        scan->rest[scan->rest_bytes++] = character;
+}
+
+/* An array in its place is a token of its own wherever the matrix is one. */
+static void end_matrix(struct mm_json_scan *scan) {
+    put_rest(scan, '[');
+    put_rest(scan, ']');
+    scan->place = MM_JSON_REST;
+}
+
+static void end_row(struct mm_json_scan *scan) {
+    if (scan->matrix->rows == 0)
+        scan->matrix->cols = scan->col;
+    else if (scan->matrix->cols != scan->col)
+        give_up(scan);
+    scan->matrix->rows++;
+    scan->place = MM_JSON_ROW_ENDED;
+}
+
+/* Takes what stands here, which is no space: a bracket, a comma, or elements. */
+static const char *take_of_matrix(struct mm_json_scan *scan, const char *at, const char *end) {
+    const enum mm_json_place place = scan->place;
+    const bool may_close = place != MM_JSON_ROW_EXPECTED && place != MM_JSON_ELEMENT;
+    const bool in_row =
+        place == MM_JSON_ROW_OPEN || place == MM_JSON_ELEMENT || place == MM_JSON_ELEMENT_ENDED;
+    if (*at == ']' && may_close) {
+        if (in_row)
+            end_row(scan);
+        else
+            end_matrix(scan);
+    } else if (*at == '[' && (place == MM_JSON_MATRIX_OPEN || place == MM_JSON_ROW_EXPECTED)) {
+        scan->col = 0;
+        scan->place = MM_JSON_ROW_OPEN;
+    } else if (*at == ',' && (place == MM_JSON_ELEMENT_ENDED || place == MM_JSON_ROW_ENDED)) {
+        scan->place = in_row ? MM_JSON_ELEMENT : MM_JSON_ROW_EXPECTED;
+    } else if (place == MM_JSON_ROW_OPEN || place == MM_JSON_ELEMENT) {
+        return take_numbers(scan, at, end);
+    } else {
+        give_up(scan);
+    }
+    return at + 1;
+}
+
+/* --- the rest */
+
+static bool key_is(const struct mm_json_scan *scan, const char *name) {
+    return scan->key_bytes == strlen(name) && memcmp(scan->key, name, scan->key_bytes) == 0;
+}
+
+/* The operand whose value is expected; NULL: it is another member's, or deeper. */
+static struct mm_json_scanned *expected_operand(struct mm_json_scan *scan) {
+    if (scan->depth == 1 && scan->member == MM_JSON_VALUE_EXPECTED)
+        for (unsigned index = 0; index < scan->operands; index++)
+            if (key_is(scan, operands[index]))
+                return &scan->matrices[index];
+    return NULL;
+}
+
+/* A type that is told before the elements. What this does not notice is found when Jansson has read it. */
+static void notice_dtype(struct mm_json_scan *scan) {
+    char name[16];
+    const size_t bytes = scan->rest_bytes - scan->value_start - 1; /* without the quotes */
+    if (!key_is(scan, "dtype") || bytes >= sizeof name || scan->matrices[0].seen || scan->matrices[1].seen)
+        return;
+    memcpy(name, scan->rest + scan->value_start + 1, bytes);
+    name[bytes] = '\0';
+    enum mm_dtype dtype;
+    if (mm_dtype_find(name, mm_op_dtypes(scan->op), &dtype, NULL) == MM_OK)
+        set_dtype(scan, dtype);
+}
+
+static void begin_string(struct mm_json_scan *scan) {
+    scan->in_string = true;
+    scan->value_start = scan->rest_bytes;
+    if (scan->depth == 1 && scan->member == MM_JSON_KEY_EXPECTED) {
+        scan->member = MM_JSON_KEY;
+        scan->key_bytes = 0;
+    } else if (scan->member == MM_JSON_VALUE_EXPECTED) {
+        scan->member = MM_JSON_VALUE;
+    }
+}
+
+static void end_string(struct mm_json_scan *scan) {
+    scan->in_string = false;
+    if (scan->depth == 1 && scan->member == MM_JSON_VALUE)
+        notice_dtype(scan);
+    if (scan->member == MM_JSON_KEY)
+        scan->member = MM_JSON_KEY_ENDED;
+}
+
+/* A key with an escape may be another one than it looks. */
+static void take_of_string(struct mm_json_scan *scan, char character) {
+    if (scan->escaped) {
+        scan->escaped = false;
+    } else if (character == '\\') {
+        scan->escaped = true;
+        if (scan->member == MM_JSON_KEY)
+            give_up(scan);
+    } else if (character == '"') {
+        end_string(scan);
+    } else if (scan->member == MM_JSON_KEY) {
+        if (scan->key_bytes < sizeof scan->key)
+            scan->key[scan->key_bytes] = character;
+        scan->key_bytes++;
+    }
+    put_rest(scan, character);
+}
+
+static void open_bracket(struct mm_json_scan *scan, char character) {
+    if (scan->depth == 0 && (character == '[' || scan->is_whole))
+        give_up(scan);
+    scan->member = scan->depth == 0 ? MM_JSON_KEY_EXPECTED : MM_JSON_VALUE;
+    scan->depth++;
+    put_rest(scan, character);
+}
+
+static void close_bracket(struct mm_json_scan *scan, char character) {
+    put_rest(scan, character);
+    if (scan->depth-- == 1)
+        scan->is_whole = true;
+}
+
+/* Takes a character outside of strings and matrices. Spaces are kept as one, since they part words. */
+static void take_of_rest(struct mm_json_scan *scan, char character) {
+    struct mm_json_scanned *operand = expected_operand(scan);
+    if (is_space(character)) {
+        if (scan->rest_bytes > 0 && scan->rest[scan->rest_bytes - 1] != ' ')
+            put_rest(scan, ' ');
+    } else if (operand != NULL && (character != '[' || operand->seen)) {
+        give_up(scan);
+    } else if (operand != NULL) {
+        scan->member = MM_JSON_VALUE;
+        begin_matrix(scan, operand);
+    } else if (character == '{' || character == '[') {
+        open_bracket(scan, character);
+    } else if (scan->depth == 0) {
+        give_up(scan);
+    } else if (character == '}' || character == ']') {
+        close_bracket(scan, character);
+    } else {
+        if (character == '"')
+            begin_string(scan);
+        else if (scan->depth == 1 && character == ',')
+            scan->member = MM_JSON_KEY_EXPECTED;
+        else if (scan->depth == 1 && character == ':')
+            scan->member = MM_JSON_VALUE_EXPECTED;
+        put_rest(scan, character);
+    }
+}
+
+/* --- the whole */
+
+static void begin(struct mm_json_scan *scan) {
+    scan->is_whole = scan->gave_up = scan->in_string = scan->escaped = false;
+    scan->held = scan->keeps = true;
+    scan->storage = (struct mm_buffer){0};
+    memset(scan->matrices, 0, sizeof scan->matrices);
+    scan->matrix = NULL;
+    scan->place = MM_JSON_REST;
+    scan->member = MM_JSON_KEY_EXPECTED;
+    scan->rest_bytes = scan->depth = scan->key_bytes = scan->value_start = scan->carry_bytes = 0;
+    scan->used_bytes = scan->room_bytes = 0;
+}
+
+void mm_json_scan_begin(struct mm_json_scan *scan, const struct mm_call *call, uint64_t body_bytes,
+                        const struct mm_limits *limits, struct mm_buffers *buffers) {
+    scan->limits = limits;
+    scan->buffers = buffers;
+    scan->op = call->op;
+    scan->operands = mm_call_operands(call);
+    scan->bytes_left = body_bytes;
+    enum mm_dtype dtype = MM_FLOAT32;
+    (void)mm_dtype_find(call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op), &dtype, NULL);
+    set_dtype(scan, dtype);
+    begin(scan);
+}
+
+bool mm_json_scan_feed(struct mm_json_scan *scan, const char *piece, size_t bytes) {
+    if (bytes == 0) /* then there may be no piece to point at */
+        return !scan->gave_up;
+    const char *at = piece;
+    const char *const end = piece + bytes;
+    if (scan->bytes_left != MM_LENGTH_UNKNOWN)
+        scan->bytes_left -= bytes < scan->bytes_left ? bytes : scan->bytes_left;
+    if (scan->carry_bytes > 0 && !scan->gave_up)
+        at = take_carried(scan, at, end);
+    while (at < end && !scan->gave_up) {
+        if (scan->place != MM_JSON_REST)
+            at = is_space(*at) ? at + 1 : take_of_matrix(scan, at, end);
+        else if (scan->in_string)
+            take_of_string(scan, *at++);
+        else
+            take_of_rest(scan, *at++);
+    }
+    if (scan->gave_up)
+        scan->is_whole = false;
+    return !scan->gave_up;
+}
+
+void mm_json_scan_cancel(struct mm_json_scan *scan) {
+    stop_keeping(scan);
+}
+
+void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct mm_buffer storage,
+                        const struct mm_body *body) {
+    assert(scan->storage.data == NULL);
+    begin(scan);
+    scan->bytes_left = body->bytes;
+    set_dtype(scan, dtype);
+    scan->keeps = storage.data != NULL;
+    scan->storage = storage;
+    scan->room_bytes = storage.bytes;
+    (void)mm_json_scan_feed(scan, body->data, body->bytes);
+}

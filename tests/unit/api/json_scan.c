@@ -1,0 +1,307 @@
+/* api/json_scan: a body in pieces is the body, however it is cut; the tree of the whole says the same of it;
+ * and the memory is what was promised. */
+#include "api/json_scan.h"
+#include "api/json_tree.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { BUDGET_BYTES = 1 << 20 };
+
+static const struct mm_limits limits = {
+    .dimension_max = 512, .body_bytes_max = SIZE_MAX, .memory_bytes_max = 1 << 20};
+
+/* A decoded body, or the error. */
+struct decoded {
+    enum mm_status status;
+    struct mm_call call;
+    struct mm_error error;
+};
+
+/* Feeds pieces of `first` bytes, and then of `others`, each from memory of its size; then finishes. */
+static void decode_pieces(struct decoded *decoded, enum mm_op op, const char *text, size_t first,
+                          size_t others, bool known, struct mm_buffers *buffers) {
+    const size_t bytes = strlen(text);
+    struct mm_json_scan scan;
+    *decoded = (struct decoded){0};
+    mm_call_init(&decoded->call, op);
+    mm_json_scan_begin(&scan, &decoded->call, known ? bytes : MM_LENGTH_UNKNOWN, &limits, buffers);
+    for (size_t at = 0, piece = first; at < bytes; at += piece, piece = others) {
+        piece = piece < bytes - at ? piece : bytes - at;
+        char *copy = malloc(piece);
+        assert_non_null(copy);
+        memcpy(copy, text + at, piece);
+        bool goes_on = mm_json_scan_feed(&scan, copy, piece);
+        free(copy);
+        if (!goes_on)
+            break;
+    }
+    char *copy = strdup(text);
+    const struct mm_body body = {.data = copy, .bytes = bytes};
+    decoded->status = mm_json_scan_finish(&scan, &decoded->call, &body, &decoded->error);
+    free(copy);
+}
+
+static void decode_tree(struct decoded *decoded, enum mm_op op, const char *text,
+                        struct mm_buffers *buffers) {
+    char *copy = strdup(text);
+    const struct mm_body body = {.data = copy, .bytes = strlen(text)};
+    *decoded = (struct decoded){0};
+    mm_call_init(&decoded->call, op);
+    decoded->status = mm_json_tree_decode(&decoded->call, &body, &limits, buffers, &decoded->error);
+    free(copy);
+}
+
+static bool is_same_matrix(const struct mm_matrix *x, const struct mm_matrix *y) {
+    return x->dtype == y->dtype && x->rows == y->rows && x->cols == y->cols &&
+           (x->rows * x->cols == 0 || memcmp(x->data, y->data, mm_matrix_bytes(x)) == 0);
+}
+
+static bool is_same(const struct decoded *x, const struct decoded *y) {
+    if (x->status != MM_OK || y->status != MM_OK)
+        return x->status == y->status && strcmp(x->error.detail, y->error.detail) == 0 &&
+               strcmp(x->error.field, y->error.field) == 0 && x->error.line == y->error.line &&
+               x->error.column == y->error.column;
+    return is_same_matrix(&x->call.a, &y->call.a) && is_same_matrix(&x->call.b, &y->call.b) &&
+           x->call.given == y->call.given &&
+           memcmp(x->call.names, y->call.names, sizeof x->call.names) == 0 &&
+           memcmp(x->call.numbers, y->call.numbers, sizeof x->call.numbers) == 0;
+}
+
+static const char *const documents[] = {
+    "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,8]]}",
+    " \r\n\t{ \"variant\" : \"a [ { \\\" , b\" , \"b\" : [ [ 1.5e2 , -2 ] , [ \"NaN\" , \"-Infinity\" ] ] , "
+    "\"a\" : [ "
+    "[ 0.125 ] ] } \n",
+    "{\"a\":[],\"b\":[[],[]]}",
+    "{\"a\":[[1]],\"b\":[[]],\"timeout_ms\":250,\"transpose_a\":true,\"tile\":16}",
+    "{\"a\":[[123456789.123456789123456789e-5,0.1]],\"b\":[[16777217,1.0000000596046447753906250001]]}",
+    "{\"\\u0061\":[[1]],\"b\":[[2]]}",
+    "{\"backend\":\"\\u0063pu\",\"a\":[[1]],\"b\":[[2]]}",
+    "{\"dtype\":\"float64\",\"a\":[[0.1,1e300]]}",
+    "{\"a\":[[0.1,1e300]],\"dtype\":\"float64\"}",
+    "{\"a\":[[1.7976931348623158e308,-1.7976931348623158e308]],\"dtype\":\"float64\"}",
+    "{\"a\":[[9007199254740993,-1e3],[2.0,3]],\"dtype\":\"int64\"}",
+    "{\"dtype\":\"int32\",\"a\":[[1,2],[3,4]]}",
+    "{\"dtype\":\"int32\",\"a\":[[1,2.5],[3,4]]}",
+    "{\"a\":[[\"Infinity\"]],\"dtype\":\"int32\"}",
+    "{\"a\":[[1]],\"dtype\":\"float16\"}",
+    "{\"dtype\":[\"int32\"],\"a\":[[1]]}",
+    "{\"a\":[[1]],\"a\":[[1]],\"b\":[]}",
+    "{\"a\":[[1,2],[3]],\"b\":[]}",
+    "{\"a\":[[1e39]],\"b\":[]}",
+    "{\"a\":[[1]],\"b\":[[null]]}",
+    "{\"a\":[[1]],\"b\":[[[1]]]}",
+    "{\"a\":[[1]],\"b\":null}",
+    "{\"a\":[[1]],\"b\":{\"a\":[[1]]}}",
+    "{\"a\":[[1]]}",
+    "{\"a\":[[1]],\"b\":[[1]]e5}",
+    "{\"a\":[[1]]5,\"b\":[[1]]}",
+    "{\"a\":[[1]],\"b\":[[1]]]",
+    "{\"a\" \"b\":[[1]],\"b\":[[1]]}",
+    "{\"a\":[[1,]],\"b\":[[1]]}",
+    "{\"a\":[[1],],\"b\":[[1]]}",
+    "{\"a\":[[1 2]],\"b\":[[1]]}",
+    "{\"a\":[[01]],\"b\":[[1]]}",
+    "{\"a\":[[-]],\"b\":[[1]]}",
+    "{\"a\":[[1.]],\"b\":[[\"NaN]]}",
+    "{\"a\":[[\"NaNa\"]],\"b\":[[1]]}",
+    "{\"a\":[[1]],\"b\":[[1]]} {}",
+    "{\"a\":[[1]],\"b\":[[1]]},",
+    "{\"a\":[[1]],\"b\":[[1]]",
+    "[{\"a\":[[1]],\"b\":[[1]]}]",
+    "{\"variant\":{\"a\":[[1]]},\"a\":[[1]],\"b\":[[1]]}",
+    "{\"a\":[[1]],\"variant\": \"x\xff\",\"b\":[[1]]}",
+    "{\"a\":[[1]],\"timeout_ms\":1 2,\"b\":[[1]]}",
+};
+
+static void check_cut(enum mm_op op, const char *text, size_t first, size_t others, bool known,
+                      const struct decoded *expected, struct mm_buffers *buffers) {
+    struct decoded got;
+    decode_pieces(&got, op, text, first, others, known, buffers);
+    if (!is_same(&got, expected))
+        fail_msg("%s cut at %zu and %zu gives %s: %s; expected %s: %s", text, first, others,
+                 mm_status_name(got.status), got.error.detail, mm_status_name(expected->status),
+                 expected->error.detail);
+    mm_call_release(&got.call, buffers);
+}
+
+/* Cut in two anywhere, and into single bytes. */
+static void test_pieces(void **state) {
+    (void)state;
+    struct mm_buffers *buffers = mm_buffers_open(BUDGET_BYTES);
+    for (size_t index = 0; index < sizeof documents / sizeof documents[0]; index++) {
+        for (unsigned op = 0; op < MM_OP_COUNT; op++) {
+            const char *text = documents[index];
+            struct decoded expected;
+            decode_tree(&expected, (enum mm_op)op, text, buffers);
+            for (size_t first = 1; first <= strlen(text); first++)
+                check_cut((enum mm_op)op, text, first, SIZE_MAX, true, &expected, buffers);
+            check_cut((enum mm_op)op, text, 1, 1, true, &expected, buffers);
+            check_cut((enum mm_op)op, text, 1, 1, false, &expected, buffers);
+            mm_call_release(&expected.call, buffers);
+            assert_int_equal(mm_buffers_used(buffers), 0);
+        }
+    }
+    mm_buffers_close(buffers);
+}
+
+/* One row of a number many times, before `tail`. The caller frees. */
+static char *make_row(size_t count, const char *number, const char *tail) {
+    char *text = malloc(count * (strlen(number) + 1) + 64);
+    assert_non_null(text);
+    char *end = stpcpy(text, "{\"a\":[[");
+    for (size_t index = 0; index < count; index++)
+        end += sprintf(end, "%s%s", index > 0 ? "," : "", number);
+    sprintf(end, "]]%s}", tail);
+    return text;
+}
+
+/* A whole body takes just the elements that its commas announce: no tree, and no room to grow. */
+static void test_memory_of_a_piece(void **state) {
+    (void)state;
+    enum { COUNT = 500, BYTES = COUNT * sizeof(float) };
+    char number[300];
+    sprintf(number, "0.%0290d", 7); /* so that a tree would be counted */
+    char *text = make_row(COUNT, number, ",\"b\":[[1]]");
+    struct mm_buffers *buffers = mm_buffers_open(BYTES + 4 + MM_JSON_ALIGNMENT);
+    struct decoded got;
+    decode_pieces(&got, MM_MATMUL, text, SIZE_MAX, SIZE_MAX, true, buffers);
+    assert_int_equal(got.status, MM_OK);
+    assert_int_equal(got.call.a.cols, COUNT);
+    assert_true(mm_buffers_used(buffers) <= BYTES + 4 + MM_JSON_ALIGNMENT);
+    mm_call_release(&got.call, buffers);
+    mm_buffers_close(buffers);
+    free(text);
+}
+
+/* In pieces: where the length is known, a bit more than is needed; else half as much again. */
+static void test_memory_of_pieces(void **state) {
+    (void)state;
+    enum { COUNT = 40000, BYTES = COUNT * sizeof(float) };
+    const struct mm_limits wide = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    char *text = make_row(COUNT, "0.123456", "");
+    const size_t length = strlen(text);
+    for (int known = 0; known < 2; known++) {
+        struct mm_buffers *buffers = mm_buffers_open(known ? BYTES + BYTES / 8 : 3 * BYTES);
+        struct mm_json_scan scan;
+        struct mm_call call;
+        mm_call_init(&call, MM_TRANSPOSE);
+        mm_json_scan_begin(&scan, &call, known ? length : MM_LENGTH_UNKNOWN, &wide, buffers);
+        for (size_t at = 0; at < length; at += 8192)
+            assert_true(mm_json_scan_feed(&scan, text + at, length - at < 8192 ? length - at : 8192));
+        assert_true(scan.keeps && scan.is_whole);
+        assert_true(mm_buffers_used(buffers) >= BYTES && mm_buffers_used(buffers) <= BYTES * 7 / 4);
+        const struct mm_body body = {.data = text, .bytes = length};
+        assert_int_equal(mm_json_scan_finish(&scan, &call, &body, NULL), MM_OK);
+        assert_true(((const float *)call.a.data)[COUNT - 1] == 0.123456f);
+        mm_call_release(&call, buffers);
+        mm_buffers_close(buffers);
+    }
+    free(text);
+}
+
+/* What finds no room is judged all the same, and is told to need just its size; where there is room by then,
+ * it is read after all. */
+static void test_room_comes_late(void **state) {
+    (void)state;
+    enum { COUNT = 100, BYTES = COUNT * sizeof(double) };
+    struct mm_buffers *buffers = mm_buffers_open(BYTES + 1);
+    struct mm_buffer taken;
+    for (int ways = 0; ways < 4; ways++) {
+        char *text = make_row(COUNT, "0.1", ways & 1 ? ",\"dtype\":\"float64\"" : "");
+        const struct mm_body body = {.data = text, .bytes = strlen(text)};
+        struct mm_json_scan scan;
+        struct mm_call call;
+        struct mm_error error;
+        mm_call_init(&call, MM_TRANSPOSE);
+        assert_int_equal(mm_buffers_acquire(buffers, BYTES, &taken, NULL), MM_OK);
+        mm_json_scan_begin(&scan, &call, body.bytes, &limits, buffers);
+        assert_true(mm_json_scan_feed(&scan, text, body.bytes));
+        assert_false(scan.keeps);
+        if (ways & 2)
+            mm_buffers_release(buffers, &taken);
+        enum mm_status status = mm_json_scan_finish(&scan, &call, &body, &error);
+        assert_int_equal(status, ways & 2 ? MM_OK : MM_BUSY);
+        if (status == MM_BUSY)
+            assert_int_equal(error.needed_bytes, COUNT * (ways & 1 ? sizeof(double) : sizeof(float)));
+        else
+            assert_true(ways & 1 ? ((double *)call.a.data)[COUNT - 1] == 0.1
+                                 : ((float *)call.a.data)[COUNT - 1] == 0.1f);
+        mm_call_release(&call, buffers);
+        mm_buffers_release(buffers, &taken);
+        assert_int_equal(mm_buffers_used(buffers), 0);
+        free(text);
+    }
+    mm_buffers_close(buffers);
+}
+
+/* Where the first look asks for more than there is, since commas announce what does not come, the second
+ * takes just what both matrices do: whichever comes first, the other begins aligned. */
+static void test_exact_room(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } bodies[] = {
+        {"{\"b\":[[1]],\"a\":[[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18]],\"variant\":\",,,,,,,\"}",
+         64 + 72},
+        {"{\"a\":[[1]],\"b\":[[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18]],\"variant\":\",,,,,,,\"}",
+         64 + 72},
+        {"{\"a\":[[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18]],\"b\":[[1]],\"variant\":\",,,,,,,\"}",
+         128 + 4},
+        {"{\"b\":[[]],\"a\":[[1,2,3]],\"variant\":\",,,,,,,\"}", 12},
+    };
+    for (size_t index = 0; index < sizeof bodies / sizeof bodies[0]; index++) {
+        for (size_t lack = 0; lack < 2; lack++) {
+            struct mm_buffers *buffers = mm_buffers_open(bodies[index].bytes - lack);
+            struct decoded got;
+            decode_pieces(&got, MM_MATMUL, bodies[index].text, SIZE_MAX, SIZE_MAX, true, buffers);
+            assert_int_equal(got.status, lack == 0 ? MM_OK : MM_TOO_LARGE);
+            if (lack == 0)
+                assert_true(((const float *)got.call.a.data)[0] == 1 &&
+                            ((const float *)got.call.a.data)[got.call.a.cols - 1] == (float)got.call.a.cols);
+            mm_call_release(&got.call, buffers);
+            mm_buffers_close(buffers);
+        }
+    }
+}
+
+/* Commas that announce elements which do not come take no more than the limit; and of a scan that is
+ * cancelled, or gives up, nothing remains. */
+static void test_nothing_remains(void **state) {
+    (void)state;
+    static const char text[] =
+        "{\"a\":[[1,\",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,";
+    const struct mm_limits narrow = {SIZE_MAX, SIZE_MAX, 64};
+    struct mm_buffers *buffers = mm_buffers_open(BUDGET_BYTES);
+    struct mm_json_scan scan;
+    struct mm_call call;
+    mm_call_init(&call, MM_TRANSPOSE);
+    mm_json_scan_begin(&scan, &call, MM_LENGTH_UNKNOWN, &narrow, buffers);
+    assert_true(mm_json_scan_feed(&scan, text, sizeof text - 1));
+    assert_int_equal(mm_buffers_used(buffers), 64 + MM_JSON_ALIGNMENT);
+    mm_json_scan_cancel(&scan);
+    assert_int_equal(mm_buffers_used(buffers), 0);
+    mm_json_scan_cancel(&scan);
+    mm_json_scan_begin(&scan, &call, MM_LENGTH_UNKNOWN, &narrow, buffers);
+    assert_true(mm_json_scan_feed(&scan, text, sizeof text - 1));
+    assert_false(mm_json_scan_feed(&scan, text, sizeof text - 1));
+    assert_int_equal(mm_buffers_used(buffers), 0);
+    mm_buffers_close(buffers);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pieces),           cmocka_unit_test(test_memory_of_a_piece),
+        cmocka_unit_test(test_memory_of_pieces), cmocka_unit_test(test_room_comes_late),
+        cmocka_unit_test(test_exact_room),       cmocka_unit_test(test_nothing_remains),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
