@@ -63,6 +63,11 @@ refused "the two dimensions M N of A with --transpose, got 7" bench kernels --tr
 refused "either --transpose or operands" bench kernels --transpose int32 --transpose-b
 refused "either --transpose or --all" bench kernels --transpose int32 --all
 refused "--into takes a folder" bench kernels --into
+refused "from 1 to 8192, got '8193'" bench json 8193
+refused "from 1 to 8192, got '1x'" bench json 1x
+refused "takes one edge" bench json 64 64
+refused "--rounds takes a number from 1 to 100, got ''" bench json --rounds
+refused "does not take '--all'" bench json --all
 
 named=$(./dev --help | sed -n 's/^Presets: \([a-z -]*\) (.*/\1/p' | tr ' ' '\n' | sort)
 present=$(jq -r '.configurePresets[] | select(.hidden | not) | .name' CMakePresets.json | sort)
@@ -72,6 +77,7 @@ sh tests/load/bench/wire.sh --check --quick --rows small,json --tool steady --in
 sh tests/load/bench/gpu.sh --check --dry --rows 1,json64 --processes 1,2 --no-peers || fail "bench gpu refuses what it takes"
 sh tests/load/bench/remote.sh --check --rows slow,rate --connections 2 || fail "bench remote refuses what it takes"
 sh tests/kernels/bench.sh --check 16777216 1 16777216 --slow --repeats 1 || fail "bench kernels refuses what it takes"
+sh tests/json/bench.sh --check 8192 --rounds 100 || fail "bench json refuses what it takes"
 
 
 verbs=$(./dev --help | sed -n 's|^  ./dev \([a-z]*\) .*|\1|p')
