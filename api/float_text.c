@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLOAT_DIGITS_MIN = 6, FLOAT_DIGITS_MAX = 9, DOUBLE_DIGITS_MIN = 15, DOUBLE_DIGITS_MAX = 17 };
+enum { FLOAT_BITS_INFINITE = 0x7f800000, FLOAT_DIGITS_MAX = 9 };
+enum { DOUBLE_DIGITS_MIN = 15, DOUBLE_DIGITS_MAX = 17 };
 
 static size_t copy(char *text, const char *token) {
     size_t length = strlen(token);
@@ -116,18 +117,19 @@ static inline bool reads_back(const struct scaled *scaled, uint64_t digits) {
     return away + DOUBT < allowed + (scaled->is_even ? 2 * DOUBT : 0);
 }
 
+static inline uint64_t choose(bool first, uint64_t x, uint64_t y) {
+    return y ^ ((x ^ y) & -(uint64_t)first);
+}
+
 /* The fewest digits that read back, but six at least, so that what was short comes out short; followed by
  * zeros, nine in all. If some read back, more do. */
 static inline uint64_t choose_digits(const struct scaled *scaled, int *precision) {
-    const uint64_t nine = round_to_one(scaled), eight = round_to(scaled, 10), seven = round_to(scaled, 100);
+    const uint64_t eight = round_to(scaled, 10), seven = round_to(scaled, 100), six = round_to(scaled, 1000);
     const bool is_eight = reads_back(scaled, eight);
-    *precision = FLOAT_DIGITS_MAX - is_eight;
-    if (!reads_back(scaled, seven)) /* random numbers are of eight or nine: no branch tells them apart */
-        return nine ^ ((nine ^ eight) & -(uint64_t)is_eight);
-    const uint64_t six = round_to(scaled, 1000);
+    const bool is_seven = reads_back(scaled, seven);
     const bool is_six = reads_back(scaled, six);
-    *precision = FLOAT_DIGITS_MIN + !is_six;
-    return is_six ? six : seven;
+    *precision = FLOAT_DIGITS_MAX - is_eight - is_seven - is_six;
+    return choose(is_six, six, choose(is_seven, seven, choose(is_eight, eight, round_to_one(scaled))));
 }
 
 /* Eight decimal digits, the highest in the lowest byte: halved by turns, fours, pairs, ones, each in its own
@@ -140,24 +142,45 @@ static inline uint64_t spread_digits(uint64_t number) {
     return (number - tens * 10) << 8 | tens;
 }
 
-/* Copies of constant length are fast, and so more is copied than counts; MM_FLOAT_TEXT_ROOM says how much. */
-static inline size_t write_fraction(const char *digits, int count, int zeros, char *text) {
+/* Nine digits as characters: the first, and the others from the lowest byte on; and how many there are
+ * without the zeros at the end. */
+struct digits {
+    char first;
+    uint64_t others;
+    int count;
+};
+
+static inline struct digits make_digits(uint64_t number) {
+    const uint64_t spread = spread_digits(number % 100000000);
+    return (struct digits){.first = (char)('0' + number / 100000000),
+                           .others = spread + UINT64_C(0x3030303030303030),
+                           .count = FLOAT_DIGITS_MAX - (spread == 0 ? 8 : __builtin_clzll(spread) / 8)};
+}
+
+/* Eight are written whatever counts of them; MM_FLOAT_TEXT_ROOM says how much that is. */
+static inline void put_eight(uint64_t characters, char *text) {
+    characters = htole64(characters);
+    memcpy(text, &characters, sizeof characters);
+}
+
+static inline size_t write_fraction(const struct digits *digits, int zeros, char *text) {
     memcpy(text, "0.00000", 8);
-    memcpy(text + 2 + zeros, digits, FLOAT_DIGITS_MAX);
-    return (size_t)(2 + zeros + count);
+    text[2 + zeros] = digits->first;
+    put_eight(digits->others, text + 2 + zeros + 1);
+    return (size_t)(2 + zeros + digits->count);
 }
 
-static inline size_t write_fixed(const char *digits, int count, int whole, char *text) {
-    memcpy(text, digits, FLOAT_DIGITS_MAX);
-    if (count <= whole)
-        return (size_t)whole;
+/* The point is written even where nothing that counts comes behind it. */
+static inline size_t write_fixed(const struct digits *digits, int whole, char *text) {
+    text[0] = digits->first;
+    put_eight(digits->others, text + 1);
     text[whole] = '.';
-    memcpy(text + whole + 1, digits + whole, FLOAT_DIGITS_MAX - 1);
-    return (size_t)count + 1;
+    put_eight(digits->others >> (8 * (whole - 1) & 63), text + whole + 1);
+    return (size_t)(digits->count > whole ? digits->count + 1 : whole);
 }
 
-static size_t write_exponent(const char *digits, int count, int exponent, char *text) {
-    char *end = text + write_fixed(digits, count, 1, text);
+static size_t write_exponent(const struct digits *digits, int exponent, char *text) {
+    char *end = text + write_fixed(digits, 1, text);
     const int magnitude = abs(exponent);
     *end++ = 'e';
     *end++ = exponent < 0 ? '-' : '+';
@@ -170,7 +193,7 @@ size_t mm_float_text(float value, char *text) {
     enum { FIXED_MIN = -4 }; /* the least decimal exponent without an e, as of %g */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    if (is_special((double)value))
+    if ((bits & FLOAT_BITS_INFINITE) == FLOAT_BITS_INFINITE || bits << 1 == 0)
         return special_text((double)value, text);
     const struct parts parts = take_apart(bits);
     const struct scaled scaled = scale(&parts);
@@ -180,21 +203,15 @@ size_t mm_float_text(float value, char *text) {
         number /= 10;
         exponent++;
     }
-    const uint64_t spread = spread_digits(number % 100000000);
-    const uint64_t ascii = htole64(spread + UINT64_C(0x3030303030303030));
-    const int count = FLOAT_DIGITS_MAX - (spread == 0 ? 8 : __builtin_clzll(spread) / 8);
-    char digits[2 * FLOAT_DIGITS_MAX];
-    digits[0] = (char)('0' + number / 100000000);
-    memcpy(digits + 1, &ascii, sizeof ascii);
-    memset(digits + FLOAT_DIGITS_MAX, '0', FLOAT_DIGITS_MAX);
+    const struct digits digits = make_digits(number);
     const size_t sign = bits >> 31;
     *text = '-';
     text += sign;
     if (exponent < FIXED_MIN || exponent >= precision)
-        return sign + write_exponent(digits, count, exponent, text);
+        return sign + write_exponent(&digits, exponent, text);
     if (exponent < 0)
-        return sign + write_fraction(digits, count, -1 - exponent, text);
-    return sign + write_fixed(digits, count, exponent + 1, text);
+        return sign + write_fraction(&digits, -1 - exponent, text);
+    return sign + write_fixed(&digits, exponent + 1, text);
 }
 
 size_t mm_double_text(double value, char *text) {

@@ -42,7 +42,8 @@ static enum outcome read_again(struct mm_json_scan *scan, const struct mm_call *
     struct mm_buffer storage = {0};
     mm_json_scan_cancel(scan);
     if (*status == MM_OK && a_bytes + b_bytes > 0)
-        *status = mm_buffers_acquire(scan->buffers, storage_bytes(scan, a_bytes, b_bytes), &storage, error);
+        *status =
+            mm_buffers_acquire(scan->store.buffers, storage_bytes(scan, a_bytes, b_bytes), &storage, error);
     if (*status == MM_BUSY || *status == MM_INTERNAL || (*status != MM_OK && scan->dtype == call->dtype))
         return DECIDED;
     mm_json_scan_again(scan, call->dtype, storage, body);
@@ -55,16 +56,16 @@ static enum outcome set_elements(struct mm_json_scan *scan, struct mm_call *call
     size_t a_bytes = 0, b_bytes = 0;
     if (scan->dtype == call->dtype && !scan->held)
         return LEFT_ALONE;
-    *status = mm_call_sizes(call, scan->limits, &a_bytes, &b_bytes, error);
-    if (scan->dtype != call->dtype || !scan->keeps) {
+    *status = mm_call_sizes(call, scan->store.limits, &a_bytes, &b_bytes, error);
+    if (scan->dtype != call->dtype || !scan->store.keeps) {
         if (read_again(scan, call, a_bytes, b_bytes, body, status, error) == LEFT_ALONE)
             return LEFT_ALONE;
     }
     if (*status != MM_OK)
         return DECIDED;
-    assert(scan->keeps || a_bytes + b_bytes == 0);
-    call->storage = scan->storage;
-    scan->storage = (struct mm_buffer){0};
+    assert(scan->store.keeps || a_bytes + b_bytes == 0);
+    call->storage = scan->store.memory;
+    scan->store.memory = (struct mm_buffer){0};
     if (call->storage.data != NULL) {
         call->a.data = (char *)call->storage.data + scan->matrices[0].offset;
         call->b.data = (char *)call->storage.data + scan->matrices[1].offset;
@@ -100,9 +101,9 @@ enum mm_status mm_json_scan_finish(struct mm_json_scan *scan, struct mm_call *ca
     enum outcome outcome = scan->is_whole ? complete(scan, call, body, &status, error) : LEFT_ALONE;
     mm_json_scan_cancel(scan);
     if (outcome == LEFT_ALONE)
-        return mm_json_tree_decode(call, body, scan->limits, scan->buffers, error);
+        return mm_json_tree_decode(call, body, scan->store.limits, scan->store.buffers, error);
     if (status != MM_OK)
-        mm_call_release(call, scan->buffers);
+        mm_call_release(call, scan->store.buffers);
     return status;
 }
 

@@ -34,7 +34,7 @@ static bool is_of_number(char character) {
 
 static void set_dtype(struct mm_json_scan *scan, enum mm_dtype dtype) {
     scan->dtype = dtype;
-    scan->element_bytes = mm_dtype_bytes(dtype);
+    scan->store.element_bytes = mm_dtype_bytes(dtype);
 }
 
 static void give_up(struct mm_json_scan *scan) {
@@ -42,97 +42,17 @@ static void give_up(struct mm_json_scan *scan) {
     mm_json_scan_cancel(scan);
 }
 
-/* --- where elements go */
-
-static void stop_keeping(struct mm_json_scan *scan) {
-    scan->keeps = false;
-    scan->used_bytes = scan->room_bytes = 0;
-    if (scan->storage.data != NULL)
-        mm_buffers_release(scan->buffers, &scan->storage);
-}
-
-/* Sixteen at a time; the counts of a byte each are added up before they overflow. */
-static size_t count_commas(const char *at, const char *end) {
-    typedef uint8_t block __attribute__((vector_size(16)));
-    enum { BLOCK = sizeof(block), BLOCKS_MAX = 255 };
-    size_t count = 0;
-    while (end - at >= BLOCK) {
-        block counts = {0};
-        for (int blocks = 0; blocks < BLOCKS_MAX && end - at >= BLOCK; blocks++, at += BLOCK) {
-            block text;
-            memcpy(&text, at, sizeof text);
-            counts -= (block)(text == ',');
-        }
-        for (int index = 0; index < BLOCK; index++)
-            count += counts[index];
-    }
-    for (; at < end; at++)
-        count += *at == ',';
-    return count;
-}
-
-/* How many elements may still come where one is about to, and `at` is what follows. In this piece each
- * further one has a comma before it. Behind it they may be as dense, and a bit denser; two bytes each at
- * least. */
-enum { SAMPLE_BYTES_MIN = 4096 };
-
-static uint64_t foretell(const struct mm_json_scan *scan, const char *at, const char *end, size_t elements) {
-    const uint64_t here = count_commas(at, end) + 1;
-    if (scan->bytes_left == 0)
-        return here;
-    if (scan->bytes_left == MM_LENGTH_UNKNOWN || end - at < SAMPLE_BYTES_MIN)
-        return here + elements / 2;
-    const double share = (double)here / (double)(end - at);
-    const uint64_t beyond = (uint64_t)((double)scan->bytes_left * (share < 0.4 ? share * 1.0625 : 0.5));
-    return here + beyond + 1;
-}
-
-/* Makes room for the element that is about to come, and for what may follow; what is not to be had, or passes
- * the limit that the sizes are judged by at the end, is not kept. */
-static void make_room(struct mm_json_scan *scan, const char *at, const char *end) {
-    const size_t held_bytes = scan->used_bytes < scan->room_bytes ? scan->used_bytes : scan->room_bytes;
-    const uint64_t elements = foretell(scan, at, end, scan->used_bytes / scan->element_bytes);
-    size_t bytes = scan->limits->memory_bytes_max, wanted;
-    if (!__builtin_mul_overflow(elements, scan->element_bytes, &wanted) &&
-        mm_size_add(wanted, scan->used_bytes, &wanted) && wanted < bytes)
-        bytes = wanted;
-    struct mm_buffer storage;
-    /* What the second matrix is moved by, to begin aligned, comes on top. */
-    if (bytes < scan->used_bytes + scan->element_bytes || !mm_size_add(bytes, MM_JSON_ALIGNMENT, &bytes) ||
-        bytes <= scan->room_bytes || mm_buffers_acquire(scan->buffers, bytes, &storage, NULL) != MM_OK) {
-        stop_keeping(scan);
-        return;
-    }
-    if (scan->storage.data != NULL) {
-        memcpy(storage.data, scan->storage.data, held_bytes);
-        mm_buffers_release(scan->buffers, &scan->storage);
-    }
-    scan->storage = storage;
-    scan->room_bytes = bytes;
-}
-
-static bool has_room(const struct mm_json_scan *scan) {
-    return scan->used_bytes + scan->element_bytes <= scan->room_bytes;
-}
-
-/* The place of the element that is about to come; NULL where it is not kept. */
-static void *next_place(struct mm_json_scan *scan, const char *at, const char *end) {
-    if (scan->keeps && !has_room(scan))
-        make_room(scan, at, end);
-    return scan->keeps ? (char *)scan->storage.data + scan->used_bytes : NULL;
-}
+/* --- elements */
 
 static void put_element(struct mm_json_scan *scan, const void *element, const char *at, const char *end) {
-    void *place = next_place(scan, at, end);
+    void *place = mm_json_store_place(&scan->store, at, end);
     if (place != NULL) {
-        memcpy(place, element, scan->element_bytes);
-        scan->used_bytes += scan->element_bytes;
+        memcpy(place, element, scan->store.element_bytes);
+        scan->store.used_bytes += scan->store.element_bytes;
     }
     scan->col++;
     scan->place = MM_JSON_ELEMENT_ENDED;
 }
-
-/* --- elements */
 
 /* The strings that stand for what JSON has no numbers for. False where the text is none of them. */
 static bool read_special(const struct mm_json_scan *scan, const char *text, size_t bytes, void *element) {
@@ -218,13 +138,13 @@ static const char *take_numbers(struct mm_json_scan *scan, const char *at, const
     uint64_t unwanted;
     bool held = scan->held;
     for (;;) {
-        void *place = next_place(scan, at, end);
+        void *place = mm_json_store_place(&scan->store, at, end);
         const char *stop = read(at, end, place == NULL ? &unwanted : place, &held);
         scan->held = held;
         if (stop == NULL || stop == end)
             return take_unusual(scan, at, end);
         at = stop;
-        scan->used_bytes += place == NULL ? 0 : scan->element_bytes;
+        scan->store.used_bytes += place == NULL ? 0 : scan->store.element_bytes;
         scan->col++;
         scan->place = MM_JSON_ELEMENT_ENDED;
         if (*at != ',')
@@ -241,10 +161,7 @@ static const char *take_numbers(struct mm_json_scan *scan, const char *at, const
 /* --- matrices */
 
 static void begin_matrix(struct mm_json_scan *scan, struct mm_json_scanned *matrix) {
-    const size_t beyond = scan->used_bytes % MM_JSON_ALIGNMENT;
-    if (beyond > 0)
-        scan->used_bytes += MM_JSON_ALIGNMENT - beyond;
-    *matrix = (struct mm_json_scanned){.seen = true, .offset = scan->used_bytes};
+    *matrix = (struct mm_json_scanned){.seen = true, .offset = mm_json_store_align(&scan->store)};
     scan->matrix = matrix;
     scan->place = MM_JSON_MATRIX_OPEN;
 }
@@ -405,29 +322,36 @@ static void take_of_rest(struct mm_json_scan *scan, char character) {
 
 /* --- the whole */
 
-static void begin(struct mm_json_scan *scan) {
+static void begin(struct mm_json_scan *scan, enum mm_dtype dtype, uint64_t body_bytes,
+                  const struct mm_limits *limits, struct mm_buffers *buffers) {
+    mm_json_store_begin(&scan->store, body_bytes, limits, buffers);
+    set_dtype(scan, dtype);
     scan->is_whole = scan->gave_up = scan->in_string = scan->escaped = false;
-    scan->held = scan->keeps = true;
-    scan->storage = (struct mm_buffer){0};
+    scan->held = true;
     memset(scan->matrices, 0, sizeof scan->matrices);
     scan->matrix = NULL;
     scan->place = MM_JSON_REST;
     scan->member = MM_JSON_KEY_EXPECTED;
     scan->rest_bytes = scan->depth = scan->key_bytes = scan->value_start = scan->carry_bytes = 0;
-    scan->used_bytes = scan->room_bytes = 0;
 }
 
 void mm_json_scan_begin(struct mm_json_scan *scan, const struct mm_call *call, uint64_t body_bytes,
                         const struct mm_limits *limits, struct mm_buffers *buffers) {
-    scan->limits = limits;
-    scan->buffers = buffers;
-    scan->op = call->op;
-    scan->operands = mm_call_operands(call);
-    scan->bytes_left = body_bytes;
     enum mm_dtype dtype = MM_FLOAT32;
     (void)mm_dtype_find(call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op), &dtype, NULL);
-    set_dtype(scan, dtype);
-    begin(scan);
+    scan->op = call->op;
+    scan->operands = mm_call_operands(call);
+    begin(scan, dtype, body_bytes, limits, buffers);
+}
+
+void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct mm_buffer storage,
+                        const struct mm_body *body) {
+    assert(scan->store.memory.data == NULL);
+    begin(scan, dtype, body->bytes, scan->store.limits, scan->store.buffers);
+    scan->store.keeps = storage.data != NULL;
+    scan->store.memory = storage;
+    scan->store.room_bytes = storage.bytes;
+    (void)mm_json_scan_feed(scan, body->data, body->bytes);
 }
 
 bool mm_json_scan_feed(struct mm_json_scan *scan, const char *piece, size_t bytes) {
@@ -435,8 +359,9 @@ bool mm_json_scan_feed(struct mm_json_scan *scan, const char *piece, size_t byte
         return !scan->gave_up;
     const char *at = piece;
     const char *const end = piece + bytes;
-    if (scan->bytes_left != MM_LENGTH_UNKNOWN)
-        scan->bytes_left -= bytes < scan->bytes_left ? bytes : scan->bytes_left;
+    uint64_t *left = &scan->store.bytes_left;
+    if (*left != MM_LENGTH_UNKNOWN)
+        *left -= bytes < *left ? bytes : *left;
     if (scan->carry_bytes > 0 && !scan->gave_up)
         at = take_carried(scan, at, end);
     while (at < end && !scan->gave_up) {
@@ -453,17 +378,5 @@ bool mm_json_scan_feed(struct mm_json_scan *scan, const char *piece, size_t byte
 }
 
 void mm_json_scan_cancel(struct mm_json_scan *scan) {
-    stop_keeping(scan);
-}
-
-void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct mm_buffer storage,
-                        const struct mm_body *body) {
-    assert(scan->storage.data == NULL);
-    begin(scan);
-    scan->bytes_left = body->bytes;
-    set_dtype(scan, dtype);
-    scan->keeps = storage.data != NULL;
-    scan->storage = storage;
-    scan->room_bytes = storage.bytes;
-    (void)mm_json_scan_feed(scan, body->data, body->bytes);
+    mm_json_store_drop(&scan->store);
 }

@@ -5,7 +5,7 @@
 #ifndef MM_API_JSON_SCAN_H
 #define MM_API_JSON_SCAN_H
 
-#include "api/codec.h"
+#include "api/json_store.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,8 +14,7 @@ extern "C" {
 enum {
     MM_JSON_OPERANDS = 2,
     MM_JSON_REST_MAX = 1024, /* of the document without its matrices; a longer one goes to the tree */
-    MM_JSON_CARRY_MAX = 128, /* of an element that two pieces share; likewise */
-    MM_JSON_ALIGNMENT = 64   /* of each matrix */
+    MM_JSON_CARRY_MAX = 128  /* of an element that two pieces share; likewise */
 };
 
 /* Where in a document the next character stands. */
@@ -49,20 +48,16 @@ struct mm_json_scanned {
 /* Owned by the caller, of fixed size; begins with mm_json_scan_begin. One thread at a time, but not always
  * the same one. What is not said to be read is for json_scan.c. */
 struct mm_json_scan {
-    const struct mm_limits *limits;
-    struct mm_buffers *buffers;
     enum mm_op op;
     unsigned operands;
-    uint64_t bytes_left; /* of the body, behind what was fed; or MM_LENGTH_UNKNOWN */
 
     /* To be read when all was fed: whether it is a document that the scanner has understood (else the rest
      * counts for nothing); of which type its elements were taken for, and whether that holds them; whether
-     * they were kept, in `storage`; and what remains. */
+     * and where they were kept; and what remains. */
     bool is_whole;
     enum mm_dtype dtype;
     bool held;
-    bool keeps;
-    struct mm_buffer storage;
+    struct mm_json_store store;
     struct mm_json_scanned matrices[MM_JSON_OPERANDS];
     struct mm_json_scanned *matrix; /* the last one, or the one at hand; NULL: none has come */
     char rest[MM_JSON_REST_MAX];
@@ -71,13 +66,13 @@ struct mm_json_scan {
     bool gave_up;
     enum mm_json_place place;
     size_t depth; /* of brackets in the rest */
-    bool in_string, escaped;
+    bool in_string;
+    bool escaped;
     enum mm_json_member member;
     char key[8]; /* the member's name, as far as it fits */
-    size_t key_bytes, value_start;
+    size_t key_bytes;
+    size_t value_start;
     size_t col;
-    size_t element_bytes;
-    size_t used_bytes, room_bytes; /* of the storage */
     char carry[MM_JSON_CARRY_MAX];
     size_t carry_bytes;
 };

@@ -102,8 +102,10 @@ static void take_first_digits(struct decimal *decimal) {
     }
 }
 
-/* Takes a number apart and returns where it ends; NULL where there is none. */
-static inline const char *parse(const char *text, const char *end, struct decimal *decimal) {
+/* Takes a number apart and returns where it ends; NULL where there is none. Inlined in each reader, whose
+ * other half it is: a call and a struct in memory would cost a third of the time. */
+__attribute__((always_inline)) static inline const char *parse(const char *text, const char *end,
+                                                               struct decimal *decimal) {
     const char *at = text;
     decimal->text = text;
     decimal->negative = at < end && *at == '-';

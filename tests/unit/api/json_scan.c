@@ -196,7 +196,7 @@ static void test_memory_of_pieces(void **state) {
         mm_json_scan_begin(&scan, &call, known ? length : MM_LENGTH_UNKNOWN, &wide, buffers);
         for (size_t at = 0; at < length; at += 8192)
             assert_true(mm_json_scan_feed(&scan, text + at, length - at < 8192 ? length - at : 8192));
-        assert_true(scan.keeps && scan.is_whole);
+        assert_true(scan.store.keeps && scan.is_whole);
         assert_true(mm_buffers_used(buffers) >= BYTES && mm_buffers_used(buffers) <= BYTES * 7 / 4);
         const struct mm_body body = {.data = text, .bytes = length};
         assert_int_equal(mm_json_scan_finish(&scan, &call, &body, NULL), MM_OK);
@@ -224,7 +224,7 @@ static void test_room_comes_late(void **state) {
         assert_int_equal(mm_buffers_acquire(buffers, BYTES, &taken, NULL), MM_OK);
         mm_json_scan_begin(&scan, &call, body.bytes, &limits, buffers);
         assert_true(mm_json_scan_feed(&scan, text, body.bytes));
-        assert_false(scan.keeps);
+        assert_false(scan.store.keeps);
         if (ways & 2)
             mm_buffers_release(buffers, &taken);
         enum mm_status status = mm_json_scan_finish(&scan, &call, &body, &error);
