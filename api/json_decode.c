@@ -47,7 +47,7 @@ static enum outcome read_again(struct mm_json_scan *scan, const struct mm_call *
     if (*status == MM_BUSY || *status == MM_INTERNAL || (*status != MM_OK && scan->dtype == call->dtype))
         return DECIDED;
     mm_json_scan_again(scan, call->dtype, storage, body);
-    return scan->is_whole && scan->held ? DECIDED : LEFT_ALONE;
+    return mm_json_scan_is_whole(scan) && scan->held ? DECIDED : LEFT_ALONE;
 }
 
 /* Judges the sizes, and finds the elements in memory. */
@@ -98,7 +98,8 @@ static enum outcome complete(struct mm_json_scan *scan, struct mm_call *call, co
 enum mm_status mm_json_scan_finish(struct mm_json_scan *scan, struct mm_call *call,
                                    const struct mm_body *body, struct mm_error *error) {
     enum mm_status status = MM_OK;
-    enum outcome outcome = scan->is_whole ? complete(scan, call, body, &status, error) : LEFT_ALONE;
+    enum outcome outcome =
+        mm_json_scan_is_whole(scan) ? complete(scan, call, body, &status, error) : LEFT_ALONE;
     mm_json_scan_cancel(scan);
     if (outcome == LEFT_ALONE)
         return mm_json_tree_decode(call, body, scan->store.limits, scan->store.buffers, error);

@@ -1,5 +1,5 @@
 /* The scanner of JSON bodies: which characters belong to the operands' elements, and where these go. Of the
- * rest it knows only strings, brackets, and the names of members. It never tells an error: it gives up. */
+ * rest it knows only strings, and the names of members. It never tells an error: it gives up. */
 #include "api/json_scan.h"
 
 #include "api/number.h"
@@ -219,16 +219,17 @@ static bool key_is(const struct mm_json_scan *scan, const char *name) {
     return scan->key_bytes == strlen(name) && memcmp(scan->key, name, scan->key_bytes) == 0;
 }
 
-/* The operand whose value is expected; NULL: it is another member's, or deeper. */
+/* The operand whose value is expected; NULL: no value is, or another member's. */
 static struct mm_json_scanned *expected_operand(struct mm_json_scan *scan) {
-    if (scan->depth == 1 && scan->member == MM_JSON_VALUE_EXPECTED)
+    if (scan->member == MM_JSON_VALUE_EXPECTED)
         for (unsigned index = 0; index < scan->operands; index++)
             if (key_is(scan, operands[index]))
                 return &scan->matrices[index];
     return NULL;
 }
 
-/* A type that is told before the elements. What this does not notice is found when Jansson has read it. */
+/* A type that is told before the elements. Where this is mistaken, they are scanned once more when Jansson
+ * has read what there is. */
 static void notice_dtype(struct mm_json_scan *scan) {
     char name[16];
     const size_t bytes = scan->rest_bytes - scan->value_start - 1; /* without the quotes */
@@ -244,7 +245,7 @@ static void notice_dtype(struct mm_json_scan *scan) {
 static void begin_string(struct mm_json_scan *scan) {
     scan->in_string = true;
     scan->value_start = scan->rest_bytes;
-    if (scan->depth == 1 && scan->member == MM_JSON_KEY_EXPECTED) {
+    if (scan->member == MM_JSON_KEY_EXPECTED) {
         scan->member = MM_JSON_KEY;
         scan->key_bytes = 0;
     } else if (scan->member == MM_JSON_VALUE_EXPECTED) {
@@ -254,7 +255,7 @@ static void begin_string(struct mm_json_scan *scan) {
 
 static void end_string(struct mm_json_scan *scan) {
     scan->in_string = false;
-    if (scan->depth == 1 && scan->member == MM_JSON_VALUE)
+    if (scan->member == MM_JSON_VALUE)
         notice_dtype(scan);
     if (scan->member == MM_JSON_KEY)
         scan->member = MM_JSON_KEY_ENDED;
@@ -278,46 +279,33 @@ static void take_of_string(struct mm_json_scan *scan, char character) {
     put_rest(scan, character);
 }
 
-static void open_bracket(struct mm_json_scan *scan, char character) {
-    if (scan->depth == 0 && (character == '[' || scan->is_whole))
-        give_up(scan);
-    scan->member = scan->depth == 0 ? MM_JSON_KEY_EXPECTED : MM_JSON_VALUE;
-    scan->depth++;
-    put_rest(scan, character);
-}
-
-static void close_bracket(struct mm_json_scan *scan, char character) {
-    put_rest(scan, character);
-    if (scan->depth-- == 1)
-        scan->is_whole = true;
-}
-
-/* Takes a character outside of strings and matrices. Spaces are kept as one, since they part words. */
+/* Takes a character outside of strings and matrices. Spaces are kept as one, since they part words. No
+ * parameter is an array or an object, so that what has further brackets is left alone. */
 static void take_of_rest(struct mm_json_scan *scan, char character) {
     struct mm_json_scanned *operand = expected_operand(scan);
     if (is_space(character)) {
         if (scan->rest_bytes > 0 && scan->rest[scan->rest_bytes - 1] != ' ')
             put_rest(scan, ' ');
-    } else if (operand != NULL && (character != '[' || operand->seen)) {
-        give_up(scan);
-    } else if (operand != NULL) {
+        return;
+    }
+    if (operand != NULL && character == '[') {
         scan->member = MM_JSON_VALUE;
         begin_matrix(scan, operand);
-    } else if (character == '{' || character == '[') {
-        open_bracket(scan, character);
-    } else if (scan->depth == 0) {
-        give_up(scan);
-    } else if (character == '}' || character == ']') {
-        close_bracket(scan, character);
-    } else {
-        if (character == '"')
-            begin_string(scan);
-        else if (scan->depth == 1 && character == ',')
-            scan->member = MM_JSON_KEY_EXPECTED;
-        else if (scan->depth == 1 && character == ':')
-            scan->member = MM_JSON_VALUE_EXPECTED;
-        put_rest(scan, character);
+        return;
     }
+    if (operand != NULL || character == '[' || (character == '{') != (scan->member == MM_JSON_BEFORE)) {
+        give_up(scan);
+        return;
+    }
+    if (character == '"')
+        begin_string(scan);
+    else if (character == ':')
+        scan->member = MM_JSON_VALUE_EXPECTED;
+    else if (character == ',' || character == '{')
+        scan->member = MM_JSON_KEY_EXPECTED;
+    else if (character == '}')
+        scan->member = MM_JSON_BEHIND;
+    put_rest(scan, character);
 }
 
 /* --- the whole */
@@ -326,13 +314,13 @@ static void begin(struct mm_json_scan *scan, enum mm_dtype dtype, uint64_t body_
                   const struct mm_limits *limits, struct mm_buffers *buffers) {
     mm_json_store_begin(&scan->store, body_bytes, limits, buffers);
     set_dtype(scan, dtype);
-    scan->is_whole = scan->gave_up = scan->in_string = scan->escaped = false;
+    scan->gave_up = scan->in_string = scan->escaped = false;
     scan->held = true;
     memset(scan->matrices, 0, sizeof scan->matrices);
     scan->matrix = NULL;
     scan->place = MM_JSON_REST;
-    scan->member = MM_JSON_KEY_EXPECTED;
-    scan->rest_bytes = scan->depth = scan->key_bytes = scan->value_start = scan->carry_bytes = 0;
+    scan->member = MM_JSON_BEFORE;
+    scan->rest_bytes = scan->key_bytes = scan->value_start = scan->carry_bytes = 0;
 }
 
 void mm_json_scan_begin(struct mm_json_scan *scan, const struct mm_call *call, uint64_t body_bytes,
@@ -372,9 +360,11 @@ bool mm_json_scan_feed(struct mm_json_scan *scan, const char *piece, size_t byte
         else
             take_of_rest(scan, *at++);
     }
-    if (scan->gave_up)
-        scan->is_whole = false;
     return !scan->gave_up;
+}
+
+bool mm_json_scan_is_whole(const struct mm_json_scan *scan) {
+    return scan->member == MM_JSON_BEHIND && !scan->gave_up;
 }
 
 void mm_json_scan_cancel(struct mm_json_scan *scan) {

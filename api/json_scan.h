@@ -28,13 +28,15 @@ enum mm_json_place {
     MM_JSON_ROW_ENDED
 };
 
-/* Where in the outermost object it stands. */
+/* Where among the members of the outermost object it stands. */
 enum mm_json_member {
+    MM_JSON_BEFORE, /* the object */
     MM_JSON_KEY_EXPECTED,
     MM_JSON_KEY,
     MM_JSON_KEY_ENDED,
     MM_JSON_VALUE_EXPECTED,
-    MM_JSON_VALUE
+    MM_JSON_VALUE,
+    MM_JSON_BEHIND /* the object */
 };
 
 /* A matrix as it was scanned; its elements lie `offset` bytes into the storage. */
@@ -51,10 +53,8 @@ struct mm_json_scan {
     enum mm_op op;
     unsigned operands;
 
-    /* To be read when all was fed: whether it is a document that the scanner has understood (else the rest
-     * counts for nothing); of which type its elements were taken for, and whether that holds them; whether
-     * and where they were kept; and what remains. */
-    bool is_whole;
+    /* To be read when all was fed, if mm_json_scan_is_whole: of which type the elements were taken for, and
+     * whether that holds them; whether and where they were kept; and what remains. */
     enum mm_dtype dtype;
     bool held;
     struct mm_json_store store;
@@ -65,7 +65,6 @@ struct mm_json_scan {
 
     bool gave_up;
     enum mm_json_place place;
-    size_t depth; /* of brackets in the rest */
     bool in_string;
     bool escaped;
     enum mm_json_member member;
@@ -92,6 +91,9 @@ void mm_json_scan_begin(struct mm_json_scan *scan, const struct mm_call *call, u
 /* Takes the next piece, which the caller keeps. false: the scanner has given up, and what follows need not be
  * fed. */
 bool mm_json_scan_feed(struct mm_json_scan *scan, const char *piece, size_t bytes);
+
+/* Whether all was fed, and is a document that the scanner has understood as far as it goes. */
+bool mm_json_scan_is_whole(const struct mm_json_scan *scan);
 
 /* Ends the scan, whether or not all was fed, and gives back what it holds. Once more does nothing. */
 void mm_json_scan_cancel(struct mm_json_scan *scan);

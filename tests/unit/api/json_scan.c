@@ -196,7 +196,7 @@ static void test_memory_of_pieces(void **state) {
         mm_json_scan_begin(&scan, &call, known ? length : MM_LENGTH_UNKNOWN, &wide, buffers);
         for (size_t at = 0; at < length; at += 8192)
             assert_true(mm_json_scan_feed(&scan, text + at, length - at < 8192 ? length - at : 8192));
-        assert_true(scan.store.keeps && scan.is_whole);
+        assert_true(scan.store.keeps && mm_json_scan_is_whole(&scan));
         assert_true(mm_buffers_used(buffers) >= BYTES && mm_buffers_used(buffers) <= BYTES * 7 / 4);
         const struct mm_body body = {.data = text, .bytes = length};
         assert_int_equal(mm_json_scan_finish(&scan, &call, &body, NULL), MM_OK);
@@ -273,6 +273,37 @@ static void test_exact_room(void **state) {
     }
 }
 
+/* A type that is told before the elements, in the document or in the query, is the one that they are taken
+ * for at once. */
+static void test_type_is_noticed(void **state) {
+    (void)state;
+    static const struct {
+        const char *query, *text;
+        enum mm_dtype dtype;
+    } cases[] = {
+        {"float32", "{\"a\":[[1]]}", MM_FLOAT32},
+        {"float32", "{\"dtype\" : \"float64\",\"a\":[[1]]}", MM_FLOAT64},
+        {"float32", "{\"a\":[[1]],\"dtype\":\"float64\"}", MM_FLOAT32},
+        {"float32", "{\"variant\":\"int64\",\"a\":[[1]]}", MM_FLOAT32},
+        {"int32", "{\"a\":[[1]]}", MM_INT32},
+        {"int8", "{\"a\":[[1]]}", MM_FLOAT32},
+    };
+    struct mm_buffers *buffers = mm_buffers_open(BUDGET_BYTES);
+    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+        struct mm_json_scan scan;
+        struct mm_call call;
+        mm_call_init(&call, MM_TRANSPOSE);
+        assert_int_equal(mm_call_set_text(&call, "dtype", 5, cases[index].query, strlen(cases[index].query),
+                                          &limits, NULL),
+                         MM_OK);
+        mm_json_scan_begin(&scan, &call, MM_LENGTH_UNKNOWN, &limits, buffers);
+        assert_true(mm_json_scan_feed(&scan, cases[index].text, strlen(cases[index].text)));
+        assert_true(mm_json_scan_is_whole(&scan) && scan.dtype == cases[index].dtype);
+        mm_json_scan_cancel(&scan);
+    }
+    mm_buffers_close(buffers);
+}
+
 /* Commas that announce elements which do not come take no more than the limit; and of a scan that is
  * cancelled, or gives up, nothing remains. */
 static void test_nothing_remains(void **state) {
@@ -301,7 +332,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pieces),           cmocka_unit_test(test_memory_of_a_piece),
         cmocka_unit_test(test_memory_of_pieces), cmocka_unit_test(test_room_comes_late),
-        cmocka_unit_test(test_exact_room),       cmocka_unit_test(test_nothing_remains),
+        cmocka_unit_test(test_exact_room),       cmocka_unit_test(test_type_is_noticed),
+        cmocka_unit_test(test_nothing_remains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

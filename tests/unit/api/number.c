@@ -246,24 +246,31 @@ static void test_bit_patterns(void **state) {
     }
 }
 
-/* What is written is read again. Every tenth is of a small exponent, where the digits are few. */
+static void check_round_trip(uint32_t bits) {
+    uint32_t back;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    if (!isfinite(value))
+        return;
+    char text[MM_FLOAT_TEXT_ROOM];
+    const size_t length = mm_float_text(value, text);
+    bool held = true;
+    if (mm_number_float32(text, text + length, &back, &held) != text + length || back != bits || !held)
+        fail_msg("%a is written as %.*s", (double)value, (int)length, text);
+}
+
+/* What is written is read again: any bit pattern, and all powers of two with their neighbours, where the
+ * distance from one to the next changes. */
 static void test_round_trip(void **state) {
     (void)state;
     uint64_t random = 17;
-    for (unsigned index = 0; index < 2 * RANDOM_COUNT; index++) {
-        uint32_t bits = (uint32_t)next(&random), back;
-        if (index % 10 == 0)
-            bits = (bits & 0x803fffff) | 0x3f800000;
-        float value;
-        memcpy(&value, &bits, sizeof value);
-        if (!isfinite(value))
-            continue;
-        char text[MM_FLOAT_TEXT_ROOM];
-        const size_t length = mm_float_text(value, text);
-        bool held = true;
-        if (mm_number_float32(text, text + length, &back, &held) != text + length || back != bits || !held)
-            fail_msg("%a is written as %.*s", (double)value, (int)length, text);
-    }
+    for (unsigned index = 0; index < 2 * RANDOM_COUNT; index++)
+        check_round_trip((uint32_t)next(&random));
+    for (uint32_t exponent = 0; exponent < 512; exponent++)
+        for (uint32_t beside = 0; beside < 3; beside++)
+            check_round_trip((exponent << 23) + beside - 1);
+    for (uint32_t bit = 0; bit < 23; bit++)
+        check_round_trip(UINT32_C(1) << bit);
 }
 
 static const struct {
