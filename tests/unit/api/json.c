@@ -1,6 +1,7 @@
 /* api/json, the request: what is taken, and what is refused with which words. The rounding of numbers is
  * json_rounding.c's, the reply json_reply.c's. */
-#include "api/codec.h"
+#include "api/formats.h"
+#include "api/json_tree.h"
 
 #include <fenv.h>
 #include <math.h>
@@ -12,16 +13,12 @@
 
 #include <cmocka.h>
 
+/* All tests are of each: the codec's decode, and that of the tree alone. */
+static enum mm_status (*decoder)(struct mm_call *, const struct mm_body *, const struct mm_limits *,
+                                 struct mm_buffers *, struct mm_error *);
+
 static const struct mm_limits limits = {
     .dimension_max = 8, .body_bytes_max = 1 << 20, .memory_bytes_max = 256};
-
-static const struct mm_codec *codec(void) {
-    size_t count;
-    const struct mm_codec *codecs = mm_codecs(&count);
-    while (strcmp(codecs->reply_type, "application/json") != 0)
-        codecs++;
-    return codecs;
-}
 
 /* Decodes from memory of exactly the body's size, so that a read past its end shows. */
 static enum mm_status decode(struct mm_call *call, const char *text, size_t bytes, struct mm_buffers *buffers,
@@ -31,7 +28,7 @@ static enum mm_status decode(struct mm_call *call, const char *text, size_t byte
     memcpy(copy, text, bytes);
     const struct mm_body body = {.data = copy, .bytes = bytes};
     *error = (struct mm_error){0};
-    enum mm_status status = codec()->decode(call, &body, &limits, buffers, error);
+    enum mm_status status = decoder(call, &body, &limits, buffers, error);
     assert_int_equal(fegetround(), FE_TONEAREST);
     free(copy);
     return status;
@@ -377,5 +374,8 @@ int main(void) {
         cmocka_unit_test(test_zero_bytes),
         cmocka_unit_test(test_zero_byte_is_told),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    decoder = mm_json_decode;
+    int failures = cmocka_run_group_tests_name("codec", tests, NULL, NULL);
+    decoder = mm_json_tree_decode;
+    return failures + cmocka_run_group_tests_name("tree", tests, NULL, NULL);
 }

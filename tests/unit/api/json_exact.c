@@ -1,6 +1,7 @@
 /* api/json, of transpositions: random elements of every type are read as they are written, and decimals are
  * rounded once. */
-#include "api/codec.h"
+#include "api/formats.h"
+#include "api/json_tree.h"
 #include "gpu/backend.h"
 
 #include <inttypes.h>
@@ -12,6 +13,10 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+/* All tests are of each: the codec's decode, and that of the tree alone. */
+static enum mm_status (*decoder)(struct mm_call *, const struct mm_body *, const struct mm_limits *,
+                                 struct mm_buffers *, struct mm_error *);
 
 enum { BATCH = 4096, BATCHES = 20, TEXT_MAX = 64 };
 
@@ -34,7 +39,7 @@ static void decode_row(struct mm_call *call, const char *dtype, const char *elem
     const struct mm_body body = {.data = text, .bytes = (size_t)bytes};
     struct mm_error error = {0};
     mm_call_init(call, MM_TRANSPOSE);
-    if (codec()->decode(call, &body, &limits, buffers, &error) != MM_OK)
+    if (decoder(call, &body, &limits, buffers, &error) != MM_OK)
         fail_msg("%s: %s", dtype, error.detail);
 }
 
@@ -166,5 +171,8 @@ static void test_bounds(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_nearest),
                                        cmocka_unit_test(test_bounds)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    decoder = mm_json_decode;
+    int failures = cmocka_run_group_tests_name("codec", tests, NULL, NULL);
+    decoder = mm_json_tree_decode;
+    return failures + cmocka_run_group_tests_name("tree", tests, NULL, NULL);
 }

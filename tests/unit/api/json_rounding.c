@@ -1,6 +1,7 @@
 /* api/json: each number becomes the float32 nearest to its text, as strtof finds it: random decimals, and
  * texts on and beside the midpoints of float32. */
-#include "api/codec.h"
+#include "api/formats.h"
+#include "api/json_tree.h"
 
 #include <float.h>
 #include <math.h>
@@ -12,7 +13,11 @@
 
 #include <cmocka.h>
 
-enum { BATCH = 4096, BATCHES_EACH = 40, TEXT_MAX = 200 };
+/* All tests are of each: the codec's decode, and that of the tree alone. */
+static enum mm_status (*decoder)(struct mm_call *, const struct mm_body *, const struct mm_limits *,
+                                 struct mm_buffers *, struct mm_error *);
+
+enum { BATCH = 4096, BATCHES_EACH = 20, TEXT_MAX = 200 };
 
 static const struct mm_limits limits = {
     .dimension_max = BATCH, .body_bytes_max = SIZE_MAX, .memory_bytes_max = 1 << 20};
@@ -27,11 +32,8 @@ static enum mm_status decode_row(const char *elements, struct mm_call *call, str
     int bytes = snprintf(text, sizeof text, "{\"a\": [[%s]], \"b\": []}", elements);
     assert_true(bytes > 0 && (size_t)bytes < sizeof text);
     const struct mm_body body = {.data = text, .bytes = (size_t)bytes};
-    const struct mm_codec *codec = NULL;
-    assert_int_equal(mm_codec_for_request("application/json", MM_MATMUL, false, false, 0, &codec, NULL),
-                     MM_OK);
     mm_call_init(call, MM_MATMUL);
-    return codec->decode(call, &body, &limits, buffers, NULL);
+    return decoder(call, &body, &limits, buffers, NULL);
 }
 
 /* One to forty digits with a point among them, and an exponent that keeps the number in reach. */
@@ -176,5 +178,8 @@ static void test_largest(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_nearest), cmocka_unit_test(test_largest)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    decoder = mm_json_decode;
+    int failures = cmocka_run_group_tests_name("codec", tests, NULL, NULL);
+    decoder = mm_json_tree_decode;
+    return failures + cmocka_run_group_tests_name("tree", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* api/json, of transpositions: what each element type takes and refuses. Random elements, and how they are
  * written, are json_exact.c's. */
-#include "api/codec.h"
+#include "api/formats.h"
+#include "api/json_tree.h"
 
 #include <fenv.h>
 #include <inttypes.h>
@@ -13,15 +14,12 @@
 
 #include <cmocka.h>
 
+/* All tests are of each: the codec's decode, and that of the tree alone. */
+static enum mm_status (*decoder)(struct mm_call *, const struct mm_body *, const struct mm_limits *,
+                                 struct mm_buffers *, struct mm_error *);
+
 static const struct mm_limits limits = {
     .dimension_max = 4096, .body_bytes_max = 1 << 20, .memory_bytes_max = 1 << 20};
-
-static const struct mm_codec *codec(void) {
-    const struct mm_codec *codec = NULL;
-    assert_int_equal(mm_codec_for_request("application/json", MM_TRANSPOSE, false, false, 0, &codec, NULL),
-                     MM_OK);
-    return codec;
-}
 
 static enum mm_status decode(struct mm_call *call, const char *text, const struct mm_limits *within,
                              struct mm_buffers *buffers, struct mm_error *error) {
@@ -32,7 +30,7 @@ static enum mm_status decode(struct mm_call *call, const char *text, const struc
     const struct mm_body body = {.data = copy, .bytes = bytes};
     *error = (struct mm_error){0};
     mm_call_init(call, MM_TRANSPOSE);
-    enum mm_status status = codec()->decode(call, &body, within, buffers, error);
+    enum mm_status status = decoder(call, &body, within, buffers, error);
     assert_int_equal(fegetround(), FE_TONEAREST);
     assert_int_equal(error->status, status);
     free(copy);
@@ -294,5 +292,8 @@ int main(void) {
         cmocka_unit_test(test_float64),  cmocka_unit_test(test_wholes), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_expected), cmocka_unit_test(test_sizes),  cmocka_unit_test(test_long_times),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    decoder = mm_json_decode;
+    int failures = cmocka_run_group_tests_name("codec", tests, NULL, NULL);
+    decoder = mm_json_tree_decode;
+    return failures + cmocka_run_group_tests_name("tree", tests, NULL, NULL);
 }
