@@ -131,12 +131,21 @@ static const char *take_unusual(struct mm_json_scan *scan, const char *at, const
     return stop;
 }
 
+/* What passes a limit on dimensions with the element that is about to come needs no memory: it is only
+ * judged. */
+static void judge_dimensions(struct mm_json_scan *scan) {
+    const size_t dimension_max = scan->store.limits->dimension_max;
+    if (scan->store.keeps && (scan->matrix->rows >= dimension_max || scan->col >= dimension_max))
+        mm_json_store_drop(&scan->store);
+}
+
 /* Takes numbers with commas between them for as long as nothing else comes; the first one stands here. This
  * is where the time goes. */
 static const char *take_numbers(struct mm_json_scan *scan, const char *at, const char *end) {
     mm_number_reader *const read = types[scan->dtype].read;
     uint64_t unwanted;
     bool held = scan->held;
+    judge_dimensions(scan);
     for (;;) {
         void *place = mm_json_store_place(&scan->store, at, end);
         const char *stop = read(at, end, place == NULL ? &unwanted : place, &held);

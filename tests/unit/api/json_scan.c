@@ -304,6 +304,25 @@ static void test_type_is_noticed(void **state) {
     mm_buffers_close(buffers);
 }
 
+/* A row, or a column, over the limit gives back what it has taken, and takes no more. */
+static void test_dimensions(void **state) {
+    (void)state;
+    static const char *const pieces[][2] = {{"{\"a\":[[1,2,", "3"}, {"{\"a\":[[1],[2],", "[3"}};
+    const struct mm_limits narrow = {2, SIZE_MAX, SIZE_MAX};
+    struct mm_buffers *buffers = mm_buffers_open(BUDGET_BYTES);
+    for (size_t index = 0; index < sizeof pieces / sizeof pieces[0]; index++) {
+        struct mm_json_scan scan;
+        struct mm_call call;
+        mm_call_init(&call, MM_TRANSPOSE);
+        mm_json_scan_begin(&scan, &call, MM_LENGTH_UNKNOWN, &narrow, buffers);
+        assert_true(mm_json_scan_feed(&scan, pieces[index][0], strlen(pieces[index][0])));
+        assert_true(mm_buffers_used(buffers) > 0);
+        assert_true(mm_json_scan_feed(&scan, pieces[index][1], strlen(pieces[index][1])));
+        assert_int_equal(mm_buffers_used(buffers), 0);
+    }
+    mm_buffers_close(buffers);
+}
+
 /* Commas that announce elements which do not come take no more than the limit; and of a scan that is
  * cancelled, or gives up, nothing remains. */
 static void test_nothing_remains(void **state) {
@@ -333,7 +352,7 @@ int main(void) {
         cmocka_unit_test(test_pieces),           cmocka_unit_test(test_memory_of_a_piece),
         cmocka_unit_test(test_memory_of_pieces), cmocka_unit_test(test_room_comes_late),
         cmocka_unit_test(test_exact_room),       cmocka_unit_test(test_type_is_noticed),
-        cmocka_unit_test(test_nothing_remains),
+        cmocka_unit_test(test_dimensions),       cmocka_unit_test(test_nothing_remains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
