@@ -19,9 +19,6 @@ unsigned mm_problem_http(enum mm_status status);
 /* Whether the same request can succeed a little later: such a reply always has Retry-After. */
 bool mm_problem_passes(enum mm_status status);
 
-/* The value of that header, in seconds. */
-#define MM_RETRY_AFTER_S "1"
-
 /* The problem as JSON text: type, title, status, detail, code, request_id, and of field, limit,
  * expected, got, line, column, needed_bytes, free_bytes those that are set. malloc'ed, the caller
  * frees; NULL when memory is out. Bytes of detail, field, expected and got that are no UTF-8 come out

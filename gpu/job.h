@@ -59,9 +59,10 @@ struct mm_job {
     void *worker; /* in whose list it waits; NULL: in none */
     uint64_t queued_ns;
     size_t queued_bytes;
-    bool alone;    /* nothing runs beside it on its device */
-    bool begun;    /* a task of which a slice was done; it does not count as waiting any more */
-    bool given_up; /* a task that its caller cancelled after that */
+    double expected_ns; /* that it will keep its device busy */
+    bool alone;         /* nothing runs beside it on its device */
+    bool begun;         /* a task of which a slice was done; it does not count as waiting any more */
+    bool given_up;      /* a task that its caller cancelled after that */
 };
 
 /* 2·m·n·k per nanosecond of kernel time, which is GFLOP/s; 0 where nothing ran. */

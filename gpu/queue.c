@@ -68,6 +68,16 @@ static enum mm_status check_room(const struct mm_queue *queue, size_t bytes, str
     return MM_BUSY;
 }
 
+/* What a caller would wait for at this worker, as far as it is known. */
+static enum mm_status check_wait(const struct mm_queue *queue, const struct mm_worker *worker,
+                                 struct mm_error *error) {
+    const double limit_ns = (double)queue->limits.wait_ns_max;
+    if (queue->limits.wait_ns_max == 0 || worker->expected_ns <= limit_ns)
+        return MM_OK;
+    return mm_fail(error, MM_BUSY, "the jobs before it will take %.3g s, and the limit is %.3g s",
+                   worker->expected_ns / 1e9, limit_ns / 1e9);
+}
+
 static enum mm_status fail_stopping(struct mm_error *error) {
     return mm_fail(error, MM_STOPPING, "the service is draining and takes no new jobs");
 }
@@ -122,6 +132,8 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struc
         queue->stopping ? fail_stopping(error) : check_room(queue, job->queued_bytes, error);
     if (status == MM_OK)
         status = choose_worker(queue, job, &worker, error);
+    if (status == MM_OK)
+        status = check_wait(queue, worker, error);
     if (status == MM_OK) {
         mm_worker_add(worker, job);
         pthread_cond_signal(&worker->changed);
@@ -162,6 +174,16 @@ void mm_queue_waiting(struct mm_queue *queue, size_t *jobs, size_t *bytes) {
     *jobs = queue->jobs_waiting;
     *bytes = queue->bytes_waiting;
     pthread_mutex_unlock(&queue->mutex);
+}
+
+uint64_t mm_queue_wait_ns(struct mm_queue *queue) {
+    double longest_ns = 0.0;
+    pthread_mutex_lock(&queue->mutex);
+    for (size_t index = 0; index < queue->worker_count; index++)
+        if (queue->workers[index].expected_ns > longest_ns)
+            longest_ns = queue->workers[index].expected_ns;
+    pthread_mutex_unlock(&queue->mutex);
+    return longest_ns < 1e18 ? (uint64_t)longest_ns : UINT64_C(1000000000000000000);
 }
 
 void mm_queue_stop(struct mm_queue *queue) {

@@ -20,8 +20,9 @@ extern "C" {
 struct mm_queue;
 
 struct mm_queue_limits {
-    size_t jobs_max;  /* jobs waiting, over all devices; those being run, and begun tasks, do not count */
-    size_t bytes_max; /* bytes of operands and results of the jobs waiting */
+    size_t jobs_max;      /* jobs waiting, over all devices; those being run, and begun tasks, do not count */
+    size_t bytes_max;     /* bytes of operands and results of the jobs waiting */
+    uint64_t wait_ns_max; /* that the jobs before one may take by the device's measured rates; 0: any */
 };
 
 /* Starts the threads of each device's worker. The devices stay the caller's, outlive the queue, and are used
@@ -54,6 +55,10 @@ size_t mm_queue_jobs(struct mm_queue *queue);
 
 /* Jobs that are waiting, and the bytes of their operands and results. Any thread. */
 void mm_queue_waiting(struct mm_queue *queue, size_t *jobs, size_t *bytes);
+
+/* How long the jobs that wait and run now will keep the busiest device, by the best rates that were measured
+ * of their variants and of copies; those of which nothing is known yet, and tasks, count as 0. Any thread. */
+uint64_t mm_queue_wait_ns(struct mm_queue *queue);
 
 /* Refuses new jobs from now on with MM_STOPPING; accepted ones go on. Any thread. */
 void mm_queue_stop(struct mm_queue *queue);

@@ -38,17 +38,29 @@ static void take(struct mm_worker *worker, struct mm_job *job) {
     job->worker = NULL;
 }
 
-/* Whether nothing is to run beside the job: a task, or a product that keeps the whole device busy. */
-static bool wants_all(const struct mm_worker *worker, const struct mm_job *job) {
+/* Whether nothing is to run beside a product, since it keeps the whole device busy. */
+static bool wants_all(const struct mm_device *device, const struct mm_variant *ran,
+                      const struct mm_product *product) {
+    return device->backend->wants_all != NULL && device->backend->wants_all(device, ran, product);
+}
+
+/* What there is to know of a job before it runs. Of a task that is little: it lasts as long as it likes. */
+static void judge(const struct mm_worker *worker, struct mm_job *job) {
     const struct mm_device *device = worker->device;
-    return job->task != NULL ||
-           (device->backend->wants_all != NULL &&
-            device->backend->wants_all(device, mm_variant_resolve(job->variant, device, &job->product),
-                                       &job->product));
+    job->alone = true;
+    job->expected_ns = 0.0;
+    if (job->task != NULL)
+        return;
+    const struct mm_variant *ran = mm_variant_resolve(job->variant, device, &job->product);
+    job->alone = wants_all(device, ran, &job->product);
+    job->expected_ns = mm_forecast_ns(&worker->forecast, job, ran);
+    if (!job->alone)
+        job->expected_ns /= thread_count(device);
 }
 
 void mm_worker_add(struct mm_worker *worker, struct mm_job *job) {
-    job->alone = wants_all(worker, job);
+    judge(worker, job);
+    worker->expected_ns += job->expected_ns;
     insert(worker, job, worker->last);
     worker->jobs++;
     worker->load += job_load(job);
@@ -66,6 +78,7 @@ static void end_waiting(struct mm_queue *queue, const struct mm_job *job) {
 static void leave(struct mm_worker *worker, const struct mm_job *job) {
     worker->jobs--;
     worker->load = worker->jobs == 0 ? 0.0 : worker->load - job_load(job); /* rounding does not add up */
+    worker->expected_ns = worker->jobs == 0 ? 0.0 : worker->expected_ns - job->expected_ns;
 }
 
 void mm_worker_remove(struct mm_worker *worker, struct mm_job *job) {
@@ -122,6 +135,8 @@ static void finish(struct mm_worker *worker, struct mm_job *job) {
     queue->jobs_running--;
     end_running(worker, job);
     leave(worker, job);
+    if (job->error.status == MM_OK && job->ran != NULL && job->task == NULL)
+        mm_forecast_learn(&worker->forecast, job);
     pthread_mutex_unlock(&queue->mutex);
     job->done(job);
 }

@@ -3,6 +3,7 @@
 #ifndef MM_GPU_WORKER_H
 #define MM_GPU_WORKER_H
 
+#include "gpu/forecast.h"
 #include "gpu/queue.h"
 
 #include <pthread.h>
@@ -26,6 +27,8 @@ struct mm_worker {
     struct mm_job *last;
     size_t jobs;        /* waiting and running */
     double load;        /* of these, to compare devices by */
+    double expected_ns; /* that these will keep the device busy, as far as it is known */
+    struct mm_forecast forecast;
     unsigned under_way; /* running, of all threads */
     bool is_taken;      /* by one that wants the device alone */
 };

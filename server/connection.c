@@ -73,20 +73,22 @@ size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_
     unsigned http = mm_problem_http(reply->error->status);
     char head[512];
     char date[64];
+    char retry[48] = "";
     size_t length = 0;
     struct tm broken_down;
     time_t now = time(NULL);
     char *text = mm_problem_json(reply->error, reply->request_id, &length);
     gmtime_r(&now, &broken_down);
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &broken_down);
-    int head_length = snprintf(
-        head, sizeof head,
-        "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n%s%s%s%s"
-        "Content-Type: " MM_PROBLEM_TYPE "\r\nContent-Length: %zu\r\n\r\n",
-        http, MHD_get_reason_phrase_for(http), date, reply->request_id,
-        reply->allow[0] == '\0' ? "" : "Allow: ", reply->allow, reply->allow[0] == '\0' ? "" : "\r\n",
-        mm_problem_passes(reply->error->status) ? "Retry-After: " MM_RETRY_AFTER_S "\r\n" : "",
-        text == NULL ? 0 : length);
+    if (reply->retry_after_s > 0)
+        snprintf(retry, sizeof retry, "Retry-After: %u\r\n", reply->retry_after_s);
+    int head_length =
+        snprintf(head, sizeof head,
+                 "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n%s%s%s%s"
+                 "Content-Type: " MM_PROBLEM_TYPE "\r\nContent-Length: %zu\r\n\r\n",
+                 http, MHD_get_reason_phrase_for(http), date, reply->request_id,
+                 reply->allow[0] == '\0' ? "" : "Allow: ", reply->allow,
+                 reply->allow[0] == '\0' ? "" : "\r\n", retry, text == NULL ? 0 : length);
     struct iovec pieces[] = {{head, (size_t)head_length}, {text, text == NULL ? 0 : length}};
     const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = reply->head_only ? 1 : 2};
     const ssize_t sent = sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -59,8 +59,9 @@ bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, en
 struct mm_last_reply {
     const struct mm_error *error;
     const char *request_id;
-    const char *allow; /* of the header of that name; "": none */
-    bool head_only;    /* HEAD was asked: no body goes out */
+    const char *allow;      /* of the header of that name; "": none */
+    bool head_only;         /* HEAD was asked: no body goes out */
+    unsigned retry_after_s; /* of Retry-After; 0: none */
 };
 
 /* Writes the reply past MHD, and ends our sending side, so that the caller can still read it; says how many

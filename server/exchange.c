@@ -149,10 +149,12 @@ static bool expects_continue(const struct mm_exchange *exchange, const char *ver
  * connection, so that a sender who is busy sending would never see why. The sweep ends it. The connection's
  * thread, which has it to itself by a move. */
 static void refuse_unread(struct mm_exchange *exchange) {
-    const struct mm_last_reply reply = {.error = &exchange->error,
-                                        .request_id = exchange->request_id,
-                                        .allow = exchange->allow,
-                                        .head_only = strcmp(exchange->record.method, "HEAD") == 0};
+    const struct mm_last_reply reply = {
+        .error = &exchange->error,
+        .request_id = exchange->request_id,
+        .allow = exchange->allow,
+        .head_only = strcmp(exchange->record.method, "HEAD") == 0,
+        .retry_after_s = mm_server_retry_after_s(exchange->server, exchange->error.status)};
     mm_record_cut(exchange, &exchange->error, mm_connection_cut(exchange->peer, &reply));
     exchange->peer->cut_ns = mm_clock_ns();
     mm_connection_move(exchange->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);

@@ -63,7 +63,9 @@ static bool open_engine(struct mm_server *server) {
         .devices = options->devices.all ? NULL : options->devices.indices,
         .device_count = options->devices.count,
         .host_jobs = (unsigned)options->cpu_jobs,
-        .queue = {.jobs_max = options->queue_depth, .bytes_max = options->memory_budget_bytes}};
+        .queue = {.jobs_max = options->queue_depth,
+                  .bytes_max = options->memory_budget_bytes,
+                  .wait_ns_max = options->queue_wait_ms * UINT64_C(1000000)}};
     if (mm_engine_open(&wanted, &engine, &error) != MM_OK) {
         mm_log_error("cannot multiply: %s", error.detail);
         return false;

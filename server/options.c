@@ -35,6 +35,8 @@ static const struct option table[] = {
      "products that the CPU computes at a time, at most 16 (default: from the cores)"},
     {"queue-depth", "N", NUMBER, AT(queue_depth), 1, 1000000, "1024",
      "jobs that may wait; one more is answered with 429"},
+    {"queue-wait-ms", "MS", NUMBER, AT(queue_wait_ms), 1, UINT32_MAX, "60000",
+     "what the jobs before one may take, by measured rates; with more it is answered with 429"},
     {"memory-budget", "SIZE", SIZE, AT(memory_budget_bytes), 1 << 20, UINT64_C(1) << 60, NULL,
      "bodies and results in flight (default: half of the cgroup's limit, else of the RAM)"},
     {"max-body", "SIZE", SIZE, AT(body_bytes_max), 1, UINT64_C(1) << 60, "2GiB",

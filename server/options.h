@@ -29,6 +29,7 @@ struct mm_options {
     uint64_t threads;
     uint64_t cpu_jobs;
     uint64_t queue_depth;
+    uint64_t queue_wait_ms;
     uint64_t memory_budget_bytes;
     uint64_t body_bytes_max;
     uint64_t dimension_max;

@@ -42,8 +42,11 @@ enum MHD_Result mm_reply_problem(struct mm_exchange *exchange) {
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, MM_PROBLEM_TYPE);
     if (exchange->allow[0] != '\0')
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
-    if (mm_problem_passes(error->status))
-        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, MM_RETRY_AFTER_S);
+    char seconds[MM_DIGITS_MAX + 1];
+    const unsigned retry_after_s = mm_server_retry_after_s(exchange->server, error->status);
+    *mm_put_digits(seconds, retry_after_s) = '\0';
+    if (retry_after_s > 0)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
     return queue_response(exchange, mm_problem_http(error->status), response, length);
 }
 

@@ -1,6 +1,7 @@
 /* What can be asked of the shared state. */
 #include "server/server.h"
 
+#include "api/problem.h"
 #include "server/digits.h"
 
 void mm_server_make_id(struct mm_server *server, char id[MM_REQUEST_ID_MAX + 1]) {
@@ -33,4 +34,15 @@ enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_er
     else
         return MM_OK;
     return error->status;
+}
+
+unsigned mm_server_retry_after_s(const struct mm_server *server, enum mm_status status) {
+    enum { SECONDS_MAX = 3600 };
+    struct mm_engine *engine = mm_server_engine(server);
+    if (!mm_problem_passes(status))
+        return 0;
+    if (status != MM_BUSY || engine == NULL)
+        return 1;
+    const uint64_t seconds = mm_queue_wait_ns(mm_engine_queue(engine)) / 1000000000 + 1;
+    return seconds < SECONDS_MAX ? (unsigned)seconds : SECONDS_MAX;
 }

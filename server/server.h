@@ -52,6 +52,10 @@ struct mm_engine *mm_server_engine(const struct mm_server *server);
 bool mm_server_draining(const struct mm_server *server);
 size_t mm_server_accepted(const struct mm_server *server);
 
+/* The value of Retry-After for a request that is refused with this status, in seconds: 0 where another time
+ * would be no better, and with MM_BUSY what the work before it will take. Any thread. */
+unsigned mm_server_retry_after_s(const struct mm_server *server, enum mm_status status);
+
 /* MM_OK where new jobs are taken; else MM_STOPPING or MM_NOT_READY with Retry-After. Any thread. */
 enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error);
 

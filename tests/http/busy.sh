@@ -52,4 +52,17 @@ for _ in 1 2 3; do
         -d '{"a":[[2]],"b":[[3]]}' "$url/v1/matmul" | jq -c .c)"
 done
 stop
+# By what others took, the wait is known: it is told, and a long one is refused though the queue has room.
+start --backend cpu --cpu-jobs 1 --queue-wait-ms 500
+prepare_slow "$(slow_side 2.5)"
+post_slow runs
+await_sent runs
+post_slow refused
+finish_slow refused
+same "a long wait: status" 429 "$slow_status"
+like "a long wait: detail" '*will take*limit is 0.5 s*' "$(jq -r .detail "$scratch/slow.refused")"
+like "a long wait: Retry-After" '[2-9]' "$(header Retry-After "$scratch/slow.refused.head")"
+finish_slow runs
+same "the one before: status" 200 "$slow_status"
+stop
 finish

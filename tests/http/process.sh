@@ -26,7 +26,7 @@ prints() {
     same "--print-config: $1" "$1 = $2" "$(grep "^$1 = " "$scratch/out")"
 }
 
-options='host port backend devices threads cpu-jobs queue-depth memory-budget max-body max-dimension timeout-ms
+options='host port backend devices threads cpu-jobs queue-depth queue-wait-ms memory-budget max-body max-dimension timeout-ms
     drain-timeout-ms receive-timeout-ms receive-rate benchmark-flops benchmark-run-flops benchmark-repeats no-benchmark log-format'
 
 runs 0 --help

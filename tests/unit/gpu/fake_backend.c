@@ -68,7 +68,7 @@ static void fake_end(struct mm_device *device, unsigned lane, struct mm_job *job
     fake->under_way--;
     fake->alone -= job->product.n == ALONE_N;
     pthread_mutex_unlock(&fake->mutex);
-    job->span_ns[MM_SPAN_KERNEL] = 1;
+    job->span_ns[MM_SPAN_KERNEL] = fake->kernel_ns == 0 ? 1 : fake->kernel_ns;
     job->error.status = MM_OK;
 }
 

@@ -12,6 +12,7 @@ struct fake_device {
     pthread_cond_t changed;
     bool open_gate;     /* whether `end` returns */
     bool fail_begin;    /* whether `begin` fails */
+    uint64_t kernel_ns; /* of each job; 0: 1 */
     unsigned begun;     /* jobs that begin was called for */
     unsigned under_way; /* begun and not ended */
     unsigned most;      /* the most under way at one time */

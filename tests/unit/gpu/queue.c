@@ -447,6 +447,46 @@ static void a_waiting_job_is_taken_back(void **state) {
     fake_device_destroy(&fake);
 }
 
+/* By what the first took, the others are foretold: in proportion, and nothing of another variant. */
+static void the_wait_is_foretold_and_bounded(void **state) {
+    enum { SECOND = 1000000000 };
+    struct fake_device fake;
+    struct test_job jobs[6];
+    struct mm_device *device = &fake.device;
+    struct mm_queue *queue = NULL;
+    struct mm_error error;
+    const struct mm_queue_limits limits = {
+        .jobs_max = 8, .bytes_max = SIZE_MAX, .wait_ns_max = UINT64_C(3) * SECOND};
+    (void)state;
+    fake_device_init(&fake, 1, 1, true);
+    fake.kernel_ns = 2 * (uint64_t)SECOND;
+    assert_int_equal(mm_queue_open(&device, 1, &limits, &queue, NULL), MM_OK);
+    for (int index = 0; index < 6; index++)
+        job_init(&jobs[index], index == 1 ? "second" : "naive", 16);
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
+    job_wait(&jobs[0]);
+    assert_int_equal(mm_queue_wait_ns(queue), 0);
+    pthread_mutex_lock(&fake.mutex);
+    fake.open_gate = false;
+    pthread_mutex_unlock(&fake.mutex);
+    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, NULL), MM_OK);
+    assert_int_equal(mm_queue_wait_ns(queue), 0);
+    assert_int_equal(mm_queue_submit(queue, &jobs[2].job, NULL), MM_OK);
+    assert_in_range(mm_queue_wait_ns(queue), 2 * (uint64_t)SECOND - 10, 2 * (uint64_t)SECOND + 10);
+    assert_int_equal(mm_queue_submit(queue, &jobs[3].job, NULL), MM_OK);
+    assert_in_range(mm_queue_wait_ns(queue), 4 * (uint64_t)SECOND - 10, 4 * (uint64_t)SECOND + 10);
+    assert_int_equal(mm_queue_submit(queue, &jobs[4].job, &error), MM_BUSY);
+    assert_non_null(strstr(error.detail, "will take 4 s"));
+    assert_true(mm_queue_cancel(queue, &jobs[3].job));
+    assert_int_equal(mm_queue_submit(queue, &jobs[4].job, NULL), MM_OK);
+    fake_device_open_gate(&fake);
+    job_wait(&jobs[1]);
+    job_wait(&jobs[2]);
+    job_wait(&jobs[4]);
+    mm_queue_close(queue);
+    fake_device_destroy(&fake);
+}
+
 static void *submit_many(void *argument) {
     struct mm_queue *queue = argument;
     for (int round = 0; round < 500; round++) {
@@ -489,6 +529,7 @@ int main(void) {
         cmocka_unit_test(who_wants_all_keeps_its_turn),
         cmocka_unit_test(a_tiny_product_of_the_hosts_runs_at_once),
         cmocka_unit_test(what_is_not_the_hosts_is_not_run_at_once),
+        cmocka_unit_test(the_wait_is_foretold_and_bounded),
         cmocka_unit_test(the_least_loaded_device_is_chosen),
         cmocka_unit_test(a_variant_goes_where_it_can_run),
         cmocka_unit_test(one_failed_job_fails_alone),

@@ -1,0 +1,30 @@
+/* Rates of kernels and of copies. */
+#include "gpu/forecast.h"
+
+/* Any measure of a kernel's work that grows with its time: transpositions have no operations. */
+static double work_of(const struct mm_job *job) {
+    return mm_product_flops(&job->product) + (double)job->queued_bytes;
+}
+
+/* Rows past the table, of which there are none, would have nothing foretold. */
+static size_t row_of(const struct mm_job *job, const struct mm_variant *ran) {
+    const size_t row = (size_t)(ran - job->backend->variants);
+    return row < MM_FORECAST_VARIANTS_MAX ? row : MM_FORECAST_VARIANTS_MAX - 1;
+}
+
+static void keep_best(double *best, uint64_t ns, double work) {
+    if (ns > 0 && work > 0.0 && (*best == 0.0 || (double)ns / work < *best))
+        *best = (double)ns / work;
+}
+
+void mm_forecast_learn(struct mm_forecast *forecast, const struct mm_job *job) {
+    const double copied = (double)job->uploaded_bytes + (double)job->downloaded_bytes;
+    keep_best(&forecast->kernel_ns[row_of(job, job->ran)], job->span_ns[MM_SPAN_KERNEL], work_of(job));
+    keep_best(&forecast->copy_ns, job->span_ns[MM_SPAN_UPLOAD] + job->span_ns[MM_SPAN_DOWNLOAD], copied);
+}
+
+double mm_forecast_ns(const struct mm_forecast *forecast, const struct mm_job *job,
+                      const struct mm_variant *ran) {
+    return forecast->kernel_ns[row_of(job, ran)] * work_of(job) +
+           forecast->copy_ns * (double)job->queued_bytes;
+}
