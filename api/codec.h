@@ -38,6 +38,25 @@ struct mm_reply_body {
     size_t bytes;
 };
 
+/* How a format reads a body while it arrives. */
+struct mm_body_reader {
+    /* Begins a body of so many bytes, or MM_LENGTH_UNKNOWN; call has the parameters of the query, and what is
+     * given is kept until the end. NULL where there is no memory: the body is then decoded whole. */
+    void *(*begin)(const struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
+                   struct mm_buffers *buffers);
+
+    /* Takes the next piece, which the caller keeps. */
+    void (*feed)(void *reading, const char *piece, size_t bytes);
+
+    /* Whether finish would take no time to speak of, now that all was fed. */
+    bool (*is_quick)(const void *reading);
+
+    /* Ends the reading, in place of decode, and as that says; or without a result. */
+    enum mm_status (*finish)(void *reading, struct mm_call *call, const struct mm_body *body,
+                             struct mm_error *error);
+    void (*cancel)(void *reading);
+};
+
 struct mm_codec {
     const char *media_type;    /* what a request's Content-Type says, without parameters, lower case; NULL:
                                   this codec is for replies only, and decode is NULL */
@@ -65,6 +84,12 @@ struct mm_codec {
      * dtype), MM_BUSY, MM_INTERNAL. */
     enum mm_status (*decode)(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
                              struct mm_buffers *buffers, struct mm_error *error);
+
+    /* Whether decode takes no time to speak of, however large the body. */
+    bool decodes_quickly;
+
+    /* Reads the body while it arrives; NULL: decode alone, when it is complete. */
+    const struct mm_body_reader *reader;
 
     /* Whether the views that decode makes lie in the body, which is then kept until the job is done. */
     bool views_body;

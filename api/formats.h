@@ -8,6 +8,7 @@
 enum mm_status mm_json_decode(struct mm_call *call, const struct mm_body *body,
                               const struct mm_limits *limits, struct mm_buffers *buffers,
                               struct mm_error *error);
+extern const struct mm_body_reader mm_json_reader;
 bool mm_json_reply_bytes_max(const struct mm_matrix *c, size_t *bytes);
 void mm_json_encode(const struct mm_answer *answer, struct mm_reply_body *body);
 enum mm_status mm_json_finish(const struct mm_answer *answer, struct mm_reply_body *body,

@@ -6,6 +6,7 @@
 #include "api/json_tree.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 /* What the scanner knows, or does not. */
 enum outcome { DECIDED, LEFT_ALONE };
@@ -116,3 +117,36 @@ enum mm_status mm_json_decode(struct mm_call *call, const struct mm_body *body,
     (void)mm_json_scan_feed(&scan, body->data, body->bytes);
     return mm_json_scan_finish(&scan, call, body, error);
 }
+
+static void *begin_reading(const struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
+                           struct mm_buffers *buffers) {
+    struct mm_json_scan *scan = malloc(sizeof *scan);
+    if (scan != NULL)
+        mm_json_scan_begin(scan, call, body_bytes, limits, buffers);
+    return scan;
+}
+
+static void feed_reading(void *reading, const char *piece, size_t bytes) {
+    (void)mm_json_scan_feed(reading, piece, bytes);
+}
+
+/* Elements that lie where they were read. A type that is told behind them takes a second scan. */
+static bool is_quick(const void *reading) {
+    const struct mm_json_scan *scan = reading;
+    return mm_json_scan_is_whole(scan) && scan->held && scan->store.keeps;
+}
+
+static enum mm_status finish_reading(void *reading, struct mm_call *call, const struct mm_body *body,
+                                     struct mm_error *error) {
+    const enum mm_status status = mm_json_scan_finish(reading, call, body, error);
+    free(reading);
+    return status;
+}
+
+static void cancel_reading(void *reading) {
+    mm_json_scan_cancel(reading);
+    free(reading);
+}
+
+const struct mm_body_reader mm_json_reader = {begin_reading, feed_reading, is_quick, finish_reading,
+                                              cancel_reading};

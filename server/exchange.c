@@ -88,10 +88,12 @@ static enum mm_status judge_length(struct mm_exchange *exchange) {
  * could not even have the whole budget is too large, and to come again would not help. */
 static void judge_busy(struct mm_exchange *exchange) {
     struct mm_error *error = &exchange->error;
+    if (error->status != MM_BUSY || error->needed_bytes == 0)
+        return; /* who works for an abandoned exchange may still change what it holds */
     size_t budget = mm_buffers_budget(exchange->server->buffers);
     size_t held = exchange->body.bytes + exchange->call.storage.bytes + exchange->result.bytes;
     size_t needed = error->needed_bytes;
-    if (error->status != MM_BUSY || needed == 0 || (held <= budget && needed <= budget - held))
+    if (held <= budget && needed <= budget - held)
         return;
     mm_fail(error, MM_TOO_LARGE,
             "the request needs %zu bytes of memory beside the %zu that it has, but the budget is %zu", needed,
@@ -187,9 +189,16 @@ static void leave_accepted(struct mm_exchange *exchange) {
     exchange->accepted = false;
 }
 
+static void end_reading(struct mm_exchange *exchange) {
+    if (exchange->reading != NULL)
+        exchange->decoder->reader->cancel(exchange->reading);
+    exchange->reading = NULL;
+}
+
 void mm_exchange_free(struct mm_exchange *exchange) {
     struct mm_buffers *buffers = exchange->server->buffers;
     mm_benchmark_release(exchange);
+    end_reading(exchange);
     mm_buffers_release(buffers, &exchange->reply.buffer);
     mm_buffers_release(buffers, &exchange->result);
     mm_call_release(&exchange->call, buffers);
@@ -290,6 +299,7 @@ static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, s
     if (!refused && exchange->body.data != NULL && needed > exchange->body.bytes)
         refused = grow_body(exchange, needed) != MM_OK;
     if (refused || exchange->body.data == NULL) {
+        end_reading(exchange);
         mm_buffers_release(exchange->server->buffers, &exchange->body);
         exchange->dropped_bytes += bytes;
         if (exchange->dropped_bytes > MM_REFUSAL_DRAIN_MAX &&
@@ -299,6 +309,8 @@ static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, s
     }
     memcpy((char *)exchange->body.data + exchange->body_bytes, data, bytes);
     exchange->body_bytes = needed;
+    if (exchange->reading != NULL)
+        exchange->decoder->reader->feed(exchange->reading, data, bytes);
     return MHD_YES;
 }
 

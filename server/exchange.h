@@ -2,17 +2,19 @@
  * may touch an exchange when:
  *
  *   RECEIVING  the connection's thread, called with the head and then pieces of the body
- *   WAITING    nobody: the connection is suspended and the job is the queue's. It ends either by
- *              the worker's done(), or by mm_exchange_abandon, which answers without the job
+ *   WAITING    nobody: the connection is suspended, and the crew decodes, the queue has the job, or the crew
+ *              encodes. It ends either by the last of these, or by mm_exchange_abandon, which answers
+ *              without a result
  *   ANSWERING  the connection's thread again, called with no data after the resume
  *   ANSWERED   MHD sends; its completed callback ends the exchange
  *
- * An abandoned exchange has two holders, the connection and the job, and goes with the last. */
+ * An abandoned exchange has two holders, the connection and who works for it, and goes with the last. */
 #ifndef MM_SERVER_EXCHANGE_H
 #define MM_SERVER_EXCHANGE_H
 
 #include "api/codec.h"
 #include "server/connection.h"
+#include "server/crew.h"
 #include "server/record.h"
 
 #include <microhttpd.h>
@@ -24,6 +26,9 @@ extern "C" {
 enum { MM_REFUSAL_DRAIN_MAX = 1 << 20 };
 
 enum mm_exchange_state { MM_RECEIVING, MM_WAITING, MM_ANSWERING, MM_ANSWERED };
+
+/* What an exchange waits for. */
+enum mm_wait { MM_WAIT_DECODE, MM_WAIT_JOB, MM_WAIT_ENCODE };
 
 struct mm_benchmark;
 struct mm_benchmark_format;
@@ -57,9 +62,13 @@ struct mm_exchange {
     struct mm_call call;
     const struct mm_codec *decoder; /* NULL while only the body can tell */
     const struct mm_codec *encoder;
+    void *reading; /* of the decoder's reader, from the head to the decoding; NULL: none */
     struct mm_buffer result;
     struct mm_reply_body reply; /* its memory is taken before the job, so that no kernel runs in vain */
     struct mm_job job;
+    bool encodes_long; /* the crew has to encode, once the job is over; fixed before that is submitted */
+    bool encoded;      /* the reply is complete, and its spans */
+    struct mm_crew_work work;
 
     /* Asked when `job` has ended, or the queue has refused it after another, and the caller still waits;
      * job.error tells. True where it was made another one, which is then submitted, and false where that was
@@ -74,8 +83,9 @@ struct mm_exchange {
     size_t reserved_bytes; /* of the memory budget, for what it takes */
 
     /* Guarded by server->mutex. */
-    unsigned holders; /* the connection, and the job while it is the queue's */
+    unsigned holders; /* the connection, and the crew or the queue while it works */
     bool waiting;     /* suspended: whoever clears this resumes the connection */
+    enum mm_wait waits_for;
 
     struct mm_exchange *next_resumed; /* of who cleared `waiting`, until the resume */
 };
@@ -101,15 +111,20 @@ char mm_exchange_first_character(const struct mm_exchange *exchange);
  * process allows is not passed. */
 uint64_t mm_exchange_deadline_ns(const struct mm_exchange *exchange, uint64_t asked_ms);
 
+/* Suspends the connection, and has the crew do mm_operation_decode for it and submit the job. Whatever comes
+ * of it, the connection's handler is entered again, as below. The connection's thread. */
+void mm_exchange_decode_by_crew(struct mm_exchange *exchange);
+
 /* Suspends the connection and submits exchange->job, and one after the other those that next_job makes of it.
  * Whatever comes of it, the connection's handler
  * is entered again, with exchange->error or job.error telling. The connection's thread. */
 void mm_exchange_submit(struct mm_exchange *exchange);
 
 /* Ends the wait of an exchange that is `waiting`, with this error as its answer, or without one where it is
- * NULL, because the caller has left: the connection is closed then. A job that still waits
- * is taken back and never begun, the result of one that runs is dropped, a task ends after the slice at hand.
- * With server->mutex held; the caller then resumes it by mm_exchange_resume, without the mutex. Any thread.
+ * NULL, because the caller has left: the connection is closed then. What the crew does is dropped. A job that
+ * still waits is taken back and never begun, the result of one that runs is dropped, a task ends after the
+ * slice at hand. With server->mutex held; the caller then resumes it by mm_exchange_resume, without the
+ * mutex. Any thread.
  */
 void mm_exchange_abandon(struct mm_exchange *exchange, const struct mm_error *error);
 

@@ -1,6 +1,7 @@
 /* The process: options, start, the wait for a signal, and the drain. */
 #include "gpu/cores.h"
 #include "server/budget.h"
+#include "server/crew.h"
 #include "server/exchange.h"
 #include "server/healthcheck.h"
 #include "server/http.h"
@@ -50,7 +51,8 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     server->started_seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
     server->buffers = mm_buffers_open(options->memory_budget_bytes);
     server->metrics = mm_metrics_open();
-    return server->buffers != NULL && server->metrics != NULL;
+    server->crew = mm_crew_start(mm_cores());
+    return server->buffers != NULL && server->metrics != NULL && server->crew != NULL;
 }
 
 /* Opens the devices while the socket already accepts, so that a probe finds a process that lives. */
@@ -172,7 +174,7 @@ static int serve(const struct mm_options *options) {
         return EXIT_FAILURE;
     }
     if (!open_server(&server, options)) {
-        mm_log_error("the system has no memory");
+        mm_log_error("the system has no memory, or no threads");
         return EXIT_FAILURE;
     }
     int result = EXIT_FAILURE;
@@ -198,6 +200,7 @@ static int serve(const struct mm_options *options) {
     mm_log_info("stopped");
 close_server:
     mm_sweep_stop(sweep);
+    mm_crew_stop(server.crew); /* before the memory that abandoned work still writes to */
     mm_engine_close(server.engine);
     mm_buffers_close(server.buffers);
     mm_metrics_close(server.metrics);

@@ -1,21 +1,25 @@
 /* POST /v1/matmul and POST /v1/transpose: from a head to a judged request, from a body to a job, from a
  * result to a reply. Knows no wire format: those are the codecs'. */
-#include "server/metrics.h"
 #include "server/accept.h"
+#include "server/metrics.h"
+#include "server/operation.h"
 #include "server/reply.h"
 #include "server/routes.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* What takes less than a fraction of a millisecond is done on the connection's own thread. */
+enum { LONG_BYTES = 256 << 10, LONG_ELEMENTS = 16 << 10 };
+
 static bool has_query(const struct mm_exchange *exchange, const char *name) {
     return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name) != NULL;
 }
 
-static enum mm_status choose_encoder(struct mm_exchange *exchange) {
+static enum mm_status choose_encoder(struct mm_exchange *exchange, struct mm_error *error) {
     struct mm_accept accept;
     return mm_codec_for_reply(mm_accept_read(exchange, &accept), exchange->decoder, &exchange->encoder,
-                              &exchange->error);
+                              error);
 }
 
 /* Whether the query gives all of the dimensions that the operation has. */
@@ -25,11 +29,12 @@ static bool has_dimensions(const struct mm_exchange *exchange) {
 }
 
 /* Finds the decoder as far as `first` allows, and the encoder that goes with it. */
-static enum mm_status choose_codecs(struct mm_exchange *exchange, bool body_seen, char first) {
-    enum mm_status status = mm_codec_for_request(mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE),
-                                                 exchange->call.op, has_dimensions(exchange), body_seen,
-                                                 first, &exchange->decoder, &exchange->error);
-    return status == MM_OK ? choose_encoder(exchange) : status;
+static enum mm_status choose_codecs(struct mm_exchange *exchange, bool body_seen, char first,
+                                    struct mm_error *error) {
+    enum mm_status status =
+        mm_codec_for_request(mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE), exchange->call.op,
+                             has_dimensions(exchange), body_seen, first, &exchange->decoder, error);
+    return status == MM_OK ? choose_encoder(exchange, error) : status;
 }
 
 /* MHD's visitor of the query's arguments. Of several that are wrong the first is told, but one that passes a
@@ -47,9 +52,8 @@ static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, co
 }
 
 /* What the query, the type's parameters and the length tell once the codec is known. */
-static enum mm_status plan(struct mm_exchange *exchange, uint64_t body_bytes) {
+static enum mm_status plan(struct mm_exchange *exchange, uint64_t body_bytes, struct mm_error *error) {
     const struct mm_codec *codec = exchange->decoder;
-    struct mm_error *error = &exchange->error;
     enum mm_status status = MM_OK;
     if (!codec->takes_dimensions)
         status = mm_call_refuse_dimensions(&exchange->call, error);
@@ -67,7 +71,7 @@ static uint64_t deadline_ns(const struct mm_exchange *exchange) {
 
 static enum mm_status admit(struct mm_exchange *exchange, enum mm_op op) {
     mm_call_init(&exchange->call, op);
-    enum mm_status status = choose_codecs(exchange, false, 0);
+    enum mm_status status = choose_codecs(exchange, false, 0, &exchange->error);
     if (status != MM_OK)
         return status;
     MHD_get_connection_values_n(exchange->connection, MHD_GET_ARGUMENT_KIND, take_argument, exchange);
@@ -75,11 +79,14 @@ static enum mm_status admit(struct mm_exchange *exchange, enum mm_op op) {
         return exchange->error.status;
     exchange->deadline_ns = deadline_ns(exchange);
     if (exchange->decoder != NULL)
-        status = plan(exchange, exchange->content_length);
+        status = plan(exchange, exchange->content_length, &exchange->error);
     if (status == MM_OK)
         status = mm_server_takes_jobs(exchange->server, &exchange->error);
     if (status == MM_OK && mm_queue_full(mm_engine_queue(mm_server_engine(exchange->server))))
         status = mm_fail(&exchange->error, MM_BUSY, "the queue is full");
+    if (status == MM_OK && exchange->decoder != NULL && exchange->decoder->reader != NULL)
+        exchange->reading = exchange->decoder->reader->begin(
+            &exchange->call, exchange->content_length, &exchange->server->limits, exchange->server->buffers);
     return status;
 }
 
@@ -91,42 +98,46 @@ enum mm_status mm_transpose_admit(struct mm_exchange *exchange) {
     return admit(exchange, MM_TRANSPOSE);
 }
 
-static enum mm_status decode(struct mm_exchange *exchange) {
+static enum mm_status decode(struct mm_exchange *exchange, struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (exchange->decoder == NULL) {
-        status = choose_codecs(exchange, true, mm_exchange_first_character(exchange));
+        status = choose_codecs(exchange, true, mm_exchange_first_character(exchange), error);
         if (status == MM_OK)
-            status = plan(exchange, exchange->body_bytes);
+            status = plan(exchange, exchange->body_bytes, error);
     } else if (exchange->content_length == MM_LENGTH_UNKNOWN) {
-        status = plan(exchange, exchange->body_bytes);
+        status = plan(exchange, exchange->body_bytes, error);
     }
     if (status != MM_OK)
         return status;
     const struct mm_body body = {.data = exchange->body.data,
                                  .bytes = exchange->body_bytes,
                                  .content_type = mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE)};
+    void *reading = exchange->reading;
+    exchange->reading = NULL;
+    if (reading != NULL)
+        return exchange->decoder->reader->finish(reading, &exchange->call, &body, error);
     return exchange->decoder->decode(&exchange->call, &body, &exchange->server->limits,
-                                     exchange->server->buffers, &exchange->error);
+                                     exchange->server->buffers, error);
 }
 
 /* Sets m, n and k; there is nothing that a transposition's one matrix would have to conform to. */
-static enum mm_status conform(struct mm_exchange *exchange) {
+static enum mm_status conform(struct mm_exchange *exchange, struct mm_error *error) {
     struct mm_product *product = &exchange->job.product;
     if (exchange->call.op == MM_MATMUL)
-        return mm_product_conform(product, &exchange->error);
+        return mm_product_conform(product, error);
     mm_product_conform_transposition(product);
     return MM_OK;
 }
 
 /* The job's product, but for the result's memory: limits first, then the names and the tile, which can be a
  * bad request, then whether the matrices conform. */
-static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes) {
+static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes, struct mm_error *error) {
     const struct mm_call *call = &exchange->call;
     struct mm_product *product = &exchange->job.product;
     size_t rows, cols;
     mm_call_result_shape(call, &rows, &cols);
-    enum mm_status status = mm_matrix_size("c", call->a.dtype, rows, cols, cols, &exchange->server->limits,
-                                           result_bytes, &exchange->error);
+    enum mm_status status =
+        mm_matrix_size("c", call->a.dtype, rows, cols, cols, &exchange->server->limits, result_bytes, error);
     if (status != MM_OK)
         return status;
     *product = (struct mm_product){.a = call->a,
@@ -136,35 +147,52 @@ static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes) 
                                    .transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
                                    .tile = (unsigned)call->numbers[MM_PARAMETER_TILE]};
     status = mm_engine_choose(mm_server_engine(exchange->server), call->op, call->names[MM_PARAMETER_BACKEND],
-                              call->names[MM_PARAMETER_VARIANT], &exchange->job, &exchange->error);
+                              call->names[MM_PARAMETER_VARIANT], &exchange->job, error);
     if (status == MM_OK)
-        status = conform(exchange);
+        status = conform(exchange, error);
     if (status == MM_OK)
         mm_call_turn(call, product);
     return status;
 }
 
 /* All the memory that the result and the reply take, so that a job that has run can be answered. */
-static enum mm_status acquire_output(struct mm_exchange *exchange, size_t result_bytes) {
+static enum mm_status acquire_output(struct mm_exchange *exchange, size_t result_bytes,
+                                     struct mm_error *error) {
     const struct mm_codec *encoder = exchange->encoder;
     struct mm_product *product = &exchange->job.product;
     struct mm_buffers *buffers = exchange->server->buffers;
     size_t reply_bytes = 0;
-    enum mm_status status = mm_buffers_acquire(buffers, result_bytes, &exchange->result, &exchange->error);
+    enum mm_status status = mm_buffers_acquire(buffers, result_bytes, &exchange->result, error);
     if (status != MM_OK)
         return status;
     product->c.data = exchange->result.data;
     if (encoder->reply_bytes_max == NULL)
         return MM_OK;
     if (!encoder->reply_bytes_max(&product->c, &reply_bytes))
-        return mm_fail(&exchange->error, MM_TOO_LARGE, "the result of %zu×%zu is too large as %s", product->m,
+        return mm_fail(error, MM_TOO_LARGE, "the result of %zu×%zu is too large as %s", product->m,
                        product->n, encoder->reply_type);
-    return mm_buffers_acquire(buffers, reply_bytes, &exchange->reply.buffer, &exchange->error);
+    exchange->encodes_long = product->m * product->n > LONG_ELEMENTS;
+    return mm_buffers_acquire(buffers, reply_bytes, &exchange->reply.buffer, error);
 }
 
-/* In the caller's dimensions: of a transposition those of A, which C has the other way round. Copied, since
- * the job is not ours to read where it is abandoned. */
-static void tell_shape(struct mm_exchange *exchange) {
+enum mm_status mm_operation_decode(struct mm_exchange *exchange, uint64_t *decode_ns,
+                                   struct mm_error *error) {
+    const uint64_t begun_ns = mm_clock_ns();
+    size_t result_bytes = 0;
+    enum mm_status status = decode(exchange, error);
+    if (status == MM_OK)
+        status = check(exchange, &result_bytes, error);
+    if (status == MM_OK && !exchange->decoder->views_body)
+        mm_buffers_release(exchange->server->buffers, &exchange->body);
+    if (status == MM_OK)
+        status = acquire_output(exchange, result_bytes, error);
+    *decode_ns = mm_clock_ns() - begun_ns;
+    return status;
+}
+
+/* The shape is told in the caller's dimensions: of a transposition those of A, which C has the other way
+ * round. Copied, since the job is not ours to read where it is abandoned. */
+void mm_operation_tell(struct mm_exchange *exchange, uint64_t decode_ns) {
     const struct mm_product *product = &exchange->job.product;
     struct mm_record *record = &exchange->record;
     bool is_product = exchange->call.op == MM_MATMUL;
@@ -173,23 +201,31 @@ static void tell_shape(struct mm_exchange *exchange) {
     record->m = is_product ? product->m : product->n;
     record->k = product->k;
     record->n = is_product ? product->n : product->m;
+    exchange->job.deadline_ns = deadline_ns(exchange);
+    exchange->span_ns[MM_SPAN_DECODE] = decode_ns;
+}
+
+/* Whether the body takes long to decode, now that it is complete. */
+static bool decodes_long(const struct mm_exchange *exchange) {
+    const struct mm_codec *decoder = exchange->decoder;
+    if (exchange->body_bytes <= LONG_BYTES)
+        return false;
+    if (exchange->reading != NULL)
+        return !decoder->reader->is_quick(exchange->reading);
+    return decoder == NULL || !decoder->decodes_quickly;
 }
 
 enum mm_status mm_operation_complete(struct mm_exchange *exchange) {
-    uint64_t begun_ns = mm_clock_ns();
-    size_t result_bytes = 0;
-    enum mm_status status = decode(exchange);
-    if (status == MM_OK)
-        status = check(exchange, &result_bytes);
-    if (status == MM_OK && !exchange->decoder->views_body)
-        mm_buffers_release(exchange->server->buffers, &exchange->body);
-    if (status == MM_OK)
-        status = acquire_output(exchange, result_bytes);
+    uint64_t decode_ns = 0;
+    if (decodes_long(exchange)) {
+        exchange->job.deadline_ns = deadline_ns(exchange); /* as far as it is known by now */
+        mm_exchange_decode_by_crew(exchange);
+        return MM_OK;
+    }
+    const enum mm_status status = mm_operation_decode(exchange, &decode_ns, &exchange->error);
     if (status != MM_OK)
         return status;
-    tell_shape(exchange);
-    exchange->job.deadline_ns = deadline_ns(exchange);
-    exchange->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
+    mm_operation_tell(exchange, decode_ns);
     if (!mm_queue_run(mm_engine_queue(mm_server_engine(exchange->server)), &exchange->job)) {
         mm_exchange_submit(exchange);
         return MM_OK;
@@ -198,26 +234,34 @@ enum mm_status mm_operation_complete(struct mm_exchange *exchange) {
     return mm_operation_answer(exchange);
 }
 
-enum mm_status mm_operation_answer(struct mm_exchange *exchange) {
-    enum mm_status status = MM_OK;
+enum mm_status mm_operation_encode(struct mm_exchange *exchange, uint64_t *span_ns, struct mm_error *error) {
     const struct mm_codec *encoder = exchange->encoder;
     const struct mm_job *job = &exchange->job;
-    const struct mm_answer answer = {.job = job, .result = &exchange->result, .span_ns = exchange->span_ns};
+    const struct mm_answer answer = {.job = job, .result = &exchange->result, .span_ns = span_ns};
+    memcpy(span_ns, exchange->span_ns, sizeof exchange->span_ns);
+    for (unsigned span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
+        span_ns[span] = job->span_ns[span];
+    const uint64_t begun_ns = mm_clock_ns();
+    encoder->encode(&answer, &exchange->reply);
+    const uint64_t ended_ns = mm_clock_ns();
+    span_ns[MM_SPAN_ENCODE] = ended_ns - begun_ns;
+    span_ns[MM_SPAN_TOTAL] = ended_ns - exchange->started_ns;
+    return encoder->finish == NULL ? MM_OK : encoder->finish(&answer, &exchange->reply, error);
+}
+
+enum mm_status mm_operation_answer(struct mm_exchange *exchange) {
+    const struct mm_job *job = &exchange->job;
+    uint64_t span_ns[MM_SPAN_COUNT];
     exchange->record.job = job;
     if (job->error.status != MM_OK) {
         exchange->error = job->error;
         return job->error.status;
     }
-    for (unsigned span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
-        exchange->span_ns[span] = job->span_ns[span];
-    uint64_t begun_ns = mm_clock_ns();
-    encoder->encode(&answer, &exchange->reply);
-    uint64_t ended_ns = mm_clock_ns();
-    exchange->span_ns[MM_SPAN_ENCODE] = ended_ns - begun_ns;
-    exchange->span_ns[MM_SPAN_TOTAL] = ended_ns - exchange->started_ns;
-    if (encoder->finish != NULL)
-        status = encoder->finish(&answer, &exchange->reply, &exchange->error);
-    if (status != MM_OK)
-        return status;
-    return mm_reply_product(exchange, &exchange->reply, encoder->reply_type);
+    if (!exchange->encoded) {
+        const enum mm_status status = mm_operation_encode(exchange, span_ns, &exchange->error);
+        memcpy(exchange->span_ns, span_ns, sizeof span_ns);
+        if (status != MM_OK)
+            return status;
+    }
+    return mm_reply_product(exchange, &exchange->reply, exchange->encoder->reply_type);
 }

@@ -43,8 +43,8 @@ static void find_left(struct mm_record *record, unsigned stage) {
     cancel(record, stage);
 }
 
-void mm_record_cancel(struct mm_exchange *exchange, bool in_queue) {
-    cancel(&exchange->record, in_queue ? MM_SPAN_QUEUE : MM_SPAN_KERNEL);
+void mm_record_cancel(struct mm_exchange *exchange, unsigned stage) {
+    cancel(&exchange->record, stage);
 }
 
 void mm_record_cut(struct mm_exchange *exchange, const struct mm_error *error, size_t out_bytes) {

@@ -49,8 +49,9 @@ struct mm_record {
 /* The head is here. The connection's thread. */
 void mm_record_begin(struct mm_exchange *exchange, const char *method, const char *path);
 
-/* The product is given up, in the queue or on the device. With server->mutex held. */
-void mm_record_cancel(struct mm_exchange *exchange, bool in_queue);
+/* The product is given up in this stage: by the crew, in the queue or on the device. With server->mutex held.
+ */
+void mm_record_cancel(struct mm_exchange *exchange, unsigned stage);
 
 /* The error was told past MHD, as the last reply, of which so many bytes of body went out. Who has moved the
  * connection to be cut: its thread, or another with server->mutex held. */

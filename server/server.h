@@ -13,6 +13,7 @@ extern "C" {
 #endif
 
 struct mm_connection;
+struct mm_crew;
 struct mm_metrics;
 
 struct mm_server {
@@ -20,6 +21,7 @@ struct mm_server {
     struct mm_limits limits;
     struct mm_buffers *buffers;
     struct mm_metrics *metrics;
+    struct mm_crew *crew;
     double started_seconds;   /* of the process, since the epoch */
     struct mm_engine *engine; /* NULL until it is open; __atomic access only (mm_server_engine) */
 

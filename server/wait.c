@@ -1,6 +1,9 @@
-/* The wait of an exchange for its job: how it begins, and the two ways in which it ends. Knows no route. */
-#include "server/exchange.h"
+/* The wait of an exchange, for the crew and for its job: how it begins, and the ways in which it ends. Knows
+ * no route. */
 #include "server/metrics.h"
+#include "server/operation.h"
+
+#include <string.h>
 
 /* Ends the wait; the connection is to be resumed once the mutex is free. With server->mutex held. */
 static void end_wait(struct mm_exchange *exchange, const struct mm_error *error) {
@@ -22,6 +25,39 @@ static bool submit_next(struct mm_exchange *exchange) {
     return false;
 }
 
+static struct mm_exchange *exchange_of(struct mm_crew_work *work) {
+    return (struct mm_exchange *)((char *)work - offsetof(struct mm_exchange, work));
+}
+
+/* Who worked for the exchange lets go of it, and its wait is over, with this error or, where that is NULL,
+ * well; unless it was abandoned meanwhile. With server->mutex held, which this gives back. */
+static void let_go(struct mm_exchange *exchange, const struct mm_error *error, bool was_waiting) {
+    struct mm_server *server = exchange->server;
+    bool last = --exchange->holders == 0;
+    if (was_waiting)
+        end_wait(exchange, error);
+    pthread_mutex_unlock(&server->mutex);
+    if (was_waiting)
+        MHD_resume_connection(exchange->connection);
+    else if (last)
+        mm_exchange_free(exchange);
+}
+
+/* The crew encodes the result. */
+static void encode(struct mm_crew_work *work) {
+    struct mm_exchange *exchange = exchange_of(work);
+    uint64_t span_ns[MM_SPAN_COUNT];
+    struct mm_error error;
+    const enum mm_status status = mm_operation_encode(exchange, span_ns, &error);
+    pthread_mutex_lock(&exchange->server->mutex);
+    const bool waits = exchange->waiting;
+    if (waits) {
+        memcpy(exchange->span_ns, span_ns, sizeof span_ns);
+        exchange->encoded = status == MM_OK;
+    }
+    let_go(exchange, status == MM_OK ? NULL : &error, waits);
+}
+
 /* The worker's last word of a job: the connection goes on, unless it was answered without the job. */
 static void job_done(struct mm_job *job) {
     struct mm_exchange *exchange = job->owner;
@@ -31,48 +67,84 @@ static void job_done(struct mm_job *job) {
         mm_metrics_rows(server->metrics, exchange->benchmark, job->backend);
     pthread_mutex_lock(&server->mutex);
     bool resume = exchange->waiting;
-    bool goes_on = resume && submit_next(exchange);
-    bool last = !goes_on && --exchange->holders == 0;
-    if (resume && !goes_on)
-        end_wait(exchange, NULL);
-    pthread_mutex_unlock(&server->mutex);
-    if (goes_on)
+    if (resume && submit_next(exchange)) {
+        pthread_mutex_unlock(&server->mutex);
         return;
-    if (resume)
-        MHD_resume_connection(exchange->connection);
-    else if (last)
-        mm_exchange_free(exchange);
+    }
+    if (resume && exchange->encodes_long && job->error.status == MM_OK) {
+        exchange->waits_for = MM_WAIT_ENCODE;
+        exchange->work.run = encode;
+        pthread_mutex_unlock(&server->mutex);
+        mm_crew_add(server->crew, &exchange->work);
+        return;
+    }
+    let_go(exchange, NULL, resume);
 }
 
-void mm_exchange_submit(struct mm_exchange *exchange) {
-    struct mm_server *server = exchange->server;
-    struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
-    struct mm_error error;
+/* The job becomes the queue's; false where that refuses it. With server->mutex held. */
+static bool submit(struct mm_exchange *exchange, struct mm_error *error) {
+    exchange->waits_for = MM_WAIT_JOB;
     exchange->job.done = job_done;
     exchange->job.owner = exchange;
-    /* Suspended before anyone can resume it. Waiting and submitted in one: who ends the wait early finds
-     * the job in the queue, and the job's end, which may come before submit returns, finds the wait. */
+    return mm_queue_submit(mm_engine_queue(mm_server_engine(exchange->server)), &exchange->job, error) ==
+           MM_OK;
+}
+
+/* The crew decodes the body. Of an exchange that is abandoned meanwhile, its connection's thread reads
+ * nothing that this writes before it has the mutex. */
+static void decode(struct mm_crew_work *work) {
+    struct mm_exchange *exchange = exchange_of(work);
+    uint64_t decode_ns = 0;
+    struct mm_error error;
+    const bool is_good = mm_operation_decode(exchange, &decode_ns, &error) == MM_OK;
+    pthread_mutex_lock(&exchange->server->mutex);
+    const bool waits = exchange->waiting;
+    if (waits && is_good) {
+        mm_operation_tell(exchange, decode_ns);
+        if (submit(exchange, &error)) {
+            pthread_mutex_unlock(&exchange->server->mutex);
+            return;
+        }
+    }
+    let_go(exchange, &error, waits);
+}
+
+/* Suspended before anyone can resume it. */
+static void begin_wait(struct mm_exchange *exchange, enum mm_wait what) {
     MHD_suspend_connection(exchange->connection);
-    pthread_mutex_lock(&server->mutex);
+    pthread_mutex_lock(&exchange->server->mutex);
     exchange->state = MM_WAITING;
     exchange->waiting = true;
+    exchange->waits_for = what;
     exchange->holders++;
-    bool refused = mm_queue_submit(queue, &exchange->job, &error) != MM_OK;
-    if (refused) {
-        exchange->holders--;
-        end_wait(exchange, &error);
-    }
-    pthread_mutex_unlock(&server->mutex);
-    if (refused)
-        MHD_resume_connection(exchange->connection);
+}
+
+void mm_exchange_decode_by_crew(struct mm_exchange *exchange) {
+    begin_wait(exchange, MM_WAIT_DECODE);
+    exchange->work.run = decode;
+    pthread_mutex_unlock(&exchange->server->mutex);
+    mm_crew_add(exchange->server->crew, &exchange->work);
+}
+
+/* Waiting and submitted in one: who ends the wait early finds the job in the queue, and the job's end, which
+ * may come before submit returns, finds the wait. */
+void mm_exchange_submit(struct mm_exchange *exchange) {
+    struct mm_error error;
+    begin_wait(exchange, MM_WAIT_JOB);
+    if (submit(exchange, &error))
+        pthread_mutex_unlock(&exchange->server->mutex);
+    else
+        let_go(exchange, &error, true);
 }
 
 void mm_exchange_abandon(struct mm_exchange *exchange, const struct mm_error *error) {
+    static const unsigned stages[] = {
+        [MM_WAIT_DECODE] = MM_SPAN_DECODE, [MM_WAIT_JOB] = MM_SPAN_KERNEL, [MM_WAIT_ENCODE] = MM_SPAN_ENCODE};
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(exchange->server));
-    bool in_queue = mm_queue_cancel(queue, &exchange->job);
+    const bool in_queue = exchange->waits_for == MM_WAIT_JOB && mm_queue_cancel(queue, &exchange->job);
     if (in_queue)
         exchange->holders--;
-    mm_record_cancel(exchange, in_queue);
+    mm_record_cancel(exchange, in_queue ? MM_SPAN_QUEUE : stages[exchange->waits_for]);
     exchange->record.left = error == NULL;
     end_wait(exchange, error);
 }
