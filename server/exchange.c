@@ -199,6 +199,7 @@ void mm_exchange_free(struct mm_exchange *exchange) {
     struct mm_buffers *buffers = exchange->server->buffers;
     mm_benchmark_release(exchange);
     end_reading(exchange);
+    free(exchange->content_type);
     mm_buffers_release(buffers, &exchange->reply.buffer);
     mm_buffers_release(buffers, &exchange->result);
     mm_call_release(&exchange->call, buffers);

@@ -62,7 +62,8 @@ struct mm_exchange {
     struct mm_call call;
     const struct mm_codec *decoder; /* NULL while only the body can tell */
     const struct mm_codec *encoder;
-    void *reading; /* of the decoder's reader, from the head to the decoding; NULL: none */
+    char *content_type; /* for the crew alone: a copy, owned; NULL: absent */
+    void *reading;      /* of the decoder's reader, from the head to the decoding; NULL: none */
     struct mm_buffer result;
     struct mm_reply_body reply; /* its memory is taken before the job, so that no kernel runs in vain */
     struct mm_job job;

@@ -16,10 +16,10 @@ static bool has_query(const struct mm_exchange *exchange, const char *name) {
     return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name) != NULL;
 }
 
-static enum mm_status choose_encoder(struct mm_exchange *exchange, struct mm_error *error) {
+static enum mm_status choose_encoder(struct mm_exchange *exchange) {
     struct mm_accept accept;
     return mm_codec_for_reply(mm_accept_read(exchange, &accept), exchange->decoder, &exchange->encoder,
-                              error);
+                              &exchange->error);
 }
 
 /* Whether the query gives all of the dimensions that the operation has. */
@@ -29,12 +29,11 @@ static bool has_dimensions(const struct mm_exchange *exchange) {
 }
 
 /* Finds the decoder as far as `first` allows, and the encoder that goes with it. */
-static enum mm_status choose_codecs(struct mm_exchange *exchange, bool body_seen, char first,
-                                    struct mm_error *error) {
-    enum mm_status status =
-        mm_codec_for_request(mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE), exchange->call.op,
-                             has_dimensions(exchange), body_seen, first, &exchange->decoder, error);
-    return status == MM_OK ? choose_encoder(exchange, error) : status;
+static enum mm_status choose_codecs(struct mm_exchange *exchange, bool body_seen, char first) {
+    enum mm_status status = mm_codec_for_request(mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE),
+                                                 exchange->call.op, has_dimensions(exchange), body_seen,
+                                                 first, &exchange->decoder, &exchange->error);
+    return status == MM_OK ? choose_encoder(exchange) : status;
 }
 
 /* MHD's visitor of the query's arguments. Of several that are wrong the first is told, but one that passes a
@@ -52,8 +51,9 @@ static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, co
 }
 
 /* What the query, the type's parameters and the length tell once the codec is known. */
-static enum mm_status plan(struct mm_exchange *exchange, uint64_t body_bytes, struct mm_error *error) {
+static enum mm_status plan(struct mm_exchange *exchange, uint64_t body_bytes) {
     const struct mm_codec *codec = exchange->decoder;
+    struct mm_error *error = &exchange->error;
     enum mm_status status = MM_OK;
     if (!codec->takes_dimensions)
         status = mm_call_refuse_dimensions(&exchange->call, error);
@@ -71,7 +71,7 @@ static uint64_t deadline_ns(const struct mm_exchange *exchange) {
 
 static enum mm_status admit(struct mm_exchange *exchange, enum mm_op op) {
     mm_call_init(&exchange->call, op);
-    enum mm_status status = choose_codecs(exchange, false, 0, &exchange->error);
+    enum mm_status status = choose_codecs(exchange, false, 0);
     if (status != MM_OK)
         return status;
     MHD_get_connection_values_n(exchange->connection, MHD_GET_ARGUMENT_KIND, take_argument, exchange);
@@ -79,7 +79,7 @@ static enum mm_status admit(struct mm_exchange *exchange, enum mm_op op) {
         return exchange->error.status;
     exchange->deadline_ns = deadline_ns(exchange);
     if (exchange->decoder != NULL)
-        status = plan(exchange, exchange->content_length, &exchange->error);
+        status = plan(exchange, exchange->content_length);
     if (status == MM_OK)
         status = mm_server_takes_jobs(exchange->server, &exchange->error);
     if (status == MM_OK && mm_queue_full(mm_engine_queue(mm_server_engine(exchange->server))))
@@ -98,20 +98,20 @@ enum mm_status mm_transpose_admit(struct mm_exchange *exchange) {
     return admit(exchange, MM_TRANSPOSE);
 }
 
-static enum mm_status decode(struct mm_exchange *exchange, struct mm_error *error) {
+/* What the head left open, now that the body is complete: the codecs, where its first character had to tell,
+ * and what they make of its length. It asks MHD, and so is the connection's thread's. */
+static enum mm_status settle(struct mm_exchange *exchange) {
     enum mm_status status = MM_OK;
-    if (exchange->decoder == NULL) {
-        status = choose_codecs(exchange, true, mm_exchange_first_character(exchange), error);
-        if (status == MM_OK)
-            status = plan(exchange, exchange->body_bytes, error);
-    } else if (exchange->content_length == MM_LENGTH_UNKNOWN) {
-        status = plan(exchange, exchange->body_bytes, error);
-    }
-    if (status != MM_OK)
-        return status;
-    const struct mm_body body = {.data = exchange->body.data,
-                                 .bytes = exchange->body_bytes,
-                                 .content_type = mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE)};
+    if (exchange->decoder == NULL)
+        status = choose_codecs(exchange, true, mm_exchange_first_character(exchange));
+    else if (exchange->content_length != MM_LENGTH_UNKNOWN)
+        return MM_OK;
+    return status == MM_OK ? plan(exchange, exchange->body_bytes) : status;
+}
+
+static enum mm_status decode(struct mm_exchange *exchange, const char *content_type, struct mm_error *error) {
+    const struct mm_body body = {
+        .data = exchange->body.data, .bytes = exchange->body_bytes, .content_type = content_type};
     void *reading = exchange->reading;
     exchange->reading = NULL;
     if (reading != NULL)
@@ -175,11 +175,11 @@ static enum mm_status acquire_output(struct mm_exchange *exchange, size_t result
     return mm_buffers_acquire(buffers, reply_bytes, &exchange->reply.buffer, error);
 }
 
-enum mm_status mm_operation_decode(struct mm_exchange *exchange, uint64_t *decode_ns,
-                                   struct mm_error *error) {
+enum mm_status mm_operation_decode(struct mm_exchange *exchange, const char *content_type,
+                                   uint64_t *decode_ns, struct mm_error *error) {
     const uint64_t begun_ns = mm_clock_ns();
     size_t result_bytes = 0;
-    enum mm_status status = decode(exchange, error);
+    enum mm_status status = decode(exchange, content_type, error);
     if (status == MM_OK)
         status = check(exchange, &result_bytes, error);
     if (status == MM_OK && !exchange->decoder->views_body)
@@ -208,21 +208,30 @@ void mm_operation_tell(struct mm_exchange *exchange, uint64_t decode_ns) {
 /* Whether the body takes long to decode, now that it is complete. */
 static bool decodes_long(const struct mm_exchange *exchange) {
     const struct mm_codec *decoder = exchange->decoder;
-    if (exchange->body_bytes <= LONG_BYTES)
+    if (exchange->body_bytes <= LONG_BYTES || decoder->decodes_quickly)
         return false;
-    if (exchange->reading != NULL)
-        return !decoder->reader->is_quick(exchange->reading);
-    return decoder == NULL || !decoder->decodes_quickly;
+    return exchange->reading == NULL || !decoder->reader->is_quick(exchange->reading);
+}
+
+/* Leaves the decoding to the crew, which must not ask MHD: the connection may be gone before its turn comes.
+ * False where there is no memory for what it has to know. */
+static bool leave_to_crew(struct mm_exchange *exchange, const char *content_type) {
+    exchange->content_type = content_type == NULL ? NULL : strdup(content_type);
+    if (content_type != NULL && exchange->content_type == NULL)
+        return false;
+    exchange->job.deadline_ns = deadline_ns(exchange); /* as far as it is known by now */
+    mm_exchange_decode_by_crew(exchange);
+    return true;
 }
 
 enum mm_status mm_operation_complete(struct mm_exchange *exchange) {
+    const char *content_type = mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE);
     uint64_t decode_ns = 0;
-    if (decodes_long(exchange)) {
-        exchange->job.deadline_ns = deadline_ns(exchange); /* as far as it is known by now */
-        mm_exchange_decode_by_crew(exchange);
+    enum mm_status status = settle(exchange);
+    if (status == MM_OK && decodes_long(exchange) && leave_to_crew(exchange, content_type))
         return MM_OK;
-    }
-    const enum mm_status status = mm_operation_decode(exchange, &decode_ns, &exchange->error);
+    if (status == MM_OK)
+        status = mm_operation_decode(exchange, content_type, &decode_ns, &exchange->error);
     if (status != MM_OK)
         return status;
     mm_operation_tell(exchange, decode_ns);

@@ -43,11 +43,24 @@ static void let_go(struct mm_exchange *exchange, const struct mm_error *error, b
         mm_exchange_free(exchange);
 }
 
+/* Whether the exchange was abandoned before the crew had time for it, and is let go of. */
+static bool is_too_late(struct mm_exchange *exchange) {
+    pthread_mutex_lock(&exchange->server->mutex);
+    if (exchange->waiting) {
+        pthread_mutex_unlock(&exchange->server->mutex);
+        return false;
+    }
+    let_go(exchange, NULL, false);
+    return true;
+}
+
 /* The crew encodes the result. */
 static void encode(struct mm_crew_work *work) {
     struct mm_exchange *exchange = exchange_of(work);
     uint64_t span_ns[MM_SPAN_COUNT];
     struct mm_error error;
+    if (is_too_late(exchange))
+        return;
     const enum mm_status status = mm_operation_encode(exchange, span_ns, &error);
     pthread_mutex_lock(&exchange->server->mutex);
     const bool waits = exchange->waiting;
@@ -96,7 +109,9 @@ static void decode(struct mm_crew_work *work) {
     struct mm_exchange *exchange = exchange_of(work);
     uint64_t decode_ns = 0;
     struct mm_error error;
-    const bool is_good = mm_operation_decode(exchange, &decode_ns, &error) == MM_OK;
+    if (is_too_late(exchange))
+        return;
+    const bool is_good = mm_operation_decode(exchange, exchange->content_type, &decode_ns, &error) == MM_OK;
     pthread_mutex_lock(&exchange->server->mutex);
     const bool waits = exchange->waiting;
     if (waits && is_good) {

@@ -31,6 +31,8 @@ is_status() {
     same "$1: status" "$2" "$(cut -d ' ' -f 1 "$scratch/status")"
 }
 
+# What is given back is overwritten, so that whoever still reads it is found out.
+export MALLOC_PERTURB_=165
 start --backend cpu --threads 1
 
 # An outer product: its kernel takes no time, its text does.
@@ -78,6 +80,16 @@ done
 for _ in 1 2 3; do
     curl -s --max-time 0.3 -o "$scratch/left" -H 'Content-Type: application/octet-stream' -H 'Accept: application/json' \
         --data-binary "@$scratch/outer" "$url/v1/matmul?m=$side&k=1&n=$side" || :
+done
+# Or they all leave while they wait for the crew, whose turn for them comes when their connections are gone.
+callers=
+for tenths in 2 3 4 5 2 3 4 5; do
+    curl -s -o /dev/null --max-time "0.$tenths" -H 'Expect:' -H 'Content-Type: application/json' \
+        --data-binary "@$scratch/wrong" "$url/v1/matmul" &
+    callers="$callers $!"
+done
+for caller in $callers; do
+    wait "$caller" || :
 done
 is_idle() {
     curl -s --max-time 10 "$url/metrics" | grep -qx 'matmuld_staging_bytes{state="used"} 0'
