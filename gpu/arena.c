@@ -29,7 +29,7 @@ struct mm_arena {
     size_t bytes;
     size_t cut_bytes; /* __atomic access only */
     void (*unlock)(void *memory);
-    bool is_locked;
+    int is_locked; /* __atomic access only */
 };
 
 static unsigned class_of(size_t bytes) {
@@ -67,7 +67,7 @@ struct mm_arena *mm_arena_open(size_t bytes) {
 void mm_arena_close(struct mm_arena *arena) {
     if (arena == NULL)
         return;
-    if (arena->is_locked)
+    if (mm_arena_is_locked(arena))
         arena->unlock(arena->memory);
     for (unsigned index = 0; index < CLASSES; index++)
         pthread_mutex_destroy(&arena->lists[index].mutex);
@@ -78,11 +78,12 @@ void mm_arena_close(struct mm_arena *arena) {
 
 void mm_arena_lock(struct mm_arena *arena, const struct mm_page_locking *locking) {
     arena->unlock = locking->unlock;
-    arena->is_locked = locking->lock(arena->memory, arena->bytes);
+    const bool is_locked = locking->lock(arena->memory, arena->bytes);
+    __atomic_store_n(&arena->is_locked, is_locked, __ATOMIC_RELEASE);
 }
 
 bool mm_arena_is_locked(const struct mm_arena *arena) {
-    return arena->is_locked;
+    return __atomic_load_n(&arena->is_locked, __ATOMIC_ACQUIRE) != 0;
 }
 
 /* A piece that was never lent. */

@@ -18,8 +18,8 @@ struct mm_arena;
 struct mm_arena *mm_arena_open(size_t bytes);
 void mm_arena_close(struct mm_arena *arena);
 
-/* Locks all of its pages; before close they are unlocked. One thread, before any piece is lent that has to be
- * locked. */
+/* Locks all of its pages, once; before close they are unlocked. is_locked tells it of what is lent from then
+ * on. Any thread. */
 void mm_arena_lock(struct mm_arena *arena, const struct mm_page_locking *locking);
 bool mm_arena_is_locked(const struct mm_arena *arena);
 

@@ -128,27 +128,27 @@ static struct mm_piece *find_kept(struct mm_buffers *buffers, size_t bytes) {
     return found;
 }
 
-/* Gives a piece back that is in no list, and what it counted. */
+/* Gives a piece back that is in no list and counts no more. */
 static void drop(struct mm_buffers *buffers, struct mm_piece *piece) {
     const struct mm_page_locking *locking = __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE);
     if (piece->is_locked)
         locking->unlock(piece->memory);
     mm_unpoison(piece->memory, piece->bytes);
     mm_pages_unmap(piece->memory, piece->bytes);
-    const size_t left = __atomic_sub_fetch(&buffers->held_bytes, piece->bytes, __ATOMIC_RELAXED);
-    assert(left <= buffers->budget_bytes);
-    (void)left;
     free(piece);
 }
 
-/* Drops the piece that has been kept longest, since before then; false where there is none. */
+/* Drops the piece that has been kept longest, since before then; false where there is none. It counts no more
+ * before it is gone, which can take milliseconds: who needs its room would be told that others have it. */
 static bool drop_oldest(struct mm_buffers *buffers, uint64_t before_ns) {
     pthread_mutex_lock(&buffers->mutex);
     struct mm_piece *piece = buffers->oldest;
     if (piece != NULL && piece->since_ns >= before_ns)
         piece = NULL;
-    if (piece != NULL)
+    if (piece != NULL) {
         unkeep(buffers, piece);
+        mm_buffers_unreserve(buffers, piece->bytes);
+    }
     pthread_mutex_unlock(&buffers->mutex);
     if (piece != NULL)
         drop(buffers, piece);
@@ -190,9 +190,13 @@ static enum mm_status fail_budget(const struct mm_buffers *buffers, enum mm_stat
 enum mm_status mm_buffers_reserve(struct mm_buffers *buffers, size_t bytes, struct mm_error *error) {
     if (bytes > buffers->budget_bytes)
         return fail_budget(buffers, MM_TOO_LARGE, bytes, error);
-    while (!take(buffers, bytes))
-        if (!drop_oldest(buffers, UINT64_MAX))
+    bool taken = take(buffers, bytes);
+    while (!taken) {
+        const bool dropped = drop_oldest(buffers, UINT64_MAX);
+        taken = take(buffers, bytes); /* in what was dropped, by this thread or by another */
+        if (!taken && !dropped)
             return fail_budget(buffers, MM_BUSY, bytes, error);
+    }
     return MM_OK;
 }
 

@@ -8,7 +8,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -272,6 +274,46 @@ static void threads_share_what_is_kept(void **state) {
     mm_buffers_close(buffers);
 }
 
+static bool lock_at_once(void *memory, size_t bytes) {
+    (void)memory;
+    (void)bytes;
+    return true;
+}
+
+static int unlocks; /* __atomic access only */
+
+static void unlock_slowly(void *memory) {
+    const struct timespec pause = {.tv_nsec = 300000};
+    (void)memory;
+    __atomic_add_fetch(&unlocks, 1, __ATOMIC_RELAXED);
+    nanosleep(&pause, NULL);
+}
+
+static int is_through; /* __atomic access only */
+
+static void *trim_often(void *argument) {
+    while (!__atomic_load_n(&is_through, __ATOMIC_ACQUIRE))
+        mm_buffers_trim(argument, UINT64_MAX);
+    return NULL;
+}
+
+/* Nobody holds anything: what another thread is about to give back to the system is in nobody's way. */
+static void what_goes_back_counts_no_more(void **state) {
+    static const struct mm_page_locking slow = {lock_at_once, unlock_slowly};
+    struct mm_buffers *buffers = mm_buffers_open(LARGE);
+    pthread_t trimmer;
+    (void)state;
+    mm_buffers_lock(buffers, &slow);
+    assert_int_equal(pthread_create(&trimmer, NULL, trim_often, buffers), 0);
+    while (__atomic_load_n(&unlocks, __ATOMIC_RELAXED) < 20) {
+        pass(buffers, LARGE);
+        sched_yield();
+    }
+    __atomic_store_n(&is_through, 1, __ATOMIC_RELEASE);
+    pthread_join(trimmer, NULL);
+    mm_buffers_close(buffers);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_against_the_budget),
@@ -285,6 +327,7 @@ int main(void) {
         cmocka_unit_test(pages_are_locked_once),
         cmocka_unit_test(small_pieces_past_the_arena_are_the_librarys),
         cmocka_unit_test(threads_share_what_is_kept),
+        cmocka_unit_test(what_goes_back_counts_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
