@@ -92,7 +92,8 @@ struct mm_backend {
                            struct mm_error *error);
 
     /* Runs a row (not `auto`) once on device memory, waits, and tells the kernel's own time by the
-     * device's clock. m and n are not 0. On the host (is_host) from any thread, at any time. */
+     * device's clock; where kernel_ns is NULL it only runs. m and n are not 0. On the host (is_host) from any
+     * thread, at any time. */
     enum mm_status (*measure)(struct mm_device *device, const struct mm_variant *variant,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
 

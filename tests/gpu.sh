@@ -13,6 +13,7 @@ kernels=$build/tests/kernels/kernels
 mkdir -p "$logs"
 failures=0
 names=
+threads="--threads $(($(nproc) < 8 ? $(nproc) : 8))"
 
 is_wanted() {
     printf '%s\n' "$wanted" | while read -r pattern; do
@@ -143,12 +144,16 @@ ask_benchmark() {
 
 step fill "$build/tests/kernels/fill" cuda
 step measure "$build/tests/kernels/measure"
-step harness "$kernels" --backend cuda --shapes small --thin 1
-step harness_large "$kernels" --backend cuda --shapes large --thin 8
-step harness_square "$kernels" --backend cuda --shape 4095 4099 4097 --thin 16
-step harness_tall "$kernels" --backend cuda --shape 8400001 2 1 --thin 128
-step same_bits "$kernels" --backend cuda --shapes tiny --thin 20 --repeat 1000
-step same_bits_blocks "$kernels" --backend cuda --shape 385 257 1031 --thin 160 --repeat 1000
+# The option and its number are words of their own.
+# shellcheck disable=SC2086
+{
+    step harness "$kernels" --backend cuda --shapes small --thin 1 $threads
+    step harness_large "$kernels" --backend cuda --shapes large --thin 8 $threads
+    step harness_square "$kernels" --backend cuda --shape 4095 4099 4097 --thin 16 $threads
+    step harness_tall "$kernels" --backend cuda --shape 8400001 2 1 --thin 128 $threads
+    step same_bits "$kernels" --backend cuda --shapes tiny --thin 20 --repeat 1000 $threads
+    step same_bits_blocks "$kernels" --backend cuda --shape 385 257 1031 --thin 160 --repeat 1000 $threads
+}
 step broken "$kernels" --broken --shapes small --thin 16
 step memories "$build/tests/kernels/memories"
 bench="sh tests/kernels/bench.sh $build --into $logs/bench"

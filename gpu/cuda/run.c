@@ -134,6 +134,15 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *job) {
         mm_cuda_fail(device, code, "running a job", &job->error);
 }
 
+static enum mm_status run_once(const struct mm_variant *variant, const struct mm_product *product,
+                               struct mm_lane *lane, struct mm_error *error) {
+    const enum mm_status status = variant->launch(product, lane, error);
+    const cudaError_t waited = cudaStreamSynchronize(lane->stream);
+    if (status == MM_OK && waited != cudaSuccess)
+        return mm_cuda_fail(lane->device, waited, "running a kernel", error);
+    return status;
+}
+
 static enum mm_status measure_once(const struct mm_variant *variant, const struct mm_product *product,
                                    struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
     struct mm_cuda_device *device = lane->device;
@@ -170,6 +179,8 @@ enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *
     enum mm_status status = mm_cuda_use(head, error);
     if (status == MM_OK)
         status = rehearse(variant, product, lane, error);
+    if (status == MM_OK && kernel_ns == NULL)
+        return run_once(variant, product, lane, error);
     if (status == MM_OK)
         status = measure_once(variant, product, lane, kernel_ns, error);
     if (status == MM_OK && mm_cuda_gate_gave_up(device->gate))

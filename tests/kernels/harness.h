@@ -6,6 +6,7 @@
 
 #include "gpu/benchmark.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 /* Exit statuses beside those of the C library. Skipped: the backend asked for has no device here. */
@@ -193,10 +194,17 @@ struct subject {
 struct plan {
     struct shape_list shapes;
     uint64_t seed;
-    unsigned repeat;    /* runs of a case, all of which must give the same bits; at least 2 */
-    unsigned thin;      /* one case in so many, and of every shape at least one */
-    bool until_failure; /* a subject that failed is not run again, and is not told of */
+    unsigned repeat;      /* runs of a case, all of which must give the same bits; at least 2 */
+    unsigned thin;        /* one case in so many, and of every shape at least one */
+    atomic_size_t *taken; /* pieces of the work that were taken; shared by the threads that share the plan */
+    bool until_failure;   /* a subject that failed is not run again, and is not told of */
 };
+
+/* The next piece of the work that nobody has taken: of products a family's data for a shape, of
+ * transpositions an element type of a shape, in the order in which one thread would come to them. */
+static inline size_t plan_take(const struct plan *plan) {
+    return atomic_fetch_add_explicit(plan->taken, 1, memory_order_relaxed);
+}
 
 /* What the data itself says, whatever the kernel: see reference_zeros_refused. */
 struct vacuity {
@@ -243,8 +251,23 @@ bool job_told(const struct mm_job *job);
 
 /* As check_run and then jobs_run, for transpositions: exact bits of every element type, layout and alignment.
  */
-void transposes_check(struct subject *subjects, size_t count, const struct plan *plan);
+void transposes_check(struct subject *subjects, size_t count, const struct plan *plan,
+                      struct vacuity *ignored);
 void transposes_run_jobs(struct subject *subjects, size_t count, const struct plan *plan);
+
+/* --- share.c: the cases by several threads -------------------------------------------------------- */
+
+enum { SHARE_THREADS_MAX = 16 };
+
+/* check_run or transposes_check. */
+typedef void check_function(struct subject *subjects, size_t count, const struct plan *plan,
+                            struct vacuity *vacuity);
+
+/* Calls `check` on so many threads, each with subjects and a device of its own (all of the same GPU, or the
+ * host), the caller's among them, and adds up what they found. False, with a line on stdout, where one of
+ * the devices does not open. */
+bool share_check(check_function *check, unsigned threads, struct subject *subjects, size_t count,
+                 const struct plan *plan, struct vacuity *vacuity);
 
 /* --- timing.c and table.c: how long it takes --------------------------------------------------------- */
 

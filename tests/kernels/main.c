@@ -107,22 +107,26 @@ static void print_vacuity(const struct vacuity *vacuity, struct totals *totals) 
     totals->failures += vacuity->failures;
 }
 
-static void check_products(const struct plan *plan, struct subject *subjects, size_t count,
+static void check_products(const struct plan *plan, unsigned threads, struct subject *subjects, size_t count,
                            struct totals *totals) {
     struct vacuity vacuity = {0};
     printf("%zu shapes, one case in %u, %u runs each, seed %" PRIu64
            "; references of large products are samples of 4609 elements\n",
            plan->shapes.count, plan->thin, plan->repeat, plan->seed);
-    check_run(subjects, count, plan, &vacuity);
+    if (!share_check(check_run, threads, subjects, count, plan, &vacuity))
+        totals->failures++;
     jobs_run(subjects, count, plan);
     print_figures(subjects, count);
     print_vacuity(&vacuity, totals);
 }
 
-static void check_transposes(const struct plan *plan, struct subject *subjects, size_t count) {
+static void check_transposes(const struct plan *plan, unsigned threads, struct subject *subjects,
+                             size_t count, struct totals *totals) {
+    struct vacuity none = {0};
     printf("%zu shapes, one case in %u, %u runs each, seed %" PRIu64 "; transpositions, exact bits\n",
            plan->shapes.count, plan->thin, plan->repeat, plan->seed);
-    transposes_check(subjects, count, plan);
+    if (!share_check(transposes_check, threads, subjects, count, plan, &none))
+        totals->failures++;
     transposes_run_jobs(subjects, count, plan);
     print_transposes(subjects, count);
 }
@@ -137,9 +141,9 @@ static void check_op(const struct options *options, struct mm_device *device, en
         struct plan plan;
         plan_make(&plan, options, device, op);
         if (op == MM_MATMUL)
-            check_products(&plan, subjects, count, totals);
+            check_products(&plan, options->threads, subjects, count, totals);
         else
-            check_transposes(&plan, subjects, count);
+            check_transposes(&plan, options->threads, subjects, count, totals);
         add_up(subjects, count, totals);
         printf("\n");
         shapes_free(&plan.shapes);
@@ -156,10 +160,10 @@ static void check_broken_rows(const struct options *options, struct mm_device *d
     struct vacuity ignored = {0};
     plan_make(&plan, options, device, op);
     plan.until_failure = true;
-    if (count > 0 && op == MM_MATMUL)
-        check_run(subjects, count, &plan, &ignored);
-    else if (count > 0)
-        transposes_check(subjects, count, &plan);
+    /* By one thread: what writes where it must not would let another's cases fail. */
+    if (count > 0 &&
+        !share_check(op == MM_MATMUL ? check_run : transposes_check, 1, subjects, count, &plan, &ignored))
+        totals->failures++;
     for (size_t index = 0; index < count; index++) {
         const struct subject *subject = &subjects[index];
         totals->cases += subject->cases;

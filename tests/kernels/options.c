@@ -85,16 +85,18 @@ static bool read_option(struct options *options, const char *name, struct argume
     const struct {
         const char *name;
         uint64_t min;
+        uint64_t max;
         unsigned *value;
-    } numbers[] = {{"--repeat", 2, &options->repeat},
-                   {"--thin", 1, &options->thin},
-                   {"--repeats", 1, &options->timing.repeats},
-                   {"--seconds", 1, &options->timing.seconds}};
+    } numbers[] = {{"--repeat", 2, 1000000, &options->repeat},
+                   {"--thin", 1, 1000000, &options->thin},
+                   {"--threads", 1, SHARE_THREADS_MAX, &options->threads},
+                   {"--repeats", 1, 1000000, &options->timing.repeats},
+                   {"--seconds", 1, 1000000, &options->timing.seconds}};
     for (size_t index = 0; index < sizeof numbers / sizeof *numbers; index++) {
         uint64_t value;
         if (strcmp(name, numbers[index].name) != 0)
             continue;
-        if (!take_number(arguments, numbers[index].min, 1000000, &value))
+        if (!take_number(arguments, numbers[index].min, numbers[index].max, &value))
             return false;
         *numbers[index].value = (unsigned)value;
         return true;
@@ -120,7 +122,8 @@ static bool read_option(struct options *options, const char *name, struct argume
 }
 
 bool options_read(struct options *options, int count, char **arguments_given) {
-    *options = (struct options){.seed = 1, .repeat = 2, .timing = {.repeats = 20, .seconds = 10}};
+    *options =
+        (struct options){.seed = 1, .repeat = 2, .threads = 1, .timing = {.repeats = 20, .seconds = 10}};
     struct arguments arguments = {arguments_given + 1, arguments_given + count};
     while (arguments.next < arguments.end) {
         const char *name = take(&arguments);
@@ -165,6 +168,8 @@ void options_help(void) {
          "2)\n"
          "  --thin N           one case in N, and of every shape at least one (default: tiny 1, small 4, "
          "large 64)\n"
+         "  --threads N        share the cases, each with a device of its own (default 1); not those of "
+         "--broken\n"
          "  --broken           runs the rows that are wrong on purpose: each must be found; with --time and "
          "--variant, times it\n"
          "  --time M K N       times the variants instead (may be given again)\n"

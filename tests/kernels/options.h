@@ -15,6 +15,7 @@ struct options {
     uint64_t seed;
     unsigned repeat;
     unsigned thin; /* 0: the set's own */
+    unsigned threads;
     bool broken;
     bool list;
     bool help;

@@ -1,0 +1,95 @@
+/* Shares the cases among threads. A device is used by one thread at a time, so each has its own: on a GPU all
+ * of them are in one context, which is what processes of their own would not be. Those take turns on the
+ * GPU, and eight of them were slower than one. */
+#include "tests/kernels/harness.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sharer {
+    check_function *check;
+    const struct plan *plan;
+    struct mm_device *device; /* of its own, but for the first, which has the caller's */
+    struct subject *subjects; /* owned: copies */
+    size_t count;
+    struct vacuity vacuity;
+    pthread_t thread;
+};
+
+static void *run(void *data) {
+    struct sharer *sharer = data;
+    sharer->check(sharer->subjects, sharer->count, sharer->plan, &sharer->vacuity);
+    return NULL;
+}
+
+/* Copies of the subjects with nothing found yet, on the sharer's device. */
+static void take_subjects(struct sharer *sharer, const struct subject *subjects, size_t count) {
+    sharer->subjects = harness_allocate(count * sizeof *subjects);
+    sharer->count = count;
+    for (size_t index = 0; index < count; index++) {
+        struct subject *subject = &sharer->subjects[index];
+        *subject = (struct subject){
+            .device = sharer->device, .variant = subjects[index].variant, .tile = subjects[index].tile};
+        memcpy(subject->name, subjects[index].name, sizeof subject->name);
+    }
+}
+
+static double larger(double a, double b) {
+    return a > b ? a : b;
+}
+
+static void add_subject(struct subject *sum, const struct subject *part) {
+    if (sum->failures == 0)
+        memcpy(sum->first_failure, part->first_failure, sizeof sum->first_failure);
+    sum->cases += part->cases;
+    sum->unsupported += part->unsupported;
+    sum->failures += part->failures;
+    sum->fraction_max = larger(sum->fraction_max, part->fraction_max);
+    sum->frobenius_max = larger(sum->frobenius_max, part->frobenius_max);
+    sum->against_naive_max = larger(sum->against_naive_max, part->against_naive_max);
+}
+
+static void add_vacuity(struct vacuity *sum, const struct vacuity *part) {
+    for (size_t family = 0; family < FAMILY_COUNT; family++) {
+        sum->cases[family] += part->cases[family];
+        sum->refused[family] += part->refused[family];
+    }
+    sum->failures += part->failures;
+}
+
+bool share_check(check_function *check, unsigned threads, struct subject *subjects, size_t count,
+                 const struct plan *plan, struct vacuity *vacuity) {
+    struct sharer sharers[SHARE_THREADS_MAX] = {0};
+    struct mm_device *device = subjects[0].device;
+    struct plan shared = *plan;
+    atomic_size_t taken = 0;
+    unsigned started = 0;
+    shared.taken = &taken;
+    for (; started < threads; started++) {
+        struct sharer *sharer = &sharers[started];
+        struct mm_error error = {0};
+        *sharer = (struct sharer){.check = check, .plan = &shared, .device = device};
+        if (started > 0 && device->backend->open(device->index, &sharer->device, &error) != MM_OK) {
+            printf("FAIL: a device for thread %u does not open: %s\n", started + 1, error.detail);
+            break;
+        }
+        take_subjects(sharer, subjects, count);
+        if (pthread_create(&sharer->thread, NULL, run, sharer) != 0) {
+            fprintf(stderr, "kernels: no thread\n");
+            abort();
+        }
+    }
+    for (unsigned index = 0; index < started; index++) {
+        struct sharer *sharer = &sharers[index];
+        pthread_join(sharer->thread, NULL);
+        for (size_t subject = 0; subject < count; subject++)
+            add_subject(&subjects[subject], &sharer->subjects[subject]);
+        add_vacuity(vacuity, &sharer->vacuity);
+        free(sharer->subjects);
+        if (index > 0)
+            device->backend->close(sharer->device);
+    }
+    return started == threads;
+}
