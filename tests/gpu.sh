@@ -148,8 +148,7 @@ step measure "$build/tests/kernels/measure"
 # shellcheck disable=SC2086
 {
     step harness "$kernels" --backend cuda --shapes small --thin 1 $threads
-    step harness_large "$kernels" --backend cuda --shapes large --thin 8 $threads
-    step harness_square "$kernels" --backend cuda --shape 4095 4099 4097 --thin 16 $threads
+    step harness_large "$kernels" --backend cuda --shapes large --thin 16 $threads
     step harness_tall "$kernels" --backend cuda --shape 8400001 2 1 --thin 128 $threads
     step same_bits "$kernels" --backend cuda --shapes tiny --thin 20 --repeat 1000 $threads
     step same_bits_blocks "$kernels" --backend cuda --shape 385 257 1031 --thin 160 --repeat 1000 $threads

@@ -319,6 +319,8 @@ void transposes_run_jobs(struct subject *subjects, size_t count, const struct pl
             transposition_make(shapes.shapes[which / MM_DTYPE_COUNT], (enum mm_dtype)(which % MM_DTYPE_COUNT),
                                &patterns[seed % PATTERN_COUNT], seed);
         for (unsigned index = which % 5; index < PLACEMENT_COUNT; index += 5) {
+            if (index >= 5 && random_mix(seed, 0x91ace + index) % plan->thin != 0)
+                continue;
             one.placement = placement_make(index, seed);
             for (size_t subject = 0; subject < count; subject++)
                 run_jobs(&subjects[subject], plan, &one);
