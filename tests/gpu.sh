@@ -173,10 +173,14 @@ step server ask_server
 step benchmark ask_benchmark
 step attributes env MATMULD="$build/server/matmuld" FLOAT32="$build/tests/http/float32" sh tests/http/attributes.sh
 # Odd shapes of one block, and one of several for every variant, with some slabs of k.
-for tool in memcheck racecheck initcheck synccheck; do
+for tool in memcheck initcheck synccheck; do
     step "$tool" sanitize "$tool" --shapes tiny --thin 40
     step "${tool}_blocks" sanitize "$tool" --shape 131 157 77 --thin 160
 done
+# This one compares each access to shared memory with the others of its step, which takes long where a block has
+# 1,024 threads: few cases, and no whole jobs.
+step racecheck sanitize racecheck --thin 60 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1
+step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do
     case $name in memories | time_* | transpose_* | counters | benchmark) cat "$logs/$name.log" ;; esac
 done

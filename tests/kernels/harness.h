@@ -197,6 +197,7 @@ struct plan {
     unsigned repeat;      /* runs of a case, all of which must give the same bits; at least 2 */
     unsigned thin;        /* one case in so many, and of every shape at least one */
     atomic_size_t *taken; /* pieces of the work that were taken; shared by the threads that share the plan */
+    bool has_jobs;        /* whole jobs, too: small ones, whatever the shapes */
     bool until_failure;   /* a subject that failed is not run again, and is not told of */
 };
 

@@ -35,7 +35,10 @@ static double cost_of(enum mm_op op, const struct shape *shape) {
 
 static void plan_make(struct plan *plan, const struct options *options, const struct mm_device *device,
                       enum mm_op op) {
-    *plan = (struct plan){.seed = options->seed, .repeat = options->repeat, .thin = options->thin};
+    *plan = (struct plan){.seed = options->seed,
+                          .repeat = options->repeat,
+                          .thin = options->thin,
+                          .has_jobs = options->set != NULL};
     struct shape_list named = {0};
     if (options->set != NULL)
         shapes_named(op, options->set, options->seed, &named);
@@ -115,7 +118,8 @@ static void check_products(const struct plan *plan, unsigned threads, struct sub
            plan->shapes.count, plan->thin, plan->repeat, plan->seed);
     if (!share_check(check_run, threads, subjects, count, plan, &vacuity))
         totals->failures++;
-    jobs_run(subjects, count, plan);
+    if (plan->has_jobs)
+        jobs_run(subjects, count, plan);
     print_figures(subjects, count);
     print_vacuity(&vacuity, totals);
 }
@@ -127,7 +131,8 @@ static void check_transposes(const struct plan *plan, unsigned threads, struct s
            plan->shapes.count, plan->thin, plan->repeat, plan->seed);
     if (!share_check(transposes_check, threads, subjects, count, plan, &none))
         totals->failures++;
-    transposes_run_jobs(subjects, count, plan);
+    if (plan->has_jobs)
+        transposes_run_jobs(subjects, count, plan);
     print_transposes(subjects, count);
 }
 
