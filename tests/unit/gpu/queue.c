@@ -1,61 +1,14 @@
-/* The queue's promises: bounds, one done() a job, deadlines, lanes, the least loaded device, draining. */
-#include "gpu/queue.h"
-
-#include "fake_backend.h"
+/* The queue's promises: bounds, one done() a job, deadlines, the least loaded device, draining. */
+#include "queue_job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <semaphore.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 enum { JOBS_MAX = 4 };
-
-struct test_job {
-    struct mm_job job;
-    sem_t done;
-    int done_count; /* __atomic */
-};
-
-static void count_done(struct mm_job *job) {
-    struct test_job *test = job->owner;
-    __atomic_add_fetch(&test->done_count, 1, __ATOMIC_SEQ_CST);
-    sem_post(&test->done);
-}
-
-static void job_init(struct test_job *test, const char *variant, size_t m) {
-    memset(test, 0, sizeof *test);
-    sem_init(&test->done, 0, 0);
-    test->job.backend = &fake_backend;
-    test->job.variant = mm_backend_variant(&fake_backend, MM_MATMUL, variant);
-    test->job.product.m = m;
-    test->job.product.n = test->job.product.k = 2;
-    test->job.product.a = mm_matrix_dense(MM_FLOAT32, m, 2, NULL);
-    test->job.product.b = mm_matrix_dense(MM_FLOAT32, 2, 2, NULL);
-    test->job.product.c = mm_matrix_dense(MM_FLOAT32, m, 2, NULL);
-    test->job.done = count_done;
-    test->job.owner = test;
-}
-
-static void job_wait(struct test_job *test) {
-    while (sem_wait(&test->done) != 0)
-        continue;
-    assert_int_equal(__atomic_load_n(&test->done_count, __ATOMIC_SEQ_CST), 1);
-    sem_destroy(&test->done);
-}
-
-static struct mm_queue *open_queue(struct fake_device *fakes, size_t count, size_t jobs_max,
-                                   size_t bytes_max) {
-    struct mm_device *devices[4];
-    struct mm_queue *queue = NULL;
-    const struct mm_queue_limits limits = {.jobs_max = jobs_max, .bytes_max = bytes_max};
-    for (size_t index = 0; index < count; index++)
-        devices[index] = &fakes[index].device;
-    assert_int_equal(mm_queue_open(devices, count, &limits, &queue, NULL), MM_OK);
-    return queue;
-}
 
 static void a_full_queue_refuses(void **state) {
     struct fake_device fake;
@@ -141,99 +94,6 @@ static void a_late_job_is_not_begun(void **state) {
     assert_non_null(strstr(jobs[1].job.error.detail, "not started"));
     assert_int_equal(fake_device_begun(&fake), 1);
     mm_queue_close(queue);
-    fake_device_destroy(&fake);
-}
-
-static void lanes_are_filled_and_no_more(void **state) {
-    struct fake_device fake;
-    struct test_job jobs[8];
-    (void)state;
-    fake_device_init(&fake, 0, 3, false);
-    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
-    pthread_mutex_lock(&fake.mutex); /* no job begins before all of them wait */
-    for (int index = 0; index < 8; index++) {
-        job_init(&jobs[index], "auto", 2);
-        assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
-    }
-    pthread_mutex_unlock(&fake.mutex);
-    fake_device_wait_begun(&fake, 3);
-    fake_device_open_gate(&fake);
-    for (int index = 0; index < 8; index++) {
-        job_wait(&jobs[index]);
-        assert_string_equal(jobs[index].job.ran->name, "naive");
-    }
-    mm_queue_close(queue);
-    assert_int_equal(fake.begun, 8);
-    assert_int_equal(fake.most, 3);
-    fake_device_destroy(&fake);
-}
-
-/* Each of two threads has two of four lanes, and either takes what comes. */
-static void threads_share_the_lanes(void **state) {
-    struct fake_device fake;
-    struct test_job jobs[8];
-    (void)state;
-    fake_device_init(&fake, 0, 4, false);
-    fake.device.thread_count = 2;
-    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
-    for (int index = 0; index < 8; index++) {
-        job_init(&jobs[index], "naive", 2);
-        assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
-    }
-    fake_device_wait_begun(&fake, 2); /* each thread has begun one, and waits for it or begins another */
-    fake_device_open_gate(&fake);
-    for (int index = 0; index < 8; index++)
-        job_wait(&jobs[index]);
-    mm_queue_close(queue);
-    assert_int_equal(fake.begun, 8);
-    assert_in_range(fake.most, 2, 4);
-    fake_device_destroy(&fake);
-}
-
-static void who_wants_all_runs_alone(void **state) {
-    enum { COUNT = 60 };
-    struct fake_device fake;
-    static struct test_job jobs[COUNT];
-    (void)state;
-    fake_device_init(&fake, 0, 4, true);
-    fake.device.thread_count = 4;
-    struct mm_queue *queue = open_queue(&fake, 1, COUNT, SIZE_MAX);
-    for (int index = 0; index < COUNT; index++) {
-        job_init(&jobs[index], "naive", 2);
-        jobs[index].job.product.n = index % 5 == 3 ? ALONE_N : 2;
-        assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
-    }
-    for (int index = 0; index < COUNT; index++)
-        job_wait(&jobs[index]);
-    mm_queue_close(queue);
-    assert_int_equal(fake.begun, COUNT);
-    assert_false(fake.was_shared);
-    fake_device_destroy(&fake);
-}
-
-/* And nobody goes past it meanwhile. */
-static void who_wants_all_keeps_its_turn(void **state) {
-    struct fake_device fake;
-    struct test_job jobs[3];
-    (void)state;
-    fake_device_init(&fake, 0, 2, false);
-    fake.device.thread_count = 2;
-    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
-    for (int index = 0; index < 3; index++)
-        job_init(&jobs[index], "naive", 2);
-    jobs[1].job.product.n = ALONE_N;
-    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
-    fake_device_wait_begun(&fake, 1);
-    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, NULL), MM_OK);
-    assert_int_equal(mm_queue_submit(queue, &jobs[2].job, NULL), MM_OK);
-    assert_int_equal(fake_device_begun(&fake), 1);
-    fake_device_open_gate(&fake);
-    for (int index = 0; index < 3; index++)
-        job_wait(&jobs[index]);
-    assert_true(jobs[1].job.span_ns[MM_SPAN_QUEUE] <=
-                jobs[2].job.span_ns[MM_SPAN_QUEUE] + (jobs[2].job.queued_ns - jobs[1].job.queued_ns));
-    mm_queue_close(queue);
-    assert_false(fake.was_shared);
     fake_device_destroy(&fake);
 }
 
@@ -447,46 +307,6 @@ static void a_waiting_job_is_taken_back(void **state) {
     fake_device_destroy(&fake);
 }
 
-/* By what the first took, the others are foretold: in proportion, and nothing of another variant. */
-static void the_wait_is_foretold_and_bounded(void **state) {
-    enum { SECOND = 1000000000 };
-    struct fake_device fake;
-    struct test_job jobs[6];
-    struct mm_device *device = &fake.device;
-    struct mm_queue *queue = NULL;
-    struct mm_error error;
-    const struct mm_queue_limits limits = {
-        .jobs_max = 8, .bytes_max = SIZE_MAX, .wait_ns_max = UINT64_C(3) * SECOND};
-    (void)state;
-    fake_device_init(&fake, 1, 1, true);
-    fake.kernel_ns = 2 * (uint64_t)SECOND;
-    assert_int_equal(mm_queue_open(&device, 1, &limits, &queue, NULL), MM_OK);
-    for (int index = 0; index < 6; index++)
-        job_init(&jobs[index], index == 1 ? "second" : "naive", 16);
-    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
-    job_wait(&jobs[0]);
-    assert_int_equal(mm_queue_wait_ns(queue), 0);
-    pthread_mutex_lock(&fake.mutex);
-    fake.open_gate = false;
-    pthread_mutex_unlock(&fake.mutex);
-    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, NULL), MM_OK);
-    assert_int_equal(mm_queue_wait_ns(queue), 0);
-    assert_int_equal(mm_queue_submit(queue, &jobs[2].job, NULL), MM_OK);
-    assert_in_range(mm_queue_wait_ns(queue), 2 * (uint64_t)SECOND - 10, 2 * (uint64_t)SECOND + 10);
-    assert_int_equal(mm_queue_submit(queue, &jobs[3].job, NULL), MM_OK);
-    assert_in_range(mm_queue_wait_ns(queue), 4 * (uint64_t)SECOND - 10, 4 * (uint64_t)SECOND + 10);
-    assert_int_equal(mm_queue_submit(queue, &jobs[4].job, &error), MM_BUSY);
-    assert_non_null(strstr(error.detail, "will take 4 s"));
-    assert_true(mm_queue_cancel(queue, &jobs[3].job));
-    assert_int_equal(mm_queue_submit(queue, &jobs[4].job, NULL), MM_OK);
-    fake_device_open_gate(&fake);
-    job_wait(&jobs[1]);
-    job_wait(&jobs[2]);
-    job_wait(&jobs[4]);
-    mm_queue_close(queue);
-    fake_device_destroy(&fake);
-}
-
 static void *submit_many(void *argument) {
     struct mm_queue *queue = argument;
     for (int round = 0; round < 500; round++) {
@@ -523,13 +343,8 @@ int main(void) {
         cmocka_unit_test(a_full_queue_refuses),
         cmocka_unit_test(bytes_are_bounded),
         cmocka_unit_test(a_late_job_is_not_begun),
-        cmocka_unit_test(lanes_are_filled_and_no_more),
-        cmocka_unit_test(threads_share_the_lanes),
-        cmocka_unit_test(who_wants_all_runs_alone),
-        cmocka_unit_test(who_wants_all_keeps_its_turn),
         cmocka_unit_test(a_tiny_product_of_the_hosts_runs_at_once),
         cmocka_unit_test(what_is_not_the_hosts_is_not_run_at_once),
-        cmocka_unit_test(the_wait_is_foretold_and_bounded),
         cmocka_unit_test(the_least_loaded_device_is_chosen),
         cmocka_unit_test(a_variant_goes_where_it_can_run),
         cmocka_unit_test(one_failed_job_fails_alone),
