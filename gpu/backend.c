@@ -1,4 +1,4 @@
-/* Look-ups by name in the lists of backends and variants. */
+/* Look-ups by name in the lists of backends and variants, and what any device is asked alike. */
 #include "gpu/backend.h"
 
 #include <stddef.h>
@@ -6,6 +6,13 @@
 
 bool mm_device_has_failed(const struct mm_device *device) {
     return __atomic_load_n(&device->failed, __ATOMIC_RELAXED) != 0;
+}
+
+enum mm_status mm_device_run(struct mm_device *device, struct mm_job *job) {
+    device->backend->begin(device, 0, &job, 1);
+    if (job->error.status == MM_OK)
+        device->backend->end(device, 0, &job, 1);
+    return job->error.status;
 }
 
 const struct mm_backend *mm_backend_find(const char *name) {

@@ -50,13 +50,24 @@ struct mm_backend {
     enum mm_status (*open)(unsigned index, struct mm_device **device, struct mm_error *error);
     void (*close)(struct mm_device *device);
 
-    /* begin starts a job in a free lane (0 … lane_count − 1): uploads, launches job->ran, downloads,
-     * or enqueues all that and returns. job->ran is set, m and n are not 0. On failure it fills
-     * job->error, has released all it took, and end is not called. end waits for that lane's job and
-     * fills its spans, `batched` and error (MM_OK where the result is good). Either tells the bytes that it
-     * copied between host and device. Elements of C's storage outside its m×n are left as they are. */
-    enum mm_status (*begin)(struct mm_device *device, unsigned lane, struct mm_job *job);
-    void (*end)(struct mm_device *device, unsigned lane, struct mm_job *job);
+    /* begin starts `count` jobs in a free lane (0 … lane_count − 1): uploads, launches their `ran`,
+     * downloads, or enqueues all that and returns. More than one, up to MM_BATCH_MAX, only of one batch_key.
+     * job->ran is set, m and n are not 0, job->error is MM_OK. One that cannot be started fails alone: begin
+     * fills its error and has released what it took for it. end, where any was started, is called with these
+     * alone: it waits for them and fills their spans (those of a shared launch are the launch's), `batched`
+     * and error (MM_OK where the result is good). Either tells the bytes that it copied between host and
+     * device. Elements of C's storage outside its m×n are left as they are. */
+    void (*begin)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
+    void (*end)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
+
+    /* Whether end would not wait for the jobs that were begun in the lane. On the thread that calls it. NULL:
+     * the device cannot tell. */
+    bool (*is_over)(struct mm_device *device, unsigned lane);
+
+    /* What jobs on this device must have in common to be begun together, by one launch; 0: this one goes
+     * alone. job->variant is not regarded, `ran` is what it resolves to. Any thread. NULL: all go alone. */
+    uint64_t (*batch_key)(const struct mm_device *device, const struct mm_variant *ran,
+                          const struct mm_job *job);
 
     /* Whether a product keeps so much of the device busy that nothing should run beside it. Any thread. NULL:
      * none does. */
@@ -106,6 +117,10 @@ struct mm_backend {
                             struct mm_access_time *times, struct mm_memory_speed *speed,
                             struct mm_error *error);
 };
+
+/* Runs one job, of which all that begin takes is set, in the device's lane 0, and waits for it. Returns
+ * job->error.status. */
+enum mm_status mm_device_run(struct mm_device *device, struct mm_job *job);
 
 /* Whether a device cannot run jobs any more. Any thread. */
 bool mm_device_has_failed(const struct mm_device *device);

@@ -30,6 +30,9 @@ struct mm_task {
 
 #define MM_TASK_SLICE_NS UINT64_C(50000000)
 
+/* Jobs that one launch may do together. */
+enum { MM_BATCH_MAX = 64 };
+
 /* Who owns it when: the caller until mm_queue_submit returns MM_OK; then the queue until it calls
  * done(job), from a worker's thread or from mm_queue_abort, with no lock held; then the caller again.
  * Meanwhile the caller keeps the matrices of `product` alive and reads nothing of the job. */
@@ -41,6 +44,7 @@ struct mm_job {
     const struct mm_backend *backend; /* whose table `variant` stands in */
     const struct mm_variant *variant; /* as chosen; may be the row `auto`; NULL, of a task alone: none */
     uint64_t deadline_ns;             /* mm_clock_ns() past which it is not started, nor a slice; 0: none */
+    bool is_locked;                   /* all three matrices lie in pages that are locked (gpu/pages.h) */
     void (*done)(struct mm_job *job);
     void *owner; /* the caller's own */
 
@@ -60,6 +64,7 @@ struct mm_job {
     uint64_t queued_ns;
     size_t queued_bytes;
     double expected_ns; /* that it will keep its device busy */
+    uint64_t batch_key; /* on that device, of the variant that it resolves to; 0: goes alone */
     bool alone;         /* nothing runs beside it on its device */
     bool begun;         /* a task of which a slice was done; it does not count as waiting any more */
     bool given_up;      /* a task that its caller cancelled after that */

@@ -92,6 +92,7 @@ static void prepare(struct mm_job *job) {
     job->begun = false;
     job->given_up = false;
     job->batched = 1;
+    job->batch_key = 0;
     job->uploaded_bytes = 0;
     job->downloaded_bytes = 0;
     for (int span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)

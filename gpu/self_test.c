@@ -65,9 +65,7 @@ static enum mm_status check_known(const struct known_product *known, const char 
 /* Runs a job of which all but the row to run is set. */
 static enum mm_status run_job(struct mm_device *device, struct mm_job *job, struct mm_error *error) {
     job->ran = mm_variant_resolve(job->variant, device, &job->product);
-    if (device->backend->begin(device, 0, job) == MM_OK)
-        device->backend->end(device, 0, job);
-    if (job->error.status != MM_OK)
+    if (mm_device_run(device, job) != MM_OK)
         *error = job->error;
     return job->error.status;
 }

@@ -4,17 +4,16 @@
 #define MM_GPU_WORKER_H
 
 #include "gpu/forecast.h"
+#include "gpu/pipeline.h"
 #include "gpu/queue.h"
 
 #include <pthread.h>
 
-/* The device has at most this many lanes. */
-enum { MM_LANES_MAX = 16 };
-
 struct mm_worker_thread {
     struct mm_worker *worker;
     pthread_t thread;
-    unsigned index; /* among the worker's threads */
+    unsigned seen; /* of worker->arrived, when it looked at the list last */
+    struct mm_pipeline pipeline;
 };
 
 struct mm_worker {
@@ -22,7 +21,9 @@ struct mm_worker {
     struct mm_device *device;
     struct mm_worker_thread threads[MM_LANES_MAX];
     unsigned thread_count;  /* started */
-    pthread_cond_t changed; /* a job came or ended, or the queue is closing; with queue->mutex */
+    pthread_cond_t changed; /* a job came or ended, or the queue is closing; with queue->mutex, and by the
+                               clock CLOCK_MONOTONIC */
+    unsigned arrived;       /* jobs, ever; __atomic access, written with the mutex held */
     struct mm_job *first;   /* waiting, oldest first */
     struct mm_job *last;
     size_t jobs;        /* waiting and running */

@@ -84,15 +84,17 @@ static enum mm_status measure(struct mm_device *device, const struct mm_variant 
     return status;
 }
 
-static enum mm_status begin(struct mm_device *device, unsigned lane, struct mm_job *job) {
-    assert(lane < device->lane_count);
+static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
+    assert(lane < device->lane_count && count == 1);
     struct cpu_device *cpu = (struct cpu_device *)device;
-    return measure(device, job->ran, &job->product, &cpu->kernel_ns[lane], &job->error);
+    struct mm_job *job = jobs[0];
+    (void)measure(device, job->ran, &job->product, &cpu->kernel_ns[lane], &job->error);
 }
 
-static void end(struct mm_device *device, unsigned lane, struct mm_job *job) {
-    assert(lane < device->lane_count);
+static void end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
+    assert(lane < device->lane_count && count == 1);
     const struct cpu_device *cpu = (const struct cpu_device *)device;
+    struct mm_job *job = jobs[0];
     job->span_ns[MM_SPAN_UPLOAD] = 0;
     job->span_ns[MM_SPAN_KERNEL] = cpu->kernel_ns[lane];
     job->span_ns[MM_SPAN_DOWNLOAD] = 0;

@@ -64,8 +64,8 @@ extern const struct mm_page_locking mm_cuda_page_locking;
 enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error);
 enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm_error *error);
 void mm_cuda_close(struct mm_device *device);
-enum mm_status mm_cuda_begin(struct mm_device *device, unsigned lane, struct mm_job *job);
-void mm_cuda_end(struct mm_device *device, unsigned lane, struct mm_job *job);
+void mm_cuda_begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
+void mm_cuda_end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 size_t mm_cuda_memory_free(const struct mm_device *device);
 enum mm_status mm_cuda_attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                                   struct mm_attributes *attributes, struct mm_error *error);

@@ -72,7 +72,7 @@ static enum mm_status enqueue(const struct mm_job *job, const struct mm_product 
     return MM_OK;
 }
 
-enum mm_status mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *job) {
+static enum mm_status begin_one(struct mm_device *head, unsigned index, struct mm_job *job) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     struct mm_lane *lane = &device->lanes[index];
     struct mm_product product = dense(&job->product);
@@ -114,7 +114,14 @@ static cudaError_t span(const struct mm_lane *lane, enum mm_cuda_mark from, uint
     return code;
 }
 
-void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *job) {
+void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
+    assert(count == 1);
+    (void)begin_one(head, index, jobs[0]);
+}
+
+void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
+    struct mm_job *job = jobs[0];
+    assert(count == 1);
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     struct mm_lane *lane = &device->lanes[index];
     assert(index < MM_CUDA_LANES);

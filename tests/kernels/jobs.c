@@ -22,7 +22,6 @@ void job_prepare(struct mm_job *job, const struct subject *subject, const struct
         .variant = subject->variant,
         .ran = mm_variant_resolve(subject->variant, subject->device, product),
         .device = subject->device,
-        .error = {.status = MM_INTERNAL}, /* like the spans, to be set by end */
     };
     memset(job->span_ns, 0xff, sizeof job->span_ns);
 }
@@ -73,14 +72,16 @@ static void run_jobs(struct subject *subject, const struct plan *plan, const str
     prepare(&jobs, subject, one);
     for (unsigned lane = 0; lane < jobs.count; lane++) {
         struct mm_job *job = &jobs.job[lane];
-        enum mm_status status = device->backend->begin(device, lane, job);
+        device->backend->begin(device, lane, &job, 1);
+        const enum mm_status status = job->error.status;
         jobs.begun[lane] = status == MM_OK;
         if (!subject_refuses(subject, plan, one, status, &job->error) && status != MM_OK)
             subject_fail(subject, plan, one, "job: begin: %s: %s", mm_status_name(status), job->error.detail);
     }
     for (unsigned lane = 0; lane < jobs.count; lane++) {
         if (jobs.begun[lane]) {
-            device->backend->end(device, lane, &jobs.job[lane]);
+            struct mm_job *job = &jobs.job[lane];
+            device->backend->end(device, lane, &job, 1);
             judge(subject, plan, one, &jobs, lane);
         }
         image_free(&jobs.c[lane]);

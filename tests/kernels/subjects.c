@@ -47,8 +47,7 @@ static enum mm_status try_tile(const struct subject *subject, struct mm_error *e
                                       .b = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[1]),
                                       .c = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[2]),
                                       .tile = subject->tile};
-    if (backend->begin(subject->device, 0, &job) == MM_OK)
-        backend->end(subject->device, 0, &job);
+    (void)mm_device_run(subject->device, &job);
     *error = job.error;
     return error->status;
 }

@@ -282,6 +282,7 @@ static void run_jobs(struct subject *subject, const struct plan *plan, const str
     struct image a;
     struct image c[LANES_MAX];
     struct mm_job job[LANES_MAX];
+    struct mm_job *started[LANES_MAX];
     bool begun[LANES_MAX];
     ptrdiff_t byte;
     pack(&a, one);
@@ -290,12 +291,14 @@ static void run_jobs(struct subject *subject, const struct plan *plan, const str
         image_poison(&c[lane], lane % POISON_COUNT);
         struct mm_product product = product_of(one, &a, &c[lane], false);
         job_prepare(&job[lane], subject, &product);
-        begun[lane] = device->backend->begin(device, lane, &job[lane]) == MM_OK;
+        started[lane] = &job[lane];
+        device->backend->begin(device, lane, &started[lane], 1);
+        begun[lane] = job[lane].error.status == MM_OK;
     }
     for (unsigned lane = 0; lane < lanes; lane++) {
         const struct mm_error *error = &job[lane].error;
         if (begun[lane])
-            device->backend->end(device, lane, &job[lane]);
+            device->backend->end(device, lane, &started[lane], 1);
         if (error->status != MM_OK)
             fail(subject, plan, one, "job: %s: %s", mm_status_name(error->status), error->detail);
         else if (!job_told(&job[lane]))

@@ -135,18 +135,22 @@ static void close_device(struct mm_device *closed) {
     (void)closed;
 }
 
-static enum mm_status begin(struct mm_device *begun_on, unsigned lane, struct mm_job *job) {
+static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs,
+                  unsigned jobs_count) {
+    struct mm_job *job = jobs[0];
     (void)begun_on;
     (void)lane;
+    (void)jobs_count; /* no two share a key */
     uint64_t begun_ns = mm_clock_ns();
-    enum mm_status status = job->ran->launch(&job->product, NULL, &job->error);
+    (void)job->ran->launch(&job->product, NULL, &job->error);
     kernel_ns = mm_clock_ns() - begun_ns;
-    return status;
 }
 
-static void end(struct mm_device *begun_on, unsigned lane, struct mm_job *job) {
+static void end(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs, unsigned jobs_count) {
+    struct mm_job *job = jobs[0];
     (void)begun_on;
     (void)lane;
+    (void)jobs_count;
     job->span_ns[MM_SPAN_KERNEL] = kernel_ns;
     job->batched = 1;
     job->error = (struct mm_error){.status = MM_OK};

@@ -40,36 +40,60 @@ static const struct mm_variant *choose_first(const struct mm_device *device,
     return &variants[0];
 }
 
-static enum mm_status fake_begin(struct mm_device *device, unsigned lane, struct mm_job *job) {
-    struct fake_device *fake = (struct fake_device *)device;
-    enum mm_status status = MM_OK;
-    pthread_mutex_lock(&fake->mutex);
+/* With fake->mutex held. */
+static void begin_one(struct fake_device *fake, unsigned lane, struct mm_job *job) {
     fake->begun++;
-    if (fake->fail_begin || lane >= device->lane_count) {
-        status = mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail");
-    } else {
-        fake->under_way++;
-        if (fake->under_way > fake->most)
-            fake->most = fake->under_way;
-        fake->alone += job->product.n == ALONE_N;
-        fake->was_shared = fake->was_shared || (fake->alone > 0 && fake->under_way > 1);
+    if (fake->fail_begin || lane >= fake->device.lane_count || job->product.n == FAILING_N) {
+        mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail");
+        return;
     }
-    pthread_cond_broadcast(&fake->changed);
-    pthread_mutex_unlock(&fake->mutex);
-    return status;
+    fake->under_way++;
+    if (fake->under_way > fake->most)
+        fake->most = fake->under_way;
+    fake->alone += job->product.n == ALONE_N;
+    fake->was_shared = fake->was_shared || (fake->alone > 0 && fake->under_way > 1);
 }
 
-static void fake_end(struct mm_device *device, unsigned lane, struct mm_job *job) {
+static void fake_begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     struct fake_device *fake = (struct fake_device *)device;
-    (void)lane;
     pthread_mutex_lock(&fake->mutex);
-    while (!fake->open_gate)
-        pthread_cond_wait(&fake->changed, &fake->mutex);
-    fake->under_way--;
-    fake->alone -= job->product.n == ALONE_N;
+    fake->batches++;
+    for (unsigned index = 0; index < count; index++)
+        begin_one(fake, lane, jobs[index]);
+    pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->mutex);
-    job->span_ns[MM_SPAN_KERNEL] = fake->kernel_ns == 0 ? 1 : fake->kernel_ns;
-    job->error.status = MM_OK;
+}
+
+static void fake_end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
+    struct fake_device *fake = (struct fake_device *)device;
+    pthread_mutex_lock(&fake->mutex);
+    while (!fake->open_gate && (fake->open_lanes >> lane & 1) == 0)
+        pthread_cond_wait(&fake->changed, &fake->mutex);
+    fake->open_lanes &= ~(1u << lane);
+    for (unsigned index = 0; index < count; index++) {
+        struct mm_job *job = jobs[index];
+        fake->under_way--;
+        fake->alone -= job->product.n == ALONE_N;
+        job->span_ns[MM_SPAN_KERNEL] = fake->kernel_ns == 0 ? 1 : fake->kernel_ns;
+        job->batched = count;
+        job->error.status = MM_OK;
+    }
+    pthread_mutex_unlock(&fake->mutex);
+}
+
+static bool fake_is_over(struct mm_device *device, unsigned lane) {
+    struct fake_device *fake = (struct fake_device *)device;
+    pthread_mutex_lock(&fake->mutex);
+    const bool is_over = fake->open_gate || (fake->open_lanes >> lane & 1) != 0;
+    pthread_mutex_unlock(&fake->mutex);
+    return is_over;
+}
+
+static uint64_t fake_batch_key(const struct mm_device *device, const struct mm_variant *ran,
+                               const struct mm_job *job) {
+    (void)device;
+    (void)ran;
+    return job->product.tile;
 }
 
 static bool fake_wants_all(const struct mm_device *device, const struct mm_variant *ran,
@@ -94,6 +118,17 @@ const struct mm_backend fake_backend = {
     .variant_count = sizeof variants / sizeof variants[0],
     .begin = fake_begin,
     .end = fake_end,
+    .wants_all = fake_wants_all,
+};
+
+const struct mm_backend fake_async = {
+    .name = "async",
+    .variants = variants,
+    .variant_count = sizeof variants / sizeof variants[0],
+    .begin = fake_begin,
+    .end = fake_end,
+    .is_over = fake_is_over,
+    .batch_key = fake_batch_key,
     .wants_all = fake_wants_all,
 };
 
@@ -125,6 +160,13 @@ void fake_device_destroy(struct fake_device *fake) {
 void fake_device_open_gate(struct fake_device *fake) {
     pthread_mutex_lock(&fake->mutex);
     fake->open_gate = true;
+    pthread_cond_broadcast(&fake->changed);
+    pthread_mutex_unlock(&fake->mutex);
+}
+
+void fake_device_open_lane(struct fake_device *fake, unsigned lane) {
+    pthread_mutex_lock(&fake->mutex);
+    fake->open_lanes |= 1u << lane;
     pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->mutex);
 }
