@@ -66,8 +66,7 @@ struct mm_backend {
 
     /* What jobs on this device must have in common to be begun together, by one launch; 0: this one goes
      * alone. job->variant is not regarded, `ran` is what it resolves to. Any thread. NULL: all go alone. */
-    uint64_t (*batch_key)(const struct mm_device *device, const struct mm_variant *ran,
-                          const struct mm_job *job);
+    uint64_t (*batch_key)(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job);
 
     /* Whether a product keeps so much of the device busy that nothing should run beside it. Any thread. NULL:
      * none does. */

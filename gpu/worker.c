@@ -48,7 +48,7 @@ static bool wants_all(const struct mm_device *device, const struct mm_variant *r
 
 /* What there is to know of a job before it runs. Of a task that is little: it lasts as long as it likes. */
 static void judge(const struct mm_worker *worker, struct mm_job *job) {
-    const struct mm_device *device = worker->device;
+    struct mm_device *device = worker->device;
     job->alone = true;
     job->expected_ns = 0.0;
     if (job->task != NULL)

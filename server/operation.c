@@ -175,6 +175,10 @@ static enum mm_status acquire_output(struct mm_exchange *exchange, size_t result
     return mm_buffers_acquire(buffers, reply_bytes, &exchange->reply.buffer, error);
 }
 
+static bool is_locked(const struct mm_buffer *buffer) {
+    return buffer->data == NULL || buffer->is_locked;
+}
+
 enum mm_status mm_operation_decode(struct mm_exchange *exchange, const char *content_type,
                                    uint64_t *decode_ns, struct mm_error *error) {
     const uint64_t begun_ns = mm_clock_ns();
@@ -186,6 +190,8 @@ enum mm_status mm_operation_decode(struct mm_exchange *exchange, const char *con
         mm_buffers_release(exchange->server->buffers, &exchange->body);
     if (status == MM_OK)
         status = acquire_output(exchange, result_bytes, error);
+    exchange->job.is_locked =
+        is_locked(&exchange->body) && is_locked(&exchange->call.storage) && is_locked(&exchange->result);
     *decode_ns = mm_clock_ns() - begun_ns;
     return status;
 }

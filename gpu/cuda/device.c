@@ -42,6 +42,8 @@ static cudaError_t lane_open(struct mm_cuda_device *device, struct mm_lane *lane
 
 static void lane_close(struct mm_lane *lane) {
     mm_cuda_blas_close(lane);
+    if (lane->workspace != NULL)
+        mm_cuda_give(lane, lane->workspace);
     for (unsigned mark = 0; mark < MM_CUDA_MARKS; mark++)
         if (lane->marks[mark] != NULL)
             cudaEventDestroy(lane->marks[mark]);
@@ -53,9 +55,12 @@ static cudaError_t describe(struct mm_cuda_device *device) {
     struct mm_device *head = &device->head;
     struct cudaDeviceProp properties;
     int driver = 0;
+    int reads = 0;
     cudaError_t code = cudaDriverGetVersion(&driver);
     if (code == cudaSuccess)
         code = cudaGetDeviceProperties(&properties, (int)head->index);
+    if (code == cudaSuccess)
+        code = cudaDeviceGetAttribute(&reads, cudaDevAttrCanUseHostPointerForRegisteredMem, (int)head->index);
     if (code != cudaSuccess)
         return code;
     snprintf(head->name, sizeof head->name, "%.*s", (int)sizeof head->name - 1, properties.name);
@@ -69,6 +74,7 @@ static cudaError_t describe(struct mm_cuda_device *device) {
      * builds this knows them, so that the call which tells the choice is deprecated as well. */
     head->shared_bank_bytes = 4;
     device->pitch_bytes_max = properties.memPitch;
+    device->reads_locked_pages = reads != 0;
     return cudaSuccess;
 }
 

@@ -15,8 +15,10 @@ struct mm_cuda_device;
 
 /* How a kernel lies over C: a grid of blocks, columns of C along x and rows along y. */
 struct mm_cuda_layout {
-    const void *kernel;  /* of type void(struct mm_product), the product passed by value */
-    unsigned block_rows; /* elements of C that one block computes */
+    const void *kernel;       /* of type void(struct mm_product), the product passed by value */
+    const void *batch_kernel; /* of type void(struct mm_cuda_items): the same for several products, with as
+                                 many layers of blocks; NULL: there is none */
+    unsigned block_rows;      /* elements of C that one block computes */
     unsigned block_cols;
     unsigned threads_x; /* threads of a block */
     unsigned threads_y;
@@ -41,6 +43,11 @@ struct mm_lane {
     enum mm_cuda_purpose purpose;
     cudaStream_t stream;
     cudaEvent_t marks[MM_CUDA_MARKS];
+    enum mm_cuda_mark last; /* of the jobs that are under way: COMPUTED, where nothing is copied back */
+    void *workspace; /* device memory for its jobs' matrices, kept from job to job, only ever exchanged for
+                      * more; NULL: none yet */
+    size_t workspace_bytes;      /* __atomic where another thread may ask for it */
+    bool is_busy;                /* jobs are under way; likewise */
     struct mm_cuda_layout noted; /* the last launch that was described; kernel NULL: none of our own */
     void *blas;                  /* cuBLAS's handle; NULL until first needed */
 };
@@ -51,6 +58,21 @@ struct mm_lane {
  * block takes more shared memory than the device has for one. */
 enum mm_status mm_cuda_launch(const struct mm_cuda_layout *layout, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
+
+/* What a variant's launch would launch for this product. layout->kernel is NULL where that is no kernel of
+ * our own. Any thread, no device is asked. */
+enum mm_status mm_cuda_describe(const struct mm_variant *variant, const struct mm_product *product,
+                                struct mm_cuda_device *device, struct mm_cuda_layout *layout,
+                                struct mm_error *error);
+
+/* Loads the layout's batch kernel, as a rehearsal does. And launches it over the first `count` items, of
+ * which the block's edges and the tile are set here. */
+enum mm_status mm_cuda_rehearse_batch(const struct mm_cuda_layout *layout, struct mm_lane *lane,
+                                      struct mm_error *error);
+struct mm_cuda_items;
+enum mm_status mm_cuda_launch_batch(const struct mm_cuda_layout *layout, struct mm_cuda_items *items,
+                                    unsigned count, unsigned tile, struct mm_lane *lane,
+                                    struct mm_error *error);
 
 #ifdef __cplusplus
 }

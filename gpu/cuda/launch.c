@@ -1,5 +1,6 @@
 /* The one place that launches kernels, and what can be read of a kernel without running it. It knows
  * no variant. */
+#include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 
 enum { GRID_Y_MAX = 65535, DIMENSION_MAX = 0x7fffffff };
@@ -89,6 +90,48 @@ enum mm_status mm_cuda_launch(const struct mm_cuda_layout *layout, const struct 
     return run(layout, product, lane, error);
 }
 
+enum mm_status mm_cuda_describe(const struct mm_variant *variant, const struct mm_product *product,
+                                struct mm_cuda_device *device, struct mm_cuda_layout *layout,
+                                struct mm_error *error) {
+    struct mm_lane lane = {.device = device, .purpose = MM_CUDA_DESCRIBE}; /* of this call alone */
+    const enum mm_status status = variant->launch(product, &lane, error);
+    *layout = lane.noted;
+    return status;
+}
+
+enum mm_status mm_cuda_rehearse_batch(const struct mm_cuda_layout *layout, struct mm_lane *lane,
+                                      struct mm_error *error) {
+    struct cudaFuncAttributes ignored;
+    struct mm_cuda_layout batch = *layout;
+    batch.kernel = layout->batch_kernel;
+    return load(&batch, lane, &ignored, error);
+}
+
+static unsigned larger(unsigned a, unsigned b) {
+    return a > b ? a : b;
+}
+
+enum mm_status mm_cuda_launch_batch(const struct mm_cuda_layout *layout, struct mm_cuda_items *items,
+                                    unsigned count, unsigned tile, struct mm_lane *lane,
+                                    struct mm_error *error) {
+    const dim3 threads = {layout->threads_x, layout->threads_y, 1};
+    void *arguments[] = {items};
+    dim3 grid = {0, 0, count};
+    for (unsigned index = 0; index < count; index++) {
+        const struct mm_cuda_item *item = &items->items[index];
+        grid.x = larger(grid.x, (item->n + layout->block_cols - 1) / layout->block_cols);
+        grid.y = larger(grid.y, (item->m + layout->block_rows - 1) / layout->block_rows);
+    }
+    items->block_rows = layout->block_rows;
+    items->block_cols = layout->block_cols;
+    items->tile = tile;
+    const cudaError_t code = cudaLaunchKernel(layout->batch_kernel, grid, threads, arguments,
+                                              layout->dynamic_shared_bytes, lane->stream);
+    if (code != cudaSuccess)
+        return mm_cuda_fail(lane->device, code, "launching a kernel for a batch", error);
+    return MM_OK;
+}
+
 static enum mm_status read_attributes(struct mm_lane *lane, struct mm_attributes *attributes,
                                       struct mm_error *error) {
     const struct mm_cuda_layout *layout = &lane->noted;
@@ -116,7 +159,7 @@ static enum mm_status read_attributes(struct mm_lane *lane, struct mm_attributes
 /* The lane is this call's own, so that any thread may ask while the device's lanes work. */
 enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_variant *variant, unsigned tile,
                                   struct mm_attributes *attributes, struct mm_error *error) {
-    struct mm_lane lane = {.device = (struct mm_cuda_device *)head, .purpose = MM_CUDA_DESCRIBE};
+    struct mm_lane lane = {.device = (struct mm_cuda_device *)head};
     const struct mm_product smallest = {
         .m = 1,
         .n = 1,
@@ -129,7 +172,7 @@ enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_varian
     };
     enum mm_status status = mm_cuda_use(head, error);
     if (status == MM_OK && variant->launch != NULL)
-        status = variant->launch(&smallest, &lane, error);
+        status = mm_cuda_describe(variant, &smallest, lane.device, &lane.noted, error);
     if (status != MM_OK)
         return status;
     if (lane.noted.kernel == NULL)

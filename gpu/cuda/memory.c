@@ -35,7 +35,42 @@ void mm_cuda_give(struct mm_lane *lane, void *memory) {
     cudaFreeAsync(memory, lane->stream);
 }
 
+static size_t load(const size_t *bytes) {
+    return __atomic_load_n(bytes, __ATOMIC_RELAXED);
+}
+
+static void drop_workspace(struct mm_lane *lane) {
+    if (lane->workspace != NULL)
+        mm_cuda_give(lane, lane->workspace);
+    lane->workspace = NULL;
+    __atomic_store_n(&lane->workspace_bytes, 0, __ATOMIC_RELAXED);
+}
+
+/* Half as much again as is needed, up to so much more, so that slowly growing products do not exchange it
+ * each time. */
+enum { MORE_BYTES_MAX = 64 << 20 };
+
+enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {
+    if (bytes > lane->workspace_bytes || lane->workspace == NULL) {
+        size_t taken = bytes + (bytes / 2 < MORE_BYTES_MAX ? bytes / 2 : MORE_BYTES_MAX);
+        drop_workspace(lane);
+        enum mm_status status = mm_cuda_take(lane, taken, &lane->workspace, NULL);
+        if (status != MM_OK) {
+            taken = bytes;
+            status = mm_cuda_take(lane, taken, &lane->workspace, error);
+        }
+        if (status != MM_OK)
+            return status;
+        __atomic_store_n(&lane->workspace_bytes, taken, __ATOMIC_RELAXED);
+    }
+    *memory = lane->workspace;
+    return MM_OK;
+}
+
 void mm_cuda_trim(struct mm_cuda_device *device) {
+    for (unsigned lane = 0; lane < MM_CUDA_LANES; lane++)
+        if (!device->lanes[lane].is_busy)
+            drop_workspace(&device->lanes[lane]);
     cudaDeviceSynchronize();
     cudaMemPoolTrimTo(device->pool, 0);
 }
@@ -53,7 +88,13 @@ size_t mm_cuda_memory_free(const struct mm_device *head) {
             cudaSuccess ||
         cudaMemPoolGetAttribute(device->pool, cudaMemPoolAttrUsedMemCurrent, &used_bytes) != cudaSuccess)
         return free_bytes;
-    return free_bytes + (size_t)(reserved_bytes > used_bytes ? reserved_bytes - used_bytes : 0);
+    free_bytes += (size_t)(reserved_bytes > used_bytes ? reserved_bytes - used_bytes : 0);
+    for (unsigned index = 0; index < MM_CUDA_LANES; index++) {
+        const struct mm_lane *lane = &device->lanes[index];
+        if (!__atomic_load_n(&lane->is_busy, __ATOMIC_RELAXED))
+            free_bytes += load(&lane->workspace_bytes); /* a trim gives it back */
+    }
+    return free_bytes;
 }
 
 enum mm_status mm_cuda_acquire(struct mm_device *head, size_t bytes, void **memory, struct mm_error *error) {

@@ -8,45 +8,43 @@
  * mended here, but in `tiled`.
  *
  * It is the product without shared memory of NVIDIA's CUDA C++ Programming Guide, for any shape. */
-#include "gpu/cuda/lane.h"
+#include "gpu/cuda/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
 
-/* As wide as a warp, so that no warp spans two rows of C; eight rows, so that eight warps soon ask for
- * the same lines of B and find them in the L1 cache. */
-constexpr unsigned COLS = 32;
-constexpr unsigned ROWS = 8;
+struct naive {
+    /* As wide as a warp, so that no warp spans two rows of C; eight rows, so that eight warps soon ask for
+     * the same lines of B and find them in the L1 cache. */
+    static constexpr unsigned COLS = 32;
+    static constexpr unsigned ROWS = 8;
+    static constexpr unsigned THREADS_X = COLS;
+    static constexpr unsigned THREADS_Y = ROWS;
 
-template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-__global__ void __launch_bounds__(COLS *ROWS) naive(const __grid_constant__ struct mm_product product) {
-    const unsigned col = blockIdx.x * COLS + threadIdx.x;
-    const unsigned row = blockIdx.y * ROWS + threadIdx.y;
-    if (row >= product.m || col >= product.n)
-        return;
+    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+    static __device__ __forceinline__ void run(const struct mm_product &product) {
+        const unsigned col = blockIdx.x * COLS + threadIdx.x;
+        const unsigned row = blockIdx.y * ROWS + threadIdx.y;
+        if (row >= product.m || col >= product.n)
+            return;
 
-    /* Offsets are of 64 bits: a matrix may have more than 2³² elements. */
-    const size_t lda = product.a.ld;
-    const size_t ldb = product.b.ld;
-    const float *a = static_cast<const float *>(product.a.data) + (TRANSPOSE_A ? row : row * lda);
-    const float *b = static_cast<const float *>(product.b.data) + (TRANSPOSE_B ? col * ldb : col);
-    const size_t a_step = TRANSPOSE_A ? lda : 1;
-    const size_t b_step = TRANSPOSE_B ? 1 : ldb;
+        /* Offsets are of 64 bits: a matrix may have more than 2³² elements. */
+        const size_t lda = product.a.ld;
+        const size_t ldb = product.b.ld;
+        const float *a = static_cast<const float *>(product.a.data) + (TRANSPOSE_A ? row : row * lda);
+        const float *b = static_cast<const float *>(product.b.data) + (TRANSPOSE_B ? col * ldb : col);
+        const size_t a_step = TRANSPOSE_A ? lda : 1;
+        const size_t b_step = TRANSPOSE_B ? 1 : ldb;
 
-    float sum = 0.0f;
-    for (size_t i = 0; i < product.k; i++)
-        sum = fmaf(a[i * a_step], b[i * b_step], sum);
-    static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
-}
+        float sum = 0.0f;
+        for (size_t i = 0; i < product.k; i++)
+            sum = fmaf(a[i * a_step], b[i * b_step], sum);
+        static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
+    }
+};
 
 } // namespace
 
 enum mm_status mm_cuda_naive(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
-    static const mm_cuda_kernel kernels[2][2] = {{naive<false, false>, naive<false, true>},
-                                                 {naive<true, false>, naive<true, true>}};
-    struct mm_cuda_layout layout = {};
-    layout.kernel = mm_cuda_pick(kernels, product);
-    layout.block_rows = layout.threads_y = ROWS;
-    layout.block_cols = layout.threads_x = COLS;
-    return mm_cuda_launch(&layout, product, lane, error);
+    return mm_cuda_launch_by<naive>(product, lane, error);
 }

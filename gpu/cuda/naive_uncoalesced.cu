@@ -8,46 +8,42 @@
  * so that there only the writes suffer.) It costs no shared memory and no barrier.
  *
  * It is the first step of S. Boehm's "How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance". */
-#include "gpu/cuda/lane.h"
+#include "gpu/cuda/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
 
-/* The block of `naive`, turned: as tall as a warp, so that no warp spans two columns of C. */
-constexpr unsigned ROWS = 32;
-constexpr unsigned COLS = 8;
+struct naive_uncoalesced {
+    /* The block of `naive`, turned: as tall as a warp, so that no warp spans two columns of C. */
+    static constexpr unsigned ROWS = 32;
+    static constexpr unsigned COLS = 8;
+    static constexpr unsigned THREADS_X = ROWS;
+    static constexpr unsigned THREADS_Y = COLS;
 
-template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-__global__ void __launch_bounds__(ROWS *COLS)
-    naive_uncoalesced(const __grid_constant__ struct mm_product product) {
-    const unsigned row = blockIdx.y * ROWS + threadIdx.x;
-    const unsigned col = blockIdx.x * COLS + threadIdx.y;
-    if (row >= product.m || col >= product.n)
-        return;
+    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+    static __device__ __forceinline__ void run(const struct mm_product &product) {
+        const unsigned row = blockIdx.y * ROWS + threadIdx.x;
+        const unsigned col = blockIdx.x * COLS + threadIdx.y;
+        if (row >= product.m || col >= product.n)
+            return;
 
-    const size_t lda = product.a.ld;
-    const size_t ldb = product.b.ld;
-    const float *a = static_cast<const float *>(product.a.data) + (TRANSPOSE_A ? row : row * lda);
-    const float *b = static_cast<const float *>(product.b.data) + (TRANSPOSE_B ? col * ldb : col);
-    const size_t a_step = TRANSPOSE_A ? lda : 1;
-    const size_t b_step = TRANSPOSE_B ? 1 : ldb;
+        const size_t lda = product.a.ld;
+        const size_t ldb = product.b.ld;
+        const float *a = static_cast<const float *>(product.a.data) + (TRANSPOSE_A ? row : row * lda);
+        const float *b = static_cast<const float *>(product.b.data) + (TRANSPOSE_B ? col * ldb : col);
+        const size_t a_step = TRANSPOSE_A ? lda : 1;
+        const size_t b_step = TRANSPOSE_B ? 1 : ldb;
 
-    float sum = 0.0f;
-    for (size_t i = 0; i < product.k; i++)
-        sum = fmaf(a[i * a_step], b[i * b_step], sum);
-    static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
-}
+        float sum = 0.0f;
+        for (size_t i = 0; i < product.k; i++)
+            sum = fmaf(a[i * a_step], b[i * b_step], sum);
+        static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
+    }
+};
 
 } // namespace
 
 enum mm_status mm_cuda_naive_uncoalesced(const struct mm_product *product, struct mm_lane *lane,
                                          struct mm_error *error) {
-    static const mm_cuda_kernel kernels[2][2] = {
-        {naive_uncoalesced<false, false>, naive_uncoalesced<false, true>},
-        {naive_uncoalesced<true, false>, naive_uncoalesced<true, true>}};
-    struct mm_cuda_layout layout = {};
-    layout.kernel = mm_cuda_pick(kernels, product);
-    layout.block_rows = layout.threads_x = ROWS;
-    layout.block_cols = layout.threads_y = COLS;
-    return mm_cuda_launch(&layout, product, lane, error);
+    return mm_cuda_launch_by<naive_uncoalesced>(product, lane, error);
 }

@@ -5,8 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-enum { ALIGNMENT = 256 };
-
 /* The product on dense matrices, which are not placed yet. Dense, because a row's unused end would
  * cost transfer and device memory, and may lie outside what the caller let us read. */
 static struct mm_product dense(const struct mm_product *host) {
@@ -17,16 +15,11 @@ static struct mm_product dense(const struct mm_product *host) {
     return product;
 }
 
-/* Bytes of a matrix up to where the next may begin. */
-static size_t room(const struct mm_matrix *matrix) {
-    return (mm_matrix_bytes(matrix) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 /* All three matrices lie in one piece of memory: one thing to take, to run out of, and to give back. */
 static void place(struct mm_product *product, void *memory) {
     product->a.data = memory;
-    product->b.data = (char *)product->a.data + room(&product->a);
-    product->c.data = (char *)product->b.data + room(&product->b);
+    product->b.data = (char *)product->a.data + mm_cuda_room(&product->a);
+    product->c.data = (char *)product->b.data + mm_cuda_room(&product->b);
 }
 
 /* Calls the variant's launch for all but its work. Memory that a library or a kernel's code finds
@@ -43,7 +36,7 @@ static enum mm_status rehearse(const struct mm_variant *variant, const struct mm
     return status;
 }
 
-static cudaError_t mark(struct mm_lane *lane, enum mm_cuda_mark point) {
+cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point) {
     return cudaEventRecord(lane->marks[point], lane->stream);
 }
 
@@ -54,7 +47,7 @@ static enum mm_status enqueue(const struct mm_job *job, const struct mm_product 
     if (code == cudaSuccess)
         code = mm_cuda_copy_matrix(&product->b, &job->product.b, cudaMemcpyHostToDevice, lane);
     if (code == cudaSuccess)
-        code = mark(lane, MM_CUDA_UPLOADED);
+        code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
     if (code != cudaSuccess)
         return mm_cuda_fail(lane->device, code, "copying a and b to the device", error);
 
@@ -62,47 +55,71 @@ static enum mm_status enqueue(const struct mm_job *job, const struct mm_product 
     if (status != MM_OK)
         return status;
 
-    code = mark(lane, MM_CUDA_COMPUTED);
+    code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
     if (code == cudaSuccess)
         code = mm_cuda_copy_matrix(&job->product.c, &product->c, cudaMemcpyDeviceToHost, lane);
     if (code == cudaSuccess)
-        code = mark(lane, MM_CUDA_DOWNLOADED);
+        code = mm_cuda_mark(lane, MM_CUDA_DOWNLOADED);
     if (code != cudaSuccess)
         return mm_cuda_fail(lane->device, code, "copying c from the device", error);
     return MM_OK;
 }
 
-static enum mm_status begin_one(struct mm_device *head, unsigned index, struct mm_job *job) {
-    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
-    struct mm_lane *lane = &device->lanes[index];
+static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *job, struct mm_error *error) {
     struct mm_product product = dense(&job->product);
     void *memory = NULL;
-    assert(index < MM_CUDA_LANES);
     assert(job->ran->launch != NULL);
-
-    enum mm_status status = mm_cuda_use(head, &job->error);
-    if (status == MM_OK)
-        status = rehearse(job->ran, &product, lane, &job->error);
+    enum mm_status status = rehearse(job->ran, &product, lane, error);
     if (status != MM_OK)
         return status;
 
     /* Taking memory counts as part of the upload: it is where a large first job's time goes. */
-    const cudaError_t code = mark(lane, MM_CUDA_BEGUN);
+    const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (code != cudaSuccess)
-        return mm_cuda_fail(device, code, "beginning a job", &job->error);
-    status = mm_cuda_take(lane, room(&product.a) + room(&product.b) + room(&product.c), &memory, &job->error);
+        return mm_cuda_fail(lane->device, code, "beginning a job", error);
+    status = mm_cuda_workspace(
+        lane, mm_cuda_room(&product.a) + mm_cuda_room(&product.b) + mm_cuda_room(&product.c), &memory, error);
     if (status != MM_OK)
         return status;
     place(&product, memory);
-    status = enqueue(job, &product, lane, &job->error);
-    mm_cuda_give(lane, memory); /* in the stream's order: once the download is over */
+    status = enqueue(job, &product, lane, error);
     if (status != MM_OK) {
         cudaStreamSynchronize(lane->stream); /* nothing touches the caller's matrices any more */
         return status;
     }
+    lane->last = MM_CUDA_DOWNLOADED;
+    job->batched = 1;
     job->uploaded_bytes = mm_matrix_bytes(&product.a) + mm_matrix_bytes(&product.b);
     job->downloaded_bytes = mm_matrix_bytes(&product.c);
     return MM_OK;
+}
+
+/* Whether any of the jobs is under way. */
+static bool any_begun(struct mm_job *const *jobs, unsigned count) {
+    for (unsigned index = 0; index < count; index++)
+        if (jobs[index]->error.status == MM_OK)
+            return true;
+    return false;
+}
+
+/* A job that may go with others goes by their way when it is alone as well: it is the shorter one. */
+void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
+    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
+    struct mm_lane *lane = &device->lanes[index];
+    struct mm_error error;
+    assert(index < MM_CUDA_LANES);
+    assert(count == 1 || jobs[0]->batch_key != 0);
+    enum mm_status status = mm_cuda_use(head, &error);
+    if (status == MM_OK && jobs[0]->batch_key != 0) {
+        mm_cuda_begin_batch(lane, jobs, count);
+    } else {
+        if (status == MM_OK)
+            status = begin_one(lane, jobs[0], &error);
+        if (status != MM_OK)
+            for (unsigned job = 0; job < count; job++)
+                jobs[job]->error = error;
+    }
+    __atomic_store_n(&lane->is_busy, any_begun(jobs, count), __ATOMIC_RELAXED);
 }
 
 /* Nanoseconds from one mark to the next; CUDA tells them as milliseconds, in steps of about 500 ns. */
@@ -114,31 +131,50 @@ static cudaError_t span(const struct mm_lane *lane, enum mm_cuda_mark from, uint
     return code;
 }
 
-void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
-    assert(count == 1);
-    (void)begin_one(head, index, jobs[0]);
+bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
+    const struct mm_lane *lane = &((struct mm_cuda_device *)head)->lanes[index];
+    return mm_cuda_use(head, NULL) != MM_OK || cudaEventQuery(lane->marks[lane->last]) != cudaErrorNotReady;
+}
+
+/* The spans of what is over in the lane. */
+static cudaError_t read_spans(const struct mm_lane *lane, uint64_t *span_ns) {
+    span_ns[MM_SPAN_DOWNLOAD] = 0;
+    cudaError_t code = span(lane, MM_CUDA_BEGUN, &span_ns[MM_SPAN_UPLOAD]);
+    if (code == cudaSuccess)
+        code = span(lane, MM_CUDA_UPLOADED, &span_ns[MM_SPAN_KERNEL]);
+    if (code == cudaSuccess && lane->last == MM_CUDA_DOWNLOADED)
+        code = span(lane, MM_CUDA_COMPUTED, &span_ns[MM_SPAN_DOWNLOAD]);
+    return code;
 }
 
 void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
-    struct mm_job *job = jobs[0];
-    assert(count == 1);
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     struct mm_lane *lane = &device->lanes[index];
+    uint64_t span_ns[MM_SPAN_COUNT] = {0};
+    struct mm_error error = {.status = MM_OK};
     assert(index < MM_CUDA_LANES);
-    job->batched = 1;
-    if (mm_cuda_use(head, &job->error) != MM_OK)
-        return;
-    cudaError_t code = cudaStreamSynchronize(lane->stream);
-    if (code == cudaSuccess)
-        code = span(lane, MM_CUDA_BEGUN, &job->span_ns[MM_SPAN_UPLOAD]);
-    if (code == cudaSuccess)
-        code = span(lane, MM_CUDA_UPLOADED, &job->span_ns[MM_SPAN_KERNEL]);
-    if (code == cudaSuccess)
-        code = span(lane, MM_CUDA_COMPUTED, &job->span_ns[MM_SPAN_DOWNLOAD]);
-    if (code == cudaSuccess)
-        memset(&job->error, 0, sizeof job->error);
-    else
-        mm_cuda_fail(device, code, "running a job", &job->error);
+    if (mm_cuda_use(head, &error) == MM_OK) {
+        cudaError_t code = cudaEventSynchronize(lane->marks[lane->last]);
+        if (code == cudaSuccess)
+            code = read_spans(lane, span_ns);
+        if (code != cudaSuccess)
+            mm_cuda_fail(device, code, "running a job", &error);
+    }
+    for (unsigned job = 0; job < count; job++) {
+        memcpy(&jobs[job]->span_ns[MM_SPAN_UPLOAD], &span_ns[MM_SPAN_UPLOAD],
+               (MM_SPAN_DOWNLOAD - MM_SPAN_UPLOAD + 1) * sizeof span_ns[0]);
+        jobs[job]->error = error;
+    }
+    __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
+}
+
+/* Beside it another of its size might find no memory, where it would by itself. */
+bool mm_cuda_wants_all(const struct mm_device *device, const struct mm_variant *ran,
+                       const struct mm_product *product) {
+    enum { PART = 8 };
+    (void)ran;
+    return mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) + mm_matrix_bytes(&product->c) >
+           device->memory_bytes / PART;
 }
 
 static enum mm_status run_once(const struct mm_variant *variant, const struct mm_product *product,
@@ -156,11 +192,11 @@ static enum mm_status measure_once(const struct mm_variant *variant, const struc
     enum mm_status status = MM_OK;
     cudaError_t code = mm_cuda_gate_close(device->gate, lane->stream);
     if (code == cudaSuccess)
-        code = mark(lane, MM_CUDA_UPLOADED);
+        code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
     if (code == cudaSuccess)
         status = variant->launch(product, lane, error);
     if (code == cudaSuccess)
-        code = mark(lane, MM_CUDA_COMPUTED);
+        code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
     mm_cuda_gate_open(device->gate);
     /* Waited for in any case, so that the caller's memory is free of us when this returns. */
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);

@@ -13,7 +13,7 @@
  * sectors against 26.2 million).
  *
  * The idea is the shared memory example of NVIDIA's CUDA C++ Programming Guide. */
-#include "gpu/cuda/lane.h"
+#include "gpu/cuda/kernel.cuh"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/walk.cuh"
 
@@ -31,68 +31,64 @@ template <unsigned TILE, bool TRANSPOSE> __device__ void put(float (&tile)[TILE]
         tile[threadIdx.y][threadIdx.x] = element;
 }
 
-template <unsigned TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
-__global__ void __launch_bounds__(TILE *TILE) tiled(const __grid_constant__ struct mm_product product) {
-    __shared__ float a_tile[TILE][TILE];
-    __shared__ float b_tile[TILE][TILE];
-    const unsigned first_row = blockIdx.y * TILE;
-    const unsigned first_col = blockIdx.x * TILE;
+template <unsigned TILE> struct tiled {
+    static constexpr unsigned ROWS = TILE;
+    static constexpr unsigned COLS = TILE;
+    static constexpr unsigned THREADS_X = TILE;
+    static constexpr unsigned THREADS_Y = TILE;
 
-    mm_walk<TILE, !TRANSPOSE_A> a(product.a, first_row);
-    mm_walk<TILE, TRANSPOSE_B> b(product.b, first_col);
+    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+    static __device__ __forceinline__ void run(const struct mm_product &product) {
+        __shared__ float a_tile[TILE][TILE];
+        __shared__ float b_tile[TILE][TILE];
+        const unsigned first_row = blockIdx.y * TILE;
+        const unsigned first_col = blockIdx.x * TILE;
 
-    /* Threads past the edge of C stay: they fetch for the others, and all must meet at the barriers.
-     * step cannot wrap: k is below 2³¹. */
-    float sum = 0.0f;
-    for (unsigned step = 0; step < product.k; step += TILE) {
-        put<TILE, TRANSPOSE_A>(a_tile, a.take(step));
-        put<TILE, TRANSPOSE_B>(b_tile, b.take(step));
+        mm_walk<TILE, !TRANSPOSE_A> a(product.a, first_row);
+        mm_walk<TILE, TRANSPOSE_B> b(product.b, first_col);
 
-        /* Each thread reads what others wrote: no one starts before all have written. */
-        __syncthreads();
+        /* Threads past the edge of C stay: they fetch for the others, and all must meet at the barriers.
+         * step cannot wrap: k is below 2³¹. */
+        float sum = 0.0f;
+        for (unsigned step = 0; step < product.k; step += TILE) {
+            put<TILE, TRANSPOSE_A>(a_tile, a.take(step));
+            put<TILE, TRANSPOSE_B>(b_tile, b.take(step));
 
-        /* A warp's threads share a row of C (two rows at 16, four at 8), so that they read one word
-         * of a_tile together and neighbouring words of b_tile: no bank is asked for two words. Past k
-         * both tiles hold 0, so nothing is added there, whatever NaN or Inf stands elsewhere; past m
-         * or n the zeros only meet sums that are never stored. */
+            /* Each thread reads what others wrote: no one starts before all have written. */
+            __syncthreads();
+
+            /* A warp's threads share a row of C (two rows at 16, four at 8), so that they read one word
+             * of a_tile together and neighbouring words of b_tile: no bank is asked for two words. Past k
+             * both tiles hold 0, so nothing is added there, whatever NaN or Inf stands elsewhere; past m
+             * or n the zeros only meet sums that are never stored. */
 #pragma unroll
-        for (unsigned i = 0; i < TILE; i++)
-            sum = fmaf(a_tile[threadIdx.y][i], b_tile[i][threadIdx.x], sum);
+            for (unsigned i = 0; i < TILE; i++)
+                sum = fmaf(a_tile[threadIdx.y][i], b_tile[i][threadIdx.x], sum);
 
-        /* The next step overwrites the tiles: no one goes on before all have read. */
-        __syncthreads();
+            /* The next step overwrites the tiles: no one goes on before all have read. */
+            __syncthreads();
+        }
+
+        const unsigned row = first_row + threadIdx.y;
+        const unsigned col = first_col + threadIdx.x;
+        if (row < product.m && col < product.n)
+            static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
     }
-
-    const unsigned row = first_row + threadIdx.y;
-    const unsigned col = first_col + threadIdx.x;
-    if (row < product.m && col < product.n)
-        static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
-}
-
-template <unsigned TILE>
-enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
-    static const mm_cuda_kernel kernels[2][2] = {{tiled<TILE, false, false>, tiled<TILE, false, true>},
-                                                 {tiled<TILE, true, false>, tiled<TILE, true, true>}};
-    struct mm_cuda_layout layout = {};
-    layout.kernel = mm_cuda_pick(kernels, product);
-    layout.block_rows = layout.threads_y = TILE;
-    layout.block_cols = layout.threads_x = TILE;
-    return mm_cuda_launch(&layout, product, lane, error);
-}
+};
 
 } // namespace
 
 enum mm_status mm_cuda_tiled_8(const struct mm_product *product, struct mm_lane *lane,
                                struct mm_error *error) {
-    return launch<8>(product, lane, error);
+    return mm_cuda_launch_by<tiled<8>>(product, lane, error);
 }
 
 enum mm_status mm_cuda_tiled_16(const struct mm_product *product, struct mm_lane *lane,
                                 struct mm_error *error) {
-    return launch<16>(product, lane, error);
+    return mm_cuda_launch_by<tiled<16>>(product, lane, error);
 }
 
 enum mm_status mm_cuda_tiled_32(const struct mm_product *product, struct mm_lane *lane,
                                 struct mm_error *error) {
-    return launch<32>(product, lane, error);
+    return mm_cuda_launch_by<tiled<32>>(product, lane, error);
 }

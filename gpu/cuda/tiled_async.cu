@@ -14,7 +14,7 @@
  * The instruction is described in the PTX ISA, its use for tiles in the CUDA C++ Programming Guide. */
 #include "gpu/backend.h"
 #include "gpu/cuda/async.cuh"
-#include "gpu/cuda/lane.h"
+#include "gpu/cuda/kernel.cuh"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/walk.cuh"
 
@@ -31,43 +31,50 @@ __device__ void fetch(float (&tile)[TILE][TILE], mm_walk<TILE, ALONG> &x, unsign
     x.next += x.stride;
 }
 
-template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-__global__ void __launch_bounds__(TILE *TILE) tiled_async(const __grid_constant__ struct mm_product product) {
-    __shared__ float a_tile[2][TILE][TILE];
-    __shared__ float b_tile[2][TILE][TILE];
-    const unsigned first_row = blockIdx.y * TILE;
-    const unsigned first_col = blockIdx.x * TILE;
+struct tiled_async {
+    static constexpr unsigned ROWS = TILE;
+    static constexpr unsigned COLS = TILE;
+    static constexpr unsigned THREADS_X = TILE;
+    static constexpr unsigned THREADS_Y = TILE;
 
-    mm_walk<TILE, !TRANSPOSE_A> a(product.a, first_row);
-    mm_walk<TILE, TRANSPOSE_B> b(product.b, first_col);
+    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+    static __device__ __forceinline__ void run(const struct mm_product &product) {
+        __shared__ float a_tile[2][TILE][TILE];
+        __shared__ float b_tile[2][TILE][TILE];
+        const unsigned first_row = blockIdx.y * TILE;
+        const unsigned first_col = blockIdx.x * TILE;
 
-    if (product.k > 0) {
-        fetch<TRANSPOSE_A>(a_tile[0], a, 0);
-        fetch<TRANSPOSE_B>(b_tile[0], b, 0);
-    }
-    float sum = 0.0f;
-    unsigned now = 0;
-    for (unsigned step = 0; step < product.k; step += TILE, now ^= 1) {
-        /* One barrier for two reasons. Each thread has waited for its own copies, so past it all of this
-         * step's tiles are there. And all have left the step before, so its tiles may be overwritten. */
-        mm_wait_copies();
-        __syncthreads();
-        if (step + TILE < product.k) {
-            fetch<TRANSPOSE_A>(a_tile[now ^ 1], a, step + TILE);
-            fetch<TRANSPOSE_B>(b_tile[now ^ 1], b, step + TILE);
+        mm_walk<TILE, !TRANSPOSE_A> a(product.a, first_row);
+        mm_walk<TILE, TRANSPOSE_B> b(product.b, first_col);
+
+        if (product.k > 0) {
+            fetch<TRANSPOSE_A>(a_tile[0], a, 0);
+            fetch<TRANSPOSE_B>(b_tile[0], b, 0);
+        }
+        float sum = 0.0f;
+        unsigned now = 0;
+        for (unsigned step = 0; step < product.k; step += TILE, now ^= 1) {
+            /* One barrier for two reasons. Each thread has waited for its own copies, so past it all of this
+             * step's tiles are there. And all have left the step before, so its tiles may be overwritten. */
+            mm_wait_copies();
+            __syncthreads();
+            if (step + TILE < product.k) {
+                fetch<TRANSPOSE_A>(a_tile[now ^ 1], a, step + TILE);
+                fetch<TRANSPOSE_B>(b_tile[now ^ 1], b, step + TILE);
+            }
+
+            /* Past k both tiles hold 0, and nothing is added there. */
+#pragma unroll
+            for (unsigned i = 0; i < TILE; i++)
+                sum = fmaf(a_tile[now][threadIdx.y][i], b_tile[now][i][threadIdx.x], sum);
         }
 
-        /* Past k both tiles hold 0, and nothing is added there. */
-#pragma unroll
-        for (unsigned i = 0; i < TILE; i++)
-            sum = fmaf(a_tile[now][threadIdx.y][i], b_tile[now][i][threadIdx.x], sum);
+        const unsigned row = first_row + threadIdx.y;
+        const unsigned col = first_col + threadIdx.x;
+        if (row < product.m && col < product.n)
+            static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
     }
-
-    const unsigned row = first_row + threadIdx.y;
-    const unsigned col = first_col + threadIdx.x;
-    if (row < product.m && col < product.n)
-        static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
-}
+};
 
 } // namespace
 
@@ -78,11 +85,5 @@ const char *mm_cuda_async_missing(const struct mm_device *device) {
 
 enum mm_status mm_cuda_tiled_async(const struct mm_product *product, struct mm_lane *lane,
                                    struct mm_error *error) {
-    static const mm_cuda_kernel kernels[2][2] = {{tiled_async<false, false>, tiled_async<false, true>},
-                                                 {tiled_async<true, false>, tiled_async<true, true>}};
-    struct mm_cuda_layout layout = {};
-    layout.kernel = mm_cuda_pick(kernels, product);
-    layout.block_rows = layout.threads_y = TILE;
-    layout.block_cols = layout.threads_x = TILE;
-    return mm_cuda_launch(&layout, product, lane, error);
+    return mm_cuda_launch_by<tiled_async>(product, lane, error);
 }

@@ -16,7 +16,7 @@
  * at a barrier much of it waits.
  *
  * Dynamic shared memory is described in NVIDIA's CUDA C++ Programming Guide. */
-#include "gpu/cuda/lane.h"
+#include "gpu/cuda/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
 #include <cassert>
@@ -67,64 +67,70 @@ __device__ void multiply(float (&sums)[EACH][EACH], const float *a_tile, const f
     }
 }
 
-template <unsigned EACH, bool TRANSPOSE_A, bool TRANSPOSE_B>
-__global__ void __launch_bounds__(SIDE_MAX *SIDE_MAX)
-    tiled_dynamic(const __grid_constant__ struct mm_product product) {
-    extern __shared__ float shared[];
-    const unsigned tile = product.tile;
-    float *const a_tile = shared;
-    float *const b_tile = shared + tile * tile;
-    const unsigned first_row = blockIdx.y * tile;
-    const unsigned first_col = blockIdx.x * tile;
+/* Its sizes are the most; a launch has those of its tile. */
+template <unsigned EACH> struct tiled_dynamic {
+    static constexpr unsigned ROWS = EACH * SIDE_MAX;
+    static constexpr unsigned COLS = EACH * SIDE_MAX;
+    static constexpr unsigned THREADS_X = SIDE_MAX;
+    static constexpr unsigned THREADS_Y = SIDE_MAX;
 
-    /* Threads past the edge of C stay: they fetch for the others, and all must meet at the barriers.
-     * step cannot wrap: k is below 2³¹. */
-    float sums[EACH][EACH] = {};
-    for (unsigned step = 0; step < product.k; step += tile) {
-        load<EACH, TRANSPOSE_A>(a_tile, tile, product.a, first_row, step);
-        load<EACH, TRANSPOSE_B>(b_tile, tile, product.b, step, first_col);
+    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+    static __device__ __forceinline__ void run(const struct mm_product &product) {
+        extern __shared__ float shared[];
+        const unsigned tile = product.tile;
+        float *const a_tile = shared;
+        float *const b_tile = shared + tile * tile;
+        const unsigned first_row = blockIdx.y * tile;
+        const unsigned first_col = blockIdx.x * tile;
 
-        /* Each thread reads what others wrote: no one starts before all have written. */
-        __syncthreads();
+        /* Threads past the edge of C stay: they fetch for the others, and all must meet at the barriers.
+         * step cannot wrap: k is below 2³¹. */
+        float sums[EACH][EACH] = {};
+        for (unsigned step = 0; step < product.k; step += tile) {
+            load<EACH, TRANSPOSE_A>(a_tile, tile, product.a, first_row, step);
+            load<EACH, TRANSPOSE_B>(b_tile, tile, product.b, step, first_col);
 
-        /* Past k both tiles hold 0, so nothing is added there; past m or n the zeros only meet sums that
-         * are never stored. */
-        multiply(sums, a_tile, b_tile, tile);
+            /* Each thread reads what others wrote: no one starts before all have written. */
+            __syncthreads();
 
-        /* The next step overwrites the tiles: no one goes on before all have read. */
-        __syncthreads();
-    }
+            /* Past k both tiles hold 0, so nothing is added there; past m or n the zeros only meet sums that
+             * are never stored. */
+            multiply(sums, a_tile, b_tile, tile);
+
+            /* The next step overwrites the tiles: no one goes on before all have read. */
+            __syncthreads();
+        }
 
 #pragma unroll
-    for (unsigned i = 0; i < EACH * EACH; i++) {
-        const unsigned row = first_row + threadIdx.y + i / EACH * blockDim.y;
-        const unsigned col = first_col + threadIdx.x + i % EACH * blockDim.x;
-        if (row < product.m && col < product.n)
-            static_cast<float *>(product.c.data)[row * product.c.ld + col] = sums[i / EACH][i % EACH];
+        for (unsigned i = 0; i < EACH * EACH; i++) {
+            const unsigned row = first_row + threadIdx.y + i / EACH * blockDim.y;
+            const unsigned col = first_col + threadIdx.x + i % EACH * blockDim.x;
+            if (row < product.m && col < product.n)
+                static_cast<float *>(product.c.data)[row * product.c.ld + col] = sums[i / EACH][i % EACH];
+        }
     }
+};
+
+template <unsigned EACH>
+enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+    struct mm_cuda_layout layout = mm_cuda_layout_of<tiled_dynamic<EACH>>(product);
+    assert(product->tile % EACH == 0);
+    layout.block_rows = layout.block_cols = product->tile;
+    layout.threads_x = layout.threads_y = product->tile / EACH;
+    layout.dynamic_shared_bytes = 2 * sizeof(float) * product->tile * product->tile;
+    return mm_cuda_launch(&layout, product, lane, error);
 }
 
 } // namespace
 
 enum mm_status mm_cuda_tiled_dynamic(const struct mm_product *product, struct mm_lane *lane,
                                      struct mm_error *error) {
-    static const mm_cuda_kernel kernels[EACH_MAX][2][2] = {
-        {{tiled_dynamic<1, false, false>, tiled_dynamic<1, false, true>},
-         {tiled_dynamic<1, true, false>, tiled_dynamic<1, true, true>}},
-        {{tiled_dynamic<2, false, false>, tiled_dynamic<2, false, true>},
-         {tiled_dynamic<2, true, false>, tiled_dynamic<2, true, true>}},
-        {{tiled_dynamic<3, false, false>, tiled_dynamic<3, false, true>},
-         {tiled_dynamic<3, true, false>, tiled_dynamic<3, true, true>}}};
+    static enum mm_status (*const launches[EACH_MAX])(const struct mm_product *, struct mm_lane *,
+                                                      struct mm_error *) = {launch<1>, launch<2>, launch<3>};
     struct mm_product chosen = *product;
     if (chosen.tile == 0)
         chosen.tile = mm_cuda_variants[MM_CUDA_ROW_tiled_dynamic].tile;
     const unsigned each = (chosen.tile + SIDE_MAX - 1) / SIDE_MAX;
     assert(each <= EACH_MAX);
-    assert(chosen.tile % each == 0);
-    struct mm_cuda_layout layout = {};
-    layout.kernel = mm_cuda_pick(kernels[each - 1], &chosen);
-    layout.block_rows = layout.block_cols = chosen.tile;
-    layout.threads_x = layout.threads_y = chosen.tile / each;
-    layout.dynamic_shared_bytes = 2 * sizeof(float) * chosen.tile * chosen.tile;
-    return mm_cuda_launch(&layout, &chosen, lane, error);
+    return launches[each - 1](&chosen, lane, error);
 }

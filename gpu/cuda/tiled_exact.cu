@@ -9,50 +9,57 @@
  * wrongly.
  *
  * The form is that of the matrix product among NVIDIA's CUDA samples. */
-#include "gpu/cuda/lane.h"
+#include "gpu/cuda/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
 
-template <unsigned TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
-__global__ void __launch_bounds__(TILE *TILE) tiled_exact(const __grid_constant__ struct mm_product product) {
-    __shared__ float a_tile[TILE][TILE];
-    __shared__ float b_tile[TILE][TILE];
-    const unsigned x = threadIdx.x;
-    const unsigned y = threadIdx.y;
-    const size_t first_row = blockIdx.y * TILE;
-    const size_t first_col = blockIdx.x * TILE;
-    const size_t lda = product.a.ld;
-    const size_t ldb = product.b.ld;
+template <unsigned TILE> struct tiled_exact {
+    static constexpr unsigned ROWS = TILE;
+    static constexpr unsigned COLS = TILE;
+    static constexpr unsigned THREADS_X = TILE;
+    static constexpr unsigned THREADS_Y = TILE;
 
-    /* This thread's element of the first tiles, as stored, and the way to that of the next: along a row
-     * or, where the operand is transposed or not, a tile of rows on. */
-    const float *a = static_cast<const float *>(product.a.data) +
-                     (TRANSPOSE_A ? y * lda + first_row + x : (first_row + y) * lda + x);
-    const float *b = static_cast<const float *>(product.b.data) +
-                     (TRANSPOSE_B ? (first_col + y) * ldb + x : y * ldb + first_col + x);
-    const size_t a_step = TRANSPOSE_A ? TILE * lda : TILE;
-    const size_t b_step = TRANSPOSE_B ? TILE : TILE * ldb;
+    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+    static __device__ __forceinline__ void run(const struct mm_product &product) {
+        __shared__ float a_tile[TILE][TILE];
+        __shared__ float b_tile[TILE][TILE];
+        const unsigned x = threadIdx.x;
+        const unsigned y = threadIdx.y;
+        const size_t first_row = blockIdx.y * TILE;
+        const size_t first_col = blockIdx.x * TILE;
+        const size_t lda = product.a.ld;
+        const size_t ldb = product.b.ld;
 
-    float sum = 0.0f;
-    for (unsigned step = 0; step < product.k; step += TILE) {
-        /* A transposed operand is turned on its way in, as in `tiled`. */
-        (TRANSPOSE_A ? a_tile[x][y] : a_tile[y][x]) = *a;
-        (TRANSPOSE_B ? b_tile[x][y] : b_tile[y][x]) = *b;
-        a += a_step;
-        b += b_step;
+        /* This thread's element of the first tiles, as stored, and the way to that of the next: along a row
+         * or, where the operand is transposed or not, a tile of rows on. */
+        const float *a = static_cast<const float *>(product.a.data) +
+                         (TRANSPOSE_A ? y * lda + first_row + x : (first_row + y) * lda + x);
+        const float *b = static_cast<const float *>(product.b.data) +
+                         (TRANSPOSE_B ? (first_col + y) * ldb + x : y * ldb + first_col + x);
+        const size_t a_step = TRANSPOSE_A ? TILE * lda : TILE;
+        const size_t b_step = TRANSPOSE_B ? TILE : TILE * ldb;
 
-        /* Each thread reads what others wrote: no one starts before all have written. */
-        __syncthreads();
+        float sum = 0.0f;
+        for (unsigned step = 0; step < product.k; step += TILE) {
+            /* A transposed operand is turned on its way in, as in `tiled`. */
+            (TRANSPOSE_A ? a_tile[x][y] : a_tile[y][x]) = *a;
+            (TRANSPOSE_B ? b_tile[x][y] : b_tile[y][x]) = *b;
+            a += a_step;
+            b += b_step;
+
+            /* Each thread reads what others wrote: no one starts before all have written. */
+            __syncthreads();
 #pragma unroll
-        for (unsigned i = 0; i < TILE; i++)
-            sum = fmaf(a_tile[y][i], b_tile[i][x], sum);
+            for (unsigned i = 0; i < TILE; i++)
+                sum = fmaf(a_tile[y][i], b_tile[i][x], sum);
 
-        /* The next step overwrites the tiles: no one goes on before all have read. */
-        __syncthreads();
+            /* The next step overwrites the tiles: no one goes on before all have read. */
+            __syncthreads();
+        }
+        static_cast<float *>(product.c.data)[(first_row + y) * product.c.ld + first_col + x] = sum;
     }
-    static_cast<float *>(product.c.data)[(first_row + y) * product.c.ld + first_col + x] = sum;
-}
+};
 
 /* MM_UNSUPPORTED, naming the dimension, where the shape is not one of whole tiles. */
 enum mm_status check_shape(const struct mm_product *product, unsigned tile, struct mm_error *error) {
@@ -70,20 +77,13 @@ enum mm_status check_shape(const struct mm_product *product, unsigned tile, stru
 
 template <unsigned TILE>
 enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
-    static const mm_cuda_kernel kernels[2][2] = {
-        {tiled_exact<TILE, false, false>, tiled_exact<TILE, false, true>},
-        {tiled_exact<TILE, true, false>, tiled_exact<TILE, true, true>}};
     /* A description is of the kernel, whatever the shape that comes with it. */
     if (lane->purpose != MM_CUDA_DESCRIBE) {
         const enum mm_status status = check_shape(product, TILE, error);
         if (status != MM_OK)
             return status;
     }
-    struct mm_cuda_layout layout = {};
-    layout.kernel = mm_cuda_pick(kernels, product);
-    layout.block_rows = layout.threads_y = TILE;
-    layout.block_cols = layout.threads_x = TILE;
-    return mm_cuda_launch(&layout, product, lane, error);
+    return mm_cuda_launch_by<tiled_exact<TILE>>(product, lane, error);
 }
 
 } // namespace

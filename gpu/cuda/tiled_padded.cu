@@ -12,7 +12,7 @@
  * writing its tile, and so meets the conflict at one write a step.
  *
  * Padding a tile is the remedy of NVIDIA's CUDA C++ Best Practices Guide. */
-#include "gpu/cuda/lane.h"
+#include "gpu/cuda/kernel.cuh"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/walk.cuh"
 
@@ -20,68 +20,62 @@ namespace {
 
 constexpr unsigned TILE = 32;
 
-template <unsigned PADDING, bool TRANSPOSE_A, bool TRANSPOSE_B>
-__global__ void __launch_bounds__(TILE *TILE)
-    tiled_as_stored(const __grid_constant__ struct mm_product product) {
-    __shared__ float a_tile[TILE][TILE];
-    __shared__ float b_tile[TILE][TILE + PADDING];
-    const unsigned first_row = blockIdx.y * TILE;
-    const unsigned first_col = blockIdx.x * TILE;
-    const unsigned x = threadIdx.x;
-    const unsigned y = threadIdx.y;
+template <unsigned PADDING> struct tiled_as_stored {
+    static constexpr unsigned ROWS = TILE;
+    static constexpr unsigned COLS = TILE;
+    static constexpr unsigned THREADS_X = TILE;
+    static constexpr unsigned THREADS_Y = TILE;
 
-    mm_walk<TILE, !TRANSPOSE_A> a_walk(product.a, first_row);
-    mm_walk<TILE, TRANSPOSE_B> b_walk(product.b, first_col);
+    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+    static __device__ __forceinline__ void run(const struct mm_product &product) {
+        __shared__ float a_tile[TILE][TILE];
+        __shared__ float b_tile[TILE][TILE + PADDING];
+        const unsigned first_row = blockIdx.y * TILE;
+        const unsigned first_col = blockIdx.x * TILE;
+        const unsigned x = threadIdx.x;
+        const unsigned y = threadIdx.y;
 
-    float sum = 0.0f;
-    for (unsigned step = 0; step < product.k; step += TILE) {
-        /* A warp writes along a row, which no padding changes. */
-        a_tile[y][x] = a_walk.take(step);
-        b_tile[y][x] = b_walk.take(step);
+        mm_walk<TILE, !TRANSPOSE_A> a_walk(product.a, first_row);
+        mm_walk<TILE, TRANSPOSE_B> b_walk(product.b, first_col);
 
-        /* Each thread reads what others wrote: no one starts before all have written. */
-        __syncthreads();
+        float sum = 0.0f;
+        for (unsigned step = 0; step < product.k; step += TILE) {
+            /* A warp writes along a row, which no padding changes. */
+            a_tile[y][x] = a_walk.take(step);
+            b_tile[y][x] = b_walk.take(step);
 
-        /* y is one for a warp and x its 32 threads': b_tile[x][i] is the walk down a column. It is
-         * volatile, since the compiler would else fetch four words of a row without padding at once, and
-         * make eight ways of 32. Past k both tiles hold 0, and nothing is added there. */
+            /* Each thread reads what others wrote: no one starts before all have written. */
+            __syncthreads();
+
+            /* y is one for a warp and x its 32 threads': b_tile[x][i] is the walk down a column. It is
+             * volatile, since the compiler would else fetch four words of a row without padding at once, and
+             * make eight ways of 32. Past k both tiles hold 0, and nothing is added there. */
 #pragma unroll
-        for (unsigned i = 0; i < TILE; i++) {
-            const float a = TRANSPOSE_A ? a_tile[i][y] : a_tile[y][i];
-            const volatile float &b = TRANSPOSE_B ? b_tile[x][i] : b_tile[i][x];
-            sum = fmaf(a, b, sum);
+            for (unsigned i = 0; i < TILE; i++) {
+                const float a = TRANSPOSE_A ? a_tile[i][y] : a_tile[y][i];
+                const volatile float &b = TRANSPOSE_B ? b_tile[x][i] : b_tile[i][x];
+                sum = fmaf(a, b, sum);
+            }
+
+            /* The next step overwrites the tiles: no one goes on before all have read. */
+            __syncthreads();
         }
 
-        /* The next step overwrites the tiles: no one goes on before all have read. */
-        __syncthreads();
+        const unsigned row = first_row + y;
+        const unsigned col = first_col + x;
+        if (row < product.m && col < product.n)
+            static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
     }
-
-    const unsigned row = first_row + y;
-    const unsigned col = first_col + x;
-    if (row < product.m && col < product.n)
-        static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
-}
-
-template <unsigned PADDING>
-enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
-    static const mm_cuda_kernel kernels[2][2] = {
-        {tiled_as_stored<PADDING, false, false>, tiled_as_stored<PADDING, false, true>},
-        {tiled_as_stored<PADDING, true, false>, tiled_as_stored<PADDING, true, true>}};
-    struct mm_cuda_layout layout = {};
-    layout.kernel = mm_cuda_pick(kernels, product);
-    layout.block_rows = layout.threads_y = TILE;
-    layout.block_cols = layout.threads_x = TILE;
-    return mm_cuda_launch(&layout, product, lane, error);
-}
+};
 
 } // namespace
 
 enum mm_status mm_cuda_tiled_padded(const struct mm_product *product, struct mm_lane *lane,
                                     struct mm_error *error) {
-    return launch<1>(product, lane, error);
+    return mm_cuda_launch_by<tiled_as_stored<1>>(product, lane, error);
 }
 
 enum mm_status mm_cuda_tiled_conflicted(const struct mm_product *product, struct mm_lane *lane,
                                         struct mm_error *error) {
-    return launch<0>(product, lane, error);
+    return mm_cuda_launch_by<tiled_as_stored<0>>(product, lane, error);
 }

@@ -12,7 +12,7 @@
  *
  * The form is that of the shared memory example of NVIDIA's CUDA C++ Programming Guide, with the edges
  * added. */
-#include "gpu/cuda/lane.h"
+#include "gpu/cuda/kernel.cuh"
 #include "gpu/cuda/variants.h"
 
 namespace {
@@ -49,49 +49,49 @@ template <bool TURN> __device__ void stage(float (&tile)[TILE][TILE], const sub_
         tile[threadIdx.y][threadIdx.x] = element;
 }
 
-template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-__global__ void __launch_bounds__(TILE *TILE)
-    tiled_strided(const __grid_constant__ struct mm_product product) {
-    __shared__ float a_tile[TILE][TILE];
-    __shared__ float b_tile[TILE][TILE];
-    const unsigned first_row = blockIdx.y * TILE;
-    const unsigned first_col = blockIdx.x * TILE;
-    const sub_matrix<float> c_sub = take<float>(product.c, first_row, first_col);
+struct tiled_strided {
+    static constexpr unsigned ROWS = TILE;
+    static constexpr unsigned COLS = TILE;
+    static constexpr unsigned THREADS_X = TILE;
+    static constexpr unsigned THREADS_Y = TILE;
 
-    float sum = 0.0f;
-    for (unsigned step = 0; step < product.k; step += TILE) {
-        const auto a_sub = TRANSPOSE_A ? take<const float>(product.a, step, first_row)
-                                       : take<const float>(product.a, first_row, step);
-        const auto b_sub = TRANSPOSE_B ? take<const float>(product.b, first_col, step)
-                                       : take<const float>(product.b, step, first_col);
-        stage<TRANSPOSE_A>(a_tile, a_sub);
-        stage<TRANSPOSE_B>(b_tile, b_sub);
+    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+    static __device__ __forceinline__ void run(const struct mm_product &product) {
+        __shared__ float a_tile[TILE][TILE];
+        __shared__ float b_tile[TILE][TILE];
+        const unsigned first_row = blockIdx.y * TILE;
+        const unsigned first_col = blockIdx.x * TILE;
+        const sub_matrix<float> c_sub = take<float>(product.c, first_row, first_col);
 
-        /* Each thread reads what others wrote: no one starts before all have written. */
-        __syncthreads();
+        float sum = 0.0f;
+        for (unsigned step = 0; step < product.k; step += TILE) {
+            const auto a_sub = TRANSPOSE_A ? take<const float>(product.a, step, first_row)
+                                           : take<const float>(product.a, first_row, step);
+            const auto b_sub = TRANSPOSE_B ? take<const float>(product.b, first_col, step)
+                                           : take<const float>(product.b, step, first_col);
+            stage<TRANSPOSE_A>(a_tile, a_sub);
+            stage<TRANSPOSE_B>(b_tile, b_sub);
 
-        /* Past k both tiles hold 0, and nothing is added there. */
+            /* Each thread reads what others wrote: no one starts before all have written. */
+            __syncthreads();
+
+            /* Past k both tiles hold 0, and nothing is added there. */
 #pragma unroll
-        for (unsigned i = 0; i < TILE; i++)
-            sum = fmaf(a_tile[threadIdx.y][i], b_tile[i][threadIdx.x], sum);
+            for (unsigned i = 0; i < TILE; i++)
+                sum = fmaf(a_tile[threadIdx.y][i], b_tile[i][threadIdx.x], sum);
 
-        /* The next step overwrites the tiles: no one goes on before all have read. */
-        __syncthreads();
+            /* The next step overwrites the tiles: no one goes on before all have read. */
+            __syncthreads();
+        }
+
+        if (threadIdx.y < c_sub.height && threadIdx.x < c_sub.width)
+            c_sub.elements[threadIdx.y * c_sub.stride + threadIdx.x] = sum;
     }
-
-    if (threadIdx.y < c_sub.height && threadIdx.x < c_sub.width)
-        c_sub.elements[threadIdx.y * c_sub.stride + threadIdx.x] = sum;
-}
+};
 
 } // namespace
 
 enum mm_status mm_cuda_tiled_strided_16(const struct mm_product *product, struct mm_lane *lane,
                                         struct mm_error *error) {
-    static const mm_cuda_kernel kernels[2][2] = {{tiled_strided<false, false>, tiled_strided<false, true>},
-                                                 {tiled_strided<true, false>, tiled_strided<true, true>}};
-    struct mm_cuda_layout layout = {};
-    layout.kernel = mm_cuda_pick(kernels, product);
-    layout.block_rows = layout.threads_y = TILE;
-    layout.block_cols = layout.threads_x = TILE;
-    return mm_cuda_launch(&layout, product, lane, error);
+    return mm_cuda_launch_by<tiled_strided>(product, lane, error);
 }

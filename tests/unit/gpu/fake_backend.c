@@ -89,7 +89,7 @@ static bool fake_is_over(struct mm_device *device, unsigned lane) {
     return is_over;
 }
 
-static uint64_t fake_batch_key(const struct mm_device *device, const struct mm_variant *ran,
+static uint64_t fake_batch_key(struct mm_device *device, const struct mm_variant *ran,
                                const struct mm_job *job) {
     (void)device;
     (void)ran;

@@ -1,0 +1,137 @@
+/* Small products that go together: which may, and how they are enqueued as one launch. Their matrices lie in
+ * the host's locked pages, where the kernel writes C itself. It also reads there what it reads only once;
+ * other operands are gathered first. It chooses no variant. */
+#include "gpu/cuda/batch.h"
+#include "gpu/cuda/device.h"
+
+#include <assert.h>
+
+/* The most bytes of a job whose C its kernel writes to the host: past it the copy engines do better. */
+enum { BYTES_MAX = 256 << 10 };
+
+static bool is_dense(const struct mm_matrix *matrix) {
+    return matrix->ld == matrix->cols || matrix->rows == 1;
+}
+
+/* The kernel of its variant for this product; NULL where it has none for batches. Copies of transpositions
+ * have no kernel at all. */
+static const void *batch_kernel(struct mm_device *device, const struct mm_variant *ran,
+                                const struct mm_product *product) {
+    struct mm_cuda_layout layout = {.kernel = NULL};
+    struct mm_error ignored;
+    (void)mm_cuda_describe(ran, product, (struct mm_cuda_device *)device, &layout, &ignored);
+    return layout.batch_kernel;
+}
+
+/* A kernel is one of a variant and its flags; only its tile can differ besides. The host's addresses have 48
+ * bits, or where they have more, two kernels still have two keys. */
+uint64_t mm_cuda_batch_key(struct mm_device *head, const struct mm_variant *ran, const struct mm_job *job) {
+    const struct mm_cuda_device *device = (const struct mm_cuda_device *)head;
+    const struct mm_product *product = &job->product;
+    if (!job->is_locked || !device->reads_locked_pages || job->queued_bytes > BYTES_MAX ||
+        product->a.dtype != MM_FLOAT32 || product->m == 0 || product->n == 0 || !is_dense(&product->a) ||
+        !is_dense(&product->b) || !is_dense(&product->c) || !mm_variant_takes(ran, product))
+        return 0;
+    return (uint64_t)(uintptr_t)batch_kernel(head, ran, product) ^ (uint64_t)product->tile << 48;
+}
+
+/* Whether one block computes all of C, and so reads each element of A and B once. */
+static bool is_read_once(const struct mm_cuda_layout *layout, const struct mm_product *product) {
+    return product->m <= layout->block_rows && product->n <= layout->block_cols;
+}
+
+static struct mm_cuda_item item_of(const struct mm_product *product) {
+    return (struct mm_cuda_item){.a = product->a.data,
+                                 .b = product->b.data,
+                                 .c = product->c.data,
+                                 .m = (unsigned)product->m,
+                                 .n = (unsigned)product->n,
+                                 .k = (unsigned)product->k};
+}
+
+/* What the jobs' operands take of the device's memory. */
+static size_t gathered_bytes(const struct mm_cuda_layout *layout, struct mm_job *const *jobs,
+                             unsigned count) {
+    size_t bytes = 0;
+    for (unsigned index = 0; index < count; index++)
+        if (!is_read_once(layout, &jobs[index]->product))
+            bytes += mm_cuda_room(&jobs[index]->product.a) + mm_cuda_room(&jobs[index]->product.b);
+    return bytes;
+}
+
+/* Has the operand copied to `*at`, and steps past it. Without depth there is nothing to copy, or to read. */
+static const float *gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, char **at) {
+    const unsigned words = (unsigned)(mm_matrix_bytes(operand) / sizeof(unsigned));
+    float *to = (float *)*at;
+    if (words == 0)
+        return NULL;
+    *at += mm_cuda_room(operand);
+    copies->copies[copies->count].from = operand->data;
+    copies->copies[copies->count].to = (unsigned *)to;
+    copies->copies[copies->count].words = words;
+    copies->count++;
+    copies->words_max = words > copies->words_max ? words : copies->words_max;
+    return to;
+}
+
+/* The jobs' items, and the copies that must come before them. */
+static void describe_jobs(const struct mm_cuda_layout *layout, struct mm_job *const *jobs, unsigned count,
+                          char *workspace, struct mm_cuda_items *items, struct mm_cuda_copies *copies) {
+    copies->count = 0;
+    copies->words_max = 0;
+    for (unsigned index = 0; index < count; index++) {
+        struct mm_job *job = jobs[index];
+        struct mm_cuda_item *item = &items->items[index];
+        *item = item_of(&job->product);
+        job->batched = count;
+        if (is_read_once(layout, &job->product))
+            continue;
+        item->a = gather(copies, &job->product.a, &workspace);
+        item->b = gather(copies, &job->product.b, &workspace);
+        job->uploaded_bytes = mm_matrix_bytes(&job->product.a) + mm_matrix_bytes(&job->product.b);
+    }
+}
+
+static enum mm_status enqueue(struct mm_lane *lane, const struct mm_cuda_layout *layout,
+                              struct mm_job *const *jobs, unsigned count, struct mm_error *error) {
+    struct mm_cuda_items items;
+    struct mm_cuda_copies copies;
+    const unsigned tile = jobs[0]->product.tile != 0 ? jobs[0]->product.tile : jobs[0]->ran->tile;
+    const size_t bytes = gathered_bytes(layout, jobs, count);
+    void *workspace = NULL;
+    enum mm_status status = bytes == 0 ? MM_OK : mm_cuda_workspace(lane, bytes, &workspace, error);
+    if (status != MM_OK)
+        return status;
+    describe_jobs(layout, jobs, count, workspace, &items, &copies);
+    cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
+    if (code == cudaSuccess && copies.count > 0)
+        code = mm_cuda_gather(&copies, lane->stream);
+    if (code == cudaSuccess)
+        code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
+    if (code != cudaSuccess)
+        return mm_cuda_fail(lane->device, code, "gathering a batch's operands", error);
+    status = mm_cuda_launch_batch(layout, &items, count, tile, lane, error);
+    if (status != MM_OK)
+        return status;
+    code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
+    if (code != cudaSuccess)
+        return mm_cuda_fail(lane->device, code, "beginning a batch", error);
+    lane->last = MM_CUDA_COMPUTED;
+    return MM_OK;
+}
+
+void mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
+    struct mm_cuda_layout layout;
+    struct mm_error error;
+    assert(count <= MM_BATCH_MAX);
+    enum mm_status status = mm_cuda_describe(jobs[0]->ran, &jobs[0]->product, lane->device, &layout, &error);
+    if (status == MM_OK)
+        status = mm_cuda_rehearse_batch(&layout, lane, &error);
+    if (status == MM_OK)
+        status = enqueue(lane, &layout, jobs, count, &error);
+    if (status == MM_OK)
+        return;
+    cudaStreamSynchronize(lane->stream); /* nothing touches the callers' matrices any more */
+    for (unsigned index = 0; index < count; index++)
+        jobs[index]->error = error;
+}

@@ -1,0 +1,54 @@
+/* Several small products in one launch: as the kernel sees them, and how they are launched. */
+#ifndef MM_GPU_CUDA_BATCH_H
+#define MM_GPU_CUDA_BATCH_H
+
+#include "gpu/job.h"
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One product C = op(A)·op(B) of float32 on dense matrices, op(A) m×k and op(B) k×n; in the device's memory,
+ * or in locked pages of the host, which the device reads and writes where they lie. The transposes are the
+ * kernel's.
+ */
+struct mm_cuda_item {
+    const float *a;
+    const float *b;
+    float *c;
+    unsigned m;
+    unsigned n;
+    unsigned k;
+};
+
+/* A batch kernel's one parameter, by value: such may have 4 KiB with every driver. Layer z of the grid is
+ * item z's, whose C its blocks of block_rows × block_cols may well overlap, being as many as the largest
+ * needs. */
+struct mm_cuda_items {
+    struct mm_cuda_item items[MM_BATCH_MAX];
+    unsigned block_rows;
+    unsigned block_cols;
+    unsigned tile; /* of all, as mm_product's */
+};
+
+/* Copies of `words` words of 4 bytes each, from locked pages of the host to the device, all at once. */
+struct mm_cuda_copies {
+    struct {
+        const unsigned *from;
+        unsigned *to;
+        unsigned words;
+    } copies[2 * MM_BATCH_MAX];
+    unsigned count;
+    unsigned words_max; /* of one */
+};
+
+/* Enqueues them as one kernel: cheaper than a copy each by the copy engines, which take microseconds for it.
+ */
+cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

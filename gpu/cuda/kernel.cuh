@@ -1,0 +1,67 @@
+/* The two kernels that are made of what one block of a variant does: one for a product, and one for a batch
+ * of small ones, which give the same bits. For kernel files alone.
+ *
+ * A variant's file says what a block does as a type:
+ *     ROWS, COLS            of C that a block computes
+ *     THREADS_X, THREADS_Y  of a block
+ *     run<TRANSPOSE_A, TRANSPOSE_B>(product)  for one block, whose place is blockIdx's x and y; of those with
+ * no element of C in their square, none is run. */
+#ifndef MM_GPU_CUDA_KERNEL_CUH
+#define MM_GPU_CUDA_KERNEL_CUH
+
+#include "gpu/cuda/batch.h"
+#include "gpu/cuda/lane.h"
+
+template <class KERNEL, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
+    mm_cuda_one(const __grid_constant__ struct mm_product product) {
+    KERNEL::template run<TRANSPOSE_A, TRANSPOSE_B>(product);
+}
+
+__device__ __forceinline__ struct mm_matrix mm_cuda_dense(const float *data, unsigned rows, unsigned cols) {
+    return {const_cast<float *>(data), rows, cols, cols, MM_FLOAT32};
+}
+
+template <class KERNEL, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
+    mm_cuda_each(const __grid_constant__ struct mm_cuda_items batch) {
+    const struct mm_cuda_item &item = batch.items[blockIdx.z];
+    if (blockIdx.y * batch.block_rows >= item.m || blockIdx.x * batch.block_cols >= item.n)
+        return;
+    struct mm_product product = {};
+    product.m = item.m;
+    product.n = item.n;
+    product.k = item.k;
+    product.a = mm_cuda_dense(item.a, TRANSPOSE_A ? item.k : item.m, TRANSPOSE_A ? item.m : item.k);
+    product.b = mm_cuda_dense(item.b, TRANSPOSE_B ? item.n : item.k, TRANSPOSE_B ? item.k : item.n);
+    product.c = mm_cuda_dense(item.c, item.m, item.n);
+    product.tile = batch.tile;
+    KERNEL::template run<TRANSPOSE_A, TRANSPOSE_B>(product);
+}
+
+/* How the variant's kernels for a product's orientation lie over C. */
+template <class KERNEL> struct mm_cuda_layout mm_cuda_layout_of(const struct mm_product *product) {
+    static const mm_cuda_kernel ones[2][2] = {
+        {mm_cuda_one<KERNEL, false, false>, mm_cuda_one<KERNEL, false, true>},
+        {mm_cuda_one<KERNEL, true, false>, mm_cuda_one<KERNEL, true, true>}};
+    static void (*const each[2][2])(struct mm_cuda_items) = {
+        {mm_cuda_each<KERNEL, false, false>, mm_cuda_each<KERNEL, false, true>},
+        {mm_cuda_each<KERNEL, true, false>, mm_cuda_each<KERNEL, true, true>}};
+    struct mm_cuda_layout layout = {};
+    layout.kernel = mm_cuda_pick(ones, product);
+    layout.batch_kernel = reinterpret_cast<const void *>(each[product->transpose_a][product->transpose_b]);
+    layout.block_rows = KERNEL::ROWS;
+    layout.block_cols = KERNEL::COLS;
+    layout.threads_x = KERNEL::THREADS_X;
+    layout.threads_y = KERNEL::THREADS_Y;
+    return layout;
+}
+
+template <class KERNEL>
+enum mm_status mm_cuda_launch_by(const struct mm_product *product, struct mm_lane *lane,
+                                 struct mm_error *error) {
+    const struct mm_cuda_layout layout = mm_cuda_layout_of<KERNEL>(product);
+    return mm_cuda_launch(&layout, product, lane, error);
+}
+
+#endif
