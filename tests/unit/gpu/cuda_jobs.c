@@ -1,0 +1,631 @@
+/* Jobs on a CUDA device, alone and together (gpu/cuda/run.c, batch.c, memory.c, launch.c, copy.c), on a
+ * made-up CUDA runtime whose device memory is the host's, and which does at once what it is asked for. No GPU
+ * takes part. */
+#include "gpu/cuda/batch.h"
+#include "gpu/cuda/device.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { BLOCK = 16, LANES = MM_CUDA_LANES };
+
+/* What the runtime was asked for, and how it is to fail. */
+static struct {
+    unsigned copies;
+    unsigned gathers;
+    unsigned launches;
+    unsigned batches;
+    dim3 grid; /* of the last batch */
+    size_t memory_max;
+    size_t memory_used;
+    unsigned taken; /* pieces of memory, ever */
+    cudaError_t launch_fails;
+    cudaError_t event_fails;
+    bool is_late; /* no event has come */
+} runtime;
+
+static struct mm_cuda_device device;
+
+/* --- the runtime --- */
+
+cudaError_t cudaSetDevice(int index) {
+    (void)index;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void) {
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t code) {
+    (void)code;
+    return "as told";
+}
+
+const char *cudaGetErrorName(cudaError_t code) {
+    (void)code;
+    return "told";
+}
+
+/* Each piece with its size in front of it. */
+enum { HEAD = 256 };
+
+cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
+    (void)pool;
+    (void)stream;
+    if (bytes > runtime.memory_max - runtime.memory_used)
+        return cudaErrorMemoryAllocation;
+    char *piece = aligned_alloc(HEAD, HEAD + (bytes + HEAD - 1) / HEAD * HEAD);
+    assert_non_null(piece);
+    memcpy(piece, &bytes, sizeof bytes);
+    memset(piece + HEAD, 0xff, bytes); /* NaN */
+    runtime.memory_used += bytes;
+    runtime.taken++;
+    *memory = piece + HEAD;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
+    size_t bytes;
+    (void)stream;
+    memcpy(&bytes, (char *)memory - HEAD, sizeof bytes);
+    runtime.memory_used -= bytes;
+    free((char *)memory - HEAD);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes) {
+    (void)pool;
+    (void)bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) {
+    (void)pool;
+    (void)attribute;
+    *(uint64_t *)value = runtime.memory_used;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    *total_bytes = runtime.memory_max;
+    *free_bytes = runtime.memory_max - runtime.memory_used;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    (void)stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    (void)event;
+    (void)stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    (void)event;
+    return runtime.is_late ? cudaErrorNotReady : runtime.event_fails;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    (void)event;
+    return runtime.event_fails;
+}
+
+/* An event's number tells its time in milliseconds. */
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+    *ms = (float)((uintptr_t)to - (uintptr_t)from);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+    (void)kind;
+    (void)stream;
+    runtime.copies++;
+    memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t row_bytes, size_t rows, enum cudaMemcpyKind kind, cudaStream_t stream) {
+    (void)kind;
+    (void)stream;
+    runtime.copies++;
+    for (size_t row = 0; row < rows; row++)
+        memcpy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, row_bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
+    (void)kernel;
+    *attributes = (struct cudaFuncAttributes){.maxDynamicSharedSizeBytes = 48 << 10};
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value) {
+    (void)kernel;
+    (void)attribute;
+    (void)value;
+    return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel, int threads,
+                                                          size_t dynamic_bytes) {
+    (void)kernel;
+    (void)threads;
+    (void)dynamic_bytes;
+    *blocks = 1;
+    return cudaSuccess;
+}
+
+cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream) {
+    (void)gate;
+    (void)stream;
+    return cudaSuccess;
+}
+
+void mm_cuda_gate_open(struct mm_cuda_gate *gate) {
+    (void)gate;
+}
+
+bool mm_cuda_gate_gave_up(const struct mm_cuda_gate *gate) {
+    (void)gate;
+    return false;
+}
+
+cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t stream) {
+    unsigned words_max = 0;
+    (void)stream;
+    assert_in_range(copies->count, 1, 2 * MM_BATCH_MAX);
+    for (unsigned index = 0; index < copies->count; index++) {
+        const unsigned words = copies->copies[index].words;
+        assert_int_not_equal(words, 0);
+        words_max = words > words_max ? words : words_max;
+        memcpy(copies->copies[index].to, copies->copies[index].from, words * sizeof(unsigned));
+    }
+    assert_int_equal(copies->words_max, words_max);
+    runtime.gathers++;
+    return cudaSuccess;
+}
+
+/* The kernels: one that has another for batches, once for A as it is and once for it transposed, and one that
+ * has none. */
+static const char plain, turned, plain_batch, turned_batch, lonely;
+
+static void compute(const float *a, const float *b, float *c, const size_t *sizes, const size_t *steps) {
+    for (size_t row = 0; row < sizes[0]; row++) {
+        for (size_t col = 0; col < sizes[1]; col++) {
+            float sum = 0.0F;
+            for (size_t i = 0; i < sizes[2]; i++)
+                sum += a[row * steps[0] + i * steps[1]] * b[i * steps[2] + col];
+            c[row * steps[3] + col] = sum;
+        }
+    }
+}
+
+static void compute_product(const struct mm_product *product, bool turns) {
+    const size_t sizes[] = {product->m, product->n, product->k};
+    const size_t steps[] = {turns ? 1 : product->a.ld, turns ? product->a.ld : 1, product->b.ld,
+                            product->c.ld};
+    compute(product->a.data, product->b.data, product->c.data, sizes, steps);
+}
+
+static void compute_items(const struct mm_cuda_items *items, unsigned count, bool turns) {
+    for (unsigned index = 0; index < count; index++) {
+        const struct mm_cuda_item *item = &items->items[index];
+        const size_t sizes[] = {item->m, item->n, item->k};
+        const size_t steps[] = {turns ? 1 : item->k, turns ? item->m : 1, item->n, item->n};
+        compute(item->a, item->b, item->c, sizes, steps);
+    }
+}
+
+cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
+                             size_t dynamic_bytes, cudaStream_t stream) {
+    (void)block;
+    (void)dynamic_bytes;
+    (void)stream;
+    if (runtime.launch_fails != cudaSuccess)
+        return runtime.launch_fails;
+    if (kernel == &plain_batch || kernel == &turned_batch) {
+        runtime.batches++;
+        runtime.grid = grid;
+        compute_items(arguments[0], grid.z, kernel == &turned_batch);
+    } else {
+        runtime.launches++;
+        compute_product(arguments[0], kernel == &turned);
+    }
+    return cudaSuccess;
+}
+
+/* --- variants and jobs --- */
+
+static enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_cuda_layout layout = {.kernel = product->transpose_a ? &turned : &plain,
+                                          .batch_kernel = product->transpose_a ? &turned_batch : &plain_batch,
+                                          .block_rows = BLOCK,
+                                          .block_cols = BLOCK,
+                                          .threads_x = BLOCK,
+                                          .threads_y = BLOCK};
+    return mm_cuda_launch(&layout, product, lane, error);
+}
+
+static enum mm_status launch_lonely(const struct mm_product *product, struct mm_lane *lane,
+                                    struct mm_error *error) {
+    const struct mm_cuda_layout layout = {.kernel = &lonely, .block_rows = BLOCK, .block_cols = BLOCK};
+    return mm_cuda_launch(&layout, product, lane, error);
+}
+
+static enum mm_status launch_nothing(const struct mm_product *product, struct mm_lane *lane,
+                                     struct mm_error *error) {
+    (void)product;
+    (void)lane;
+    return mm_fail(error, MM_UNSUPPORTED, "not here");
+}
+
+static const struct mm_variant ours = {.name = "ours", .tile = BLOCK, .launch = launch};
+static const struct mm_variant whole = {.name = "whole", .multiple_of = 4, .launch = launch};
+static const struct mm_variant alone = {.name = "alone", .launch = launch_lonely};
+static const struct mm_variant refused = {.name = "refused", .launch = launch_nothing};
+
+struct test_job {
+    struct mm_job job;
+    float a[2000];
+    float b[2000];
+    float c[2000];
+};
+
+static void fill(float *elements, size_t count, unsigned seed) {
+    for (size_t index = 0; index < count; index++)
+        elements[index] = (float)((index * 7 + seed) % 11) - 5.0F;
+}
+
+static void job_init(struct test_job *test, const struct mm_variant *ran, size_t m, size_t k, size_t n) {
+    struct mm_product *product = &test->job.product;
+    memset(test, 0, sizeof *test);
+    fill(test->a, 2000, 3);
+    fill(test->b, 2000, 5);
+    fill(test->c, 2000, 1);
+    product->a = mm_matrix_dense(MM_FLOAT32, m, k, test->a);
+    product->b = mm_matrix_dense(MM_FLOAT32, k, n, test->b);
+    product->c = mm_matrix_dense(MM_FLOAT32, m, n, test->c);
+    assert_int_equal(mm_product_conform(product, NULL), MM_OK);
+    test->job.ran = ran;
+    test->job.is_locked = true;
+    test->job.queued_bytes = (m * k + k * n + m * n) * sizeof(float);
+}
+
+static void set_key(struct test_job *test) {
+    test->job.batch_key = mm_cuda_batch_key(&device.head, test->job.ran, &test->job);
+}
+
+/* That C is the product, and what lies behind it as it was. */
+static void expect_product(const struct test_job *test) {
+    const struct mm_product *product = &test->job.product;
+    struct test_job expected = *test;
+    assert_int_equal(test->job.error.status, MM_OK);
+    fill(expected.c, 2000, 1);
+    expected.job.product.a.data = expected.a;
+    expected.job.product.b.data = expected.b;
+    expected.job.product.c.data = expected.c;
+    compute_product(&expected.job.product, product->transpose_a);
+    assert_memory_equal(test->c, expected.c, sizeof test->c);
+}
+
+static int reset(void **state) {
+    (void)state;
+    memset(&runtime, 0, sizeof runtime);
+    memset(&device, 0, sizeof device);
+    runtime.memory_max = (size_t)1 << 20;
+    device.head = (struct mm_device){.name = "Card", .memory_bytes = (size_t)1 << 20};
+    device.reads_locked_pages = true;
+    device.pitch_bytes_max = 1 << 20;
+    for (unsigned index = 0; index < LANES; index++) {
+        device.lanes[index].device = &device;
+        for (uintptr_t mark = 0; mark < MM_CUDA_MARKS; mark++) /* their times: 0, 1, 3 and 6 ms */
+            device.lanes[index].marks[mark] = (cudaEvent_t)(1 + mark * (mark + 1) / 2);
+    }
+    return 0;
+}
+
+static int drop(void **state) {
+    (void)state;
+    mm_cuda_trim(&device);
+    assert_int_equal(runtime.memory_used, 0);
+    return 0;
+}
+
+static void run(unsigned lane, struct mm_job *const *jobs, unsigned count) {
+    mm_cuda_begin(&device.head, lane, jobs, count);
+    mm_cuda_end(&device.head, lane, jobs, count);
+}
+
+/* --- tests --- */
+
+/* Rows of A and of C have an end that is not theirs. */
+static void one_alone_is_copied_there_and_back(void **state) {
+    struct test_job test;
+    struct mm_job *job = &test.job;
+    (void)state;
+    job_init(&test, &ours, 9, 20, 31);
+    job->is_locked = false;
+    job->product.a.ld = 23;
+    job->product.c.ld = 40;
+    set_key(&test);
+    assert_int_equal(job->batch_key, 0);
+    run(1, &job, 1);
+    expect_product(&test);
+    assert_int_equal(job->batched, 1);
+    assert_int_equal(job->uploaded_bytes, (9 * 20 + 20 * 31) * 4);
+    assert_int_equal(job->downloaded_bytes, 9 * 31 * 4);
+    assert_int_equal(job->span_ns[MM_SPAN_UPLOAD], 1000000);
+    assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 2000000);
+    assert_int_equal(job->span_ns[MM_SPAN_DOWNLOAD], 3000000);
+    assert_int_equal(runtime.launches, 1);
+    assert_int_equal(runtime.copies, 3);
+}
+
+static uint64_t key_of(const struct mm_variant *ran, void (*change)(struct test_job *test)) {
+    struct test_job test;
+    job_init(&test, ran, 4, 8, 12);
+    if (change != NULL)
+        change(&test);
+    set_key(&test);
+    return test.job.batch_key;
+}
+
+static void transpose(struct test_job *test) {
+    test->job.product.transpose_a = true;
+    test->job.product.a = mm_matrix_dense(MM_FLOAT32, 8, 4, test->a);
+}
+
+static void choose_tile(struct test_job *test) {
+    test->job.product.tile = 8;
+}
+
+static void unlock(struct test_job *test) {
+    test->job.is_locked = false;
+}
+
+static void pad_a(struct test_job *test) {
+    test->job.product.a.ld++;
+}
+
+static void pad_b(struct test_job *test) {
+    test->job.product.b.ld++;
+}
+
+static void pad_c(struct test_job *test) {
+    test->job.product.c.ld++;
+}
+
+static void use_doubles(struct test_job *test) {
+    test->job.product.a.dtype = MM_FLOAT64;
+}
+
+static void fill_most(struct test_job *test) {
+    test->job.queued_bytes = 256 << 10;
+}
+
+static void pass_most(struct test_job *test) {
+    test->job.queued_bytes = (256 << 10) + 1;
+}
+
+static void make_odd(struct test_job *test) {
+    test->job.product.k = 7;
+}
+
+static void those_of_one_kernel_have_one_key(void **state) {
+    const uint64_t key = key_of(&ours, NULL);
+    (void)state;
+    assert_int_not_equal(key, 0);
+    assert_int_equal(key_of(&ours, make_odd), key);
+    assert_int_equal(key_of(&ours, fill_most), key);
+    assert_int_not_equal(key_of(&ours, transpose), 0);
+    assert_int_not_equal(key_of(&ours, transpose), key);
+    assert_int_not_equal(key_of(&ours, choose_tile), 0);
+    assert_int_not_equal(key_of(&ours, choose_tile), key);
+}
+
+static void who_cannot_go_together_has_no_key(void **state) {
+    void (*const changes[])(struct test_job *) = {unlock, pad_a, pad_b, pad_c, use_doubles, pass_most};
+    (void)state;
+    for (size_t index = 0; index < sizeof changes / sizeof changes[0]; index++)
+        assert_int_equal(key_of(&ours, changes[index]), 0);
+    assert_int_not_equal(key_of(&whole, NULL), 0);
+    assert_int_equal(key_of(&whole, make_odd), 0);
+    assert_int_equal(key_of(&alone, NULL), 0);
+    assert_int_equal(key_of(&refused, NULL), 0);
+    device.reads_locked_pages = false;
+    assert_int_equal(key_of(&ours, NULL), 0);
+}
+
+/* Of one block and of several, with depth and without. */
+static void a_batch_is_one_launch_where_the_matrices_lie(void **state) {
+    static const size_t shapes[][3] = {{1, 1, 1},   {16, 5, 16}, {17, 9, 4},
+                                       {3, 40, 33}, {2, 0, 2},   {30, 0, 20}};
+    enum { COUNT = sizeof shapes / sizeof shapes[0] };
+    static struct test_job tests[COUNT];
+    struct mm_job *jobs[COUNT];
+    (void)state;
+    for (int turns = 0; turns < 2; turns++) {
+        reset(NULL);
+        for (unsigned index = 0; index < COUNT; index++) {
+            const size_t *shape = shapes[index];
+            job_init(&tests[index], &ours, shape[0], shape[1], shape[2]);
+            jobs[index] = &tests[index].job;
+            jobs[index]->product.transpose_a = turns != 0;
+            if (turns != 0)
+                jobs[index]->product.a = mm_matrix_dense(MM_FLOAT32, shape[1], shape[0], tests[index].a);
+            set_key(&tests[index]);
+            assert_int_equal(jobs[index]->batch_key, jobs[0]->batch_key);
+        }
+        run(2, jobs, COUNT);
+        for (unsigned index = 0; index < COUNT; index++) {
+            const size_t *shape = shapes[index];
+            const bool gathered = shape[0] > BLOCK || shape[2] > BLOCK;
+            expect_product(&tests[index]);
+            assert_int_equal(jobs[index]->batched, COUNT);
+            assert_int_equal(jobs[index]->uploaded_bytes,
+                             gathered ? (shape[0] + shape[2]) * shape[1] * 4 : 0);
+            assert_int_equal(jobs[index]->downloaded_bytes, 0);
+            assert_int_equal(jobs[index]->span_ns[MM_SPAN_UPLOAD], 1000000);
+            assert_int_equal(jobs[index]->span_ns[MM_SPAN_KERNEL], 2000000);
+            assert_int_equal(jobs[index]->span_ns[MM_SPAN_DOWNLOAD], 0);
+        }
+        assert_int_equal(runtime.batches, 1);
+        assert_int_equal(runtime.gathers, 1);
+        assert_int_equal(runtime.launches + runtime.copies, 0);
+        assert_int_equal(runtime.grid.x, 3);
+        assert_int_equal(runtime.grid.y, 2);
+        assert_int_equal(runtime.grid.z, COUNT);
+        drop(NULL);
+    }
+}
+
+static void a_full_batch_is_launched(void **state) {
+    static struct test_job tests[MM_BATCH_MAX];
+    struct mm_job *jobs[MM_BATCH_MAX];
+    (void)state;
+    for (unsigned index = 0; index < MM_BATCH_MAX; index++) {
+        job_init(&tests[index], &ours, 17, 3, 17);
+        set_key(&tests[index]);
+        jobs[index] = &tests[index].job;
+    }
+    run(0, jobs, MM_BATCH_MAX);
+    for (unsigned index = 0; index < MM_BATCH_MAX; index++)
+        expect_product(&tests[index]);
+}
+
+static void what_may_go_together_goes_so_alone(void **state) {
+    struct test_job test;
+    struct mm_job *job = &test.job;
+    (void)state;
+    job_init(&test, &ours, 5, 5, 5);
+    set_key(&test);
+    run(0, &job, 1);
+    expect_product(&test);
+    assert_int_equal(job->batched, 1);
+    assert_int_equal(runtime.batches, 1);
+    assert_int_equal(runtime.gathers + runtime.copies + runtime.taken, 0);
+}
+
+static void run_square(unsigned lane, size_t edge, enum mm_status expected) {
+    struct test_job test;
+    struct mm_job *job = &test.job;
+    job_init(&test, &ours, edge, edge, edge);
+    mm_cuda_begin(&device.head, lane, &job, 1);
+    assert_int_equal(job->error.status, expected);
+    if (expected != MM_OK)
+        return;
+    mm_cuda_end(&device.head, lane, &job, 1);
+    expect_product(&test);
+}
+
+static void a_lane_keeps_its_workspace(void **state) {
+    (void)state;
+    run_square(0, 20, MM_OK);
+    run_square(0, 20, MM_OK);
+    run_square(0, 3, MM_OK);
+    run_square(0, 22, MM_OK); /* there is half as much again */
+    assert_int_equal(runtime.taken, 1);
+    run_square(0, 40, MM_OK);
+    assert_int_equal(runtime.taken, 2);
+    run_square(1, 3, MM_OK);
+    assert_int_equal(runtime.taken, 3);
+}
+
+/* Room for one and a half of the large ones: with it, and without what there might be besides. */
+static void lanes_without_jobs_give_their_workspaces(void **state) {
+    const size_t bytes = 3 * ((44 * 44 * 4 + 255) / 256 * 256);
+    struct test_job test;
+    struct mm_job *job = &test.job;
+    (void)state;
+    runtime.memory_max = bytes + 100;
+    run_square(0, 44, MM_OK);
+    run_square(1, 44, MM_OK);
+    assert_int_equal(runtime.memory_used, bytes);
+    assert_int_equal(mm_cuda_memory_free(&device.head), bytes + 100);
+
+    job_init(&test, &ours, 40, 40, 40);
+    mm_cuda_begin(&device.head, 1, &job, 1);
+    assert_int_equal(job->error.status, MM_OK);
+    assert_false(mm_cuda_memory_free(&device.head) > 100);
+    run_square(0, 44, MM_NO_DEVICE_MEMORY);
+    mm_cuda_end(&device.head, 1, &job, 1);
+    expect_product(&test);
+    run_square(0, 44, MM_OK);
+}
+
+static void a_launch_that_fails_fails_all_and_leaves_the_lane_well(void **state) {
+    struct test_job tests[2];
+    struct mm_job *jobs[2] = {&tests[0].job, &tests[1].job};
+    (void)state;
+    for (int index = 0; index < 2; index++) {
+        job_init(&tests[index], &ours, 17, 17, 17);
+        set_key(&tests[index]);
+    }
+    runtime.launch_fails = cudaErrorInvalidValue;
+    mm_cuda_begin(&device.head, 0, jobs, 2);
+    for (int index = 0; index < 2; index++)
+        assert_int_equal(jobs[index]->error.status, MM_INTERNAL);
+    assert_false(device.lanes[0].is_busy);
+    runtime.launch_fails = cudaSuccess;
+    run_square(0, 17, MM_OK);
+}
+
+static void what_fails_later_fails_all(void **state) {
+    struct test_job tests[2];
+    struct mm_job *jobs[2] = {&tests[0].job, &tests[1].job};
+    (void)state;
+    for (int index = 0; index < 2; index++) {
+        job_init(&tests[index], &ours, 3, 3, 3);
+        set_key(&tests[index]);
+    }
+    mm_cuda_begin(&device.head, 0, jobs, 2);
+    runtime.is_late = true;
+    assert_false(mm_cuda_is_over(&device.head, 0));
+    runtime.is_late = false;
+    assert_true(mm_cuda_is_over(&device.head, 0));
+    runtime.event_fails = cudaErrorIllegalAddress;
+    assert_true(mm_cuda_is_over(&device.head, 0));
+    mm_cuda_end(&device.head, 0, jobs, 2);
+    for (int index = 0; index < 2; index++)
+        assert_int_equal(jobs[index]->error.status, MM_INTERNAL);
+}
+
+static void the_largest_run_alone(void **state) {
+    struct test_job test;
+    (void)state;
+    job_init(&test, &ours, 40, 40, 40);
+    device.head.memory_bytes = 8 * 3 * 40 * 40 * 4;
+    assert_false(mm_cuda_wants_all(&device.head, &ours, &test.job.product));
+    device.head.memory_bytes -= 8;
+    assert_true(mm_cuda_wants_all(&device.head, &ours, &test.job.product));
+}
+
+#define WITH_DEVICE(test) cmocka_unit_test_setup_teardown(test, reset, drop)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        WITH_DEVICE(one_alone_is_copied_there_and_back),
+        WITH_DEVICE(those_of_one_kernel_have_one_key),
+        WITH_DEVICE(who_cannot_go_together_has_no_key),
+        WITH_DEVICE(a_batch_is_one_launch_where_the_matrices_lie),
+        WITH_DEVICE(a_full_batch_is_launched),
+        WITH_DEVICE(what_may_go_together_goes_so_alone),
+        WITH_DEVICE(a_lane_keeps_its_workspace),
+        WITH_DEVICE(lanes_without_jobs_give_their_workspaces),
+        WITH_DEVICE(a_launch_that_fails_fails_all_and_leaves_the_lane_well),
+        WITH_DEVICE(what_fails_later_fails_all),
+        WITH_DEVICE(the_largest_run_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
