@@ -242,6 +242,9 @@ void check_run(struct subject *subjects, size_t count, const struct plan *plan, 
 /* Runs whole jobs on host memory, through begin and end and every lane. */
 void jobs_run(struct subject *subjects, size_t count, const struct plan *plan);
 
+/* Runs small jobs in locked pages together, where the device does that: batches.c. */
+void batches_run(struct subject *subjects, size_t count, const struct plan *plan);
+
 /* A job that begin may be called with, of a product on the host; and, after end, whether it told all it must
  * tell. Lanes past LANES_MAX are not tried. */
 enum { LANES_MAX = 4 };

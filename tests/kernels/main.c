@@ -118,8 +118,10 @@ static void check_products(const struct plan *plan, unsigned threads, struct sub
            plan->shapes.count, plan->thin, plan->repeat, plan->seed);
     if (!share_check(check_run, threads, subjects, count, plan, &vacuity))
         totals->failures++;
-    if (plan->has_jobs)
+    if (plan->has_jobs) {
         jobs_run(subjects, count, plan);
+        batches_run(subjects, count, plan);
+    }
     print_figures(subjects, count);
     print_vacuity(&vacuity, totals);
 }

@@ -1,0 +1,207 @@
+/* Small products that go together, in locked pages of the host: whatever the batch, each gives the very bits
+ * that it gives alone and by copies, and writes nothing but its C. Their values are judged elsewhere. */
+#include "tests/kernels/harness.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JOBS = MM_BATCH_MAX, GUARD_WORDS = 64, ALIGNMENT_WORDS = 64 };
+
+static const uint32_t poison = 0x7fc5a5a5; /* a NaN that no computation makes */
+
+/* Around the blocks' edges, so that some are read where they lie and some are gathered, without depth too;
+ * and the most bytes that may go together, about. */
+static const struct shape shapes[] = {
+    {1, 1, 1},    {8, 8, 8},       {16, 16, 16}, {17, 15, 16}, {32, 32, 32}, {33, 31, 34},
+    {2, 3, 0},    {40, 50, 0},     {64, 64, 64}, {5, 90, 7},   {90, 5, 7},   {31, 33, 100},
+    {96, 96, 96}, {144, 150, 140}, {1, 200, 64}, {200, 1, 64},
+};
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+/* All that is locked, and what is cut from it. */
+struct pool {
+    uint32_t *words;
+    size_t bytes;
+    size_t used_words;
+};
+
+static uint32_t *cut(struct pool *pool, size_t words) {
+    uint32_t *piece = pool->words + pool->used_words;
+    pool->used_words += (words + ALIGNMENT_WORDS - 1) / ALIGNMENT_WORDS * ALIGNMENT_WORDS;
+    return piece;
+}
+
+struct set {
+    struct pool pool;
+    struct mm_job jobs[JOBS];
+    float *alone[JOBS];      /* C of each by itself; owned */
+    uint32_t *storage[JOBS]; /* of C, between two guards */
+    size_t elements[JOBS];   /* of C */
+    bool is_done[JOBS];
+};
+
+static struct mm_matrix operand(struct pool *pool, size_t rows, size_t cols, bool transposed,
+                                struct random *random) {
+    float *elements = (float *)cut(pool, rows * cols);
+    for (size_t index = 0; index < rows * cols; index++)
+        elements[index] = (float)((double)(int64_t)random_next(random) * 0x1p-63);
+    return transposed ? mm_matrix_dense(MM_FLOAT32, cols, rows, elements)
+                      : mm_matrix_dense(MM_FLOAT32, rows, cols, elements);
+}
+
+static void fill_poison(uint32_t *words, size_t count) {
+    for (size_t index = 0; index < count; index++)
+        words[index] = poison;
+}
+
+static void make_job(struct set *set, unsigned index, const struct subject *subject, unsigned orientation,
+                     struct random *random) {
+    const struct shape *shape = &shapes[index % SHAPES];
+    struct mm_product product = {.m = shape->m, .n = shape->n, .k = shape->k, .tile = subject->tile};
+    const size_t elements = shape->m * shape->n;
+    product.transpose_a = (orientation & 1) != 0;
+    product.transpose_b = (orientation & 2) != 0;
+    product.a = operand(&set->pool, shape->m, shape->k, product.transpose_a, random);
+    product.b = operand(&set->pool, shape->k, shape->n, product.transpose_b, random);
+    set->elements[index] = elements;
+    set->storage[index] = cut(&set->pool, elements + 2 * GUARD_WORDS);
+    product.c = mm_matrix_dense(MM_FLOAT32, shape->m, shape->n, set->storage[index] + GUARD_WORDS);
+    fill_poison(set->storage[index], elements + 2 * GUARD_WORDS);
+    job_prepare(&set->jobs[index], subject, &product);
+    set->jobs[index].queued_bytes = (shape->m * shape->k + shape->k * shape->n + elements) * sizeof(float);
+}
+
+static void tell(struct subject *subject, const struct plan *plan, const struct mm_job *job,
+                 const char *what) {
+    char text[sizeof subject->first_failure];
+    const struct mm_product *product = &job->product;
+    snprintf(text, sizeof text, "batch of %u: %s (%zux%zux%zu%s%s, seed %" PRIu64 ")", job->batched, what,
+             product->m, product->k, product->n, product->transpose_a ? ", a transposed" : "",
+             product->transpose_b ? ", b transposed" : "", plan->seed);
+    subject_tell(subject, plan, text);
+}
+
+/* By itself, and by copies: what the others are held to. */
+static void run_alone(struct set *set, unsigned index, struct subject *subject, const struct plan *plan) {
+    struct mm_job *job = &set->jobs[index];
+    const size_t bytes = set->elements[index] * sizeof(float);
+    set->alone[index] = harness_allocate(bytes);
+    set->is_done[index] = !mm_variant_takes(job->ran, &job->product);
+    if (set->is_done[index])
+        return;
+    if (mm_device_run(subject->device, job) != MM_OK) {
+        tell(subject, plan, job, job->error.detail);
+        set->is_done[index] = true;
+        return;
+    }
+    memcpy(set->alone[index], job->product.c.data, bytes);
+    fill_poison(set->storage[index], set->elements[index] + 2 * GUARD_WORDS);
+    memset(job->span_ns, 0xff, sizeof job->span_ns);
+    job->is_locked = true;
+    job->batch_key = subject->device->backend->batch_key(subject->device, job->ran, job);
+    set->is_done[index] = job->batch_key == 0;
+}
+
+static bool is_intact(const uint32_t *guard) {
+    for (size_t index = 0; index < GUARD_WORDS; index++)
+        if (guard[index] != poison)
+            return false;
+    return true;
+}
+
+static void judge(const struct set *set, unsigned index, unsigned count, struct subject *subject,
+                  const struct plan *plan) {
+    const struct mm_job *job = &set->jobs[index];
+    const uint32_t *storage = set->storage[index];
+    const size_t elements = set->elements[index];
+    subject->cases++;
+    if (job->error.status != MM_OK)
+        tell(subject, plan, job, job->error.detail);
+    else if (job->batched != count || !job_told(job))
+        tell(subject, plan, job, "its spans or its batch are not told");
+    else if (memcmp(storage + GUARD_WORDS, set->alone[index], elements * sizeof(float)) != 0)
+        tell(subject, plan, job, "other bits than alone");
+    else if (!is_intact(storage) || !is_intact(storage + GUARD_WORDS + elements))
+        tell(subject, plan, job, "wrote outside C");
+}
+
+/* All that share the first's key go together. */
+static void run_together(struct set *set, unsigned first, struct subject *subject, const struct plan *plan) {
+    struct mm_device *device = subject->device;
+    struct mm_job *jobs[JOBS];
+    unsigned which[JOBS];
+    unsigned count = 1;
+    jobs[0] = &set->jobs[first];
+    which[0] = first;
+    for (unsigned index = first + 1; index < JOBS; index++) {
+        if (set->is_done[index] || set->jobs[index].batch_key != set->jobs[first].batch_key)
+            continue;
+        set->is_done[index] = true;
+        which[count] = index;
+        jobs[count++] = &set->jobs[index];
+    }
+    device->backend->begin(device, 0, jobs, count);
+    bool begun = false;
+    for (unsigned index = 0; index < count; index++)
+        begun = begun || jobs[index]->error.status == MM_OK;
+    if (begun)
+        device->backend->end(device, 0, jobs, count);
+    for (unsigned index = 0; index < count; index++)
+        judge(set, which[index], count, subject, plan);
+}
+
+static void run_orientation(struct set *set, struct subject *subject, const struct plan *plan,
+                            unsigned orientation) {
+    struct random random = {random_mix(plan->seed, 0xba7c + orientation)};
+    const struct pool pool = set->pool;
+    memset(set, 0, sizeof *set);
+    set->pool = pool;
+    set->pool.used_words = 0;
+    for (unsigned index = 0; index < JOBS; index++) {
+        make_job(set, index, subject, orientation, &random);
+        run_alone(set, index, subject, plan);
+    }
+    for (unsigned index = 0; index < JOBS; index++)
+        if (!set->is_done[index])
+            run_together(set, index, subject, plan);
+    for (unsigned index = 0; index < JOBS; index++)
+        free(set->alone[index]);
+}
+
+static size_t pool_bytes(void) {
+    size_t words = 0;
+    for (unsigned index = 0; index < JOBS; index++) {
+        const struct shape *shape = &shapes[index % SHAPES];
+        words += shape->m * shape->k + shape->k * shape->n + shape->m * shape->n + 2 * GUARD_WORDS +
+                 3 * ALIGNMENT_WORDS;
+    }
+    return words * sizeof(uint32_t);
+}
+
+void batches_run(struct subject *subjects, size_t count, const struct plan *plan) {
+    const struct mm_backend *backend = subjects[0].device->backend;
+    struct set *set = harness_allocate(sizeof *set);
+    if (backend->batch_key == NULL) {
+        free(set);
+        return;
+    }
+    set->pool.bytes = pool_bytes();
+    set->pool.words = mm_pages_map(set->pool.bytes);
+    if (set->pool.words == NULL || !backend->page_locking->lock(set->pool.words, set->pool.bytes)) {
+        subject_tell(&subjects[0], plan, "no locked pages for batches");
+    } else {
+        for (size_t index = 0; index < count; index++) {
+            const size_t cases = subjects[index].cases;
+            for (unsigned orientation = 0; orientation < 4; orientation++)
+                run_orientation(set, &subjects[index], plan, orientation);
+            if (subjects[index].variant == &backend->variants[0] && subjects[index].cases == cases)
+                subject_tell(&subjects[index], plan, "goes together with no other");
+        }
+        backend->page_locking->unlock(set->pool.words);
+    }
+    if (set->pool.words != NULL)
+        mm_pages_unmap(set->pool.words, set->pool.bytes);
+    free(set);
+}
