@@ -1,6 +1,18 @@
 /* What a finished job tells of itself. */
 #include "gpu/job.h"
 
+void mm_job_list_done(struct mm_job *first) {
+    while (first != NULL) {
+        struct mm_job *last = first;
+        while (last->next != NULL && last->next->done == first->done)
+            last = last->next;
+        struct mm_job *rest = last->next;
+        last->next = NULL;
+        first->done(first);
+        first = rest;
+    }
+}
+
 double mm_job_gflops(const struct mm_job *job) {
     uint64_t kernel_ns = job->span_ns[MM_SPAN_KERNEL];
     return kernel_ns == 0 ? 0.0 : mm_product_flops(&job->product) / (double)kernel_ns;

@@ -33,9 +33,9 @@ struct mm_task {
 /* Jobs that one launch may do together. */
 enum { MM_BATCH_MAX = 64 };
 
-/* Who owns it when: the caller until mm_queue_submit returns MM_OK; then the queue until it calls
- * done(job), from a worker's thread or from mm_queue_abort, with no lock held; then the caller again.
- * Meanwhile the caller keeps the matrices of `product` alive and reads nothing of the job. */
+/* Who owns it when: the caller until mm_queue_submit returns MM_OK; then the queue until it calls done with a
+ * list that has the job, from a worker's thread or from mm_queue_abort, with no lock held; then the caller
+ * again. Meanwhile the caller keeps the matrices of `product` alive and reads nothing of the job. */
 struct mm_job {
     /* Set by the caller. */
     struct mm_product product;        /* host memory; conforming; m = 0, n = 0, k = 0 allowed */
@@ -45,8 +45,9 @@ struct mm_job {
     const struct mm_variant *variant; /* as chosen; may be the row `auto`; NULL, of a task alone: none */
     uint64_t deadline_ns;             /* mm_clock_ns() past which it is not started, nor a slice; 0: none */
     bool is_locked;                   /* all three matrices lie in pages that are locked (gpu/pages.h) */
-    void (*done)(struct mm_job *job);
-    void *owner; /* the caller's own */
+    void (*done)(struct mm_job *first); /* that it is over, and all others of the list by `next`, which have
+                                           the same done: each may be gone once it was looked at */
+    void *owner;                        /* the caller's own */
 
     /* Set by the queue and the backend; readable from done on. */
     struct mm_error error;           /* status MM_OK where the result is good; else C is undefined */
@@ -57,7 +58,7 @@ struct mm_job {
     size_t uploaded_bytes; /* copied to the device's own memory, and back; 0 where that is the host's */
     size_t downloaded_bytes;
 
-    /* The queue's own while it owns the job. */
+    /* The queue's own while it owns the job; `next` is still set at done. */
     struct mm_job *next;
     struct mm_job *previous;
     void *worker; /* in whose list it waits; NULL: in none */
@@ -69,6 +70,9 @@ struct mm_job {
     bool begun;         /* a task of which a slice was done; it does not count as waiting any more */
     bool given_up;      /* a task that its caller cancelled after that */
 };
+
+/* Calls done for the jobs of a list by `next`: once for those that stand together and have the same. */
+void mm_job_list_done(struct mm_job *first);
 
 /* 2·m·n·k per nanosecond of kernel time, which is GFLOP/s; 0 where nothing ran. */
 double mm_job_gflops(const struct mm_job *job);

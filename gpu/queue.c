@@ -214,12 +214,9 @@ void mm_queue_abort(struct mm_queue *queue) {
     for (size_t index = 0; index < queue->worker_count; index++)
         aborted = take_waiting(&queue->workers[index], aborted);
     pthread_mutex_unlock(&queue->mutex);
-    while (aborted != NULL) {
-        struct mm_job *job = aborted;
-        aborted = job->next;
+    for (struct mm_job *job = aborted; job != NULL; job = job->next)
         mm_fail(&job->error, MM_STOPPING, "the service stopped before the job's turn came");
-        job->done(job);
-    }
+    mm_job_list_done(aborted);
 }
 
 void mm_queue_close(struct mm_queue *queue) {

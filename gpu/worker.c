@@ -133,9 +133,9 @@ static void take_companions(struct mm_worker *worker, struct mm_batch *batch) {
             break;
         if (job->batch_key != key)
             continue;
-        if (batch->count == MM_BATCH_MAX || job->queued_bytes > BATCH_BYTES_MAX - bytes)
-            break;
         bytes += job->queued_bytes;
+        if (batch->count == MM_BATCH_MAX || bytes > BATCH_BYTES_MAX)
+            break;
         take_to_run(worker, job, batch);
     }
 }
@@ -176,7 +176,8 @@ static void finish_all(struct mm_worker *worker, const struct mm_batch *batch) {
         return;
     pthread_mutex_lock(&queue->mutex);
     for (unsigned index = 0; index < batch->count; index++) {
-        const struct mm_job *job = batch->jobs[index];
+        struct mm_job *job = batch->jobs[index];
+        job->next = index + 1 < batch->count ? batch->jobs[index + 1] : NULL;
         queue->jobs_running--;
         end_running(worker, job);
         leave(worker, job);
@@ -185,8 +186,7 @@ static void finish_all(struct mm_worker *worker, const struct mm_batch *batch) {
     }
     wake_others(worker);
     pthread_mutex_unlock(&queue->mutex);
-    for (unsigned index = 0; index < batch->count; index++)
-        batch->jobs[index]->done(batch->jobs[index]);
+    mm_job_list_done(batch->jobs[0]);
 }
 
 static void finish(struct mm_worker *worker, struct mm_job *job) {

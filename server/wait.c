@@ -71,33 +71,77 @@ static void encode(struct mm_crew_work *work) {
     let_go(exchange, status == MM_OK ? NULL : &error, waits);
 }
 
-/* The worker's last word of a job: the connection goes on, unless it was answered without the job. */
-static void job_done(struct mm_job *job) {
-    struct mm_exchange *exchange = job->owner;
-    struct mm_server *server = exchange->server;
-    mm_metrics_job(server->metrics, job);
-    if (exchange->benchmark != NULL)
-        mm_metrics_rows(server->metrics, exchange->benchmark, job->backend);
-    pthread_mutex_lock(&server->mutex);
-    bool resume = exchange->waiting;
-    if (resume && submit_next(exchange)) {
-        pthread_mutex_unlock(&server->mutex);
+/* What becomes of exchanges whose jobs are over, once the mutex is free. */
+struct ends {
+    struct mm_exchange *resumed; /* by next_resumed, and so are the next */
+    struct mm_exchange *freed;
+    struct mm_crew_work *encoded; /* by next: of exchanges that still wait, and may be abandoned */
+};
+
+static void push(struct mm_exchange **list, struct mm_exchange *exchange) {
+    exchange->next_resumed = *list;
+    *list = exchange;
+}
+
+/* The connection goes on, unless it was answered without the job. With server->mutex held. */
+static void settle_job(struct mm_exchange *exchange, struct ends *ends) {
+    const bool waits = exchange->waiting;
+    if (waits && submit_next(exchange))
         return;
-    }
-    if (resume && exchange->encodes_long && job->error.status == MM_OK) {
+    if (waits && exchange->encodes_long && exchange->job.error.status == MM_OK) {
         exchange->waits_for = MM_WAIT_ENCODE;
         exchange->work.run = encode;
-        pthread_mutex_unlock(&server->mutex);
-        mm_crew_add(server->crew, &exchange->work);
+        exchange->work.next = ends->encoded;
+        ends->encoded = &exchange->work;
         return;
     }
-    let_go(exchange, NULL, resume);
+    const bool last = --exchange->holders == 0;
+    if (waits) {
+        end_wait(exchange, NULL);
+        push(&ends->resumed, exchange);
+    } else if (last) {
+        push(&ends->freed, exchange);
+    }
+}
+
+static void tell_metrics(const struct mm_job *job) {
+    const struct mm_exchange *exchange = job->owner;
+    struct mm_metrics *metrics = exchange->server->metrics;
+    mm_metrics_job(metrics, job);
+    if (exchange->benchmark != NULL)
+        mm_metrics_rows(metrics, exchange->benchmark, job->backend);
+}
+
+/* The worker's last word of some jobs, for which the mutex is taken once. */
+static void jobs_done(struct mm_job *first) {
+    struct mm_server *server = ((struct mm_exchange *)first->owner)->server;
+    struct ends ends = {NULL, NULL, NULL};
+    struct mm_job *next;
+    for (const struct mm_job *job = first; job != NULL; job = job->next)
+        tell_metrics(job);
+    pthread_mutex_lock(&server->mutex);
+    for (struct mm_job *job = first; job != NULL; job = next) {
+        next = job->next; /* read before: it may be submitted again */
+        settle_job(job->owner, &ends);
+    }
+    pthread_mutex_unlock(&server->mutex);
+    mm_exchange_resume(ends.resumed);
+    while (ends.encoded != NULL) {
+        struct mm_crew_work *work = ends.encoded;
+        ends.encoded = work->next;
+        mm_crew_add(server->crew, work);
+    }
+    while (ends.freed != NULL) {
+        struct mm_exchange *exchange = ends.freed;
+        ends.freed = exchange->next_resumed;
+        mm_exchange_free(exchange);
+    }
 }
 
 /* The job becomes the queue's; false where that refuses it. With server->mutex held. */
 static bool submit(struct mm_exchange *exchange, struct mm_error *error) {
     exchange->waits_for = MM_WAIT_JOB;
-    exchange->job.done = job_done;
+    exchange->job.done = jobs_done;
     exchange->job.owner = exchange;
     return mm_queue_submit(mm_engine_queue(mm_server_engine(exchange->server)), &exchange->job, error) ==
            MM_OK;

@@ -50,6 +50,7 @@ static void those_that_wait_go_together_by_their_key(void **state) {
     for (int index = 1; index < 7; index++)
         init_and_submit(queue, &jobs[index], keys[index]);
     assert_int_equal(mm_queue_jobs(queue), 7);
+    __atomic_store_n(&done_calls, 0, __ATOMIC_SEQ_CST);
     fake_device_open_gate(&fake);
     for (int index = 0; index < 7; index++) {
         job_wait(&jobs[index]);
@@ -58,6 +59,7 @@ static void those_that_wait_go_together_by_their_key(void **state) {
     }
     assert_int_equal(mm_queue_jobs(queue), 0);
     assert_int_equal(fake.batches, 4);
+    assert_int_equal(__atomic_load_n(&done_calls, __ATOMIC_SEQ_CST), 4);
     close_all(queue, &fake);
 }
 

@@ -14,6 +14,9 @@ struct test_job {
     int done_count; /* __atomic */
 };
 
+/* Calls of a job's done, with a list each. __atomic. */
+extern unsigned done_calls;
+
 /* A product of m×2 by 2×2 for the fake backend, by one of its variants. */
 void job_init(struct test_job *test, const char *variant, size_t m);
 

@@ -32,10 +32,14 @@ struct test_job {
     unsigned done_count;
 };
 
-static void count_done(struct mm_job *job) {
-    struct test_job *test = job->owner;
-    test->done_count++;
-    sem_post(&test->done);
+static void count_done(struct mm_job *first) {
+    struct mm_job *next;
+    for (struct mm_job *job = first; job != NULL; job = next) {
+        struct test_job *test = job->owner;
+        next = job->next;
+        test->done_count++;
+        sem_post(&test->done);
+    }
 }
 
 static void wait_for(sem_t *semaphore) {
