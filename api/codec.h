@@ -38,20 +38,25 @@ struct mm_reply_body {
     size_t bytes;
 };
 
-/* How a format reads a body while it arrives. */
+/* How a format reads a body while it arrives. The body lies in the caller's memory, which is aligned to 64
+ * bytes, and has room for all that was received. */
 struct mm_body_reader {
-    /* Begins a body of so many bytes, or MM_LENGTH_UNKNOWN; call has the parameters of the query, and what is
-     * given is kept until the end. NULL where there is no memory: the body is then decoded whole. */
-    void *(*begin)(const struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
-                   struct mm_buffers *buffers);
+    /* Begins a body of so many bytes, or MM_LENGTH_UNKNOWN; call has the parameters of the query. What is
+     * given is kept until the end, but for the Content-Type. NULL where there is no memory: the body is then
+     * decoded whole. */
+    void *(*begin)(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+                   const struct mm_limits *limits, struct mm_buffers *buffers);
 
-    /* Takes the next piece, which the caller keeps. */
-    void (*feed)(void *reading, const char *piece, size_t bytes);
+    /* Takes the next piece: the last piece_bytes of a body that has body_bytes by now, and that may lie
+     * elsewhere than before. Returns how many bytes the body has then: the reader may move what came within
+     * it, and close it up, and the next piece is put behind that. */
+    size_t (*feed)(void *reading, void *body, size_t body_bytes, size_t piece_bytes);
 
     /* Whether finish would take no time to speak of, now that all was fed. */
     bool (*is_quick)(const void *reading);
 
-    /* Ends the reading, in place of decode, and as that says; or without a result. */
+    /* Ends the reading, in place of decode, and as that says; or without a result. body->bytes is what feed
+     * has returned last, or 0. */
     enum mm_status (*finish)(void *reading, struct mm_call *call, const struct mm_body *body,
                              struct mm_error *error);
     void (*cancel)(void *reading);

@@ -118,16 +118,18 @@ enum mm_status mm_json_decode(struct mm_call *call, const struct mm_body *body,
     return mm_json_scan_finish(&scan, call, body, error);
 }
 
-static void *begin_reading(const struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
-                           struct mm_buffers *buffers) {
+static void *begin_reading(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+                           const struct mm_limits *limits, struct mm_buffers *buffers) {
     struct mm_json_scan *scan = malloc(sizeof *scan);
+    (void)content_type;
     if (scan != NULL)
         mm_json_scan_begin(scan, call, body_bytes, limits, buffers);
     return scan;
 }
 
-static void feed_reading(void *reading, const char *piece, size_t bytes) {
-    (void)mm_json_scan_feed(reading, piece, bytes);
+static size_t feed_reading(void *reading, void *body, size_t body_bytes, size_t piece_bytes) {
+    (void)mm_json_scan_feed(reading, (const char *)body + body_bytes - piece_bytes, piece_bytes);
+    return body_bytes;
 }
 
 /* Elements that lie where they were read. A type that is told behind them takes a second scan. */

@@ -255,7 +255,8 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     return mm_reply_problem(exchange);
 }
 
-/* Makes room for a chunked body that outgrows its buffer. */
+/* Makes room for a chunked body that outgrows its buffer, by what was received: what a reader has closed up
+ * may have to be spread again. */
 static enum mm_status grow_body(struct mm_exchange *exchange, size_t needed) {
     struct mm_server *server = exchange->server;
     struct mm_buffer larger = {0};
@@ -294,11 +295,10 @@ static void refuse_midway(struct mm_exchange *exchange) {
 /* A piece of the body: kept, or dropped where the request was refused or takes none. A refusal waits for the
  * end, within reason. */
 static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, size_t bytes) {
-    __atomic_add_fetch(&exchange->received_bytes, bytes, __ATOMIC_RELAXED);
+    const size_t received = __atomic_add_fetch(&exchange->received_bytes, bytes, __ATOMIC_RELAXED);
     bool refused = exchange->error.status != MM_OK;
-    size_t needed = exchange->body_bytes + bytes;
-    if (!refused && exchange->body.data != NULL && needed > exchange->body.bytes)
-        refused = grow_body(exchange, needed) != MM_OK;
+    if (!refused && exchange->body.data != NULL && received > exchange->body.bytes)
+        refused = grow_body(exchange, received) != MM_OK;
     if (refused || exchange->body.data == NULL) {
         end_reading(exchange);
         mm_buffers_release(exchange->server->buffers, &exchange->body);
@@ -309,9 +309,10 @@ static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, s
         return MHD_YES;
     }
     memcpy((char *)exchange->body.data + exchange->body_bytes, data, bytes);
-    exchange->body_bytes = needed;
+    exchange->body_bytes += bytes;
     if (exchange->reading != NULL)
-        exchange->decoder->reader->feed(exchange->reading, data, bytes);
+        exchange->body_bytes = exchange->decoder->reader->feed(exchange->reading, exchange->body.data,
+                                                               exchange->body_bytes, bytes);
     return MHD_YES;
 }
 

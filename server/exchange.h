@@ -54,7 +54,7 @@ struct mm_exchange {
 
     uint64_t content_length; /* MM_LENGTH_UNKNOWN: chunked */
     struct mm_buffer body;
-    size_t body_bytes;     /* kept so far */
+    size_t body_bytes;     /* kept so far, as the decoder's reader has left it */
     size_t received_bytes; /* kept or dropped so far; __atomic access only */
     size_t dropped_bytes;  /* received after a refusal */
 

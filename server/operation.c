@@ -69,6 +69,12 @@ static uint64_t deadline_ns(const struct mm_exchange *exchange) {
     return mm_exchange_deadline_ns(exchange, exchange->call.numbers[MM_PARAMETER_TIMEOUT_MS]);
 }
 
+static void begin_reading(struct mm_exchange *exchange) {
+    exchange->reading = exchange->decoder->reader->begin(
+        &exchange->call, mm_exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE), exchange->content_length,
+        &exchange->server->limits, exchange->server->buffers);
+}
+
 static enum mm_status admit(struct mm_exchange *exchange, enum mm_op op) {
     mm_call_init(&exchange->call, op);
     enum mm_status status = choose_codecs(exchange, false, 0);
@@ -85,8 +91,7 @@ static enum mm_status admit(struct mm_exchange *exchange, enum mm_op op) {
     if (status == MM_OK && mm_queue_full(mm_engine_queue(mm_server_engine(exchange->server))))
         status = mm_fail(&exchange->error, MM_BUSY, "the queue is full");
     if (status == MM_OK && exchange->decoder != NULL && exchange->decoder->reader != NULL)
-        exchange->reading = exchange->decoder->reader->begin(
-            &exchange->call, exchange->content_length, &exchange->server->limits, exchange->server->buffers);
+        begin_reading(exchange);
     return status;
 }
 
@@ -106,7 +111,8 @@ static enum mm_status settle(struct mm_exchange *exchange) {
         status = choose_codecs(exchange, true, mm_exchange_first_character(exchange));
     else if (exchange->content_length != MM_LENGTH_UNKNOWN)
         return MM_OK;
-    return status == MM_OK ? plan(exchange, exchange->body_bytes) : status;
+    return status == MM_OK ? plan(exchange, __atomic_load_n(&exchange->received_bytes, __ATOMIC_RELAXED))
+                           : status;
 }
 
 static enum mm_status decode(struct mm_exchange *exchange, const char *content_type, struct mm_error *error) {

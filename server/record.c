@@ -98,7 +98,7 @@ void mm_record_end(struct mm_exchange *exchange, bool sent) {
     memcpy(record->stage_ns, exchange->span_ns, sizeof record->stage_ns);
     record->stage_ns[MM_STAGE_SEND] = record->replied_ns == 0 ? 0 : end_ns - record->replied_ns;
     record->duration_ns = end_ns - exchange->started_ns;
-    record->in_bytes = exchange->body_bytes + exchange->dropped_bytes;
+    record->in_bytes = __atomic_load_n(&exchange->received_bytes, __ATOMIC_RELAXED);
     tell(exchange->server, record);
 }
 
