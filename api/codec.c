@@ -40,6 +40,7 @@ static const struct mm_codec codecs[] = {
         .natural_reply = npy_type,
         .judge_type = mm_multipart_judge_type,
         .decode = mm_form_decode,
+        .reader = &mm_form_reader,
         .views_body = true,
     },
 };

@@ -23,6 +23,7 @@ void mm_raw_encode(const struct mm_answer *answer, struct mm_reply_body *body);
 enum mm_status mm_form_decode(struct mm_call *call, const struct mm_body *body,
                               const struct mm_limits *limits, struct mm_buffers *buffers,
                               struct mm_error *error);
+extern const struct mm_body_reader mm_form_reader;
 
 void mm_npy_encode(const struct mm_answer *answer, struct mm_reply_body *body);
 

@@ -97,8 +97,8 @@ static bool is_boundary(struct span text) {
     return true;
 }
 
-static enum mm_status read_boundary(struct mm_multipart *multipart, const char *content_type,
-                                    struct mm_error *error) {
+enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *content_type,
+                                  struct mm_error *error) {
     struct span boundary = {NULL, 0};
     const char *end = content_type + strlen(content_type);
     const char *parameters = content_type + strcspn(content_type, ";");
@@ -111,12 +111,13 @@ static enum mm_status read_boundary(struct mm_multipart *multipart, const char *
     memcpy(multipart->delimiter, "\r\n--", 4);
     memcpy(multipart->delimiter + 4, boundary.start, boundary.length);
     multipart->delimiter_bytes = 4 + boundary.length;
+    multipart->parts = 0;
     return MM_OK;
 }
 
 enum mm_status mm_multipart_judge_type(const char *content_type, struct mm_error *error) {
     struct mm_multipart unused;
-    return read_boundary(&unused, content_type, error);
+    return mm_multipart_begin(&unused, content_type, error);
 }
 
 /* What stands behind a boundary: the end of the last line, or of one that opens a part, or neither. */
@@ -158,14 +159,13 @@ static enum mm_status fail_boundary(const struct mm_multipart *multipart, const 
 
 enum mm_status mm_multipart_open(struct mm_multipart *multipart, const char *content_type, void *data,
                                  size_t bytes, struct mm_error *error) {
-    enum mm_status status = read_boundary(multipart, content_type, error);
+    enum mm_status status = mm_multipart_begin(multipart, content_type, error);
     if (status != MM_OK)
         return status;
     char *text = data;
     char *start;
     enum tail tail = NO_DELIMITER;
     size_t line_bytes = multipart->delimiter_bytes - 2;
-    multipart->parts = 0;
     multipart->end = bytes > 0 ? text + bytes : text;
     if (bytes >= line_bytes && memcmp(text, multipart->delimiter + 2, line_bytes) == 0)
         tail = read_tail(text + line_bytes, multipart->end, &multipart->position);
@@ -215,9 +215,8 @@ static enum mm_status read_header(const struct mm_multipart *multipart, struct s
     return MM_OK;
 }
 
-/* Reads the headers at the beginning of a part; what follows their empty line is its contents. */
-static enum mm_status read_headers(const struct mm_multipart *multipart, char *text, char *end,
-                                   struct mm_part *part, struct mm_error *error) {
+enum mm_status mm_multipart_read_headers(const struct mm_multipart *multipart, char *text, char *end,
+                                         struct mm_part *part, struct mm_error *error) {
     const char *limit =
         end - text > MM_MULTIPART_HEADER_BYTES_MAX ? text + MM_MULTIPART_HEADER_BYTES_MAX : end;
     *part = (struct mm_part){0};
@@ -262,5 +261,5 @@ enum mm_status mm_multipart_next(struct mm_multipart *multipart, struct mm_part 
     if (tail == NO_DELIMITER)
         return fail_boundary(multipart, "final", "--", error);
     multipart->position = tail == ENDS_BODY ? NULL : next;
-    return read_headers(multipart, text, stop < text ? text : stop, part, error);
+    return mm_multipart_read_headers(multipart, text, stop < text ? text : stop, part, error);
 }

@@ -38,6 +38,16 @@ struct mm_part {
 /* Whether a Content-Type gives a boundary that a body can be read by. MM_BAD_REQUEST. */
 enum mm_status mm_multipart_judge_type(const char *content_type, struct mm_error *error);
 
+/* The two steps by which form_read.c reads a body that still arrives: takes the delimiter from the
+ * Content-Type, and sets nothing else but `parts`, to 0; MM_BAD_REQUEST. */
+enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *content_type,
+                                  struct mm_error *error);
+
+/* Reads the headers at the beginning of a part, which lies from text to end; what follows their empty line is
+ * its contents. MM_BAD_REQUEST: they are malformed, not ended, or give no name. MM_TOO_LARGE: the limit. */
+enum mm_status mm_multipart_read_headers(const struct mm_multipart *multipart, char *text, char *end,
+                                         struct mm_part *part, struct mm_error *error);
+
 /* Begins to read a body by the boundary that its Content-Type gives, and passes over the preamble.
  * data may be NULL where bytes is 0. MM_BAD_REQUEST. */
 enum mm_status mm_multipart_open(struct mm_multipart *multipart, const char *content_type, void *data,
