@@ -15,8 +15,8 @@
 
 enum {
     ALIGNMENT = 64,              /* of elements, as of the body */
-    FIELD_BYTES_MAX = 4096,      /* of a parameter's value; so little that it may be searched again */
-    FILE_HEADER_BYTES_MAX = 4096 /* read again from its begin as long as it is not complete */
+    FIELD_BYTES_MAX = 4096,      /* of a parameter's value; searched again as long as it is not complete, */
+    FILE_HEADER_BYTES_MAX = 4096 /* as a file's header is read again */
 };
 
 /* What comes next; the order is that of `steps`. */
@@ -74,13 +74,8 @@ static bool go_on(struct reading *reading, enum step step, size_t at) {
     return true;
 }
 
-/* A step was not all here: it is tried again with the next piece, unless so much is here that it never will
- * be. */
-static bool wait_unless(struct reading *reading, bool too_long) {
-    return too_long ? leave_alone(reading) : false;
-}
-
-/* The steps. Each looks at the body from reading->at on, and tells whether the next one may be taken. */
+/* The steps. Each looks at a bounded piece of the body from reading->at on, and tells whether the next one
+ * may be taken; what is not all there is looked at again when more has come. */
 
 /* Without blanks behind it, and at the body's begin without its CRLF. */
 static bool read_delimiter(struct reading *reading) {
@@ -111,7 +106,7 @@ static bool read_headers(struct reading *reading) {
     const size_t bytes = smaller(reading->bytes - reading->at, MM_MULTIPART_HEADER_BYTES_MAX);
     const char *empty_line = memmem(text, bytes, "\r\n\r\n", 4);
     if (empty_line == NULL)
-        return wait_unless(reading, bytes == MM_MULTIPART_HEADER_BYTES_MAX);
+        return false;
     const size_t length = (size_t)(empty_line - text) + 4;
     struct mm_part part;
     if (has_delimiter(reading, text - 2, length + 2) ||
@@ -133,12 +128,12 @@ static bool read_headers(struct reading *reading) {
 /* Up to the first delimiter, which the CRLF before the value may begin already. */
 static bool read_field(struct reading *reading) {
     const struct mm_multipart *multipart = &reading->multipart;
-    const size_t searched_max = 2 + FIELD_BYTES_MAX + multipart->delimiter_bytes;
     const char *text = reading->body + reading->at;
-    const size_t bytes = smaller(reading->bytes - reading->at + 2, searched_max);
+    const size_t bytes =
+        smaller(reading->bytes - reading->at + 2, 2 + FIELD_BYTES_MAX + multipart->delimiter_bytes);
     const char *stop = memmem(text - 2, bytes, multipart->delimiter, multipart->delimiter_bytes);
     if (stop == NULL)
-        return wait_unless(reading, bytes == searched_max);
+        return false;
     if (stop < text)
         return leave_alone(reading);
     const size_t length = (size_t)(stop - text);
@@ -176,7 +171,7 @@ static bool read_file_header(struct reading *reading) {
     const size_t bytes = smaller(reading->bytes - reading->at, FILE_HEADER_BYTES_MAX);
     if (mm_form_read_header(reading->call, reading->file, reading->body + reading->at, bytes, &file->header,
                             NULL) != MM_OK)
-        return wait_unless(reading, bytes == FILE_HEADER_BYTES_MAX);
+        return false;
     size_t end;
     file->elements = reading->at + file->header.bytes;
     if (!foretell(reading, file) || !mm_size_add(file->elements, file->bytes, &end))

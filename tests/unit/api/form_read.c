@@ -192,6 +192,7 @@ static const struct form {
     {AB PART("variant") "naive|--Bx|--B--|", false, NULL},
     {AB PART("variant") "|--B |" PART("variant") "--B--|", false, NULL},
     {AB PART("variant") "--B--|", false, NULL},
+    {AB PART("variant") "--B--|--B--|", false, NULL},
     {AB "--B|Content-Disposition: form-data; name=\"variant\"|--B--|", false, NULL},
     {AB "--B|Content-Disposition: form-data; name=\"variant\"--B--|", false, NULL},
     {AB "$v" PART("variant") "naive|--B--|", false, NULL},
