@@ -16,7 +16,7 @@ stat_of() {
 # Larger inputs reach nothing new, since each limit is passed by less (fuzz.h), and take longer.
 bytes_max() {
     case $1 in
-    json | json_scan | multipart) echo 8192 ;;
+    form_read | json | json_scan | multipart) echo 8192 ;;
     media) echo 512 ;;
     *) echo 4096 ;;
     esac
