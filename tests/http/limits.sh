@@ -47,6 +47,30 @@ post "one byte over the limit" 413 too_large 'm=1&k=8192&n=1'
 same "one byte over the limit: limit" 65536 "$(jq .limit "$scratch/got")"
 post "one byte over the limit, chunked" 413 too_large 'm=1&k=8192&n=1' -H 'Transfer-Encoding: chunked'
 post "one byte over the limit, JSON" 413 too_large '' -H 'Content-Type: application/json'
+# A form is closed up while it arrives, which does not make room for more.
+form_type='Content-Type: multipart/form-data; boundary=B'
+{
+    for part in 'a 1 8000' 'b 8000 1'; do
+        # shellcheck disable=SC2086
+        set -- $part
+        printf -- '--B\r\nContent-Disposition: form-data; name="%s"\r\n\r\n\223NUMPY\001%b\100%b%-63s\n' "$1" '\0000' '\0000' \
+            "{'descr':'<f4','fortran_order':False,'shape':($2,$3)}"
+        "$FLOAT32" fill 8000 1
+        printf '\r\n'
+    done
+    printf -- '--B--\r\n'
+} >"$scratch/body"
+length=$(wc -c <"$scratch/body")
+head -c $((65536 - length)) /dev/zero >>"$scratch/body"
+for chunked in '' 'Transfer-Encoding: chunked'; do
+    post "a form of the limit" 200 none '' -H "$form_type" -H "$chunked" -H 'Accept: application/octet-stream'
+    is_one_number 8000
+done
+printf x >>"$scratch/body"
+post "a form one byte over the limit" 413 too_large '' -H "$form_type"
+post "a form one byte over the limit, chunked" 413 too_large '' -H "$form_type" -H 'Transfer-Encoding: chunked'
+body_of_k 8192
+printf x >>"$scratch/body"
 post "one byte over the limit, before its type" 413 too_large 'colour=red' -H 'Content-Type: text/plain'
 post "one byte over the limit, after its path" 404 not_found '' --request-target /v1/nothing
 post "a product whose body would be over the limit" 413 too_large 'm=1&k=8193&n=1'

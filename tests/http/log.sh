@@ -46,6 +46,13 @@ for span in receive decode queue upload kernel download encode; do
 done
 says "the whole is more than its spans" '.duration_ms >= .receive_ms + .queue_ms + .kernel_ms + .encode_ms + .send_ms'
 
+# A form is closed up while it arrives, but all of it was received.
+printf -- '--B\r\nContent-Disposition: form-data; name="a"\r\n\r\n\223NUMPY\001%b\100%b%-63s\n1234\r\n--B--' '\0000' '\0000' \
+    "{'descr':'<f4','fortran_order':False,'shape':(1,1)}" >"$scratch/form"
+ask form.1 -H 'Content-Type: multipart/form-data; boundary=B' --data-binary "@$scratch/form" "$url/v1/transpose"
+json=$(line form.1)
+says "a form: its bytes" "[.code, .in_bytes] == [200, $(wc -c <"$scratch/form" | tr -d ' ')]"
+
 ask transpose.1 -H 'Content-Type: application/json' -d '{"a":[[1,2,3],[4,5,6]],"variant":"naive","backend":"cpu"}' \
     "$url/v1/transpose"
 json=$(line transpose.1)
