@@ -49,14 +49,9 @@ struct mm_queue {
     struct mm_worker workers[];
 };
 
-/* Starts the threads of a worker, whose queue and device are set and all else is 0. Where that fails, those
- * that were started are to be joined, as of a worker that was. */
-enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error);
+/* --- worker.c: the list --------------------------------------------------------------------------- */
 
-/* Joins them, once queue->closing is set and `changed` was broadcast. */
-void mm_worker_join(struct mm_worker *worker);
-
-/* The list, with the mutex held. A job comes to a worker, where it waits from then on. */
+/* With the mutex held. A job comes to a worker, where it waits from then on. */
 void mm_worker_add(struct mm_worker *worker, struct mm_job *job);
 
 /* Takes a job that waits, and was not begun, away from its worker. */
@@ -64,5 +59,29 @@ void mm_worker_remove(struct mm_worker *worker, struct mm_job *job);
 
 /* Moves a job of the list to its front. */
 void mm_worker_prefer(struct mm_worker *worker, struct mm_job *job);
+
+/* For its threads, without the mutex. Takes the next jobs, which run from then on: one, or a batch that may
+ * be begun together; none where none can be begun beside what runs. Where it may, it waits for one, and gives
+ * up where the queue closes. *seen: worker->arrived, as it was then. */
+void mm_worker_take(struct mm_worker *worker, bool may_wait, struct mm_batch *batch, unsigned *seen);
+
+/* They are over: others may run, and their done is called. */
+void mm_worker_finish(struct mm_worker *worker, const struct mm_batch *batch);
+
+/* Puts a task that has done a slice back into the list: last, or first where it is only to be told that it
+ * was cancelled. */
+void mm_worker_put_back(struct mm_worker *worker, struct mm_job *job);
+
+/* --- worker_thread.c ------------------------------------------------------------------------------ */
+
+/* How many the device is used by. */
+unsigned mm_worker_threads(const struct mm_device *device);
+
+/* Starts the threads of a worker, whose queue and device are set and all else is 0. Where that fails, those
+ * that were started are to be joined, as of a worker that was. */
+enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error);
+
+/* Joins them, once queue->closing is set and `changed` was broadcast. */
+void mm_worker_join(struct mm_worker *worker);
 
 #endif

@@ -1,0 +1,199 @@
+/* What the threads of a worker do with its device: each keeps its lanes busy with products, ends each lane as
+ * soon as it is over, and does the slices of tasks, which have the device to themselves. */
+#include "gpu/worker.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+unsigned mm_worker_threads(const struct mm_device *device) {
+    return device->thread_count == 0 ? 1 : device->thread_count;
+}
+
+static bool is_late(const struct mm_job *job, uint64_t now_ns) {
+    return job->deadline_ns != 0 && now_ns > job->deadline_ns;
+}
+
+/* Whether there is still a point in working on the job, and a device to do it; else its error says why not.
+ */
+static bool can_run(const struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
+    if (is_late(job, now_ns))
+        mm_fail(&job->error, MM_TIMEOUT, "%s",
+                job->begun ? "the deadline passed before the job was over"
+                           : "the deadline passed while the job waited; its kernel was not started");
+    else if (mm_device_has_failed(worker->device))
+        mm_fail(&job->error, MM_NOT_READY, "the device %s failed while the job waited", worker->device->name);
+    return job->error.status == MM_OK;
+}
+
+/* Whether there is something for the device to do for this product. It is over already where not: too late,
+ * or nothing to compute. */
+static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
+    job->span_ns[MM_SPAN_QUEUE] = now_ns - job->queued_ns;
+    if (!can_run(worker, job, now_ns))
+        return false;
+    job->device = worker->device;
+    job->ran = mm_variant_resolve(job->variant, worker->device, &job->product);
+    return job->product.m > 0 && job->product.n > 0;
+}
+
+/* Begins the products in a free lane; those that are over already are finished. */
+static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
+    struct mm_worker *worker = self->worker;
+    const uint64_t now_ns = mm_clock_ns();
+    struct mm_batch over = {.count = 0};
+    struct mm_batch begun = {.count = 0};
+    for (unsigned index = 0; index < taken->count; index++) {
+        struct mm_batch *to = is_to_run(worker, taken->jobs[index], now_ns) ? &begun : &over;
+        to->jobs[to->count++] = taken->jobs[index];
+    }
+    if (begun.count > 0)
+        mm_pipeline_begin(&self->pipeline, &begun);
+    mm_worker_finish(worker, &over);
+    mm_worker_finish(worker, &begun); /* what is left of it failed */
+}
+
+/* Ends a lane that is over; false where none is. */
+static bool end(struct mm_worker_thread *self) {
+    struct mm_batch ended;
+    if (!mm_pipeline_end(&self->pipeline, &ended))
+        return false;
+    const uint64_t now_ns = mm_clock_ns();
+    for (unsigned index = 0; index < ended.count; index++) {
+        struct mm_job *job = ended.jobs[index];
+        if (job->error.status == MM_OK && is_late(job, now_ns))
+            mm_fail(&job->error, MM_TIMEOUT, "the deadline passed while the job ran; its result was dropped");
+    }
+    mm_worker_finish(self->worker, &ended);
+    return true;
+}
+
+/* Whether a job came that a free lane could take, since the thread looked at the list last. */
+static bool has_arrivals(const struct mm_worker_thread *self) {
+    return mm_pipeline_has_room(&self->pipeline) &&
+           __atomic_load_n(&self->worker->arrived, __ATOMIC_RELAXED) != self->seen;
+}
+
+/* How long the device is asked again and again, which is what a small product takes; and how long a nap in
+ * between is after that: by how long it has been waited for, so that it adds little to that. */
+enum { SPIN_NS = 30000, NAP_PART = 16, NAP_NS_MAX = 200000 };
+
+static struct timespec after(uint64_t now_ns, uint64_t wait_ns) {
+    const uint64_t then_ns = now_ns + wait_ns;
+    return (struct timespec){.tv_sec = (time_t)(then_ns / 1000000000),
+                             .tv_nsec = (long)(then_ns % 1000000000)};
+}
+
+/* Sleeps for so long, or until a job comes that the thread could begin. */
+static void nap(struct mm_worker_thread *self, uint64_t now_ns, uint64_t wait_ns) {
+    struct mm_worker *worker = self->worker;
+    const struct timespec until = after(now_ns, wait_ns);
+    if (!mm_pipeline_has_room(&self->pipeline)) {
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+        return;
+    }
+    pthread_mutex_lock(&worker->queue->mutex);
+    if (!has_arrivals(self))
+        pthread_cond_timedwait(&worker->changed, &worker->queue->mutex, &until);
+    pthread_mutex_unlock(&worker->queue->mutex);
+}
+
+/* Waits until a lane is over, and ends it, or until a job comes that the thread could begin beside. */
+static void wait_and_end(struct mm_worker_thread *self) {
+    while (!end(self) && !has_arrivals(self)) {
+        const uint64_t now_ns = mm_clock_ns();
+        const uint64_t waited_ns = now_ns - self->pipeline.changed_ns;
+        if (waited_ns > SPIN_NS)
+            nap(self, now_ns, waited_ns / NAP_PART < NAP_NS_MAX ? waited_ns / NAP_PART : NAP_NS_MAX);
+    }
+}
+
+/* Whether the task may go on with a slice; else its error says why not. */
+static bool can_go_on(const struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
+    struct mm_queue *queue = worker->queue;
+    pthread_mutex_lock(&queue->mutex);
+    bool ends = queue->ending_tasks;
+    bool given_up = job->given_up;
+    pthread_mutex_unlock(&queue->mutex);
+    if (ends || given_up)
+        mm_fail(&job->error, MM_STOPPING, "%s",
+                given_up ? "the job was given up before its end"
+                         : "the service stopped before the job's end");
+    return job->error.status == MM_OK && can_run(worker, job, now_ns);
+}
+
+/* One slice of a task, or its end. One that was never begun holds nothing, and need not be told. */
+static void run_slice(struct mm_worker *worker, struct mm_job *job) {
+    const struct mm_batch batch = {.jobs = {job}, .count = 1};
+    enum mm_task_state state = MM_TASK_OVER;
+    uint64_t now_ns = mm_clock_ns();
+    bool goes_on = can_go_on(worker, job, now_ns);
+    if (!job->begun)
+        job->span_ns[MM_SPAN_QUEUE] = now_ns - job->queued_ns;
+    if (goes_on)
+        job->device = worker->device;
+    if (goes_on || job->begun)
+        state = job->task->run(job->task, worker->device, !goes_on, &job->error);
+    if (state == MM_TASK_AGAIN)
+        mm_worker_put_back(worker, job);
+    else
+        mm_worker_finish(worker, &batch);
+}
+
+static void *work(void *argument) {
+    struct mm_worker_thread *self = argument;
+    struct mm_worker *worker = self->worker;
+    struct mm_batch batch;
+    if (worker->device->backend->is_over != NULL)
+        prctl(PR_SET_TIMERSLACK, 1000UL); /* else a nap may take 50 µs more */
+    for (;;) {
+        batch.count = 0;
+        if (mm_pipeline_has_room(&self->pipeline))
+            mm_worker_take(worker, self->pipeline.busy == 0, &batch, &self->seen);
+        if (batch.count > 0 && batch.jobs[0]->task != NULL)
+            run_slice(worker, batch.jobs[0]);
+        else if (batch.count > 0)
+            begin(self, &batch);
+        else if (self->pipeline.busy > 0)
+            wait_and_end(self);
+        else
+            return NULL; /* nothing is running, and the worker gave up waiting: the queue closes */
+    }
+}
+
+static enum mm_status start_thread(struct mm_worker *worker, unsigned index, struct mm_error *error) {
+    const struct mm_device *device = worker->device;
+    struct mm_worker_thread *started = &worker->threads[index];
+    char name[16];
+    started->worker = worker;
+    mm_pipeline_init(&started->pipeline, worker->device, index, mm_worker_threads(device));
+    const int failure = pthread_create(&started->thread, NULL, work, started);
+    if (failure != 0)
+        return mm_fail(error, MM_INTERNAL, "a worker thread could not be started: %s", strerror(failure));
+    worker->thread_count++;
+    snprintf(name, sizeof name, "mm-%.6s-%u.%u", device->backend->name, device->index % 100, index % 100);
+    pthread_setname_np(started->thread, name);
+    return MM_OK;
+}
+
+enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error) {
+    const unsigned count = mm_worker_threads(worker->device);
+    enum mm_status status = MM_OK;
+    assert(worker->device->lane_count >= count && worker->device->lane_count <= MM_LANES_MAX);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&worker->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    for (unsigned index = 0; index < count && status == MM_OK; index++)
+        status = start_thread(worker, index, error);
+    return status;
+}
+
+void mm_worker_join(struct mm_worker *worker) {
+    for (unsigned index = 0; index < worker->thread_count; index++)
+        pthread_join(worker->threads[index].thread, NULL);
+    pthread_cond_destroy(&worker->changed);
+}
