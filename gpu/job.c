@@ -15,7 +15,8 @@ void mm_job_list_done(struct mm_job *first) {
 
 double mm_job_gflops(const struct mm_job *job) {
     uint64_t kernel_ns = job->span_ns[MM_SPAN_KERNEL];
-    return kernel_ns == 0 ? 0.0 : mm_product_flops(&job->product) / (double)kernel_ns;
+    const double flops = job->batched > 1 ? job->launch_flops : mm_product_flops(&job->product);
+    return kernel_ns == 0 ? 0.0 : flops / (double)kernel_ns;
 }
 
 double mm_job_gigabytes_per_second(const struct mm_job *job) {

@@ -55,6 +55,7 @@ struct mm_job {
     const struct mm_device *device;  /* NULL where no device took it up */
     uint64_t span_ns[MM_SPAN_COUNT]; /* queue, upload, kernel, download are written here */
     unsigned batched;                /* jobs in the launch that it was part of; 1: alone */
+    double launch_flops;             /* of all these; set where there are several */
     size_t uploaded_bytes; /* copied to the device's own memory, and back; 0 where that is the host's */
     size_t downloaded_bytes;
 
@@ -74,7 +75,8 @@ struct mm_job {
 /* Calls done for the jobs of a list by `next`: once for those that stand together and have the same. */
 void mm_job_list_done(struct mm_job *first);
 
-/* 2·m·n·k per nanosecond of kernel time, which is GFLOP/s; 0 where nothing ran. */
+/* 2·m·n·k per nanosecond of kernel time, which is GFLOP/s; of a shared launch, that of all its products. 0
+ * where nothing ran. */
 double mm_job_gflops(const struct mm_job *job);
 
 /* Of a transposition: the bytes of A and of C, each read or written once, per nanosecond of kernel time,

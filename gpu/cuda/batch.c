@@ -74,9 +74,17 @@ static const float *gather(struct mm_cuda_copies *copies, const struct mm_matrix
     return to;
 }
 
+static double flops_of(struct mm_job *const *jobs, unsigned count) {
+    double flops = 0.0;
+    for (unsigned index = 0; index < count; index++)
+        flops += mm_product_flops(&jobs[index]->product);
+    return flops;
+}
+
 /* The jobs' items, and the copies that must come before them. */
 static void describe_jobs(const struct mm_cuda_layout *layout, struct mm_job *const *jobs, unsigned count,
                           char *workspace, struct mm_cuda_items *items, struct mm_cuda_copies *copies) {
+    const double flops = flops_of(jobs, count);
     copies->count = 0;
     copies->words_max = 0;
     for (unsigned index = 0; index < count; index++) {
@@ -84,6 +92,7 @@ static void describe_jobs(const struct mm_cuda_layout *layout, struct mm_job *co
         struct mm_cuda_item *item = &items->items[index];
         *item = item_of(&job->product);
         job->batched = count;
+        job->launch_flops = flops;
         if (is_read_once(layout, &job->product))
             continue;
         item->a = gather(copies, &job->product.a, &workspace);

@@ -383,6 +383,7 @@ static void one_alone_is_copied_there_and_back(void **state) {
     assert_int_equal(job->span_ns[MM_SPAN_UPLOAD], 1000000);
     assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 2000000);
     assert_int_equal(job->span_ns[MM_SPAN_DOWNLOAD], 3000000);
+    assert_true(mm_job_gflops(job) == 2.0 * 9 * 20 * 31 / 2e6);
     assert_int_equal(runtime.launches, 1);
     assert_int_equal(runtime.copies, 3);
 }
@@ -485,11 +486,15 @@ static void a_batch_is_one_launch_where_the_matrices_lie(void **state) {
             assert_int_equal(jobs[index]->batch_key, jobs[0]->batch_key);
         }
         run(2, jobs, COUNT);
+        double flops = 0.0;
+        for (unsigned index = 0; index < COUNT; index++)
+            flops += mm_product_flops(&jobs[index]->product);
         for (unsigned index = 0; index < COUNT; index++) {
             const size_t *shape = shapes[index];
             const bool gathered = shape[0] > BLOCK || shape[2] > BLOCK;
             expect_product(&tests[index]);
             assert_int_equal(jobs[index]->batched, COUNT);
+            assert_true(mm_job_gflops(jobs[index]) == flops / 2e6);
             assert_int_equal(jobs[index]->uploaded_bytes,
                              gathered ? (shape[0] + shape[2]) * shape[1] * 4 : 0);
             assert_int_equal(jobs[index]->downloaded_bytes, 0);
