@@ -23,11 +23,11 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # count VARIANT OPTION…: the counters of its first launch, which the matrices' filling precedes, a line each: metric
-# value. Every kernel of a product has a part of a variant's name in its own.
+# value. Every kernel of a product has a part of a variant's name in its own, be it in its template's arguments.
 count() {
     variant=$1
     shift
-    ncu --csv --print-units base --clock-control none --launch-count 1 --kernel-name 'regex:.*(naive|tiled|vectorized).*' --metrics "$metrics" \
+    ncu --csv --print-units base --clock-control none --launch-count 1 --kernel-name-base demangled --kernel-name 'regex:.*(naive|tiled|vectorized).*' --metrics "$metrics" \
         "$kernels" --backend cuda --time "$edge" "$edge" "$edge" --variant "$variant" --repeats 1 "$@" >"$scratch/ncu" 2>&1 || {
         cat "$scratch/ncu" >&2
         return 1
