@@ -208,12 +208,16 @@ void mm_buffers_unreserve(struct mm_buffers *buffers, size_t bytes) {
 
 /* --- lending -------------------------------------------------------------------------------------- */
 
-/* Memory of `bytes` that are counted already; NULL where the system has none. Small pieces that the arena has
- * no room for are the C library's. */
+static bool locks_pages(const struct mm_buffers *buffers) {
+    return __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE) != NULL;
+}
+
+/* Memory of `bytes` that are counted already; NULL where there is none. Small pieces that the arena has no
+ * room for are the C library's, but where pages are locked: its would not be. */
 static void *allocate_small(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer) {
     *buffer = (struct mm_buffer){.data = mm_arena_take(buffers->arena, bytes), .bytes = bytes};
     buffer->is_locked = buffer->data != NULL && mm_arena_is_locked(buffers->arena);
-    if (buffer->data == NULL)
+    if (buffer->data == NULL && !locks_pages(buffers))
         buffer->data = aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     return buffer->data;
 }
@@ -248,32 +252,49 @@ static enum mm_status fail_memory(struct mm_buffers *buffers, size_t bytes, stru
     return mm_fail(error, MM_INTERNAL, "the system has no memory for %zu bytes", bytes);
 }
 
-enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
-                                  struct mm_error *error) {
-    struct mm_buffer taken;
-    if (bytes == 0)
-        bytes = 1; /* so that data is never NULL where a buffer is held */
-    struct mm_piece *piece = NULL;
-    if (bytes > MM_ARENA_PIECE_MAX && bytes <= buffers->budget_bytes)
-        piece = find_kept(buffers, bytes);
-    if (piece != NULL) {
-        lend(piece, buffer);
-        return MM_OK;
-    }
+/* A small piece of the arena, or of the C library; *buffer has none, and MM_OK, where it is to be mapped. */
+static enum mm_status acquire_small(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
+                                    struct mm_error *error) {
     const enum mm_status status = mm_buffers_reserve(buffers, bytes, error);
-    if (status != MM_OK)
+    if (status != MM_OK || allocate_small(buffers, bytes, buffer) != NULL)
         return status;
-    if (bytes <= MM_ARENA_PIECE_MAX) {
-        if (allocate_small(buffers, bytes, &taken) == NULL)
-            return fail_memory(buffers, bytes, error);
-        *buffer = taken;
-        return MM_OK;
+    if (!locks_pages(buffers))
+        return fail_memory(buffers, bytes, error);
+    mm_buffers_unreserve(buffers, bytes);
+    return MM_OK;
+}
+
+static enum mm_status acquire_pages(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
+                                    struct mm_error *error) {
+    struct mm_piece *piece = bytes <= buffers->budget_bytes ? find_kept(buffers, bytes) : NULL;
+    if (piece == NULL) {
+        const enum mm_status status = mm_buffers_reserve(buffers, bytes, error);
+        if (status != MM_OK)
+            return status;
+        piece = map_piece(buffers, bytes);
     }
-    piece = map_piece(buffers, bytes);
     if (piece == NULL)
         return fail_memory(buffers, bytes, error);
     lend(piece, buffer);
     return MM_OK;
+}
+
+enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
+                                  struct mm_error *error) {
+    enum { PAGE_BYTES = 4096 };
+    struct mm_buffer taken = {0};
+    enum mm_status status = MM_OK;
+    if (bytes == 0)
+        bytes = 1; /* so that data is never NULL where a buffer is held */
+    if (bytes <= MM_ARENA_PIECE_MAX) {
+        status = acquire_small(buffers, bytes, &taken, error);
+        bytes = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    }
+    if (status == MM_OK && taken.data == NULL)
+        status = acquire_pages(buffers, bytes, &taken, error);
+    if (status == MM_OK)
+        *buffer = taken;
+    return status;
 }
 
 static void release_small(struct mm_buffers *buffers, const struct mm_buffer *buffer) {

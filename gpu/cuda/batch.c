@@ -1,6 +1,6 @@
 /* Small products that go together: which may, and how they are enqueued as one launch. Their matrices lie in
- * the host's locked pages, where the kernel writes C itself. It also reads there what it reads only once;
- * other operands are gathered first. It chooses no variant. */
+ * the host's locked pages, where the kernel writes C itself, and reads what is little; other operands are
+ * gathered first. It chooses no variant. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 
@@ -13,31 +13,41 @@ static bool is_dense(const struct mm_matrix *matrix) {
     return matrix->ld == matrix->cols || matrix->rows == 1;
 }
 
-/* The kernel of its variant for this product; NULL where it has none for batches. Copies of transpositions
- * have no kernel at all. */
-static const void *batch_kernel(struct mm_device *device, const struct mm_variant *ran,
-                                const struct mm_product *product) {
-    struct mm_cuda_layout layout = {.kernel = NULL};
-    struct mm_error ignored;
-    (void)mm_cuda_describe(ran, product, (struct mm_cuda_device *)device, &layout, &ignored);
-    return layout.batch_kernel;
+/* How often the blocks along an edge can be halved before one is left: less than 16 times, of jobs that are
+ * no larger than BYTES_MAX. */
+static uint64_t halvings(size_t length, unsigned block) {
+    const size_t blocks = (length + block - 1) / block;
+    uint64_t count = 0;
+    while (blocks >> count > 1)
+        count++;
+    return count;
 }
 
-/* A kernel is one of a variant and its flags; only its tile can differ besides. The host's addresses have 48
- * bits, or where they have more, two kernels still have two keys. */
+/* Of one kernel (an address has 48 bits) with one tile, and of about as many blocks along either edge: a
+ * launch has for each job as many as for the largest, of which then at most three of four are idle. A variant
+ * without a kernel for batches has no key, nor have transpositions that are plain copies. */
 uint64_t mm_cuda_batch_key(struct mm_device *head, const struct mm_variant *ran, const struct mm_job *job) {
-    const struct mm_cuda_device *device = (const struct mm_cuda_device *)head;
+    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     const struct mm_product *product = &job->product;
+    struct mm_cuda_layout layout;
+    struct mm_error ignored;
     if (!job->is_locked || !device->reads_locked_pages || job->queued_bytes > BYTES_MAX ||
         product->a.dtype != MM_FLOAT32 || product->m == 0 || product->n == 0 || !is_dense(&product->a) ||
         !is_dense(&product->b) || !is_dense(&product->c) || !mm_variant_takes(ran, product))
         return 0;
-    return (uint64_t)(uintptr_t)batch_kernel(head, ran, product) ^ (uint64_t)product->tile << 48;
+    if (mm_cuda_describe(ran, product, device, &layout, &ignored) != MM_OK || layout.batch_kernel == NULL)
+        return 0;
+    return ((uint64_t)(uintptr_t)layout.batch_kernel & UINT64_C(0xffffffffffff)) |
+           (uint64_t)product->tile << 48 | halvings(product->n, layout.block_cols) << 56 |
+           halvings(product->m, layout.block_rows) << 60;
 }
 
-/* Whether one block computes all of C, and so reads each element of A and B once. */
-static bool is_read_once(const struct mm_cuda_layout *layout, const struct mm_product *product) {
-    return product->m <= layout->block_rows && product->n <= layout->block_cols;
+/* Whether the operands are read where they lie: by one block, which needs each element once and in a few
+ * steps. For others, and over many steps, the way over the bus takes longer than to gather them first. */
+static bool is_read_in_place(const struct mm_cuda_layout *layout, const struct mm_product *product) {
+    enum { IN_PLACE_BYTES_MAX = 4 << 10 };
+    return product->m <= layout->block_rows && product->n <= layout->block_cols &&
+           mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) <= IN_PLACE_BYTES_MAX;
 }
 
 static struct mm_cuda_item item_of(const struct mm_product *product) {
@@ -54,7 +64,7 @@ static size_t gathered_bytes(const struct mm_cuda_layout *layout, struct mm_job 
                              unsigned count) {
     size_t bytes = 0;
     for (unsigned index = 0; index < count; index++)
-        if (!is_read_once(layout, &jobs[index]->product))
+        if (!is_read_in_place(layout, &jobs[index]->product))
             bytes += mm_cuda_room(&jobs[index]->product.a) + mm_cuda_room(&jobs[index]->product.b);
     return bytes;
 }
@@ -93,7 +103,7 @@ static void describe_jobs(const struct mm_cuda_layout *layout, struct mm_job *co
         *item = item_of(&job->product);
         job->batched = count;
         job->launch_flops = flops;
-        if (is_read_once(layout, &job->product))
+        if (is_read_in_place(layout, &job->product))
             continue;
         item->a = gather(copies, &job->product.a, &workspace);
         item->b = gather(copies, &job->product.b, &workspace);
@@ -141,6 +151,8 @@ void mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *jobs, unsig
     if (status == MM_OK)
         return;
     cudaStreamSynchronize(lane->stream); /* nothing touches the callers' matrices any more */
-    for (unsigned index = 0; index < count; index++)
+    for (unsigned index = 0; index < count; index++) {
         jobs[index]->error = error;
+        jobs[index]->uploaded_bytes = 0;
+    }
 }

@@ -4,6 +4,7 @@
 
 #include "gpu/job.h"
 
+#include <assert.h>
 #include <cuda_runtime_api.h>
 
 #ifdef __cplusplus
@@ -43,6 +44,9 @@ struct mm_cuda_copies {
     unsigned count;
     unsigned words_max; /* of one */
 };
+
+static_assert(sizeof(struct mm_cuda_items) <= 4096 && sizeof(struct mm_cuda_copies) <= 4096,
+              "a kernel's parameters may have 4 KiB");
 
 /* Enqueues them as one kernel: cheaper than a copy each by the copy engines, which take microseconds for it.
  */

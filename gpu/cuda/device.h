@@ -46,6 +46,14 @@ void mm_cuda_give(struct mm_lane *lane, void *memory);
  */
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);
 
+/* Once the lane's jobs are over: gives a large workspace back. */
+void mm_cuda_leave_workspace(struct mm_lane *lane);
+
+/* A job that takes more of the device's memory is large: it runs alone, and leaves nothing taken. */
+static inline size_t mm_cuda_large_bytes(const struct mm_device *device) {
+    return device->memory_bytes / 8;
+}
+
 /* Bytes of a matrix, up to where another may begin. */
 static inline size_t mm_cuda_room(const struct mm_matrix *matrix) {
     enum { ALIGNMENT = 256 };
@@ -55,8 +63,8 @@ static inline size_t mm_cuda_room(const struct mm_matrix *matrix) {
 /* Enqueues a mark on the lane's stream. */
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point);
 
-/* Enqueues products of one batch key as one launch. A job that cannot be a part of it fails alone; where the
- * launch fails, all do. */
+/* Enqueues products of one batch key as one launch. Where that fails, all do: nothing of them is known that
+ * would let one fail before. */
 void mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count);
 
 /* Enqueues a copy of all elements on the lane's stream, byte for byte; both are of one shape and type, and

@@ -10,6 +10,8 @@ enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error) {
 
 enum mm_status mm_cuda_fail(struct mm_cuda_device *device, cudaError_t code, const char *doing,
                             struct mm_error *error) {
+    (void)cudaGetLastError(); /* else who asks for the last error later is told of this one */
+
     /* After a kernel's fault (an illegal address, an assertion, an uncorrectable memory error) the
      * context is lost, and every later call repeats the error. That is the test, rather than a list
      * of codes, which grows with each CUDA. */

@@ -21,6 +21,7 @@ enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, s
     void *taken = NULL;
     cudaError_t code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
     if (code == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError(); /* else who asks for the last error later is told of this one */
         mm_cuda_trim(device);
         code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
     }
@@ -46,13 +47,13 @@ static void drop_workspace(struct mm_lane *lane) {
     __atomic_store_n(&lane->workspace_bytes, 0, __ATOMIC_RELAXED);
 }
 
-/* Half as much again as is needed, up to so much more, so that slowly growing products do not exchange it
- * each time. */
-enum { MORE_BYTES_MAX = 64 << 20 };
+/* Where the most that it has to be is not large, half as much again, so that slowly growing products do not
+ * exchange it each time. */
+enum { SMALL_BYTES = 64 << 20 };
 
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {
     if (bytes > lane->workspace_bytes || lane->workspace == NULL) {
-        size_t taken = bytes + (bytes / 2 < MORE_BYTES_MAX ? bytes / 2 : MORE_BYTES_MAX);
+        size_t taken = bytes <= SMALL_BYTES ? bytes + bytes / 2 : bytes;
         drop_workspace(lane);
         enum mm_status status = mm_cuda_take(lane, taken, &lane->workspace, NULL);
         if (status != MM_OK) {
@@ -65,6 +66,12 @@ enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memo
     }
     *memory = lane->workspace;
     return MM_OK;
+}
+
+/* What is so much of the device that others would miss it. */
+void mm_cuda_leave_workspace(struct mm_lane *lane) {
+    if (lane->workspace_bytes > mm_cuda_large_bytes(&lane->device->head))
+        drop_workspace(lane);
 }
 
 void mm_cuda_trim(struct mm_cuda_device *device) {

@@ -133,7 +133,10 @@ static cudaError_t span(const struct mm_lane *lane, enum mm_cuda_mark from, uint
 
 bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
     const struct mm_lane *lane = &((struct mm_cuda_device *)head)->lanes[index];
-    return mm_cuda_use(head, NULL) != MM_OK || cudaEventQuery(lane->marks[lane->last]) != cudaErrorNotReady;
+    if (mm_cuda_use(head, NULL) != MM_OK || cudaEventQuery(lane->marks[lane->last]) != cudaErrorNotReady)
+        return true;
+    (void)cudaGetLastError(); /* else who asks for the last error later is told of this one */
+    return false;
 }
 
 /* The spans of what is over in the lane. */
@@ -165,16 +168,16 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
                (MM_SPAN_DOWNLOAD - MM_SPAN_UPLOAD + 1) * sizeof span_ns[0]);
         jobs[job]->error = error;
     }
+    mm_cuda_leave_workspace(lane);
     __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
 }
 
 /* Beside it another of its size might find no memory, where it would by itself. */
 bool mm_cuda_wants_all(const struct mm_device *device, const struct mm_variant *ran,
                        const struct mm_product *product) {
-    enum { PART = 8 };
     (void)ran;
     return mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) + mm_matrix_bytes(&product->c) >
-           device->memory_bytes / PART;
+           mm_cuda_large_bytes(device);
 }
 
 static enum mm_status run_once(const struct mm_variant *variant, const struct mm_product *product,

@@ -42,6 +42,10 @@ cudaError_t cudaDeviceSynchronize(void) {
     return cudaSuccess;
 }
 
+cudaError_t cudaGetLastError(void) {
+    return cudaSuccess;
+}
+
 const char *cudaGetErrorString(cudaError_t code) {
     (void)code;
     return "as told";
@@ -463,53 +467,102 @@ static void who_cannot_go_together_has_no_key(void **state) {
     assert_int_equal(key_of(&ours, NULL), 0);
 }
 
-/* Of one block and of several, with depth and without. */
-static void a_batch_is_one_launch_where_the_matrices_lie(void **state) {
-    static const size_t shapes[][3] = {{1, 1, 1},   {16, 5, 16}, {17, 9, 4},
-                                       {3, 40, 33}, {30, 0, 20}, {2, 0, 2}};
-    enum { COUNT = sizeof shapes / sizeof shapes[0] };
-    static struct test_job tests[COUNT];
-    struct mm_job *jobs[COUNT];
-    (void)state;
-    for (int turns = 0; turns < 2; turns++) {
-        reset(NULL);
-        run_square(2, 3, MM_OK); /* by copies, before */
-        runtime.launches = runtime.copies = 0;
-        for (unsigned index = 0; index < COUNT; index++) {
-            const size_t *shape = shapes[index];
-            job_init(&tests[index], &ours, shape[0], shape[1], shape[2]);
-            jobs[index] = &tests[index].job;
-            jobs[index]->product.transpose_a = turns != 0;
-            if (turns != 0)
-                jobs[index]->product.a = mm_matrix_dense(MM_FLOAT32, shape[1], shape[0], tests[index].a);
-            set_key(&tests[index]);
-            assert_int_equal(jobs[index]->batch_key, jobs[0]->batch_key);
-        }
-        run(2, jobs, COUNT);
-        double flops = 0.0;
-        for (unsigned index = 0; index < COUNT; index++)
-            flops += mm_product_flops(&jobs[index]->product);
-        for (unsigned index = 0; index < COUNT; index++) {
-            const size_t *shape = shapes[index];
-            const bool gathered = shape[0] > BLOCK || shape[2] > BLOCK;
-            expect_product(&tests[index]);
-            assert_int_equal(jobs[index]->batched, COUNT);
-            assert_true(mm_job_gflops(jobs[index]) == flops / 2e6);
-            assert_int_equal(jobs[index]->uploaded_bytes,
-                             gathered ? (shape[0] + shape[2]) * shape[1] * 4 : 0);
-            assert_int_equal(jobs[index]->downloaded_bytes, 0);
-            assert_int_equal(jobs[index]->span_ns[MM_SPAN_UPLOAD], 1000000);
-            assert_int_equal(jobs[index]->span_ns[MM_SPAN_KERNEL], 2000000);
-            assert_int_equal(jobs[index]->span_ns[MM_SPAN_DOWNLOAD], 0);
-        }
-        assert_int_equal(runtime.batches, 1);
-        assert_int_equal(runtime.gathers, 1);
-        assert_int_equal(runtime.launches + runtime.copies, 0);
-        assert_int_equal(runtime.grid.x, 3);
-        assert_int_equal(runtime.grid.y, 2);
-        assert_int_equal(runtime.grid.z, COUNT);
-        drop(NULL);
+enum { SHAPES = 4 };
+
+/* Of so many blocks along either edge, with depth and without. */
+static const struct {
+    struct {
+        size_t m;
+        size_t k;
+        size_t n;
+        bool gathered;
+    } shapes[SHAPES];
+    unsigned grid_x;
+    unsigned grid_y;
+} batches[] = {
+    {{{1, 1, 1, false}, {16, 32, 16, false}, {16, 33, 16, true}, {2, 0, 2, false}}, 1, 1},
+    {{{17, 9, 20, true}, {30, 0, 40, false}, {33, 40, 33, true}, {17, 1, 17, true}}, 3, 3},
+    {{{1, 5, 17, true}, {16, 2, 48, true}, {3, 0, 33, false}, {4, 7, 31, true}}, 3, 1},
+};
+
+static void run_batch(size_t which, bool turns) {
+    static struct test_job tests[SHAPES];
+    struct mm_job *jobs[SHAPES];
+    double flops = 0.0;
+    run_square(2, 3, MM_OK); /* by copies, before */
+    runtime.launches = runtime.copies = 0;
+    for (unsigned index = 0; index < SHAPES; index++) {
+        const size_t m = batches[which].shapes[index].m;
+        const size_t k = batches[which].shapes[index].k;
+        job_init(&tests[index], &ours, m, k, batches[which].shapes[index].n);
+        jobs[index] = &tests[index].job;
+        jobs[index]->product.transpose_a = turns;
+        if (turns)
+            jobs[index]->product.a = mm_matrix_dense(MM_FLOAT32, k, m, tests[index].a);
+        set_key(&tests[index]);
+        assert_int_not_equal(jobs[index]->batch_key, 0);
+        assert_int_equal(jobs[index]->batch_key, jobs[0]->batch_key);
+        flops += mm_product_flops(&jobs[index]->product);
     }
+    run(2, jobs, SHAPES);
+    for (unsigned index = 0; index < SHAPES; index++) {
+        const struct mm_product *product = &jobs[index]->product;
+        expect_product(&tests[index]);
+        assert_int_equal(jobs[index]->batched, SHAPES);
+        assert_true(mm_job_gflops(jobs[index]) == flops / 2e6);
+        assert_int_equal(jobs[index]->uploaded_bytes, batches[which].shapes[index].gathered
+                                                          ? (product->m + product->n) * product->k * 4
+                                                          : 0);
+        assert_int_equal(jobs[index]->downloaded_bytes, 0);
+        assert_int_equal(jobs[index]->span_ns[MM_SPAN_UPLOAD], 1000000);
+        assert_int_equal(jobs[index]->span_ns[MM_SPAN_KERNEL], 2000000);
+        assert_int_equal(jobs[index]->span_ns[MM_SPAN_DOWNLOAD], 0);
+    }
+    assert_int_equal(runtime.batches, 1);
+    assert_int_equal(runtime.gathers, 1);
+    assert_int_equal(runtime.launches + runtime.copies, 0);
+    assert_int_equal(runtime.grid.x, batches[which].grid_x);
+    assert_int_equal(runtime.grid.y, batches[which].grid_y);
+    assert_int_equal(runtime.grid.z, SHAPES);
+}
+
+static void a_batch_is_one_launch_where_the_matrices_lie(void **state) {
+    for (size_t which = 0; which < sizeof batches / sizeof batches[0]; which++) {
+        for (int turns = 0; turns < 2; turns++) {
+            reset(state);
+            run_batch(which, turns != 0);
+            drop(state);
+        }
+    }
+}
+
+static uint64_t key_of_shape(size_t m, size_t n) {
+    struct test_job test;
+    job_init(&test, &ours, m, 1, n);
+    set_key(&test);
+    return test.job.batch_key;
+}
+
+/* Else a tall one and a wide one would be launched as large ones. */
+static void those_of_other_outlines_have_another_key(void **state) {
+    (void)state;
+    assert_int_equal(key_of_shape(1, 1), key_of_shape(16, 16));
+    assert_int_not_equal(key_of_shape(1, 1), key_of_shape(17, 1));
+    assert_int_not_equal(key_of_shape(17, 1), key_of_shape(1, 17));
+    assert_int_equal(key_of_shape(17, 1), key_of_shape(48, 1));
+    assert_int_not_equal(key_of_shape(48, 1), key_of_shape(49, 1));
+    assert_int_equal(key_of_shape(49, 1), key_of_shape(112, 1));
+    assert_int_not_equal(key_of_shape(1, 48), key_of_shape(1, 49));
+}
+
+/* Once it is over, others find all of the device's memory. */
+static void the_largest_leave_nothing_taken(void **state) {
+    (void)state;
+    device.head.memory_bytes = 8 * 3 * 40 * 40 * 4;
+    run_square(0, 41, MM_OK);
+    assert_int_equal(runtime.memory_used, 0);
+    run_square(0, 20, MM_OK);
+    assert_int_not_equal(runtime.memory_used, 0);
 }
 
 static void a_full_batch_is_launched(void **state) {
@@ -628,6 +681,8 @@ int main(void) {
         WITH_DEVICE(one_alone_is_copied_there_and_back),
         WITH_DEVICE(those_of_one_kernel_have_one_key),
         WITH_DEVICE(who_cannot_go_together_has_no_key),
+        WITH_DEVICE(those_of_other_outlines_have_another_key),
+        WITH_DEVICE(the_largest_leave_nothing_taken),
         WITH_DEVICE(a_batch_is_one_launch_where_the_matrices_lie),
         WITH_DEVICE(a_full_batch_is_launched),
         WITH_DEVICE(what_may_go_together_goes_so_alone),
