@@ -60,8 +60,8 @@ struct mm_backend {
     void (*begin)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
-    /* Whether end would not wait for the jobs that were begun in the lane. On the thread that calls it. NULL:
-     * the device cannot tell. */
+    /* Whether end would not wait for the jobs that were begun in the lane, on the thread that began them.
+     * NULL: the device cannot tell. One that can has one thread. */
     bool (*is_over)(struct mm_device *device, unsigned lane);
 
     /* What jobs on this device must have in common to be begun together, by one launch; 0: this one goes

@@ -112,7 +112,7 @@ static void take_to_run(struct mm_worker *worker, struct mm_job *job, struct mm_
 /* A batch takes those that wait and may go with its first, and waits for none to come. It passes over others,
  * which it keeps waiting for no longer than a small launch takes: it ends at so many bytes, at so many passed
  * over, and before one that is to be alone, whom nobody goes past. */
-enum { BATCH_BYTES_MAX = 2 << 20, PASSED_OVER_MAX = 256 };
+enum { BATCH_BYTES_MAX = 2 << 20, PASSED_OVER_MAX = 64 };
 
 static void take_companions(struct mm_worker *worker, struct mm_batch *batch) {
     const uint64_t key = batch->jobs[0]->batch_key;
@@ -159,10 +159,8 @@ static void wake_others(struct mm_worker *worker) {
         pthread_cond_broadcast(&worker->changed);
 }
 
-void mm_worker_finish(struct mm_worker *worker, const struct mm_batch *batch) {
+struct mm_job *mm_worker_finish(struct mm_worker *worker, const struct mm_batch *batch) {
     struct mm_queue *queue = worker->queue;
-    if (batch->count == 0)
-        return;
     pthread_mutex_lock(&queue->mutex);
     for (unsigned index = 0; index < batch->count; index++) {
         struct mm_job *job = batch->jobs[index];
@@ -175,7 +173,7 @@ void mm_worker_finish(struct mm_worker *worker, const struct mm_batch *batch) {
     }
     wake_others(worker);
     pthread_mutex_unlock(&queue->mutex);
-    mm_job_list_done(batch->jobs[0]);
+    return batch->jobs[0];
 }
 
 void mm_worker_put_back(struct mm_worker *worker, struct mm_job *job) {

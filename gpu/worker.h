@@ -9,11 +9,14 @@
 
 #include <pthread.h>
 
+/* Used by its own thread alone, but for what start and join do. */
 struct mm_worker_thread {
     struct mm_worker *worker;
     pthread_t thread;
-    unsigned seen; /* of worker->arrived, when it looked at the list last */
+    uint64_t spin_ns; /* how long it asks the device again and again */
+    unsigned seen;    /* of worker->arrived, when it looked at the list last */
     struct mm_pipeline pipeline;
+    struct mm_job *over; /* whose done is still to be called; by next */
 };
 
 struct mm_worker {
@@ -65,8 +68,9 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_job *job);
  * up where the queue closes. *seen: worker->arrived, as it was then. */
 void mm_worker_take(struct mm_worker *worker, bool may_wait, struct mm_batch *batch, unsigned *seen);
 
-/* They are over: others may run, and their done is called. */
-void mm_worker_finish(struct mm_worker *worker, const struct mm_batch *batch);
+/* They are over (there is one at least), and others may run. What is left to do is to call their done:
+ * returns them as a list for that. */
+struct mm_job *mm_worker_finish(struct mm_worker *worker, const struct mm_batch *batch);
 
 /* Puts a task that has done a slice back into the list: last, or first where it is only to be told that it
  * was cancelled. */

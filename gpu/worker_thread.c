@@ -2,7 +2,10 @@
  * soon as it is over, and does the slices of tasks, which have the device to themselves. */
 #include "gpu/worker.h"
 
+#include "gpu/cores.h"
+
 #include <assert.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -39,20 +42,20 @@ static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now
     return job->product.m > 0 && job->product.n > 0;
 }
 
-/* Begins the products in a free lane; those that are over already are finished. */
-static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
-    struct mm_worker *worker = self->worker;
-    const uint64_t now_ns = mm_clock_ns();
-    struct mm_batch over = {.count = 0};
-    struct mm_batch begun = {.count = 0};
-    for (unsigned index = 0; index < taken->count; index++) {
-        struct mm_batch *to = is_to_run(worker, taken->jobs[index], now_ns) ? &begun : &over;
-        to->jobs[to->count++] = taken->jobs[index];
-    }
-    if (begun.count > 0)
-        mm_pipeline_begin(&self->pipeline, &begun);
-    mm_worker_finish(worker, &over);
-    mm_worker_finish(worker, &begun); /* what is left of it failed */
+/* The batch is over: its jobs' done is called a little later, together with that of others. */
+static void finish(struct mm_worker_thread *self, const struct mm_batch *batch) {
+    if (batch->count == 0)
+        return;
+    struct mm_job *list = mm_worker_finish(self->worker, batch);
+    batch->jobs[batch->count - 1]->next = self->over;
+    self->over = list;
+}
+
+/* Calls done for all that are over. */
+static void tell(struct mm_worker_thread *self) {
+    struct mm_job *list = self->over;
+    self->over = NULL;
+    mm_job_list_done(list);
 }
 
 /* Ends a lane that is over; false where none is. */
@@ -66,8 +69,48 @@ static bool end(struct mm_worker_thread *self) {
         if (job->error.status == MM_OK && is_late(job, now_ns))
             mm_fail(&job->error, MM_TIMEOUT, "the deadline passed while the job ran; its result was dropped");
     }
-    mm_worker_finish(self->worker, &ended);
+    finish(self, &ended);
     return true;
+}
+
+/* Whether the failure may be for want of what other lanes hold. */
+static bool wants_memory(const struct mm_batch *failed) {
+    for (unsigned index = 0; index < failed->count; index++)
+        if (failed->jobs[index]->error.status != MM_NO_DEVICE_MEMORY)
+            return false;
+    return failed->count > 0;
+}
+
+/* Begins what found no memory again, once nothing else is under way. */
+static void begin_alone(struct mm_worker_thread *self, struct mm_batch *batch) {
+    while (self->pipeline.busy > 0) {
+        if (end(self))
+            tell(self);
+        else
+            sched_yield();
+    }
+    for (unsigned index = 0; index < batch->count; index++)
+        batch->jobs[index]->error = (struct mm_error){.status = MM_OK};
+    mm_pipeline_begin(&self->pipeline, batch);
+}
+
+/* Begins the products in a free lane; those that are over already are finished. */
+static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
+    struct mm_worker *worker = self->worker;
+    const uint64_t now_ns = mm_clock_ns();
+    struct mm_batch over = {.count = 0};
+    struct mm_batch begun = {.count = 0};
+    for (unsigned index = 0; index < taken->count; index++) {
+        struct mm_batch *to = is_to_run(worker, taken->jobs[index], now_ns) ? &begun : &over;
+        to->jobs[to->count++] = taken->jobs[index];
+    }
+    const unsigned count = begun.count;
+    if (count > 0)
+        mm_pipeline_begin(&self->pipeline, &begun);
+    if (begun.count == count && self->pipeline.busy > 0 && wants_memory(&begun))
+        begin_alone(self, &begun);
+    finish(self, &over);
+    finish(self, &begun); /* what is left of it failed */
 }
 
 /* Whether a job came that a free lane could take, since the thread looked at the list last. */
@@ -105,7 +148,7 @@ static void wait_and_end(struct mm_worker_thread *self) {
     while (!end(self) && !has_arrivals(self)) {
         const uint64_t now_ns = mm_clock_ns();
         const uint64_t waited_ns = now_ns - self->pipeline.changed_ns;
-        if (waited_ns > SPIN_NS)
+        if (waited_ns > self->spin_ns)
             nap(self, now_ns, waited_ns / NAP_PART < NAP_NS_MAX ? waited_ns / NAP_PART : NAP_NS_MAX);
     }
 }
@@ -125,7 +168,8 @@ static bool can_go_on(const struct mm_worker *worker, struct mm_job *job, uint64
 }
 
 /* One slice of a task, or its end. One that was never begun holds nothing, and need not be told. */
-static void run_slice(struct mm_worker *worker, struct mm_job *job) {
+static void run_slice(struct mm_worker_thread *self, struct mm_job *job) {
+    struct mm_worker *worker = self->worker;
     const struct mm_batch batch = {.jobs = {job}, .count = 1};
     enum mm_task_state state = MM_TASK_OVER;
     uint64_t now_ns = mm_clock_ns();
@@ -139,27 +183,34 @@ static void run_slice(struct mm_worker *worker, struct mm_job *job) {
     if (state == MM_TASK_AGAIN)
         mm_worker_put_back(worker, job);
     else
-        mm_worker_finish(worker, &batch);
+        finish(self, &batch);
 }
 
+/* What is over is told once the next is begun, so that the device works meanwhile; but before a task, and
+ * before a product that keeps this very thread busy, on a device that cannot tell. */
 static void *work(void *argument) {
     struct mm_worker_thread *self = argument;
     struct mm_worker *worker = self->worker;
     struct mm_batch batch;
-    if (worker->device->backend->is_over != NULL)
+    const bool is_async = worker->device->backend->is_over != NULL;
+    self->spin_ns = mm_cores() > 1 ? SPIN_NS : 0; /* the only core is for who has work to do */
+    if (is_async)
         prctl(PR_SET_TIMERSLACK, 1000UL); /* else a nap may take 50 µs more */
     for (;;) {
         batch.count = 0;
-        if (mm_pipeline_has_room(&self->pipeline))
-            mm_worker_take(worker, self->pipeline.busy == 0, &batch, &self->seen);
-        if (batch.count > 0 && batch.jobs[0]->task != NULL)
-            run_slice(worker, batch.jobs[0]);
-        else if (batch.count > 0)
+        if (mm_pipeline_has_room(&self->pipeline) && (is_async || self->over == NULL))
+            mm_worker_take(worker, self->pipeline.busy == 0 && self->over == NULL, &batch, &self->seen);
+        const bool is_task = batch.count > 0 && batch.jobs[0]->task != NULL;
+        if (batch.count > 0 && !is_task)
             begin(self, &batch);
-        else if (self->pipeline.busy > 0)
+        if (self->over != NULL)
+            tell(self);
+        else if (batch.count == 0 && self->pipeline.busy > 0)
             wait_and_end(self);
-        else
+        else if (batch.count == 0)
             return NULL; /* nothing is running, and the worker gave up waiting: the queue closes */
+        if (is_task)
+            run_slice(self, batch.jobs[0]);
     }
 }
 
@@ -182,6 +233,7 @@ enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error)
     const unsigned count = mm_worker_threads(worker->device);
     enum mm_status status = MM_OK;
     assert(worker->device->lane_count >= count && worker->device->lane_count <= MM_LANES_MAX);
+    assert(count == 1 || worker->device->backend->is_over == NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -47,6 +47,10 @@ static void begin_one(struct fake_device *fake, unsigned lane, struct mm_job *jo
         mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail");
         return;
     }
+    if (job->product.n == HUNGRY_N && (fake->under_way > 0 || fake->is_starved)) {
+        mm_fail(&job->error, MM_NO_DEVICE_MEMORY, "no memory as told");
+        return;
+    }
     fake->under_way++;
     if (fake->under_way > fake->most)
         fake->most = fake->under_way;

@@ -13,13 +13,14 @@ struct fake_device {
     bool open_gate;      /* whether `end` returns */
     unsigned open_lanes; /* a bit for each lane that is over though the gate is closed, once */
     bool fail_begin;     /* whether `begin` fails */
-    uint64_t kernel_ns;  /* of each job; 0: 1 */
-    unsigned batches;    /* calls of begin */
-    unsigned begun;      /* jobs that begin was called for */
-    unsigned under_way;  /* begun and not ended */
-    unsigned most;       /* the most under way at one time */
-    unsigned alone;      /* of these, products of n = ALONE_N */
-    bool was_shared;     /* one of them was under way beside another product */
+    bool is_starved;
+    uint64_t kernel_ns; /* of each job; 0: 1 */
+    unsigned batches;   /* calls of begin */
+    unsigned begun;     /* jobs that begin was called for */
+    unsigned under_way; /* begun and not ended */
+    unsigned most;      /* the most under way at one time */
+    unsigned alone;     /* of these, products of n = ALONE_N */
+    bool was_shared;    /* one of them was under way beside another product */
 };
 
 /* Products of so many columns want the device alone. */
@@ -27,6 +28,9 @@ enum { ALONE_N = 99 };
 
 /* Products of so many columns fail in begin. */
 enum { FAILING_N = 98 };
+
+/* Products of so many columns find no memory beside others, nor where the device is starved. */
+enum { HUNGRY_N = 97 };
 
 extern const struct mm_backend fake_backend;
 extern const struct mm_backend fake_async; /* the same, but it tells when a lane is over, and products go

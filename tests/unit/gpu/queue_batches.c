@@ -192,7 +192,7 @@ static void no_batch_goes_past_who_wants_all(void **state) {
 
 /* Of those that wait behind many others, none is looked for. */
 static void a_batch_passes_over_so_many(void **state) {
-    enum { OTHERS = 256 };
+    enum { OTHERS = 64 };
     struct fake_device fake;
     static struct test_job jobs[OTHERS + 5];
     (void)state;
@@ -232,8 +232,8 @@ static void lanes_end_in_any_order(void **state) {
     close_all(queue, &fake);
 }
 
-/* A thread that has long waited for its lane is still woken by who comes, and ended by a close. */
-static void who_comes_wakes_a_waiting_thread(void **state) {
+/* A thread that has long waited for its lane still begins who comes, and is ended by a close. */
+static void who_comes_is_begun_beside_what_takes_long(void **state) {
     struct fake_device fake;
     struct test_job jobs[2];
     const struct timespec while_ = {.tv_nsec = 50000000};
@@ -249,6 +249,32 @@ static void who_comes_wakes_a_waiting_thread(void **state) {
     job_wait(&jobs[1]);
 }
 
+/* Beside another there is no memory for it; and where there is none by itself either, it fails. */
+static void who_finds_no_memory_is_begun_again_alone(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[3];
+    (void)state;
+    struct mm_queue *queue = open_async(&fake, 2);
+    submit_first(queue, &fake, &jobs[0]);
+    job_init(&jobs[1], "naive", 2);
+    jobs[1].job.product.n = HUNGRY_N;
+    submit(queue, &jobs[1], 0);
+    fake_device_wait_begun(&fake, 2);
+    assert_int_equal(__atomic_load_n(&jobs[1].done_count, __ATOMIC_SEQ_CST), 0);
+    fake_device_open_gate(&fake);
+    job_wait(&jobs[0]);
+    job_wait(&jobs[1]);
+    assert_int_equal(jobs[1].job.error.status, MM_OK);
+    assert_int_equal(fake_device_begun(&fake), 3);
+    fake.is_starved = true;
+    job_init(&jobs[2], "naive", 2);
+    jobs[2].job.product.n = HUNGRY_N;
+    submit(queue, &jobs[2], 0);
+    job_wait(&jobs[2]);
+    assert_int_equal(jobs[2].job.error.status, MM_NO_DEVICE_MEMORY);
+    close_all(queue, &fake);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(those_that_wait_go_together_by_their_key),
@@ -260,7 +286,8 @@ int main(void) {
         cmocka_unit_test(no_batch_goes_past_who_wants_all),
         cmocka_unit_test(a_batch_passes_over_so_many),
         cmocka_unit_test(lanes_end_in_any_order),
-        cmocka_unit_test(who_comes_wakes_a_waiting_thread),
+        cmocka_unit_test(who_comes_is_begun_beside_what_takes_long),
+        cmocka_unit_test(who_finds_no_memory_is_begun_again_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
