@@ -79,7 +79,6 @@ sh tests/load/bench/remote.sh --check --rows slow,rate --connections 2 || fail "
 sh tests/kernels/bench.sh --check 16777216 1 16777216 --slow --repeats 1 || fail "bench kernels refuses what it takes"
 sh tests/json/bench.sh --check 8192 --rounds 100 || fail "bench json refuses what it takes"
 
-
 verbs=$(./dev --help | sed -n 's|^  ./dev \([a-z]*\) .*|\1|p')
 [ -n "$verbs" ] || fail "the help names no verb"
 for verb in $verbs; do

@@ -15,7 +15,9 @@
 #   --backend NAME    this backend's rows alone
 #   --variant NAME    this variant's rows alone; may be given again
 #   --into FOLDER     where kernels-DATE.md and kernels-DATE.csv go (build/bench)
-set -eu
+bench=kernels
+# shellcheck source=tests/bench.sh
+. "$(dirname "$0")/../bench.sh"
 
 default_shape='1024 1024 1024'
 default_transposition='4096 4096'
@@ -41,21 +43,6 @@ all_shapes() {
 END
 }
 
-bad_usage() {
-    echo "bench kernels: $*" >&2
-    echo "see ./dev --help" >&2
-    exit 2
-}
-
-# whole WHAT MAX TEXT: refuses what is no number from 1 to MAX; no shell overflows on eight digits.
-whole() {
-    case $3 in
-    '' | *[!0-9]* | ?????????*) ;;
-    *) [ "$3" -lt 1 ] || [ "$3" -gt "$2" ] || return 0 ;;
-    esac
-    bad_usage "$1 from 1 to $2, got '$3'"
-}
-
 # result_of M N: the harness is told the shape of a transposition's result, with a K that is ignored.
 result_of() {
     echo "$2 0 $1"
@@ -63,7 +50,7 @@ result_of() {
 
 # Sets shapes, folder, and options, the words that go on to the harness; none of them holds a space.
 read_arguments() {
-    shapes='' dimensions=0 all=no transpose=no turned=no folder=build/bench options=
+    shapes='' dimensions=0 all=no transpose=no turned=no options=
     while [ $# -gt 0 ]; do
         case $1 in
         --all) all=yes ;;
@@ -128,8 +115,6 @@ asked() {
 look_around() {
     # The number of a GPU is then the same for CUDA and for the driver's tool.
     export CUDA_DEVICE_ORDER=PCI_BUS_ID
-    date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-    commit=$(git describe --always --dirty 2>/dev/null || :)
     driver=$(asked driver_version)
     toolkit=$(sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\(.*\)")$/\1/p' \
         "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null || :)
@@ -140,24 +125,10 @@ look_around() {
 
 # A GPU may still idle at the start: its highest clocks are told as well.
 print_head() {
-    echo "# Kernels, timed"
-    echo
-    while IFS='|' read -r what value; do
-        echo "- $what: ${value:-not known}"
-    done <<END
-date|$date
-command|\`./dev bench kernels$command\`
-commit|$commit
-build|$build
-processors|$(nproc)
-driver|$driver
-CUDA toolkit of the build|${toolkit:-none}
-SM clock at the start|${sm_clock:+$sm_clock MHz}
-SM clock at most|${sm_clock_max:+$sm_clock_max MHz}
-memory clock at the start|${memory_clock:+$memory_clock MHz}
-memory clock at most|${memory_clock_max:+$memory_clock_max MHz}
-power limit|${power_limit:+$power_limit W}
-END
+    print_facts 'Kernels, timed' "driver|$driver" "CUDA toolkit of the build|${toolkit:-none}" \
+        "SM clock at the start|${sm_clock:+$sm_clock MHz}" "SM clock at most|${sm_clock_max:+$sm_clock_max MHz}" \
+        "memory clock at the start|${memory_clock:+$memory_clock MHz}" \
+        "memory clock at most|${memory_clock_max:+$memory_clock_max MHz}" "power limit|${power_limit:+$power_limit W}"
 }
 
 # The harness's CSV, with the same beside each row.
@@ -180,8 +151,7 @@ run() {
         shift 3
     done
     look_around
-    mkdir -p "$folder"
-    report=$folder/kernels-$(echo "$date" | tr -d ':')
+    name_report
     # Shown as it comes, since it can take minutes; the status of a pipe is its last command's.
     # shellcheck disable=SC2086
     {
@@ -192,16 +162,12 @@ run() {
     } | tee "$report.md"
     if [ -s "$scratch/csv" ]; then
         print_csv "$scratch/csv" >"$report.csv"
-        echo "bench kernels: this is in $report.md, and the figures in $report.csv" >&2
+        say "this is in $report.md, and the figures in $report.csv"
     else
         rm "$report.md"
     fi
     return "$(cat "$scratch/code")"
 }
 
-build=$1
-shift
-read_arguments "$@"
-[ "$build" != --check ] || exit 0
-command=${*:+ $*}
+take_arguments "$@"
 run

@@ -213,17 +213,6 @@ gigabytes() {
     awk -v edge="$2" '{ print ($1 == "failed" ? $1 : $1 * 12 * edge * edge / 1e9) }' "$scratch/values/$1" >"$scratch/values/$3"
 }
 
-bench_start() {
-    for _ in $(seq "$rounds"); do
-        if "$build/tests/load/startup" "$build/server/matmuld" --backend "$backend" >"$scratch/figures" 2>/dev/null; then
-            keep start.accepts_ms "$(figure accepts_ms)"
-            keep start.ready_ms "$(figure ready_ms)"
-        fi
-    done
-    row_value 'the socket accepts, after exec' '≤ 200 ms' start.accepts_ms ms
-    row_value 'ready, after exec' '≤ 2000 ms' start.ready_ms ms
-}
-
 # The rows, each with its target and what else its function wants.
 bench_row() {
     case $1 in
@@ -236,7 +225,7 @@ bench_row() {
     8192) bench_large 8192 '≤ 1.5' 3 ;;
     json64) bench_json json64 '≤ 1 ms' "$seconds" ;;
     json1024) bench_json json1024 '≤ 120 ms' "$seconds" ;;
-    start) bench_start ;;
+    start) rows_of_start "$backend" ;;
     esac
 }
 
@@ -256,11 +245,4 @@ run() {
     done
 }
 
-build=$1
-shift
-read_arguments "$@"
-[ "$build" != --check ] || exit 0
-command=${*:+ $*}
-begin
-look_around
-report run
+main "$@"

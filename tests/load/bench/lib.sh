@@ -1,35 +1,16 @@
 # What the benches of the service share: servers on free ports, rounds in turn, medians, and a table. To be
 # sourced. It ends what it started, and nothing else, however the script ends.
-# shellcheck shell=sh disable=SC2034
-set -eu
+# shellcheck shell=sh disable=SC2034 source=tests/bench.sh
+. "$(dirname "$0")/../../bench.sh"
 
-: "${bench:?its name}" "${known_rows:?the names of its rows}"
+: "${known_rows:?the names of its rows}"
 
 export no_proxy='*' LC_ALL=C
 load=tests/load
-rounds=5 seconds=2 quick=no peers=yes folder=build/bench
+rounds=5 seconds=2 quick=no peers=yes
 servers='' scratch=
 
-say() {
-    echo "bench $bench: $*" >&2
-}
-
-bad_usage() {
-    say "$*"
-    echo "see ./dev --help" >&2
-    exit 2
-}
-
 # --- arguments
-
-# whole WHAT MAX TEXT: refuses what is no number from 1 to MAX.
-whole() {
-    case $3 in
-    '' | *[!0-9]* | ?????????*) ;;
-    *) [ "$3" -lt 1 ] || [ "$3" -gt "$2" ] || return 0 ;;
-    esac
-    bad_usage "$1 from 1 to $2, got '$3'"
-}
 
 # take_rows NAMES: a list with commas, each of $known_rows.
 take_rows() {
@@ -282,6 +263,18 @@ row_value() {
     fi
 }
 
+# rows_of_start BACKEND [NOTE]: how long the service takes, from exec on.
+rows_of_start() {
+    for _ in $(seq "$rounds"); do
+        if "$build/tests/load/startup" "$build/server/matmuld" --backend "$1" >"$scratch/figures" 2>/dev/null; then
+            keep start.accepts_ms "$(figure accepts_ms)"
+            keep start.ready_ms "$(figure ready_ms)"
+        fi
+    done
+    row_value 'the socket accepts, after exec' '≤ 200 ms' start.accepts_ms ms
+    row_value "ready, after exec${2:-}" '≤ 2000 ms' start.ready_ms ms
+}
+
 # row_left_out WHAT TARGET WHY
 row_left_out() {
     row "$1" "$2" '' '' '' '' "$3"
@@ -290,8 +283,6 @@ row_left_out() {
 # --- what the figures depend on, and where they go
 
 look_around() {
-    date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-    commit=$(git describe --always --dirty 2>/dev/null || :)
     machine=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
     gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 || :)
     memory=$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)
@@ -301,15 +292,9 @@ look_around() {
 print_head() {
     title=$1
     shift
-    echo "# $title"
-    echo
-    for line in "date|$date" "command|\`./dev bench $bench${command:-}\`" "commit|$commit" "build|$build" "machine|$machine" \
-        "processors|$(nproc)" "memory|$memory" "GPU|${gpu:-none}" "kernel|$(uname -sr)" \
+    print_facts "$title" "machine|$machine" "memory|$memory" "GPU|${gpu:-none}" "kernel|$(uname -sr)" \
         "libmicrohttpd|$(pkg-config --modversion libmicrohttpd 2>/dev/null || :)" \
-        "rounds|$rounds, in turn, of $seconds s or some requests each; medians" "$@"; do
-        value=${line#*|}
-        echo "- ${line%%|*}: ${value:-not known}"
-    done
+        "rounds|$rounds, in turn, of $seconds s or some requests each; medians" "$@"
     echo
 }
 
@@ -321,16 +306,18 @@ print_csv() {
     done <"$scratch/rows"
 }
 
-# report FUNCTION: shows what the function prints as it comes, and keeps it in $folder with a CSV file of the rows.
-# The function runs in a shell of its own, which is the one that knows the servers.
-report() {
-    mkdir -p "$folder"
-    report=$folder/$bench-$(echo "$date" | tr -d ':')
+# main ARGUMENT…: a whole bench. Shows what its `run` prints as it comes, and keeps it in $folder with a CSV file of the
+# rows. `run` has a shell of its own, which is the one that knows the servers.
+main() {
+    take_arguments "$@"
+    begin
+    look_around
+    name_report
     echo 1 >"$scratch/code"
     (
         trap end_servers EXIT
         trap 'exit 130' INT TERM HUP
-        "$1"
+        run
         echo 0 >"$scratch/code"
     ) | tee "$report.md"
     print_csv >"$report.csv"

@@ -141,11 +141,4 @@ run() {
     fi
 }
 
-build=$1
-shift
-read_arguments "$@"
-[ "$build" != --check ] || exit 0
-command=${*:+ $*}
-begin
-look_around
-report run
+main "$@"

@@ -36,6 +36,7 @@ read_arguments() {
         shift "$taken"
     done
     [ -n "$tool" ] || if [ "$quick" = no ] && command -v wrk >/dev/null; then tool=wrk; else tool=steady; fi
+    set_sizes
 }
 
 # What is large, and what a smoke test takes in its place. The budgets are MiB.
@@ -263,17 +264,6 @@ row_mib() {
 
 # --- the rest
 
-bench_start() {
-    for _ in $(seq "$rounds"); do
-        if "$build/tests/load/startup" "$build/server/matmuld" --backend cpu >"$scratch/figures" 2>/dev/null; then
-            keep start.accepts_ms "$(figure accepts_ms)"
-            keep start.ready_ms "$(figure ready_ms)"
-        fi
-    done
-    row_value 'the socket accepts, after exec' '≤ 200 ms' start.accepts_ms ms
-    row_value 'ready, after exec (the target is for a GPU)' '≤ 2000 ms' start.ready_ms ms
-}
-
 # The codec has a bench of its own.
 bench_json() {
     if [ "$quick" = yes ] || ! sed -n '/^benches() {/,/^}/p' dev | grep -q '^json|'; then
@@ -286,6 +276,9 @@ bench_json() {
 }
 
 run() {
+    threads=$("$build/server/matmuld" --print-config | sed -n 's/^threads = //p')
+    driver="steady, our own client"
+    [ "$tool" = steady ] || driver="$(wrk --version 2>/dev/null | sed -n '1s/ \[.*//p') for the small ones by 64 connections, else $driver"
     print_head 'The wire' "driven by|$driver" "load|$(cut -d ' ' -f 1-3 /proc/loadavg)"
     print_table_head
     if has_row small || has_row latency; then
@@ -300,19 +293,8 @@ run() {
     ! has_row large || bench_large
     ! has_row ways || bench_ways
     ! has_row memory || { bench_budget && bench_copies; }
-    ! has_row start || bench_start
+    ! has_row start || rows_of_start cpu ' (the target is for a GPU)'
     ! has_row json || bench_json
 }
 
-build=$1
-shift
-read_arguments "$@"
-[ "$build" != --check ] || exit 0
-command=${*:+ $*}
-set_sizes
-begin
-look_around
-threads=$("$build/server/matmuld" --print-config | sed -n 's/^threads = //p')
-driver="steady, our own client"
-[ "$tool" = steady ] || driver="$(wrk --version 2>/dev/null | sed -n '1s/ \[.*//p') for the small ones by 64 connections, else $driver"
-report run
+main "$@"

@@ -1,0 +1,55 @@
+# What all of ./dev bench shares: the refusal of bad usage, and the head of a report. To be sourced.
+# shellcheck shell=sh disable=SC2034
+set -eu
+
+: "${bench:?its name}"
+folder=build/bench
+
+say() {
+    echo "bench $bench: $*" >&2
+}
+
+bad_usage() {
+    say "$*"
+    echo "see ./dev --help" >&2
+    exit 2
+}
+
+# whole WHAT MAX TEXT: refuses what is no number from 1 to MAX; no shell overflows on eight digits.
+whole() {
+    case $3 in
+    '' | *[!0-9]* | ?????????*) ;;
+    *) [ "$3" -lt 1 ] || [ "$3" -gt "$2" ] || return 0 ;;
+    esac
+    bad_usage "$1 from 1 to $2, got '$3'"
+}
+
+# take_arguments BUILD_FOLDER|--check ARGUMENT…: of a script, by its read_arguments. Sets build and command, or ends
+# the script where it was only to look at them.
+take_arguments() {
+    build=$1
+    shift
+    read_arguments "$@"
+    [ "$build" != --check ] || exit 0
+    command=${*:+ $*}
+}
+
+# Sets what names a report: date and commit, and the path of its files in $folder, without their endings.
+name_report() {
+    date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+    commit=$(git describe --always --dirty 2>/dev/null || :)
+    report=$folder/$bench-$(echo "$date" | tr -d ':')
+    mkdir -p "$folder"
+}
+
+# print_facts TITLE [NAME|VALUE…]: a heading, and what the figures depend on.
+print_facts() {
+    echo "# $1"
+    echo
+    shift
+    for fact in "date|$date" "command|\`./dev bench $bench$command\`" "commit|$commit" "build|$build" \
+        "processors|$(nproc)" "$@"; do
+        value=${fact#*|}
+        echo "- ${fact%%|*}: ${value:-not known}"
+    done
+}
