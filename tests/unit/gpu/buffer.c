@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -18,13 +19,18 @@ static void counts_against_the_budget(void **state) {
     struct mm_buffers *buffers = mm_buffers_open(1000);
     struct mm_buffer first = {0};
     struct mm_buffer second = {0};
-    struct mm_error error;
+    struct mm_error error = {0};
     (void)state;
+    assert_int_equal(mm_buffers_budget(buffers), 1000);
     assert_int_equal(mm_buffers_acquire(buffers, 600, &first, &error), MM_OK);
     memset(first.data, 1, first.bytes);
     assert_int_equal(mm_buffers_used(buffers), 600);
+    second.bytes = 7;
     assert_int_equal(mm_buffers_acquire(buffers, 401, &second, &error), MM_BUSY);
     assert_null(second.data);
+    assert_int_equal(second.bytes, 7);
+    assert_int_equal(error.needed_bytes, 401);
+    assert_false(error.has_limit);
     assert_int_equal(mm_buffers_used(buffers), 600);
     assert_int_equal(mm_buffers_acquire(buffers, 400, &second, &error), MM_OK);
     assert_int_equal(mm_buffers_used(buffers), 1000);
@@ -44,9 +50,12 @@ static void more_than_all_is_too_large(void **state) {
     assert_int_equal(mm_buffers_acquire(buffers, 1001, &buffer, &error), MM_TOO_LARGE);
     assert_true(error.has_limit);
     assert_int_equal(error.limit, 1000);
+    assert_string_equal(error.got, "1001");
+    assert_int_equal(error.needed_bytes, 1001);
     assert_int_equal(mm_buffers_acquire(buffers, SIZE_MAX, &buffer, &error), MM_TOO_LARGE);
     assert_null(buffer.data);
     mm_buffers_close(buffers);
+    mm_buffers_close(NULL);
 }
 
 static void reservations_count_like_loans(void **state) {
@@ -136,6 +145,15 @@ static void what_comes_back_is_lent_again(void **state) {
     assert_ptr_not_equal(pass(buffers, LARGE + 1), large);
 
     struct mm_buffer first, second;
+    mm_buffers_trim(buffers, UINT64_MAX);
+    large = pass(buffers, 95 * KIB);
+    assert_ptr_not_equal(pass(buffers, 65 * KIB), large); /* the class below, and more than a quarter less */
+    assert_ptr_equal(lend(buffers, 81 * KIB, &first), large);
+    lend(buffers, 81 * KIB, &second);
+    mm_buffers_release(buffers, &first);
+    mm_buffers_release(buffers, &second);
+    assert_ptr_equal(pass(buffers, 90 * KIB), large); /* behind one of its class that is too little */
+
     assert_ptr_not_equal(lend(buffers, LARGE, &first), lend(buffers, LARGE, &second));
     assert_int_equal(mm_buffers_used(buffers), first.bytes + second.bytes);
     mm_buffers_release(buffers, &first);
@@ -164,6 +182,11 @@ static void what_is_kept_gives_way(void **state) {
     mm_buffers_close(buffers);
 }
 
+static bool is_mapped(const void *memory) {
+    unsigned char resident;
+    return mincore((void *)((uintptr_t)memory / 4096 * 4096), 1, &resident) == 0;
+}
+
 static void what_is_not_used_goes_back(void **state) {
     struct mm_buffers *buffers = mm_buffers_open(1 << 20);
     (void)state;
@@ -177,8 +200,27 @@ static void what_is_not_used_goes_back(void **state) {
     pass(buffers, 2 * LARGE);
     mm_buffers_trim(buffers, between_ns);
     assert_int_equal(mm_buffers_kept(buffers), 2 * LARGE);
+    const void *kept = pass(buffers, 2 * LARGE);
+    assert_true(is_mapped(kept));
     mm_buffers_trim(buffers, UINT64_MAX);
     assert_int_equal(mm_buffers_kept(buffers), 0);
+    assert_false(is_mapped(kept));
+    mm_buffers_close(buffers);
+}
+
+static void without_memory_nothing_is_taken(void **state) {
+    const size_t more_than_there_is = (size_t)1 << 60;
+    struct mm_buffers *buffers = mm_buffers_open(SIZE_MAX / 2);
+    struct mm_buffer buffer = {.bytes = 7};
+    struct mm_error error;
+    (void)state;
+    pass(buffers, LARGE);
+    assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_INTERNAL);
+    assert_int_equal(error.status, MM_INTERNAL);
+    assert_null(buffer.data);
+    assert_int_equal(buffer.bytes, 7);
+    assert_int_equal(mm_buffers_used(buffers), 0);
+    assert_int_equal(mm_buffers_kept(buffers), 0); /* given back before it was tried again */
     mm_buffers_close(buffers);
 }
 
@@ -229,13 +271,28 @@ static void pages_are_locked_once(void **state) {
     assert_int_equal(pages.unlocks, 2);
 }
 
+static bool lock_at_once(void *memory, size_t bytes) {
+    (void)memory;
+    (void)bytes;
+    return true;
+}
+
+static void unlock_nothing(void *memory) {
+    (void)memory;
+}
+
 static void small_pieces_past_the_arena_are_the_librarys(void **state) {
     enum { COUNT = 600, BYTES = 32 * KIB }; /* 512 of them are all that the arena has */
     struct mm_buffers *buffers = mm_buffers_open((size_t)COUNT * BYTES);
+    static const struct mm_page_locking locking = {lock_at_once, unlock_nothing};
     static struct mm_buffer lent[COUNT];
     (void)state;
-    for (int index = 0; index < COUNT; index++)
+    mm_buffers_lock(buffers, &locking);
+    for (int index = 0; index < COUNT; index++) {
         lend(buffers, BYTES, &lent[index]);
+        assert_int_equal((uintptr_t)lent[index].data % 64, 0);
+        assert_int_equal(lent[index].is_locked, index < 512);
+    }
     assert_int_equal(mm_buffers_used(buffers), (size_t)COUNT * BYTES);
     for (int index = 0; index < COUNT; index++)
         for (int byte = 0; byte < BYTES; byte += 97)
@@ -272,12 +329,6 @@ static void threads_share_what_is_kept(void **state) {
     assert_int_equal(mm_buffers_used(buffers), 0);
     assert_true(mm_buffers_kept(buffers) <= 200 * KIB);
     mm_buffers_close(buffers);
-}
-
-static bool lock_at_once(void *memory, size_t bytes) {
-    (void)memory;
-    (void)bytes;
-    return true;
 }
 
 static int unlocks; /* __atomic access only */
@@ -324,6 +375,7 @@ int main(void) {
         cmocka_unit_test(what_comes_back_is_lent_again),
         cmocka_unit_test(what_is_kept_gives_way),
         cmocka_unit_test(what_is_not_used_goes_back),
+        cmocka_unit_test(without_memory_nothing_is_taken),
         cmocka_unit_test(pages_are_locked_once),
         cmocka_unit_test(small_pieces_past_the_arena_are_the_librarys),
         cmocka_unit_test(threads_share_what_is_kept),

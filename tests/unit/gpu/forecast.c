@@ -7,8 +7,9 @@
 
 #include <cmocka.h>
 
-static const struct mm_variant variants[2] = {{.name = "one"}, {.name = "two"}};
-static const struct mm_backend backend = {.name = "made up", .variants = variants, .variant_count = 2};
+static const struct mm_variant variants[MM_FORECAST_VARIANTS_MAX + 2] = {{.name = "one"}, {.name = "two"}};
+static const struct mm_backend backend = {
+    .name = "made up", .variants = variants, .variant_count = sizeof variants / sizeof variants[0]};
 
 /* A job with `work` operations and bytes, half of each. */
 static struct mm_job job_of(size_t work, unsigned row) {
@@ -43,6 +44,44 @@ static void the_best_time_counts(void **state) {
     assert_true(mm_forecast_ns(&forecast, &larger, &variants[0]) == 8000.0);
 }
 
+static void work_is_operations_and_bytes(void **state) {
+    struct mm_forecast forecast = {0};
+    struct mm_job operations = job_of(0, 0);
+    struct mm_job bytes = job_of(0, 0);
+    (void)state;
+    operations.product.m = 100; /* of which each has two */
+    operations.span_ns[MM_SPAN_KERNEL] = 1000;
+    bytes.queued_bytes = 400;
+    mm_forecast_learn(&forecast, &operations);
+    assert_true(mm_forecast_ns(&forecast, &bytes, &variants[0]) == 2000.0);
+    bytes.queued_bytes = 800;
+    bytes.span_ns[MM_SPAN_KERNEL] = 800;
+    mm_forecast_learn(&forecast, &bytes);
+    assert_true(mm_forecast_ns(&forecast, &operations, &variants[0]) == 200.0);
+}
+
+static void no_work_tells_nothing(void **state) {
+    struct mm_forecast forecast = {0};
+    struct mm_job job = job_of(0, 0);
+    (void)state;
+    job.span_ns[MM_SPAN_KERNEL] = job.span_ns[MM_SPAN_UPLOAD] = 5000;
+    mm_forecast_learn(&forecast, &job);
+    job = job_of(1000, 0);
+    assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 0.0);
+}
+
+/* Which go together: they must not write on what is known of the copies. */
+static void rows_past_the_table_do_no_harm(void **state) {
+    struct mm_forecast forecast = {0};
+    struct mm_job job = job_of(1000, MM_FORECAST_VARIANTS_MAX);
+    (void)state;
+    job.span_ns[MM_SPAN_KERNEL] = 3000;
+    mm_forecast_learn(&forecast, &job);
+    assert_true(forecast.copy_ns == 0.0);
+    assert_true(mm_forecast_ns(&forecast, &job, &variants[MM_FORECAST_VARIANTS_MAX + 1]) == 3000.0);
+    assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 0.0);
+}
+
 static void copies_count_by_their_bytes(void **state) {
     struct mm_forecast forecast = {0};
     struct mm_job job = job_of(1000, 1);
@@ -61,6 +100,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_foretold_of_what_was_not_seen),
         cmocka_unit_test(the_best_time_counts),
+        cmocka_unit_test(work_is_operations_and_bytes),
+        cmocka_unit_test(no_work_tells_nothing),
+        cmocka_unit_test(rows_past_the_table_do_no_harm),
         cmocka_unit_test(copies_count_by_their_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
