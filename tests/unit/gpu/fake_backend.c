@@ -1,7 +1,12 @@
 /* A device whose jobs end when its gate opens. */
 #include "fake_backend.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 static enum mm_status fake_launch(const struct mm_product *product, struct mm_lane *lane,
                                   struct mm_error *error) {
@@ -40,10 +45,25 @@ static const struct mm_variant *choose_first(const struct mm_device *device,
     return &variants[0];
 }
 
+/* A job comes to a lane, or leaves it for NULL; with the mutex held. */
+static void use_lane(struct fake_device *fake, unsigned lane, struct mm_job *from, struct mm_job *to) {
+    const unsigned threads = fake->device.thread_count == 0 ? 1 : fake->device.thread_count;
+    const unsigned owner = lane % threads;
+    if (lane >= fake->device.lane_count || fake->lanes[lane] != from) {
+        fake->was_misused = true;
+        return;
+    }
+    fake->lanes[lane] = to;
+    if (fake->has_owner[owner] && !pthread_equal(fake->owners[owner], pthread_self()))
+        fake->was_misused = true;
+    fake->owners[owner] = pthread_self();
+    fake->has_owner[owner] = true;
+}
+
 /* With fake->mutex held. */
-static void begin_one(struct fake_device *fake, unsigned lane, struct mm_job *job) {
+static void begin_one(struct fake_device *fake, struct mm_job *job) {
     fake->begun++;
-    if (fake->fail_begin || lane >= fake->device.lane_count || job->product.n == FAILING_N) {
+    if (fake->fail_begin || job->product.n == FAILING_N) {
         mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail");
         return;
     }
@@ -60,27 +80,41 @@ static void begin_one(struct fake_device *fake, unsigned lane, struct mm_job *jo
 
 static void fake_begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     struct fake_device *fake = (struct fake_device *)device;
+    struct mm_job *first = NULL;
     pthread_mutex_lock(&fake->mutex);
     fake->batches++;
-    for (unsigned index = 0; index < count; index++)
-        begin_one(fake, lane, jobs[index]);
+    for (unsigned index = 0; index < count; index++) {
+        begin_one(fake, jobs[index]);
+        if (first == NULL && jobs[index]->error.status == MM_OK)
+            first = jobs[index];
+    }
+    if (first != NULL)
+        use_lane(fake, lane, NULL, first);
     pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->mutex);
+}
+
+/* With fake->mutex held. */
+static bool is_open(const struct fake_device *fake, unsigned lane) {
+    return fake->open_gate || fake->passes > 0 || (fake->open_lanes >> lane & 1) != 0;
 }
 
 static void fake_end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     struct fake_device *fake = (struct fake_device *)device;
     pthread_mutex_lock(&fake->mutex);
-    while (!fake->open_gate && (fake->open_lanes >> lane & 1) == 0)
+    while (!is_open(fake, lane))
         pthread_cond_wait(&fake->changed, &fake->mutex);
+    fake->passes -= !fake->open_gate && fake->passes > 0;
     fake->open_lanes &= ~(1u << lane);
+    use_lane(fake, lane, jobs[0], NULL);
     for (unsigned index = 0; index < count; index++) {
         struct mm_job *job = jobs[index];
         fake->under_way--;
         fake->alone -= job->product.n == ALONE_N;
         job->span_ns[MM_SPAN_KERNEL] = fake->kernel_ns == 0 ? 1 : fake->kernel_ns;
         job->batched = count;
-        job->error.status = MM_OK;
+        if (fake->fail_end)
+            mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail at its end");
     }
     pthread_mutex_unlock(&fake->mutex);
 }
@@ -88,7 +122,7 @@ static void fake_end(struct mm_device *device, unsigned lane, struct mm_job *con
 static bool fake_is_over(struct mm_device *device, unsigned lane) {
     struct fake_device *fake = (struct fake_device *)device;
     pthread_mutex_lock(&fake->mutex);
-    const bool is_over = fake->open_gate || (fake->open_lanes >> lane & 1) != 0;
+    const bool is_over = is_open(fake, lane);
     pthread_mutex_unlock(&fake->mutex);
     return is_over;
 }
@@ -157,6 +191,7 @@ void fake_device_init(struct fake_device *fake, unsigned index, unsigned lane_co
 }
 
 void fake_device_destroy(struct fake_device *fake) {
+    assert_false(fake->was_misused);
     pthread_cond_destroy(&fake->changed);
     pthread_mutex_destroy(&fake->mutex);
 }
@@ -171,6 +206,19 @@ void fake_device_open_gate(struct fake_device *fake) {
 void fake_device_open_lane(struct fake_device *fake, unsigned lane) {
     pthread_mutex_lock(&fake->mutex);
     fake->open_lanes |= 1u << lane;
+    pthread_cond_broadcast(&fake->changed);
+    pthread_mutex_unlock(&fake->mutex);
+}
+
+void fake_device_close_gate(struct fake_device *fake) {
+    pthread_mutex_lock(&fake->mutex);
+    fake->open_gate = false;
+    pthread_mutex_unlock(&fake->mutex);
+}
+
+void fake_device_let_pass(struct fake_device *fake, unsigned jobs) {
+    pthread_mutex_lock(&fake->mutex);
+    fake->passes += jobs;
     pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->mutex);
 }

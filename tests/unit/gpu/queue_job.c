@@ -11,7 +11,7 @@
 unsigned done_calls;
 
 /* Who waits may be gone with its job at once. */
-static void count_done(struct mm_job *first) {
+void count_done(struct mm_job *first) {
     struct mm_job *next;
     __atomic_add_fetch(&done_calls, 1, __ATOMIC_SEQ_CST);
     for (struct mm_job *job = first; job != NULL; job = next) {

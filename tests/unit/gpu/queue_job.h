@@ -17,6 +17,9 @@ struct test_job {
 /* Calls of a job's done, with a list each. __atomic. */
 extern unsigned done_calls;
 
+/* The done() of these jobs. */
+void count_done(struct mm_job *first);
+
 /* A product of m×2 by 2×2 for the fake backend, by one of its variants. */
 void job_init(struct test_job *test, const char *variant, size_t m);
 

@@ -16,10 +16,12 @@ static void products_get_in_between(void **state) {
     job_init(&task, &fake, 3);
     submit(queue, &task);
     wait_for(&task.entered);
+    const uint64_t entered_ns = mm_clock_ns();
     for (int index = 0; index < 2; index++) {
         job_init(&products[index], &fake, 0);
         submit(queue, &products[index]);
     }
+    assert_int_equal(mm_queue_wait_ns(queue), 0);
     let_slices(&task, 1);
     job_wait(&products[0], MM_OK);
     job_wait(&products[1], MM_OK);
@@ -34,6 +36,7 @@ static void products_get_in_between(void **state) {
     assert_int_equal(task.cancelled_runs, 0);
     assert_ptr_equal(task.job.device, &fake.device);
     assert_null(task.job.ran);
+    assert_in_range(task.job.span_ns[MM_SPAN_QUEUE], 1, entered_ns - task.job.queued_ns);
     assert_int_equal(mm_queue_jobs(queue), 0);
     mm_queue_close(queue);
     fake_device_destroy(&fake);
@@ -100,6 +103,51 @@ static void a_begun_task_does_not_wait(void **state) {
     fake_device_destroy(&fake);
 }
 
+/* A device that has a task is the more loaded, whatever else waits for the other. */
+static void products_keep_away_from_tasks(void **state) {
+    struct fake_device fakes[2];
+    struct mm_device *devices[] = {&fakes[0].device, &fakes[1].device};
+    const struct mm_queue_limits limits = {.jobs_max = 8, .bytes_max = SIZE_MAX};
+    struct mm_queue *queue = NULL;
+    struct test_job task;
+    struct test_job products[3];
+    (void)state;
+    for (unsigned index = 0; index < 2; index++)
+        fake_device_init(&fakes[index], index, 1, true);
+    assert_int_equal(mm_queue_open(devices, 2, &limits, &queue, NULL), MM_OK);
+    fake_device_close_gate(&fakes[1]);
+    job_init(&task, &fakes[0], 1);
+    submit(queue, &task);
+    wait_for(&task.entered);
+    for (int index = 0; index < 3; index++) {
+        job_init(&products[index], &fakes[1], 0);
+        submit(queue, &products[index]);
+    }
+    let_slices(&task, 1);
+    job_wait(&task, MM_OK);
+    fake_device_open_gate(&fakes[1]);
+    for (int index = 0; index < 3; index++) {
+        job_wait(&products[index], MM_OK);
+        assert_ptr_equal(products[index].job.device, &fakes[1].device);
+    }
+    mm_queue_close(queue);
+    for (unsigned index = 0; index < 2; index++)
+        fake_device_destroy(&fakes[index]);
+}
+
+static void a_task_is_not_run_at_once(void **state) {
+    struct fake_device fake;
+    struct test_job task;
+    struct mm_queue *queue = open_queue(&fake, 1, true, 8);
+    (void)state;
+    fake.device.backend = &fake_host;
+    job_init(&task, &fake, 1);
+    task.job.backend = &fake_host;
+    assert_false(mm_queue_run(queue, &task.job));
+    mm_queue_close(queue);
+    fake_device_destroy(&fake);
+}
+
 static void a_task_needs_a_device_of_its_backend(void **state) {
     static const struct mm_backend other = {.name = "other"};
     struct fake_device fake;
@@ -151,7 +199,8 @@ static void many_threads_submit(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_get_in_between),    cmocka_unit_test(a_slice_has_the_device_to_itself),
-        cmocka_unit_test(a_begun_task_does_not_wait), cmocka_unit_test(a_task_needs_a_device_of_its_backend),
+        cmocka_unit_test(a_begun_task_does_not_wait), cmocka_unit_test(products_keep_away_from_tasks),
+        cmocka_unit_test(a_task_is_not_run_at_once),  cmocka_unit_test(a_task_needs_a_device_of_its_backend),
         cmocka_unit_test(many_threads_submit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,17 +58,22 @@ static void a_cancelled_task_ends_before_those_that_wait(void **state) {
 static void a_task_is_cancelled_in_its_slice(void **state) {
     struct fake_device fake;
     struct test_job task;
+    struct test_job product;
     struct test_job last;
     struct mm_queue *queue = open_queue(&fake, 1, true, 8);
     (void)state;
     job_init(&task, &fake, 3);
     submit(queue, &task);
     wait_for(&task.entered);
+    job_init(&product, &fake, 0);
+    submit(queue, &product);
     assert_false(mm_queue_cancel(queue, &task.job));
     let_slices(&task, 1);
     job_wait(&task, MM_STOPPING);
     assert_int_equal(task.runs, 1);
     assert_int_equal(task.cancelled_runs, 1);
+    assert_int_equal(task.begun_at_end, 0); /* before the product */
+    job_wait(&product, MM_OK);
 
     job_init(&last, &fake, 1); /* its last slice: there is nothing left to be given back */
     submit(queue, &last);
@@ -79,12 +84,20 @@ static void a_task_is_cancelled_in_its_slice(void **state) {
     assert_int_equal(last.cancelled_runs, 0);
     assert_false(mm_queue_cancel(queue, &last.job)); /* over */
 
-    last.runs = last.done_count = 0; /* the same job once more, without the mark */
-    last.slices = 2;
-    submit(queue, &last);
-    let_slices(&last, 2);
-    job_wait(&last, MM_OK);
-    assert_int_equal(last.runs, 2);
+    for (int round = 0; round < 2;
+         round++) { /* the same job once more, without the mark, and as one that waits */
+        size_t waiting = 0;
+        size_t bytes = 0;
+        last.runs = last.done_count = 0;
+        last.slices = 2;
+        submit(queue, &last);
+        let_slices(&last, 2);
+        job_wait(&last, MM_OK);
+        assert_int_equal(last.runs, 2);
+        mm_queue_waiting(queue, &waiting, &bytes);
+        assert_int_equal(waiting, 0);
+        assert_int_equal(mm_queue_jobs(queue), 0);
+    }
     mm_queue_close(queue);
     fake_device_destroy(&fake);
 }
@@ -134,6 +147,22 @@ static void a_failed_device_ends_a_task(void **state) {
     job_wait(&task, MM_NOT_READY);
     assert_int_equal(task.cancelled_runs, 1);
     assert_int_equal(mm_queue_submit(queue, &failing.job, NULL), MM_NOT_READY);
+    mm_queue_close(queue);
+    fake_device_destroy(&fake);
+}
+
+static void stop_lets_tasks_go_on(void **state) {
+    struct fake_device fake;
+    struct test_job task;
+    struct mm_queue *queue = open_queue(&fake, 1, true, 8);
+    (void)state;
+    job_init(&task, &fake, 2);
+    submit(queue, &task);
+    wait_for(&task.entered);
+    mm_queue_stop(queue);
+    let_slices(&task, 2);
+    job_wait(&task, MM_OK);
+    assert_int_equal(task.runs, 2);
     mm_queue_close(queue);
     fake_device_destroy(&fake);
 }
@@ -204,6 +233,7 @@ int main(void) {
         cmocka_unit_test(a_task_is_cancelled_in_its_slice),
         cmocka_unit_test(deadlines_are_judged_between_slices),
         cmocka_unit_test(a_failed_device_ends_a_task),
+        cmocka_unit_test(stop_lets_tasks_go_on),
         cmocka_unit_test(abort_ends_tasks),
         cmocka_unit_test(close_ends_tasks),
     };
