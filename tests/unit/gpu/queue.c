@@ -1,7 +1,8 @@
 /* The queue's promises: bounds, one done() a job, deadlines, the least loaded device. */
 #include "queue_job.h"
 
-#include <errno.h>
+#include "tests/unit/few_threads.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,20 +11,6 @@
 #include <cmocka.h>
 
 enum { JOBS_MAX = 4 };
-
-static int threads_left = -1; /* until one cannot be started; negative: all can */
-
-int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-
-/* In place of the system's, by the linker. */
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *argument) {
-    if (threads_left == 0)
-        return EAGAIN;
-    threads_left -= threads_left > 0;
-    return __real_pthread_create(thread, attributes, run, argument);
-}
 
 static void without_threads_there_is_no_queue(void **state) {
     const struct mm_queue_limits limits = {.jobs_max = 1, .bytes_max = 1};

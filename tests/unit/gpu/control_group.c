@@ -1,0 +1,140 @@
+/* Limits of control groups, in folders that are made up: the least one counts, wherever it stands between the
+ * process's own group and the root of its hierarchy. */
+#include "gpu/control_group.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { FILES_MAX = 6, PATH_BYTES = 256 };
+
+struct group_file {
+    const char *path;
+    const char *text;
+};
+
+struct group_case {
+    const char *name;
+    const char *own; /* the text of /proc/self/cgroup; NULL: there is none */
+    struct group_file files[FILES_MAX];
+    double expected;
+};
+
+static const struct group_case *present;
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+
+/* Slashes that follow one another stand for one, as the system has it. */
+static void put_plain(char *plain, const char *path) {
+    for (; *path != '\0'; path++)
+        if (path[0] != '/' || path[1] != '/')
+            *plain++ = *path;
+    *plain = '\0';
+}
+
+/* In place of the system's, by the linker: what there is is the present case's. */
+FILE *__wrap_fopen(const char *path, const char *mode) {
+    char plain[PATH_BYTES];
+    const char *text = NULL;
+    if (present == NULL)
+        return __real_fopen(path, mode);
+    assert_true(strlen(path) < sizeof plain);
+    put_plain(plain, path);
+    if (strcmp(plain, "/proc/self/cgroup") == 0)
+        text = present->own;
+    for (const struct group_file *file = present->files; text == NULL && file->path != NULL; file++)
+        if (strcmp(plain, file->path) == 0)
+            text = file->text;
+    errno = ENOENT;
+    return text == NULL ? NULL : fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+}
+
+static double read_number(const char *text) {
+    return strncmp(text, "max", 3) == 0 ? (double)INFINITY : strtod(text, NULL);
+}
+
+static const struct mm_control control = {
+    .file = "memory.max", .controller = "memory", .controller_file = "memory.limit", .read = read_number};
+
+static const struct group_case cases[] = {
+    {"no groups", NULL, {{"/sys/fs/cgroup/memory.max", "5"}}, (double)INFINITY},
+    {"no limit", "0::/a\n", {{"/sys/fs/cgroup/a/memory.max", "max\n"}}, (double)INFINITY},
+    {"no file", "0::/a\n", {{NULL, NULL}}, (double)INFINITY},
+    {"a container's own", "0::/\n", {{"/sys/fs/cgroup/memory.max", "5\n"}}, 5.0},
+    {"of the group itself",
+     "0::/a/b\n",
+     {{"/sys/fs/cgroup/a/b/memory.max", "5\n"}, {"/sys/fs/cgroup/a/memory.max", "7\n"}},
+     5.0},
+    {"of an ancestor",
+     "0::/a/b/c\n",
+     {{"/sys/fs/cgroup/a/b/c/memory.max", "9"},
+      {"/sys/fs/cgroup/a/b/memory.max", "max"},
+      {"/sys/fs/cgroup/a/memory.max", "5"},
+      {"/sys/fs/cgroup/memory.max", "7"}},
+     5.0},
+    {"of the root", "0::/a\n", {{"/sys/fs/cgroup/memory.max", "5"}}, 5.0},
+    {"of another group", "0::/a\n", {{"/sys/fs/cgroup/b/memory.max", "5"}}, (double)INFINITY},
+    {"without a line's end", "0::/a", {{"/sys/fs/cgroup/a/memory.max", "5"}}, 5.0},
+    {"a path with colons", "0::/a:b\n", {{"/sys/fs/cgroup/a:b/memory.max", "5"}}, 5.0},
+    {"version 1",
+     "3:cpu:/x\n2:memory:/a\n",
+     {{"/sys/fs/cgroup/memory/a/memory.limit", "5"}, {"/sys/fs/cgroup/memory/x/memory.limit", "3"}},
+     5.0},
+    {"version 1, of the root", "2:memory:/a/b\n", {{"/sys/fs/cgroup/memory/memory.limit", "5"}}, 5.0},
+    {"version 1, first of several",
+     "2:memory,cpu:/a\n",
+     {{"/sys/fs/cgroup/memory/a/memory.limit", "5"}},
+     5.0},
+    {"version 1, last of several", "2:cpu,memory:/a\n", {{"/sys/fs/cgroup/memory/a/memory.limit", "5"}}, 5.0},
+    {"names that are like it",
+     "4:memory2:/a\n3:mem:/a\n2:xmemory,name=memory:/a\n",
+     {{"/sys/fs/cgroup/memory/a/memory.limit", "5"}},
+     (double)INFINITY},
+    {"both versions",
+     "2:memory:/a\n0::/a\n",
+     {{"/sys/fs/cgroup/memory/a/memory.limit", "5"}, {"/sys/fs/cgroup/a/memory.max", "7"}},
+     5.0},
+    {"both versions, the other way round",
+     "2:memory:/a\n0::/a\n",
+     {{"/sys/fs/cgroup/memory/a/memory.limit", "7"}, {"/sys/fs/cgroup/a/memory.max", "5"}},
+     5.0},
+    {"both versions, the lower line first",
+     "0::/a\n2:memory:/a\n",
+     {{"/sys/fs/cgroup/memory/a/memory.limit", "7"}, {"/sys/fs/cgroup/a/memory.max", "5"}},
+     5.0},
+    {"each version's own file",
+     "2:memory:/a\n0::/a\n",
+     {{"/sys/fs/cgroup/memory/a/memory.max", "5"}, {"/sys/fs/cgroup/a/memory.limit", "5"}},
+     (double)INFINITY},
+    {"lines that are none", "\nmemory\n0:/a\n0::/b\n", {{"/sys/fs/cgroup/b/memory.max", "5"}}, 5.0},
+    {"more than a number",
+     "0::/a\n",
+     {{"/sys/fs/cgroup/a/memory.max",
+       "5                                                                  6"}},
+     5.0},
+};
+
+static void the_least_limit_counts(void **state) {
+    (void)state;
+    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+        present = &cases[index];
+        const double lowest = mm_control_group_lowest(&control);
+        present = NULL;
+        if (lowest < cases[index].expected || lowest > cases[index].expected)
+            fail_msg("%s: expected %g, got %g", cases[index].name, cases[index].expected, lowest);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_least_limit_counts)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
