@@ -37,16 +37,6 @@ product() {
     same "$what: Content-Length" "$(wc -c <"$scratch/reply" | tr -d ' ')" "$(header Content-Length "$scratch/head")"
 }
 
-# refusal WHAT STATUS CODE DETAIL ARG…
-refusal() {
-    what=$1 expected=$2 code=$3 detail=$4
-    shift 4
-    post "$@"
-    same "$what: status" "$expected" "$status"
-    same "$what: code" "$code" "$(code_of "$scratch/reply")"
-    like "$what: detail" "*$detail*" "$(jq -r .detail "$scratch/reply")"
-}
-
 start
 file a '<f4' False '(2, 3)' 1 2 3 4 5 6
 file a_fortran '<f4' True '(2, 3)' 1 4 2 5 3 6

@@ -170,6 +170,16 @@ code_of() {
     jq -r '.code // "none"' "$1" 2>/dev/null || echo "no JSON"
 }
 
+# refusal WHAT STATUS CODE DETAIL ARG…: of what the script's own post asks for, which sets $status and leaves $scratch/reply.
+refusal() {
+    what=$1 expected=$2 code=$3 detail=$4
+    shift 4
+    post "$@"
+    same "$what: status" "$expected" "$status"
+    same "$what: code" "$code" "$(code_of "$scratch/reply")"
+    like "$what: detail" "*$detail*" "$(jq -r .detail "$scratch/reply")"
+}
+
 # header NAME FILE: the value of a header, without the spaces around it; nothing where it is absent.
 # A header that stands there twice gives two lines.
 header() {

@@ -46,16 +46,6 @@ transposed() {
     same "$what: bytes" "$expected" "$(tail -c +129 "$scratch/reply" | od -An -v -tx1 | tr -s ' \n' ' ' | sed 's/^ //; s/ $//')"
 }
 
-# refusal WHAT STATUS CODE DETAIL ARG…
-refusal() {
-    what=$1 expected=$2 code=$3 detail=$4
-    shift 4
-    post "$@"
-    same "$what: status" "$expected" "$status"
-    same "$what: code" "$code" "$(code_of "$scratch/reply")"
-    like "$what: detail" "*$detail*" "$(jq -r .detail "$scratch/reply")"
-}
-
 # numbers WHAT EXPECTED BODY: the text of `c`, to the digit.
 numbers() {
     post -d "$3"
