@@ -39,10 +39,11 @@ start --backend cpu --threads 1
 side=${CREW_SIDE:-3000}
 "$FLOAT32" fill $((2 * side)) 1 >"$scratch/outer"
 answers_during encode post "$scratch/outer" "matmul?m=$side&k=1&n=$side" -H 'Content-Type: application/octet-stream' \
-    -H 'Accept: application/json'
+    -H 'Accept: application/json' -D "$scratch/head"
 is_status "a large reply" 200
 same "a large reply: elements" "$((side * side))" "$(jq '[.c[] | length] | add' "$scratch/reply")"
 same "a large reply: the others" '[1,1]' "$(jq -c '[.c[][] ] | [min, max]' "$scratch/reply")"
+like "a large reply: the header tells its encoding" '*encode;dur=[1-9]*' "$(header Server-Timing "$scratch/head")"
 at_most "the slowest answer while it was encoded, in halves of that time" 1 \
     "$(jq --arg longest "$longest" '2000 * ($longest | tonumber) / .timing.encode_ms' "$scratch/reply")"
 
