@@ -281,26 +281,35 @@ static void unlock_nothing(void *memory) {
     (void)memory;
 }
 
-static void small_pieces_past_the_arena_are_the_librarys(void **state) {
-    enum { COUNT = 600, BYTES = 32 * KIB }; /* 512 of them are all that the arena has */
-    struct mm_buffers *buffers = mm_buffers_open((size_t)COUNT * BYTES);
-    static const struct mm_page_locking locking = {lock_at_once, unlock_nothing};
+/* By the C library, or, where pages are locked, in locked pages, which are kept for who comes. */
+static void lend_past_the_arena(const struct mm_page_locking *locking) {
+    enum { COUNT = 600, BYTES = 31 * KIB, PAGES = 32 * KIB }; /* 512 of them are all that the arena has */
+    struct mm_buffers *buffers = mm_buffers_open((size_t)COUNT * PAGES);
     static struct mm_buffer lent[COUNT];
-    (void)state;
-    mm_buffers_lock(buffers, &locking);
+    if (locking != NULL)
+        mm_buffers_lock(buffers, locking);
     for (int index = 0; index < COUNT; index++) {
         lend(buffers, BYTES, &lent[index]);
         assert_int_equal((uintptr_t)lent[index].data % 64, 0);
-        assert_int_equal(lent[index].is_locked, index < 512);
+        assert_int_equal(lent[index].is_locked, locking != NULL);
     }
-    assert_int_equal(mm_buffers_used(buffers), (size_t)COUNT * BYTES);
+    const size_t mapped = locking != NULL ? COUNT - 512 : 0;
+    assert_int_equal(mm_buffers_used(buffers), (COUNT - mapped) * BYTES + mapped * PAGES);
     for (int index = 0; index < COUNT; index++)
         for (int byte = 0; byte < BYTES; byte += 97)
             assert_int_equal(((char *)lent[index].data)[byte], 0x5a);
     for (int index = 0; index < COUNT; index++)
         mm_buffers_release(buffers, &lent[index]);
     assert_int_equal(mm_buffers_used(buffers), 0);
+    assert_int_equal(mm_buffers_kept(buffers), mapped * PAGES);
     mm_buffers_close(buffers);
+}
+
+static void small_pieces_past_the_arena_are_the_librarys_or_locked(void **state) {
+    static const struct mm_page_locking locking = {lock_at_once, unlock_nothing};
+    (void)state;
+    lend_past_the_arena(NULL);
+    lend_past_the_arena(&locking);
 }
 
 static void *pass_many(void *argument) {
@@ -377,7 +386,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_used_goes_back),
         cmocka_unit_test(without_memory_nothing_is_taken),
         cmocka_unit_test(pages_are_locked_once),
-        cmocka_unit_test(small_pieces_past_the_arena_are_the_librarys),
+        cmocka_unit_test(small_pieces_past_the_arena_are_the_librarys_or_locked),
         cmocka_unit_test(threads_share_what_is_kept),
         cmocka_unit_test(what_goes_back_counts_no_more),
     };

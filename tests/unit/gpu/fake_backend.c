@@ -91,6 +91,8 @@ static void fake_begin(struct mm_device *device, unsigned lane, struct mm_job *c
     if (first != NULL)
         use_lane(fake, lane, NULL, first);
     pthread_cond_broadcast(&fake->changed);
+    while (jobs[0]->product.n == SLOW_N && !fake->open_gate)
+        pthread_cond_wait(&fake->changed, &fake->mutex);
     pthread_mutex_unlock(&fake->mutex);
 }
 

@@ -38,6 +38,9 @@ enum { FAILING_N = 98 };
 /* Products of so many columns find no memory beside others, nor where the device is starved. */
 enum { HUNGRY_N = 97 };
 
+/* The begin of products of so many columns waits for the gate. */
+enum { SLOW_N = 96 };
+
 extern const struct mm_backend fake_backend;
 extern const struct mm_backend fake_async; /* the same, but it tells when a lane is over, and products go
                                               together by their tile */

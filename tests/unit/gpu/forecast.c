@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+enum { US = 1000 };
+
 static const struct mm_variant variants[MM_FORECAST_VARIANTS_MAX + 2] = {{.name = "one"}, {.name = "two"}};
 static const struct mm_backend backend = {
     .name = "made up", .variants = variants, .variant_count = sizeof variants / sizeof variants[0]};
@@ -30,18 +32,18 @@ static void the_best_time_counts(void **state) {
     struct mm_forecast forecast = {0};
     struct mm_job job = job_of(1000, 0);
     (void)state;
-    job.span_ns[MM_SPAN_KERNEL] = 3000;
+    job.span_ns[MM_SPAN_KERNEL] = 3000 * US;
     mm_forecast_learn(&forecast, &job);
-    assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 3000.0);
+    assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 3000.0 * US);
     assert_true(mm_forecast_ns(&forecast, &job, &variants[1]) == 0.0);
-    job.span_ns[MM_SPAN_KERNEL] = 2000;
+    job.span_ns[MM_SPAN_KERNEL] = 2000 * US;
     mm_forecast_learn(&forecast, &job);
-    job.span_ns[MM_SPAN_KERNEL] = 9000;
+    job.span_ns[MM_SPAN_KERNEL] = 9000 * US;
     mm_forecast_learn(&forecast, &job);
     job.span_ns[MM_SPAN_KERNEL] = 0; /* nothing ran */
     mm_forecast_learn(&forecast, &job);
     const struct mm_job larger = job_of(4000, 0);
-    assert_true(mm_forecast_ns(&forecast, &larger, &variants[0]) == 8000.0);
+    assert_true(mm_forecast_ns(&forecast, &larger, &variants[0]) == 8000.0 * US);
 }
 
 static void work_is_operations_and_bytes(void **state) {
@@ -50,24 +52,38 @@ static void work_is_operations_and_bytes(void **state) {
     struct mm_job bytes = job_of(0, 0);
     (void)state;
     operations.product.m = 100; /* of which each has two */
-    operations.span_ns[MM_SPAN_KERNEL] = 1000;
+    operations.span_ns[MM_SPAN_KERNEL] = 1000 * US;
     bytes.queued_bytes = 400;
     mm_forecast_learn(&forecast, &operations);
-    assert_true(mm_forecast_ns(&forecast, &bytes, &variants[0]) == 2000.0);
+    assert_true(mm_forecast_ns(&forecast, &bytes, &variants[0]) == 2000.0 * US);
     bytes.queued_bytes = 800;
-    bytes.span_ns[MM_SPAN_KERNEL] = 800;
+    bytes.span_ns[MM_SPAN_KERNEL] = 800 * US;
     mm_forecast_learn(&forecast, &bytes);
-    assert_true(mm_forecast_ns(&forecast, &operations, &variants[0]) == 200.0);
+    assert_true(mm_forecast_ns(&forecast, &operations, &variants[0]) == 200.0 * US);
 }
 
 static void no_work_tells_nothing(void **state) {
     struct mm_forecast forecast = {0};
     struct mm_job job = job_of(0, 0);
     (void)state;
-    job.span_ns[MM_SPAN_KERNEL] = job.span_ns[MM_SPAN_UPLOAD] = 5000;
+    job.span_ns[MM_SPAN_KERNEL] = job.span_ns[MM_SPAN_UPLOAD] = 5000 * US;
     mm_forecast_learn(&forecast, &job);
     job = job_of(1000, 0);
     assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 0.0);
+}
+
+/* What took no longer than a launch does. */
+static void short_times_tell_nothing(void **state) {
+    struct mm_forecast forecast = {0};
+    struct mm_job job = job_of(1000, 0);
+    (void)state;
+    job.uploaded_bytes = 1000;
+    job.span_ns[MM_SPAN_KERNEL] = job.span_ns[MM_SPAN_UPLOAD] = 50 * US - 1;
+    mm_forecast_learn(&forecast, &job);
+    assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 0.0);
+    job.span_ns[MM_SPAN_KERNEL] = 50 * US;
+    mm_forecast_learn(&forecast, &job);
+    assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 50.0 * US);
 }
 
 /* Which go together: they must not write on what is known of the copies. */
@@ -75,10 +91,10 @@ static void rows_past_the_table_do_no_harm(void **state) {
     struct mm_forecast forecast = {0};
     struct mm_job job = job_of(1000, MM_FORECAST_VARIANTS_MAX);
     (void)state;
-    job.span_ns[MM_SPAN_KERNEL] = 3000;
+    job.span_ns[MM_SPAN_KERNEL] = 3000 * US;
     mm_forecast_learn(&forecast, &job);
     assert_true(forecast.copy_ns == 0.0);
-    assert_true(mm_forecast_ns(&forecast, &job, &variants[MM_FORECAST_VARIANTS_MAX + 1]) == 3000.0);
+    assert_true(mm_forecast_ns(&forecast, &job, &variants[MM_FORECAST_VARIANTS_MAX + 1]) == 3000.0 * US);
     assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 0.0);
 }
 
@@ -88,12 +104,12 @@ static void copies_count_by_their_bytes(void **state) {
     (void)state;
     job.uploaded_bytes = 400;
     job.downloaded_bytes = 100;
-    job.span_ns[MM_SPAN_UPLOAD] = 700;
-    job.span_ns[MM_SPAN_DOWNLOAD] = 300;
-    job.span_ns[MM_SPAN_KERNEL] = 4000;
+    job.span_ns[MM_SPAN_UPLOAD] = 700 * US;
+    job.span_ns[MM_SPAN_DOWNLOAD] = 300 * US;
+    job.span_ns[MM_SPAN_KERNEL] = 4000 * US;
     mm_forecast_learn(&forecast, &job);
-    assert_true(mm_forecast_ns(&forecast, &job, &variants[1]) == 4000.0 + 500 * 2.0);
-    assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 500 * 2.0);
+    assert_true(mm_forecast_ns(&forecast, &job, &variants[1]) == (4000.0 + 500 * 2.0) * US);
+    assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 500 * 2.0 * US);
 }
 
 int main(void) {
@@ -102,6 +118,7 @@ int main(void) {
         cmocka_unit_test(the_best_time_counts),
         cmocka_unit_test(work_is_operations_and_bytes),
         cmocka_unit_test(no_work_tells_nothing),
+        cmocka_unit_test(short_times_tell_nothing),
         cmocka_unit_test(rows_past_the_table_do_no_harm),
         cmocka_unit_test(copies_count_by_their_bytes),
     };

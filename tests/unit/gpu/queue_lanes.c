@@ -274,8 +274,30 @@ static void a_wait_may_be_unknown_or_endless(void **state) {
     fake_device_destroy(&fake);
 }
 
+/* The second is under way on the only thread until the gate opens. */
+static void what_is_over_is_told_before_the_thread_computes(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[2];
+    (void)state;
+    fake_device_init(&fake, 0, 1, false);
+    struct mm_queue *queue = open_queue(&fake, 1, 8, SIZE_MAX);
+    for (int index = 0; index < 2; index++)
+        job_init(&jobs[index], "naive", 2);
+    jobs[1].job.product.n = SLOW_N;
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
+    fake_device_wait_begun(&fake, 1);
+    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, NULL), MM_OK);
+    fake_device_let_pass(&fake, 1);
+    job_wait(&jobs[0]);
+    fake_device_open_gate(&fake);
+    job_wait(&jobs[1]);
+    mm_queue_close(queue);
+    fake_device_destroy(&fake);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_over_is_told_before_the_thread_computes),
         cmocka_unit_test(lanes_are_filled_and_no_more),
         cmocka_unit_test(threads_share_the_lanes),
         cmocka_unit_test(who_wants_all_runs_alone),
