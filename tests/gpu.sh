@@ -93,6 +93,12 @@ ask_server() {
             case $reply in *'"c": [[1,4],[2,5],[3,6]]'*'"backend": "cuda"'*) ;; *) code=1 ;; esac
         done
     done
+    # Of two hundred that come at the same time some must have gone together, and all be right.
+    curl -sS -Z --parallel-max 64 "$url/v1/matmul#[1-200]" -H 'Content-Type: application/json' \
+        -d '{"a": [[1,2],[3,4]], "b": [[5,6],[7,8]], "variant": "tiled_16"}' >"$logs/together" || code=1
+    [ "$(grep -o '"c": \[\[19,22\],\[43,50\]\]' "$logs/together" | wc -l)" = 200 ] || code=1
+    grep -o '"batched": [0-9]*' "$logs/together" | sort | uniq -c
+    grep -q '"batched": \([2-9]\|[1-9][0-9]\)' "$logs/together" || code=1
     kill "$server" && wait "$server" || code=1
     return $code
 }

@@ -40,6 +40,7 @@ struct set {
     uint32_t *storage[JOBS]; /* of C, between two guards */
     size_t elements[JOBS];   /* of C */
     bool is_done[JOBS];
+    float beside[200 * 200]; /* C of one that is run beside a batch */
 };
 
 static struct mm_matrix operand(struct pool *pool, size_t rows, size_t cols, bool transposed,
@@ -104,6 +105,19 @@ static void run_alone(struct set *set, unsigned index, struct subject *subject, 
     set->is_done[index] = job->batch_key == 0;
 }
 
+/* A sum of all that was locked and is only read. */
+static uint64_t sum_operands(const struct set *set) {
+    uint64_t sum = 0;
+    for (unsigned index = 0; index < JOBS; index++) {
+        const struct mm_product *product = &set->jobs[index].product;
+        const struct mm_matrix *operands[] = {&product->a, &product->b};
+        for (unsigned which = 0; which < 2; which++)
+            for (size_t word = 0; word < operands[which]->rows * operands[which]->cols; word++)
+                sum = random_mix(sum, ((const uint32_t *)operands[which]->data)[word]);
+    }
+    return sum;
+}
+
 static bool is_intact(const uint32_t *guard) {
     for (size_t index = 0; index < GUARD_WORDS; index++)
         if (guard[index] != poison)
@@ -127,6 +141,24 @@ static void judge(const struct set *set, unsigned index, unsigned count, struct 
         tell(subject, plan, job, "wrote outside C");
 }
 
+/* The first once more, by copies, to be begun beside the others in a lane of its own. */
+static struct mm_job beside_of(struct set *set, unsigned first, const struct subject *subject) {
+    struct mm_job job;
+    struct mm_product product = set->jobs[first].product;
+    product.c.data = set->beside;
+    job_prepare(&job, subject, &product);
+    return job;
+}
+
+static void judge_beside(const struct set *set, unsigned first, const struct mm_job *job,
+                         struct subject *subject, const struct plan *plan) {
+    subject->cases++;
+    if (job->error.status != MM_OK)
+        tell(subject, plan, job, job->error.detail);
+    else if (memcmp(set->beside, set->alone[first], set->elements[first] * sizeof(float)) != 0)
+        tell(subject, plan, job, "other bits beside a batch");
+}
+
 /* All that share the first's key go together. */
 static void run_together(struct set *set, unsigned first, struct subject *subject, const struct plan *plan) {
     struct mm_device *device = subject->device;
@@ -142,12 +174,21 @@ static void run_together(struct set *set, unsigned first, struct subject *subjec
         which[count] = index;
         jobs[count++] = &set->jobs[index];
     }
+    struct mm_job beside = beside_of(set, first, subject);
+    struct mm_job *other = &beside;
+    const bool has_other = device->lane_count > 1;
     device->backend->begin(device, 0, jobs, count);
+    if (has_other)
+        device->backend->begin(device, 1, &other, 1);
     bool begun = false;
     for (unsigned index = 0; index < count; index++)
         begun = begun || jobs[index]->error.status == MM_OK;
     if (begun)
         device->backend->end(device, 0, jobs, count);
+    if (has_other && beside.error.status == MM_OK)
+        device->backend->end(device, 1, &other, 1);
+    if (has_other)
+        judge_beside(set, first, &beside, subject, plan);
     for (unsigned index = 0; index < count; index++)
         judge(set, which[index], count, subject, plan);
 }
@@ -163,9 +204,12 @@ static void run_orientation(struct set *set, struct subject *subject, const stru
         make_job(set, index, subject, orientation, &random);
         run_alone(set, index, subject, plan);
     }
+    const uint64_t sum = sum_operands(set);
     for (unsigned index = 0; index < JOBS; index++)
         if (!set->is_done[index])
             run_together(set, index, subject, plan);
+    if (sum_operands(set) != sum)
+        tell(subject, plan, &set->jobs[0], "changed an operand");
     for (unsigned index = 0; index < JOBS; index++)
         free(set->alone[index]);
 }

@@ -205,7 +205,7 @@ bench_wire() {
     row_value 'socket loop, one stream' '' stream.gb GB/s
     row_value 'socket loop, four streams' '' streams.gb GB/s
     row_ratio "$edge_loaded, raw, 32 connections; beside: socket loop, four streams" '≥ 0.9' loaded.gb streams.gb GB/s
-    row_value 'under that load, kernels and the busier of the copies, of the time (a shared launch counts for each)' '' loaded.busy ''
+    row_value 'under that load, lanes at work (kernels and the busier of the copies, of all requests, over the time)' '' loaded.busy ''
 }
 
 # gigabytes RATES EDGE INTO: of bodies and replies.

@@ -1,0 +1,70 @@
+/* What the CUDA variants would launch, as they describe it: each has a kernel for every orientation, and one
+ * for batches unless it is listed here. No GPU takes part. */
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/variants.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Their blocks are 128 elements wide and high, so that small products fill none; or the kernels are a
+ * library's. */
+static bool goes_alone(const char *name) {
+    static const char *const names[] = {"register_tiled", "vectorized", "warp_tiled", "blas"};
+    for (size_t index = 0; index < sizeof names / sizeof names[0]; index++)
+        if (strcmp(name, names[index]) == 0)
+            return true;
+    return false;
+}
+
+static struct mm_cuda_layout describe(const struct mm_variant *variant, unsigned orientation) {
+    struct mm_cuda_device device = {.head.shared_bytes_per_block_max = 227 << 10};
+    struct mm_cuda_layout layout = {.kernel = NULL};
+    struct mm_error error;
+    struct mm_product product = {.m = 32,
+                                 .n = 32,
+                                 .k = 32,
+                                 .a = mm_matrix_dense(MM_FLOAT32, 32, 32, NULL),
+                                 .b = mm_matrix_dense(MM_FLOAT32, 32, 32, NULL),
+                                 .c = mm_matrix_dense(MM_FLOAT32, 32, 32, NULL),
+                                 .transpose_a = (orientation & 1) != 0,
+                                 .transpose_b = (orientation & 2) != 0};
+    (void)mm_cuda_describe(variant, &product, &device, &layout, &error); /* blas may not be here */
+    return layout;
+}
+
+static void every_orientation_has_its_kernels(void **state) {
+    unsigned together = 0;
+    (void)state;
+    for (size_t row = 0; row < MM_CUDA_VARIANT_COUNT; row++) {
+        const struct mm_variant *variant = &mm_cuda_variants[row];
+        const void *seen[8] = {NULL};
+        unsigned count = 0;
+        if (variant->launch == NULL || variant->op != MM_MATMUL)
+            continue;
+        together += !goes_alone(variant->name);
+        for (unsigned orientation = 0; orientation < 4; orientation++) {
+            const struct mm_cuda_layout layout = describe(variant, orientation);
+            if (strcmp(variant->name, "blas") != 0)
+                seen[count++] = layout.kernel;
+            if (goes_alone(variant->name))
+                assert_null(layout.batch_kernel);
+            else
+                seen[count++] = layout.batch_kernel;
+        }
+        for (unsigned index = 0; index < count; index++) {
+            assert_non_null(seen[index]);
+            for (unsigned other = 0; other < index; other++)
+                assert_ptr_not_equal(seen[index], seen[other]);
+        }
+    }
+    assert_true(together >= 12);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_orientation_has_its_kernels)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
