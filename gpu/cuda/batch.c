@@ -6,7 +6,8 @@
 
 #include <assert.h>
 
-/* The most bytes of a job whose C its kernel writes to the host: past it the copy engines do better. */
+/* The most bytes of a job that may go with others. Larger ones keep a lane, and the bus, busy by themselves.
+ */
 enum { BYTES_MAX = 256 << 10 };
 
 static bool is_dense(const struct mm_matrix *matrix) {

@@ -4,8 +4,8 @@
  * A variant's file says what a block does as a type:
  *     ROWS, COLS            of C that a block computes
  *     THREADS_X, THREADS_Y  of a block
- *     run<TRANSPOSE_A, TRANSPOSE_B>(product)  for one block, whose place is blockIdx's x and y; of those with
- * no element of C in their square, none is run. */
+ *     run                   for one block, by the product's transposes
+ * A block's place is blockIdx's x and y. Its square of C has one element at least. */
 #ifndef MM_GPU_CUDA_KERNEL_CUH
 #define MM_GPU_CUDA_KERNEL_CUH
 
