@@ -138,9 +138,13 @@ static void products_keep_away_from_tasks(void **state) {
 static void a_task_is_not_run_at_once(void **state) {
     struct fake_device fake;
     struct test_job task;
-    struct mm_queue *queue = open_queue(&fake, 1, true, 8);
+    struct mm_device *device = &fake.device;
+    struct mm_queue *queue = NULL;
+    const struct mm_queue_limits limits = {.jobs_max = 8, .bytes_max = SIZE_MAX};
     (void)state;
+    fake_device_init(&fake, 0, 1, true);
     fake.device.backend = &fake_host;
+    assert_int_equal(mm_queue_open(&device, 1, &limits, &queue, NULL), MM_OK);
     job_init(&task, &fake, 1);
     task.job.backend = &fake_host;
     assert_false(mm_queue_run(queue, &task.job));
