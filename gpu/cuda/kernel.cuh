@@ -12,6 +12,14 @@
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/lane.h"
 
+/* The sizes of a kernel whose threads lie over a square of C as its elements do, one for each. */
+template <unsigned EDGE> struct mm_cuda_square {
+    static constexpr unsigned ROWS = EDGE;
+    static constexpr unsigned COLS = EDGE;
+    static constexpr unsigned THREADS_X = EDGE;
+    static constexpr unsigned THREADS_Y = EDGE;
+};
+
 template <class KERNEL, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
     mm_cuda_one(const __grid_constant__ struct mm_product product) {

@@ -31,12 +31,7 @@ template <unsigned TILE, bool TRANSPOSE> __device__ void put(float (&tile)[TILE]
         tile[threadIdx.y][threadIdx.x] = element;
 }
 
-template <unsigned TILE> struct tiled {
-    static constexpr unsigned ROWS = TILE;
-    static constexpr unsigned COLS = TILE;
-    static constexpr unsigned THREADS_X = TILE;
-    static constexpr unsigned THREADS_Y = TILE;
-
+template <unsigned TILE> struct tiled : mm_cuda_square<TILE> {
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
     static __device__ __forceinline__ void run(const struct mm_product &product) {
         __shared__ float a_tile[TILE][TILE];

@@ -31,12 +31,7 @@ __device__ void fetch(float (&tile)[TILE][TILE], mm_walk<TILE, ALONG> &x, unsign
     x.next += x.stride;
 }
 
-struct tiled_async {
-    static constexpr unsigned ROWS = TILE;
-    static constexpr unsigned COLS = TILE;
-    static constexpr unsigned THREADS_X = TILE;
-    static constexpr unsigned THREADS_Y = TILE;
-
+struct tiled_async : mm_cuda_square<TILE> {
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
     static __device__ __forceinline__ void run(const struct mm_product &product) {
         __shared__ float a_tile[2][TILE][TILE];

@@ -14,12 +14,7 @@
 
 namespace {
 
-template <unsigned TILE> struct tiled_exact {
-    static constexpr unsigned ROWS = TILE;
-    static constexpr unsigned COLS = TILE;
-    static constexpr unsigned THREADS_X = TILE;
-    static constexpr unsigned THREADS_Y = TILE;
-
+template <unsigned TILE> struct tiled_exact : mm_cuda_square<TILE> {
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
     static __device__ __forceinline__ void run(const struct mm_product &product) {
         __shared__ float a_tile[TILE][TILE];

@@ -20,12 +20,7 @@ namespace {
 
 constexpr unsigned TILE = 32;
 
-template <unsigned PADDING> struct tiled_as_stored {
-    static constexpr unsigned ROWS = TILE;
-    static constexpr unsigned COLS = TILE;
-    static constexpr unsigned THREADS_X = TILE;
-    static constexpr unsigned THREADS_Y = TILE;
-
+template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
     static __device__ __forceinline__ void run(const struct mm_product &product) {
         __shared__ float a_tile[TILE][TILE];

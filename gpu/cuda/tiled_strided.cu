@@ -49,12 +49,7 @@ template <bool TURN> __device__ void stage(float (&tile)[TILE][TILE], const sub_
         tile[threadIdx.y][threadIdx.x] = element;
 }
 
-struct tiled_strided {
-    static constexpr unsigned ROWS = TILE;
-    static constexpr unsigned COLS = TILE;
-    static constexpr unsigned THREADS_X = TILE;
-    static constexpr unsigned THREADS_Y = TILE;
-
+struct tiled_strided : mm_cuda_square<TILE> {
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
     static __device__ __forceinline__ void run(const struct mm_product &product) {
         __shared__ float a_tile[TILE][TILE];
