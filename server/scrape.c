@@ -225,9 +225,8 @@ static const struct family {
      "Where the time of the answered products went; a stage that a product did not have counts as 0.",
      write_stages},
     {"matmuld_kernel_duration_seconds", "histogram",
-     "Time of each product's kernel by the device's clock, of a launch that several shared for each of them; "
-     "also "
-     "where nobody waited for the result.",
+     "Time of each product's kernel by the device's clock, also where nobody waited for the result; of a "
+     "launch that several shared, for each of them.",
      write_kernels},
     {"matmuld_transfer_bytes_total", "counter",
      "Bytes of matrices copied between host and device; products on the CPU copy none.", write_transfers},

@@ -6,8 +6,8 @@
 
 #include <assert.h>
 
-/* The most bytes of a job that may go with others. Larger ones keep a lane, and the bus, busy by themselves.
- */
+/* The most bytes of a job that may go with others: larger ones keep a lane, and the bus, busy by themselves.
+ * Not measured yet. */
 enum { BYTES_MAX = 256 << 10 };
 
 static bool is_dense(const struct mm_matrix *matrix) {
@@ -43,8 +43,8 @@ uint64_t mm_cuda_batch_key(struct mm_device *head, const struct mm_variant *ran,
            halvings(product->m, layout.block_rows) << 60;
 }
 
-/* Whether the operands are read where they lie: by one block, which needs each element once and in a few
- * steps. For others, and over many steps, the way over the bus takes longer than to gather them first. */
+/* Whether the operands are read where they lie: by one block, in a few steps. Others would be read again and
+ * again, or be waited for in step after step. The limit is not measured yet. */
 static bool is_read_in_place(const struct mm_cuda_layout *layout, const struct mm_product *product) {
     enum { IN_PLACE_BYTES_MAX = 4 << 10 };
     return product->m <= layout->block_rows && product->n <= layout->block_cols &&

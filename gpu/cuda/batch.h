@@ -11,10 +11,8 @@
 extern "C" {
 #endif
 
-/* One product C = op(A)·op(B) of float32 on dense matrices, op(A) m×k and op(B) k×n; in the device's memory,
- * or in locked pages of the host, which the device reads and writes where they lie. The transposes are the
- * kernel's.
- */
+/* One product C = op(A)·op(B) of float32 on dense matrices, op(A) m×k and op(B) k×n, by the kernel's
+ * transposes; in the device's memory, or in locked pages of the host, which it reads and writes there. */
 struct mm_cuda_item {
     const float *a;
     const float *b;
