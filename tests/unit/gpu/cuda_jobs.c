@@ -1,272 +1,35 @@
 /* Jobs on a CUDA device, alone and together (gpu/cuda/run.c, batch.c, memory.c, launch.c, copy.c), on a
- * made-up CUDA runtime whose device memory is the host's, and which does at once what it is asked for. No GPU
- * takes part. */
-#include "gpu/cuda/batch.h"
-#include "gpu/cuda/device.h"
+ * made-up CUDA runtime. No GPU takes part. */
+#include "fake_cuda.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-enum { BLOCK = 16, LANES = MM_CUDA_LANES };
-
-/* What the runtime was asked for, and how it is to fail. */
-static struct {
-    unsigned copies;
-    unsigned gathers;
-    unsigned launches;
-    unsigned batches;
-    dim3 grid; /* of the last batch */
-    size_t memory_max;
-    size_t memory_used;
-    unsigned taken; /* pieces of memory, ever */
-    cudaError_t launch_fails;
-    cudaError_t event_fails;
-    bool is_late; /* no event has come */
-} runtime;
+enum { LANES = MM_CUDA_LANES };
 
 static struct mm_cuda_device device;
-
-/* --- the runtime --- */
-
-cudaError_t cudaSetDevice(int index) {
-    (void)index;
-    return cudaSuccess;
-}
-
-cudaError_t cudaDeviceSynchronize(void) {
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetLastError(void) {
-    return cudaSuccess;
-}
-
-const char *cudaGetErrorString(cudaError_t code) {
-    (void)code;
-    return "as told";
-}
-
-const char *cudaGetErrorName(cudaError_t code) {
-    (void)code;
-    return "told";
-}
-
-/* Each piece with its size in front of it. */
-enum { HEAD = 256 };
-
-cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
-    (void)pool;
-    (void)stream;
-    if (bytes > runtime.memory_max - runtime.memory_used)
-        return cudaErrorMemoryAllocation;
-    char *piece = aligned_alloc(HEAD, HEAD + (bytes + HEAD - 1) / HEAD * HEAD);
-    assert_non_null(piece);
-    memcpy(piece, &bytes, sizeof bytes);
-    memset(piece + HEAD, 0xff, bytes); /* NaN */
-    runtime.memory_used += bytes;
-    runtime.taken++;
-    *memory = piece + HEAD;
-    return cudaSuccess;
-}
-
-cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
-    size_t bytes;
-    (void)stream;
-    memcpy(&bytes, (char *)memory - HEAD, sizeof bytes);
-    runtime.memory_used -= bytes;
-    free((char *)memory - HEAD);
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes) {
-    (void)pool;
-    (void)bytes;
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) {
-    (void)pool;
-    (void)attribute;
-    *(uint64_t *)value = runtime.memory_used;
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
-    *total_bytes = runtime.memory_max;
-    *free_bytes = runtime.memory_max - runtime.memory_used;
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-    (void)stream;
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-    (void)event;
-    (void)stream;
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event) {
-    (void)event;
-    return runtime.is_late ? cudaErrorNotReady : runtime.event_fails;
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-    (void)event;
-    return runtime.event_fails;
-}
-
-/* An event's number tells its time in milliseconds. */
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
-    *ms = (float)((uintptr_t)to - (uintptr_t)from);
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                            cudaStream_t stream) {
-    (void)kind;
-    (void)stream;
-    runtime.copies++;
-    memcpy(to, from, bytes);
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                              size_t row_bytes, size_t rows, enum cudaMemcpyKind kind, cudaStream_t stream) {
-    (void)kind;
-    (void)stream;
-    runtime.copies++;
-    for (size_t row = 0; row < rows; row++)
-        memcpy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, row_bytes);
-    return cudaSuccess;
-}
-
-cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
-    (void)kernel;
-    *attributes = (struct cudaFuncAttributes){.maxDynamicSharedSizeBytes = 48 << 10};
-    return cudaSuccess;
-}
-
-cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value) {
-    (void)kernel;
-    (void)attribute;
-    (void)value;
-    return cudaSuccess;
-}
-
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel, int threads,
-                                                          size_t dynamic_bytes) {
-    (void)kernel;
-    (void)threads;
-    (void)dynamic_bytes;
-    *blocks = 1;
-    return cudaSuccess;
-}
-
-cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream) {
-    (void)gate;
-    (void)stream;
-    return cudaSuccess;
-}
-
-void mm_cuda_gate_open(struct mm_cuda_gate *gate) {
-    (void)gate;
-}
-
-bool mm_cuda_gate_gave_up(const struct mm_cuda_gate *gate) {
-    (void)gate;
-    return false;
-}
-
-cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t stream) {
-    unsigned words_max = 0;
-    (void)stream;
-    assert_in_range(copies->count, 1, 2 * MM_BATCH_MAX);
-    for (unsigned index = 0; index < copies->count; index++) {
-        const unsigned words = copies->copies[index].words;
-        assert_int_not_equal(words, 0);
-        words_max = words > words_max ? words : words_max;
-        memcpy(copies->copies[index].to, copies->copies[index].from, words * sizeof(unsigned));
-    }
-    assert_int_equal(copies->words_max, words_max);
-    runtime.gathers++;
-    return cudaSuccess;
-}
-
-/* The kernels: one that has another for batches, once for A as it is and once for it transposed, and one that
- * has none. */
-static const char plain, turned, plain_batch, turned_batch, lonely;
-
-static void compute(const float *a, const float *b, float *c, const size_t *sizes, const size_t *steps) {
-    for (size_t row = 0; row < sizes[0]; row++) {
-        for (size_t col = 0; col < sizes[1]; col++) {
-            float sum = 0.0F;
-            for (size_t i = 0; i < sizes[2]; i++)
-                sum += a[row * steps[0] + i * steps[1]] * b[i * steps[2] + col];
-            c[row * steps[3] + col] = sum;
-        }
-    }
-}
-
-static void compute_product(const struct mm_product *product, bool turns) {
-    const size_t sizes[] = {product->m, product->n, product->k};
-    const size_t steps[] = {turns ? 1 : product->a.ld, turns ? product->a.ld : 1, product->b.ld,
-                            product->c.ld};
-    compute(product->a.data, product->b.data, product->c.data, sizes, steps);
-}
-
-static void compute_items(const struct mm_cuda_items *items, unsigned count, bool turns) {
-    for (unsigned index = 0; index < count; index++) {
-        const struct mm_cuda_item *item = &items->items[index];
-        const size_t sizes[] = {item->m, item->n, item->k};
-        const size_t steps[] = {turns ? 1 : item->k, turns ? item->m : 1, item->n, item->n};
-        compute(item->a, item->b, item->c, sizes, steps);
-    }
-}
-
-cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
-                             size_t dynamic_bytes, cudaStream_t stream) {
-    (void)block;
-    (void)dynamic_bytes;
-    (void)stream;
-    if (runtime.launch_fails != cudaSuccess)
-        return runtime.launch_fails;
-    if (kernel == &plain_batch || kernel == &turned_batch) {
-        runtime.batches++;
-        runtime.grid = grid;
-        assert_int_equal(((const struct mm_cuda_items *)arguments[0])->tile, BLOCK);
-        assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_rows, BLOCK);
-        assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_cols, BLOCK);
-        compute_items(arguments[0], grid.z, kernel == &turned_batch);
-    } else {
-        runtime.launches++;
-        compute_product(arguments[0], kernel == &turned);
-    }
-    return cudaSuccess;
-}
 
 /* --- variants and jobs --- */
 
 static enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
-    const struct mm_cuda_layout layout = {.kernel = product->transpose_a ? &turned : &plain,
-                                          .batch_kernel = product->transpose_a ? &turned_batch : &plain_batch,
-                                          .block_rows = BLOCK,
-                                          .block_cols = BLOCK,
-                                          .threads_x = BLOCK,
-                                          .threads_y = BLOCK};
+    const struct mm_cuda_layout layout = {
+        .kernel = product->transpose_a ? &fake_kernels.turned : &fake_kernels.plain,
+        .batch_kernel = product->transpose_a ? &fake_kernels.turned_batch : &fake_kernels.plain_batch,
+        .block_rows = FAKE_BLOCK,
+        .block_cols = FAKE_BLOCK,
+        .threads_x = FAKE_BLOCK,
+        .threads_y = FAKE_BLOCK};
     return mm_cuda_launch(&layout, product, lane, error);
 }
 
 static enum mm_status launch_lonely(const struct mm_product *product, struct mm_lane *lane,
                                     struct mm_error *error) {
-    const struct mm_cuda_layout layout = {.kernel = &lonely, .block_rows = BLOCK, .block_cols = BLOCK};
+    const struct mm_cuda_layout layout = {
+        .kernel = &fake_kernels.lonely, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
     return mm_cuda_launch(&layout, product, lane, error);
 }
 
@@ -277,7 +40,7 @@ static enum mm_status launch_nothing(const struct mm_product *product, struct mm
     return mm_fail(error, MM_UNSUPPORTED, "not here");
 }
 
-static const struct mm_variant ours = {.name = "ours", .tile = BLOCK, .launch = launch};
+static const struct mm_variant ours = {.name = "ours", .tile = FAKE_BLOCK, .launch = launch};
 static const struct mm_variant whole = {.name = "whole", .multiple_of = 4, .launch = launch};
 static const struct mm_variant alone = {.name = "alone", .launch = launch_lonely};
 static const struct mm_variant refused = {.name = "refused", .launch = launch_nothing};
@@ -322,15 +85,15 @@ static void expect_product(const struct test_job *test) {
     expected.job.product.a.data = expected.a;
     expected.job.product.b.data = expected.b;
     expected.job.product.c.data = expected.c;
-    compute_product(&expected.job.product, product->transpose_a);
+    fake_compute(&expected.job.product, product->transpose_a);
     assert_memory_equal(test->c, expected.c, sizeof test->c);
 }
 
 static int reset(void **state) {
     (void)state;
-    memset(&runtime, 0, sizeof runtime);
+    memset(&fake_cuda, 0, sizeof fake_cuda);
     memset(&device, 0, sizeof device);
-    runtime.memory_max = (size_t)1 << 20;
+    fake_cuda.memory_max = (size_t)1 << 20;
     device.head = (struct mm_device){.name = "Card", .memory_bytes = (size_t)1 << 20};
     device.reads_locked_pages = true;
     device.pitch_bytes_max = 1 << 20;
@@ -345,7 +108,7 @@ static int reset(void **state) {
 static int drop(void **state) {
     (void)state;
     mm_cuda_trim(&device);
-    assert_int_equal(runtime.memory_used, 0);
+    assert_int_equal(fake_cuda.memory_used, 0);
     return 0;
 }
 
@@ -388,8 +151,8 @@ static void one_alone_is_copied_there_and_back(void **state) {
     assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 2000000);
     assert_int_equal(job->span_ns[MM_SPAN_DOWNLOAD], 3000000);
     assert_true(mm_job_gflops(job) == 2.0 * 9 * 20 * 31 / 2e6);
-    assert_int_equal(runtime.launches, 1);
-    assert_int_equal(runtime.copies, 3);
+    assert_int_equal(fake_cuda.launches, 1);
+    assert_int_equal(fake_cuda.copies, 3);
 }
 
 static uint64_t key_of(const struct mm_variant *ran, void (*change)(struct test_job *test)) {
@@ -490,7 +253,7 @@ static void run_batch(size_t which, bool turns) {
     struct mm_job *jobs[SHAPES];
     double flops = 0.0;
     run_square(2, 3, MM_OK); /* by copies, before */
-    runtime.launches = runtime.copies = 0;
+    fake_cuda.launches = fake_cuda.copies = 0;
     for (unsigned index = 0; index < SHAPES; index++) {
         const size_t m = batches[which].shapes[index].m;
         const size_t k = batches[which].shapes[index].k;
@@ -518,12 +281,12 @@ static void run_batch(size_t which, bool turns) {
         assert_int_equal(jobs[index]->span_ns[MM_SPAN_KERNEL], 2000000);
         assert_int_equal(jobs[index]->span_ns[MM_SPAN_DOWNLOAD], 0);
     }
-    assert_int_equal(runtime.batches, 1);
-    assert_int_equal(runtime.gathers, 1);
-    assert_int_equal(runtime.launches + runtime.copies, 0);
-    assert_int_equal(runtime.grid.x, batches[which].grid_x);
-    assert_int_equal(runtime.grid.y, batches[which].grid_y);
-    assert_int_equal(runtime.grid.z, SHAPES);
+    assert_int_equal(fake_cuda.batches, 1);
+    assert_int_equal(fake_cuda.gathers, 1);
+    assert_int_equal(fake_cuda.launches + fake_cuda.copies, 0);
+    assert_int_equal(fake_cuda.grid.x, batches[which].grid_x);
+    assert_int_equal(fake_cuda.grid.y, batches[which].grid_y);
+    assert_int_equal(fake_cuda.grid.z, SHAPES);
 }
 
 static void a_batch_is_one_launch_where_the_matrices_lie(void **state) {
@@ -560,9 +323,9 @@ static void the_largest_leave_nothing_taken(void **state) {
     (void)state;
     device.head.memory_bytes = 8 * 3 * 40 * 40 * 4;
     run_square(0, 41, MM_OK);
-    assert_int_equal(runtime.memory_used, 0);
+    assert_int_equal(fake_cuda.memory_used, 0);
     run_square(0, 20, MM_OK);
-    assert_int_not_equal(runtime.memory_used, 0);
+    assert_int_not_equal(fake_cuda.memory_used, 0);
 }
 
 static void a_full_batch_is_launched(void **state) {
@@ -588,8 +351,8 @@ static void what_may_go_together_goes_so_alone(void **state) {
     run(0, &job, 1);
     expect_product(&test);
     assert_int_equal(job->batched, 1);
-    assert_int_equal(runtime.batches, 1);
-    assert_int_equal(runtime.gathers + runtime.copies + runtime.taken, 0);
+    assert_int_equal(fake_cuda.batches, 1);
+    assert_int_equal(fake_cuda.gathers + fake_cuda.copies + fake_cuda.taken, 0);
 }
 
 static void a_lane_keeps_its_workspace(void **state) {
@@ -598,11 +361,11 @@ static void a_lane_keeps_its_workspace(void **state) {
     run_square(0, 20, MM_OK);
     run_square(0, 3, MM_OK);
     run_square(0, 22, MM_OK); /* there is half as much again */
-    assert_int_equal(runtime.taken, 1);
+    assert_int_equal(fake_cuda.taken, 1);
     run_square(0, 40, MM_OK);
-    assert_int_equal(runtime.taken, 2);
+    assert_int_equal(fake_cuda.taken, 2);
     run_square(1, 3, MM_OK);
-    assert_int_equal(runtime.taken, 3);
+    assert_int_equal(fake_cuda.taken, 3);
 }
 
 /* Room for one and a half of the large ones: with it, and without what there might be besides. */
@@ -611,10 +374,10 @@ static void lanes_without_jobs_give_their_workspaces(void **state) {
     struct test_job test;
     struct mm_job *job = &test.job;
     (void)state;
-    runtime.memory_max = bytes + 100;
+    fake_cuda.memory_max = bytes + 100;
     run_square(0, 44, MM_OK);
     run_square(1, 44, MM_OK);
-    assert_int_equal(runtime.memory_used, bytes);
+    assert_int_equal(fake_cuda.memory_used, bytes);
     assert_int_equal(mm_cuda_memory_free(&device.head), bytes + 100);
 
     job_init(&test, &ours, 40, 40, 40);
@@ -635,12 +398,12 @@ static void a_launch_that_fails_fails_all_and_leaves_the_lane_well(void **state)
         job_init(&tests[index], &ours, 17, 17, 17);
         set_key(&tests[index]);
     }
-    runtime.launch_fails = cudaErrorInvalidValue;
+    fake_cuda.launch_fails = cudaErrorInvalidValue;
     mm_cuda_begin(&device.head, 0, jobs, 2);
     for (int index = 0; index < 2; index++)
         assert_int_equal(jobs[index]->error.status, MM_INTERNAL);
     assert_false(device.lanes[0].is_busy);
-    runtime.launch_fails = cudaSuccess;
+    fake_cuda.launch_fails = cudaSuccess;
     run_square(0, 17, MM_OK);
 }
 
@@ -653,11 +416,11 @@ static void what_fails_later_fails_all(void **state) {
         set_key(&tests[index]);
     }
     mm_cuda_begin(&device.head, 0, jobs, 2);
-    runtime.is_late = true;
+    fake_cuda.is_late = true;
     assert_false(mm_cuda_is_over(&device.head, 0));
-    runtime.is_late = false;
+    fake_cuda.is_late = false;
     assert_true(mm_cuda_is_over(&device.head, 0));
-    runtime.event_fails = cudaErrorIllegalAddress;
+    fake_cuda.event_fails = cudaErrorIllegalAddress;
     assert_true(mm_cuda_is_over(&device.head, 0));
     mm_cuda_end(&device.head, 0, jobs, 2);
     for (int index = 0; index < 2; index++)

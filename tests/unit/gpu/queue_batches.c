@@ -39,177 +39,156 @@ static void close_all(struct mm_queue *queue, struct fake_device *fake) {
     fake_device_destroy(fake);
 }
 
-static void those_that_wait_go_together_by_their_key(void **state) {
-    static const unsigned keys[] = {0, 5, 5, 7, 5, 7, 0};
-    static const unsigned batched[] = {1, 3, 3, 2, 3, 2, 1};
-    struct fake_device fake;
-    struct test_job jobs[7];
-    (void)state;
-    struct mm_queue *queue = open_async(&fake, 1);
-    submit_first(queue, &fake, &jobs[0]);
-    for (int index = 1; index < 7; index++)
-        init_and_submit(queue, &jobs[index], keys[index]);
-    assert_int_equal(mm_queue_jobs(queue), 7);
+/* A product that waits, and what becomes of it. */
+struct row {
+    unsigned key;
+    size_t n; /* columns; 0: such as always succeed */
+    unsigned batched;
+    enum mm_status status;
+    bool is_late;
+    bool is_large; /* of a MiB */
+};
+
+static void submit_row(struct mm_queue *queue, struct test_job *test, const struct row *row) {
+    job_init(test, "naive", 2);
+    test->job.deadline_ns = row->is_late ? 1 : 0;
+    if (row->n != 0)
+        test->job.product.n = row->n;
+    if (row->is_large)
+        test->job.product.a = mm_matrix_dense(MM_FLOAT32, 1, ((1 << 20) - 32) / 4, NULL);
+    submit(queue, test, row->key);
+}
+
+/* Lets them wait for a lane that another keeps busy, then run. The counts are still in *fake afterwards. */
+static void expect(struct fake_device *fake, const struct row *rows, size_t count) {
+    enum { COUNT_MAX = 70 };
+    static struct test_job first, jobs[COUNT_MAX];
+    assert_true(count <= COUNT_MAX);
+    struct mm_queue *queue = open_async(fake, 1);
+    submit_first(queue, fake, &first);
+    for (size_t index = 0; index < count; index++)
+        submit_row(queue, &jobs[index], &rows[index]);
+    assert_int_equal(mm_queue_jobs(queue), count + 1);
     __atomic_store_n(&done_calls, 0, __ATOMIC_SEQ_CST);
-    fake_device_open_gate(&fake);
-    for (int index = 0; index < 7; index++) {
+    fake_device_open_gate(fake);
+    job_wait(&first);
+    assert_int_equal(first.job.batched, 1);
+    for (size_t index = 0; index < count; index++) {
+        const struct mm_job *job = &jobs[index].job;
         job_wait(&jobs[index]);
-        assert_int_equal(jobs[index].job.error.status, MM_OK);
-        assert_int_equal(jobs[index].job.batched, batched[index]);
+        assert_int_equal(job->error.status, rows[index].status);
+        if (job->error.status == MM_OK)
+            assert_int_equal(job->batched, rows[index].batched);
     }
     assert_int_equal(mm_queue_jobs(queue), 0);
+    assert_int_equal(fake->under_way, 0);
+    close_all(queue, fake);
+}
+
+#define EXPECT(fake, rows) expect((fake), (rows), sizeof(rows) / sizeof *(rows))
+
+static void those_that_wait_go_together_by_their_key(void **state) {
+    static const struct row rows[] = {{.key = 5, .batched = 3}, {.key = 5, .batched = 3},
+                                      {.key = 7, .batched = 2}, {.key = 5, .batched = 3},
+                                      {.key = 7, .batched = 2}, {.key = 0, .batched = 1}};
+    struct fake_device fake;
+    (void)state;
+    EXPECT(&fake, rows);
     assert_int_equal(fake.batches, 4);
     assert_int_equal(__atomic_load_n(&done_calls, __ATOMIC_SEQ_CST), 4);
-    close_all(queue, &fake);
 }
 
 static void a_batch_has_a_most(void **state) {
-    enum { COUNT = MM_BATCH_MAX + 3 };
+    struct row rows[MM_BATCH_MAX + 2];
     struct fake_device fake;
-    static struct test_job jobs[COUNT];
     (void)state;
-    struct mm_queue *queue = open_async(&fake, 1);
-    submit_first(queue, &fake, &jobs[0]);
-    for (int index = 1; index < COUNT; index++)
-        init_and_submit(queue, &jobs[index], 5);
-    fake_device_open_gate(&fake);
-    for (int index = 0; index < COUNT; index++) {
-        job_wait(&jobs[index]);
-        assert_int_equal(jobs[index].job.batched, index == 0 ? 1 : index <= MM_BATCH_MAX ? MM_BATCH_MAX : 2);
-    }
-    close_all(queue, &fake);
+    for (unsigned index = 0; index < MM_BATCH_MAX + 2; index++)
+        rows[index] = (struct row){.key = 5, .batched = index < MM_BATCH_MAX ? MM_BATCH_MAX : 2};
+    EXPECT(&fake, rows);
 }
 
 /* Two of a MiB each fill one, the third goes with the small one behind it. */
 static void a_batch_has_a_most_of_bytes(void **state) {
-    static const unsigned batched[] = {1, 2, 2, 2, 2};
+    static const struct row rows[] = {{.key = 5, .is_large = true, .batched = 2},
+                                      {.key = 5, .is_large = true, .batched = 2},
+                                      {.key = 5, .is_large = true, .batched = 2},
+                                      {.key = 5, .batched = 2}};
     struct fake_device fake;
-    struct test_job jobs[5];
     (void)state;
-    struct mm_queue *queue = open_async(&fake, 1);
-    submit_first(queue, &fake, &jobs[0]);
-    for (int index = 1; index < 5; index++) {
-        job_init(&jobs[index], "naive", 2);
-        if (index < 4)
-            jobs[index].job.product.a = mm_matrix_dense(MM_FLOAT32, 1, ((1 << 20) - 32) / 4, NULL);
-        submit(queue, &jobs[index], 5);
-    }
-    assert_int_equal(jobs[1].job.queued_bytes, 1 << 20);
-    fake_device_open_gate(&fake);
-    for (int index = 0; index < 5; index++) {
-        job_wait(&jobs[index]);
-        assert_int_equal(jobs[index].job.batched, batched[index]);
-    }
-    close_all(queue, &fake);
+    EXPECT(&fake, rows);
 }
 
 static void one_of_a_batch_fails_alone(void **state) {
+    static const struct row rows[] = {{.key = 5, .batched = 2},
+                                      {.key = 5, .n = FAILING_N, .status = MM_DEVICE_FAILED},
+                                      {.key = 5, .batched = 2}};
     struct fake_device fake;
-    struct test_job jobs[4];
     (void)state;
-    struct mm_queue *queue = open_async(&fake, 1);
-    submit_first(queue, &fake, &jobs[0]);
-    for (int index = 1; index < 4; index++) {
-        job_init(&jobs[index], "naive", 2);
-        jobs[index].job.product.n = index == 2 ? FAILING_N : 2;
-        submit(queue, &jobs[index], 5);
-    }
-    fake_device_open_gate(&fake);
-    for (int index = 0; index < 4; index++) {
-        job_wait(&jobs[index]);
-        assert_int_equal(jobs[index].job.error.status, index == 2 ? MM_DEVICE_FAILED : MM_OK);
-    }
-    assert_int_equal(jobs[1].job.batched, 2);
-    assert_int_equal(jobs[3].job.batched, 2);
+    EXPECT(&fake, rows);
     assert_int_equal(fake.batches, 2);
-    assert_int_equal(fake.under_way, 0);
-    close_all(queue, &fake);
 }
 
 static void a_batch_that_fails_as_a_whole_leaves_its_lane_free(void **state) {
+    static const struct row rows[] = {{.key = 5, .n = FAILING_N, .status = MM_DEVICE_FAILED},
+                                      {.key = 5, .n = FAILING_N, .status = MM_DEVICE_FAILED},
+                                      {.key = 0, .batched = 1}};
     struct fake_device fake;
-    struct test_job jobs[4];
     (void)state;
-    struct mm_queue *queue = open_async(&fake, 1);
-    submit_first(queue, &fake, &jobs[0]);
-    for (int index = 1; index < 4; index++) {
-        job_init(&jobs[index], "naive", 2);
-        jobs[index].job.product.n = index < 3 ? FAILING_N : 2;
-        submit(queue, &jobs[index], index < 3 ? 5 : 0);
-    }
-    fake_device_open_gate(&fake);
-    for (int index = 0; index < 4; index++) {
-        job_wait(&jobs[index]);
-        assert_int_equal(jobs[index].job.error.status, index == 1 || index == 2 ? MM_DEVICE_FAILED : MM_OK);
-    }
-    close_all(queue, &fake);
+    EXPECT(&fake, rows);
 }
 
-static void a_batch_costs_nothing_for_who_is_cancelled_or_late(void **state) {
+static void who_is_late_costs_a_batch_nothing(void **state) {
+    static const struct row rows[] = {{.key = 5, .batched = 2},
+                                      {.key = 5, .is_late = true, .status = MM_TIMEOUT},
+                                      {.key = 5, .batched = 2}};
     struct fake_device fake;
-    struct test_job jobs[5];
     (void)state;
-    struct mm_queue *queue = open_async(&fake, 1);
-    submit_first(queue, &fake, &jobs[0]);
-    for (int index = 1; index < 5; index++) {
-        job_init(&jobs[index], "naive", 2);
-        jobs[index].job.deadline_ns = index == 3 ? 1 : 0;
-        submit(queue, &jobs[index], 5);
-    }
-    assert_true(mm_queue_cancel(queue, &jobs[1].job));
-    fake_device_open_gate(&fake);
-    for (int index = 0; index < 5; index++) {
-        if (index == 1)
-            continue;
-        job_wait(&jobs[index]);
-        assert_int_equal(jobs[index].job.error.status, index == 3 ? MM_TIMEOUT : MM_OK);
-        assert_int_equal(jobs[index].job.batched, index == 0 || index == 3 ? 1 : 2);
-    }
-    assert_int_equal(__atomic_load_n(&jobs[1].done_count, __ATOMIC_SEQ_CST), 0);
+    EXPECT(&fake, rows);
     assert_int_equal(fake.begun, 3);
-    close_all(queue, &fake);
 }
 
 static void no_batch_goes_past_who_wants_all(void **state) {
+    static const struct row rows[] = {
+        {.key = 5, .batched = 1}, {.key = 5, .n = ALONE_N, .batched = 1}, {.key = 5, .batched = 1}};
     struct fake_device fake;
-    struct test_job jobs[4];
     (void)state;
-    struct mm_queue *queue = open_async(&fake, 1);
-    submit_first(queue, &fake, &jobs[0]);
-    for (int index = 1; index < 4; index++) {
-        job_init(&jobs[index], "naive", 2);
-        jobs[index].job.product.n = index == 2 ? ALONE_N : 2;
-        submit(queue, &jobs[index], 5);
-    }
-    fake_device_open_gate(&fake);
-    for (int index = 0; index < 4; index++) {
-        job_wait(&jobs[index]);
-        assert_int_equal(jobs[index].job.batched, 1);
-    }
+    EXPECT(&fake, rows);
     assert_false(fake.was_shared);
-    close_all(queue, &fake);
 }
 
 /* Of those that wait behind many others, none is looked for. */
 static void a_batch_passes_over_so_many(void **state) {
     enum { OTHERS = 64 };
+    struct row rows[OTHERS + 3];
     struct fake_device fake;
-    static struct test_job jobs[OTHERS + 5];
     (void)state;
     for (unsigned others = OTHERS; others <= OTHERS + 1; others++) {
-        struct mm_queue *queue = open_async(&fake, 1);
-        submit_first(queue, &fake, &jobs[0]);
-        init_and_submit(queue, &jobs[1], 5);
-        for (unsigned index = 2; index < others + 2; index++)
-            init_and_submit(queue, &jobs[index], 0);
-        init_and_submit(queue, &jobs[others + 2], 5);
-        fake_device_open_gate(&fake);
-        for (unsigned index = 0; index < others + 3; index++)
-            job_wait(&jobs[index]);
-        assert_int_equal(jobs[1].job.batched, others == OTHERS ? 2 : 1);
-        assert_int_equal(jobs[others + 2].job.batched, jobs[1].job.batched);
-        close_all(queue, &fake);
+        for (unsigned index = 0; index < others + 2; index++)
+            rows[index] = (struct row){.batched = 1};
+        rows[0].key = rows[others + 1].key = 5;
+        rows[0].batched = rows[others + 1].batched = others == OTHERS ? 2 : 1;
+        expect(&fake, rows, others + 2);
     }
+}
+
+static void who_is_cancelled_costs_a_batch_nothing(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[4];
+    (void)state;
+    struct mm_queue *queue = open_async(&fake, 1);
+    submit_first(queue, &fake, &jobs[0]);
+    for (int index = 1; index < 4; index++)
+        init_and_submit(queue, &jobs[index], 5);
+    assert_true(mm_queue_cancel(queue, &jobs[2].job));
+    fake_device_open_gate(&fake);
+    job_wait(&jobs[0]);
+    job_wait(&jobs[1]);
+    job_wait(&jobs[3]);
+    assert_int_equal(jobs[1].job.batched, 2);
+    assert_int_equal(jobs[3].job.batched, 2);
+    assert_int_equal(__atomic_load_n(&jobs[2].done_count, __ATOMIC_SEQ_CST), 0);
+    assert_int_equal(fake.begun, 3);
+    close_all(queue, &fake);
 }
 
 /* The first lane stays busy: what is over in the second is told, and what comes is begun there. */
@@ -282,7 +261,8 @@ int main(void) {
         cmocka_unit_test(a_batch_has_a_most_of_bytes),
         cmocka_unit_test(one_of_a_batch_fails_alone),
         cmocka_unit_test(a_batch_that_fails_as_a_whole_leaves_its_lane_free),
-        cmocka_unit_test(a_batch_costs_nothing_for_who_is_cancelled_or_late),
+        cmocka_unit_test(who_is_late_costs_a_batch_nothing),
+        cmocka_unit_test(who_is_cancelled_costs_a_batch_nothing),
         cmocka_unit_test(no_batch_goes_past_who_wants_all),
         cmocka_unit_test(a_batch_passes_over_so_many),
         cmocka_unit_test(lanes_end_in_any_order),

@@ -1,0 +1,228 @@
+/* A CUDA runtime of the host's memory and processor. */
+#include "fake_cuda.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct fake_cuda fake_cuda;
+const struct fake_kernels fake_kernels;
+
+cudaError_t cudaSetDevice(int index) {
+    (void)index;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void) {
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void) {
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t code) {
+    (void)code;
+    return "as told";
+}
+
+const char *cudaGetErrorName(cudaError_t code) {
+    (void)code;
+    return "told";
+}
+
+/* Each piece with its size in front of it. */
+enum { HEAD = 256 };
+
+cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
+    (void)pool;
+    (void)stream;
+    if (bytes > fake_cuda.memory_max - fake_cuda.memory_used)
+        return cudaErrorMemoryAllocation;
+    char *piece = aligned_alloc(HEAD, HEAD + (bytes + HEAD - 1) / HEAD * HEAD);
+    assert_non_null(piece);
+    memcpy(piece, &bytes, sizeof bytes);
+    memset(piece + HEAD, 0xff, bytes); /* NaN */
+    fake_cuda.memory_used += bytes;
+    fake_cuda.taken++;
+    *memory = piece + HEAD;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
+    size_t bytes;
+    (void)stream;
+    memcpy(&bytes, (char *)memory - HEAD, sizeof bytes);
+    fake_cuda.memory_used -= bytes;
+    free((char *)memory - HEAD);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes) {
+    (void)pool;
+    (void)bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) {
+    (void)pool;
+    (void)attribute;
+    *(uint64_t *)value = fake_cuda.memory_used;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    *total_bytes = fake_cuda.memory_max;
+    *free_bytes = fake_cuda.memory_max - fake_cuda.memory_used;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    (void)stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    (void)event;
+    (void)stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    (void)event;
+    return fake_cuda.is_late ? cudaErrorNotReady : fake_cuda.event_fails;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    (void)event;
+    return fake_cuda.event_fails;
+}
+
+/* An event's number tells its time in milliseconds. */
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+    *ms = (float)((uintptr_t)to - (uintptr_t)from);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+    (void)kind;
+    (void)stream;
+    fake_cuda.copies++;
+    memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t row_bytes, size_t rows, enum cudaMemcpyKind kind, cudaStream_t stream) {
+    (void)kind;
+    (void)stream;
+    fake_cuda.copies++;
+    for (size_t row = 0; row < rows; row++)
+        memcpy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, row_bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
+    (void)kernel;
+    *attributes = (struct cudaFuncAttributes){.maxDynamicSharedSizeBytes = 48 << 10};
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value) {
+    (void)kernel;
+    (void)attribute;
+    (void)value;
+    return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel, int threads,
+                                                          size_t dynamic_bytes) {
+    (void)kernel;
+    (void)threads;
+    (void)dynamic_bytes;
+    *blocks = 1;
+    return cudaSuccess;
+}
+
+cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream) {
+    (void)gate;
+    (void)stream;
+    return cudaSuccess;
+}
+
+void mm_cuda_gate_open(struct mm_cuda_gate *gate) {
+    (void)gate;
+}
+
+bool mm_cuda_gate_gave_up(const struct mm_cuda_gate *gate) {
+    (void)gate;
+    return false;
+}
+
+cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t stream) {
+    unsigned words_max = 0;
+    (void)stream;
+    assert_in_range(copies->count, 1, 2 * MM_BATCH_MAX);
+    for (unsigned index = 0; index < copies->count; index++) {
+        const unsigned words = copies->copies[index].words;
+        assert_int_not_equal(words, 0);
+        words_max = words > words_max ? words : words_max;
+        memcpy(copies->copies[index].to, copies->copies[index].from, words * sizeof(unsigned));
+    }
+    assert_int_equal(copies->words_max, words_max);
+    fake_cuda.gathers++;
+    return cudaSuccess;
+}
+
+static void compute(const float *a, const float *b, float *c, const size_t *sizes, const size_t *steps) {
+    for (size_t row = 0; row < sizes[0]; row++) {
+        for (size_t col = 0; col < sizes[1]; col++) {
+            float sum = 0.0F;
+            for (size_t i = 0; i < sizes[2]; i++)
+                sum += a[row * steps[0] + i * steps[1]] * b[i * steps[2] + col];
+            c[row * steps[3] + col] = sum;
+        }
+    }
+}
+
+void fake_compute(const struct mm_product *product, bool turns) {
+    const size_t sizes[] = {product->m, product->n, product->k};
+    const size_t steps[] = {turns ? 1 : product->a.ld, turns ? product->a.ld : 1, product->b.ld,
+                            product->c.ld};
+    compute(product->a.data, product->b.data, product->c.data, sizes, steps);
+}
+
+static void compute_items(const struct mm_cuda_items *items, unsigned count, bool turns) {
+    for (unsigned index = 0; index < count; index++) {
+        const struct mm_cuda_item *item = &items->items[index];
+        const size_t sizes[] = {item->m, item->n, item->k};
+        const size_t steps[] = {turns ? 1 : item->k, turns ? item->m : 1, item->n, item->n};
+        compute(item->a, item->b, item->c, sizes, steps);
+    }
+}
+
+cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
+                             size_t dynamic_bytes, cudaStream_t stream) {
+    (void)block;
+    (void)dynamic_bytes;
+    (void)stream;
+    if (fake_cuda.launch_fails != cudaSuccess)
+        return fake_cuda.launch_fails;
+    if (kernel == &fake_kernels.plain_batch || kernel == &fake_kernels.turned_batch) {
+        fake_cuda.batches++;
+        fake_cuda.grid = grid;
+        assert_int_equal(((const struct mm_cuda_items *)arguments[0])->tile, FAKE_BLOCK);
+        assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_rows, FAKE_BLOCK);
+        assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_cols, FAKE_BLOCK);
+        compute_items(arguments[0], grid.z, kernel == &fake_kernels.turned_batch);
+    } else {
+        fake_cuda.launches++;
+        fake_compute(arguments[0], kernel == &fake_kernels.turned);
+    }
+    return cudaSuccess;
+}

@@ -1,0 +1,37 @@
+/* A made-up CUDA runtime for tests of jobs: its device memory is the host's, and what it is asked for it does
+ * at once. It takes the place of the real one where a test is linked with it; mm_cuda_gather and the gate,
+ * which are kernels, are its own. */
+#ifndef TESTS_UNIT_GPU_FAKE_CUDA_H
+#define TESTS_UNIT_GPU_FAKE_CUDA_H
+
+#include "gpu/cuda/batch.h"
+#include "gpu/cuda/device.h"
+
+/* What it was asked for, and how it is to fail. */
+struct fake_cuda {
+    unsigned copies;
+    unsigned gathers;
+    unsigned launches;
+    unsigned batches;
+    dim3 grid; /* of the last batch */
+    size_t memory_max;
+    size_t memory_used;
+    unsigned taken; /* pieces of memory, ever */
+    cudaError_t launch_fails;
+    cudaError_t event_fails;
+    bool is_late; /* no event has come */
+};
+extern struct fake_cuda fake_cuda;
+
+/* Its kernels, by their addresses: one that has another for batches, once for A as it is and once for it
+ * transposed, and one that has none. A batch is of blocks of FAKE_BLOCK along either edge. */
+struct fake_kernels {
+    char plain, turned, plain_batch, turned_batch, lonely;
+};
+extern const struct fake_kernels fake_kernels;
+enum { FAKE_BLOCK = 16 };
+
+/* What they compute; `turns`: of A transposed. */
+void fake_compute(const struct mm_product *product, bool turns);
+
+#endif
