@@ -29,18 +29,54 @@ static struct mm_exchange *exchange_of(struct mm_crew_work *work) {
     return (struct mm_exchange *)((char *)work - offsetof(struct mm_exchange, work));
 }
 
+/* What is to be done once the mutex is free. */
+struct ends {
+    struct mm_exchange *resumed; /* by next_resumed, and so are the next */
+    struct mm_exchange *freed;
+    struct mm_crew_work *encoded; /* by next: of exchanges that still wait, and may be abandoned */
+};
+
+static void push(struct mm_exchange **list, struct mm_exchange *exchange) {
+    exchange->next_resumed = *list;
+    *list = exchange;
+}
+
 /* Who worked for the exchange lets go of it, and its wait is over, with this error or, where that is NULL,
- * well; unless it was abandoned meanwhile. With server->mutex held, which this gives back. */
+ * well; unless it was abandoned meanwhile. With server->mutex held. */
+static void release(struct mm_exchange *exchange, const struct mm_error *error, bool was_waiting,
+                    struct ends *ends) {
+    const bool last = --exchange->holders == 0;
+    if (was_waiting) {
+        end_wait(exchange, error);
+        push(&ends->resumed, exchange);
+    } else if (last) {
+        push(&ends->freed, exchange);
+    }
+}
+
+static void carry_out(struct mm_server *server, const struct ends *ends) {
+    struct mm_exchange *exchange = ends->freed;
+    struct mm_crew_work *work = ends->encoded;
+    mm_exchange_resume(ends->resumed);
+    while (work != NULL) {
+        struct mm_crew_work *next = work->next;
+        mm_crew_add(server->crew, work);
+        work = next;
+    }
+    while (exchange != NULL) {
+        struct mm_exchange *next = exchange->next_resumed;
+        mm_exchange_free(exchange);
+        exchange = next;
+    }
+}
+
+/* Releases one exchange; with server->mutex held, which this gives back. */
 static void let_go(struct mm_exchange *exchange, const struct mm_error *error, bool was_waiting) {
     struct mm_server *server = exchange->server;
-    bool last = --exchange->holders == 0;
-    if (was_waiting)
-        end_wait(exchange, error);
+    struct ends ends = {NULL, NULL, NULL};
+    release(exchange, error, was_waiting, &ends);
     pthread_mutex_unlock(&server->mutex);
-    if (was_waiting)
-        MHD_resume_connection(exchange->connection);
-    else if (last)
-        mm_exchange_free(exchange);
+    carry_out(server, &ends);
 }
 
 /* Whether the exchange was abandoned before the crew had time for it, and is let go of. */
@@ -71,18 +107,6 @@ static void encode(struct mm_crew_work *work) {
     let_go(exchange, status == MM_OK ? NULL : &error, waits);
 }
 
-/* What becomes of exchanges whose jobs are over, once the mutex is free. */
-struct ends {
-    struct mm_exchange *resumed; /* by next_resumed, and so are the next */
-    struct mm_exchange *freed;
-    struct mm_crew_work *encoded; /* by next: of exchanges that still wait, and may be abandoned */
-};
-
-static void push(struct mm_exchange **list, struct mm_exchange *exchange) {
-    exchange->next_resumed = *list;
-    *list = exchange;
-}
-
 /* The connection goes on, unless it was answered without the job. With server->mutex held. */
 static void settle_job(struct mm_exchange *exchange, struct ends *ends) {
     const bool waits = exchange->waiting;
@@ -95,13 +119,7 @@ static void settle_job(struct mm_exchange *exchange, struct ends *ends) {
         ends->encoded = &exchange->work;
         return;
     }
-    const bool last = --exchange->holders == 0;
-    if (waits) {
-        end_wait(exchange, NULL);
-        push(&ends->resumed, exchange);
-    } else if (last) {
-        push(&ends->freed, exchange);
-    }
+    release(exchange, NULL, waits, ends);
 }
 
 static void tell_metrics(const struct mm_job *job) {
@@ -125,17 +143,7 @@ static void jobs_done(struct mm_job *first) {
         settle_job(job->owner, &ends);
     }
     pthread_mutex_unlock(&server->mutex);
-    mm_exchange_resume(ends.resumed);
-    while (ends.encoded != NULL) {
-        struct mm_crew_work *work = ends.encoded;
-        ends.encoded = work->next;
-        mm_crew_add(server->crew, work);
-    }
-    while (ends.freed != NULL) {
-        struct mm_exchange *exchange = ends.freed;
-        ends.freed = exchange->next_resumed;
-        mm_exchange_free(exchange);
-    }
+    carry_out(server, &ends);
 }
 
 /* The job becomes the queue's; false where that refuses it. With server->mutex held. */
