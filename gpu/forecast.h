@@ -18,7 +18,8 @@ struct mm_forecast {
     double copy_ns;                             /* for a byte, there or back */
 };
 
-/* Learns from a job that is over, and well; of times under 50 µs nothing, since those are a launch's. */
+/* Learns from a job that is over, and well: a first rate from one that took 50 µs at least, with a million
+ * operations and bytes; a better one from any. */
 void mm_forecast_learn(struct mm_forecast *forecast, const struct mm_job *job);
 
 /* Nanoseconds that a job will take by this variant (not `auto`); job->product and job->queued_bytes are set.

@@ -135,9 +135,15 @@ static void who_wants_all_keeps_its_turn(void **state) {
 
 enum { SECOND = 1000000000 };
 
+/* A job with as much work as a rate is learned from. */
+static void long_job_init(struct test_job *test, const char *variant, size_t m) {
+    job_init(test, variant, m);
+    test->job.product.k = 1 << 20;
+}
+
 static void pass(struct mm_queue *queue, uint64_t deadline_ns, size_t n, enum mm_status status) {
     struct test_job test;
-    job_init(&test, "naive", 16);
+    long_job_init(&test, "naive", 16);
     test.job.product.n = n;
     test.job.deadline_ns = deadline_ns;
     assert_int_equal(mm_queue_submit(queue, &test.job, NULL), MM_OK);
@@ -159,7 +165,7 @@ static void the_wait_is_foretold_and_bounded(void **state) {
     fake.kernel_ns = 2 * (uint64_t)SECOND;
     assert_int_equal(mm_queue_open(&device, 1, &limits, &queue, NULL), MM_OK);
     for (int index = 0; index < 6; index++)
-        job_init(&jobs[index], index == 1 ? "second" : "naive", 16);
+        long_job_init(&jobs[index], index == 1 ? "second" : "naive", 16);
     assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
     job_wait(&jobs[0]);
     assert_int_equal(mm_queue_wait_ns(queue), 0);
@@ -194,7 +200,7 @@ static void the_busiest_device_is_foretold(void **state) {
         for (int index = 0; index < 4;
              index++) { /* two by which is learned, and two that run and are foretold */
             struct fake_device *fake = &fakes[index % 2];
-            job_init(&jobs[index], "naive", 16);
+            long_job_init(&jobs[index], "naive", 16);
             fake->kernel_ns = (index % 2 == slow ? 5 : 2) * (uint64_t)SECOND;
             assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
             fake_device_wait_begun(fake, 1 + (unsigned)index / 2);
@@ -231,7 +237,7 @@ static void threads_share_the_wait(void **state) {
         pass(queue, 0, n, MM_OK);
         fake_device_close_gate(&fake);
         for (int index = 0; index < 2; index++) {
-            job_init(&jobs[index], "naive", 16);
+            long_job_init(&jobs[index], "naive", 16);
             jobs[index].job.product.n = n;
             assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
         }
@@ -257,7 +263,7 @@ static void a_wait_may_be_unknown_or_endless(void **state) {
     fake.fail_end = false;
     fake_device_close_gate(&fake);
     for (int index = 0; index < 3; index++) {
-        job_init(&jobs[index], "naive", index < 2 ? 16 : 9);
+        long_job_init(&jobs[index], "naive", index < 2 ? 16 : 9);
         assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
         if (index > 0)
             continue;
