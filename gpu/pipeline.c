@@ -12,6 +12,18 @@ void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, un
     pipeline->lane_count = device->lane_count / step;
 }
 
+/* A launch of small jobs that takes longer is waited for no longer. */
+enum { COLLECT_NS = 30000 };
+
+bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns) {
+    return mm_pipeline_has_room(pipeline) &&
+           (pipeline->small_busy == 0 || now_ns - pipeline->small_ns >= COLLECT_NS);
+}
+
+static bool are_small(const struct mm_batch *batch) {
+    return batch->jobs[0]->batch_key != 0;
+}
+
 static unsigned device_lane(const struct mm_pipeline *pipeline, unsigned index) {
     return pipeline->first + index * pipeline->step;
 }
@@ -48,6 +60,10 @@ void mm_pipeline_begin(struct mm_pipeline *pipeline, struct mm_batch *batch) {
     pipeline->busy++;
     pipeline->lanes[index].order = pipeline->begun++;
     pipeline->changed_ns = mm_clock_ns();
+    if (are_small(under_way)) {
+        pipeline->small_busy++;
+        pipeline->small_ns = pipeline->changed_ns;
+    }
 }
 
 static bool is_over(const struct mm_pipeline *pipeline, unsigned index) {
@@ -82,6 +98,8 @@ bool mm_pipeline_end(struct mm_pipeline *pipeline, struct mm_batch *ended) {
     device->backend->end(device, device_lane(pipeline, index), over->jobs, over->count);
     memcpy(ended->jobs, over->jobs, over->count * sizeof over->jobs[0]);
     ended->count = over->count;
+    if (are_small(over))
+        pipeline->small_busy--;
     over->count = 0;
     pipeline->busy--;
     pipeline->changed_ns = mm_clock_ns();

@@ -113,9 +113,9 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
     finish(self, &begun); /* what is left of it failed */
 }
 
-/* Whether a job came that a free lane could take, since the thread looked at the list last. */
+/* Whether a job came that the thread could begin, since it looked at the list last. */
 static bool has_arrivals(const struct mm_worker_thread *self) {
-    return mm_pipeline_has_room(&self->pipeline) &&
+    return mm_pipeline_may_begin(&self->pipeline, mm_clock_ns()) &&
            __atomic_load_n(&self->worker->arrived, __ATOMIC_RELAXED) != self->seen;
 }
 
@@ -198,7 +198,7 @@ static void *work(void *argument) {
         prctl(PR_SET_TIMERSLACK, 1000UL); /* else a nap may take 50 µs more */
     for (;;) {
         batch.count = 0;
-        if (mm_pipeline_has_room(&self->pipeline) && (is_async || self->over == NULL))
+        if (mm_pipeline_may_begin(&self->pipeline, mm_clock_ns()) && (is_async || self->over == NULL))
             mm_worker_take(worker, self->pipeline.busy == 0 && self->over == NULL, &batch, &self->seen);
         const bool is_task = batch.count > 0 && batch.jobs[0]->task != NULL;
         if (batch.count > 0 && !is_task)

@@ -123,8 +123,11 @@ static enum mm_status enqueue(struct mm_lane *lane, const struct mm_cuda_layout 
     if (status != MM_OK)
         return status;
     describe_jobs(layout, jobs, count, workspace, &items, &copies);
-    cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
-    if (code == cudaSuccess && copies.count > 0)
+    cudaError_t code = cudaSuccess;
+    lane->first = copies.count > 0 ? MM_CUDA_BEGUN : MM_CUDA_UPLOADED;
+    if (copies.count > 0)
+        code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
+    if (copies.count > 0 && code == cudaSuccess)
         code = mm_cuda_gather(&copies, lane->stream);
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);

@@ -43,7 +43,8 @@ struct mm_lane {
     enum mm_cuda_purpose purpose;
     cudaStream_t stream;
     cudaEvent_t marks[MM_CUDA_MARKS];
-    enum mm_cuda_mark last; /* of the jobs that are under way: COMPUTED, where nothing is copied back */
+    enum mm_cuda_mark first; /* of the jobs that are under way: UPLOADED, where nothing is copied there */
+    enum mm_cuda_mark last;  /* likewise: COMPUTED, where nothing is copied back */
     void *workspace; /* device memory for its jobs' matrices, kept from job to job, only ever exchanged for
                       * more; NULL: none yet */
     size_t workspace_bytes;      /* __atomic where another thread may ask for it */

@@ -87,6 +87,7 @@ static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *job, struct
         cudaStreamSynchronize(lane->stream); /* nothing touches the caller's matrices any more */
         return status;
     }
+    lane->first = MM_CUDA_BEGUN;
     lane->last = MM_CUDA_DOWNLOADED;
     job->batched = 1;
     job->uploaded_bytes = mm_matrix_bytes(&product.a) + mm_matrix_bytes(&product.b);
@@ -141,8 +142,10 @@ bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
 
 /* The spans of what is over in the lane. */
 static cudaError_t read_spans(const struct mm_lane *lane, uint64_t *span_ns) {
-    span_ns[MM_SPAN_DOWNLOAD] = 0;
-    cudaError_t code = span(lane, MM_CUDA_BEGUN, &span_ns[MM_SPAN_UPLOAD]);
+    cudaError_t code = cudaSuccess;
+    span_ns[MM_SPAN_UPLOAD] = span_ns[MM_SPAN_DOWNLOAD] = 0;
+    if (lane->first == MM_CUDA_BEGUN)
+        code = span(lane, MM_CUDA_BEGUN, &span_ns[MM_SPAN_UPLOAD]);
     if (code == cudaSuccess)
         code = span(lane, MM_CUDA_UPLOADED, &span_ns[MM_SPAN_KERNEL]);
     if (code == cudaSuccess && lane->last == MM_CUDA_DOWNLOADED)

@@ -351,6 +351,8 @@ static void what_may_go_together_goes_so_alone(void **state) {
     run(0, &job, 1);
     expect_product(&test);
     assert_int_equal(job->batched, 1);
+    assert_int_equal(job->span_ns[MM_SPAN_UPLOAD], 0);
+    assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 2000000);
     assert_int_equal(fake_cuda.batches, 1);
     assert_int_equal(fake_cuda.gathers + fake_cuda.copies + fake_cuda.taken, 0);
 }

@@ -228,6 +228,23 @@ static void who_comes_is_begun_beside_what_takes_long(void **state) {
     job_wait(&jobs[1]);
 }
 
+/* Such as may go together wait for each other's launch, but not for a long one. */
+static void small_ones_are_begun_beside_what_takes_long(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[2];
+    (void)state;
+    struct mm_queue *queue = open_async(&fake, 2);
+    init_and_submit(queue, &jobs[0], 5);
+    fake_device_wait_begun(&fake, 1);
+    init_and_submit(queue, &jobs[1], 5);
+    fake_device_wait_begun(&fake, 2);
+    fake_device_open_gate(&fake);
+    job_wait(&jobs[0]);
+    job_wait(&jobs[1]);
+    assert_int_equal(fake.batches, 2);
+    close_all(queue, &fake);
+}
+
 /* Beside another there is no memory for it; and where there is none by itself either, it fails. */
 static void who_finds_no_memory_is_begun_again_alone(void **state) {
     struct fake_device fake;
@@ -267,6 +284,7 @@ int main(void) {
         cmocka_unit_test(a_batch_passes_over_so_many),
         cmocka_unit_test(lanes_end_in_any_order),
         cmocka_unit_test(who_comes_is_begun_beside_what_takes_long),
+        cmocka_unit_test(small_ones_are_begun_beside_what_takes_long),
         cmocka_unit_test(who_finds_no_memory_is_begun_again_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
