@@ -185,7 +185,7 @@ for tool in memcheck initcheck synccheck; do
 done
 # This one compares each access to shared memory with the others of its step, which takes long where a block has
 # 1,024 threads: few cases, and no whole jobs.
-step racecheck sanitize racecheck --thin 60 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1
+step racecheck sanitize racecheck --thin 200 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1 --shape 32 64 32
 step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do
     case $name in memories | time_* | transpose_* | counters | benchmark) cat "$logs/$name.log" ;; esac

@@ -67,7 +67,7 @@ edge_of() {
 start_all() {
     serving=''
     start_matmuld matmuld --backend "$backend" || return 1
-    service=$port
+    service=$port service_pid=$pid
     device=$(curl -s --max-time 5 "http://127.0.0.1:$service/v1/devices" |
         sed -n 's/.*"name": *"\([^"]*\)".*/\1/p' | head -n 1)
     [ "$peers" = yes ] || { no_peer='left out' && return 0; }
@@ -190,22 +190,40 @@ bench_wire() {
     for _ in $(seq "$rounds"); do
         measure stream rate --port "$floor" --shape "$shape" --requests 5 --unchecked
         measure streams rate --port "$floor" --shape "$shape" --requests 5 --unchecked --connections 4 --threads 4
+        watch_memory &
+        watcher=$!
         measure loaded 'rate kernel_mean_ms upload_mean_ms download_mean_ms' --port "$service" --spans \
             --shape "${edge_loaded}x${edge_loaded}x$edge_loaded" --connections 32 --threads "$(client_threads 32)" \
             --seconds "$seconds"
+        wait "$watcher"
         drop_logs
     done
     stop "$floor_pid"
     gigabytes stream.rate "$edge" stream.gb
     gigabytes streams.rate "$edge" streams.gb
     gigabytes loaded.rate "$edge_loaded" loaded.gb
-    paste "$scratch/values/loaded.rate" "$scratch/values/loaded.kernel_mean_ms" "$scratch/values/loaded.upload_mean_ms" \
-        "$scratch/values/loaded.download_mean_ms" |
-        awk '!/failed/ { print $1 / 1e3 * ($2 + ($3 > $4 ? $3 : $4)) }' >"$scratch/values/loaded.busy"
     row_value 'socket loop, one stream' '' stream.gb GB/s
     row_value 'socket loop, four streams' '' streams.gb GB/s
     row_ratio "$edge_loaded, raw, 32 connections; beside: socket loop, four streams" '≥ 0.9' loaded.gb streams.gb GB/s
-    row_value 'under that load, lanes at work (kernels and the busier of the copies, of all requests, over the time)' '' loaded.busy ''
+    for span in kernel upload download; do
+        paste "$scratch/values/loaded.rate" "$scratch/values/loaded.${span}_mean_ms" |
+            awk '!/failed/ { print $1 / 1e3 * $2 }' >"$scratch/values/loaded.$span"
+        row_value "under that load, ${span}s under way (of all requests, over the time)" '' "loaded.$span" ''
+    done
+    read -r middle least most <<END_OF_SUMMARY
+$(summary "$scratch/values/loaded.resident")
+END_OF_SUMMARY
+    row 'under that load, resident memory, five times a second' '' "$(shown "$middle" MiB)" '' '' \
+        "$(shown "$least" '') – $(shown "$most" '')" '–'
+}
+
+# Notes what the service has resident, from a quarter of the load's time on, and once at least.
+watch_memory() {
+    sleep "$(awk -v seconds="$seconds" 'BEGIN { print seconds / 4 }')"
+    for _ in $(seq "$(awk -v seconds="$seconds" 'BEGIN { print int(3.5 * seconds) + 1 }')"); do
+        keep loaded.resident "$(($(memory_kib VmRSS "$service_pid") / 1024))"
+        sleep 0.2
+    done
 }
 
 # gigabytes RATES EDGE INTO: of bodies and replies.

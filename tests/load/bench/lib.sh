@@ -184,6 +184,11 @@ keep() {
     echo "${2:-failed}" >>"$scratch/values/$1"
 }
 
+# memory_kib FIELD PID: of /proc/PID/status.
+memory_kib() {
+    sed -n "s/^$1:[^0-9]*\([0-9]*\) kB\$/\1/p" "/proc/$2/status"
+}
+
 # summary FILE: the median, the least and the most of the numbers in it; nothing without any.
 summary() {
     [ ! -s "$1" ] || sed '/failed/d' "$1" | sort -g | awk '

@@ -215,11 +215,6 @@ mib() {
 
 # --- memory
 
-# memory_kib FIELD PID: of /proc/PID/status.
-memory_kib() {
-    sed -n "s/^$1:[^0-9]*\([0-9]*\) kB\$/\1/p" "/proc/$2/status"
-}
-
 # The most that is resident while more comes than the budget takes, whose refusals count as answers.
 bench_budget() {
     start_matmuld loaded --backend cpu --memory-budget "${budget}MiB" || { row_left_out 'memory' '' "$why" && return 0; }

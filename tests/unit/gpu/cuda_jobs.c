@@ -194,11 +194,11 @@ static void use_doubles(struct test_job *test) {
 }
 
 static void fill_most(struct test_job *test) {
-    test->job.queued_bytes = 256 << 10;
+    test->job.queued_bytes = 1 << 20;
 }
 
 static void pass_most(struct test_job *test) {
-    test->job.queued_bytes = (256 << 10) + 1;
+    test->job.queued_bytes = (1 << 20) + 1;
 }
 
 static void make_odd(struct test_job *test) {
