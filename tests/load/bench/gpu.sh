@@ -118,13 +118,27 @@ find_best() {
     done | sort -g | awk 'NF == 2 { count = $2 } END { print count }')
 }
 
-# bench_rate ROW TARGET: a square by 32 connections.
+# by_32 COMMAND…: with the arguments of a load by 32 connections.
+by_32() {
+    "$@" --shape "${edge}x${edge}x$edge" --connections 32 --threads "$(client_threads 32)" --seconds "$seconds"
+}
+
+# bench_rate ROW TARGET TARGET_P99: a square by 32 connections; beside it, what plain sockets carry by as many.
 bench_rate() {
     edge=$(edge_of "$1")
-    in_turn "$1" "$serving" --shape "${edge}x${edge}x$edge" --connections 32 --threads "$(client_threads 32)" \
-        --seconds "$seconds"
-    find_best "$1" "$serving"
     what="$edge, raw, 32 connections"
+    if ! start_floor sockets sockets 127.0.0.1 32 $((8 * edge * edge + 4096)) $((4 * edge * edge)); then
+        row_left_out "$what" "$2" "$why"
+        return 0
+    fi
+    floor=$port floor_pid=$pid
+    for _ in $(seq "$rounds"); do
+        by_32 measure "row_$1_floor" rate --port "$floor" --unchecked
+        by_32 one_turn "$1" "$serving"
+    done
+    stop "$floor_pid"
+    find_best "$1" "$serving"
+    row_ratio "$what; beside: socket loop by as many" '' "row_$1.rate" "row_$1_floor.rate" /s
     [ -n "$best" ] || row "$what" "$2" "$(shown "$(median "row_$1.rate")" /s)" '' '' '' "no peer: $no_peer"
     for count in $serving; do
         target=''
