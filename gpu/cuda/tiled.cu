@@ -8,7 +8,7 @@
  * TILE of k, and for each multiplication a shared read of B and, the compiler fetching four at a time,
  * a quarter of one of A: no longer global memory but those reads set the pace. At 32 a block has 1024
  * threads; a multiprocessor holds one or two such blocks, and at a barrier much of it waits. At 8 it is
- * slower than `naive` on an H200 at 1024³ (0.44 against 0.37 ms): there a block of `naive`, as tall and four
+ * slower than `naive` on an H200 at 1024³ (0.44 against 0.36 ms): there a block of `naive`, as tall and four
  * times as wide, finds most of what it asks for in the L1 cache, and asks the L2 for less (16.7 million
  * sectors against 26.2 million).
  *
