@@ -13,11 +13,13 @@ static size_t row_of(const struct mm_job *job, const struct mm_variant *ran) {
 }
 
 /* A first rate is that of much work, in more than a launch's or a call's time: the same hiccup in a small job
- * would foretell hours for a large one. What took less time than that rate says mends it, whatever its size. */
+ * would foretell hours for a large one. What took less time than that rate says mends it, whatever its size.
+ */
 enum { TELLING_NS = 50000, TELLING_WORK = 1000000 };
 
 static void keep_best(double *best, uint64_t ns, double work) {
-    const bool tells = *best == 0.0 ? ns >= TELLING_NS && work >= TELLING_WORK : ns > 0 && (double)ns < *best * work;
+    const bool tells =
+        *best == 0.0 ? ns >= TELLING_NS && work >= TELLING_WORK : ns > 0 && (double)ns < *best * work;
     if (tells)
         *best = (double)ns / work;
 }

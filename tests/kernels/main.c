@@ -60,8 +60,8 @@ static void plan_make(struct plan *plan, const struct options *options, const st
                                                                                : 4;
 }
 
-/* What the op's subjects add up to. One that no case reached has shown nothing; of shapes that were given one by
- * one it may have refused all. */
+/* What the op's subjects add up to. One that no case reached has shown nothing; of shapes that were given one
+ * by one it may have refused all. */
 static void add_up(const struct plan *plan, const struct subject *subjects, size_t count,
                    struct totals *totals) {
     for (size_t index = 0; index < count; index++) {
