@@ -20,11 +20,19 @@ struct mm_body {
     const char *content_type; /* as the request gave it, with its parameters; NULL: absent */
 };
 
+/* Threads that do parts of long work at one time. run calls one(data, index) for each index below count, on
+ * the caller's thread and on others that have nothing to do, and returns when all are done. */
+struct mm_helpers {
+    void (*run)(struct mm_helpers *helpers, unsigned count, void (*one)(void *data, unsigned index),
+                void *data);
+};
+
 /* A finished product, or transposition, on its way out. */
 struct mm_answer {
-    const struct mm_job *job; /* done, status MM_OK; product.c is the result, dense */
-    struct mm_buffer *result; /* holds product.c's elements; an encoder may take it over */
-    const uint64_t *span_ns;  /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
+    const struct mm_job *job;   /* done, status MM_OK; product.c is the result, dense */
+    struct mm_buffer *result;   /* holds product.c's elements; an encoder may take it over */
+    const uint64_t *span_ns;    /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
+    struct mm_helpers *helpers; /* NULL: none */
 };
 
 enum { MM_REPLY_HEAD_MAX = 128 };

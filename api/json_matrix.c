@@ -153,19 +153,27 @@ enum mm_status mm_json_matrix_read(const json_t *rows, const char *field, enum m
     return MM_OK;
 }
 
-bool mm_json_matrix_text_bytes(const struct mm_matrix *matrix, size_t *bytes) {
-    enum { ROW_BYTES = sizeof "[]," - 1, MATRIX_BYTES = sizeof "[]" - 1 + MM_FLOAT_TEXT_ROOM };
+/* A part is worth another thread's while: 32768 elements take it half a millisecond. A part has rows of its
+ * own, and room for the longest text of each, behind which the writer of a number may write a little more. */
+enum { PARTS_MAX = 16, PART_ELEMENTS = 32 << 10 };
+
+/* Of a row with the comma before it, at most; false where that passes SIZE_MAX. */
+static bool row_text_bytes(const struct mm_matrix *matrix, size_t *bytes) {
     const size_t element_bytes = types[matrix->dtype].text_max + 1;
-    size_t row, all;
-    return !__builtin_mul_overflow(matrix->cols, element_bytes, &row) && mm_size_add(row, ROW_BYTES, &row) &&
-           !__builtin_mul_overflow(matrix->rows, row, &all) && mm_size_add(all, MATRIX_BYTES, bytes);
+    return !__builtin_mul_overflow(matrix->cols, element_bytes, bytes) &&
+           mm_size_add(*bytes, sizeof ",[]" - 1, bytes);
 }
 
-size_t mm_json_matrix_write(const struct mm_matrix *matrix, char *text) {
+bool mm_json_matrix_text_bytes(const struct mm_matrix *matrix, size_t *bytes) {
+    enum { MATRIX_BYTES = sizeof "[]" - 1 + PARTS_MAX * MM_FLOAT_TEXT_ROOM };
+    size_t row, all;
+    return row_text_bytes(matrix, &row) && !__builtin_mul_overflow(matrix->rows, row, &all) &&
+           mm_size_add(all, MATRIX_BYTES, bytes);
+}
+
+static char *write_rows(const struct mm_matrix *matrix, size_t row, size_t rows_end, char *end) {
     const size_t row_bytes = matrix->ld * mm_dtype_bytes(matrix->dtype);
-    char *end = text;
-    *end++ = '[';
-    for (size_t row = 0; row < matrix->rows; row++) {
+    for (; row < rows_end; row++) {
         if (row > 0)
             *end++ = ',';
         *end++ = '[';
@@ -173,6 +181,55 @@ size_t mm_json_matrix_write(const struct mm_matrix *matrix, char *text) {
             end = types[matrix->dtype].write((const char *)matrix->data + row * row_bytes, matrix->cols, end);
         *end++ = ']';
     }
+    return end;
+}
+
+/* The rows in parts: each part's place in the text, where it has room, and its length. */
+struct parts {
+    const struct mm_matrix *matrix;
+    unsigned count;
+    char *texts[PARTS_MAX];
+    size_t bytes[PARTS_MAX];
+};
+
+/* No overflow: rows are at most 2³¹, of which there is memory for the elements. */
+static size_t first_row(const struct parts *parts, unsigned part) {
+    return parts->matrix->rows * part / parts->count;
+}
+
+static void write_part(void *data, unsigned part) {
+    struct parts *parts = data;
+    char *text = parts->texts[part];
+    parts->bytes[part] =
+        (size_t)(write_rows(parts->matrix, first_row(parts, part), first_row(parts, part + 1), text) - text);
+}
+
+static unsigned count_parts(const struct mm_matrix *matrix, const struct mm_helpers *helpers) {
+    size_t count = helpers == NULL ? 1 : matrix->rows * matrix->cols / PART_ELEMENTS;
+    count = count < matrix->rows ? count : matrix->rows;
+    return count < 2 ? 1 : count < PARTS_MAX ? (unsigned)count : PARTS_MAX;
+}
+
+/* Each part into its room, and then behind the one before it. */
+static char *write_in_parts(struct parts *parts, struct mm_helpers *helpers, char *text) {
+    char *end = text;
+    size_t row_bytes = 0;
+    (void)row_text_bytes(parts->matrix, &row_bytes);
+    for (unsigned part = 0; part < parts->count; part++)
+        parts->texts[part] = text + first_row(parts, part) * row_bytes + part * (size_t)MM_FLOAT_TEXT_ROOM;
+    helpers->run(helpers, parts->count, write_part, parts);
+    for (unsigned part = 0; part < parts->count; part++) {
+        memmove(end, parts->texts[part], parts->bytes[part]);
+        end += parts->bytes[part];
+    }
+    return end;
+}
+
+size_t mm_json_matrix_write(const struct mm_matrix *matrix, struct mm_helpers *helpers, char *text) {
+    struct parts parts = {.matrix = matrix, .count = count_parts(matrix, helpers)};
+    char *end = text;
+    *end++ = '[';
+    end = parts.count > 1 ? write_in_parts(&parts, helpers, end) : write_rows(matrix, 0, matrix->rows, end);
     *end++ = ']';
     return (size_t)(end - text);
 }

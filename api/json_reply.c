@@ -23,7 +23,7 @@ void mm_json_encode(const struct mm_answer *answer, struct mm_reply_body *body) 
     char *end = body->buffer.data;
     memcpy(end, reply_head, sizeof reply_head - 1);
     end += sizeof reply_head - 1;
-    end += mm_json_matrix_write(&answer->job->product.c, end);
+    end += mm_json_matrix_write(&answer->job->product.c, answer->helpers, end);
     body->bytes = (size_t)(end - (char *)body->buffer.data);
 }
 

@@ -11,6 +11,7 @@ struct mm_crew {
     struct mm_crew_work *first; /* oldest first */
     struct mm_crew_work *last;
     bool stopping;
+    unsigned idle; /* threads that wait for work */
     unsigned thread_count;
     pthread_t threads[];
 };
@@ -18,8 +19,10 @@ struct mm_crew {
 /* The oldest work; NULL once there is none and none will come. */
 static struct mm_crew_work *take(struct mm_crew *crew) {
     pthread_mutex_lock(&crew->mutex);
+    crew->idle++;
     while (crew->first == NULL && !crew->stopping)
         pthread_cond_wait(&crew->changed, &crew->mutex);
+    crew->idle--;
     struct mm_crew_work *work = crew->first;
     if (work != NULL)
         crew->first = work->next;
@@ -66,11 +69,95 @@ void mm_crew_stop(struct mm_crew *crew) {
     free(crew);
 }
 
-void mm_crew_add(struct mm_crew *crew, struct mm_crew_work *work) {
+/* With the mutex held. */
+static void add(struct mm_crew *crew, struct mm_crew_work *work) {
     work->next = NULL;
-    pthread_mutex_lock(&crew->mutex);
     *(crew->first == NULL ? &crew->first : &crew->last->next) = work;
     crew->last = work;
     pthread_cond_signal(&crew->changed);
+}
+
+void mm_crew_add(struct mm_crew *crew, struct mm_crew_work *work) {
+    pthread_mutex_lock(&crew->mutex);
+    add(crew, work);
     pthread_mutex_unlock(&crew->mutex);
+}
+
+/* --- work that is shared -------------------------------------------------------------------------- */
+
+enum { HELPERS_MAX = 15 };
+
+/* One thread's help. */
+struct help {
+    struct mm_crew_work work; /* first */
+    struct share *share;
+};
+
+struct share {
+    struct mm_crew *crew;
+    void (*one)(void *data, unsigned index);
+    void *data;
+    unsigned count;
+    unsigned taken; /* indices; __atomic */
+    struct help helps[HELPERS_MAX];
+    unsigned helping;     /* of these, in the crew's list or at work; with its mutex */
+    pthread_cond_t ended; /* none is any more */
+};
+
+static void do_what_is_left(struct share *share) {
+    unsigned index;
+    while ((index = __atomic_fetch_add(&share->taken, 1, __ATOMIC_RELAXED)) < share->count)
+        share->one(share->data, index);
+}
+
+static void help(struct mm_crew_work *work) {
+    struct share *share = ((struct help *)work)->share;
+    struct mm_crew *crew = share->crew;
+    do_what_is_left(share);
+    pthread_mutex_lock(&crew->mutex);
+    if (--share->helping == 0)
+        pthread_cond_signal(&share->ended); /* with the mutex held: once it is free, the share may be gone */
+    pthread_mutex_unlock(&crew->mutex);
+}
+
+static void ask_for_help(struct share *share) {
+    struct mm_crew *crew = share->crew;
+    pthread_mutex_lock(&crew->mutex);
+    while (share->helping < crew->idle && share->helping + 1 < share->count && share->helping < HELPERS_MAX) {
+        struct help *next = &share->helps[share->helping++];
+        *next = (struct help){.work = {.run = help}, .share = share};
+        add(crew, &next->work);
+    }
+    pthread_mutex_unlock(&crew->mutex);
+}
+
+/* Takes the helps back that no thread has come to. With the mutex held. */
+static void take_back(struct share *share) {
+    struct mm_crew *crew = share->crew;
+    struct mm_crew_work **link = &crew->first;
+    crew->last = NULL;
+    while (*link != NULL) {
+        struct mm_crew_work *work = *link;
+        if (work->run == help && ((struct help *)work)->share == share) {
+            *link = work->next;
+            share->helping--;
+        } else {
+            crew->last = work;
+            link = &work->next;
+        }
+    }
+}
+
+void mm_crew_share(struct mm_crew *crew, unsigned count, void (*one)(void *data, unsigned index),
+                   void *data) {
+    struct share share = {.crew = crew, .one = one, .data = data, .count = count};
+    pthread_cond_init(&share.ended, NULL);
+    ask_for_help(&share);
+    do_what_is_left(&share);
+    pthread_mutex_lock(&crew->mutex);
+    take_back(&share);
+    while (share.helping > 0)
+        pthread_cond_wait(&share.ended, &crew->mutex);
+    pthread_mutex_unlock(&crew->mutex);
+    pthread_cond_destroy(&share.ended);
 }

@@ -255,10 +255,23 @@ enum mm_status mm_operation_complete(struct mm_exchange *exchange) {
     return mm_operation_answer(exchange);
 }
 
+/* Those of the crew's threads that have nothing to do. */
+struct crew_helpers {
+    struct mm_helpers head; /* first */
+    struct mm_crew *crew;
+};
+
+static void share_with_crew(struct mm_helpers *helpers, unsigned count,
+                            void (*one)(void *data, unsigned index), void *data) {
+    mm_crew_share(((struct crew_helpers *)helpers)->crew, count, one, data);
+}
+
 enum mm_status mm_operation_encode(struct mm_exchange *exchange, uint64_t *span_ns, struct mm_error *error) {
     const struct mm_codec *encoder = exchange->encoder;
     const struct mm_job *job = &exchange->job;
-    const struct mm_answer answer = {.job = job, .result = &exchange->result, .span_ns = span_ns};
+    struct crew_helpers helpers = {{share_with_crew}, exchange->server->crew};
+    const struct mm_answer answer = {
+        .job = job, .result = &exchange->result, .span_ns = span_ns, .helpers = &helpers.head};
     memcpy(span_ns, exchange->span_ns, sizeof exchange->span_ns);
     for (unsigned span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
         span_ns[span] = job->span_ns[span];

@@ -122,12 +122,12 @@ static char *write_body(const struct mm_call *call, size_t *bytes) {
     char *text = malloc(sizeof begin + a_bytes_max + sizeof between + b_bytes_max + sizeof end_text);
     REQUIRE(text != NULL);
     char *end = stpcpy(text, begin);
-    size_t written = mm_json_matrix_write(&call->a, end);
+    size_t written = mm_json_matrix_write(&call->a, NULL, end);
     REQUIRE(written <= a_bytes_max);
     end += written;
     if (mm_call_operands(call) == 2) {
         end = stpcpy(end, between);
-        written = mm_json_matrix_write(&call->b, end);
+        written = mm_json_matrix_write(&call->b, NULL, end);
         REQUIRE(written <= b_bytes_max);
         end += written;
     }
