@@ -135,7 +135,6 @@ static void ask_for_help(struct share *share) {
 static void take_back(struct share *share) {
     struct mm_crew *crew = share->crew;
     struct mm_crew_work **link = &crew->first;
-    crew->last = NULL;
     while (*link != NULL) {
         struct mm_crew_work *work = *link;
         if (work->run == help && ((struct help *)work)->share == share) {
