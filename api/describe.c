@@ -87,6 +87,8 @@ static json_t *make_variant(struct mm_device *const *devices, size_t count,
     failed |= put(row, "summary", mm_json_text(variant->summary));
     failed |= put(row, "dtypes", make_dtypes(variant->dtypes));
     failed |= put_tiles(row, variant);
+    if (variant->multiple_of > 0)
+        failed |= put(row, "multiple_of", mm_json_count(variant->multiple_of));
     failed |= put(row, "available", json_boolean(able != NULL));
     if (able != NULL)
         failed |= put_attributes(row, able, variant);

@@ -23,6 +23,9 @@ holds "names and summaries" "$variants" '.variants | all((.name, .backend, .summ
 holds "dtypes" "$variants" '.variants | all(.dtypes | type == "array" and length > 0 and all(type == "string"))'
 holds "tile, a count or null" "$variants" '.variants | all(has("tile") and (.tile == null or .tile >= 1))'
 holds "tiles, that of tile among them" "$variants" '.variants | all(.tiles == null or ([.tile] - .tiles) == [])'
+holds "what it takes multiples of, and says so" "$variants" \
+    '.variants | all(.multiple_of == null or
+                     (.multiple_of >= 2 and .requires == "m, n and k that are multiples of \(.multiple_of)"))'
 holds "available, or why not" "$variants" \
     '.variants | all((.available == true and .unavailable_because == null) or
                      (.available == false and (.unavailable_because | type == "string" and . != "")))'
@@ -48,7 +51,8 @@ holds "what CUDA devices have" "$devices" \
     '.devices | map(select(.backend == "cuda"))
      | all((.compute_capability, .driver) | type == "string" and test("^[0-9]+[.][0-9]+$"))'
 
-jq -r '.variants[] | "\(.op) \(.backend) \(.name) \(.available)"' "$variants" >"$scratch/rows"
+# One that takes no 1×1×1 is as good as not there for this product.
+jq -r '.variants[] | "\(.op) \(.backend) \(.name) \(.available and .multiple_of == null)"' "$variants" >"$scratch/rows"
 while read -r op backend variant available; do
     what="$op $backend:$variant"
     case $op in

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The identity times X is X, bit for bit, through every matmul variant that GET /v1/variants says is
-# available, as raw bytes and as JSON, on shapes that fill no tile.
+# available, as raw bytes and as JSON, on shapes that fill no tile, which some refuse, and on one that does.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -26,10 +26,10 @@ as_json() {
 start
 curl -s --max-time 30 -o "$scratch/variants.json" "$url/v1/variants"
 jq -r '.variants[] | select(.op == "matmul" and .available and (.dtypes | index("float32")))
-       | "\(.backend) \(.name)"' "$scratch/variants.json" >"$scratch/variants"
+       | "\(.backend) \(.name) \(.multiple_of // 1)"' "$scratch/variants.json" >"$scratch/variants"
 
 seed=1
-for shape in '1 1' '3 5' '17 33' '65 31' '127 9'; do
+for shape in '1 1' '3 5' '17 33' '65 31' '127 9' '32 64'; do
     rows=${shape% *}
     columns=${shape#* }
     "$FLOAT32" identity "$rows" >"$scratch/identity"
@@ -37,9 +37,13 @@ for shape in '1 1' '3 5' '17 33' '65 31' '127 9'; do
     json_rows "$scratch/identity" "$rows" >"$scratch/identity.json"
     json_rows "$scratch/x" "$columns" >"$scratch/x.json"
     seed=$((seed + 1))
-    while read -r backend variant; do
+    while read -r backend variant multiple; do
         for format in raw json; do
             : >"$scratch/c"
+            if [ $((rows % multiple + columns % multiple)) -ne 0 ]; then
+                same "$backend:$variant, $rows rows, $columns columns, $format: refused" 422 "$("as_$format" 2>/dev/null)"
+                continue
+            fi
             same "$backend:$variant, $rows rows, $columns columns, $format: status" 200 "$("as_$format")"
             checks=$((checks + 1))
             cmp -s "$scratch/x" "$scratch/c" ||

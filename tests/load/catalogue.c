@@ -35,6 +35,8 @@ static void read_row(struct mm_load_scan *scan, struct row *row) {
             mm_load_scan_string(scan, row->variant.name, sizeof row->variant.name);
         else if (strcmp(name, "backend") == 0)
             mm_load_scan_string(scan, row->variant.backend, sizeof row->variant.backend);
+        else if (strcmp(name, "multiple_of") == 0)
+            mm_load_scan_count(scan, &row->variant.multiple_of);
         else if (strcmp(name, "available") == 0)
             mm_load_scan_boolean(scan, &row->available);
         else if (strcmp(name, "dtypes") == 0)

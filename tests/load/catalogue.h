@@ -9,6 +9,7 @@ enum { MM_LOAD_VARIANTS_MAX = 128, MM_LOAD_NAME_BYTES = 64 };
 struct mm_load_variant {
     char name[MM_LOAD_NAME_BYTES];
     char backend[MM_LOAD_NAME_BYTES];
+    size_t multiple_of; /* what m, n and k must be multiples of; 0: anything */
 };
 
 /* The variants of matmul that are available for float32, `auto` among them. */

@@ -20,8 +20,8 @@ static size_t tile_edge(struct mm_load_random *random, size_t max) {
     return size < max ? size : max;
 }
 
-static void draw_shape(struct mm_load_product *product, struct mm_load_random *random,
-                       const struct mm_load_shapes *shapes) {
+static void draw_any_shape(struct mm_load_product *product, struct mm_load_random *random,
+                           const struct mm_load_shapes *shapes) {
     size_t *dimensions[] = {&product->m, &product->k, &product->n};
     bool large = shapes->large_max > shapes->edge_max && mm_load_random_below(random, LARGE_ONE_IN) == 0;
     size_t small_max = SMALL_MAX < shapes->edge_max ? SMALL_MAX : shapes->edge_max;
@@ -38,6 +38,15 @@ static void draw_shape(struct mm_load_product *product, struct mm_load_random *r
         *dimensions[special % 3] = 1;
     else if (special < 30)
         *dimensions[special % 3] = 0;
+}
+
+static void draw_shape(struct mm_load_product *product, struct mm_load_random *random,
+                       const struct mm_load_shapes *shapes) {
+    size_t *dimensions[] = {&product->m, &product->k, &product->n};
+    draw_any_shape(product, random, shapes);
+    for (unsigned index = 0; index < 3 && shapes->multiple_of > 0; index++)
+        *dimensions[index] +=
+            (shapes->multiple_of - *dimensions[index] % shapes->multiple_of) % shapes->multiple_of;
 }
 
 /* A number of up to 24 significant bits, between 2⁻¹⁰ and 2¹⁰ or so: many sums of these must round. */

@@ -28,9 +28,10 @@ struct mm_load_product {
 };
 
 struct mm_load_shapes {
-    size_t edge_max;  /* of the usual shapes */
-    size_t large_max; /* of one in a thousand; not more than edge_max: never */
-    bool dense;       /* ld is the columns, and what is stored has columns only where it has rows: JSON */
+    size_t edge_max;    /* of the usual shapes */
+    size_t large_max;   /* of one in a thousand; not more than edge_max: never */
+    size_t multiple_of; /* each dimension; 0: of anything */
+    bool dense;         /* ld is the columns, and what is stored has columns only where it has rows: JSON */
 };
 
 /* Draws shape, storage and elements; what the product held before is freed. */

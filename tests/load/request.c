@@ -212,6 +212,7 @@ static void make_product(struct mm_load_request *request, struct mm_load_random 
     const struct mm_load_shapes shapes = {
         .edge_max = small && plan->edge_max > SMALL_EDGE_MAX ? SMALL_EDGE_MAX : plan->edge_max,
         .large_max = small ? 0 : plan->large_max,
+        .multiple_of = request->variant->multiple_of,
         .dense = request->form == MM_LOAD_JSON};
     mm_load_product_make(&request->product, random, &shapes);
     struct options options = {

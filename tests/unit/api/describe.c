@@ -33,6 +33,7 @@ static const struct mm_variant fast_variants[] = {
     {.name = "wide",
      .summary = "at once",
      .needs = "compute capability 9.0",
+     .multiple_of = 32,
      .dtypes = MM_DTYPE_BIT(MM_FLOAT32),
      .missing = needs_ninety},
     {.name = "open", .summary = "as asked", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .tile = 16, .tiles = tiles},
@@ -51,7 +52,7 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
     "\"dtypes\": [\"float32\"], \"tile\": 16, "
 #define WIDE                                                                                                 \
     "{\"op\": \"matmul\", \"name\": \"wide\", \"backend\": \"fast\", \"summary\": \"at once\", \"dtypes\": " \
-    "[\"float32\"], \"tile\": null, "
+    "[\"float32\"], \"tile\": null, \"multiple_of\": 32, "
 #define OPEN                                                                                                 \
     "{\"op\": \"matmul\", \"name\": \"open\", \"backend\": \"fast\", \"summary\": \"as asked\", "            \
     "\"dtypes\": [\"float32\"], \"tile\": 16, \"tiles\": [4, 16, 96], "
