@@ -85,9 +85,10 @@ start_all() {
 
 # --- measuring
 
-# Enough threads of the client for its connections, that leave cores to the server.
+# Enough threads of the client for its connections, that leave cores to the server: on 16 cores with an H200, 4, 6,
+# 8 and 12 threads had 1,440, 1,720, 1,740 and 1,740 products of 1024×1024 a second from 32 connections.
 client_threads() {
-    threads=$(($(nproc) / 4))
+    threads=$(($(nproc) / 2))
     [ "$threads" -ge 1 ] || threads=1
     [ "$threads" -le "$1" ] || threads=$1
     echo "$threads"
