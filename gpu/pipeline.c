@@ -12,7 +12,8 @@ void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, un
     pipeline->lane_count = device->lane_count / step;
 }
 
-/* A launch of small jobs that takes longer is waited for no longer. */
+/* A launch of small jobs that takes longer is waited for no longer. A worker's thread naps later than that,
+ * since who comes meanwhile would wake it for nothing. */
 enum { COLLECT_NS = 30000 };
 
 bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns) {

@@ -38,10 +38,10 @@ static inline bool mm_pipeline_has_room(const struct mm_pipeline *pipeline) {
 }
 
 /* Whether to begin others: there is a lane, and no launch of small jobs was begun just now. While one is
- * under way, which takes about 10 µs, those that come are collected for the next, for so long at most. Begun
- * at once in other lanes they would be more launches of fewer jobs, whose cost bounds the rate: on an H200,
- * 32 connections had 170,000 products of 1×1 a second by three lanes and 227,000 by one, of 64×64 133,000 and
- * 172,000, at a lower latency (2026-11-22, tests/load/steady; likewise with 2 to 8 connections). */
+ * under way, which takes about 10 µs where they are tiny, all that come wait, for 30 µs at most, and the
+ * small among them are collected for the next launch. Begun at once in other lanes they were more launches of
+ * fewer jobs, whose cost bounds the rate: on an H200, 32 connections had 170,000 products of 1×1 a second so,
+ * and 237,000 since; of 64×64 133,000 and 179,000 (2026-11-22, tests/load/steady by 4 threads). */
 bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns);
 
 /* Begins the jobs in a free lane, which there must be, by their `ran`. Those that failed are left in the

@@ -142,7 +142,7 @@ void mm_worker_take(struct mm_worker *worker, bool may_wait, struct mm_batch *ba
         take_to_run(worker, worker->first, batch);
     if (batch->count > 0 && batch->jobs[0]->batch_key != 0)
         take_companions(worker, batch);
-    *seen = worker->arrived;
+    *seen = worker->arrived - (can_begin(worker) ? 1 : 0);
     pthread_mutex_unlock(&queue->mutex);
 }
 

@@ -65,7 +65,8 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_job *job);
 
 /* For its threads, without the mutex. Takes the next jobs, which run from then on: one, or a batch that may
  * be begun together; none where none can be begun beside what runs. Where it may, it waits for one, and gives
- * up where the queue closes. *seen: worker->arrived, as it was then. */
+ * up where the queue closes. *seen: worker->arrived, as it was then, or less where another that waits could
+ * be begun as well. */
 void mm_worker_take(struct mm_worker *worker, bool may_wait, struct mm_batch *batch, unsigned *seen);
 
 /* They are over (there is one at least), and others may run. What is left to do is to call their done:

@@ -245,6 +245,26 @@ static void small_ones_are_begun_beside_what_takes_long(void **state) {
     close_all(queue, &fake);
 }
 
+/* Those that have come by the time when a small one is begun as well. */
+static void nobody_in_the_list_waits_for_a_long_small_one(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[3];
+    (void)state;
+    struct mm_queue *queue = open_async(&fake, 2);
+    job_init(&jobs[0], "naive", 2);
+    jobs[0].job.product.n = ALONE_N;
+    submit(queue, &jobs[0], 0);
+    fake_device_wait_begun(&fake, 1);
+    init_and_submit(queue, &jobs[1], 5);
+    init_and_submit(queue, &jobs[2], 0);
+    fake_device_let_pass(&fake, 1);
+    fake_device_wait_begun(&fake, 3);
+    fake_device_open_gate(&fake);
+    for (int index = 0; index < 3; index++)
+        job_wait(&jobs[index]);
+    close_all(queue, &fake);
+}
+
 /* Beside another there is no memory for it; and where there is none by itself either, it fails. */
 static void who_finds_no_memory_is_begun_again_alone(void **state) {
     struct fake_device fake;
@@ -285,6 +305,7 @@ int main(void) {
         cmocka_unit_test(lanes_end_in_any_order),
         cmocka_unit_test(who_comes_is_begun_beside_what_takes_long),
         cmocka_unit_test(small_ones_are_begun_beside_what_takes_long),
+        cmocka_unit_test(nobody_in_the_list_waits_for_a_long_small_one),
         cmocka_unit_test(who_finds_no_memory_is_begun_again_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
