@@ -14,17 +14,22 @@
  *     to 256 KiB   161,000  121,000   85,000   32,000   30,000   20,000
  *     to 1 MiB     166,000  121,000   83,000   56,000   43,000   23,000
  *
- * each answered by one connection at the same rate, by all three. */
+ * and one connection alone was answered at the same rate with all three. */
 enum { BYTES_MAX = 1 << 20 };
 
 static bool is_dense(const struct mm_matrix *matrix) {
     return matrix->ld == matrix->cols || matrix->rows == 1;
 }
 
-/* How often the blocks along an edge can be halved before one is left: less than 16 times, of jobs that are
- * no larger than BYTES_MAX. */
-static uint64_t halvings(size_t length, unsigned block) {
-    const size_t blocks = (length + block - 1) / block;
+/* A key has four bits for each edge, and a batch's grid is not cut into bands. */
+enum { BLOCKS_MAX = 1 << 15 };
+
+static size_t blocks_along(size_t length, unsigned block) {
+    return (length + block - 1) / block;
+}
+
+/* How often the blocks along an edge can be halved before one is left: at most 15 times. */
+static uint64_t halvings(size_t blocks) {
     uint64_t count = 0;
     while (blocks >> count > 1)
         count++;
@@ -45,9 +50,12 @@ uint64_t mm_cuda_batch_key(struct mm_device *head, const struct mm_variant *ran,
         return 0;
     if (mm_cuda_describe(ran, product, device, &layout, &ignored) != MM_OK || layout.batch_kernel == NULL)
         return 0;
+    const size_t rows = blocks_along(product->m, layout.block_rows);
+    const size_t cols = blocks_along(product->n, layout.block_cols);
+    if (rows > BLOCKS_MAX || cols > BLOCKS_MAX)
+        return 0;
     return ((uint64_t)(uintptr_t)layout.batch_kernel & UINT64_C(0xffffffffffff)) |
-           (uint64_t)product->tile << 48 | halvings(product->n, layout.block_cols) << 56 |
-           halvings(product->m, layout.block_rows) << 60;
+           (uint64_t)product->tile << 48 | halvings(cols) << 56 | halvings(rows) << 60;
 }
 
 /* Whether the operands are read where they lie: by one block, in a few steps. Others would be read again and

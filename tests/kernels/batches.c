@@ -14,9 +14,9 @@ static const uint32_t poison = 0x7fc5a5a5; /* a NaN that no computation makes */
 /* Around the blocks' edges, so that some are read where they lie and some are gathered, without depth too;
  * and the most bytes that may go together, about. */
 static const struct shape shapes[] = {
-    {1, 1, 1},    {8, 8, 8},       {16, 16, 16}, {17, 15, 16}, {32, 32, 32}, {33, 31, 34},
-    {2, 3, 0},    {40, 50, 0},     {64, 64, 64}, {5, 90, 7},   {90, 5, 7},   {31, 33, 100},
-    {96, 96, 96}, {290, 300, 280}, {1, 200, 64}, {200, 1, 64},
+    {1, 1, 1},    {8, 8, 8},       {16, 16, 16}, {17, 15, 16}, {32, 32, 32},   {33, 31, 34},
+    {2, 3, 0},    {40, 50, 0},     {64, 64, 64}, {5, 90, 7},   {90, 5, 7},     {31, 33, 100},
+    {96, 96, 96}, {290, 300, 280}, {1, 200, 64}, {200, 1, 64}, {1, 262000, 0}, {262000, 1, 0},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
@@ -40,7 +40,7 @@ struct set {
     uint32_t *storage[JOBS]; /* of C, between two guards */
     size_t elements[JOBS];   /* of C */
     bool is_done[JOBS];
-    float beside[300 * 300]; /* C of one that is run beside a batch */
+    float beside[1 << 18]; /* C of one that is run beside a batch */
 };
 
 static struct mm_matrix operand(struct pool *pool, size_t rows, size_t cols, bool transposed,

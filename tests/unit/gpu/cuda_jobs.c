@@ -201,6 +201,33 @@ static void pass_most(struct test_job *test) {
     test->job.queued_bytes = (1 << 20) + 1;
 }
 
+/* Of so many blocks of 16 along an edge, without depth and data. */
+static void set_blocks(struct test_job *test, size_t rows, size_t cols) {
+    struct mm_product *product = &test->job.product;
+    product->m = 16 * rows;
+    product->n = 16 * cols;
+    product->k = 0;
+    product->a = mm_matrix_dense(MM_FLOAT32, product->m, 0, NULL);
+    product->b = mm_matrix_dense(MM_FLOAT32, 0, product->n, NULL);
+    product->c = mm_matrix_dense(MM_FLOAT32, product->m, product->n, NULL);
+}
+
+static void fill_rows(struct test_job *test) {
+    set_blocks(test, 32768, 1);
+}
+
+static void pass_rows(struct test_job *test) {
+    set_blocks(test, 32769, 1);
+}
+
+static void fill_cols(struct test_job *test) {
+    set_blocks(test, 1, 32768);
+}
+
+static void pass_cols(struct test_job *test) {
+    set_blocks(test, 1, 32769);
+}
+
 static void make_odd(struct test_job *test) {
     test->job.product.k = 7;
 }
@@ -211,6 +238,10 @@ static void those_of_one_kernel_have_one_key(void **state) {
     assert_int_not_equal(key, 0);
     assert_int_equal(key_of(&ours, make_odd), key);
     assert_int_equal(key_of(&ours, fill_most), key);
+    assert_int_not_equal(key_of(&ours, fill_rows), 0);
+    assert_int_not_equal(key_of(&ours, fill_rows), key);
+    assert_int_not_equal(key_of(&ours, fill_cols), key_of(&ours, fill_rows));
+    assert_int_not_equal(key_of(&ours, fill_cols), 0);
     assert_int_not_equal(key_of(&ours, transpose), 0);
     assert_int_not_equal(key_of(&ours, transpose), key);
     assert_int_not_equal(key_of(&ours, choose_tile), 0);
@@ -218,7 +249,8 @@ static void those_of_one_kernel_have_one_key(void **state) {
 }
 
 static void who_cannot_go_together_has_no_key(void **state) {
-    void (*const changes[])(struct test_job *) = {unlock, pad_a, pad_b, pad_c, use_doubles, pass_most};
+    void (*const changes[])(struct test_job *) = {unlock,      pad_a,     pad_b,     pad_c,
+                                                  use_doubles, pass_most, pass_rows, pass_cols};
     (void)state;
     for (size_t index = 0; index < sizeof changes / sizeof changes[0]; index++)
         assert_int_equal(key_of(&ours, changes[index]), 0);
