@@ -26,7 +26,9 @@ static void keep_best(double *best, uint64_t ns, double work) {
 
 void mm_forecast_learn(struct mm_forecast *forecast, const struct mm_job *job) {
     const double copied = (double)job->uploaded_bytes + (double)job->downloaded_bytes;
-    keep_best(&forecast->kernel_ns[row_of(job, job->ran)], job->span_ns[MM_SPAN_KERNEL], work_of(job));
+    const bool computed = job->ran->op != MM_MATMUL || job->product.k > 0; /* zeros are soon written */
+    if (computed)
+        keep_best(&forecast->kernel_ns[row_of(job, job->ran)], job->span_ns[MM_SPAN_KERNEL], work_of(job));
     keep_best(&forecast->copy_ns, job->span_ns[MM_SPAN_UPLOAD] + job->span_ns[MM_SPAN_DOWNLOAD], copied);
 }
 

@@ -115,6 +115,24 @@ static void any_job_mends_a_rate(void **state) {
     assert_true(mm_forecast_ns(&forecast, &large, &variants[0]) == (200.0 + 300.0 / 2) * US);
 }
 
+/* Without depth there are only zeros to write: by that time, others would be foretold to take none. */
+static void no_depth_tells_nothing(void **state) {
+    static const struct mm_variant transpose = {.name = "transpose", .op = MM_TRANSPOSE};
+    static const struct mm_backend moves = {.name = "moves", .variants = &transpose, .variant_count = 1};
+    struct mm_forecast forecast = {0};
+    struct mm_job job = job_of(TELLING, 0);
+    (void)state;
+    job.product.k = 0;
+    job.queued_bytes = TELLING;
+    job.span_ns[MM_SPAN_KERNEL] = 60 * US;
+    mm_forecast_learn(&forecast, &job);
+    assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 0.0);
+    job.backend = &moves;
+    job.ran = &transpose;
+    mm_forecast_learn(&forecast, &job);
+    assert_true(mm_forecast_ns(&forecast, &job, &transpose) == 60.0 * US);
+}
+
 /* Which go together: they must not write on what is known of the copies. */
 static void rows_past_the_table_do_no_harm(void **state) {
     struct mm_forecast forecast = {0};
@@ -150,6 +168,7 @@ int main(void) {
         cmocka_unit_test(short_times_tell_nothing),
         cmocka_unit_test(little_work_tells_nothing_of_much),
         cmocka_unit_test(any_job_mends_a_rate),
+        cmocka_unit_test(no_depth_tells_nothing),
         cmocka_unit_test(rows_past_the_table_do_no_harm),
         cmocka_unit_test(copies_count_by_their_bytes),
     };
