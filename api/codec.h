@@ -20,8 +20,9 @@ struct mm_body {
     const char *content_type; /* as the request gave it, with its parameters; NULL: absent */
 };
 
-/* Threads that do parts of long work at one time. run calls one(data, index) for each index below count, on
- * the caller's thread and on others that have nothing to do, and returns when all are done. */
+/* Threads that do parts of long work. run calls one(data, index) once for each index below count, on the
+ * caller's thread and on others that have nothing to do, several at one time, and returns when all are done.
+ */
 struct mm_helpers {
     void (*run)(struct mm_helpers *helpers, unsigned count, void (*one)(void *data, unsigned index),
                 void *data);

@@ -153,9 +153,17 @@ enum mm_status mm_json_matrix_read(const json_t *rows, const char *field, enum m
     return MM_OK;
 }
 
-/* A part is worth another thread's while: 32768 elements take it half a millisecond. A part has rows of its
- * own, and room for the longest text of each, behind which the writer of a number may write a little more. */
-enum { PARTS_MAX = 16, PART_ELEMENTS = 32 << 10 };
+/* A part is worth another thread's while: 32768 elements take it half a millisecond. It has rows of its own,
+ * and room for the longest text of each, and a margin, since the writer of a number may write a little behind
+ * it. */
+enum { PARTS_MAX = 256, PART_ELEMENTS = 32 << 10 };
+
+static unsigned count_parts(const struct mm_matrix *matrix) {
+    const size_t cols = matrix->cols == 0 ? 1 : matrix->cols;
+    const size_t rows_of_part = cols < PART_ELEMENTS ? (PART_ELEMENTS + cols - 1) / cols : 1;
+    const size_t count = matrix->rows / rows_of_part;
+    return count < 2 ? 1 : count < PARTS_MAX ? (unsigned)count : PARTS_MAX;
+}
 
 /* Of a row with the comma before it, at most; false where that passes SIZE_MAX. */
 static bool row_text_bytes(const struct mm_matrix *matrix, size_t *bytes) {
@@ -165,10 +173,10 @@ static bool row_text_bytes(const struct mm_matrix *matrix, size_t *bytes) {
 }
 
 bool mm_json_matrix_text_bytes(const struct mm_matrix *matrix, size_t *bytes) {
-    enum { MATRIX_BYTES = sizeof "[]" - 1 + PARTS_MAX * MM_FLOAT_TEXT_ROOM };
+    const size_t other_bytes = sizeof "[]" - 1 + count_parts(matrix) * (size_t)MM_FLOAT_TEXT_ROOM;
     size_t row, all;
     return row_text_bytes(matrix, &row) && !__builtin_mul_overflow(matrix->rows, row, &all) &&
-           mm_size_add(all, MATRIX_BYTES, bytes);
+           mm_size_add(all, other_bytes, bytes);
 }
 
 static char *write_rows(const struct mm_matrix *matrix, size_t row, size_t rows_end, char *end) {
@@ -192,7 +200,7 @@ struct parts {
     size_t bytes[PARTS_MAX];
 };
 
-/* No overflow: rows are at most 2³¹, of which there is memory for the elements. */
+/* No overflow: rows are at most 2³¹. */
 static size_t first_row(const struct parts *parts, unsigned part) {
     return parts->matrix->rows * part / parts->count;
 }
@@ -202,12 +210,6 @@ static void write_part(void *data, unsigned part) {
     char *text = parts->texts[part];
     parts->bytes[part] =
         (size_t)(write_rows(parts->matrix, first_row(parts, part), first_row(parts, part + 1), text) - text);
-}
-
-static unsigned count_parts(const struct mm_matrix *matrix, const struct mm_helpers *helpers) {
-    size_t count = helpers == NULL ? 1 : matrix->rows * matrix->cols / PART_ELEMENTS;
-    count = count < matrix->rows ? count : matrix->rows;
-    return count < 2 ? 1 : count < PARTS_MAX ? (unsigned)count : PARTS_MAX;
 }
 
 /* Each part into its room, and then behind the one before it. */
@@ -226,7 +228,7 @@ static char *write_in_parts(struct parts *parts, struct mm_helpers *helpers, cha
 }
 
 size_t mm_json_matrix_write(const struct mm_matrix *matrix, struct mm_helpers *helpers, char *text) {
-    struct parts parts = {.matrix = matrix, .count = count_parts(matrix, helpers)};
+    struct parts parts = {.matrix = matrix, .count = helpers == NULL ? 1 : count_parts(matrix)};
     char *end = text;
     *end++ = '[';
     end = parts.count > 1 ? write_in_parts(&parts, helpers, end) : write_rows(matrix, 0, matrix->rows, end);

@@ -11,10 +11,13 @@ struct mm_crew {
     struct mm_crew_work *first; /* oldest first */
     struct mm_crew_work *last;
     bool stopping;
-    unsigned idle; /* threads that wait for work */
+    unsigned idle;  /* threads that wait for work */
+    unsigned works; /* in the list, but for helps */
     unsigned thread_count;
     pthread_t threads[];
 };
+
+static void help(struct mm_crew_work *work);
 
 /* The oldest work; NULL once there is none and none will come. */
 static struct mm_crew_work *take(struct mm_crew *crew) {
@@ -24,8 +27,10 @@ static struct mm_crew_work *take(struct mm_crew *crew) {
         pthread_cond_wait(&crew->changed, &crew->mutex);
     crew->idle--;
     struct mm_crew_work *work = crew->first;
-    if (work != NULL)
+    if (work != NULL) {
         crew->first = work->next;
+        crew->works -= work->run != help;
+    }
     pthread_mutex_unlock(&crew->mutex);
     return work;
 }
@@ -74,6 +79,7 @@ static void add(struct mm_crew *crew, struct mm_crew_work *work) {
     work->next = NULL;
     *(crew->first == NULL ? &crew->first : &crew->last->next) = work;
     crew->last = work;
+    crew->works += work->run != help;
     pthread_cond_signal(&crew->changed);
 }
 
@@ -104,17 +110,24 @@ struct share {
     pthread_cond_t ended; /* none is any more */
 };
 
-static void do_what_is_left(struct share *share) {
-    unsigned index;
-    while ((index = __atomic_fetch_add(&share->taken, 1, __ATOMIC_RELAXED)) < share->count)
+/* False where none is left. */
+static bool do_one(struct share *share) {
+    const unsigned index = __atomic_fetch_add(&share->taken, 1, __ATOMIC_RELAXED);
+    if (index < share->count)
         share->one(share->data, index);
+    return index < share->count;
 }
 
+/* Helps while nobody waits for the crew. */
 static void help(struct mm_crew_work *work) {
     struct share *share = ((struct help *)work)->share;
     struct mm_crew *crew = share->crew;
-    do_what_is_left(share);
     pthread_mutex_lock(&crew->mutex);
+    for (bool more = true; more && crew->works == 0;) {
+        pthread_mutex_unlock(&crew->mutex);
+        more = do_one(share);
+        pthread_mutex_lock(&crew->mutex);
+    }
     if (--share->helping == 0)
         pthread_cond_signal(&share->ended); /* with the mutex held: once it is free, the share may be gone */
     pthread_mutex_unlock(&crew->mutex);
@@ -152,7 +165,8 @@ void mm_crew_share(struct mm_crew *crew, unsigned count, void (*one)(void *data,
     struct share share = {.crew = crew, .one = one, .data = data, .count = count};
     pthread_cond_init(&share.ended, NULL);
     ask_for_help(&share);
-    do_what_is_left(&share);
+    while (do_one(&share))
+        continue;
     pthread_mutex_lock(&crew->mutex);
     take_back(&share);
     while (share.helping > 0)

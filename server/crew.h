@@ -26,7 +26,7 @@ void mm_crew_stop(struct mm_crew *crew);
 void mm_crew_add(struct mm_crew *crew, struct mm_crew_work *work);
 
 /* Calls one(data, index) for each index below count, and returns once all are done: on this thread, which may
- * be of the crew, and on those of the crew that have nothing to do, at several indices at one time. */
+ * be of the crew, and on those of the crew that have nothing else to do, at several indices at one time. */
 void mm_crew_share(struct mm_crew *crew, unsigned count, void (*one)(void *data, unsigned index), void *data);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* Work that is shared among a crew's idle threads and who asks: each part is done once, all are done when the
- * call returns, and who is busy is neither waited for nor kept. */
+ * call returns, and who has other work to do is neither waited for nor kept. */
 #include "server/crew.h"
 
 #include <setjmp.h>
@@ -38,31 +38,34 @@ static void share(struct mm_crew *crew, unsigned count, long pause_ns) {
         assert_int_equal(__atomic_load_n(&parts.runs[index], __ATOMIC_RELAXED), index < count);
 }
 
-/* How many threads did the parts, and of those the caller's. */
-static unsigned count_threads(unsigned count, bool *own) {
+/* How many threads did the parts. */
+static unsigned count_threads(unsigned count) {
     unsigned different = 0;
-    *own = false;
     for (unsigned index = 0; index < count; index++) {
         bool is_new = true;
         for (unsigned before = 0; before < index; before++)
             is_new = is_new && !pthread_equal(parts.threads[before], parts.threads[index]);
         different += is_new;
-        *own = *own || pthread_equal(parts.threads[index], pthread_self());
     }
     return different;
 }
 
-/* The threads of a new crew are idle after a while. */
+static void do_nothing(struct mm_crew_work *work) {
+    (void)work;
+}
+
+/* The threads of a crew are idle after a while, and once other work is done: then they and the caller do a
+ * part each. */
 static void idle_threads_help(void **state) {
+    struct mm_crew_work other = {.run = do_nothing};
     struct mm_crew *crew = mm_crew_start(THREADS);
     unsigned most = 0;
-    bool own = true;
     (void)state;
+    mm_crew_add(crew, &other);
     for (int tries = 0; tries < 1000 && most < THREADS + 1; tries++) {
         share(crew, THREADS + 1, 5000000);
-        const unsigned threads = count_threads(THREADS + 1, &own);
+        const unsigned threads = count_threads(THREADS + 1);
         most = threads > most ? threads : most;
-        assert_true(own);
     }
     assert_int_equal(most, THREADS + 1);
     mm_crew_stop(crew);
@@ -95,22 +98,80 @@ static void hold(struct mm_crew_work *work) {
     wait_for(&held->end);
 }
 
-static void who_is_busy_is_not_waited_for(void **state) {
-    struct held held = {.work.run = hold};
+/* A thread that is idle when it is asked for help has other work to do before. The share must not wait for
+ * that. */
+static void help_that_does_not_come_is_not_waited_for(void **state) {
+    enum { TIMES = 100 };
+    static struct held held[TIMES];
     struct mm_crew *crew = mm_crew_start(1);
-    bool own;
     (void)state;
-    sem_init(&held.begun, 0, 0);
-    sem_init(&held.end, 0, 0);
-    mm_crew_add(crew, &held.work);
-    wait_for(&held.begun);
-    share(crew, 10, 1000);
-    assert_int_equal(count_threads(10, &own), 1);
-    assert_true(own);
-    sem_post(&held.end);
+    for (int times = 0; times < TIMES; times++) {
+        held[times].work.run = hold;
+        sem_init(&held[times].begun, 0, 0);
+        sem_init(&held[times].end, 0, 0);
+        mm_crew_add(crew, &held[times].work);
+        share(crew, 10, 0);
+        assert_int_equal(count_threads(10), 1);
+        assert_true(pthread_equal(parts.threads[0], pthread_self()));
+        wait_for(&held[times].begun);
+        sem_post(&held[times].end);
+    }
     mm_crew_stop(crew);
-    sem_destroy(&held.begun);
-    sem_destroy(&held.end);
+    for (int times = 0; times < TIMES; times++) {
+        sem_destroy(&held[times].begun);
+        sem_destroy(&held[times].end);
+    }
+}
+
+/* A share of two parts and more: the caller's waits until the crew's thread has done one, and work that was
+ * added meanwhile. */
+struct patience {
+    struct mm_crew_work work; /* first */
+    struct mm_crew *crew;
+    pthread_t caller;
+    bool has_help; /* it did come; __atomic */
+    bool is_done;  /* the work; __atomic */
+};
+
+static void note_done(struct mm_crew_work *work) {
+    __atomic_store_n(&((struct patience *)work)->is_done, true, __ATOMIC_RELEASE);
+}
+
+static void pause_a_little(void) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    nanosleep(&pause, NULL);
+}
+
+static void add_work_or_wait_for_it(void *data, unsigned index) {
+    struct patience *patience = data;
+    (void)index;
+    if (!pthread_equal(pthread_self(), patience->caller)) {
+        if (__atomic_exchange_n(&patience->has_help, true, __ATOMIC_ACQ_REL))
+            while (!__atomic_load_n(&patience->is_done, __ATOMIC_ACQUIRE))
+                pause_a_little();
+        else
+            mm_crew_add(patience->crew, &patience->work);
+        return;
+    }
+    for (int tries = 0; tries < 20 && !__atomic_load_n(&patience->has_help, __ATOMIC_ACQUIRE); tries++)
+        pause_a_little(); /* it may not come at all */
+    while (__atomic_load_n(&patience->has_help, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(&patience->is_done, __ATOMIC_ACQUIRE))
+        pause_a_little();
+}
+
+static void who_helps_leaves_for_other_work(void **state) {
+    struct patience patience = {.has_help = false};
+    (void)state;
+    for (int tries = 0; tries < 1000 && !patience.has_help; tries++) {
+        struct mm_crew *crew = mm_crew_start(1);
+        patience = (struct patience){.work.run = note_done, .crew = crew, .caller = pthread_self()};
+        pause_a_little(); /* until its thread is idle */
+        mm_crew_share(crew, 3, add_work_or_wait_for_it, &patience);
+        mm_crew_stop(crew);
+    }
+    assert_true(patience.has_help);
+    assert_true(patience.is_done);
 }
 
 /* Work that shares, and counts that it was done. */
@@ -158,7 +219,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_threads_help),
         cmocka_unit_test(any_number_of_parts_is_done_once),
-        cmocka_unit_test(who_is_busy_is_not_waited_for),
+        cmocka_unit_test(help_that_does_not_come_is_not_waited_for),
+        cmocka_unit_test(who_helps_leaves_for_other_work),
         cmocka_unit_test(the_crew_itself_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
