@@ -1,15 +1,15 @@
 /* The listening socket and libmicrohttpd. Its own log stays off: it has a line for every caller who leaves.
  *
- * The flags and numbers are what was measured, by 64 or 32 connections of tests/load/steady (2026-11-22). How
- * it waits for sockets, on 2 cores with the CPU backend, in thousands of products a second, medians of five
- * turns:
+ * The flags and numbers are what was measured by tests/load/steady (2026-11-22). How it waits for sockets, on
+ * 2 cores with the CPU backend by 64 connections, in thousands of products a second, medians of five turns:
  *
  *                             epoll  poll  select (which ends at 1,024 descriptors)
  *     4×4,   1 thread           144   140     140
  *     4×4,   2 threads          246   140     230
  *     64×64, 2 threads           93    84      88
  *
- * An inter-thread channel wakes it for resumes. Threads, on 16 cores with an H200, products a second:
+ * An inter-thread channel wakes it for resumes. Threads, on 16 cores with an H200 by 32 connections, products
+ * a second (before small ones were collected, see gpu/pipeline.h):
  *
  *     threads               2        4        6        8       12       16
  *     1×1              83,000  157,000  191,000  187,000  179,000  175,000
