@@ -86,6 +86,7 @@ static enum mm_status measure(struct mm_device *device, const struct mm_variant 
 
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
+    (void)count;
     struct cpu_device *cpu = (struct cpu_device *)device;
     struct mm_job *job = jobs[0];
     (void)measure(device, job->ran, &job->product, &cpu->kernel_ns[lane], &job->error);
@@ -93,6 +94,7 @@ static void begin(struct mm_device *device, unsigned lane, struct mm_job *const 
 
 static void end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
+    (void)count;
     const struct cpu_device *cpu = (const struct cpu_device *)device;
     struct mm_job *job = jobs[0];
     job->span_ns[MM_SPAN_UPLOAD] = 0;

@@ -78,7 +78,7 @@ static void tell(struct subject *subject, const struct plan *plan, const struct 
                  const char *what) {
     char text[sizeof subject->first_failure];
     const struct mm_product *product = &job->product;
-    snprintf(text, sizeof text, "batch of %u: %s (%zux%zux%zu%s%s, seed %" PRIu64 ")", job->batched, what,
+    snprintf(text, sizeof text, "batch of %u: %.200s (%zux%zux%zu%s%s, seed %" PRIu64 ")", job->batched, what,
              product->m, product->k, product->n, product->transpose_a ? ", a transposed" : "",
              product->transpose_b ? ", b transposed" : "", plan->seed);
     subject_tell(subject, plan, text);
