@@ -55,11 +55,22 @@ static void judge(const struct mm_worker *worker, struct mm_job *job) {
         job->batch_key = device->backend->batch_key(device, ran, job);
 }
 
+/* Something of the list may be begun that could not before; with the mutex held. */
+static void note_change(struct mm_worker *worker) {
+    __atomic_store_n(&worker->changes, worker->changes + 1, __ATOMIC_RELAXED);
+}
+
+/* Others may run now; with the mutex held. */
+static void wake_others(struct mm_worker *worker) {
+    if (worker->first != NULL)
+        pthread_cond_broadcast(&worker->changed);
+}
+
 void mm_worker_add(struct mm_worker *worker, struct mm_job *job) {
     judge(worker, job);
     worker->expected_ns += job->expected_ns;
     insert(worker, job, worker->last);
-    __atomic_store_n(&worker->arrived, worker->arrived + 1, __ATOMIC_RELAXED);
+    note_change(worker);
     worker->jobs++;
     worker->load += job_load(job);
     worker->queue->jobs_waiting++;
@@ -80,9 +91,14 @@ static void leave(struct mm_worker *worker, const struct mm_job *job) {
 }
 
 void mm_worker_remove(struct mm_worker *worker, struct mm_job *job) {
+    const bool was_first = worker->first == job; /* whom others may not have gone past */
     take(worker, job);
     end_waiting(worker->queue, job);
     leave(worker, job);
+    if (was_first) {
+        note_change(worker);
+        wake_others(worker);
+    }
 }
 
 void mm_worker_prefer(struct mm_worker *worker, struct mm_job *job) {
@@ -142,7 +158,7 @@ void mm_worker_take(struct mm_worker *worker, bool may_wait, struct mm_batch *ba
         take_to_run(worker, worker->first, batch);
     if (batch->count > 0 && batch->jobs[0]->batch_key != 0)
         take_companions(worker, batch);
-    *seen = worker->arrived - (can_begin(worker) ? 1 : 0);
+    *seen = worker->changes - (can_begin(worker) ? 1 : 0);
     pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -151,12 +167,6 @@ static void end_running(struct mm_worker *worker, const struct mm_job *job) {
     worker->under_way--;
     if (job->alone)
         worker->is_taken = false;
-}
-
-/* Others may run now; with the mutex held. */
-static void wake_others(struct mm_worker *worker) {
-    if (worker->first != NULL)
-        pthread_cond_broadcast(&worker->changed);
 }
 
 struct mm_job *mm_worker_finish(struct mm_worker *worker, const struct mm_batch *batch) {

@@ -14,7 +14,7 @@ struct mm_worker_thread {
     struct mm_worker *worker;
     pthread_t thread;
     uint64_t spin_ns; /* how long it asks the device again and again */
-    unsigned seen;    /* of worker->arrived, when it looked at the list last */
+    unsigned seen;    /* of worker->changes, when it looked at the list last */
     struct mm_pipeline pipeline;
     struct mm_job *over; /* whose done is still to be called; by next */
 };
@@ -26,8 +26,9 @@ struct mm_worker {
     unsigned thread_count;  /* started */
     pthread_cond_t changed; /* a job came or ended, or the queue is closing; with queue->mutex, and by the
                                clock CLOCK_MONOTONIC */
-    unsigned arrived;       /* jobs, ever; __atomic access, written with the mutex held */
-    struct mm_job *first;   /* waiting, oldest first */
+    unsigned changes; /* of the list that may let a job begin, ever: one came, or one was cancelled; __atomic
+                         access, written with the mutex held */
+    struct mm_job *first; /* waiting, oldest first */
     struct mm_job *last;
     size_t jobs;        /* waiting and running */
     double load;        /* of these, to compare devices by */
@@ -65,8 +66,8 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_job *job);
 
 /* For its threads, without the mutex. Takes the next jobs, which run from then on: one, or a batch that may
  * be begun together; none where none can be begun beside what runs. Where it may, it waits for one, and gives
- * up where the queue closes. *seen: worker->arrived, as it was then, or less where another that waits could
- * be begun as well. */
+ * up where the queue closes. *seen: worker->changes, as it was then, or one less where another that waits
+ * could be begun as well. */
 void mm_worker_take(struct mm_worker *worker, bool may_wait, struct mm_batch *batch, unsigned *seen);
 
 /* They are over (there is one at least), and others may run. What is left to do is to call their done:

@@ -113,10 +113,10 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
     finish(self, &begun); /* what is left of it failed */
 }
 
-/* Whether a job came that the thread could begin, since it looked at the list last. */
+/* Whether there may be a job that the thread could begin, since it looked at the list last. */
 static bool has_arrivals(const struct mm_worker_thread *self) {
     return mm_pipeline_may_begin(&self->pipeline, mm_clock_ns()) &&
-           __atomic_load_n(&self->worker->arrived, __ATOMIC_RELAXED) != self->seen;
+           __atomic_load_n(&self->worker->changes, __ATOMIC_RELAXED) != self->seen;
 }
 
 /* How long the device is asked again and again, which is what a small product takes; and how long a nap in

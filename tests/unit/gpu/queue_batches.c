@@ -265,6 +265,27 @@ static void nobody_in_the_list_waits_for_a_long_small_one(void **state) {
     close_all(queue, &fake);
 }
 
+/* Whom nobody goes past is cancelled: who stands behind is begun. */
+static void a_cancel_lets_others_begin(void **state) {
+    struct fake_device fake;
+    struct test_job jobs[3];
+    const struct timespec while_ = {.tv_nsec = 20000000}; /* in which the thread has looked at all of them */
+    (void)state;
+    struct mm_queue *queue = open_async(&fake, 2);
+    submit_first(queue, &fake, &jobs[0]);
+    job_init(&jobs[1], "naive", 2);
+    jobs[1].job.product.n = ALONE_N;
+    submit(queue, &jobs[1], 0);
+    init_and_submit(queue, &jobs[2], 0);
+    nanosleep(&while_, NULL);
+    assert_true(mm_queue_cancel(queue, &jobs[1].job));
+    fake_device_wait_begun(&fake, 2);
+    fake_device_open_gate(&fake);
+    job_wait(&jobs[0]);
+    job_wait(&jobs[2]);
+    close_all(queue, &fake);
+}
+
 /* Beside another there is no memory for it; and where there is none by itself either, it fails. */
 static void who_finds_no_memory_is_begun_again_alone(void **state) {
     struct fake_device fake;
@@ -306,6 +327,7 @@ int main(void) {
         cmocka_unit_test(who_comes_is_begun_beside_what_takes_long),
         cmocka_unit_test(small_ones_are_begun_beside_what_takes_long),
         cmocka_unit_test(nobody_in_the_list_waits_for_a_long_small_one),
+        cmocka_unit_test(a_cancel_lets_others_begin),
         cmocka_unit_test(who_finds_no_memory_is_begun_again_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
