@@ -8,7 +8,13 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failures=0
 
-for compiler in "$1" $(command -v clang clang-19 clang-18 clang-14 | head -n 1); do
+clang() {
+    for name in clang clang-19 clang-18 clang-14; do
+        command -v "$name" && break
+    done
+}
+
+for compiler in "$1" $(clang); do
     if cmake --preset release -B "$scratch/build" -DCMAKE_C_COMPILER="$compiler" -DBUILD_TESTING=OFF -DMATMULD_CUDA=OFF \
         >"$scratch/log" 2>&1 &&
         cmake --build "$scratch/build" --parallel 2 >>"$scratch/log" 2>&1 &&

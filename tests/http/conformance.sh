@@ -6,7 +6,8 @@
 . "$(dirname "$0")/server.sh"
 
 : "${TALK:?the path of the program talk}"
-folder=$1 library=$2
+folder=$1
+library=$(pkg-config --modversion libmicrohttpd)
 
 # bytes_of CASE: the request. A line `@N TEXT` stands for N times the text; line ends count for nothing.
 bytes_of() {

@@ -129,7 +129,11 @@ bench_rate() {
     edge=$(edge_of "$1")
     what="$edge, raw, 32 connections"
     floor=''
-    start_floor sockets sockets 127.0.0.1 32 $((8 * edge * edge + 4096)) $((4 * edge * edge)) && floor=$port floor_pid=$pid
+    if start_floor sockets sockets 127.0.0.1 32 $((8 * edge * edge + 4096)) $((4 * edge * edge)); then
+        floor=$port floor_pid=$pid
+    else
+        say "$why"
+    fi
     for _ in $(seq "$rounds"); do
         [ -z "$floor" ] || by_32 measure "row_$1_floor" rate --port "$floor" --unchecked
         by_32 one_turn "$1" "$serving"

@@ -82,7 +82,7 @@ static void parts_make_the_same_text(void **state) {
         expect(dtype, 65536, 1, 2);
     }
     expect(MM_FLOAT32, 1025, 1023, 31);
-    expect(MM_INT32, 300, 32768, 256);
+    expect(MM_INT32, 300 * 32768, 0, 256);
 }
 
 static void what_is_small_or_one_row_is_no_parts(void **state) {
