@@ -2,6 +2,7 @@
  * length of their text. How a number is rounded is json_float.c's and json_whole.c's. */
 #include "api/json_matrix.h"
 
+#include "api/codec.h"
 #include "api/float_text.h"
 #include "api/json_row.h"
 
@@ -213,25 +214,29 @@ static void write_part(void *data, unsigned part) {
 }
 
 /* Each part into its room, and then behind the one before it. */
-static char *write_in_parts(struct parts *parts, struct mm_helpers *helpers, char *text) {
+static char *write_in_parts(const struct mm_matrix *matrix, unsigned count, struct mm_helpers *helpers,
+                            char *text) {
+    struct parts parts; /* kilobytes, which need not be cleared */
     char *end = text;
     size_t row_bytes = 0;
-    (void)row_text_bytes(parts->matrix, &row_bytes);
-    for (unsigned part = 0; part < parts->count; part++)
-        parts->texts[part] = text + first_row(parts, part) * row_bytes + part * (size_t)MM_FLOAT_TEXT_ROOM;
-    helpers->run(helpers, parts->count, write_part, parts);
-    for (unsigned part = 0; part < parts->count; part++) {
-        memmove(end, parts->texts[part], parts->bytes[part]);
-        end += parts->bytes[part];
+    parts.matrix = matrix;
+    parts.count = count;
+    (void)row_text_bytes(matrix, &row_bytes);
+    for (unsigned part = 0; part < count; part++)
+        parts.texts[part] = text + first_row(&parts, part) * row_bytes + part * (size_t)MM_FLOAT_TEXT_ROOM;
+    helpers->run(helpers, count, write_part, &parts);
+    for (unsigned part = 0; part < count; part++) {
+        memmove(end, parts.texts[part], parts.bytes[part]);
+        end += parts.bytes[part];
     }
     return end;
 }
 
 size_t mm_json_matrix_write(const struct mm_matrix *matrix, struct mm_helpers *helpers, char *text) {
-    struct parts parts = {.matrix = matrix, .count = helpers == NULL ? 1 : count_parts(matrix)};
+    const unsigned count = helpers == NULL ? 1 : count_parts(matrix);
     char *end = text;
     *end++ = '[';
-    end = parts.count > 1 ? write_in_parts(&parts, helpers, end) : write_rows(matrix, 0, matrix->rows, end);
+    end = count > 1 ? write_in_parts(matrix, count, helpers, end) : write_rows(matrix, 0, matrix->rows, end);
     *end++ = ']';
     return (size_t)(end - text);
 }

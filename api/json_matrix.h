@@ -3,10 +3,11 @@
 #ifndef MM_API_JSON_MATRIX_H
 #define MM_API_JSON_MATRIX_H
 
-#include "api/codec.h"
 #include "gpu/matrix.h"
 
 #include <jansson.h>
+
+struct mm_helpers; /* api/codec.h */
 
 /* How the numbers of a tree stand to those of its text. With the first three all are doubles. */
 enum mm_json_bound {

@@ -1,5 +1,6 @@
 /* A matrix that is written in parts has the very text of one that is written at once, whoever writes which
  * part first. */
+#include "api/codec.h"
 #include "api/json_matrix.h"
 
 #include <setjmp.h>
