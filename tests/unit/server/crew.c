@@ -1,5 +1,5 @@
 /* A crew does all that was added, the oldest first, on its own threads, and ends when it is through. */
-#include "server/crew.h"
+#include "held.h"
 
 #include "tests/unit/few_threads.h"
 
@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <string.h>
 #include <time.h>
 
@@ -65,49 +64,21 @@ static void the_oldest_comes_first(void **state) {
         assert_int_equal(works[index].turn, index);
 }
 
-/* Work that posts `begun`, adds the next, if any, and waits for `end`. */
-struct held {
-    struct mm_crew_work work; /* first */
-    struct mm_crew *crew;
-    struct held *next;
-    sem_t begun;
-    sem_t end;
-};
-
-static void wait_for(sem_t *semaphore) {
-    while (sem_wait(semaphore) != 0)
-        continue;
-}
-
-static void hold(struct mm_crew_work *work) {
-    struct held *held = (struct held *)work;
-    if (held->next != NULL)
-        mm_crew_add(held->crew, &held->next->work);
-    sem_post(&held->begun);
-    wait_for(&held->end);
-}
-
 /* Each adds the next one from where it runs, and ends when all have begun. */
 static void all_threads_work_at_once(void **state) {
     struct held held[THREADS];
     struct mm_crew *crew = mm_crew_start(THREADS);
     (void)state;
-    for (int index = 0; index < THREADS; index++) {
-        held[index] = (struct held){
-            .work.run = hold, .crew = crew, .next = index + 1 < THREADS ? &held[index + 1] : NULL};
-        sem_init(&held[index].begun, 0, 0);
-        sem_init(&held[index].end, 0, 0);
-    }
+    for (int index = 0; index < THREADS; index++)
+        held_init(&held[index], crew, index + 1 < THREADS ? &held[index + 1] : NULL);
     mm_crew_add(crew, &held[0].work);
     for (int index = 0; index < THREADS; index++)
-        wait_for(&held[index].begun);
+        held_wait_begun(&held[index]);
     for (int index = 0; index < THREADS; index++)
-        sem_post(&held[index].end);
+        held_end(&held[index]);
     mm_crew_stop(crew);
-    for (int index = 0; index < THREADS; index++) {
-        sem_destroy(&held[index].begun);
-        sem_destroy(&held[index].end);
-    }
+    for (int index = 0; index < THREADS; index++)
+        held_destroy(&held[index]);
 }
 
 static int is_over; /* __atomic */

@@ -1,13 +1,12 @@
 /* Work that is shared among a crew's idle threads and who asks: each part is done once, all are done when the
  * call returns, and who has other work to do is neither waited for nor kept. */
-#include "server/crew.h"
+#include "held.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <string.h>
 #include <time.h>
 
@@ -81,23 +80,6 @@ static void any_number_of_parts_is_done_once(void **state) {
     mm_crew_stop(crew);
 }
 
-struct held {
-    struct mm_crew_work work; /* first */
-    sem_t begun;
-    sem_t end;
-};
-
-static void wait_for(sem_t *semaphore) {
-    while (sem_wait(semaphore) != 0)
-        continue;
-}
-
-static void hold(struct mm_crew_work *work) {
-    struct held *held = (struct held *)work;
-    sem_post(&held->begun);
-    wait_for(&held->end);
-}
-
 /* A thread that is idle when it is asked for help has other work to do before. The share must not wait for
  * that. */
 static void help_that_does_not_come_is_not_waited_for(void **state) {
@@ -106,21 +88,17 @@ static void help_that_does_not_come_is_not_waited_for(void **state) {
     struct mm_crew *crew = mm_crew_start(1);
     (void)state;
     for (int times = 0; times < TIMES; times++) {
-        held[times].work.run = hold;
-        sem_init(&held[times].begun, 0, 0);
-        sem_init(&held[times].end, 0, 0);
+        held_init(&held[times], crew, NULL);
         mm_crew_add(crew, &held[times].work);
         share(crew, 10, 0);
         assert_int_equal(count_threads(10), 1);
         assert_true(pthread_equal(parts.threads[0], pthread_self()));
-        wait_for(&held[times].begun);
-        sem_post(&held[times].end);
+        held_wait_begun(&held[times]);
+        held_end(&held[times]);
     }
     mm_crew_stop(crew);
-    for (int times = 0; times < TIMES; times++) {
-        sem_destroy(&held[times].begun);
-        sem_destroy(&held[times].end);
-    }
+    for (int times = 0; times < TIMES; times++)
+        held_destroy(&held[times]);
 }
 
 /* A share of two parts and more: the caller's waits until the crew's thread has done one, and work that was
