@@ -13,15 +13,16 @@ void mm_job_list_done(struct mm_job *first) {
     }
 }
 
-double mm_job_gflops(const struct mm_job *job) {
-    uint64_t kernel_ns = job->span_ns[MM_SPAN_KERNEL];
-    const double flops = job->batched > 1 ? job->launch_flops : mm_product_flops(&job->product);
-    return kernel_ns == 0 ? 0.0 : flops / (double)kernel_ns;
+double mm_job_work(const struct mm_job *job) {
+    const struct mm_product *product = &job->product;
+    if (job->ran->op == MM_MATMUL)
+        return mm_product_flops(product);
+    return 2.0 * (double)product->m * (double)product->n * (double)mm_dtype_bytes(product->a.dtype);
 }
 
-double mm_job_gigabytes_per_second(const struct mm_job *job) {
-    const struct mm_product *product = &job->product;
-    uint64_t kernel_ns = job->span_ns[MM_SPAN_KERNEL];
-    double bytes = 2.0 * (double)product->m * (double)product->n * (double)mm_dtype_bytes(product->a.dtype);
-    return kernel_ns == 0 ? 0.0 : bytes / (double)kernel_ns;
+double mm_job_rate(const struct mm_job *job) {
+    const uint64_t kernel_ns = job->span_ns[MM_SPAN_KERNEL];
+    if (kernel_ns == 0)
+        return 0.0;
+    return (job->batched > 1 ? job->launch_work : mm_job_work(job)) / (double)kernel_ns;
 }

@@ -55,7 +55,7 @@ struct mm_job {
     const struct mm_device *device;  /* NULL where no device took it up */
     uint64_t span_ns[MM_SPAN_COUNT]; /* queue, upload, kernel, download are written here */
     unsigned batched;                /* jobs in the launch that it was part of; 1: alone */
-    double launch_flops;             /* of all these; set where there are several */
+    double launch_work;              /* of all these, mm_job_work; set where there are several */
     size_t uploaded_bytes; /* copied to the device's own memory, and back; 0 where that is the host's */
     size_t downloaded_bytes;
 
@@ -75,13 +75,13 @@ struct mm_job {
 /* Calls done for the jobs of a list by `next`: once for those that stand together and have the same. */
 void mm_job_list_done(struct mm_job *first);
 
-/* 2·m·n·k per nanosecond of kernel time, which is GFLOP/s; of a shared launch, that of all its products. 0
- * where nothing ran. */
-double mm_job_gflops(const struct mm_job *job);
+/* What the job has its device do, of a variant that was chosen (`ran`): 2·m·n·k floating-point operations; of
+ * a transposition the bytes of A and of C, each read or written once. */
+double mm_job_work(const struct mm_job *job);
 
-/* Of a transposition: the bytes of A and of C, each read or written once, per nanosecond of kernel time,
- * which is GB/s; 0 where nothing ran. */
-double mm_job_gigabytes_per_second(const struct mm_job *job);
+/* That work per nanosecond of kernel time, which is GFLOP/s, or GB/s of a transposition; of a shared launch,
+ * that of all its jobs. 0 where nothing ran. */
+double mm_job_rate(const struct mm_job *job);
 
 #ifdef __cplusplus
 }

@@ -62,6 +62,16 @@ serve() {
     done
 }
 
+# together OPERATION REQUEST C: of two hundred that come at the same time some must have gone together, and all
+# be right. Sets code.
+together() {
+    curl -sS -Z --parallel-max 64 "$url/v1/$1#[1-200]" -H 'Content-Type: application/json' -d "$2" \
+        >"$logs/together" || code=1
+    [ "$(grep -oF "\"c\": $3" "$logs/together" | wc -l)" = 200 ] || code=1
+    grep -o '"batched": [0-9]*' "$logs/together" | sort | uniq -c
+    grep -q '"batched": \([2-9]\|[1-9][0-9]\)' "$logs/together" || code=1
+}
+
 # The server's own answers, by the backend that it is told.
 ask_server() {
     serve server --backend cuda
@@ -93,12 +103,8 @@ ask_server() {
             case $reply in *'"c": [[1,4],[2,5],[3,6]]'*'"backend": "cuda"'*) ;; *) code=1 ;; esac
         done
     done
-    # Of two hundred that come at the same time some must have gone together, and all be right.
-    curl -sS -Z --parallel-max 64 "$url/v1/matmul#[1-200]" -H 'Content-Type: application/json' \
-        -d '{"a": [[1,2],[3,4]], "b": [[5,6],[7,8]], "variant": "tiled_16"}' >"$logs/together" || code=1
-    [ "$(grep -o '"c": \[\[19,22\],\[43,50\]\]' "$logs/together" | wc -l)" = 200 ] || code=1
-    grep -o '"batched": [0-9]*' "$logs/together" | sort | uniq -c
-    grep -q '"batched": \([2-9]\|[1-9][0-9]\)' "$logs/together" || code=1
+    together matmul '{"a": [[1,2],[3,4]], "b": [[5,6],[7,8]], "variant": "tiled_16"}' '[[19,22],[43,50]]'
+    together transpose '{"a": [[1,2],[3,4]], "dtype": "int64", "variant": "padded"}' '[[1,3],[2,4]]'
     kill "$server" && wait "$server" || code=1
     return $code
 }

@@ -1,6 +1,6 @@
-/* Small products that go together: which may, and how they are enqueued as one launch. Their matrices lie in
- * the host's locked pages, where the kernel writes C itself, and reads what is little; other operands are
- * gathered first. It chooses no variant. */
+/* Small products that go together, and small transpositions: which may, and how they are enqueued as one
+ * launch. Their matrices lie in the host's locked pages, where the kernel writes C itself, and reads what is
+ * little or is read but once; other operands are gathered first. It chooses no variant. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 
@@ -36,6 +36,11 @@ static uint64_t halvings(size_t blocks) {
     return count;
 }
 
+/* Kernels of products take elements of float32, those of transpositions any of their size. */
+static bool are_elements_taken(const struct mm_variant *ran, const struct mm_product *product) {
+    return ran->op == MM_TRANSPOSE || product->a.dtype == MM_FLOAT32;
+}
+
 /* Of one kernel (an address has 48 bits) with one tile, and of about as many blocks along either edge: a
  * launch has for each job as many as for the largest, of which then at most three of four are idle. A variant
  * without a kernel for batches has no key, nor have transpositions that are plain copies. */
@@ -45,7 +50,7 @@ uint64_t mm_cuda_batch_key(struct mm_device *head, const struct mm_variant *ran,
     struct mm_cuda_layout layout;
     struct mm_error ignored;
     if (!job->is_locked || !device->reads_locked_pages || job->queued_bytes > BYTES_MAX ||
-        product->a.dtype != MM_FLOAT32 || product->m == 0 || product->n == 0 || !is_dense(&product->a) ||
+        !are_elements_taken(ran, product) || product->m == 0 || product->n == 0 || !is_dense(&product->a) ||
         !is_dense(&product->b) || !is_dense(&product->c) || !mm_variant_takes(ran, product))
         return 0;
     if (mm_cuda_describe(ran, product, device, &layout, &ignored) != MM_OK || layout.batch_kernel == NULL)
@@ -58,13 +63,20 @@ uint64_t mm_cuda_batch_key(struct mm_device *head, const struct mm_variant *ran,
            (uint64_t)product->tile << 48 | halvings(cols) << 56 | halvings(rows) << 60;
 }
 
-/* Whether the operands are read where they lie: by one block, in a few steps. Others would be read again and
- * again, or be waited for in step after step. On an H200 with 32 connections 1×1 came to 207,000 a second so,
- * and to 176,000 where all were gathered; of limits from 4 to 64 KiB none was better than another. */
+/* Whether the operands are read where they lie: each element once, or by one block in a few steps. Others
+ * would be read again and again, or be waited for in step after step. On an H200 with 32 connections 1×1 came
+ * to 207,000 a second so, and to 176,000 where all were gathered; of limits from 4 to 64 KiB none was better
+ * than another. Transpositions (float32, wrk with 32 connections, 2026-11-22), so many a second:
+ *
+ *                32×32    64×64  128×128  256×256  360×360
+ *     alone     39,000   42,000   36,000   26,000   16,000
+ *     gathered 201,000  156,000  100,000   30,000   14,000
+ *     in place 206,000  189,000  100,000   26,000   15,000 */
 static bool is_read_in_place(const struct mm_cuda_layout *layout, const struct mm_product *product) {
     enum { IN_PLACE_BYTES_MAX = 4 << 10 };
-    return product->m <= layout->block_rows && product->n <= layout->block_cols &&
-           mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) <= IN_PLACE_BYTES_MAX;
+    return layout->reads_once ||
+           (product->m <= layout->block_rows && product->n <= layout->block_cols &&
+            mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) <= IN_PLACE_BYTES_MAX);
 }
 
 static struct mm_cuda_item item_of(const struct mm_product *product) {
@@ -87,31 +99,31 @@ static size_t gathered_bytes(const struct mm_cuda_layout *layout, struct mm_job 
 }
 
 /* Has the operand copied to `*at`, and steps past it. Without depth there is nothing to copy, or to read. */
-static const float *gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, char **at) {
+static const void *gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, char **at) {
     const unsigned words = (unsigned)(mm_matrix_bytes(operand) / sizeof(unsigned));
-    float *to = (float *)*at;
+    void *to = *at;
     if (words == 0)
         return NULL;
     *at += mm_cuda_room(operand);
     copies->copies[copies->count].from = operand->data;
-    copies->copies[copies->count].to = (unsigned *)to;
+    copies->copies[copies->count].to = to;
     copies->copies[copies->count].words = words;
     copies->count++;
     copies->words_max = words > copies->words_max ? words : copies->words_max;
     return to;
 }
 
-static double flops_of(struct mm_job *const *jobs, unsigned count) {
-    double flops = 0.0;
+static double work_of(struct mm_job *const *jobs, unsigned count) {
+    double work = 0.0;
     for (unsigned index = 0; index < count; index++)
-        flops += mm_product_flops(&jobs[index]->product);
-    return flops;
+        work += mm_job_work(jobs[index]);
+    return work;
 }
 
 /* The jobs' items, and the copies that must come before them. */
 static void describe_jobs(const struct mm_cuda_layout *layout, struct mm_job *const *jobs, unsigned count,
                           char *workspace, struct mm_cuda_items *items, struct mm_cuda_copies *copies) {
-    const double flops = flops_of(jobs, count);
+    const double work = work_of(jobs, count);
     copies->count = 0;
     copies->words_max = 0;
     for (unsigned index = 0; index < count; index++) {
@@ -119,7 +131,7 @@ static void describe_jobs(const struct mm_cuda_layout *layout, struct mm_job *co
         struct mm_cuda_item *item = &items->items[index];
         *item = item_of(&job->product);
         job->batched = count;
-        job->launch_flops = flops;
+        job->launch_work = work;
         if (is_read_in_place(layout, &job->product))
             continue;
         item->a = gather(copies, &job->product.a, &workspace);

@@ -1,4 +1,5 @@
-/* Several small products in one launch: as the kernel sees them, and how they are launched. */
+/* Several small products, or transpositions, in one launch: as the kernel sees them, and how they are
+ * launched. */
 #ifndef MM_GPU_CUDA_BATCH_H
 #define MM_GPU_CUDA_BATCH_H
 
@@ -11,12 +12,13 @@
 extern "C" {
 #endif
 
-/* One product C = op(A)·op(B) of float32 on dense matrices, op(A) m×k and op(B) k×n, by the kernel's
- * transposes; in the device's memory, or in locked pages of the host, which it reads and writes there. */
+/* One product C = op(A)·op(B) on dense matrices, op(A) m×k and op(B) k×n, by the kernel's transposes; or one
+ * transposition C = Aᵀ, A n×m. Their element type is the kernel's. They lie in the device's memory, or in
+ * locked pages of the host, which are read and written there. */
 struct mm_cuda_item {
-    const float *a;
-    const float *b;
-    float *c;
+    const void *a;
+    const void *b;
+    void *c;
     unsigned m;
     unsigned n;
     unsigned k;

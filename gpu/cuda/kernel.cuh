@@ -1,16 +1,16 @@
 /* The two kernels that are made of what one block of a variant does: one for a product, and one for a batch
- * of small ones, which give the same bits. For kernel files alone.
+ * of small ones, which give the same bits; and the same for transpositions. For kernel files alone.
  *
  * A variant's file says what a block does as a type:
  *     ROWS, COLS            of C that a block computes
  *     THREADS_X, THREADS_Y  of a block
- *     run                   for one block, by the product's transposes
+ *     run                   for one block, by the product's transposes (of a transposition: by its elements)
  * A block's place is blockIdx's x and y. Its square of C has one element at least. */
 #ifndef MM_GPU_CUDA_KERNEL_CUH
 #define MM_GPU_CUDA_KERNEL_CUH
 
 #include "gpu/cuda/batch.h"
-#include "gpu/cuda/lane.h"
+#include "gpu/cuda/transpose.h"
 
 /* The sizes of a kernel whose threads lie over a square of C as its elements do, one for each. */
 template <unsigned EDGE> struct mm_cuda_square {
@@ -26,25 +26,66 @@ __global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
     KERNEL::template run<TRANSPOSE_A, TRANSPOSE_B>(product);
 }
 
-__device__ __forceinline__ struct mm_matrix mm_cuda_dense(const float *data, unsigned rows, unsigned cols) {
-    return {const_cast<float *>(data), rows, cols, cols, MM_FLOAT32};
+__device__ __forceinline__ struct mm_matrix mm_cuda_dense(const void *data, unsigned rows, unsigned cols) {
+    struct mm_matrix matrix = {};
+    matrix.data = const_cast<void *>(data);
+    matrix.rows = rows;
+    matrix.cols = matrix.ld = cols;
+    return matrix; /* its element type is what the kernel was made for */
+}
+
+/* The block's item; NULL where the block lies past its C. */
+__device__ __forceinline__ const struct mm_cuda_item *mm_cuda_item_of(const struct mm_cuda_items &batch) {
+    const struct mm_cuda_item &item = batch.items[blockIdx.z];
+    const bool is_past = blockIdx.y * batch.block_rows >= item.m || blockIdx.x * batch.block_cols >= item.n;
+    return is_past ? nullptr : &item;
 }
 
 template <class KERNEL, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
     mm_cuda_each(const __grid_constant__ struct mm_cuda_items batch) {
-    const struct mm_cuda_item &item = batch.items[blockIdx.z];
-    if (blockIdx.y * batch.block_rows >= item.m || blockIdx.x * batch.block_cols >= item.n)
+    const struct mm_cuda_item *item = mm_cuda_item_of(batch);
+    if (item == nullptr)
         return;
     struct mm_product product = {};
-    product.m = item.m;
-    product.n = item.n;
-    product.k = item.k;
-    product.a = mm_cuda_dense(item.a, TRANSPOSE_A ? item.k : item.m, TRANSPOSE_A ? item.m : item.k);
-    product.b = mm_cuda_dense(item.b, TRANSPOSE_B ? item.n : item.k, TRANSPOSE_B ? item.k : item.n);
-    product.c = mm_cuda_dense(item.c, item.m, item.n);
+    product.m = item->m;
+    product.n = item->n;
+    product.k = item->k;
+    product.a = mm_cuda_dense(item->a, TRANSPOSE_A ? item->k : item->m, TRANSPOSE_A ? item->m : item->k);
+    product.b = mm_cuda_dense(item->b, TRANSPOSE_B ? item->n : item->k, TRANSPOSE_B ? item->k : item->n);
+    product.c = mm_cuda_dense(item->c, item->m, item->n);
     product.tile = batch.tile;
     KERNEL::template run<TRANSPOSE_A, TRANSPOSE_B>(product);
+}
+
+template <class KERNEL, typename ELEMENT>
+__global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
+    mm_cuda_transpose_one(const __grid_constant__ struct mm_product product) {
+    KERNEL::template run<ELEMENT>(product);
+}
+
+template <class KERNEL, typename ELEMENT>
+__global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
+    mm_cuda_transpose_each(const __grid_constant__ struct mm_cuda_items batch) {
+    const struct mm_cuda_item *item = mm_cuda_item_of(batch);
+    if (item == nullptr)
+        return;
+    struct mm_product product = {};
+    product.m = item->m;
+    product.n = item->n;
+    product.a = mm_cuda_dense(item->a, item->n, item->m);
+    product.c = mm_cuda_dense(item->c, item->m, item->n);
+    product.transpose_a = true;
+    KERNEL::template run<ELEMENT>(product);
+}
+
+template <class KERNEL> struct mm_cuda_layout mm_cuda_layout_over() {
+    struct mm_cuda_layout layout = {};
+    layout.block_rows = KERNEL::ROWS;
+    layout.block_cols = KERNEL::COLS;
+    layout.threads_x = KERNEL::THREADS_X;
+    layout.threads_y = KERNEL::THREADS_Y;
+    return layout;
 }
 
 /* How the variant's kernels for a product's orientation lie over C. */
@@ -55,13 +96,9 @@ template <class KERNEL> struct mm_cuda_layout mm_cuda_layout_of(const struct mm_
     static void (*const each[2][2])(struct mm_cuda_items) = {
         {mm_cuda_each<KERNEL, false, false>, mm_cuda_each<KERNEL, false, true>},
         {mm_cuda_each<KERNEL, true, false>, mm_cuda_each<KERNEL, true, true>}};
-    struct mm_cuda_layout layout = {};
+    struct mm_cuda_layout layout = mm_cuda_layout_over<KERNEL>();
     layout.kernel = mm_cuda_pick(ones, product);
     layout.batch_kernel = reinterpret_cast<const void *>(each[product->transpose_a][product->transpose_b]);
-    layout.block_rows = KERNEL::ROWS;
-    layout.block_cols = KERNEL::COLS;
-    layout.threads_x = KERNEL::THREADS_X;
-    layout.threads_y = KERNEL::THREADS_Y;
     return layout;
 }
 
@@ -70,6 +107,21 @@ enum mm_status mm_cuda_launch_by(const struct mm_product *product, struct mm_lan
                                  struct mm_error *error) {
     const struct mm_cuda_layout layout = mm_cuda_layout_of<KERNEL>(product);
     return mm_cuda_launch(&layout, product, lane, error);
+}
+
+/* The same for a variant of transpositions, by the size of an element: as words of 4 or of 8 bytes. */
+template <class KERNEL>
+enum mm_status mm_cuda_transpose_by(const struct mm_product *product, struct mm_lane *lane,
+                                    struct mm_error *error) {
+    static const mm_cuda_kernel ones[2] = {mm_cuda_transpose_one<KERNEL, uint32_t>,
+                                           mm_cuda_transpose_one<KERNEL, uint64_t>};
+    static void (*const each[2])(struct mm_cuda_items) = {mm_cuda_transpose_each<KERNEL, uint32_t>,
+                                                          mm_cuda_transpose_each<KERNEL, uint64_t>};
+    struct mm_cuda_layout layout = mm_cuda_layout_over<KERNEL>();
+    layout.kernel = mm_cuda_pick_size(ones, product);
+    layout.batch_kernel = reinterpret_cast<const void *>(each[mm_dtype_bytes(product->a.dtype) == 8]);
+    layout.reads_once = true;
+    return mm_cuda_transpose(&layout, product, lane, error);
 }
 
 #endif

@@ -22,6 +22,7 @@ struct mm_cuda_layout {
     unsigned block_cols;
     unsigned threads_x; /* threads of a block */
     unsigned threads_y;
+    bool reads_once;             /* the kernel reads each element of the operands once */
     size_t dynamic_shared_bytes; /* up to what the device gives a block, past 48 KiB too */
 };
 

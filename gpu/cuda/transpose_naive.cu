@@ -6,33 +6,31 @@
  * write the rest of those bytes soon. It costs no shared memory and no barrier.
  *
  * It is the first step of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++". */
-#include "gpu/cuda/transpose.h"
+#include "gpu/cuda/kernel.cuh"
 
 namespace {
 
-/* As tall as a warp is long, so that no warp spans two rows of A. */
-constexpr unsigned ROWS = 32;
-constexpr unsigned COLS = 8;
+struct naive {
+    /* As tall as a warp is long, so that no warp spans two rows of A. */
+    static constexpr unsigned ROWS = 32;
+    static constexpr unsigned COLS = 8;
+    static constexpr unsigned THREADS_X = ROWS;
+    static constexpr unsigned THREADS_Y = COLS;
 
-template <typename ELEMENT>
-__global__ void __launch_bounds__(ROWS *COLS) naive(const __grid_constant__ struct mm_product product) {
-    const unsigned row = blockIdx.y * ROWS + threadIdx.x;
-    const unsigned col = blockIdx.x * COLS + threadIdx.y;
-    if (row >= product.m || col >= product.n)
-        return;
-    const ELEMENT *a = static_cast<const ELEMENT *>(product.a.data);
-    ELEMENT *c = static_cast<ELEMENT *>(product.c.data);
-    c[row * product.c.ld + col] = a[col * product.a.ld + row];
-}
+    template <typename ELEMENT> static __device__ __forceinline__ void run(const struct mm_product &product) {
+        const unsigned row = blockIdx.y * ROWS + threadIdx.x;
+        const unsigned col = blockIdx.x * COLS + threadIdx.y;
+        if (row >= product.m || col >= product.n)
+            return;
+        const ELEMENT *a = static_cast<const ELEMENT *>(product.a.data);
+        ELEMENT *c = static_cast<ELEMENT *>(product.c.data);
+        c[row * product.c.ld + col] = a[col * product.a.ld + row];
+    }
+};
 
 } // namespace
 
 enum mm_status mm_cuda_transpose_naive(const struct mm_product *product, struct mm_lane *lane,
                                        struct mm_error *error) {
-    static const mm_cuda_kernel kernels[2] = {naive<uint32_t>, naive<uint64_t>};
-    struct mm_cuda_layout layout = {};
-    layout.kernel = mm_cuda_pick_size(kernels, product);
-    layout.block_rows = layout.threads_x = ROWS;
-    layout.block_cols = layout.threads_y = COLS;
-    return mm_cuda_transpose(&layout, product, lane, error);
+    return mm_cuda_transpose_by<naive>(product, lane, error);
 }

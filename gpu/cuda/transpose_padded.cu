@@ -9,5 +9,5 @@
 
 enum mm_status mm_cuda_transpose_padded(const struct mm_product *product, struct mm_lane *lane,
                                         struct mm_error *error) {
-    return transpose_by_tile<1>(product, lane, error);
+    return mm_cuda_transpose_by<by_tile<1>>(product, lane, error);
 }

@@ -19,7 +19,7 @@
  *
  * The idea is in NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access"; its CUTLASS
  * swizzles shared memory likewise. */
-#include "gpu/cuda/transpose.h"
+#include "gpu/cuda/kernel.cuh"
 
 namespace {
 
@@ -131,36 +131,36 @@ __device__ void store_narrow(const struct mm_matrix &c, tile<ELEMENT> &from, uns
     }
 }
 
-template <typename ELEMENT>
-__global__ void __launch_bounds__(THREADS) vectorized(const __grid_constant__ struct mm_product product) {
-    __shared__ tile<ELEMENT> square;
-    const unsigned row = blockIdx.y * EDGE; /* of C */
-    const unsigned col = blockIdx.x * EDGE;
-    const bool whole = row + EDGE <= product.m && col + EDGE <= product.n;
+struct vectorized {
+    static constexpr unsigned ROWS = EDGE;
+    static constexpr unsigned COLS = EDGE;
+    static constexpr unsigned THREADS_X = THREADS;
+    static constexpr unsigned THREADS_Y = 1;
 
-    if (whole && is_wide<ELEMENT>(product.a))
-        load(square, product.a, col, row);
-    else
-        load_narrow(square, product.a, col, row);
+    template <typename ELEMENT> static __device__ __forceinline__ void run(const struct mm_product &product) {
+        __shared__ tile<ELEMENT> square;
+        const unsigned row = blockIdx.y * EDGE; /* of C */
+        const unsigned col = blockIdx.x * EDGE;
+        const bool whole = row + EDGE <= product.m && col + EDGE <= product.n;
 
-    /* Each thread takes what others wrote: no one goes on before all have written. */
-    __syncthreads();
+        if (whole && is_wide<ELEMENT>(product.a))
+            load(square, product.a, col, row);
+        else
+            load_narrow(square, product.a, col, row);
 
-    if (whole && is_wide<ELEMENT>(product.c))
-        store(product.c, square, row, col);
-    else
-        store_narrow(product.c, square, row, col);
-}
+        /* Each thread takes what others wrote: no one goes on before all have written. */
+        __syncthreads();
+
+        if (whole && is_wide<ELEMENT>(product.c))
+            store(product.c, square, row, col);
+        else
+            store_narrow(product.c, square, row, col);
+    }
+};
 
 } // namespace
 
 enum mm_status mm_cuda_transpose_vectorized(const struct mm_product *product, struct mm_lane *lane,
                                             struct mm_error *error) {
-    static const mm_cuda_kernel kernels[2] = {vectorized<uint32_t>, vectorized<uint64_t>};
-    struct mm_cuda_layout layout = {};
-    layout.kernel = mm_cuda_pick_size(kernels, product);
-    layout.block_rows = layout.block_cols = EDGE;
-    layout.threads_x = THREADS;
-    layout.threads_y = 1;
-    return mm_cuda_transpose(&layout, product, lane, error);
+    return mm_cuda_transpose_by<vectorized>(product, lane, error);
 }

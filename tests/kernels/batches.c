@@ -1,5 +1,6 @@
-/* Small products that go together, in locked pages of the host: whatever the batch, each gives the very bits
- * that it gives alone and by copies, and writes nothing but its C. Their values are judged elsewhere. */
+/* Small products that go together, and small transpositions, in locked pages of the host: whatever the batch,
+ * each gives the very bits that it gives alone and by copies, and writes nothing but its C. Their values are
+ * judged elsewhere. */
 #include "tests/kernels/harness.h"
 
 #include <inttypes.h>
@@ -36,20 +37,50 @@ static uint32_t *cut(struct pool *pool, size_t words) {
 struct set {
     struct pool pool;
     struct mm_job jobs[JOBS];
-    float *alone[JOBS];      /* C of each by itself; owned */
+    uint32_t *alone[JOBS];   /* C of each by itself; owned */
     uint32_t *storage[JOBS]; /* of C, between two guards */
-    size_t elements[JOBS];   /* of C */
+    size_t words[JOBS];      /* of C */
     bool is_done[JOBS];
-    float beside[1 << 18]; /* C of one that is run beside a batch */
+    uint32_t beside[1 << 18]; /* C of one that is run beside a batch */
 };
 
+/* What all jobs of a set have in common. */
+struct kind {
+    enum mm_op op;
+    enum mm_dtype dtype;
+    bool transpose_a;
+    bool transpose_b;
+};
+
+static const struct kind kinds[] = {
+    {MM_MATMUL, MM_FLOAT32, false, false},   {MM_MATMUL, MM_FLOAT32, true, false},
+    {MM_MATMUL, MM_FLOAT32, false, true},    {MM_MATMUL, MM_FLOAT32, true, true},
+    {MM_TRANSPOSE, MM_FLOAT32, true, false}, {MM_TRANSPOSE, MM_INT64, true, false},
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static size_t words_of(enum mm_dtype dtype, size_t elements) {
+    return elements * mm_dtype_bytes(dtype) / sizeof(uint32_t);
+}
+
+/* Numbers from −1 to 1; of a transposition, any bits. */
+static void fill_operand(uint32_t *words, size_t count, const struct kind *kind, struct random *random) {
+    for (size_t index = 0; index < count; index++) {
+        const float number = (float)((double)(int64_t)random_next(random) * 0x1p-63);
+        if (kind->op == MM_MATMUL)
+            memcpy(&words[index], &number, sizeof number);
+        else
+            words[index] = (uint32_t)random_next(random);
+    }
+}
+
 static struct mm_matrix operand(struct pool *pool, size_t rows, size_t cols, bool transposed,
-                                struct random *random) {
-    float *elements = (float *)cut(pool, rows * cols);
-    for (size_t index = 0; index < rows * cols; index++)
-        elements[index] = (float)((double)(int64_t)random_next(random) * 0x1p-63);
-    return transposed ? mm_matrix_dense(MM_FLOAT32, cols, rows, elements)
-                      : mm_matrix_dense(MM_FLOAT32, rows, cols, elements);
+                                const struct kind *kind, struct random *random) {
+    const size_t words = words_of(kind->dtype, rows * cols);
+    uint32_t *storage = cut(pool, words);
+    fill_operand(storage, words, kind, random);
+    return transposed ? mm_matrix_dense(kind->dtype, cols, rows, storage)
+                      : mm_matrix_dense(kind->dtype, rows, cols, storage);
 }
 
 static void fill_poison(uint32_t *words, size_t count) {
@@ -57,37 +88,44 @@ static void fill_poison(uint32_t *words, size_t count) {
         words[index] = poison;
 }
 
-static void make_job(struct set *set, unsigned index, const struct subject *subject, unsigned orientation,
+static void make_job(struct set *set, unsigned index, const struct subject *subject, const struct kind *kind,
                      struct random *random) {
     const struct shape *shape = &shapes[index % SHAPES];
-    struct mm_product product = {.m = shape->m, .n = shape->n, .k = shape->k, .tile = subject->tile};
-    const size_t elements = shape->m * shape->n;
-    product.transpose_a = (orientation & 1) != 0;
-    product.transpose_b = (orientation & 2) != 0;
-    product.a = operand(&set->pool, shape->m, shape->k, product.transpose_a, random);
-    product.b = operand(&set->pool, shape->k, shape->n, product.transpose_b, random);
-    set->elements[index] = elements;
-    set->storage[index] = cut(&set->pool, elements + 2 * GUARD_WORDS);
-    product.c = mm_matrix_dense(MM_FLOAT32, shape->m, shape->n, set->storage[index] + GUARD_WORDS);
-    fill_poison(set->storage[index], elements + 2 * GUARD_WORDS);
+    struct mm_product product = {.m = shape->m, .n = shape->n, .tile = subject->tile};
+    const size_t words = words_of(kind->dtype, shape->m * shape->n);
+    product.transpose_a = kind->transpose_a;
+    product.transpose_b = kind->transpose_b;
+    if (kind->op == MM_MATMUL) {
+        product.k = shape->k;
+        product.a = operand(&set->pool, shape->m, shape->k, product.transpose_a, kind, random);
+        product.b = operand(&set->pool, shape->k, shape->n, product.transpose_b, kind, random);
+    } else {
+        product.a = operand(&set->pool, shape->m, shape->n, product.transpose_a, kind, random);
+    }
+    set->words[index] = words;
+    set->storage[index] = cut(&set->pool, words + 2 * GUARD_WORDS);
+    product.c = mm_matrix_dense(kind->dtype, shape->m, shape->n, set->storage[index] + GUARD_WORDS);
+    fill_poison(set->storage[index], words + 2 * GUARD_WORDS);
     job_prepare(&set->jobs[index], subject, &product);
-    set->jobs[index].queued_bytes = (shape->m * shape->k + shape->k * shape->n + elements) * sizeof(float);
+    set->jobs[index].queued_bytes =
+        mm_matrix_bytes(&product.a) + mm_matrix_bytes(&product.b) + mm_matrix_bytes(&product.c);
 }
 
 static void tell(struct subject *subject, const struct plan *plan, const struct mm_job *job,
                  const char *what) {
     char text[sizeof subject->first_failure];
     const struct mm_product *product = &job->product;
-    snprintf(text, sizeof text, "batch of %u: %.200s (%zux%zux%zu%s%s, seed %" PRIu64 ")", job->batched, what,
-             product->m, product->k, product->n, product->transpose_a ? ", a transposed" : "",
-             product->transpose_b ? ", b transposed" : "", plan->seed);
+    snprintf(text, sizeof text, "batch of %u: %.200s (%s, %zux%zux%zu%s%s, seed %" PRIu64 ")", job->batched,
+             what, mm_dtype_name(product->c.dtype), product->m, product->k, product->n,
+             product->transpose_a ? ", a transposed" : "", product->transpose_b ? ", b transposed" : "",
+             plan->seed);
     subject_tell(subject, plan, text);
 }
 
 /* By itself, and by copies: what the others are held to. */
 static void run_alone(struct set *set, unsigned index, struct subject *subject, const struct plan *plan) {
     struct mm_job *job = &set->jobs[index];
-    const size_t bytes = set->elements[index] * sizeof(float);
+    const size_t bytes = set->words[index] * sizeof(uint32_t);
     set->alone[index] = harness_allocate(bytes);
     set->is_done[index] = !mm_variant_takes(job->ran, &job->product);
     if (set->is_done[index])
@@ -98,7 +136,7 @@ static void run_alone(struct set *set, unsigned index, struct subject *subject, 
         return;
     }
     memcpy(set->alone[index], job->product.c.data, bytes);
-    fill_poison(set->storage[index], set->elements[index] + 2 * GUARD_WORDS);
+    fill_poison(set->storage[index], set->words[index] + 2 * GUARD_WORDS);
     memset(job->span_ns, 0xff, sizeof job->span_ns);
     job->is_locked = true;
     job->batch_key = subject->device->backend->batch_key(subject->device, job->ran, job);
@@ -112,7 +150,7 @@ static uint64_t sum_operands(const struct set *set) {
         const struct mm_product *product = &set->jobs[index].product;
         const struct mm_matrix *operands[] = {&product->a, &product->b};
         for (unsigned which = 0; which < 2; which++)
-            for (size_t word = 0; word < operands[which]->rows * operands[which]->cols; word++)
+            for (size_t word = 0; word < mm_matrix_bytes(operands[which]) / sizeof(uint32_t); word++)
                 sum = random_mix(sum, ((const uint32_t *)operands[which]->data)[word]);
     }
     return sum;
@@ -129,15 +167,15 @@ static void judge(const struct set *set, unsigned index, unsigned count, struct 
                   const struct plan *plan) {
     const struct mm_job *job = &set->jobs[index];
     const uint32_t *storage = set->storage[index];
-    const size_t elements = set->elements[index];
+    const size_t words = set->words[index];
     subject->cases++;
     if (job->error.status != MM_OK)
         tell(subject, plan, job, job->error.detail);
     else if (job->batched != count || !job_told(job))
         tell(subject, plan, job, "its spans or its batch are not told");
-    else if (memcmp(storage + GUARD_WORDS, set->alone[index], elements * sizeof(float)) != 0)
+    else if (memcmp(storage + GUARD_WORDS, set->alone[index], words * sizeof(uint32_t)) != 0)
         tell(subject, plan, job, "other bits than alone");
-    else if (!is_intact(storage) || !is_intact(storage + GUARD_WORDS + elements))
+    else if (!is_intact(storage) || !is_intact(storage + GUARD_WORDS + words))
         tell(subject, plan, job, "wrote outside C");
 }
 
@@ -155,7 +193,7 @@ static void judge_beside(const struct set *set, unsigned first, const struct mm_
     subject->cases++;
     if (job->error.status != MM_OK)
         tell(subject, plan, job, job->error.detail);
-    else if (memcmp(set->beside, set->alone[first], set->elements[first] * sizeof(float)) != 0)
+    else if (memcmp(set->beside, set->alone[first], set->words[first] * sizeof(uint32_t)) != 0)
         tell(subject, plan, job, "other bits beside a batch");
 }
 
@@ -193,15 +231,15 @@ static void run_together(struct set *set, unsigned first, struct subject *subjec
         judge(set, which[index], count, subject, plan);
 }
 
-static void run_orientation(struct set *set, struct subject *subject, const struct plan *plan,
-                            unsigned orientation) {
-    struct random random = {random_mix(plan->seed, 0xba7c + orientation)};
+static void run_kind(struct set *set, struct subject *subject, const struct plan *plan,
+                     const struct kind *kind) {
+    struct random random = {random_mix(plan->seed, 0xba7c + (uint64_t)(kind - kinds))};
     const struct pool pool = set->pool;
     memset(set, 0, sizeof *set);
     set->pool = pool;
     set->pool.used_words = 0;
     for (unsigned index = 0; index < JOBS; index++) {
-        make_job(set, index, subject, orientation, &random);
+        make_job(set, index, subject, kind, &random);
         run_alone(set, index, subject, plan);
     }
     const uint64_t sum = sum_operands(set);
@@ -218,8 +256,9 @@ static size_t pool_bytes(void) {
     size_t words = 0;
     for (unsigned index = 0; index < JOBS; index++) {
         const struct shape *shape = &shapes[index % SHAPES];
-        words += shape->m * shape->k + shape->k * shape->n + shape->m * shape->n + 2 * GUARD_WORDS +
-                 3 * ALIGNMENT_WORDS;
+        const size_t product = shape->m * shape->k + shape->k * shape->n + shape->m * shape->n;
+        const size_t transposition = 2 * words_of(MM_INT64, shape->m * shape->n);
+        words += (product > transposition ? product : transposition) + 2 * GUARD_WORDS + 3 * ALIGNMENT_WORDS;
     }
     return words * sizeof(uint32_t);
 }
@@ -238,9 +277,12 @@ void batches_run(struct subject *subjects, size_t count, const struct plan *plan
     } else {
         for (size_t index = 0; index < count; index++) {
             const size_t cases = subjects[index].cases;
-            for (unsigned orientation = 0; orientation < 4; orientation++)
-                run_orientation(set, &subjects[index], plan, orientation);
-            if (subjects[index].variant == &backend->variants[0] && subjects[index].cases == cases)
+            const enum mm_op op = subjects[index].variant->op;
+            for (size_t kind = 0; kind < KINDS; kind++)
+                if (kinds[kind].op == op)
+                    run_kind(set, &subjects[index], plan, &kinds[kind]);
+            const bool must = op == MM_TRANSPOSE || subjects[index].variant == &backend->variants[0];
+            if (must && subjects[index].cases == cases)
                 subject_tell(&subjects[index], plan, "goes together with no other");
         }
         backend->page_locking->unlock(set->pool.words);

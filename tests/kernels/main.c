@@ -135,8 +135,10 @@ static void check_transposes(const struct plan *plan, unsigned threads, struct s
            plan->shapes.count, plan->thin, plan->repeat, plan->seed);
     if (!share_check(transposes_check, threads, subjects, count, plan, &none))
         totals->failures++;
-    if (plan->has_jobs)
+    if (plan->has_jobs) {
         transposes_run_jobs(subjects, count, plan);
+        batches_run(subjects, count, plan);
+    }
     print_transposes(subjects, count);
 }
 

@@ -150,7 +150,7 @@ static void one_alone_is_copied_there_and_back(void **state) {
     assert_int_equal(job->span_ns[MM_SPAN_UPLOAD], 1000000);
     assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 2000000);
     assert_int_equal(job->span_ns[MM_SPAN_DOWNLOAD], 3000000);
-    assert_true(mm_job_gflops(job) == 2.0 * 9 * 20 * 31 / 2e6);
+    assert_true(mm_job_rate(job) == 2.0 * 9 * 20 * 31 / 2e6);
     assert_int_equal(fake_cuda.launches, 1);
     assert_int_equal(fake_cuda.copies, 3);
 }
@@ -304,7 +304,7 @@ static void run_batch(size_t which, bool turns) {
         const struct mm_product *product = &jobs[index]->product;
         expect_product(&tests[index]);
         assert_int_equal(jobs[index]->batched, SHAPES);
-        assert_true(mm_job_gflops(jobs[index]) == flops / 2e6);
+        assert_true(mm_job_rate(jobs[index]) == flops / 2e6);
         assert_int_equal(jobs[index]->uploaded_bytes, batches[which].shapes[index].gathered
                                                           ? (product->m + product->n) * product->k * 4
                                                           : 0);

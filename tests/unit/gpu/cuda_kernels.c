@@ -1,5 +1,6 @@
-/* What the CUDA variants would launch, as they describe it: each has a kernel for every orientation, and one
- * for batches unless it is listed here. No GPU takes part. */
+/* What the CUDA variants would launch, as they describe it: each has a kernel for every orientation (of
+ * transpositions: for either size of an element), and one for batches unless it is listed here. No GPU takes
+ * part. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 
@@ -20,20 +21,41 @@ static bool goes_alone(const char *name) {
     return false;
 }
 
-static struct mm_cuda_layout describe(const struct mm_variant *variant, unsigned orientation) {
+static struct mm_cuda_layout describe(const struct mm_variant *variant, const struct mm_product *product) {
     struct mm_cuda_device device = {.head.shared_bytes_per_block_max = 227 << 10};
     struct mm_cuda_layout layout = {.kernel = NULL};
     struct mm_error error;
-    struct mm_product product = {.m = 32,
-                                 .n = 32,
-                                 .k = 32,
-                                 .a = mm_matrix_dense(MM_FLOAT32, 32, 32, NULL),
-                                 .b = mm_matrix_dense(MM_FLOAT32, 32, 32, NULL),
-                                 .c = mm_matrix_dense(MM_FLOAT32, 32, 32, NULL),
-                                 .transpose_a = (orientation & 1) != 0,
-                                 .transpose_b = (orientation & 2) != 0};
-    (void)mm_cuda_describe(variant, &product, &device, &layout, &error); /* blas may not be here */
+    (void)mm_cuda_describe(variant, product, &device, &layout, &error); /* blas may not be here */
     return layout;
+}
+
+static struct mm_cuda_layout describe_product(const struct mm_variant *variant, unsigned orientation) {
+    const struct mm_product product = {.m = 32,
+                                       .n = 32,
+                                       .k = 32,
+                                       .a = mm_matrix_dense(MM_FLOAT32, 32, 32, NULL),
+                                       .b = mm_matrix_dense(MM_FLOAT32, 32, 32, NULL),
+                                       .c = mm_matrix_dense(MM_FLOAT32, 32, 32, NULL),
+                                       .transpose_a = (orientation & 1) != 0,
+                                       .transpose_b = (orientation & 2) != 0};
+    return describe(variant, &product);
+}
+
+static struct mm_cuda_layout describe_transposition(const struct mm_variant *variant, enum mm_dtype dtype) {
+    const struct mm_product product = {.m = 32,
+                                       .n = 32,
+                                       .a = mm_matrix_dense(dtype, 32, 32, NULL),
+                                       .c = mm_matrix_dense(dtype, 32, 32, NULL),
+                                       .transpose_a = true};
+    return describe(variant, &product);
+}
+
+static void expect_all_different(const void *const *seen, unsigned count) {
+    for (unsigned index = 0; index < count; index++) {
+        assert_non_null(seen[index]);
+        for (unsigned other = 0; other < index; other++)
+            assert_ptr_not_equal(seen[index], seen[other]);
+    }
 }
 
 static void every_orientation_has_its_kernels(void **state) {
@@ -47,7 +69,8 @@ static void every_orientation_has_its_kernels(void **state) {
             continue;
         together += !goes_alone(variant->name);
         for (unsigned orientation = 0; orientation < 4; orientation++) {
-            const struct mm_cuda_layout layout = describe(variant, orientation);
+            const struct mm_cuda_layout layout = describe_product(variant, orientation);
+            assert_false(layout.reads_once);
             if (strcmp(variant->name, "blas") != 0)
                 seen[count++] = layout.kernel;
             if (goes_alone(variant->name))
@@ -55,16 +78,34 @@ static void every_orientation_has_its_kernels(void **state) {
             else
                 seen[count++] = layout.batch_kernel;
         }
-        for (unsigned index = 0; index < count; index++) {
-            assert_non_null(seen[index]);
-            for (unsigned other = 0; other < index; other++)
-                assert_ptr_not_equal(seen[index], seen[other]);
-        }
+        expect_all_different(seen, count);
     }
     assert_true(together >= 12);
 }
 
+static void every_transposition_has_its_kernels(void **state) {
+    unsigned rows = 0;
+    (void)state;
+    for (size_t row = 0; row < MM_CUDA_VARIANT_COUNT; row++) {
+        const struct mm_variant *variant = &mm_cuda_variants[row];
+        const void *seen[4];
+        if (variant->launch == NULL || variant->op != MM_TRANSPOSE)
+            continue;
+        rows++;
+        for (unsigned size = 0; size < 2; size++) {
+            const struct mm_cuda_layout layout =
+                describe_transposition(variant, size == 0 ? MM_INT32 : MM_FLOAT64);
+            seen[2 * size] = layout.kernel;
+            seen[2 * size + 1] = layout.batch_kernel;
+            assert_true(layout.reads_once);
+        }
+        expect_all_different(seen, 4);
+    }
+    assert_int_equal(rows, 4);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_orientation_has_its_kernels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_orientation_has_its_kernels),
+                                       cmocka_unit_test(every_transposition_has_its_kernels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,7 +316,7 @@ static void an_empty_product_needs_no_device(void **state) {
         job_wait(&test);
         assert_int_equal(test.job.error.status, MM_OK);
         assert_string_equal(test.job.ran->name, "naive");
-        assert_true(mm_job_gflops(&test.job) == 0.0);
+        assert_true(mm_job_rate(&test.job) == 0.0);
     }
     assert_int_equal(fake_device_begun(&fake), 0);
     job_init(&test, "auto", 2); /* with no depth there are zeros to be written */
