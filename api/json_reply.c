@@ -47,6 +47,15 @@ static const char *const rate_names[MM_OP_COUNT] = {
     [MM_TRANSPOSE] = "gigabytes_per_second",
 };
 
+/* Of a result that came about in one of several ways. */
+static int put_path(json_t *envelope, const struct mm_path *path) {
+    char text[MM_PATH_TEXT_MAX];
+    if (path->kind == MM_PATH_NONE)
+        return 0;
+    mm_path_text(path, text);
+    return json_object_set_new(envelope, "path", mm_json_text(text));
+}
+
 /* What follows the matrix, in the contract's order. Where nothing had to run (an empty product), the
  * variant is the one that was asked for. */
 static json_t *make_envelope(const struct mm_answer *answer) {
@@ -65,6 +74,7 @@ static json_t *make_envelope(const struct mm_answer *answer) {
     failed |= json_object_set_new(envelope, rate_names[job->variant->op],
                                   json_real(round(mm_job_rate(job) * 1e6) / 1e6));
     failed |= json_object_set_new(envelope, "batched", mm_json_count(job->batched));
+    failed |= put_path(envelope, &job->path);
     failed |= json_object_set_new(envelope, "timing", make_timing(answer->span_ns));
     if (failed == 0)
         return envelope;

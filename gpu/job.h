@@ -4,6 +4,7 @@
 #define MM_GPU_JOB_H
 
 #include "gpu/clock.h"
+#include "gpu/path.h"
 #include "gpu/variant.h"
 
 #ifdef __cplusplus
@@ -58,6 +59,8 @@ struct mm_job {
     double launch_work;              /* of all these, mm_job_work; set where there are several */
     size_t uploaded_bytes; /* copied to the device's own memory, and back; 0 where that is the host's */
     size_t downloaded_bytes;
+    struct mm_path path; /* by which the result came about; MM_PATH_NONE, unless the backend tells it by its
+                            end */
 
     /* The queue's own while it owns the job; `next` is still set at done. */
     struct mm_job *next;

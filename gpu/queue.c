@@ -95,6 +95,7 @@ static void prepare(struct mm_job *job) {
     job->batch_key = 0;
     job->uploaded_bytes = 0;
     job->downloaded_bytes = 0;
+    job->path = (struct mm_path){.kind = MM_PATH_NONE};
     for (int span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
         job->span_ns[span] = 0;
     job->queued_bytes =

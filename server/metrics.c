@@ -132,6 +132,7 @@ void mm_metrics_job(struct mm_metrics *metrics, const struct mm_job *job) {
         return;
     size_t slot = mm_variant_slot(job->backend, (size_t)(job->ran - job->backend->variants));
     observe(&counts->kernels[slot], job->span_ns[MM_SPAN_KERNEL]);
+    add(&counts->paths[job->path.kind], 1);
     add_double(&counts->flops[slot], mm_product_flops(&job->product));
 }
 

@@ -123,6 +123,14 @@ static void add_timing(struct MHD_Response *response, const uint64_t *span_ns) {
     MHD_add_response_header(response, "Server-Timing", value);
 }
 
+static void add_path(struct MHD_Response *response, const struct mm_path *path) {
+    char text[MM_PATH_TEXT_MAX];
+    if (path->kind == MM_PATH_NONE)
+        return;
+    mm_path_text(path, text);
+    MHD_add_response_header(response, "Matmul-Path", text);
+}
+
 enum mm_status mm_reply_product(struct mm_exchange *exchange, struct mm_reply_body *body, const char *type) {
     const struct mm_job *job = &exchange->job;
     size_t bytes = body->head_bytes + body->bytes;
@@ -139,5 +147,6 @@ enum mm_status mm_reply_product(struct mm_exchange *exchange, struct mm_reply_bo
     MHD_add_response_header(response, "Matmul-Variant", job->ran->name);
     MHD_add_response_header(response, "Matmul-Backend", job->backend->name);
     MHD_add_response_header(response, "Matmul-Device", job->device->name);
+    add_path(response, &job->path);
     return queue_response(exchange, MHD_HTTP_OK, response, bytes) == MHD_YES ? MM_OK : fail_reply(exchange);
 }

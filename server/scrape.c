@@ -94,6 +94,11 @@ static void write_flops(const struct scrape *scrape, const char *name) {
     each_variant(scrape, name, 1u << MM_MATMUL, write_flops_of);
 }
 
+static void write_paths(const struct scrape *scrape, const char *name) {
+    for (unsigned kind = MM_PATH_NONE + 1; kind < MM_PATH_COUNT; kind++)
+        put_count(scrape, name, "path", mm_path_name((enum mm_path_kind)kind), scrape->counts.paths[kind]);
+}
+
 static void write_transfers(const struct scrape *scrape, const char *name) {
     put_count(scrape, name, "direction", "upload", scrape->counts.uploaded_bytes);
     put_count(scrape, name, "direction", "download", scrape->counts.downloaded_bytes);
@@ -228,6 +233,8 @@ static const struct family {
      "Time of each product's kernel by the device's clock, also where nobody waited for the result; of a "
      "launch that several shared, for each of them.",
      write_kernels},
+    {"matmuld_path_total", "counter",
+     "Products of variants that have several ways to a result, by the way that each took.", write_paths},
     {"matmuld_transfer_bytes_total", "counter",
      "Bytes of matrices copied between host and device; products on the CPU copy none.", write_transfers},
     {"matmuld_queue_jobs", "gauge", "Products that wait for a device.", write_queue_jobs},

@@ -134,6 +134,7 @@ static void check_widest(size_t edge) {
     memset(device.name, 1, sizeof device.name - 1);
     struct mm_job job = {
         .backend = &backend, .variant = &variant, .ran = &variant, .device = &device, .batched = UINT32_MAX};
+    job.path = (struct mm_path){MM_PATH_REPAIRED, UINT64_MAX};
     job.product.c = mm_matrix_dense(MM_FLOAT32, edge, edge, elements);
     uint64_t span_ns[MM_SPAN_COUNT];
     memset(span_ns, 0xff, sizeof span_ns);
@@ -153,6 +154,42 @@ static void test_widest_reply(void **state) {
     (void)state;
     check_widest(10);
     check_widest(0);
+}
+
+/* The envelope of a product of nothing by this path. */
+static void check_path(struct mm_path path, const char *text) {
+    struct mm_device device = {.backend = &backend, .name = "Card"};
+    struct mm_job job = {.backend = &backend,
+                         .variant = &variant,
+                         .ran = &variant,
+                         .device = &device,
+                         .batched = 1,
+                         .path = path};
+    job.product.c = mm_matrix_dense(MM_FLOAT32, 0, 0, NULL);
+    const uint64_t span_ns[MM_SPAN_COUNT] = {0};
+    struct mm_buffer result = {0};
+    const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
+    struct mm_reply_body body = {0};
+    struct mm_buffers *buffers = mm_buffers_open(8192);
+    encode(&answer, buffers, &body);
+    assert_int_equal(codec()->finish(&answer, &body, NULL), MM_OK);
+    ((char *)body.buffer.data)[body.bytes] = '\0'; /* there is more room than that */
+    if (strstr(body.buffer.data, text) == NULL)
+        fail_msg("no %s in %s", text, (const char *)body.buffer.data);
+    mm_buffers_release(buffers, &body.buffer);
+    mm_buffers_close(buffers);
+}
+
+/* Between what was there before it and the times; nowhere where there is nothing to tell. */
+static void test_path(void **state) {
+    (void)state;
+    check_path((struct mm_path){MM_PATH_NONE, 0}, "\"batched\": 1, \"timing\": {");
+    check_path((struct mm_path){MM_PATH_CERTIFIED, 0},
+               "\"batched\": 1, \"path\": \"certified\", \"timing\": {");
+    check_path((struct mm_path){MM_PATH_REPAIRED, 3},
+               "\"batched\": 1, \"path\": \"repaired:3\", \"timing\": {");
+    check_path((struct mm_path){MM_PATH_REPAIRED, UINT64_MAX}, "\"path\": \"repaired:18446744073709551615\"");
+    check_path((struct mm_path){MM_PATH_SIMT, 0}, "\"path\": \"simt\"");
 }
 
 /* A transposition tells its rate in bytes: 2·6·8 of them in 12 ns. */
@@ -197,7 +234,7 @@ static void test_bound_of_a_reply(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_reply), cmocka_unit_test(test_widest_reply),
-                                       cmocka_unit_test(test_transposition),
+                                       cmocka_unit_test(test_path), cmocka_unit_test(test_transposition),
                                        cmocka_unit_test(test_bound_of_a_reply)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

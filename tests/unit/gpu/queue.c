@@ -152,6 +152,7 @@ static void a_job_is_as_new_each_time(void **state) {
         test.job.device = &fake.device;
         test.job.uploaded_bytes = test.job.downloaded_bytes = 1;
         test.job.batched = 7;
+        test.job.path = (struct mm_path){MM_PATH_REPAIRED, 7};
         test.job.span_ns[MM_SPAN_UPLOAD] = 1;
         test.job.deadline_ns = is_late ? 1 : 0;
         assert_int_equal(mm_queue_submit(queue, &test.job, NULL), MM_OK);
@@ -161,6 +162,7 @@ static void a_job_is_as_new_each_time(void **state) {
         assert_ptr_equal(test.job.device, is_late ? NULL : &fake.device);
         assert_int_equal(test.job.uploaded_bytes + test.job.downloaded_bytes, 0);
         assert_int_equal(test.job.batched, 1);
+        assert_int_equal(test.job.path.kind, MM_PATH_NONE);
         assert_int_equal(test.job.span_ns[MM_SPAN_UPLOAD], 0);
     }
     mm_queue_close(queue);

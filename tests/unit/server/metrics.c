@@ -109,6 +109,29 @@ static void test_jobs(void **state) {
     mm_metrics_close(metrics);
 }
 
+static void count_path(struct mm_metrics *metrics, enum mm_path_kind kind, enum mm_status status) {
+    struct mm_job job = make_job();
+    job.path = (struct mm_path){.kind = kind, .repaired = 100};
+    job.error.status = status;
+    mm_metrics_job(metrics, &job);
+}
+
+/* Each product counts once, however much of it was repaired; one that failed has no result to tell of. */
+static void test_paths(void **state) {
+    (void)state;
+    struct mm_metrics *metrics = mm_metrics_open();
+    count_path(metrics, MM_PATH_NONE, MM_OK);
+    count_path(metrics, MM_PATH_CERTIFIED, MM_OK);
+    count_path(metrics, MM_PATH_REPAIRED, MM_OK);
+    count_path(metrics, MM_PATH_REPAIRED, MM_TIMEOUT);
+    count_path(metrics, MM_PATH_SIMT, MM_DEVICE_FAILED);
+    const struct mm_counts *counts = sum(metrics);
+    assert_int_equal(counts->paths[MM_PATH_CERTIFIED], 1);
+    assert_int_equal(counts->paths[MM_PATH_REPAIRED], 2);
+    assert_int_equal(counts->paths[MM_PATH_SIMT], 0);
+    mm_metrics_close(metrics);
+}
+
 /* Slots of different rows are different, over all backends. */
 static void test_slots(void **state) {
     (void)state;
@@ -161,7 +184,7 @@ static void test_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_code), cmocka_unit_test(test_buckets),
-                                       cmocka_unit_test(test_jobs), cmocka_unit_test(test_slots),
-                                       cmocka_unit_test(test_threads)};
+                                       cmocka_unit_test(test_jobs),       cmocka_unit_test(test_paths),
+                                       cmocka_unit_test(test_slots),      cmocka_unit_test(test_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
