@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { NAME, FLAG, COUNT, TIME, DIMENSION };
+enum kind { NAME, FLAG, PERMISSION, COUNT, TIME, DIMENSION };
 
 /* Sets of operations: bit o for operation o. */
 enum { MATMUL_ALONE = 1u << MM_MATMUL, EVERY_OP = (1u << MM_OP_COUNT) - 1 };
@@ -31,6 +31,7 @@ static const struct {
 } forms[] = {
     [NAME] = {"a name without NUL bytes", "a string without NUL characters"},
     [FLAG] = {"true, false, 1 or 0", "true or false"},
+    [PERMISSION] = {"allow or never", "\"allow\" or \"never\""},
     [COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
     [TIME] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
     [DIMENSION] = {"a decimal non-negative integer", "left to the query"},
@@ -97,9 +98,27 @@ static enum mm_status fail_form(unsigned parameter, const char *expected, const 
     return MM_BAD_REQUEST;
 }
 
-/* What stands behind a number that was cut. */
-static const char *or_more(unsigned parameter, uint64_t number) {
-    return parameters[parameter].kind == TIME && number == MM_CALL_WHOLE_MAX ? " or more" : "";
+/* The words of a permission, by its number. */
+static const char *const permissions[] = {"never", "allow"};
+
+/* A value in words, that was cut to a number or turned into one. */
+static void describe_number(unsigned parameter, uint64_t number, char *out, size_t out_bytes) {
+    const enum kind kind = parameters[parameter].kind;
+    if (kind == PERMISSION)
+        snprintf(out, out_bytes, "%s", permissions[number]);
+    else
+        snprintf(out, out_bytes, "%" PRIu64 "%s", number,
+                 kind == TIME && number == MM_CALL_WHOLE_MAX ? " or more" : "");
+}
+
+static enum mm_status fail_twice(unsigned parameter, uint64_t held, uint64_t number, struct mm_error *error) {
+    const char *name = parameters[parameter].name;
+    char first[32];
+    char second[32];
+    describe_number(parameter, held, first, sizeof first);
+    describe_number(parameter, number, second, sizeof second);
+    return mm_fail_field(error, MM_BAD_REQUEST, name, "%s is given twice, as %s and as %s", name, first,
+                         second);
 }
 
 /* Stores a value in its normal form, unless another one was given before. */
@@ -115,9 +134,7 @@ static enum mm_status give(struct mm_call *call, unsigned parameter, const struc
     } else {
         uint64_t *held = &call->numbers[parameter];
         if (mm_call_has(call, parameter) && *held != value->number)
-            return mm_fail_field(error, MM_BAD_REQUEST, name,
-                                 "%s is given twice, as %" PRIu64 "%s and as %" PRIu64 "%s", name, *held,
-                                 or_more(parameter, *held), value->number, or_more(parameter, value->number));
+            return fail_twice(parameter, *held, value->number, error);
         *held = value->number;
     }
     call->given |= UINT32_C(1) << parameter;
@@ -140,6 +157,11 @@ static bool text_is(const char *text, size_t length, const char *word) {
 static bool read_flag(const char *text, size_t length, struct value *value) {
     value->number = text_is(text, length, "true") || text_is(text, length, "1");
     return value->number == 1 || text_is(text, length, "false") || text_is(text, length, "0");
+}
+
+static bool read_permission(const char *text, size_t length, struct value *value) {
+    value->number = text_is(text, length, permissions[1]);
+    return value->number == 1 || text_is(text, length, permissions[0]);
 }
 
 /* Digits alone, as many as there may be: numbers from 2⁶⁴−1 on all come out as 2⁶⁴−1. */
@@ -195,6 +217,9 @@ static enum mm_status set_text(struct mm_call *call, unsigned count, const char 
         break;
     case FLAG:
         well_formed = read_flag(text, length, &value);
+        break;
+    case PERMISSION:
+        well_formed = read_permission(text, length, &value);
         break;
     case COUNT:
         well_formed =
@@ -276,6 +301,9 @@ enum mm_status mm_call_set_value(struct mm_call *call, const char *name, enum mm
     case FLAG:
         well_formed = kind == MM_VALUE_BOOLEAN;
         value.number = number != 0;
+        break;
+    case PERMISSION:
+        well_formed = kind == MM_VALUE_TEXT && read_permission(text, text_length, &value);
         break;
     case COUNT:
         well_formed = kind == MM_VALUE_NUMBER && read_number(number, &value) && value.number <= UINT32_MAX;

@@ -27,6 +27,7 @@ enum { MM_CALL_NAME_MAX = 63 };
     X(MM_PARAMETER_TRANSPOSE_B, "transpose_b", FLAG, MATMUL_ALONE)                                           \
     X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", TIME, EVERY_OP)                                                 \
     X(MM_PARAMETER_TILE, "tile", COUNT, MATMUL_ALONE)                                                        \
+    X(MM_PARAMETER_VENDOR, "vendor", PERMISSION, MATMUL_ALONE)                                               \
     X(MM_PARAMETER_M, "m", DIMENSION, EVERY_OP)                                                              \
     X(MM_PARAMETER_K, "k", DIMENSION, MATMUL_ALONE)                                                          \
     X(MM_PARAMETER_N, "n", DIMENSION, EVERY_OP)                                                              \
@@ -46,9 +47,10 @@ struct mm_call {
 
     /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
     char names[MM_PARAMETER_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* variant, backend, dtype */
-    uint64_t numbers[MM_PARAMETER_COUNT];                     /* flags as 0 or 1; all that is counted */
-    uint32_t given;                                           /* bit p: parameter p was given */
-    enum mm_dtype dtype;                                      /* set by mm_call_resolve */
+    uint64_t numbers[MM_PARAMETER_COUNT]; /* flags as 0 or 1, permissions as 0 (never) or 1
+                                             (allow); all that is counted */
+    uint32_t given;                       /* bit p: parameter p was given */
+    enum mm_dtype dtype;                  /* set by mm_call_resolve */
 
     /* Set by a codec's decode: the matrices (a transposition's b stays empty), views into the body or into
      * `storage`. Their shapes are those that the caller sees. Where a flag is set the (dense) elements lie
@@ -61,8 +63,8 @@ struct mm_call {
     struct mm_buffer storage; /* what decode had to allocate; released by mm_call_release */
 };
 
-/* variant and backend "auto", dtype "float32", flags false, numbers 0, nothing given. A parameter that the
- * operation does not have is unknown to all below. */
+/* variant and backend "auto", dtype "float32", flags false, permissions "never", numbers 0, nothing given. A
+ * parameter that the operation does not have is unknown to all below. */
 void mm_call_init(struct mm_call *call, enum mm_op op);
 
 /* Gives the storage back. The views into it are dead then. */
@@ -71,17 +73,17 @@ void mm_call_release(struct mm_call *call, struct mm_buffers *buffers);
 /* A JSON value, told without Jansson's types, so that this header needs none. */
 enum mm_value_kind { MM_VALUE_TEXT, MM_VALUE_BOOLEAN, MM_VALUE_NUMBER, MM_VALUE_OTHER };
 
-/* Gives one parameter as text (query, form): flags take true, false, 1, 0; all else is a decimal
- * non-negative integer: counts from 1 to 2³²−1, times from 1 on and cut to MM_CALL_WHOLE_MAX, dimensions.
- * MM_BAD_REQUEST names the parameter: unknown, a value of the wrong form, or one that was given before with a
- * different value. MM_TOO_LARGE: a dimension over limits->dimension_max, however many digits it has. name is
- * length-counted and may hold any byte; value likewise, and NULL is the empty text. */
+/* Gives one parameter as text (query, form): flags take true, false, 1, 0; permissions allow, never; all else
+ * is a decimal non-negative integer: counts from 1 to 2³²−1, times from 1 on and cut to MM_CALL_WHOLE_MAX,
+ * dimensions. MM_BAD_REQUEST names the parameter: unknown, a value of the wrong form, or one that was given
+ * before with a different value. MM_TOO_LARGE: a dimension over limits->dimension_max, however many digits it
+ * has. name is length-counted and may hold any byte; value likewise, and NULL is the empty text. */
 enum mm_status mm_call_set_text(struct mm_call *call, const char *name, size_t name_length, const char *value,
                                 size_t value_length, const struct mm_limits *limits, struct mm_error *error);
 
-/* Gives one parameter as a JSON value: names take strings, flags true and false, counts and times
- * whole numbers of the same ranges. `number` is read with MM_VALUE_NUMBER, 0 or 1 with MM_VALUE_BOOLEAN.
- * Dimensions are unknown here: they belong to the query. Errors as above. */
+/* Gives one parameter as a JSON value: names and permissions take strings, flags true and false, counts and
+ * times whole numbers of the same ranges. `number` is read with MM_VALUE_NUMBER, 0 or 1 with
+ * MM_VALUE_BOOLEAN. Dimensions are unknown here: they belong to the query. Errors as above. */
 enum mm_status mm_call_set_value(struct mm_call *call, const char *name, enum mm_value_kind kind,
                                  const char *text, size_t text_length, double number, struct mm_error *error);
 

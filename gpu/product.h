@@ -23,7 +23,8 @@ struct mm_product {
     struct mm_matrix c;
     bool transpose_a;
     bool transpose_b;
-    unsigned tile; /* that the caller chose, for a variant which leaves it open; 0: its own */
+    bool allow_vendor; /* the row `auto` of a GPU may choose a library of the device's vendor */
+    unsigned tile;     /* that the caller chose, for a variant which leaves it open; 0: its own */
 };
 
 /* Sets m, n and k from a, b and the flags. MM_BAD_SHAPE, naming both shapes, where the inner

@@ -65,8 +65,9 @@ struct mm_variant {
      */
     enum mm_status (*launch)(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error);
 
-    /* For the row `auto` alone: the row that is best for this product on this device. It never
-     * returns NULL, a row that is missing on the device, or a row with `choose`. */
+    /* For the row `auto` alone: the row that is best for this product on this device, of a GPU's vendor only
+     * where product->allow_vendor. It never returns NULL, a row that is missing on the device, or a row with
+     * `choose`. */
     const struct mm_variant *(*choose)(const struct mm_device *device, const struct mm_product *product);
 };
 

@@ -151,6 +151,7 @@ static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes, 
                                    .c = mm_matrix_dense(call->a.dtype, rows, cols, NULL),
                                    .transpose_a = mm_call_transposes_a(call),
                                    .transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
+                                   .allow_vendor = call->numbers[MM_PARAMETER_VENDOR] != 0,
                                    .tile = (unsigned)call->numbers[MM_PARAMETER_TILE]};
     status = mm_engine_choose(mm_server_engine(exchange->server), call->op, call->names[MM_PARAMETER_BACKEND],
                               call->names[MM_PARAMETER_VARIANT], &exchange->job, error);

@@ -1,6 +1,7 @@
-/* How `auto` chooses: by crossovers measured on an H200, of our own kernels alone. Products over 33 shapes
- * from 4×4×4 to 4096×4096×4096, long, skinny and flat ones among them, transpositions over 22 from 384×384 to
- * 4097×4096 (median kernel times of `kernels --time`, microseconds below). It launches nothing. */
+/* How `auto` chooses: by crossovers measured on an H200, of our own kernels alone unless the caller allows
+ * the vendor's library. Products over 33 shapes from 4×4×4 to 4096×4096×4096, long, skinny and flat ones
+ * among them, transpositions over 22 from 384×384 to 4097×4096 (median kernel times of `kernels --time`,
+ * microseconds below). It launches nothing. */
 #include "gpu/backend.h"
 #include "gpu/cuda/variants.h"
 
@@ -35,11 +36,20 @@ static unsigned choose_tiles(const struct mm_device *device, const struct mm_pro
     return MM_CUDA_ROW_tiled_16;
 }
 
+/* Whether cuBLAS computes a product whose caller allows it: where warp_tiled would. There it has smaller
+ * blocks for what does not fill the chip (63 against 101 µs at 1024³), and keeps a lead where all of it is
+ * busy (2,690 against 2,930 at 4096³). */
+static bool is_for_vendor(const struct mm_device *device, const struct mm_product *product, bool is_large) {
+    return product->allow_vendor && is_large && mm_cuda_blas_missing(device) == NULL;
+}
+
 /* warp_tiled computes about five times as fast as a tile, so that it wins though three quarters of its
  * squares are outside a C of 32 rows; not with 16 (164 against 96 at 1000000×16×16). */
 const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const struct mm_product *product) {
     const size_t least = (size_t)ELEMENTS_PER_MULTIPROCESSOR_MIN * device->multiprocessors;
     const bool is_large = narrow_of(product) >= 32 && product->m * product->n >= least;
+    if (is_for_vendor(device, product, is_large))
+        return &mm_cuda_variants[MM_CUDA_ROW_blas];
     return &mm_cuda_variants[is_large ? MM_CUDA_ROW_warp_tiled : choose_tiles(device, product)];
 }
 

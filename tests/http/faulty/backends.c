@@ -88,14 +88,17 @@ static enum mm_status tell_tile(const struct mm_product *product, struct mm_lane
     { .name = variant, .summary = "fails as told", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .launch = function }
 static const struct mm_variant variants[];
 
+/* In place of a vendor's library, where that is allowed. */
+enum { ROW_NAIVE, ROW_VENDOR };
+
 static const struct mm_variant *choose(const struct mm_device *chosen_on, const struct mm_product *product) {
     (void)chosen_on;
-    (void)product;
-    return &variants[0];
+    return &variants[product->allow_vendor ? ROW_VENDOR : ROW_NAIVE];
 }
 
 static const struct mm_variant variants[] = {
-    ROW("naive", multiply),
+    [ROW_NAIVE] = ROW("naive", multiply),
+    [ROW_VENDOR] = ROW("vendors", multiply),
     ROW("fails", fail_job),
     ROW("needs_memory", run_out_of_memory),
     ROW("loses_device", lose_device),
@@ -110,7 +113,7 @@ static const struct mm_variant variants[] = {
     ROW("certified", multiply),
     ROW("repaired", multiply),
     ROW("simt", multiply),
-    {.name = "auto", .summary = "naive", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose},
+    {.name = "auto", .summary = "naive or vendors", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose},
 };
 
 static enum mm_status count(unsigned *devices, struct mm_error *error) {

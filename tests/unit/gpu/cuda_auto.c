@@ -26,13 +26,31 @@ const char *mm_cuda_async_missing(const struct mm_device *device) {
     return has_async ? NULL : "not here";
 }
 
+static bool has_blas = true;
+
+const char *mm_cuda_blas_missing(const struct mm_device *device) {
+    (void)device;
+    return has_blas ? NULL : "not here";
+}
+
 static const struct mm_device device = {.multiprocessors = 132};
+
+static void expect(const struct mm_product *product, const char *name) {
+    const struct mm_variant *chosen = mm_cuda_choose(&device, product);
+    if (strcmp(chosen->name, name) != 0)
+        fail_msg("%zux%zux%zu%s%s: %s, not %s", product->m, product->k, product->n,
+                 product->transpose_b ? ", B transposed" : "",
+                 product->allow_vendor ? ", the vendor allowed" : "", chosen->name, name);
+}
 
 static void expect_product(size_t m, size_t k, size_t n, bool turned, const char *name) {
     const struct mm_product product = {.m = m, .n = n, .k = k, .transpose_b = turned};
-    const struct mm_variant *chosen = mm_cuda_choose(&device, &product);
-    if (strcmp(chosen->name, name) != 0)
-        fail_msg("%zux%zux%zu%s: %s, not %s", m, k, n, turned ? ", B transposed" : "", chosen->name, name);
+    expect(&product, name);
+}
+
+static void expect_allowed(size_t m, size_t k, size_t n, const char *name) {
+    const struct mm_product product = {.m = m, .n = n, .k = k, .allow_vendor = true};
+    expect(&product, name);
 }
 
 static void products_cross_where_measured(void **state) {
@@ -54,6 +72,19 @@ static void products_cross_where_measured(void **state) {
     has_async = false;
     expect_product(352, 4096, 352, false, "tiled_16");
     has_async = true;
+}
+
+/* Without leave there is none of it, as the rows above show where the library was there throughout. */
+static void the_vendor_is_for_large_products_where_it_is_allowed(void **state) {
+    (void)state;
+    expect_product(4096, 4096, 4096, false, "warp_tiled");
+    expect_allowed(4096, 4096, 4096, "blas");
+    expect_allowed(32, 4096, 10313, "blas");
+    expect_allowed(32, 4096, 10312, "tiled_padded");
+    expect_allowed(4, 4, 4, "tiled_16");
+    has_blas = false;
+    expect_allowed(4096, 4096, 4096, "warp_tiled");
+    has_blas = true;
 }
 
 static void expect_transposition(enum mm_dtype dtype, size_t m, size_t n, const char *name) {
@@ -79,6 +110,7 @@ static void transpositions_cross_where_measured(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_cross_where_measured),
+        cmocka_unit_test(the_vendor_is_for_large_products_where_it_is_allowed),
         cmocka_unit_test(transpositions_cross_where_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
