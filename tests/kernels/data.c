@@ -1,8 +1,12 @@
-/* Deterministic data of ten families, each of which shows another kind of mistake. */
+/* Deterministic data of sixteen families, each of which shows another kind of mistake. The last six are meant
+ * for kernels that scale each row of A and each column of B by a power of two and split what is scaled into
+ * narrower numbers: there elements far below the largest of their line lose bits, and these families make
+ * such elements count. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 uint64_t random_next(struct random *random) {
     uint64_t z = random->state += UINT64_C(0x9e3779b97f4a7c15);
@@ -73,12 +77,17 @@ static void fill_normal(struct random *random, const struct lines *lines, bool i
     }
 }
 
-static void fill_wide_elements(struct random *random, const struct lines *lines, bool is_a) {
-    (void)is_a;
+/* Signs, mantissas and exponents at random, the latter up to the limit either way. */
+static void fill_wide(struct random *random, const struct lines *lines, int limit) {
     FOR_EACH_ELEMENT(lines) {
         float value = mantissa(random);
-        *at(lines, line, depth) = ldexpf(value, exponent(random, 15));
+        *at(lines, line, depth) = ldexpf(value, exponent(random, limit));
     }
+}
+
+static void fill_wide_elements(struct random *random, const struct lines *lines, bool is_a) {
+    (void)is_a;
+    fill_wide(random, lines, 15);
 }
 
 static void fill_wide_lines(struct random *random, const struct lines *lines, bool is_a) {
@@ -143,18 +152,101 @@ static void fill_overflow(struct random *random, const struct lines *lines, bool
     }
 }
 
+/* One element of each line is 2^30 times as large as the others, and counts for nothing, since the other
+ * operand is zero there: scaling by the largest of a line serves that one alone. A's lie where the depth is a
+ * multiple of 8, B's halfway between. What is shorter has no room for that, and hides nothing. */
+static void fill_hidden(struct random *random, const struct lines *lines, bool is_a) {
+    const size_t own = is_a ? 0 : 4;
+    const size_t others = 4 - own;
+    fill_symmetric(random, lines, is_a);
+    for (size_t line = 0; line < lines->count && lines->depth >= 8; line++) {
+        const size_t places = (lines->depth + 7 - own) / 8;
+        *at(lines, line, own + 8 * random_below(random, places)) *= 0x1p30F;
+        for (size_t depth = others; depth < lines->depth; depth += 8)
+            *at(lines, line, depth) = 0.0F;
+    }
+}
+
+static void fill_wider_elements(struct random *random, const struct lines *lines, bool is_a) {
+    (void)is_a;
+    fill_wide(random, lines, 30);
+}
+
+/* A's elements come in pairs of x and -x(1 + 2^-20), B's in pairs of equals, so that what is left of a pair
+ * is 2^-20 of its products. Of the two one stands in either half of the depth: next to each other, they would
+ * favour kernels that add in turn. Every fourth row of A is not such, for zeros to be refused there, but as
+ * small as what the others leave, for the norm to hear of all rows. */
+static void fill_cancellation(struct random *random, const struct lines *lines, bool is_a) {
+    const size_t half = lines->depth / 2;
+    fill_symmetric(random, lines, is_a);
+    FOR_EACH_ELEMENT(lines) {
+        float *value = at(lines, line, depth);
+        if (is_a && line % 4 == 0)
+            *value *= 0x1p-20F;
+        else if (depth >= half && depth < 2 * half)
+            *value = *at(lines, line, depth - half) * (is_a ? -(1.0F + 0x1p-20F) : 1.0F);
+    }
+}
+
+/* One element in a hundred is not zero, and those are of a wide range. The first line of either operand has
+ * no zeros, since C would often have nothing else without. */
+static void fill_sparse(struct random *random, const struct lines *lines, bool is_a) {
+    (void)is_a;
+    fill_wide(random, lines, 20);
+    FOR_EACH_ELEMENT(lines) {
+        if (line > 0 && random_below(random, 100) > 0)
+            *at(lines, line, depth) = 0.0F;
+    }
+}
+
+/* Four blocks on the diagonal and zeros beside them; a block of A is 2^24 times as large as the one before,
+ * and one of B 2^20 times as small, so that those of C differ by 2^4 and the norm hears of the smallest, too.
+ */
+static void fill_blocks(struct random *random, const struct lines *lines, bool is_a) {
+    FOR_EACH_ELEMENT(lines) {
+        const size_t block = 4 * line / lines->count;
+        const int scale = (is_a ? 24 : -20) * ((int)block - 2);
+        const float value = ldexpf(unit(random) + 0x1p-24F, scale);
+        *at(lines, line, depth) = 4 * depth / lines->depth == block ? value : 0.0F;
+    }
+}
+
+/* Along the depth A's elements grow by 2^60 while B's shrink by as much: all products are about as large, so
+ * that the smallest elements of a line count as much as its largest. */
+static void fill_balanced(struct random *random, const struct lines *lines, bool is_a) {
+    fill_symmetric(random, lines, is_a);
+    FOR_EACH_ELEMENT(lines) {
+        const int scale = (int)(60 * depth / lines->depth) - 30;
+        float *value = at(lines, line, depth);
+        *value = ldexpf(*value, is_a ? scale : -scale);
+    }
+}
+
 const struct family families[FAMILY_COUNT] = {
-    {"U(-1,1)", fill_symmetric, false},
-    {"U(0,1)", fill_unit, true},
-    {"N(0,1)", fill_normal, false},
-    {"2^±15 per element", fill_wide_elements, false},
-    {"2^±40 per row", fill_wide_lines, false},
-    {"one 2^20 per row", fill_huge_element, false},
-    {"subnormals", fill_subnormal, false},
-    {"signed zeros", fill_signed_zeros, false},
-    {"NaN and Inf", fill_nonfinite, false},
-    {"overflow", fill_overflow, false},
+    {"symmetric", "U(-1,1)", fill_symmetric, false},
+    {"unit", "U(0,1)", fill_unit, true},
+    {"normal", "N(0,1)", fill_normal, false},
+    {"wide_elements", "2^±15 per element", fill_wide_elements, false},
+    {"wide_lines", "2^±40 per row", fill_wide_lines, false},
+    {"huge_element", "one 2^20 per row", fill_huge_element, false},
+    {"subnormals", "subnormals", fill_subnormal, false},
+    {"signed_zeros", "signed zeros", fill_signed_zeros, false},
+    {"nonfinite", "NaN and Inf", fill_nonfinite, false},
+    {"overflow", "overflow", fill_overflow, false},
+    {"hidden", "2^30 against zeros", fill_hidden, false},
+    {"wider_elements", "2^±30 per element", fill_wider_elements, false},
+    {"cancellation", "cancelling pairs", fill_cancellation, false},
+    {"sparse", "1% not zero, 2^±20", fill_sparse, false},
+    {"blocks", "blocks on the diagonal", fill_blocks, true},
+    {"balanced", "2^±30 along k, balanced", fill_balanced, false},
 };
+
+const struct family *family_find(const char *key) {
+    for (size_t index = 0; index < FAMILY_COUNT; index++)
+        if (strcmp(families[index].key, key) == 0)
+            return &families[index];
+    return NULL;
+}
 
 void operands_make(struct operands *operands, struct shape shape, const struct family *family,
                    uint64_t seed) {

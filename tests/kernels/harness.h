@@ -52,13 +52,17 @@ struct lines {
 };
 
 struct family {
-    const char *name;
+    const char *key;  /* as options name it: [a-z_]+ */
+    const char *name; /* for people */
     void (*fill)(struct random *random, const struct lines *lines, bool is_a);
     bool positive; /* no cancellation: a C of zeros is outside every bound */
 };
 
-enum { FAMILY_COUNT = 10 };
+enum { FAMILY_COUNT = 16 };
 extern const struct family families[FAMILY_COUNT];
+
+/* NULL where there is no such key. */
+const struct family *family_find(const char *key);
 
 /* op(A) and op(B), dense, as the reference sees them; every layout is packed from these. */
 struct operands {
