@@ -214,6 +214,7 @@ static inline size_t plan_take(const struct plan *plan) {
 /* What the data itself says, whatever the kernel: see reference_zeros_refused. */
 struct vacuity {
     size_t cases[FAMILY_COUNT];
+    size_t telling[FAMILY_COUNT]; /* of these, those with a k for which the bound should not let zeros pass */
     size_t refused[FAMILY_COUNT];
     size_t failures; /* cases of a positive family whose bounds let zeros pass */
 };

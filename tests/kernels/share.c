@@ -54,6 +54,7 @@ static void add_subject(struct subject *sum, const struct subject *part) {
 static void add_vacuity(struct vacuity *sum, const struct vacuity *part) {
     for (size_t family = 0; family < FAMILY_COUNT; family++) {
         sum->cases[family] += part->cases[family];
+        sum->telling[family] += part->telling[family];
         sum->refused[family] += part->refused[family];
     }
     sum->failures += part->failures;
