@@ -158,13 +158,11 @@ static double run_case(struct subject *subject, const struct plan *plan, struct 
     return frobenius;
 }
 
-/* A claim of float32 accuracy allows 1.5 times naive's error, or 2.5e-7 where that is larger. Over few
- * elements the comparison would be one of luck. */
+/* Notes how near the error comes to what a claim of float32 accuracy allows. */
 static void compare_with_naive(struct subject *subject, double error, double naive, size_t elements) {
-    enum { ELEMENTS_MIN = 256 };
-    if (error < 0.0 || naive < 0.0 || elements < ELEMENTS_MIN)
+    const double allowed = norms_allowed(naive, elements);
+    if (error < 0.0 || allowed < 0.0)
         return;
-    double allowed = 1.5 * naive > 2.5e-7 ? 1.5 * naive : 2.5e-7;
     if (error / allowed > subject->against_naive_max)
         subject->against_naive_max = error / allowed;
 }

@@ -91,6 +91,8 @@ struct reference {
     bool whole;
 };
 void reference_make(struct reference *reference, const struct operands *operands, uint64_t seed);
+/* Every element, by so many threads, at most SHARE_THREADS_MAX: whole.c. */
+void reference_make_whole(struct reference *reference, const struct operands *operands, unsigned threads);
 void reference_free(struct reference *reference);
 
 /* Whether `value` is right for an element summed over k. *fraction is the error over its bound, at
@@ -110,6 +112,11 @@ void norms_add(struct norms *norms, const struct expected *expected, float value
 /* The relative error; negative where it says nothing (nothing finite, zeros, or so small that the
  * rounding to subnormals decides it). */
 double norms_error(const struct norms *norms);
+
+/* What a claim of float32 accuracy allows it to be, on data on which naive's is this: 1.5 times that,
+ * or 2.5e-7 where that is larger. Negative where naive's says nothing, or C has so few elements that the
+ * comparison would be one of luck. */
+double norms_allowed(double naive, size_t elements);
 
 /* --- image.c: matrices in guarded memory ---------------------------------------------------------- */
 
@@ -308,6 +315,9 @@ void timing_run(struct timed_row *rows, size_t count, struct shape shape, const 
 /* The rows of one shape, of all devices, as Markdown and as CSV. */
 void table_markdown(FILE *out, const struct timed_row *rows, size_t count, const struct timing *timing);
 void table_csv_head(FILE *out);
+
+/* In quotes, so that commas may be in it; its own quotes are written twice (RFC 4180). */
+void table_text(FILE *out, const char *text);
 void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct shape shape,
                const struct timing *timing);
 

@@ -263,7 +263,9 @@ int main(int count, char **arguments) {
         fprintf(stderr, "kernels: this build has no backend '%s'\n", options.backend);
         code = EXIT_USAGE;
     } else {
-        code = options.times.count > 0 ? bench_run(&options) : run(&options);
+        code = options.accuracy          ? accuracy_run(&options)
+               : options.times.count > 0 ? bench_run(&options)
+                                         : run(&options);
     }
     shapes_free(&probe);
     options_free(&options);

@@ -31,7 +31,7 @@ static bool take_number(struct arguments *arguments, uint64_t min, uint64_t max,
     return text != NULL && number(text, min, max, value);
 }
 
-enum { DIMENSION_MAX = 1 << 24 };
+enum { DIMENSION_MAX = 1 << 24, EDGE_MAX = 1024 };
 
 /* M K N, in the order in which the operands are written: M×K times K×N. */
 static bool take_shape(struct arguments *arguments, struct shape *shape) {
@@ -68,6 +68,37 @@ static bool take_dtype(struct arguments *arguments, struct options *options) {
            mm_dtype_find(text, mm_op_dtypes(MM_TRANSPOSE), &options->timing.dtype, NULL) == MM_OK;
 }
 
+static bool take_family(struct arguments *arguments, struct options *options) {
+    const char *text = take(arguments);
+    const struct family *family = text != NULL ? family_find(text) : NULL;
+    if (family == NULL) {
+        fputs("kernels: --family takes one of:", stderr);
+        for (size_t index = 0; index < FAMILY_COUNT; index++)
+            fprintf(stderr, " %s", families[index].key);
+        fputs("\n", stderr);
+    } else if (options->family_count < FAMILY_COUNT) {
+        options->families[options->family_count++] = family;
+    }
+    return family != NULL;
+}
+
+/* Numbers with commas between them. */
+static bool take_depths(struct arguments *arguments, struct options *options) {
+    const char *text = take(arguments);
+    while (text != NULL) {
+        const size_t length = strcspn(text, ",");
+        char digits[16];
+        uint64_t depth;
+        snprintf(digits, sizeof digits, "%.*s", (int)(length < sizeof digits ? length : sizeof digits), text);
+        if (length >= sizeof digits || !number(digits, 1, DIMENSION_MAX, &depth) ||
+            options->depth_count == OPTION_DEPTHS_MAX)
+            return false;
+        options->depths[options->depth_count++] = (size_t)depth;
+        text = text[length] == ',' ? text + length + 1 : NULL;
+    }
+    return options->depth_count > 0;
+}
+
 static bool read_option(struct options *options, const char *name, struct arguments *arguments) {
     const struct {
         const char *name;
@@ -76,6 +107,7 @@ static bool read_option(struct options *options, const char *name, struct argume
                  {"--broken", &options->broken},
                  {"--transpose-a", &options->timing.transpose_a},
                  {"--transpose-b", &options->timing.transpose_b},
+                 {"--accuracy", &options->accuracy},
                  {"--list", &options->list},
                  {"--help", &options->help}};
     for (size_t index = 0; index < sizeof flags / sizeof *flags; index++)
@@ -91,7 +123,8 @@ static bool read_option(struct options *options, const char *name, struct argume
                    {"--thin", 1, 1000000, &options->thin},
                    {"--threads", 1, SHARE_THREADS_MAX, &options->threads},
                    {"--repeats", 1, 1000000, &options->timing.repeats},
-                   {"--seconds", 1, 1000000, &options->timing.seconds}};
+                   {"--seconds", 1, 1000000, &options->timing.seconds},
+                   {"--edge", 1, EDGE_MAX, &options->edge}};
     for (size_t index = 0; index < sizeof numbers / sizeof *numbers; index++) {
         uint64_t value;
         if (strcmp(name, numbers[index].name) != 0)
@@ -116,6 +149,10 @@ static bool read_option(struct options *options, const char *name, struct argume
         return add_shape(arguments, &options->times);
     if (strcmp(name, "--transpose") == 0)
         return take_dtype(arguments, options);
+    if (strcmp(name, "--family") == 0)
+        return take_family(arguments, options);
+    if (strcmp(name, "--depths") == 0)
+        return take_depths(arguments, options);
     if (strcmp(name, "--csv") == 0)
         return (options->csv = take(arguments)) != NULL;
     return false;
@@ -139,9 +176,21 @@ bool options_read(struct options *options, int count, char **arguments_given) {
                 "kernels: --transpose goes with --time, and not with --transpose-a or --transpose-b\n");
         return false;
     }
-    if (options->broken && options->times.count > 0 && options->variant_count == 0) {
-        fprintf(stderr, "kernels: --broken with --time takes a --variant, since some write outside of their "
+    if (options->broken && (options->times.count > 0 || options->accuracy) && options->variant_count == 0) {
+        fprintf(stderr, "kernels: --broken with --time or --accuracy takes a --variant, since some write "
+                        "outside of their "
                         "matrices\n");
+        return false;
+    }
+    if (options->accuracy &&
+        (options->times.count > 0 || options->set != NULL || options->shapes.count > 0 || options->list)) {
+        fprintf(stderr,
+                "kernels: --accuracy takes its shapes from --depths and --edge, and checks, times and "
+                "lists nothing\n");
+        return false;
+    }
+    if (!options->accuracy && (options->family_count > 0 || options->depth_count > 0 || options->edge > 0)) {
+        fprintf(stderr, "kernels: --family, --depths and --edge go with --accuracy\n");
         return false;
     }
     if (options->set == NULL && options->shapes.count == 0)
@@ -180,5 +229,12 @@ void options_help(void) {
          "  --transpose-a      times products of an A that is stored transposed; --transpose-b likewise\n"
          "  --slow             times products that take the CPU long, too\n"
          "  --csv FILE         writes the times there as well\n"
+         "  --accuracy         tells how exact the variants of one backend are instead, the preferred one's "
+         "by "
+         "default; with\n                     --broken and --variant: those rows\n"
+         "  --family NAME      ... on this data alone (may be given again)\n"
+         "  --depths K,K...    ... for these k (default 64,1024,4096,16384,131072)\n"
+         "  --edge N           ... and a C of N×N (default 256, on the CPU 64); --threads computes what is "
+         "right\n"
          "  --list             what there is");
 }

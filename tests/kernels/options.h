@@ -4,7 +4,7 @@
 
 #include "tests/kernels/harness.h"
 
-enum { OPTION_VARIANTS_MAX = 32 };
+enum { OPTION_VARIANTS_MAX = 32, OPTION_DEPTHS_MAX = 16 };
 
 struct options {
     const char *backend;                       /* NULL: every one that opens */
@@ -23,6 +23,12 @@ struct options {
     struct timing timing;
     bool slow;       /* time products that take the CPU long */
     const char *csv; /* where the figures are written to; NULL: nowhere */
+    bool accuracy;   /* tell how exact the variants are, and neither check nor time them */
+    const struct family *families[FAMILY_COUNT]; /* none: all */
+    unsigned family_count;
+    size_t depths[OPTION_DEPTHS_MAX]; /* none: the usual ones */
+    unsigned depth_count;
+    unsigned edge; /* of C, in elements; 0: what suits the device */
 };
 
 /* Reads the arguments; false, with a line on stderr, where they are wrong. */
@@ -47,5 +53,11 @@ const struct mm_variant *broken_rows(const struct mm_backend *backend, enum mm_o
 
 /* Times all that the options select and prints Markdown. Returns the exit status. */
 int bench_run(const struct options *options);
+
+/* --- accuracy.c ----------------------------------------------------------------------------------- */
+
+/* Measures how exact the variants are that the options select, on the first device of the preferred backend,
+ * and prints Markdown. Returns the exit status: what is outside is told, and no failure. */
+int accuracy_run(const struct options *options);
 
 #endif

@@ -114,3 +114,10 @@ double norms_error(const struct norms *norms) {
         return -1.0;
     return sqrt(norms->difference_squares / norms->sum_squares);
 }
+
+double norms_allowed(double naive, size_t elements) {
+    enum { ELEMENTS_MIN = 256 };
+    if (naive < 0.0 || elements < ELEMENTS_MIN)
+        return -1.0;
+    return 1.5 * naive > 2.5e-7 ? 1.5 * naive : 2.5e-7;
+}

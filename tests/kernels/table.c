@@ -86,8 +86,7 @@ void table_csv_head(FILE *out) {
           out);
 }
 
-/* In quotes, so that commas may be in it; its own quotes are written twice (RFC 4180). */
-static void print_text(FILE *out, const char *text) {
+void table_text(FILE *out, const char *text) {
     fputc('"', out);
     for (; *text != '\0'; text++) {
         if (*text == '"')
@@ -131,7 +130,7 @@ void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct sha
         for (size_t which = 0; which < sizeof counts / sizeof *counts; which++)
             print_number(out, ",", 0, counts[which], told);
         fputc(',', out);
-        print_text(out, row->device->name);
+        table_text(out, row->device->name);
         fputc('\n', out);
     }
 }
