@@ -42,6 +42,12 @@ name_report() {
     mkdir -p "$folder"
 }
 
+# Sets machine, the processor's name, and gpu, the first GPU's name and its driver, or nothing.
+name_machine() {
+    machine=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+    gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 || :)
+}
+
 # print_facts TITLE [NAME|VALUE…]: a heading, and what the figures depend on.
 print_facts() {
     echo "# $1"

@@ -63,6 +63,16 @@ refused "the two dimensions M N of A with --transpose, got 7" bench kernels --tr
 refused "either --transpose or operands" bench kernels --transpose int32 --transpose-b
 refused "either --transpose or --all" bench kernels --transpose int32 --all
 refused "--into takes a folder" bench kernels --into
+refused "--depths takes numbers with commas, got ''" bench accuracy --depths
+refused "--depths takes numbers with commas, got '64,,128'" bench accuracy --depths 64,,128
+refused "from 1 to 16777216, got '1e3'" bench accuracy --depths 64,1e3
+refused "at most 16 numbers, got 17" bench accuracy --depths 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
+refused "--edge takes a number from 1 to 1024, got '1025'" bench accuracy --edge 1025
+refused "--family takes a name, got 'U(-1,1)'" bench accuracy --family 'U(-1,1)'
+refused "--variant takes a name, got ''" bench accuracy --variant
+refused "does not take '64'" bench accuracy 64
+refused "either --dry or --depths and --edge" bench accuracy --dry --edge 8
+refused "--into takes a folder" bench accuracy --into
 refused "from 1 to 8192, got '8193'" bench json 8193
 refused "from 1 to 8192, got '1x'" bench json 1x
 refused "takes one edge" bench json 64 64
@@ -77,6 +87,8 @@ sh tests/load/bench/wire.sh --check --quick --rows small,json --tool steady --in
 sh tests/load/bench/gpu.sh --check --dry --rows 1,json64 --processes 1,2 --no-peers || fail "bench gpu refuses what it takes"
 sh tests/load/bench/remote.sh --check --rows slow,rate --connections 2 || fail "bench remote refuses what it takes"
 sh tests/kernels/bench.sh --check 16777216 1 16777216 --slow --repeats 1 || fail "bench kernels refuses what it takes"
+sh tests/kernels/accuracy.sh --check --variant naive --variant blas --family unit --depths 1,16777216 --edge 1024 --into x ||
+    fail "bench accuracy refuses what it takes"
 sh tests/json/bench.sh --check 8192 --rounds 100 || fail "bench json refuses what it takes"
 
 verbs=$(./dev --help | sed -n 's|^  ./dev \([a-z]*\) .*|\1|p')

@@ -288,8 +288,7 @@ row_left_out() {
 # --- what the figures depend on, and where they go
 
 look_around() {
-    machine=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
-    gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 || :)
+    name_machine
     memory=$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)
 }
 

@@ -1,0 +1,105 @@
+#!/bin/sh
+# ./dev bench accuracy: how exact every variant is on each family of data, by the harness, and writes what it prints,
+# headed by what the figures depend on, to a Markdown file, and the figures to a CSV file. A row that is outside of what
+# is promised is told, and counted in the last line; it is no failure.
+#
+#   accuracy.sh --check ARGUMENT…       whether the arguments are right: exit status 2 where they are not
+#   accuracy.sh BUILD_FOLDER ARGUMENT…  in the top folder, with the program kernels built there
+#
+# Arguments:
+#   --variant NAME    this variant's rows alone; may be given again
+#   --backend NAME    on this backend (CUDA where there is a device, else the CPU)
+#   --family NAME     on this data alone; may be given again (tests/kernels/data.c lists the names)
+#   --depths K,K...   for these k (64,1024,4096,16384,131072)
+#   --edge N          and a C of N×N (256, on the CPU 64)
+#   --dry             small products that say little, to see that all works
+#   --into FOLDER     where accuracy-DATE.md and accuracy-DATE.csv go (build/bench)
+bench=accuracy
+# shellcheck source=tests/bench.sh
+. "$(dirname "$0")/../bench.sh"
+
+depths_count_max=16
+depth_max=16777216
+edge_max=1024
+
+# take_depths LIST
+take_depths() {
+    case $1 in
+    '' | ,* | *, | *,,*) bad_usage "--depths takes numbers with commas, got '$1'" ;;
+    esac
+    count=0
+    for depth in $(printf '%s\n' "$1" | tr ',' ' '); do
+        whole "--depths takes numbers with commas" "$depth_max" "$depth"
+        count=$((count + 1))
+    done
+    [ "$count" -le "$depths_count_max" ] || bad_usage "--depths takes at most $depths_count_max numbers, got $count"
+}
+
+# Sets folder, and options, the words that go on to the harness; none of them holds a space.
+read_arguments() {
+    dry=no sized=no options=
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --backend | --variant | --family)
+            case ${2:-} in
+            '' | *[!a-z0-9_]*) bad_usage "$1 takes a name, got '${2:-}'" ;;
+            esac
+            options="$options $1 $2" && shift
+            ;;
+        --depths)
+            take_depths "${2:-}"
+            options="$options $1 $2" sized=yes && shift
+            ;;
+        --edge)
+            whole "$1 takes a number" "$edge_max" "${2:-}"
+            options="$options $1 $2" sized=yes && shift
+            ;;
+        --dry) dry=yes ;;
+        --into)
+            folder=${2:-}
+            [ -n "$folder" ] || bad_usage "--into takes a folder"
+            shift
+            ;;
+        *) bad_usage "does not take '$1'" ;;
+        esac
+        shift
+    done
+    [ "$dry:$sized" != yes:yes ] || bad_usage "takes either --dry or --depths and --edge, not both"
+    [ "$dry" = no ] || options="$options --depths 65,1024 --edge 17"
+}
+
+# The reference of a large product takes a core ten seconds, so all cores share it.
+threads_max=16
+
+run() {
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    threads=$(nproc)
+    [ "$threads" -le "$threads_max" ] || threads=$threads_max
+    name_machine
+    name_report
+    # Shown as it comes, since it takes minutes; the status of a pipe is its last command's.
+    # shellcheck disable=SC2086
+    {
+        code=0
+        print_facts 'How exact the variants are' "machine|$machine" "GPU|${gpu:-none}"
+        "$build/tests/kernels/kernels" --accuracy --threads "$threads" --csv "$scratch/csv" $options || code=$?
+        echo "$code" >"$scratch/code"
+    } | tee "$report.md"
+    if [ -s "$scratch/csv" ]; then
+        print_csv "$scratch/csv" >"$report.csv"
+        say "this is in $report.md, and the figures in $report.csv"
+    else
+        rm "$report.md"
+    fi
+    return "$(cat "$scratch/code")"
+}
+
+# The harness's CSV, with what the figures depend on beside each row.
+print_csv() {
+    awk -v head=,machine,gpu,date,commit -v same=",\"$machine\",\"$gpu\",$date,$commit" \
+        '{ print $0 (NR == 1 ? head : same) }' "$1"
+}
+
+take_arguments "$@"
+run
