@@ -24,6 +24,7 @@ struct mm_cuda_layout {
     unsigned threads_y;
     bool reads_once;             /* the kernel reads each element of the operands once */
     size_t dynamic_shared_bytes; /* up to what the device gives a block, past 48 KiB too */
+    size_t scratch_bytes;        /* device memory beside the matrices that a launch needs */
 };
 
 /* What a call of a variant's launch is for. */
@@ -48,6 +49,8 @@ struct mm_lane {
     enum mm_cuda_mark last;  /* likewise: COMPUTED, where nothing is copied back */
     void *workspace; /* device memory for its jobs' matrices, kept from job to job, only ever exchanged for
                       * more; NULL: none yet */
+    void *scratch;   /* aligned to 256 bytes, of at least the scratch_bytes of the layout that the
+                        launch describes; valid where the purpose is MM_CUDA_RUN */
     size_t workspace_bytes;      /* __atomic where another thread may ask for it */
     bool is_busy;                /* jobs are under way; likewise */
     struct mm_cuda_layout noted; /* the last launch that was described; kernel NULL: none of our own */
@@ -60,6 +63,19 @@ struct mm_lane {
  * block takes more shared memory than the device has for one. */
 enum mm_status mm_cuda_launch(const struct mm_cuda_layout *layout, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
+
+/* One kernel of a launch that is made of several, or whose kernel takes other arguments than the product:
+ * enqueues it over the grid of blocks with layout's threads and dynamic shared memory, or rehearses it. Of
+ * the layout only these count. Such a launch asks mm_cuda_judge_dimensions first, and where it is to be
+ * described notes the layout of its main kernel itself. */
+enum mm_status mm_cuda_enqueue(const struct mm_cuda_layout *layout, dim3 grid, void **arguments,
+                               struct mm_lane *lane, struct mm_error *error);
+
+/* MM_UNSUPPORTED where m, n or k passes 2³¹ − 1. */
+enum mm_status mm_cuda_judge_dimensions(const struct mm_product *product, struct mm_error *error);
+
+/* What is known of the lane's device. */
+const struct mm_device *mm_cuda_device_of(const struct mm_lane *lane);
 
 /* What a variant's launch would launch for this product. layout->kernel is NULL where that is no kernel of
  * our own. Any thread, no device is asked. */

@@ -71,13 +71,20 @@ static enum mm_status load(const struct mm_cuda_layout *layout, struct mm_lane *
     return MM_OK;
 }
 
-enum mm_status mm_cuda_launch(const struct mm_cuda_layout *layout, const struct mm_product *product,
-                              struct mm_lane *lane, struct mm_error *error) {
-    struct cudaFuncAttributes ignored;
+enum mm_status mm_cuda_judge_dimensions(const struct mm_product *product, struct mm_error *error) {
     if (product->m > DIMENSION_MAX || product->n > DIMENSION_MAX || product->k > DIMENSION_MAX)
         return mm_fail(error, MM_UNSUPPORTED,
                        "a CUDA kernel takes dimensions up to %d, but the product is %zu x %zu x %zu",
                        DIMENSION_MAX, product->m, product->n, product->k);
+    return MM_OK;
+}
+
+enum mm_status mm_cuda_launch(const struct mm_cuda_layout *layout, const struct mm_product *product,
+                              struct mm_lane *lane, struct mm_error *error) {
+    struct cudaFuncAttributes ignored;
+    const enum mm_status status = mm_cuda_judge_dimensions(product, error);
+    if (status != MM_OK)
+        return status;
     switch (lane->purpose) {
     case MM_CUDA_DESCRIBE:
         lane->noted = *layout;
@@ -88,6 +95,25 @@ enum mm_status mm_cuda_launch(const struct mm_cuda_layout *layout, const struct 
         break;
     }
     return run(layout, product, lane, error);
+}
+
+enum mm_status mm_cuda_enqueue(const struct mm_cuda_layout *layout, dim3 grid, void **arguments,
+                               struct mm_lane *lane, struct mm_error *error) {
+    const dim3 threads = {layout->threads_x, layout->threads_y, 1};
+    struct cudaFuncAttributes ignored;
+    if (lane->purpose == MM_CUDA_REHEARSE)
+        return load(layout, lane, &ignored, error);
+    if (lane->purpose == MM_CUDA_DESCRIBE)
+        return MM_OK;
+    const cudaError_t code = cudaLaunchKernel(layout->kernel, grid, threads, arguments,
+                                              layout->dynamic_shared_bytes, lane->stream);
+    if (code != cudaSuccess)
+        return mm_cuda_fail(lane->device, code, "launching a kernel", error);
+    return MM_OK;
+}
+
+const struct mm_device *mm_cuda_device_of(const struct mm_lane *lane) {
+    return &lane->device->head;
 }
 
 enum mm_status mm_cuda_describe(const struct mm_variant *variant, const struct mm_product *product,
