@@ -28,6 +28,20 @@ __device__ __forceinline__ void mm_copy_async(float *to, const float *from, unsi
 #endif
 }
 
+/* Ends a group: this thread's copies since the last group, of which there may be none. */
+__device__ __forceinline__ void mm_end_copies() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Waits for this thread's groups of copies but the last GROUPS. */
+template <unsigned GROUPS> __device__ __forceinline__ void mm_wait_copies_but() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
+#endif
+}
+
 /* Waits for all copies of this thread. */
 __device__ __forceinline__ void mm_wait_copies() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
