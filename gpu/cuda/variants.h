@@ -30,6 +30,7 @@ extern "C" {
     X(register_tiled, 128, NULL, 0, NULL, NULL, "128x128 of C a block, and an 8x8 square of it in the registers of each thread") \
     X(vectorized, 128, NULL, 0, NULL, NULL, "as register_tiled, by accesses of 16 bytes to global and shared memory") \
     X(warp_tiled, 128, NULL, 0, NULL, NULL, "64x32 of C a warp and 8x8 a thread, whose next operands and slabs are fetched meanwhile") \
+    X(simt, 0, NULL, 0, NULL, NULL, "blocks of the shape that suits the product, k cut into parts where few blocks would fill the chip; vectors by themselves") \
     X(blas, 0, NULL, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick")
 
 /* The same for transpositions: name (its function is mm_cuda_transpose_NAME), tile edge or 0, one line. */
