@@ -172,6 +172,7 @@ step measure "$build/tests/kernels/measure"
 }
 step broken "$kernels" --broken --shapes small --thin 16
 step memories "$build/tests/kernels/memories"
+step accumulator "$build/tests/kernels/accumulator"
 bench="sh tests/kernels/bench.sh $build --into $logs/bench"
 # The script and its options are words of their own.
 # shellcheck disable=SC2086
@@ -200,7 +201,7 @@ done
 step racecheck sanitize racecheck --thin 200 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1 --shape 32 64 32
 step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do
-    case $name in memories | time_* | transpose_* | counters | benchmark) cat "$logs/$name.log" ;; esac
+    case $name in memories | accumulator | time_* | transpose_* | counters | benchmark) cat "$logs/$name.log" ;; esac
 done
 [ -n "$names" ] || {
     echo "no step is named so"

@@ -37,6 +37,8 @@ static cudaError_t lane_open(struct mm_cuda_device *device, struct mm_lane *lane
     cudaError_t code = cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking);
     for (unsigned mark = 0; mark < MM_CUDA_MARKS && code == cudaSuccess; mark++)
         code = cudaEventCreate(&lane->marks[mark]);
+    if (code == cudaSuccess)
+        code = cudaHostAlloc((void **)&lane->path, sizeof *lane->path, cudaHostAllocMapped);
     return code;
 }
 
@@ -44,6 +46,8 @@ static void lane_close(struct mm_lane *lane) {
     mm_cuda_blas_close(lane);
     if (lane->workspace != NULL)
         mm_cuda_give(lane, lane->workspace);
+    if (lane->path != NULL)
+        cudaFreeHost(lane->path);
     for (unsigned mark = 0; mark < MM_CUDA_MARKS; mark++)
         if (lane->marks[mark] != NULL)
             cudaEventDestroy(lane->marks[mark]);

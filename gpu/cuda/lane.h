@@ -3,6 +3,7 @@
 #ifndef MM_GPU_CUDA_LANE_H
 #define MM_GPU_CUDA_LANE_H
 
+#include "gpu/path.h"
 #include "gpu/variant.h"
 
 #include <cuda_runtime_api.h>
@@ -49,8 +50,10 @@ struct mm_lane {
     enum mm_cuda_mark last;  /* likewise: COMPUTED, where nothing is copied back */
     void *workspace; /* device memory for its jobs' matrices, kept from job to job, only ever exchanged for
                       * more; NULL: none yet */
-    void *scratch;   /* aligned to 256 bytes, of at least the scratch_bytes of the layout that the
-                        launch describes; valid where the purpose is MM_CUDA_RUN */
+    struct mm_path *path; /* by which the last result came about, where the variant tells it; in locked memory
+                             of the host, where the device writes it too; owned */
+    void *scratch;        /* aligned to 256 bytes, of at least the scratch_bytes of the layout that the
+                             launch describes; valid where the purpose is MM_CUDA_RUN */
     size_t workspace_bytes;      /* __atomic where another thread may ask for it */
     bool is_busy;                /* jobs are under way; likewise */
     struct mm_cuda_layout noted; /* the last launch that was described; kernel NULL: none of our own */

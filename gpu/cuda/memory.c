@@ -78,6 +78,7 @@ void mm_cuda_trim(struct mm_cuda_device *device) {
     for (unsigned lane = 0; lane < MM_CUDA_LANES; lane++)
         if (!device->lanes[lane].is_busy)
             drop_workspace(&device->lanes[lane]);
+    drop_workspace(&device->direct);
     cudaDeviceSynchronize();
     cudaMemPoolTrimTo(device->pool, 0);
 }
@@ -101,6 +102,7 @@ size_t mm_cuda_memory_free(const struct mm_device *head) {
         if (!__atomic_load_n(&lane->is_busy, __ATOMIC_RELAXED))
             free_bytes += load(&lane->workspace_bytes); /* a trim gives it back */
     }
+    free_bytes += load(&device->direct.workspace_bytes);
     return free_bytes;
 }
 

@@ -65,6 +65,14 @@ static enum mm_status enqueue(const struct mm_job *job, const struct mm_product 
     return MM_OK;
 }
 
+/* Beside the product's matrices. A variant that cannot say has refused the product before, or will. */
+static size_t scratch_bytes(const struct mm_variant *variant, const struct mm_product *product,
+                            struct mm_cuda_device *device) {
+    struct mm_cuda_layout layout;
+    const enum mm_status status = mm_cuda_describe(variant, product, device, &layout, NULL);
+    return status == MM_OK ? layout.scratch_bytes : 0;
+}
+
 static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *job, struct mm_error *error) {
     struct mm_product product = dense(&job->product);
     void *memory = NULL;
@@ -77,11 +85,12 @@ static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *job, struct
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (code != cudaSuccess)
         return mm_cuda_fail(lane->device, code, "beginning a job", error);
-    status = mm_cuda_workspace(
-        lane, mm_cuda_room(&product.a) + mm_cuda_room(&product.b) + mm_cuda_room(&product.c), &memory, error);
+    const size_t bytes = mm_cuda_room(&product.a) + mm_cuda_room(&product.b) + mm_cuda_room(&product.c);
+    status = mm_cuda_workspace(lane, bytes + scratch_bytes(job->ran, &product, lane->device), &memory, error);
     if (status != MM_OK)
         return status;
     place(&product, memory);
+    lane->scratch = (char *)memory + bytes;
     status = enqueue(job, &product, lane, error);
     if (status != MM_OK) {
         cudaStreamSynchronize(lane->stream); /* nothing touches the caller's matrices any more */
@@ -110,6 +119,7 @@ void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const 
     struct mm_error error;
     assert(index < MM_CUDA_LANES);
     assert(count == 1 || jobs[0]->batch_key != 0);
+    lane->path->kind = MM_PATH_NONE;
     enum mm_status status = mm_cuda_use(head, &error);
     if (status == MM_OK && jobs[0]->batch_key != 0) {
         mm_cuda_begin_batch(lane, jobs, count);
@@ -170,6 +180,7 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
         memcpy(&jobs[job]->span_ns[MM_SPAN_UPLOAD], &span_ns[MM_SPAN_UPLOAD],
                (MM_SPAN_DOWNLOAD - MM_SPAN_UPLOAD + 1) * sizeof span_ns[0]);
         jobs[job]->error = error;
+        jobs[job]->path = *lane->path;
     }
     mm_cuda_leave_workspace(lane);
     __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
@@ -178,8 +189,10 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
 /* Beside it another of its size might find no memory, where it would by itself. */
 bool mm_cuda_wants_all(const struct mm_device *device, const struct mm_variant *ran,
                        const struct mm_product *product) {
-    (void)ran;
-    return mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) + mm_matrix_bytes(&product->c) >
+    const size_t bytes =
+        mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) + mm_matrix_bytes(&product->c);
+    struct mm_product on_device = dense(product);
+    return bytes + scratch_bytes(ran, &on_device, (struct mm_cuda_device *)(uintptr_t)device) >
            mm_cuda_large_bytes(device);
 }
 
@@ -217,6 +230,13 @@ static enum mm_status measure_once(const struct mm_variant *variant, const struc
     return status;
 }
 
+/* The caller has placed the matrices; the rest is kept for the next time, unless it is large. */
+static enum mm_status take_scratch(const struct mm_variant *variant, const struct mm_product *product,
+                                   struct mm_lane *lane, struct mm_error *error) {
+    const size_t bytes = scratch_bytes(variant, product, lane->device);
+    return bytes == 0 ? MM_OK : mm_cuda_workspace(lane, bytes, &lane->scratch, error);
+}
+
 /* A time that the host's may be in, since the gate gave up, is measured once more: the library has loaded its
  * kernel by then, or the host was held up. Where every launch waits, under a debugger, that is no better. */
 enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *variant,
@@ -228,11 +248,14 @@ enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *
     enum mm_status status = mm_cuda_use(head, error);
     if (status == MM_OK)
         status = rehearse(variant, product, lane, error);
-    if (status == MM_OK && kernel_ns == NULL)
-        return run_once(variant, product, lane, error);
     if (status == MM_OK)
+        status = take_scratch(variant, product, lane, error);
+    if (status == MM_OK && kernel_ns == NULL)
+        status = run_once(variant, product, lane, error);
+    if (status == MM_OK && kernel_ns != NULL)
         status = measure_once(variant, product, lane, kernel_ns, error);
-    if (status == MM_OK && mm_cuda_gate_gave_up(device->gate))
+    if (status == MM_OK && kernel_ns != NULL && mm_cuda_gate_gave_up(device->gate))
         status = measure_once(variant, product, lane, kernel_ns, error);
+    mm_cuda_leave_workspace(lane);
     return status;
 }

@@ -31,6 +31,7 @@ extern "C" {
     X(vectorized, 128, NULL, 0, NULL, NULL, "as register_tiled, by accesses of 16 bytes to global and shared memory") \
     X(warp_tiled, 128, NULL, 0, NULL, NULL, "64x32 of C a warp and 8x8 a thread, whose next operands and slabs are fetched meanwhile") \
     X(simt, 0, NULL, 0, NULL, NULL, "blocks of the shape that suits the product, k cut into parts where few blocks would fill the chip; vectors by themselves") \
+    X(fp32_tensor, 128, NULL, 0, mm_cuda_fp32_tensor_missing, "compute capability 9.0", "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired") \
     X(blas, 0, NULL, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick")
 
 /* The same for transpositions: name (its function is mm_cuda_transpose_NAME), tile edge or 0, one line. */
@@ -57,6 +58,9 @@ extern const unsigned mm_cuda_dynamic_tiles[];
 
 /* Why asynchronous copies cannot be used, or NULL where they can. Any thread. */
 const char *mm_cuda_async_missing(const struct mm_device *device);
+
+/* Why Hopper's tensor cores cannot be used, or NULL where they can. Any thread. */
+const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device);
 
 /* Why cuBLAS cannot be used, or NULL where it can. The first call looks for it. Any thread. */
 const char *mm_cuda_blas_missing(const struct mm_device *device);

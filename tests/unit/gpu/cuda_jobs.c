@@ -12,6 +12,7 @@
 enum { LANES = MM_CUDA_LANES };
 
 static struct mm_cuda_device device;
+static struct mm_path paths[LANES];
 
 /* --- variants and jobs --- */
 
@@ -40,6 +41,23 @@ static enum mm_status launch_nothing(const struct mm_product *product, struct mm
     return mm_fail(error, MM_UNSUPPORTED, "not here");
 }
 
+enum { SCRATCH_BYTES = 1000 };
+
+/* Fills its scratch memory, and tells a path, as a kernel would. */
+static enum mm_status launch_with_scratch(const struct mm_product *product, struct mm_lane *lane,
+                                          struct mm_error *error) {
+    const struct mm_cuda_layout layout = {.kernel = &fake_kernels.plain,
+                                          .block_rows = FAKE_BLOCK,
+                                          .block_cols = FAKE_BLOCK,
+                                          .scratch_bytes = SCRATCH_BYTES};
+    if (lane->purpose == MM_CUDA_RUN) {
+        memset(lane->scratch, 0xa5, SCRATCH_BYTES);
+        *lane->path = (struct mm_path){MM_PATH_REPAIRED, 3};
+    }
+    return mm_cuda_launch(&layout, product, lane, error);
+}
+
+static const struct mm_variant scratching = {.name = "scratching", .launch = launch_with_scratch};
 static const struct mm_variant ours = {.name = "ours", .tile = FAKE_BLOCK, .launch = launch};
 static const struct mm_variant whole = {.name = "whole", .multiple_of = 4, .launch = launch};
 static const struct mm_variant alone = {.name = "alone", .launch = launch_lonely};
@@ -99,6 +117,7 @@ static int reset(void **state) {
     device.pitch_bytes_max = 1 << 20;
     for (unsigned index = 0; index < LANES; index++) {
         device.lanes[index].device = &device;
+        device.lanes[index].path = &paths[index];
         for (uintptr_t mark = 0; mark < MM_CUDA_MARKS; mark++) /* their times: 0, 1, 3 and 6 ms */
             device.lanes[index].marks[mark] = (cudaEvent_t)(1 + mark * (mark + 1) / 2);
     }
@@ -153,6 +172,23 @@ static void one_alone_is_copied_there_and_back(void **state) {
     assert_true(mm_job_rate(job) == 2.0 * 9 * 20 * 31 / 2e6);
     assert_int_equal(fake_cuda.launches, 1);
     assert_int_equal(fake_cuda.copies, 3);
+}
+
+/* Behind the matrices, which stay as they are. What was told is not told of the next. */
+static void scratch_memory_lies_beside_the_matrices(void **state) {
+    struct test_job test;
+    struct mm_job *job = &test.job;
+    (void)state;
+    job_init(&test, &scratching, 9, 20, 31);
+    run(1, &job, 1);
+    expect_product(&test);
+    assert_int_equal(job->path.kind, MM_PATH_REPAIRED);
+    assert_int_equal(job->path.repaired, 3);
+    assert_true(fake_cuda.memory_used >= (9 * 20 + 20 * 31 + 9 * 31) * 4 + SCRATCH_BYTES);
+    job_init(&test, &ours, 9, 20, 31);
+    run(1, &job, 1);
+    expect_product(&test);
+    assert_int_equal(job->path.kind, MM_PATH_NONE);
 }
 
 static uint64_t key_of(const struct mm_variant *ran, void (*change)(struct test_job *test)) {
@@ -469,6 +505,9 @@ static void the_largest_run_alone(void **state) {
     assert_false(mm_cuda_wants_all(&device.head, &ours, &test.job.product));
     device.head.memory_bytes -= 8;
     assert_true(mm_cuda_wants_all(&device.head, &ours, &test.job.product));
+    device.head.memory_bytes += 8 * SCRATCH_BYTES;
+    assert_false(mm_cuda_wants_all(&device.head, &ours, &test.job.product));
+    assert_true(mm_cuda_wants_all(&device.head, &scratching, &test.job.product));
 }
 
 #define WITH_DEVICE(test) cmocka_unit_test_setup_teardown(test, reset, drop)
@@ -476,6 +515,7 @@ static void the_largest_run_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_DEVICE(one_alone_is_copied_there_and_back),
+        WITH_DEVICE(scratch_memory_lies_beside_the_matrices),
         WITH_DEVICE(those_of_one_kernel_have_one_key),
         WITH_DEVICE(who_cannot_go_together_has_no_key),
         WITH_DEVICE(those_of_other_outlines_have_another_key),

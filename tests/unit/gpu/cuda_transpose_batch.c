@@ -13,6 +13,7 @@
 enum { JOBS = 4, ELEMENTS_MAX = 1000 };
 
 static struct mm_cuda_device device;
+static struct mm_path path;
 
 static enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
     const struct mm_cuda_layout layout = {.kernel = &fake_kernels.lonely,
@@ -56,6 +57,7 @@ static int reset(void **state) {
     memset(&device, 0, sizeof device);
     device.reads_locked_pages = true;
     device.lanes[0].device = &device;
+    device.lanes[0].path = &path;
     for (uintptr_t mark = 0; mark < MM_CUDA_MARKS; mark++) /* their times: 0, 1, 3 and 6 ms */
         device.lanes[0].marks[mark] = (cudaEvent_t)(1 + mark * (mark + 1) / 2);
     return 0;

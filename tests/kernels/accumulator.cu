@@ -1,0 +1,315 @@
+/* How Hopper's tensor cores add: what the float16 `wgmma` keeps of the bits of its products and of the
+ * float32 that it adds them to, which of its 16 products it adds at one time, whether it rounds or cuts off,
+ * and how the error of a sum grows with its length, for each interval at which the sum is taken out and added
+ * up in registers instead. Prints the tables; judges nothing, but that what is exact for certain comes out
+ * so. Exits 77 where there is no device of compute capability 9.0.
+ *
+ * usage: accumulator */
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+constexpr int EXIT_SKIPPED = 77;
+constexpr unsigned M = 64; /* of one wgmma; N = 8, its depth is 16 */
+constexpr unsigned N = 8;
+constexpr unsigned DEPTH = 16;
+constexpr unsigned THREADS = 128; /* a warpgroup */
+
+/* Shared memory without a swizzle, K-major: core matrices of 8 rows of 16 bytes, 128 bytes each; the two
+ * along k lie one after the other, and the next 8 rows behind them. */
+constexpr unsigned CORE_BYTES = 128;
+constexpr unsigned ROWS_BYTES = 2 * CORE_BYTES;
+
+__device__ unsigned core_offset(unsigned row, unsigned k) {
+    return row / 8 * ROWS_BYTES + k / 8 * CORE_BYTES + row % 8 * 16 + k % 8 * 2;
+}
+
+__device__ uint64_t descriptor(const void *shared) {
+    const uint64_t address = __cvta_generic_to_shared(shared);
+    const uint64_t along_k = CORE_BYTES;
+    const uint64_t along_rows = ROWS_BYTES;
+    return (address & 0x3ffff) >> 4 | along_k >> 4 << 16 | along_rows >> 4 << 32;
+}
+
+__device__ void multiply_add(float (&d)[4], uint64_t a, uint64_t b) {
+    asm volatile(
+        "wgmma.fence.sync.aligned;\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;\n"
+        "wgmma.commit_group.sync.aligned;\n"
+        "wgmma.wait_group.sync.aligned 0;\n"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "l"(a), "l"(b)
+        : "memory");
+}
+
+/* C (64×8) += A (64×depth) · B (8×depth)ᵀ, both row by row, by steps of 16; every `interval` of k the sum is
+ * added to one in float32 registers, and begins anew. 0: never. */
+__global__ void __launch_bounds__(THREADS)
+    run(const __half *a, const __half *b, float *c, unsigned depth, unsigned interval) {
+    __shared__ alignas(128) unsigned char a_tile[M / 8 * ROWS_BYTES];
+    __shared__ alignas(128) unsigned char b_tile[ROWS_BYTES];
+    const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+    const unsigned col = threadIdx.x % 4 * 2;
+    float *const places[4] = {&c[row * N + col], &c[row * N + col + 1], &c[(row + 8) * N + col],
+                              &c[(row + 8) * N + col + 1]};
+    float d[4];
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    for (unsigned i = 0; i < 4; i++)
+        d[i] = *places[i];
+    for (unsigned k = 0; k < depth; k += DEPTH) {
+        for (unsigned index = threadIdx.x; index < M * DEPTH; index += THREADS)
+            *reinterpret_cast<__half *>(a_tile + core_offset(index / DEPTH, index % DEPTH)) =
+                a[static_cast<size_t>(index / DEPTH) * depth + k + index % DEPTH];
+        for (unsigned index = threadIdx.x; index < N * DEPTH; index += THREADS)
+            *reinterpret_cast<__half *>(b_tile + core_offset(index / DEPTH, index % DEPTH)) =
+                b[static_cast<size_t>(index / DEPTH) * depth + k + index % DEPTH];
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* the tensor cores read what we wrote */
+        __syncthreads();
+        multiply_add(d, descriptor(a_tile), descriptor(b_tile));
+        __syncthreads(); /* no one overwrites what is still read */
+        if (interval != 0 && (k + DEPTH) % interval == 0)
+            for (unsigned i = 0; i < 4; i++) {
+                sums[i] += d[i];
+                d[i] = 0.0f;
+            }
+    }
+    for (unsigned i = 0; i < 4; i++)
+        *places[i] = sums[i] + d[i];
+}
+
+void check(cudaError_t code, const char *doing) {
+    if (code == cudaSuccess)
+        return;
+    std::printf("failed while %s: %s\n", doing, cudaGetErrorString(code));
+    std::exit(EXIT_FAILURE);
+}
+
+template <class T> struct buffer {
+    T *data = nullptr;
+    explicit buffer(const std::vector<T> &from) {
+        check(cudaMalloc(&data, from.size() * sizeof(T)), "taking memory");
+        check(cudaMemcpy(data, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice),
+              "copying there");
+    }
+    ~buffer() {
+        cudaFree(data);
+    }
+    buffer(const buffer &) = delete;
+    buffer &operator=(const buffer &) = delete;
+};
+
+/* One product by the tensor cores. */
+struct trial {
+    unsigned depth;
+    std::vector<__half> a, b;
+    std::vector<float> c;
+    explicit trial(unsigned depth_)
+        : depth(depth_), a(M * size_t{depth_}), b(N * size_t{depth_}), c(M * N, 0.0f) {
+    }
+    void set(unsigned k, float x, float y) { /* in the first row and column */
+        a[k] = __float2half(x);
+        b[k] = __float2half(y);
+    }
+    std::vector<float> run_by(unsigned interval) const {
+        buffer<__half> a_there(a), b_there(b);
+        buffer<float> c_there(c);
+        std::vector<float> result(c.size());
+        run<<<1, THREADS>>>(a_there.data, b_there.data, c_there.data, depth, interval);
+        check(cudaGetLastError(), "launching");
+        check(cudaMemcpy(result.data(), c_there.data, result.size() * sizeof(float), cudaMemcpyDeviceToHost),
+              "copying back");
+        return result;
+    }
+    float first() const {
+        return run_by(0)[0];
+    }
+};
+
+unsigned failures;
+
+/* A product of whole numbers is exact: else the layout is not what this file takes it for. */
+void judge_layout() {
+    trial t(64);
+    unsigned wrong = 0;
+    for (size_t i = 0; i < t.a.size(); i++)
+        t.a[i] = __float2half(static_cast<float>(static_cast<int>(i * 7 % 23) - 11));
+    for (size_t i = 0; i < t.b.size(); i++)
+        t.b[i] = __float2half(static_cast<float>(static_cast<int>(i * 5 % 19) - 9));
+    const std::vector<float> c = t.run_by(0);
+    for (unsigned row = 0; row < M; row++)
+        for (unsigned col = 0; col < N; col++) {
+            float sum = 0.0f;
+            for (unsigned k = 0; k < t.depth; k++)
+                sum += __half2float(t.a[row * t.depth + k]) * __half2float(t.b[col * t.depth + k]);
+            wrong += c[row * N + col] != sum;
+        }
+    std::printf("whole numbers, 64x8x64: %u of %u wrong\n\n", wrong, M * N);
+    failures += wrong > 0;
+}
+
+/* 2^-j as a product of two float16, each normal. */
+void set_power(trial &t, unsigned k, int power, float sign) {
+    const int half_power = power / 2;
+    t.set(k, std::ldexp(sign, half_power), std::ldexp(1.0f, power - half_power));
+}
+
+/* What is left of 2^-j beside two products of 1 and -1 in the same instruction, or beside an accumulator of 1
+ * or of a product of 1 that is taken away by the next instruction: how far below the largest a bit may lie to
+ * count. */
+void print_bits() {
+    std::printf("2^-j kept beside 1, which is then taken away\n   j  products  1 in C  c = 1 first, -1 with "
+                "it  1, 2^-j, -1 one after another\n");
+    for (int j = 20; j <= 28; j++) {
+        trial one(DEPTH), in_c(DEPTH), taken(DEPTH), after(3 * DEPTH);
+        one.set(0, 1.0f, 1.0f);
+        set_power(one, 5, -j, 1.0f);
+        one.set(10, -1.0f, 1.0f);
+        in_c.c[0] = 1.0f;
+        set_power(in_c, 5, -j, 1.0f);
+        taken.c[0] = 1.0f;
+        set_power(taken, 5, -j, 1.0f);
+        taken.set(10, -1.0f, 1.0f);
+        after.set(0, 1.0f, 1.0f);
+        set_power(after, DEPTH, -j, 1.0f);
+        after.set(2 * DEPTH, -1.0f, 1.0f);
+        std::printf("%4d  %8s  %6s  %23s  %28s\n", j, one.first() != 0.0f ? "yes" : "no",
+                    in_c.first() != 1.0f ? "yes" : "no", taken.first() != 0.0f ? "yes" : "no",
+                    after.first() != 0.0f ? "yes" : "no");
+    }
+    std::printf("\n");
+}
+
+/* The last bit of the result: ±(1 + f·2^-23) for fractions f, as products of one instruction, and added to a
+ * C of ±1. */
+void print_rounding() {
+    static const float fractions[] = {0.25f, 0.5f, 0.75f, 1.0f, 1.25f, 1.5f, 1.75f};
+    std::printf(
+        "±(1 + f·2^-23), less ±1, in units of 2^-23\n      f  products   minus  to C = 1  to C = -1\n");
+    for (const float fraction : fractions) {
+        float got[4];
+        for (unsigned kind = 0; kind < 4; kind++) {
+            const float sign = kind % 2 == 0 ? 1.0f : -1.0f;
+            trial t(DEPTH);
+            if (kind < 2)
+                t.set(0, sign, 1.0f);
+            else
+                t.c[0] = sign;
+            t.set(5, sign * fraction * 0x1p-11f, 0x1p-12f);
+            got[kind] = (t.first() - sign) * 0x1p23f;
+        }
+        std::printf("%7.2f  %8.2f  %6.2f  %8.2f  %9.2f\n", fraction, got[0], got[1], got[2], got[3]);
+    }
+    std::printf("\n");
+}
+
+/* Which products are added at one time: 1 at index i, -1 at j, and 2^-30 at l. It survives only where it is
+ * added to what the two have left: where it is in another group than they, or later. */
+void print_groups() {
+    std::printf("2^-30 beside 1 and -1: where it survives\n  1 at  -1 at   2^-30 at\n");
+    for (unsigned i = 0; i < DEPTH; i++)
+        for (unsigned j = 0; j < DEPTH; j++) {
+            bool any = false;
+            for (unsigned l = 0; l < DEPTH; l++) {
+                trial t(DEPTH);
+                if (i == j || l == i || l == j)
+                    continue;
+                t.set(i, 1.0f, 1.0f);
+                t.set(j, -1.0f, 1.0f);
+                set_power(t, l, -30, 1.0f);
+                if (t.first() == 0.0f)
+                    continue;
+                if (!any)
+                    std::printf("%6u %6u   ", i, j);
+                any = true;
+                std::printf(" %u", l);
+            }
+            if (any)
+                std::printf("\n");
+        }
+    std::printf("(no line: nowhere)\n\n");
+}
+
+uint64_t next(uint64_t &state) {
+    state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = state;
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+struct error {
+    double frobenius, bias,
+        worst; /* the norm; the mean of (C - R)/R; the largest |C - R|/(|A||B|) in units of 2^-24 */
+};
+
+error error_of(const trial &t, const std::vector<float> &c) {
+    double squares = 0.0, norm = 0.0, bias = 0.0, worst = 0.0;
+    for (unsigned row = 0; row < M; row++)
+        for (unsigned col = 0; col < N; col++) {
+            double sum = 0.0, magnitude = 0.0;
+            for (unsigned k = 0; k < t.depth; k++) {
+                const double product = static_cast<double>(__half2float(t.a[row * size_t{t.depth} + k])) *
+                                       static_cast<double>(__half2float(t.b[col * size_t{t.depth} + k]));
+                sum += product;
+                magnitude += std::fabs(product);
+            }
+            const double difference = static_cast<double>(c[row * N + col]) - sum;
+            squares += difference * difference;
+            norm += sum * sum;
+            bias += difference / magnitude / (M * N);
+            worst = std::fmax(worst, std::fabs(difference) / magnitude * 0x1p24);
+        }
+    return {std::sqrt(squares / norm), bias, worst};
+}
+
+/* Whatever the interval, the inputs are the same, and float16: their products are exact. */
+void print_growth() {
+    static const unsigned depths[] = {64, 256, 1024, 4096, 16384, 131072};
+    static const unsigned intervals[] = {0, 16, 32, 64, 128, 256, 512, 1024};
+    for (int positive = 0; positive < 2; positive++) {
+        std::printf(
+            "%s: ‖C−R‖/‖R‖ · mean (C−R)/(|A||B|) · largest |C−R|/(|A||B|) in 2^-24\n       k  interval\n",
+            positive ? "U(0,1)" : "U(-1,1)");
+        for (const unsigned depth : depths) {
+            trial t(depth);
+            uint64_t state = depth;
+            for (std::vector<__half> *matrix : {&t.a, &t.b})
+                for (__half &element : *matrix) {
+                    const double x = static_cast<double>(next(state) >> 11) * 0x1p-53;
+                    element = __float2half(static_cast<float>(positive ? x : 2.0 * x - 1.0));
+                }
+            for (const unsigned interval : intervals) {
+                if (interval > depth)
+                    continue;
+                const error e = error_of(t, t.run_by(interval));
+                std::printf("%8u  %8u  %.2e  %+.2e  %8.2f\n", depth, interval, e.frobenius, e.bias, e.worst);
+            }
+        }
+        std::printf("\n");
+    }
+}
+
+} // namespace
+
+int main() {
+    cudaDeviceProp properties;
+    if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess || properties.major != 9) {
+        std::printf("no device of compute capability 9.0 here\n");
+        return EXIT_SKIPPED;
+    }
+    std::printf("%s: float16 wgmma (m64n8k16), sums in float32\n\n", properties.name);
+    judge_layout();
+    print_bits();
+    print_rounding();
+    print_groups();
+    print_growth();
+    std::printf("%u failures\n", failures);
+    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
