@@ -28,6 +28,7 @@ enum { MM_CALL_NAME_MAX = 63 };
     X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", TIME, EVERY_OP)                                                 \
     X(MM_PARAMETER_TILE, "tile", COUNT, MATMUL_ALONE)                                                        \
     X(MM_PARAMETER_VENDOR, "vendor", PERMISSION, MATMUL_ALONE)                                               \
+    X(MM_PARAMETER_VERIFY, "verify", FLAG, MATMUL_ALONE)                                                     \
     X(MM_PARAMETER_M, "m", DIMENSION, EVERY_OP)                                                              \
     X(MM_PARAMETER_K, "k", DIMENSION, MATMUL_ALONE)                                                          \
     X(MM_PARAMETER_N, "n", DIMENSION, EVERY_OP)                                                              \

@@ -56,6 +56,26 @@ static int put_path(json_t *envelope, const struct mm_path *path) {
     return json_object_set_new(envelope, "path", mm_json_text(text));
 }
 
+/* Beyond the largest number stands the word that matrices have for it. */
+static json_t *make_real(double number) {
+    return isfinite(number) ? json_real(number) : mm_json_text("Infinity");
+}
+
+/* Of a product that was checked. Where no row could be judged it neither passed nor failed. */
+static int put_verification(json_t *envelope, const struct mm_verification *verification) {
+    const enum mm_verdict verdict = mm_verification_verdict(verification);
+    if (!verification->is_done)
+        return 0;
+    json_t *object = json_object();
+    int failed = json_object_set_new(object, "residual", make_real(verification->residual));
+    failed |= json_object_set_new(object, "bound", make_real(verification->bound));
+    failed |= json_object_set_new(
+        object, "passed",
+        verdict == MM_VERDICT_UNJUDGED ? json_null() : json_boolean(verdict == MM_VERDICT_PASSED));
+    failed |= json_object_set_new(object, "rows_unjudged", mm_json_count(verification->rows_unjudged));
+    return failed | json_object_set_new(envelope, "verify", object);
+}
+
 /* What follows the matrix, in the contract's order. Where nothing had to run (an empty product), the
  * variant is the one that was asked for. */
 static json_t *make_envelope(const struct mm_answer *answer) {
@@ -75,6 +95,7 @@ static json_t *make_envelope(const struct mm_answer *answer) {
                                   json_real(round(mm_job_rate(job) * 1e6) / 1e6));
     failed |= json_object_set_new(envelope, "batched", mm_json_count(job->batched));
     failed |= put_path(envelope, &job->path);
+    failed |= put_verification(envelope, &job->verification);
     failed |= json_object_set_new(envelope, "timing", make_timing(answer->span_ns));
     if (failed == 0)
         return envelope;

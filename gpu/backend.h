@@ -55,8 +55,10 @@ struct mm_backend {
      * job->ran is set, m and n are not 0, job->error is MM_OK. One that cannot be started fails alone: begin
      * fills its error and has released what it took for it. end, where any was started, is called with these
      * alone: it waits for them and fills their spans (those of a shared launch are the launch's), `batched`
-     * and error (MM_OK where the result is good). Either tells the bytes that it copied between host and
-     * device. Elements of C's storage outside its m×n are left as they are. */
+     * and error (MM_OK where the result is good). Where
+     * job->verify is set, which goes alone, verification is done by the end, in none of the spans. Either
+     * tells the bytes that it copied between host and device. Elements of C's storage outside its m×n are
+     * left as they are. */
     void (*begin)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
@@ -68,10 +70,9 @@ struct mm_backend {
      * alone. job->variant is not regarded, `ran` is what it resolves to. Any thread. NULL: all go alone. */
     uint64_t (*batch_key)(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job);
 
-    /* Whether a product keeps so much of the device busy that nothing should run beside it. Any thread. NULL:
-     * none does. */
-    bool (*wants_all)(const struct mm_device *device, const struct mm_variant *ran,
-                      const struct mm_product *product);
+    /* Whether a product keeps so much of the device busy that nothing should run beside it. job->variant is
+     * not regarded. Any thread. NULL: none does. */
+    bool (*wants_all)(const struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job);
 
     /* How the host's pages are locked for copies at full speed; NULL where nothing is copied. It works once a
      * device is open, for all of the backend's. */

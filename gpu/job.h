@@ -6,6 +6,7 @@
 #include "gpu/clock.h"
 #include "gpu/path.h"
 #include "gpu/variant.h"
+#include "gpu/verification.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,6 +47,8 @@ struct mm_job {
     const struct mm_variant *variant; /* as chosen; may be the row `auto`; NULL, of a task alone: none */
     uint64_t deadline_ns;             /* mm_clock_ns() past which it is not started, nor a slice; 0: none */
     bool is_locked;                   /* all three matrices lie in pages that are locked (gpu/pages.h) */
+    bool verify;                      /* the device is to check the product as well; of MM_MATMUL alone */
+    void *verify_memory;              /* on a backend of the host, what it takes for that: mm_verify_bytes */
     void (*done)(struct mm_job *first); /* that it is over, and all others of the list by `next`, which have
                                            the same done: each may be gone once it was looked at */
     void *owner;                        /* the caller's own */
@@ -59,6 +62,7 @@ struct mm_job {
     double launch_work;              /* of all these, mm_job_work; set where there are several */
     size_t uploaded_bytes; /* copied to the device's own memory, and back; 0 where that is the host's */
     size_t downloaded_bytes;
+    struct mm_verification verification; /* done where `verify` is set and the result is good */
     struct mm_path path; /* by which the result came about; MM_PATH_NONE, unless the backend tells it by its
                             end */
 

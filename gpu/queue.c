@@ -82,7 +82,7 @@ static enum mm_status fail_stopping(struct mm_error *error) {
     return mm_fail(error, MM_STOPPING, "the service is draining and takes no new jobs");
 }
 
-/* Clears what the queue and the backend set. */
+/* Clears what the queue and the backend set. No backend gets an empty product, in which nothing is wrong. */
 static void prepare(struct mm_job *job) {
     const struct mm_product *product = &job->product;
     memset(&job->error, 0, sizeof job->error);
@@ -96,6 +96,8 @@ static void prepare(struct mm_job *job) {
     job->uploaded_bytes = 0;
     job->downloaded_bytes = 0;
     job->path = (struct mm_path){.kind = MM_PATH_NONE};
+    job->verification =
+        (struct mm_verification){.is_done = job->verify && (product->m == 0 || product->n == 0)};
     for (int span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
         job->span_ns[span] = 0;
     job->queued_bytes =
@@ -108,7 +110,8 @@ enum { RUN_FLOPS_MAX = 16000, RUN_BYTES_MAX = 32 << 10 };
 
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
     struct mm_worker *worker = NULL;
-    if (job->task != NULL || !job->backend->is_host || mm_product_flops(&job->product) > RUN_FLOPS_MAX)
+    if (job->task != NULL || job->verify || !job->backend->is_host ||
+        mm_product_flops(&job->product) > RUN_FLOPS_MAX)
         return false;
     prepare(job);
     if (job->queued_bytes > RUN_BYTES_MAX)

@@ -34,8 +34,8 @@ static void take(struct mm_worker *worker, struct mm_job *job) {
 
 /* Whether nothing is to run beside a product, since it keeps the whole device busy. */
 static bool wants_all(const struct mm_device *device, const struct mm_variant *ran,
-                      const struct mm_product *product) {
-    return device->backend->wants_all != NULL && device->backend->wants_all(device, ran, product);
+                      const struct mm_job *job) {
+    return device->backend->wants_all != NULL && device->backend->wants_all(device, ran, job);
 }
 
 /* What there is to know of a job before it runs. Of a task that is little: it lasts as long as it likes. */
@@ -46,7 +46,7 @@ static void judge(const struct mm_worker *worker, struct mm_job *job) {
     if (job->task != NULL)
         return;
     const struct mm_variant *ran = mm_variant_resolve(job->variant, device, &job->product);
-    job->alone = wants_all(device, ran, &job->product);
+    job->alone = wants_all(device, ran, job);
     job->expected_ns = mm_forecast_ns(&worker->forecast, job, ran);
     if (job->alone)
         return;

@@ -201,6 +201,7 @@ void mm_exchange_free(struct mm_exchange *exchange) {
     end_reading(exchange);
     free(exchange->content_type);
     mm_buffers_release(buffers, &exchange->reply.buffer);
+    mm_buffers_release(buffers, &exchange->check);
     mm_buffers_release(buffers, &exchange->result);
     mm_call_release(&exchange->call, buffers);
     mm_buffers_release(buffers, &exchange->body);

@@ -65,6 +65,7 @@ struct mm_exchange {
     char *content_type; /* for the crew alone: a copy, owned; NULL: absent */
     void *reading;      /* of the decoder's reader, from the head to the decoding; NULL: none */
     struct mm_buffer result;
+    struct mm_buffer check;     /* the job's verify_memory */
     struct mm_reply_body reply; /* its memory is taken before the job, so that no kernel runs in vain */
     struct mm_job job;
     bool encodes_long; /* the crew has to encode, once the job is over; fixed before that is submitted */

@@ -118,17 +118,24 @@ static void count_device_error(struct mm_counts *counts, enum mm_status status) 
         add(&counts->device_errors[MM_ERROR_INTERNAL], 1);
 }
 
+/* Whether there is a result, even if it came too late for its caller. */
+static bool has_result(const struct mm_job *job) {
+    return job->ran != NULL && (job->error.status == MM_OK || job->error.status == MM_TIMEOUT);
+}
+
 void mm_metrics_job(struct mm_metrics *metrics, const struct mm_job *job) {
     struct mm_counts *counts = mine(metrics);
     enum mm_status status = job->error.status;
     if (job->task != NULL && job->device != NULL)
         count_device_error(counts, status);
+    if (has_result(job) && job->verification.is_done)
+        add(&counts->verdicts[mm_verification_verdict(&job->verification)], 1);
     if (job->ran == NULL || job->product.m == 0 || job->product.n == 0)
         return; /* no kernel was due, or none was reached */
     add(&counts->uploaded_bytes, job->uploaded_bytes);
     add(&counts->downloaded_bytes, job->downloaded_bytes);
     count_device_error(counts, status);
-    if (status != MM_OK && status != MM_TIMEOUT) /* the latter ran all the same */
+    if (!has_result(job))
         return;
     size_t slot = mm_variant_slot(job->backend, (size_t)(job->ran - job->backend->variants));
     observe(&counts->kernels[slot], job->span_ns[MM_SPAN_KERNEL]);

@@ -43,6 +43,7 @@ struct mm_counts {
     uint64_t downloaded_bytes;
     uint64_t device_errors[MM_ERROR_COUNT];
     uint64_t paths[MM_PATH_COUNT];
+    uint64_t verdicts[MM_VERDICT_COUNT];
     struct mm_histogram kernels[MM_VARIANTS_MAX];
     double flops[MM_VARIANTS_MAX]; /* exact up to 2⁵³ */
 };

@@ -1,6 +1,8 @@
 /* POST /v1/matmul and POST /v1/transpose: from a head to a judged request, from a body to a job, from a
  * result to a reply. Knows no wire format: those are the codecs'. */
+#include "gpu/verify.h"
 #include "server/accept.h"
+#include "server/log.h"
 #include "server/metrics.h"
 #include "server/operation.h"
 #include "server/reply.h"
@@ -153,6 +155,7 @@ static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes, 
                                    .transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
                                    .allow_vendor = call->numbers[MM_PARAMETER_VENDOR] != 0,
                                    .tile = (unsigned)call->numbers[MM_PARAMETER_TILE]};
+    exchange->job.verify = call->numbers[MM_PARAMETER_VERIFY] != 0;
     status = mm_engine_choose(mm_server_engine(exchange->server), call->op, call->names[MM_PARAMETER_BACKEND],
                               call->names[MM_PARAMETER_VARIANT], &exchange->job, error);
     if (status == MM_OK)
@@ -162,7 +165,20 @@ static enum mm_status check(struct mm_exchange *exchange, size_t *result_bytes, 
     return status;
 }
 
-/* All the memory that the result and the reply take, so that a job that has run can be answered. */
+/* What a check takes: a device has its own memory for that. */
+static enum mm_status acquire_check(struct mm_exchange *exchange, struct mm_error *error) {
+    struct mm_job *job = &exchange->job;
+    const struct mm_product *product = &job->product;
+    if (!job->verify || !job->backend->is_host || product->m == 0 || product->n == 0)
+        return MM_OK;
+    const enum mm_status status =
+        mm_buffers_acquire(exchange->server->buffers, mm_verify_bytes(product), &exchange->check, error);
+    job->verify_memory = exchange->check.data;
+    return status;
+}
+
+/* All the memory that the result, its check and the reply take, so that a job that has run can be answered.
+ */
 static enum mm_status acquire_output(struct mm_exchange *exchange, size_t result_bytes,
                                      struct mm_error *error) {
     const struct mm_codec *encoder = exchange->encoder;
@@ -173,8 +189,9 @@ static enum mm_status acquire_output(struct mm_exchange *exchange, size_t result
     if (status != MM_OK)
         return status;
     product->c.data = exchange->result.data;
-    if (encoder->reply_bytes_max == NULL)
-        return MM_OK;
+    status = acquire_check(exchange, error);
+    if (status != MM_OK || encoder->reply_bytes_max == NULL)
+        return status;
     if (!encoder->reply_bytes_max(&product->c, &reply_bytes))
         return mm_fail(error, MM_TOO_LARGE, "the result of %zu×%zu is too large as %s", product->m,
                        product->n, encoder->reply_type);
@@ -284,6 +301,19 @@ enum mm_status mm_operation_encode(struct mm_exchange *exchange, uint64_t *span_
     return encoder->finish == NULL ? MM_OK : encoder->finish(&answer, &exchange->reply, error);
 }
 
+/* The caller is told, and may not look. */
+static void log_failed_check(const struct mm_exchange *exchange) {
+    const struct mm_job *job = &exchange->job;
+    const struct mm_verification *verification = &job->verification;
+    if (!verification->is_done || mm_verification_verdict(verification) != MM_VERDICT_FAILED)
+        return;
+    mm_log_error(
+        "the product of request %s failed its check: a residual of %.9g in row %zu, where %.9g is the bound; "
+        "%s on %s:%u, %zu by %zu by %zu",
+        exchange->request_id, verification->residual, verification->row, verification->bound, job->ran->name,
+        job->backend->name, job->device->index, job->product.m, job->product.k, job->product.n);
+}
+
 enum mm_status mm_operation_answer(struct mm_exchange *exchange) {
     const struct mm_job *job = &exchange->job;
     uint64_t span_ns[MM_SPAN_COUNT];
@@ -292,6 +322,7 @@ enum mm_status mm_operation_answer(struct mm_exchange *exchange) {
         exchange->error = job->error;
         return job->error.status;
     }
+    log_failed_check(exchange);
     if (!exchange->encoded) {
         const enum mm_status status = mm_operation_encode(exchange, span_ns, &exchange->error);
         memcpy(exchange->span_ns, span_ns, sizeof span_ns);

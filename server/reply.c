@@ -4,6 +4,8 @@
 #include "api/problem.h"
 #include "server/digits.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,6 +133,25 @@ static void add_path(struct MHD_Response *response, const struct mm_path *path) 
     MHD_add_response_header(response, "Matmul-Path", text);
 }
 
+/* A dictionary of RFC 9651, whose own numbers are too coarse: residual="1.5e-07", bound="2.4e-05", passed,
+ * rows_unjudged=0. */
+static void add_verification(struct MHD_Response *response, const struct mm_verification *verification) {
+    static const char *const passed[MM_VERDICT_COUNT] = {
+        [MM_VERDICT_PASSED] = ", passed",
+        [MM_VERDICT_FAILED] = ", passed=?0",
+        [MM_VERDICT_UNJUDGED] = "",
+    };
+    char value[128];
+    if (!verification->is_done)
+        return;
+    int bytes = isfinite(verification->residual)
+                    ? snprintf(value, sizeof value, "residual=\"%.15g\"", verification->residual)
+                    : snprintf(value, sizeof value, "residual=\"Infinity\"");
+    snprintf(value + bytes, sizeof value - (size_t)bytes, ", bound=\"%.15g\"%s, rows_unjudged=%zu",
+             verification->bound, passed[mm_verification_verdict(verification)], verification->rows_unjudged);
+    MHD_add_response_header(response, "Matmul-Verify", value);
+}
+
 enum mm_status mm_reply_product(struct mm_exchange *exchange, struct mm_reply_body *body, const char *type) {
     const struct mm_job *job = &exchange->job;
     size_t bytes = body->head_bytes + body->bytes;
@@ -148,5 +169,6 @@ enum mm_status mm_reply_product(struct mm_exchange *exchange, struct mm_reply_bo
     MHD_add_response_header(response, "Matmul-Backend", job->backend->name);
     MHD_add_response_header(response, "Matmul-Device", job->device->name);
     add_path(response, &job->path);
+    add_verification(response, &job->verification);
     return queue_response(exchange, MHD_HTTP_OK, response, bytes) == MHD_YES ? MM_OK : fail_reply(exchange);
 }

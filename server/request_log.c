@@ -85,6 +85,8 @@ static void put_job(struct line *line, const struct mm_job *job) {
         put_word(line, "variant", job->ran->name);
     if (job->device != NULL)
         put_count(line, "device", job->device->index);
+    if (job->verification.is_done && job->error.status == MM_OK)
+        put_word(line, "verify", mm_verdict_name(mm_verification_verdict(&job->verification)));
 }
 
 static void put_record(struct line *line, const struct mm_record *record) {

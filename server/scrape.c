@@ -99,6 +99,12 @@ static void write_paths(const struct scrape *scrape, const char *name) {
         put_count(scrape, name, "path", mm_path_name((enum mm_path_kind)kind), scrape->counts.paths[kind]);
 }
 
+static void write_verdicts(const struct scrape *scrape, const char *name) {
+    for (unsigned verdict = 0; verdict < MM_VERDICT_COUNT; verdict++)
+        put_count(scrape, name, "result", mm_verdict_name((enum mm_verdict)verdict),
+                  scrape->counts.verdicts[verdict]);
+}
+
 static void write_transfers(const struct scrape *scrape, const char *name) {
     put_count(scrape, name, "direction", "upload", scrape->counts.uploaded_bytes);
     put_count(scrape, name, "direction", "download", scrape->counts.downloaded_bytes);
@@ -235,6 +241,11 @@ static const struct family {
      write_kernels},
     {"matmuld_path_total", "counter",
      "Products of variants that have several ways to a result, by the way that each took.", write_paths},
+    {"matmuld_verify_total", "counter",
+     "Products that were checked since their callers asked for that, by what came of it; unjudged: "
+     "infinities "
+     "and NaN left nothing to compare.",
+     write_verdicts},
     {"matmuld_transfer_bytes_total", "counter",
      "Bytes of matrices copied between host and device; products on the CPU copy none.", write_transfers},
     {"matmuld_queue_jobs", "gauge", "Products that wait for a device.", write_queue_jobs},

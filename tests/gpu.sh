@@ -87,10 +87,10 @@ ask_server() {
         tile=
         case $variant in *,*) tile=", \"tile\": ${variant#*,}" ;; esac
         reply=$(curl -sS "$url/v1/matmul" -H 'Content-Type: application/json' \
-            -d "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,8]], \"variant\": \"${variant%,*}\"$tile}")
+            -d "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,8]], \"variant\": \"${variant%,*}\", \"verify\": true$tile}")
         printf '%s\n' "$reply"
         case $variant:$reply in
-        *'"c": [[19,22],[43,50]]'*'"backend": "cuda"'*) ;;
+        *'"c": [[19,22],[43,50]]'*'"backend": "cuda"'*'"passed": true'*) ;;
         tiled_dynamic,96:*'"code":"unsupported"'*) ;; # a device may have too little shared memory
         *) code=1 ;;
         esac
@@ -161,6 +161,7 @@ measure_accuracy() {
 
 step fill "$build/tests/kernels/fill" cuda
 step measure "$build/tests/kernels/measure"
+step verify "$build/tests/kernels/verify" cuda
 # The option and its number are words of their own.
 # shellcheck disable=SC2086
 {
@@ -195,6 +196,9 @@ step attributes env MATMULD="$build/server/matmuld" FLOAT32="$build/tests/http/f
 for tool in memcheck initcheck synccheck; do
     step "$tool" sanitize "$tool" --shapes tiny --thin 40
     step "${tool}_blocks" sanitize "$tool" --shape 131 157 77 --thin 160
+done
+for tool in memcheck initcheck synccheck racecheck; do
+    step "verify_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/verify" cuda
 done
 # This one compares each access to shared memory with the others of its step, which takes long where a block has
 # 1,024 threads: few cases, and no whole jobs.

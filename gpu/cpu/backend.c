@@ -6,6 +6,7 @@
 #include "gpu/cores.h"
 #include "gpu/cpu/variants.h"
 #include "gpu/random.h"
+#include "gpu/verify.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -89,7 +90,8 @@ static void begin(struct mm_device *device, unsigned lane, struct mm_job *const 
     (void)count;
     struct cpu_device *cpu = (struct cpu_device *)device;
     struct mm_job *job = jobs[0];
-    (void)measure(device, job->ran, &job->product, &cpu->kernel_ns[lane], &job->error);
+    if (measure(device, job->ran, &job->product, &cpu->kernel_ns[lane], &job->error) == MM_OK && job->verify)
+        mm_verify(&job->product, mm_verify_seed(), job->verify_memory, &job->verification);
 }
 
 static void end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
@@ -106,9 +108,9 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
 
 /* A product that OpenBLAS spreads over all cores; beside another of its kind it would only wait for them. */
 static bool wants_all(const struct mm_device *device, const struct mm_variant *ran,
-                      const struct mm_product *product) {
+                      const struct mm_job *job) {
     return device->thread_count > 1 && ran->launch == mm_cpu_blas &&
-           mm_product_flops(product) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
+           mm_product_flops(&job->product) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
 }
 
 /* What new allocations can use without swapping, as the kernel estimates it; else the free pages. */

@@ -43,13 +43,14 @@ static bool are_elements_taken(const struct mm_variant *ran, const struct mm_pro
 
 /* Of one kernel (an address has 48 bits) with one tile, and of about as many blocks along either edge: a
  * launch has for each job as many as for the largest, of which then at most three of four are idle. A variant
- * without a kernel for batches has no key, nor have transpositions that are plain copies. */
+ * without a kernel for batches has no key, nor have transpositions that are plain copies, nor who wants a
+ * check, which reads matrices in the device's own memory. */
 uint64_t mm_cuda_batch_key(struct mm_device *head, const struct mm_variant *ran, const struct mm_job *job) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     const struct mm_product *product = &job->product;
     struct mm_cuda_layout layout;
     struct mm_error ignored;
-    if (!job->is_locked || !device->reads_locked_pages || job->queued_bytes > BYTES_MAX ||
+    if (job->verify || !job->is_locked || !device->reads_locked_pages || job->queued_bytes > BYTES_MAX ||
         !are_elements_taken(ran, product) || product->m == 0 || product->n == 0 || !is_dense(&product->a) ||
         !is_dense(&product->b) || !is_dense(&product->c) || !mm_variant_takes(ran, product))
         return 0;

@@ -39,6 +39,8 @@ static cudaError_t lane_open(struct mm_cuda_device *device, struct mm_lane *lane
         code = cudaEventCreate(&lane->marks[mark]);
     if (code == cudaSuccess)
         code = cudaHostAlloc((void **)&lane->path, sizeof *lane->path, cudaHostAllocMapped);
+    if (code == cudaSuccess)
+        code = cudaHostAlloc((void **)&lane->verification, sizeof *lane->verification, cudaHostAllocMapped);
     return code;
 }
 
@@ -48,6 +50,8 @@ static void lane_close(struct mm_lane *lane) {
         mm_cuda_give(lane, lane->workspace);
     if (lane->path != NULL)
         cudaFreeHost(lane->path);
+    if (lane->verification != NULL)
+        cudaFreeHost(lane->verification);
     for (unsigned mark = 0; mark < MM_CUDA_MARKS; mark++)
         if (lane->marks[mark] != NULL)
             cudaEventDestroy(lane->marks[mark]);

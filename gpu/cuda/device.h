@@ -52,10 +52,15 @@ static inline size_t mm_cuda_large_bytes(const struct mm_device *device) {
     return device->memory_bytes / 8;
 }
 
-/* Bytes of a matrix, up to where another may begin. */
-static inline size_t mm_cuda_room(const struct mm_matrix *matrix) {
+/* Up to where another piece of memory may begin. */
+static inline size_t mm_cuda_aligned(size_t bytes) {
     enum { ALIGNMENT = 256 };
-    return (mm_matrix_bytes(matrix) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Bytes of a matrix, likewise. */
+static inline size_t mm_cuda_room(const struct mm_matrix *matrix) {
+    return mm_cuda_aligned(mm_matrix_bytes(matrix));
 }
 
 /* Enqueues a mark on the lane's stream. */
@@ -64,6 +69,13 @@ cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point);
 /* Enqueues products of one batch key as one launch. Where that fails, all do: nothing of them is known that
  * would let one fail before. */
 void mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count);
+
+/* Enqueues the check of a product that the lane's stream has computed by then, all of whose matrices lie in
+ * the device's memory, with `memory` of mm_cuda_verify_bytes there, aligned to 256 bytes. Once that is over,
+ * lane->verification tells what came of it. m and n are not 0. */
+size_t mm_cuda_verify_bytes(const struct mm_product *product);
+enum mm_status mm_cuda_verify(const struct mm_product *product, void *memory, struct mm_lane *lane,
+                              struct mm_error *error);
 
 /* Enqueues a copy of all elements on the lane's stream, byte for byte; both are of one shape and type, and
  * either may have longer rows, whose ends are left as they are. */
@@ -93,7 +105,7 @@ void mm_cuda_end(struct mm_device *device, unsigned lane, struct mm_job *const *
 bool mm_cuda_is_over(struct mm_device *device, unsigned lane);
 uint64_t mm_cuda_batch_key(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job);
 bool mm_cuda_wants_all(const struct mm_device *device, const struct mm_variant *ran,
-                       const struct mm_product *product);
+                       const struct mm_job *job);
 size_t mm_cuda_memory_free(const struct mm_device *device);
 enum mm_status mm_cuda_attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                                   struct mm_attributes *attributes, struct mm_error *error);

@@ -13,6 +13,7 @@ extern "C" {
 #endif
 
 struct mm_cuda_device;
+struct mm_verification;
 
 /* How a kernel lies over C: a grid of blocks, columns of C along x and rows along y. */
 struct mm_cuda_layout {
@@ -38,7 +39,14 @@ enum mm_cuda_purpose {
 };
 
 /* Points in a job's time, as events on the lane's stream; its spans lie between them. */
-enum mm_cuda_mark { MM_CUDA_BEGUN, MM_CUDA_UPLOADED, MM_CUDA_COMPUTED, MM_CUDA_DOWNLOADED, MM_CUDA_MARKS };
+enum mm_cuda_mark {
+    MM_CUDA_BEGUN,
+    MM_CUDA_UPLOADED,
+    MM_CUDA_COMPUTED,
+    MM_CUDA_DOWNLOADED,
+    MM_CUDA_VERIFIED,
+    MM_CUDA_MARKS
+};
 
 /* One stream with what belongs to it. Used by one thread at a time, while its device is current. */
 struct mm_lane {
@@ -47,7 +55,9 @@ struct mm_lane {
     cudaStream_t stream;
     cudaEvent_t marks[MM_CUDA_MARKS];
     enum mm_cuda_mark first; /* of the jobs that are under way: UPLOADED, where nothing is copied there */
-    enum mm_cuda_mark last;  /* likewise: COMPUTED, where nothing is copied back */
+    enum mm_cuda_mark last;  /* likewise: COMPUTED, where nothing is copied back; VERIFIED, after a check */
+    struct mm_verification *verification; /* of the last check; in locked memory of the host, where the device
+                                             writes it; owned */
     void *workspace; /* device memory for its jobs' matrices, kept from job to job, only ever exchanged for
                       * more; NULL: none yet */
     struct mm_path *path; /* by which the last result came about, where the variant tells it; in locked memory

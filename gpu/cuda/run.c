@@ -73,6 +73,23 @@ static size_t scratch_bytes(const struct mm_variant *variant, const struct mm_pr
     return status == MM_OK ? layout.scratch_bytes : 0;
 }
 
+/* What the job takes of the device's memory beside its matrices. */
+static size_t check_bytes(const struct mm_job *job) {
+    return job->verify ? mm_cuda_verify_bytes(&job->product) : 0;
+}
+
+/* The check comes when C is on its way to the host, so that no span has its time. */
+static enum mm_status enqueue_check(const struct mm_product *product, void *memory, struct mm_lane *lane,
+                                    struct mm_error *error) {
+    const enum mm_status status = mm_cuda_verify(product, memory, lane, error);
+    if (status != MM_OK)
+        return status;
+    const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_VERIFIED);
+    if (code != cudaSuccess)
+        return mm_cuda_fail(lane->device, code, "checking a product", error);
+    return MM_OK;
+}
+
 static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *job, struct mm_error *error) {
     struct mm_product product = dense(&job->product);
     void *memory = NULL;
@@ -86,18 +103,22 @@ static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *job, struct
     if (code != cudaSuccess)
         return mm_cuda_fail(lane->device, code, "beginning a job", error);
     const size_t bytes = mm_cuda_room(&product.a) + mm_cuda_room(&product.b) + mm_cuda_room(&product.c);
-    status = mm_cuda_workspace(lane, bytes + scratch_bytes(job->ran, &product, lane->device), &memory, error);
+    const size_t check = mm_cuda_aligned(check_bytes(job));
+    const size_t scratch = scratch_bytes(job->ran, &product, lane->device);
+    status = mm_cuda_workspace(lane, bytes + check + scratch, &memory, error);
     if (status != MM_OK)
         return status;
     place(&product, memory);
-    lane->scratch = (char *)memory + bytes;
+    lane->scratch = (char *)memory + bytes + check;
     status = enqueue(job, &product, lane, error);
+    if (status == MM_OK && job->verify)
+        status = enqueue_check(&product, (char *)memory + bytes, lane, error);
     if (status != MM_OK) {
         cudaStreamSynchronize(lane->stream); /* nothing touches the caller's matrices any more */
         return status;
     }
     lane->first = MM_CUDA_BEGUN;
-    lane->last = MM_CUDA_DOWNLOADED;
+    lane->last = job->verify ? MM_CUDA_VERIFIED : MM_CUDA_DOWNLOADED;
     job->batched = 1;
     job->uploaded_bytes = mm_matrix_bytes(&product.a) + mm_matrix_bytes(&product.b);
     job->downloaded_bytes = mm_matrix_bytes(&product.c);
@@ -158,7 +179,7 @@ static cudaError_t read_spans(const struct mm_lane *lane, uint64_t *span_ns) {
         code = span(lane, MM_CUDA_BEGUN, &span_ns[MM_SPAN_UPLOAD]);
     if (code == cudaSuccess)
         code = span(lane, MM_CUDA_UPLOADED, &span_ns[MM_SPAN_KERNEL]);
-    if (code == cudaSuccess && lane->last == MM_CUDA_DOWNLOADED)
+    if (code == cudaSuccess && lane->last >= MM_CUDA_DOWNLOADED)
         code = span(lane, MM_CUDA_COMPUTED, &span_ns[MM_SPAN_DOWNLOAD]);
     return code;
 }
@@ -175,6 +196,8 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
             code = read_spans(lane, span_ns);
         if (code != cudaSuccess)
             mm_cuda_fail(device, code, "running a job", &error);
+        else if (lane->last == MM_CUDA_VERIFIED)
+            jobs[0]->verification = *lane->verification;
     }
     for (unsigned job = 0; job < count; job++) {
         memcpy(&jobs[job]->span_ns[MM_SPAN_UPLOAD], &span_ns[MM_SPAN_UPLOAD],
@@ -188,11 +211,11 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
 
 /* Beside it another of its size might find no memory, where it would by itself. */
 bool mm_cuda_wants_all(const struct mm_device *device, const struct mm_variant *ran,
-                       const struct mm_product *product) {
-    const size_t bytes =
-        mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) + mm_matrix_bytes(&product->c);
-    struct mm_product on_device = dense(product);
-    return bytes + scratch_bytes(ran, &on_device, (struct mm_cuda_device *)(uintptr_t)device) >
+                       const struct mm_job *job) {
+    const struct mm_product product = dense(&job->product);
+    const size_t bytes = mm_cuda_room(&product.a) + mm_cuda_room(&product.b) + mm_cuda_room(&product.c);
+    const size_t scratch = scratch_bytes(ran, &product, (struct mm_cuda_device *)(uintptr_t)device);
+    return bytes + check_bytes(job) + scratch >
            mm_cuda_large_bytes(device);
 }
 

@@ -7,6 +7,7 @@
  * `certified`, `repaired` and `simt` do not fail, and tell of the path that they are called by. */
 #include "gpu/backend.h"
 #include "gpu/cpu/cpu_backend.h"
+#include "gpu/verify.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,15 @@ static enum mm_status forget_corner(const struct mm_product *product, struct mm_
     return status;
 }
 
+/* Makes the last element of C larger by 1. */
+static enum mm_status add_one(const struct mm_product *product, struct mm_lane *lane,
+                              struct mm_error *error) {
+    enum mm_status status = multiply(product, lane, error);
+    if (product->m == 1)
+        ((float *)product->c.data)[product->n - 1] += 1.0F;
+    return status;
+}
+
 /* For as many milliseconds as A's first element says. */
 static enum mm_status take_time(const struct mm_product *product, struct mm_lane *lane,
                                 struct mm_error *error) {
@@ -110,6 +120,7 @@ static const struct mm_variant variants[] = {
      .tiles = tiles,
      .launch = tell_tile},
     ROW("forgets_corner", forget_corner),
+    ROW("off_by_one", add_one),
     ROW("certified", multiply),
     ROW("repaired", multiply),
     ROW("simt", multiply),
@@ -153,6 +164,14 @@ static struct mm_path path_of(const struct mm_variant *ran) {
     return path;
 }
 
+static void check(struct mm_job *job) {
+    void *memory = malloc(mm_verify_bytes(&job->product));
+    if (memory == NULL)
+        abort();
+    mm_verify(&job->product, mm_verify_seed(), memory, &job->verification);
+    free(memory);
+}
+
 static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs,
                   unsigned jobs_count) {
     struct mm_job *job = jobs[0];
@@ -162,6 +181,8 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     uint64_t begun_ns = mm_clock_ns();
     (void)job->ran->launch(&job->product, NULL, &job->error);
     kernel_ns = mm_clock_ns() - begun_ns;
+    if (job->verify && job->error.status == MM_OK)
+        check(job);
 }
 
 static void end(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs, unsigned jobs_count) {

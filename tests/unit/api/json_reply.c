@@ -135,6 +135,10 @@ static void check_widest(size_t edge) {
     struct mm_job job = {
         .backend = &backend, .variant = &variant, .ran = &variant, .device = &device, .batched = UINT32_MAX};
     job.path = (struct mm_path){MM_PATH_REPAIRED, UINT64_MAX};
+    job.verification = (struct mm_verification){.is_done = true,
+                                                .residual = 1.23456789012345e-300,
+                                                .bound = 1.23456789012345e-100,
+                                                .rows_unjudged = INT64_MAX};
     job.product.c = mm_matrix_dense(MM_FLOAT32, edge, edge, elements);
     uint64_t span_ns[MM_SPAN_COUNT];
     memset(span_ns, 0xff, sizeof span_ns);
@@ -156,15 +160,16 @@ static void test_widest_reply(void **state) {
     check_widest(0);
 }
 
-/* The envelope of a product of nothing by this path. */
-static void check_path(struct mm_path path, const char *text) {
+/* The envelope of a product of nothing by this path, and with what came of its check. */
+static void check_envelope(struct mm_path path, struct mm_verification verification, const char *text) {
     struct mm_device device = {.backend = &backend, .name = "Card"};
     struct mm_job job = {.backend = &backend,
                          .variant = &variant,
                          .ran = &variant,
                          .device = &device,
                          .batched = 1,
-                         .path = path};
+                         .path = path,
+                         .verification = verification};
     job.product.c = mm_matrix_dense(MM_FLOAT32, 0, 0, NULL);
     const uint64_t span_ns[MM_SPAN_COUNT] = {0};
     struct mm_buffer result = {0};
@@ -180,6 +185,10 @@ static void check_path(struct mm_path path, const char *text) {
     mm_buffers_close(buffers);
 }
 
+static void check_path(struct mm_path path, const char *text) {
+    check_envelope(path, (struct mm_verification){.is_done = false}, text);
+}
+
 /* Between what was there before it and the times; nowhere where there is nothing to tell. */
 static void test_path(void **state) {
     (void)state;
@@ -190,6 +199,30 @@ static void test_path(void **state) {
                "\"batched\": 1, \"path\": \"repaired:3\", \"timing\": {");
     check_path((struct mm_path){MM_PATH_REPAIRED, UINT64_MAX}, "\"path\": \"repaired:18446744073709551615\"");
     check_path((struct mm_path){MM_PATH_SIMT, 0}, "\"path\": \"simt\"");
+}
+
+/* Behind the path; what is more than any number is a word, and what nobody could judge is neither good nor
+ * bad. */
+static void test_verification(void **state) {
+    (void)state;
+    const struct mm_path none = {.kind = MM_PATH_NONE};
+    const struct mm_path simt = {.kind = MM_PATH_SIMT};
+    check_envelope(
+        none, (struct mm_verification){.is_done = true, .residual = 1.5e-7, .bound = 0.25, .rows_judged = 2},
+        "\"batched\": 1, \"verify\": {\"residual\": 1.5e-7, \"bound\": 0.25, \"passed\": true, "
+        "\"rows_unjudged\": 0}, \"timing\": {");
+    check_envelope(simt,
+                   (struct mm_verification){.is_done = true,
+                                            .residual = (double)INFINITY,
+                                            .bound = 0.5,
+                                            .rows_judged = 2,
+                                            .rows_unjudged = 3},
+                   "\"path\": \"simt\", \"verify\": {\"residual\": \"Infinity\", \"bound\": 0.5, \"passed\": "
+                   "false, \"rows_unjudged\": 3}, \"timing\": {");
+    check_envelope(none, (struct mm_verification){.is_done = true, .rows_unjudged = 3},
+                   "\"verify\": {\"residual\": 0.0, \"bound\": 0.0, \"passed\": null, \"rows_unjudged\": 3}");
+    check_envelope(none, (struct mm_verification){.is_done = true},
+                   "\"verify\": {\"residual\": 0.0, \"bound\": 0.0, \"passed\": true, \"rows_unjudged\": 0}");
 }
 
 /* A transposition tells its rate in bytes: 2·6·8 of them in 12 ns. */
@@ -233,8 +266,9 @@ static void test_bound_of_a_reply(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reply), cmocka_unit_test(test_widest_reply),
-                                       cmocka_unit_test(test_path), cmocka_unit_test(test_transposition),
-                                       cmocka_unit_test(test_bound_of_a_reply)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reply),         cmocka_unit_test(test_widest_reply),
+        cmocka_unit_test(test_path),          cmocka_unit_test(test_verification),
+        cmocka_unit_test(test_transposition), cmocka_unit_test(test_bound_of_a_reply)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * Whether products are right is the kernel harness's business (tests/kernels). */
 #include "gpu/cpu/cpu_backend.h"
 #include "gpu/job.h"
+#include "gpu/verify.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,15 +142,56 @@ static void a_job_tells_its_time(void **state) {
     assert_int_equal(job.batched, 1);
     assert_int_equal(job.span_ns[MM_SPAN_UPLOAD], 0);
     assert_int_equal(job.span_ns[MM_SPAN_DOWNLOAD], 0);
+    assert_false(job.verification.is_done);
+}
+
+/* A job that is to be checked, of which C comes out as it is told. */
+static struct mm_verification check_job(struct mm_device *device, const struct mm_variant *ran) {
+    float a[] = {1.0F, 2.0F, 3.0F, 4.0F};
+    float b[] = {5.0F, 6.0F, 7.0F, 8.0F};
+    float c[4];
+    double memory[64];
+    struct mm_job job = {.backend = &mm_cpu_backend, .ran = ran, .verify = true, .verify_memory = memory};
+    job.product = (struct mm_product){.m = 2, .n = 2, .k = 2};
+    job.product.a = mm_matrix_dense(MM_FLOAT32, 2, 2, a);
+    job.product.b = mm_matrix_dense(MM_FLOAT32, 2, 2, b);
+    job.product.c = mm_matrix_dense(MM_FLOAT32, 2, 2, c);
+    assert_in_range(mm_verify_bytes(&job.product), 1, sizeof memory);
+    assert_int_equal(mm_device_run(device, &job), MM_OK);
+    assert_true(job.verification.is_done);
+    return job.verification;
+}
+
+static enum mm_status compute_zeros(const struct mm_product *product, struct mm_lane *lane,
+                                    struct mm_error *error) {
+    (void)lane;
+    (void)error;
+    memset(product->c.data, 0, mm_matrix_bytes(&product->c));
+    return MM_OK;
+}
+
+static void a_job_is_checked_where_that_was_asked_for(void **state) {
+    const struct mm_variant zeros = {.name = "zeros", .launch = compute_zeros};
+    const struct mm_verification good = check_job(*state, &mm_cpu_backend.variants[0]);
+    const struct mm_verification bad = check_job(*state, &zeros);
+    assert_int_equal(mm_verification_verdict(&good), MM_VERDICT_PASSED);
+    assert_int_equal(good.rows_judged, 2);
+    assert_int_equal(mm_verification_verdict(&bad), MM_VERDICT_FAILED);
+    assert_true(good.seed != bad.seed);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_its_one_device),       cmocka_unit_test(has_no_second_device),
-        cmocka_unit_test(lends_aligned_memory),       cmocka_unit_test(refuses_memory_past_the_installed),
-        cmocka_unit_test(has_no_attributes),          cmocka_unit_test(table_opens_with_the_reference),
-        cmocka_unit_test(auto_picks_a_row_that_runs), cmocka_unit_test(blas_refuses_sizes_past_an_int),
+        cmocka_unit_test(tells_its_one_device),
+        cmocka_unit_test(has_no_second_device),
+        cmocka_unit_test(lends_aligned_memory),
+        cmocka_unit_test(refuses_memory_past_the_installed),
+        cmocka_unit_test(has_no_attributes),
+        cmocka_unit_test(table_opens_with_the_reference),
+        cmocka_unit_test(auto_picks_a_row_that_runs),
+        cmocka_unit_test(blas_refuses_sizes_past_an_int),
         cmocka_unit_test(a_job_tells_its_time),
+        cmocka_unit_test(a_job_is_checked_where_that_was_asked_for),
     };
     return cmocka_run_group_tests(tests, open_cpu, close_cpu);
 }

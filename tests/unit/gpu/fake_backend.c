@@ -137,10 +137,10 @@ static uint64_t fake_batch_key(struct mm_device *device, const struct mm_variant
 }
 
 static bool fake_wants_all(const struct mm_device *device, const struct mm_variant *ran,
-                           const struct mm_product *product) {
+                           const struct mm_job *job) {
     (void)device;
     (void)ran;
-    return product->n == ALONE_N;
+    return job->product.n == ALONE_N;
 }
 
 static enum mm_status fake_measure(struct mm_device *device, const struct mm_variant *variant,

@@ -1,6 +1,8 @@
 /* A CUDA runtime of the host's memory and processor. */
 #include "fake_cuda.h"
 
+#include "gpu/verify.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -177,6 +179,20 @@ cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t str
     assert_int_equal(copies->words_max, words_max);
     fake_cuda.gathers++;
     return cudaSuccess;
+}
+
+size_t mm_cuda_verify_bytes(const struct mm_product *product) {
+    return mm_verify_bytes(product);
+}
+
+enum mm_status mm_cuda_verify(const struct mm_product *product, void *memory, struct mm_lane *lane,
+                              struct mm_error *error) {
+    if (fake_cuda.check_fails != cudaSuccess)
+        return mm_cuda_fail(lane->device, fake_cuda.check_fails, "checking a product", error);
+    assert_int_equal((uintptr_t)memory % 256, 0);
+    mm_verify(product, mm_verify_seed(), memory, lane->verification);
+    fake_cuda.checks++;
+    return MM_OK;
 }
 
 static void compute(const float *a, const float *b, float *c, const size_t *sizes, const size_t *steps) {

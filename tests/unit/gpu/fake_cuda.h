@@ -1,6 +1,6 @@
 /* A made-up CUDA runtime for tests of jobs: its device memory is the host's, and what it is asked for it does
- * at once. It takes the place of the real one where a test is linked with it; mm_cuda_gather and the gate,
- * which are kernels, are its own. */
+ * at once. It takes the place of the real one where a test is linked with it; mm_cuda_gather, the gate and
+ * the check of a product, which are kernels, are its own. */
 #ifndef TESTS_UNIT_GPU_FAKE_CUDA_H
 #define TESTS_UNIT_GPU_FAKE_CUDA_H
 
@@ -17,6 +17,8 @@ struct fake_cuda {
     size_t memory_max;
     size_t memory_used;
     unsigned taken; /* pieces of memory, ever */
+    unsigned checks;
+    cudaError_t check_fails;
     cudaError_t launch_fails;
     cudaError_t event_fails;
     bool is_late; /* no event has come */

@@ -153,6 +153,7 @@ static void a_job_is_as_new_each_time(void **state) {
         test.job.uploaded_bytes = test.job.downloaded_bytes = 1;
         test.job.batched = 7;
         test.job.path = (struct mm_path){MM_PATH_REPAIRED, 7};
+        test.job.verification.is_done = true;
         test.job.span_ns[MM_SPAN_UPLOAD] = 1;
         test.job.deadline_ns = is_late ? 1 : 0;
         assert_int_equal(mm_queue_submit(queue, &test.job, NULL), MM_OK);
@@ -163,6 +164,7 @@ static void a_job_is_as_new_each_time(void **state) {
         assert_int_equal(test.job.uploaded_bytes + test.job.downloaded_bytes, 0);
         assert_int_equal(test.job.batched, 1);
         assert_int_equal(test.job.path.kind, MM_PATH_NONE);
+        assert_false(test.job.verification.is_done);
         assert_int_equal(test.job.span_ns[MM_SPAN_UPLOAD], 0);
     }
     mm_queue_close(queue);
@@ -184,6 +186,9 @@ static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
     assert_ptr_equal(test.job.device, &fake.device);
     assert_int_equal(test.job.span_ns[MM_SPAN_KERNEL], 7);
     assert_int_equal(test.job.batched, 1);
+    test.job.verify = true; /* that takes a backend's job */
+    assert_false(mm_queue_run(queue, &test.job));
+    test.job.verify = false;
     test.job.product.m = 2000; /* 16000 operations, and one row more */
     assert_true(mm_queue_run(queue, &test.job));
     test.job.product.m = 2001;
@@ -314,8 +319,11 @@ static void an_empty_product_needs_no_device(void **state) {
     for (int index = 0; index < 2; index++) {
         job_init(&test, "auto", 2);
         test.job.product = products[index];
+        test.job.verify = index == 1; /* there is nothing wrong with it */
         assert_int_equal(mm_queue_submit(queue, &test.job, NULL), MM_OK);
         job_wait(&test);
+        assert_true(test.job.verification.is_done == test.job.verify);
+        assert_int_equal(mm_verification_verdict(&test.job.verification), MM_VERDICT_PASSED);
         assert_int_equal(test.job.error.status, MM_OK);
         assert_string_equal(test.job.ran->name, "naive");
         assert_true(mm_job_rate(&test.job) == 0.0);

@@ -132,6 +132,36 @@ static void test_paths(void **state) {
     mm_metrics_close(metrics);
 }
 
+static void count_check(struct mm_metrics *metrics, struct mm_verification verification, size_t m,
+                        enum mm_status status) {
+    struct mm_job job = make_job();
+    job.verification = verification;
+    job.product.m = m;
+    job.error.status = status;
+    mm_metrics_job(metrics, &job);
+}
+
+/* Of products that have a result, an empty one among them. */
+static void test_checks(void **state) {
+    (void)state;
+    struct mm_metrics *metrics = mm_metrics_open();
+    const struct mm_verification none = {.is_done = false, .residual = 2.0, .bound = 1.0};
+    const struct mm_verification failed = {.is_done = true, .residual = 2.0, .bound = 1.0, .rows_judged = 1};
+    const struct mm_verification unjudged = {.is_done = true, .rows_unjudged = 1};
+    count_check(metrics, none, 3, MM_OK);
+    count_check(metrics, failed, 3, MM_OK);
+    count_check(metrics, failed, 3, MM_TIMEOUT);
+    count_check(metrics, failed, 3, MM_DEVICE_FAILED);
+    count_check(metrics, unjudged, 3, MM_OK);
+    count_check(metrics, (struct mm_verification){.is_done = true, .rows_judged = 3}, 3, MM_OK);
+    count_check(metrics, (struct mm_verification){.is_done = true}, 0, MM_OK);
+    const struct mm_counts *counts = sum(metrics);
+    assert_int_equal(counts->verdicts[MM_VERDICT_PASSED], 2);
+    assert_int_equal(counts->verdicts[MM_VERDICT_FAILED], 2);
+    assert_int_equal(counts->verdicts[MM_VERDICT_UNJUDGED], 1);
+    mm_metrics_close(metrics);
+}
+
 /* Slots of different rows are different, over all backends. */
 static void test_slots(void **state) {
     (void)state;
@@ -185,6 +215,7 @@ static void test_threads(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_code), cmocka_unit_test(test_buckets),
                                        cmocka_unit_test(test_jobs),       cmocka_unit_test(test_paths),
-                                       cmocka_unit_test(test_slots),      cmocka_unit_test(test_threads)};
+                                       cmocka_unit_test(test_checks),     cmocka_unit_test(test_slots),
+                                       cmocka_unit_test(test_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,13 @@ static void test_product(void **state) {
         "\"receive_ms\":1.000,\"decode_ms\":1.001,\"queue_ms\":1.001,\"upload_ms\":1.001,\"kernel_ms\":1.001,"
         "\"download_ms\":1.001,\"encode_ms\":1.001,\"send_ms\":1.001,\"duration_ms\":12345.679}");
     json_decref(parse_line(&record));
+    job.verification =
+        (struct mm_verification){.is_done = true, .residual = 2.0, .bound = 1.0, .rows_judged = 4};
+    assert_non_null(strstr(write_line(MM_LOG_TEXT, &record), " device=1 verify=failed receive_ms="));
+    assert_non_null(
+        strstr(write_line(MM_LOG_JSON, &record), "\"device\":1,\"verify\":\"failed\",\"receive_ms\":"));
+    json_decref(parse_line(&record));
+    job.verification.is_done = false;
     record.has_depth = false; /* a transposition */
     assert_non_null(strstr(write_line(MM_LOG_TEXT, &record), " out_bytes=64 m=4 n=6 backend=cpu "));
     assert_non_null(strstr(write_line(MM_LOG_JSON, &record), "\"m\":4,\"n\":6,"));
@@ -112,6 +119,7 @@ static void test_longest(void **state) {
     const struct mm_backend *cpu = mm_backend_find("cpu");
     struct mm_device device = {.backend = cpu, .index = UINT32_MAX};
     struct mm_job job = {.backend = cpu, .ran = cpu->variants, .device = &device};
+    job.verification = (struct mm_verification){.is_done = true, .rows_unjudged = 1};
     char request_id[129];
     memset(request_id, 'x', sizeof request_id - 1);
     request_id[128] = '\0';

@@ -1,0 +1,367 @@
+/* The check of a product on the host: its residual and its bound against a plain computation, what is found
+ * to be wrong, and what cannot be judged. */
+#include "gpu/verify.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { EDGE_MAX = 70, LD_MAX = EDGE_MAX + 5, NUMBERS = LD_MAX * EDGE_MAX };
+
+/* A product with a C of its own, in matrices with room behind their rows. */
+struct sample {
+    struct mm_product product;
+    float a[NUMBERS];
+    float b[NUMBERS];
+    float c[NUMBERS];
+};
+
+static struct sample sample;
+
+static float element_of(const struct mm_matrix *x, bool transpose, size_t row, size_t col) {
+    const float *data = x->data;
+    return transpose ? data[col * x->ld + row] : data[row * x->ld + col];
+}
+
+static float *element_of_c(size_t row, size_t col) {
+    return sample.c + row * sample.product.c.ld + col;
+}
+
+/* As float32 adds up in turn. */
+static void multiply(void) {
+    const struct mm_product *product = &sample.product;
+    for (size_t row = 0; row < product->m; row++) {
+        for (size_t col = 0; col < product->n; col++) {
+            float sum = 0.0F;
+            for (size_t depth = 0; depth < product->k; depth++)
+                sum += element_of(&product->a, product->transpose_a, row, depth) *
+                       element_of(&product->b, product->transpose_b, depth, col);
+            *element_of_c(row, col) = sum;
+        }
+    }
+}
+
+/* Random numbers, and NaN wherever nobody is to look. */
+static void fill(struct mm_matrix *x, float *numbers, uint64_t seed, size_t extra) {
+    x->data = numbers;
+    x->ld = x->cols + extra;
+    for (size_t index = 0; index < NUMBERS; index++)
+        numbers[index] = NAN;
+    for (size_t row = 0; row < x->rows; row++)
+        for (size_t col = 0; col < x->cols; col++)
+            numbers[row * x->ld + col] = mm_random_element(seed, row * x->cols + col);
+}
+
+/* Of the layout's bits: A and B transposed, and rows of A, B and C that are longer than what is in them. */
+static void make(size_t m, size_t k, size_t n, unsigned layout) {
+    struct mm_product *product = &sample.product;
+    const bool transpose_a = (layout & 1) != 0;
+    const bool transpose_b = (layout & 2) != 0;
+    *product = (struct mm_product){.transpose_a = transpose_a, .transpose_b = transpose_b};
+    product->a = mm_matrix_dense(MM_FLOAT32, transpose_a ? k : m, transpose_a ? m : k, NULL);
+    product->b = mm_matrix_dense(MM_FLOAT32, transpose_b ? n : k, transpose_b ? k : n, NULL);
+    product->c = mm_matrix_dense(MM_FLOAT32, m, n, NULL);
+    fill(&product->a, sample.a, 1, (layout & 4) != 0 ? 3 : 0);
+    fill(&product->b, sample.b, 2, (layout & 8) != 0 ? 5 : 0);
+    fill(&product->c, sample.c, 3, (layout & 16) != 0 ? 1 : 0);
+    assert_int_equal(mm_product_conform(product, NULL), MM_OK);
+    multiply();
+}
+
+static struct mm_verification check(uint64_t seed) {
+    struct mm_verification verification;
+    const size_t bytes = mm_verify_bytes(&sample.product);
+    void *memory = malloc(bytes);
+    assert_non_null(memory);
+    memset(memory, 0xff, bytes); /* NaN */
+    mm_verify(&sample.product, seed, memory, &verification);
+    free(memory);
+    assert_true(verification.is_done);
+    assert_true(verification.seed == seed);
+    assert_int_equal(verification.rows_judged + verification.rows_unjudged, sample.product.m);
+    return verification;
+}
+
+static double sign(uint64_t seed, unsigned vector, size_t col) {
+    return (mm_random_bits(seed, col) >> vector & 1) != 0 ? -1.0 : 1.0;
+}
+
+/* A row's residual by one vector, and its sum of |A|·|B|, element by element of the product itself. */
+static long double plain_residual(size_t row, uint64_t seed, unsigned vector, long double *magnitude) {
+    const struct mm_product *product = &sample.product;
+    long double residual = 0.0L;
+    *magnitude = 0.0L;
+    for (size_t col = 0; col < product->n; col++) {
+        long double error = *element_of_c(row, col);
+        for (size_t depth = 0; depth < product->k; depth++) {
+            const long double term = (long double)element_of(&product->a, product->transpose_a, row, depth) *
+                                     element_of(&product->b, product->transpose_b, depth, col);
+            error -= term;
+            *magnitude += fabsl(term);
+        }
+        residual += error * sign(seed, vector, col);
+    }
+    return fabsl(residual);
+}
+
+/* The residual is the difference of sums of about the magnitude, each of which float64 rounds. */
+static void expect_plain(const struct mm_verification *verification) {
+    const struct mm_product *product = &sample.product;
+    const double k = (double)product->k;
+    const double n = (double)product->n;
+    long double largest = 0.0L;
+    long double magnitude = 0.0L;
+    for (unsigned vector = 0; vector < MM_VERIFY_VECTORS; vector++) {
+        const long double residual =
+            plain_residual(verification->row, verification->seed, vector, &magnitude);
+        largest = residual > largest ? residual : largest;
+    }
+    const double off = fabs(verification->residual - (double)largest);
+    assert_true(off <= 4.0 * (n + k + 16.0) * 0x1p-53 * (double)magnitude);
+    const double bound = 2.0 * (k + 8.0) * 0x1p-24 * (double)magnitude + n * k * 0x1p-149;
+    assert_true(verification->bound >= bound * (1.0 - 0x1p-40));
+    assert_true(verification->bound <= bound * (1.0 + 0x1p-20));
+}
+
+static const size_t shapes[][3] = {{1, 1, 1},   {1, 70, 1},  {70, 1, 70},  {2, 3, 4},
+                                   {33, 17, 5}, {8, 64, 61}, {70, 70, 70}, {1, 2, 70}};
+
+static void it_is_as_computed_plainly(void **state) {
+    (void)state;
+    for (size_t index = 0; index < sizeof shapes / sizeof shapes[0]; index++) {
+        for (unsigned layout = 0; layout < 32; layout++) {
+            make(shapes[index][0], shapes[index][1], shapes[index][2], layout);
+            const struct mm_verification verification = check(1000 * index + layout);
+            expect_plain(&verification);
+            assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
+            assert_int_equal(verification.rows_unjudged, 0);
+        }
+    }
+}
+
+/* No other row has a residual that is a larger part of its bound. */
+static void the_worst_row_is_told(void **state) {
+    (void)state;
+    make(33, 17, 5, 0);
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        const struct mm_verification verification = check(seed);
+        for (size_t row = 0; row < 33; row++) {
+            for (unsigned vector = 0; vector < MM_VERIFY_VECTORS; vector++) {
+                long double magnitude;
+                const double residual = (double)plain_residual(row, seed, vector, &magnitude);
+                const double bound = 2.0 * (17 + 8) * 0x1p-24 * (double)magnitude;
+                assert_true(residual / bound <= verification.residual / verification.bound * 1.000001);
+            }
+        }
+    }
+}
+
+/* Each in turn, of each layout of A and B, and by a little more than its row's bound. */
+static void a_single_wrong_element_is_found(void **state) {
+    (void)state;
+    for (unsigned layout = 0; layout < 4; layout++) {
+        make(7, 20, 9, layout);
+        const double bound = check(5).bound;
+        for (size_t row = 0; row < 7; row++) {
+            for (size_t col = 0; col < 9; col++) {
+                float *element = element_of_c(row, col);
+                const float right = *element;
+                *element = right + (col % 2 == 0 ? 8.0F : -8.0F) * (float)bound;
+                const struct mm_verification verification = check(row * 9 + col);
+                assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
+                assert_int_equal(verification.row, row);
+                assert_true(verification.residual > 6.0 * bound);
+                expect_plain(&verification);
+                *element = right;
+            }
+        }
+    }
+}
+
+/* All four vectors miss what cancels once in 16 times: 1,000 checks about 63 times, and five standard
+ * deviations are 38. */
+static void swapped_columns_are_mostly_found(void **state) {
+    unsigned missed = 0;
+    (void)state;
+    make(20, 20, 20, 0);
+    for (size_t row = 0; row < 20; row++) {
+        const float held = *element_of_c(row, 3);
+        *element_of_c(row, 3) = *element_of_c(row, 11);
+        *element_of_c(row, 11) = held;
+    }
+    for (uint64_t seed = 0; seed < 1000; seed++) {
+        const struct mm_verification verification = check(seed);
+        missed += mm_verification_verdict(&verification) == MM_VERDICT_PASSED;
+    }
+    assert_in_range(missed, 25, 101);
+}
+
+static void zeros_are_no_product(void **state) {
+    (void)state;
+    make(20, 70, 20, 0);
+    for (size_t index = 0; index < NUMBERS; index++)
+        sample.c[index] = 0.0F;
+    const struct mm_verification verification = check(7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
+}
+
+static void without_depth_all_is_zero(void **state) {
+    (void)state;
+    make(3, 0, 4, 0);
+    sample.product.a.data = sample.product.b.data = NULL; /* which may have no storage */
+    struct mm_verification verification = check(7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
+    assert_true(verification.residual == 0.0 && verification.bound == 0.0);
+    assert_int_equal(verification.rows_judged, 3);
+    *element_of_c(1, 2) = -0.0F;
+    verification = check(7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
+    *element_of_c(1, 2) = 0x1p-149F;
+    verification = check(7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
+    assert_int_equal(verification.row, 1);
+}
+
+/* What stands in row 2 of a C of 5×4, of finite operands. */
+static void a_c_that_should_be_finite_fails(void **state) {
+    static const float wrong[] = {NAN, INFINITY, -INFINITY};
+    (void)state;
+    for (size_t index = 0; index < 3; index++) {
+        make(5, 6, 4, 0);
+        *element_of_c(2, 1) = wrong[index];
+        const struct mm_verification verification = check(7);
+        assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
+        assert_true(isinf(verification.residual) && isfinite(verification.bound));
+        assert_int_equal(verification.row, 2);
+        assert_int_equal(verification.rows_unjudged, 0);
+    }
+}
+
+static void rows_of_a_that_are_not_finite_are_left_out(void **state) {
+    (void)state;
+    make(5, 6, 4, 0);
+    sample.a[2 * 6 + 3] = NAN;
+    sample.a[4 * 6] = -INFINITY;
+    multiply();
+    struct mm_verification verification = check(7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
+    assert_int_equal(verification.rows_judged, 3);
+    assert_int_equal(verification.rows_unjudged, 2);
+    *element_of_c(1, 1) += 1.0F; /* the others are judged as ever */
+    verification = check(7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
+    assert_int_equal(verification.row, 1);
+}
+
+static void a_b_that_is_not_finite_leaves_nothing(void **state) {
+    (void)state;
+    make(5, 6, 4, 0);
+    sample.b[3] = INFINITY;
+    multiply();
+    const struct mm_verification verification = check(7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_UNJUDGED);
+    assert_int_equal(verification.rows_unjudged, 5);
+    assert_true(verification.residual == 0.0 && verification.bound == 0.0);
+}
+
+/* 3e38·10 is infinite in float32, where the sum of two that cancel need not be. A finite number in its place
+ * is within no bound. */
+static void what_float32_may_overflow_in_is_left_out(void **state) {
+    (void)state;
+    make(2, 2, 1, 0);
+    sample.a[0] = 3e38F;
+    sample.a[1] = -3e38F;
+    sample.b[0] = sample.b[1] = 10.0F;
+    multiply();
+    assert_true(isnan(*element_of_c(0, 0)));
+    struct mm_verification verification = check(7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
+    assert_int_equal(verification.rows_unjudged, 1);
+    *element_of_c(0, 0) = 0.0F;
+    verification = check(7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
+    assert_int_equal(verification.rows_unjudged, 0);
+    sample.a[1] = 0.0F;
+    *element_of_c(0, 0) = FLT_MAX;
+    verification = check(7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
+}
+
+/* The smallest numbers, whose products are none: half of the least may be lost in each, or all of them. */
+static void what_underflows_passes(void **state) {
+    (void)state;
+    make(4, 5, 6, 0);
+    for (size_t index = 0; index < NUMBERS; index++) {
+        sample.a[index] *= 0x1p-74F;
+        sample.b[index] *= 0x1p-75F;
+    }
+    multiply();
+    struct mm_verification verification = check(7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
+    for (size_t index = 0; index < NUMBERS; index++)
+        sample.c[index] = 0.0F;
+    verification = check(7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
+}
+
+/* Rows are added in another order on a device. */
+static void the_order_of_rows_does_not_matter(void **state) {
+    static const double residuals[] = {1.0, 3.0, 0.0, 3.0, (double)INFINITY};
+    const struct mm_verify_bounds bounds = {.relative = 1.0};
+    struct mm_verification forwards = {.is_done = true};
+    struct mm_verification merged = {.is_done = true};
+    (void)state;
+    for (size_t row = 0; row < 5; row++)
+        mm_verify_row(&forwards, &bounds, row, residuals[row], row == 4 ? 2e38 : 2.0);
+    for (size_t row = 5; row-- > 0;) {
+        struct mm_verification one = {.is_done = true};
+        mm_verify_row(&one, &bounds, row, residuals[row], row == 4 ? 2e38 : 2.0);
+        mm_verify_merge(&merged, &one);
+    }
+    assert_int_equal(forwards.row, 1);
+    assert_true(forwards.residual == 3.0 && forwards.bound == 2.0);
+    assert_int_equal(forwards.rows_judged, 4);
+    assert_int_equal(forwards.rows_unjudged, 1);
+    assert_int_equal(merged.row, forwards.row);
+    assert_true(merged.residual == forwards.residual && merged.bound == forwards.bound);
+    assert_int_equal(merged.rows_judged, forwards.rows_judged);
+    assert_int_equal(merged.rows_unjudged, forwards.rows_unjudged);
+}
+
+static void each_check_has_other_vectors(void **state) {
+    (void)state;
+    const uint64_t seed = mm_verify_seed();
+    assert_true(seed != mm_verify_seed());
+}
+
+static void verdicts_have_names(void **state) {
+    const struct mm_verification empty = {.is_done = true};
+    (void)state;
+    assert_int_equal(mm_verification_verdict(&empty), MM_VERDICT_PASSED);
+    assert_string_equal(mm_verdict_name(MM_VERDICT_PASSED), "passed");
+    assert_string_equal(mm_verdict_name(MM_VERDICT_FAILED), "failed");
+    assert_string_equal(mm_verdict_name(MM_VERDICT_UNJUDGED), "unjudged");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_as_computed_plainly),
+        cmocka_unit_test(the_worst_row_is_told),
+        cmocka_unit_test(a_single_wrong_element_is_found),
+        cmocka_unit_test(swapped_columns_are_mostly_found),
+        cmocka_unit_test(zeros_are_no_product),
+        cmocka_unit_test(without_depth_all_is_zero),
+        cmocka_unit_test(a_c_that_should_be_finite_fails),
+        cmocka_unit_test(rows_of_a_that_are_not_finite_are_left_out),
+        cmocka_unit_test(a_b_that_is_not_finite_leaves_nothing),
+        cmocka_unit_test(what_float32_may_overflow_in_is_left_out),
+        cmocka_unit_test(what_underflows_passes),
+        cmocka_unit_test(the_order_of_rows_does_not_matter),
+        cmocka_unit_test(each_check_has_other_vectors),
+        cmocka_unit_test(verdicts_have_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
