@@ -14,41 +14,48 @@ uint64_t mm_verify_seed(void) {
 }
 
 size_t mm_verify_bytes(const struct mm_product *product) {
-    return SUMS * (product->n + product->k + product->m) * sizeof(double);
+    return (VECTORS * product->n + SUMS * (product->k + product->m)) * sizeof(double);
 }
 
-/* x, and a vector of ones for the sums of absolute values. */
 static void make_vectors(double *x, size_t length, uint64_t seed) {
     for (size_t index = 0; index < length; index++) {
         const uint64_t bits = mm_random_bits(seed, index);
         for (unsigned v = 0; v < VECTORS; v++)
             x[v * length + index] = (bits >> v & 1) != 0 ? -1.0 : 1.0;
-        x[VECTORS * length + index] = 1.0;
     }
 }
 
-/* A row's sums by the vectors, of as many elements each. */
-static void sum_row(const float *row, size_t length, const double *vectors, double sums[SUMS]) {
+/* What an element adds to the last of the sums: of B (norm NULL) its square. */
+static double last_term(double element, const double *norm) {
+    return norm == NULL ? element * element : fabs(element) * *norm;
+}
+
+/* A row's sums by the vectors, of as many elements each, and by the norms. */
+static void sum_row(const float *row, size_t length, const double *vectors, const double *norms,
+                    double sums[SUMS]) {
     memset(sums, 0, SUMS * sizeof sums[0]);
     for (size_t index = 0; index < length; index++) {
         const double element = (double)row[index];
         for (unsigned v = 0; v < VECTORS; v++)
             sums[v] += element * vectors[v * length + index];
-        sums[VECTORS] += fabs(element) * vectors[VECTORS * length + index];
+        sums[VECTORS] += last_term(element, norms == NULL ? NULL : &norms[index]);
     }
 }
 
-/* Adds a stored row of a transposed operand, times its elements of the vectors, to the sums of all lines. */
-static void add_row(const float *row, size_t lines, const double factors[SUMS], double *sums) {
+/* Adds a stored row of a transposed operand, times its elements of the vectors, which lie `step` apart, to
+ * the sums of all lines. */
+static void add_row(const float *row, size_t lines, const double *factors, size_t step, const double *norm,
+                    double *sums) {
     for (unsigned v = 0; v < VECTORS; v++)
         for (size_t line = 0; line < lines; line++)
-            sums[v * lines + line] += (double)row[line] * factors[v];
+            sums[v * lines + line] += (double)row[line] * factors[v * step];
     for (size_t line = 0; line < lines; line++)
-        sums[VECTORS * lines + line] += fabs((double)row[line]) * factors[VECTORS];
+        sums[VECTORS * lines + line] += last_term((double)row[line], norm);
 }
 
-/* op(X) by the vectors: the sums of each of its lines. */
-static void multiply(const struct mm_matrix *x, bool transpose, const double *vectors, double *sums) {
+/* op(X) by the vectors and the norms: the sums of each of its lines. */
+static void multiply(const struct mm_matrix *x, bool transpose, const double *vectors, const double *norms,
+                     double *sums) {
     const float *data = x->data;
     const size_t lines = transpose ? x->cols : x->rows;
     if (transpose || x->cols == 0)
@@ -58,13 +65,12 @@ static void multiply(const struct mm_matrix *x, bool transpose, const double *ve
     for (size_t row = 0; row < x->rows; row++) {
         double own[SUMS];
         if (transpose) {
-            for (unsigned v = 0; v < SUMS; v++)
-                own[v] = vectors[v * x->rows + row];
-            add_row(data + row * x->ld, lines, own, sums);
+            add_row(data + row * x->ld, lines, vectors + row, x->rows, norms == NULL ? NULL : &norms[row],
+                    sums);
         } else {
-            sum_row(data + row * x->ld, x->cols, vectors, own);
-            for (unsigned v = 0; v < SUMS; v++)
-                sums[v * lines + row] = own[v];
+            sum_row(data + row * x->ld, x->cols, vectors, norms, own);
+            for (unsigned s = 0; s < SUMS; s++)
+                sums[s * lines + row] = own[s];
         }
     }
 }
@@ -74,19 +80,22 @@ void mm_verify(const struct mm_product *product, uint64_t seed, void *memory,
     const struct mm_verify_bounds bounds = mm_verify_bounds_of(product);
     const float *c = product->c.data;
     double *x = memory;
-    double *b_by_x = x + SUMS * product->n;
-    double *a_by_that = b_by_x + SUMS * product->k;
+    double *of_b = x + VECTORS * product->n;
+    double *norms = of_b + VECTORS * product->k;
+    double *of_a = of_b + SUMS * product->k;
     assert(product->m > 0 && product->n > 0);
     make_vectors(x, product->n, seed);
-    multiply(&product->b, product->transpose_b, x, b_by_x);
-    multiply(&product->a, product->transpose_a, b_by_x, a_by_that);
+    multiply(&product->b, product->transpose_b, x, NULL, of_b);
+    for (size_t depth = 0; depth < product->k; depth++)
+        norms[depth] = sqrt(norms[depth]);
+    multiply(&product->a, product->transpose_a, of_b, norms, of_a);
     *verification = (struct mm_verification){.is_done = true, .seed = seed};
     for (size_t row = 0; row < product->m; row++) {
         double sums[SUMS];
         double residual = 0.0;
-        sum_row(c + row * product->c.ld, product->n, x, sums);
+        sum_row(c + row * product->c.ld, product->n, x, NULL, sums);
         for (unsigned v = 0; v < VECTORS; v++)
-            residual = mm_verify_larger(residual, sums[v] - a_by_that[v * product->m + row]);
-        mm_verify_row(verification, &bounds, row, residual, a_by_that[VECTORS * product->m + row]);
+            residual = mm_verify_larger(residual, sums[v] - of_a[v * product->m + row]);
+        mm_verify_row(verification, &bounds, row, residual, of_a[VECTORS * product->m + row]);
     }
 }

@@ -215,8 +215,7 @@ bool mm_cuda_wants_all(const struct mm_device *device, const struct mm_variant *
     const struct mm_product product = dense(&job->product);
     const size_t bytes = mm_cuda_room(&product.a) + mm_cuda_room(&product.b) + mm_cuda_room(&product.c);
     const size_t scratch = scratch_bytes(ran, &product, (struct mm_cuda_device *)(uintptr_t)device);
-    return bytes + check_bytes(job) + scratch >
-           mm_cuda_large_bytes(device);
+    return bytes + check_bytes(job) + scratch > mm_cuda_large_bytes(device);
 }
 
 static enum mm_status run_once(const struct mm_variant *variant, const struct mm_product *product,

@@ -33,39 +33,34 @@ struct cut {
     size_t part; /* elements of one; the last has fewer */
 };
 
-/* What the elements of a line are multiplied by: x, made anew where it is needed rather than read, and ones
- * for the sums of absolute values. */
+/* What the elements of a line of B and of C are multiplied by: x, made anew where it is needed rather than
+ * read. Their last sum is that of squares. */
 struct signs {
     uint64_t seed;
 
-    __device__ void get(size_t index, double (&factors)[SUMS]) const {
+    __device__ void add(double (&sums)[SUMS], float element, size_t index) const {
         const uint64_t bits = mm_random_bits(seed, index);
+        const double wide = static_cast<double>(element);
 #pragma unroll
         for (unsigned v = 0; v < VECTORS; v++)
-            factors[v] = (bits >> v & 1) != 0 ? -1.0 : 1.0;
-        factors[VECTORS] = 1.0;
+            sums[v] += (bits >> v & 1) != 0 ? -wide : wide;
+        sums[VECTORS] += wide * wide;
     }
 };
 
-/* Or vectors in memory. */
+/* And those of a line of A, by what came of B. */
 struct vectors {
     const double *data;
     size_t length;
 
-    __device__ void get(size_t index, double (&factors)[SUMS]) const {
+    __device__ void add(double (&sums)[SUMS], float element, size_t index) const {
+        const double wide = static_cast<double>(element);
 #pragma unroll
-        for (unsigned s = 0; s < SUMS; s++)
-            factors[s] = data[s * length + index];
+        for (unsigned v = 0; v < VECTORS; v++)
+            sums[v] += wide * data[v * length + index];
+        sums[VECTORS] += fabs(wide) * data[VECTORS * length + index];
     }
 };
-
-__device__ void add(double (&sums)[SUMS], float element, const double (&factors)[SUMS]) {
-    const double wide = static_cast<double>(element);
-#pragma unroll
-    for (unsigned v = 0; v < VECTORS; v++)
-        sums[v] += wide * factors[v];
-    sums[VECTORS] += fabs(wide) * factors[VECTORS];
-}
 
 __device__ size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
@@ -80,13 +75,10 @@ __global__ void __launch_bounds__(THREADS)
     const size_t first = blockIdx.y * cut.part;
     const size_t end = smaller(first + cut.part, x.length);
     double sums[SUMS] = {};
-    double factors[SUMS];
     if (line >= x.lines)
         return; /* and so does the whole warp */
-    for (size_t index = first + lane; index < end; index += WARP) {
-        by.get(index, factors);
-        add(sums, x.data[line * x.ld + index], factors);
-    }
+    for (size_t index = first + lane; index < end; index += WARP)
+        by.add(sums, x.data[line * x.ld + index], index);
 #pragma unroll
     for (unsigned s = 0; s < SUMS; s++) {
         for (unsigned distance = WARP / 2; distance > 0; distance /= 2)
@@ -104,13 +96,10 @@ __global__ void __launch_bounds__(THREADS)
     const size_t first = blockIdx.y * cut.part;
     const size_t end = smaller(first + cut.part, x.length);
     double sums[SUMS] = {};
-    double factors[SUMS];
     if (line >= x.lines)
         return;
-    for (size_t index = first; index < end; index++) {
-        by.get(index, factors);
-        add(sums, x.data[index * x.ld + line], factors);
-    }
+    for (size_t index = first; index < end; index++)
+        by.add(sums, x.data[index * x.ld + line], index);
 #pragma unroll
     for (unsigned s = 0; s < SUMS; s++)
         results[(blockIdx.y * SUMS + s) * x.lines + line] = sums[s];
@@ -124,11 +113,14 @@ __device__ double total(const double *sums, size_t parts, size_t count, size_t i
     return sum;
 }
 
-/* Adds the parts up, in the place of the first. */
-__global__ void __launch_bounds__(THREADS) join(double *sums, size_t parts, size_t count) {
+/* Adds the parts of B's sums up, in the place of the first, and makes norms of its sums of squares. */
+__global__ void __launch_bounds__(THREADS) join(double *sums, size_t parts, size_t lines) {
     const size_t index = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
-    if (index < count)
-        sums[index] = total(sums, parts, count, index);
+    const size_t count = SUMS * lines;
+    if (index >= count)
+        return;
+    const double sum = total(sums, parts, count, index);
+    sums[index] = index < VECTORS * lines ? sum : sqrt(sum);
 }
 
 /* The sums of a product's rows: of C·x, and of A·(B·x). */
@@ -227,15 +219,15 @@ cudaError_t sum(struct operand &x, FACTORS by, struct cut &cut, double *results,
     return cudaLaunchKernel(kernel, grid, dim3(THREADS), arguments, 0, stream);
 }
 
-/* B·x, whose parts are joined, since each row of A reads all of it. */
+/* B·x and the norms, whose parts are joined, since each row of A reads all of them. */
 cudaError_t sum_b(struct plan &plan, struct signs x, cudaStream_t stream) {
-    size_t count = SUMS * plan.b.lines;
+    const size_t count = SUMS * plan.b.lines;
     if (count == 0)
         return cudaSuccess;
     const cudaError_t code = sum(plan.b, x, plan.b_cut, plan.b_sums, stream);
-    if (code != cudaSuccess || plan.b_cut.parts == 1)
+    if (code != cudaSuccess)
         return code;
-    void *arguments[] = {&plan.b_sums, &plan.b_cut.parts, &count};
+    void *arguments[] = {&plan.b_sums, &plan.b_cut.parts, &plan.b.lines};
     return cudaLaunchKernel(reinterpret_cast<const void *>(join),
                             dim3(static_cast<unsigned>(blocks_of(count, THREADS))), dim3(THREADS), arguments,
                             0, stream);

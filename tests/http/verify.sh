@@ -106,7 +106,7 @@ for variant in $(curl -s "$url/v1/variants" | jq -r '.variants[] | select(.op ==
         --data-binary "@$scratch/apart"
 done
 
-# What the check takes is within the budget: 40 bytes for each of 30,000 numbers of k.
+# What the check takes is within the budget: 40 bytes for each of 30,000 rows of B.
 "$FLOAT32" fill 60000 1 >"$scratch/deep"
 told "a deep product" '' '/v1/matmul?m=1&k=30000&n=1' -H "$raw" --data-binary "@$scratch/deep"
 post '/v1/matmul?m=1&k=30000&n=1&verify=1' -H "$raw" --data-binary "@$scratch/deep"

@@ -60,11 +60,11 @@ static double part_of(const struct mm_verification *verification) {
 }
 
 /* Two orders of summation differ by what float64 rounds, twice, which as a part of a bound is at most this:
- * the bound is more than `relative` of s. */
+ * the bound is more than `spread` times `relative` of s. */
 static bool agree(const struct mm_product *product, const struct mm_verification *got,
                   const struct mm_verification *expected) {
     const struct mm_verify_bounds bounds = mm_verify_bounds_of(product);
-    const double off = 2.0 * bounds.of_float64 / bounds.relative;
+    const double off = 2.0 * bounds.of_float64 / (bounds.spread * bounds.relative);
     if (got->rows_judged != expected->rows_judged || got->rows_unjudged != expected->rows_unjudged ||
         mm_verification_verdict(got) != mm_verification_verdict(expected) || !got->is_done)
         return false;

@@ -89,39 +89,58 @@ static double sign(uint64_t seed, unsigned vector, size_t col) {
     return (mm_random_bits(seed, col) >> vector & 1) != 0 ? -1.0 : 1.0;
 }
 
-/* A row's residual by one vector, and its sum of |A|·|B|, element by element of the product itself. */
-static long double plain_residual(size_t row, uint64_t seed, unsigned vector, long double *magnitude) {
+/* A row's residual by one vector, element by element of the product itself. */
+static long double plain_residual(size_t row, uint64_t seed, unsigned vector) {
     const struct mm_product *product = &sample.product;
     long double residual = 0.0L;
-    *magnitude = 0.0L;
     for (size_t col = 0; col < product->n; col++) {
         long double error = *element_of_c(row, col);
         for (size_t depth = 0; depth < product->k; depth++) {
-            const long double term = (long double)element_of(&product->a, product->transpose_a, row, depth) *
-                                     element_of(&product->b, product->transpose_b, depth, col);
-            error -= term;
-            *magnitude += fabsl(term);
+            error -= (long double)element_of(&product->a, product->transpose_a, row, depth) *
+                     element_of(&product->b, product->transpose_b, depth, col);
         }
         residual += error * sign(seed, vector, col);
     }
     return fabsl(residual);
 }
 
-/* The residual is the difference of sums of about the magnitude, each of which float64 rounds. */
+/* A row's sum of |A| times the norms of B's rows. */
+static double plain_magnitude(size_t row) {
+    const struct mm_product *product = &sample.product;
+    long double magnitude = 0.0L;
+    for (size_t depth = 0; depth < product->k; depth++) {
+        long double squares = 0.0L;
+        for (size_t col = 0; col < product->n; col++) {
+            const long double element = element_of(&product->b, product->transpose_b, depth, col);
+            squares += element * element;
+        }
+        magnitude += fabsl(element_of(&product->a, product->transpose_a, row, depth)) * sqrtl(squares);
+    }
+    return (double)magnitude;
+}
+
+/* What is left of a row's errors by random signs, without what float64 adds. */
+static double plain_bound(size_t row) {
+    const double k = (double)sample.product.k;
+    const double root = sqrt((double)sample.product.n);
+    const double norm = 2.0 * (k + 8.0) * 0x1p-24 * plain_magnitude(row) + root * k * 0x1p-149;
+    return norm * (root < 9.0 ? root : 9.0);
+}
+
+/* The residual is the difference of sums of about the magnitude times the root of n, each of which float64
+ * rounds. */
 static void expect_plain(const struct mm_verification *verification) {
     const struct mm_product *product = &sample.product;
     const double k = (double)product->k;
     const double n = (double)product->n;
     long double largest = 0.0L;
-    long double magnitude = 0.0L;
     for (unsigned vector = 0; vector < MM_VERIFY_VECTORS; vector++) {
-        const long double residual =
-            plain_residual(verification->row, verification->seed, vector, &magnitude);
+        const long double residual = plain_residual(verification->row, verification->seed, vector);
         largest = residual > largest ? residual : largest;
     }
     const double off = fabs(verification->residual - (double)largest);
-    assert_true(off <= 4.0 * (n + k + 16.0) * 0x1p-53 * (double)magnitude);
-    const double bound = 2.0 * (k + 8.0) * 0x1p-24 * (double)magnitude + n * k * 0x1p-149;
+    assert_true(off <= 4.0 * (n + k + 16.0) * 0x1p-53 * sqrt(n) * plain_magnitude(verification->row));
+    const double bound = plain_bound(verification->row);
     assert_true(verification->bound >= bound * (1.0 - 0x1p-40));
     assert_true(verification->bound <= bound * (1.0 + 0x1p-20));
 }
@@ -150,10 +169,9 @@ static void the_worst_row_is_told(void **state) {
         const struct mm_verification verification = check(seed);
         for (size_t row = 0; row < 33; row++) {
             for (unsigned vector = 0; vector < MM_VERIFY_VECTORS; vector++) {
-                long double magnitude;
-                const double residual = (double)plain_residual(row, seed, vector, &magnitude);
-                const double bound = 2.0 * (17 + 8) * 0x1p-24 * (double)magnitude;
-                assert_true(residual / bound <= verification.residual / verification.bound * 1.000001);
+                const double residual = (double)plain_residual(row, seed, vector);
+                assert_true(residual / plain_bound(row) <=
+                            verification.residual / verification.bound * 1.000001);
             }
         }
     }
@@ -179,6 +197,54 @@ static void a_single_wrong_element_is_found(void **state) {
             }
         }
     }
+}
+
+/* A product of one row by a wide B, which takes more room than the others. */
+static struct mm_verification check_wide(double off, double by_its_bound, uint64_t seed) {
+    enum { WIDE = 512 };
+    static float a[WIDE];
+    static float b[WIDE * WIDE];
+    static float c[WIDE];
+    static double memory[20 * WIDE];
+    struct mm_verification verification;
+    struct mm_product product = {.m = 1, .k = WIDE, .n = WIDE};
+    product.a = mm_matrix_dense(MM_FLOAT32, 1, WIDE, a);
+    product.b = mm_matrix_dense(MM_FLOAT32, WIDE, WIDE, b);
+    product.c = mm_matrix_dense(MM_FLOAT32, 1, WIDE, c);
+    for (size_t index = 0; index < WIDE * WIDE; index++)
+        b[index] = mm_random_element(2, index);
+    for (size_t index = 0; index < WIDE; index++)
+        a[index] = mm_random_element(1, index);
+    for (size_t col = 0; col < WIDE; col++) {
+        double sum = 0.0;
+        double magnitude = 0.0;
+        for (size_t depth = 0; depth < WIDE; depth++) {
+            sum += (double)a[depth] * (double)b[depth * WIDE + col];
+            magnitude += fabs((double)a[depth] * (double)b[depth * WIDE + col]);
+        }
+        c[col] = (float)(sum + by_its_bound * 2.0 * (WIDE + 8) * 0x1p-24 * magnitude);
+    }
+    c[100] += (float)off;
+    assert_in_range(mm_verify_bytes(&product), 1, sizeof memory);
+    mm_verify(&product, seed, memory, &verification);
+    return verification;
+}
+
+/* All elements are as wrong as they may be, and all to one side. */
+static void what_is_just_right_passes(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        const struct mm_verification verification = check_wide(0.0, 0.999, seed);
+        assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
+    }
+}
+
+/* The sum of what 512 elements may be off by is 4. */
+static void a_wrong_element_is_found_in_a_wide_row(void **state) {
+    (void)state;
+    const struct mm_verification verification = check_wide(3.0, 0.0, 7);
+    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
+    assert_true(verification.residual > 2.99 && verification.bound < 2.5);
 }
 
 /* All four vectors miss what cancels once in 16 times: 1,000 checks about 63 times, and five standard
@@ -310,7 +376,7 @@ static void what_underflows_passes(void **state) {
 /* Rows are added in another order on a device. */
 static void the_order_of_rows_does_not_matter(void **state) {
     static const double residuals[] = {1.0, 3.0, 0.0, 3.0, (double)INFINITY};
-    const struct mm_verify_bounds bounds = {.relative = 1.0};
+    const struct mm_verify_bounds bounds = {.relative = 1.0, .spread = 1.0};
     struct mm_verification forwards = {.is_done = true};
     struct mm_verification merged = {.is_done = true};
     (void)state;
@@ -351,6 +417,8 @@ int main(void) {
         cmocka_unit_test(it_is_as_computed_plainly),
         cmocka_unit_test(the_worst_row_is_told),
         cmocka_unit_test(a_single_wrong_element_is_found),
+        cmocka_unit_test(what_is_just_right_passes),
+        cmocka_unit_test(a_wrong_element_is_found_in_a_wide_row),
         cmocka_unit_test(swapped_columns_are_mostly_found),
         cmocka_unit_test(zeros_are_no_product),
         cmocka_unit_test(without_depth_all_is_zero),
