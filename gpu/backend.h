@@ -70,8 +70,8 @@ struct mm_backend {
      * alone. job->variant is not regarded, `ran` is what it resolves to. Any thread. NULL: all go alone. */
     uint64_t (*batch_key)(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job);
 
-    /* Whether a product keeps so much of the device busy that nothing should run beside it. job->variant is
-     * not regarded. Any thread. NULL: none does. */
+    /* Whether a product, which is not empty, keeps so much of the device busy that nothing should run beside
+     * it. job->variant is not regarded. Any thread. NULL: none does. */
     bool (*wants_all)(const struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job);
 
     /* How the host's pages are locked for copies at full speed; NULL where nothing is copied. It works once a

@@ -3,11 +3,12 @@
  * machines can use less running time", IFIP 1977). A and B stand for op(A) and op(B). For C and for CUDA; it
  * knows no device and no variant.
  *
- * The vectors have elements of ±1, so that each column counts as much as any other, and a single wrong
- * element shows for certain. Errors of one row may cancel each other, at worst two of them (columns that are
- * swapped) for half of all vectors. So there are four, of which all miss such errors once in 16 times: they
- * are multiplied with an element as it is read, and reading is what takes the time. Each check has others, so
- * that who asks again is told of something else.
+ * The vectors have elements of ±1, so that each column counts as much as any other, and a single element that
+ * is wrong by more than twice the bound shows: the rest of its row takes away no more than the bound. Errors
+ * of one row may cancel each other, at worst two of them (columns that are swapped) for half of all vectors.
+ * So there are four, of which all miss such errors once in 16 times: they are multiplied with an element as
+ * it is read, and reading is what takes the time. Each check has others, so that who asks again is told of
+ * something else.
  *
  * How far C·x may be from A·(B·x) in a row follows from what is right (README.md, Limits): each of the row's
  * n elements may be off by 2·(k+8)·u·(|A|·|B|) + k·2^-149, u = 2^-24. The norm of these is at most

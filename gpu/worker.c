@@ -32,10 +32,12 @@ static void take(struct mm_worker *worker, struct mm_job *job) {
     job->worker = NULL;
 }
 
-/* Whether nothing is to run beside a product, since it keeps the whole device busy. */
+/* Whether nothing is to run beside a product, since it keeps the whole device busy. No backend is asked of an
+ * empty one, which no device runs. */
 static bool wants_all(const struct mm_device *device, const struct mm_variant *ran,
                       const struct mm_job *job) {
-    return device->backend->wants_all != NULL && device->backend->wants_all(device, ran, job);
+    const bool is_empty = job->product.m == 0 || job->product.n == 0;
+    return !is_empty && device->backend->wants_all != NULL && device->backend->wants_all(device, ran, job);
 }
 
 /* What there is to know of a job before it runs. Of a task that is little: it lasts as long as it likes. */

@@ -183,7 +183,8 @@ unsigned line_blocks_of(const struct mm_product *product) {
 /* As many parts as give each multiprocessor four blocks, with a chunk of k each at least. */
 struct plan plan_lines(const struct mm_product *product, unsigned multiprocessors) {
     const size_t chunks = divide_up(product->k, MM_SIMT_CHUNK);
-    const size_t wished = 4 * static_cast<size_t>(multiprocessors) / line_blocks_of(product);
+    const unsigned blocks = line_blocks_of(product);
+    const size_t wished = blocks == 0 ? 1 : 4 * static_cast<size_t>(multiprocessors) / blocks;
     size_t parts = wished < chunks ? wished : chunks;
     if (parts > PARTS_MAX)
         parts = PARTS_MAX;

@@ -293,20 +293,35 @@ static enum mm_status enqueue(const struct mm_product *product, const struct siz
     return status;
 }
 
-/* Without depth there is nothing to split, and simt knows what to do. */
+/* Lines are padded to whole tiles, and k to whole steps. Of a few vectors that would make many times as much.
+ */
+static bool is_mostly_padding(const struct mm_product *product, const struct offsets *offsets) {
+    enum { TIMES_MAX = 8, BYTES_ANYWAY = 256 << 20 };
+    const size_t operands = mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b);
+    const size_t padded = offsets->simt - offsets->a;
+    return padded > BYTES_ANYWAY && padded / TIMES_MAX > operands;
+}
+
+/* simt alone, from its own layout to its path. */
+static enum mm_status leave_to_simt(const struct mm_product *product, struct mm_lane *lane,
+                                    struct mm_error *error) {
+    if (lane->purpose == MM_CUDA_RUN)
+        *lane->path = (struct mm_path){.kind = MM_PATH_SIMT};
+    return mm_cuda_simt(product, lane, error);
+}
+
+/* Without depth there is nothing to split. */
 enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_lane *lane,
                                    struct mm_error *error) {
     const enum mm_status status = mm_cuda_judge_dimensions(product, error);
     if (status != MM_OK)
         return status;
     if (product->k == 0)
-        return mm_cuda_simt(product, lane, error);
+        return leave_to_simt(product, lane, error);
     const struct sizes sizes = sizes_of(product, &lane->device->head);
     const struct offsets offsets = offsets_of(&sizes, product, lane);
-    if (!offsets.is_good)
-        return mm_fail(error, MM_UNSUPPORTED,
-                       "no memory can hold the operands of %zu x %zu x %zu split in two", product->m,
-                       product->k, product->n);
+    if (!offsets.is_good || is_mostly_padding(product, &offsets))
+        return leave_to_simt(product, lane, error);
     if (lane->purpose != MM_CUDA_DESCRIBE)
         return enqueue(product, &sizes, &offsets, lane, error);
     lane->noted = product_layout();

@@ -314,8 +314,10 @@ __device__ __forceinline__ void tell(const mm_fp32_plan &plan, const place &at, 
                      : "memory");
 }
 
-/* One waits, and all read after it. The other has long begun: it is the first thing that it does of its part.
- */
+/* One waits, and all read after it. The other's partial sums are the first thing that it makes, waiting for
+ * nobody. It may not have begun, where other kernels hold multiprocessors. But blocks begin in the order of
+ * their index, so that of a grid only the last cluster that has begun can wait for one that has not; all
+ * others end, and make room for it, and there are fewer lanes than clusters. */
 __device__ __forceinline__ void hear(const mm_fp32_plan &plan, const place &at, unsigned block,
                                      float (&sums)[SUMS]) {
     if (at.thread == 0) {
@@ -388,6 +390,7 @@ __device__ __forceinline__ void end_tile(const mm_fp32_plan &plan, const shared 
                 to[1] = x[1];
         }
     }
+    mm_warpgroup_sync(barrier_of(at)); /* all have read the lines before one tells it */
     if (at.thread == 0)
         mm_barrier_arrive(&shared.lines_empty[set]);
     at.ends++;

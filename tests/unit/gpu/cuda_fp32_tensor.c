@@ -104,6 +104,7 @@ enum mm_status mm_cuda_fail(struct mm_cuda_device *device, cudaError_t code, con
     return mm_fail(error, MM_INTERNAL, "%s", doing);
 }
 
+static struct mm_path path;
 static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
 static _Alignas(256) char scratch[1 << 26]; /* nothing is written there */
 
@@ -118,7 +119,6 @@ static struct mm_product product_of(size_t m, size_t k, size_t n) {
 
 /* Describes it, and enqueues it; the scratch memory that it wants. */
 static size_t launch(const struct mm_product *product) {
-    struct mm_path path;
     struct mm_lane lane = {.device = &device, .path = &path, .scratch = scratch, .purpose = MM_CUDA_DESCRIBE};
     struct mm_error error;
     memset(&seen, 0, sizeof seen);
@@ -228,21 +228,22 @@ static void the_guard_is_wary_of_short_sums(void **state) {
     assert_true(seen.plan.threshold > 0x1p24F / 131088 && seen.plan.threshold < 0x1p24F / 128000);
 }
 
-static void without_depth_simt_does_it(void **state) {
-    const struct mm_product product = product_of(5, 0, 7);
-    (void)state;
+static void expect_left_to_simt(size_t m, size_t k, size_t n) {
+    const struct mm_product product = product_of(m, k, n);
     launch(&product);
     assert_int_equal(seen.count, 0);
     assert_int_equal(seen.simts, 2); /* described, and run */
     assert_null(seen.wanted);
+    assert_int_equal(path.kind, MM_PATH_SIMT);
 }
 
-static void more_than_memory_can_hold_is_refused(void **state) {
-    const struct mm_product product = product_of(0x7fffffff, 0x7fffffff, 0x7fffffff);
-    struct mm_lane lane = {.device = &device, .purpose = MM_CUDA_DESCRIBE};
-    struct mm_error error;
+/* Without depth, of vectors that tiles would make many times as large, and of what no memory can hold. */
+static void what_is_not_worth_splitting_is_left_to_simt(void **state) {
     (void)state;
-    assert_int_equal(mm_cuda_fp32_tensor(&product, &lane, &error), MM_UNSUPPORTED);
+    expect_left_to_simt(5, 0, 7);
+    expect_left_to_simt(1, 33554432, 1);
+    expect_left_to_simt(5, 1 << 20, 5);
+    expect_left_to_simt(0x7fffffff, 0x7fffffff, 0x7fffffff);
 }
 
 static void it_wants_hopper(void **state) {
@@ -260,8 +261,7 @@ int main(void) {
         cmocka_unit_test(each_shape_has_its_memory_and_its_shares),
         cmocka_unit_test(operands_are_read_as_they_are_stored),
         cmocka_unit_test(the_guard_is_wary_of_short_sums),
-        cmocka_unit_test(without_depth_simt_does_it),
-        cmocka_unit_test(more_than_memory_can_hold_is_refused),
+        cmocka_unit_test(what_is_not_worth_splitting_is_left_to_simt),
         cmocka_unit_test(it_wants_hopper),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

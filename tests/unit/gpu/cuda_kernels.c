@@ -89,6 +89,37 @@ static void every_orientation_has_its_kernels(void **state) {
     assert_true(together >= 12);
 }
 
+/* Whatever edge is missing, and however it lies. */
+static void empty_products_are_described(void **state) {
+    static const size_t shapes[][3] = {{0, 200, 0}, {0, 200, 5}, {5, 200, 0},
+                                       {5, 0, 5},   {0, 0, 0},   {0, 1, 0}};
+    struct mm_cuda_device device = {
+        .head = {.shared_bytes_per_block_max = 227 << 10, .multiprocessors = 132, .compute_capability = 90}};
+    (void)state;
+    for (size_t row = 0; row < MM_CUDA_VARIANT_COUNT; row++) {
+        const struct mm_variant *variant = &mm_cuda_variants[row];
+        for (size_t shape = 0; shape < sizeof shapes / sizeof shapes[0]; shape++) {
+            for (unsigned orientation = 0; orientation < 4; orientation++) {
+                const size_t m = shapes[shape][0], k = shapes[shape][1], n = shapes[shape][2];
+                const bool a = (orientation & 1) != 0, b = (orientation & 2) != 0;
+                const struct mm_product product = {
+                    .m = m,
+                    .n = n,
+                    .k = k,
+                    .a = mm_matrix_dense(MM_FLOAT32, a ? k : m, a ? m : k, NULL),
+                    .b = mm_matrix_dense(MM_FLOAT32, b ? n : k, b ? k : n, NULL),
+                    .c = mm_matrix_dense(MM_FLOAT32, m, n, NULL),
+                    .transpose_a = a,
+                    .transpose_b = b};
+                struct mm_cuda_layout layout;
+                struct mm_error error;
+                if (variant->launch != NULL && variant->op == MM_MATMUL)
+                    (void)mm_cuda_describe(variant, &product, &device, &layout, &error);
+            }
+        }
+    }
+}
+
 static void every_transposition_has_its_kernels(void **state) {
     unsigned rows = 0;
     (void)state;
@@ -112,6 +143,7 @@ static void every_transposition_has_its_kernels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_orientation_has_its_kernels),
-                                       cmocka_unit_test(every_transposition_has_its_kernels)};
+                                       cmocka_unit_test(every_transposition_has_its_kernels),
+                                       cmocka_unit_test(empty_products_are_described)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

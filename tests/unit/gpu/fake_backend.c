@@ -140,6 +140,7 @@ static bool fake_wants_all(const struct mm_device *device, const struct mm_varia
                            const struct mm_job *job) {
     (void)device;
     (void)ran;
+    assert_true(job->product.m > 0 && job->product.n > 0);
     return job->product.n == ALONE_N;
 }
 
