@@ -30,10 +30,12 @@ void mm_forecast_learn(struct mm_forecast *forecast, const struct mm_job *job) {
     if (computed)
         keep_best(&forecast->kernel_ns[row_of(job, job->ran)], job->span_ns[MM_SPAN_KERNEL], work_of(job));
     keep_best(&forecast->copy_ns, job->span_ns[MM_SPAN_UPLOAD] + job->span_ns[MM_SPAN_DOWNLOAD], copied);
+    if (job->verify)
+        keep_best(&forecast->check_ns, job->verification.took_ns, (double)job->queued_bytes);
 }
 
 double mm_forecast_ns(const struct mm_forecast *forecast, const struct mm_job *job,
                       const struct mm_variant *ran) {
-    return forecast->kernel_ns[row_of(job, ran)] * work_of(job) +
-           forecast->copy_ns * (double)job->queued_bytes;
+    const double for_a_byte = forecast->copy_ns + (job->verify ? forecast->check_ns : 0.0);
+    return forecast->kernel_ns[row_of(job, ran)] * work_of(job) + for_a_byte * (double)job->queued_bytes;
 }

@@ -16,6 +16,7 @@ struct mm_forecast {
     double kernel_ns[MM_FORECAST_VARIANTS_MAX]; /* for an operation or a byte of a matrix, by the variant's
                                                    row */
     double copy_ns;                             /* for a byte, there or back */
+    double check_ns;                            /* for a byte of the three matrices, where they are checked */
 };
 
 /* Learns from a job that is over, and well: a first rate from one that took 50 µs at least, with a million

@@ -31,6 +31,7 @@ struct mm_verification {
     size_t row;         /* 0 where none was judged */
     size_t rows_judged; /* which with the others make m; all are 0 of an empty product */
     size_t rows_unjudged; /* since what they are computed from, or may be, is beyond float32 */
+    uint64_t took_ns;     /* the device's time; of one that is done by a device */
     uint64_t seed;        /* of the vectors: number v of them has -1 for column j where bit v of
                              mm_random_bits(seed, j) is set */
 };

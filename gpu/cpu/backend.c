@@ -90,8 +90,11 @@ static void begin(struct mm_device *device, unsigned lane, struct mm_job *const 
     (void)count;
     struct cpu_device *cpu = (struct cpu_device *)device;
     struct mm_job *job = jobs[0];
-    if (measure(device, job->ran, &job->product, &cpu->kernel_ns[lane], &job->error) == MM_OK && job->verify)
-        mm_verify(&job->product, mm_verify_seed(), job->verify_memory, &job->verification);
+    if (measure(device, job->ran, &job->product, &cpu->kernel_ns[lane], &job->error) != MM_OK || !job->verify)
+        return;
+    const uint64_t start_ns = mm_clock_ns();
+    mm_verify(&job->product, mm_verify_seed(), job->verify_memory, &job->verification);
+    job->verification.took_ns = mm_clock_ns() - start_ns;
 }
 
 static void end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {

@@ -184,6 +184,11 @@ static cudaError_t read_spans(const struct mm_lane *lane, uint64_t *span_ns) {
     return code;
 }
 
+static cudaError_t read_verification(const struct mm_lane *lane, struct mm_verification *verification) {
+    *verification = *lane->verification;
+    return span(lane, MM_CUDA_DOWNLOADED, &verification->took_ns);
+}
+
 void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     struct mm_lane *lane = &device->lanes[index];
@@ -194,10 +199,10 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
         cudaError_t code = cudaEventSynchronize(lane->marks[lane->last]);
         if (code == cudaSuccess)
             code = read_spans(lane, span_ns);
+        if (code == cudaSuccess && lane->last == MM_CUDA_VERIFIED)
+            code = read_verification(lane, &jobs[0]->verification);
         if (code != cudaSuccess)
             mm_cuda_fail(device, code, "running a job", &error);
-        else if (lane->last == MM_CUDA_VERIFIED)
-            jobs[0]->verification = *lane->verification;
     }
     for (unsigned job = 0; job < count; job++) {
         memcpy(&jobs[job]->span_ns[MM_SPAN_UPLOAD], &span_ns[MM_SPAN_UPLOAD],

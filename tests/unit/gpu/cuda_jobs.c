@@ -532,6 +532,7 @@ static void a_check_is_in_no_span(void **state) {
     assert_true(job->verification.is_done);
     assert_int_equal(mm_verification_verdict(&job->verification), MM_VERDICT_PASSED);
     assert_int_equal(job->verification.rows_judged, 9);
+    assert_int_equal(job->verification.took_ns, 4000000);
     assert_int_equal(job->span_ns[MM_SPAN_UPLOAD], 1000000);
     assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 2000000);
     assert_int_equal(job->span_ns[MM_SPAN_DOWNLOAD], 3000000);

@@ -115,6 +115,22 @@ static void any_job_mends_a_rate(void **state) {
     assert_true(mm_forecast_ns(&forecast, &large, &variants[0]) == (200.0 + 300.0 / 2) * US);
 }
 
+/* Of a job that asks for one, which then lasts as much longer. */
+static void checks_take_their_time(void **state) {
+    struct mm_forecast forecast = {0};
+    const struct mm_job unchecked = job_of(TELLING, 0);
+    struct mm_job job = job_of(TELLING, 0);
+    (void)state;
+    job.queued_bytes = TELLING;
+    job.verification.took_ns = 700 * US;
+    mm_forecast_learn(&forecast, &job); /* it asked for none */
+    job.verify = true;
+    assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 0.0);
+    mm_forecast_learn(&forecast, &job);
+    assert_true(mm_forecast_ns(&forecast, &job, &variants[0]) == 700.0 * US);
+    assert_true(mm_forecast_ns(&forecast, &unchecked, &variants[0]) == 0.0);
+}
+
 /* Without depth there are only zeros to write: by that time, others would be foretold to take none. */
 static void no_depth_tells_nothing(void **state) {
     static const struct mm_variant transpose = {.name = "transpose", .op = MM_TRANSPOSE};
@@ -168,6 +184,7 @@ int main(void) {
         cmocka_unit_test(short_times_tell_nothing),
         cmocka_unit_test(little_work_tells_nothing_of_much),
         cmocka_unit_test(any_job_mends_a_rate),
+        cmocka_unit_test(checks_take_their_time),
         cmocka_unit_test(no_depth_tells_nothing),
         cmocka_unit_test(rows_past_the_table_do_no_harm),
         cmocka_unit_test(copies_count_by_their_bytes),
