@@ -133,7 +133,7 @@ static double encode(struct bench *bench) {
     job.product.c = mm_matrix_dense(MM_FLOAT32, bench->edge, bench->edge, bench->elements);
     struct mm_buffer result = {0};
     const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
-    struct mm_reply_body body = {.buffer = {bench->reply, bench->reply_bytes}};
+    struct mm_reply_body body = {.buffer = {.data = bench->reply, .bytes = bench->reply_bytes}};
     const double start = now_ns();
     bench->codec->encode(&answer, &body);
     require(bench->codec->finish(&answer, &body, NULL) == MM_OK, "the reply could not be finished");
