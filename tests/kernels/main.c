@@ -56,8 +56,8 @@ static void plan_make(struct plan *plan, const struct options *options, const st
                    options->shapes.shapes[index].k);
     if (plan->thin == 0)
         plan->thin = options->set == NULL || strcmp(options->set, "tiny") == 0 ? 1
-                     : strcmp(options->set, "large") == 0                      ? 96
-                                                                               : 6;
+                     : strcmp(options->set, "large") == 0                      ? 64
+                                                                               : 4;
 }
 
 /* What the op's subjects add up to. One that no case reached has shown nothing; of shapes that were given one
