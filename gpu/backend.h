@@ -72,7 +72,7 @@ struct mm_backend {
 
     /* Whether a product, which is not empty, keeps so much of the device busy that nothing should run beside
      * it. job->variant is not regarded. Any thread. NULL: none does. */
-    bool (*wants_all)(const struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job);
+    bool (*wants_all)(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job);
 
     /* How the host's pages are locked for copies at full speed; NULL where nothing is copied. It works once a
      * device is open, for all of the backend's. */

@@ -34,8 +34,7 @@ static void take(struct mm_worker *worker, struct mm_job *job) {
 
 /* Whether nothing is to run beside a product, since it keeps the whole device busy. No backend is asked of an
  * empty one, which no device runs. */
-static bool wants_all(const struct mm_device *device, const struct mm_variant *ran,
-                      const struct mm_job *job) {
+static bool wants_all(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job) {
     const bool is_empty = job->product.m == 0 || job->product.n == 0;
     return !is_empty && device->backend->wants_all != NULL && device->backend->wants_all(device, ran, job);
 }

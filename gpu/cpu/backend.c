@@ -110,8 +110,7 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
 }
 
 /* A product that OpenBLAS spreads over all cores; beside another of its kind it would only wait for them. */
-static bool wants_all(const struct mm_device *device, const struct mm_variant *ran,
-                      const struct mm_job *job) {
+static bool wants_all(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job) {
     return device->thread_count > 1 && ran->launch == mm_cpu_blas &&
            mm_product_flops(&job->product) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
 }

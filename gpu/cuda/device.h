@@ -104,8 +104,7 @@ void mm_cuda_begin(struct mm_device *device, unsigned lane, struct mm_job *const
 void mm_cuda_end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 bool mm_cuda_is_over(struct mm_device *device, unsigned lane);
 uint64_t mm_cuda_batch_key(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job);
-bool mm_cuda_wants_all(const struct mm_device *device, const struct mm_variant *ran,
-                       const struct mm_job *job);
+bool mm_cuda_wants_all(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job);
 size_t mm_cuda_memory_free(const struct mm_device *device);
 enum mm_status mm_cuda_attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                                   struct mm_attributes *attributes, struct mm_error *error);

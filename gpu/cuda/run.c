@@ -65,6 +65,11 @@ static enum mm_status enqueue(const struct mm_job *job, const struct mm_product 
     return MM_OK;
 }
 
+/* The three matrices'. */
+static size_t room_of(const struct mm_product *product) {
+    return mm_cuda_room(&product->a) + mm_cuda_room(&product->b) + mm_cuda_room(&product->c);
+}
+
 /* Beside the product's matrices. A variant that cannot say has refused the product before, or will. */
 static size_t scratch_bytes(const struct mm_variant *variant, const struct mm_product *product,
                             struct mm_cuda_device *device) {
@@ -102,7 +107,7 @@ static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *job, struct
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (code != cudaSuccess)
         return mm_cuda_fail(lane->device, code, "beginning a job", error);
-    const size_t bytes = mm_cuda_room(&product.a) + mm_cuda_room(&product.b) + mm_cuda_room(&product.c);
+    const size_t bytes = room_of(&product);
     const size_t check = mm_cuda_aligned(check_bytes(job));
     const size_t scratch = scratch_bytes(job->ran, &product, lane->device);
     status = mm_cuda_workspace(lane, bytes + check + scratch, &memory, error);
@@ -215,11 +220,10 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
 }
 
 /* Beside it another of its size might find no memory, where it would by itself. */
-bool mm_cuda_wants_all(const struct mm_device *device, const struct mm_variant *ran,
-                       const struct mm_job *job) {
+bool mm_cuda_wants_all(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job) {
     const struct mm_product product = dense(&job->product);
-    const size_t bytes = mm_cuda_room(&product.a) + mm_cuda_room(&product.b) + mm_cuda_room(&product.c);
-    const size_t scratch = scratch_bytes(ran, &product, (struct mm_cuda_device *)(uintptr_t)device);
+    const size_t bytes = room_of(&product);
+    const size_t scratch = scratch_bytes(ran, &product, (struct mm_cuda_device *)device);
     return bytes + check_bytes(job) + scratch > mm_cuda_large_bytes(device);
 }
 
@@ -257,6 +261,16 @@ static enum mm_status measure_once(const struct mm_variant *variant, const struc
     return status;
 }
 
+/* A time that the host's may be in, since the gate gave up, is measured once more: the library has loaded its
+ * kernel by then, or the host was held up. Where every launch waits, under a debugger, that is no better. */
+static enum mm_status measure_surely(const struct mm_variant *variant, const struct mm_product *product,
+                                     struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
+    const enum mm_status status = measure_once(variant, product, lane, kernel_ns, error);
+    if (status != MM_OK || !mm_cuda_gate_gave_up(lane->device->gate))
+        return status;
+    return measure_once(variant, product, lane, kernel_ns, error);
+}
+
 /* The caller has placed the matrices; the rest is kept for the next time, unless it is large. */
 static enum mm_status take_scratch(const struct mm_variant *variant, const struct mm_product *product,
                                    struct mm_lane *lane, struct mm_error *error) {
@@ -264,25 +278,19 @@ static enum mm_status take_scratch(const struct mm_variant *variant, const struc
     return bytes == 0 ? MM_OK : mm_cuda_workspace(lane, bytes, &lane->scratch, error);
 }
 
-/* A time that the host's may be in, since the gate gave up, is measured once more: the library has loaded its
- * kernel by then, or the host was held up. Where every launch waits, under a debugger, that is no better. */
 enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *variant,
                                const struct mm_product *product, uint64_t *kernel_ns,
                                struct mm_error *error) {
-    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
-    struct mm_lane *lane = &device->direct;
+    struct mm_lane *lane = &((struct mm_cuda_device *)head)->direct;
     assert(variant->launch != NULL);
     enum mm_status status = mm_cuda_use(head, error);
     if (status == MM_OK)
         status = rehearse(variant, product, lane, error);
     if (status == MM_OK)
         status = take_scratch(variant, product, lane, error);
-    if (status == MM_OK && kernel_ns == NULL)
-        status = run_once(variant, product, lane, error);
-    if (status == MM_OK && kernel_ns != NULL)
-        status = measure_once(variant, product, lane, kernel_ns, error);
-    if (status == MM_OK && kernel_ns != NULL && mm_cuda_gate_gave_up(device->gate))
-        status = measure_once(variant, product, lane, kernel_ns, error);
+    if (status == MM_OK)
+        status = kernel_ns == NULL ? run_once(variant, product, lane, error)
+                                   : measure_surely(variant, product, lane, kernel_ns, error);
     mm_cuda_leave_workspace(lane);
     return status;
 }

@@ -136,8 +136,7 @@ static uint64_t fake_batch_key(struct mm_device *device, const struct mm_variant
     return job->product.tile;
 }
 
-static bool fake_wants_all(const struct mm_device *device, const struct mm_variant *ran,
-                           const struct mm_job *job) {
+static bool fake_wants_all(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job) {
     (void)device;
     (void)ran;
     assert_true(job->product.m > 0 && job->product.n > 0);
