@@ -67,7 +67,8 @@ uint64_t mm_cuda_batch_key(struct mm_device *head, const struct mm_variant *ran,
 /* Whether the operands are read where they lie: each element once, or by one block in a few steps. Others
  * would be read again and again, or be waited for in step after step. On an H200 with 32 connections 1×1 came
  * to 207,000 a second so, and to 176,000 where all were gathered; of limits from 4 to 64 KiB none was better
- * than another. Transpositions (float32, wrk with 32 connections, 2026-11-22), so many a second:
+ * than another. Transpositions (float32, 32 connections, 2026-11-22, tests/load/wrk/transpose.lua), so
+ * many a second:
  *
  *                32×32    64×64  128×128  256×256  360×360
  *     alone     39,000   42,000   36,000   26,000   16,000

@@ -7,11 +7,14 @@
  * one in the threads' registers. While one warpgroup does that, the other keeps the tensor cores busy.
  *
  * Two blocks of a cluster compute tiles below each other. Each has its own rows of op(A) copied, and one half
- * of the columns of op(B), to both. That takes a quarter off the traffic with the L2 cache, and power, which
- * is what bounds the kernel: on an H200 (700 W) its clock falls from 1.98 to about 1.5 GHz. So a tile is 192
- * wide rather than 128: shared memory is read less for each product (at 8192³ 4.37 against 4.66 ms, without
- * the sharing of steps). Two sets of sums for the tensor cores, so that a warpgroup need not wait for its
- * own, gained 1% (4.60 ms, of tiles 128 wide). */
+ * of the columns of op(B), to both. That takes a quarter off the traffic with the L2 cache, and power, for
+ * want of which the clock of an H200 (700 W) fell from 1.98 to 1.5 GHz under drafts of this kernel. So a tile
+ * is 192 wide rather than 128: shared memory is read less for each product (drafts at 8192³: 4.37
+ * against 4.66 ms). Two sets of sums for the tensor cores, so that a warpgroup need not wait for its own,
+ * gained 1% there.
+ *
+ * What it loses to those drafts it loses at the end of a tile, thousands of instructions that judge and
+ * store, which have to be fetched for each tile. */
 #include "gpu/cuda/fp32_tensor/hopper.cuh"
 #include "gpu/cuda/fp32_tensor/parts.h"
 #include "gpu/cuda/fp32_tensor/scale.cuh"

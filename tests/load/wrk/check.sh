@@ -53,15 +53,18 @@ wrk -t 1 -c 4 -d 1s -s "$load/wrk/json.lua" "$url" -- 5 >"$scratch/json" 2>&1 &
 json=$!
 wrk -t 1 -c 4 -d 1s -s "$load/wrk/json.lua" "$url" -- 6 raw >"$scratch/json_raw" 2>&1 &
 json_raw=$!
+wrk -t 1 -c 4 -d 1s -s "$load/wrk/transpose.lua" "$url" -- 7 shared >"$scratch/transpose" 2>&1 &
+transpose=$!
 wrk -t 1 -c 4 -d 1s -s "$load/wrk/multipart.lua" "$url" >"$scratch/multipart" 2>&1 &
-wait "$raw" "$json" "$json_raw" $!
-for name in raw json json_raw multipart; do
+wait "$raw" "$json" "$json_raw" "$transpose" $!
+for name in raw json json_raw transpose multipart; do
     judge "$name"
 done
 
 # The service's log has the very product of each.
 for expected in '"code":200.*"in_bytes":72,"out_bytes":36,"m":3,"k":3,"n":3' '"code":200.*"m":5,"k":5,"n":5' \
-    '"code":200.*"out_bytes":144,"m":6,"k":6,"n":6' '"code":200.*"out_bytes":192,"m":4,"k":4,"n":4'; do
+    '"code":200.*"out_bytes":144,"m":6,"k":6,"n":6' '"code":200.*"out_bytes":192,"m":4,"k":4,"n":4' \
+    '"code":200.*"in_bytes":196,"out_bytes":196,"m":7,"n":7.*"variant":"shared"'; do
     grep -q "$expected" "$scratch/log" || fail "the service was asked for no product like $expected"
 done
 ! grep -v '"code":200' "$scratch/log" | grep '"code":' || fail "these were not answered with 200"
