@@ -59,3 +59,26 @@ print_facts() {
         echo "- ${fact%%|*}: ${value:-not known}"
     done
 }
+
+# keep_report HEAD COMMAND…: the harness's report, headed by what HEAD prints, as it comes, since it can take minutes;
+# in $report.md, and its figures, by the caller's print_csv, in $report.csv. COMMAND is given the file for them. The
+# status is the command's: that of a pipe is its last one's.
+keep_report() {
+    head=$1
+    shift
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    {
+        code=0
+        "$head"
+        "$@" --csv "$scratch/csv" || code=$?
+        echo "$code" >"$scratch/code"
+    } | tee "$report.md"
+    if [ -s "$scratch/csv" ]; then
+        print_csv "$scratch/csv" >"$report.csv"
+        say "this is in $report.md, and the figures in $report.csv"
+    else
+        rm "$report.md"
+    fi
+    return "$(cat "$scratch/code")"
+}

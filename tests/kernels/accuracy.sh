@@ -71,28 +71,18 @@ read_arguments() {
 # The reference of a large product takes a core ten seconds, so all cores share it.
 threads_max=16
 
+print_head() {
+    print_facts 'How exact the variants are' "machine|$machine" "GPU|${gpu:-none}"
+}
+
 run() {
-    scratch=$(mktemp -d)
-    trap 'rm -rf "$scratch"' EXIT
     threads=$(nproc)
     [ "$threads" -le "$threads_max" ] || threads=$threads_max
     name_machine
     name_report
-    # Shown as it comes, since it takes minutes; the status of a pipe is its last command's.
+    # The options are words to be split.
     # shellcheck disable=SC2086
-    {
-        code=0
-        print_facts 'How exact the variants are' "machine|$machine" "GPU|${gpu:-none}"
-        "$build/tests/kernels/kernels" --accuracy --threads "$threads" --csv "$scratch/csv" $options || code=$?
-        echo "$code" >"$scratch/code"
-    } | tee "$report.md"
-    if [ -s "$scratch/csv" ]; then
-        print_csv "$scratch/csv" >"$report.csv"
-        say "this is in $report.md, and the figures in $report.csv"
-    else
-        rm "$report.md"
-    fi
-    return "$(cat "$scratch/code")"
+    keep_report print_head "$build/tests/kernels/kernels" --accuracy --threads "$threads" $options
 }
 
 # The harness's CSV, with what the figures depend on beside each row.

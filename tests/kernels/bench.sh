@@ -141,9 +141,7 @@ print_csv() {
 # --- running
 
 run() {
-    scratch=$(mktemp -d)
-    trap 'rm -rf "$scratch"' EXIT
-    # The shapes are words to be split, three at a time.
+    # The shapes are words to be split, three at a time, and so are the options.
     # shellcheck disable=SC2086
     set -- $shapes
     while [ $# -gt 0 ]; do
@@ -152,21 +150,8 @@ run() {
     done
     look_around
     name_report
-    # Shown as it comes, since it can take minutes; the status of a pipe is its last command's.
     # shellcheck disable=SC2086
-    {
-        code=0
-        print_head
-        "$build/tests/kernels/kernels" $options --csv "$scratch/csv" || code=$?
-        echo "$code" >"$scratch/code"
-    } | tee "$report.md"
-    if [ -s "$scratch/csv" ]; then
-        print_csv "$scratch/csv" >"$report.csv"
-        say "this is in $report.md, and the figures in $report.csv"
-    else
-        rm "$report.md"
-    fi
-    return "$(cat "$scratch/code")"
+    keep_report print_head "$build/tests/kernels/kernels" $options
 }
 
 take_arguments "$@"
