@@ -147,7 +147,7 @@ static struct offsets offsets_of(const struct sizes *sizes, const struct mm_prod
     offsets.zeros = offsets.end;
     offsets.uncertain = cut(&offsets, sizes->uncertain_max, sizeof(struct mm_fp32_place));
     offsets.partial = cut(&offsets, blocks, sums_bytes);
-    offsets.folded = cut(&offsets, sizes->steps > MM_FP32_FOLD_STEPS ? blocks : 0, sums_bytes);
+    offsets.folded = cut(&offsets, blocks, sums_bytes);
     offsets.a = cut(&offsets, a_lines, line_bytes);
     offsets.b = cut(&offsets, b_lines, line_bytes);
     offsets.simt = cut(&offsets, 1, mm_cuda_simt_layout(product, lane).scratch_bytes);
@@ -202,6 +202,7 @@ static void place_operands(struct work *work, const struct sizes *sizes, const s
 static void place_plan(struct work *work, const struct sizes *sizes, const struct offsets *offsets,
                        unsigned char *scratch) {
     struct mm_fp32_plan *plan = &work->plan;
+    const unsigned pairs = sizes->pair_rows * sizes->pair_cols;
     plan->a = work->a.tiles;
     plan->b = work->b.tiles;
     plan->most_a = work->a.most;
@@ -212,7 +213,9 @@ static void place_plan(struct work *work, const struct sizes *sizes, const struc
     plan->pair_rows = sizes->pair_rows;
     plan->pair_cols = sizes->pair_cols;
     plan->clusters = sizes->clusters;
-    plan->whole_pairs = sizes->pair_rows * sizes->pair_cols / sizes->clusters * sizes->clusters;
+    plan->whole_pairs = pairs / sizes->clusters * sizes->clusters;
+    plan->share = (pairs - plan->whole_pairs) * sizes->steps / sizes->clusters;
+    plan->longer_shares = (pairs - plan->whole_pairs) * sizes->steps % sizes->clusters;
     plan->partial = (float *)(void *)(scratch + offsets->partial);
     plan->folded = (float *)(void *)(scratch + offsets->folded);
     plan->told = (unsigned *)(void *)(scratch + offsets->told);
@@ -250,14 +253,14 @@ static enum mm_status clear(const struct offsets *offsets, struct mm_lane *lane,
 static enum mm_status split(struct work *work, struct mm_lane *lane, struct mm_error *error) {
     const struct mm_cuda_layout scan = layout_of(mm_fp32_scan_kernel, MM_FP32_SPLIT_THREADS, 0);
     const struct mm_cuda_layout rest = layout_of(mm_fp32_split_kernel, MM_FP32_SPLIT_THREADS, 0);
-    unsigned of_b = mm_fp32_scan_blocks(&work->b);
-    void *arguments[] = {&work->a, &work->b, &of_b};
-    unsigned blocks = of_b + mm_fp32_scan_blocks(&work->a);
+    unsigned of_a = mm_fp32_scan_blocks(&work->a);
+    void *arguments[] = {&work->a, &work->b, &of_a};
+    unsigned blocks = of_a + mm_fp32_scan_blocks(&work->b);
     const enum mm_status status = mm_cuda_enqueue(&scan, (dim3){blocks, 1, 1}, arguments, lane, error);
     if (status != MM_OK)
         return status;
-    of_b = mm_fp32_split_blocks(&work->b);
-    blocks = of_b + mm_fp32_split_blocks(&work->a);
+    of_a = mm_fp32_split_blocks(&work->a);
+    blocks = of_a + mm_fp32_split_blocks(&work->b);
     if (blocks == 0)
         return MM_OK;
     return mm_cuda_enqueue(&rest, (dim3){blocks, 1, 1}, arguments, lane, error);

@@ -80,8 +80,10 @@ struct mm_fp32_plan {
     unsigned pair_cols;
     unsigned whole_pairs;
     unsigned clusters;
-    float *partial; /* sums for another cluster: MM_FP32_SUMS of each thread that computes */
-    float *folded;  /* a thread's own, laid aside; NULL: there are few steps */
+    unsigned share;         /* steps of the rest for each cluster, about */
+    unsigned longer_shares; /* so many clusters have one more */
+    float *partial;         /* sums for another cluster: MM_FP32_SUMS of each thread that computes */
+    float *folded;          /* a thread's own, laid aside */
     unsigned *told; /* of each warpgroup that computes: 1, once its partial sums are there; zeros before */
     struct mm_fp32_notes *notes;
     struct mm_fp32_place *uncertain; /* uncertain_max of them */
@@ -92,8 +94,8 @@ struct mm_fp32_plan {
 /* The kernels, and how many blocks they want. */
 enum { MM_FP32_SPLIT_THREADS = 256, MM_FP32_PRODUCT_THREADS = 384, MM_FP32_REPAIR_THREADS = 256 };
 extern const void
-    *const mm_fp32_scan_kernel; /* (a, b, b's blocks): the largest of lines; splits those along */
-extern const void *const mm_fp32_split_kernel;   /* (a, b, b's blocks): splits lines across */
+    *const mm_fp32_scan_kernel; /* (a, b, a's blocks): the largest of lines; splits those along */
+extern const void *const mm_fp32_split_kernel;   /* (a, b, a's blocks): splits lines across */
 extern const void *const mm_fp32_product_kernel; /* (plan) */
 extern const void *const mm_fp32_repair_kernel;  /* (plan, struct mm_path *) */
 extern const size_t mm_fp32_product_shared_bytes;

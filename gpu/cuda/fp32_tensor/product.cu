@@ -11,10 +11,8 @@
  * want of which the clock of an H200 (700 W) fell from 1.98 to 1.5 GHz under drafts of this kernel. So a tile
  * is 192 wide rather than 128: shared memory is read less for each product (drafts at 8192³: 4.37
  * against 4.66 ms). Two sets of sums for the tensor cores, so that a warpgroup need not wait for its own,
- * gained 1% there.
- *
- * What it loses to those drafts it loses at the end of a tile, thousands of instructions that judge and
- * store, which have to be fetched for each tile. */
+ * gained 1% there. */
+/* ptxas: spills product: words that a tile needs at its end; the loop over its steps touches none of them */
 #include "gpu/cuda/fp32_tensor/hopper.cuh"
 #include "gpu/cuda/fp32_tensor/parts.h"
 #include "gpu/cuda/fp32_tensor/scale.cuh"
@@ -34,7 +32,7 @@ constexpr unsigned STAGES = 5; /* slabs of both operands under way */
 constexpr unsigned A_BYTES = EDGE * MM_FP32_LINE_BYTES;
 constexpr unsigned B_BYTES = WIDE * MM_FP32_LINE_BYTES;
 constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
-constexpr unsigned ALIGNMENT = 1024; /* that the tensor cores want */
+constexpr unsigned ALIGNMENT = 1024; /* of the stages, that the tensor cores want */
 
 /* What the end of a tile needs of a line: its share of the guard, and what its scale was. */
 struct alignas(16) line {
@@ -43,13 +41,18 @@ struct alignas(16) line {
     int exponent;
 };
 
+/* A block's shared memory but for the stages: of each of these the address is a constant. */
+struct small {
+    line lines[2][EDGE + WIDE]; /* of two tiles in turn: their rows, their columns behind them */
+    uint64_t full[STAGES];      /* barriers: the stage's bytes have come */
+    uint64_t empty[STAGES];     /* all that read it are through, in both blocks */
+    uint64_t lines_full[2];
+    uint64_t lines_empty[2];
+};
+
 struct shared {
+    small &own;
     unsigned char *stages; /* STAGE_BYTES each: A's slab, B's behind it */
-    uint64_t *full;        /* of each stage: its bytes have come */
-    uint64_t *empty;       /* of each stage: all that read it are through, in both blocks */
-    line (*lines)[EDGE + WIDE];
-    uint64_t *lines_full; /* of either set of lines */
-    uint64_t *lines_empty;
 };
 
 /* --- who computes what -------------------------------------------------------------------------------------
@@ -64,26 +67,33 @@ struct work {
 
 /* Where the cluster's part of the steps begins that are shared; that of the one past the last is the end.
  * Less than MIN steps of a tile are no one's part. */
-__device__ unsigned long long part_of(const mm_fp32_plan &plan, unsigned cluster) {
+__device__ unsigned part_of(const mm_fp32_plan &plan, unsigned cluster) {
     constexpr unsigned MIN = MM_FP32_SHARE_MIN;
-    const unsigned pairs = plan.pair_rows * plan.pair_cols - plan.whole_pairs;
-    const unsigned long long steps = static_cast<unsigned long long>(pairs) * plan.steps;
-    const unsigned long long part = steps * cluster / plan.clusters;
-    const unsigned within = static_cast<unsigned>(part % plan.steps);
+    const unsigned part = cluster * plan.share + min(cluster, plan.longer_shares);
+    const unsigned within = part % plan.steps;
     if (within < MIN)
         return part - within;
     return plan.steps - within < MIN ? part - within + plan.steps : part;
 }
 
-/* A cluster's works, one after the other. */
+__device__ __forceinline__ unsigned my_cluster() {
+    return blockIdx.x / CLUSTER;
+}
+
+__device__ __forceinline__ unsigned my_rank() {
+    return blockIdx.x % CLUSTER;
+}
+
+/* A cluster's works, one after the other. Fewer pairs are shared than there are clusters, so that their steps
+ * can be counted. */
 struct works {
     unsigned pair; /* the next whole one */
-    unsigned long long at;
-    unsigned long long end;
+    unsigned at;   /* of the steps that are shared */
+    unsigned end;
 };
 
-__device__ works works_of(const mm_fp32_plan &plan, unsigned cluster) {
-    return {cluster, part_of(plan, cluster), part_of(plan, cluster + 1)};
+__device__ works works_of(const mm_fp32_plan &plan) {
+    return {my_cluster(), part_of(plan, my_cluster()), part_of(plan, my_cluster() + 1)};
 }
 
 __device__ bool take(const mm_fp32_plan &plan, works &all, work &next) {
@@ -94,10 +104,9 @@ __device__ bool take(const mm_fp32_plan &plan, works &all, work &next) {
     }
     if (all.at >= all.end)
         return false;
-    next.pair = plan.whole_pairs + static_cast<unsigned>(all.at / plan.steps);
-    next.begin = static_cast<unsigned>(all.at % plan.steps);
-    const unsigned long long left = all.end - all.at;
-    next.end = left < plan.steps - next.begin ? next.begin + static_cast<unsigned>(left) : plan.steps;
+    next.pair = plan.whole_pairs + all.at / plan.steps;
+    next.begin = all.at % plan.steps;
+    next.end = min(next.begin + (all.end - all.at), plan.steps);
     all.at += next.end - next.begin;
     return true;
 }
@@ -110,35 +119,35 @@ struct tile {
 
 /* Pairs are taken in groups of four rows, so that clusters which are at work at the same time share what they
  * read. */
-__device__ tile tile_of(const mm_fp32_plan &plan, unsigned pair, unsigned rank) {
+__device__ tile tile_of(const mm_fp32_plan &plan, unsigned pair) {
     constexpr unsigned HEIGHT = 4;
     const unsigned group = pair / (HEIGHT * plan.pair_cols);
     const unsigned within = pair % (HEIGHT * plan.pair_cols);
     const unsigned height = min(HEIGHT, plan.pair_rows - group * HEIGHT);
-    return {(group * HEIGHT + within % height) * CLUSTER + rank, within / height};
+    return {(group * HEIGHT + within % height) * CLUSTER + my_rank(), within / height};
 }
 
 /* --- the first warpgroup -----------------------------------------------------------------------------------
  */
 
 /* Its thread that copies. */
-__device__ void feed(const mm_fp32_plan &plan, const shared &shared, works all, unsigned rank) {
+__device__ void feed(const mm_fp32_plan &plan, const shared &shared, works all) {
     constexpr unsigned SHARE = B_BYTES / CLUSTER;
     constexpr uint16_t BOTH = 3;
     unsigned stage = 0;
     unsigned round = 0;
     for (work next; take(plan, all, next);) {
-        const tile tile = tile_of(plan, next.pair, rank);
+        const tile tile = tile_of(plan, next.pair);
         const size_t slabs = 2 * static_cast<size_t>(plan.steps);
         const unsigned char *a = plan.a + (tile.row * slabs + 2 * next.begin) * A_BYTES;
-        const unsigned char *b = plan.b + (tile.col * slabs + 2 * next.begin) * B_BYTES + rank * SHARE;
+        const unsigned char *b = plan.b + (tile.col * slabs + 2 * next.begin) * B_BYTES + my_rank() * SHARE;
         for (unsigned slab = 2 * next.begin; slab < 2 * next.end; slab++, a += A_BYTES, b += B_BYTES) {
             unsigned char *to = shared.stages + stage * STAGE_BYTES;
             if (round > 0)
-                mm_barrier_wait(&shared.empty[stage], (round - 1) % 2);
-            mm_barrier_expect(&shared.full[stage], STAGE_BYTES);
-            mm_bulk_copy(to, a, A_BYTES, &shared.full[stage]);
-            mm_bulk_copy_to_all(to + A_BYTES + rank * SHARE, b, SHARE, &shared.full[stage], BOTH);
+                mm_barrier_wait(&shared.own.empty[stage], (round - 1) % 2);
+            mm_barrier_expect(&shared.own.full[stage], STAGE_BYTES);
+            mm_bulk_copy(to, a, A_BYTES, &shared.own.full[stage]);
+            mm_bulk_copy_to_all(to + A_BYTES + my_rank() * SHARE, b, SHARE, &shared.own.full[stage], BOTH);
             if (++stage == STAGES) {
                 stage = 0;
                 round++;
@@ -161,27 +170,29 @@ __device__ line line_of(unsigned most, unsigned long long lost, float factor) {
 constexpr unsigned FIRST_WARP = 32; /* is left to the thread that copies */
 constexpr unsigned DESCRIBING = GROUP - FIRST_WARP;
 
-/* Its other warps. Past the edges of C lines are as the last, and nothing comes of them. */
-__device__ void describe(const mm_fp32_plan &plan, const shared &shared, works all, unsigned rank) {
-    const unsigned last_row = static_cast<unsigned>(plan.product.m) - 1;
-    const unsigned last_col = static_cast<unsigned>(plan.product.n) - 1;
+/* The line's description, past the last one that of nothing: whatever lies there is certain. */
+__device__ __forceinline__ line line_at(const unsigned *most, const unsigned long long *lost, unsigned index,
+                                        size_t count, float factor) {
+    return index < count ? line_of(most[index], lost[index], factor) : line_of(0, 0, factor);
+}
+
+/* Its other warps. */
+__device__ void describe(const mm_fp32_plan &plan, const shared &shared, works all) {
     unsigned count = 0;
     for (work next; take(plan, all, next);) {
         if (next.begin > 0)
             continue; /* others end it */
-        const tile tile = tile_of(plan, next.pair, rank);
+        const tile tile = tile_of(plan, next.pair);
         const unsigned set = count % 2;
         if (count >= 2)
-            mm_barrier_wait(&shared.lines_empty[set], (count / 2 - 1) % 2);
-        for (unsigned i = threadIdx.x - FIRST_WARP; i < EDGE; i += DESCRIBING) {
-            const unsigned row = min(tile.row * EDGE + i, last_row);
-            shared.lines[set][i] = line_of(plan.most_a[row], plan.lost_a[row], plan.threshold);
-        }
-        for (unsigned i = threadIdx.x - FIRST_WARP; i < WIDE; i += DESCRIBING) {
-            const unsigned col = min(tile.col * WIDE + i, last_col);
-            shared.lines[set][EDGE + i] = line_of(plan.most_b[col], plan.lost_b[col], 1.0f);
-        }
-        mm_barrier_arrive(&shared.lines_full[set]);
+            mm_barrier_wait(&shared.own.lines_empty[set], (count / 2 - 1) % 2);
+        for (unsigned i = threadIdx.x - FIRST_WARP; i < EDGE; i += DESCRIBING)
+            shared.own.lines[set][i] =
+                line_at(plan.most_a, plan.lost_a, tile.row * EDGE + i, plan.product.m, plan.threshold);
+        for (unsigned i = threadIdx.x - FIRST_WARP; i < WIDE; i += DESCRIBING)
+            shared.own.lines[set][EDGE + i] =
+                line_at(plan.most_b, plan.lost_b, tile.col * WIDE + i, plan.product.n, 1.0f);
+        mm_barrier_arrive(&shared.own.lines_full[set]);
         count++;
     }
 }
@@ -189,18 +200,25 @@ __device__ void describe(const mm_fp32_plan &plan, const shared &shared, works a
 /* --- the others --------------------------------------------------------------------------------------------
  */
 
-/* Where a thread that computes stands. */
-struct place {
-    unsigned group;  /* among those that compute */
-    unsigned thread; /* in it */
+/* A thread's warpgroup among those that compute, and its place there. */
+__device__ __forceinline__ unsigned my_group() {
+    return threadIdx.x / GROUP - 1;
+}
+
+__device__ __forceinline__ unsigned my_thread() {
+    return threadIdx.x % GROUP;
+}
+
+/* How far it has come. */
+struct progress {
     unsigned stage;
     unsigned parity; /* of the stage's phase */
     unsigned ends;   /* tiles that it has ended */
 };
 
-__device__ __forceinline__ unsigned wait_for_slab(const shared &shared, place &at) {
+__device__ __forceinline__ unsigned wait_for_slab(const shared &shared, progress &at) {
     const unsigned stage = at.stage;
-    mm_barrier_wait(&shared.full[stage], at.parity);
+    mm_barrier_wait(&shared.own.full[stage], at.parity);
     if (++at.stage == STAGES) {
         at.stage = 0;
         at.parity ^= 1;
@@ -209,34 +227,35 @@ __device__ __forceinline__ unsigned wait_for_slab(const shared &shared, place &a
 }
 
 /* Both blocks fill the stage. */
-__device__ __forceinline__ void leave(const shared &shared, const place &at, unsigned stage) {
-    if (at.thread < CLUSTER)
-        mm_barrier_arrive_at(&shared.empty[stage], at.thread);
+__device__ __forceinline__ void leave(const shared &shared, unsigned stage) {
+    if (my_thread() < CLUSTER)
+        mm_barrier_arrive_at(&shared.own.empty[stage], my_thread());
 }
 
 /* d = the products of 64 of k. */
-__device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared, const place &at,
-                                         unsigned first, unsigned second) {
+__device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared, unsigned first,
+                                         unsigned second) {
     constexpr unsigned HIGH = 0; /* in units of 16 bytes, along a line */
     constexpr unsigned LOW = MM_FP32_LINE_BYTES / 2 / 16;
     constexpr unsigned NEXT = 2; /* 16 of k */
-    const unsigned row = at.group * ROWS * MM_FP32_LINE_BYTES;
+    const unsigned row = my_group() * ROWS * MM_FP32_LINE_BYTES;
     const unsigned char *slabs[2] = {shared.stages + first * STAGE_BYTES,
                                      shared.stages + second * STAGE_BYTES};
     const uint64_t a[2] = {mm_wgmma_operand(slabs[0] + row), mm_wgmma_operand(slabs[1] + row)};
     const uint64_t b[2] = {mm_wgmma_operand(slabs[0] + A_BYTES), mm_wgmma_operand(slabs[1] + A_BYTES)};
-    mm_wgmma_hold(d);
     mm_wgmma_fence();
+    mm_wgmma(d, a[0] + LOW, b[0] + HIGH);
+    mm_wgmma_add(d, a[0] + HIGH, b[0] + LOW);
 #pragma unroll
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 1; i < 4; i++) {
         const unsigned k = i % 2 * NEXT;
-        mm_wgmma(d, a[i / 2] + LOW + k, b[i / 2] + HIGH + k, i > 0);
-        mm_wgmma(d, a[i / 2] + HIGH + k, b[i / 2] + LOW + k, true);
+        mm_wgmma_add(d, a[i / 2] + LOW + k, b[i / 2] + HIGH + k);
+        mm_wgmma_add(d, a[i / 2] + HIGH + k, b[i / 2] + LOW + k);
     }
 #pragma unroll
     for (unsigned i = 0; i < 4; i++) {
         const unsigned k = i % 2 * NEXT;
-        mm_wgmma(d, a[i / 2] + HIGH + k, b[i / 2] + HIGH + k, true);
+        mm_wgmma_add(d, a[i / 2] + HIGH + k, b[i / 2] + HIGH + k);
     }
     mm_wgmma_commit();
     mm_wgmma_wait();
@@ -244,9 +263,9 @@ __device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared,
 }
 
 /* A warpgroup's sums in memory: neighbouring threads' fours are neighbours. */
-__device__ __forceinline__ float4 *sums_at(float *memory, unsigned block, const place &at) {
-    return reinterpret_cast<float4 *>(memory) + (block * COMPUTING + at.group) * (SUMS / 4 * GROUP) +
-           at.thread;
+__device__ __forceinline__ float4 *sums_at(float *memory, unsigned block) {
+    return reinterpret_cast<float4 *>(memory) + (block * COMPUTING + my_group()) * (SUMS / 4 * GROUP) +
+           my_thread();
 }
 
 __device__ __forceinline__ void lay(const float (&sums)[SUMS], float4 *to) {
@@ -276,13 +295,13 @@ __device__ __forceinline__ void clear(float (&sums)[SUMS]) {
 /* Adds up the steps. A long sum is laid aside from time to time, so that what is added never is small beside
  * it by far. */
 __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &shared, const work &work,
-                                        place &at, float (&sums)[SUMS]) {
+                                        progress &at, float (&sums)[SUMS]) {
     float d[SUMS];
     bool is_folded = false;
     clear(sums);
     for (unsigned step = work.begin, since = 0; step < work.end; step++, since++) {
         if (since == MM_FP32_FOLD_STEPS) {
-            float4 *aside = sums_at(plan.folded, blockIdx.x, at);
+            float4 *aside = sums_at(plan.folded, blockIdx.x);
             if (is_folded)
                 add(sums, aside);
             lay(sums, aside);
@@ -292,57 +311,55 @@ __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &
         }
         const unsigned first = wait_for_slab(shared, at);
         const unsigned second = wait_for_slab(shared, at);
-        multiply(d, shared, at, first, second);
-        leave(shared, at, first);
-        leave(shared, at, second);
+        multiply(d, shared, first, second);
+        leave(shared, first);
+        leave(shared, second);
 #pragma unroll
         for (unsigned i = 0; i < SUMS; i++)
             sums[i] += d[i];
     }
     if (is_folded)
-        add(sums, sums_at(plan.folded, blockIdx.x, at));
+        add(sums, sums_at(plan.folded, blockIdx.x));
 }
 
-__device__ __forceinline__ unsigned barrier_of(const place &at) {
-    return 1 + at.group;
+__device__ __forceinline__ unsigned my_barrier() {
+    return 1 + my_group();
 }
 
 /* All threads have written before one tells it. */
-__device__ __forceinline__ void tell(const mm_fp32_plan &plan, const place &at, const float (&sums)[SUMS]) {
-    lay(sums, sums_at(plan.partial, blockIdx.x, at));
+__device__ __forceinline__ void tell(const mm_fp32_plan &plan, const float (&sums)[SUMS]) {
+    lay(sums, sums_at(plan.partial, blockIdx.x));
     __threadfence();
-    mm_warpgroup_sync(barrier_of(at));
-    if (at.thread == 0)
-        asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(&plan.told[blockIdx.x * COMPUTING + at.group])
-                     : "memory");
+    mm_warpgroup_sync(my_barrier());
+    if (my_thread() == 0)
+        asm volatile(
+            "st.release.gpu.global.u32 [%0], 1;" ::"l"(&plan.told[blockIdx.x * COMPUTING + my_group()])
+            : "memory");
 }
 
 /* One waits, and all read after it. The other's partial sums are the first thing that it makes, waiting for
  * nobody. It may not have begun, where other kernels hold multiprocessors. But blocks begin in the order of
  * their index, so that of a grid only the last cluster that has begun can wait for one that has not; all
  * others end, and make room for it, and there are fewer lanes than clusters. */
-__device__ __forceinline__ void hear(const mm_fp32_plan &plan, const place &at, unsigned block,
-                                     float (&sums)[SUMS]) {
-    if (at.thread == 0) {
+__device__ __forceinline__ void hear(const mm_fp32_plan &plan, unsigned block, float (&sums)[SUMS]) {
+    if (my_thread() == 0) {
         unsigned told = 0;
         while (told == 0)
             asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
                          : "=r"(told)
-                         : "l"(&plan.told[block * COMPUTING + at.group])
+                         : "l"(&plan.told[block * COMPUTING + my_group()])
                          : "memory");
     }
-    mm_warpgroup_sync(barrier_of(at));
-    add(sums, sums_at(plan.partial, block, at));
+    mm_warpgroup_sync(my_barrier());
+    add(sums, sums_at(plan.partial, block));
 }
 
 /* The later steps of a tile whose first this cluster did, from the clusters behind it, in order. */
-__device__ __forceinline__ void hear_all(const mm_fp32_plan &plan, const work &work, const place &at,
-                                         unsigned cluster, unsigned rank, float (&sums)[SUMS]) {
-    const unsigned long long end =
-        static_cast<unsigned long long>(work.pair - plan.whole_pairs + 1) * plan.steps;
-    for (unsigned other = cluster + 1; other < plan.clusters && part_of(plan, other) < end; other++)
+__device__ __forceinline__ void hear_all(const mm_fp32_plan &plan, const work &work, float (&sums)[SUMS]) {
+    const unsigned end = (work.pair - plan.whole_pairs + 1) * plan.steps;
+    for (unsigned other = my_cluster() + 1; other < plan.clusters && part_of(plan, other) < end; other++)
         if (part_of(plan, other) < part_of(plan, other + 1))
-            hear(plan, at, other * CLUSTER + rank, sums);
+            hear(plan, other * CLUSTER + my_rank(), sums);
 }
 
 __device__ __forceinline__ void note_uncertain(const mm_fp32_plan &plan, unsigned row, unsigned col) {
@@ -353,104 +370,169 @@ __device__ __forceinline__ void note_uncertain(const mm_fp32_plan &plan, unsigne
         plan.uncertain[index] = {row, col};
 }
 
-/* A thread's sums lie by twos along a row: in rows `lane / 4` and 8 below, columns `lane % 4 · 2`, and so on
- * every 8 columns. They are judged as they are, and stored without their scale. */
-__device__ __forceinline__ void end_tile(const mm_fp32_plan &plan, const shared &shared, place &at,
-                                         const tile &tile, const float (&sums)[SUMS]) {
-    const mm_matrix &c = plan.product.c;
-    const unsigned lane = at.thread % 32;
-    const unsigned row_within = at.group * ROWS + at.thread / 32 * 16 + lane / 4;
-    const unsigned col_within = lane % 4 * 2;
-    const unsigned set = at.ends % 2;
-    const bool wide = c.ld % 2 == 0 && reinterpret_cast<size_t>(c.data) % sizeof(float2) == 0;
-    mm_barrier_wait(&shared.lines_full[set], at.ends / 2 % 2);
-    const line *rows = &shared.lines[set][row_within];
-    const line *cols = &shared.lines[set][EDGE + col_within];
-#pragma unroll
-    for (unsigned i = 0; i < SUMS; i += 2) {
-        const unsigned down = i / 2 % 2 * 8;
-        const unsigned across = i / 4 * 8;
-        const unsigned row = tile.row * EDGE + row_within + down;
-        const unsigned col = tile.col * WIDE + col_within + across;
-        const line of_row = rows[down];
-        float x[2];
-#pragma unroll
-        for (unsigned j = 0; j < 2; j++) {
-            const line of_col = cols[across + j];
-            const float least = __fmaf_ru(of_row.lost, of_col.most, __fmul_ru(of_row.most, of_col.lost));
-            x[j] = mm_fp32_unscaled(sums[i + j], of_row.exponent + of_col.exponent);
-            if (!(fabsf(sums[i + j]) >= least) && row < plan.product.m && col + j < plan.product.n)
-                note_uncertain(plan, row, col + j);
-        }
-        float *to = static_cast<float *>(c.data) + row * c.ld + col;
-        if (row >= plan.product.m || col >= plan.product.n)
+/* Where a thread's sums lie in its warpgroup's part of a tile: by twos along a row, the next two 8 rows
+ * below, and so on every 8 columns. */
+struct spot {
+    unsigned row;
+    unsigned col;
+};
+
+__device__ __forceinline__ spot spot_of(unsigned index) {
+    const unsigned lane = my_thread() % 32;
+    return {my_group() * ROWS + my_thread() / 32 * 16 + lane / 4 + index / 2 % 2 * 8,
+            lane % 4 * 2 + index / 4 * 8 + index % 2};
+}
+
+/* What an element must not be smaller than, to be certain. */
+__device__ __forceinline__ float least_of(const line &row, const line &col) {
+    return __fmaf_ru(row.lost, col.most, __fmul_ru(row.most, col.lost));
+}
+
+/* The careful way, for the few threads that need it: elements that are not certain, and scales that no float
+ * holds. The sums are laid aside, so that this needs no copy of itself for each of them. */
+__device__ __forceinline__ void end_slowly(const mm_fp32_plan &plan, const line *lines, const tile &tile) {
+    const mm_product &product = plan.product;
+    const float *aside = reinterpret_cast<const float *>(sums_at(plan.folded, blockIdx.x));
+#pragma unroll 1
+    for (unsigned i = 0; i < SUMS; i++) {
+        const spot spot = spot_of(i);
+        const unsigned row = tile.row * EDGE + spot.row;
+        const unsigned col = tile.col * WIDE + spot.col;
+        const line &of_row = lines[spot.row];
+        const line &of_col = lines[EDGE + spot.col];
+        const float sum = __ldcg(&aside[i / 4 * (4 * GROUP) + i % 4]);
+        if (row >= product.m || col >= product.n)
             continue;
-        if (wide && col + 1 < plan.product.n)
-            *reinterpret_cast<float2 *>(to) = {x[0], x[1]};
-        else {
-            to[0] = x[0];
-            if (col + 1 < plan.product.n)
+        static_cast<float *>(product.c.data)[row * product.c.ld + col] =
+            mm_fp32_unscaled(sum, of_row.exponent + of_col.exponent);
+        if (fabsf(sum) < least_of(of_row, of_col))
+            note_uncertain(plan, row, col);
+    }
+}
+
+/* The two places of C where a thread's first sums of either row go, and how many columns there are from there
+ * on; rows that C does not have, have none. */
+struct corner {
+    float *to[2];
+    unsigned cols[2];
+};
+
+__device__ __forceinline__ corner corner_of(const mm_matrix &c, const tile &tile, const spot &first) {
+    const unsigned row = tile.row * EDGE + first.row;
+    const unsigned col = tile.col * WIDE + first.col;
+    const unsigned left = col < c.cols ? static_cast<unsigned>(c.cols) - col : 0;
+    float *to = static_cast<float *>(c.data) + row * c.ld + col;
+    return {{to, to + 8 * c.ld}, {row < c.rows ? left : 0, row + 8 < c.rows ? left : 0}};
+}
+
+/* Stores the sums without their scale, two at a time if `TWO`, and tells whether all were certain, and no
+ * scale was one that no float holds. This code is as long as there are sums, so that each instruction counts:
+ * fetching it takes longer than what it does. */
+template <bool TWO>
+__device__ __forceinline__ bool end_quickly(const float (&sums)[SUMS], const line *lines, const spot &first,
+                                            const corner &corner) {
+    const line rows[2] = {lines[first.row], lines[first.row + 8]};
+    const line *cols = lines + EDGE + first.col;
+    int lowest = cols[0].exponent;
+    int highest = cols[0].exponent;
+    bool is_certain = true;
+#pragma unroll
+    for (unsigned i = 0; i < SUMS; i += 4) {
+        const line pair[2] = {cols[i * 2], cols[i * 2 + 1]};
+        lowest = min(lowest, min(pair[0].exponent, pair[1].exponent));
+        highest = max(highest, max(pair[0].exponent, pair[1].exponent));
+#pragma unroll
+        for (unsigned down = 0; down < 2; down++) {
+            float x[2];
+#pragma unroll
+            for (unsigned j = 0; j < 2; j++) {
+                const float sum = sums[i + 2 * down + j];
+                is_certain = is_certain && !(fabsf(sum) < least_of(rows[down], pair[j]));
+                x[j] = sum * mm_fp32_power(rows[down].exponent + pair[j].exponent);
+            }
+            float *to = corner.to[down] + i * 2;
+            if (TWO && i * 2 < corner.cols[down])
+                *reinterpret_cast<float2 *>(to) = {x[0], x[1]};
+            if (!TWO && i * 2 < corner.cols[down])
+                to[0] = x[0];
+            if (!TWO && i * 2 + 1 < corner.cols[down])
                 to[1] = x[1];
         }
     }
-    mm_warpgroup_sync(barrier_of(at)); /* all have read the lines before one tells it */
-    if (at.thread == 0)
-        mm_barrier_arrive(&shared.lines_empty[set]);
+    lowest += min(rows[0].exponent, rows[1].exponent);
+    highest += max(rows[0].exponent, rows[1].exponent);
+    return is_certain && lowest >= MM_FP32_POWER_MIN && highest <= MM_FP32_POWER_MAX;
+}
+
+/* The sums are judged as they are, and stored. */
+__device__ __forceinline__ void end_tile(const mm_fp32_plan &plan, const shared &shared, progress &at,
+                                         const tile &tile, const float (&sums)[SUMS]) {
+    const mm_matrix &c = plan.product.c;
+    const unsigned set = at.ends % 2;
+    const line *lines = shared.own.lines[set];
+    const spot first = spot_of(0);
+    const corner corner = corner_of(c, tile, first);
+    const bool by_two = c.ld % 2 == 0 && c.cols % 2 == 0 && reinterpret_cast<size_t>(c.data) % 8 == 0;
+    mm_barrier_wait(&shared.own.lines_full[set], at.ends / 2 % 2);
+    const bool is_over = by_two ? end_quickly<true>(sums, lines, first, corner)
+                                : end_quickly<false>(sums, lines, first, corner);
+    if (!is_over) {
+        lay(sums, sums_at(plan.folded, blockIdx.x));
+        end_slowly(plan, lines, tile);
+    }
+    mm_warpgroup_sync(my_barrier()); /* all have read the lines */
+    if (my_thread() == 0)
+        mm_barrier_arrive(&shared.own.lines_empty[set]);
     at.ends++;
 }
 
-__device__ void compute_all(const mm_fp32_plan &plan, const shared &shared, works all, unsigned cluster,
-                            unsigned rank) {
-    place at = {threadIdx.x / GROUP - 1, threadIdx.x % GROUP, 0, 0, 0};
+__device__ void compute_all(const mm_fp32_plan &plan, const shared &shared, works all) {
+    progress at = {0, 0, 0};
     float sums[SUMS];
     for (work next; take(plan, all, next);) {
         compute(plan, shared, next, at, sums);
         if (next.begin > 0) {
-            tell(plan, at, sums);
+            tell(plan, sums);
             continue;
         }
         if (next.end < plan.steps)
-            hear_all(plan, next, at, cluster, rank, sums);
-        end_tile(plan, shared, at, tile_of(plan, next.pair, rank), sums);
+            hear_all(plan, next, sums);
+        end_tile(plan, shared, at, tile_of(plan, next.pair), sums);
     }
 }
 
 /* The registers of a block are dealt anew: a thread that computes has its sums and the tensor cores' to keep.
- */
+ * The block has 168 for each of its threads; who asks for more than others have given back waits for ever. */
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     product(const __grid_constant__ mm_fp32_plan plan) {
-    extern __shared__ unsigned char dynamic[];
-    __shared__ uint64_t barriers[2 * STAGES + 4];
-    __shared__ line lines[2][EDGE + WIDE];
+    extern __shared__ __align__(ALIGNMENT) unsigned char dynamic[];
+    __shared__ small own;
     if (plan.notes->fallback != 0)
         return; /* of all blocks alike */
-    unsigned char *aligned = dynamic + (ALIGNMENT - mm_shared_address(dynamic) % ALIGNMENT) % ALIGNMENT;
-    const shared shared = {
-        aligned, barriers, barriers + STAGES, lines, barriers + 2 * STAGES, barriers + 2 * STAGES + 2};
+    const shared shared = {own, dynamic};
     if (threadIdx.x == 0) {
         for (unsigned stage = 0; stage < STAGES; stage++) {
-            mm_barrier_init(&shared.full[stage], 1);
-            mm_barrier_init(&shared.empty[stage], COMPUTING * CLUSTER);
+            mm_barrier_init(&shared.own.full[stage], 1);
+            mm_barrier_init(&shared.own.empty[stage], COMPUTING * CLUSTER);
         }
         for (unsigned set = 0; set < 2; set++) {
-            mm_barrier_init(&shared.lines_full[set], DESCRIBING);
-            mm_barrier_init(&shared.lines_empty[set], COMPUTING);
+            mm_barrier_init(&shared.own.lines_full[set], DESCRIBING);
+            mm_barrier_init(&shared.own.lines_empty[set], COMPUTING);
         }
         mm_barriers_made();
     }
     mm_cluster_sync(); /* before that no one may arrive at a barrier */
-    const unsigned rank = mm_cluster_rank();
-    const unsigned cluster = blockIdx.x / CLUSTER;
     if (threadIdx.x < GROUP) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        static_assert(GROUP * 24 + COMPUTING * GROUP * 240 <= THREADS * 168, "the registers that there are");
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
         if (threadIdx.x == 0)
-            feed(plan, shared, works_of(plan, cluster), rank);
+            feed(plan, shared, works_of(plan));
         else if (threadIdx.x >= FIRST_WARP)
-            describe(plan, shared, works_of(plan, cluster), rank);
+            describe(plan, shared, works_of(plan));
         __syncwarp();
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        compute_all(plan, shared, works_of(plan, cluster), cluster, rank);
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+        compute_all(plan, shared, works_of(plan));
     }
     mm_cluster_sync(); /* the other may still copy to this block, or arrive here */
 }
@@ -458,4 +540,4 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
 } // namespace
 
 const void *const mm_fp32_product_kernel = reinterpret_cast<const void *>(product);
-const size_t mm_fp32_product_shared_bytes = STAGES * STAGE_BYTES + ALIGNMENT;
+const size_t mm_fp32_product_shared_bytes = STAGES * STAGE_BYTES;

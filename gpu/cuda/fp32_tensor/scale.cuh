@@ -2,7 +2,10 @@
 #ifndef MM_GPU_CUDA_FP32_TENSOR_SCALE_CUH
 #define MM_GPU_CUDA_FP32_TENSOR_SCALE_CUH
 
-/* 2^exponent, which is a normal float: exponents from -126 to 127. */
+/* Exponents of normal floats. */
+enum { MM_FP32_POWER_MIN = -126, MM_FP32_POWER_MAX = 127 };
+
+/* 2^exponent, which is a normal float. */
 __device__ __forceinline__ float mm_fp32_power(int exponent) {
     return __int_as_float((exponent + 127) << 23);
 }
@@ -39,7 +42,7 @@ __device__ __forceinline__ float mm_fp32_scaled(float x, const mm_fp32_scale &sc
 /* x·2^exponent, rounded once. Factors are powers of two, so that only the last product can round: that of a
  * result which is subnormal. */
 __device__ __forceinline__ float mm_fp32_unscaled(float x, int exponent) {
-    if (exponent >= -126 && exponent <= 127)
+    if (exponent >= MM_FP32_POWER_MIN && exponent <= MM_FP32_POWER_MAX)
         return x * mm_fp32_power(exponent);
     return scalbnf(x, exponent);
 }

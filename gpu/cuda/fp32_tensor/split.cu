@@ -232,8 +232,9 @@ __device__ void split_across(const mm_fp32_operand &operand, unsigned block) {
     constexpr unsigned ROWS = THREADS / 32;
     constexpr unsigned PIECES = STEP / PIECE;
     __shared__ float turned[STEP][STRIP + 1];
-    const unsigned step = block % operand.steps;
-    const unsigned first = block / operand.steps * STRIP;
+    const unsigned strips = (operand.lines + STRIP - 1) / STRIP;
+    const unsigned step = block / strips;
+    const unsigned first = block % strips * STRIP;
     const bool wide = is_wide(operand);
     float4 x[STEP / ROWS];
 #pragma unroll
@@ -264,12 +265,14 @@ __device__ void split_across(const mm_fp32_operand &operand, unsigned block) {
     }
 }
 
+/* B comes last, which lies across unless it is transposed: what was read last is likely to be in the L2 cache
+ * still when it is read again, in the opposite order. */
 __global__ void __launch_bounds__(THREADS)
     scan(const __grid_constant__ mm_fp32_operand a, const __grid_constant__ mm_fp32_operand b,
-         unsigned blocks_of_b) {
-    const bool is_b = blockIdx.x < blocks_of_b;
-    const mm_fp32_operand &operand = is_b ? b : a;
-    const unsigned block = is_b ? blockIdx.x : blockIdx.x - blocks_of_b;
+         unsigned blocks_of_a) {
+    const bool is_a = blockIdx.x < blocks_of_a;
+    const mm_fp32_operand &operand = is_a ? a : b;
+    const unsigned block = is_a ? blockIdx.x : blockIdx.x - blocks_of_a;
     if (operand.along)
         scan_along(operand, block);
     else
@@ -278,11 +281,12 @@ __global__ void __launch_bounds__(THREADS)
 
 __global__ void __launch_bounds__(THREADS)
     split_rest(const __grid_constant__ mm_fp32_operand a, const __grid_constant__ mm_fp32_operand b,
-               unsigned blocks_of_b) {
-    if (blockIdx.x < blocks_of_b)
-        split_across(b, blockIdx.x);
+               unsigned blocks_of_a) {
+    const unsigned block = gridDim.x - 1 - blockIdx.x;
+    if (block < blocks_of_a)
+        split_across(a, block);
     else
-        split_across(a, blockIdx.x - blocks_of_b);
+        split_across(b, block - blocks_of_a);
 }
 
 } // namespace

@@ -79,7 +79,7 @@ enum mm_status mm_cuda_enqueue(const struct mm_cuda_layout *layout, dim3 grid, v
         seen.a = *(const struct mm_fp32_operand *)arguments[0];
         seen.b = *(const struct mm_fp32_operand *)arguments[1];
         assert_int_equal(grid.x, seen.a.lines + seen.b.lines);
-        assert_int_equal(*(const unsigned *)arguments[2], seen.b.lines);
+        assert_int_equal(*(const unsigned *)arguments[2], seen.a.lines);
     }
     seen.splits += layout->kernel == mm_fp32_split_kernel;
     if (layout->kernel == mm_fp32_product_kernel) {
@@ -151,7 +151,7 @@ static void expect_pieces(size_t bytes) {
         {plan->lost_a, lines * sizeof *plan->lost_a},
         {plan->uncertain, plan->uncertain_max * sizeof *plan->uncertain},
         {plan->partial, sums},
-        {plan->folded, plan->steps > MM_FP32_FOLD_STEPS ? sums : 0},
+        {plan->folded, sums},
         {plan->a, (size_t)plan->pair_rows * MM_FP32_CLUSTER * MM_FP32_EDGE * line_bytes},
         {plan->b, (size_t)plan->pair_cols * MM_FP32_WIDE * line_bytes},
         {seen.simt_scratch, SIMT_BYTES},
@@ -176,6 +176,8 @@ static void clusters_have_room_and_work(void) {
     assert_int_equal(seen.grid.x, plan->clusters * MM_FP32_CLUSTER);
     assert_int_equal(plan->whole_pairs % plan->clusters, 0);
     assert_true(rest < plan->clusters);
+    assert_int_equal(plan->clusters * plan->share + plan->longer_shares, rest * plan->steps);
+    assert_true(plan->longer_shares < plan->clusters);
 }
 
 static void each_shape_has_its_memory_and_its_shares(void **state) {
