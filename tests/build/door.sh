@@ -63,6 +63,9 @@ refused "the two dimensions M N of A with --transpose, got 7" bench kernels --tr
 refused "either --transpose or operands" bench kernels --transpose int32 --transpose-b
 refused "either --transpose or --all" bench kernels --transpose int32 --all
 refused "--into takes a folder" bench kernels --into
+refused "--repeats takes a number from 1 to 1000, got '0'" bench crossovers --repeats 0
+refused "does not take '64'" bench crossovers 64
+refused "--into takes a folder" bench crossovers --into
 refused "--depths takes numbers with commas, got ''" bench accuracy --depths
 refused "--depths takes numbers with commas, got '64,,128'" bench accuracy --depths 64,,128
 refused "from 1 to 16777216, got '1e3'" bench accuracy --depths 64,1e3

@@ -1,4 +1,4 @@
-/* What `auto` picks on a GPU of 132 multiprocessors, on either side of each crossover. */
+/* What `auto` picks on a GPU of 132 multiprocessors, on either side of each crossover of a made-up table. */
 #include "gpu/backend.h"
 #include "gpu/cuda/variants.h"
 
@@ -24,6 +24,13 @@ static bool has_async = true;
 const char *mm_cuda_async_missing(const struct mm_device *device) {
     (void)device;
     return has_async ? NULL : "not here";
+}
+
+static bool has_tensor_cores = true;
+
+const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device) {
+    (void)device;
+    return has_tensor_cores ? NULL : "not here";
 }
 
 static bool has_blas = true;
@@ -53,38 +60,49 @@ static void expect_allowed(size_t m, size_t k, size_t n, const char *name) {
     expect(&product, name);
 }
 
-static void products_cross_where_measured(void **state) {
+static void small_products_go_to_tiles(void **state) {
     (void)state;
     expect_product(4, 4, 4, false, "tiled_16");
-    expect_product(31, 4096, 31, false, "tiled_16");
-    expect_product(31, 4096, 1000000, false, "tiled_16"); /* squares of 128 would be three quarters empty */
-    expect_product(32, 4096, 10312, false, "tiled_padded");
-    expect_product(32, 4096, 10313, false, "warp_tiled");
-    expect_product(574, 64, 574, true, "tiled_padded");
-    expect_product(575, 64, 575, true, "warp_tiled");
-    expect_product(480, 64, 480, false, "tiled_16");
-    expect_product(481, 64, 481, true,
-                   "tiled_padded"); /* 256 blocks of 32, of the 264 that run at one time */
-    expect_product(352, 4096, 352, false, "tiled_async");
-    expect_product(352, 4096, 352, true, "tiled_16");
-    expect_product(352, 127, 352, false, "tiled_16");
-    expect_product(353, 4096, 353, false, "tiled_16"); /* 144 blocks of 32 */
+    expect_product(149, 150, 150, false, "tiled_async");
+    expect_product(150, 150, 150, false, "simt");
+    expect_product(31, 3000, 31, false, "tiled_16");
+    expect_product(100, 127, 100, false, "tiled_16");
+    expect_product(100, 128, 100, true, "tiled_16");
+    expect_product(352, 8, 353, false, "tiled_16"); /* 132 blocks of 32, and 144 */
     has_async = false;
-    expect_product(352, 4096, 352, false, "tiled_16");
+    expect_product(149, 150, 150, false, "tiled_16");
     has_async = true;
 }
 
-/* Without leave there is none of it, as the rows above show where the library was there throughout. */
-static void the_vendor_is_for_large_products_where_it_is_allowed(void **state) {
+/* The last entry that is no narrower and no deeper decides, whichever edge is the narrow one. */
+static void large_ones_go_to_the_tensor_cores(void **state) {
     (void)state;
-    expect_product(4096, 4096, 4096, false, "warp_tiled");
-    expect_allowed(4096, 4096, 4096, "blas");
-    expect_allowed(32, 4096, 10313, "blas");
-    expect_allowed(32, 4096, 10312, "tiled_padded");
+    expect_product(63, 4096, 1000000, false, "simt");
+    expect_product(64, 1023, 1000000, false, "simt"); /* never */
+    expect_product(64, 1024, 8191, false, "simt");
+    expect_product(64, 1024, 8192, false, "fp32_tensor");
+    expect_product(8192, 1024, 64, true, "fp32_tensor");
+    expect_product(512, 1023, 4095, false, "simt");
+    expect_product(512, 1023, 4096, false, "fp32_tensor");
+    expect_product(512, 1024, 1024, false, "fp32_tensor");
+    expect_product(1024, 1024, 1024, false, "fp32_tensor");
+    has_tensor_cores = false;
+    expect_product(4096, 4096, 4096, false, "simt");
+    has_tensor_cores = true;
+}
+
+/* Without leave there is none of it, as the rows above show where the library was there throughout. */
+static void the_vendor_is_for_what_fills_the_chip_where_it_is_allowed(void **state) {
+    (void)state;
+    expect_allowed(4096, 4096, 4096, "fp32_tensor");
+    expect_allowed(4096, 8, 4096, "blas");
+    expect_allowed(1470, 32, 1471, "simt");
     expect_allowed(4, 4, 4, "tiled_16");
+    has_tensor_cores = false;
+    expect_allowed(4096, 4096, 4096, "blas");
     has_blas = false;
-    expect_allowed(4096, 4096, 4096, "warp_tiled");
-    has_blas = true;
+    expect_allowed(4096, 4096, 4096, "simt");
+    has_blas = has_tensor_cores = true;
 }
 
 static void expect_transposition(enum mm_dtype dtype, size_t m, size_t n, const char *name) {
@@ -109,8 +127,9 @@ static void transpositions_cross_where_measured(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_cross_where_measured),
-        cmocka_unit_test(the_vendor_is_for_large_products_where_it_is_allowed),
+        cmocka_unit_test(small_products_go_to_tiles),
+        cmocka_unit_test(large_ones_go_to_the_tensor_cores),
+        cmocka_unit_test(the_vendor_is_for_what_fills_the_chip_where_it_is_allowed),
         cmocka_unit_test(transpositions_cross_where_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
