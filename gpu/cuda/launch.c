@@ -24,9 +24,27 @@ static struct mm_product band_of(const struct mm_product *product, size_t row, s
     return band;
 }
 
+static enum mm_status launch(const void *kernel, const struct mm_cuda_layout *layout, dim3 grid,
+                             void **arguments, struct mm_lane *lane, struct mm_error *error) {
+    enum { FOLLOWS_FROM = 90 }; /* the compute capability */
+    struct cudaLaunchAttribute_st follows = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                                             .val.programmaticStreamSerializationAllowed = 1};
+    const struct cudaLaunchConfig_st config = {
+        .gridDim = grid,
+        .blockDim = {layout->threads_x, layout->threads_y, 1},
+        .dynamicSmemBytes = layout->dynamic_shared_bytes,
+        .stream = lane->stream,
+        .attrs = &follows,
+        .numAttrs = layout->follows && lane->device->head.compute_capability >= FOLLOWS_FROM,
+    };
+    const cudaError_t code = cudaLaunchKernelExC(&config, kernel, arguments);
+    if (code != cudaSuccess)
+        return mm_cuda_fail(lane->device, code, "launching a kernel", error);
+    return MM_OK;
+}
+
 static enum mm_status run(const struct mm_cuda_layout *layout, const struct mm_product *product,
                           struct mm_lane *lane, struct mm_error *error) {
-    const dim3 threads = {layout->threads_x, layout->threads_y, 1};
     const size_t band_rows = (size_t)GRID_Y_MAX * layout->block_rows;
     const size_t columns = (product->n + layout->block_cols - 1) / layout->block_cols;
     for (size_t row = 0; row < product->m; row += band_rows) {
@@ -34,10 +52,9 @@ static enum mm_status run(const struct mm_cuda_layout *layout, const struct mm_p
         const size_t rows = (band.m + layout->block_rows - 1) / layout->block_rows;
         const dim3 grid = {(unsigned)columns, (unsigned)rows, 1};
         void *arguments[] = {&band};
-        const cudaError_t code = cudaLaunchKernel(layout->kernel, grid, threads, arguments,
-                                                  layout->dynamic_shared_bytes, lane->stream);
-        if (code != cudaSuccess)
-            return mm_cuda_fail(lane->device, code, "launching a kernel", error);
+        const enum mm_status status = launch(layout->kernel, layout, grid, arguments, lane, error);
+        if (status != MM_OK)
+            return status;
     }
     return MM_OK;
 }
@@ -99,17 +116,12 @@ enum mm_status mm_cuda_launch(const struct mm_cuda_layout *layout, const struct 
 
 enum mm_status mm_cuda_enqueue(const struct mm_cuda_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error) {
-    const dim3 threads = {layout->threads_x, layout->threads_y, 1};
     struct cudaFuncAttributes ignored;
     if (lane->purpose == MM_CUDA_REHEARSE)
         return load(layout, lane, &ignored, error);
     if (lane->purpose == MM_CUDA_DESCRIBE)
         return MM_OK;
-    const cudaError_t code = cudaLaunchKernel(layout->kernel, grid, threads, arguments,
-                                              layout->dynamic_shared_bytes, lane->stream);
-    if (code != cudaSuccess)
-        return mm_cuda_fail(lane->device, code, "launching a kernel", error);
-    return MM_OK;
+    return launch(layout->kernel, layout, grid, arguments, lane, error);
 }
 
 const struct mm_device *mm_cuda_device_of(const struct mm_lane *lane) {
@@ -140,7 +152,6 @@ static unsigned larger(unsigned a, unsigned b) {
 enum mm_status mm_cuda_launch_batch(const struct mm_cuda_layout *layout, struct mm_cuda_items *items,
                                     unsigned count, unsigned tile, struct mm_lane *lane,
                                     struct mm_error *error) {
-    const dim3 threads = {layout->threads_x, layout->threads_y, 1};
     void *arguments[] = {items};
     dim3 grid = {0, 0, count};
     for (unsigned index = 0; index < count; index++) {
@@ -151,11 +162,7 @@ enum mm_status mm_cuda_launch_batch(const struct mm_cuda_layout *layout, struct 
     items->block_rows = layout->block_rows;
     items->block_cols = layout->block_cols;
     items->tile = tile;
-    const cudaError_t code = cudaLaunchKernel(layout->batch_kernel, grid, threads, arguments,
-                                              layout->dynamic_shared_bytes, lane->stream);
-    if (code != cudaSuccess)
-        return mm_cuda_fail(lane->device, code, "launching a kernel for a batch", error);
-    return MM_OK;
+    return launch(layout->batch_kernel, layout, grid, arguments, lane, error);
 }
 
 static enum mm_status read_attributes(struct mm_lane *lane, struct mm_attributes *attributes,

@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
     const unsigned index = blockIdx.x * SUM_THREADS + threadIdx.x;
     const unsigned row = index / quads;
     const unsigned col = index % quads * MM_QUAD;
-    if (row >= work.c.rows || !mm_simt_is_wanted(work.wanted))
+    if (!mm_simt_is_wanted(work.wanted) || row >= work.c.rows)
         return;
     const float *from = static_cast<const float *>(work.parts.data) + row * work.parts.ld + col;
     float sums[MM_QUAD] = {};
@@ -263,7 +263,8 @@ struct mm_simt_lines lines_of(const struct plan *plan, const struct mm_product *
 enum mm_status enqueue_main(const struct plan *plan, const struct mm_product *product,
                             const struct mm_matrix *to, struct mm_lane *lane, const unsigned *wanted,
                             struct mm_error *error) {
-    const struct mm_cuda_layout layout = layout_of(plan, product);
+    struct mm_cuda_layout layout = layout_of(plan, product);
+    layout.follows = wanted != nullptr; /* else it is the first */
     if (plan->tile == nullptr) {
         struct mm_simt_lines lines = lines_of(plan, product, to, wanted);
         void *arguments[] = {&lines};
@@ -282,6 +283,7 @@ enum mm_status enqueue_sum(const struct plan *plan, const struct mm_product *pro
     struct sum_work work = {product->c, *parts, plan->parts, wanted};
     void *arguments[] = {&work};
     layout.kernel = reinterpret_cast<const void *>(simt_sum);
+    layout.follows = true;
     layout.threads_x = SUM_THREADS;
     layout.threads_y = 1;
     const size_t quads = product->m * (parts->ld / MM_QUAD);

@@ -5,6 +5,7 @@
 #define MM_GPU_CUDA_SIMT_CUH
 
 #include "gpu/cuda/async.cuh"
+#include "gpu/cuda/follow.cuh"
 #include "gpu/cuda/quad.cuh"
 #include "gpu/product.h"
 
@@ -18,8 +19,10 @@ struct mm_simt_work {
         *wanted; /* in the device's memory: nothing is done where it holds 0. NULL: all is wanted */
 };
 
-/* Whether the kernel is to do anything. The same for all of its threads. */
+/* Once the kernel before is over: whether this one is to do anything. The same for all of its threads. */
 __device__ __forceinline__ bool mm_simt_is_wanted(const unsigned *wanted) {
+    mm_let_kernel_behind_begin();
+    mm_wait_for_kernel_before();
     return wanted == nullptr || *wanted != 0;
 }
 

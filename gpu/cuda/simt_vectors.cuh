@@ -179,7 +179,7 @@ template <unsigned VECTORS, bool ALONG>
 __global__ void __launch_bounds__(MM_SIMT_VECTOR_THREADS, VECTORS == 1 ? 3 : 2)
     mm_simt_by_lines(const __grid_constant__ struct mm_simt_lines work) {
     __shared__ float staged[VECTORS][MM_SIMT_CHUNK];
-    if (work.wanted != nullptr && *work.wanted == 0)
+    if (!mm_simt_is_wanted(work.wanted))
         return;
     const bool is_wide = mm_is_wide(work.matrix);
     if constexpr (ALONG) {

@@ -99,6 +99,15 @@ static struct sizes sizes_of(const struct mm_product *product, const struct mm_d
     return sizes;
 }
 
+/* Lines of op(A) and op(B) with what is padding. */
+static size_t a_lines_of(const struct sizes *sizes) {
+    return (size_t)sizes->pair_rows * MM_FP32_CLUSTER * MM_FP32_EDGE;
+}
+
+static size_t b_lines_of(const struct sizes *sizes) {
+    return (size_t)sizes->pair_cols * MM_FP32_WIDE;
+}
+
 /* --- where everything lies in the scratch memory
  * ------------------------------------------------------------ */
 
@@ -136,8 +145,6 @@ static struct offsets offsets_of(const struct sizes *sizes, const struct mm_prod
     const size_t sums_bytes = sizeof(float) * MM_FP32_SUMS * MM_FP32_COMPUTING;
     const size_t blocks = (size_t)sizes->clusters * MM_FP32_CLUSTER;
     const size_t lines = (size_t)sizes->m + sizes->n;
-    const size_t a_lines = (size_t)sizes->pair_rows * MM_FP32_CLUSTER * MM_FP32_EDGE;
-    const size_t b_lines = (size_t)sizes->pair_cols * MM_FP32_WIDE;
     const size_t line_bytes = (size_t)sizes->steps * 2 * MM_FP32_LINE_BYTES;
     struct offsets offsets = {.is_good = true};
     offsets.notes = cut(&offsets, 1, sizeof(struct mm_fp32_notes));
@@ -148,8 +155,8 @@ static struct offsets offsets_of(const struct sizes *sizes, const struct mm_prod
     offsets.uncertain = cut(&offsets, sizes->uncertain_max, sizeof(struct mm_fp32_place));
     offsets.partial = cut(&offsets, blocks, sums_bytes);
     offsets.folded = cut(&offsets, blocks, sums_bytes);
-    offsets.a = cut(&offsets, a_lines, line_bytes);
-    offsets.b = cut(&offsets, b_lines, line_bytes);
+    offsets.a = cut(&offsets, a_lines_of(sizes), line_bytes);
+    offsets.b = cut(&offsets, b_lines_of(sizes), line_bytes);
     offsets.simt = cut(&offsets, 1, mm_cuda_simt_layout(product, lane).scratch_bytes);
     return offsets;
 }
@@ -184,6 +191,7 @@ static void place_operands(struct work *work, const struct sizes *sizes, const s
     work->a.from = product->a.data;
     work->a.ld = product->a.ld;
     work->a.lines = sizes->m;
+    work->a.padded = (unsigned)a_lines_of(sizes);
     work->a.tile_lines = MM_FP32_EDGE;
     work->a.along = !product->transpose_a;
     work->a.tiles = scratch + offsets->a;
@@ -192,6 +200,7 @@ static void place_operands(struct work *work, const struct sizes *sizes, const s
     work->b.from = product->b.data;
     work->b.ld = product->b.ld;
     work->b.lines = sizes->n;
+    work->b.padded = (unsigned)b_lines_of(sizes);
     work->b.tile_lines = MM_FP32_WIDE;
     work->b.along = product->transpose_b;
     work->b.tiles = scratch + offsets->b;
@@ -234,6 +243,7 @@ static struct mm_cuda_layout layout_of(const void *kernel, unsigned threads, siz
                                    .block_cols = MM_FP32_WIDE,
                                    .threads_x = threads,
                                    .threads_y = 1,
+                                   .follows = true,
                                    .dynamic_shared_bytes = shared_bytes};
 }
 
@@ -251,9 +261,10 @@ static enum mm_status clear(const struct offsets *offsets, struct mm_lane *lane,
 }
 
 static enum mm_status split(struct work *work, struct mm_lane *lane, struct mm_error *error) {
-    const struct mm_cuda_layout scan = layout_of(mm_fp32_scan_kernel, MM_FP32_SPLIT_THREADS, 0);
+    struct mm_cuda_layout scan = layout_of(mm_fp32_scan_kernel, MM_FP32_SPLIT_THREADS, 0);
     const struct mm_cuda_layout rest = layout_of(mm_fp32_split_kernel, MM_FP32_SPLIT_THREADS, 0);
     unsigned of_a = mm_fp32_scan_blocks(&work->a);
+    scan.follows = false;
     void *arguments[] = {&work->a, &work->b, &of_a};
     unsigned blocks = of_a + mm_fp32_scan_blocks(&work->b);
     const enum mm_status status = mm_cuda_enqueue(&scan, (dim3){blocks, 1, 1}, arguments, lane, error);

@@ -47,6 +47,7 @@ struct mm_fp32_operand {
     const float *from;
     size_t ld;
     unsigned lines;
+    unsigned padded; /* lines of whole tiles; those that the operand does not have are zeros */
     unsigned k;
     unsigned steps;
     unsigned tile_lines;      /* EDGE or WIDE */

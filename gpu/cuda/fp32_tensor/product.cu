@@ -13,6 +13,7 @@
  * against 4.66 ms). Two sets of sums for the tensor cores, so that a warpgroup need not wait for its own,
  * gained 1% there. */
 /* ptxas: spills product: words that a tile needs at its end; the loop over its steps touches none of them */
+#include "gpu/cuda/follow.cuh"
 #include "gpu/cuda/fp32_tensor/hopper.cuh"
 #include "gpu/cuda/fp32_tensor/parts.h"
 #include "gpu/cuda/fp32_tensor/scale.cuh"
@@ -507,8 +508,6 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     product(const __grid_constant__ mm_fp32_plan plan) {
     extern __shared__ __align__(ALIGNMENT) unsigned char dynamic[];
     __shared__ small own;
-    if (plan.notes->fallback != 0)
-        return; /* of all blocks alike */
     const shared shared = {own, dynamic};
     if (threadIdx.x == 0) {
         for (unsigned stage = 0; stage < STAGES; stage++) {
@@ -521,7 +520,11 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         }
         mm_barriers_made();
     }
+    mm_let_kernel_behind_begin();
+    mm_wait_for_kernel_before();
     mm_cluster_sync(); /* before that no one may arrive at a barrier */
+    if (plan.notes->fallback != 0)
+        return; /* of all blocks alike */
     if (threadIdx.x < GROUP) {
         static_assert(GROUP * 24 + COMPUTING * GROUP * 240 <= THREADS * 168, "the registers that there are");
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");

@@ -3,6 +3,7 @@
  * NaN, it only says so: then all is computed by simt, which is enqueued behind it and waits for that word.
  *
  * A warp computes an element; its threads' sums are added up in a fixed order. */
+#include "gpu/cuda/follow.cuh"
 #include "gpu/cuda/fp32_tensor/parts.h"
 
 namespace {
@@ -26,6 +27,8 @@ __device__ float dot(const mm_product &product, const mm_fp32_place &place) {
 }
 
 __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp32_plan plan, mm_path *path) {
+    mm_let_kernel_behind_begin();
+    mm_wait_for_kernel_before();
     const unsigned uncertain = plan.notes->uncertain;
     const bool falls_back = plan.notes->fallback != 0 || uncertain > plan.uncertain_max;
     if (blockIdx.x == 0 && threadIdx.x == 0) {

@@ -7,6 +7,7 @@
  * registers as far as it fits. Lines that lie across are read twice: for their largest, and again to be
  * split, when they are turned through shared memory. Both operands share a launch. It is bound by memory:
  * 4096×4096 twice in 95 µs on an H200, where the bytes alone would take 76. */
+#include "gpu/cuda/follow.cuh"
 #include "gpu/cuda/fp32_tensor/parts.h"
 #include "gpu/cuda/fp32_tensor/scale.cuh"
 
@@ -17,25 +18,44 @@ namespace {
 constexpr unsigned THREADS = MM_FP32_SPLIT_THREADS;
 constexpr unsigned PIECE = MM_FP32_PIECE;
 constexpr unsigned STRIP = 128; /* lines across that a block takes */
-constexpr unsigned DEPTH = 128; /* of k that a block looks for the largest in */
+constexpr unsigned DEPTH = 64;  /* of k that a block looks for the largest in */
 constexpr unsigned KEPT = 4;    /* pieces that a thread keeps */
 
 struct alignas(16) halves {
     __half each[PIECE];
 };
 
-/* x = high + low, but for what is lost. Of elements that are not small beside their line's largest that is at
- * most 2^-23·|x|, which the guard counts for all; only more is summed up, and rounded up. Where scaling
- * itself has left nothing, it is more. */
-__device__ __forceinline__ unsigned split(float x, const mm_fp32_scale &scale, __half &high, __half &low) {
-    const float y = mm_fp32_scaled(x, scale);
+/* y = high + low, but for what is lost. */
+__device__ __forceinline__ float split(float y, __half &high, __half &low) {
     high = __float2half_rn(y);
     const float rest = y - __half2float(high);
     low = __float2half_rn(rest);
-    const float lost = fabsf(rest - __half2float(low));
-    if (lost <= 0x1p-23f * fabsf(y) && (y != 0.0f || x == 0.0f))
-        return 0;
-    return max(1u, __float2uint_ru(lost / MM_FP32_LOST_UNIT));
+    return fabsf(rest - __half2float(low));
+}
+
+/* What is lost of x, which scaled is y, beyond what the guard counts for all elements, 2^-23·|y|; as much as
+ * is lost of those that are not small beside their line's largest. Rounded, but never to or from 0. */
+__device__ __forceinline__ float excess_of(float y, float lost) {
+    return fmaf(-0x1p-23f, fabsf(y), lost);
+}
+
+/* Whether scaling itself has left nothing. */
+__device__ __forceinline__ bool has_vanished(float x, float y) {
+    return y == 0.0f && x != 0.0f;
+}
+
+/* What is lost of a piece's elements, summed up over those of which it is more than that, and rounded up. */
+__device__ __forceinline__ unsigned sum_lost(const float (&x)[PIECE], const mm_fp32_scale &scale) {
+    unsigned sum = 0;
+    for (unsigned i = 0; i < PIECE; i++) {
+        const float y = mm_fp32_scaled(x[i], scale);
+        __half high;
+        __half low;
+        const float lost = split(y, high, low);
+        if (excess_of(y, lost) > 0.0f || has_vanished(x[i], y))
+            sum += max(1u, __float2uint_ru(lost / MM_FP32_LOST_UNIT));
+    }
+    return sum;
 }
 
 /* Where a piece's high halves lie; the low ones lie behind, swizzled likewise. */
@@ -53,13 +73,17 @@ __device__ __forceinline__ unsigned put(const mm_fp32_operand &operand, unsigned
                                         const float (&x)[PIECE], const mm_fp32_scale &scale) {
     halves high;
     halves low;
-    unsigned lost = 0;
+    float excess = 0.0f;
+    bool vanished = false;
 #pragma unroll
-    for (unsigned i = 0; i < PIECE; i++)
-        lost += split(x[i], scale, high.each[i], low.each[i]);
+    for (unsigned i = 0; i < PIECE; i++) {
+        const float y = mm_fp32_scaled(x[i], scale);
+        excess = fmaxf(excess, excess_of(y, split(y, high.each[i], low.each[i])));
+        vanished = vanished || has_vanished(x[i], y);
+    }
     *reinterpret_cast<halves *>(place(operand, line, piece, 0)) = high;
     *reinterpret_cast<halves *>(place(operand, line, piece, 1)) = low;
-    return lost;
+    return excess > 0.0f || vanished ? sum_lost(x, scale) : 0;
 }
 
 /* In units, so that the sum is the same in any order. */
@@ -76,15 +100,21 @@ __device__ __forceinline__ void judge(const mm_fp32_operand &operand, unsigned m
         operand.notes->fallback = 1;
 }
 
+/* Whether neighbours can be read by fours. */
 __device__ __forceinline__ bool is_wide(const mm_fp32_operand &operand) {
-    return operand.ld % 4 == 0 && reinterpret_cast<size_t>(operand.from) % 16 == 0;
+    const unsigned neighbours = operand.along ? operand.k : operand.lines;
+    return neighbours % 4 == 0 && operand.ld % 4 == 0 && reinterpret_cast<size_t>(operand.from) % 16 == 0;
 }
 
-/* The first `count` of four neighbours, and zeros. */
-__device__ __forceinline__ float4 take_some(const float *from, unsigned count, bool wide) {
+/* The first `count` of four neighbours, and zeros. Without branches, so that a thread's reads are under way
+ * together. */
+template <bool WIDE> __device__ __forceinline__ float4 take_some(const float *from, unsigned count) {
     float4 x = {0.0f, 0.0f, 0.0f, 0.0f};
-    if (wide && count >= 4)
-        return *reinterpret_cast<const float4 *>(from);
+    if (WIDE) {
+        if (count > 0)
+            x = *reinterpret_cast<const float4 *>(from);
+        return x;
+    }
     if (count > 0)
         x.x = from[0];
     if (count > 1)
@@ -97,12 +127,12 @@ __device__ __forceinline__ float4 take_some(const float *from, unsigned count, b
 }
 
 /* A piece of a line that lies along. */
-__device__ __forceinline__ void take_piece(const float *line, unsigned piece, unsigned k, bool wide,
-                                           float (&x)[PIECE]) {
+template <bool WIDE>
+__device__ __forceinline__ void take_piece(const float *line, unsigned piece, unsigned k, float (&x)[PIECE]) {
 #pragma unroll
     for (unsigned i = 0; i < PIECE; i += 4) {
         const unsigned at = piece * PIECE + i;
-        const float4 some = take_some(line + at, at < k ? k - at : 0, wide);
+        const float4 some = take_some<WIDE>(line + at, at < k ? k - at : 0);
         x[i] = some.x;
         x[i + 1] = some.y;
         x[i + 2] = some.z;
@@ -122,9 +152,17 @@ __device__ __forceinline__ unsigned larger(unsigned most, const float (&x)[PIECE
     return most;
 }
 
+/* What the threads of a block tell each other. */
+union shared_of_scan {
+    unsigned of_warp[THREADS / 32];
+    uint4 largest[THREADS / 32][STRIP / 4];
+};
+
+typedef float shared_of_split[MM_FP32_STEP][STRIP + 1];
+
 /* The largest of what the threads of a team have; all threads of the block take part. */
-__device__ __forceinline__ unsigned largest_of_team(unsigned most, unsigned team) {
-    __shared__ unsigned of_warp[THREADS / 32];
+__device__ __forceinline__ unsigned largest_of_team(unsigned most, unsigned team,
+                                                    unsigned (&of_warp)[THREADS / 32]) {
     for (unsigned lanes = 16; lanes > 0; lanes /= 2)
         most = max(most, __shfl_xor_sync(~0u, most, lanes));
     if (threadIdx.x % 32 == 0)
@@ -144,45 +182,45 @@ __host__ __device__ unsigned team_of(const mm_fp32_operand &operand) {
     return team;
 }
 
-__device__ void scan_along(const mm_fp32_operand &operand, unsigned block) {
+template <bool WIDE>
+__device__ void scan_along(const mm_fp32_operand &operand, unsigned block, shared_of_scan &shared) {
     const unsigned team = team_of(operand);
     const unsigned line = block * (THREADS / team) + threadIdx.x / team;
     const unsigned mine = threadIdx.x % team;
     const unsigned pieces = operand.steps * (MM_FP32_STEP / PIECE);
-    const bool is_line = line < operand.lines;
-    const bool wide = is_wide(operand);
+    const bool is_line = line < operand.lines; /* else it is padding */
+    const unsigned k = is_line ? operand.k : 0;
     const float *from = operand.from + (is_line ? line : 0) * operand.ld;
-    const unsigned end = is_line ? pieces : 0;
     float kept[KEPT][PIECE];
     unsigned most = 0;
 
     /* Reads before use, so that they are under way together. */
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++)
-        take_piece(from, mine + i * team, mine + i * team < end ? operand.k : 0, wide, kept[i]);
+        take_piece<WIDE>(from, mine + i * team, k, kept[i]);
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++)
         most = larger(most, kept[i]);
-    for (unsigned piece = mine + KEPT * team; piece < end; piece += team) {
+    for (unsigned piece = mine + KEPT * team; piece < pieces; piece += team) {
         float x[PIECE];
-        take_piece(from, piece, operand.k, wide, x);
+        take_piece<WIDE>(from, piece, k, x);
         most = larger(most, x);
     }
-    most = largest_of_team(most, team);
-    if (!is_line)
-        return;
+    most = largest_of_team(most, team, shared.of_warp);
 
     const mm_fp32_scale scale = mm_fp32_scale_of(most);
     unsigned long long lost = 0;
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++)
-        if (mine + i * team < end)
+        if (mine + i * team < pieces)
             lost += put(operand, line, mine + i * team, kept[i], scale);
-    for (unsigned piece = mine + KEPT * team; piece < end; piece += team) {
+    for (unsigned piece = mine + KEPT * team; piece < pieces; piece += team) {
         float x[PIECE];
-        take_piece(from, piece, operand.k, wide, x);
+        take_piece<WIDE>(from, piece, k, x);
         lost += put(operand, line, piece, x, scale);
     }
+    if (!is_line)
+        return;
     add_lost(operand, line, lost);
     if (mine > 0)
         return;
@@ -191,56 +229,57 @@ __device__ void scan_along(const mm_fp32_operand &operand, unsigned block) {
 }
 
 /* Four neighbouring lines at one k. */
-__device__ __forceinline__ float4 take_across(const mm_fp32_operand &operand, unsigned k, unsigned line,
-                                              bool wide) {
+template <bool WIDE>
+__device__ __forceinline__ float4 take_across(const mm_fp32_operand &operand, unsigned k, unsigned line) {
     const bool is_there = k < operand.k && line < operand.lines;
-    return take_some(operand.from + static_cast<size_t>(k) * operand.ld + line,
-                     is_there ? operand.lines - line : 0, wide);
+    return take_some<WIDE>(operand.from + static_cast<size_t>(k) * operand.ld + line,
+                           is_there ? operand.lines - line : 0);
 }
 
-__device__ void scan_across(const mm_fp32_operand &operand, unsigned block) {
+template <bool WIDE>
+__device__ void scan_across(const mm_fp32_operand &operand, unsigned block, shared_of_scan &shared) {
     constexpr unsigned ROWS = THREADS / 32; /* of k, at a time */
-    __shared__ uint4 largest[ROWS][STRIP / 4];
     const unsigned strips = (operand.lines + STRIP - 1) / STRIP;
     const unsigned first = block % strips * STRIP;
     const unsigned k = block / strips * DEPTH + threadIdx.x / 32;
-    const bool wide = is_wide(operand);
     uint4 most = {0, 0, 0, 0};
-#pragma unroll 8
-    for (unsigned i = 0; i < DEPTH; i += ROWS) {
-        const float4 x = take_across(operand, k + i, first + threadIdx.x % 32 * 4, wide);
-        most.x = max(most.x, magnitude(x.x));
-        most.y = max(most.y, magnitude(x.y));
-        most.z = max(most.z, magnitude(x.z));
-        most.w = max(most.w, magnitude(x.w));
+    float4 x[DEPTH / ROWS];
+#pragma unroll
+    for (unsigned i = 0; i < DEPTH / ROWS; i++)
+        x[i] = take_across<WIDE>(operand, k + i * ROWS, first + threadIdx.x % 32 * 4);
+#pragma unroll
+    for (unsigned i = 0; i < DEPTH / ROWS; i++) {
+        most.x = max(most.x, magnitude(x[i].x));
+        most.y = max(most.y, magnitude(x[i].y));
+        most.z = max(most.z, magnitude(x[i].z));
+        most.w = max(most.w, magnitude(x[i].w));
     }
-    largest[threadIdx.x / 32][threadIdx.x % 32] = most;
+    shared.largest[threadIdx.x / 32][threadIdx.x % 32] = most;
     __syncthreads(); /* each takes what others wrote */
     if (threadIdx.x >= STRIP || first + threadIdx.x >= operand.lines)
         return;
     unsigned of_line = 0;
     for (unsigned row = 0; row < ROWS; row++)
-        of_line = max(of_line, reinterpret_cast<const unsigned *>(largest[row])[threadIdx.x]);
+        of_line = max(of_line, reinterpret_cast<const unsigned *>(shared.largest[row])[threadIdx.x]);
     atomicMax(&operand.most[first + threadIdx.x], of_line);
     judge(operand, of_line);
 }
 
 /* A step of a strip, turned through shared memory. Neighbouring threads write a line's pieces, of which eight
  * make up 128 bytes. */
-__device__ void split_across(const mm_fp32_operand &operand, unsigned block) {
+template <bool WIDE>
+__device__ void split_across(const mm_fp32_operand &operand, unsigned block, shared_of_split &turned) {
     constexpr unsigned STEP = MM_FP32_STEP;
     constexpr unsigned ROWS = THREADS / 32;
     constexpr unsigned PIECES = STEP / PIECE;
-    __shared__ float turned[STEP][STRIP + 1];
-    const unsigned strips = (operand.lines + STRIP - 1) / STRIP;
+    const unsigned strips = (operand.padded + STRIP - 1) / STRIP;
     const unsigned step = block / strips;
     const unsigned first = block % strips * STRIP;
-    const bool wide = is_wide(operand);
     float4 x[STEP / ROWS];
 #pragma unroll
     for (unsigned i = 0; i < STEP / ROWS; i++)
-        x[i] = take_across(operand, step * STEP + threadIdx.x / 32 + i * ROWS, first + threadIdx.x % 32 * 4,
-                           wide);
+        x[i] = take_across<WIDE>(operand, step * STEP + threadIdx.x / 32 + i * ROWS,
+                                 first + threadIdx.x % 32 * 4);
 #pragma unroll
     for (unsigned i = 0; i < STEP / ROWS; i++) {
         float *to = &turned[threadIdx.x / 32 + i * ROWS][threadIdx.x % 32 * 4];
@@ -254,39 +293,50 @@ __device__ void split_across(const mm_fp32_operand &operand, unsigned block) {
 #pragma unroll
     for (unsigned i = 0; i < STRIP; i += THREADS / PIECES) {
         const unsigned row = i + threadIdx.x / PIECES;
-        if (first + row >= operand.lines)
+        const bool is_line = first + row < operand.lines; /* else it is padding */
+        if (first + row >= operand.padded)
             continue;
         float y[PIECE];
 #pragma unroll
         for (unsigned j = 0; j < PIECE; j++)
             y[j] = turned[piece * PIECE + j][row];
-        const mm_fp32_scale scale = mm_fp32_scale_of(operand.most[first + row]);
-        add_lost(operand, first + row, put(operand, first + row, step * PIECES + piece, y, scale));
+        const mm_fp32_scale scale = mm_fp32_scale_of(is_line ? operand.most[first + row] : 0);
+        const unsigned lost = put(operand, first + row, step * PIECES + piece, y, scale);
+        if (is_line)
+            add_lost(operand, first + row, lost);
     }
 }
 
 /* B comes last, which lies across unless it is transposed: what was read last is likely to be in the L2 cache
  * still when it is read again, in the opposite order. */
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 3)
     scan(const __grid_constant__ mm_fp32_operand a, const __grid_constant__ mm_fp32_operand b,
          unsigned blocks_of_a) {
+    __shared__ shared_of_scan shared;
     const bool is_a = blockIdx.x < blocks_of_a;
+    mm_let_kernel_behind_begin();
     const mm_fp32_operand &operand = is_a ? a : b;
     const unsigned block = is_a ? blockIdx.x : blockIdx.x - blocks_of_a;
     if (operand.along)
-        scan_along(operand, block);
+        is_wide(operand) ? scan_along<true>(operand, block, shared)
+                         : scan_along<false>(operand, block, shared);
     else
-        scan_across(operand, block);
+        is_wide(operand) ? scan_across<true>(operand, block, shared)
+                         : scan_across<false>(operand, block, shared);
 }
 
 __global__ void __launch_bounds__(THREADS)
     split_rest(const __grid_constant__ mm_fp32_operand a, const __grid_constant__ mm_fp32_operand b,
                unsigned blocks_of_a) {
-    const unsigned block = gridDim.x - 1 - blockIdx.x;
-    if (block < blocks_of_a)
-        split_across(a, block);
-    else
-        split_across(b, block - blocks_of_a);
+    __shared__ shared_of_split turned;
+    const unsigned last_first = gridDim.x - 1 - blockIdx.x;
+    const bool is_a = last_first < blocks_of_a;
+    const mm_fp32_operand &operand = is_a ? a : b;
+    const unsigned block = is_a ? last_first : last_first - blocks_of_a;
+    mm_let_kernel_behind_begin();
+    mm_wait_for_kernel_before();
+    is_wide(operand) ? split_across<true>(operand, block, turned)
+                     : split_across<false>(operand, block, turned);
 }
 
 } // namespace
@@ -297,10 +347,10 @@ const void *const mm_fp32_split_kernel = reinterpret_cast<const void *>(split_re
 unsigned mm_fp32_scan_blocks(const mm_fp32_operand *operand) {
     const unsigned lines = THREADS / team_of(*operand);
     if (operand->along)
-        return (operand->lines + lines - 1) / lines;
+        return (operand->padded + lines - 1) / lines;
     return (operand->lines + STRIP - 1) / STRIP * ((operand->k + DEPTH - 1) / DEPTH);
 }
 
 unsigned mm_fp32_split_blocks(const mm_fp32_operand *operand) {
-    return operand->along ? 0 : (operand->lines + STRIP - 1) / STRIP * operand->steps;
+    return operand->along ? 0 : (operand->padded + STRIP - 1) / STRIP * operand->steps;
 }

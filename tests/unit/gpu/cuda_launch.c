@@ -21,6 +21,7 @@ static struct {
     unsigned launches;
     size_t launched_bytes;         /* dynamic, of the last launch */
     unsigned tile;                 /* of the last launch's product */
+    bool may_begin_before;         /* the last launch, before the one ahead of it is over */
     struct mm_product products[4]; /* of the first launches */
     unsigned rows_of_blocks[4];
 } runtime;
@@ -54,20 +55,20 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const voi
     return cudaSuccess;
 }
 
-cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
-                             size_t dynamic_bytes, cudaStream_t stream) {
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel, void **arguments) {
     (void)kernel;
-    (void)block;
-    (void)stream;
-    if (dynamic_bytes > runtime.dynamic_max || grid.y > 65535)
+    if (launch->dynamicSmemBytes > runtime.dynamic_max || launch->gridDim.y > 65535)
         return cudaErrorInvalidValue;
     if (runtime.launches < sizeof runtime.products / sizeof runtime.products[0]) {
         runtime.products[runtime.launches] = *(const struct mm_product *)arguments[0];
-        runtime.rows_of_blocks[runtime.launches] = grid.y;
+        runtime.rows_of_blocks[runtime.launches] = launch->gridDim.y;
     }
     runtime.launches++;
-    runtime.launched_bytes = dynamic_bytes;
+    runtime.launched_bytes = launch->dynamicSmemBytes;
     runtime.tile = ((const struct mm_product *)arguments[0])->tile;
+    runtime.may_begin_before = launch->numAttrs == 1 &&
+                               launch->attrs[0].id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+                               launch->attrs[0].val.programmaticStreamSerializationAllowed == 1;
     return cudaSuccess;
 }
 
@@ -223,6 +224,29 @@ static void attributes_are_those_of_a_launch(void **state) {
     assert_int_equal(mm_cuda_attributes(&device.head, &variant, 0, &attributes, &error), MM_UNSUPPORTED);
 }
 
+static bool may_begin_before(bool follows, unsigned compute_capability) {
+    struct mm_cuda_layout layout = layout_of(0);
+    struct mm_lane lane = {.device = &device, .purpose = MM_CUDA_RUN};
+    struct mm_product product = {.m = 1, .n = 1, .k = 1};
+    void *arguments[] = {&product};
+    struct mm_error error;
+    layout.follows = follows;
+    device.head.compute_capability = compute_capability;
+    assert_int_equal(mm_cuda_enqueue(&layout, (dim3){1, 1, 1}, arguments, &lane, &error), MM_OK);
+    return runtime.may_begin_before;
+}
+
+/* A kernel that does not wait by itself must not begin before the one ahead of it is over; a device before
+ * compute capability 9.0 cannot have it so. */
+static void only_those_that_wait_begin_before(void **state) {
+    (void)state;
+    reset(0, 227 * KIB);
+    assert_true(may_begin_before(true, 90));
+    assert_false(may_begin_before(false, 90));
+    assert_false(may_begin_before(true, 89));
+    assert_int_equal(runtime.launches, 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_comes_unasked_is_not_asked_for),
@@ -231,6 +255,7 @@ int main(void) {
         cmocka_unit_test(too_much_is_unsupported),
         cmocka_unit_test(tall_products_are_cut_into_bands),
         cmocka_unit_test(attributes_are_those_of_a_launch),
+        cmocka_unit_test(only_those_that_wait_begin_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -238,23 +238,19 @@ static bool is_for_batches(const void *kernel) {
            kernel == &fake_kernels.transposing_batch;
 }
 
-cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
-                             size_t dynamic_bytes, cudaStream_t stream) {
-    (void)block;
-    (void)dynamic_bytes;
-    (void)stream;
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel, void **arguments) {
     if (fake_cuda.launch_fails != cudaSuccess)
         return fake_cuda.launch_fails;
     if (is_for_batches(kernel)) {
         fake_cuda.batches++;
-        fake_cuda.grid = grid;
+        fake_cuda.grid = launch->gridDim;
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->tile, FAKE_BLOCK);
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_rows, FAKE_BLOCK);
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_cols, FAKE_BLOCK);
         if (kernel == &fake_kernels.transposing_batch)
-            transpose_items(arguments[0], grid.z);
+            transpose_items(arguments[0], launch->gridDim.z);
         else
-            compute_items(arguments[0], grid.z, kernel == &fake_kernels.turned_batch);
+            compute_items(arguments[0], launch->gridDim.z, kernel == &fake_kernels.turned_batch);
     } else {
         fake_cuda.launches++;
         fake_compute(arguments[0], kernel == &fake_kernels.turned);
