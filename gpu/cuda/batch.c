@@ -81,6 +81,15 @@ static bool is_read_in_place(const struct mm_cuda_layout *layout, const struct m
             mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) <= IN_PLACE_BYTES_MAX);
 }
 
+/* Products of one batch may have parts of different depths. What the batch has a key for can be described. */
+static unsigned part_depth_of(const struct mm_job *job, struct mm_lane *lane) {
+    struct mm_cuda_layout layout;
+    struct mm_error ignored;
+    const bool is_described =
+        mm_cuda_describe(job->ran, &job->product, lane->device, &layout, &ignored) == MM_OK;
+    return is_described && layout.part_depth > 0 ? layout.part_depth : (unsigned)job->product.k;
+}
+
 static struct mm_cuda_item item_of(const struct mm_product *product) {
     return (struct mm_cuda_item){.a = product->a.data,
                                  .b = product->b.data,
@@ -123,8 +132,9 @@ static double work_of(struct mm_job *const *jobs, unsigned count) {
 }
 
 /* The jobs' items, and the copies that must come before them. */
-static void describe_jobs(const struct mm_cuda_layout *layout, struct mm_job *const *jobs, unsigned count,
-                          char *workspace, struct mm_cuda_items *items, struct mm_cuda_copies *copies) {
+static void describe_jobs(const struct mm_cuda_layout *layout, struct mm_lane *lane,
+                          struct mm_job *const *jobs, unsigned count, char *workspace,
+                          struct mm_cuda_items *items, struct mm_cuda_copies *copies) {
     const double work = work_of(jobs, count);
     copies->count = 0;
     copies->words_max = 0;
@@ -132,6 +142,7 @@ static void describe_jobs(const struct mm_cuda_layout *layout, struct mm_job *co
         struct mm_job *job = jobs[index];
         struct mm_cuda_item *item = &items->items[index];
         *item = item_of(&job->product);
+        item->part_depth = part_depth_of(job, lane);
         job->batched = count;
         job->launch_work = work;
         if (is_read_in_place(layout, &job->product))
@@ -152,7 +163,7 @@ static enum mm_status enqueue(struct mm_lane *lane, const struct mm_cuda_layout 
     enum mm_status status = bytes == 0 ? MM_OK : mm_cuda_workspace(lane, bytes, &workspace, error);
     if (status != MM_OK)
         return status;
-    describe_jobs(layout, jobs, count, workspace, &items, &copies);
+    describe_jobs(layout, lane, jobs, count, workspace, &items, &copies);
     cudaError_t code = cudaSuccess;
     lane->first = copies.count > 0 ? MM_CUDA_BEGUN : MM_CUDA_UPLOADED;
     if (copies.count > 0)

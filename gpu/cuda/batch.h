@@ -22,6 +22,7 @@ struct mm_cuda_item {
     unsigned m;
     unsigned n;
     unsigned k;
+    unsigned part_depth; /* k's parts, which are added up each by itself; as mm_cuda_layout's */
 };
 
 /* A batch kernel's one parameter, by value: such may have 4 KiB with every driver. Layer z of the grid is

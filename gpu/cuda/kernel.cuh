@@ -41,19 +41,25 @@ __device__ __forceinline__ const struct mm_cuda_item *mm_cuda_item_of(const stru
     return is_past ? nullptr : &item;
 }
 
+template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+__device__ __forceinline__ struct mm_product mm_cuda_product_of(const struct mm_cuda_item &item) {
+    struct mm_product product = {};
+    product.m = item.m;
+    product.n = item.n;
+    product.k = item.k;
+    product.a = mm_cuda_dense(item.a, TRANSPOSE_A ? item.k : item.m, TRANSPOSE_A ? item.m : item.k);
+    product.b = mm_cuda_dense(item.b, TRANSPOSE_B ? item.n : item.k, TRANSPOSE_B ? item.k : item.n);
+    product.c = mm_cuda_dense(item.c, item.m, item.n);
+    return product;
+}
+
 template <class KERNEL, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
     mm_cuda_each(const __grid_constant__ struct mm_cuda_items batch) {
     const struct mm_cuda_item *item = mm_cuda_item_of(batch);
     if (item == nullptr)
         return;
-    struct mm_product product = {};
-    product.m = item->m;
-    product.n = item->n;
-    product.k = item->k;
-    product.a = mm_cuda_dense(item->a, TRANSPOSE_A ? item->k : item->m, TRANSPOSE_A ? item->m : item->k);
-    product.b = mm_cuda_dense(item->b, TRANSPOSE_B ? item->n : item->k, TRANSPOSE_B ? item->k : item->n);
-    product.c = mm_cuda_dense(item->c, item->m, item->n);
+    struct mm_product product = mm_cuda_product_of<TRANSPOSE_A, TRANSPOSE_B>(*item);
     product.tile = batch.tile;
     KERNEL::template run<TRANSPOSE_A, TRANSPOSE_B>(product);
 }

@@ -24,9 +24,11 @@ struct mm_cuda_layout {
     unsigned block_cols;
     unsigned threads_x; /* threads of a block */
     unsigned threads_y;
-    bool reads_once; /* the kernel reads each element of the operands once */
-    bool follows;    /* it comes behind another of the same launch, and waits for that one's end by
-                        itself (follow.cuh), so that it may begin before */
+    bool reads_once;     /* the kernel reads each element of the operands once */
+    bool follows;        /* it comes behind another of the same launch, and waits for that one's end by
+                            itself (follow.cuh), so that it may begin before */
+    unsigned part_depth; /* the sums of so much of k each are added up, in order; 0: k is one part. A
+                            batch kernel is told it for each product */
     size_t dynamic_shared_bytes; /* up to what the device gives a block, past 48 KiB too */
     size_t scratch_bytes;        /* device memory beside the matrices that a launch needs */
 };

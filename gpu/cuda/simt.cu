@@ -60,6 +60,7 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
 /* A tile as the host sees it. */
 struct tile {
     void (*kernels[2][2])(struct mm_simt_work);
+    void (*batch_kernels[2][2])(struct mm_cuda_items); /* null: there are none */
     unsigned shared_bytes[2][2];
     unsigned rows;
     unsigned cols;
@@ -72,9 +73,21 @@ struct tile {
     float alone;
 };
 
+/* Products that are small enough to go together take small tiles; the others have no registers for another
+ * set of sums. */
+template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
+constexpr void (*batch_kernel_of())(struct mm_cuda_items) {
+    if constexpr (TILE::EACH_ROWS * TILE::EACH_COLS <= 32)
+        return mm_simt_each<TILE, TRANSPOSE_A, TRANSPOSE_B>;
+    else
+        return nullptr;
+}
+
 template <class TILE> constexpr struct tile tile_of(float rate, float alone) {
     return {{{mm_simt_tiles<TILE, false, false>, mm_simt_tiles<TILE, false, true>},
              {mm_simt_tiles<TILE, true, false>, mm_simt_tiles<TILE, true, true>}},
+            {{batch_kernel_of<TILE, false, false>(), batch_kernel_of<TILE, false, true>()},
+             {batch_kernel_of<TILE, true, false>(), batch_kernel_of<TILE, true, true>()}},
             {{TILE::STAGES * MM_SIMT_STAGE<TILE, false, false> * 4,
               TILE::STAGES * MM_SIMT_STAGE<TILE, false, true> * 4},
              {TILE::STAGES * MM_SIMT_STAGE<TILE, true, false> * 4,
@@ -148,6 +161,8 @@ struct plan choose(const struct mm_product *product, unsigned multiprocessors, s
         for (const unsigned count : counts) {
             unsigned parts = count;
             unsigned part_depth;
+            if (count > 1 && (count - 1) * tile.depth >= product->k)
+                break; /* more parts than slabs */
             const float cycles = cycles_of(&tile, product, multiprocessors, &parts, &part_depth);
             if (cycles >= least || (parts > 1 && product->m * product->n > PART_ELEMENTS_MAX))
                 continue;
@@ -231,6 +246,9 @@ struct mm_cuda_layout layout_of(const struct plan *plan, const struct mm_product
     }
     layout.kernel =
         reinterpret_cast<const void *>(plan->tile->kernels[product->transpose_a][product->transpose_b]);
+    layout.batch_kernel =
+        reinterpret_cast<const void *>(plan->tile->batch_kernels[product->transpose_a][product->transpose_b]);
+    layout.part_depth = plan->part_depth;
     layout.block_rows = plan->tile->rows;
     layout.block_cols = plan->tile->cols;
     layout.threads_x = plan->tile->threads;

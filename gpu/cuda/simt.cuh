@@ -6,6 +6,7 @@
 
 #include "gpu/cuda/async.cuh"
 #include "gpu/cuda/follow.cuh"
+#include "gpu/cuda/kernel.cuh"
 #include "gpu/cuda/quad.cuh"
 #include "gpu/product.h"
 
@@ -278,40 +279,49 @@ template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 constexpr unsigned MM_SIMT_STAGE =
     mm_simt_side<TILE, true, TRANSPOSE_A>::WORDS + mm_simt_side<TILE, false, TRANSPOSE_B>::WORDS;
 
-/* The work of one block. `slabs` is shared memory for STAGES of both operands' slabs. */
-template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
-__device__ __forceinline__ void mm_simt_block(const struct mm_simt_work &work, float *slabs) {
-    using A = mm_simt_side<TILE, true, TRANSPOSE_A>;
-    using B = mm_simt_side<TILE, false, TRANSPOSE_B>;
-    constexpr unsigned STAGE = MM_SIMT_STAGE<TILE, TRANSPOSE_A, TRANSPOSE_B>;
-    constexpr unsigned DEPTH = TILE::DEPTH;
-    unsigned first_row;
-    unsigned first_col;
-    mm_simt_place<TILE>(work.product, &first_row, &first_col);
-    const unsigned begin = blockIdx.y * work.part_depth;
-    const unsigned end = min(static_cast<unsigned>(work.product.k), begin + work.part_depth);
+/* Where the warp's lines begin in the block, and which of its threads this one is. Threads that read the
+ * same of an operand are side by side or 2 or more apart, which takes the banks once for all of them. */
+struct mm_simt_thread {
+    unsigned warp_row;
+    unsigned warp_col;
+    unsigned lane_row;
+    unsigned lane_col;
+};
 
-    /* Where the warp's lines begin in the block, and which of its threads this one is. Threads that read the
-     * same of an operand are side by side or 2 or more apart, which takes the banks once for all of them. */
+template <class TILE> __device__ __forceinline__ struct mm_simt_thread mm_simt_this_thread() {
     const unsigned warp = threadIdx.x / 32;
     const unsigned lane = threadIdx.x % 32;
-    const unsigned warp_row = warp / TILE::WARPS_ACROSS * TILE::WARP_ROWS;
-    const unsigned warp_col = warp % TILE::WARPS_ACROSS * TILE::WARP_COLS;
     const bool is_tall = TILE::LANE_ROWS >= TILE::LANE_COLS;
     constexpr unsigned LONGER = TILE::LANE_ROWS >= TILE::LANE_COLS ? TILE::LANE_ROWS : TILE::LANE_COLS;
     const unsigned longer = lane / 2 % LONGER;
     const unsigned shorter = lane / 2 / LONGER * 2 + lane % 2;
-    const unsigned lane_row = is_tall ? longer : shorter;
-    const unsigned lane_col = is_tall ? shorter : longer;
-    const float *const a_own = slabs + mm_simt_begins<A>(warp_row, lane_row);
-    const float *const b_own = slabs + A::WORDS + mm_simt_begins<B>(warp_col, lane_col);
+    return {warp / TILE::WARPS_ACROSS * TILE::WARP_ROWS, warp % TILE::WARPS_ACROSS * TILE::WARP_COLS,
+            is_tall ? longer : shorter, is_tall ? shorter : longer};
+}
 
-    mm_simt_copier<A> a_copier(work.product.a, first_row, begin);
-    mm_simt_copier<B> b_copier(work.product.b, first_col, begin);
+/* What a thread adds up of C. */
+template <class TILE> struct mm_simt_sums { float at[TILE::EACH_ROWS][TILE::EACH_COLS]; };
+
+/* The sums of k from begin to end, for the block whose rows and columns begin there. `slabs` is shared memory
+ * for STAGES of both operands' slabs, which all threads have done with. */
+template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__device__ __forceinline__ void mm_simt_sum_up(const struct mm_product &product,
+                                               const struct mm_simt_thread &thread, unsigned first_row,
+                                               unsigned first_col, unsigned begin, unsigned end, float *slabs,
+                                               struct mm_simt_sums<TILE> &sums) {
+    using A = mm_simt_side<TILE, true, TRANSPOSE_A>;
+    using B = mm_simt_side<TILE, false, TRANSPOSE_B>;
+    constexpr unsigned STAGE = MM_SIMT_STAGE<TILE, TRANSPOSE_A, TRANSPOSE_B>;
+    constexpr unsigned DEPTH = TILE::DEPTH;
+    const float *const a_own = slabs + mm_simt_begins<A>(thread.warp_row, thread.lane_row);
+    const float *const b_own = slabs + A::WORDS + mm_simt_begins<B>(thread.warp_col, thread.lane_col);
+
+    mm_simt_copier<A> a_copier(product.a, first_row, begin);
+    mm_simt_copier<B> b_copier(product.b, first_col, begin);
     const auto copy = [&](float *slab, int deep_left) {
         if (deep_left > 0) {
-            a_copier.next(slab, work.product.a, first_row, deep_left);
-            b_copier.next(slab + A::WORDS, work.product.b, first_col, deep_left);
+            a_copier.next(slab, product.a, first_row, deep_left);
+            b_copier.next(slab + A::WORDS, product.b, first_col, deep_left);
         }
         mm_end_copies(); /* past the last slab a group is empty, so that counting goes on */
     };
@@ -323,7 +333,7 @@ __device__ __forceinline__ void mm_simt_block(const struct mm_simt_work &work, f
     mm_wait_copies_but<TILE::STAGES - 2>();
     __syncthreads();
 
-    float sums[TILE::EACH_ROWS][TILE::EACH_COLS] = {};
+    sums = {};
     mm_simt_operand<A> a;
     mm_simt_operand<B> b;
     unsigned now = 0; /* where the slabs in use begin */
@@ -356,19 +366,71 @@ __device__ __forceinline__ void mm_simt_block(const struct mm_simt_work &work, f
                      left - static_cast<int>((TILE::STAGES - 1) * DEPTH));
             /* Past k both operands are 0, so nothing is added; past m or n the zeros only meet sums that are
              * never stored. */
-            mm_simt_multiply<TILE, A, B>(sums, a, b, depth, a_own + now, b_own + now);
+            mm_simt_multiply<TILE, A, B>(sums.at, a, b, depth, a_own + now, b_own + now);
         }
     }
-    mm_simt_store<TILE, A, B>(mm_simt_part_of(work), first_row + A::line_of(warp_row, lane_row, 0),
-                              first_col + B::line_of(warp_col, lane_col, 0), sums);
+}
+
+/* Stores a thread's sums of the block whose rows and columns begin there. */
+template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__device__ __forceinline__ void
+mm_simt_store_block(const struct mm_matrix &to, const struct mm_simt_thread &thread, unsigned first_row,
+                    unsigned first_col, const struct mm_simt_sums<TILE> &sums) {
+    using A = mm_simt_side<TILE, true, TRANSPOSE_A>;
+    using B = mm_simt_side<TILE, false, TRANSPOSE_B>;
+    mm_simt_store<TILE, A, B>(to, first_row + A::line_of(thread.warp_row, thread.lane_row, 0),
+                              first_col + B::line_of(thread.warp_col, thread.lane_col, 0), sums.at);
 }
 
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(TILE::THREADS, TILE::RESIDENT)
     mm_simt_tiles(const __grid_constant__ struct mm_simt_work work) {
     extern __shared__ float4 mm_simt_slabs[];
-    if (mm_simt_is_wanted(work.wanted))
-        mm_simt_block<TILE, TRANSPOSE_A, TRANSPOSE_B>(work, reinterpret_cast<float *>(mm_simt_slabs));
+    if (!mm_simt_is_wanted(work.wanted))
+        return;
+    unsigned first_row;
+    unsigned first_col;
+    mm_simt_place<TILE>(work.product, &first_row, &first_col);
+    const unsigned begin = blockIdx.y * work.part_depth;
+    const unsigned end = min(static_cast<unsigned>(work.product.k), begin + work.part_depth);
+    const struct mm_simt_thread thread = mm_simt_this_thread<TILE>();
+    struct mm_simt_sums<TILE> sums;
+    mm_simt_sum_up<TILE, TRANSPOSE_A, TRANSPOSE_B>(work.product, thread, first_row, first_col, begin, end,
+                                                   reinterpret_cast<float *>(mm_simt_slabs), sums);
+    mm_simt_store_block<TILE, TRANSPOSE_A, TRANSPOSE_B>(mm_simt_part_of(work), thread, first_row, first_col,
+                                                        sums);
+}
+
+/* For a batch: a block does all parts of its square of C, and adds them up as they would be if each were
+ * another block's, so that the bits are the same. */
+template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(TILE::THREADS, 2)
+    mm_simt_each(const __grid_constant__ struct mm_cuda_items batch) {
+    extern __shared__ float4 mm_simt_slabs[];
+    const struct mm_cuda_item *item = mm_cuda_item_of(batch);
+    if (item == nullptr)
+        return;
+    const struct mm_product product = mm_cuda_product_of<TRANSPOSE_A, TRANSPOSE_B>(*item);
+    const bool is_one_part = item->part_depth >= item->k;
+    const unsigned first_row = blockIdx.y * TILE::ROWS;
+    const unsigned first_col = blockIdx.x * TILE::COLS;
+    const struct mm_simt_thread thread = mm_simt_this_thread<TILE>();
+    struct mm_simt_sums<TILE> total = {};
+    unsigned begin = 0;
+    do {
+        struct mm_simt_sums<TILE> sums;
+        __syncthreads(); /* all have done with the part before */
+        mm_simt_sum_up<TILE, TRANSPOSE_A, TRANSPOSE_B>(product, thread, first_row, first_col, begin,
+                                                       min(item->k, begin + item->part_depth),
+                                                       reinterpret_cast<float *>(mm_simt_slabs), sums);
+#pragma unroll
+        for (unsigned i = 0; i < TILE::EACH_ROWS; i++)
+#pragma unroll
+            for (unsigned j = 0; j < TILE::EACH_COLS; j++)
+                total.at[i][j] = is_one_part ? sums.at[i][j] : total.at[i][j] + sums.at[i][j];
+        begin += item->part_depth;
+    } while (begin < item->k);
+    mm_simt_store_block<TILE, TRANSPOSE_A, TRANSPOSE_B>(product.c, thread, first_row, first_col, total);
 }
 
 #endif

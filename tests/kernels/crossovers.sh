@@ -13,9 +13,9 @@
 # shellcheck disable=SC2034
 bench=crossovers
 
-narrows='32 64 128 256 512 1024 2048'
-depths='64 128 256 512 1024 2048 4096'
-wides='64 128 256 512 1024 2048 4096 8192 16384'
+narrows='32 64 128 192 256 384 512 640 768 896 1024 1536 2048'
+depths='64 128 192 256 384 512 768 1024 2048 4096'
+wides='64 128 256 384 512 640 768 896 1024 1536 2048 3072 4096 6144 8192 16384'
 cubes='32 48 64 96 128 160 192 224 256 320'
 
 # Flat products, M K N: a C of narrow rows and wide columns. Those of little work are never fp32_tensor's, and those of

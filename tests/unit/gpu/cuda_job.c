@@ -19,7 +19,8 @@ static enum mm_status launch(const struct mm_product *product, struct mm_lane *l
         .block_rows = FAKE_BLOCK,
         .block_cols = FAKE_BLOCK,
         .threads_x = FAKE_BLOCK,
-        .threads_y = FAKE_BLOCK};
+        .threads_y = FAKE_BLOCK,
+        .part_depth = fake_part_depth(product->k)};
     return mm_cuda_launch(&layout, product, lane, error);
 }
 

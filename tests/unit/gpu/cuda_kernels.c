@@ -14,8 +14,7 @@
 /* Their blocks are 128 elements wide and high, so that small products fill none; or a product may take more
  * kernels than one; or the kernels are a library's. */
 static bool goes_alone(const char *name) {
-    static const char *const names[] = {"register_tiled", "vectorized",  "warp_tiled",
-                                        "simt",           "fp32_tensor", "blas"};
+    static const char *const names[] = {"register_tiled", "vectorized", "warp_tiled", "fp32_tensor", "blas"};
     for (size_t index = 0; index < sizeof names / sizeof names[0]; index++)
         if (strcmp(name, names[index]) == 0)
             return true;
@@ -89,6 +88,39 @@ static void every_orientation_has_its_kernels(void **state) {
     assert_true(together >= 12);
 }
 
+static struct mm_cuda_layout describe_simt(size_t m, size_t k, size_t n) {
+    struct mm_cuda_device device = {
+        .head = {.shared_bytes_per_block_max = 227 << 10, .multiprocessors = 132}};
+    const struct mm_product product = {.m = m,
+                                       .n = n,
+                                       .k = k,
+                                       .a = mm_matrix_dense(MM_FLOAT32, m, k, NULL),
+                                       .b = mm_matrix_dense(MM_FLOAT32, k, n, NULL),
+                                       .c = mm_matrix_dense(MM_FLOAT32, m, n, NULL)};
+    struct mm_cuda_layout layout;
+    struct mm_error error;
+    assert_int_equal(
+        mm_cuda_describe(&mm_cuda_variants[MM_CUDA_ROW_simt], &product, &device, &layout, &error), MM_OK);
+    return layout;
+}
+
+/* What a batch kernel is told of k is what the kernel alone does; large tiles have no batch kernel, nor have
+ * vectors. */
+static void simt_tells_its_parts(void **state) {
+    const struct mm_cuda_layout deep = describe_simt(64, 1024, 64);
+    (void)state;
+    assert_non_null(deep.batch_kernel);
+    assert_in_range(deep.part_depth, 1, 512);
+    assert_int_not_equal(deep.scratch_bytes, 0);
+    assert_int_equal(describe_simt(64, 0, 64).part_depth, 0);
+    const struct mm_cuda_layout shallow = describe_simt(500, 20, 500);
+    assert_non_null(shallow.batch_kernel);
+    assert_in_range(shallow.part_depth, 20, 64);
+    assert_int_equal(shallow.scratch_bytes, 0);
+    assert_null(describe_simt(4096, 4096, 4096).batch_kernel);
+    assert_null(describe_simt(1, 256, 256).batch_kernel);
+}
+
 /* Whatever edge is missing, and however it lies. */
 static void empty_products_are_described(void **state) {
     static const size_t shapes[][3] = {{0, 200, 0}, {0, 200, 5}, {5, 200, 0},
@@ -144,6 +176,7 @@ static void every_transposition_has_its_kernels(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_orientation_has_its_kernels),
                                        cmocka_unit_test(every_transposition_has_its_kernels),
-                                       cmocka_unit_test(empty_products_are_described)};
+                                       cmocka_unit_test(empty_products_are_described),
+                                       cmocka_unit_test(simt_tells_its_parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

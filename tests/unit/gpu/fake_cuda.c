@@ -217,6 +217,7 @@ static void compute_items(const struct mm_cuda_items *items, unsigned count, boo
     for (unsigned index = 0; index < count; index++) {
         const struct mm_cuda_item *item = &items->items[index];
         const size_t sizes[] = {item->m, item->n, item->k};
+        assert_int_equal(item->part_depth, item->k < 2 ? item->k : fake_part_depth(item->k));
         const size_t steps[] = {turns ? 1 : item->k, turns ? item->m : 1, item->n, item->n};
         compute(item->a, item->b, item->c, sizes, steps);
     }

@@ -34,6 +34,11 @@ struct fake_kernels {
 extern const struct fake_kernels fake_kernels;
 enum { FAKE_BLOCK = 16 };
 
+/* k goes in two parts, but not if that is less than 2. */
+static inline unsigned fake_part_depth(size_t k) {
+    return (unsigned)(k / 2);
+}
+
 /* What they compute; `turns`: of A transposed. */
 void fake_compute(const struct mm_product *product, bool turns);
 
