@@ -211,6 +211,7 @@ for dtype in float32 float64; do
 done
 step accuracy measure_accuracy
 step counters sh tests/kernels/counters.sh "$build"
+step profile sh tests/kernels/profile.sh "$build"
 step server ask_server
 step benchmark ask_benchmark
 step attributes env MATMULD="$build/server/matmuld" FLOAT32="$build/tests/http/float32" sh tests/http/attributes.sh
@@ -227,7 +228,7 @@ done
 step racecheck sanitize racecheck --thin 200 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1 --shape 32 64 32
 step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do
-    case $name in memories | accumulator | time_* | transpose_* | counters | benchmark) cat "$logs/$name.log" ;; esac
+    case $name in memories | accumulator | time_* | transpose_* | counters | profile | benchmark) cat "$logs/$name.log" ;; esac
 done
 [ -n "$names" ] || {
     echo "no step is named so"

@@ -210,12 +210,42 @@ struct plan plan_lines(const struct mm_product *product, unsigned multiprocessor
             static_cast<unsigned>(divide_up(product->k, part_depth))};
 }
 
+/* All that a plan depends on. */
+struct question {
+    size_t m;
+    size_t n;
+    size_t k;
+    size_t shared_bytes_max;
+    unsigned multiprocessors;
+    bool transpose_a;
+    bool transpose_b;
+};
+
+bool is_same(const struct question *a, const struct question *b) {
+    return a->m == b->m && a->n == b->n && a->k == b->k && a->shared_bytes_max == b->shared_bytes_max &&
+           a->multiprocessors == b->multiprocessors && a->transpose_a == b->transpose_a &&
+           a->transpose_b == b->transpose_b;
+}
+
+/* A job is planned several times on its way, and many have the shape of the one before: the thread's last
+ * answer is kept. */
 struct plan plan_of(const struct mm_product *product, const struct mm_lane *lane) {
+    static thread_local struct question last = {};
+    static thread_local struct plan answer = {};
     const struct mm_device *device = mm_cuda_device_of(lane);
-    const unsigned multiprocessors = device->multiprocessors > 0 ? device->multiprocessors : 1;
-    if (is_of_vectors(product))
-        return plan_lines(product, multiprocessors);
-    return choose(product, multiprocessors, device->shared_bytes_per_block_max);
+    const struct question asked = {product->m,
+                                   product->n,
+                                   product->k,
+                                   device->shared_bytes_per_block_max,
+                                   device->multiprocessors > 0 ? device->multiprocessors : 1,
+                                   product->transpose_a,
+                                   product->transpose_b};
+    if (is_same(&asked, &last))
+        return answer;
+    answer = is_of_vectors(product) ? plan_lines(product, asked.multiprocessors)
+                                    : choose(product, asked.multiprocessors, asked.shared_bytes_max);
+    last = asked;
+    return answer;
 }
 
 /* Scratch memory for the parts' sums: m rows each, which begin at multiples of 16 bytes. */

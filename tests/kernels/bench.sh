@@ -107,7 +107,6 @@ read_arguments() {
 
 # asked FIELD: what the driver's tool says of the GPU that is timed; nothing where there is no such tool or no answer.
 asked() {
-    gpu=${CUDA_VISIBLE_DEVICES:-0}
     nvidia-smi --id="${gpu%%,*}" --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null |
         sed -n '1s/^ *\([0-9][0-9.]*\) *$/\1/p'
 }
@@ -115,6 +114,7 @@ asked() {
 look_around() {
     # The number of a GPU is then the same for CUDA and for the driver's tool.
     export CUDA_DEVICE_ORDER=PCI_BUS_ID
+    gpu=${CUDA_VISIBLE_DEVICES:-0}
     driver=$(asked driver_version)
     toolkit=$(sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\(.*\)")$/\1/p' \
         "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null || :)
@@ -129,6 +129,37 @@ print_head() {
         "SM clock at the start|${sm_clock:+$sm_clock MHz}" "SM clock at most|${sm_clock_max:+$sm_clock_max MHz}" \
         "memory clock at the start|${memory_clock:+$memory_clock MHz}" \
         "memory clock at most|${memory_clock_max:+$memory_clock_max MHz}" "power limit|${power_limit:+$power_limit W}"
+}
+
+# watch_gpu COMMAND…: runs it, and tells what the GPU drew meanwhile, and how fast its clock was then; nothing of that
+# where no tool tells. Short kernels leave it idle between them, so that only what it drew most of speaks of their clock.
+watch_gpu() {
+    nvidia-smi --id="${gpu%%,*}" --query-gpu=power.draw,clocks.sm --format=csv,noheader,nounits --loop-ms=100 \
+        >"$scratch/watched" 2>/dev/null &
+    watcher=$!
+    code=0
+    for _ in 1 2 3 4 5 6 7 8 9 10; do # for its first word, where it has answered before
+        { [ -z "$driver" ] || [ -s "$scratch/watched" ]; } && break
+        sleep 0.2
+    done
+    "$@" || code=$?
+    kill "$watcher" 2>/dev/null || :
+    wait "$watcher" 2>/dev/null || :
+    sed -n 's/^ *\([0-9.]*\), *\([0-9]*\) *$/\1 \2/p' "$scratch/watched" | sort -n | awk '
+        { watts[NR] = $1; clock[NR] = $2 }
+        END {
+            for (i = 1; i <= NR; i++)
+                if (watts[i] >= 0.9 * watts[NR])
+                    clocks[++count] = clock[i] + 0
+            for (i = 2; i <= count; i++) # in order
+                for (j = i; j > 1 && clocks[j] < clocks[j - 1]; j--) {
+                    swap = clocks[j]; clocks[j] = clocks[j - 1]; clocks[j - 1] = swap
+                }
+            if (count > 0)
+                printf "\nGPU, asked every 100 ms: at most %.0f W; in the %d samples of 90%% of that and more an SM clock of %d MHz (median; %d to %d)\n",
+                    watts[NR], count, clocks[int((count + 1) / 2)], clocks[1], clocks[count]
+        }'
+    return "$code"
 }
 
 # The harness's CSV, with the same beside each row.
@@ -151,7 +182,7 @@ run() {
     look_around
     name_report
     # shellcheck disable=SC2086
-    keep_report print_head "$build/tests/kernels/kernels" $options
+    keep_report print_head watch_gpu "$build/tests/kernels/kernels" $options
 }
 
 take_arguments "$@"

@@ -143,6 +143,10 @@ case $*/$CUDA_DEVICE_ORDER in
 *=clocks.mem*) echo 3201 ;;
 *=clocks.max.mem*) echo '[N/A]' ;;
 *=power.limit*) echo 700.00 ;;
+*=power.draw,clocks.sm*)
+    printf '120.00, 1980\n690.00, 1500\n650.00, 1600\n629.00, 1400\n[N/A], 1\n700.00, 1450\n'
+    exec sleep 60
+    ;;
 *) echo "nvidia-smi: got $*" >&2 && exit 1 ;;
 esac
 END
@@ -151,6 +155,8 @@ chmod +x "$scratch/tools/nvidia-smi"
     export PATH="$scratch/tools:$PATH" CUDA_VISIBLE_DEVICES=3,1
     bench 8 8 8 --repeats 1
 )
+grep -qx 'GPU, asked every 100 ms: at most 700 W; in the 3 samples of 90% of that and more an SM clock of 1500 MHz (median; 1450 to 1600)' \
+    "$scratch/report.md" || fail "what the GPU drew is not told: $(cat "$scratch/report.md")"
 for line in 'driver: 580.65.06' 'SM clock at the start: 345 MHz' 'SM clock at most: 1980 MHz' \
     'memory clock at the start: 3201 MHz' 'memory clock at most: not known' 'power limit: 700.00 W'; do
     grep -qxF -e "- $line" "$scratch/report.md" || fail "expected the line '$line', got: $(cat "$scratch/report.md")"

@@ -38,8 +38,10 @@ cubic_shapes() {
 }
 
 # The table from the harness's CSV. A pair of narrow and depth crosses where fp32_tensor is the faster one from there
-# on, up to the widest that was timed; where nothing was, or it never is, the least is 0, which stands for never. The
-# tiles end where simt is the faster of the two from there on.
+# on, up to the widest that was timed; where nothing was, or it never is, the least is 0, which stands for never. Kernels
+# go by whole blocks, so that an edge of C stands for all that are less, down to the next one that was timed; a depth
+# stands for those that it is the nearest to. The
+# tiles end where simt takes a twentieth less from there on: they go together with others for fewer instructions.
 table() {
     awk -F , -v narrows="$narrows" -v depths="$depths" -v wides="$wides" -v cubes="$cubes" '
         function time_of(m, k, n, variant) { return times[m, k, n, variant] + 0 }
@@ -48,6 +50,9 @@ table() {
             times[$at["m"], $at["k"], $at["n"], $at["variant"]] = $at["median_ms"]
             device = $NF
         }
+        # The last stands for all beyond.
+        function edge_up_to(of, count, i) { return i == count ? "MM_CUDA_ANY" : of[i] }
+        function depth_up_to(of, count, i) { return i == count ? "MM_CUDA_ANY" : int((of[i] + of[i + 1]) / 2) }
         function least_wide(narrow, depth,    i, wide, least) {
             least = 0
             for (i = wide_count; i >= 1; i--) {
@@ -56,7 +61,7 @@ table() {
                     continue
                 if (time_of(narrow, depth, wide, "fp32_tensor") > time_of(narrow, depth, wide, "simt"))
                     break
-                least = wide
+                least = i == 1 ? 1 : wide_of[i - 1] + 1
             }
             return least
         }
@@ -73,18 +78,22 @@ table() {
             print "#ifndef MM_GPU_CUDA_CROSSOVERS_H"
             print "#define MM_GPU_CUDA_CROSSOVERS_H"
             print ""
+            print "/* clang-format off */"
+            print ""
             count = split(cubes, edge_of, " ")
-            edge = 0
+            edge = 2 * edge_of[count] # at least, as far as is known
             for (i = count; i >= 1; i--) {
                 simt = time_of(edge_of[i], edge_of[i], edge_of[i], "simt")
-                if (simt == 0 || simt >= best_tile(edge_of[i]))
+                if (simt == 0 || simt * 1.05 > best_tile(edge_of[i]))
                     break
                 edge = edge_of[i]
             }
-            print "/* simt is faster than the tiles from a cube of this edge on. */"
+            print "/* simt is faster than the tiles, by a twentieth and more, from a cube of this edge on. */"
             print "enum { MM_CUDA_SIMT_EDGE = " edge " };"
             print ""
-            print "/* C of `narrow` by `wide` and more, k of `depth` and more: there fp32_tensor is faster than simt; 0: never. */"
+            print "/* The first entry with an edge of C no longer than `narrow` and k no more than `depth` decides: where the"
+            print " * other edge is `wide` or longer, fp32_tensor is faster than simt; 0: nowhere. */"
+            print "enum { MM_CUDA_ANY = 0x7fffffff };"
             print "static const struct {"
             print "    unsigned narrow;"
             print "    unsigned depth;"
@@ -94,7 +103,8 @@ table() {
             depth_count = split(depths, depth_of, " ")
             for (i = 1; i <= narrow_count; i++)
                 for (j = 1; j <= depth_count; j++)
-                    print "    {" narrow_of[i] ", " depth_of[j] ", " least_wide(narrow_of[i], depth_of[j]) "},"
+                    printf "    {%s, %s, %d},\n", edge_up_to(narrow_of, narrow_count, i),
+                        depth_up_to(depth_of, depth_count, j), least_wide(narrow_of[i], depth_of[j])
             print "};"
             print ""
             print "#endif"

@@ -74,18 +74,22 @@ static void small_products_go_to_tiles(void **state) {
     has_async = true;
 }
 
-/* The last entry that is no narrower and no deeper decides, whichever edge is the narrow one. */
+/* The first entry that is wide and deep enough decides, whichever edge is the narrow one. */
 static void large_ones_go_to_the_tensor_cores(void **state) {
     (void)state;
-    expect_product(63, 4096, 1000000, false, "simt");
-    expect_product(64, 1023, 1000000, false, "simt"); /* never */
-    expect_product(64, 1024, 8191, false, "simt");
-    expect_product(64, 1024, 8192, false, "fp32_tensor");
-    expect_product(8192, 1024, 64, true, "fp32_tensor");
-    expect_product(512, 1023, 4095, false, "simt");
-    expect_product(512, 1023, 4096, false, "fp32_tensor");
-    expect_product(512, 1024, 1024, false, "fp32_tensor");
-    expect_product(1024, 1024, 1024, false, "fp32_tensor");
+    expect_product(64, 640, 1000000, false, "simt"); /* never */
+    expect_product(64, 641, 4096, false, "simt");
+    expect_product(64, 641, 4097, false, "fp32_tensor");
+    expect_product(4097, 1000000, 1, true, "fp32_tensor");
+    expect_product(65, 640, 2048, false, "simt");
+    expect_product(65, 640, 2049, false, "fp32_tensor");
+    expect_product(512, 641, 512, false, "simt");
+    expect_product(512, 641, 513, false, "fp32_tensor");
+    expect_product(513, 640, 2999, false, "simt");
+    expect_product(513, 640, 3000, false, "fp32_tensor");
+    expect_product(513, 641, 513, false, "fp32_tensor");
+    expect_product(0x7fffffff, 0x7fffffff, 0x7fffffff, false, "fp32_tensor");
+    expect_product((size_t)1 << 31, 641, (size_t)1 << 31, false, "simt"); /* which refuses it */
     has_tensor_cores = false;
     expect_product(4096, 4096, 4096, false, "simt");
     has_tensor_cores = true;
@@ -95,7 +99,7 @@ static void large_ones_go_to_the_tensor_cores(void **state) {
 static void the_vendor_is_for_what_fills_the_chip_where_it_is_allowed(void **state) {
     (void)state;
     expect_allowed(4096, 4096, 4096, "fp32_tensor");
-    expect_allowed(4096, 8, 4096, "blas");
+    expect_allowed(2000, 8, 2000, "blas");
     expect_allowed(1470, 32, 1471, "simt");
     expect_allowed(4, 4, 4, "tiled_16");
     has_tensor_cores = false;

@@ -4,15 +4,19 @@
 
 enum { MM_CUDA_SIMT_EDGE = 150 };
 
+enum { MM_CUDA_ANY = 0x7fffffff };
+
 static const struct {
     unsigned narrow;
     unsigned depth;
     unsigned wide;
 } mm_cuda_crossovers[] = {
-    {64, 64, 0},
-    {64, 1024, 8192},
-    {512, 64, 4096},
-    {512, 1024, 1024},
+    {64, 640, 0},
+    {64, MM_CUDA_ANY, 4097},
+    {512, 640, 2049},
+    {512, MM_CUDA_ANY, 513},
+    {MM_CUDA_ANY, 640, 3000},
+    {MM_CUDA_ANY, MM_CUDA_ANY, 1},
 };
 
 #endif
