@@ -7,11 +7,14 @@
  * one in the threads' registers. While one warpgroup does that, the other keeps the tensor cores busy.
  *
  * Two blocks of a cluster compute tiles below each other. Each has its own rows of op(A) copied, and one half
- * of the columns of op(B), to both. That takes a quarter off the traffic with the L2 cache, and power, for
- * want of which the clock of an H200 (700 W) fell from 1.98 to 1.5 GHz under drafts of this kernel. So a tile
- * is 192 wide rather than 128: shared memory is read less for each product (drafts at 8192³: 4.37
- * against 4.66 ms). Two sets of sums for the tensor cores, so that a warpgroup need not wait for its own,
- * gained 1% there. */
+ * of the columns of op(B), to both. That takes 30% off the traffic with the L2 cache, and power, for
+ * want of which the clock of an H200 (700 W) falls from 1.98 to 1.6 GHz at 4096³. So a tile is 192 wide
+ * rather than 128: shared memory is read less for each product (drafts at 8192³: 4.37 against 4.66 ms). Two
+ * sets of sums for the tensor cores, so that a warpgroup need not wait for its own, gained 1% there.
+ *
+ * What is left (4096³, tests/kernels/profile.sh): the tensor cores are at work in 86% of the cycles. In 6%
+ * a multiprocessor has none left to do, or none yet; and at the end of a tile thousands of instructions
+ * that judge and store have to be fetched. */
 /* ptxas: spills product: words that a tile needs at its end; the loop over its steps touches none of them */
 #include "gpu/cuda/follow.cuh"
 #include "gpu/cuda/fp32_tensor/hopper.cuh"
