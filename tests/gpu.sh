@@ -196,6 +196,7 @@ step verify "$build/tests/kernels/verify" cuda
 step broken "$kernels" --broken --shapes small --thin 16
 step memories "$build/tests/kernels/memories"
 step accumulator "$build/tests/kernels/accumulator"
+step tiles "$build/tests/kernels/tiles"
 bench="sh tests/kernels/bench.sh $build --into $logs/bench"
 # The script and its options are words of their own.
 # shellcheck disable=SC2086
@@ -229,7 +230,7 @@ done
 step racecheck sanitize racecheck --thin 200 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1 --shape 32 64 32
 step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do
-    case $name in memories | accumulator | time_* | transpose_* | counters | profile | benchmark) cat "$logs/$name.log" ;; esac
+    case $name in memories | accumulator | tiles | time_* | transpose_* | counters | profile | benchmark) cat "$logs/$name.log" ;; esac
 done
 [ -n "$names" ] || {
     echo "no step is named so"
