@@ -221,9 +221,9 @@ for tool in memcheck initcheck synccheck; do
     step "$tool" sanitize "$tool" --shapes tiny --thin 40
     step "${tool}_blocks" sanitize "$tool" --shape 131 157 77 --thin 160
 done
-# Each seventh comes by every shape, layout and flaw.
+# Each third comes by every shape, layout and flaw.
 for tool in memcheck initcheck synccheck racecheck; do
-    step "verify_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/verify" cuda 7
+    step "verify_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/verify" cuda 3
 done
 # This one compares each access to shared memory with the others of its step, which takes long where a block has
 # 1,024 threads: few cases, and no whole jobs.

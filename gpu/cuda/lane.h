@@ -27,10 +27,11 @@ struct mm_cuda_layout {
     bool reads_once;     /* the kernel reads each element of the operands once */
     bool follows;        /* it comes behind another of the same launch, and waits for that one's end by
                             itself (follow.cuh), so that it may begin before */
-    unsigned part_depth; /* the sums of so much of k each are added up, in order; 0: k is one part. A
-                            batch kernel is told it for each product */
+    unsigned part_depth; /* where there is a batch kernel: the sums of so much of k each are added up, in
+                            order; 0: k is one part */
     size_t dynamic_shared_bytes; /* up to what the device gives a block, past 48 KiB too */
-    size_t scratch_bytes;        /* device memory beside the matrices that a launch needs */
+    size_t scratch_bytes;        /* device memory beside the matrices that a launch wants */
+    size_t scratch_saved_bytes;  /* so many of these it can do without, where there is no more memory */
 };
 
 /* What a call of a variant's launch is for. */
@@ -66,8 +67,8 @@ struct mm_lane {
                       * more; NULL: none yet */
     struct mm_path *path; /* by which the last result came about, where the variant tells it; in locked memory
                              of the host, where the device writes it too; owned */
-    void *scratch;        /* aligned to 256 bytes, of at least the scratch_bytes of the layout that the
-                             launch describes; valid where the purpose is MM_CUDA_RUN */
+    void *scratch;        /* aligned to 256 bytes; valid where the purpose is MM_CUDA_RUN */
+    size_t scratch_bytes; /* of it: what the layout wants that the launch describes, or what it saves less */
     size_t workspace_bytes;      /* __atomic where another thread may ask for it */
     bool is_busy;                /* jobs are under way; likewise */
     struct mm_cuda_layout noted; /* the last launch that was described; kernel NULL: none of our own */
@@ -83,8 +84,8 @@ enum mm_status mm_cuda_launch(const struct mm_cuda_layout *layout, const struct 
 
 /* One kernel of a launch that is made of several, or whose kernel takes other arguments than the product:
  * enqueues it over the grid of blocks with layout's threads and dynamic shared memory, or rehearses it. Of
- * the layout only these count. Such a launch asks mm_cuda_judge_dimensions first, and where it is to be
- * described notes the layout of its main kernel itself. */
+ * the layout only these count, and whether it follows. Such a launch asks mm_cuda_judge_dimensions first, and
+ * where it is to be described notes the layout of its main kernel itself. */
 enum mm_status mm_cuda_enqueue(const struct mm_cuda_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error);
 

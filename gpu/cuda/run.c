@@ -70,12 +70,33 @@ static size_t room_of(const struct mm_product *product) {
     return mm_cuda_room(&product->a) + mm_cuda_room(&product->b) + mm_cuda_room(&product->c);
 }
 
-/* Beside the product's matrices. A variant that cannot say has refused the product before, or will. */
-static size_t scratch_bytes(const struct mm_variant *variant, const struct mm_product *product,
-                            struct mm_cuda_device *device) {
+/* Memory beside the product's matrices. */
+struct scratch {
+    size_t bytes;
+    size_t saved_bytes; /* that it can be less */
+};
+
+/* A variant that cannot say has refused the product before, or will. */
+static struct scratch scratch_of(const struct mm_variant *variant, const struct mm_product *product,
+                                 struct mm_cuda_device *device) {
     struct mm_cuda_layout layout;
     const enum mm_status status = mm_cuda_describe(variant, product, device, &layout, NULL);
-    return status == MM_OK ? layout.scratch_bytes : 0;
+    return status == MM_OK ? (struct scratch){layout.scratch_bytes, layout.scratch_saved_bytes}
+                           : (struct scratch){0};
+}
+
+/* So many bytes, with the variant's scratch memory behind them: less of it where there is no more. */
+static enum mm_status take_memory(struct mm_lane *lane, size_t bytes, const struct scratch *scratch,
+                                  void **memory, struct mm_error *error) {
+    lane->scratch_bytes = scratch->bytes;
+    enum mm_status status = mm_cuda_workspace(lane, bytes + lane->scratch_bytes, memory, error);
+    if (status == MM_NO_DEVICE_MEMORY && scratch->saved_bytes > 0) {
+        lane->scratch_bytes -= scratch->saved_bytes;
+        status = mm_cuda_workspace(lane, bytes + lane->scratch_bytes, memory, error);
+    }
+    if (status == MM_OK)
+        lane->scratch = (char *)*memory + bytes;
+    return status;
 }
 
 /* What the job takes of the device's memory beside its matrices. */
@@ -109,12 +130,11 @@ static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *job, struct
         return mm_cuda_fail(lane->device, code, "beginning a job", error);
     const size_t bytes = room_of(&product);
     const size_t check = mm_cuda_aligned(check_bytes(job));
-    const size_t scratch = scratch_bytes(job->ran, &product, lane->device);
-    status = mm_cuda_workspace(lane, bytes + check + scratch, &memory, error);
+    const struct scratch scratch = scratch_of(job->ran, &product, lane->device);
+    status = take_memory(lane, bytes + check, &scratch, &memory, error);
     if (status != MM_OK)
         return status;
     place(&product, memory);
-    lane->scratch = (char *)memory + bytes + check;
     status = enqueue(job, &product, lane, error);
     if (status == MM_OK && job->verify)
         status = enqueue_check(&product, (char *)memory + bytes, lane, error);
@@ -223,8 +243,8 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
 bool mm_cuda_wants_all(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job) {
     const struct mm_product product = dense(&job->product);
     const size_t bytes = room_of(&product);
-    const size_t scratch = scratch_bytes(ran, &product, (struct mm_cuda_device *)device);
-    return bytes + check_bytes(job) + scratch > mm_cuda_large_bytes(device);
+    const struct scratch scratch = scratch_of(ran, &product, (struct mm_cuda_device *)device);
+    return bytes + check_bytes(job) + scratch.bytes > mm_cuda_large_bytes(device);
 }
 
 static enum mm_status run_once(const struct mm_variant *variant, const struct mm_product *product,
@@ -271,11 +291,13 @@ static enum mm_status measure_surely(const struct mm_variant *variant, const str
     return measure_once(variant, product, lane, kernel_ns, error);
 }
 
-/* The caller has placed the matrices; the rest is kept for the next time, unless it is large. */
+/* The caller has placed the matrices; the rest is kept for the next time, unless it is large. All of it is
+ * taken: who measures wants to know of the variant as it is. */
 static enum mm_status take_scratch(const struct mm_variant *variant, const struct mm_product *product,
                                    struct mm_lane *lane, struct mm_error *error) {
-    const size_t bytes = scratch_bytes(variant, product, lane->device);
-    return bytes == 0 ? MM_OK : mm_cuda_workspace(lane, bytes, &lane->scratch, error);
+    lane->scratch_bytes = scratch_of(variant, product, lane->device).bytes;
+    return lane->scratch_bytes == 0 ? MM_OK
+                                    : mm_cuda_workspace(lane, lane->scratch_bytes, &lane->scratch, error);
 }
 
 enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *variant,

@@ -26,6 +26,7 @@ namespace {
 
 constexpr unsigned SUM_THREADS = 128;
 constexpr unsigned PARTS_MAX = 64;
+constexpr unsigned BATCH_PARTS_MAX = 8;               /* one block does them all, one after the other */
 constexpr size_t PART_ELEMENTS_MAX = size_t(1) << 26; /* of C, where k is cut */
 
 /* C from the parts' sums, which lie under one another in `parts`. */
@@ -42,6 +43,8 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
     const unsigned index = blockIdx.x * SUM_THREADS + threadIdx.x;
     const unsigned row = index / quads;
     const unsigned col = index % quads * MM_QUAD;
+    mm_let_kernel_behind_begin();
+    mm_wait_for_kernel_before();
     if (!mm_simt_is_wanted(work.wanted) || row >= work.c.rows)
         return;
     const float *from = static_cast<const float *>(work.parts.data) + row * work.parts.ld + col;
@@ -276,8 +279,9 @@ struct mm_cuda_layout layout_of(const struct plan *plan, const struct mm_product
     }
     layout.kernel =
         reinterpret_cast<const void *>(plan->tile->kernels[product->transpose_a][product->transpose_b]);
-    layout.batch_kernel =
-        reinterpret_cast<const void *>(plan->tile->batch_kernels[product->transpose_a][product->transpose_b]);
+    if (plan->parts <= BATCH_PARTS_MAX)
+        layout.batch_kernel = reinterpret_cast<const void *>(
+            plan->tile->batch_kernels[product->transpose_a][product->transpose_b]);
     layout.part_depth = plan->part_depth;
     layout.block_rows = plan->tile->rows;
     layout.block_cols = plan->tile->cols;
@@ -312,7 +316,7 @@ enum mm_status enqueue_main(const struct plan *plan, const struct mm_product *pr
                             const struct mm_matrix *to, struct mm_lane *lane, const unsigned *wanted,
                             struct mm_error *error) {
     struct mm_cuda_layout layout = layout_of(plan, product);
-    layout.follows = wanted != nullptr; /* else it is the first */
+    layout.follows = wanted != nullptr && mm_kernels_wait(); /* without a question it is the first */
     if (plan->tile == nullptr) {
         struct mm_simt_lines lines = lines_of(plan, product, to, wanted);
         void *arguments[] = {&lines};
@@ -331,7 +335,7 @@ enum mm_status enqueue_sum(const struct plan *plan, const struct mm_product *pro
     struct sum_work work = {product->c, *parts, plan->parts, wanted};
     void *arguments[] = {&work};
     layout.kernel = reinterpret_cast<const void *>(simt_sum);
-    layout.follows = true;
+    layout.follows = mm_kernels_wait();
     layout.threads_x = SUM_THREADS;
     layout.threads_y = 1;
     const size_t quads = product->m * (parts->ld / MM_QUAD);

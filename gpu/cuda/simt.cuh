@@ -20,10 +20,8 @@ struct mm_simt_work {
         *wanted; /* in the device's memory: nothing is done where it holds 0. NULL: all is wanted */
 };
 
-/* Once the kernel before is over: whether this one is to do anything. The same for all of its threads. */
+/* Whether the kernel is to do anything. The same for all of its threads. */
 __device__ __forceinline__ bool mm_simt_is_wanted(const unsigned *wanted) {
-    mm_let_kernel_behind_begin();
-    mm_wait_for_kernel_before();
     return wanted == nullptr || *wanted != 0;
 }
 
@@ -386,6 +384,8 @@ template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(TILE::THREADS, TILE::RESIDENT)
     mm_simt_tiles(const __grid_constant__ struct mm_simt_work work) {
     extern __shared__ float4 mm_simt_slabs[];
+    mm_let_kernel_behind_begin();
+    mm_wait_for_kernel_before();
     if (!mm_simt_is_wanted(work.wanted))
         return;
     unsigned first_row;

@@ -179,6 +179,8 @@ template <unsigned VECTORS, bool ALONG>
 __global__ void __launch_bounds__(MM_SIMT_VECTOR_THREADS, VECTORS == 1 ? 3 : 2)
     mm_simt_by_lines(const __grid_constant__ struct mm_simt_lines work) {
     __shared__ float staged[VECTORS][MM_SIMT_CHUNK];
+    mm_let_kernel_behind_begin();
+    mm_wait_for_kernel_before();
     if (!mm_simt_is_wanted(work.wanted))
         return;
     const bool is_wide = mm_is_wide(work.matrix);

@@ -15,9 +15,10 @@ static const uint32_t poison = 0x7fc5a5a5; /* a NaN that no computation makes */
 /* Around the blocks' edges, so that some are read where they lie and some are gathered, without depth too;
  * and the most bytes that may go together, about. */
 static const struct shape shapes[] = {
-    {1, 1, 1},    {8, 8, 8},       {16, 16, 16}, {17, 15, 16}, {32, 32, 32},   {33, 31, 34},
-    {2, 3, 0},    {40, 50, 0},     {64, 64, 64}, {5, 90, 7},   {90, 5, 7},     {31, 33, 100},
-    {96, 96, 96}, {290, 300, 280}, {1, 200, 64}, {200, 1, 64}, {1, 262000, 0}, {262000, 1, 0},
+    {1, 1, 1},     {8, 8, 8},       {16, 16, 16},  {17, 15, 16},  {32, 32, 32},   {33, 31, 34},
+    {2, 3, 0},     {40, 50, 0},     {64, 64, 64},  {5, 90, 7},    {90, 5, 7},     {31, 33, 100},
+    {96, 96, 96},  {290, 300, 280}, {1, 200, 64},  {200, 1, 64},  {1, 262000, 0}, {262000, 1, 0},
+    {65, 63, 250}, {228, 112, 240}, {16, 900, 70}, {900, 16, 70}, {500, 480, 20}, {256, 250, 200},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 

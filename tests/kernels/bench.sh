@@ -137,6 +137,8 @@ watch_gpu() {
     nvidia-smi --id="${gpu%%,*}" --query-gpu=power.draw,clocks.sm --format=csv,noheader,nounits --loop-ms=100 \
         >"$scratch/watched" 2>/dev/null &
     watcher=$!
+    trap 'kill "$watcher" 2>/dev/null || :' EXIT # of this shell alone, which is a part of a pipe
+    trap 'exit 130' INT TERM
     code=0
     for _ in 1 2 3 4 5 6 7 8 9 10; do # for its first word, where it has answered before
         { [ -z "$driver" ] || [ -s "$scratch/watched" ]; } && break
@@ -145,6 +147,7 @@ watch_gpu() {
     "$@" || code=$?
     kill "$watcher" 2>/dev/null || :
     wait "$watcher" 2>/dev/null || :
+    trap - EXIT INT TERM
     sed -n 's/^ *\([0-9.]*\), *\([0-9]*\) *$/\1 \2/p' "$scratch/watched" | sort -n | awk '
         { watts[NR] = $1; clock[NR] = $2 }
         END {

@@ -40,7 +40,7 @@ cubic_shapes() {
 # The table from the harness's CSV. A pair of narrow and depth crosses where fp32_tensor is the faster one from there
 # on, up to the widest that was timed; where nothing was, or it never is, the least is 0, which stands for never. Kernels
 # go by whole blocks, so that an edge of C stands for all that are less, down to the next one that was timed; a depth
-# stands for those that it is the nearest to. The
+# stands for those that it is the nearest to, the least one not for less than three quarters of it. The
 # tiles end where simt takes a twentieth less from there on: they go together with others for fewer instructions.
 table() {
     awk -F , -v narrows="$narrows" -v depths="$depths" -v wides="$wides" -v cubes="$cubes" '
@@ -101,10 +101,12 @@ table() {
             print "} mm_cuda_crossovers[] = {"
             narrow_count = split(narrows, narrow_of, " ")
             depth_count = split(depths, depth_of, " ")
-            for (i = 1; i <= narrow_count; i++)
+            for (i = 1; i <= narrow_count; i++) {
+                printf "    {%s, %d, 0},\n", edge_up_to(narrow_of, narrow_count, i), depth_of[1] * 3 / 4 - 1
                 for (j = 1; j <= depth_count; j++)
                     printf "    {%s, %s, %d},\n", edge_up_to(narrow_of, narrow_count, i),
                         depth_up_to(depth_of, depth_count, j), least_wide(narrow_of[i], depth_of[j])
+            }
             print "};"
             print ""
             print "#endif"

@@ -35,7 +35,8 @@
  * is not certified is computed again in plain float32. Where these are more than one in 256 (and more than
  * 1024), or the operands have Inf or NaN, `simt` computes all. The reply tells the path.
  *
- * What it costs: both operands once more in the device's memory, padded to tiles; a pass that reads and
+ * What it costs: both operands once more in the device's memory, padded to tiles (where that is short of it,
+ * simt computes all); a pass that reads and
  * writes them; one block a multiprocessor, 384 threads of up to 240 registers, 211 KiB of shared memory. The
  * kernel is in product.cu, the pass before it in split.cu. Where there is little to do the kernels' starts
  * take most of the time, 29 µs for 228×240 · 240×112; so each begins while the one before it ends.
@@ -337,9 +338,12 @@ enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_l
     const struct offsets offsets = offsets_of(&sizes, product, lane);
     if (!offsets.is_good || is_mostly_padding(product, &offsets))
         return leave_to_simt(product, lane, error);
+    if (lane->purpose == MM_CUDA_RUN && lane->scratch_bytes < offsets.end)
+        return leave_to_simt(product, lane, error);
     if (lane->purpose != MM_CUDA_DESCRIBE)
         return enqueue(product, &sizes, &offsets, lane, error);
     lane->noted = product_layout();
     lane->noted.scratch_bytes = offsets.end;
+    lane->noted.scratch_saved_bytes = offsets.end - mm_cuda_simt_layout(product, lane).scratch_bytes;
     return MM_OK;
 }

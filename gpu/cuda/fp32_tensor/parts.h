@@ -1,5 +1,5 @@
 /* What the kernels of fp32_tensor share: how operands lie once they are split, what is known of their lines,
- * and which block computes what. For the files of this folder alone; fp32_tensor.cu tells the whole. */
+ * and which block computes what. For the files of this folder alone; fp32_tensor.c tells the whole. */
 #ifndef MM_GPU_CUDA_FP32_TENSOR_PARTS_H
 #define MM_GPU_CUDA_FP32_TENSOR_PARTS_H
 

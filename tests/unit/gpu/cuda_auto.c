@@ -65,7 +65,8 @@ static void small_products_go_to_tiles(void **state) {
     expect_product(4, 4, 4, false, "tiled_16");
     expect_product(149, 150, 150, false, "tiled_async");
     expect_product(150, 150, 150, false, "simt");
-    expect_product(31, 3000, 31, false, "tiled_16");
+    expect_product(31, 512, 31, false, "tiled_16");
+    expect_product(31, 513, 31, false, "simt");
     expect_product(100, 127, 100, false, "tiled_16");
     expect_product(100, 128, 100, true, "tiled_16");
     expect_product(352, 8, 353, false, "tiled_16"); /* 132 blocks of 32, and 144 */
@@ -99,11 +100,14 @@ static void large_ones_go_to_the_tensor_cores(void **state) {
 static void the_vendor_is_for_what_fills_the_chip_where_it_is_allowed(void **state) {
     (void)state;
     expect_allowed(4096, 4096, 4096, "fp32_tensor");
-    expect_allowed(2000, 8, 2000, "blas");
-    expect_allowed(1470, 32, 1471, "simt");
     expect_allowed(4, 4, 4, "tiled_16");
     has_tensor_cores = false;
     expect_allowed(4096, 4096, 4096, "blas");
+    expect_allowed(1471, 512, 1471, "blas");
+    expect_allowed(1470, 512, 1471, "simt"); /* 16,383 elements for each multiprocessor */
+    expect_allowed(1471, 511, 1471, "simt");
+    expect_allowed(512, 512, 4224, "blas");
+    expect_allowed(511, 512, 4300, "simt");
     has_blas = false;
     expect_allowed(4096, 4096, 4096, "simt");
     has_blas = has_tensor_cores = true;

@@ -75,6 +75,8 @@ enum mm_status mm_cuda_enqueue(const struct mm_cuda_layout *layout, dim3 grid, v
     (void)lane;
     (void)error;
     seen.count++;
+    /* The first comes behind what clears memory, which it does not wait for by itself. */
+    assert_int_equal(layout->follows, layout->kernel != mm_fp32_scan_kernel);
     if (layout->kernel == mm_fp32_scan_kernel) {
         seen.a = *(const struct mm_fp32_operand *)arguments[0];
         seen.b = *(const struct mm_fp32_operand *)arguments[1];
@@ -125,6 +127,7 @@ static size_t launch(const struct mm_product *product) {
     assert_int_equal(mm_cuda_fp32_tensor(product, &lane, &error), MM_OK);
     assert_int_equal(seen.count, 0);
     lane.purpose = MM_CUDA_RUN;
+    lane.scratch_bytes = lane.noted.scratch_bytes;
     assert_int_equal(mm_cuda_fp32_tensor(product, &lane, &error), MM_OK);
     return lane.noted.scratch_bytes;
 }
@@ -248,6 +251,25 @@ static void what_is_not_worth_splitting_is_left_to_simt(void **state) {
     expect_left_to_simt(0x7fffffff, 0x7fffffff, 0x7fffffff);
 }
 
+/* Where there is no memory for the halves, there is for simt's scratch memory. */
+static void what_finds_too_little_memory_is_left_to_simt(void **state) {
+    const struct mm_product product = product_of(300, 700, 80);
+    struct mm_lane lane = {.device = &device, .path = &path, .scratch = scratch, .purpose = MM_CUDA_DESCRIBE};
+    struct mm_error error;
+    (void)state;
+    assert_int_equal(mm_cuda_fp32_tensor(&product, &lane, &error), MM_OK);
+    assert_int_equal(lane.noted.scratch_bytes - lane.noted.scratch_saved_bytes, SIMT_BYTES);
+    memset(&seen, 0, sizeof seen);
+    path.kind = MM_PATH_NONE;
+    lane.purpose = MM_CUDA_RUN;
+    lane.scratch_bytes = lane.noted.scratch_bytes - 1;
+    assert_int_equal(mm_cuda_fp32_tensor(&product, &lane, &error), MM_OK);
+    assert_int_equal(seen.count, 0);
+    assert_int_equal(seen.simts, 1);
+    assert_null(seen.wanted);
+    assert_int_equal(path.kind, MM_PATH_SIMT);
+}
+
 static void it_wants_hopper(void **state) {
     struct mm_device head = {.compute_capability = 90};
     (void)state;
@@ -264,6 +286,7 @@ int main(void) {
         cmocka_unit_test(operands_are_read_as_they_are_stored),
         cmocka_unit_test(the_guard_is_wary_of_short_sums),
         cmocka_unit_test(what_is_not_worth_splitting_is_left_to_simt),
+        cmocka_unit_test(what_finds_too_little_memory_is_left_to_simt),
         cmocka_unit_test(it_wants_hopper),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

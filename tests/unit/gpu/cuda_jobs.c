@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
-enum { SCRATCH_BYTES = 1000 };
+enum { SCRATCH_BYTES = 4096, SAVED_BYTES = 3072 };
+
+static size_t scratch_given; /* to the last launch */
 
 /* Fills its scratch memory, and tells a path, as a kernel would. */
 static enum mm_status launch_with_scratch(const struct mm_product *product, struct mm_lane *lane,
@@ -17,9 +19,11 @@ static enum mm_status launch_with_scratch(const struct mm_product *product, stru
     const struct mm_cuda_layout layout = {.kernel = &fake_kernels.plain,
                                           .block_rows = FAKE_BLOCK,
                                           .block_cols = FAKE_BLOCK,
-                                          .scratch_bytes = SCRATCH_BYTES};
+                                          .scratch_bytes = SCRATCH_BYTES,
+                                          .scratch_saved_bytes = SAVED_BYTES};
     if (lane->purpose == MM_CUDA_RUN) {
-        memset(lane->scratch, 0xa5, SCRATCH_BYTES);
+        scratch_given = lane->scratch_bytes;
+        memset(lane->scratch, 0xa5, lane->scratch_bytes);
         *lane->path = (struct mm_path){MM_PATH_REPAIRED, 3};
     }
     return mm_cuda_launch(&layout, product, lane, error);
@@ -66,6 +70,38 @@ static void scratch_memory_lies_beside_the_matrices(void **state) {
     run(1, &job, 1);
     expect_product(&test);
     assert_int_equal(job->path.kind, MM_PATH_NONE);
+}
+
+static enum mm_status run_scratching(size_t memory_max) {
+    struct test_job test;
+    struct mm_job *job = &test.job;
+    job_init(&test, &scratching, 16, 16, 16);
+    fake_cuda.memory_max = memory_max;
+    scratch_given = 0;
+    mm_cuda_begin(&device.head, 1, &job, 1);
+    if (job->error.status == MM_OK) {
+        mm_cuda_end(&device.head, 1, &job, 1);
+        expect_product(&test);
+    }
+    return job->error.status;
+}
+
+/* What it can save it does without where there is no more memory. */
+static void scratch_memory_can_be_less(void **state) {
+    const size_t matrices = 3 * 16 * 16 * 4;
+    (void)state;
+    assert_int_equal(run_scratching(matrices + SCRATCH_BYTES), MM_OK);
+    assert_int_equal(scratch_given, SCRATCH_BYTES);
+    assert_int_equal(run_scratching(matrices + SCRATCH_BYTES), MM_OK); /* what the lane has is enough */
+    assert_int_equal(scratch_given, SCRATCH_BYTES);
+    drop(state);
+    reset(state);
+    assert_int_equal(run_scratching(matrices + SCRATCH_BYTES - 1), MM_OK);
+    assert_int_equal(scratch_given, SCRATCH_BYTES - SAVED_BYTES);
+    drop(state);
+    reset(state);
+    assert_int_equal(run_scratching(matrices + SCRATCH_BYTES - SAVED_BYTES - 1), MM_NO_DEVICE_MEMORY);
+    assert_int_equal(scratch_given, 0);
 }
 
 /* Once it is over, others find all of the device's memory. */
@@ -167,6 +203,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_DEVICE(one_alone_is_copied_there_and_back),
         WITH_DEVICE(scratch_memory_lies_beside_the_matrices),
+        WITH_DEVICE(scratch_memory_can_be_less),
         WITH_DEVICE(the_largest_leave_nothing_taken),
         WITH_DEVICE(a_lane_keeps_its_workspace),
         WITH_DEVICE(lanes_without_jobs_give_their_workspaces),
