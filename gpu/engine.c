@@ -155,9 +155,17 @@ struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_
     return engine->devices;
 }
 
-bool mm_engine_ready(const struct mm_engine *engine) {
+/* Whether a device of the backend works. */
+static bool has_working(const struct mm_engine *engine, const struct mm_backend *backend) {
     for (size_t index = 0; index < engine->device_count; index++)
-        if (!mm_device_has_failed(engine->devices[index]))
+        if (engine->devices[index]->backend == backend && !mm_device_has_failed(engine->devices[index]))
+            return true;
+    return false;
+}
+
+bool mm_engine_is_lost(const struct mm_engine *engine) {
+    for (size_t index = 0; index < engine->device_count; index++)
+        if (!has_working(engine, engine->devices[index]->backend))
             return true;
     return false;
 }

@@ -45,8 +45,9 @@ struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_
  * Any thread. */
 const struct mm_backend *mm_engine_backend(const struct mm_engine *engine);
 
-/* Whether at least one device has not failed. Any thread. */
-bool mm_engine_ready(const struct mm_engine *engine);
+/* Whether all devices of a backend have failed, which no device of another makes up for: only a new process
+ * can mend that. Any thread. */
+bool mm_engine_is_lost(const struct mm_engine *engine);
 
 /* Resolves what the caller wrote into job->backend and job->variant. `backend` may be "auto": the
  * preferred open one. MM_UNSUPPORTED names what there is: an unknown or unopened backend, an unknown

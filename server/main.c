@@ -1,4 +1,4 @@
-/* The process: options, start, the wait for a signal, and the drain. */
+/* The process: options, start, the wait for a signal or for a device that is lost, and the drain. */
 #include "gpu/cores.h"
 #include "server/budget.h"
 #include "server/crew.h"
@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2, HTTP_THREADS_MAX = 16, POLL_MS = 2, LAST_REPLIES_MS = 1000 };
+enum { EXIT_USAGE = 2, EXIT_DEVICE_LOST = 70, HTTP_THREADS_MAX = 16, POLL_MS = 2, LOOK_MS = 50 };
 
 /* Fills in what comes from the machine. */
 static void complete_options(struct mm_options *options) {
@@ -119,10 +120,13 @@ static bool catch_signals(void) {
            sigaction(SIGINT, &stop, NULL) == 0 && sigaction(SIGPIPE, &ignore, NULL) == 0;
 }
 
-static void wait_for_signal(void) {
-    char byte;
-    while (read(stop_pipe[0], &byte, 1) < 0 && errno == EINTR)
-        continue;
+/* False where a device was lost before one came. */
+static bool wait_for_signal(const struct mm_engine *engine) {
+    struct pollfd signalled = {.fd = stop_pipe[0], .events = POLLIN};
+    while (poll(&signalled, 1, LOOK_MS) <= 0)
+        if (mm_engine_is_lost(engine))
+            return false;
+    return true;
 }
 
 /* Waits until no accepted request is under way, for at most `most_ms`. */
@@ -137,12 +141,22 @@ static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) 
     return true;
 }
 
+/* What the service ends with. */
+struct ending {
+    uint64_t accepted_ms; /* for those who were accepted */
+    uint64_t last_ms;     /* and then for the replies that tell the others why not */
+    enum mm_status status;
+    const char *detail;
+    int result; /* of the process */
+};
+
 /* Ends in the order that libmicrohttpd allows: answer all, accept no more, resume what is left, stop. */
-static void drain(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep) {
+static void drain(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep,
+                  const struct ending *ending) {
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
     __atomic_store_n(&server->draining, 1, __ATOMIC_SEQ_CST);
     mm_log_info("draining: %zu requests under way", mm_server_accepted(server));
-    bool drained = wait_for_accepted(server, server->options->drain_timeout_ms);
+    bool drained = wait_for_accepted(server, ending->accepted_ms);
     mm_http_quiesce(http);
     mm_queue_stop(queue);
     if (!drained) {
@@ -150,18 +164,44 @@ static void drain(struct mm_server *server, struct mm_http *http, struct mm_swee
                      "answered with 503",
                      mm_server_accepted(server));
         mm_queue_abort(queue);
-        mm_exchange_abandon_all(server, MM_STOPPING, "the service stopped before the job's end");
-        (void)wait_for_accepted(server, LAST_REPLIES_MS);
+        mm_exchange_abandon_all(server, ending->status, ending->detail);
+        (void)wait_for_accepted(server, ending->last_ms);
     }
     mm_sweep_stop(sweep);
     mm_http_stop(http);
-    if (mm_queue_jobs(queue) > 0) {
-        /* A kernel that cannot be interrupted still writes to memory that would be freed now. Its
-         * caller has been answered; the system takes back the rest. */
-        mm_log_info("stopped");
-        mm_log_writer_stop();
-        _exit(EXIT_SUCCESS);
-    }
+}
+
+/* Ends the process as it stands, and leaves the rest to the system. */
+static _Noreturn void end_at_once(int result) {
+    mm_log_info("stopped");
+    mm_log_writer_stop();
+    _exit(result);
+}
+
+/* A device that failed may not even be closed. In all it takes less than a second. */
+static _Noreturn void give_up(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep) {
+    static const struct ending ending = {.accepted_ms = 500,
+                                         .last_ms = 200,
+                                         .status = MM_NOT_READY,
+                                         .detail = "a device failed, and the service ended",
+                                         .result = EXIT_DEVICE_LOST};
+    mm_log_error("a device has failed for good: the process ends with status %d, to be started anew",
+                 ending.result);
+    drain(server, http, sweep, &ending);
+    end_at_once(ending.result);
+}
+
+static void stop(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep) {
+    const struct ending ending = {.accepted_ms = server->options->drain_timeout_ms,
+                                  .last_ms = 1000,
+                                  .status = MM_STOPPING,
+                                  .detail = "the service stopped before the job's end",
+                                  .result = EXIT_SUCCESS};
+    drain(server, http, sweep, &ending);
+    /* A kernel that cannot be interrupted still writes to memory that would be freed now. Its caller has been
+     * answered. */
+    if (mm_queue_jobs(mm_engine_queue(mm_server_engine(server))) > 0)
+        end_at_once(ending.result);
 }
 
 static int serve(const struct mm_options *options) {
@@ -193,8 +233,9 @@ static int serve(const struct mm_options *options) {
         mm_http_stop(http);
         goto close_server;
     }
-    wait_for_signal();
-    drain(&server, http, sweep);
+    if (!wait_for_signal(server.engine))
+        give_up(&server, http, sweep);
+    stop(&server, http, sweep);
     sweep = NULL;
     result = EXIT_SUCCESS;
     mm_log_info("stopped");

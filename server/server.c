@@ -25,12 +25,12 @@ size_t mm_server_accepted(const struct mm_server *server) {
 
 enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error) {
     const struct mm_engine *engine = mm_server_engine(server);
-    if (mm_server_draining(server))
+    if (engine != NULL && mm_engine_is_lost(engine))
+        mm_fail(error, MM_NOT_READY, "a device has failed, and the service ends, to be started anew");
+    else if (mm_server_draining(server))
         mm_fail(error, MM_STOPPING, "the service is draining and takes no new jobs");
     else if (engine == NULL)
         mm_fail(error, MM_NOT_READY, "the devices are being opened");
-    else if (!mm_engine_ready(engine))
-        mm_fail(error, MM_NOT_READY, "no device works any more");
     else
         return MM_OK;
     return error->status;

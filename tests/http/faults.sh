@@ -1,6 +1,7 @@
 #!/bin/sh
 # Devices that fail: each failure has its reply, the next job is served where there is a device left, and
-# without one the service says that it is not ready. The server is matmuld with a backend that fails as told.
+# without one the service says that it is not ready, and ends with status 70. The server is matmuld with a backend that
+# fails as told.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -20,10 +21,14 @@ refused() {
 }
 
 # Each of these servers has a document of its own.
-stop_conforming() {
+start_afresh() {
     conform "$scratch/exchanges"
     rm "$scratch/exchanges"/*
     kept=0
+}
+
+stop_conforming() {
+    start_afresh
     stop
 }
 
@@ -42,8 +47,11 @@ refused "no device memory" 507 no_device_memory
 same "no device memory: needed" 12345 "$(jq .needed_bytes "$scratch/got")"
 same "no device memory: free" 678 "$(jq .free_bytes "$scratch/got")"
 next_is_served "no device memory"
-product loses_device
-refused "the device is lost" 500 device_failed
+# The job by which it is lost is still under way meanwhile.
+curl -s -o "$scratch/lost" --max-time 30 -H 'Content-Type: application/json' \
+    -d '{"a":[[300]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul" &
+lost=$!
+sleep 0.1
 same "without a device: /healthz" 200 "$(status_of "$url/healthz")"
 status=$(curl -s -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' "$url/readyz")
 keep GET /readyz "$scratch/head" "$scratch/got"
@@ -53,16 +61,26 @@ product auto
 refused "without a device: a product" 503 not_ready
 like "without a device: a product: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
 same "without a device: its state" failed "$(curl -s "$url/v1/devices" | jq -r '.devices[0].state')"
-stop_conforming
+wait "$lost"
+same "the device is lost" device_failed "$(code_of "$scratch/lost")"
+gives_up "without a device"
+start_afresh
 
-# One device fails, the other goes on.
+# One device fails, the other goes on. Without that one too there is no GPU any more, for which the CPU does not stand in.
+export MATMULD_FAULTY_DEVICES=2
 start
 product loses_device
 refused "one of two devices is lost" 500 device_failed
 same "one of two devices is lost: /readyz" 200 "$(status_of "$url/readyz")"
-next_is_served "one of two devices is lost"
-same "one of two devices is lost: what multiplies" cpu "$(jq -r .backend "$scratch/got")"
-stop_conforming
+for _ in 1 2 3; do
+    next_is_served "one of two devices is lost"
+    same "one of two devices is lost: what multiplies" cuda "$(jq -r .backend "$scratch/got")"
+done
+product loses_device
+refused "both devices are lost" 500 device_failed
+gives_up "both devices are lost"
+start_afresh
+unset MATMULD_FAULTY_DEVICES
 
 # Those who wait for a device that is lost.
 start --backend cuda
@@ -80,7 +98,8 @@ refused "who waits for a device that is lost" 503 not_ready
 wait "$first" "$second"
 same "the job before: the product" 700 "$(jq '.c[0][0]' "$scratch/first")"
 same "the job that loses the device: code" device_failed "$(code_of "$scratch/second")"
-stop_conforming
+gives_up "who waits for a device that is lost"
+start_afresh
 
 # Before the device is open.
 export MATMULD_FAULTY_OPEN_MS=2000

@@ -291,6 +291,7 @@ stop
 conform "$scratch/exchanges"
 kept=0
 MATMULD=${FAULTY:?the path of the faulty matmuld}
+export MATMULD_FAULTY_DEVICES=2 # without another the process would end with the first that is lost
 start --backend cuda
 for row in 'fails 500' 'needs_memory 507' 'needs_memory 507' 'loses_device 500'; do
     expect "${row#* }" -d "{\"a\":[[2]],\"b\":[[3]],\"variant\":\"${row% *}\"}" "$url/v1/matmul"

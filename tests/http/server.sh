@@ -165,6 +165,26 @@ stop() {
     ended "after SIGTERM"
 }
 
+# gives_up WHAT: the server has lost a device, and ends by itself with the status for that, a second after the last word
+# to it at most; the thread sanitizer waits for another one before it lets a process end.
+gives_up() {
+    most_ms=1000
+    [ -z "${TSAN_OPTIONS:-}" ] || most_ms=2000
+    since=$(date +%s%N)
+    status=0
+    await 5 has_ended || {
+        fail "$1: it does not end"
+        kill -9 "$server"
+    }
+    wait "$server" || status=$?
+    server=
+    same "$1: exit status" 70 "$status"
+    took_ms=$((($(date +%s%N) - since) / 1000000))
+    checks=$((checks + 1))
+    [ "$took_ms" -le "$most_ms" ] || fail "$1: it ended after $took_ms ms"
+    grep -q 'ends with status 70' "$scratch/log" || fail "$1: the log does not tell of it"
+}
+
 # code_of FILE: the member `code` of a problem.
 code_of() {
     jq -r '.code // "none"' "$1" 2>/dev/null || echo "no JSON"

@@ -3,6 +3,7 @@
  * and multiplies by the CPU's plain loop. A fault happens in products of one row alone, so that the
  * self-test at start passes. MATMULD_FAULTY_OPEN_MS: how long opening the device takes. MATMULD_FAULTY_TILE:
  * the tile by which the row `tiled`, whose tile is the caller's to choose, leaves C as it was.
+ * MATMULD_FAULTY_DEVICES: how many there are, 1 or 2.
  * MATMULD_FAULTY_FILL_MS: how long it takes until the filling of a benchmark's matrices fails. The rows
  * `certified`, `repaired` and `simt` do not fail, and tell of the path that they are called by. */
 #include "gpu/backend.h"
@@ -13,8 +14,11 @@
 #include <string.h>
 #include <time.h>
 
-static struct mm_device device;
-static uint64_t kernel_ns;
+enum { DEVICES_MAX = 2 };
+
+static struct mm_device devices[DEVICES_MAX];
+static _Thread_local struct mm_device *busy; /* whose job the thread runs */
+static _Thread_local uint64_t kernel_ns;
 
 static void sleep_ms(unsigned long ms) {
     const struct timespec pause = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
@@ -42,11 +46,13 @@ static enum mm_status run_out_of_memory(const struct mm_product *product, struct
     return MM_NO_DEVICE_MEMORY;
 }
 
+/* The job itself goes on for as many milliseconds as A's first element says. */
 static enum mm_status lose_device(const struct mm_product *product, struct mm_lane *lane,
                                   struct mm_error *error) {
     if (product->m != 1)
         return multiply(product, lane, error);
-    __atomic_store_n(&device.failed, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&busy->failed, 1, __ATOMIC_RELAXED);
+    sleep_ms((unsigned long)*(const float *)product->a.data);
     return mm_fail(error, MM_DEVICE_FAILED, "the device failed as told");
 }
 
@@ -127,9 +133,10 @@ static const struct mm_variant variants[] = {
     {.name = "auto", .summary = "naive or vendors", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose},
 };
 
-static enum mm_status count(unsigned *devices, struct mm_error *error) {
+static enum mm_status count(unsigned *count, struct mm_error *error) {
+    const char *told = getenv("MATMULD_FAULTY_DEVICES");
     (void)error;
-    *devices = 1;
+    *count = told != NULL && strcmp(told, "2") == 0 ? DEVICES_MAX : 1;
     return MM_OK;
 }
 
@@ -137,16 +144,16 @@ static const struct mm_backend faulty_backend;
 
 static enum mm_status open_device(unsigned index, struct mm_device **opened, struct mm_error *error) {
     const char *wait = getenv("MATMULD_FAULTY_OPEN_MS");
-    (void)index;
     (void)error;
     if (wait != NULL)
         sleep_ms(strtoul(wait, NULL, 10));
-    device = (struct mm_device){.backend = &faulty_backend,
-                                .lane_count = 1,
-                                .name = "Faulty",
-                                .memory_bytes = (size_t)1 << 30,
-                                .shared_bank_bytes = 4};
-    *opened = &device;
+    devices[index] = (struct mm_device){.backend = &faulty_backend,
+                                        .index = index,
+                                        .lane_count = 1,
+                                        .name = "Faulty",
+                                        .memory_bytes = (size_t)1 << 30,
+                                        .shared_bank_bytes = 4};
+    *opened = &devices[index];
     return MM_OK;
 }
 
@@ -175,9 +182,9 @@ static void check(struct mm_job *job) {
 static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs,
                   unsigned jobs_count) {
     struct mm_job *job = jobs[0];
-    (void)begun_on;
     (void)lane;
     (void)jobs_count; /* no two share a key */
+    busy = begun_on;
     uint64_t begun_ns = mm_clock_ns();
     (void)job->ran->launch(&job->product, NULL, &job->error);
     kernel_ns = mm_clock_ns() - begun_ns;
@@ -240,6 +247,7 @@ static enum mm_status fill(struct mm_device *asked, void *memory, size_t count, 
 static enum mm_status measure(struct mm_device *asked, const struct mm_variant *variant,
                               const struct mm_product *product, uint64_t *measured_ns,
                               struct mm_error *error) {
+    busy = asked;
     return mm_cpu_backend.measure(asked, variant, product, measured_ns, error);
 }
 

@@ -27,9 +27,9 @@ static void opens_the_cpu(void **state) {
     assert_int_equal(count, 1);
     assert_string_equal(devices[0]->backend->name, "cpu");
     assert_true(devices[0]->name[0] != '\0');
-    assert_true(mm_engine_ready(engine));
+    assert_false(mm_engine_is_lost(engine));
     __atomic_store_n(&devices[0]->failed, 1, __ATOMIC_RELAXED);
-    assert_false(mm_engine_ready(engine));
+    assert_true(mm_engine_is_lost(engine));
     mm_engine_close(engine);
 }
 
