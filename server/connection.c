@@ -2,6 +2,7 @@
 #include "server/connection.h"
 
 #include "api/problem.h"
+#include "server/bearer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,8 @@ bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, en
 
 size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_reply *reply) {
     unsigned http = mm_problem_http(reply->error->status);
-    char head[512];
+    char cors[MM_CORS_LINES_MAX];
+    char head[sizeof cors + 512];
     char date[64];
     char retry[48] = "";
     size_t length = 0;
@@ -82,13 +84,15 @@ size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &broken_down);
     if (reply->retry_after_s > 0)
         snprintf(retry, sizeof retry, "Retry-After: %u\r\n", reply->retry_after_s);
-    int head_length =
-        snprintf(head, sizeof head,
-                 "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n%s%s%s%s"
-                 "Content-Type: " MM_PROBLEM_TYPE "\r\nContent-Length: %zu\r\n\r\n",
-                 http, MHD_get_reason_phrase_for(http), date, reply->request_id,
-                 reply->allow[0] == '\0' ? "" : "Allow: ", reply->allow,
-                 reply->allow[0] == '\0' ? "" : "\r\n", retry, text == NULL ? 0 : length);
+    mm_cors_lines(reply->cors, cors);
+    int head_length = snprintf(
+        head, sizeof head,
+        "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n%s%s%s%s%s%s"
+        "Content-Type: " MM_PROBLEM_TYPE "\r\nContent-Length: %zu\r\n\r\n",
+        http, MHD_get_reason_phrase_for(http), date, reply->request_id,
+        reply->allow[0] == '\0' ? "" : "Allow: ", reply->allow, reply->allow[0] == '\0' ? "" : "\r\n", retry,
+        cors, reply->error->status == MM_UNAUTHORIZED ? "WWW-Authenticate: " MM_BEARER_CHALLENGE "\r\n" : "",
+        text == NULL ? 0 : length);
     struct iovec pieces[] = {{head, (size_t)head_length}, {text, text == NULL ? 0 : length}};
     const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = reply->head_only ? 1 : 2};
     const ssize_t sent = sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);

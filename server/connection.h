@@ -11,6 +11,7 @@
 #ifndef MM_SERVER_CONNECTION_H
 #define MM_SERVER_CONNECTION_H
 
+#include "server/cors.h"
 #include "server/server.h"
 
 #include <microhttpd.h>
@@ -59,7 +60,8 @@ bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, en
 struct mm_last_reply {
     const struct mm_error *error;
     const char *request_id;
-    const char *allow;      /* of the header of that name; "": none */
+    const char *allow; /* of the header of that name; "": none */
+    struct mm_cors cors;
     bool head_only;         /* HEAD was asked: no body goes out */
     unsigned retry_after_s; /* of Retry-After; 0: none */
 };

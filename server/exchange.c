@@ -2,6 +2,7 @@
  * job, which is wait.c's. Knows no route. */
 #include "server/exchange.h"
 
+#include "server/bearer.h"
 #include "server/guard.h"
 #include "server/reply.h"
 #include "server/routes.h"
@@ -127,6 +128,8 @@ static enum mm_status judge_head(struct mm_exchange *exchange, const char *metho
     enum mm_status status = mm_route_find(exchange->server->options, method, path, &exchange->route,
                                           exchange->allow, sizeof exchange->allow, &exchange->error);
     if (status == MM_OK)
+        status = mm_bearer_judge(exchange);
+    if (status == MM_OK)
         status = judge_length(exchange);
     if (status == MM_OK && exchange->route->admit != NULL)
         status = exchange->route->admit(exchange);
@@ -155,6 +158,7 @@ static void refuse_unread(struct mm_exchange *exchange) {
         .error = &exchange->error,
         .request_id = exchange->request_id,
         .allow = exchange->allow,
+        .cors = exchange->cors,
         .head_only = strcmp(exchange->record.method, "HEAD") == 0,
         .retry_after_s = mm_server_retry_after_s(exchange->server, exchange->error.status)};
     mm_record_cut(exchange, &exchange->error, mm_connection_cut(exchange->peer, &reply));
@@ -176,6 +180,8 @@ static struct mm_exchange *open_exchange(struct mm_server *server, struct MHD_Co
     exchange->holders = 1;
     exchange->content_length = content_length(exchange);
     set_request_id(exchange);
+    if (server->options->cors_origin != NULL)
+        exchange->cors = mm_cors_judge(server->options, mm_exchange_header(exchange, MHD_HTTP_HEADER_ORIGIN));
     __atomic_store_n(&peer->exchange, exchange, __ATOMIC_RELEASE);
     exchange->accepted = true; /* before `draining` is looked at: see server.h */
     __atomic_add_fetch(&server->accepted, 1, __ATOMIC_SEQ_CST);

@@ -14,6 +14,7 @@
 
 #include "api/codec.h"
 #include "server/connection.h"
+#include "server/cors.h"
 #include "server/crew.h"
 #include "server/record.h"
 
@@ -51,6 +52,7 @@ struct mm_exchange {
     uint64_t span_ns[MM_SPAN_COUNT];
     struct mm_error error; /* not MM_OK: what is answered, once the body is read and dropped */
     char allow[48];        /* the Allow header where one is due; else "" */
+    struct mm_cors cors;   /* fixed by the head */
 
     uint64_t content_length; /* MM_LENGTH_UNKNOWN: chunked */
     struct mm_buffer body;

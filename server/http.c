@@ -49,6 +49,7 @@ enum {
 struct mm_http {
     struct MHD_Daemon *daemon;
     int quiesced_socket; /* -1 while the daemon owns it */
+    bool is_local;
 };
 
 static bool fail(char *problem, size_t size, const struct mm_options *options, const char *what) {
@@ -95,6 +96,20 @@ static unsigned bound_port(int listener) {
     return ntohs(((struct sockaddr_in *)&address)->sin_port);
 }
 
+/* Whether only this machine reaches the address; where it cannot be told, not. */
+static bool is_loopback(int listener) {
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    memset(&address, 0, sizeof address);
+    if (getsockname(listener, (struct sockaddr *)&address, &length) != 0)
+        return false;
+    const struct in6_addr *v6 = &((struct sockaddr_in6 *)&address)->sin6_addr;
+    if (address.ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == IN_LOOPBACKNET);
+    return address.ss_family == AF_INET &&
+           ntohl(((struct sockaddr_in *)&address)->sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+}
+
 static unsigned descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -130,14 +145,15 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server, int listener) {
         {MHD_OPTION_END, 0, NULL},
     };
     const struct MHD_OptionItem no_pool[] = {{MHD_OPTION_END, 0, NULL}};
-    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
-                            NULL, mm_exchange_handle, server, MHD_OPTION_NOTIFY_COMPLETED,
-                            mm_exchange_completed, server, MHD_OPTION_NOTIFY_CONNECTION, mm_connection_notify,
-                            server, MHD_OPTION_UNESCAPE_CALLBACK, unescape, server, MHD_OPTION_LISTEN_SOCKET,
-                            listener, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
-                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
-                            MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_ARRAY,
-                            threads > 1 ? pool : no_pool, MHD_OPTION_END);
+    return MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+        mm_exchange_handle, server, MHD_OPTION_NOTIFY_COMPLETED, mm_exchange_completed, server,
+        MHD_OPTION_NOTIFY_CONNECTION, mm_connection_notify, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+        server, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
+        MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        (unsigned)server->options->connections_per_address, MHD_OPTION_ARRAY, threads > 1 ? pool : no_pool,
+        MHD_OPTION_END);
 }
 
 bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port, char *problem,
@@ -149,6 +165,7 @@ bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *po
     struct mm_http *started = malloc(sizeof *started);
     if (started != NULL) {
         started->quiesced_socket = -1;
+        started->is_local = is_loopback(listener);
         started->daemon = start_daemon(server, listener);
     }
     if (started == NULL || started->daemon == NULL) {
@@ -158,6 +175,10 @@ bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *po
     }
     *http = started;
     return true;
+}
+
+bool mm_http_is_local(const struct mm_http *http) {
+    return http->is_local;
 }
 
 void mm_http_quiesce(struct mm_http *http) {

@@ -15,6 +15,9 @@ struct mm_http;
 bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port, char *problem,
                    size_t problem_size);
 
+/* Whether it listens on an address that only this machine reaches. */
+bool mm_http_is_local(const struct mm_http *http);
+
 /* Accepts no more connections; those there are go on. */
 void mm_http_quiesce(struct mm_http *http);
 

@@ -83,6 +83,13 @@ void mm_log_info(const char *format, ...) {
     va_end(arguments);
 }
 
+void mm_log_warning(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    write_line("warn", format, arguments);
+    va_end(arguments);
+}
+
 void mm_log_error(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

@@ -14,6 +14,7 @@ enum mm_log_format mm_log_format(void);
 
 /* Writes one line: time, level, message. Lines longer than 2 KiB are cut. Any thread. */
 void mm_log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void mm_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void mm_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 enum { MM_LOG_TIME_BYTES = 24 };

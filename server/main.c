@@ -5,6 +5,7 @@
 #include "server/exchange.h"
 #include "server/healthcheck.h"
 #include "server/http.h"
+#include "server/keys.h"
 #include "server/log.h"
 #include "server/log_writer.h"
 #include "server/metrics.h"
@@ -38,9 +39,10 @@ static void complete_options(struct mm_options *options) {
         options->log_format = isatty(STDERR_FILENO) ? "text" : "json";
 }
 
-static bool open_server(struct mm_server *server, const struct mm_options *options) {
+static bool open_server(struct mm_server *server, const struct mm_options *options, struct mm_keys *keys) {
     memset(server, 0, sizeof *server);
     server->options = options;
+    server->keys = keys;
     server->limits = (struct mm_limits){.dimension_max = options->dimension_max,
                                         .body_bytes_max = options->body_bytes_max,
                                         .memory_bytes_max = options->memory_budget_bytes};
@@ -90,16 +92,30 @@ static bool open_engine(struct mm_server *server) {
 /* The first signal wakes main through a pipe; the second ends the process wherever main is. Handlers
  * rather than a blocked mask, since a library's thread, begun before main, would not have the mask; no
  * SA_RESTART, so that main's read ends where a tool puts handlers off to the end of the call. */
-static int stop_pipe[2];
+static int signal_pipe[2];
 static int stop_signals; /* __atomic access only: handlers run on any thread */
+static int
+    reload_asked; /* likewise; not 0 from the signal until main has read it, so that the pipe never fills */
+
+enum { STOP = 'S', RELOAD = 'R' };
+
+static void wake_main(char why) {
+    int interrupted = errno;
+    ssize_t written = write(signal_pipe[1], &why, 1);
+    (void)written;
+    errno = interrupted;
+}
 
 static void on_stop_signal(int number) {
     if (__atomic_fetch_add(&stop_signals, 1, __ATOMIC_RELAXED) > 0)
         _exit(128 + number);
-    int interrupted = errno;
-    ssize_t written = write(stop_pipe[1], "", 1);
-    (void)written;
-    errno = interrupted;
+    wake_main(STOP);
+}
+
+static void on_reload_signal(int number) {
+    (void)number;
+    if (__atomic_exchange_n(&reload_asked, 1, __ATOMIC_RELAXED) == 0)
+        wake_main(RELOAD);
 }
 
 /* Where a standard stream was closed, the next thing to be opened would be it, and a caller's connection
@@ -113,20 +129,48 @@ static void fill_standard_streams(void) {
         close(opened);
 }
 
-static bool catch_signals(void) {
-    const struct sigaction stop = {.sa_handler = on_stop_signal};
-    const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    return pipe2(stop_pipe, O_CLOEXEC) == 0 && sigaction(SIGTERM, &stop, NULL) == 0 &&
-           sigaction(SIGINT, &stop, NULL) == 0 && sigaction(SIGPIPE, &ignore, NULL) == 0;
+/* SIGHUP is for main alone, as far as that can be had: other threads start with it blocked, so that none has
+ * a call interrupted by it. */
+static void set_reload_signal(int how) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGHUP);
+    pthread_sigmask(how, &signals, NULL);
 }
 
-/* False where a device was lost before one came. */
-static bool wait_for_signal(const struct mm_engine *engine) {
-    struct pollfd signalled = {.fd = stop_pipe[0], .events = POLLIN};
-    while (poll(&signalled, 1, LOOK_MS) <= 0)
-        if (mm_engine_is_lost(engine))
-            return false;
-    return true;
+/* Without a key file there is nothing to read again, and SIGHUP ends the process as it does others. */
+static bool catch_reload(const struct mm_options *options) {
+    const struct sigaction reload = {.sa_handler = on_reload_signal};
+    if (options->api_key_file == NULL)
+        return true;
+    set_reload_signal(SIG_BLOCK);
+    return sigaction(SIGHUP, &reload, NULL) == 0;
+}
+
+static bool catch_signals(const struct mm_options *options) {
+    const struct sigaction stop = {.sa_handler = on_stop_signal};
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    return pipe2(signal_pipe, O_CLOEXEC) == 0 && sigaction(SIGTERM, &stop, NULL) == 0 &&
+           sigaction(SIGINT, &stop, NULL) == 0 && sigaction(SIGPIPE, &ignore, NULL) == 0 &&
+           catch_reload(options);
+}
+
+/* Until the process is to stop; false where a device was lost before. */
+static bool serve_signals(const struct mm_server *server) {
+    const bool reloads = server->options->api_key_file != NULL;
+    struct pollfd signalled = {.fd = signal_pipe[0], .events = POLLIN};
+    char why = 0;
+    if (reloads)
+        set_reload_signal(SIG_UNBLOCK);
+    while (why != STOP && !mm_engine_is_lost(server->engine)) {
+        if (poll(&signalled, 1, LOOK_MS) <= 0 || read(signal_pipe[0], &why, 1) != 1 || why != RELOAD)
+            continue;
+        __atomic_store_n(&reload_asked, 0, __ATOMIC_RELAXED);
+        mm_keys_reload(server->keys);
+    }
+    if (reloads)
+        set_reload_signal(SIG_BLOCK);
+    return why == STOP;
 }
 
 /* Waits until no accepted request is under way, for at most `most_ms`. */
@@ -204,16 +248,24 @@ static void stop(struct mm_server *server, struct mm_http *http, struct mm_sweep
         end_at_once(ending.result);
 }
 
-static int serve(const struct mm_options *options) {
+static void warn_of_openness(const struct mm_options *options) {
+    mm_log_warning(
+        "NO API KEYS: %s can be reached from other machines, and whoever reaches it may use it all. Give "
+        "--api-key-file or MATMULD_API_KEY, listen on 127.0.0.1, or put a proxy in front that lets in "
+        "whom you want (see SECURITY.md)",
+        options->host);
+}
+
+static int serve(const struct mm_options *options, struct mm_keys *keys) {
     struct mm_server server;
     struct mm_http *http = NULL;
     char problem[256];
     unsigned port = 0;
-    if (!catch_signals()) {
+    if (!catch_signals(options)) {
         mm_log_error("signals cannot be caught: %s", strerror(errno));
         return EXIT_FAILURE;
     }
-    if (!open_server(&server, options)) {
+    if (!open_server(&server, options, keys)) {
         mm_log_error("the system has no memory, or no threads");
         return EXIT_FAILURE;
     }
@@ -229,11 +281,13 @@ static int serve(const struct mm_options *options) {
     }
     bool is_ipv6 = strchr(options->host, ':') != NULL;
     mm_log_info("listening on http://%s%s%s:%u", is_ipv6 ? "[" : "", options->host, is_ipv6 ? "]" : "", port);
+    if (server.keys == NULL && !mm_http_is_local(http))
+        warn_of_openness(options);
     if (!open_engine(&server)) {
         mm_http_stop(http);
         goto close_server;
     }
-    if (!wait_for_signal(server.engine))
+    if (!serve_signals(&server))
         give_up(&server, http, sweep);
     stop(&server, http, sweep);
     sweep = NULL;
@@ -264,7 +318,7 @@ static int check_health(const struct mm_options *options) {
 
 int main(int argc, char **argv) {
     struct mm_options options;
-    char problem[256];
+    char problem[640];
     if (!mm_options_parse(&options, argc, argv, problem, sizeof problem)) {
         fprintf(stderr, "matmuld: %s\nTry 'matmuld --help'.\n", problem);
         return EXIT_USAGE;
@@ -285,8 +339,14 @@ int main(int argc, char **argv) {
         return EXIT_SUCCESS;
     }
     fill_standard_streams();
+    struct mm_keys *keys;
+    if (!mm_keys_open(&options, &keys, problem, sizeof problem)) {
+        fprintf(stderr, "matmuld: %s\n", problem);
+        return EXIT_USAGE;
+    }
     mm_log_writer_start();
-    int result = serve(&options);
+    int result = serve(&options, keys);
     mm_log_writer_stop();
+    mm_keys_close(keys);
     return result;
 }

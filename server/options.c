@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES, FLAG };
+/* A SECRET is a text of the environment alone, since whoever lists processes sees their flags, and is never
+ * shown. */
+enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES, FLAG, ORIGIN, SECRET };
 
 struct option {
     const char *name;
@@ -17,7 +19,7 @@ struct option {
     size_t offset;
     uint64_t min;
     uint64_t max;
-    const char *fallback; /* the default as a user would write it; NULL: from the machine */
+    const char *fallback; /* the default as a user would write it; NULL: from the machine, or none */
     const char *help;
 };
 
@@ -27,6 +29,16 @@ struct option {
 static const struct option table[] = {
     {"host", "ADDRESS", TEXT, AT(host), 0, 0, "127.0.0.1", "the address to listen on"},
     {"port", "PORT", NUMBER, AT(port), 0, 65535, "8080", "the port to listen on; 0 picks a free one"},
+    {"connections-per-address", "N", NUMBER, AT(connections_per_address), 0, 1000000, "0",
+     "connections from one address at a time; 0 is no limit but that of all connections"},
+    {"api-key-file", "FILE", TEXT, AT(api_key_file), 0, 0, NULL,
+     "API keys, one a line, of which requests must have one; read again on SIGHUP"},
+    {"api-key", "KEY,...", SECRET, AT(api_key), 0, 0, NULL,
+     "API keys from the environment, beside those of the file; there is no such flag"},
+    {"open-metrics", "true|false", FLAG, AT(open_metrics), 0, 0, "false",
+     "answer GET /metrics without a key"},
+    {"cors-origin", "ORIGIN", ORIGIN, AT(cors_origin), 0, 0, NULL,
+     "let the pages of this origin, such as https://example.org, or of all (*) read replies (CORS)"},
     {"backend", "auto|cpu|cuda", CHOICE, AT(backend), 0, 0, "auto",
      "what multiplies: auto is CUDA where a device works, and the CPU always"},
     {"devices", "all|I,J,...", DEVICES, AT(devices), 0, 0, "all", "the CUDA devices to use, by index"},
@@ -148,6 +160,25 @@ static bool is_choice(const char *choices, const char *text) {
     return false;
 }
 
+/* As browsers write an origin, since it is compared with what they send: scheme://host or
+ * scheme://host:port, in lower case, without a path. */
+static bool is_origin(const char *text) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789.-_[]";
+    if (strcmp(text, "*") == 0)
+        return true;
+    const size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+.-");
+    if (scheme == 0 || strlen(text) > MM_OPTION_ORIGIN_MAX || strncmp(text + scheme, "://", 3) != 0)
+        return false;
+    const char *host = text + scheme + 3;
+    const bool is_ipv6 = host[0] == '[';
+    size_t length = is_ipv6 ? strspn(host, "[0123456789abcdef:.") : strspn(host, letters);
+    if (is_ipv6 && host[length++] != ']')
+        return false;
+    const char *port = host + length;
+    return length > 0 && (port[0] == '\0' || (port[0] == ':' && port[1] != '\0' &&
+                                              port[1 + strspn(port + 1, "0123456789")] == '\0'));
+}
+
 /* As a flag's value is written, or as an environment variable often is. */
 static bool read_flag(const char *text, bool *flag) {
     *flag = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
@@ -161,6 +192,8 @@ static bool fail(char *problem, size_t size, const struct option *option, const 
         snprintf(range, sizeof range, " from %" PRIu64 " to %" PRIu64, option->min, option->max);
     else if (option->kind == SIZE)
         snprintf(range, sizeof range, " such as 64MiB or 2GiB, at least %" PRIu64, option->min);
+    else if (option->kind == ORIGIN)
+        snprintf(range, sizeof range, ": * or scheme://host[:port] in lower case, no path");
     snprintf(problem, size, "%s is '%s', but must be %s%s", source, text, option->value, range);
     return false;
 }
@@ -173,6 +206,13 @@ static bool set(struct mm_options *options, const struct option *option, const c
     switch (option->kind) {
     case TEXT:
         good = text[0] != '\0';
+        *(const char **)target = text;
+        break;
+    case ORIGIN:
+        good = is_origin(text);
+        *(const char **)target = text;
+        break;
+    case SECRET: /* judged by who reads it (server/keys.h), whose sentences do not show it */
         *(const char **)target = text;
         break;
     case CHOICE:
@@ -225,6 +265,23 @@ static bool set_switch(struct mm_options *options, const char *flag) {
     return false;
 }
 
+/* The value behind a flag that there is not must not be shown where it is a secret. */
+static bool fail_flag(const char *flag, char *problem, size_t size) {
+    const size_t length = strcspn(flag, "=");
+    for (size_t index = 0; index < OPTION_COUNT; index++) {
+        if (table[index].kind != SECRET || length != strlen(table[index].name) + 2 ||
+            memcmp(flag + 2, table[index].name, length - 2) != 0)
+            continue;
+        char name[ENVIRONMENT_NAME_MAX];
+        environment_name(table[index].name, name);
+        snprintf(problem, size, "--%s would be seen by whoever lists processes: set %s, or use a file",
+                 table[index].name, name);
+        return false;
+    }
+    snprintf(problem, size, "there is no option '%s'", flag);
+    return false;
+}
+
 /* Reads --name value or --name=value at argv[*at], and moves *at past it. */
 static bool set_from_flag(struct mm_options *options, int argc, char **argv, int *at, char *problem,
                           size_t size) {
@@ -233,7 +290,7 @@ static bool set_from_flag(struct mm_options *options, int argc, char **argv, int
         return true;
     for (size_t index = 0; index < OPTION_COUNT && strncmp(flag, "--", 2) == 0; index++) {
         size_t length = strlen(table[index].name);
-        if (strncmp(flag + 2, table[index].name, length) != 0)
+        if (table[index].kind == SECRET || strncmp(flag + 2, table[index].name, length) != 0)
             continue;
         char source[ENVIRONMENT_NAME_MAX];
         snprintf(source, sizeof source, "--%s", table[index].name);
@@ -249,8 +306,7 @@ static bool set_from_flag(struct mm_options *options, int argc, char **argv, int
         }
         return set(options, &table[index], source, argv[(*at)++], problem, size);
     }
-    snprintf(problem, size, "there is no option '%s'", flag);
-    return false;
+    return fail_flag(flag, problem, size);
 }
 
 bool mm_options_parse(struct mm_options *options, int argc, char **argv, char *problem, size_t problem_size) {
@@ -272,16 +328,27 @@ bool mm_options_parse(struct mm_options *options, int argc, char **argv, char *p
     return true;
 }
 
+/* How a user gives it: --port PORT, --no-benchmark, MATMULD_API_KEY=KEY,... */
+static void help_name(const struct option *option, char *text, size_t size) {
+    char name[ENVIRONMENT_NAME_MAX];
+    environment_name(option->name, name);
+    if (option->kind == SECRET)
+        snprintf(text, size, "%s=%s", name, option->value);
+    else if (option->kind == FLAG)
+        snprintf(text, size, "--%s", option->name);
+    else
+        snprintf(text, size, "--%s %s", option->name, option->value);
+}
+
 void mm_options_help(FILE *out) {
     fprintf(out, "usage: matmuld [OPTION]...\n\n"
                  "Multiplies matrices for anyone who can send an HTTP request.\n\n"
                  "Every option is a flag and an environment variable (--queue-depth, MATMULD_QUEUE_DEPTH);\n"
                  "a flag wins over the environment, the environment over the default.\n\n");
     for (size_t index = 0; index < OPTION_COUNT; index++) {
-        char flag[64];
+        char flag[ENVIRONMENT_NAME_MAX + 64];
         bool bare = table[index].kind == FLAG;
-        snprintf(flag, sizeof flag, "--%s%s%s", table[index].name, bare ? "" : " ",
-                 bare ? "" : table[index].value);
+        help_name(&table[index], flag, sizeof flag);
         fprintf(out, "  %-26s %s", flag, table[index].help);
         if (table[index].fallback != NULL && !bare)
             fprintf(out, " (default: %s)", table[index].fallback);
@@ -298,6 +365,12 @@ static void print_devices(const struct mm_options *options, FILE *out) {
         fprintf(out, "%s%u", index > 0 ? "," : "", options->devices.indices[index]);
 }
 
+/* Nothing for what is not given and has no default. */
+static void print_text(const char *text, FILE *out) {
+    if (text != NULL)
+        fputs(text, out);
+}
+
 void mm_options_print(const struct mm_options *options, FILE *out) {
     for (size_t index = 0; index < OPTION_COUNT; index++) {
         const char *at = (const char *)options + table[index].offset;
@@ -305,7 +378,11 @@ void mm_options_print(const struct mm_options *options, FILE *out) {
         switch (table[index].kind) {
         case TEXT:
         case CHOICE:
-            fprintf(out, "%s", *(const char *const *)(const void *)at);
+        case ORIGIN:
+            print_text(*(const char *const *)(const void *)at, out);
+            break;
+        case SECRET:
+            print_text(*(const char *const *)(const void *)at == NULL ? NULL : "(set)", out);
             break;
         case NUMBER:
         case SIZE:

@@ -12,14 +12,19 @@
 extern "C" {
 #endif
 
-enum { MM_OPTION_DEVICES_MAX = 64 };
+enum { MM_OPTION_DEVICES_MAX = 64, MM_OPTION_ORIGIN_MAX = 255 };
 
 /* What was asked for. Texts point into argv, the environment or static memory. 0 means "from the
  * machine" for threads, cpu_jobs, memory_budget_bytes; body_bytes_max is as given, not yet cut to the budget.
  */
 struct mm_options {
     const char *host;
-    uint64_t port; /* 0: any free one */
+    uint64_t port;                    /* 0: any free one */
+    uint64_t connections_per_address; /* 0: no limit */
+    const char *api_key_file;         /* NULL: none */
+    const char *api_key;              /* of the environment, never to be shown; NULL: none */
+    bool open_metrics;
+    const char *cors_origin; /* an origin as browsers write it, or "*"; NULL: none */
     const char *backend;
     struct {
         unsigned indices[MM_OPTION_DEVICES_MAX];
@@ -52,7 +57,8 @@ struct mm_options {
  * (cut to fit), on an unknown flag or a bad value. argv stays in use. */
 bool mm_options_parse(struct mm_options *options, int argc, char **argv, char *problem, size_t problem_size);
 
-/* --help's text, --print-config's lines (`NAME = VALUE`, as NAME=VALUE would be accepted). */
+/* --help's text, --print-config's lines (`NAME = VALUE`, as NAME=VALUE would be accepted;
+ * nothing for a value that is neither given nor has a default, and "(set)" for a secret). */
 void mm_options_help(FILE *out);
 void mm_options_print(const struct mm_options *options, FILE *out);
 

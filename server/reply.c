@@ -2,6 +2,7 @@
 #include "server/reply.h"
 
 #include "api/problem.h"
+#include "server/bearer.h"
 #include "server/digits.h"
 
 #include <math.h>
@@ -13,10 +14,17 @@ static enum mm_status fail_reply(struct mm_exchange *exchange) {
     return mm_fail(&exchange->error, MM_INTERNAL, "the system has no memory for the reply");
 }
 
+static void add_headers(struct MHD_Response *response, const struct mm_header *headers, size_t count) {
+    for (size_t index = 0; index < count; index++)
+        MHD_add_response_header(response, headers[index].name, headers[index].value);
+}
+
 /* Adds what every reply carries, queues it, and drops our hold on it. `bytes` is its body's length. */
 static enum MHD_Result queue_response(struct mm_exchange *exchange, unsigned http,
                                       struct MHD_Response *response, size_t bytes) {
     MHD_add_response_header(response, "X-Request-Id", exchange->request_id);
+    struct mm_header cors[MM_CORS_HEADERS_MAX];
+    add_headers(response, cors, mm_cors_headers(exchange->cors, cors));
     if (exchange->last)
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     enum MHD_Result result = MHD_queue_response(exchange->connection, http, response);
@@ -44,6 +52,8 @@ enum MHD_Result mm_reply_problem(struct mm_exchange *exchange) {
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, MM_PROBLEM_TYPE);
     if (exchange->allow[0] != '\0')
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
+    if (error->status == MM_UNAUTHORIZED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, MM_BEARER_CHALLENGE);
     char seconds[MM_DIGITS_MAX + 1];
     const unsigned retry_after_s = mm_server_retry_after_s(exchange->server, error->status);
     *mm_put_digits(seconds, retry_after_s) = '\0';
@@ -67,7 +77,9 @@ enum mm_status mm_reply_options(struct mm_exchange *exchange) {
     struct MHD_Response *response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
     if (response == NULL)
         return fail_reply(exchange);
+    struct mm_header preflight[MM_CORS_PREFLIGHT_MAX];
     MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
+    add_headers(response, preflight, mm_cors_preflight(exchange->cors, exchange->allow, preflight));
     return queue_response(exchange, MHD_HTTP_NO_CONTENT, response, 0) == MHD_YES ? MM_OK
                                                                                  : fail_reply(exchange);
 }

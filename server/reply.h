@@ -10,14 +10,15 @@
 extern "C" {
 #endif
 
-/* Queues exchange->error as a problem, with Retry-After, Allow or Connection: close where they
- * belong. MHD_NO: nothing could be queued, and the connection is to be closed. */
+/* Queues exchange->error as a problem, with Retry-After, Allow, WWW-Authenticate or Connection: close where
+ * they belong. MHD_NO: nothing could be queued, and the connection is to be closed. */
 enum MHD_Result mm_reply_problem(struct mm_exchange *exchange);
 
 /* Queues a 200 with a malloc'ed text of this media type, which is taken over. NULL: memory was out. */
 enum mm_status mm_reply_text(struct mm_exchange *exchange, char *text, size_t length, const char *type);
 
-/* Queues a 204 with exchange->allow, for OPTIONS. */
+/* Queues a 204 with exchange->allow, for OPTIONS, and with what a browser asks before it sends a request of
+ * another origin's page. */
 enum mm_status mm_reply_options(struct mm_exchange *exchange);
 
 /* Queues the 200 of a finished product: body (taken over, also on failure), Server-Timing, Matmul-*. */

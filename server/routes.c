@@ -55,16 +55,17 @@ static enum mm_status openapi(struct mm_exchange *exchange) {
 }
 
 static const struct mm_route routes[] = {
-    {"POST", "/v1/matmul", 0, mm_matmul_admit, mm_operation_complete, mm_operation_answer},
-    {"POST", "/v1/transpose", 0, mm_transpose_admit, mm_operation_complete, mm_operation_answer},
-    {"POST", "/v1/benchmark", MM_BENCHMARK_BODY_BYTES_MAX, mm_benchmark_admit, mm_benchmark_complete,
-     mm_benchmark_answer},
-    {"GET", "/v1/variants", 0, NULL, variants, NULL},
-    {"GET", "/v1/devices", 0, NULL, devices, NULL},
-    {"GET", "/healthz", 0, NULL, healthz, NULL},
-    {"GET", "/readyz", 0, NULL, readyz, NULL},
-    {"GET", "/openapi.json", 0, NULL, openapi, NULL},
-    {"GET", "/metrics", 0, NULL, mm_scrape, NULL},
+    {"POST", "/v1/matmul", MM_ENTRY_KEY, 0, mm_matmul_admit, mm_operation_complete, mm_operation_answer},
+    {"POST", "/v1/transpose", MM_ENTRY_KEY, 0, mm_transpose_admit, mm_operation_complete,
+     mm_operation_answer},
+    {"POST", "/v1/benchmark", MM_ENTRY_KEY, MM_BENCHMARK_BODY_BYTES_MAX, mm_benchmark_admit,
+     mm_benchmark_complete, mm_benchmark_answer},
+    {"GET", "/v1/variants", MM_ENTRY_KEY, 0, NULL, variants, NULL},
+    {"GET", "/v1/devices", MM_ENTRY_KEY, 0, NULL, devices, NULL},
+    {"GET", "/healthz", MM_ENTRY_OPEN, 0, NULL, healthz, NULL},
+    {"GET", "/readyz", MM_ENTRY_OPEN, 0, NULL, readyz, NULL},
+    {"GET", "/openapi.json", MM_ENTRY_KEY, 0, NULL, openapi, NULL},
+    {"GET", "/metrics", MM_ENTRY_METRICS, 0, NULL, mm_scrape, NULL},
 };
 
 enum { ROUTE_COUNT = sizeof routes / sizeof routes[0] };
@@ -92,8 +93,9 @@ static bool takes(const struct mm_route *route, const char *method) {
            (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
-/* An OPTIONS request finds this row on every path that has another. */
-static const struct mm_route options_route = {"OPTIONS", "", 0, NULL, mm_reply_options, NULL};
+/* An OPTIONS request finds this row on every path that has another. It takes no key: browsers send none with
+ * a preflight, and it tells no more than a 405 does. */
+static const struct mm_route options_route = {"OPTIONS", "", MM_ENTRY_OPEN, 0, NULL, mm_reply_options, NULL};
 
 static bool is_off(const struct mm_route *route, const struct mm_options *options) {
     return options->no_benchmark && route->admit == mm_benchmark_admit;

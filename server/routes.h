@@ -8,9 +8,17 @@
 extern "C" {
 #endif
 
+/* Who may in, where there are API keys. */
+enum mm_entry {
+    MM_ENTRY_KEY,     /* who has one */
+    MM_ENTRY_METRICS, /* likewise, unless --open-metrics was given */
+    MM_ENTRY_OPEN     /* anyone */
+};
+
 struct mm_route {
     const char *method; /* "GET" (which answers HEAD too) or "POST" */
     const char *path;
+    enum mm_entry entry;
     size_t body_bytes_max; /* beside the process's own limit, which is every route's; 0: none */
 
     /* Judges a request by its head, before the body: MM_OK, or the refusal in exchange->error. NULL:

@@ -1,6 +1,7 @@
 /* GET /metrics: the table of metrics. A metric is a row: name, type, what it means, and the function that
  * writes its samples from the counts (metrics.h) or from who knows the moment's value. Every label has
  * its samples from the start, at 0, but for those of devices, which come with them. */
+#include "server/keys.h"
 #include "server/log_writer.h"
 #include "server/metrics.h"
 #include "server/metrics_text.h"
@@ -138,6 +139,17 @@ static void write_rejected(const struct scrape *scrape, const char *name) {
                   scrape->counts.rejected[status]);
 }
 
+static void write_keys(const struct scrape *scrape, const char *name) {
+    const struct mm_keys *keys = scrape->server->keys;
+    const size_t count = keys == NULL ? 0 : mm_keys_label_count(keys);
+    for (size_t index = 0; index < count; index++)
+        put_count(scrape, name, "key", mm_keys_label(keys, index), mm_keys_requests(keys, index));
+}
+
+static void write_unauthorized(const struct scrape *scrape, const char *name) {
+    mm_text_count(scrape->out, name, NULL, scrape->counts.rejected[MM_UNAUTHORIZED]);
+}
+
 static void write_cancelled(const struct scrape *scrape, const char *name) {
     static const unsigned stages[] = {MM_SPAN_RECEIVE, MM_SPAN_QUEUE, MM_SPAN_KERNEL, MM_STAGE_SEND};
     for (size_t index = 0; index < sizeof stages / sizeof stages[0]; index++)
@@ -255,6 +267,11 @@ static const struct family {
      "Requests whose head has come and whose reply is not all sent, but for the one that asks for this.",
      write_in_flight},
     {"matmuld_rejected_total", "counter", "Requests answered with a problem, by its code.", write_rejected},
+    {"matmuld_key_requests_total", "counter",
+     "Requests that had an API key in force, by the key's name, or by its line where it has none.",
+     write_keys},
+    {"matmuld_unauthorized_total", "counter", "Requests that had no API key in force where one is asked for.",
+     write_unauthorized},
     {"matmuld_cancelled_total", "counter",
      "Requests given up because their caller left, their deadline passed or the service stopped, by the "
      "stage they were in; kernel is anything on the device.",

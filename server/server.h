@@ -14,6 +14,7 @@ extern "C" {
 
 struct mm_connection;
 struct mm_crew;
+struct mm_keys;
 struct mm_metrics;
 
 struct mm_server {
@@ -22,6 +23,7 @@ struct mm_server {
     struct mm_buffers *buffers;
     struct mm_metrics *metrics;
     struct mm_crew *crew;
+    struct mm_keys *keys;     /* main's; NULL: none are asked for */
     double started_seconds;   /* of the process, since the epoch */
     struct mm_engine *engine; /* NULL until it is open; __atomic access only (mm_server_engine) */
 

@@ -108,7 +108,8 @@ static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
     if (!mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT))
         return;
     connection->cut_ns = now_ns;
-    const struct mm_last_reply reply = {.error = &error, .request_id = exchange->request_id, .allow = ""};
+    const struct mm_last_reply reply = {
+        .error = &error, .request_id = exchange->request_id, .allow = "", .cors = exchange->cors};
     mm_record_cut(exchange, &error, mm_connection_cut(connection, &reply));
 }
 
@@ -150,7 +151,8 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     mm_fail(&error, MM_REQUEST_TIMEOUT, "the head of the request was not complete after %" PRIu64 " ms",
             limit_ms);
     connection->cut_ns = now_ns;
-    const struct mm_last_reply reply = {.error = &error, .request_id = request_id, .allow = ""};
+    const struct mm_last_reply reply = {
+        .error = &error, .request_id = request_id, .allow = "", .cors = mm_cors_judge(server->options, NULL)};
     mm_record_cut_head(server, request_id, &error, mm_connection_cut(connection, &reply),
                        now_ns - connection->head_since_ns);
 }

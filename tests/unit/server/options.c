@@ -86,6 +86,29 @@ static void values_are_judged(void **state) {
         {"--no-benchmark=yes", "--no-benchmark is 'yes', but must be true|false"},
         {"--no-benchmark=", "--no-benchmark is ''"},
         {"--no-benchmarks", "there is no option"},
+        {"--connections-per-address=0", NULL},
+        {"--connections-per-address=1000000", NULL},
+        {"--connections-per-address=1000001", "from 0 to 1000000"},
+        {"--api-key-file=/run/keys", NULL},
+        {"--api-key-file=", "--api-key-file is ''"},
+        {"--open-metrics", NULL},
+        {"--open-metrics=no", "--open-metrics is 'no'"},
+        {"--cors-origin=*", NULL},
+        {"--cors-origin=https://example.org", NULL},
+        {"--cors-origin=http://127.0.0.1:3000", NULL},
+        {"--cors-origin=http://[::1]:3000", NULL},
+        {"--cors-origin=chrome-extension://abcdef", NULL},
+        {"--cors-origin=", "--cors-origin is ''"},
+        {"--cors-origin=null", "no path"},
+        {"--cors-origin=example.org", "no path"},
+        {"--cors-origin=https://", "no path"},
+        {"--cors-origin=https://example.org/", "no path"},
+        {"--cors-origin=https://Example.org", "lower case"},
+        {"--cors-origin=https://example.org:", "no path"},
+        {"--cors-origin=https://example.org:8o", "no path"},
+        {"--cors-origin=http://[::1", "no path"},
+        {"--cors-origin=https://a.org,https://b.org", "no path"},
+        {"--cors-origin=https://a.org\r\nX: y", "no path"},
         {"--log-format=json", NULL},
         {"--log-format=xml", "must be text|json"},
         {"--help", NULL},
@@ -105,6 +128,44 @@ static void values_are_judged(void **state) {
         if (good != (cases[index].words == NULL) || (!good && strstr(problem, cases[index].words) == NULL))
             fail_msg("%s: %s '%s'", cases[index].flag, good ? "was taken" : "was refused with", problem);
     }
+}
+
+/* A key that is given as a flag is in nobody's log, at least. */
+static void secrets_are_not_shown(void **state) {
+    struct mm_options options;
+    char problem[256];
+    char text[4096] = "";
+    (void)state;
+    for (unsigned form = 0; form < 2; form++) {
+        assert_false(parse(&options, form == 0 ? "--api-key=hush" : "--api-key", problem, sizeof problem));
+        assert_non_null(strstr(problem, "set MATMULD_API_KEY"));
+        assert_null(strstr(problem, "hush"));
+    }
+    setenv("MATMULD_API_KEY", "hush", 1);
+    assert_true(parse(&options, NULL, problem, sizeof problem));
+    unsetenv("MATMULD_API_KEY");
+    assert_string_equal(options.api_key, "hush");
+    FILE *out = fmemopen(text, sizeof text, "w");
+    mm_options_print(&options, out);
+    fclose(out);
+    assert_non_null(strstr(text, "api-key = (set)\n"));
+    assert_null(strstr(text, "hush"));
+}
+
+/* The longest origin, and one that is longer. */
+static void origins_have_a_limit(void **state) {
+    struct mm_options options;
+    char problem[256];
+    char flag[320] = "--cors-origin=https://";
+    char *origin = flag + strlen("--cors-origin=");
+    char program[] = "matmuld";
+    char *argv[] = {program, flag, NULL};
+    (void)state;
+    memset(flag + strlen(flag), 'a', MM_OPTION_ORIGIN_MAX - strlen(origin));
+    assert_int_equal(strlen(origin), MM_OPTION_ORIGIN_MAX);
+    assert_true(mm_options_parse(&options, 2, argv, problem, sizeof problem));
+    origin[MM_OPTION_ORIGIN_MAX] = 'a';
+    assert_false(mm_options_parse(&options, 2, argv, problem, sizeof problem));
 }
 
 static void flags_win_over_the_environment(void **state) {
@@ -161,6 +222,8 @@ int main(void) {
         cmocka_unit_test(defaults),
         cmocka_unit_test(values_are_judged),
         cmocka_unit_test(flags_win_over_the_environment),
+        cmocka_unit_test(secrets_are_not_shown),
+        cmocka_unit_test(origins_have_a_limit),
         cmocka_unit_test(a_flag_takes_no_word_behind_it),
         cmocka_unit_test(devices_are_listed),
     };

@@ -1,0 +1,43 @@
+/* server/bearer: the key in a header's value, whose end is not marked. */
+#include "server/bearer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void values_are_read(void **state) {
+    static const struct {
+        const char *value;
+        const char *key; /* "": none */
+    } cases[] = {
+        {"Bearer k", "k"},       {"bearer k", "k"},     {"BEARER k", "k"},       {"Bearer   k", "k"},
+        {"Bearer \t k \t", "k"}, {"Bearer a b", "a b"}, {"Bearer a=,b", "a=,b"}, {"", ""},
+        {"Bearer", ""},          {"Bearer ", ""},       {"Bearer  \t ", ""},     {"Bearer\tk", ""},
+        {"Bearerk", ""},         {"Basic k", ""},       {"Beare k", ""},         {" Bearer k", ""},
+        {"Token Bearer k", ""},
+    };
+    (void)state;
+    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+        const char *key = NULL;
+        size_t length = strlen(cases[index].value);
+        char *value = malloc(length + 1); /* of just this length, so that a sanitizer sees who reads on */
+        memcpy(value, cases[index].value, length);
+        char *exact = length == 0 ? value : realloc(value, length);
+        size_t bytes = mm_bearer_key(exact, length, &key);
+        if (bytes != strlen(cases[index].key) || (bytes > 0 && memcmp(key, cases[index].key, bytes) != 0))
+            fail_msg("'%s': '%.*s'", cases[index].value, (int)bytes, bytes == 0 ? "" : key);
+        free(exact);
+    }
+    const char *key = NULL;
+    assert_int_equal(mm_bearer_key(NULL, 0, &key), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_read)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
