@@ -188,12 +188,14 @@ static cudaError_t read_back(struct probe *probe, struct mm_access_time *times, 
     if (code == cudaSuccess && count > 0)
         code = cudaMemcpyAsync(times, probe->times, count * sizeof *times, kind, stream);
     const cudaError_t waited = cudaStreamSynchronize(stream);
-    if (speed != NULL) {
+    if (code == cudaSuccess)
+        code = waited;
+    if (code == cudaSuccess && speed != NULL) {
         speed->shared_latency_cycles = plainest.latency_cycles;
         speed->cache_latency_cycles = findings.cache_latency_cycles;
         speed->global_latency_cycles = findings.global_latency_cycles;
     }
-    return code != cudaSuccess ? code : waited;
+    return code;
 }
 
 /* Zeros in all of the memory: they end in the second half, and nothing is read that was not written. The
