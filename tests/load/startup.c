@@ -39,7 +39,7 @@ static struct sockaddr_in free_address(void) {
 
 static int connect_to(const struct sockaddr_in *address) {
     int connection = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(connection, (const struct sockaddr *)address, sizeof *address) == 0)
+    if (connection < 0 || connect(connection, (const struct sockaddr *)address, sizeof *address) == 0)
         return connection;
     close(connection);
     return -1;
