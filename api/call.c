@@ -104,11 +104,13 @@ static const char *const permissions[] = {"never", "allow"};
 /* A value in words, that was cut to a number or turned into one. */
 static void describe_number(unsigned parameter, uint64_t number, char *out, size_t out_bytes) {
     const enum kind kind = parameters[parameter].kind;
-    if (kind == PERMISSION)
+    if (kind == PERMISSION) {
+        assert(number < sizeof permissions / sizeof permissions[0]);
         snprintf(out, out_bytes, "%s", permissions[number]);
-    else
+    } else {
         snprintf(out, out_bytes, "%" PRIu64 "%s", number,
                  kind == TIME && number == MM_CALL_WHOLE_MAX ? " or more" : "");
+    }
 }
 
 static enum mm_status fail_twice(unsigned parameter, uint64_t held, uint64_t number, struct mm_error *error) {
@@ -350,10 +352,6 @@ static enum mm_status fail_together(const struct mm_call *call, size_t a_bytes, 
         error->has_limit = true;
     }
     return MM_TOO_LARGE;
-}
-
-unsigned mm_call_operands(const struct mm_call *call) {
-    return call->op == MM_MATMUL ? 2 : 1;
 }
 
 bool mm_call_transposes_a(const struct mm_call *call) {

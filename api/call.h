@@ -102,7 +102,9 @@ bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);
 bool mm_call_takes(const struct mm_call *call, enum mm_parameter parameter);
 
 /* How many matrices the operation takes: 1, which is a, or 2, a and b. */
-unsigned mm_call_operands(const struct mm_call *call);
+static inline unsigned mm_call_operands(const struct mm_call *call) {
+    return call->op == MM_MATMUL ? 2 : 1;
+}
 
 /* Whether op(A) is A's transpose: by the flag, or since that is the whole operation. */
 bool mm_call_transposes_a(const struct mm_call *call);

@@ -48,13 +48,13 @@ struct parts {
 
 static inline struct parts take_apart(uint32_t bits) {
     enum { BIAS = 127 + FLT_MANT_DIG - 1 };
-    const uint32_t hidden = UINT32_C(1) << (FLT_MANT_DIG - 1);
-    const uint32_t mantissa = bits & (hidden - 1);
+    const uint64_t hidden = UINT64_C(1) << (FLT_MANT_DIG - 1);
+    const uint64_t mantissa = bits & (hidden - 1);
     const int biased = (int)(bits >> (FLT_MANT_DIG - 1) & 0xff);
     if (biased > 0)
         return (struct parts){mantissa | hidden, biased - BIAS, 1, mantissa == 0 && biased > 1};
-    const int shift = __builtin_clz(mantissa) - (32 - FLT_MANT_DIG);
-    return (struct parts){(uint64_t)mantissa << shift, 1 - BIAS - shift, UINT64_C(1) << shift, false};
+    const int shift = __builtin_clzll(mantissa) - (64 - FLT_MANT_DIG);
+    return (struct parts){mantissa << shift, 1 - BIAS - shift, UINT64_C(1) << shift, false};
 }
 
 static inline uint64_t multiply(uint64_t a, uint64_t b) {
@@ -165,9 +165,10 @@ static inline void put_eight(uint64_t characters, char *text) {
 
 static inline size_t write_fraction(const struct digits *digits, int zeros, char *text) {
     memcpy(text, "0.00000", 8);
-    text[2 + zeros] = digits->first;
-    put_eight(digits->others, text + 2 + zeros + 1);
-    return (size_t)(2 + zeros + digits->count);
+    char *first = text + 2 + zeros;
+    *first = digits->first;
+    put_eight(digits->others, first + 1);
+    return (size_t)(first + digits->count - text);
 }
 
 /* The point is written even where nothing that counts comes behind it. */

@@ -86,6 +86,7 @@ static enum mm_status agree_on_dtype(struct mm_call *call, const struct mm_form_
     const struct mm_npy_header *b = &operands[1].header;
     bool two = mm_call_operands(call) == 2;
     char *asked = call->names[MM_PARAMETER_DTYPE];
+    assert(a->dtype_name != NULL && (!two || b->dtype_name != NULL));
     if (two && strcmp(a->dtype_name, b->dtype_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "b",
                              "b is a file of %s ('%s'), but a is one of %s ('%s'): both must be of one type",

@@ -230,6 +230,7 @@ static bool key_is(const struct mm_json_scan *scan, const char *name) {
 
 /* The operand whose value is expected; NULL: no value is, or another member's. */
 static struct mm_json_scanned *expected_operand(struct mm_json_scan *scan) {
+    assert(scan->operands <= MM_JSON_OPERANDS);
     if (scan->member == MM_JSON_VALUE_EXPECTED)
         for (unsigned index = 0; index < scan->operands; index++)
             if (key_is(scan, operands[index]))

@@ -112,7 +112,7 @@ static bool span_is(struct span span, const char *text) {
 }
 
 static enum mm_status read_descr(struct reader *reader, struct mm_npy_header *header) {
-    struct span descr;
+    struct span descr = {.start = ""};
     enum mm_status status = read_string(reader, "a simple type such as '<f4'", &descr);
     if (status != MM_OK)
         return status;
@@ -228,7 +228,7 @@ enum { MEMBER_COUNT = sizeof members / sizeof members[0] };
 static enum mm_status read_member(struct reader *reader, struct mm_npy_header *header, unsigned *seen) {
     static const char expected[] = "one of the keys 'descr', 'fortran_order' and 'shape', each once";
     const char *start = reader->position;
-    struct span key;
+    struct span key = {.start = ""};
     unsigned index = 0;
     enum mm_status status = read_string(reader, expected, &key);
     if (status != MM_OK)

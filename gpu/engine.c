@@ -193,6 +193,7 @@ static enum mm_status fail_backend(const struct mm_engine *engine, const char *n
     for (size_t index = 0; index < engine->device_count; index++) {
         const struct mm_backend *backend = engine->devices[index]->backend;
         size_t length = strlen(list);
+        assert(backend != NULL);
         if (backend != last)
             snprintf(list + length, sizeof list - length, ", %s", backend->name);
         last = backend;

@@ -97,6 +97,7 @@ bool mm_pipeline_end(struct mm_pipeline *pipeline, struct mm_batch *ended) {
     struct mm_batch *over = &pipeline->lanes[index].batch;
     struct mm_device *device = pipeline->device;
     device->backend->end(device, device_lane(pipeline, index), over->jobs, over->count);
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): it is the pointers that are copied */
     memcpy(ended->jobs, over->jobs, over->count * sizeof over->jobs[0]);
     ended->count = over->count;
     if (are_small(over))

@@ -4,6 +4,7 @@
 
 #include "gpu/worker.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,6 +122,7 @@ bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
     pthread_mutex_unlock(&queue->mutex);
     if (!runs)
         return false;
+    assert(worker != NULL);
     job->device = worker->device;
     job->ran = mm_variant_resolve(job->variant, worker->device, &job->product);
     if (job->product.m > 0 && job->product.n > 0)
@@ -137,6 +139,7 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struc
         queue->stopping ? fail_stopping(error) : check_room(queue, job->queued_bytes, error);
     if (status == MM_OK)
         status = choose_worker(queue, job, &worker, error);
+    assert(status != MM_OK || worker != NULL);
     if (status == MM_OK)
         status = check_wait(queue, worker, error);
     if (status == MM_OK) {

@@ -326,6 +326,7 @@ static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, s
 /* Runs a step of the route; what it could not answer is answered as a problem. */
 static enum MHD_Result step(struct mm_exchange *exchange, enum mm_status (*handler)(struct mm_exchange *)) {
     enum mm_status status = exchange->error.status;
+    assert(status != MM_OK || handler != NULL);
     if (status == MM_OK)
         status = handler(exchange);
     if (status == MM_OK)

@@ -118,7 +118,7 @@ static unsigned descriptor_limit(void) {
     (void)setrlimit(RLIMIT_NOFILE, &limit);
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     rlim_t most = limit.rlim_cur > 65536 ? 65536 : limit.rlim_cur;
-    return most > 2 * SPARE_DESCRIPTORS ? (unsigned)most - SPARE_DESCRIPTORS : SPARE_DESCRIPTORS;
+    return most > 2UL * SPARE_DESCRIPTORS ? (unsigned)most - SPARE_DESCRIPTORS : SPARE_DESCRIPTORS;
 }
 
 /* As many connections as there can be descriptors, less a few for files and devices, and as a quarter

@@ -241,7 +241,7 @@ static bool set(struct mm_options *options, const struct option *option, const c
 static void environment_name(const char *name, char *out) {
     size_t length = (size_t)snprintf(out, ENVIRONMENT_NAME_MAX, "MATMULD_%s", name);
     for (size_t index = 0; index < length; index++)
-        out[index] = out[index] == '-' ? '_' : (char)toupper((unsigned char)out[index]);
+        out[index] = (char)(out[index] == '-' ? '_' : toupper((unsigned char)out[index]));
 }
 
 static bool set_from_environment(struct mm_options *options, char *problem, size_t size) {

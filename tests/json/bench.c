@@ -65,7 +65,7 @@ static void require(int condition, const char *what) {
 }
 
 static void *allocate(size_t bytes) {
-    void *data = malloc(bytes);
+    void *data = calloc(1, bytes);
     require(data != NULL, "there is no memory");
     return data;
 }
@@ -189,21 +189,20 @@ static void print_machine(void) {
     printf("- machine: %s\n", name);
 }
 
-static struct bench make_bench(size_t edge) {
+static void make_bench(struct bench *bench, size_t edge) {
     const size_t count = edge * edge;
     const struct mm_matrix c = mm_matrix_dense(MM_FLOAT32, edge, edge, NULL);
-    struct bench bench = {.edge = edge, .buffers = mm_buffers_open(SIZE_MAX)};
-    require(bench.buffers != NULL, "there is no memory");
-    require(mm_codec_for_request("application/json", MM_MATMUL, false, false, 0, &bench.codec, NULL) ==
+    *bench = (struct bench){.edge = edge, .buffers = mm_buffers_open(SIZE_MAX)};
+    require(bench->buffers != NULL, "there is no memory");
+    require(mm_codec_for_request("application/json", MM_MATMUL, false, false, 0, &bench->codec, NULL) ==
                     MM_OK &&
-                bench.codec->reply_bytes_max(&c, &bench.reply_bytes),
+                bench->codec->reply_bytes_max(&c, &bench->reply_bytes),
             "there is no JSON codec");
-    bench.reply_bytes += count * NUMBER_BYTES_MAX;
-    bench.elements = allocate(2 * count * sizeof(float));
-    bench.read = allocate(2 * count * sizeof(float));
-    bench.body = allocate(2 * count * NUMBER_BYTES_MAX + 64);
-    bench.reply = allocate(bench.reply_bytes);
-    return bench;
+    bench->reply_bytes += count * NUMBER_BYTES_MAX;
+    bench->elements = allocate(2 * count * sizeof(float));
+    bench->read = allocate(2 * count * sizeof(float));
+    bench->body = allocate(2 * count * NUMBER_BYTES_MAX + 64);
+    bench->reply = allocate(bench->reply_bytes);
 }
 
 static void drop_bench(struct bench *bench) {
@@ -219,7 +218,8 @@ int main(int argc, char **argv) {
     const long rounds = argc == 3 ? strtol(argv[2], NULL, 10) : 0;
     require(edge >= 1 && edge <= 8192 && rounds >= 1 && rounds <= ROUNDS_MAX,
             "takes an edge from 1 to 8192 and rounds from 1 to 100");
-    struct bench bench = make_bench((size_t)edge);
+    struct bench bench;
+    make_bench(&bench, (size_t)edge);
     printf("# JSON, time per number: %ld x %ld by %ld x %ld, medians of %ld rounds\n\n", edge, edge, edge,
            edge, rounds);
     print_machine();

@@ -232,7 +232,8 @@ static struct mm_device *open_preferred(const struct options *options) {
 
 int accuracy_run(const struct options *options) {
     struct survey survey = {0};
-    if (options->csv != NULL && (survey.csv = fopen(options->csv, "we")) == NULL) {
+    survey.csv = options->csv == NULL ? NULL : fopen(options->csv, "we");
+    if (options->csv != NULL && survey.csv == NULL) {
         fprintf(stderr, "kernels: cannot write %s: %s\n", options->csv, strerror(errno));
         return EXIT_FAILURE;
     }

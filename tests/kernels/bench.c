@@ -190,8 +190,8 @@ static int time_all(const struct options *options, const struct field *field, si
 
 int bench_run(const struct options *options) {
     struct field field = {0};
-    FILE *csv = NULL;
-    if (options->csv != NULL && (csv = fopen(options->csv, "we")) == NULL) {
+    FILE *csv = options->csv == NULL ? NULL : fopen(options->csv, "we");
+    if (options->csv != NULL && csv == NULL) {
         fprintf(stderr, "kernels: cannot write %s: %s\n", options->csv, strerror(errno));
         return EXIT_FAILURE;
     }

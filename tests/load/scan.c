@@ -23,7 +23,9 @@ static bool fail(struct mm_load_scan *scan) {
 
 static char peek(struct mm_load_scan *scan) {
     skip_spaces(scan);
-    return scan->failed || scan->at == scan->end ? '\0' : *scan->at;
+    if (scan->failed || scan->at == scan->end)
+        return '\0';
+    return *scan->at;
 }
 
 bool mm_load_scan_take(struct mm_load_scan *scan, char character) {

@@ -120,7 +120,7 @@ static void test_good(void **state) {
             struct text text = {.length = 0};
             struct mm_call call;
             struct mm_error error = {0};
-            float sums[2];
+            float sums[2] = {0};
             add_file(&text, "a", "<f4", good[index].a_order, good[index].a_shape, good[index].counts[0], 1);
             add_field(&text, "variant", "naive");
             add_file(&text, "b", "<f4", good[index].b_order, good[index].b_shape, good[index].counts[1], 10);

@@ -76,6 +76,7 @@ static bool is_same(const struct decoded *x, const struct decoded *y) {
 
 static const char *const documents[] = {
     "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,8]]}",
+    /* NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one document */
     " \r\n\t{ \"variant\" : \"a [ { \\\" , b\" , \"b\" : [ [ 1.5e2 , -2 ] , [ \"NaN\" , \"-Infinity\" ] ] , "
     "\"a\" : [ "
     "[ 0.125 ] ] } \n",

@@ -159,7 +159,7 @@ static unsigned marked_degree(const uint32_t *offsets, unsigned lanes, unsigned 
     for (unsigned bank = 0; bank < 32; bank++) {
         unsigned words = 0;
         for (unsigned begin = bank * bank_bytes; begin < MM_ACCESS_BYTES_MAX; begin += 32 * bank_bytes)
-            words += memchr(marks + begin, true, bank_bytes) != NULL;
+            words += memchr(marks + begin, 1, bank_bytes) != NULL;
         most = words > most ? words : most;
     }
     return most;

@@ -66,7 +66,7 @@ static void an_empty_arena_refuses(void **state) {
     (void)state;
     void *first = mm_arena_take(arena, 512);
     void *second = mm_arena_take(arena, 512);
-    char outside;
+    char outside = 0;
     assert_non_null(first);
     assert_non_null(second);
     assert_null(mm_arena_take(arena, 1));
