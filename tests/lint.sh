@@ -1,0 +1,71 @@
+#!/bin/sh
+# Looks for mistakes in the C code without running it: by gcc's analyzer, clang-tidy and cppcheck; and holds the
+# sources against clang-format and shellcheck, as the tests do. ./dev lint is the way to call this.
+# Usage: lint.sh JOBS, in the top folder, with the presets cpu-only and analyze configured.
+#
+# What is not asked for, and why, is in .clang-tidy and tests/.clang-tidy, in tests/cppcheck.supp, and for gcc in
+# tests/unit/CMakeLists.txt. Of gpu/cuda/ cppcheck alone looks at the C files: the others would need CUDA's headers.
+set -eu
+
+jobs=$1
+folders='gpu api server tests'
+database=build/lint
+done='' skipped='' failed=''
+
+# check NAME COMMAND ARG…: runs one part, whose exit status 77 says that its tool is not here.
+check() {
+    name=$1
+    shift
+    code=0
+    "$@" || code=$?
+    case $code in
+    0) done="$done${done:+, }$name" ;;
+    77) skipped="$skipped${skipped:+, }$name" ;;
+    *) failed="$failed${failed:+, }$name" ;;
+    esac
+}
+
+analyzer() {
+    cmake --build --preset analyze --parallel "$jobs" -- -k 0 >"$database/analyze.log" 2>&1 && return
+    cat "$database/analyze.log"
+    return 1
+}
+
+# Each of our files once, though several targets compile it: within one run clang-tidy carries what it knows of a
+# file's va_list over to the next, and is mistaken.
+list_sources() {
+    jq --arg top "$PWD/" '[.[] | select(.file | ltrimstr($top) | test("^(gpu|api|server|tests)/"))] | unique_by(.file)' \
+        build/cpu-only/compile_commands.json >"$database/compile_commands.json"
+}
+
+# What it says of a file is shown at once, and only where there is something.
+tidy() {
+    list_sources
+    # It is the inner shell that expands.
+    # shellcheck disable=SC2016
+    jq -j '.[].file + "\u0000"' "$database/compile_commands.json" |
+        xargs -0 -n 1 -P "$jobs" sh -c 'found=$(clang-tidy --quiet -p "$1" "$2" 2>&1) || { echo "$found"; exit 1; }' \
+            tidy "$database"
+}
+
+# Not its style checks, which ask for other things from version to version.
+# The folders are words to be split.
+# shellcheck disable=SC2086
+check_cpp() {
+    cppcheck --quiet -j "$jobs" --std=c11 --enable=warning,performance,portability --inline-suppr \
+        --suppressions-list=tests/cppcheck.supp --error-exitcode=1 -D_GNU_SOURCE -I . $folders
+}
+
+mkdir -p "$database"
+check "gcc's analyzer" analyzer
+check clang-tidy tidy
+check cppcheck check_cpp
+check clang-format sh tests/build/format.sh
+check shellcheck sh tests/build/shell.sh
+
+[ -z "$skipped" ] || echo "lint: not checked, since the tool is not here: $skipped"
+if [ -n "$failed" ]; then
+    echo "lint: see above what was found by: $failed"
+    exit 1
+fi
+echo "lint: nothing was found in $(jq length "$database/compile_commands.json") C files by: $done"
