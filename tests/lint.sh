@@ -1,13 +1,15 @@
 #!/bin/sh
 # Looks for mistakes in the C code without running it: by gcc's analyzer, clang-tidy and cppcheck; and holds the
 # sources against clang-format and shellcheck, as the tests do. ./dev lint is the way to call this.
-# Usage: lint.sh JOBS, in the top folder, with the presets cpu-only and analyze configured.
+# Usage: lint.sh JOBS [--quick], in the top folder, with the presets cpu-only and analyze configured. Quick is without
+# clang-tidy, which takes longer than all the others.
 #
 # What is not asked for, and why, is in .clang-tidy and tests/.clang-tidy, in tests/cppcheck.supp, and for gcc in
 # tests/unit/CMakeLists.txt. Of gpu/cuda/ cppcheck alone looks at the C files: the others would need CUDA's headers.
 set -eu
 
 jobs=$1
+quick=${2:-}
 folders='gpu api server tests'
 database=build/lint
 done='' skipped='' failed=''
@@ -40,7 +42,6 @@ list_sources() {
 
 # What it says of a file is shown at once, and only where there is something.
 tidy() {
-    list_sources
     # It is the inner shell that expands.
     # shellcheck disable=SC2016
     jq -j '.[].file + "\u0000"' "$database/compile_commands.json" |
@@ -57,8 +58,9 @@ check_cpp() {
 }
 
 mkdir -p "$database"
+list_sources
 check "gcc's analyzer" analyzer
-check clang-tidy tidy
+[ "$quick" = --quick ] || check clang-tidy tidy
 check cppcheck check_cpp
 check clang-format sh tests/build/format.sh
 check shellcheck sh tests/build/shell.sh

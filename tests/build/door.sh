@@ -34,7 +34,8 @@ refused "got 'jsom'" fuzz 5 jsom
 refused "got '5s json'" fuzz 5s json
 refused "does not take 'json'" coverage json
 refused "does not take 'gpu/queue.c'" lint gpu/queue.c
-refused "does not take '--preset'" lint --preset dev
+refused "does not take '--preset dev'" lint --preset dev
+refused "does not take '--quick gpu'" lint --quick gpu
 refused "bench takes one of: wire" bench
 refused "got 'kernel'" bench kernel
 refused "got '.*'" bench '.*'
