@@ -5,7 +5,7 @@
 # clang-tidy, which takes longer than all the others.
 #
 # What is not asked for, and why, is in .clang-tidy and tests/.clang-tidy, in tests/cppcheck.supp, and for gcc in
-# tests/unit/CMakeLists.txt. Of gpu/cuda/ cppcheck alone looks at the C files: the others would need CUDA's headers.
+# the CMakeLists.txt of tests/unit and tests/kernels. Of gpu/cuda/ cppcheck alone looks at the C files: the others would need CUDA's headers.
 set -eu
 
 jobs=$1
