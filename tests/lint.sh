@@ -4,8 +4,9 @@
 # Usage: lint.sh JOBS [--quick], in the top folder, with the presets cpu-only and analyze configured. Quick is without
 # clang-tidy, which takes longer than all the others.
 #
-# What is not asked for, and why, is in .clang-tidy and tests/.clang-tidy, in tests/cppcheck.supp, and for gcc in
-# the CMakeLists.txt of tests/unit and tests/kernels. Of gpu/cuda/ cppcheck alone looks at the C files: the others would need CUDA's headers.
+# What is not asked for, and why, is in .clang-tidy and tests/.clang-tidy, in tests/cppcheck.supp, and for gcc in the
+# CMakeLists.txt of tests/unit and tests/kernels. Of gpu/cuda/ cppcheck alone looks at the C files: the others would
+# need CUDA's headers.
 set -eu
 
 jobs=$1
@@ -36,7 +37,8 @@ analyzer() {
 # Each of our files once, though several targets compile it: within one run clang-tidy carries what it knows of a
 # file's va_list over to the next, and is mistaken.
 list_sources() {
-    jq --arg top "$PWD/" '[.[] | select(.file | ltrimstr($top) | test("^(gpu|api|server|tests)/"))] | unique_by(.file)' \
+    jq --arg top "$PWD/" '[.[] | select(.file | ltrimstr($top) | test("^(gpu|api|server|tests)/"))] |
+        unique_by(.file)' \
         build/cpu-only/compile_commands.json >"$database/compile_commands.json"
 }
 
