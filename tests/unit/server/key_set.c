@@ -163,7 +163,7 @@ static void most_keys(void **state) {
         assert_int_equal(mm_key_set_find(set, key, strlen(key)), number);
     }
     mm_key_set_close(set);
-    sprintf(text + length, "key-number-%08u\n", MM_KEYS_MAX);
+    sprintf(text + length, "key-number-%08u\n", (unsigned)MM_KEYS_MAX);
     set = mm_key_set_open();
     assert_false(add(set, text));
     assert_string_equal(sentence, "line 1025: there may be 1024 keys, and this is one more");
