@@ -49,8 +49,8 @@ LABEL org.opencontainers.image.title="matmuld" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 
-# Which GPUs, and which parts of the driver, NVIDIA's container toolkit brings in. There is neither TLS nor a
-# password: who publishes the port decides who may multiply.
+# Which GPUs, and which parts of the driver, NVIDIA's container toolkit brings in. There is no TLS, and
+# without MATMULD_API_KEY no key: then who publishes the port decides who may multiply.
 ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
     MATMULD_HOST=0.0.0.0

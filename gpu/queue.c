@@ -214,7 +214,7 @@ static struct mm_job *take_waiting(struct mm_worker *worker, struct mm_job *take
     return taken;
 }
 
-void mm_queue_abort(struct mm_queue *queue) {
+void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail) {
     struct mm_job *aborted = NULL;
     pthread_mutex_lock(&queue->mutex);
     queue->ending_tasks = true;
@@ -222,7 +222,7 @@ void mm_queue_abort(struct mm_queue *queue) {
         aborted = take_waiting(&queue->workers[index], aborted);
     pthread_mutex_unlock(&queue->mutex);
     for (struct mm_job *job = aborted; job != NULL; job = job->next)
-        mm_fail(&job->error, MM_STOPPING, "the service stopped before the job's turn came");
+        mm_fail(&job->error, status, "%s", detail);
     mm_job_list_done(aborted);
 }
 

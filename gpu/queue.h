@@ -63,9 +63,9 @@ uint64_t mm_queue_wait_ns(struct mm_queue *queue);
 /* Refuses new jobs from now on with MM_STOPPING; accepted ones go on. Any thread. */
 void mm_queue_stop(struct mm_queue *queue);
 
-/* Ends every waiting job with MM_STOPPING, and every begun task after the slice at hand (after
- * mm_queue_stop, when its time is up). Any thread. */
-void mm_queue_abort(struct mm_queue *queue);
+/* Ends every waiting job with this status and sentence, and every begun task with MM_STOPPING after the slice
+ * at hand (after mm_queue_stop, when its time is up). Any thread. */
+void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail);
 
 /* Stops, runs all accepted products to their end, ends tasks with MM_STOPPING, joins the workers, frees. NULL
  * is allowed. */

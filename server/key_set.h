@@ -14,7 +14,7 @@ enum {
     MM_KEY_BYTES_MIN = 16,
     MM_KEY_BYTES_MAX = 256,
     MM_KEYS_MAX = 1024,
-    MM_KEY_NAME_MAX = 64,
+    MM_KEY_NAME_MAX = 15, /* less than a key has, so that none is taken for a name, which is shown */
     MM_KEY_TEXT_BYTES_MAX = 1 << 20 /* of a whole file or list */
 };
 
@@ -30,7 +30,7 @@ void mm_key_set_close(struct mm_key_set *set);
 
 /* Adds the keys of a key file's text, one a line: `KEY` or `NAME KEY`, with spaces or tabs around them. Empty
  * lines and those that begin with # are passed over. A key is 16 to 256 printable characters of ASCII
- * without spaces, and stands once; a name begins with a letter, is of [A-Za-z0-9._-] and at most 64 long,
+ * without spaces, and stands once; a name begins with a letter, is of [A-Za-z0-9._-] and at most 15 long,
  * and may have several keys. The label of a key without a name is its line's number. False, with a sentence
  * in problem that shows no part of a line, where a line is none of these, there is no key at all, or there
  * are more than MM_KEYS_MAX; the set is of no use then. The text is not kept. */

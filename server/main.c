@@ -207,7 +207,7 @@ static void drain(struct mm_server *server, struct mm_http *http, struct mm_swee
         mm_log_error("the drain's time is up with %zu requests under way; those whose body has come are "
                      "answered with 503",
                      mm_server_accepted(server));
-        mm_queue_abort(queue);
+        mm_queue_abort(queue, ending->status, ending->detail);
         mm_exchange_abandon_all(server, ending->status, ending->detail);
         (void)wait_for_accepted(server, ending->last_ms);
     }
@@ -222,7 +222,16 @@ static _Noreturn void end_at_once(int result) {
     _exit(result);
 }
 
-/* A device that failed may not even be closed. In all it takes less than a second. */
+static bool has_failed_device(const struct mm_engine *engine) {
+    size_t count = 0;
+    struct mm_device *const *devices = mm_engine_devices(engine, &count);
+    for (size_t index = 0; index < count; index++)
+        if (mm_device_has_failed(devices[index]))
+            return true;
+    return false;
+}
+
+/* In all it takes less than a second. */
 static _Noreturn void give_up(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep) {
     static const struct ending ending = {.accepted_ms = 500,
                                          .last_ms = 200,
@@ -239,12 +248,13 @@ static void stop(struct mm_server *server, struct mm_http *http, struct mm_sweep
     const struct ending ending = {.accepted_ms = server->options->drain_timeout_ms,
                                   .last_ms = 1000,
                                   .status = MM_STOPPING,
-                                  .detail = "the service stopped before the job's end",
+                                  .detail = "the service stopped before the job's turn or end",
                                   .result = EXIT_SUCCESS};
     drain(server, http, sweep, &ending);
-    /* A kernel that cannot be interrupted still writes to memory that would be freed now. Its caller has been
-     * answered. */
-    if (mm_queue_jobs(mm_engine_queue(mm_server_engine(server))) > 0)
+    /* A kernel that cannot be interrupted still writes to memory that would be freed now, its caller being
+     * answered; and a device that failed may not even be closed. */
+    const struct mm_engine *engine = mm_server_engine(server);
+    if (mm_queue_jobs(mm_engine_queue(mm_server_engine(server))) > 0 || has_failed_device(engine))
         end_at_once(ending.result);
 }
 

@@ -163,7 +163,7 @@ static bool is_choice(const char *choices, const char *text) {
 /* As browsers write an origin, since it is compared with what they send: scheme://host or
  * scheme://host:port, in lower case, without a path. */
 static bool is_origin(const char *text) {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789.-_[]";
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789.-_";
     if (strcmp(text, "*") == 0)
         return true;
     const size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+.-");
@@ -175,6 +175,10 @@ static bool is_origin(const char *text) {
     if (is_ipv6 && host[length++] != ']')
         return false;
     const char *port = host + length;
+    /* Browsers leave out the port that goes without saying, so that it would be no origin of theirs. */
+    if ((strncmp(text, "https:", 6) == 0 && strcmp(port, ":443") == 0) ||
+        (strncmp(text, "http:", 5) == 0 && strcmp(port, ":80") == 0))
+        return false;
     return length > 0 && (port[0] == '\0' || (port[0] == ':' && port[1] != '\0' &&
                                               port[1 + strspn(port + 1, "0123456789")] == '\0'));
 }
@@ -187,13 +191,14 @@ static bool read_flag(const char *text, bool *flag) {
 
 static bool fail(char *problem, size_t size, const struct option *option, const char *source,
                  const char *text) {
-    char range[64] = "";
+    char range[128] = "";
     if (option->kind == NUMBER)
         snprintf(range, sizeof range, " from %" PRIu64 " to %" PRIu64, option->min, option->max);
     else if (option->kind == SIZE)
         snprintf(range, sizeof range, " such as 64MiB or 2GiB, at least %" PRIu64, option->min);
     else if (option->kind == ORIGIN)
-        snprintf(range, sizeof range, ": * or scheme://host[:port] in lower case, no path");
+        snprintf(range, sizeof range,
+                 ": * or scheme://host[:port] in lower case, no path and no port that goes without saying");
     snprintf(problem, size, "%s is '%s', but must be %s%s", source, text, option->value, range);
     return false;
 }

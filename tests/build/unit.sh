@@ -20,11 +20,20 @@ systemd-analyze --help | grep -q -- --offline || {
     echo "systemd-analyze is too old"
     exit 77
 }
+# The drop-in that its comment tells of is one, too.
+mkdir "$scratch/matmuld.service.d"
+sed -n 's/^#     //p' "$1" >"$scratch/matmuld.service.d/keys.conf"
+grep -q '^LoadCredential=' "$scratch/matmuld.service.d/keys.conf" || {
+    echo "$1 tells of no drop-in"
+    exit 1
+}
 systemd-analyze --man=no verify "$scratch/matmuld.service" >"$scratch/log" 2>&1 || {
     cat "$scratch/log"
     exit 1
 }
-grep "matmuld" "$scratch/log" && exit 1
+if grep -E 'matmuld|Ignoring' "$scratch/log"; then
+    exit 1
+fi
 systemd-analyze security --no-pager --offline=true --threshold=30 "$scratch/matmuld.service" >"$scratch/log" 2>&1 || {
     cat "$scratch/log"
     exit 1

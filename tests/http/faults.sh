@@ -80,7 +80,27 @@ product loses_device
 refused "both devices are lost" 500 device_failed
 gives_up "both devices are lost"
 start_afresh
+
+# With one that is lost and one that is not it stops as ever.
+start
+product loses_device
+refused "before a stop" 500 device_failed
+stop_conforming
 unset MATMULD_FAULTY_DEVICES
+
+# What was accepted before, and is for the CPU, is received, computed and answered yet.
+start
+head -c 524288 /dev/zero >"$scratch/zeros"
+curl -s -o "$scratch/got" -w '%{http_code}' --max-time 30 --limit-rate 1500k -H 'Content-Type: application/octet-stream' \
+    --data-binary @"$scratch/zeros" "$url/v1/matmul?m=256&k=256&n=256&backend=cpu" >"$scratch/slow" &
+slow=$!
+sleep 0.1
+product loses_device
+refused "the device is lost beside the CPU" 500 device_failed
+wait "$slow"
+same "what the CPU was given before" 200 "$(cat "$scratch/slow")"
+gives_up "the device is lost beside the CPU"
+start_afresh
 
 # Those who wait for a device that is lost.
 start --backend cuda

@@ -146,6 +146,10 @@ for turn in $(seq 30); do
 done
 wait "$asking" || fail "the requests under reloads"
 same "requests under reloads" 300 "$(grep -cx 200 "$scratch/codes")"
+is_in_force() {
+    [ "$(status_of -H "Authorization: Bearer $1" "$url/v1/devices")" = 200 ]
+}
+await 10 is_in_force key-of-turn-00000030 || fail "the last of the reloads is not in force"
 ask 200 key-of-turn-00000030 GET /v1/devices
 stop_and_look
 

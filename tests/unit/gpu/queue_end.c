@@ -42,7 +42,7 @@ static void abort_ends_those_that_wait(void **state) {
             fake_device_wait_begun(&fakes[index], 1);
     }
     mm_queue_stop(queue);
-    mm_queue_abort(queue);
+    mm_queue_abort(queue, MM_STOPPING, "stopped");
     for (int index = 2; index < 6; index++) {
         job_wait(&jobs[index]);
         assert_int_equal(jobs[index].job.error.status, MM_STOPPING);
@@ -79,7 +79,7 @@ static void done_may_ask_the_queue(void **state) {
         assert_int_equal(mm_queue_submit(queue, &jobs[index].job, NULL), MM_OK);
         fake_device_wait_begun(&fake, 1);
     }
-    mm_queue_abort(queue);
+    mm_queue_abort(queue, MM_STOPPING, "stopped");
     job_wait(&jobs[1]);
     fake_device_open_gate(&fake);
     job_wait(&jobs[0]);

@@ -183,7 +183,7 @@ static void abort_ends_tasks(void **state) {
     let_slices(&tasks[0], 1);
     fake_device_wait_begun(&fake, 1); /* of the tasks, the first has begun and the second has not */
     mm_queue_stop(queue);
-    mm_queue_abort(queue);
+    mm_queue_abort(queue, MM_STOPPING, "stopped");
     job_wait(&tasks[1], MM_STOPPING);
     assert_int_equal(tasks[1].runs + tasks[1].cancelled_runs, 0);
     assert_int_equal(mm_queue_jobs(queue), 2);

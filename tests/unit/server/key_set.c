@@ -11,7 +11,7 @@
 
 #define KEY "0123456789abcde!"  /* of the least length */
 #define KEY2 "0123456789abcde?" /* differs in the last character alone */
-#define NAME_64 "n123456789012345678901234567890123456789012345678901234567890123"
+#define NAME_15 "n12345678901234"
 
 static char sentence[256];
 
@@ -44,14 +44,15 @@ static void lines_are_judged(void **state) {
         {" \t" KEY " \t\n", NULL},
         {"alice " KEY, NULL},
         {"a.B-c_9\t  " KEY, NULL},
-        {NAME_64 " " KEY, NULL},
+        {NAME_15 " " KEY, NULL},
         {"alice " KEY "\nalice " KEY2, NULL},
         {"alice #123456789abcde!", NULL},
         {"", "it has no key"},
         {"\n# none\n", "it has no key"},
         {"0123456789abcde", "line 1: a key must have 16 to 256 characters, and this one has 15"},
         {"\n\nalice short", "line 3: a key must have 16 to 256 characters, and this one has 5"},
-        {NAME_64 "4 " KEY, "line 1: a name must be at most 64"},
+        {NAME_15 "5 " KEY, "line 1: a name must be at most 15"},
+        {KEY " production-frontend", "line 1: a name must be"}, /* else the key would be shown */
         {"9lives " KEY, "line 1: a name must be"},
         {"a\"b " KEY, "line 1: a name must be"},
         {"alice " KEY " x", "line 1: a line must be KEY or NAME KEY"},
