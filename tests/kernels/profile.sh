@@ -53,7 +53,13 @@ for variant in fp32_tensor simt; do
     count "$variant" >"$scratch/counts"
     awk -v variant="$variant" -v metrics="$metrics" '
         { kernel[$1] = $2; value[$1, $3] = $4; if (!($1 in seen)) { seen[$1] = ++launches; number[launches] = $1 } }
-        function of(launch, i) { return value[launch, name[i]] }
+        function of(launch, i) {
+            if (value[launch, name[i]] !~ /^[0-9]/) {
+                print "profile: ncu does not give " name[i] " of " kernel[launch] > "/dev/stderr"
+                exit 1
+            }
+            return value[launch, name[i]]
+        }
         END {
             split(metrics, name, "\n")
             if (launches == 0) {
