@@ -253,8 +253,8 @@ static void stop(struct mm_server *server, struct mm_http *http, struct mm_sweep
     drain(server, http, sweep, &ending);
     /* A kernel that cannot be interrupted still writes to memory that would be freed now, its caller being
      * answered; and a device that failed may not even be closed. */
-    const struct mm_engine *engine = mm_server_engine(server);
-    if (mm_queue_jobs(mm_engine_queue(mm_server_engine(server))) > 0 || has_failed_device(engine))
+    struct mm_engine *engine = mm_server_engine(server);
+    if (mm_queue_jobs(mm_engine_queue(engine)) > 0 || has_failed_device(engine))
         end_at_once(ending.result);
 }
 
