@@ -24,6 +24,12 @@ whole() {
     bad_usage "$1 from 1 to $2, got '$3'"
 }
 
+# take_folder FOLDER: where reports go.
+take_folder() {
+    [ -n "$1" ] || bad_usage "--into takes a folder"
+    folder=$1
+}
+
 # take_arguments BUILD_FOLDER|--check ARGUMENT…: of a script, by its read_arguments. Sets build and command, or ends
 # the script where it was only to look at them.
 take_arguments() {

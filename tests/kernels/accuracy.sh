@@ -56,9 +56,7 @@ read_arguments() {
             ;;
         --dry) dry=yes ;;
         --into)
-            folder=${2:-}
-            [ -n "$folder" ] || bad_usage "--into takes a folder"
-            shift
+            take_folder "${2:-}" && shift
             ;;
         *) bad_usage "does not take '$1'" ;;
         esac

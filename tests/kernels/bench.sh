@@ -74,9 +74,7 @@ read_arguments() {
             options="$options $1 $2" transpose=yes && shift
             ;;
         --into)
-            folder=${2:-}
-            [ -n "$folder" ] || bad_usage "--into takes a folder"
-            shift
+            take_folder "${2:-}" && shift
             ;;
         -*) bad_usage "does not take '$1'" ;;
         *)

@@ -130,9 +130,7 @@ read_arguments() {
             repeats=$2 && shift
             ;;
         --into)
-            folder=${2:-}
-            [ -n "$folder" ] || bad_usage "--into takes a folder"
-            shift
+            take_folder "${2:-}" && shift
             ;;
         *) bad_usage "does not take '$1'" ;;
         esac

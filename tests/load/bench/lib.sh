@@ -31,7 +31,7 @@ common_option() {
     --rounds) whole "$1 takes a number" 1000 "$2" && rounds=$2 ;;
     --seconds) whole "$1 takes a number" 1000 "$2" && seconds=$2 ;;
     --rows) take_rows "$2" ;;
-    --into) [ -n "$2" ] || bad_usage "--into takes a folder" && folder=$2 ;;
+    --into) take_folder "$2" ;;
     --no-peers) peers=no taken=1 ;;
     *) taken=0 ;;
     esac
