@@ -409,7 +409,7 @@ __device__ __forceinline__ void end_slowly(const mm_fp32_plan &plan, const line 
             continue;
         static_cast<float *>(product.c.data)[row * product.c.ld + col] =
             mm_fp32_unscaled(sum, of_row.exponent + of_col.exponent);
-        if (fabsf(sum) < least_of(of_row, of_col))
+        if (!(fabsf(sum) >= least_of(of_row, of_col)))
             note_uncertain(plan, row, col);
     }
 }
@@ -451,7 +451,7 @@ __device__ __forceinline__ bool end_quickly(const float (&sums)[SUMS], const lin
 #pragma unroll
             for (unsigned j = 0; j < 2; j++) {
                 const float sum = sums[i + 2 * down + j];
-                is_certain = is_certain && !(fabsf(sum) < least_of(rows[down], pair[j]));
+                is_certain = is_certain && fabsf(sum) >= least_of(rows[down], pair[j]);
                 x[j] = sum * mm_fp32_power(rows[down].exponent + pair[j].exponent);
             }
             float *to = corner.to[down] + i * 2;
@@ -482,6 +482,7 @@ __device__ __forceinline__ void end_tile(const mm_fp32_plan &plan, const shared 
                                 : end_quickly<false>(sums, lines, first, corner);
     if (!is_over) {
         lay(sums, sums_at(plan.folded, blockIdx.x));
+        __threadfence_block(); /* what it reads there it reads past the L1 cache */
         end_slowly(plan, lines, tile);
     }
     mm_warpgroup_sync(my_barrier()); /* all have read the lines */
@@ -523,6 +524,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         }
         mm_barriers_made();
     }
+    __syncwarp();
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
     mm_cluster_sync(); /* before that no one may arrive at a barrier */
