@@ -13,6 +13,7 @@ enum { DEVICES_MAX = 64 };
 struct mm_engine {
     struct mm_device *devices[DEVICES_MAX];
     size_t device_count;
+    struct mm_watch *watch;
     struct mm_queue *queue;
     char note[512];
 };
@@ -107,6 +108,13 @@ static enum mm_status open_backends(struct mm_engine *engine, const struct mm_en
     return MM_OK;
 }
 
+static enum mm_status open_watch(struct mm_engine *engine, const struct mm_watch_limits *limits,
+                                 struct mm_error *error) {
+    engine->watch = mm_watch_open(engine->devices, engine->device_count, limits);
+    return engine->watch != NULL ? MM_OK
+                                 : mm_fail(error, MM_INTERNAL, "the system has no memory for the watch");
+}
+
 enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm_engine **engine,
                               struct mm_error *error) {
     struct mm_engine *opened = calloc(1, sizeof *opened);
@@ -116,6 +124,8 @@ enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm
     if (opened == NULL)
         return mm_fail(error, MM_INTERNAL, "the system has no memory for the engine");
     enum mm_status status = open_backends(opened, options, error);
+    if (status == MM_OK)
+        status = open_watch(opened, &options->watch, error);
     if (status == MM_OK)
         status = mm_queue_open(opened->devices, opened->device_count, &options->queue, &opened->queue, error);
     if (status != MM_OK) {
@@ -130,6 +140,7 @@ void mm_engine_close(struct mm_engine *engine) {
     if (engine == NULL)
         return;
     mm_queue_close(engine->queue);
+    mm_watch_close(engine->watch);
     for (size_t index = 0; index < engine->device_count; index++)
         engine->devices[index]->backend->close(engine->devices[index]);
     free(engine);
@@ -168,6 +179,14 @@ bool mm_engine_is_lost(const struct mm_engine *engine) {
         if (!has_working(engine, engine->devices[index]->backend))
             return true;
     return false;
+}
+
+enum mm_status mm_engine_watch(struct mm_engine *engine, struct mm_error *error) {
+    return mm_watch_look(engine->watch, engine->queue, mm_clock_ns(), error);
+}
+
+struct mm_watch_counts mm_engine_watch_counts(const struct mm_engine *engine) {
+    return mm_watch_counts(engine->watch);
 }
 
 const struct mm_backend *mm_engine_backend(const struct mm_engine *engine) {

@@ -4,6 +4,7 @@
 #define MM_GPU_ENGINE_H
 
 #include "gpu/queue.h"
+#include "gpu/watch.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,6 +19,7 @@ struct mm_engine_options {
     unsigned
         host_jobs; /* products at a time on a device of the host's, where that would do more; 0: its own */
     struct mm_queue_limits queue;
+    struct mm_watch_limits watch;
 };
 
 /* Opens the devices, computes a known product on each by each of its variants, and is ready when it
@@ -48,6 +50,13 @@ const struct mm_backend *mm_engine_backend(const struct mm_engine *engine);
 /* Whether all devices of a backend have failed, which no device of another makes up for: only a new process
  * can mend that. Any thread. */
 bool mm_engine_is_lost(const struct mm_engine *engine);
+
+/* Has the watch look at the devices (gpu/watch.h): by one thread, some times a second, until the end begins.
+ */
+enum mm_status mm_engine_watch(struct mm_engine *engine, struct mm_error *error);
+
+/* Any thread. */
+struct mm_watch_counts mm_engine_watch_counts(const struct mm_engine *engine);
 
 /* Resolves what the caller wrote into job->backend and job->variant. `backend` may be "auto": the
  * preferred open one. MM_UNSUPPORTED names what there is: an unknown or unopened backend, an unknown

@@ -71,6 +71,7 @@ struct mm_job {
     struct mm_job *previous;
     void *worker; /* in whose list it waits; NULL: in none */
     uint64_t queued_ns;
+    uint64_t seen_ns; /* when it was first seen running; 0: not yet */
     size_t queued_bytes;
     double expected_ns; /* that it will keep its device busy */
     uint64_t batch_key; /* on that device, of the variant that it resolves to; 0: goes alone */

@@ -93,7 +93,6 @@ static void prepare(struct mm_job *job) {
     job->begun = false;
     job->given_up = false;
     job->batched = 1;
-    job->batch_key = 0;
     job->uploaded_bytes = 0;
     job->downloaded_bytes = 0;
     job->path = (struct mm_path){.kind = MM_PATH_NONE};
@@ -150,6 +149,23 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struc
     return status;
 }
 
+bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_job *job) {
+    struct mm_worker *worker = NULL;
+    prepare(job);
+    pthread_mutex_lock(&queue->mutex);
+    for (size_t index = 0; index < queue->worker_count; index++)
+        if (queue->workers[index].device == device)
+            worker = &queue->workers[index];
+    assert(worker != NULL);
+    const bool takes = worker->jobs == 0 && !queue->stopping && !mm_device_has_failed(device);
+    if (takes) {
+        mm_worker_add(worker, job);
+        pthread_cond_signal(&worker->changed);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return takes;
+}
+
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_job *job) {
     pthread_mutex_lock(&queue->mutex);
     struct mm_worker *worker = job->worker;
@@ -203,7 +219,7 @@ void mm_queue_stop(struct mm_queue *queue) {
 /* Takes every job that was not begun out of the worker's list, and puts it before those `taken` already. */
 static struct mm_job *take_waiting(struct mm_worker *worker, struct mm_job *taken) {
     struct mm_job *next;
-    for (struct mm_job *job = worker->first; job != NULL; job = next) {
+    for (struct mm_job *job = worker->waiting.first; job != NULL; job = next) {
         next = job->next;
         if (job->begun)
             continue;
@@ -212,6 +228,75 @@ static struct mm_job *take_waiting(struct mm_worker *worker, struct mm_job *take
         taken = job;
     }
     return taken;
+}
+
+/* The least loaded of the other devices that can run a product of a failed one; with the mutex held. NULL
+ * where there is none, or where their threads may have ended. */
+static struct mm_worker *another(struct mm_queue *queue, const struct mm_job *job) {
+    struct mm_worker *other = NULL;
+    if (job->task == NULL && !queue->closing)
+        (void)choose_worker(queue, job, &other, NULL);
+    return other;
+}
+
+static void hand_over(struct mm_worker *other, struct mm_job *job) {
+    mm_worker_add(other, job);
+    pthread_cond_signal(&other->changed);
+}
+
+bool mm_worker_pass_on(struct mm_worker *worker, struct mm_job *job) {
+    pthread_mutex_lock(&worker->queue->mutex);
+    struct mm_worker *other = another(worker->queue, job);
+    if (other != NULL) {
+        mm_worker_untake(worker, job);
+        hand_over(other, job);
+    }
+    pthread_mutex_unlock(&worker->queue->mutex);
+    return other != NULL;
+}
+
+/* Those who wait for a device that has failed go to another, or are put before those `refused` already. Its
+ * own thread does it, but for a device that hangs. */
+static struct mm_job *empty(struct mm_worker *worker, struct mm_job *refused) {
+    struct mm_job *next;
+    for (struct mm_job *job = worker->waiting.first; job != NULL; job = next) {
+        next = job->next;
+        if (job->begun)
+            continue;
+        mm_worker_remove(worker, job);
+        struct mm_worker *other = another(worker->queue, job);
+        if (other != NULL) {
+            hand_over(other, job);
+            continue;
+        }
+        mm_fail(&job->error, MM_NOT_READY, "the device %s failed while the job waited", worker->device->name);
+        job->next = refused;
+        refused = job;
+    }
+    return refused;
+}
+
+static bool hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
+    const struct mm_device *device = worker->device;
+    return most_ns != 0 && !device->backend->is_host && !mm_device_has_failed(device) &&
+           mm_worker_hangs(worker, now_ns, most_ns);
+}
+
+struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns) {
+    struct mm_job *refused = NULL;
+    struct mm_device *found = NULL;
+    pthread_mutex_lock(&queue->mutex);
+    for (size_t index = 0; index < queue->worker_count && found == NULL; index++) {
+        struct mm_worker *worker = &queue->workers[index];
+        if (!hangs(worker, now_ns, most_ns))
+            continue;
+        found = worker->device;
+        __atomic_store_n(&found->failed, 1, __ATOMIC_RELAXED);
+        refused = empty(worker, refused);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    mm_job_list_done(refused);
+    return found;
 }
 
 void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail) {

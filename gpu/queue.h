@@ -2,7 +2,9 @@
  *
  * A job is the caller's until submit returns MM_OK and again from done() on; in between it is the
  * queue's. A full queue refuses at once with MM_BUSY, a closed one with MM_STOPPING, and every job that
- * was accepted gets exactly one done(), whatever happens.
+ * was accepted gets exactly one done(), whatever happens, but for those that run on a device that hangs.
+ * Products that wait for a device when it fails go to another one that can run them, and end with
+ * MM_NOT_READY where there is none.
  *
  * A task waits its turn like a product, then runs alone on its device for one slice, and goes to the end of
  * that device's list: whoever came meanwhile is served before its next slice. Between two slices it is ended
@@ -41,6 +43,16 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struc
  * wait for another thread: true, the job is over then, as at its done(), which is not called. False where it
  * is to be submitted. Any thread. */
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
+
+/* Puts a task in front of this device, which is one of the queue's, where it has nothing else to do: true.
+ * False where it has, has failed, or the queue is stopping. Any thread. */
+bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_job *job);
+
+/* Finds a device, not one of the host's, that is at one product, or one slice of a task, for more than so
+ * long (0: none is), from the first time on that this was asked while it ran. It has failed from then on, and
+ * its thread never comes back: those who wait for it go to another device, or end with MM_NOT_READY. NULL
+ * where there is none, or none that was not found before. One thread at a time. */
+struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
 
 /* Takes a job that still waits out of the queue: true, and it is the caller's again, without a done().
  * False where it is running or over: its done() comes, or has come. A task that has begun is ended after the

@@ -158,21 +158,27 @@ union known {
     struct known_transposition transposition;
 };
 
-enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error) {
-    const struct mm_backend *backend = device->backend;
+static enum mm_status run_row(struct mm_device *device, size_t row, union known *known,
+                              struct mm_error *error) {
+    const struct mm_variant *variant = &device->backend->variants[row];
+    if (mm_variant_missing(variant, device) != NULL)
+        return MM_OK;
+    return variant->op == MM_MATMUL ? run_products(device, variant, &known->product, error)
+                                    : run_transpositions(device, variant, &known->transposition, error);
+}
+
+enum mm_status mm_self_test_row(struct mm_device *device, size_t row, struct mm_error *error) {
     union known *known = malloc(sizeof *known);
-    enum mm_status status = MM_OK;
     if (known == NULL)
         return mm_fail(error, MM_INTERNAL, "the system has no memory for the known product");
-    for (size_t index = 0; index < backend->variant_count && status == MM_OK; index++) {
-        const struct mm_variant *variant = &backend->variants[index];
-        if (mm_variant_missing(variant, device) != NULL)
-            continue;
-        if (variant->op == MM_MATMUL)
-            status = run_products(device, variant, &known->product, error);
-        else
-            status = run_transpositions(device, variant, &known->transposition, error);
-    }
+    const enum mm_status status = run_row(device, row, known, error);
     free(known);
+    return status;
+}
+
+enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error) {
+    enum mm_status status = MM_OK;
+    for (size_t row = 0; row < device->backend->variant_count && status == MM_OK; row++)
+        status = mm_self_test_row(device, row, error);
     return status;
 }

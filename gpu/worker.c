@@ -15,20 +15,29 @@ static double job_load(const struct mm_job *job) {
            (job->task != NULL ? task_load : 0.0);
 }
 
-/* Puts a job into the worker's list: behind `previous`, or first where that is NULL. */
-static void insert(struct mm_worker *worker, struct mm_job *job, struct mm_job *previous) {
-    struct mm_job *next = previous == NULL ? worker->first : previous->next;
+/* Puts a job into a list: behind `previous`, or first where that is NULL. */
+static void insert(struct mm_job_list *list, struct mm_job *job, struct mm_job *previous) {
+    struct mm_job *next = previous == NULL ? list->first : previous->next;
     job->previous = previous;
     job->next = next;
-    job->worker = worker;
-    *(previous == NULL ? &worker->first : &previous->next) = job;
-    *(next == NULL ? &worker->last : &next->previous) = job;
+    *(previous == NULL ? &list->first : &previous->next) = job;
+    *(next == NULL ? &list->last : &next->previous) = job;
 }
 
 /* Takes a job out of the list that it stands in. */
-static void take(struct mm_worker *worker, struct mm_job *job) {
-    *(job->previous == NULL ? &worker->first : &job->previous->next) = job->next;
-    *(job->next == NULL ? &worker->last : &job->next->previous) = job->previous;
+static void take(struct mm_job_list *list, struct mm_job *job) {
+    *(job->previous == NULL ? &list->first : &job->previous->next) = job->next;
+    *(job->next == NULL ? &list->last : &job->next->previous) = job->previous;
+}
+
+/* A job waits at the worker: behind `previous`, or first where that is NULL. */
+static void begin_waiting(struct mm_worker *worker, struct mm_job *job, struct mm_job *previous) {
+    insert(&worker->waiting, job, previous);
+    job->worker = worker;
+}
+
+static void leave_waiting(struct mm_worker *worker, struct mm_job *job) {
+    take(&worker->waiting, job);
     job->worker = NULL;
 }
 
@@ -43,6 +52,7 @@ static bool wants_all(struct mm_device *device, const struct mm_variant *ran, co
 static void judge(const struct mm_worker *worker, struct mm_job *job) {
     struct mm_device *device = worker->device;
     job->alone = true;
+    job->batch_key = 0;
     job->expected_ns = 0.0;
     if (job->task != NULL)
         return;
@@ -63,14 +73,14 @@ static void note_change(struct mm_worker *worker) {
 
 /* Others may run now; with the mutex held. */
 static void wake_others(struct mm_worker *worker) {
-    if (worker->first != NULL)
+    if (worker->waiting.first != NULL)
         pthread_cond_broadcast(&worker->changed);
 }
 
 void mm_worker_add(struct mm_worker *worker, struct mm_job *job) {
     judge(worker, job);
     worker->expected_ns += job->expected_ns;
-    insert(worker, job, worker->last);
+    begin_waiting(worker, job, worker->waiting.last);
     note_change(worker);
     worker->jobs++;
     worker->load += job_load(job);
@@ -92,8 +102,8 @@ static void leave(struct mm_worker *worker, const struct mm_job *job) {
 }
 
 void mm_worker_remove(struct mm_worker *worker, struct mm_job *job) {
-    const bool was_first = worker->first == job; /* whom others may not have gone past */
-    take(worker, job);
+    const bool was_first = worker->waiting.first == job; /* whom others may not have gone past */
+    leave_waiting(worker, job);
     end_waiting(worker->queue, job);
     leave(worker, job);
     if (was_first) {
@@ -103,20 +113,23 @@ void mm_worker_remove(struct mm_worker *worker, struct mm_job *job) {
 }
 
 void mm_worker_prefer(struct mm_worker *worker, struct mm_job *job) {
-    take(worker, job);
-    insert(worker, job, NULL);
+    leave_waiting(worker, job);
+    begin_waiting(worker, job, NULL);
 }
 
 /* Whether the first job that waits can be begun beside those that run: nobody goes past one that must wait.
  */
 static bool can_begin(const struct mm_worker *worker) {
-    return worker->first != NULL && !worker->is_taken && (!worker->first->alone || worker->under_way == 0);
+    return worker->waiting.first != NULL && !worker->is_taken &&
+           (!worker->waiting.first->alone || worker->under_way == 0);
 }
 
 /* Takes a job out of the list, to be run. */
 static void take_to_run(struct mm_worker *worker, struct mm_job *job, struct mm_batch *batch) {
     struct mm_queue *queue = worker->queue;
-    take(worker, job);
+    leave_waiting(worker, job);
+    insert(&worker->running, job, worker->running.last);
+    job->seen_ns = 0;
     worker->under_way++;
     worker->is_taken = job->alone;
     if (!job->begun) {
@@ -136,7 +149,7 @@ static void take_companions(struct mm_worker *worker, struct mm_batch *batch) {
     size_t bytes = batch->jobs[0]->queued_bytes;
     unsigned passed_over = 0;
     struct mm_job *next;
-    for (struct mm_job *job = worker->first; job != NULL && !job->alone; job = next) {
+    for (struct mm_job *job = worker->waiting.first; job != NULL && !job->alone; job = next) {
         next = job->next;
         if (job->batch_key != key && ++passed_over > PASSED_OVER_MAX)
             break;
@@ -153,10 +166,10 @@ void mm_worker_take(struct mm_worker *worker, bool may_wait, struct mm_batch *ba
     struct mm_queue *queue = worker->queue;
     batch->count = 0;
     pthread_mutex_lock(&queue->mutex);
-    while (may_wait && !can_begin(worker) && !(queue->closing && worker->first == NULL))
+    while (may_wait && !can_begin(worker) && !(queue->closing && worker->waiting.first == NULL))
         pthread_cond_wait(&worker->changed, &queue->mutex);
     if (can_begin(worker))
-        take_to_run(worker, worker->first, batch);
+        take_to_run(worker, worker->waiting.first, batch);
     if (batch->count > 0 && batch->jobs[0]->batch_key != 0)
         take_companions(worker, batch);
     *seen = worker->changes - (can_begin(worker) ? 1 : 0);
@@ -164,10 +177,27 @@ void mm_worker_take(struct mm_worker *worker, bool may_wait, struct mm_batch *ba
 }
 
 /* A job does not run any more; with the mutex held, and others to be woken. */
-static void end_running(struct mm_worker *worker, const struct mm_job *job) {
+static void end_running(struct mm_worker *worker, struct mm_job *job) {
+    take(&worker->running, job);
     worker->under_way--;
     if (job->alone)
         worker->is_taken = false;
+}
+
+bool mm_worker_hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
+    struct mm_job *oldest = worker->running.first;
+    if (oldest == NULL)
+        return false;
+    if (oldest->seen_ns == 0)
+        oldest->seen_ns = now_ns;
+    return now_ns - oldest->seen_ns > most_ns;
+}
+
+void mm_worker_untake(struct mm_worker *worker, struct mm_job *job) {
+    worker->queue->jobs_running--;
+    end_running(worker, job);
+    leave(worker, job);
+    wake_others(worker);
 }
 
 struct mm_job *mm_worker_finish(struct mm_worker *worker, const struct mm_batch *batch) {
@@ -175,9 +205,9 @@ struct mm_job *mm_worker_finish(struct mm_worker *worker, const struct mm_batch 
     pthread_mutex_lock(&queue->mutex);
     for (unsigned index = 0; index < batch->count; index++) {
         struct mm_job *job = batch->jobs[index];
-        job->next = index + 1 < batch->count ? batch->jobs[index + 1] : NULL;
         queue->jobs_running--;
         end_running(worker, job);
+        job->next = index + 1 < batch->count ? batch->jobs[index + 1] : NULL;
         leave(worker, job);
         if (job->error.status == MM_OK && job->ran != NULL && job->task == NULL)
             mm_forecast_learn(&worker->forecast, job);
@@ -191,8 +221,8 @@ void mm_worker_put_back(struct mm_worker *worker, struct mm_job *job) {
     struct mm_queue *queue = worker->queue;
     pthread_mutex_lock(&queue->mutex);
     job->begun = true;
-    insert(worker, job, job->given_up ? NULL : worker->last);
     end_running(worker, job);
+    begin_waiting(worker, job, job->given_up ? NULL : worker->waiting.last);
     wake_others(worker);
     pthread_mutex_unlock(&queue->mutex);
 }

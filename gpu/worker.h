@@ -19,6 +19,12 @@ struct mm_worker_thread {
     struct mm_job *over; /* whose done is still to be called; by next */
 };
 
+/* By next and previous of the jobs. */
+struct mm_job_list {
+    struct mm_job *first;
+    struct mm_job *last;
+};
+
 struct mm_worker {
     struct mm_queue *queue;
     struct mm_device *device;
@@ -28,11 +34,11 @@ struct mm_worker {
                                clock CLOCK_MONOTONIC */
     unsigned changes; /* of the list that may let a job begin, ever: one came, or one was cancelled; __atomic
                          access, written with the mutex held */
-    struct mm_job *first; /* waiting, oldest first */
-    struct mm_job *last;
-    size_t jobs;        /* waiting and running */
-    double load;        /* of these, to compare devices by */
-    double expected_ns; /* that these will keep the device busy, as far as it is known */
+    struct mm_job_list waiting; /* oldest first */
+    struct mm_job_list running; /* in the order in which they were taken */
+    size_t jobs;                /* waiting and running */
+    double load;                /* of these, to compare devices by */
+    double expected_ns;         /* that these will keep the device busy, as far as it is known */
     struct mm_forecast forecast;
     unsigned under_way; /* running, of all threads */
     bool is_taken;      /* by one that wants the device alone */
@@ -64,6 +70,10 @@ void mm_worker_remove(struct mm_worker *worker, struct mm_job *job);
 /* Moves a job of the list to its front. */
 void mm_worker_prefer(struct mm_worker *worker, struct mm_job *job);
 
+/* Whether its device is at one job for more than so long, as far as this was asked meanwhile: a job's time
+ * counts from the first look at it. */
+bool mm_worker_hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns);
+
 /* For its threads, without the mutex. Takes the next jobs, which run from then on: one, or a batch that may
  * be begun together; none where none can be begun beside what runs. Where it may, it waits for one, and gives
  * up where the queue closes. *seen: worker->changes, as it was then, or one less where another that waits
@@ -74,9 +84,18 @@ void mm_worker_take(struct mm_worker *worker, bool may_wait, struct mm_batch *ba
  * returns them as a list for that. */
 struct mm_job *mm_worker_finish(struct mm_worker *worker, const struct mm_batch *batch);
 
+/* Takes back a job that was taken and not begun, as if it had never been there. With the mutex held. */
+void mm_worker_untake(struct mm_worker *worker, struct mm_job *job);
+
 /* Puts a task that has done a slice back into the list: last, or first where it is only to be told that it
  * was cancelled. */
 void mm_worker_put_back(struct mm_worker *worker, struct mm_job *job);
+
+/* --- queue.c: for a worker whose device has failed ------------------------------------------------ */
+
+/* Hands a product that was taken and not begun on to another device, if there is one that can run it: true,
+ * and the caller has it no more. Without the mutex. */
+bool mm_worker_pass_on(struct mm_worker *worker, struct mm_job *job);
 
 /* --- worker_thread.c ------------------------------------------------------------------------------ */
 

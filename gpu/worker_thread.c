@@ -94,6 +94,11 @@ static void begin_alone(struct mm_worker_thread *self, struct mm_batch *batch) {
     mm_pipeline_begin(&self->pipeline, batch);
 }
 
+/* Whether a job that this device cannot run any more goes to another one. */
+static bool goes_elsewhere(struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
+    return mm_device_has_failed(worker->device) && !is_late(job, now_ns) && mm_worker_pass_on(worker, job);
+}
+
 /* Begins the products in a free lane; those that are over already are finished. */
 static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
     struct mm_worker *worker = self->worker;
@@ -101,8 +106,11 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
     struct mm_batch over = {.count = 0};
     struct mm_batch begun = {.count = 0};
     for (unsigned index = 0; index < taken->count; index++) {
-        struct mm_batch *to = is_to_run(worker, taken->jobs[index], now_ns) ? &begun : &over;
-        to->jobs[to->count++] = taken->jobs[index];
+        struct mm_job *job = taken->jobs[index];
+        if (goes_elsewhere(worker, job, now_ns))
+            continue;
+        struct mm_batch *to = is_to_run(worker, job, now_ns) ? &begun : &over;
+        to->jobs[to->count++] = job;
     }
     const unsigned count = begun.count;
     if (count > 0)

@@ -70,7 +70,9 @@ static bool open_engine(struct mm_server *server) {
         .host_jobs = (unsigned)options->cpu_jobs,
         .queue = {.jobs_max = options->queue_depth,
                   .bytes_max = options->memory_budget_bytes,
-                  .wait_ns_max = options->queue_wait_ms * UINT64_C(1000000)}};
+                  .wait_ns_max = options->queue_wait_ms * UINT64_C(1000000)},
+        .watch = {.hang_ns = options->watchdog_ms * UINT64_C(1000000),
+                  .rest_ns = options->self_test_ms * UINT64_C(1000000)}};
     if (mm_engine_open(&wanted, &engine, &error) != MM_OK) {
         mm_log_error("cannot multiply: %s", error.detail);
         return false;
@@ -155,6 +157,12 @@ static bool catch_signals(const struct mm_options *options) {
            catch_reload(options);
 }
 
+static void watch_devices(const struct mm_server *server) {
+    struct mm_error error;
+    if (mm_engine_watch(server->engine, &error) != MM_OK)
+        mm_log_error("%s", error.detail);
+}
+
 /* Until the process is to stop; false where a device was lost before. */
 static bool serve_signals(const struct mm_server *server) {
     const bool reloads = server->options->api_key_file != NULL;
@@ -163,6 +171,7 @@ static bool serve_signals(const struct mm_server *server) {
     if (reloads)
         set_reload_signal(SIG_UNBLOCK);
     while (why != STOP && !mm_engine_is_lost(server->engine)) {
+        watch_devices(server);
         if (poll(&signalled, 1, LOOK_MS) <= 0 || read(signal_pipe[0], &why, 1) != 1 || why != RELOAD)
             continue;
         __atomic_store_n(&reload_asked, 0, __ATOMIC_RELAXED);
@@ -238,6 +247,7 @@ static _Noreturn void give_up(struct mm_server *server, struct mm_http *http, st
                                          .status = MM_NOT_READY,
                                          .detail = "a device failed, and the service ended",
                                          .result = EXIT_DEVICE_LOST};
+    watch_devices(server); /* which may know why */
     mm_log_error("a device has failed for good: the process ends with status %d, to be started anew",
                  ending.result);
     drain(server, http, sweep, &ending);

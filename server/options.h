@@ -42,6 +42,8 @@ struct mm_options {
     uint64_t receive_timeout_ms;
     uint64_t receive_rate; /* bytes a second */
     uint64_t drain_timeout_ms;
+    uint64_t watchdog_ms;  /* 0: never */
+    uint64_t self_test_ms; /* 0: at the start alone */
     uint64_t benchmark_flops;
     uint64_t benchmark_run_flops;
     uint64_t benchmark_repeats;

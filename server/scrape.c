@@ -106,6 +106,16 @@ static void write_verdicts(const struct scrape *scrape, const char *name) {
                   scrape->counts.verdicts[verdict]);
 }
 
+static void write_self_tests(const struct scrape *scrape, const char *name) {
+    const struct mm_engine *engine = mm_server_engine(scrape->server);
+    struct mm_watch_counts counts = {0};
+    if (engine != NULL)
+        counts = mm_engine_watch_counts(engine);
+    put_count(scrape, name, "result", "passed", counts.passed);
+    put_count(scrape, name, "result", "failed", counts.failed);
+    put_count(scrape, name, "result", "undone", counts.undone);
+}
+
 static void write_transfers(const struct scrape *scrape, const char *name) {
     put_count(scrape, name, "direction", "upload", scrape->counts.uploaded_bytes);
     put_count(scrape, name, "direction", "download", scrape->counts.downloaded_bytes);
@@ -283,6 +293,11 @@ static const struct family {
     {"matmuld_device_errors_total", "counter",
      "Products, rows of benchmarks and timings of memory that failed on a device, by the problem's code.",
      write_device_errors},
+    {"matmuld_self_tests_total", "counter",
+     "Proofs of a device that had nothing else to do, by what came of them; undone: for want of memory, or "
+     "at "
+     "the end.",
+     write_self_tests},
     {"matmuld_staging_bytes", "gauge", "The memory budget for bodies and results in flight.", write_staging},
     {"matmuld_log_dropped_total", "counter", "Log lines that were lost because stderr did not take them.",
      write_log_dropped},

@@ -121,6 +121,65 @@ same "the job that loses the device: code" device_failed "$(code_of "$scratch/se
 gives_up "who waits for a device that is lost"
 start_afresh
 
+# A device that is silently wrong is found when it has nothing to do.
+start --backend cuda --self-test-ms 200
+product lies
+same "the product after which it lies" 200 "$status"
+gives_up "a device that lies"
+grep -q 'the self-test of cuda:0 failed: the known product by naive is wrong' "$scratch/log" || fail "a device that lies: the log does not say why"
+start_afresh
+
+# A device that is not is proved again and again, and serves.
+passed() {
+    curl -s "$url/metrics" | sed -n 's/^matmuld_self_tests_total{result="passed"} //p'
+}
+has_passed() {
+    [ "$(passed)" -ge "$1" ]
+}
+start --self-test-ms 100
+await 10 has_passed 4 || fail "two devices: no self-test was passed twice"
+next_is_served "self-tests"
+same "self-tests that failed" 0 "$(curl -s "$url/metrics" | sed -n 's/^matmuld_self_tests_total{result="failed"} //p')"
+stop_conforming
+start --self-test-ms 0
+sleep 0.3
+same "self-tests where none is wanted" 0 "$(passed)"
+stop
+
+# A device that hangs is given up, with those who wait for it.
+start --backend cuda --watchdog-ms 600
+curl -s -o "$scratch/first" --max-time 30 -H 'Content-Type: application/json' \
+    -d '{"a":[[1]],"b":[[1]],"variant":"hangs"}' "$url/v1/matmul" &
+first=$!
+sleep 0.2
+product auto
+refused "who waits for a device that hangs" 503 not_ready
+like "who waits for a device that hangs: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
+wait "$first"
+same "the job by which it hangs: code" not_ready "$(code_of "$scratch/first")"
+gives_up "a device that hangs"
+grep -q 'cuda:0 has been at one job for more than 0.6 s' "$scratch/log" || fail "a device that hangs: the log does not say so"
+start_afresh
+
+# The other of two goes on, and what ran on the first has its deadline.
+export MATMULD_FAULTY_DEVICES=2
+start --backend cuda --watchdog-ms 300
+curl -s -o "$scratch/first" --max-time 30 -H 'Content-Type: application/json' \
+    -d '{"a":[[1]],"b":[[1]],"variant":"hangs","timeout_ms":900}' "$url/v1/matmul" &
+first=$!
+is_given_up() {
+    grep -q 'has been at one job' "$scratch/log"
+}
+await 10 is_given_up || fail "one of two devices hangs: it is not given up"
+same "one of two devices hangs: /readyz" 200 "$(status_of "$url/readyz")"
+for _ in 1 2 3; do
+    next_is_served "one of two devices hangs"
+done
+wait "$first"
+same "the job by which one of two hangs: code" timeout "$(code_of "$scratch/first")"
+stop_conforming
+unset MATMULD_FAULTY_DEVICES
+
 # Before the device is open.
 export MATMULD_FAULTY_OPEN_MS=2000
 launch --port 0 --backend cuda

@@ -77,7 +77,7 @@ command -v promtool >/dev/null || echo "promtool is not here: our own rules alon
 for series in "http_requests_total{$matmul,code=\"504\"}" 'cancelled_total{stage="queue"}' 'flops_total{variant="naive",backend="cpu",op="matmul"}' \
     'rejected_total{reason="busy"}' 'kernel_duration_seconds_count{variant="tiled_8",backend="cpu",op="matmul"}' 'transfer_bytes_total{direction="upload"}' \
     'device_errors_total{kind="device_failed"}' "request_duration_seconds_bucket{$other,le=\"+Inf\"}" queue_jobs queue_bytes \
-    requests_in_flight 'staging_bytes{state="used"}'; do
+    'self_tests_total{result="failed"}' requests_in_flight 'staging_bytes{state="used"}'; do
     counts "$series" 0
 done
 counts "build_info{version=\"$("$MATMULD" --version | cut -d ' ' -f 2)\",backends=\"$(sed -n 's/.*backends="\([^"]*\)".*/\1/p' "$page")\"}" 1

@@ -27,7 +27,7 @@ prints() {
 }
 
 options='host port backend devices threads cpu-jobs queue-depth queue-wait-ms memory-budget max-body max-dimension timeout-ms
-    drain-timeout-ms receive-timeout-ms receive-rate benchmark-flops benchmark-run-flops benchmark-repeats no-benchmark log-format'
+    drain-timeout-ms watchdog-ms self-test-ms receive-timeout-ms receive-rate benchmark-flops benchmark-run-flops benchmark-repeats no-benchmark log-format'
 
 runs 0 --help
 for option in $options help version print-config healthcheck; do

@@ -4,8 +4,9 @@
  * self-test at start passes. MATMULD_FAULTY_OPEN_MS: how long opening the device takes. MATMULD_FAULTY_TILE:
  * the tile by which the row `tiled`, whose tile is the caller's to choose, leaves C as it was.
  * MATMULD_FAULTY_DEVICES: how many there are, 1 or 2.
- * MATMULD_FAULTY_FILL_MS: how long it takes until the filling of a benchmark's matrices fails. The rows
- * `certified`, `repaired` and `simt` do not fail, and tell of the path that they are called by. */
+ * A product by `lies` is right, and each one after it on that device has one wrong element. One by `hangs`
+ * never ends. MATMULD_FAULTY_FILL_MS: how long it takes until the filling of a benchmark's matrices fails.
+ * The rows `certified`, `repaired` and `simt` do not fail, and tell of the path that they are called by. */
 #include "gpu/backend.h"
 #include "gpu/cpu/cpu_backend.h"
 #include "gpu/verify.h"
@@ -17,6 +18,7 @@
 enum { DEVICES_MAX = 2 };
 
 static struct mm_device devices[DEVICES_MAX];
+static int lying[DEVICES_MAX];               /* __atomic */
 static _Thread_local struct mm_device *busy; /* whose job the thread runs */
 static _Thread_local uint64_t kernel_ns;
 
@@ -84,6 +86,19 @@ static enum mm_status take_time(const struct mm_product *product, struct mm_lane
     return multiply(product, lane, error);
 }
 
+static enum mm_status begin_to_lie(const struct mm_product *product, struct mm_lane *lane,
+                                   struct mm_error *error) {
+    if (product->m == 1)
+        __atomic_store_n(&lying[busy->index], 1, __ATOMIC_RELAXED);
+    return multiply(product, lane, error);
+}
+
+static enum mm_status hang(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+    while (product->m == 1)
+        sleep_ms(1000);
+    return multiply(product, lane, error);
+}
+
 static const unsigned tiles[] = {8, 16, 64, 0};
 
 /* C's first element is then the tile that came. The largest is more than this device has room for. */
@@ -119,6 +134,8 @@ static const struct mm_variant variants[] = {
     ROW("needs_memory", run_out_of_memory),
     ROW("loses_device", lose_device),
     ROW("takes_time", take_time),
+    ROW("lies", begin_to_lie),
+    ROW("hangs", hang),
     {.name = "tiled",
      .summary = "tells its tile",
      .dtypes = MM_DTYPE_BIT(MM_FLOAT32),
@@ -186,7 +203,10 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     (void)jobs_count; /* no two share a key */
     busy = begun_on;
     uint64_t begun_ns = mm_clock_ns();
+    const bool lies = __atomic_load_n(&lying[begun_on->index], __ATOMIC_RELAXED) != 0;
     (void)job->ran->launch(&job->product, NULL, &job->error);
+    if (lies)
+        ((float *)job->product.c.data)[job->product.c.ld * (job->product.m - 1) + job->product.n - 1] += 1.0F;
     kernel_ns = mm_clock_ns() - begun_ns;
     if (job->verify && job->error.status == MM_OK)
         check(job);
