@@ -216,14 +216,20 @@ step profile sh tests/kernels/profile.sh "$build"
 step server ask_server
 step benchmark ask_benchmark
 step attributes env MATMULD="$build/server/matmuld" FLOAT32="$build/tests/http/float32" sh tests/http/attributes.sh
+step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" HOLD="$build/tests/http/hold" \
+    FLOAT32="$build/tests/http/float32" sh tests/http/gpu_faults.sh
 # Odd shapes of one block, and one of several for every variant, with some slabs of k.
 for tool in memcheck initcheck synccheck; do
     step "$tool" sanitize "$tool" --shapes tiny --thin 40
     step "${tool}_blocks" sanitize "$tool" --shape 131 157 77 --thin 160
 done
-# Each third comes by every shape, layout and flaw.
+# Each third comes by every shape, layout and flaw. Initcheck follows each row of a copy, which takes it minutes where they
+# are many.
 for tool in memcheck initcheck synccheck racecheck; do
-    step "verify_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/verify" cuda 3
+    [ "$tool" = initcheck ] && rows_max=1000 || rows_max=
+    # No word where there is none.
+    # shellcheck disable=SC2086
+    step "verify_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels/verify" cuda 3 $rows_max
 done
 # This one compares each access to shared memory with the others of its step, which takes long where a block has
 # 1,024 threads: few cases, and no whole jobs.

@@ -1,7 +1,7 @@
 /* Every backend's check of a product against the host's, on the same C and by the same vectors: lines that
  * are cut into parts and lines that are not, both orientations of the operands, what is not finite, and a C
- * with a wrong element. Of these, `verify BACKEND N` takes each Nth. Ends with 77 where the backend asked for
- * has no device. */
+ * with a wrong element. Of these, `verify BACKEND N` takes each Nth, and `verify BACKEND N EDGE` none of a
+ * larger shape. Ends with 77 where the backend asked for has no device. */
 #include "gpu/backend.h"
 #include "gpu/verify.h"
 
@@ -119,24 +119,29 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
     return good;
 }
 
+static bool fits(const size_t *shape, size_t edge_max) {
+    return shape[0] <= edge_max && shape[1] <= edge_max && shape[2] <= edge_max;
+}
+
 int main(int argc, char **argv) {
     static const size_t shapes[][3] = {{1, 1, 1},      {3, 0, 5},        {37, 101, 67},
                                        {8, 255, 9},    {1, 300000, 1},   {1, 3, 100000},
                                        {100000, 3, 1}, {513, 1000, 257}, {17, 20000, 33}};
     struct mm_device *device = NULL;
     struct mm_error error;
-    const unsigned thin = argc == 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
+    const unsigned thin = argc >= 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
+    const size_t edge_max = argc == 4 ? strtoul(argv[3], NULL, 10) : SIZE_MAX;
     unsigned count = 0;
     bool good = true;
-    backend = (argc == 2 || argc == 3) && thin > 0 ? mm_backend_find(argv[1]) : NULL;
+    backend = argc >= 2 && argc <= 4 && thin > 0 ? mm_backend_find(argv[1]) : NULL;
     if (backend == NULL || backend->open(0, &device, &error) != MM_OK) {
-        printf("no such device: %s\n", backend == NULL ? "usage: verify BACKEND [N]" : error.detail);
+        printf("no such device: %s\n", backend == NULL ? "usage: verify BACKEND [N [EDGE]]" : error.detail);
         return 77;
     }
     for (size_t index = 0; index < sizeof shapes / sizeof shapes[0]; index++)
         for (unsigned layout = 0; layout < 4; layout++)
             for (unsigned flaw = 0; flaw < (shapes[index][1] > 0 ? FLAW_COUNT : NAN_IN_A); flaw++)
-                if (count++ % thin == 0)
+                if (count++ % thin == 0 && fits(shapes[index], edge_max))
                     good = check(device, shapes[index], layout, (enum flaw)flaw) && good;
     printf("%s on %s\n", good ? "right" : "wrong", device->name);
     backend->close(device);

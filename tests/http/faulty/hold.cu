@@ -1,0 +1,29 @@
+/* Takes a GPU's memory away from others: all but so much of what is free, until its standard input ends.
+ * Prints a line once it has it. Usage: hold MIB_LEFT */
+#include <cstdio>
+#include <cstdlib>
+
+static bool take(size_t bytes) {
+    void *taken = nullptr;
+    return cudaMalloc(&taken, bytes) == cudaSuccess;
+}
+
+int main(int argc, char **argv) {
+    constexpr size_t MIB = size_t{1} << 20;
+    const size_t left = argc == 2 ? std::strtoul(argv[1], nullptr, 10) * MIB : 0;
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    if (argc != 2)
+        return 2;
+    if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess)
+        return 77;
+    for (size_t piece = total_bytes; piece >= 2 * MIB; piece /= 2)
+        while (cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess && free_bytes >= left + piece &&
+               take(piece))
+            continue;
+    std::printf("%zu MiB are free\n", free_bytes / MIB);
+    std::fflush(stdout);
+    while (std::getchar() != EOF)
+        continue;
+    return 0;
+}

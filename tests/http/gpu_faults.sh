@@ -1,0 +1,133 @@
+#!/bin/sh
+# What becomes of the service when a real GPU fails: a launch that is refused, memory that is out a thousand times, a
+# context that is lost, a kernel that never ends; and, where there are two GPUs, one of them. The server is matmuld with
+# kernels that do so (tests/http/faulty/cuda.cu). Without a GPU it is skipped (77).
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+MATMULD=${FAULTY_CUDA:?the path of the matmuld with faulty kernels}
+: "${HOLD:?the path of the program hold}"
+times=1000
+edge=4096
+
+"$HOLD" 0 </dev/null >"$scratch/held" 2>&1 || {
+    echo "no GPU is here"
+    exit 77
+}
+
+# product VARIANT [MEMBER]: one row times one column; sets status, and leaves the reply in $scratch/got.
+product() {
+    status=$(curl -s --max-time 30 -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' -H 'Content-Type: application/json' \
+        -d "{\"a\":[[2]],\"b\":[[3]],\"variant\":\"$1\"${2:-}}" "$url/v1/matmul") || :
+}
+
+refused() {
+    same "$1: status" "$2" "$status"
+    same "$1: code" "$3" "$(code_of "$scratch/got")"
+}
+
+next_is_served() {
+    product auto
+    same "after $1: status" 200 "$status"
+    same "after $1: the product" 6 "$(jq '.c[0][0]' "$scratch/got")"
+    same "after $1: what multiplies" cuda "$(jq -r .backend "$scratch/got")"
+}
+
+milliseconds() {
+    echo $(($(date +%s%N) / 1000000))
+}
+
+free_bytes() {
+    curl -s "$url/metrics" | sed -n 's/^matmuld_device_memory_bytes{device="cuda:0",state="free"} //p'
+}
+
+start --backend cuda --devices 0
+next_is_served "the start"
+product launch_fails
+refused "a launch that fails" 500 internal
+next_is_served "a launch that fails"
+
+# Memory: products without depth, of which the result alone takes some.
+cat >"$scratch/empty_sum" <<END
+url = "$url/v1/matmul?m=$edge&k=0&n=$edge"
+request = POST
+header = "Content-Type: application/octet-stream"
+header = "Content-Length: 0"
+write-out = "%{http_code}\n"
+max-time = 60
+silent
+END
+before=$(free_bytes)
+mkfifo "$scratch/keep"
+"$HOLD" 24 <"$scratch/keep" >"$scratch/held" &
+holder=$!
+exec 9>"$scratch/keep"
+await 30 grep -q free "$scratch/held" || fail "hold did not take the memory"
+began=$(milliseconds)
+seq "$times" | xargs -P 8 -I{} curl -K "$scratch/empty_sum" -o "$scratch/refused.{}" >"$scratch/statuses"
+echo "$times refusals in $(($(milliseconds) - began)) ms, with $(cat "$scratch/held")"
+same "out of memory: 507 alone" "$times 507" "$(sort "$scratch/statuses" | uniq -c | awk '{ print $1, $2 }')"
+same "out of memory: with needed and free bytes" "$times" \
+    "$(cat "$scratch"/refused.* | jq -r 'select(.code == "no_device_memory" and .needed_bytes > 0 and .free_bytes >= 0) | .code' | wc -l)"
+product auto
+same "out of memory: a small one meanwhile" 200 "$status"
+exec 9>&-
+wait "$holder" || fail "hold ended with $?"
+for _ in $(seq 50); do
+    curl -K "$scratch/empty_sum" -o "$scratch/sum"
+done >"$scratch/statuses"
+same "memory is there again" "50 200" "$(sort "$scratch/statuses" | uniq -c | awk '{ print $1, $2 }')"
+same "the last of these" $((edge * edge * 4)) "$(wc -c <"$scratch/sum" | tr -d ' ')"
+after=$(free_bytes)
+echo "device memory free before: $before, after: $after"
+same "device memory comes back" "$before" "$after"
+stop
+
+# lost VARIANT: after it the context is lost.
+lost() {
+    start --backend cuda --devices 0
+    next_is_served "the start"
+    product "$1"
+    refused "$1" 500 device_failed
+    since=$(milliseconds)
+    status=$(curl -s -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' "$url/readyz")
+    took=$(($(milliseconds) - since))
+    refused "$1: /readyz" 503 not_ready
+    like "$1: /readyz: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
+    checks=$((checks + 1))
+    [ "$took" -le 100 ] || fail "$1: /readyz took $took ms"
+    product auto
+    refused "$1: a product after it" 503 not_ready
+    gives_up "$1"
+    echo "$1: ended with 70 after $took_ms ms"
+}
+lost out_of_bounds
+lost traps
+
+start --backend cuda --devices 0 --watchdog-ms 1000
+next_is_served "a context that was lost"
+product hangs
+refused "a kernel that never ends" 503 not_ready
+gives_up "a kernel that never ends"
+echo "a kernel that never ends: ended with 70 after $took_ms ms"
+start --backend cuda --devices 0
+next_is_served "a kernel that never ended"
+stop
+
+# Of two GPUs one is lost.
+start --backend cuda
+devices=$(curl -s "$url/v1/devices" | jq '[.devices[] | select(.backend == "cuda")] | length')
+if [ "$devices" -ge 2 ]; then
+    product out_of_bounds
+    refused "one of $devices GPUs is lost" 500 device_failed
+    same "one of $devices GPUs is lost: /readyz" 200 "$(status_of "$url/readyz")"
+    for _ in $(seq 20); do
+        next_is_served "one of $devices GPUs is lost"
+    done
+    same "one of $devices GPUs is lost: states" "failed $((devices - 1))" \
+        "$(curl -s "$url/v1/devices" | jq -r '[.devices[] | select(.backend == "cuda") | .state] | "\(.[] | select(. == "failed")) \(map(select(. == "ready")) | length)"')"
+else
+    echo "there is one GPU alone here: what becomes of two is not shown"
+fi
+stop
+finish
