@@ -152,12 +152,14 @@ enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm
         return status;
     }
     __atomic_store_n(&mm_cuda_opened_index, (int)index, __ATOMIC_RELAXED);
+    mm_cuda_note_opened(opened);
     *device = &opened->head;
     return MM_OK;
 }
 
 void mm_cuda_close(struct mm_device *head) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
+    mm_cuda_note_closed(device);
     cudaSetDevice((int)head->index);
     for (unsigned lane = MM_CUDA_LANES; lane-- > 0;)
         lane_close(&device->lanes[lane]);

@@ -18,8 +18,9 @@ struct mm_cuda_device {
     size_t pitch_bytes_max;  /* the longest row stride of a two-dimensional copy */
     bool reads_locked_pages; /* its kernels find the host's locked pages at the host's addresses */
     struct mm_lane lanes[MM_CUDA_LANES];
-    struct mm_lane direct;     /* for what is not a job: acquire, copies by hand, measure */
-    struct mm_cuda_gate *gate; /* of the direct lane, for measure; owned */
+    struct mm_lane direct;              /* for what is not a job: acquire, copies by hand, measure */
+    struct mm_cuda_gate *gate;          /* of the direct lane, for measure; owned */
+    struct mm_cuda_device *next_opened; /* failure.c's */
 };
 
 /* The index of a device that was opened; -1 before. __atomic access only. */
@@ -29,9 +30,14 @@ extern int mm_cuda_opened_index;
  * entry point must therefore do. */
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
 
+/* The devices that a failure of one is to be asked of. */
+void mm_cuda_note_opened(struct mm_cuda_device *device);
+void mm_cuda_note_closed(const struct mm_cuda_device *device);
+
 /* Turns a CUDA error into a status with a sentence; `doing` completes "failed while". Asks the device
  * whether it can go on: an error that it repeats leaves no way but a new process, so the device is
- * marked failed (MM_DEVICE_FAILED). Else MM_NO_DEVICE_MEMORY with the free bytes, or MM_INTERNAL. */
+ * marked failed (MM_DEVICE_FAILED), and so are all others that cannot either. Else MM_NO_DEVICE_MEMORY with
+ * the free bytes, or MM_INTERNAL. */
 enum mm_status mm_cuda_fail(struct mm_cuda_device *device, cudaError_t code, const char *doing,
                             struct mm_error *error);
 

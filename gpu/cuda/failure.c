@@ -1,5 +1,46 @@
-/* What a CUDA error means for a job and for its device. */
+/* What a CUDA error means for a job, for its device, and for the others of the process. */
 #include "gpu/cuda/device.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the list of open devices */
+static struct mm_cuda_device *opened;
+
+void mm_cuda_note_opened(struct mm_cuda_device *device) {
+    pthread_mutex_lock(&mutex);
+    device->next_opened = opened;
+    opened = device;
+    pthread_mutex_unlock(&mutex);
+}
+
+void mm_cuda_note_closed(const struct mm_cuda_device *device) {
+    pthread_mutex_lock(&mutex);
+    struct mm_cuda_device **at = &opened;
+    while (*at != NULL && *at != device)
+        at = &(*at)->next_opened;
+    if (*at != NULL)
+        *at = device->next_opened;
+    pthread_mutex_unlock(&mutex);
+}
+
+static void mark_failed(struct mm_cuda_device *device) {
+    __atomic_store_n(&device->head.failed, 1, __ATOMIC_RELEASE);
+}
+
+/* After a kernel's fault CUDA answers every call of the process with its error, on whichever device: "the
+ * process must be terminated", says the runtime's documentation, and so it was on two H200 (driver
+ * 580.159.04, CUDA 13.0, 2026-11-22). Those who wait for the other devices are told at once. */
+static void ask_others(const struct mm_cuda_device *failed) {
+    size_t free_bytes;
+    size_t total_bytes;
+    pthread_mutex_lock(&mutex);
+    for (struct mm_cuda_device *other = opened; other != NULL; other = other->next_opened)
+        if (other != failed && (cudaSetDevice((int)other->head.index) != cudaSuccess ||
+                                cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess))
+            mark_failed(other);
+    pthread_mutex_unlock(&mutex);
+    (void)cudaSetDevice((int)failed->head.index);
+}
 
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error) {
     const cudaError_t code = cudaSetDevice((int)head->index);
@@ -16,7 +57,8 @@ enum mm_status mm_cuda_fail(struct mm_cuda_device *device, cudaError_t code, con
      * context is lost, and every later call repeats the error. That is the test, rather than a list
      * of codes, which grows with each CUDA. */
     if (cudaDeviceSynchronize() != cudaSuccess) {
-        __atomic_store_n(&device->head.failed, 1, __ATOMIC_RELEASE);
+        mark_failed(device);
+        ask_others(device);
         return mm_fail(error, MM_DEVICE_FAILED, "%s failed while %s and takes no more jobs: %s (%s)",
                        device->head.name, doing, cudaGetErrorString(code), cudaGetErrorName(code));
     }

@@ -15,12 +15,16 @@ struct fake_cuda fake_cuda;
 const struct fake_kernels fake_kernels;
 
 cudaError_t cudaSetDevice(int index) {
-    (void)index;
+    fake_cuda.current = index;
     return cudaSuccess;
 }
 
+static cudaError_t repeat_error(void) {
+    return fake_cuda.is_lost[fake_cuda.current] ? cudaErrorIllegalAddress : cudaSuccess;
+}
+
 cudaError_t cudaDeviceSynchronize(void) {
-    return cudaSuccess;
+    return repeat_error();
 }
 
 cudaError_t cudaGetLastError(void) {
@@ -80,7 +84,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
     *total_bytes = fake_cuda.memory_max;
     *free_bytes = fake_cuda.memory_max - fake_cuda.memory_used;
-    return cudaSuccess;
+    return repeat_error();
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {

@@ -21,7 +21,9 @@ struct fake_cuda {
     cudaError_t check_fails;
     cudaError_t launch_fails;
     cudaError_t event_fails;
-    bool is_late; /* no event has come */
+    bool is_late;    /* no event has come */
+    int current;     /* device */
+    bool is_lost[4]; /* of the device of this index nothing is to be had */
 };
 extern struct fake_cuda fake_cuda;
 
