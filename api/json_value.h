@@ -9,9 +9,11 @@
  * reference; NULL when memory is out. */
 json_t *mm_json_text(const char *text);
 
-/* As json_loadb does, a new reference or NULL with a fault; but where memory runs out, it is always NULL,
- * with errno at ENOMEM: Jansson up to 2.14 at least goes on without the character that it had no room for,
- * and so with another name or number. */
+/* As json_loadb does, a new reference or NULL with a fault; but where memory runs out it is NULL, with errno
+ * at ENOMEM and nothing in the fault. Jansson up to 2.14 at least goes on without the character that it had
+ * no room for: a name or a number is another one then, a number ends the process by an assertion, and a
+ * string without its closing quote is read past its end. So whatever Jansson allocates is watched here, and
+ * to be freed through it. */
 json_t *mm_json_load(const char *text, size_t bytes, size_t flags, json_error_t *fault);
 
 /* The value's text, as json_dumps gives it, to be freed; NULL when memory is out, where json_dumps of Jansson
