@@ -18,6 +18,11 @@
 
 static struct control *control; /* NULL before begin, and without a test */
 
+/* Whether the thread's allocations count. Those that come before what it is to run are a sanitizer's, which
+ * ends the process without them. */
+static _Thread_local bool is_counted
+    __attribute__((tls_model("initial-exec"))); /* which takes no allocation */
+
 /* Where OpenBLAS lies. It ends the process where it finds no memory, or tries until it does, so that what it
  * asks for fails only where nobody gets as much. */
 static uintptr_t spared_from, spared_to;
@@ -47,6 +52,7 @@ __attribute__((constructor)) static void begin(void) {
     if (file < 0)
         return;
     dl_iterate_phdr(find_spared, NULL);
+    is_counted = true;
     void *memory = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (memory != MAP_FAILED)
@@ -58,7 +64,7 @@ enum { THREAD_BYTES = 1 << 16 };
 
 static bool fails(size_t bytes, const void *caller) {
     struct control *told = __atomic_load_n(&control, __ATOMIC_ACQUIRE);
-    if (told == NULL || __atomic_load_n(&told->armed, __ATOMIC_ACQUIRE) == 0)
+    if (!is_counted || told == NULL || __atomic_load_n(&told->armed, __ATOMIC_ACQUIRE) == 0)
         return false;
     const uint64_t least_bytes = __atomic_load_n(&told->bytes, __ATOMIC_RELAXED);
     if (bytes < least_bytes || (least_bytes == 0 && is_spared(caller)))
@@ -135,8 +141,33 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int file, off
     return fails_here(bytes) ? MAP_FAILED : next(address, bytes, protection, flags, file, offset);
 }
 
+/* What a thread was to run. */
+struct start {
+    void *(*run)(void *);
+    void *argument;
+};
+
+static void *run_counted(void *argument) {
+    const struct start start = *(struct start *)argument;
+    free(argument);
+    is_counted = true;
+    return start.run(start.argument);
+}
+
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                    void *argument) {
     FIND_NEXT(pthread_create)
-    return fails_here(THREAD_BYTES) ? EAGAIN : next(thread, attributes, run, argument);
+    if (fails_here(THREAD_BYTES))
+        return EAGAIN;
+    const bool was_counted = is_counted;
+    is_counted = false;
+    struct start *start = malloc(sizeof *start);
+    if (start == NULL)
+        abort();
+    *start = (struct start){run, argument};
+    const int failure = next(thread, attributes, run_counted, start);
+    if (failure != 0)
+        free(start);
+    is_counted = was_counted;
+    return failure;
 }

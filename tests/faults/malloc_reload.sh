@@ -25,6 +25,7 @@ old=0123456789abcdef
 (umask 077 && echo "$old" >"$scratch/keys")
 start --backend cpu --threads 2 --log-format text --api-key-file "$scratch/keys"
 same "the key" 200 "$(with "$old")"
+before=$(descriptors)
 sites=0
 for last in one all; do
     for first in 1 2 3 4 5 6 7 8 9; do
@@ -50,5 +51,6 @@ done
 echo "$sites reloads in which an allocation failed"
 checks=$((checks + 1))
 [ "$sites" -ge 4 ] || fail "nothing failed"
+same_descriptors "$before"
 stop
 finish

@@ -128,7 +128,7 @@ static uint64_t start(struct subject *subject, uint64_t first, uint64_t last, st
 
 static bool start_all(struct subject *subject, bool is_once, uint64_t stride) {
     struct outcomes outcomes = {0};
-    uint64_t first = 1;
+    uint64_t first = (stride + 1) / 2;
     while (start(subject, first, is_once ? first : never, &outcomes) > 0 && outcomes.wrong < 10)
         first += stride;
     printf("  %s: %u starts: %u ready, %u refused, %u wrong\n", is_once ? "one" : "all from it",
@@ -150,7 +150,7 @@ int main(int argc, char **argv) {
     const uint64_t most = strtoull(argv[2], NULL, 10), sites = control_seen(subject.control);
     const uint64_t stride = most == 0 || sites <= most ? 1 : (sites + most - 1) / most;
     printf("start: %" PRIu64 " allocations\n", sites);
-    bool good = outcomes.ready == 1 && start_all(&subject, true, stride);
+    bool good = outcomes.ready == 1 && sites > 0 && start_all(&subject, true, stride);
     good &= outcomes.ready == 1 && start_all(&subject, false, stride);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
