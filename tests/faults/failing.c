@@ -141,6 +141,12 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int file, off
     return fails_here(bytes) ? MAP_FAILED : next(address, bytes, protection, flags, file, offset);
 }
 
+/* As libraries know it that are built for large files. */
+void *mmap64(void *address, size_t bytes, int protection, int flags, int file, off64_t offset) {
+    FIND_NEXT(mmap64)
+    return fails_here(bytes) ? MAP_FAILED : next(address, bytes, protection, flags, file, offset);
+}
+
 /* What a thread was to run. */
 struct start {
     void *(*run)(void *);

@@ -217,9 +217,12 @@ static bool try_request(const struct request *request, struct control *control, 
         const uint64_t stride = most == 0 || sites <= most ? 1 : (sites + most - 1) / most;
         printf("%s: %" PRIu64 " allocations\n", request->name, sites);
         good = sites > 0; /* else the library is not under the server */
-        good &= request->is_short_of_large
-                    ? run_short_of_large(&subject)
-                    : run_all(&subject, true, stride) & run_all(&subject, false, stride);
+        if (request->is_short_of_large) {
+            good &= run_short_of_large(&subject);
+        } else {
+            good &= run_all(&subject, true, stride);
+            good &= run_all(&subject, false, stride);
+        }
     }
     reply_free(&subject.baseline);
     free(subject.text_before);
