@@ -78,10 +78,8 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
 /* The text of a reply that was put together, or NULL where that failed. Fifteen significant digits print a
  * time of whole or half nanoseconds without a tail of noise. */
 static char *finish(json_t *body, int failed, size_t *length) {
-    char *text = failed == 0 ? json_dumps(body, JSON_REAL_PRECISION(15)) : NULL;
+    char *text = failed == 0 ? mm_json_print(body, JSON_REAL_PRECISION(15), length) : NULL;
     json_decref(body);
-    if (text != NULL)
-        *length = strlen(text);
     return text;
 }
 

@@ -7,7 +7,6 @@
 #include "api/json_value.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fenv.h>
 #include <inttypes.h>
 #include <math.h>
@@ -288,9 +287,8 @@ static enum mm_status parse(const void *body, size_t bytes, json_t **root, struc
     enum mm_status status = mm_json_refuse_zero(body, bytes, error);
     if (status != MM_OK)
         return status;
-    errno = 0;
     fesetround(FE_TOWARDZERO);
-    json_t *value = json_loadb(body, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &fault);
+    json_t *value = mm_json_load(body, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &fault);
     fesetround(FE_TONEAREST);
     if (value == NULL)
         return mm_json_fail_syntax(&fault, error);

@@ -136,10 +136,8 @@ static json_t *make_device(const struct mm_device *device) {
 
 /* Ends the building of a body: its text, or NULL where memory ran out on the way. Frees the tree. */
 static char *finish(json_t *body, int failed, size_t *length) {
-    char *text = failed == 0 ? json_dumps(body, 0) : NULL;
+    char *text = failed == 0 ? mm_json_print(body, 0, length) : NULL;
     json_decref(body);
-    if (text != NULL)
-        *length = strlen(text);
     return text;
 }
 

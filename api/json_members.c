@@ -1,10 +1,11 @@
 /* A JSON text of a request: parsed by Jansson, and its members given to the call as parameters. */
 #include "api/json_members.h"
 
+#include "api/json_value.h"
+
 #include "api/json_fault.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fenv.h>
 #include <string.h>
 
@@ -24,10 +25,9 @@ static const struct {
 /* The rounding mode is the thread's own, and the parser's for as long as it runs. */
 static json_t *load(const struct mm_body *body, enum mm_json_bound bound, json_error_t *fault) {
     assert(fegetround() == FE_TONEAREST);
-    errno = 0;
     fesetround(readings[bound].rounding);
     json_t *value =
-        json_loadb(body->data, body->bytes, JSON_REJECT_DUPLICATES | readings[bound].flags, fault);
+        mm_json_load(body->data, body->bytes, JSON_REJECT_DUPLICATES | readings[bound].flags, fault);
     fesetround(FE_TONEAREST);
     return value;
 }

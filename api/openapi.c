@@ -5,6 +5,7 @@
 #include "api/json_value.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 /* Made by embed.cmake. */
@@ -72,13 +73,11 @@ static int fill_in(json_t *document, struct mm_device *const *devices, size_t co
 char *mm_openapi_json(struct mm_device *const *devices, size_t count, const char *version, size_t *length) {
     json_error_t fault;
     json_t *document =
-        json_loadb((const char *)mm_openapi_text, mm_openapi_text_bytes, JSON_REJECT_DUPLICATES, &fault);
-    assert(document != NULL || json_error_code(&fault) == json_error_out_of_memory);
+        mm_json_load((const char *)mm_openapi_text, mm_openapi_text_bytes, JSON_REJECT_DUPLICATES, &fault);
+    assert(document != NULL || errno == ENOMEM);
     if (document == NULL)
         return NULL;
-    char *text = fill_in(document, devices, count, version) == 0 ? json_dumps(document, 0) : NULL;
+    char *text = fill_in(document, devices, count, version) == 0 ? mm_json_print(document, 0, length) : NULL;
     json_decref(document);
-    if (text != NULL)
-        *length = strlen(text);
     return text;
 }

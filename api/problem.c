@@ -94,9 +94,7 @@ char *mm_problem_json(const struct mm_error *error, const char *request_id, size
     json_t *problem = json_object();
     char *text = NULL;
     if (problem != NULL && put_all(problem, error, request_id) == 0)
-        text = json_dumps(problem, 0);
+        text = mm_json_print(problem, 0, length);
     json_decref(problem);
-    if (text != NULL)
-        *length = strlen(text);
     return text;
 }

@@ -80,6 +80,10 @@ size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_
     struct tm broken_down;
     time_t now = time(NULL);
     char *text = mm_problem_json(reply->error, reply->request_id, &length);
+    if (text == NULL) { /* no memory to say why: the close alone tells */
+        (void)shutdown(connection->fd, SHUT_WR);
+        return 0;
+    }
     gmtime_r(&now, &broken_down);
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &broken_down);
     if (reply->retry_after_s > 0)
@@ -92,8 +96,8 @@ size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_
         http, MHD_get_reason_phrase_for(http), date, reply->request_id,
         reply->allow[0] == '\0' ? "" : "Allow: ", reply->allow, reply->allow[0] == '\0' ? "" : "\r\n", retry,
         cors, reply->error->status == MM_UNAUTHORIZED ? "WWW-Authenticate: " MM_BEARER_CHALLENGE "\r\n" : "",
-        text == NULL ? 0 : length);
-    struct iovec pieces[] = {{head, (size_t)head_length}, {text, text == NULL ? 0 : length}};
+        length);
+    struct iovec pieces[] = {{head, (size_t)head_length}, {text, length}};
     const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = reply->head_only ? 1 : 2};
     const ssize_t sent = sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)shutdown(connection->fd, SHUT_WR);

@@ -69,7 +69,7 @@ struct mm_last_reply {
 /* Writes the reply past MHD, and ends our sending side, so that the caller can still read it; says how many
  * bytes of its body went out. Who calls has the connection to itself by a move, and either holds
  * server->mutex or is its thread. What the socket does not take at once is lost: a caller who reads nothing
- * misses a sentence. */
+ * misses a sentence. Where there is no memory for the reply, the end is all that the caller sees. */
 size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_reply *reply);
 
 /* Whether bytes lie there that nobody has read yet. With server->mutex held. */

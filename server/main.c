@@ -285,12 +285,13 @@ static int serve(const struct mm_options *options, struct mm_keys *keys) {
         mm_log_error("signals cannot be caught: %s", strerror(errno));
         return EXIT_FAILURE;
     }
+    int result = EXIT_FAILURE;
+    struct mm_sweep *sweep = NULL;
     if (!open_server(&server, options, keys)) {
         mm_log_error("the system has no memory, or no threads");
-        return EXIT_FAILURE;
+        goto close_server;
     }
-    int result = EXIT_FAILURE;
-    struct mm_sweep *sweep = mm_sweep_start(&server);
+    sweep = mm_sweep_start(&server);
     if (sweep == NULL) {
         mm_log_error("the system has no thread for the sweep");
         goto close_server;

@@ -14,19 +14,30 @@ static enum mm_status fail_reply(struct mm_exchange *exchange) {
     return mm_fail(&exchange->error, MM_INTERNAL, "the system has no memory for the reply");
 }
 
-static void add_headers(struct MHD_Response *response, const struct mm_header *headers, size_t count) {
+/* A response that a header finds no memory for is dropped, and NULL from then on: without the header it would
+ * say something else. */
+static void add_header(struct MHD_Response **response, const char *name, const char *value) {
+    if (*response == NULL || MHD_add_response_header(*response, name, value) == MHD_YES)
+        return;
+    MHD_destroy_response(*response);
+    *response = NULL;
+}
+
+static void add_headers(struct MHD_Response **response, const struct mm_header *headers, size_t count) {
     for (size_t index = 0; index < count; index++)
-        MHD_add_response_header(response, headers[index].name, headers[index].value);
+        add_header(response, headers[index].name, headers[index].value);
 }
 
 /* Adds what every reply carries, queues it, and drops our hold on it. `bytes` is its body's length. */
 static enum MHD_Result queue_response(struct mm_exchange *exchange, unsigned http,
                                       struct MHD_Response *response, size_t bytes) {
-    MHD_add_response_header(response, "X-Request-Id", exchange->request_id);
     struct mm_header cors[MM_CORS_HEADERS_MAX];
-    add_headers(response, cors, mm_cors_headers(exchange->cors, cors));
+    add_header(&response, "X-Request-Id", exchange->request_id);
+    add_headers(&response, cors, mm_cors_headers(exchange->cors, cors));
     if (exchange->last)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        add_header(&response, MHD_HTTP_HEADER_CONNECTION, "close");
+    if (response == NULL)
+        return MHD_NO;
     enum MHD_Result result = MHD_queue_response(exchange->connection, http, response);
     MHD_destroy_response(response);
     if (result != MHD_YES)
@@ -49,16 +60,16 @@ enum MHD_Result mm_reply_problem(struct mm_exchange *exchange) {
         free(text);
         return MHD_NO;
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, MM_PROBLEM_TYPE);
+    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, MM_PROBLEM_TYPE);
     if (exchange->allow[0] != '\0')
-        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
+        add_header(&response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
     if (error->status == MM_UNAUTHORIZED)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, MM_BEARER_CHALLENGE);
+        add_header(&response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, MM_BEARER_CHALLENGE);
     char seconds[MM_DIGITS_MAX + 1];
     const unsigned retry_after_s = mm_server_retry_after_s(exchange->server, error->status);
     *mm_put_digits(seconds, retry_after_s) = '\0';
     if (retry_after_s > 0)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+        add_header(&response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
     return queue_response(exchange, mm_problem_http(error->status), response, length);
 }
 
@@ -69,7 +80,7 @@ enum mm_status mm_reply_text(struct mm_exchange *exchange, char *text, size_t le
         free(text);
         return fail_reply(exchange);
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     return queue_response(exchange, MHD_HTTP_OK, response, length) == MHD_YES ? MM_OK : fail_reply(exchange);
 }
 
@@ -78,8 +89,8 @@ enum mm_status mm_reply_options(struct mm_exchange *exchange) {
     if (response == NULL)
         return fail_reply(exchange);
     struct mm_header preflight[MM_CORS_PREFLIGHT_MAX];
-    MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
-    add_headers(response, preflight, mm_cors_preflight(exchange->cors, exchange->allow, preflight));
+    add_header(&response, MHD_HTTP_HEADER_ALLOW, exchange->allow);
+    add_headers(&response, preflight, mm_cors_preflight(exchange->cors, exchange->allow, preflight));
     return queue_response(exchange, MHD_HTTP_NO_CONTENT, response, 0) == MHD_YES ? MM_OK
                                                                                  : fail_reply(exchange);
 }
@@ -124,7 +135,7 @@ static char *put_text(char *end, const char *text) {
     return end + length;
 }
 
-static void add_timing(struct MHD_Response *response, const uint64_t *span_ns) {
+static void add_timing(struct MHD_Response **response, const uint64_t *span_ns) {
     char value[MM_SPAN_COUNT * (MM_MILLISECONDS_MAX + 16)];
     char *end = value;
     for (unsigned span = 0; span < MM_SPAN_COUNT; span++) {
@@ -134,20 +145,20 @@ static void add_timing(struct MHD_Response *response, const uint64_t *span_ns) {
         end = mm_put_milliseconds(end, span_ns[span]);
     }
     *end = '\0';
-    MHD_add_response_header(response, "Server-Timing", value);
+    add_header(response, "Server-Timing", value);
 }
 
-static void add_path(struct MHD_Response *response, const struct mm_path *path) {
+static void add_path(struct MHD_Response **response, const struct mm_path *path) {
     char text[MM_PATH_TEXT_MAX];
     if (path->kind == MM_PATH_NONE)
         return;
     mm_path_text(path, text);
-    MHD_add_response_header(response, "Matmul-Path", text);
+    add_header(response, "Matmul-Path", text);
 }
 
 /* A dictionary of RFC 9651, whose own numbers are too coarse: residual="1.5e-07", bound="2.4e-05", passed,
  * rows_unjudged=0. */
-static void add_verification(struct MHD_Response *response, const struct mm_verification *verification) {
+static void add_verification(struct MHD_Response **response, const struct mm_verification *verification) {
     static const char *const passed[MM_VERDICT_COUNT] = {
         [MM_VERDICT_PASSED] = ", passed",
         [MM_VERDICT_FAILED] = ", passed=?0",
@@ -161,7 +172,7 @@ static void add_verification(struct MHD_Response *response, const struct mm_veri
                     : snprintf(value, sizeof value, "residual=\"Infinity\"");
     snprintf(value + bytes, sizeof value - (size_t)bytes, ", bound=\"%.15g\"%s, rows_unjudged=%zu",
              verification->bound, passed[mm_verification_verdict(verification)], verification->rows_unjudged);
-    MHD_add_response_header(response, "Matmul-Verify", value);
+    add_header(response, "Matmul-Verify", value);
 }
 
 enum mm_status mm_reply_product(struct mm_exchange *exchange, struct mm_reply_body *body, const char *type) {
@@ -173,14 +184,14 @@ enum mm_status mm_reply_product(struct mm_exchange *exchange, struct mm_reply_bo
     char shape[2 * MM_DIGITS_MAX + 3];
     char *end = put_text(mm_put_digits(shape, job->product.m), ", ");
     *mm_put_digits(end, job->product.n) = '\0';
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    add_timing(response, exchange->span_ns);
-    MHD_add_response_header(response, "Matmul-Shape", shape);
-    MHD_add_response_header(response, "Matmul-Dtype", mm_dtype_name(job->product.c.dtype));
-    MHD_add_response_header(response, "Matmul-Variant", job->ran->name);
-    MHD_add_response_header(response, "Matmul-Backend", job->backend->name);
-    MHD_add_response_header(response, "Matmul-Device", job->device->name);
-    add_path(response, &job->path);
-    add_verification(response, &job->verification);
+    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    add_timing(&response, exchange->span_ns);
+    add_header(&response, "Matmul-Shape", shape);
+    add_header(&response, "Matmul-Dtype", mm_dtype_name(job->product.c.dtype));
+    add_header(&response, "Matmul-Variant", job->ran->name);
+    add_header(&response, "Matmul-Backend", job->backend->name);
+    add_header(&response, "Matmul-Device", job->device->name);
+    add_path(&response, &job->path);
+    add_verification(&response, &job->verification);
     return queue_response(exchange, MHD_HTTP_OK, response, bytes) == MHD_YES ? MM_OK : fail_reply(exchange);
 }

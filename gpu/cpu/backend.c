@@ -39,8 +39,8 @@ static void read_name(char *name, size_t bytes) {
         char *colon = strchr(line, ':');
         if (strncmp(line, "model name", 10) != 0 || colon == NULL)
             continue;
-        colon[1 + strcspn(colon + 1, "\n")] = '\0';
-        const char *text = colon + 1 + strspn(colon + 1, " \t");
+        char *text = colon + 1 + strspn(colon + 1, " \t");
+        text[strcspn(text, "\t\r\n")] = '\0'; /* which no header may hold */
         if (*text != '\0')
             snprintf(name, bytes, "%s", text);
         break;

@@ -4,6 +4,8 @@
 
 #include <cblas.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *mm_cpu_blas_missing(const struct mm_device *device) {
@@ -14,6 +16,17 @@ const char *mm_cpu_blas_missing(const struct mm_device *device) {
 void mm_cpu_blas_use(unsigned cores) {
     if (openblas_get_num_threads() > (int)cores)
         openblas_set_num_threads((int)cores);
+}
+
+/* OpenBLAS allocates for each product that it spreads over threads, 512 KiB of it in Debian's build of
+ * 0.3.21, and ends the process where that fails. So it is asked for before; between that and OpenBLAS's own
+ * call only another thread could take it. */
+static bool has_memory(void) {
+    enum { ENOUGH_BYTES = 1 << 20 };
+    void *volatile memory = openblas_get_num_threads() > 1 ? malloc(ENOUGH_BYTES) : NULL;
+    const bool has = memory != NULL || openblas_get_num_threads() <= 1;
+    free(memory);
+    return has;
 }
 
 /* Leading dimensions must be at least 1, also where a matrix has no columns. */
@@ -34,6 +47,8 @@ enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lan
             memset((float *)product->c.data + row * product->c.ld, 0, product->n * sizeof(float));
         return MM_OK;
     }
+    if (!has_memory())
+        return mm_fail(error, MM_INTERNAL, "the system has no memory for the threads of OpenBLAS");
     cblas_sgemm(CblasRowMajor, product->transpose_a ? CblasTrans : CblasNoTrans,
                 product->transpose_b ? CblasTrans : CblasNoTrans, (int)product->m, (int)product->n,
                 (int)product->k, 1.0F, product->a.data, leading_dimension(&product->a), product->b.data,

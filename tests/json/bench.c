@@ -219,6 +219,7 @@ int main(int argc, char **argv) {
     require(edge >= 1 && edge <= 8192 && rounds >= 1 && rounds <= ROUNDS_MAX,
             "takes an edge from 1 to 8192 and rounds from 1 to 100");
     struct bench bench;
+    jansson_only_begin();
     make_bench(&bench, (size_t)edge);
     printf("# JSON, time per number: %ld x %ld by %ld x %ld, medians of %ld rounds\n\n", edge, edge, edge,
            edge, rounds);

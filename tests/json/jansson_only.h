@@ -4,6 +4,9 @@
 
 #include <stddef.h>
 
+/* Gives Jansson the C library's memory, as it has without api/, which watches it. Before anything is read. */
+void jansson_only_begin(void);
+
 /* Reads the rows of the members "a" and "b", of edge × edge numbers each. Ends the process where they are not
  * that. */
 void jansson_only_decode(const char *text, size_t bytes, size_t edge, float *a, float *b);

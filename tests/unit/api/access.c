@@ -1,6 +1,7 @@
 /* api/access: what requests for shared_access come to or are refused with, and the report of made-up times.
  */
 #include "api/access.h"
+#include "api/json_value.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -166,7 +167,8 @@ static void make_probe(struct mm_probe *probe) {
 
 static void assert_report(const struct mm_probe *probe, const char *expected) {
     json_t *report = mm_access_report(probe, &card);
-    char *text = json_dumps(report, JSON_REAL_PRECISION(15));
+    size_t length;
+    char *text = mm_json_print(report, JSON_REAL_PRECISION(15), &length);
     assert_non_null(text);
     assert_string_equal(text, expected);
     free(text);

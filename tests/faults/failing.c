@@ -1,0 +1,179 @@
+/* To be put under a process by LD_PRELOAD: allocations that fail as told, whoever in the process asks, its
+ * libraries and the C library too, from any thread. What does not fail goes on to who would have had the
+ * call, which may be a sanitizer. Threads count as allocations, since each takes a stack. Where no test tells
+ * it what to do, nothing fails. */
+#include "tests/faults/control.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static struct control *control; /* NULL before begin, and without a test */
+
+/* Whether the thread's allocations count. Those that come before what it is to run are a sanitizer's, which
+ * ends the process without them. */
+static _Thread_local bool is_counted
+    __attribute__((tls_model("initial-exec"))); /* which takes no allocation */
+
+/* Where OpenBLAS lies. It ends the process where it finds no memory, or tries until it does, so that what it
+ * asks for fails only where nobody gets as much. */
+static uintptr_t spared_from, spared_to;
+
+static int find_spared(struct dl_phdr_info *library, size_t bytes, void *argument) {
+    (void)bytes;
+    (void)argument;
+    if (strstr(library->dlpi_name, "libopenblas") == NULL)
+        return 0;
+    for (unsigned index = 0; index < library->dlpi_phnum; index++) {
+        const ElfW(Phdr) *part = &library->dlpi_phdr[index];
+        if (part->p_type != PT_LOAD || (part->p_flags & PF_X) == 0)
+            continue;
+        spared_from = library->dlpi_addr + part->p_vaddr;
+        spared_to = spared_from + part->p_memsz;
+    }
+    return 1;
+}
+
+static bool is_spared(const void *caller) {
+    return (uintptr_t)caller >= spared_from && (uintptr_t)caller < spared_to;
+}
+
+__attribute__((constructor)) static void begin(void) {
+    const char *path = getenv("MATMULD_TEST_FAULTS");
+    const int file = path == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0)
+        return;
+    dl_iterate_phdr(find_spared, NULL);
+    is_counted = true;
+    void *memory = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory != MAP_FAILED)
+        __atomic_store_n(&control, memory, __ATOMIC_RELEASE);
+}
+
+/* Of a thread nobody knows how large it is. */
+enum { THREAD_BYTES = 1 << 16 };
+
+static bool fails(size_t bytes, const void *caller) {
+    struct control *told = __atomic_load_n(&control, __ATOMIC_ACQUIRE);
+    if (!is_counted || told == NULL || __atomic_load_n(&told->armed, __ATOMIC_ACQUIRE) == 0)
+        return false;
+    const uint64_t least_bytes = __atomic_load_n(&told->bytes, __ATOMIC_RELAXED);
+    if (bytes < least_bytes || (least_bytes == 0 && is_spared(caller)))
+        return false;
+    const uint64_t index = __atomic_add_fetch(&told->seen, 1, __ATOMIC_RELAXED);
+    if (index < __atomic_load_n(&told->first, __ATOMIC_RELAXED) ||
+        index > __atomic_load_n(&told->last, __ATOMIC_RELAXED))
+        return false;
+    __atomic_add_fetch(&told->failed, 1, __ATOMIC_RELAXED);
+    errno = ENOMEM;
+    return true;
+}
+
+#define fails_here(bytes) fails(bytes, __builtin_return_address(0))
+
+/* Sets `next`, of the name's own type, to whose call this would have been. Looked up at each call, since
+ * there are calls before any constructor; threads that do it at once find the same. */
+#define FIND_NEXT(name)                                                                                      \
+    static __typeof__(name) *found;                                                                          \
+    __typeof__(name) *next = __atomic_load_n(&found, __ATOMIC_RELAXED);                                      \
+    if (next == NULL) {                                                                                      \
+        next = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);                                                  \
+        __atomic_store_n(&found, next, __ATOMIC_RELAXED);                                                    \
+    }
+
+void *malloc(size_t bytes) {
+    FIND_NEXT(malloc)
+    return fails_here(bytes) ? NULL : next(bytes);
+}
+
+void *calloc(size_t count, size_t bytes) {
+    FIND_NEXT(calloc)
+    return fails_here(count * bytes) ? NULL : next(count, bytes);
+}
+
+void *realloc(void *memory, size_t bytes) {
+    FIND_NEXT(realloc)
+    return fails_here(bytes) ? NULL : next(memory, bytes);
+}
+
+void *reallocarray(void *memory, size_t count, size_t bytes) {
+    FIND_NEXT(reallocarray)
+    return fails_here(count * bytes) ? NULL : next(memory, count, bytes);
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes) {
+    FIND_NEXT(aligned_alloc)
+    return fails_here(bytes) ? NULL : next(alignment, bytes);
+}
+
+void *memalign(size_t alignment, size_t bytes) {
+    FIND_NEXT(memalign)
+    return fails_here(bytes) ? NULL : next(alignment, bytes);
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t bytes) {
+    FIND_NEXT(posix_memalign)
+    return fails_here(bytes) ? ENOMEM : next(memory, alignment, bytes);
+}
+
+/* A sanitizer's own do not come by malloc above. */
+char *strdup(const char *text) {
+    FIND_NEXT(strdup)
+    return fails_here(strlen(text) + 1) ? NULL : next(text);
+}
+
+char *strndup(const char *text, size_t bytes) {
+    FIND_NEXT(strndup)
+    return fails_here(bytes) ? NULL : next(text, bytes);
+}
+
+void *mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset) {
+    FIND_NEXT(mmap)
+    return fails_here(bytes) ? MAP_FAILED : next(address, bytes, protection, flags, file, offset);
+}
+
+/* As libraries know it that are built for large files. */
+void *mmap64(void *address, size_t bytes, int protection, int flags, int file, off64_t offset) {
+    FIND_NEXT(mmap64)
+    return fails_here(bytes) ? MAP_FAILED : next(address, bytes, protection, flags, file, offset);
+}
+
+/* What a thread was to run. */
+struct start {
+    void *(*run)(void *);
+    void *argument;
+};
+
+static void *run_counted(void *argument) {
+    const struct start start = *(struct start *)argument;
+    free(argument);
+    is_counted = true;
+    return start.run(start.argument);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *argument) {
+    FIND_NEXT(pthread_create)
+    if (fails_here(THREAD_BYTES))
+        return EAGAIN;
+    const bool was_counted = is_counted;
+    is_counted = false;
+    struct start *start = malloc(sizeof *start);
+    if (start == NULL)
+        abort();
+    *start = (struct start){run, argument};
+    const int failure = next(thread, attributes, run_counted, start);
+    if (failure != 0)
+        free(start);
+    is_counted = was_counted;
+    return failure;
+}

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Memory that runs out at each place in turn while requests of a group are answered, of which tests/faults/routes.c
+# says what must hold. When it is over nothing is held of what failed: no memory of the budget, no job, no
+# descriptor, and, under the address sanitizer, nothing at all.
+#
+#   malloc.sh GROUP MOST [OPTION…]    with options of the server
+#
+# Of each request MOST places are tried, evenly spread, or so many as MALLOC_MOST says; with 0 none is left out.
+# shellcheck source=tests/http/server.sh
+. "$(dirname "$0")/../http/server.sh"
+
+# shellcheck source=tests/faults/under.sh
+. "$(dirname "$0")/under.sh"
+
+group=$1
+most=${MALLOC_MOST:-$2}
+shift 2
+key=0123456789abcdef
+
+gauge() {
+    curl -s -H "Authorization: Bearer $key" "$url/metrics" | sed -n "s/^matmuld_$1 //p"
+}
+
+[ "$group" != keys ] || export MATMULD_API_KEY=$key
+start --backend cpu --threads 2 "$@"
+before=$(descriptors)
+checks=$((checks + 1))
+"$ROUTES" "$control" "${url##*:}" "$group" "$most" || fail "the group $group"
+if has_ended; then
+    tail -n 40 "$scratch/log"
+    fail "the server has ended"
+    exit 1
+fi
+same_descriptors "$before"
+same "the budget in use" 0 "$(gauge 'staging_bytes{state="used"}')"
+same "jobs that wait" 0 "$(gauge queue_jobs)"
+stop
+finish

@@ -1,0 +1,30 @@
+# What the scripts of this folder share beside tests/http/server.sh: $control, through which a server is told what
+# fails, and MATMULD as a program that starts matmuld with the library under it, and under nothing else. To be sourced
+# after server.sh.
+# shellcheck shell=sh disable=SC2154
+
+: "${FAILING:?the path of libfailing.so}" "${ROUTES:?the path of routes}"
+control=$scratch/control
+"$ROUTES" "$control" disarm >/dev/null
+cat >"$scratch/matmuld" <<END
+#!/bin/sh
+export ASAN_OPTIONS="\${ASAN_OPTIONS:-}:verify_asan_link_order=0"
+export LD_PRELOAD='$FAILING' MATMULD_TEST_FAULTS='$control'
+exec '$MATMULD' "\$@"
+END
+chmod +x "$scratch/matmuld"
+MATMULD=$scratch/matmuld
+
+descriptors() {
+    find "/proc/$server/fd" -mindepth 1 | wc -l
+}
+
+has_descriptors() {
+    [ "$(descriptors)" -le "$1" ]
+}
+
+# same_descriptors BEFORE: the server's, soon.
+same_descriptors() {
+    checks=$((checks + 1))
+    await 5 has_descriptors "$1" || fail "there were $1 descriptors, and there are $(descriptors)"
+}
