@@ -117,11 +117,15 @@ static enum mm_status acquire_body(struct mm_exchange *exchange) {
 
 /* The path of a target in absolute form, as proxies are sent it (RFC 9112, 3.2.2), or of any other. */
 static const char *path_of(const char *target) {
-    static const char scheme[] = "http://";
-    if (strncasecmp(target, scheme, sizeof scheme - 1) != 0)
-        return target;
-    const char *path = strchr(target + sizeof scheme - 1, '/');
-    return path == NULL ? "/" : path;
+    static const char *const schemes[] = {"http://", "https://"};
+    for (size_t index = 0; index < sizeof schemes / sizeof schemes[0]; index++) {
+        const size_t length = strlen(schemes[index]);
+        if (strncasecmp(target, schemes[index], length) != 0)
+            continue;
+        const char *path = strchr(target + length, '/');
+        return path == NULL ? "/" : path;
+    }
+    return target;
 }
 
 static enum mm_status judge_head(struct mm_exchange *exchange, const char *method, const char *path) {
@@ -375,6 +379,8 @@ void mm_exchange_completed(void *argument, struct MHD_Connection *connection, vo
     if (mm_connection_phase(peer) == MM_PHASE_CUT) {
         pthread_mutex_lock(&server->mutex); /* the sweep, if it was that, is done with the exchange */
         pthread_mutex_unlock(&server->mutex);
+        if (peer->late_bytes > 0)
+            exchange->record.out_bytes = peer->late_bytes;
     }
     mm_record_end(exchange, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     leave_accepted(exchange);
