@@ -209,7 +209,6 @@ reload 'the certificate in force is valid until'
 same "after the change" "$(serial_of "$scratch/second.pem")" "$(served)"
 shakes "a key from a curve" yes -tls1_2 -cipher ECDHE-RSA-AES128-GCM-SHA256
 shakes "a key sent by RSA" no -tls1_2 -cipher AES128-GCM-SHA256
-shakes "a key from long numbers" no -tls1_2 -cipher DHE-RSA-AES128-GCM-SHA256
 printf 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&4
 exec 4>&-
 wait "$lasting" || :
