@@ -139,7 +139,7 @@ static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **
     connection->fd = info == NULL ? -1 : info->connect_fd;
     info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
     connection->tls = info == NULL ? NULL : info->tls_session;
-    connection->stream = (struct mm_tls_stream){connection->fd, say_late};
+    connection->stream = (struct mm_tls_stream){.fd = connection->fd, .ended = say_late};
     if (connection->tls != NULL)
         mm_tls_attach(connection->tls, &connection->stream);
     connection->phase = MM_PHASE_HEAD;

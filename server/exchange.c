@@ -242,6 +242,7 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     if (peer == NULL || !mm_connection_move(peer, MM_PHASE_HEAD, MM_PHASE_HANDLED))
         return MHD_NO;
     __atomic_add_fetch(&peer->requests, 1, __ATOMIC_RELAXED);
+    peer->stream.unread_bytes = 0;
     struct mm_exchange *exchange = open_exchange(server, connection, peer);
     if (exchange == NULL)
         return MHD_NO;
@@ -308,6 +309,7 @@ static void refuse_midway(struct mm_exchange *exchange) {
 static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, size_t bytes) {
     const size_t received = __atomic_add_fetch(&exchange->received_bytes, bytes, __ATOMIC_RELAXED);
     bool refused = exchange->error.status != MM_OK;
+    exchange->peer->stream.unread_bytes = 0;
     if (!refused && exchange->body.data != NULL && received > exchange->body.bytes)
         refused = grow_body(exchange, received) != MM_OK;
     if (refused || exchange->body.data == NULL) {

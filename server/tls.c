@@ -6,6 +6,7 @@
 #include "server/log.h"
 #include "server/secret_file.h"
 
+#include <errno.h>
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -24,6 +25,9 @@
 static const char priorities[] =
     "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-MAC-ALL:+AEAD:"
     "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:+GROUP-SECP521R1";
+
+/* Of one message of a handshake that is complete: ten times what clients send. */
+enum { HANDSHAKE_BYTES_MAX = 16 << 10 };
 
 static const char cert_file[] = "the certificate", key_file[] = "the private key";
 
@@ -247,7 +251,12 @@ void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]) {
 
 static ssize_t pull(gnutls_transport_ptr_t argument, void *data, size_t bytes) {
     struct mm_tls_stream *stream = argument;
+    if (stream->unread_bytes > MM_TLS_UNREAD_BYTES_MAX) {
+        errno = EMSGSIZE;
+        return -1;
+    }
     const ssize_t got = recv(stream->fd, data, bytes, 0);
+    stream->unread_bytes += got > 0 ? (size_t)got : 0;
     if (got == 0)
         stream->ended(stream); /* which sends: GnuTLS lets one thread send while another is in a read */
     return got;
@@ -266,6 +275,7 @@ void mm_tls_attach(void *session, struct mm_tls_stream *stream) {
     gnutls_transport_set_ptr2(session, stream, write_to);
     gnutls_transport_set_pull_function(session, pull);
     gnutls_transport_set_pull_timeout_function(session, pull_timeout);
+    gnutls_handshake_set_max_packet_length(session, HANDSHAKE_BYTES_MAX);
 }
 
 size_t mm_tls_send(void *session, const void *data, size_t bytes) {

@@ -16,8 +16,13 @@ struct mm_tls;
 
 enum { MM_TLS_FILE_BYTES_MAX = 64 << 10, MM_TLS_CHAIN_MAX = 8, MM_TLS_DAEMON_OPTIONS = 3 };
 
-/* What a connection with TLS may hold beside one without, in bytes: measured, rounded up. */
-enum { MM_TLS_CONNECTION_BYTES = 64 << 10 };
+/* What a session may read before its owner gets something of it: a head, or one record of a body, and a
+ * handshake before. GnuTLS itself would keep a message of up to 16 MiB for each who begins one. */
+enum { MM_TLS_UNREAD_BYTES_MAX = 96 << 10 };
+
+/* What a connection with TLS may hold beside one without: 13 KiB when idle (400 connections, GnuTLS 3.7.9), a
+ * record on its way in each direction, and what it may read. */
+enum { MM_TLS_CONNECTION_BYTES = (48 << 10) + MM_TLS_UNREAD_BYTES_MAX };
 
 /* Reads options->tls_cert and options->tls_key, which are given both or neither. *tls is NULL where neither
  * is. False, with a sentence in problem that shows nothing of the key, where something is wrong with them,
@@ -42,6 +47,8 @@ void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]);
 struct mm_tls_stream {
     int fd;
     void (*ended)(struct mm_tls_stream *stream);
+    size_t unread_bytes; /* read since the owner got something, which sets this to 0; past the limit reading
+                            fails */
 };
 
 /* Has a session read from the stream. Before its handshake. */

@@ -240,6 +240,16 @@ ended "a drain"
 
 # --- With keys, and few connections an address.
 
+# A message of a handshake that has no end.
+{
+    printf '\026\003\001\076\200\001\017\377\377'
+    head -c 15996 /dev/zero
+    for _ in 1 2 3 4 5 6 7 8 9; do
+        printf '\026\003\001\076\200'
+        head -c 16000 /dev/zero
+    done
+} >"$scratch/hello"
+
 secret=a-key-for-the-test-of-tls
 MATMULD_API_KEY=$secret
 export MATMULD_API_KEY
@@ -263,6 +273,9 @@ is_healthy() {
 }
 checks=$((checks + 1))
 await 5 is_healthy || fail "nobody is served once that has gone"
+from=$(milliseconds)
+"$TALK" 127.0.0.1 "${url##*:}" 16005 0 <"$scratch/hello" >"$scratch/hello.reply" 2>&1 || :
+at_most "a handshake of 160 kB: milliseconds until it is closed" 5000 $(($(milliseconds) - from))
 sed -n '2p' "$scratch/second.key" >"$scratch/line"
 checks=$((checks + 1))
 ! grep -qF -f "$scratch/line" "$scratch/log" || fail "the private key is in the log"
