@@ -17,11 +17,14 @@ refused() {
     like "$what" "*$words*" "$(grep '^matmuld: ' "$scratch/complaint")"
 }
 
-refused "no certificate" 'the certificate no-such-file: No such file' --tls-cert no-such-file --tls-key no-such-file
+"$MATMULD" --tls-cert no-such-file --tls-key no-such-file 2>"$scratch/complaint" && fail "it serves without a certificate"
 if grep -q 'without TLS' "$scratch/complaint"; then
-    echo "there is no TLS in this build: $(cat "$scratch/complaint")"
+    refused "a build without TLS" 'without TLS' --tls-cert no-such-file --tls-key no-such-file
+    cat "$scratch/complaint"
+    [ "$failures" -eq 0 ] || exit 1
     exit 77
 fi
+refused "no certificate" 'the certificate no-such-file: No such file' --tls-cert no-such-file --tls-key no-such-file
 command -v openssl >/dev/null || { echo "there is no openssl, which makes the certificates" && exit 77; }
 
 # make NAME ARG…: NAME.pem and NAME.key, for localhost and 127.0.0.1; the arguments say which kind of key.
