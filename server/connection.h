@@ -40,9 +40,8 @@ struct mm_connection {
     struct mm_connection *newer;
     struct mm_connection *older;
 
-    /* By TLS: the way by which it is read, and what its thread is to say when that has an end. Owned; NULL:
-     * nothing;
-     * __atomic access only. late_bytes, of its body, went out: the thread's. */
+    /* By TLS: the way by which it is read, and what its thread is to say when that has an end. `late` is
+     * owned; NULL: nothing; __atomic access only. late_bytes of its body went out: the thread's. */
     struct mm_tls_stream stream;
     struct mm_last_words *late;
     size_t late_bytes;
