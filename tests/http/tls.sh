@@ -173,6 +173,10 @@ fetch -H 'Expect: 100-continue' --expect100-timeout 30 -d "$product" "$url/v1/ma
 same "100-continue: the statuses" '100 200' "$(sed -n 's/^HTTP\/1.1 \([0-9]*\).*/\1/p' "$scratch/head" | paste -sd ' ')"
 same "two requests: connections" '200 1 200 0' "$(curl -s -o "$scratch/got" -w '%{http_code} %{num_connects} ' "$url/healthz" \
     --next -s -o "$scratch/got" -w '%{http_code} %{num_connects}' -d "$product" "$url/v1/matmul")"
+# More bytes of heads than a session may read at once.
+same "two hundred requests of a kilobyte: replies, connections" '200 1' \
+    "$(curl -s -H "X-Long: $(printf '%01000d' 0)" -o "$scratch/got" -w '%{http_code} %{num_connects}\n' "$url/healthz?[1-200]" |
+        awk '$1 == 200 { replies++ } { connections += $2 } END { print replies, connections }')"
 like "a target with its scheme" 'HTTP/1.1 200 *' \
     "$(printf 'GET https://localhost/healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' | talk_tls 20)"
 
