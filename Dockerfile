@@ -9,7 +9,7 @@ FROM ${BUILD_IMAGE} AS build
 # g++ is for nvcc, which compiles its host code by it.
 RUN apt-get update && \
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        cmake g++ gcc libc6-dev libjansson-dev libmicrohttpd-dev libopenblas-dev ninja-build pkg-config && \
+        cmake g++ gcc libc6-dev libgnutls28-dev libjansson-dev libmicrohttpd-dev libopenblas-dev ninja-build pkg-config && \
     rm -rf /var/lib/apt/lists/*
 # AUTO, ON (no nvcc is an error) or OFF, and the GPUs to compile for: CMakeLists.txt says which if empty.
 ARG MATMULD_CUDA=AUTO
@@ -49,8 +49,8 @@ LABEL org.opencontainers.image.title="matmuld" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 
-# Which GPUs, and which parts of the driver, NVIDIA's container toolkit brings in. There is no TLS, and
-# without MATMULD_API_KEY no key: then who publishes the port decides who may multiply.
+# Which GPUs, and which parts of the driver, NVIDIA's container toolkit brings in. Without MATMULD_TLS_CERT there is
+# no TLS, and without MATMULD_API_KEY no key: then who publishes the port decides who may multiply.
 ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
     MATMULD_HOST=0.0.0.0

@@ -13,6 +13,7 @@
 
 #include "server/cors.h"
 #include "server/server.h"
+#include "server/tls.h"
 
 #include <microhttpd.h>
 
@@ -22,9 +23,12 @@ extern "C" {
 
 enum mm_phase { MM_PHASE_HEAD, MM_PHASE_BODY, MM_PHASE_HANDLED, MM_PHASE_CUT };
 
+struct mm_last_words;
+
 struct mm_connection {
     int fd;    /* MHD's; open as long as the connection is on the server's list */
     int phase; /* enum mm_phase; __atomic access only */
+    void *tls; /* MHD's session, its thread's alone; NULL: no TLS */
 
     /* The request at hand, or NULL. Set by the connection's thread, cleared by it under server->mutex, so
      * that who holds the mutex may look at it. __atomic access only. */
@@ -35,6 +39,12 @@ struct mm_connection {
     /* Guarded by server->mutex. */
     struct mm_connection *newer;
     struct mm_connection *older;
+
+    /* By TLS: the way by which it is read, and what its thread is to say when that has an end. `late` is
+     * owned; NULL: nothing; __atomic access only. late_bytes of its body went out: the thread's. */
+    struct mm_tls_stream stream;
+    struct mm_last_words *late;
+    size_t late_bytes;
 
     uint64_t cut_ns; /* when it was cut off; of whoever did that, until the sweep sees MM_PHASE_CUT */
 
@@ -67,10 +77,16 @@ struct mm_last_reply {
 };
 
 /* Writes the reply past MHD, and ends our sending side, so that the caller can still read it; says how many
- * bytes of its body went out. Who calls has the connection to itself by a move, and either holds
- * server->mutex or is its thread. What the socket does not take at once is lost: a caller who reads nothing
- * misses a sentence. Where there is no memory for the reply, the end is all that the caller sees. */
+ * bytes of its body went out. Who calls is the connection's thread, and has it to itself by a move. What the
+ * socket does not take at once is lost: a caller who reads nothing misses a sentence. Where there is no
+ * memory for the reply, the end is all that the caller sees. */
 size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_reply *reply);
+
+/* The same for another thread, which holds server->mutex. By TLS, where its own thread alone may write, that
+ * one is told that there is no more to read and then writes, if the handshake is over: 0 is returned, and
+ * late_bytes told later. Who sends on meanwhile may miss the reply, since nobody waits then for him to read
+ * it. */
+size_t mm_connection_cut_from_outside(struct mm_connection *connection, const struct mm_last_reply *reply);
 
 /* Whether bytes lie there that nobody has read yet. With server->mutex held. */
 bool mm_connection_has_unread(const struct mm_connection *connection);

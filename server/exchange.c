@@ -117,11 +117,15 @@ static enum mm_status acquire_body(struct mm_exchange *exchange) {
 
 /* The path of a target in absolute form, as proxies are sent it (RFC 9112, 3.2.2), or of any other. */
 static const char *path_of(const char *target) {
-    static const char scheme[] = "http://";
-    if (strncasecmp(target, scheme, sizeof scheme - 1) != 0)
-        return target;
-    const char *path = strchr(target + sizeof scheme - 1, '/');
-    return path == NULL ? "/" : path;
+    static const char *const schemes[] = {"http://", "https://"};
+    for (size_t index = 0; index < sizeof schemes / sizeof schemes[0]; index++) {
+        const size_t length = strlen(schemes[index]);
+        if (strncasecmp(target, schemes[index], length) != 0)
+            continue;
+        const char *path = strchr(target + length, '/');
+        return path == NULL ? "/" : path;
+    }
+    return target;
 }
 
 static enum mm_status judge_head(struct mm_exchange *exchange, const char *method, const char *path) {
@@ -238,6 +242,7 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     if (peer == NULL || !mm_connection_move(peer, MM_PHASE_HEAD, MM_PHASE_HANDLED))
         return MHD_NO;
     __atomic_add_fetch(&peer->requests, 1, __ATOMIC_RELAXED);
+    peer->stream.unread_bytes = 0;
     struct mm_exchange *exchange = open_exchange(server, connection, peer);
     if (exchange == NULL)
         return MHD_NO;
@@ -304,6 +309,7 @@ static void refuse_midway(struct mm_exchange *exchange) {
 static enum MHD_Result receive(struct mm_exchange *exchange, const char *data, size_t bytes) {
     const size_t received = __atomic_add_fetch(&exchange->received_bytes, bytes, __ATOMIC_RELAXED);
     bool refused = exchange->error.status != MM_OK;
+    exchange->peer->stream.unread_bytes = 0;
     if (!refused && exchange->body.data != NULL && received > exchange->body.bytes)
         refused = grow_body(exchange, received) != MM_OK;
     if (refused || exchange->body.data == NULL) {
@@ -375,6 +381,8 @@ void mm_exchange_completed(void *argument, struct MHD_Connection *connection, vo
     if (mm_connection_phase(peer) == MM_PHASE_CUT) {
         pthread_mutex_lock(&server->mutex); /* the sweep, if it was that, is done with the exchange */
         pthread_mutex_unlock(&server->mutex);
+        if (peer->late_bytes > 0)
+            exchange->record.out_bytes = peer->late_bytes;
     }
     mm_record_end(exchange, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     leave_accepted(exchange);

@@ -3,6 +3,7 @@
 #include "server/healthcheck.h"
 
 #include "gpu/clock.h"
+#include "server/tls_client.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -115,13 +116,15 @@ static int status_of(const char *reply) {
 }
 
 /* One question: 0, or the status of the reply; -1 with errno where the connection or the time ends first. */
-static int converse(int connection, const struct address *address) {
+static int converse(int connection, const struct address *address, bool by_tls) {
     uint64_t deadline_ns = mm_clock_ns() + DEADLINE_MS * UINT64_C(1000000);
     char reply[REPLY_BYTES_MAX];
-    if (!reach(connection, address, deadline_ns) || !ask(connection) ||
-        !read_reply(connection, reply, sizeof reply, deadline_ns))
+    if (!reach(connection, address, deadline_ns))
         return -1;
-    return status_of(reply);
+    const bool answered = by_tls
+                              ? mm_tls_ask(connection, deadline_ns, await, request, reply, sizeof reply)
+                              : ask(connection) && read_reply(connection, reply, sizeof reply, deadline_ns);
+    return answered ? status_of(reply) : -1;
 }
 
 bool mm_healthcheck(const struct mm_options *options, char *problem, size_t problem_size) {
@@ -130,10 +133,10 @@ bool mm_healthcheck(const struct mm_options *options, char *problem, size_t prob
         return false;
     wildcard_to_loopback(&address);
     int connection = socket(address.data.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    int status = connection < 0 ? -1 : converse(connection, &address);
+    int status = connection < 0 ? -1 : converse(connection, &address, options->tls_cert != NULL);
     if (status < 0)
         snprintf(problem, problem_size, "%s port %u: %s", options->host, (unsigned)options->port,
-                 strerror(errno));
+                 errno == EPROTO ? "what answers is not TLS" : strerror(errno));
     else if (status == 0)
         snprintf(problem, problem_size, "%s port %u: what answers is not HTTP", options->host,
                  (unsigned)options->port);

@@ -1,5 +1,6 @@
 /* --healthcheck: asks a running server for GET /healthz, so that a container can look after itself
- * without curl. Knows sockets alone: it opens no device and starts no thread. */
+ * without curl. Knows sockets alone, and TLS where options->tls_cert is given, whose files it does not read:
+ * it opens no device and starts no thread. */
 #ifndef MM_SERVER_HEALTHCHECK_H
 #define MM_SERVER_HEALTHCHECK_H
 

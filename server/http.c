@@ -24,6 +24,7 @@
 #include "server/connection.h"
 #include "server/exchange.h"
 #include "server/guard.h"
+#include "server/tls.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -123,8 +124,9 @@ static unsigned descriptor_limit(void) {
 
 /* As many connections as there can be descriptors, less a few for files and devices, and as a quarter
  * of the memory has room for: what they hold is not counted in the budget. */
-static unsigned connection_limit(void) {
-    size_t by_memory = mm_budget_memory() / 4 / CONNECTION_MEMORY_BYTES;
+static unsigned connection_limit(const struct mm_server *server) {
+    size_t bytes = CONNECTION_MEMORY_BYTES + (server->tls == NULL ? 0 : MM_TLS_CONNECTION_BYTES);
+    size_t by_memory = mm_budget_memory() / 4 / bytes;
     unsigned by_descriptors = descriptor_limit();
     return by_memory < by_descriptors ? (unsigned)by_memory : by_descriptors;
 }
@@ -145,15 +147,20 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server, int listener) {
         {MHD_OPTION_END, 0, NULL},
     };
     const struct MHD_OptionItem no_pool[] = {{MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem tls[MM_TLS_DAEMON_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME;
+    if (server->tls != NULL) {
+        flags |= MHD_USE_TLS;
+        mm_tls_daemon_options(tls);
+    }
     return MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-        mm_exchange_handle, server, MHD_OPTION_NOTIFY_COMPLETED, mm_exchange_completed, server,
-        MHD_OPTION_NOTIFY_CONNECTION, mm_connection_notify, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
-        server, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        flags, 0, NULL, NULL, mm_exchange_handle, server, MHD_OPTION_NOTIFY_COMPLETED, mm_exchange_completed,
+        server, MHD_OPTION_NOTIFY_CONNECTION, mm_connection_notify, server, MHD_OPTION_UNESCAPE_CALLBACK,
+        unescape, server, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
-        MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        MHD_OPTION_CONNECTION_LIMIT, connection_limit(server), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         (unsigned)server->options->connections_per_address, MHD_OPTION_ARRAY, threads > 1 ? pool : no_pool,
-        MHD_OPTION_END);
+        MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 }
 
 bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port, char *problem,

@@ -3,15 +3,12 @@
 
 #include "server/key_set.h"
 #include "server/log.h"
+#include "server/secret_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { LABELS_MAX = 4 * MM_KEYS_MAX, CACHE_LINE_BYTES = 64, WAIT_NS = 100000, SENTENCE_MAX = 256 };
 
@@ -49,63 +46,16 @@ static void free_in_force(struct in_force *keys) {
     free(keys);
 }
 
-static bool fail_file(const char *path, const char *why, char *problem, size_t size) {
-    snprintf(problem, size, "the key file %.300s: %s", path, why);
-    return false;
-}
-
-/* A regular file alone: it is to be read again, and to open a pipe could wait for ever. */
-static int open_file(const char *path, char *problem, size_t size) {
-    struct stat state;
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0 || fstat(file, &state) != 0) {
-        fail_file(path, strerror(errno), problem, size);
-    } else if (!S_ISREG(state.st_mode)) {
-        fail_file(path, "it is no regular file", problem, size);
-    } else {
-        if ((state.st_mode & S_IROTH) != 0)
-            mm_log_warning("the key file %s can be read by every user of this machine: chmod o-r", path);
-        return file;
-    }
-    if (file >= 0)
-        close(file);
-    return -1;
-}
-
-/* At most `most` bytes; −1 with errno where reading fails. */
-static ssize_t read_all(int file, char *text, size_t most) {
-    size_t bytes = 0;
-    while (bytes < most) {
-        ssize_t got = read(file, text + bytes, most - bytes);
-        if (got == 0)
-            break;
-        if (got < 0 && errno != EINTR)
-            return -1;
-        bytes += got > 0 ? (size_t)got : 0;
-    }
-    return (ssize_t)bytes;
-}
-
 static bool add_file(struct mm_key_set *set, const char *path, char *problem, size_t size) {
     enum { MOST = MM_KEY_TEXT_BYTES_MAX + 1 }; /* a byte more than may be there tells that there is more */
+    static const char what[] = "the key file";
     char sentence[SENTENCE_MAX];
-    int file = open_file(path, problem, size);
-    if (file < 0)
+    struct mm_secret_file file;
+    if (!mm_secret_file_read(what, path, MOST, true, &file, problem, size))
         return false;
-    char *text = calloc(1, MOST);
-    ssize_t bytes = text == NULL ? -1 : read_all(file, text, MOST);
-    bool good = false;
-    if (bytes < 0)
-        fail_file(path, strerror(errno), problem, size);
-    else if (!mm_key_set_add_text(set, text, (size_t)bytes, sentence, sizeof sentence))
-        fail_file(path, sentence, problem, size);
-    else
-        good = true;
-    if (text != NULL)
-        explicit_bzero(text, MOST);
-    free(text);
-    close(file);
-    return good;
+    const bool good = mm_key_set_add_text(set, file.text, file.bytes, sentence, sizeof sentence);
+    mm_secret_file_wipe(&file);
+    return good ? true : mm_secret_file_fail(what, path, sentence, problem, size);
 }
 
 static bool add_environment(struct mm_key_set *set, const char *list, char *problem, size_t size) {

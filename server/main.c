@@ -10,6 +10,7 @@
 #include "server/log_writer.h"
 #include "server/metrics.h"
 #include "server/sweep.h"
+#include "server/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,10 +40,12 @@ static void complete_options(struct mm_options *options) {
         options->log_format = isatty(STDERR_FILENO) ? "text" : "json";
 }
 
-static bool open_server(struct mm_server *server, const struct mm_options *options, struct mm_keys *keys) {
+static bool open_server(struct mm_server *server, const struct mm_options *options, struct mm_keys *keys,
+                        struct mm_tls *tls) {
     memset(server, 0, sizeof *server);
     server->options = options;
     server->keys = keys;
+    server->tls = tls;
     server->limits = (struct mm_limits){.dimension_max = options->dimension_max,
                                         .body_bytes_max = options->body_bytes_max,
                                         .memory_bytes_max = options->memory_budget_bytes};
@@ -140,10 +143,14 @@ static void set_reload_signal(int how) {
     pthread_sigmask(how, &signals, NULL);
 }
 
-/* Without a key file there is nothing to read again, and SIGHUP ends the process as it does others. */
+/* Without a file there is nothing to read again, and SIGHUP ends the process as it does others. */
+static bool has_files(const struct mm_options *options) {
+    return options->api_key_file != NULL || options->tls_cert != NULL;
+}
+
 static bool catch_reload(const struct mm_options *options) {
     const struct sigaction reload = {.sa_handler = on_reload_signal};
-    if (options->api_key_file == NULL)
+    if (!has_files(options))
         return true;
     set_reload_signal(SIG_BLOCK);
     return sigaction(SIGHUP, &reload, NULL) == 0;
@@ -163,9 +170,16 @@ static void watch_devices(const struct mm_server *server) {
         mm_log_error("%s", error.detail);
 }
 
+static void reload(const struct mm_server *server) {
+    if (server->options->api_key_file != NULL)
+        mm_keys_reload(server->keys);
+    if (server->tls != NULL)
+        mm_tls_reload(server->tls);
+}
+
 /* Until the process is to stop; false where a device was lost before. */
 static bool serve_signals(const struct mm_server *server) {
-    const bool reloads = server->options->api_key_file != NULL;
+    const bool reloads = has_files(server->options);
     struct pollfd signalled = {.fd = signal_pipe[0], .events = POLLIN};
     char why = 0;
     if (reloads)
@@ -175,7 +189,7 @@ static bool serve_signals(const struct mm_server *server) {
         if (poll(&signalled, 1, LOOK_MS) <= 0 || read(signal_pipe[0], &why, 1) != 1 || why != RELOAD)
             continue;
         __atomic_store_n(&reload_asked, 0, __ATOMIC_RELAXED);
-        mm_keys_reload(server->keys);
+        reload(server);
     }
     if (reloads)
         set_reload_signal(SIG_BLOCK);
@@ -276,7 +290,14 @@ static void warn_of_openness(const struct mm_options *options) {
         options->host);
 }
 
-static int serve(const struct mm_options *options, struct mm_keys *keys) {
+static void tell_of_listeners(const struct mm_options *options) {
+    mm_log_info(
+        "no TLS: API keys come to %s as they are, so that whoever can listen on the way has them. Give "
+        "--tls-cert and --tls-key, or put a proxy in front that has TLS",
+        options->host);
+}
+
+static int serve(const struct mm_options *options, struct mm_keys *keys, struct mm_tls *tls) {
     struct mm_server server;
     struct mm_http *http = NULL;
     char problem[256];
@@ -287,7 +308,7 @@ static int serve(const struct mm_options *options, struct mm_keys *keys) {
     }
     int result = EXIT_FAILURE;
     struct mm_sweep *sweep = NULL;
-    if (!open_server(&server, options, keys)) {
+    if (!open_server(&server, options, keys, tls)) {
         mm_log_error("the system has no memory, or no threads");
         goto close_server;
     }
@@ -301,9 +322,12 @@ static int serve(const struct mm_options *options, struct mm_keys *keys) {
         goto close_server;
     }
     bool is_ipv6 = strchr(options->host, ':') != NULL;
-    mm_log_info("listening on http://%s%s%s:%u", is_ipv6 ? "[" : "", options->host, is_ipv6 ? "]" : "", port);
+    mm_log_info("listening on %s://%s%s%s:%u", tls == NULL ? "http" : "https", is_ipv6 ? "[" : "",
+                options->host, is_ipv6 ? "]" : "", port);
     if (server.keys == NULL && !mm_http_is_local(http))
         warn_of_openness(options);
+    else if (tls == NULL && !mm_http_is_local(http))
+        tell_of_listeners(options);
     if (!open_engine(&server)) {
         mm_http_stop(http);
         goto close_server;
@@ -339,7 +363,7 @@ static int check_health(const struct mm_options *options) {
 
 int main(int argc, char **argv) {
     struct mm_options options;
-    char problem[640];
+    char problem[960];
     if (!mm_options_parse(&options, argc, argv, problem, sizeof problem)) {
         fprintf(stderr, "matmuld: %s\nTry 'matmuld --help'.\n", problem);
         return EXIT_USAGE;
@@ -360,14 +384,18 @@ int main(int argc, char **argv) {
         return EXIT_SUCCESS;
     }
     fill_standard_streams();
-    struct mm_keys *keys;
-    if (!mm_keys_open(&options, &keys, problem, sizeof problem)) {
+    struct mm_keys *keys = NULL;
+    struct mm_tls *tls = NULL;
+    if (!mm_keys_open(&options, &keys, problem, sizeof problem) ||
+        !mm_tls_open(&options, &tls, problem, sizeof problem)) {
         fprintf(stderr, "matmuld: %s\n", problem);
+        mm_keys_close(keys);
         return EXIT_USAGE;
     }
     mm_log_writer_start();
-    int result = serve(&options, keys);
+    int result = serve(&options, keys, tls);
     mm_log_writer_stop();
+    mm_tls_close(tls);
     mm_keys_close(keys);
     return result;
 }

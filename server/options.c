@@ -31,6 +31,10 @@ static const struct option table[] = {
     {"port", "PORT", NUMBER, AT(port), 0, 65535, "8080", "the port to listen on; 0 picks a free one"},
     {"connections-per-address", "N", NUMBER, AT(connections_per_address), 0, 1000000, "0",
      "connections from one address at a time; 0 is no limit but that of all connections"},
+    {"tls-cert", "FILE", TEXT, AT(tls_cert), 0, 0, NULL,
+     "serve by TLS alone, with this certificate (PEM), behind it those that sign it; read again on SIGHUP"},
+    {"tls-key", "FILE", TEXT, AT(tls_key), 0, 0, NULL,
+     "the certificate's private key (PEM); read again likewise"},
     {"api-key-file", "FILE", TEXT, AT(api_key_file), 0, 0, NULL,
      "API keys, one a line, of which requests must have one; read again on SIGHUP"},
     {"api-key", "KEY,...", SECRET, AT(api_key), 0, 0, NULL,
@@ -334,7 +338,11 @@ bool mm_options_parse(struct mm_options *options, int argc, char **argv, char *p
     for (int at = 1; at < argc;)
         if (!set_from_flag(options, argc, argv, &at, problem, problem_size))
             return false;
-    return true;
+    if ((options->tls_cert == NULL) == (options->tls_key == NULL))
+        return true;
+    snprintf(problem, problem_size, "--tls-cert and --tls-key are given both or neither, and %s is missing",
+             options->tls_cert == NULL ? "--tls-cert" : "--tls-key");
+    return false;
 }
 
 /* How a user gives it: --port PORT, --no-benchmark, MATMULD_API_KEY=KEY,... */

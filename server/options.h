@@ -21,8 +21,10 @@ struct mm_options {
     const char *host;
     uint64_t port;                    /* 0: any free one */
     uint64_t connections_per_address; /* 0: no limit */
-    const char *api_key_file;         /* NULL: none */
-    const char *api_key;              /* of the environment, never to be shown; NULL: none */
+    const char *tls_cert;             /* with tls_key, or both NULL: no TLS */
+    const char *tls_key;
+    const char *api_key_file; /* NULL: none */
+    const char *api_key;      /* of the environment, never to be shown; NULL: none */
     bool open_metrics;
     const char *cors_origin; /* an origin as browsers write it, or "*"; NULL: none */
     const char *backend;

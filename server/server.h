@@ -16,6 +16,7 @@ struct mm_connection;
 struct mm_crew;
 struct mm_keys;
 struct mm_metrics;
+struct mm_tls;
 
 struct mm_server {
     const struct mm_options *options; /* with what comes from the machine filled in */
@@ -24,6 +25,7 @@ struct mm_server {
     struct mm_metrics *metrics;
     struct mm_crew *crew;
     struct mm_keys *keys;     /* main's; NULL: none are asked for */
+    struct mm_tls *tls;       /* main's; NULL: no TLS */
     double started_seconds;   /* of the process, since the epoch */
     struct mm_engine *engine; /* NULL until it is open; __atomic access only (mm_server_engine) */
 

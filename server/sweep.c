@@ -110,7 +110,7 @@ static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
     connection->cut_ns = now_ns;
     const struct mm_last_reply reply = {
         .error = &error, .request_id = exchange->request_id, .allow = "", .cors = exchange->cors};
-    mm_record_cut(exchange, &error, mm_connection_cut(connection, &reply));
+    mm_record_cut(exchange, &error, mm_connection_cut_from_outside(connection, &reply));
 }
 
 /* What the system says of a connection; all 0 where it says nothing. */
@@ -120,6 +120,12 @@ static struct tcp_info ask(int fd) {
     memset(&info, 0, sizeof info);
     (void)getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length);
     return info;
+}
+
+/* Whether a head is under way by the system's count of bytes. By TLS the first one is from the beginning: a
+ * handshake comes before it, and who begins none costs as much. */
+static bool has_begun(const struct mm_connection *connection, unsigned requests, uint64_t bytes) {
+    return bytes != connection->bytes_seen || (connection->tls != NULL && requests == 0);
 }
 
 /* Nothing tells when a head begins, so that the system's count of bytes has to: a head is under way once
@@ -140,7 +146,7 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
         connection->bytes_seen = bytes;
         connection->head_since_ns = 0;
     }
-    if (bytes == connection->bytes_seen)
+    if (!has_begun(connection, requests, bytes))
         return;
     if (connection->head_since_ns == 0)
         connection->head_since_ns = now_ns;
@@ -153,7 +159,7 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     connection->cut_ns = now_ns;
     const struct mm_last_reply reply = {
         .error = &error, .request_id = request_id, .allow = "", .cors = mm_cors_judge(server->options, NULL)};
-    mm_record_cut_head(server, request_id, &error, mm_connection_cut(connection, &reply),
+    mm_record_cut_head(server, request_id, &error, mm_connection_cut_from_outside(connection, &reply),
                        now_ns - connection->head_since_ns);
 }
 

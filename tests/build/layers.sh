@@ -22,6 +22,7 @@ cuda='(cuda|cublas|nv|cooperative_groups|mma)[a-zA-Z0-9_]*(\.h|/|>)'
 refuse "gpu/ includes nothing of api/ or server/" "${include}[\"<](\.\./)*(api|server)/" gpu
 refuse "api/ includes nothing of server/" "${include}[\"<](\.\./)*server/" api
 refuse "libmicrohttpd belongs to server/" "${include}[\"<]microhttpd" gpu api
+refuse "GnuTLS belongs to server/tls*.c" "${include}[\"<]gnutls" gpu api server/[!t]*.[ch] server/*.h
 refuse "Jansson belongs to api/" "${include}[\"<]jansson" gpu server
 refuse "CUDA belongs to gpu/cuda/" "${include}[\"<]$cuda" api server gpu/*.[ch] gpu/cpu
 

@@ -1,0 +1,302 @@
+#!/bin/sh
+# TLS: products both ways, which versions and key exchanges are taken, who brings no TLS or is slow, a new certificate on
+# SIGHUP, and what is no pair of certificate and key. Without openssl, or where the build has no TLS, there is nothing.
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+: "${TALK:?the path of the program talk}"
+
+# refused WHAT WORDS ARG…: it does not start, says why in one sentence, and the status is that of a wrong option.
+refused() {
+    what=$1
+    words=$2
+    shift 2
+    code=0
+    timeout 20 "$MATMULD" --backend cpu --port 0 "$@" >/dev/null 2>"$scratch/complaint" || code=$?
+    same "$what: exit status" 2 "$code"
+    like "$what" "*$words*" "$(grep '^matmuld: ' "$scratch/complaint")"
+}
+
+"$MATMULD" --tls-cert no-such-file --tls-key no-such-file 2>"$scratch/complaint" && fail "it serves without a certificate"
+if grep -q 'without TLS' "$scratch/complaint"; then
+    refused "a build without TLS" 'without TLS' --tls-cert no-such-file --tls-key no-such-file
+    cat "$scratch/complaint"
+    [ "$failures" -eq 0 ] || exit 1
+    exit 77
+fi
+refused "no certificate" 'the certificate no-such-file: No such file' --tls-cert no-such-file --tls-key no-such-file
+command -v openssl >/dev/null || { echo "there is no openssl, which makes the certificates" && exit 77; }
+
+# make NAME ARG…: NAME.pem and NAME.key, for localhost and 127.0.0.1; the arguments say which kind of key.
+make() {
+    name=$1
+    shift
+    openssl req -x509 -nodes -days 2 -subj "/CN=$name" -addext subjectAltName=DNS:localhost,IP:127.0.0.1 \
+        -keyout "$scratch/$name.key" -out "$scratch/$name.pem" "$@" 2>"$scratch/openssl.err" || {
+        cat "$scratch/openssl.err"
+        fail "openssl makes no certificate"
+        exit 1
+    }
+}
+
+umask 077
+make first -newkey ec -pkeyopt ec_paramgen_curve:P-256
+make second -newkey rsa:2048
+cp "$scratch/first.pem" "$scratch/cert"
+cp "$scratch/first.key" "$scratch/key"
+
+# Both are trusted by curl, the one of server.sh too.
+cat "$scratch/first.pem" "$scratch/second.pem" >"$scratch/trusted"
+export CURL_CA_BUNDLE="$scratch/trusted"
+
+serial_of() {
+    openssl x509 -noout -serial -in "$1"
+}
+
+# talk_tls SECONDS ARG…: stdin by TLS, and what comes back, until the other side closes or the time is up.
+talk_tls() {
+    seconds=$1
+    shift
+    timeout "$seconds" openssl s_client -quiet -connect "${url#https://}" "$@" 2>/dev/null || :
+}
+
+# served: the serial number of the certificate that is served.
+served() {
+    openssl s_client -connect "${url#https://}" </dev/null 2>/dev/null | openssl x509 -noout -serial 2>/dev/null || echo none
+}
+
+# shakes WHAT EXPECTED ARG…: whether a handshake of that kind is taken; yes or no.
+shakes() {
+    what=$1 expected=$2
+    shift 2
+    got=no
+    ! openssl s_client -connect "${url#https://}" "$@" </dev/null >"$scratch/handshake" 2>&1 ||
+        ! grep -q 'BEGIN CERTIFICATE' "$scratch/handshake" || got=yes
+    same "$what is taken" "$expected" "$got"
+}
+
+has_logged() {
+    grep -q "$1" "$scratch/log"
+}
+
+# reload WORDS: by SIGHUP, until the log says so.
+reload() {
+    kill -HUP "$server"
+    await 10 has_logged "$1" || fail "the log does not say '$1'"
+}
+
+fetch() {
+    status=$(curl -s --max-time 60 -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' "$@") || :
+}
+
+milliseconds() {
+    date +%s%3N
+}
+
+product='{"a":[[1,2],[3,4]],"b":[[5,6],[7,8]]}'
+
+# --- What is no pair.
+
+make other -newkey ec -pkeyopt ec_paramgen_curve:P-256
+refused "the certificate alone" '--tls-key is missing' --tls-cert "$scratch/cert"
+refused "the key alone" '--tls-cert is missing' --tls-key "$scratch/key"
+refused "no key" 'the private key no-such-file: No such file' --tls-cert "$scratch/cert" --tls-key no-such-file
+refused "the key of another" 'does not go with the certificate' --tls-cert "$scratch/cert" --tls-key "$scratch/other.key"
+refused "a key for a certificate" 'no chain of 1 to 8 PEM certificates' --tls-cert "$scratch/key" --tls-key "$scratch/key"
+refused "a certificate for a key" 'no PEM private key' --tls-cert "$scratch/cert" --tls-key "$scratch/cert"
+refused "a folder" 'it is no regular file' --tls-cert "$scratch" --tls-key "$scratch/key"
+cat "$scratch/first.pem" "$scratch/other.pem" >"$scratch/pile"
+refused "two that do not sign one another" 'not sorted' --tls-cert "$scratch/pile" --tls-key "$scratch/key"
+head -c 70000 /dev/zero | tr '\0' '\n' | cat - "$scratch/first.pem" >"$scratch/long"
+refused "a long file" 'it has over 65536 bytes' --tls-cert "$scratch/long" --tls-key "$scratch/key"
+openssl ec -in "$scratch/first.key" -aes128 -passout pass:secret -out "$scratch/locked" 2>/dev/null
+refused "a key with a password" 'no PEM private key without a password' --tls-cert "$scratch/cert" --tls-key "$scratch/locked"
+
+# --- A server.
+
+chmod o+r "$scratch/key"
+start --backend cpu --log-format text --tls-cert "$scratch/cert" --tls-key "$scratch/key" --receive-timeout-ms 1500
+like "the address" 'https://127.0.0.1:*' "$url"
+address=${url#https://}
+port=${address##*:}
+has_logged "the private key .* can be read by every user" || fail "no warning of a key that all can read"
+has_logged 'the certificate in force is valid until 20' || fail "the log does not say until when the certificate holds"
+chmod o-r "$scratch/key"
+
+# Those who are slow, while the rest goes on.
+from=$(milliseconds)
+(
+    "$TALK" 127.0.0.1 "$port" 1 0 </dev/null >"$scratch/silent" 2>&1
+    echo $(($(milliseconds) - from)) >"$scratch/silent.ms"
+) &
+printf '\026\003\001\002\000\001' >"$scratch/hello"
+(
+    "$TALK" 127.0.0.1 "$port" 1000 0 <"$scratch/hello" >"$scratch/halfway" 2>&1
+    echo $(($(milliseconds) - from)) >"$scratch/halfway.ms"
+) &
+{
+    printf 'GET /healthz HTTP/1.1\r\nHost: x\r\n'
+    sleep 4
+} | talk_tls 5 >"$scratch/slow_head" &
+{
+    printf 'POST /v1/matmul HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{'
+    sleep 4
+} | talk_tls 5 >"$scratch/slow_body" &
+
+# A connection that lasts for longer than the certificate.
+mkfifo "$scratch/lasting"
+timeout 60 openssl s_client -quiet -connect "$address" <"$scratch/lasting" >"$scratch/lasted" 2>/dev/null &
+lasting=$!
+exec 4>"$scratch/lasting"
+printf 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n' >&4
+
+# Products, every way of sending them.
+fetch -d "$product" "$url/v1/matmul"
+same "JSON: status" 200 "$status"
+same "JSON: the product" '[[19,22],[43,50]]' "$(jq -c .c "$scratch/got")"
+"$FLOAT32" fill 4096 3 >"$scratch/operands"
+"$FLOAT32" fill 4194304 9 >"$scratch/expected"
+fetch -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/operands" "$url/v1/matmul?m=2048&k=1&n=2048"
+same "a reply of 16 MiB: status" 200 "$status"
+checks=$((checks + 1))
+cmp "$scratch/got" "$scratch/expected" || fail "a reply of 16 MiB is wrong"
+head -c 8388608 /dev/urandom >"$scratch/matrix"
+fetch -H 'Content-Type: application/octet-stream' -H 'Expect:' --data-binary "@$scratch/matrix" "$url/v1/transpose?m=1024&n=2048"
+same "8 MiB there and back: status" 200 "$status"
+mv "$scratch/got" "$scratch/transposed"
+fetch -H 'Content-Type: application/octet-stream' -H 'Transfer-Encoding: chunked' -H 'Expect:' \
+    --data-binary "@$scratch/transposed" "$url/v1/transpose?m=2048&n=1024"
+same "in chunks: status" 200 "$status"
+checks=$((checks + 1))
+cmp "$scratch/got" "$scratch/matrix" || fail "a matrix transposed twice is not as it was"
+fetch -H 'Expect: 100-continue' --expect100-timeout 30 -d "$product" "$url/v1/matmul"
+same "100-continue: the statuses" '100 200' "$(sed -n 's/^HTTP\/1.1 \([0-9]*\).*/\1/p' "$scratch/head" | paste -sd ' ')"
+same "two requests: connections" '200 1 200 0' "$(curl -s -o "$scratch/got" -w '%{http_code} %{num_connects} ' "$url/healthz" \
+    --next -s -o "$scratch/got" -w '%{http_code} %{num_connects}' -d "$product" "$url/v1/matmul")"
+# More bytes of heads than a session may read at once.
+same "two hundred requests of a kilobyte: replies, connections" '200 1' \
+    "$(curl -s -H "X-Long: $(printf '%01000d' 0)" -o "$scratch/got" -w '%{http_code} %{num_connects}\n' "$url/healthz?[1-200]" |
+        awk '$1 == 200 { replies++ } { connections += $2 } END { print replies, connections }')"
+like "a target with its scheme" 'HTTP/1.1 200 *' \
+    "$(printf 'GET https://localhost/healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' | talk_tls 20)"
+
+# Refused in the midst of a body, which is told past libmicrohttpd.
+fetch -H 'Content-Type: application/octet-stream' -H 'Expect:' --data-binary "@$scratch/matrix" "$url/v1/matmul?m=1"
+same "a large body that is refused: status" 400 "$status"
+same "a large body that is refused: Connection" close "$(header Connection "$scratch/head")"
+same "a large body that is refused: length" "$(header Content-Length "$scratch/head")" "$(wc -c <"$scratch/got" | tr -d ' ')"
+
+# Versions, and how keys are agreed on.
+shakes "TLS 1.3" yes -tls1_3
+shakes "TLS 1.2" yes -tls1_2
+shakes "TLS 1.1" no -tls1_1 -cipher DEFAULT@SECLEVEL=0
+shakes "TLS 1.0" no -tls1 -cipher DEFAULT@SECLEVEL=0
+shakes "a cipher that authenticates afterwards" no -tls1_2 -cipher ECDHE-ECDSA-AES128-SHA256
+
+# Who speaks HTTP is closed, and others are served.
+same "plain HTTP: status" 000 "$(status_of "http://$address/healthz")"
+same "after plain HTTP: status" 200 "$(status_of "$url/healthz")"
+
+# The health check.
+code=0
+timeout 5 "$MATMULD" --healthcheck --port "$port" --tls-cert not-read --tls-key not-read 2>"$scratch/health" || code=$?
+same "a health check by TLS: exit status ($(cat "$scratch/health"))" 0 "$code"
+code=0
+timeout 5 "$MATMULD" --healthcheck --port "$port" 2>"$scratch/health" || code=$?
+same "a health check without TLS: exit status" 1 "$code"
+
+# A new certificate, and a bad one.
+same "the certificate" "$(serial_of "$scratch/first.pem")" "$(served)"
+cp "$scratch/second.pem" "$scratch/cert"
+reload 'stay as they were: the private key .* does not go with'
+same "after half a change" "$(serial_of "$scratch/first.pem")" "$(served)"
+cp "$scratch/second.key" "$scratch/key"
+: >"$scratch/log"
+reload 'the certificate in force is valid until'
+same "after the change" "$(serial_of "$scratch/second.pem")" "$(served)"
+shakes "a key from a curve" yes -tls1_2 -cipher ECDHE-RSA-AES128-GCM-SHA256
+shakes "a key sent by RSA" no -tls1_2 -cipher AES128-GCM-SHA256
+printf 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&4
+exec 4>&-
+wait "$lasting" || :
+same "a connection from before the change: replies" 2 "$(grep -o 'HTTP/1.1 200' "$scratch/lasted" | wc -l | tr -d ' ')"
+
+# Those who were slow.
+is_told() {
+    [ -s "$scratch/silent.ms" ] && [ -s "$scratch/halfway.ms" ]
+}
+await 20 is_told || fail "who begins no handshake is still there"
+for who in silent halfway; do
+    at_most "$who: milliseconds" 6000 "$(cat "$scratch/$who.ms")"
+    at_most "$who: at least this many milliseconds" "$(cat "$scratch/$who.ms")" 1500
+done
+for who in slow_head slow_body; do
+    await 10 grep -q '"code": *"request_timeout"' "$scratch/$who" || fail "$who is not told why: $(cat "$scratch/$who")"
+    like "$who" 'HTTP/1.1 408 *' "$(cat "$scratch/$who")"
+done
+
+# A drain: what was accepted is answered.
+prepare_slow "$(slow_side 0.5)"
+post_slow draining
+await_sent draining
+kill -TERM "$server"
+finish_slow draining
+same "the job under way: status" 200 "$slow_status"
+check_slow draining
+ended "a drain"
+
+# --- With keys, and few connections an address.
+
+# A message of a handshake that has no end.
+{
+    printf '\026\003\001\076\200\001\017\377\377'
+    head -c 15996 /dev/zero
+    for _ in 1 2 3 4 5 6 7 8 9; do
+        printf '\026\003\001\076\200'
+        head -c 16000 /dev/zero
+    done
+} >"$scratch/hello"
+
+secret=a-key-for-the-test-of-tls
+MATMULD_API_KEY=$secret
+export MATMULD_API_KEY
+launch --port 0 --backend cpu --host 0.0.0.0 --tls-cert "$scratch/cert" --tls-key "$scratch/key" --connections-per-address 1
+unset MATMULD_API_KEY
+await 60 says_ready || fail "it is not ready"
+url=https://127.0.0.1:${url##*:}
+same "without a key" 401 "$(status_of -d "$product" "$url/v1/matmul")"
+same "with a key" 200 "$(status_of -H "Authorization: Bearer $secret" -d "$product" "$url/v1/matmul")"
+same "keys in the clear: sentences" 0 "$(grep -c 'no TLS: API keys' "$scratch/log")"
+{
+    printf 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
+    sleep 1
+} | talk_tls 1 >"$scratch/holding" &
+holding=$!
+await 5 grep -q '^HTTP/1.1 200' "$scratch/holding" || fail "the one connection is not served"
+same "one connection more than may be" 000 "$(status_of "$url/healthz")"
+wait "$holding" || :
+is_healthy() {
+    [ "$(status_of "$url/healthz")" = 200 ]
+}
+checks=$((checks + 1))
+await 5 is_healthy || fail "nobody is served once that has gone"
+from=$(milliseconds)
+"$TALK" 127.0.0.1 "${url##*:}" 16005 0 <"$scratch/hello" >"$scratch/hello.reply" 2>&1 || :
+at_most "a handshake of 160 kB: milliseconds until it is closed" 5000 $(($(milliseconds) - from))
+sed -n '2p' "$scratch/second.key" >"$scratch/line"
+checks=$((checks + 1))
+! grep -qF -f "$scratch/line" "$scratch/log" || fail "the private key is in the log"
+stop
+
+MATMULD_API_KEY=$secret
+export MATMULD_API_KEY
+launch --port 0 --backend cpu --host 0.0.0.0
+unset MATMULD_API_KEY
+same "keys without TLS: sentences" 1 "$(grep -c 'no TLS: API keys' "$scratch/log")"
+await 60 says_ready || fail "it is not ready"
+code=0
+timeout 5 "$MATMULD" --healthcheck --port "${url##*:}" --tls-cert x --tls-key x 2>"$scratch/health" || code=$?
+same "a health check by TLS of a server without: exit status" 1 "$code"
+like "a health check by TLS of a server without" '*what answers is not TLS' "$(cat "$scratch/health")"
+stop
+finish
