@@ -17,7 +17,7 @@ stat_of() {
 bytes_max() {
     case $1 in
     form_read | json | json_scan | multipart) echo 8192 ;;
-    media) echo 512 ;;
+    media | request) echo 512 ;;
     *) echo 4096 ;;
     esac
 }
