@@ -43,6 +43,11 @@ extern const struct mm_limits fuzz_limits;
 /* That a refusal says why, in an error that makes a proper problem document. */
 void fuzz_require_error(enum mm_status status, const struct mm_error *error);
 
+/* A pool of so much, of which nothing is lent, and back with it. Pools are used again, since making one costs
+ * more than most decodings; what is free in them is poisoned for the address sanitizer all the same. */
+struct mm_buffers *fuzz_buffers_take(size_t budget_bytes);
+void fuzz_buffers_give(struct mm_buffers *buffers);
+
 /* A body that was decoded, or not: `status` tells. */
 struct decoding {
     enum mm_status status;
