@@ -37,11 +37,27 @@ struct session {
 
 /* --- pieces that are well-formed */
 
-static void put_common(struct session *session, const char *method, const char *target) {
+/* How a request shows its key, and whether that lets it in. */
+static const struct {
+    const char *lines;
+    bool is_good;
+} keys[] = {
+    {"Authorization: Bearer " IN_PROCESS_KEY "\r\n", true},
+    {"authorization: bearer   " IN_PROCESS_KEY " \r\n", true},
+    {"", false},
+    {"Authorization: Bearer " IN_PROCESS_KEY "s\r\n", false},
+    {"Authorization: Bearer 0123456789abcdef\r\n", false},
+    {"Authorization: Basic " IN_PROCESS_KEY "\r\n", false},
+    {"Authorization: Bearer\t" IN_PROCESS_KEY "\r\n", false},
+    {"Authorization: Bearer " IN_PROCESS_KEY "\r\nAuthorization: Bearer " IN_PROCESS_KEY "\r\n", false},
+};
+enum { KEY_COUNT = sizeof keys / sizeof keys[0] };
+
+static void put_common(struct session *session, const char *method, const char *target, unsigned key) {
     fprintf(session->out, "%s %s HTTP/1.1\r\nHost: fuzz\r\nX-Request-Id: fuzz-%zu\r\n", method, target,
             session->count);
     if (session->has_keys)
-        fputs("Authorization: Bearer " IN_PROCESS_KEY "\r\n", session->out);
+        fputs(keys[key].lines, session->out);
 }
 
 /* In chunks of a size that the input says, or with its length. */
@@ -70,7 +86,7 @@ static void put_product(struct session *session) {
     product_make(&expected->product, &session->input);
     product_target(&expected->product, target, sizeof target);
     product_body(&expected->product, &body, &bytes);
-    put_common(session, "POST", target);
+    put_common(session, "POST", target, 0);
     fprintf(session->out, "Content-Type: %s\r\n", product_type(&expected->product));
     if (expected->product.accept != NULL)
         fprintf(session->out, "Accept: %s\r\n", expected->product.accept);
@@ -85,20 +101,39 @@ static void put_plain(struct session *session) {
         const char *method;
         const char *target;
         unsigned status;
+        bool is_open; /* to who has no key, or no other than 404 and 405, which come first */
     } plain[] = {
-        {"GET", "/healthz", 200},      {"HEAD", "/healthz", 200},      {"GET", "/readyz", 200},
-        {"GET", "/v1/variants", 200},  {"GET", "/v1/devices", 200},    {"HEAD", "/v1/devices", 200},
-        {"GET", "/openapi.json", 200}, {"GET", "/metrics", 200},       {"OPTIONS", "/v1/matmul", 204},
-        {"OPTIONS", "*", 204},         {"OPTIONS", "/metrics", 204},   {"GET", "/", 404},
-        {"GET", "/v1/matmul/", 404},   {"HEAD", "/v2", 404},           {"GET", "/v1/matmul", 405},
-        {"PUT", "/v1/matmul", 405},    {"DELETE", "/healthz", 405},    {"POST", "/v1/devices", 405},
-        {"POST", "/v1/matmul", 411},   {"POST", "/v1/benchmark", 411}, {"GET", "http://fuzz/healthz", 200},
+        {"GET", "/healthz", 200, true},
+        {"HEAD", "/healthz", 200, true},
+        {"GET", "/readyz", 200, true},
+        {"GET", "/v1/variants", 200, false},
+        {"GET", "/v1/devices", 200, false},
+        {"HEAD", "/v1/devices", 200, false},
+        {"GET", "/openapi.json", 200, false},
+        {"GET", "/metrics", 200, false},
+        {"OPTIONS", "/v1/matmul", 204, true},
+        {"OPTIONS", "*", 204, true},
+        {"OPTIONS", "/metrics", 204, true},
+        {"GET", "/", 404, true},
+        {"GET", "/v1/matmul/", 404, true},
+        {"HEAD", "/v2", 404, true},
+        {"GET", "/v1/matmul", 405, true},
+        {"PUT", "/v1/matmul", 405, true},
+        {"DELETE", "/healthz", 405, true},
+        {"POST", "/v1/devices", 405, true},
+        {"POST", "/v1/matmul", 411, false},
+        {"POST", "/v1/benchmark", 411, false},
+        {"GET", "http://fuzz/healthz", 200, true},
     };
-    const size_t index = input_byte(&session->input) % (sizeof plain / sizeof plain[0]);
+    const unsigned choice = input_byte(&session->input);
+    const size_t index = choice % (sizeof plain / sizeof plain[0]);
+    const unsigned key = choice / (sizeof plain / sizeof plain[0]) % KEY_COUNT;
     struct expected *expected = &session->expected[session->count];
-    put_common(session, plain[index].method, plain[index].target);
+    put_common(session, plain[index].method, plain[index].target, key);
     fputs("\r\n", session->out);
     expected->status = plain[index].status;
+    if (session->has_keys && !keys[key].is_good && !plain[index].is_open)
+        expected->status = 401;
     expected->head_only = strcmp(plain[index].method, "HEAD") == 0;
 }
 
