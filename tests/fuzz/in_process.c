@@ -25,7 +25,7 @@ enum { CONNECTION_MEMORY_BYTES = 16 << 10, WAIT_MS = 10, WAIT_ROUNDS_MAX = 1000,
 static struct mm_options options;
 static struct mm_server server;
 static struct mm_keys *keys;
-static struct MHD_Daemon *daemon_;
+static struct MHD_Daemon *mhd;
 
 /* In place of the real one: a line of the log is one line, and an object, whatever a request holds. */
 void __wrap_mm_log_writer_put(const char *line, size_t bytes, bool one_of_many);
@@ -80,16 +80,16 @@ static void open_server(void) {
 }
 
 static void open_daemon(void) {
-    daemon_ = MHD_start_daemon(
+    mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
         mm_exchange_handle, &server, MHD_OPTION_NOTIFY_COMPLETED, mm_exchange_completed, &server,
         MHD_OPTION_NOTIFY_CONNECTION, mm_connection_notify, &server, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
         &server, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_END);
-    REQUIRE(daemon_ != NULL);
+    REQUIRE(mhd != NULL);
 }
 
 void in_process_begin(bool asks_keys, bool has_cors) {
-    if (daemon_ == NULL) {
+    if (mhd == NULL) {
         open_server();
         open_daemon();
     }
@@ -103,8 +103,7 @@ void talk_begin(struct talk *talk) {
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
     *talk = (struct talk){.fd = pair[0], .reply = calloc(1, 1)};
     REQUIRE(talk->reply != NULL);
-    REQUIRE(MHD_add_connection(daemon_, pair[1], (const struct sockaddr *)&address, sizeof address) ==
-            MHD_YES);
+    REQUIRE(MHD_add_connection(mhd, pair[1], (const struct sockaddr *)&address, sizeof address) == MHD_YES);
 }
 
 /* Whether anything came, the end too. */
@@ -144,7 +143,7 @@ static bool is_waiting(void) {
 }
 
 static void await_others(void) {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD);
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(mhd, MHD_DAEMON_INFO_EPOLL_FD);
     struct pollfd ready = {.fd = info->epoll_fd, .events = POLLIN};
     (void)poll(&ready, 1, WAIT_MS);
 }
@@ -152,7 +151,7 @@ static void await_others(void) {
 static void settle(struct talk *talk) {
     unsigned waited = 0;
     for (unsigned idle = 0; idle < IDLE_ROUNDS && !talk->is_over;) {
-        REQUIRE(MHD_run(daemon_) == MHD_YES);
+        REQUIRE(MHD_run(mhd) == MHD_YES);
         if (receive(talk)) {
             idle = 0;
         } else if (is_waiting()) {
@@ -183,7 +182,7 @@ void talk_end(struct talk *talk) {
     shutdown(talk->fd, SHUT_WR);
     for (unsigned round = 0; server.newest != NULL; round++) {
         REQUIRE(round < WAIT_ROUNDS_MAX);
-        REQUIRE(MHD_run(daemon_) == MHD_YES);
+        REQUIRE(MHD_run(mhd) == MHD_YES);
         (void)receive(talk);
         if (is_waiting())
             await_others();

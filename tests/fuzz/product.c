@@ -6,17 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-unsigned input_byte(struct input *input) {
-    return input->at < input->end ? (unsigned char)*input->at++ : 0;
-}
-
-struct piece input_piece(struct input *input, size_t bytes_max) {
-    const size_t left = (size_t)(input->end - input->at);
-    const struct piece piece = {input->at, bytes_max < left ? bytes_max : left};
-    input->at += piece.bytes;
-    return piece;
-}
-
 /* Rows and columns as stored: a transposition's one operand is m×n. */
 static size_t a_rows(const struct product *product) {
     return product->transpose_a ? product->k : product->m;

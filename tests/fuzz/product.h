@@ -5,14 +5,6 @@
 
 #include "tests/fuzz/replies.h"
 
-/* The bytes of an input, from which a target takes what it has to decide; none are left: 0. */
-struct input {
-    const char *at;
-    const char *end;
-};
-unsigned input_byte(struct input *input);
-struct piece input_piece(struct input *input, size_t bytes_max);
-
 enum { PRODUCT_EDGE_MAX = 5 };
 enum product_format { PRODUCT_JSON, PRODUCT_RAW, PRODUCT_FORM, PRODUCT_FORMAT_COUNT };
 
