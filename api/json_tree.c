@@ -11,13 +11,15 @@ enum { STORAGE_ALIGNMENT = 64 };
 /* Trees of smaller bodies are not counted: there are never more of them than threads that parse. */
 enum { UNCOUNTED_BODY_BYTES = 64 << 10 };
 
-/* What Jansson's tree of a body takes at most, which is many times the body: a number behind its comma
- * 32 bytes and a place in a growing table, an array 128 and more, an object 240. Measured with Jansson
- * 2.14 and glibc over bodies of one kind each, these weights came to 1.0 to 2.0 times what it took. */
+/* What Jansson takes of memory for a body at most, which is many times the body: a number behind its comma
+ * 32 bytes and a place in a growing table, an array 128 and more, an object 240. And of one token, which can
+ * be the whole body, it holds twice the length in a buffer that has grown by doubling, a copy, and of a name
+ * another one. Measured with Jansson 2.14 and glibc over bodies of one kind each, these weights came to 1.0
+ * to 2.0 times what it took. */
 static size_t tree_bytes_max(const struct mm_body *body) {
     const unsigned char *text = body->data;
-    size_t bytes = body->bytes;
-    if (bytes <= UNCOUNTED_BODY_BYTES)
+    size_t bytes = 4 * body->bytes;
+    if (body->bytes <= UNCOUNTED_BODY_BYTES)
         return 0;
     for (size_t index = 0; index < body->bytes; index++)
         bytes += (text[index] == ',') * 64u + (text[index] == '[') * 192u + (text[index] == '{') * 384u +

@@ -278,20 +278,27 @@ static bool set_switch(struct mm_options *options, const char *flag) {
     return false;
 }
 
+/* The secret that someone gives as a flag, --api-key or --api-key=KEY; NULL: none. */
+static const struct option *find_secret(const char *flag) {
+    const size_t length = strcspn(flag, "=");
+    for (size_t index = 0; index < OPTION_COUNT; index++)
+        if (table[index].kind == SECRET && length == strlen(table[index].name) + 2 &&
+            strncmp(flag, "--", 2) == 0 && memcmp(flag + 2, table[index].name, length - 2) == 0)
+            return &table[index];
+    return NULL;
+}
+
 /* The value behind a flag that there is not must not be shown where it is a secret. */
 static bool fail_flag(const char *flag, char *problem, size_t size) {
-    const size_t length = strcspn(flag, "=");
-    for (size_t index = 0; index < OPTION_COUNT; index++) {
-        if (table[index].kind != SECRET || length != strlen(table[index].name) + 2 ||
-            memcmp(flag + 2, table[index].name, length - 2) != 0)
-            continue;
-        char name[ENVIRONMENT_NAME_MAX];
-        environment_name(table[index].name, name);
-        snprintf(problem, size, "--%s would be seen by whoever lists processes: set %s, or use a file",
-                 table[index].name, name);
+    const struct option *secret = find_secret(flag);
+    char name[ENVIRONMENT_NAME_MAX];
+    if (secret == NULL) {
+        snprintf(problem, size, "there is no option '%s'", flag);
         return false;
     }
-    snprintf(problem, size, "there is no option '%s'", flag);
+    environment_name(secret->name, name);
+    snprintf(problem, size, "--%s would be seen by whoever lists processes: set %s, or use a file",
+             secret->name, name);
     return false;
 }
 
@@ -317,6 +324,8 @@ static bool set_from_flag(struct mm_options *options, int argc, char **argv, int
             snprintf(problem, size, "%s needs a value: %s", source, table[index].value);
             return false;
         }
+        if (find_secret(argv[*at]) != NULL) /* which the refusal of this value would show */
+            return fail_flag(argv[*at], problem, size);
         return set(options, &table[index], source, argv[(*at)++], problem, size);
     }
     return fail_flag(flag, problem, size);
@@ -388,6 +397,12 @@ static void print_text(const char *text, FILE *out) {
         fputs(text, out);
 }
 
+/* Nothing for a 0 that stands for what the machine gives: nobody could write it. */
+static void print_number(const struct option *option, uint64_t number, FILE *out) {
+    if (number >= option->min)
+        fprintf(out, "%" PRIu64, number);
+}
+
 void mm_options_print(const struct mm_options *options, FILE *out) {
     for (size_t index = 0; index < OPTION_COUNT; index++) {
         const char *at = (const char *)options + table[index].offset;
@@ -403,7 +418,7 @@ void mm_options_print(const struct mm_options *options, FILE *out) {
             break;
         case NUMBER:
         case SIZE:
-            fprintf(out, "%" PRIu64, *(const uint64_t *)(const void *)at);
+            print_number(&table[index], *(const uint64_t *)(const void *)at, out);
             break;
         case DEVICES:
             print_devices(options, out);

@@ -32,6 +32,15 @@ refused "does not take '--'" build -- all
 refused "got 'jsom'" fuzz jsom
 refused "got 'jsom'" fuzz 5 jsom
 refused "got '5s json'" fuzz 5s json
+refused "seconds from 1 on; got '0'" fuzz 0
+refused "got 'all'" fuzz 5 all
+refused "nothing beside all or --total; got 'json'" fuzz all json
+refused "nothing beside all or --total; got 'json'" fuzz --total 60 json
+refused "--total takes a number of seconds from 1 to 1000000, got ''" fuzz --total
+refused "got '0'" fuzz --total 0
+refused "got '1m'" fuzz --total 1m
+refused "got '1000001'" fuzz --total 1000001
+refused "got '99999999999999999999'" fuzz --total 99999999999999999999
 refused "does not take 'json'" coverage json
 refused "does not take 'gpu/queue.c'" lint gpu/queue.c
 refused "does not take '--preset dev'" lint --preset dev
@@ -96,6 +105,20 @@ sh tests/kernels/bench.sh --check 16777216 1 16777216 --slow --repeats 1 || fail
 sh tests/kernels/accuracy.sh --check --variant naive --variant blas --family unit --depths 1,16777216 --edge 1024 --into x ||
     fail "bench accuracy refuses what it takes"
 sh tests/json/bench.sh --check 8192 --rounds 100 || fail "bench json refuses what it takes"
+
+# shares SECONDS TOTAL JOBS TARGET…: what each fuzz target gets of the whole time.
+shares() {
+    wanted=$1
+    shift
+    share=$(sh tests/fuzz/run.sh --share "$@") || fail "run.sh --share $*: exit status $?"
+    [ "$share" = "$wanted" ] || fail "run.sh --share $*: $share, expected $wanted"
+}
+
+shares 59 60 1 json
+shares 19 60 1 json npy raw
+shares 29 60 2 json npy raw
+shares 59 60 4 json npy raw
+shares 1 2 1 json npy raw
 
 verbs=$(./dev --help | sed -n 's|^  ./dev \([a-z]*\) .*|\1|p')
 [ -n "$verbs" ] || fail "the help names no verb"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUDGET_BYTES = 8 << 10 };
+enum { BUDGET_BYTES = 8 << 10, POOLS_MAX = 8 };
 
 const struct mm_limits fuzz_limits = {
     .dimension_max = 1 << 20, .body_bytes_max = 32 << 10, .memory_bytes_max = 64 << 10};
@@ -130,10 +130,36 @@ static void require_decoded(const struct decoding *decoding, const struct mm_cod
     require_turnable(call);
 }
 
+static struct mm_buffers *idle_pools[POOLS_MAX];
+
+struct mm_buffers *fuzz_buffers_take(size_t budget_bytes) {
+    struct mm_buffers *taken = NULL;
+    for (size_t index = 0; index < POOLS_MAX && taken == NULL; index++) {
+        if (idle_pools[index] == NULL || mm_buffers_budget(idle_pools[index]) != budget_bytes)
+            continue;
+        taken = idle_pools[index];
+        idle_pools[index] = NULL;
+    }
+    if (taken == NULL)
+        taken = mm_buffers_open(budget_bytes);
+    REQUIRE(taken != NULL);
+    return taken;
+}
+
+void fuzz_buffers_give(struct mm_buffers *buffers) {
+    REQUIRE(mm_buffers_used(buffers) == 0);
+    for (size_t index = 0; index < POOLS_MAX; index++) {
+        if (idle_pools[index] == NULL) {
+            idle_pools[index] = buffers;
+            return;
+        }
+    }
+    mm_buffers_close(buffers);
+}
+
 void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const struct mm_body *body) {
     decoding->error = (struct mm_error){0};
-    decoding->buffers = mm_buffers_open(BUDGET_BYTES);
-    REQUIRE(decoding->buffers != NULL);
+    decoding->buffers = fuzz_buffers_take(BUDGET_BYTES);
     decoding->status =
         codec->decode(&decoding->call, body, &fuzz_limits, decoding->buffers, &decoding->error);
     if (decoding->status == MM_OK) {
@@ -150,8 +176,7 @@ void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const 
 
 void fuzz_release(struct decoding *decoding) {
     mm_call_release(&decoding->call, decoding->buffers);
-    REQUIRE(mm_buffers_used(decoding->buffers) == 0);
-    mm_buffers_close(decoding->buffers);
+    fuzz_buffers_give(decoding->buffers);
 }
 
 void fuzz_require_same(const struct mm_matrix *x, const struct mm_matrix *y) {

@@ -50,7 +50,7 @@ static char *decode_pieces(struct decoding *decoding, enum mm_op op, const char 
                            struct piece text, struct piece lengths) {
     const struct mm_body_reader *reader = fuzz_codec("multipart/form-data")->reader;
     struct mm_body body = {.content_type = content_type};
-    *decoding = (struct decoding){.buffers = mm_buffers_open(1 << 20)};
+    *decoding = (struct decoding){.buffers = fuzz_buffers_take(1 << 20)};
     mm_call_init(&decoding->call, op);
     void *reading =
         reader->begin(&decoding->call, content_type, MM_LENGTH_UNKNOWN, &fuzz_limits, decoding->buffers);

@@ -23,6 +23,15 @@ struct piece {
 /* Takes what stands before the next separator, which goes too, or all that is left where there is none. */
 struct piece fuzz_take(struct piece *rest, char separator);
 
+/* What is left of an input whose bytes decide one thing after the other. Where none is left, the next is 0,
+ * and a piece is shorter than was asked for. */
+struct input {
+    const char *at;
+    const char *end;
+};
+unsigned input_byte(struct input *input);
+struct piece input_piece(struct input *input, size_t bytes_max);
+
 /* Copies in memory of just their size, so that a sanitizer sees the first byte that is read past them;
  * the caller frees. The bytes are aligned as a request's body is; NULL where there are none. The text
  * ends in NUL, and at the first one within it. */
@@ -42,6 +51,11 @@ extern const struct mm_limits fuzz_limits;
 
 /* That a refusal says why, in an error that makes a proper problem document. */
 void fuzz_require_error(enum mm_status status, const struct mm_error *error);
+
+/* A pool of so much, of which nothing is lent, and back with it. Pools are used again, since making one costs
+ * more than most decodings; what is free in them is poisoned for the address sanitizer all the same. */
+struct mm_buffers *fuzz_buffers_take(size_t budget_bytes);
+void fuzz_buffers_give(struct mm_buffers *buffers);
 
 /* A body that was decoded, or not: `status` tells. */
 struct decoding {

@@ -21,6 +21,17 @@ struct piece fuzz_take(struct piece *rest, char separator) {
     return taken;
 }
 
+unsigned input_byte(struct input *input) {
+    return input->at < input->end ? (unsigned char)*input->at++ : 0;
+}
+
+struct piece input_piece(struct input *input, size_t bytes_max) {
+    const size_t left = (size_t)(input->end - input->at);
+    const struct piece piece = {input->at, bytes_max < left ? bytes_max : left};
+    input->at += piece.bytes;
+    return piece;
+}
+
 void *fuzz_copy_bytes(struct piece piece) {
     void *copy = NULL;
     if (piece.bytes == 0)

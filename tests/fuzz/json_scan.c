@@ -15,8 +15,7 @@ enum { BUDGET_BYTES = 16 << 20 };
 
 static void begin(struct decoding *decoding, enum mm_op op) {
     decoding->error = (struct mm_error){0};
-    decoding->buffers = mm_buffers_open(BUDGET_BYTES);
-    REQUIRE(decoding->buffers != NULL);
+    decoding->buffers = fuzz_buffers_take(BUDGET_BYTES);
     mm_call_init(&decoding->call, op);
 }
 

@@ -2,7 +2,8 @@
 # Runs fuzz targets for a time each, several at once, from the corpus and from what earlier runs have found.
 # An input that breaks a target is left in the corpus, where the tests replay it. ./dev fuzz is the way to
 # call this.
-# Usage: run.sh SECONDS JOBS TARGET..., in the top folder, with the preset fuzz built.
+# Usage: run.sh SECONDS JOBS TARGET..., in the top folder, with the preset fuzz built; or run.sh --share TOTAL
+# JOBS TARGET..., which prints how many seconds each may have so that all are over in that time.
 set -eu
 
 build=build/fuzz
@@ -17,7 +18,7 @@ stat_of() {
 bytes_max() {
     case $1 in
     form_read | json | json_scan | multipart) echo 8192 ;;
-    media) echo 512 ;;
+    media | request) echo 512 ;;
     *) echo 4096 ;;
     esac
 }
@@ -49,6 +50,22 @@ fuzz() {
     return 1
 }
 
+# They run in rounds of so many at once. Of each round a second goes to starting, and one is the least that
+# libFuzzer takes.
+share() {
+    total=$1 jobs=$2
+    shift 2
+    case $total in '' | *[!0-9]* | ????????*) return 1 ;; esac
+    [ "$total" -ge 1 ] && [ "$total" -le 1000000 ] || return 1
+    seconds=$((total / (($# + jobs - 1) / jobs) - 1))
+    echo $((seconds > 0 ? seconds : 1))
+}
+
+if [ "$1" = --share ]; then
+    shift
+    share "$@"
+    exit
+fi
 if [ "$1" = --one ]; then
     fuzz "$3" "$2"
     exit

@@ -197,6 +197,18 @@ static void malformed_requests_are_refused(void **state) {
     assert_int_equal(mm_benchmark_decode(zero, sizeof zero - 1, &limits, &call, &error), MM_BAD_REQUEST);
 }
 
+/* As deep as a body of a benchmark can be: refused, and no stack is used up. */
+static void nesting_is_bounded(void **state) {
+    static char deep[MM_BENCHMARK_BODY_BYTES_MAX];
+    struct mm_benchmark_call call;
+    struct mm_error error;
+    (void)state;
+    memset(deep, '[', sizeof deep);
+    memcpy(deep, "{\"m\":", 5);
+    assert_int_equal(mm_benchmark_decode(deep, sizeof deep, &limits, &call, &error), MM_BAD_REQUEST);
+    assert_non_null(strstr(error.detail, "depth"));
+}
+
 /* A request of so many rows of the same name. */
 static enum mm_status decode_rows(unsigned count, struct mm_error *error) {
     struct mm_benchmark_call call;
@@ -522,6 +534,7 @@ int main(void) {
         cmocka_unit_test(operands_that_are_stored_transposed),
         cmocka_unit_test(requests_for_accesses),
         cmocka_unit_test(malformed_requests_are_refused),
+        cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(rows_are_bounded),
         cmocka_unit_test(types_are_judged),
         cmocka_unit_test(formats_follow_accept),

@@ -127,7 +127,7 @@ static void check_batches(void (*make)(uint64_t *random, char *text), struct mm_
 
 static void test_nearest(void **state) {
     (void)state;
-    struct mm_buffers *buffers = mm_buffers_open(1 << 20);
+    struct mm_buffers *buffers = mm_buffers_open(8 << 20); /* a tree of the whole has room */
     check_batches(random_decimal, buffers);
     check_batches(short_decimal, buffers);
     check_batches(normal_midpoint, buffers);

@@ -148,6 +148,11 @@ static void secrets_are_not_shown(void **state) {
         assert_non_null(strstr(problem, "set MATMULD_API_KEY"));
         assert_null(strstr(problem, "hush"));
     }
+    char program[] = "matmuld", port[] = "--port", flag[] = "--api-key=hush";
+    char *argv[] = {program, port, flag, NULL};
+    assert_false(mm_options_parse(&options, 3, argv, problem, sizeof problem));
+    assert_non_null(strstr(problem, "set MATMULD_API_KEY"));
+    assert_null(strstr(problem, "hush"));
     setenv("MATMULD_API_KEY", "hush", 1);
     assert_true(parse(&options, NULL, problem, sizeof problem));
     unsetenv("MATMULD_API_KEY");
@@ -157,6 +162,32 @@ static void secrets_are_not_shown(void **state) {
     fclose(out);
     assert_non_null(strstr(text, "api-key = (set)\n"));
     assert_null(strstr(text, "hush"));
+}
+
+/* No line says what would be refused as a value: cpu-jobs, which the machine gives, takes no 0. */
+static void what_is_printed_would_be_taken(void **state) {
+    struct mm_options options;
+    char problem[256];
+    char text[4096] = "";
+    (void)state;
+    assert_true(parse(&options, NULL, problem, sizeof problem));
+    FILE *out = fmemopen(text, sizeof text, "w");
+    mm_options_print(&options, out);
+    fclose(out);
+    assert_non_null(strstr(text, "cpu-jobs = \n"));
+    assert_non_null(strstr(text, "connections-per-address = 0\n"));
+    unsigned values = 0;
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        char flag[128];
+        char *value = strstr(line, " = ");
+        assert_non_null(value);
+        *value = '\0';
+        snprintf(flag, sizeof flag, "--%s=%s", line, value + strlen(" = "));
+        if (value[strlen(" = ")] != '\0' && !parse(&options, flag, problem, sizeof problem))
+            fail_msg("printed, but not taken: %s", problem);
+        values++;
+    }
+    assert_true(values > 20);
 }
 
 /* The longest origin, and one that is longer. */
@@ -230,6 +261,7 @@ int main(void) {
         cmocka_unit_test(values_are_judged),
         cmocka_unit_test(flags_win_over_the_environment),
         cmocka_unit_test(secrets_are_not_shown),
+        cmocka_unit_test(what_is_printed_would_be_taken),
         cmocka_unit_test(origins_have_a_limit),
         cmocka_unit_test(a_flag_takes_no_word_behind_it),
         cmocka_unit_test(devices_are_listed),

@@ -1,0 +1,199 @@
+/* A server as main makes it, but for signals, the sweep and the listening socket. */
+#include "tests/fuzz/in_process.h"
+
+#include "server/crew.h"
+#include "server/exchange.h"
+#include "server/guard.h"
+#include "server/keys.h"
+#include "server/log.h"
+#include "server/log_writer.h"
+#include "server/metrics.h"
+
+#include "tests/fuzz/fuzz.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { CONNECTION_MEMORY_BYTES = 16 << 10, WAIT_MS = 10, WAIT_ROUNDS_MAX = 1000, IDLE_ROUNDS = 3 };
+
+static struct mm_options options;
+static struct mm_server server;
+static struct mm_keys *keys;
+static struct MHD_Daemon *mhd;
+
+/* In place of the real one: a line of the log is one line, and an object, whatever a request holds. */
+void __wrap_mm_log_writer_put(const char *line, size_t bytes, bool one_of_many);
+void __wrap_mm_log_writer_put(const char *line, size_t bytes, bool one_of_many) {
+    (void)one_of_many;
+    REQUIRE(bytes > 0 && memchr(line, '\n', bytes) == line + bytes - 1);
+    json_t *object = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, NULL);
+    REQUIRE(json_is_object(object));
+    json_decref(object);
+}
+
+/* As server/http.c does it. */
+static size_t unescape(void *argument, struct MHD_Connection *connection, char *text) {
+    (void)argument;
+    (void)connection;
+    size_t bytes = MHD_http_unescape(text);
+    mm_guard_show_zeros(text, bytes);
+    return bytes;
+}
+
+static void open_server(void) {
+    static char program[] = "matmuld", backend[] = "--backend=cpu", body[] = "--max-body=64KiB",
+                dimension[] = "--max-dimension=256", budget[] = "--memory-budget=4MiB",
+                jobs[] = "--cpu-jobs=1", flops[] = "--benchmark-flops=100000000",
+                run[] = "--benchmark-run-flops=1000000", repeats[] = "--benchmark-repeats=3",
+                format[] = "--log-format=json";
+    static char *argv[] = {program, backend, body,    dimension, budget, jobs,
+                           flops,   run,     repeats, format,    NULL};
+    char problem[640];
+    struct mm_error error;
+    REQUIRE(mm_options_parse(&options, 10, argv, problem, sizeof problem));
+    options.threads = 1;
+    options.api_key = IN_PROCESS_KEY;
+    mm_log_set_format(MM_LOG_JSON);
+    REQUIRE(mm_keys_open(&options, &keys, problem, sizeof problem));
+    server.options = &options;
+    server.limits = (struct mm_limits){.dimension_max = options.dimension_max,
+                                       .body_bytes_max = options.body_bytes_max,
+                                       .memory_bytes_max = options.memory_budget_bytes};
+    pthread_mutex_init(&server.mutex, NULL);
+    server.buffers = mm_buffers_open(options.memory_budget_bytes);
+    server.metrics = mm_metrics_open();
+    server.crew = mm_crew_start(1);
+    REQUIRE(server.buffers != NULL && server.metrics != NULL && server.crew != NULL);
+    const struct mm_engine_options wanted = {
+        .backend = options.backend,
+        .host_jobs = 1,
+        .queue = {.jobs_max = options.queue_depth,
+                  .bytes_max = options.memory_budget_bytes,
+                  .wait_ns_max = options.queue_wait_ms * UINT64_C(1000000)}};
+    REQUIRE(mm_engine_open(&wanted, &server.engine, &error) == MM_OK);
+}
+
+static void open_daemon(void) {
+    mhd = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+        mm_exchange_handle, &server, MHD_OPTION_NOTIFY_COMPLETED, mm_exchange_completed, &server,
+        MHD_OPTION_NOTIFY_CONNECTION, mm_connection_notify, &server, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+        &server, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_END);
+    REQUIRE(mhd != NULL);
+}
+
+void in_process_begin(bool asks_keys, bool has_cors) {
+    if (mhd == NULL) {
+        open_server();
+        open_daemon();
+    }
+    server.keys = asks_keys ? keys : NULL;
+    options.cors_origin = has_cors ? "*" : NULL;
+}
+
+void talk_begin(struct talk *talk) {
+    int pair[2];
+    const struct sockaddr_un address = {.sun_family = AF_UNIX};
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
+    *talk = (struct talk){.fd = pair[0], .reply = calloc(1, 1)};
+    REQUIRE(talk->reply != NULL);
+    REQUIRE(MHD_add_connection(mhd, pair[1], (const struct sockaddr *)&address, sizeof address) == MHD_YES);
+}
+
+/* Whether anything came, the end too. */
+static bool receive(struct talk *talk) {
+    char piece[16 << 10];
+    bool any = false;
+    while (!talk->is_over) {
+        const ssize_t got = recv(talk->fd, piece, sizeof piece, 0);
+        if (got < 0) {
+            REQUIRE(errno == EAGAIN || errno == ECONNRESET);
+            if (errno == EAGAIN)
+                break;
+        }
+        any = true;
+        talk->is_over = got <= 0;
+        if (got <= 0)
+            break;
+        char *grown = realloc(talk->reply, talk->reply_bytes + (size_t)got + 1);
+        REQUIRE(grown != NULL);
+        memcpy(grown + talk->reply_bytes, piece, (size_t)got);
+        talk->reply = grown;
+        talk->reply_bytes += (size_t)got;
+        grown[talk->reply_bytes] = '\0';
+    }
+    return any;
+}
+
+/* Whether a request waits for another thread: the crew or the queue. */
+static bool is_waiting(void) {
+    bool waits = false;
+    pthread_mutex_lock(&server.mutex);
+    const struct mm_exchange *exchange = server.newest == NULL ? NULL : server.newest->exchange;
+    if (exchange != NULL)
+        waits = exchange->state == MM_WAITING || exchange->state == MM_ANSWERING;
+    pthread_mutex_unlock(&server.mutex);
+    return waits;
+}
+
+static void await_others(void) {
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(mhd, MHD_DAEMON_INFO_EPOLL_FD);
+    struct pollfd ready = {.fd = info->epoll_fd, .events = POLLIN};
+    (void)poll(&ready, 1, WAIT_MS);
+}
+
+static void settle(struct talk *talk) {
+    unsigned waited = 0;
+    for (unsigned idle = 0; idle < IDLE_ROUNDS && !talk->is_over;) {
+        REQUIRE(MHD_run(mhd) == MHD_YES);
+        if (receive(talk)) {
+            idle = 0;
+        } else if (is_waiting()) {
+            REQUIRE(waited++ < WAIT_ROUNDS_MAX);
+            await_others();
+        } else {
+            idle++;
+        }
+    }
+}
+
+void talk_send(struct talk *talk, const char *bytes, size_t count) {
+    unsigned stuck = 0;
+    while (count > 0 && !talk->is_over) {
+        const ssize_t sent = send(talk->fd, bytes, count, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EAGAIN)
+            break;
+        stuck = sent < 0 ? stuck + 1 : 0;
+        REQUIRE(stuck < WAIT_ROUNDS_MAX);
+        bytes += sent < 0 ? 0 : sent;
+        count -= sent < 0 ? 0 : (size_t)sent;
+        settle(talk);
+    }
+}
+
+void talk_end(struct talk *talk) {
+    settle(talk);
+    shutdown(talk->fd, SHUT_WR);
+    for (unsigned round = 0; server.newest != NULL; round++) {
+        REQUIRE(round < WAIT_ROUNDS_MAX);
+        REQUIRE(MHD_run(mhd) == MHD_YES);
+        (void)receive(talk);
+        if (is_waiting())
+            await_others();
+    }
+    (void)receive(talk);
+    close(talk->fd);
+    REQUIRE(mm_server_accepted(&server) == 0);
+    REQUIRE(mm_buffers_used(server.buffers) == 0);
+    REQUIRE(__atomic_load_n(&server.benchmarking, __ATOMIC_RELAXED) == 0);
+}
+
+void talk_free(struct talk *talk) {
+    free(talk->reply);
+}

@@ -1,0 +1,209 @@
+/* Fuzzes the reader of numbers and the writer of floats. The input is words, each read as a number of every
+ * type: it is one by JSON's grammar, as that is written here once more, or none, and the value is that of
+ * strtof, strtod, or of decimal arithmetic. The same bytes are floats, whose text has to be printf's shortest
+ * that reads back. */
+#include "tests/fuzz/fuzz.h"
+
+#include "api/float_text.h"
+#include "api/number.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *skip_digits(const char *at) {
+    return at + strspn(at, "0123456789");
+}
+
+/* Where JSON's number ends that begins here; NULL where there is none, or one that is cut off. */
+static const char *number_end(const char *text) {
+    const char *first = text + (*text == '-');
+    const char *at = skip_digits(first);
+    if (at == first || (*first == '0' && at > first + 1))
+        return NULL;
+    if (*at == '.') {
+        const char *fraction = at + 1;
+        at = skip_digits(fraction);
+        if (at == fraction)
+            return NULL;
+    }
+    if (*at == 'e' || *at == 'E') {
+        const char *exponent = at + 1 + (at[1] == '+' || at[1] == '-');
+        at = skip_digits(exponent);
+        if (at == exponent)
+            return NULL;
+    }
+    return at;
+}
+
+enum { DIGITS_KEPT = 24, EXPONENT_FAR = 1000000 };
+
+/* What of a number decides whether it is whole: the digits from the first that is not 0 to the last. */
+struct decimal {
+    char digits[DIGITS_KEPT + 1];
+    size_t count; /* of all of them, kept or not */
+    long exponent;
+    bool is_plain; /* neither point nor exponent */
+};
+
+static long read_exponent(const char *text) {
+    const bool negative = *text == '-';
+    text += negative || *text == '+';
+    text += strspn(text, "0");
+    const long magnitude = strlen(text) > 6 ? EXPONENT_FAR : strtol(text, NULL, 10);
+    return negative ? -magnitude : magnitude;
+}
+
+static struct decimal take_apart(const char *number) {
+    struct decimal decimal = {.is_plain = strpbrk(number, ".eE") == NULL};
+    const char *exponent = strpbrk(number, "eE");
+    size_t zeros = 0;
+    bool behind_point = false;
+    for (const char *at = number; *at != '\0' && at != exponent; at++) {
+        behind_point |= *at == '.';
+        if (*at < '0' || *at > '9')
+            continue;
+        decimal.exponent -= behind_point;
+        zeros = *at == '0' ? zeros + 1 : 0;
+        if (decimal.count > 0 || *at != '0') {
+            if (decimal.count < DIGITS_KEPT)
+                decimal.digits[decimal.count] = *at;
+            decimal.count++;
+        }
+    }
+    if (decimal.count > 0) {
+        decimal.count -= zeros;
+        decimal.exponent += (long)zeros;
+    }
+    decimal.digits[decimal.count < DIGITS_KEPT ? decimal.count : DIGITS_KEPT] = '\0';
+    decimal.exponent += exponent == NULL ? 0 : read_exponent(exponent + 1);
+    return decimal;
+}
+
+/* Whether number.h says that the whole number is held; sets it then. */
+static bool hold_whole(const char *number, int64_t least, int64_t most, int64_t *whole) {
+    const struct decimal decimal = take_apart(number);
+    const bool negative = *number == '-';
+    __int128 value = 0;
+    *whole = 0;
+    if (decimal.count == 0)
+        return true;
+    if (decimal.count > 19 || decimal.exponent < 0 || decimal.exponent > 19)
+        return false;
+    for (const char *digit = decimal.digits; *digit != '\0'; digit++)
+        value = value * 10 + (*digit - '0');
+    for (long power = 0; power < decimal.exponent; power++)
+        value *= 10;
+    value = negative ? -value : value;
+    if (value < least || value > most)
+        return false;
+    *whole = (int64_t)value;
+    return decimal.is_plain || (__int128)(double)value == value;
+}
+
+/* Reads the whole of a word, of whose end the reader is told alone. */
+static const char *read_as(mm_number_reader *reader, struct piece word, void *element, bool *held) {
+    *held = true;
+    char *copy = word.bytes == 0 ? malloc(1) : fuzz_copy_bytes(word);
+    const char *stop = reader(copy, copy + word.bytes, element, held);
+    const char *in_word = stop == NULL ? NULL : word.text + (stop - copy);
+    free(copy);
+    return in_word;
+}
+
+static void judge_floats(struct piece word, const char *number) {
+    float read, nearest = strtof(number, NULL);
+    double read_double, nearest_double = strtod(number, NULL);
+    bool held;
+    read_as(mm_number_float32, word, &read, &held);
+    REQUIRE(held == !isinf(nearest));
+    REQUIRE(!held || memcmp(&read, &nearest, sizeof read) == 0);
+    read_as(mm_number_float64, word, &read_double, &held);
+    REQUIRE(held == (fabs(nearest_double) < DBL_MAX));
+    REQUIRE(!held || memcmp(&read_double, &nearest_double, sizeof read_double) == 0);
+}
+
+static void judge_whole(struct piece word, const char *number) {
+    int32_t read;
+    int64_t read_long, whole;
+    bool held;
+    read_as(mm_number_int32, word, &read, &held);
+    REQUIRE(held == hold_whole(number, INT32_MIN, INT32_MAX, &whole));
+    REQUIRE(!held || read == whole);
+    read_as(mm_number_int64, word, &read_long, &held);
+    REQUIRE(held == hold_whole(number, INT64_MIN, INT64_MAX, &whole));
+    REQUIRE(!held || read_long == whole);
+}
+
+static void judge_word(struct piece word) {
+    static mm_number_reader *const readers[] = {mm_number_float32, mm_number_float64, mm_number_int32,
+                                                mm_number_int64};
+    char *text = fuzz_copy_text(word);
+    const char *end = number_end(text);
+    for (size_t index = 0; index < sizeof readers / sizeof readers[0]; index++) {
+        int64_t element;
+        bool held;
+        const char *stop = read_as(readers[index], word, &element, &held);
+        REQUIRE(end == NULL ? stop == NULL : stop == word.text + (end - text));
+        REQUIRE(held || stop != NULL);
+    }
+    if (end != NULL) {
+        text[end - text] = '\0';
+        judge_floats(word, text);
+        judge_whole(word, text);
+    }
+    free(text);
+}
+
+/* printf's shortest of so many digits that reads back. */
+static void expect_text(double value, bool is_float, int least, int most, char *text, size_t size) {
+    if (!isfinite(value) || value == 0) {
+        const char *name = isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+        snprintf(text, size, "%s", value != 0 ? name : signbit(value) ? "-0.0" : "0");
+        return;
+    }
+    for (int digits = least; digits <= most; digits++) {
+        snprintf(text, size, "%.*g", digits, value);
+        if ((is_float ? (double)strtof(text, NULL) : strtod(text, NULL)) == value)
+            return;
+    }
+    REQUIRE(!"so many digits read back");
+}
+
+static void judge_text(const char *text, size_t length, size_t most, const char *expected) {
+    REQUIRE(length <= most && length == strlen(expected) && memcmp(text, expected, length) == 0);
+}
+
+static void judge_bits(const void *bytes, size_t count) {
+    char expected[64];
+    if (count >= sizeof(float)) {
+        float value;
+        memcpy(&value, bytes, sizeof value);
+        char *text = malloc(MM_FLOAT_TEXT_ROOM);
+        REQUIRE(text != NULL);
+        expect_text((double)value, true, 6, 9, expected, sizeof expected);
+        judge_text(text, mm_float_text(value, text), MM_FLOAT_TEXT_MAX, expected);
+        free(text);
+    }
+    if (count >= sizeof(double)) {
+        double value;
+        memcpy(&value, bytes, sizeof value);
+        char *text = malloc(MM_DOUBLE_TEXT_MAX);
+        REQUIRE(text != NULL);
+        expect_text(value, false, 15, 17, expected, sizeof expected);
+        judge_text(text, mm_double_text(value, text), MM_DOUBLE_TEXT_MAX, expected);
+        free(text);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    enum { FLOATS_MAX = 4 };
+    struct piece rest = {(const char *)data, bytes};
+    while (rest.bytes > 0)
+        judge_word(fuzz_take(&rest, ' '));
+    for (size_t index = 0; index < FLOATS_MAX && index * sizeof(float) < bytes; index++)
+        judge_bits(data + index * sizeof(float), bytes - index * sizeof(float));
+    return 0;
+}

@@ -1,0 +1,215 @@
+/* Fuzzes the process's options. The input is lines: those that begin with MATMULD_ are the environment, the
+ * others are arguments. What is taken lies within the table's ranges, is printed line by line, and comes out
+ * the same when the lines are read again; sizes and numbers are what arithmetic makes of them; what is
+ * refused is told in a sentence; no key is ever shown. */
+#include "server/options.h"
+
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARGUMENTS_MAX = 64, VARIABLES_MAX = 64, PROBLEM_ROOM = 640 };
+
+/* Those of the input, or of what was printed, each in memory of its own. */
+struct command {
+    int count;
+    char *arguments[ARGUMENTS_MAX + 1]; /* the first is the program's name */
+    int variable_count;
+    char *variables[VARIABLES_MAX];
+};
+
+/* Put behind each key, so that one which is shown can be told from the same text in another place. */
+static const char mark[] = "<|this is secret|>";
+
+static bool begins(const char *text, const char *prefix) {
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static char *join(const char *first, const char *second, const char *third) {
+    char *text = malloc(strlen(first) + strlen(second) + strlen(third) + 1);
+    REQUIRE(text != NULL);
+    strcpy(stpcpy(stpcpy(text, first), second), third);
+    return text;
+}
+
+/* Takes the line over. */
+static void add_line(struct command *command, char *line) {
+    const bool is_variable = begins(line, "MATMULD_") && strchr(line, '=') != NULL;
+    if (begins(line, "MATMULD_API_KEY=") || begins(line, "--api-key=")) {
+        char *marked = join(line, mark, "");
+        free(line);
+        line = marked;
+    }
+    if (is_variable && command->variable_count < VARIABLES_MAX)
+        command->variables[command->variable_count++] = line;
+    else if (!is_variable && command->count < ARGUMENTS_MAX)
+        command->arguments[command->count++] = line;
+    else
+        free(line);
+}
+
+static void begin(struct command *command) {
+    *command = (struct command){.count = 1};
+    command->arguments[0] = fuzz_copy_text((struct piece){"matmuld", 7});
+}
+
+static void end(struct command *command) {
+    for (int index = 0; index < command->count; index++)
+        free(command->arguments[index]);
+    for (int index = 0; index < command->variable_count; index++)
+        free(command->variables[index]);
+}
+
+static bool parse(struct command *command, struct mm_options *options, char *problem) {
+    clearenv();
+    for (int index = 0; index < command->variable_count; index++)
+        putenv(command->variables[index]);
+    memset(problem, 0x7f, PROBLEM_ROOM);
+    const bool good = mm_options_parse(options, command->count, command->arguments, problem, PROBLEM_ROOM);
+    if (!good)
+        REQUIRE(memchr(problem, '\0', PROBLEM_ROOM) != NULL && problem[0] != '\0');
+    return good;
+}
+
+static void require_in_range(const struct mm_options *options) {
+    REQUIRE(options->host[0] != '\0' && options->port <= 65535);
+    REQUIRE(options->devices.all
+                ? options->devices.count == 0
+                : options->devices.count >= 1 && options->devices.count <= MM_OPTION_DEVICES_MAX);
+    REQUIRE(options->threads <= 1024 && options->cpu_jobs <= 1024);
+    REQUIRE(options->queue_depth >= 1 && options->body_bytes_max >= 1);
+    REQUIRE(options->dimension_max >= 1 && options->dimension_max <= INT32_MAX);
+    REQUIRE(options->timeout_ms >= 1 && options->timeout_ms <= UINT32_MAX);
+    REQUIRE(options->receive_rate >= 1 && options->drain_timeout_ms <= UINT32_MAX);
+    REQUIRE(options->memory_budget_bytes == 0 || options->memory_budget_bytes >= 1 << 20);
+    REQUIRE(options->log_format == NULL || strcmp(options->log_format, "text") == 0 ||
+            strcmp(options->log_format, "json") == 0);
+}
+
+static char *print(const struct mm_options *options) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    REQUIRE(out != NULL);
+    mm_options_print(options, out);
+    REQUIRE(fclose(out) == 0);
+    return text;
+}
+
+/* NAME = VALUE becomes the flag that says the same; a secret has none, and is left out. */
+static void add_printed(struct command *command, struct piece line) {
+    char *text = fuzz_copy_text(line);
+    char *value = strstr(text, " = ");
+    REQUIRE(value != NULL);
+    *value = '\0';
+    value += strlen(" = ");
+    if (*value != '\0' && strcmp(text, "api-key") != 0) {
+        char *name = join("--", text, "=");
+        char *flag = join(name, value, "");
+        free(name);
+        add_line(command, flag);
+    }
+    free(text);
+}
+
+static void require_read_again(const char *printed) {
+    struct command command;
+    struct mm_options options;
+    char problem[PROBLEM_ROOM];
+    struct piece rest = {printed, strlen(printed)};
+    begin(&command);
+    while (rest.bytes > 0)
+        add_printed(&command, fuzz_take(&rest, '\n'));
+    REQUIRE(parse(&command, &options, problem));
+    char *again = print(&options);
+    struct piece first = {printed, strlen(printed)}, second = {again, strlen(again)};
+    while (first.bytes > 0) {
+        const struct piece x = fuzz_take(&first, '\n'), y = fuzz_take(&second, '\n');
+        if (strncmp(x.text, "api-key = ", 10) != 0)
+            REQUIRE(x.bytes == y.bytes && memcmp(x.text, y.text, x.bytes) == 0);
+    }
+    REQUIRE(second.bytes == 0);
+    free(again);
+    end(&command);
+}
+
+/* The number that starts here, as far as 128 bits hold it, and where it ends; at most far beyond 64. */
+static unsigned __int128 read_number(const char **text) {
+    const unsigned __int128 far = (unsigned __int128)1 << 80;
+    unsigned __int128 number = 0;
+    for (; **text >= '0' && **text <= '9'; (*text)++)
+        number = number < far ? number * 10 + (unsigned)(**text - '0') : far;
+    return number;
+}
+
+/* Whether a size is one by the help's words, and what it comes to. */
+static bool expect_size(const char *text, uint64_t most, uint64_t *bytes) {
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    const char *unit = text;
+    unsigned __int128 number = read_number(&unit);
+    size_t index = 0;
+    while (index < 5 && strcmp(unit, units[index]) != 0)
+        index++;
+    if (unit == text || index == 5 || number > most || number << (10 * index) > most || number == 0)
+        return false;
+    *bytes = (uint64_t)(number << (10 * index));
+    return true;
+}
+
+/* --max-body=SIZE or --port=NUMBER alone, held against what the value is. */
+static void judge_value(const char *argument) {
+    const bool is_size = begins(argument, "--max-body=");
+    const char *value = strchr(argument, '=') + 1, *stop = value;
+    struct mm_options options;
+    struct command alone;
+    char problem[PROBLEM_ROOM];
+    uint64_t bytes = 0;
+    begin(&alone);
+    add_line(&alone, join(argument, "", ""));
+    const bool good = parse(&alone, &options, problem);
+    const unsigned __int128 port = read_number(&stop);
+    if (is_size)
+        REQUIRE(good == expect_size(value, UINT64_C(1) << 60, &bytes));
+    else
+        REQUIRE(good == (stop > value && *stop == '\0' && port <= 65535));
+    REQUIRE(!good || (is_size ? options.body_bytes_max == bytes : options.port == port));
+    end(&alone);
+}
+
+static void judge_values(const struct command *command) {
+    for (int index = 1; index < command->count; index++)
+        if (begins(command->arguments[index], "--max-body=") || begins(command->arguments[index], "--port="))
+            judge_value(command->arguments[index]);
+}
+
+static void judge(struct command *command) {
+    struct mm_options options;
+    char problem[PROBLEM_ROOM];
+    if (!parse(command, &options, problem)) {
+        REQUIRE(strstr(problem, mark) == NULL);
+        return;
+    }
+    if (options.help || options.version)
+        return;
+    require_in_range(&options);
+    char *printed = print(&options);
+    REQUIRE(strstr(printed, mark) == NULL);
+    require_read_again(printed);
+    free(printed);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    struct command command;
+    struct piece rest = {(const char *)data, bytes};
+    if (memmem(data, bytes, mark, sizeof mark - 1) != NULL)
+        return 0;
+    begin(&command);
+    while (rest.bytes > 0)
+        add_line(&command, fuzz_copy_text(fuzz_take(&rest, '\n')));
+    judge(&command);
+    judge_values(&command);
+    clearenv();
+    end(&command);
+    return 0;
+}

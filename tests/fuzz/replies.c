@@ -1,0 +1,175 @@
+/* RFC 9112's form of a reply, and the contract's table of statuses. */
+#include "tests/fuzz/replies.h"
+
+#include "api/problem.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+bool piece_is(struct piece piece, const char *text) {
+    return piece.bytes == strlen(text) && strncasecmp(piece.text, text, piece.bytes) == 0;
+}
+
+struct piece reply_header(const struct reply *reply, const char *name) {
+    struct piece value = {NULL, 0};
+    for (size_t index = 0; index < reply->header_count; index++)
+        if (piece_is(reply->names[index], name))
+            value = reply->values[index];
+    return value;
+}
+
+static size_t count_headers(const struct reply *reply, const char *name) {
+    size_t count = 0;
+    for (size_t index = 0; index < reply->header_count; index++)
+        count += piece_is(reply->names[index], name);
+    return count;
+}
+
+/* A line, which ends in CRLF and has no other control characters. */
+static struct piece take_line(struct piece *rest) {
+    struct piece line = fuzz_take(rest, '\n');
+    REQUIRE(line.bytes > 0 && line.text[line.bytes] == '\n' && line.text[line.bytes - 1] == '\r');
+    line.bytes--;
+    for (size_t index = 0; index < line.bytes; index++)
+        REQUIRE(line.text[index] == '\t' || !iscntrl((unsigned char)line.text[index]));
+    return line;
+}
+
+static unsigned take_status(struct piece *rest) {
+    const struct piece line = take_line(rest);
+    REQUIRE(line.bytes >= 12 && memcmp(line.text, "HTTP/1.", 7) == 0);
+    REQUIRE((line.text[7] == '0' || line.text[7] == '1') && line.text[8] == ' ');
+    for (size_t index = 9; index < 12; index++)
+        REQUIRE(isdigit((unsigned char)line.text[index]));
+    REQUIRE(line.bytes == 12 || line.text[12] == ' ');
+    return (unsigned)strtoul(line.text + 9, NULL, 10);
+}
+
+static void take_headers(struct piece *rest, struct reply *reply) {
+    static const char token[] =
+        "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    for (;;) {
+        struct piece line = take_line(rest);
+        if (line.bytes == 0)
+            return;
+        const struct piece name = fuzz_take(&line, ':');
+        REQUIRE(name.bytes > 0 && strspn(name.text, token) == name.bytes);
+        REQUIRE(line.bytes > 0 && *line.text == ' ' && reply->header_count < REPLY_HEADERS_MAX);
+        reply->names[reply->header_count] = name;
+        reply->values[reply->header_count++] = (struct piece){line.text + 1, line.bytes - 1};
+    }
+}
+
+/* Ours, by api/problem.c's switch; and those that libmicrohttpd gives before our handler sees a request. */
+static void judge_status(const struct reply *reply, const struct reply_bounds *bounds) {
+    static const unsigned library[] = {400, 413, 414, 431, 501, 505};
+    bool known = reply->is_ours && (reply->status == 200 || reply->status == 204);
+    for (unsigned status = MM_OK + 1; status < MM_STATUS_COUNT && reply->is_ours; status++)
+        known |= reply->status == mm_problem_http((enum mm_status)status);
+    for (size_t index = 0; index < sizeof library / sizeof library[0] && !reply->is_ours; index++)
+        known |= reply->status == library[index];
+    REQUIRE(known);
+    /* One connection, a queue with room, a device that works: nothing is busy, and nothing fails. */
+    REQUIRE(reply->status != 429 && (reply->status < 500 || reply->status == 504 || !reply->is_ours));
+    REQUIRE(reply->status != 504 || bounds->has_deadline);
+}
+
+static const char *text_of(const json_t *object, const char *name) {
+    const char *text = json_string_value(json_object_get(object, name));
+    REQUIRE(text != NULL && text[0] != '\0');
+    return text;
+}
+
+static void judge_problem(const struct reply *reply, const json_t *problem) {
+    unsigned status = MM_OK + 1;
+    REQUIRE(json_is_object(problem));
+    REQUIRE(json_integer_value(json_object_get(problem, "status")) == (json_int_t)reply->status);
+    const char *code = text_of(problem, "code");
+    while (status < MM_STATUS_COUNT && strcmp(mm_status_name((enum mm_status)status), code) != 0)
+        status++;
+    REQUIRE(status < MM_STATUS_COUNT && mm_problem_http((enum mm_status)status) == reply->status);
+    REQUIRE(strcmp(text_of(problem, "title"), mm_status_title((enum mm_status)status)) == 0);
+    REQUIRE(strncmp(text_of(problem, "type"), "urn:matmuld:problem:", 20) == 0);
+    text_of(problem, "detail");
+    REQUIRE(piece_is(reply_header(reply, "X-Request-Id"), text_of(problem, "request_id")));
+}
+
+static void judge_body(const struct reply *reply, bool has_body) {
+    const struct piece type = reply_header(reply, "Content-Type");
+    const bool is_problem = piece_is(type, "application/problem+json");
+    REQUIRE(is_problem == (reply->status >= 400));
+    REQUIRE(is_problem || reply->status == 204 || type.bytes > 0);
+    if (!has_body || !(is_problem || piece_is(type, "application/json")))
+        return;
+    json_t *root = json_loadb(reply->body.text, reply->body.bytes, JSON_REJECT_DUPLICATES, NULL);
+    REQUIRE(root != NULL);
+    if (is_problem)
+        judge_problem(reply, root);
+    json_decref(root);
+}
+
+static void judge_headers(const struct reply *reply) {
+    static const char id_characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    REQUIRE(count_headers(reply, "Content-Length") == (reply->status != 204) ||
+            piece_is(reply_header(reply, "Content-Length"), "0"));
+    REQUIRE(count_headers(reply, "Transfer-Encoding") == 0 && count_headers(reply, "Date") <= 1);
+    REQUIRE(count_headers(reply, "X-Request-Id") <= 1 && count_headers(reply, "Content-Type") <= 1);
+    if (!reply->is_ours)
+        return;
+    const struct piece id = reply_header(reply, "X-Request-Id");
+    REQUIRE(id.bytes >= 1 && id.bytes <= 128 && strspn(id.text, id_characters) == id.bytes);
+    REQUIRE((count_headers(reply, "Allow") == 1) == (reply->status == 405 || reply->status == 204));
+    REQUIRE((count_headers(reply, "WWW-Authenticate") == 1) == (reply->status == 401));
+}
+
+static size_t content_length(const struct reply *reply) {
+    const struct piece value = reply_header(reply, "Content-Length");
+    size_t bytes = 0;
+    REQUIRE(value.bytes < 10);
+    for (size_t index = 0; index < value.bytes; index++) {
+        REQUIRE(isdigit((unsigned char)value.text[index]));
+        bytes = bytes * 10 + (size_t)(value.text[index] - '0');
+    }
+    return bytes;
+}
+
+/* Where it is not known whether HEAD was asked, what follows tells: no body begins like a reply. */
+static bool has_body(struct piece rest, const struct reply_bounds *bounds, bool head_only) {
+    if (head_only)
+        return false;
+    return !bounds->has_head_only ||
+           (rest.bytes > 0 && (rest.bytes < 7 || memcmp(rest.text, "HTTP/1.", 7) != 0));
+}
+
+bool reply_take(struct piece *rest, const struct reply_bounds *bounds, bool head_only, struct reply *reply) {
+    do {
+        if (rest->bytes == 0)
+            return false;
+        *reply = (struct reply){.status = take_status(rest)};
+        take_headers(rest, reply);
+    } while (reply->status == 100);
+    reply->is_ours = count_headers(reply, "X-Request-Id") > 0;
+    judge_status(reply, bounds);
+    judge_headers(reply);
+    if (!reply->is_ours) {
+        /* The library's own refusal, and the last reply; 0.9.75 writes the head of some twice. */
+        REQUIRE(piece_is(reply_header(reply, "Connection"), "close"));
+        *rest = (struct piece){rest->text + rest->bytes, 0};
+        return true;
+    }
+    const size_t bytes = content_length(reply);
+    const bool with_body = bytes > 0 && has_body(*rest, bounds, head_only);
+    if (with_body) {
+        REQUIRE(bytes <= rest->bytes);
+        reply->body = (struct piece){rest->text, bytes};
+        *rest = (struct piece){rest->text + bytes, rest->bytes - bytes};
+    }
+    judge_body(reply, with_body);
+    if (piece_is(reply_header(reply, "Connection"), "close"))
+        REQUIRE(rest->bytes == 0);
+    return true;
+}
