@@ -110,9 +110,19 @@ void mm_connection_stop_reading(struct mm_connection *connection) {
     (void)shutdown(connection->fd, SHUT_RD);
 }
 
-void mm_connection_stop_sender(struct mm_connection *connection) {
+/* Its close will be a reset. */
+static void make_reset(const struct mm_connection *connection) {
     const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    (void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+void mm_connection_drop(struct mm_connection *connection) {
+    make_reset(connection);
+    (void)shutdown(connection->fd, SHUT_RDWR);
+}
+
+void mm_connection_stop_sender(struct mm_connection *connection) {
     if (mm_connection_has_unread(connection))
-        (void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+        make_reset(connection);
     mm_connection_stop_reading(connection);
 }

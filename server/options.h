@@ -41,6 +41,8 @@ struct mm_options {
     uint64_t timeout_ms;
     uint64_t receive_timeout_ms;
     uint64_t receive_rate; /* bytes a second */
+    uint64_t send_timeout_ms;
+    uint64_t send_rate; /* bytes a second */
     uint64_t drain_timeout_ms;
     uint64_t benchmark_flops;
     uint64_t benchmark_run_flops;
