@@ -25,10 +25,10 @@ is_served() {
 
 limited 32
 start --backend cpu --threads 2 --receive-timeout-ms 60000
-"$FLOOD" --port "${url##*:}" --rate 50 --seconds 2 >"$scratch/before" &
+"$FLOOD" --port "${url##*:}" --rate 100 --seconds 1 >"$scratch/before" &
 flood=$!
-sleep 0.5
-"$DAWDLE" --port "${url##*:}" --heads 100 --every-ms 1000000 --seconds 4 >"$scratch/many" &
+sleep 0.3
+"$DAWDLE" --port "${url##*:}" --heads 100 --every-ms 1000000 --seconds 3 >"$scratch/many" &
 dawdle=$!
 wait $flood
 like "those who were there before" 'requests=100 ok=100 refused=0 bad=0 lost=0 unsent=0 *' "$(cat "$scratch/before")"

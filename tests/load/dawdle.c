@@ -193,7 +193,7 @@ static bool open_all(struct load *load, const struct addrinfo *address) {
             begin(load, caller);
             if (caller->connection.socket < 0)
                 end(load, caller);
-            caller->due_ms = now_ms() + index % load->every_ms; /* not all in one moment */
+            caller->due_ms = now_ms() + index * load->every_ms / load->count; /* not all in one moment */
         }
     return true;
 }

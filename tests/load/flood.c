@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 enum { EXIT_USAGE = 2, LINES_MAX = 20000, EVENTS_MAX = 256, PIECE_BYTES = 64 << 10, LAST_REPLY_MS = 60000 };
-enum { EXPECTED_MAX = 8, AFTER_KILL_MS = 200 };
+enum { EXPECTED_MAX = 8, AFTER_KILL_MS = 200, BURST_MS = 50 };
 
 static const char usage[] =
     "usage: flood --port P [--host 127.0.0.1] [--rate 100] [--seconds 1] [--connections 1024]\n"
@@ -304,9 +304,13 @@ static void serve_until(struct flood *flood, uint64_t until_ns, bool to_the_end)
     }
 }
 
+/* Half of those at once have a moment to arrive, and half have not. */
 static void send_signal(struct flood *flood) {
-    for (size_t index = 0; index < flood->burst; index++)
+    for (size_t index = 0; index < flood->burst; index++) {
+        if (index == flood->burst / 2)
+            serve_until(flood, clock_ns() + BURST_MS * UINT64_C(1000000), false);
         begin(flood, clock_ns());
+    }
     flood->killed = true;
     if (kill((pid_t)flood->pid, (int)flood->signal) != 0)
         fprintf(stderr, "flood: kill: %s\n", strerror(errno));
