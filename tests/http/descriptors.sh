@@ -28,17 +28,20 @@ start --backend cpu --threads 2 --receive-timeout-ms 60000
 "$FLOOD" --port "${url##*:}" --rate 100 --seconds 1 >"$scratch/before" &
 flood=$!
 sleep 0.3
-"$DAWDLE" --port "${url##*:}" --heads 100 --every-ms 1000000 --seconds 3 >"$scratch/many" &
+"$DAWDLE" --port "${url##*:}" --heads 100 --every-ms 1000000 --seconds 60 >"$scratch/many" &
 dawdle=$!
+trap 'kill "$dawdle" 2>/dev/null || :; clean_up' EXIT
 wait $flood
+same "the others hold on" ready "$(cat "$scratch/many")"
 like "those who were there before" 'requests=100 ok=100 refused=0 bad=0 lost=0 unsent=0 *' "$(cat "$scratch/before")"
 from=$(cpu_ms)
 sleep 1
 at_most "milliseconds of a processor's time in a second" 200 $(($(cpu_ms) - from))
 at_most "descriptors" 32 "$(find "/proc/$server/fd" -mindepth 1 | wc -l)"
 same "one more caller" 000 "$(status_of --max-time 0.5 "$url/healthz")"
-wait $dawdle
-await 2 is_served || fail "after the others have left nobody is served"
+kill $dawdle
+wait $dawdle || :
+await 5 is_served || fail "after the others have left nobody is served"
 stop
 
 limited 12
