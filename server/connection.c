@@ -106,6 +106,15 @@ bool mm_connection_has_unread(const struct mm_connection *connection) {
     return ioctl(connection->fd, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
+bool mm_connection_all_quiet(struct mm_server *server) {
+    bool quiet = true;
+    pthread_mutex_lock(&server->mutex);
+    for (const struct mm_connection *peer = server->newest; peer != NULL && quiet; peer = peer->older)
+        quiet = __atomic_load_n(&peer->exchange, __ATOMIC_RELAXED) == NULL && !mm_connection_has_unread(peer);
+    pthread_mutex_unlock(&server->mutex);
+    return quiet;
+}
+
 void mm_connection_stop_reading(struct mm_connection *connection) {
     (void)shutdown(connection->fd, SHUT_RD);
 }

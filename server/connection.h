@@ -80,6 +80,10 @@ size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_
 /* Whether bytes lie there that nobody has read yet. With server->mutex held. */
 bool mm_connection_has_unread(const struct mm_connection *connection);
 
+/* Whether no connection has a request that is received or answered, whatever the answer, or bytes that nobody
+ * has read. Any thread, no mutex held. */
+bool mm_connection_all_quiet(struct mm_server *server);
+
 /* Reads no more from it, so that its thread sees an end and closes. With server->mutex held. */
 void mm_connection_stop_reading(struct mm_connection *connection);
 

@@ -1,6 +1,7 @@
 /* The process: options, start, the wait for a signal or for a device that is lost, and the drain. */
 #include "gpu/cores.h"
 #include "server/budget.h"
+#include "server/connection.h"
 #include "server/crew.h"
 #include "server/exchange.h"
 #include "server/healthcheck.h"
@@ -185,6 +186,15 @@ static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) 
     return true;
 }
 
+/* Waits until those who were refused have been told so, for at most `most_ms`: they are not accepted, but are
+ * still sending. */
+static void wait_for_refused(struct mm_server *server, uint64_t most_ms) {
+    const struct timespec poll = {.tv_nsec = POLL_MS * 1000000L};
+    const uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
+    while (!mm_connection_all_quiet(server) && mm_clock_ns() < until_ns)
+        nanosleep(&poll, NULL);
+}
+
 /* What the service ends with. */
 struct ending {
     uint64_t accepted_ms; /* for those who were accepted */
@@ -210,6 +220,8 @@ static void drain(struct mm_server *server, struct mm_http *http, struct mm_swee
         mm_queue_abort(queue, ending->status, ending->detail);
         mm_exchange_abandon_all(server, ending->status, ending->detail);
         (void)wait_for_accepted(server, ending->last_ms);
+    } else {
+        wait_for_refused(server, ending->last_ms);
     }
     mm_sweep_stop(sweep);
     mm_http_stop(http);
