@@ -21,7 +21,10 @@ bench_sigterm() {
         flood sigterm --port "$port" --shape "$heavy" --query "$heavy_query" --rate "$(times_rate 0.8)" --seconds 60 \
             --kill "$pid" --after 0.5 --burst "$(whole_or_dry 200 50)"
         ended "$pid"
-        [ "$code" -eq 0 ] || others=$((others + 1))
+        if [ "$code" -ne 0 ]; then
+            say "SIGTERM: exit status $code: $(tail -n 1 "$scratch/sigterm.log" | cut -c 1-200)"
+            others=$((others + 1))
+        fi
         lost=$((lost + $(of sigterm lost) + $(of sigterm bad) + $(of sigterm unsent)))
         answered=$((answered + $(of sigterm ok))) refused=$((refused + $(of sigterm refused)))
         keep sigterm.ms "$(drained_ms)"
