@@ -49,9 +49,11 @@ static uint64_t clock_ns(void) {
 static void add_time(struct mm_load_times *times, uint64_t ns) {
     if (times->count == times->capacity) {
         times->capacity = times->capacity > 0 ? 2 * times->capacity : 1024;
-        times->ms = realloc(times->ms, times->capacity * sizeof *times->ms);
-        if (times->ms == NULL)
-            exit(EXIT_FAILURE);
+        double *grown = mm_load_allocate(times->capacity * sizeof *grown);
+        if (times->count > 0)
+            memcpy(grown, times->ms, times->count * sizeof *grown);
+        free(times->ms);
+        times->ms = grown;
     }
     times->ms[times->count++] = (double)ns / 1e6;
 }
