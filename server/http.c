@@ -50,7 +50,6 @@ enum {
 
 struct mm_http {
     struct MHD_Daemon *daemon;
-    int quiesced_socket; /* -1 while the daemon owns it */
     bool is_local;
 };
 
@@ -184,7 +183,6 @@ bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *po
     }
     struct mm_http *started = malloc(sizeof *started);
     if (started != NULL) {
-        started->quiesced_socket = -1;
         started->is_local = is_loopback(listener);
         started->daemon = start_daemon(server, listener, connections);
     }
@@ -201,15 +199,9 @@ bool mm_http_is_local(const struct mm_http *http) {
     return http->is_local;
 }
 
-void mm_http_quiesce(struct mm_http *http) {
-    http->quiesced_socket = MHD_quiesce_daemon(http->daemon);
-}
-
 void mm_http_stop(struct mm_http *http) {
     if (http == NULL)
         return;
     MHD_stop_daemon(http->daemon);
-    if (http->quiesced_socket >= 0)
-        close(http->quiesced_socket);
     free(http);
 }

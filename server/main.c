@@ -204,14 +204,15 @@ struct ending {
     int result; /* of the process */
 };
 
-/* Ends in the order that libmicrohttpd allows: answer all, accept no more, resume what is left, stop. */
+/* Ends in the order that libmicrohttpd allows: answer all, resume what is left, stop. Connections are
+ * accepted to the end: MHD_quiesce_daemon races with its own busy threads for the listening socket, and ends
+ * the process where it loses (0.9.75). */
 static void drain(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep,
                   const struct ending *ending) {
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
     __atomic_store_n(&server->draining, 1, __ATOMIC_SEQ_CST);
     mm_log_info("draining: %zu requests under way", mm_server_accepted(server));
     bool drained = wait_for_accepted(server, ending->accepted_ms);
-    mm_http_quiesce(http);
     mm_queue_stop(queue);
     if (!drained) {
         mm_log_error("the drain's time is up with %zu requests under way; those whose body has come are "

@@ -22,7 +22,7 @@ bench_sigterm() {
             --kill "$pid" --after 0.5 --burst "$(whole_or_dry 200 50)"
         ended "$pid"
         if [ "$code" -ne 0 ]; then
-            say "SIGTERM: exit status $code: $(tail -n 1 "$scratch/sigterm.log" | cut -c 1-200)"
+            say "SIGTERM: exit status $code: $(grep -v 'info  request\|^$' "$scratch/sigterm.log" | tail -n 1 | cut -c 1-200)"
             others=$((others + 1))
         fi
         lost=$((lost + $(of sigterm lost) + $(of sigterm bad) + $(of sigterm unsent)))
