@@ -121,14 +121,33 @@ bool mm_connection_has_unread(const struct mm_connection *connection) {
     return ioctl(connection->fd, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
+bool mm_connection_all_quiet(struct mm_server *server) {
+    bool quiet = true;
+    pthread_mutex_lock(&server->mutex);
+    for (const struct mm_connection *peer = server->newest; peer != NULL && quiet; peer = peer->older)
+        quiet = __atomic_load_n(&peer->exchange, __ATOMIC_RELAXED) == NULL && !mm_connection_has_unread(peer);
+    pthread_mutex_unlock(&server->mutex);
+    return quiet;
+}
+
 void mm_connection_stop_reading(struct mm_connection *connection) {
     (void)shutdown(connection->fd, SHUT_RD);
 }
 
-void mm_connection_stop_sender(struct mm_connection *connection) {
+/* Its close will be a reset. */
+static void make_reset(const struct mm_connection *connection) {
     const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    (void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+void mm_connection_drop(struct mm_connection *connection) {
+    make_reset(connection);
+    (void)shutdown(connection->fd, SHUT_RDWR);
+}
+
+void mm_connection_stop_sender(struct mm_connection *connection) {
     if (mm_connection_has_unread(connection))
-        (void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+        make_reset(connection);
     mm_connection_stop_reading(connection);
 }
 

@@ -35,6 +35,7 @@ struct mm_connection {
     struct mm_exchange *exchange;
 
     unsigned requests; /* heads so far; __atomic access only */
+    int answers;       /* not 0 while MHD has a reply to send; __atomic access only */
 
     /* Guarded by server->mutex. */
     struct mm_connection *newer;
@@ -52,6 +53,10 @@ struct mm_connection {
     unsigned requests_seen;
     uint64_t bytes_seen;    /* by the system's count, when it last saw a new request */
     uint64_t head_since_ns; /* when it first saw a part of a head; 0: there is none */
+    uint64_t
+        taking_since_ns;  /* when it last began to count what the caller takes; 0: nothing waits for him */
+    uint64_t taken_bytes; /* by the system's count, then */
+    unsigned taking_requests; /* requests, then */
 };
 
 /* MHD's callback for connections that open and close (server/http.c). */
@@ -91,11 +96,18 @@ size_t mm_connection_cut_from_outside(struct mm_connection *connection, const st
 /* Whether bytes lie there that nobody has read yet. With server->mutex held. */
 bool mm_connection_has_unread(const struct mm_connection *connection);
 
+/* Whether no connection has a request that is received or answered, whatever the answer, or bytes that nobody
+ * has read. Any thread, no mutex held. */
+bool mm_connection_all_quiet(struct mm_server *server);
+
 /* Reads no more from it, so that its thread sees an end and closes. With server->mutex held. */
 void mm_connection_stop_reading(struct mm_connection *connection);
 
-/* The same, of one in MM_PHASE_CUT: who is still sending then is told by a reset. Without it the system would
- * leave him for minutes before a window that never opens. */
+/* Ends it at once, both ways, and with it what waits there to be sent. With server->mutex held. */
+void mm_connection_drop(struct mm_connection *connection);
+
+/* Reads no more, of one in MM_PHASE_CUT: who is still sending then is told by a reset. Without it the system
+ * would leave him for minutes before a window that never opens. */
 void mm_connection_stop_sender(struct mm_connection *connection);
 
 #ifdef __cplusplus

@@ -388,6 +388,7 @@ void mm_exchange_completed(void *argument, struct MHD_Connection *connection, vo
     leave_accepted(exchange);
     pthread_mutex_lock(&server->mutex);
     __atomic_store_n(&peer->exchange, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&peer->answers, 0, __ATOMIC_RELAXED);
     bool last = --exchange->holders == 0;
     pthread_mutex_unlock(&server->mutex); /* from here on, if not the last, its job's end may free it */
     mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_HEAD);

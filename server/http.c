@@ -24,6 +24,7 @@
 #include "server/connection.h"
 #include "server/exchange.h"
 #include "server/guard.h"
+#include "server/process.h"
 #include "server/tls.h"
 
 #include <errno.h>
@@ -44,12 +45,12 @@ enum {
     CONNECTION_MEMORY_BYTES = 64 << 10,
     IDLE_TIMEOUT_S = 60,
     LISTEN_BACKLOG = 4096,
+    DESCRIPTORS_MAX = 65536,
     SPARE_DESCRIPTORS = 64
 };
 
 struct mm_http {
     struct MHD_Daemon *daemon;
-    int quiesced_socket; /* -1 while the daemon owns it */
     bool is_local;
 };
 
@@ -111,15 +112,27 @@ static bool is_loopback(int listener) {
            ntohl(((struct sockaddr_in *)&address)->sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
 }
 
+/* As many descriptors as the process may have, up to a limit of ours. */
 static unsigned descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return 1024 - SPARE_DESCRIPTORS;
+        return 1024;
     limit.rlim_cur = limit.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
     (void)getrlimit(RLIMIT_NOFILE, &limit);
-    rlim_t most = limit.rlim_cur > 65536 ? 65536 : limit.rlim_cur;
-    return most > 2UL * SPARE_DESCRIPTORS ? (unsigned)most - SPARE_DESCRIPTORS : SPARE_DESCRIPTORS;
+    return limit.rlim_cur > DESCRIPTORS_MAX ? DESCRIPTORS_MAX : (unsigned)limit.rlim_cur;
+}
+
+/* Those that are left for connections beside what is open now and two for each thread; some are spared for
+ * files and devices, fewer where there are few. 0 where they would not do for one connection each thread: a
+ * thread that the system denies its only one tries again without end. */
+static unsigned connection_descriptors(unsigned threads) {
+    const unsigned most = descriptor_limit();
+    const unsigned spare = most / 4 < SPARE_DESCRIPTORS ? most / 4 : SPARE_DESCRIPTORS;
+    struct mm_process process;
+    mm_process_look(&process);
+    const unsigned taken = (unsigned)process.descriptors + 2 * (threads + 1) + spare;
+    return most >= taken + threads ? most - taken : 0;
 }
 
 /* As many connections as there can be descriptors, less a few for files and devices, and as a quarter
@@ -127,7 +140,7 @@ static unsigned descriptor_limit(void) {
 static unsigned connection_limit(const struct mm_server *server) {
     size_t bytes = CONNECTION_MEMORY_BYTES + (server->tls == NULL ? 0 : MM_TLS_CONNECTION_BYTES);
     size_t by_memory = mm_budget_memory() / 4 / bytes;
-    unsigned by_descriptors = descriptor_limit();
+    unsigned by_descriptors = connection_descriptors((unsigned)server->options->threads);
     return by_memory < by_descriptors ? (unsigned)by_memory : by_descriptors;
 }
 
@@ -140,7 +153,7 @@ static size_t unescape(void *server, struct MHD_Connection *connection, char *te
     return bytes;
 }
 
-static struct MHD_Daemon *start_daemon(struct mm_server *server, int listener) {
+static struct MHD_Daemon *start_daemon(struct mm_server *server, int listener, unsigned connections) {
     unsigned threads = (unsigned)server->options->threads;
     const struct MHD_OptionItem pool[] = {
         {MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL},
@@ -153,14 +166,14 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server, int listener) {
         flags |= MHD_USE_TLS;
         mm_tls_daemon_options(tls);
     }
-    return MHD_start_daemon(
-        flags, 0, NULL, NULL, mm_exchange_handle, server, MHD_OPTION_NOTIFY_COMPLETED, mm_exchange_completed,
-        server, MHD_OPTION_NOTIFY_CONNECTION, mm_connection_notify, server, MHD_OPTION_UNESCAPE_CALLBACK,
-        unescape, server, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
-        MHD_OPTION_CONNECTION_LIMIT, connection_limit(server), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        (unsigned)server->options->connections_per_address, MHD_OPTION_ARRAY, threads > 1 ? pool : no_pool,
-        MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+    return MHD_start_daemon(flags, 0, NULL, NULL, mm_exchange_handle, server, MHD_OPTION_NOTIFY_COMPLETED,
+                            mm_exchange_completed, server, MHD_OPTION_NOTIFY_CONNECTION, mm_connection_notify,
+                            server, MHD_OPTION_UNESCAPE_CALLBACK, unescape, server, MHD_OPTION_LISTEN_SOCKET,
+                            listener, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
+                            MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                            (unsigned)server->options->connections_per_address, MHD_OPTION_ARRAY,
+                            threads > 1 ? pool : no_pool, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 }
 
 bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port, char *problem,
@@ -169,11 +182,16 @@ bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *po
     if (!open_listener(server->options, &listener, problem, problem_size))
         return false;
     *port = bound_port(listener);
+    const unsigned connections = connection_limit(server);
+    if (connections == 0) {
+        close(listener);
+        return fail(problem, problem_size, server->options,
+                    "the limit of open files (ulimit -n) leaves none for connections");
+    }
     struct mm_http *started = malloc(sizeof *started);
     if (started != NULL) {
-        started->quiesced_socket = -1;
         started->is_local = is_loopback(listener);
-        started->daemon = start_daemon(server, listener);
+        started->daemon = start_daemon(server, listener, connections);
     }
     if (started == NULL || started->daemon == NULL) {
         free(started);
@@ -188,15 +206,9 @@ bool mm_http_is_local(const struct mm_http *http) {
     return http->is_local;
 }
 
-void mm_http_quiesce(struct mm_http *http) {
-    http->quiesced_socket = MHD_quiesce_daemon(http->daemon);
-}
-
 void mm_http_stop(struct mm_http *http) {
     if (http == NULL)
         return;
     MHD_stop_daemon(http->daemon);
-    if (http->quiesced_socket >= 0)
-        close(http->quiesced_socket);
     free(http);
 }

@@ -18,9 +18,6 @@ bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *po
 /* Whether it listens on an address that only this machine reaches. */
 bool mm_http_is_local(const struct mm_http *http);
 
-/* Accepts no more connections; those there are go on. */
-void mm_http_quiesce(struct mm_http *http);
-
 /* Ends all connections and threads. No exchange is suspended any more. NULL is allowed. */
 void mm_http_stop(struct mm_http *http);
 

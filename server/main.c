@@ -1,6 +1,7 @@
 /* The process: options, start, the wait for a signal or for a device that is lost, and the drain. */
 #include "gpu/cores.h"
 #include "server/budget.h"
+#include "server/connection.h"
 #include "server/crew.h"
 #include "server/exchange.h"
 #include "server/healthcheck.h"
@@ -208,6 +209,15 @@ static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) 
     return true;
 }
 
+/* Waits until those who were refused have been told so, for at most `most_ms`: they are not accepted, but are
+ * still sending. */
+static void wait_for_refused(struct mm_server *server, uint64_t most_ms) {
+    const struct timespec poll = {.tv_nsec = POLL_MS * 1000000L};
+    const uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
+    while (!mm_connection_all_quiet(server) && mm_clock_ns() < until_ns)
+        nanosleep(&poll, NULL);
+}
+
 /* What the service ends with. */
 struct ending {
     uint64_t accepted_ms; /* for those who were accepted */
@@ -217,14 +227,15 @@ struct ending {
     int result; /* of the process */
 };
 
-/* Ends in the order that libmicrohttpd allows: answer all, accept no more, resume what is left, stop. */
+/* Ends in the order that libmicrohttpd allows: answer all, resume what is left, stop. Connections are
+ * accepted to the end: MHD_quiesce_daemon races with its own busy threads for the listening socket, and ends
+ * the process where it loses (0.9.75). */
 static void drain(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep,
                   const struct ending *ending) {
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
     __atomic_store_n(&server->draining, 1, __ATOMIC_SEQ_CST);
     mm_log_info("draining: %zu requests under way", mm_server_accepted(server));
     bool drained = wait_for_accepted(server, ending->accepted_ms);
-    mm_http_quiesce(http);
     mm_queue_stop(queue);
     if (!drained) {
         mm_log_error("the drain's time is up with %zu requests under way; those whose body has come are "
@@ -233,6 +244,8 @@ static void drain(struct mm_server *server, struct mm_http *http, struct mm_swee
         mm_queue_abort(queue, ending->status, ending->detail);
         mm_exchange_abandon_all(server, ending->status, ending->detail);
         (void)wait_for_accepted(server, ending->last_ms);
+    } else {
+        wait_for_refused(server, ending->last_ms);
     }
     mm_sweep_stop(sweep);
     mm_http_stop(http);

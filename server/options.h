@@ -43,6 +43,8 @@ struct mm_options {
     uint64_t timeout_ms;
     uint64_t receive_timeout_ms;
     uint64_t receive_rate; /* bytes a second */
+    uint64_t send_timeout_ms;
+    uint64_t send_rate; /* bytes a second */
     uint64_t drain_timeout_ms;
     uint64_t watchdog_ms;  /* 0: never */
     uint64_t self_test_ms; /* 0: at the start alone */

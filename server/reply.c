@@ -43,6 +43,7 @@ static enum MHD_Result queue_response(struct mm_exchange *exchange, unsigned htt
     if (result != MHD_YES)
         return result;
     exchange->state = MM_ANSWERED;
+    __atomic_store_n(&exchange->peer->answers, 1, __ATOMIC_RELAXED);
     exchange->record.code = http;
     exchange->record.out_bytes = strcmp(exchange->record.method, "HEAD") == 0 ? 0 : bytes;
     exchange->record.replied_ns = mm_clock_ns();

@@ -1,5 +1,5 @@
-/* Deadlines, departures and slow senders, ten times a second; and memory that nobody has used for long. Knows
- * no route and no codec. */
+/* Deadlines, departures, slow senders and slow readers, ten times a second; and memory that nobody has used
+ * for long. Knows no route and no codec. */
 #include "server/sweep.h"
 
 #include "server/connection.h"
@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Heads are looked at less often, since there can be many that are idle, and each costs a question to the
- * system. Who was cut has a moment to read why. */
+/* Heads and readers are looked at less often, since there can be many that are idle, and each costs a
+ * question to the system. Who was cut has a moment to read why. */
 enum {
     PERIOD_MS = 100,
     HEADS_EVERY = 5,
@@ -122,6 +122,43 @@ static struct tcp_info ask(int fd) {
     return info;
 }
 
+/* Whether some of a reply was handed to the system and not yet taken by the caller. */
+static bool has_untaken(const struct tcp_info *info) {
+    return info->tcpi_unacked > 0 || info->tcpi_notsent_bytes > 0;
+}
+
+/* What the caller takes is counted from now on, if anything waits for it. */
+static void count_taken(struct mm_connection *connection, const struct tcp_info *info, uint64_t now_ns) {
+    connection->taking_since_ns = has_untaken(info) ? now_ns : 0;
+    connection->taken_bytes = info->tcpi_bytes_acked;
+    connection->taking_requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
+}
+
+/* Whether as much was taken as must be in --send-timeout-ms. */
+static bool has_taken_enough(const struct mm_options *options, const struct mm_connection *connection,
+                             const struct tcp_info *info) {
+    const uint64_t rate = options->send_rate;
+    const uint64_t bytes = info->tcpi_bytes_acked - connection->taken_bytes;
+    return bytes / rate * 1000 + bytes % rate * 1000 / rate >= options->send_timeout_ms;
+}
+
+/* A reply that waits to be taken, in MHD's hands or all of it in the system's. Each while is judged by
+ * itself, since what sockets hold is taken at once and says nothing of the caller. Where nothing waits, it is
+ * we who are slow; and who has sent the next request has had the reply before. */
+static void look_at_reader(struct mm_server *server, struct mm_connection *connection,
+                           const struct tcp_info *info, uint64_t now_ns) {
+    const struct mm_options *options = server->options;
+    const unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
+    const bool begins =
+        connection->taking_since_ns == 0 || !has_untaken(info) || connection->taking_requests != requests;
+    if (!begins && since(now_ns, connection->taking_since_ns) <= options->send_timeout_ms * NS_PER_MS)
+        return;
+    if (begins || has_taken_enough(options, connection, info))
+        count_taken(connection, info, now_ns);
+    else
+        mm_connection_drop(connection);
+}
+
 /* Whether a head is under way by the system's count of bytes. By TLS the first one is from the beginning: a
  * handshake comes before it, and who begins none costs as much. */
 static bool has_begun(const struct mm_connection *connection, unsigned requests, uint64_t bytes) {
@@ -132,14 +169,14 @@ static bool has_begun(const struct mm_connection *connection, unsigned requests,
  * more has come than when the connection was first seen after its last request. One that is silent
  * is idle, which MHD ends after a minute; so is one whose part of a head came together with the request
  * before. */
-static void look_at_head(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns) {
+static void look_at_head(struct mm_server *server, struct mm_connection *connection,
+                         const struct tcp_info *info, uint64_t now_ns) {
     unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
     uint64_t limit_ms = server->options->receive_timeout_ms;
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_error error;
-    const struct tcp_info info = ask(connection->fd);
-    uint64_t bytes = info.tcpi_bytes_received;
-    if (info.tcpi_state != ESTABLISHED && tell_end(connection))
+    uint64_t bytes = info->tcpi_bytes_received;
+    if (info->tcpi_state != ESTABLISHED && tell_end(connection))
         return;
     if (requests != connection->requests_seen) {
         connection->requests_seen = requests;
@@ -163,19 +200,31 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
                        now_ns - connection->head_since_ns);
 }
 
+/* Between two requests: the reply to the one before may still wait to be taken, and the next may come. */
+static void look_between(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns) {
+    const struct tcp_info info = ask(connection->fd);
+    look_at_reader(server, connection, &info, now_ns);
+    look_at_head(server, connection, &info, now_ns);
+}
+
 /* Looks at one connection; an exchange that is to be resumed is added to the list. */
 static void look_at(struct mm_server *server, struct mm_connection *connection, bool heads, uint64_t now_ns,
                     struct mm_exchange **abandoned) {
     struct mm_exchange *exchange;
+    struct tcp_info info;
     switch (mm_connection_phase(connection)) {
     case MM_PHASE_HEAD:
         if (heads)
-            look_at_head(server, connection, now_ns);
+            look_between(server, connection, now_ns);
         break;
     case MM_PHASE_BODY:
         look_at_body(connection, now_ns);
         break;
     case MM_PHASE_HANDLED:
+        if (heads && __atomic_load_n(&connection->answers, __ATOMIC_RELAXED) != 0) {
+            info = ask(connection->fd);
+            look_at_reader(server, connection, &info, now_ns);
+        }
         exchange = __atomic_load_n(&connection->exchange, __ATOMIC_ACQUIRE);
         if (exchange == NULL || !exchange->waiting || !look_at_waiting(exchange, now_ns))
             break;

@@ -86,6 +86,25 @@ from=$(now)
 ended "a stalled caller"
 at_most "a stalled caller: seconds from the last reply to the end" 10 "$(seconds_since "$from")"
 
+# Who is refused during the drain and sends the rest a moment after the last accepted one was answered is still told why.
+start --backend cpu
+post_slow runs
+await_sent runs
+kill -TERM "$server"
+await 5 is_unready || fail "a late sender: /readyz did not turn 503 while a job ran"
+{
+    printf '{'
+    await 60 is_done runs
+    sleep 0.3
+    printf '}'
+} | curl -s --max-time 60 -X POST -T - -H 'Expect:' -H 'Content-Type: application/json' -o "$scratch/got" \
+    -w '%{http_code}' "$url/v1/matmul" >"$scratch/late" || :
+same "a late sender: status" 503 "$(cat "$scratch/late")"
+same "a late sender: code" stopping "$(code_of "$scratch/got")"
+finish_slow runs
+same "a late sender: the job that runs: status" 200 "$slow_status"
+ended "a late sender"
+
 # A drain that is cut short: each job would take seconds.
 start --backend cpu --drain-timeout-ms 300
 prepare_slow "$(slow_side 4)"

@@ -27,7 +27,7 @@ prints() {
 }
 
 options='host port backend devices threads cpu-jobs queue-depth queue-wait-ms memory-budget max-body max-dimension timeout-ms
-    drain-timeout-ms watchdog-ms self-test-ms receive-timeout-ms receive-rate benchmark-flops benchmark-run-flops benchmark-repeats no-benchmark log-format'
+    drain-timeout-ms watchdog-ms self-test-ms receive-timeout-ms receive-rate send-timeout-ms send-rate benchmark-flops benchmark-run-flops benchmark-repeats no-benchmark log-format'
 
 runs 0 --help
 for option in $options help version print-config healthcheck; do
@@ -50,6 +50,8 @@ prints queue-depth 1024
 prints max-dimension 2147483647
 prints timeout-ms 60000
 prints drain-timeout-ms 30000
+prints send-timeout-ms 10000
+prints send-rate 4096
 
 # By default no more HTTP threads than cores that it may run on.
 if command -v taskset >/dev/null; then
@@ -90,6 +92,8 @@ refuses 64XiB --max-body 64XiB
 refuses 99999999999999999999GiB --memory-budget 99999999999999999999GiB
 refuses 99999999999GiB --memory-budget 99999999999GiB
 refuses --timeout-ms --timeout-ms soon
+refuses --send-timeout-ms --send-timeout-ms 0
+refuses --send-rate --send-rate 0
 refuses xml --log-format xml
 refuses --max-dimension --max-dimension -5
 export MATMULD_PORT=http

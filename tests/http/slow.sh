@@ -1,10 +1,11 @@
 #!/bin/sh
 # Callers who are slow: a head or a body that takes longer than it may is answered with 408, and closed; what
-# comes at the least rate is not, nor is a connection that is merely idle. Nothing of what was cut off remains.
+# comes at the least rate is not, nor is a connection that is merely idle. Who takes less of a reply than the least
+# rate is dropped. Nothing of what was cut off remains.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}"
+: "${TALK:?the path of the program talk}" "${DAWDLE:?the path of the program dawdle}"
 
 milliseconds() {
     date +%s%3N
@@ -42,6 +43,10 @@ cut_off() {
     same "$1: Content-Length" "$(($(wc -c <"$scratch/problem") - 1))" "$(header Content-Length "$scratch/head")"
     like "$1: Date" '*GMT' "$(header Date "$scratch/head")"
     case $1 in *body*) keep POST /v1/matmul "$scratch/head" "$scratch/problem" ;; esac
+}
+
+is_all_given_back() {
+    curl -s "$url/metrics" | grep -q '^matmuld_staging_bytes{state="used"} 0$'
 }
 
 # upload BYTES [QUERY]: the head of a raw body of so many bytes.
@@ -133,6 +138,32 @@ same "of a hundred cut off, those who could read it" 100 "$(grep -l '^HTTP/1.1 4
 "$FLOAT32" fill 10000000 1 >"$scratch/body"
 same "the budget after uploads that were cut off" 200 "$(status_of --max-time 60 \
     -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/body" "$url/v1/matmul?m=1&k=5000000&n=1")"
+stop
+
+# Replies of 16 MiB, of which MHD has most while they are sent, and of 64 KiB, which the system's sockets hold; taken
+# at 20 and 80 kB a second, of which 40 are enough.
+# takes NAME ROWS BYTES ENDED: four callers, who take so much in 50 ms, for 5 s.
+takes() {
+    "$DAWDLE" --port "${url##*:}" --readers 4 --shape "$2x1x$2" --bytes "$3" --every-ms 50 --seconds 5 >"$scratch/taken.$1" &
+    takers="$takers $!"
+    expected_taken="$expected_taken$1 readers=4 ended=$4
+"
+}
+takers='' expected_taken=''
+start --backend cpu --send-timeout-ms 1000 --send-rate 40000 --memory-budget 512MiB
+takes slow 2048 1000 4
+takes fair 2048 4000 0
+takes slow_small 128 1000 4
+takes fair_small 128 4000 0
+# shellcheck disable=SC2086
+wait $takers
+printf '%s' "$expected_taken" >"$scratch/expected_taken"
+while read -r name expected; do
+    same "callers who take a reply, $name" "$expected" "$(sed -n 's/^\(readers.*\) first.*/\1/p' "$scratch/taken.$name")"
+done <"$scratch/expected_taken"
+await 5 is_all_given_back || fail "callers who take a reply: the budget is not given back"
+at_most "callers who take a reply: at least so many counted" \
+    "$(curl -s "$url/metrics" | sed -n 's/^matmuld_cancelled_total{stage="send"} //p')" 4
 stop
 
 # The process's limit of time holds for a body that comes fast enough.

@@ -4,7 +4,8 @@
  *
  * The long run, with a look at the service's memory, descriptors and exit:
  *   SOAK_WARM_UP_S=60 sh tests/load/soak.sh build/cpu-only/server/matmuld \
- *       build/cpu-only/tests/load/mixed --seconds 3600 --leave 10 */
+ *       build/cpu-only/tests/load/mixed --seconds 3600 --leave 10
+ * ... and ./dev bench trust --rows soak, with faults among them. */
 #include "tests/load/client.h"
 
 #include <getopt.h>
@@ -24,14 +25,18 @@ struct options {
     uint64_t seed;
     uint64_t edge_max;
     uint64_t leave_percent;
+    uint64_t fault_percent;
 };
 
 static const char usage[] =
     "usage: mixed --port P [--host 127.0.0.1] [--clients 100] [--seconds 60] [--seed S]\n"
-    "             [--max-edge 96] [--backend B] [--leave PERCENT]\n\n"
+    "             [--max-edge 96] [--backend B] [--leave PERCENT] [--faults PERCENT]\n\n"
     "Loads a matmuld with mixed requests and judges every reply. Shapes go up to --max-edge, one in a\n"
-    "thousand up to 512. Of --leave percent of the requests the reply is not waited for. Exits with 1 where "
-    "any reply is wrong, malformed or missing.\n";
+    "thousand up to 512. Of --leave percent of the requests the reply is not waited for; --faults percent "
+    "are\n"
+    "made to fail on the device, which the server tests/http/faulty can. Exits with 1 where any reply is "
+    "wrong,\n"
+    "malformed or missing.\n";
 
 static bool read_number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *number) {
     char *end;
@@ -45,15 +50,11 @@ static bool read_number(const char *name, const char *text, uint64_t min, uint64
 
 static bool read_options(struct options *options, int argc, char **argv) {
     static const struct option table[] = {
-        {"host", required_argument, NULL, 'h'},
-        {"port", required_argument, NULL, 'p'},
-        {"clients", required_argument, NULL, 'c'},
-        {"seconds", required_argument, NULL, 's'},
-        {"seed", required_argument, NULL, 'r'},
-        {"max-edge", required_argument, NULL, 'e'},
-        {"backend", required_argument, NULL, 'b'},
-        {"leave", required_argument, NULL, 'l'},
-        {NULL, 0, NULL, 0},
+        {"host", required_argument, NULL, 'h'},    {"port", required_argument, NULL, 'p'},
+        {"clients", required_argument, NULL, 'c'}, {"seconds", required_argument, NULL, 's'},
+        {"seed", required_argument, NULL, 'r'},    {"max-edge", required_argument, NULL, 'e'},
+        {"backend", required_argument, NULL, 'b'}, {"leave", required_argument, NULL, 'l'},
+        {"faults", required_argument, NULL, 'f'},  {NULL, 0, NULL, 0},
     };
     bool good = true;
     int index = 0;
@@ -83,6 +84,9 @@ static bool read_options(struct options *options, int argc, char **argv) {
             break;
         case 'l':
             good = read_number(name, optarg, 0, 99, &options->leave_percent);
+            break;
+        case 'f':
+            good = read_number(name, optarg, 0, 99, &options->fault_percent);
             break;
         default:
             good = false;
@@ -135,7 +139,8 @@ static bool load(const struct options *options, const struct addrinfo *address) 
                                       .catalogue = &catalogue,
                                       .edge_max = (size_t)options->edge_max,
                                       .large_max = LARGE_MAX,
-                                      .name_backend = options->backend != NULL};
+                                      .name_backend = options->backend != NULL,
+                                      .fault_percent = (unsigned)options->fault_percent};
     printf("%" PRIu64 " clients for %" PRIu64 " s, seed %" PRIu64 ", %zu variants\n", options->clients,
            options->seconds, options->seed, catalogue.count);
     fflush(stdout);

@@ -52,6 +52,14 @@ static const struct mm_load_refusal refusals[] = {
     {"not by PUT", "PUT", MATMUL, JSON, NULL, "{\"a\": [[1]], \"b\": [[1]]}", "method_not_allowed"},
 };
 
+/* Of tests/http/faulty, which calls itself cuda: its variants fail where the product has one row. */
+static const struct mm_load_refusal faults[] = {
+    {"a launch that fails", "POST", MATMUL "?m=1&k=2&n=1&backend=cuda&variant=fails", RAW, NULL, BYTES_16,
+     "internal"},
+    {"a device without memory", "POST", MATMUL "?m=1&k=2&n=1&backend=cuda&variant=needs_memory", RAW, NULL,
+     BYTES_16, "no_device_memory"},
+};
+
 const struct mm_load_code mm_load_codes[MM_LOAD_CODE_COUNT] = {
     {"ok", 200},
     {"bad_request", 400},
@@ -77,6 +85,11 @@ const struct mm_load_code mm_load_codes[MM_LOAD_CODE_COUNT] = {
 const struct mm_load_refusal *mm_load_refusals(size_t *count) {
     *count = sizeof refusals / sizeof refusals[0];
     return refusals;
+}
+
+const struct mm_load_refusal *mm_load_faults(size_t *count) {
+    *count = sizeof faults / sizeof faults[0];
+    return faults;
 }
 
 size_t mm_load_code_find(const char *name) {

@@ -16,6 +16,9 @@ struct mm_load_refusal {
 
 const struct mm_load_refusal *mm_load_refusals(size_t *count);
 
+/* Those that a device which fails as told (tests/http/faulty) makes fail, as 5xx. */
+const struct mm_load_refusal *mm_load_faults(size_t *count);
+
 /* The contract's codes with their HTTP statuses; the first is "ok", 200, which no problem has. */
 enum { MM_LOAD_CODE_COUNT = 19 };
 

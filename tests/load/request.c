@@ -191,15 +191,17 @@ static void write_request(struct mm_load_request *request, struct mm_load_random
     write_head(request, method, authority, content_type, accept);
 }
 
+/* One of the table. */
 static void make_refused(struct mm_load_request *request, struct mm_load_random *random,
-                         const struct mm_load_plan *plan, bool small) {
+                         const struct mm_load_plan *plan, bool small,
+                         const struct mm_load_refusal *(*table)(size_t *count)) {
     size_t count;
-    const struct mm_load_refusal *refusals = mm_load_refusals(&count);
+    const struct mm_load_refusal *refusals = table(&count);
     const struct mm_load_refusal *refusal = &refusals[mm_load_random_below(random, count)];
     request->refusal = refusal;
     mm_load_bytes_print(&request->target, "%s", refusal->target);
     mm_load_bytes_print(&request->body, "%s", refusal->body);
-    if (!small && mm_load_random_chance(random, 10))
+    if (table == mm_load_refusals && !small && mm_load_random_chance(random, 10))
         mm_load_bytes_print(&request->body, "%*s", (int)mm_load_random_below(random, SPACES_MAX), "");
     write_request(request, random, refusal->method, plan->authority, refusal->content_type, refusal->accept);
 }
@@ -235,8 +237,10 @@ void mm_load_request_make(struct mm_load_request *request, struct mm_load_random
     mm_load_bytes_clear(&request->head);
     mm_load_bytes_clear(&request->body);
     mm_load_bytes_clear(&request->wire);
-    if (mm_load_random_chance(random, REFUSED_PERCENT))
-        make_refused(request, random, plan, small);
+    if (mm_load_random_chance(random, plan->fault_percent))
+        make_refused(request, random, plan, small, mm_load_faults);
+    else if (mm_load_random_chance(random, REFUSED_PERCENT))
+        make_refused(request, random, plan, small, mm_load_refusals);
     else
         make_product(request, random, plan, small);
 }

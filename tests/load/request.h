@@ -31,7 +31,8 @@ struct mm_load_plan {
     const struct mm_load_catalogue *catalogue;
     size_t edge_max;
     size_t large_max;
-    bool name_backend; /* always say which */
+    bool name_backend;      /* always say which */
+    unsigned fault_percent; /* of the requests: made to fail on the device, which tests/http/faulty can */
 };
 
 /* Draws a request with this id. `small` ones are small enough for several to be under way at once. */

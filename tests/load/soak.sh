@@ -98,6 +98,12 @@ await_nothing_kept() {
     done
 }
 
+# Of the GPUs; 0 where there is none.
+device_bytes() {
+    bytes=$(metric 'device_memory_bytes.*cuda.*used')
+    if [ "$bytes" = none ]; then echo 0; else echo "$bytes"; fi
+}
+
 start_server
 descriptors_before=$(descriptors)
 
@@ -109,6 +115,7 @@ descriptors_before=$(descriptors)
 await_descriptors "$descriptors_before"
 await_nothing_kept
 resident_before_kib=$(resident_kib)
+device_before_bytes=$(device_bytes)
 
 "$mixed" --port "$port" "$@" || fail "mixed failed"
 await_idle
@@ -120,6 +127,7 @@ growth_kib=$((resident_after_kib - resident_before_kib))
 printf '%-36s %12d\n%-36s %12d\n' \
     "resident after warm-up, KiB" "$resident_before_kib" "grown by, KiB" "$growth_kib"
 printf '%-36s %5d to %3d\n' "descriptors" "$descriptors_before" "$descriptors_after"
+printf '%-36s %12d\n' "device memory grown by, bytes" "$(($(device_bytes) - device_before_bytes))"
 printf '%-36s %12d\n' "given up or left, by its metrics" "$(metric cancelled_total)"
 
 kill "$server"

@@ -1,10 +1,12 @@
 /* How long a program takes from exec to a socket that accepts, and to GET /readyz answered with 200:
  *
- *   startup PROGRAM ARGUMENT…
+ *   startup [--times N] PROGRAM ARGUMENT…
  *
- * It is told --host 127.0.0.1 --port P of a free port, asked every millisecond, and ended by SIGTERM.
- * One line: accepts_ms= ready_ms= */
+ * It is told --host 127.0.0.1 --port P of a free port, asked every millisecond, and ended by SIGTERM; with
+ * --times by SIGKILL, while callers are connected to it and in the midst of requests, and started again on
+ * the same port, so often. One line each time: accepts_ms= ready_ms= */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WAIT_MAX_MS = 60000, ARGUMENTS_MAX = 64 };
+enum { WAIT_MAX_MS = 60000, ARGUMENTS_MAX = 64, CALLERS = 64, TIMES_MAX = 10000 };
 
 static double now_ms(void) {
     struct timespec now;
@@ -78,33 +80,67 @@ static double await(bool (*question)(const struct sockaddr_in *), const struct s
     return -1;
 }
 
-int main(int argc, char **argv) {
-    char *arguments[ARGUMENTS_MAX] = {0};
-    char host[] = "--host", local[] = "127.0.0.1", port[] = "--port", number[16];
-    if (argc < 2 || argc > ARGUMENTS_MAX - 5) {
-        fputs("usage: startup PROGRAM ARGUMENT...\n", stderr);
-        return 2;
+/* Callers of whom half were answered and wait, and half are in the midst of a request. Those of the process
+ * before have stayed until now. */
+static void call(const struct sockaddr_in *address) {
+    static const char get[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    static const char post[] = "POST /v1/matmul?m=1&k=1000&n=1 HTTP/1.1\r\nHost: localhost\r\n"
+                               "Content-Type: application/octet-stream\r\nContent-Length: 8000\r\n\r\nabc";
+    static int callers[CALLERS]; /* 0: none yet */
+    char reply[64];
+    for (unsigned index = 0; index < CALLERS; index++) {
+        if (callers[index] > 0)
+            close(callers[index]);
+        callers[index] = connect_to(address);
+        if (index % 2 == 0)
+            (void)send(callers[index], post, sizeof post - 1, MSG_NOSIGNAL);
+        else if (send(callers[index], get, sizeof get - 1, MSG_NOSIGNAL) > 0)
+            (void)recv(callers[index], reply, sizeof reply, 0);
+        (void)fcntl(callers[index], F_SETFD, FD_CLOEXEC);
     }
-    struct sockaddr_in address = free_address();
-    snprintf(number, sizeof number, "%u", (unsigned)ntohs(address.sin_port));
-    memcpy(arguments, argv + 1, (size_t)(argc - 1) * sizeof *argv);
-    memcpy(arguments + argc - 1, (char *[]){host, local, port, number}, 4 * sizeof *argv);
+}
+
+/* Starts it, tells how long that took, and ends it. */
+static bool start_once(char **arguments, const struct sockaddr_in *address, bool kills) {
     double begun = now_ms();
     pid_t child = fork();
     if (child == 0) {
         execv(arguments[0], arguments);
         _exit(127);
     }
-    double accepted = child < 0 ? -1 : await(accepts, &address, child);
-    double ready = accepted < 0 ? -1 : await(is_ready, &address, child);
-    if (ready < 0) {
-        fprintf(stderr, "startup: %s was never ready\n", argv[1]);
-        if (child > 0)
-            kill(child, SIGKILL);
-        return EXIT_FAILURE;
+    double accepted = child < 0 ? -1 : await(accepts, address, child);
+    double ready = accepted < 0 ? -1 : await(is_ready, address, child);
+    if (ready >= 0) {
+        printf("accepts_ms=%.2f ready_ms=%.2f\n", accepted - begun, ready - begun);
+        fflush(stdout);
+    } else {
+        fprintf(stderr, "startup: %s was never ready\n", arguments[0]);
     }
-    printf("accepts_ms=%.2f ready_ms=%.2f\n", accepted - begun, ready - begun);
-    kill(child, SIGTERM);
-    waitpid(child, NULL, 0);
-    return EXIT_SUCCESS;
+    if (kills && ready >= 0)
+        call(address);
+    if (child > 0)
+        kill(child, kills || ready < 0 ? SIGKILL : SIGTERM);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    return ready >= 0;
+}
+
+int main(int argc, char **argv) {
+    char *arguments[ARGUMENTS_MAX] = {0};
+    char host[] = "--host", local[] = "127.0.0.1", port[] = "--port", number[16];
+    bool kills = argc > 2 && strcmp(argv[1], "--times") == 0;
+    unsigned long times = kills ? strtoul(argv[2], NULL, 10) : 1;
+    int first = kills ? 3 : 1;
+    if (argc <= first || argc - first > ARGUMENTS_MAX - 5 || times < 1 || times > TIMES_MAX) {
+        fputs("usage: startup [--times N] PROGRAM ARGUMENT...\n", stderr);
+        return 2;
+    }
+    struct sockaddr_in address = free_address();
+    snprintf(number, sizeof number, "%u", (unsigned)ntohs(address.sin_port));
+    memcpy(arguments, argv + first, (size_t)(argc - first) * sizeof *argv);
+    memcpy(arguments + argc - first, (char *[]){host, local, port, number}, 4 * sizeof *argv);
+    bool good = true;
+    for (unsigned long time = 0; good && time < times; time++)
+        good = start_once(arguments, &address, kills);
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

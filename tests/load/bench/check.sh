@@ -89,6 +89,15 @@ for what in 'socket loop, one stream' '2, raw, 32 connections' '2, raw, 32 conne
     measured gpu "$what"
 done
 
+# What a rehearsal of the trust rows can tell of the service itself must hold, times and rates aside. Other tests hold
+# the other rows.
+bench trust --dry --rows overload,sigterm,kill,memory
+for what in 'overload: .* answered otherwise' 'SIGTERM .* neither' 'SIGTERM .* exit statuses' 'kill -9 .* failed' \
+    'address space .* otherwise' 'address space .* ends'; do
+    measured trust "$what"
+    grep -q "^| $what.* | yes |\$" "$scratch/trust.md" || fail "bench trust: this does not hold: $(grep "^| $what" "$scratch/trust.md")"
+done
+
 # The client sees a reply that is no product, and one of another length.
 "$build/tests/load/sockets" 127.0.0.1 1 4096 64 >"$scratch/sockets" &
 floor=$!
