@@ -107,17 +107,18 @@ static bool load(struct reading *mine, const char *text, size_t bytes, size_t fl
 json_t *mm_json_load(const char *text, size_t bytes, size_t flags, json_error_t *fault) {
     struct reading mine = {.blocks = {.next = &mine.blocks, .previous = &mine.blocks}};
     json_t *value = NULL;
+    memset(fault, 0, sizeof *fault); /* Jansson leaves its code unset where it has nothing to say */
     errno = 0;
     const bool had_memory = load(&mine, text, bytes, flags, fault, &value);
     reading = NULL;
     while (!had_memory && mine.blocks.next != &mine.blocks)
         release(mine.blocks.next + 1);
     unlink_block(&mine.blocks); /* what was read goes on without it */
-    if (had_memory)
-        return value;
-    memset(fault, 0, sizeof *fault);
-    errno = ENOMEM;
-    return NULL;
+    if (!had_memory) {
+        memset(fault, 0, sizeof *fault);
+        errno = ENOMEM;
+    }
+    return had_memory ? value : NULL;
 }
 
 /* A text that grows. */

@@ -8,7 +8,7 @@
 MATMULD=${FAULTY_CUDA:?the path of the matmuld with faulty kernels}
 : "${HOLD:?the path of the program hold}"
 times=1000
-edge=4096
+edge=4096 large_edge=5120
 
 "$HOLD" 0 </dev/null >"$scratch/held" 2>&1 || {
     echo "no GPU is here"
@@ -47,7 +47,8 @@ product launch_fails
 refused "a launch that fails" 500 internal
 next_is_served "a launch that fails"
 
-# Memory: products without depth, of which the result alone takes some. What is kept of a smaller one is not enough.
+# Memory: products without depth, of which the result alone takes some: 64 MiB, and 100 MiB of those to be refused, for
+# which what is kept of the others is not enough. The driver keeps 2 MiB of the first large piece for good.
 cat >"$scratch/empty_sum" <<END
 url = "$url/v1/matmul?m=$edge&k=0&n=$edge"
 request = POST
@@ -57,7 +58,8 @@ write-out = "%{http_code}\n"
 max-time = 60
 silent
 END
-same "a smaller one" 200 "$(status_of -X POST -H 'Content-Type: application/octet-stream' -H 'Content-Length: 0' "$url/v1/matmul?m=2048&k=0&n=2048")"
+sed "s/$edge/$large_edge/g" "$scratch/empty_sum" >"$scratch/large_sum"
+curl -K "$scratch/empty_sum" -o "$scratch/sum" >"$scratch/statuses"
 before=$(free_bytes)
 mkfifo "$scratch/keep"
 "$HOLD" 24 <"$scratch/keep" >"$scratch/held" &
@@ -65,7 +67,7 @@ holder=$!
 exec 9>"$scratch/keep"
 await 30 grep -q free "$scratch/held" || fail "hold did not take the memory"
 began=$(milliseconds)
-seq "$times" | xargs -P 8 -I{} curl -K "$scratch/empty_sum" -o "$scratch/refused.{}" >"$scratch/statuses"
+seq "$times" | xargs -P 8 -I{} curl -K "$scratch/large_sum" -o "$scratch/refused.{}" >"$scratch/statuses"
 echo "$times refusals in $(($(milliseconds) - began)) ms, with $(cat "$scratch/held")"
 same "out of memory: 507 alone" "$times 507" "$(sort "$scratch/statuses" | uniq -c | awk '{ print $1, $2 }')"
 same "out of memory: with needed and free bytes" "$times" \
