@@ -60,7 +60,7 @@ static enum mm_status check_room(const struct mm_queue *queue, size_t bytes, str
     if (queue->jobs_waiting >= limits->jobs_max) {
         mm_fail(error, MM_BUSY, "%zu jobs wait already, and the queue takes %zu", queue->jobs_waiting,
                 limits->jobs_max);
-    } else if (bytes > limits->bytes_max - queue->bytes_waiting) {
+    } else if (queue->bytes_waiting > limits->bytes_max || bytes > limits->bytes_max - queue->bytes_waiting) {
         mm_fail(error, MM_BUSY, "jobs of %zu bytes wait already, and the queue takes %zu bytes",
                 queue->bytes_waiting, limits->bytes_max);
     } else {
@@ -276,24 +276,32 @@ static struct mm_job *empty(struct mm_worker *worker, struct mm_job *refused) {
     return refused;
 }
 
+/* A process that was stopped for a while, and its devices not, knows nothing of what they did meanwhile. */
+#define STOPPED_NS UINT64_C(1000000000)
+
+/* Of a device that failed otherwise, the thread may be stuck all the same, with those who wait for it. */
 static bool hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
     const struct mm_device *device = worker->device;
-    return most_ns != 0 && !device->backend->is_host && !mm_device_has_failed(device) &&
-           mm_worker_hangs(worker, now_ns, most_ns);
+    const bool was_stopped = now_ns - worker->queue->looked_ns > STOPPED_NS;
+    return most_ns != 0 && !device->backend->is_host &&
+           mm_worker_hangs(worker, now_ns, most_ns, was_stopped) &&
+           (!mm_device_has_failed(device) || worker->waiting.first != NULL);
 }
 
 struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns) {
     struct mm_job *refused = NULL;
     struct mm_device *found = NULL;
     pthread_mutex_lock(&queue->mutex);
-    for (size_t index = 0; index < queue->worker_count && found == NULL; index++) {
+    for (size_t index = 0; index < queue->worker_count; index++) {
         struct mm_worker *worker = &queue->workers[index];
         if (!hangs(worker, now_ns, most_ns))
             continue;
-        found = worker->device;
-        __atomic_store_n(&found->failed, 1, __ATOMIC_RELAXED);
+        if (!mm_device_has_failed(worker->device))
+            found = worker->device;
+        __atomic_store_n(&worker->device->failed, 1, __ATOMIC_RELAXED);
         refused = empty(worker, refused);
     }
+    queue->looked_ns = now_ns;
     pthread_mutex_unlock(&queue->mutex);
     mm_job_list_done(refused);
     return found;

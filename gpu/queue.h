@@ -2,9 +2,9 @@
  *
  * A job is the caller's until submit returns MM_OK and again from done() on; in between it is the
  * queue's. A full queue refuses at once with MM_BUSY, a closed one with MM_STOPPING, and every job that
- * was accepted gets exactly one done(), whatever happens, but for those that run on a device that hangs.
- * Products that wait for a device when it fails go to another one that can run them, and end with
- * MM_NOT_READY where there is none.
+ * was accepted gets exactly one done(), whatever happens, but for those that run on a device that hangs, or
+ * were begun there. Products that wait for a device when it fails go to another one that can run them, and
+ * end with MM_NOT_READY where there is none.
  *
  * A task waits its turn like a product, then runs alone on its device for one slice, and goes to the end of
  * that device's list: whoever came meanwhile is served before its next slice. Between two slices it is ended

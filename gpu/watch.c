@@ -12,11 +12,10 @@ struct proof {
     struct mm_device *device;
     struct mm_task task;
     struct mm_job job;       /* the queue's while is_under_way */
-    size_t row;              /* of the backend, the next to be tried */
-    uint64_t ended_ns;       /* the one before */
-    int is_under_way;        /* __atomic access only: what its end wrote is there once it is 0 */
-    bool is_told;            /* that it failed; the device is not tried again */
-    struct mm_error finding; /* of the one before */
+    size_t row;              /* of the backend, the one that is tried next */
+    uint64_t ended_ns;       /* when all rows had been tried, or one failed */
+    int is_under_way;        /* __atomic access only: what a row's end wrote is there once it is 0 */
+    struct mm_error finding; /* of that row, until it is told */
 };
 
 struct mm_watch {
@@ -32,28 +31,37 @@ static struct proof *proof_of(struct mm_task *task) {
 
 static enum mm_task_state try_row(struct mm_task *task, struct mm_device *device, bool cancelled,
                                   struct mm_error *error) {
-    struct proof *proof = proof_of(task);
-    if (cancelled || mm_self_test_row(device, proof->row, error) != MM_OK)
-        return MM_TASK_OVER;
-    return ++proof->row < device->backend->variant_count ? MM_TASK_AGAIN : MM_TASK_OVER;
+    if (!cancelled)
+        (void)mm_self_test_row(device, proof_of(task)->row, error);
+    return MM_TASK_OVER;
 }
 
-/* What was found is there for the watch before the device has failed for all others. */
+/* The next row is to be tried; true after the last, or one that came to nothing. */
+static bool go_on(struct proof *proof) {
+    if (proof->job.error.status == MM_OK && ++proof->row < proof->device->backend->variant_count)
+        return false;
+    proof->row = 0;
+    proof->ended_ns = mm_clock_ns();
+    return true;
+}
+
+/* What was found is there for the watch before the device has failed for all others, and before it counts. */
 static void settle(struct proof *proof) {
     struct mm_watch_counts *counts = &proof->watch->counts;
     struct mm_device *device = proof->device;
     const enum mm_status status = proof->job.error.status;
+    const bool is_over = go_on(proof);
     uint64_t *count = &counts->undone;
     if (status == MM_OK)
         count = &counts->passed;
     else if (status == MM_DEVICE_FAILED)
         count = &counts->failed;
-    __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
     proof->finding = proof->job.error;
-    proof->ended_ns = mm_clock_ns();
     __atomic_store_n(&proof->is_under_way, 0, __ATOMIC_RELEASE);
     if (status == MM_DEVICE_FAILED)
         __atomic_store_n(&device->failed, 1, __ATOMIC_RELEASE);
+    if (is_over)
+        __atomic_fetch_add(count, 1, __ATOMIC_RELEASE);
 }
 
 static void settle_all(struct mm_job *first) {
@@ -82,7 +90,6 @@ void mm_watch_close(struct mm_watch *watch) {
 }
 
 static void begin(struct proof *proof, struct mm_queue *queue) {
-    proof->row = 0;
     proof->task.run = try_row;
     proof->job = (struct mm_job){
         .task = &proof->task, .backend = proof->device->backend, .done = settle_all, .owner = proof};
@@ -91,18 +98,23 @@ static void begin(struct proof *proof, struct mm_queue *queue) {
         __atomic_store_n(&proof->is_under_way, 0, __ATOMIC_RELAXED);
 }
 
-/* Tells what the last proof of a device found, or begins another. */
+/* Whether it is something to be told: not that memory was short, or the queue's end. */
+static bool is_news(enum mm_status status) {
+    return status == MM_DEVICE_FAILED || status == MM_INTERNAL || status == MM_UNSUPPORTED;
+}
+
+/* Tells what the row before found, or tries the next. */
 static enum mm_status look_at(struct proof *proof, struct mm_queue *queue, uint64_t now_ns,
                               struct mm_error *error) {
     const uint64_t rest_ns = proof->watch->limits.rest_ns;
-    if (rest_ns == 0 || proof->is_told || __atomic_load_n(&proof->is_under_way, __ATOMIC_ACQUIRE) != 0)
+    if (rest_ns == 0 || __atomic_load_n(&proof->is_under_way, __ATOMIC_ACQUIRE) != 0)
         return MM_OK;
-    if (proof->finding.status == MM_DEVICE_FAILED) {
-        proof->is_told = true;
-        return mm_fail(error, MM_DEVICE_FAILED, "the self-test of %s:%u failed: %.500s",
-                       proof->device->backend->name, proof->device->index, proof->finding.detail);
-    }
-    if (now_ns > proof->ended_ns && now_ns - proof->ended_ns >= rest_ns)
+    const enum mm_status found = proof->finding.status;
+    proof->finding.status = MM_OK;
+    if (is_news(found))
+        return mm_fail(error, found, "the self-test of %s:%u failed: %.500s", proof->device->backend->name,
+                       proof->device->index, proof->finding.detail);
+    if (proof->row > 0 || (now_ns > proof->ended_ns && now_ns - proof->ended_ns >= rest_ns))
         begin(proof, queue);
     return MM_OK;
 }
@@ -120,7 +132,7 @@ enum mm_status mm_watch_look(struct mm_watch *watch, struct mm_queue *queue, uin
 }
 
 struct mm_watch_counts mm_watch_counts(const struct mm_watch *watch) {
-    return (struct mm_watch_counts){.passed = __atomic_load_n(&watch->counts.passed, __ATOMIC_RELAXED),
-                                    .failed = __atomic_load_n(&watch->counts.failed, __ATOMIC_RELAXED),
-                                    .undone = __atomic_load_n(&watch->counts.undone, __ATOMIC_RELAXED)};
+    return (struct mm_watch_counts){.passed = __atomic_load_n(&watch->counts.passed, __ATOMIC_ACQUIRE),
+                                    .failed = __atomic_load_n(&watch->counts.failed, __ATOMIC_ACQUIRE),
+                                    .undone = __atomic_load_n(&watch->counts.undone, __ATOMIC_ACQUIRE)};
 }

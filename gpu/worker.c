@@ -184,11 +184,11 @@ static void end_running(struct mm_worker *worker, struct mm_job *job) {
         worker->is_taken = false;
 }
 
-bool mm_worker_hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
+bool mm_worker_hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns, bool begins) {
     struct mm_job *oldest = worker->running.first;
     if (oldest == NULL)
         return false;
-    if (oldest->seen_ns == 0)
+    if (oldest->seen_ns == 0 || begins)
         oldest->seen_ns = now_ns;
     return now_ns - oldest->seen_ns > most_ns;
 }

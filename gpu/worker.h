@@ -51,6 +51,7 @@ struct mm_queue {
     struct mm_queue_limits limits;
     size_t jobs_waiting;
     size_t bytes_waiting;
+    uint64_t looked_ns;  /* when hung devices were looked for last */
     size_t jobs_running; /* begun tasks that wait for their next slice among them */
     bool stopping;       /* refuse new jobs */
     bool ending_tasks;   /* begin no task and no slice any more */
@@ -71,8 +72,8 @@ void mm_worker_remove(struct mm_worker *worker, struct mm_job *job);
 void mm_worker_prefer(struct mm_worker *worker, struct mm_job *job);
 
 /* Whether its device is at one job for more than so long, as far as this was asked meanwhile: a job's time
- * counts from the first look at it. */
-bool mm_worker_hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns);
+ * counts from the first look at it, or from this one where it `begins` anew. */
+bool mm_worker_hangs(struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns, bool begins);
 
 /* For its threads, without the mutex. Takes the next jobs, which run from then on: one, or a batch that may
  * be begun together; none where none can be begun beside what runs. Where it may, it waits for one, and gives

@@ -155,8 +155,11 @@ static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct mm_connection *connection = calloc(1, sizeof *connection);
     *context = connection;
-    if (connection == NULL)
+    if (connection == NULL) { /* by TLS nothing would bound what it sends, so that it is to end at once */
+        if (server->tls != NULL && info != NULL)
+            (void)shutdown(info->connect_fd, SHUT_RDWR);
         return;
+    }
     connection->fd = info == NULL ? -1 : info->connect_fd;
     info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
     connection->tls = info == NULL ? NULL : info->tls_session;

@@ -378,6 +378,7 @@ void mm_exchange_completed(void *argument, struct MHD_Connection *connection, vo
         return;
     struct mm_connection *peer = exchange->peer;
     *slot = NULL;
+    (void)mm_connection_move(peer, MM_PHASE_BODY, MM_PHASE_HANDLED); /* else the sweep might cut it yet */
     if (mm_connection_phase(peer) == MM_PHASE_CUT) {
         pthread_mutex_lock(&server->mutex); /* the sweep, if it was that, is done with the exchange */
         pthread_mutex_unlock(&server->mutex);

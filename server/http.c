@@ -46,7 +46,7 @@ enum {
     IDLE_TIMEOUT_S = 60,
     LISTEN_BACKLOG = 4096,
     DESCRIPTORS_MAX = 65536,
-    SPARE_DESCRIPTORS = 64
+    SPARE_DESCRIPTORS = 256
 };
 
 struct mm_http {
@@ -161,9 +161,12 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server, int listener, u
     };
     const struct MHD_OptionItem no_pool[] = {{MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem tls[MM_TLS_DAEMON_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME;
-    if (server->tls != NULL) {
-        flags |= MHD_USE_TLS;
+    unsigned flags = MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME;
+    if (server->tls == NULL) {
+        flags |= MHD_USE_EPOLL_INTERNAL_THREAD;
+    } else {
+        /* By epoll a thread with a handshake that waits for the caller is never idle (0.9.75). */
+        flags |= MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_TLS;
         mm_tls_daemon_options(tls);
     }
     return MHD_start_daemon(flags, 0, NULL, NULL, mm_exchange_handle, server, MHD_OPTION_NOTIFY_COMPLETED,

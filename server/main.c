@@ -25,7 +25,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2, EXIT_DEVICE_LOST = 70, HTTP_THREADS_MAX = 16, POLL_MS = 2, LOOK_MS = 50 };
+enum {
+    EXIT_USAGE = 2,
+    EXIT_DEVICE_LOST = 70,
+    HTTP_THREADS_MAX = 16,
+    POLL_MS = 2,
+    QUIET_POLL_MS = 10,
+    QUIET_LOOKS = 3,
+    LOOK_MS = 50
+};
 
 /* Fills in what comes from the machine. */
 static void complete_options(struct mm_options *options) {
@@ -212,10 +220,13 @@ static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) 
 /* Waits until those who were refused have been told so, for at most `most_ms`: they are not accepted, but are
  * still sending. */
 static void wait_for_refused(struct mm_server *server, uint64_t most_ms) {
-    const struct timespec poll = {.tv_nsec = POLL_MS * 1000000L};
+    const struct timespec poll = {.tv_nsec = QUIET_POLL_MS * 1000000L};
     const uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
-    while (!mm_connection_all_quiet(server) && mm_clock_ns() < until_ns)
+    unsigned quiet = 0; /* what a thread has read and not looked at yet, no look can see */
+    while (quiet < QUIET_LOOKS && mm_clock_ns() < until_ns) {
+        quiet = mm_connection_all_quiet(server) ? quiet + 1 : 0;
         nanosleep(&poll, NULL);
+    }
 }
 
 /* What the service ends with. */
@@ -227,15 +238,14 @@ struct ending {
     int result; /* of the process */
 };
 
-/* Ends in the order that libmicrohttpd allows: answer all, resume what is left, stop. Connections are
- * accepted to the end: MHD_quiesce_daemon races with its own busy threads for the listening socket, and ends
- * the process where it loses (0.9.75). */
-static void drain(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep,
-                  const struct ending *ending) {
+/* Answers all, and tells whether that was done in time. Connections are accepted to the end:
+ * MHD_quiesce_daemon races with its own busy threads for the listening socket, and ends the process where it
+ * loses (0.9.75). */
+static bool drain(struct mm_server *server, const struct ending *ending) {
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
     __atomic_store_n(&server->draining, 1, __ATOMIC_SEQ_CST);
     mm_log_info("draining: %zu requests under way", mm_server_accepted(server));
-    bool drained = wait_for_accepted(server, ending->accepted_ms);
+    const bool drained = wait_for_accepted(server, ending->accepted_ms);
     mm_queue_stop(queue);
     if (!drained) {
         mm_log_error("the drain's time is up with %zu requests under way; those whose body has come are "
@@ -247,8 +257,7 @@ static void drain(struct mm_server *server, struct mm_http *http, struct mm_swee
     } else {
         wait_for_refused(server, ending->last_ms);
     }
-    mm_sweep_stop(sweep);
-    mm_http_stop(http);
+    return drained;
 }
 
 /* Ends the process as it stands, and leaves the rest to the system. */
@@ -267,8 +276,8 @@ static bool has_failed_device(const struct mm_engine *engine) {
     return false;
 }
 
-/* In all it takes less than a second. */
-static _Noreturn void give_up(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep) {
+/* In all it takes less than a second: no thread is waited for, since one may wait for the device. */
+static _Noreturn void give_up(struct mm_server *server) {
     static const struct ending ending = {.accepted_ms = 500,
                                          .last_ms = 200,
                                          .status = MM_NOT_READY,
@@ -277,7 +286,7 @@ static _Noreturn void give_up(struct mm_server *server, struct mm_http *http, st
     watch_devices(server); /* which may know why */
     mm_log_error("a device has failed for good: the process ends with status %d, to be started anew",
                  ending.result);
-    drain(server, http, sweep, &ending);
+    (void)drain(server, &ending);
     end_at_once(ending.result);
 }
 
@@ -287,12 +296,14 @@ static void stop(struct mm_server *server, struct mm_http *http, struct mm_sweep
                                   .status = MM_STOPPING,
                                   .detail = "the service stopped before the job's turn or end",
                                   .result = EXIT_SUCCESS};
-    drain(server, http, sweep, &ending);
-    /* A kernel that cannot be interrupted still writes to memory that would be freed now, its caller being
-     * answered; and a device that failed may not even be closed. */
     struct mm_engine *engine = mm_server_engine(server);
-    if (mm_queue_jobs(mm_engine_queue(engine)) > 0 || has_failed_device(engine))
+    /* Where the time was up, someone may still decode, and suspend a connection, which libmicrohttpd does not
+     * let happen while it stops. A kernel that cannot be interrupted still writes to memory that would be
+     * freed, its caller being answered; and a device that failed may not even be closed. */
+    if (!drain(server, &ending) || mm_queue_jobs(mm_engine_queue(engine)) > 0 || has_failed_device(engine))
         end_at_once(ending.result);
+    mm_sweep_stop(sweep);
+    mm_http_stop(http);
 }
 
 static void warn_of_openness(const struct mm_options *options) {
@@ -346,7 +357,7 @@ static int serve(const struct mm_options *options, struct mm_keys *keys, struct 
         goto close_server;
     }
     if (!serve_signals(&server))
-        give_up(&server, http, sweep);
+        give_up(&server);
     stop(&server, http, sweep);
     sweep = NULL;
     result = EXIT_SUCCESS;
@@ -405,6 +416,8 @@ int main(int argc, char **argv) {
         mm_keys_close(keys);
         return EXIT_USAGE;
     }
+    if (has_files(&options))
+        set_reload_signal(SIG_BLOCK); /* before there is another thread */
     mm_log_writer_start();
     int result = serve(&options, keys, tls);
     mm_log_writer_stop();

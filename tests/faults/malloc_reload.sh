@@ -23,7 +23,7 @@ reload() {
 
 old=0123456789abcdef
 (umask 077 && echo "$old" >"$scratch/keys")
-start --backend cpu --threads 2 --log-format text --api-key-file "$scratch/keys"
+start --backend cpu --threads 2 --self-test-ms 0 --log-format text --api-key-file "$scratch/keys"
 same "the key" 200 "$(with "$old")"
 before=$(descriptors)
 sites=0

@@ -147,18 +147,21 @@ same "self-tests where none is wanted" 0 "$(passed)"
 stop
 
 # A device that hangs is given up, with those who wait for it.
-start --backend cuda --watchdog-ms 600
+in_flight() {
+    [ "$(curl -s "$url/metrics" | sed -n 's/^matmuld_requests_in_flight //p')" = "$1" ]
+}
+start --backend cuda --watchdog-ms 2500
 curl -s -o "$scratch/first" --max-time 30 -H 'Content-Type: application/json' \
     -d '{"a":[[1]],"b":[[1]],"variant":"hangs"}' "$url/v1/matmul" &
 first=$!
-sleep 0.2
+await 2 in_flight 1 || fail "the product that hangs does not come"
 product auto
 refused "who waits for a device that hangs" 503 not_ready
 like "who waits for a device that hangs: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
 wait "$first"
 same "the job by which it hangs: code" not_ready "$(code_of "$scratch/first")"
 gives_up "a device that hangs"
-grep -q 'cuda:0 has been at one job for more than 0.6 s' "$scratch/log" || fail "a device that hangs: the log does not say so"
+grep -q 'cuda:0 has been at one job for more than 2.5 s' "$scratch/log" || fail "a device that hangs: the log does not say so"
 start_afresh
 
 # The other of two goes on, and what ran on the first has its deadline.

@@ -10,10 +10,13 @@ MATMULD=${FAULTY_CUDA:?the path of the matmuld with faulty kernels}
 times=1000
 edge=4096 large_edge=5120
 
-"$HOLD" 0 </dev/null >"$scratch/held" 2>&1 || {
+code=0
+"$HOLD" 0 </dev/null >"$scratch/held" 2>&1 || code=$?
+if [ "$code" -eq 77 ]; then
     echo "no GPU is here"
     exit 77
-}
+fi
+same "hold" 0 "$code"
 
 # product VARIANT [MEMBER]: one row times one column; sets status, and leaves the reply in $scratch/got.
 product() {

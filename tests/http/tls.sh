@@ -134,6 +134,14 @@ printf '\026\003\001\002\000\001' >"$scratch/hello"
     "$TALK" 127.0.0.1 "$port" 1000 0 <"$scratch/hello" >"$scratch/halfway" 2>&1
     echo $(($(milliseconds) - from)) >"$scratch/halfway.ms"
 ) &
+# A thread does not ask again and again for the rest of a handshake.
+cpu_ms() {
+    awk '{ print ($14 + $15) * 10 }' "/proc/$server/stat"
+}
+sleep 0.2
+spent=$(cpu_ms)
+sleep 0.6
+at_most "half a handshake: milliseconds of a processor's time in 600" 200 $(($(cpu_ms) - spent))
 {
     printf 'GET /healthz HTTP/1.1\r\nHost: x\r\n'
     sleep 4

@@ -66,19 +66,25 @@ static enum mm_status look(struct scene *scene, uint64_t now_ns, struct mm_error
     return mm_watch_look(scene->watch, scene->queue, now_ns, error);
 }
 
-/* Until so many proofs are over. */
-static void await_proofs(const struct scene *scene, uint64_t passed, uint64_t failed, uint64_t undone) {
+/* The watch looks on, at a time at which nothing new begins, until so many proofs are over; what it tells
+ * goes into *error. */
+static unsigned await_proofs(struct scene *scene, uint64_t passed, uint64_t failed, uint64_t undone,
+                             struct mm_error *error) {
     const struct timespec pause = {.tv_nsec = 100000};
-    struct mm_watch_counts counts = mm_watch_counts(scene->watch);
-    for (; counts.passed + counts.failed + counts.undone < passed + failed + undone;
-         counts = mm_watch_counts(scene->watch))
+    struct mm_watch_counts counts;
+    unsigned told = 0;
+    do {
+        told += look(scene, 1, error) != MM_OK;
         nanosleep(&pause, NULL);
-    while (mm_queue_jobs(scene->queue) > 0)
-        nanosleep(&pause, NULL);
+        counts = mm_watch_counts(scene->watch);
+    } while (counts.passed + counts.failed + counts.undone < passed + failed + undone ||
+             mm_queue_jobs(scene->queue) > 0);
+    told += look(scene, 1, error) != MM_OK;
     counts = mm_watch_counts(scene->watch);
     assert_int_equal(counts.passed, passed);
     assert_int_equal(counts.failed, failed);
     assert_int_equal(counts.undone, undone);
+    return told;
 }
 
 static void submit(struct scene *scene, struct test_job *test) {
@@ -149,7 +155,7 @@ static void some_are_never_given_up(void **state) {
         assert_int_equal(mm_queue_submit(scene.queue, &job.job, NULL), MM_OK);
         fake_device_wait_begun(&scene.fakes[0], 1);
         assert_int_equal(look(&scene, 1, &error), MM_OK);
-        assert_int_equal(look(&scene, UINT64_MAX, &error), MM_OK);
+        assert_int_equal(look(&scene, 3, &error), MM_OK);
         fake_device_open_gate(&scene.fakes[0]);
         job_wait(&job);
         close_scene(&scene, 1);
@@ -240,10 +246,10 @@ static void who_rests_is_proved(void **state) {
     assert_int_equal(mm_queue_jobs(scene.queue), 0);
     assert_int_equal(rows_tried, 0);
     assert_int_equal(look(&scene, mm_clock_ns() + REST, &error), MM_OK);
-    await_proofs(&scene, 2, 0, 0);
+    assert_int_equal(await_proofs(&scene, 2, 0, 0, &error), 0);
     assert_int_equal(rows_tried, 2 * fake_backend.variant_count);
     assert_int_equal(look(&scene, mm_clock_ns() + REST, &error), MM_OK);
-    await_proofs(&scene, 4, 0, 0);
+    assert_int_equal(await_proofs(&scene, 4, 0, 0, &error), 0);
     close_scene(&scene, 2);
 }
 
@@ -274,29 +280,75 @@ static void who_has_failed_is_left_alone(void **state) {
     open_scene(&scene, 1, true, HANG, REST);
     __atomic_store_n(&scene.devices[0]->failed, 1, __ATOMIC_RELAXED);
     assert_int_equal(look(&scene, mm_clock_ns() + REST, &error), MM_OK);
-    await_proofs(&scene, 0, 0, 0);
+    assert_int_equal(await_proofs(&scene, 0, 0, 0, &error), 0);
     close_scene(&scene, 1);
 }
 
-/* For want of memory it is tried again; wrong it has failed, which is told once. */
+/* For want of memory it is tried again; a row that does not run is told, and tried again; a wrong one is
+ * told, and the device has failed. */
 static void what_a_proof_found_is_told_once(void **state) {
     struct scene scene;
     struct mm_error error;
     (void)state;
     open_scene(&scene, 1, true, 0, REST);
+    proves = MM_NO_DEVICE_MEMORY;
+    assert_int_equal(look(&scene, mm_clock_ns() + REST, &error), MM_OK);
+    assert_int_equal(await_proofs(&scene, 0, 0, 1, &error), 0);
     proves = MM_INTERNAL;
     assert_int_equal(look(&scene, mm_clock_ns() + REST, &error), MM_OK);
-    await_proofs(&scene, 0, 0, 1);
+    assert_int_equal(await_proofs(&scene, 0, 0, 2, &error), 1);
+    assert_int_equal(error.status, MM_INTERNAL);
     assert_false(mm_device_has_failed(scene.devices[0]));
     proves = MM_DEVICE_FAILED;
     assert_int_equal(look(&scene, mm_clock_ns() + REST, &error), MM_OK);
-    await_proofs(&scene, 0, 1, 1);
-    while (!mm_device_has_failed(scene.devices[0]))
-        continue;
-    assert_int_equal(look(&scene, 1, &error), MM_DEVICE_FAILED);
+    assert_int_equal(await_proofs(&scene, 0, 1, 2, &error), 1);
+    assert_int_equal(error.status, MM_DEVICE_FAILED);
     assert_string_equal(error.detail, "the self-test of fake:0 failed: row 0");
+    assert_true(mm_device_has_failed(scene.devices[0]));
     assert_int_equal(look(&scene, mm_clock_ns() + REST, &error), MM_OK);
     assert_int_equal(mm_queue_jobs(scene.queue), 0);
+    close_scene(&scene, 1);
+}
+
+/* Between two rows of a proof a caller has the device. */
+static void a_proof_waits_for_callers(void **state) {
+    struct scene scene;
+    struct test_job job;
+    struct mm_error error;
+    (void)state;
+    open_scene(&scene, 1, false, 0, REST);
+    assert_int_equal(look(&scene, mm_clock_ns() + REST, &error), MM_OK);
+    while (mm_queue_jobs(scene.queue) > 0)
+        continue;
+    assert_int_equal(rows_tried, 1);
+    submit(&scene, &job);
+    fake_device_wait_begun(&scene.fakes[0], 1);
+    for (int count = 0; count < 3; count++)
+        assert_int_equal(look(&scene, mm_clock_ns() + 2 * (uint64_t)REST, &error), MM_OK);
+    assert_int_equal(mm_queue_jobs(scene.queue), 1);
+    fake_device_open_gate(&scene.fakes[0]);
+    job_wait(&job);
+    assert_int_equal(await_proofs(&scene, 1, 0, 0, &error), 0);
+    assert_int_equal(rows_tried, fake_backend.variant_count);
+    close_scene(&scene, 1);
+}
+
+/* A process that was stopped for longer than a device may hang does not know that it does. */
+static void a_pause_is_no_hang(void **state) {
+    const uint64_t pause_ns = 2000000000;
+    struct scene scene;
+    struct test_job job;
+    struct mm_error error;
+    (void)state;
+    open_scene(&scene, 1, false, HANG, 0);
+    submit(&scene, &job);
+    fake_device_wait_begun(&scene.fakes[0], 1);
+    assert_int_equal(look(&scene, 1, &error), MM_OK);
+    assert_int_equal(look(&scene, 1 + pause_ns, &error), MM_OK);
+    assert_int_equal(look(&scene, 1 + pause_ns + HANG, &error), MM_OK);
+    assert_int_equal(look(&scene, 2 + pause_ns + HANG, &error), MM_DEVICE_FAILED);
+    fake_device_open_gate(&scene.fakes[0]);
+    job_wait(&job);
     close_scene(&scene, 1);
 }
 
@@ -311,6 +363,8 @@ int main(void) {
         cmocka_unit_test(who_rests_is_proved),
         cmocka_unit_test(who_works_is_left_alone),
         cmocka_unit_test(who_has_failed_is_left_alone),
+        cmocka_unit_test(a_proof_waits_for_callers),
+        cmocka_unit_test(a_pause_is_no_hang),
         cmocka_unit_test(what_a_proof_found_is_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
