@@ -1,4 +1,5 @@
-/* The JSON of api/ when memory runs out at each of Jansson's allocations in turn: it is our failure, never
+/* The JSON of api/ when memory runs out from each call of malloc on in turn, Jansson's by our
+ * allocator too: it is our failure, never
  * the caller's, and nothing leaks (which the address sanitizer sees). */
 #include "api/codec.h"
 #include "api/describe.h"
@@ -22,13 +23,16 @@ static struct mm_device *const devices[] = {&device};
 
 static long allocations_left = -1; /* until one fails; negative: none does */
 
-static void *allocate(size_t bytes) {
+void *__real_malloc(size_t);
+void *__wrap_malloc(size_t);
+
+void *__wrap_malloc(size_t bytes) {
     if (allocations_left == 0) {
         errno = ENOMEM;
         return NULL;
     }
     allocations_left -= allocations_left > 0;
-    return malloc(bytes);
+    return __real_malloc(bytes);
 }
 
 /* Each tells whether it succeeded. */
@@ -113,7 +117,6 @@ static void test_each_allocation(void **state) {
     bool (*const works[])(struct mm_buffers *) = {decode,  decode_tree,       decode_integers, encode,
                                                   problem, describe_variants, describe_devices};
     struct mm_buffers *buffers = mm_buffers_open(8192);
-    json_set_alloc_funcs(allocate, free);
     for (size_t index = 0; index < sizeof works / sizeof works[0]; index++) {
         long failures = 0;
         bool succeeded = false;
