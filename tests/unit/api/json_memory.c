@@ -1,6 +1,5 @@
-/* The JSON of api/ when memory runs out from each call of malloc on in turn, Jansson's by our
- * allocator too: it is our failure, never
- * the caller's, and nothing leaks (which the address sanitizer sees). */
+/* The JSON of api/ when memory runs out at each call of malloc in turn, Jansson's by our allocator among
+ * them: it is our failure, never the caller's, and nothing leaks (which the address sanitizer sees). */
 #include "api/codec.h"
 #include "api/describe.h"
 #include "api/problem.h"
@@ -61,6 +60,13 @@ static bool decode_tree(struct mm_buffers *buffers) {
     return decode_text(MM_MATMUL, text, buffers);
 }
 
+/* With tokens for which Jansson's buffer grows: where that failed, it would go on without a character. */
+static bool decode_long(struct mm_buffers *buffers) {
+    static char text[] = "{\"\\u0061\": [[16777217.000000000000000000000000000000000000001]], \"b\": [[1]], "
+                         "\"variant\": \"a_name_longer_than_a_buffer\"}";
+    return decode_text(MM_MATMUL, text, buffers);
+}
+
 /* By two of them, for the integers. */
 static bool decode_integers(struct mm_buffers *buffers) {
     static char text[] = "{\"d\\u0074ype\": \"int64\", \"a\": [[1, 2e0], [3, -4]], \"variant\": \"naive\"}";
@@ -114,8 +120,8 @@ static bool describe_devices(struct mm_buffers *buffers) {
 
 static void test_each_allocation(void **state) {
     (void)state;
-    bool (*const works[])(struct mm_buffers *) = {decode,  decode_tree,       decode_integers, encode,
-                                                  problem, describe_variants, describe_devices};
+    bool (*const works[])(struct mm_buffers *) = {decode, decode_tree, decode_long,       decode_integers,
+                                                  encode, problem,     describe_variants, describe_devices};
     struct mm_buffers *buffers = mm_buffers_open(8192);
     for (size_t index = 0; index < sizeof works / sizeof works[0]; index++) {
         long failures = 0;
