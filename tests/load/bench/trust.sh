@@ -293,7 +293,8 @@ bench_soak() {
     fi
     if ! SOAK_GROWTH_MAX_KIB=any SOAK_WARM_UP_S=$(whole_or_dry 120 1) sh tests/load/soak.sh "$@" --leave 10 \
         --clients "$(whole_or_dry 100 10)" --seconds "$soak_s" >"$scratch/soak" 2>&1; then
-        say "$(grep '^soak: ' "$scratch/soak" | head -n 1)"
+        cp "$scratch/soak" "$report-soak.txt"
+        say "$(grep '^soak: ' "$scratch/soak" | head -n 1); all that was said is in $report-soak.txt"
         row_left_out "$what" '' "$(grep '^soak: ' "$scratch/soak" | head -n 1 | cut -c 1-100)"
         return 0
     fi
