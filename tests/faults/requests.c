@@ -396,7 +396,7 @@ static void write_npy(FILE *out, size_t edge) {
 }
 
 static void write_form(FILE *out, size_t edge) {
-    for (char name = 'a'; name <= 'b'; name++) {
+    for (int name = 'a'; name <= 'b'; name++) {
         fprintf(out, "--edge\r\nContent-Disposition: form-data; name=\"%c\"; filename=\"%c.npy\"\r\n\r\n",
                 name, name);
         write_npy(out, edge);
