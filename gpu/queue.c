@@ -130,6 +130,12 @@ bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
     return true;
 }
 
+/* With the mutex held. */
+static void hand_over(struct mm_worker *worker, struct mm_job *job) {
+    mm_worker_add(worker, job);
+    pthread_cond_signal(&worker->changed);
+}
+
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struct mm_error *error) {
     struct mm_worker *worker = NULL;
     prepare(job);
@@ -141,10 +147,8 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struc
     assert(status != MM_OK || worker != NULL);
     if (status == MM_OK)
         status = check_wait(queue, worker, error);
-    if (status == MM_OK) {
-        mm_worker_add(worker, job);
-        pthread_cond_signal(&worker->changed);
-    }
+    if (status == MM_OK)
+        hand_over(worker, job);
     pthread_mutex_unlock(&queue->mutex);
     return status;
 }
@@ -158,10 +162,8 @@ bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device
             worker = &queue->workers[index];
     assert(worker != NULL);
     const bool takes = worker->jobs == 0 && !queue->stopping && !mm_device_has_failed(device);
-    if (takes) {
-        mm_worker_add(worker, job);
-        pthread_cond_signal(&worker->changed);
-    }
+    if (takes)
+        hand_over(worker, job);
     pthread_mutex_unlock(&queue->mutex);
     return takes;
 }
@@ -237,11 +239,6 @@ static struct mm_worker *another(struct mm_queue *queue, const struct mm_job *jo
     if (job->task == NULL && !queue->closing)
         (void)choose_worker(queue, job, &other, NULL);
     return other;
-}
-
-static void hand_over(struct mm_worker *other, struct mm_job *job) {
-    mm_worker_add(other, job);
-    pthread_cond_signal(&other->changed);
 }
 
 bool mm_worker_pass_on(struct mm_worker *worker, struct mm_job *job) {
