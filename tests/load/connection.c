@@ -94,6 +94,14 @@ const char *mm_load_header(const struct mm_load_reply *reply, const char *name) 
 }
 
 /* Splits one line of the head, which ends at `end`, in place. */
+const char *mm_load_header_in(const char *head, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = strstr(head, "\r\n"); at != NULL; at = strstr(at + 2, "\r\n"))
+        if (strncasecmp(at + 2, name, length) == 0 && at[2 + length] == ':')
+            return at + 2 + length + 1 + strspn(at + 2 + length + 1, " ");
+    return NULL;
+}
+
 static bool take_header(struct mm_load_reply *reply, char *line, char *end) {
     *end = '\0';
     char *colon = strchr(line, ':');

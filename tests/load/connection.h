@@ -44,6 +44,9 @@ void mm_load_reset(struct mm_load_connection *connection);
 /* A header's value; NULL where there is none. Case is ignored. */
 const char *mm_load_header(const struct mm_load_reply *reply, const char *name);
 
+/* The same in the text of a head that ends with a NUL: where the value begins there. */
+const char *mm_load_header_in(const char *head, const char *name);
+
 void mm_load_reply_free(struct mm_load_reply *reply);
 
 #endif

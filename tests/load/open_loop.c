@@ -156,14 +156,6 @@ static void begin(struct state *state, uint64_t due_ns) {
 
 /* --- its reply */
 
-static const char *header(const char *head, const char *name) {
-    size_t length = strlen(name);
-    for (const char *at = strstr(head, "\r\n"); at != NULL; at = strstr(at + 2, "\r\n"))
-        if (strncasecmp(at + 2, name, length) == 0 && at[2 + length] == ':')
-            return at + 2 + length + 1 + strspn(at + 2 + length + 1, " ");
-    return NULL;
-}
-
 static bool is_expected(const struct state *state, unsigned status) {
     for (size_t index = 0; index < state->loop->expected_count; index++)
         if (state->loop->expected[index] == status)
@@ -180,7 +172,7 @@ static void judge(struct state *state, const struct line *line, uint64_t now_ns)
     char *head = line->connection.received.data;
     char problem[MM_LOAD_PROBLEM_BYTES];
     const unsigned status = (unsigned)strtoul(head + 9, NULL, 10);
-    const char *retry = header(head, "Retry-After");
+    const char *retry = mm_load_header_in(head, "Retry-After");
     if (!line->counts)
         return;
     if (is_expected(state, status)) {
@@ -206,7 +198,7 @@ static bool read_head(struct state *state, struct line *line) {
     if (end == NULL)
         return false;
     end[2] = '\0';
-    const char *length = header(received->data, "Content-Length");
+    const char *length = mm_load_header_in(received->data, "Content-Length");
     if (strncmp(received->data, "HTTP/1.1 ", 9) != 0 || length == NULL) {
         fail(state, "malformed reply", received->data);
         return false;
@@ -231,7 +223,7 @@ static void receive(struct state *state, struct line *line) {
     if ((line->reply_bytes == 0 && !read_head(state, line)) || received->length < line->reply_bytes)
         return;
     judge(state, line, clock_ns());
-    const char *closes = header(received->data, "Connection");
+    const char *closes = mm_load_header_in(received->data, "Connection");
     if (line->sent < request_bytes(state) || (closes != NULL && strncasecmp(closes, "close", 5) == 0))
         hang_up(line);
     rest(state, line);

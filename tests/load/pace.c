@@ -142,17 +142,8 @@ static bool give_up(struct thread *thread, struct line *line, const char *why) {
     return reopen(thread, line) && next(thread, line);
 }
 
-/* The value of a header in a head that ends with a NUL; NULL where there is none. */
-static const char *header(const char *head, const char *name) {
-    size_t length = strlen(name);
-    for (const char *at = strstr(head, "\r\n"); at != NULL; at = strstr(at + 2, "\r\n"))
-        if (strncasecmp(at + 2, name, length) == 0 && at[2 + length] == ':')
-            return at + 2 + length + 1 + strspn(at + 2 + length + 1, " ");
-    return NULL;
-}
-
 static double read_spans(struct thread *thread, const char *head) {
-    const char *timing = header(head, "Server-Timing");
+    const char *timing = mm_load_header_in(head, "Server-Timing");
     double kernel_ms = 0;
     for (size_t span = 0; timing != NULL && span < MM_LOAD_SPANS; span++) {
         char name[32];
@@ -191,7 +182,7 @@ static bool read_head(struct thread *thread, struct line *line) {
     if (end == NULL)
         return received->length < REPLY_BYTES_MIN || fail(thread, "the head of a reply is too long");
     end[2] = '\0';
-    const char *length = header(received->data, "Content-Length");
+    const char *length = mm_load_header_in(received->data, "Content-Length");
     if (strncmp(received->data, "HTTP/1.1 ", 9) != 0 || length == NULL)
         return fail(thread, "malformed reply: %.200s", received->data);
     line->status = (unsigned)strtoul(received->data + 9, NULL, 10);
@@ -216,7 +207,7 @@ static bool check(struct thread *thread, struct line *line) {
 static bool finish(struct thread *thread, struct line *line) {
     uint64_t now_ns = clock_ns();
     struct mm_load_bytes *received = &line->connection.received;
-    const char *closes = header(received->data, "Connection");
+    const char *closes = mm_load_header_in(received->data, "Connection");
     if (received->length > line->reply_bytes)
         return fail(thread, "more bytes came than the reply had");
     if (line->status != 200 && !thread->pace->takes_refusals)
