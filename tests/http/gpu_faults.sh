@@ -51,7 +51,8 @@ refused "a launch that fails" 500 internal
 next_is_served "a launch that fails"
 
 # Memory: products without depth, of which the result alone takes some: 64 MiB, and 100 MiB of those to be refused, for
-# which what is kept of the others is not enough. The driver keeps 2 MiB of the first large piece for good.
+# which what is kept of the others is not enough. Host memory is kept for who comes for ten seconds, and the driver's tables
+# of its pages, 2 MiB at a time, lie on the device.
 cat >"$scratch/empty_sum" <<END
 url = "$url/v1/matmul?m=$edge&k=0&n=$edge"
 request = POST
@@ -62,7 +63,6 @@ max-time = 60
 silent
 END
 sed "s/$edge/$large_edge/g" "$scratch/empty_sum" >"$scratch/large_sum"
-curl -K "$scratch/empty_sum" -o "$scratch/sum" >"$scratch/statuses"
 before=$(free_bytes)
 mkfifo "$scratch/keep"
 "$HOLD" 24 <"$scratch/keep" >"$scratch/held" &
@@ -79,14 +79,18 @@ product auto
 same "out of memory: a small one meanwhile" 200 "$status"
 exec 9>&-
 wait "$holder" || fail "hold ended with $?"
+is_free_again() {
+    [ "$(free_bytes)" = "$before" ]
+}
+await 15 is_free_again || :
+after=$(free_bytes)
+echo "device memory free before: $before, after: $after"
+same "device memory comes back" "$before" "$after"
 for _ in $(seq 50); do
     curl -K "$scratch/empty_sum" -o "$scratch/sum"
 done >"$scratch/statuses"
 same "memory is there again" "50 200" "$(sort "$scratch/statuses" | uniq -c | awk '{ print $1, $2 }')"
 same "the last of these" $((edge * edge * 4)) "$(wc -c <"$scratch/sum" | tr -d ' ')"
-after=$(free_bytes)
-echo "device memory free before: $before, after: $after"
-same "device memory comes back" "$before" "$after"
 stop
 
 # lost VARIANT: after it the context is lost.
