@@ -134,6 +134,15 @@ ask 401 "$bob" GET /v1/devices
 same "requests of carol" 1 "$(counted 'key_requests_total{key="carol"}')"
 same "requests by the line that went" 3 "$(counted 'key_requests_total{key="4"}')"
 
+# Of the process's own threads, all but main are left alone by SIGHUP: blocked is signal 1, bit 0.
+threads=0
+for task in /proc/"$server"/task/*; do
+    case $(cat "$task/comm") in mm-* | MHD-*) ;; *) continue ;; esac
+    threads=$((threads + 1))
+    like "$(cat "$task/comm"): signals that are blocked" '*[13579bdf]' "$(sed -n 's/^SigBlk:[^0-9a-f]*//p' "$task/status")"
+done
+[ "$threads" -ge 5 ] || fail "of its own threads only $threads were found"
+
 # Under load, nobody who has a key is refused by a reload.
 seq 300 | sed "s|.*|url = \"$url/v1/devices\"|" >"$scratch/many"
 curl -s --max-time 120 -H "Authorization: Bearer $alice" -K "$scratch/many" -w '\n%{http_code}\n' >"$scratch/codes" &
