@@ -161,7 +161,6 @@ static bool catch_reload(const struct mm_options *options) {
     const struct sigaction reload = {.sa_handler = on_reload_signal};
     if (!has_files(options))
         return true;
-    set_reload_signal(SIG_BLOCK);
     return sigaction(SIGHUP, &reload, NULL) == 0;
 }
 
