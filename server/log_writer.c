@@ -9,11 +9,20 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdalign.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { HALF_BYTES = 4 << 20, RESERVE_BYTES = 64 << 10, REST_MS = 10, LAST_LINES_S = 1 };
+/* KEPT_BYTES is what a half takes at 25 MB of lines a second, and a multiple of each system's page. */
+enum {
+    HALF_BYTES = 4 << 20,
+    KEPT_BYTES = 256 << 10,
+    RESERVE_BYTES = 64 << 10,
+    REST_MS = 10,
+    LAST_LINES_S = 1
+};
 
 static struct {
     pthread_mutex_t mutex; /* guards all below but `dropped` */
@@ -27,7 +36,7 @@ static struct {
     uint64_t dropped; /* __atomic access only */
 } writer = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static char halves[2][HALF_BYTES];
+static alignas(KEPT_BYTES) char halves[2][HALF_BYTES];
 
 static void drop(uint64_t lines) {
     __atomic_fetch_add(&writer.dropped, lines, __ATOMIC_RELAXED);
@@ -61,6 +70,15 @@ static bool write_all(const char *text, size_t bytes) {
     return true;
 }
 
+/* Pages that a burst took go back to the system once the half is filled by less again, else each would come
+ * to hold the most that ever was. */
+static void give_back(unsigned which, size_t bytes) {
+    static bool is_grown[2];
+    if (is_grown[which] && bytes <= KEPT_BYTES)
+        (void)madvise(halves[which] + KEPT_BYTES, HALF_BYTES - KEPT_BYTES, MADV_DONTNEED);
+    is_grown[which] = bytes > KEPT_BYTES;
+}
+
 /* With the mutex held: until the buffer is half full, the writer is stopped, or the time is over. */
 static void rest(void) {
     struct timespec until;
@@ -84,12 +102,13 @@ static void *run(void *argument) {
         writer.idle = false;
         if (writer.filled_bytes == 0)
             break;
-        const char *half = halves[writer.filling];
+        const unsigned which = writer.filling;
         size_t bytes = writer.filled_bytes;
         writer.filling ^= 1;
         writer.filled_bytes = 0;
         pthread_mutex_unlock(&writer.mutex);
-        bool written = write_all(half, bytes);
+        bool written = write_all(halves[which], bytes);
+        give_back(which, bytes);
         uint64_t dropped = mm_log_writer_dropped();
         if (written && dropped != told)
             mm_log_error("%" PRIu64 " log lines were dropped: stderr does not take them fast enough",

@@ -133,7 +133,17 @@ find_url
 dropped() {
     curl -s --max-time 10 "$url/metrics" | sed -n 's/^matmuld_log_dropped_total //p'
 }
+# Of the process's variables, which have the buffers: what follows the program's own file in memory.
+variables_kib() {
+    awk '/^[0-9a-f]+-/ { is_next = is_program && NF == 5; is_program = $6 ~ /matmuld$/ } is_next && /^Rss:/ { print $2 }' \
+        "/proc/$server/smaps" | tail -n 1
+}
+has_given_back() {
+    curl -s -o /dev/null "$url/healthz"
+    [ "$(variables_kib)" -le $((variables + 768)) ]
+}
 same "lines dropped at first" 0 "$(dropped)"
+variables=$(variables_kib)
 # Long paths, so that lines are long: 64 KiB of a pipe and 8 MiB of buffers are to be filled.
 long=$(printf '%%ff%.0s' $(seq 120))
 for _ in 1 2 3 4 5; do
@@ -142,6 +152,17 @@ done
 checks=$((checks + 1))
 [ "$(dropped)" -gt 0 ] || fail "no line was dropped, or the service stands still"
 same "a full log: a product" '[[3],[7],[11]]' "$(curl -s --max-time 30 -d "$product" "$url/v1/matmul" | jq -c .c)"
+full=$(variables_kib)
+checks=$((checks + 2))
+[ "$full" -ge $((variables + 4096)) ] || fail "the buffers are full, of $variables KiB before: $full KiB"
+cat <&9 >"$scratch/read" &
+reader=$!
+await 10 has_given_back || fail "once the log is read its buffers have $(variables_kib) KiB, $variables before and $full when full"
+kill "$reader"
+wait "$reader" || :
+for _ in 1 2 3 4 5; do
+    timeout 60 curl -s --max-time 10 -o /dev/null "$url/$long?[1-4000]" || break
+done
 kill -TERM "$server"
 await 10 has_ended || {
     fail "with a full log it does not end"
