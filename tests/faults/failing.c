@@ -23,27 +23,34 @@ static struct control *control; /* NULL before begin, and without a test */
 static _Thread_local bool is_counted
     __attribute__((tls_model("initial-exec"))); /* which takes no allocation */
 
-/* Where OpenBLAS lies. It ends the process where it finds no memory, or tries until it does, so that what it
- * asks for fails only where nobody gets as much. */
-static uintptr_t spared_from, spared_to;
+/* Where those libraries lie that end the process where they find no memory (OpenBLAS may also try until it
+ * does), so that what they ask for fails only where nobody gets as much. */
+static const char *const spared_names[] = {"libopenblas", "libgmp", "libtasn1"};
+enum { SPARED = sizeof spared_names / sizeof spared_names[0] };
+static struct { uintptr_t from, to; } spared[SPARED];
 
 static int find_spared(struct dl_phdr_info *library, size_t bytes, void *argument) {
     (void)bytes;
     (void)argument;
-    if (strstr(library->dlpi_name, "libopenblas") == NULL)
-        return 0;
-    for (unsigned index = 0; index < library->dlpi_phnum; index++) {
-        const ElfW(Phdr) *part = &library->dlpi_phdr[index];
-        if (part->p_type != PT_LOAD || (part->p_flags & PF_X) == 0)
+    for (unsigned which = 0; which < SPARED; which++) {
+        if (strstr(library->dlpi_name, spared_names[which]) == NULL)
             continue;
-        spared_from = library->dlpi_addr + part->p_vaddr;
-        spared_to = spared_from + part->p_memsz;
+        for (unsigned index = 0; index < library->dlpi_phnum; index++) {
+            const ElfW(Phdr) *part = &library->dlpi_phdr[index];
+            if (part->p_type != PT_LOAD || (part->p_flags & PF_X) == 0)
+                continue;
+            spared[which].from = library->dlpi_addr + part->p_vaddr;
+            spared[which].to = spared[which].from + part->p_memsz;
+        }
     }
-    return 1;
+    return 0;
 }
 
 static bool is_spared(const void *caller) {
-    return (uintptr_t)caller >= spared_from && (uintptr_t)caller < spared_to;
+    for (unsigned which = 0; which < SPARED; which++)
+        if ((uintptr_t)caller >= spared[which].from && (uintptr_t)caller < spared[which].to)
+            return true;
+    return false;
 }
 
 __attribute__((constructor)) static void begin(void) {
