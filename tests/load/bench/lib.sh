@@ -93,7 +93,7 @@ stop() {
 start_matmuld() {
     name=$1
     shift
-    start "$name" 'listening on http://.*:\([0-9]*\)$' "${build:?its folder}/server/matmuld" --port 0 --log-format text "$@" || return 1
+    start "$name" 'listening on https\{0,1\}://.*:\([0-9]*\)$' "${build:?its folder}/server/matmuld" --port 0 --log-format text "$@" || return 1
     tries=3000
     until grep -q ' ready$' "$log"; do
         tries=$((tries - 1))

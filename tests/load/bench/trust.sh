@@ -7,7 +7,7 @@
 #   trust.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 #
 # Arguments:
-#   --rows LIST     these alone: overload,slow,leave,sigterm,kill,descriptors,memory,dimensions,malformed,soak
+#   --rows LIST     these alone: overload,slow,leave,sigterm,kill,descriptors,memory,dimensions,malformed,tls,soak
 #   --rounds N      of each comparison (3)
 #   --times N       how often the process is ended (100)
 #   --seconds N     of the overload (60)
@@ -16,12 +16,14 @@
 #   --dry           a rehearsal, of a second or two for each row
 #   --into FOLDER   where trust-DATE.md and trust-DATE.csv go (build/bench)
 bench=trust
-known_rows='overload slow leave sigterm kill descriptors memory dimensions malformed soak'
+known_rows='overload slow leave sigterm kill descriptors memory dimensions malformed tls soak'
 rows=$known_rows times=100 soak_s=3600 soak_backend=cpu dry=no
 # shellcheck source=tests/load/bench/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/load/bench/trust_process.sh
 . "$(dirname "$0")/trust_process.sh"
+# shellcheck source=tests/load/bench/trust_tls.sh
+. "$(dirname "$0")/trust_tls.sh"
 rounds=3 seconds=60
 
 read_arguments() {
