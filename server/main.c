@@ -1,9 +1,8 @@
-/* The process: options, start, the wait for a signal or for a device that is lost, and the drain. */
+/* The process: options, start, the wait for a signal or for a device that is lost, and the end. */
 #include "gpu/cores.h"
 #include "server/budget.h"
-#include "server/connection.h"
 #include "server/crew.h"
-#include "server/exchange.h"
+#include "server/drain.h"
 #include "server/healthcheck.h"
 #include "server/http.h"
 #include "server/keys.h"
@@ -25,15 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    EXIT_USAGE = 2,
-    EXIT_DEVICE_LOST = 70,
-    HTTP_THREADS_MAX = 16,
-    POLL_MS = 2,
-    QUIET_POLL_MS = 10,
-    QUIET_LOOKS = 3,
-    LOOK_MS = 50
-};
+enum { EXIT_USAGE = 2, EXIT_DEVICE_LOST = 70, HTTP_THREADS_MAX = 16, LOOK_MS = 50 };
 
 /* Fills in what comes from the machine. */
 static void complete_options(struct mm_options *options) {
@@ -204,61 +195,6 @@ static bool serve_signals(const struct mm_server *server) {
     return why == STOP;
 }
 
-/* Waits until no accepted request is under way, for at most `most_ms`. */
-static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) {
-    const struct timespec poll = {.tv_nsec = POLL_MS * 1000000L};
-    uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
-    while (mm_server_accepted(server) > 0) {
-        if (mm_clock_ns() >= until_ns)
-            return false;
-        nanosleep(&poll, NULL);
-    }
-    return true;
-}
-
-/* Waits until those who were refused have been told so, for at most `most_ms`: they are not accepted, but are
- * still sending. */
-static void wait_for_refused(struct mm_server *server, uint64_t most_ms) {
-    const struct timespec poll = {.tv_nsec = QUIET_POLL_MS * 1000000L};
-    const uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
-    unsigned quiet = 0; /* what a thread has read and not looked at yet, no look can see */
-    while (quiet < QUIET_LOOKS && mm_clock_ns() < until_ns) {
-        quiet = mm_connection_all_quiet(server) ? quiet + 1 : 0;
-        nanosleep(&poll, NULL);
-    }
-}
-
-/* What the service ends with. */
-struct ending {
-    uint64_t accepted_ms; /* for those who were accepted */
-    uint64_t last_ms;     /* and then for the replies that tell the others why not */
-    enum mm_status status;
-    const char *detail;
-    int result; /* of the process */
-};
-
-/* Answers all, and tells whether that was done in time. Connections are accepted to the end:
- * MHD_quiesce_daemon races with its own busy threads for the listening socket, and ends the process where it
- * loses (0.9.75). */
-static bool drain(struct mm_server *server, const struct ending *ending) {
-    struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
-    __atomic_store_n(&server->draining, 1, __ATOMIC_SEQ_CST);
-    mm_log_info("draining: %zu requests under way", mm_server_accepted(server));
-    const bool drained = wait_for_accepted(server, ending->accepted_ms);
-    mm_queue_stop(queue);
-    if (!drained) {
-        mm_log_error("the drain's time is up with %zu requests under way; those whose body has come are "
-                     "answered with 503",
-                     mm_server_accepted(server));
-        mm_queue_abort(queue, ending->status, ending->detail);
-        mm_exchange_abandon_all(server, ending->status, ending->detail);
-        (void)wait_for_accepted(server, ending->last_ms);
-    } else {
-        wait_for_refused(server, ending->last_ms);
-    }
-    return drained;
-}
-
 /* Ends the process as it stands, and leaves the rest to the system. */
 static _Noreturn void end_at_once(int result) {
     mm_log_info("stopped");
@@ -277,30 +213,28 @@ static bool has_failed_device(const struct mm_engine *engine) {
 
 /* In all it takes less than a second: no thread is waited for, since one may wait for the device. */
 static _Noreturn void give_up(struct mm_server *server) {
-    static const struct ending ending = {.accepted_ms = 500,
-                                         .last_ms = 200,
-                                         .status = MM_NOT_READY,
-                                         .detail = "a device failed, and the service ended",
-                                         .result = EXIT_DEVICE_LOST};
+    static const struct mm_drain_terms terms = {.accepted_ms = 500,
+                                                .last_ms = 200,
+                                                .status = MM_NOT_READY,
+                                                .detail = "a device failed, and the service ended"};
     watch_devices(server); /* which may know why */
     mm_log_error("a device has failed for good: the process ends with status %d, to be started anew",
-                 ending.result);
-    (void)drain(server, &ending);
-    end_at_once(ending.result);
+                 EXIT_DEVICE_LOST);
+    (void)mm_drain(server, &terms);
+    end_at_once(EXIT_DEVICE_LOST);
 }
 
 static void stop(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep) {
-    const struct ending ending = {.accepted_ms = server->options->drain_timeout_ms,
-                                  .last_ms = 1000,
-                                  .status = MM_STOPPING,
-                                  .detail = "the service stopped before the job's turn or end",
-                                  .result = EXIT_SUCCESS};
+    const struct mm_drain_terms terms = {.accepted_ms = server->options->drain_timeout_ms,
+                                         .last_ms = 1000,
+                                         .status = MM_STOPPING,
+                                         .detail = "the service stopped before the job's turn or end"};
     struct mm_engine *engine = mm_server_engine(server);
     /* Where the time was up, someone may still decode, and suspend a connection, which libmicrohttpd does not
      * let happen while it stops. A kernel that cannot be interrupted still writes to memory that would be
      * freed, its caller being answered; and a device that failed may not even be closed. */
-    if (!drain(server, &ending) || mm_queue_jobs(mm_engine_queue(engine)) > 0 || has_failed_device(engine))
-        end_at_once(ending.result);
+    if (!mm_drain(server, &terms) || mm_queue_jobs(mm_engine_queue(engine)) > 0 || has_failed_device(engine))
+        end_at_once(EXIT_SUCCESS);
     mm_sweep_stop(sweep);
     mm_http_stop(http);
 }
