@@ -20,7 +20,16 @@ url=
 scratch=$(mktemp -d "$PWD/$(basename "$0" .sh).XXXXXX")
 mkdir "$scratch/exchanges"
 
+# Where a command fails that no check is for, the script ends there, and says so.
 clean_up() {
+    code=$?
+    case $code:$failures in
+    0:* | 77:* | 130:*) ;;
+    *:0)
+        echo "FAILED: a command ended with $code after $checks checks; the server's log ends with:"
+        tail -n 5 "$scratch/log" 2>/dev/null || :
+        ;;
+    esac
     [ -z "$server" ] || kill -KILL "$server" 2>/dev/null || :
     rm -rf "$scratch"
 }
