@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { KEPT_BYTES = 128 << 10 };
+
 static void *checked(void *memory) {
     if (memory == NULL) {
         fputs("the load client is out of memory\n", stderr);
@@ -19,13 +21,17 @@ void *mm_load_allocate(size_t bytes) {
     return checked(malloc(bytes > 0 ? bytes : 1));
 }
 
-void mm_load_bytes_clear(struct mm_load_bytes *bytes) {
-    bytes->length = 0;
-}
-
 void mm_load_bytes_free(struct mm_load_bytes *bytes) {
     free(bytes->data);
     *bytes = (struct mm_load_bytes){0};
+}
+
+/* A hundred clients have a thousand of these, of which each would come to hold the largest that it ever had.
+ */
+void mm_load_bytes_clear(struct mm_load_bytes *bytes) {
+    if (bytes->capacity > KEPT_BYTES)
+        mm_load_bytes_free(bytes);
+    bytes->length = 0;
 }
 
 char *mm_load_bytes_reserve(struct mm_load_bytes *bytes, size_t count) {

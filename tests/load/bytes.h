@@ -13,7 +13,8 @@ struct mm_load_bytes {
     size_t capacity;
 };
 
-/* Keeps the memory for the next use. */
+/* Keeps the memory for the next use, where it is not large; where it is, data is NULL until something is
+ * written. */
 void mm_load_bytes_clear(struct mm_load_bytes *bytes);
 void mm_load_bytes_free(struct mm_load_bytes *bytes);
 

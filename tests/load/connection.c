@@ -168,6 +168,8 @@ bool mm_load_receive(struct mm_load_connection *connection, struct mm_load_reply
     mm_load_bytes_clear(&reply->body);
     mm_load_bytes_add(&reply->body, received->data + head_bytes, bytes);
     mm_load_bytes_drop(received, head_bytes + bytes);
+    if (received->length == 0)
+        mm_load_bytes_clear(received);
     return true;
 }
 
