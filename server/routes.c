@@ -7,13 +7,25 @@
 #include "server/reply.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* page.html (api/embed.cmake). */
+extern const unsigned char mm_page_text[];
+extern const size_t mm_page_text_bytes;
 
 static const char json_type[] = "application/json";
 
 static enum mm_status reply_ok(struct mm_exchange *exchange) {
     static const char text[] = "{\"status\":\"ok\"}";
     return mm_reply_text(exchange, strdup(text), sizeof text - 1, json_type);
+}
+
+static enum mm_status page(struct mm_exchange *exchange) {
+    char *text = malloc(mm_page_text_bytes);
+    if (text != NULL)
+        memcpy(text, mm_page_text, mm_page_text_bytes);
+    return mm_reply_text(exchange, text, mm_page_text_bytes, "text/html; charset=utf-8");
 }
 
 static enum mm_status healthz(struct mm_exchange *exchange) {
@@ -66,6 +78,7 @@ static const struct mm_route routes[] = {
     {"GET", "/readyz", MM_ENTRY_OPEN, 0, NULL, readyz, NULL},
     {"GET", "/openapi.json", MM_ENTRY_KEY, 0, NULL, openapi, NULL},
     {"GET", "/metrics", MM_ENTRY_METRICS, 0, NULL, mm_scrape, NULL},
+    {"GET", "/", MM_ENTRY_OPEN, 0, NULL, page, NULL},
 };
 
 enum { ROUTE_COUNT = sizeof routes / sizeof routes[0] };

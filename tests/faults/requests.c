@@ -173,6 +173,7 @@ const struct request requests[] = {
      .expected = "\"variants\"",
      .is_steady = true},
     {"other", "devices", "GET /v1/devices", NULL, NO_BODY, {0}, .status = 200, .expected = "\"devices\""},
+    {"other", "page", "GET /", NULL, NO_BODY, {0}, .status = 200, .expected = "</html>", .is_steady = true},
     {"other",
      "healthz",
      "GET /healthz",

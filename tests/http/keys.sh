@@ -80,7 +80,7 @@ done
 for row in 'POST /v1/transpose' 'POST /v1/benchmark' 'GET /v1/variants' 'GET /v1/devices' 'GET /metrics' 'GET /openapi.json' 'HEAD /metrics'; do
     ask 401 '' "${row% *}" "${row#* }"
 done
-for row in 'GET /healthz' 'GET /readyz' 'HEAD /healthz'; do
+for row in 'GET /' 'GET /healthz' 'GET /readyz' 'HEAD /healthz'; do
     ask 200 '' "${row% *}" "${row#* }"
     ask 200 "$wrong" "${row% *}" "${row#* }"
 done
