@@ -154,7 +154,7 @@ checks=$((checks + 1))
 same "a full log: a product" '[[3],[7],[11]]' "$(curl -s --max-time 30 -d "$product" "$url/v1/matmul" | jq -c .c)"
 full=$(variables_kib)
 checks=$((checks + 2))
-[ "$full" -ge $((variables + 4096)) ] || fail "the buffers are full, of $variables KiB before: $full KiB"
+[ "$full" -ge $((variables + 3072)) ] || fail "the buffers are full, of $variables KiB before: $full KiB"
 cat <&9 >"$scratch/read" &
 reader=$!
 await 10 has_given_back || fail "once the log is read its buffers have $(variables_kib) KiB, $variables before and $full when full"
