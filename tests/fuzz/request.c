@@ -114,7 +114,7 @@ static void put_plain(struct session *session) {
         {"OPTIONS", "/v1/matmul", 204, true},
         {"OPTIONS", "*", 204, true},
         {"OPTIONS", "/metrics", 204, true},
-        {"GET", "/", 404, true},
+        {"GET", "/", 200, true},
         {"GET", "/v1/matmul/", 404, true},
         {"HEAD", "/v2", 404, true},
         {"GET", "/v1/matmul", 405, true},
