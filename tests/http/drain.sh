@@ -28,7 +28,7 @@ seconds_since() {
 for signal in TERM INT; do
     start --backend cpu
     if [ "$signal" = TERM ]; then
-        prepare_slow "$(slow_side 2)"
+        prepare_slow "$(slow_side 1)"
     fi
     load
     kill -s $signal "$server"
