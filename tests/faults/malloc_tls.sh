@@ -10,22 +10,12 @@
 
 "$MATMULD" --tls-cert no-such-file --tls-key no-such-file 2>"$scratch/complaint" && fail "it serves without a certificate"
 ! grep 'without TLS' "$scratch/complaint" || exit 77
-command -v openssl >/dev/null || { echo "there is no openssl, which makes the certificates" && exit 77; }
-
 # shellcheck source=tests/faults/under.sh
 . "$(dirname "$0")/under.sh"
 
 most=${MALLOC_MOST:-$1}
-(
-    umask 077
-    openssl req -x509 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -newkey ec \
-        -pkeyopt ec_paramgen_curve:P-256 -keyout "$scratch/key" -out "$scratch/cert" 2>"$scratch/openssl.err"
-) || {
-    cat "$scratch/openssl.err"
-    fail "openssl makes no certificate"
-    exit 1
-}
-export CURL_CA_BUNDLE="$scratch/cert"
+make_certificate own -newkey ec -pkeyopt ec_paramgen_curve:P-256
+export CURL_CA_BUNDLE="$scratch/own.pem"
 
 # ask: a product by a connection of its own; sets status, 000 where there was no reply, and code, curl's exit status.
 ask() {
@@ -51,7 +41,7 @@ next_works() {
     [ "$(outcome)" = right ] || fail "$1: the next connection: status $status, curl's exit status $code"
 }
 
-start --backend cpu --threads 2 --self-test-ms 0 --tls-cert "$scratch/cert" --tls-key "$scratch/key"
+start --backend cpu --threads 2 --self-test-ms 0 --tls-cert "$scratch/own.pem" --tls-key "$scratch/own.key"
 next_works "the start"
 next_works "the start"
 before=$(descriptors)

@@ -234,6 +234,23 @@ slow_side() {
     scaled "$(scaled 128 0.1)" "$1"
 }
 
+# make_certificate NAME ARG…: $scratch/NAME.pem and NAME.key, for localhost and 127.0.0.1; the arguments say which kind
+# of key. Without openssl the test is skipped.
+make_certificate() {
+    command -v openssl >/dev/null || { echo "there is no openssl, which makes the certificates" && exit 77; }
+    certificate=$1
+    shift
+    (
+        umask 077
+        openssl req -x509 -nodes -days 2 -subj "/CN=$certificate" -addext subjectAltName=DNS:localhost,IP:127.0.0.1 \
+            -keyout "$scratch/$certificate.key" -out "$scratch/$certificate.pem" "$@" 2>"$scratch/openssl.err"
+    ) || {
+        cat "$scratch/openssl.err"
+        fail "openssl makes no certificate"
+        exit 1
+    }
+}
+
 # prepare_slow SIDE: the body of a product of two square matrices of ones.
 prepare_slow() {
     slow_side=$1

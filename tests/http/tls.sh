@@ -25,23 +25,10 @@ if grep -q 'without TLS' "$scratch/complaint"; then
     exit 77
 fi
 refused "no certificate" 'the certificate no-such-file: No such file' --tls-cert no-such-file --tls-key no-such-file
-command -v openssl >/dev/null || { echo "there is no openssl, which makes the certificates" && exit 77; }
-
-# make NAME ARG…: NAME.pem and NAME.key, for localhost and 127.0.0.1; the arguments say which kind of key.
-make() {
-    name=$1
-    shift
-    openssl req -x509 -nodes -days 2 -subj "/CN=$name" -addext subjectAltName=DNS:localhost,IP:127.0.0.1 \
-        -keyout "$scratch/$name.key" -out "$scratch/$name.pem" "$@" 2>"$scratch/openssl.err" || {
-        cat "$scratch/openssl.err"
-        fail "openssl makes no certificate"
-        exit 1
-    }
-}
 
 umask 077
-make first -newkey ec -pkeyopt ec_paramgen_curve:P-256
-make second -newkey rsa:2048
+make_certificate first -newkey ec -pkeyopt ec_paramgen_curve:P-256
+make_certificate second -newkey rsa:2048
 cp "$scratch/first.pem" "$scratch/cert"
 cp "$scratch/first.key" "$scratch/key"
 
@@ -97,7 +84,7 @@ product='{"a":[[1,2],[3,4]],"b":[[5,6],[7,8]]}'
 
 # --- What is no pair.
 
-make other -newkey ec -pkeyopt ec_paramgen_curve:P-256
+make_certificate other -newkey ec -pkeyopt ec_paramgen_curve:P-256
 refused "the certificate alone" '--tls-key is missing' --tls-cert "$scratch/cert"
 refused "the key alone" '--tls-cert is missing' --tls-key "$scratch/key"
 refused "no key" 'the private key no-such-file: No such file' --tls-cert "$scratch/cert" --tls-key no-such-file
