@@ -4,7 +4,7 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# Two slow jobs: one runs, one waits.
+# Two slow jobs, where the CPU has one at a time: one runs, one waits.
 load() {
     post_slow runs
     await_sent runs
@@ -26,7 +26,7 @@ seconds_since() {
 }
 
 for signal in TERM INT; do
-    start --backend cpu
+    start --backend cpu --cpu-jobs 1
     if [ "$signal" = TERM ]; then
         prepare_slow "$(slow_side 1)"
     fi
@@ -106,7 +106,7 @@ same "a late sender: the job that runs: status" 200 "$slow_status"
 ended "a late sender"
 
 # A drain that is cut short: each job would take seconds.
-start --backend cpu --drain-timeout-ms 300
+start --backend cpu --cpu-jobs 1 --drain-timeout-ms 300
 prepare_slow "$(slow_side 4)"
 load
 from=$(now)
@@ -121,7 +121,7 @@ at_most "a short drain: seconds to the replies" 2.5 "$(seconds_since "$from")"
 ended "a short drain"
 
 # After a second signal nothing is waited for; with what status that ends is not said.
-start --backend cpu
+start --backend cpu --cpu-jobs 1
 load
 kill -TERM "$server"
 await 5 is_unready || fail "two signals: /readyz did not turn 503 while jobs ran"

@@ -197,7 +197,7 @@ stop
 
 # One product runs and one waits; what comes besides is refused. Then the one that waits is given up.
 start --backend cpu --cpu-jobs 1 --queue-depth 1
-prepare_slow "$(slow_side 2)"
+prepare_slow "$(slow_side 3)"
 "$FLOAT32" fill $((2 * 21 * 21)) 1 >"$scratch/queued" # not so small that it would be computed at once
 settle
 probes=$(value 'kernel_duration_seconds_count{variant="naive",backend="cpu",op="matmul"}')
