@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT_BYTES = 128 << 10 };
+enum { KEPT_BYTES = 256 << 10 };
 
 static void *checked(void *memory) {
     if (memory == NULL) {
@@ -26,9 +26,11 @@ void mm_load_bytes_free(struct mm_load_bytes *bytes) {
     *bytes = (struct mm_load_bytes){0};
 }
 
-/* A hundred clients have a thousand of these, of which each would come to hold the largest that it ever had.
- */
 void mm_load_bytes_clear(struct mm_load_bytes *bytes) {
+    bytes->length = 0;
+}
+
+void mm_load_bytes_clear_large(struct mm_load_bytes *bytes) {
     if (bytes->capacity > KEPT_BYTES)
         mm_load_bytes_free(bytes);
     bytes->length = 0;

@@ -13,9 +13,12 @@ struct mm_load_bytes {
     size_t capacity;
 };
 
-/* Keeps the memory for the next use, where it is not large; where it is, data is NULL until something is
- * written. */
+/* Keeps the memory for the next use. */
 void mm_load_bytes_clear(struct mm_load_bytes *bytes);
+
+/* Keeps no more than 256 KiB; where there was more, data is NULL until something is written. A hundred
+ * clients have a thousand of these, of which each would come to hold the largest that it ever had. */
+void mm_load_bytes_clear_large(struct mm_load_bytes *bytes);
 void mm_load_bytes_free(struct mm_load_bytes *bytes);
 
 /* Room for `count` more bytes, and the place where they go; length is the caller's to raise. */

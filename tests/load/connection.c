@@ -158,18 +158,18 @@ bool mm_load_receive(struct mm_load_connection *connection, struct mm_load_reply
             return false;
     }
     size_t head_bytes = (size_t)(end - received->data) + 4;
-    mm_load_bytes_clear(&reply->head);
+    mm_load_bytes_clear_large(&reply->head);
     mm_load_bytes_add(&reply->head, received->data, head_bytes);
     if (!parse_head(reply) || !body_bytes(reply, &bytes))
         return fail(connection, problem, "malformed reply: its head is '%.300s'", received->data);
     while (received->length < head_bytes + bytes)
         if (!fill(connection, problem))
             return false;
-    mm_load_bytes_clear(&reply->body);
+    mm_load_bytes_clear_large(&reply->body);
     mm_load_bytes_add(&reply->body, received->data + head_bytes, bytes);
     mm_load_bytes_drop(received, head_bytes + bytes);
     if (received->length == 0)
-        mm_load_bytes_clear(received);
+        mm_load_bytes_clear_large(received);
     return true;
 }
 

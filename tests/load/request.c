@@ -233,10 +233,10 @@ static void make_product(struct mm_load_request *request, struct mm_load_random 
 void mm_load_request_make(struct mm_load_request *request, struct mm_load_random *random,
                           const struct mm_load_plan *plan, const char *id, bool small) {
     snprintf(request->id, sizeof request->id, "%s", id);
-    mm_load_bytes_clear(&request->target);
-    mm_load_bytes_clear(&request->head);
-    mm_load_bytes_clear(&request->body);
-    mm_load_bytes_clear(&request->wire);
+    mm_load_bytes_clear_large(&request->target);
+    mm_load_bytes_clear_large(&request->head);
+    mm_load_bytes_clear_large(&request->body);
+    mm_load_bytes_clear_large(&request->wire);
     if (mm_load_random_chance(random, plan->fault_percent))
         make_refused(request, random, plan, small, mm_load_faults);
     else if (mm_load_random_chance(random, REFUSED_PERCENT))
