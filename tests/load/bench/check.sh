@@ -91,12 +91,15 @@ done
 
 # What a rehearsal of the trust rows can tell of the service itself must hold, times and rates aside. Other tests hold
 # the other rows.
-bench trust --dry --rows overload,sigterm,kill,memory
+bench trust --dry --rows overload,sigterm,kill,memory,tls
 for what in 'overload: .* answered otherwise' 'SIGTERM .* neither' 'SIGTERM .* exit statuses' 'kill -9 .* failed' \
     'address space .* otherwise' 'address space .* ends'; do
     measured trust "$what"
     grep -q "^| $what.* | yes |\$" "$scratch/trust.md" || fail "bench trust: this does not hold: $(grep "^| $what" "$scratch/trust.md")"
 done
+if grep -q 'TLS: a .*not measured' "$scratch/trust.md" || ! grep -q '^| tls\|TLS: ' "$scratch/trust.md"; then
+    fail "bench trust measured nothing by TLS: $(grep -i tls "$scratch/trust.md")"
+fi
 
 # The client sees a reply that is no product, and one of another length.
 "$build/tests/load/sockets" 127.0.0.1 1 4096 64 >"$scratch/sockets" &

@@ -13,18 +13,29 @@ make_pair() {
     )
 }
 
-# by_curl KEY ARG…: seconds of each transfer, of which the median is kept in milliseconds.
+# by_curl KEY ARG…: seconds of each transfer, of which the median is kept in milliseconds, where all had 200.
 by_curl() {
     key=$1
     shift
-    curl -s --max-time 300 --cacert "$scratch/cert.pem" -o "$scratch/body" -w '%{time_total}\n' "$@" >"$scratch/transfers" || :
-    keep "$key" "$(summary "$scratch/transfers" | awk '{ print $1 * 1000 }')"
+    curl -s --max-time 300 --cacert "$scratch/cert.pem" -o "$scratch/body" -w '%{http_code} %{time_total}\n' "$@" \
+        >"$scratch/replies" || :
+    sed -n 's/^200 //p' "$scratch/replies" >"$scratch/transfers"
+    if grep -qv '^200 ' "$scratch/replies"; then
+        keep "$key" ''
+    else
+        keep "$key" "$(summary "$scratch/transfers" | awk '{ print $1 * 1000 }')"
+    fi
 }
 
-# by_wrk KEY URL
+# by_wrk KEY URL: products a second, where none was answered otherwise.
 by_wrk() {
     command -v wrk >/dev/null || return 0
-    keep "$1" "$(wrk -t 1 -c 64 -d "$(whole_or_dry 5s 1s)" -s tests/load/wrk/json.lua "$2" -- 1 | sed -n 's/^Requests\/sec: *//p')"
+    wrk -t 1 -c 64 -d "$(whole_or_dry 5s 1s)" -s tests/load/wrk/json.lua "$2" -- 1 >"$scratch/wrk" || :
+    if grep -q 'Non-2xx\|Socket errors' "$scratch/wrk"; then
+        keep "$1" ''
+    else
+        keep "$1" "$(sed -n 's/^Requests\/sec: *//p' "$scratch/wrk")"
+    fi
 }
 
 bench_tls() {
