@@ -160,9 +160,12 @@ reader=$!
 await 10 has_given_back || fail "once the log is read its buffers have $(variables_kib) KiB, $variables before and $full when full"
 kill "$reader"
 wait "$reader" || :
+before=$(dropped)
 for _ in 1 2 3 4 5; do
     timeout 60 curl -s --max-time 10 -o /dev/null "$url/$long?[1-4000]" || break
 done
+checks=$((checks + 1))
+[ "$(dropped)" -gt "$before" ] || fail "the log is not full again"
 kill -TERM "$server"
 await 10 has_ended || {
     fail "with a full log it does not end"

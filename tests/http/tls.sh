@@ -267,12 +267,19 @@ has_product() {
 checks=$((checks + 1))
 await 5 has_product || fail "with a key there is no product"
 same "keys in the clear: sentences" 0 "$(grep -c 'no TLS: API keys' "$scratch/log")"
-{
-    printf 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
-    sleep 1
-} | talk_tls 1 >"$scratch/holding" &
-holding=$!
-await 5 grep -q '^HTTP/1.1 200' "$scratch/holding" || fail "the one connection is not served"
+# hold: one connection that is served, and stays for a second; the one before may be there for a moment still.
+hold() {
+    {
+        printf 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
+        sleep 1
+    } | talk_tls 1 >"$scratch/holding" &
+    holding=$!
+    await 1 grep -q '^HTTP/1.1 200' "$scratch/holding"
+}
+for _ in 1 2 3 4 5; do
+    ! hold || break
+done
+like "the one connection" 'HTTP/1.1 200*' "$(cat "$scratch/holding")"
 same "one connection more than may be" 000 "$(status_of "$url/healthz")"
 wait "$holding" || :
 is_healthy() {
@@ -280,12 +287,16 @@ is_healthy() {
 }
 checks=$((checks + 1))
 await 5 is_healthy || fail "nobody is served once that has gone"
-from=$(milliseconds)
-"$TALK" 127.0.0.1 "${url##*:}" 16005 0 <"$scratch/hello" >"$scratch/hello.reply" 2>&1 || :
-at_most "a handshake of 160 kB: milliseconds until it is closed" 5000 $(($(milliseconds) - from))
 sed -n '2p' "$scratch/second.key" >"$scratch/line"
 checks=$((checks + 1))
 ! grep -qF -f "$scratch/line" "$scratch/log" || fail "the private key is in the log"
+stop
+
+launch --port 0 --backend cpu --tls-cert "$scratch/cert" --tls-key "$scratch/key"
+await 60 says_ready || fail "it is not ready again"
+from=$(milliseconds)
+"$TALK" 127.0.0.1 "${url##*:}" 16005 0 <"$scratch/hello" >"$scratch/hello.reply" 2>&1 || :
+at_most "a handshake of 160 kB: milliseconds until it is closed" 5000 $(($(milliseconds) - from))
 stop
 
 MATMULD_API_KEY=$secret
