@@ -52,6 +52,7 @@ same "the job that ran: status" 200 "$slow_status"
 check_slow runs
 
 # Half of a connection: who closes the sending side while the product is awaited has left, and gets no reply.
+prepare_slow "$(slow_side 1)"
 post_slow blocks
 await_sent blocks
 from=$(milliseconds)
