@@ -1,6 +1,8 @@
 /* The parameters of a call: a table of names and kinds, the reading of their values, and what is said
- * of those that are wrong. It knows neither where a value stood nor what the names in it stand for. */
+ * of those that are wrong. It does not know what the names in a value stand for. */
 #include "api/call.h"
+
+#include "api/slice.h"
 
 #include <assert.h>
 #include <float.h>
@@ -9,20 +11,36 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { NAME, FLAG, PERMISSION, COUNT, TIME, DIMENSION };
+enum kind { NAME, FLAG, PERMISSION, COUNT, WHOLE, DIMENSION, OWN };
 
-/* Sets of operations: bit o for operation o. */
-enum { MATMUL_ALONE = 1u << MM_MATMUL, EVERY_OP = (1u << MM_OP_COUNT) - 1 };
+#define BIT(place, op) (1u << ((place)*MM_OP_COUNT + (op)))
+
+/* Sets of places. */
+enum {
+    QUERY_OF_PRODUCT = BIT(MM_CALL_QUERY, MM_MATMUL),
+    QUERIES = QUERY_OF_PRODUCT | BIT(MM_CALL_QUERY, MM_TRANSPOSE),
+    PRODUCTS = QUERY_OF_PRODUCT | BIT(MM_CALL_BODY, MM_MATMUL),
+    CALLS = PRODUCTS | QUERIES | BIT(MM_CALL_BODY, MM_TRANSPOSE),
+    BENCHMARK_OF_PRODUCT = BIT(MM_CALL_BENCHMARK, MM_MATMUL),
+    BENCHMARKS = BENCHMARK_OF_PRODUCT | BIT(MM_CALL_BENCHMARK, MM_TRANSPOSE),
+    PROBE = BIT(MM_CALL_PROBE, MM_MATMUL),
+};
 
 static const struct {
     const char *name;
     enum kind kind;
-    unsigned ops;
+    unsigned places;
 } parameters[MM_PARAMETER_COUNT] = {
-#define X(constant, wire_name, wire_kind, wire_ops) [constant] = {wire_name, wire_kind, wire_ops},
+#define X(constant, wire_name, wire_kind, where) [constant] = {wire_name, wire_kind, where},
     MM_PARAMETER_TABLE(X)
 #undef X
 };
+
+/* mm_call.names has a place for these alone. */
+#define X(constant, wire_name, wire_kind, where)                                                             \
+    _Static_assert(wire_kind != NAME || constant <= MM_PARAMETER_DTYPE, "names come before all others");
+MM_PARAMETER_TABLE(X)
+#undef X
 
 /* What each kind takes, in words: as text, and as a JSON value. */
 static const struct {
@@ -33,15 +51,17 @@ static const struct {
     [FLAG] = {"true, false, 1 or 0", "true or false"},
     [PERMISSION] = {"allow or never", "\"allow\" or \"never\""},
     [COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
-    [TIME] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
-    [DIMENSION] = {"a decimal non-negative integer", "left to the query"},
+    [WHOLE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
+    [DIMENSION] = {"a decimal non-negative integer", "a whole number of at least 1"},
 };
 
-/* A value in the one form in which two of them are compared; the kind tells which member counts. */
+/* A value in its normal form; the kind tells which member counts. */
 struct value {
     char name[MM_CALL_NAME_MAX + 1];
     uint64_t number;
 };
+
+const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX] = {"a", "b"};
 
 void mm_call_init(struct mm_call *call, enum mm_op op) {
     *call = (struct mm_call){.op = op, .names = {"auto", "auto", "float32"}};
@@ -57,28 +77,39 @@ bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter) {
     return (call->given & UINT32_C(1) << parameter) != 0;
 }
 
+static bool takes(const struct mm_call *call, enum mm_call_place place, unsigned parameter) {
+    return (parameters[parameter].places & BIT(place, call->op)) != 0;
+}
+
 bool mm_call_takes(const struct mm_call *call, enum mm_parameter parameter) {
-    return (parameters[parameter].ops & 1u << call->op) != 0;
+    return takes(call, MM_CALL_QUERY, parameter);
 }
 
-/* The operation's parameter of this name among the first `count`; `count` where there is none. */
-static unsigned find(const struct mm_call *call, const char *name, size_t length, unsigned count) {
+const char *mm_call_missing_dimension(const struct mm_call *call, uint32_t given) {
+    for (unsigned parameter = MM_PARAMETER_M; parameter <= MM_PARAMETER_N; parameter++)
+        if (takes(call, MM_CALL_QUERY, parameter) && (given & UINT32_C(1) << parameter) == 0)
+            return parameters[parameter].name;
+    return NULL;
+}
+
+enum mm_parameter mm_call_find(const struct mm_call *call, enum mm_call_place place, const char *name,
+                               size_t length) {
     unsigned index = 0;
-    while (index < count &&
-           (!mm_call_takes(call, (enum mm_parameter)index) || strlen(parameters[index].name) != length ||
-            memcmp(parameters[index].name, name, length) != 0))
+    while (
+        index < MM_PARAMETER_COUNT &&
+        (!takes(call, place, index) || !mm_slice_is((struct mm_slice){name, length}, parameters[index].name)))
         index++;
-    return index;
+    return (enum mm_parameter)index;
 }
 
-static enum mm_status fail_unknown(const struct mm_call *call, const char *name, size_t length,
-                                   unsigned count, struct mm_error *error) {
+static enum mm_status fail_unknown(const struct mm_call *call, enum mm_call_place place, const char *name,
+                                   size_t length, struct mm_error *error) {
     char field[MM_CALL_NAME_MAX + 1];
     snprintf(field, sizeof field, "%.*s", (int)(length < sizeof field ? length : sizeof field), name);
     char known[128] = "";
     size_t used = 0;
-    for (unsigned index = 0; index < count; index++)
-        if (mm_call_takes(call, (enum mm_parameter)index))
+    for (unsigned index = 0; index < MM_PARAMETER_COUNT; index++)
+        if (takes(call, place, index))
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "",
                                      parameters[index].name);
     assert(used < sizeof known);
@@ -86,22 +117,10 @@ static enum mm_status fail_unknown(const struct mm_call *call, const char *name,
                          known);
 }
 
-/* Says that a value is not of its parameter's form. */
-static enum mm_status fail_form(unsigned parameter, const char *expected, const char *got,
-                                struct mm_error *error) {
-    const char *name = parameters[parameter].name;
-    mm_fail_field(error, MM_BAD_REQUEST, name, "%s must be %s, but is %s", name, expected, got);
-    if (error != NULL) {
-        snprintf(error->expected, sizeof error->expected, "%s", expected);
-        snprintf(error->got, sizeof error->got, "%s", got);
-    }
-    return MM_BAD_REQUEST;
-}
-
 /* The words of a permission, by its number. */
 static const char *const permissions[] = {"never", "allow"};
 
-/* A value in words, that was cut to a number or turned into one. */
+/* A number in words. */
 static void describe_number(unsigned parameter, uint64_t number, char *out, size_t out_bytes) {
     const enum kind kind = parameters[parameter].kind;
     if (kind == PERMISSION) {
@@ -109,7 +128,7 @@ static void describe_number(unsigned parameter, uint64_t number, char *out, size
         snprintf(out, out_bytes, "%s", permissions[number]);
     } else {
         snprintf(out, out_bytes, "%" PRIu64 "%s", number,
-                 kind == TIME && number == MM_CALL_WHOLE_MAX ? " or more" : "");
+                 kind == WHOLE && number == MM_CALL_WHOLE_MAX ? " or more" : "");
     }
 }
 
@@ -123,7 +142,7 @@ static enum mm_status fail_twice(unsigned parameter, uint64_t held, uint64_t num
                          second);
 }
 
-/* Stores a value in its normal form, unless another one was given before. */
+/* Stores a value, unless another one was given before. */
 static enum mm_status give(struct mm_call *call, unsigned parameter, const struct value *value,
                            struct mm_error *error) {
     const char *name = parameters[parameter].name;
@@ -143,34 +162,24 @@ static enum mm_status give(struct mm_call *call, unsigned parameter, const struc
     return MM_OK;
 }
 
-static bool read_name(const char *text, size_t length, struct value *value) {
-    if (memchr(text, '\0', length) != NULL)
+/* *value is all zeros before. */
+static bool read_name(const struct mm_value *given, struct value *value) {
+    if (given->kind != MM_VALUE_TEXT || memchr(given->text, '\0', given->length) != NULL)
         return false;
-    size_t kept = length < MM_CALL_NAME_MAX ? length : MM_CALL_NAME_MAX;
-    memcpy(value->name, text, kept);
-    value->name[kept] = '\0';
+    const size_t kept = given->length < MM_CALL_NAME_MAX ? given->length : MM_CALL_NAME_MAX;
+    memcpy(value->name, given->text, kept);
     return true;
 }
 
-static bool text_is(const char *text, size_t length, const char *word) {
-    return length == strlen(word) && memcmp(text, word, length) == 0;
+static bool text_is(const struct mm_value *given, const char *word) {
+    return given->kind == MM_VALUE_TEXT && mm_slice_is((struct mm_slice){given->text, given->length}, word);
 }
 
-static bool read_flag(const char *text, size_t length, struct value *value) {
-    value->number = text_is(text, length, "true") || text_is(text, length, "1");
-    return value->number == 1 || text_is(text, length, "false") || text_is(text, length, "0");
-}
-
-static bool read_permission(const char *text, size_t length, struct value *value) {
-    value->number = text_is(text, length, permissions[1]);
-    return value->number == 1 || text_is(text, length, permissions[0]);
-}
-
-/* Digits alone, as many as there may be: numbers from 2⁶⁴−1 on all come out as 2⁶⁴−1. */
+/* Any number of digits: numbers from 2⁶⁴−1 on all come out as 2⁶⁴−1. */
 static bool read_decimal(const char *text, size_t length, uint64_t *number) {
     *number = 0;
     for (size_t index = 0; index < length; index++) {
-        if (text[index] < '0' || text[index] > '9')
+        if (!mm_is_digit(text[index]))
             return false;
         if (__builtin_mul_overflow(*number, 10, number) ||
             __builtin_add_overflow(*number, (uint64_t)(text[index] - '0'), number))
@@ -179,155 +188,111 @@ static bool read_decimal(const char *text, size_t length, uint64_t *number) {
     return length > 0;
 }
 
-static enum mm_status fail_text(unsigned parameter, const char *text, size_t length, struct mm_error *error) {
-    char got[60];
-    bool cut = length > 40;
-    snprintf(got, sizeof got, "'%.*s%s'", cut ? 40 : (int)length, text, cut ? "..." : "");
-    return fail_form(parameter, forms[parameters[parameter].kind].text, got, error);
-}
-
-static enum mm_status check_dimension(unsigned parameter, uint64_t number, const char *text, size_t length,
-                                      const struct mm_limits *limits, struct mm_error *error) {
-    if (number <= limits->dimension_max && number < UINT64_MAX)
-        return MM_OK;
-    const char *name = parameters[parameter].name;
-    int shown = length > 40 ? 40 : (int)length;
-    mm_fail_field(error, MM_TOO_LARGE, name, "%s is %.*s%s, but the limit is %zu", name, shown, text,
-                  length > 40 ? "..." : "", limits->dimension_max);
-    if (error != NULL) {
-        error->limit = limits->dimension_max;
-        error->has_limit = true;
-        snprintf(error->got, sizeof error->got, "%.*s%s", shown, text, length > 40 ? "..." : "");
-    }
-    return MM_TOO_LARGE;
-}
-
-/* Gives one of the first `count` parameters as text. */
-static enum mm_status set_text(struct mm_call *call, unsigned count, const char *name, size_t name_length,
-                               const char *text, size_t length, const struct mm_limits *limits,
-                               struct mm_error *error) {
-    unsigned parameter = find(call, name, name_length, count);
-    if (parameter == count)
-        return fail_unknown(call, name, name_length, count, error);
-    if (text == NULL)
-        text = "";
-    struct value value = {0};
-    bool well_formed = false;
-    switch (parameters[parameter].kind) {
-    case NAME:
-        well_formed = read_name(text, length, &value);
-        break;
-    case FLAG:
-        well_formed = read_flag(text, length, &value);
-        break;
-    case PERMISSION:
-        well_formed = read_permission(text, length, &value);
-        break;
-    case COUNT:
-        well_formed =
-            read_decimal(text, length, &value.number) && value.number > 0 && value.number <= UINT32_MAX;
-        break;
-    case TIME:
-        well_formed = read_decimal(text, length, &value.number) && value.number > 0;
-        value.number = value.number < MM_CALL_WHOLE_MAX ? value.number : MM_CALL_WHOLE_MAX;
-        break;
-    case DIMENSION:
-        well_formed = read_decimal(text, length, &value.number);
-        if (well_formed && check_dimension(parameter, value.number, text, length, limits, error) != MM_OK)
-            return MM_TOO_LARGE;
-        break;
-    }
-    if (!well_formed)
-        return fail_text(parameter, text, length, error);
-    return give(call, parameter, &value, error);
-}
-
-enum mm_status mm_call_set_text(struct mm_call *call, const char *name, size_t name_length, const char *text,
-                                size_t length, const struct mm_limits *limits, struct mm_error *error) {
-    return set_text(call, MM_PARAMETER_COUNT, name, name_length, text, length, limits, error);
-}
-
-enum mm_status mm_call_set_field(struct mm_call *call, const char *name, size_t name_length, const char *text,
-                                 size_t length, const struct mm_limits *limits, struct mm_error *error) {
-    return set_text(call, MM_PARAMETER_M, name, name_length, text, length, limits, error);
-}
-
-void mm_call_describe_number(double number, char *out, size_t out_bytes) {
-    const bool is_exact = floor(number) == number && fabs(number) < (double)MM_CALL_WHOLE_MAX;
-    snprintf(out, out_bytes, "%s%.*g", fabs(number) >= DBL_MAX ? "beyond " : "", is_exact ? 17 : 9, number);
-}
-
-/* What came, in words, where a JSON value is not what its parameter takes. */
-static void describe_value(enum mm_value_kind kind, const char *text, size_t length, double number, char *out,
-                           size_t out_bytes) {
-    char digits[32];
-    switch (kind) {
-    case MM_VALUE_TEXT:
-        snprintf(out, out_bytes, "the string '%.*s%s'", length > 32 ? 32 : (int)length, text,
-                 length > 32 ? "..." : "");
-        return;
-    case MM_VALUE_BOOLEAN:
-        snprintf(out, out_bytes, "%s", number != 0 ? "true" : "false");
-        return;
-    case MM_VALUE_NUMBER:
-        mm_call_describe_number(number, digits, sizeof digits);
-        snprintf(out, out_bytes, "the number %s", digits);
-        return;
-    case MM_VALUE_OTHER:
-        snprintf(out, out_bytes, "null, an array or an object");
-        return;
-    }
-}
-
-/* The largest double stands for every number beyond it (how a reader that rounds down sees 1e999), and
- * is refused with them. */
-static bool read_number(double number, struct value *value) {
-    if (!(number >= 1 && number < DBL_MAX) || floor(number) != number)
+/* A number of JSON. From MM_CALL_WHOLE_MAX on it comes out as 2⁶⁴−1, too. */
+static bool read_number(const struct mm_value *given, uint64_t *number) {
+    const double value = given->number;
+    if (given->kind != MM_VALUE_NUMBER || !(value >= 1) || floor(value) != value)
         return false;
-    value->number = number < (double)MM_CALL_WHOLE_MAX ? (uint64_t)number : MM_CALL_WHOLE_MAX;
+    *number = value < (double)MM_CALL_WHOLE_MAX ? (uint64_t)value : UINT64_MAX;
     return true;
 }
 
-enum mm_status mm_call_set_value(struct mm_call *call, const char *name, enum mm_value_kind kind,
-                                 const char *text, size_t text_length, double number,
-                                 struct mm_error *error) {
-    unsigned parameter = find(call, name, strlen(name), MM_PARAMETER_M);
-    if (parameter == MM_PARAMETER_M)
-        return fail_unknown(call, name, strlen(name), MM_PARAMETER_M, error);
-    struct value value = {0};
-    bool well_formed = false;
-    switch (parameters[parameter].kind) {
+/* A value as it is shown in an error: text as it came, a value of JSON in words. */
+static void describe(const struct mm_value *given, bool is_text, char *out, size_t out_bytes) {
+    if (is_text)
+        snprintf(out, out_bytes, "%.*s%s", given->length > 40 ? 40 : (int)given->length, given->text,
+                 given->length > 40 ? "..." : "");
+    else
+        mm_value_describe(given, out, out_bytes);
+}
+
+static enum mm_status check_dimension(unsigned parameter, uint64_t number, const struct mm_value *given,
+                                      bool is_text, const struct mm_limits *limits, struct mm_error *error) {
+    const char *name = parameters[parameter].name;
+    char got[64];
+    if (number <= limits->dimension_max && number < UINT64_MAX)
+        return MM_OK;
+    describe(given, is_text, got, sizeof got);
+    mm_fail_limit(error, name, limits->dimension_max, "%s is %s, but the limit is %zu", name, got,
+                  limits->dimension_max);
+    mm_fail_got(error, "%s", got);
+    return MM_TOO_LARGE;
+}
+
+/* Reads a value of the parameter's kind, which is text (then true is also 1, and 0 is a dimension) or JSON's.
+ * Of a body the largest double is refused, since it stands for every number beyond it. */
+static bool read_value(enum kind kind, enum mm_call_place place, const struct mm_value *given, bool is_text,
+                       struct value *value) {
+    uint64_t *number = &value->number;
+    switch (kind) {
     case NAME:
-        well_formed = kind == MM_VALUE_TEXT && read_name(text, text_length, &value);
-        break;
+        return read_name(given, value);
     case FLAG:
-        well_formed = kind == MM_VALUE_BOOLEAN;
-        value.number = number != 0;
-        break;
+        *number =
+            given->kind == MM_VALUE_TRUE || (is_text && (text_is(given, "true") || text_is(given, "1")));
+        return *number == 1 || given->kind == MM_VALUE_FALSE ||
+               (is_text && (text_is(given, "false") || text_is(given, "0")));
     case PERMISSION:
-        well_formed = kind == MM_VALUE_TEXT && read_permission(text, text_length, &value);
-        break;
+        *number = text_is(given, permissions[1]);
+        return *number == 1 || text_is(given, permissions[0]);
     case COUNT:
-        well_formed = kind == MM_VALUE_NUMBER && read_number(number, &value) && value.number <= UINT32_MAX;
-        break;
-    case TIME:
-        well_formed = kind == MM_VALUE_NUMBER && read_number(number, &value);
-        break;
-    case DIMENSION: /* stands behind MM_PARAMETER_M, where find did not look */
+    case WHOLE:
+    case DIMENSION:
+        if (!(is_text ? read_decimal(given->text, given->length, number) : read_number(given, number)))
+            return false;
+        if (kind == DIMENSION)
+            return true;
+        if (kind == COUNT)
+            return *number > 0 && *number <= UINT32_MAX;
+        if (!is_text && place == MM_CALL_BODY && given->number >= DBL_MAX)
+            return false;
+        *number = *number < MM_CALL_WHOLE_MAX ? *number : MM_CALL_WHOLE_MAX;
+        return *number > 0;
+    case OWN:
         break;
     }
-    if (!well_formed) {
-        char got[64];
-        describe_value(kind, text, text_length, number, got, sizeof got);
-        return fail_form(parameter, forms[parameters[parameter].kind].value, got, error);
+    return false;
+}
+
+static enum mm_status set(struct mm_call *call, enum mm_call_place place, const char *name,
+                          size_t name_length, const struct mm_value *given, bool is_text,
+                          const struct mm_limits *limits, struct mm_error *error) {
+    const enum mm_parameter parameter = mm_call_find(call, place, name, name_length);
+    if (parameter == MM_PARAMETER_COUNT)
+        return fail_unknown(call, place, name, name_length, error);
+    const enum kind kind = parameters[parameter].kind;
+    struct value value = {0};
+    char got[60], quoted[64];
+    if (read_value(kind, place, given, is_text, &value)) {
+        if (kind == DIMENSION &&
+            check_dimension(parameter, value.number, given, is_text, limits, error) != MM_OK)
+            return MM_TOO_LARGE;
+        return give(call, parameter, &value, error);
     }
-    return give(call, parameter, &value, error);
+    if (!is_text)
+        return mm_value_fail(parameters[parameter].name, "is", forms[kind].value, given, error);
+    describe(given, is_text, got, sizeof got);
+    snprintf(quoted, sizeof quoted, "'%s'", got);
+    return mm_fail_form(parameters[parameter].name, "is", forms[kind].text, quoted, error);
+}
+
+enum mm_status mm_call_set_text(struct mm_call *call, enum mm_call_place place, const char *name,
+                                size_t name_length, const char *text, size_t length,
+                                const struct mm_limits *limits, struct mm_error *error) {
+    const struct mm_value given = {.kind = MM_VALUE_TEXT, .text = text == NULL ? "" : text, .length = length};
+    return set(call, place, name, name_length, &given, true, limits, error);
+}
+
+enum mm_status mm_call_set_value(struct mm_call *call, enum mm_call_place place, const char *name,
+                                 size_t name_length, const struct mm_value *given,
+                                 const struct mm_limits *limits, struct mm_error *error) {
+    return set(call, place, name, name_length, given, false, limits, error);
 }
 
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error) {
-    for (unsigned parameter = MM_PARAMETER_M; parameter < MM_PARAMETER_COUNT; parameter++) {
+    for (unsigned parameter = 0; parameter < MM_PARAMETER_COUNT; parameter++) {
         const char *name = parameters[parameter].name;
-        if (mm_call_has(call, (enum mm_parameter)parameter))
+        if (parameters[parameter].kind == DIMENSION && mm_call_has(call, (enum mm_parameter)parameter))
             return mm_fail_field(error, MM_BAD_REQUEST, name,
                                  "%s goes only with a raw body (application/octet-stream): other bodies "
                                  "tell their shapes themselves",
@@ -345,13 +310,9 @@ static enum mm_status fail_together(const struct mm_call *call, size_t a_bytes, 
     char b[40] = "";
     if (mm_call_operands(call) == 2)
         snprintf(b, sizeof b, ", b %zu", b_bytes);
-    mm_fail(error, MM_TOO_LARGE, "a takes %zu bytes%s and the result %zu, but together they may take %zu",
-            a_bytes, b, c_bytes, limits->memory_bytes_max);
-    if (error != NULL) {
-        error->limit = limits->memory_bytes_max;
-        error->has_limit = true;
-    }
-    return MM_TOO_LARGE;
+    return mm_fail_limit(error, "", limits->memory_bytes_max,
+                         "a takes %zu bytes%s and the result %zu, but together they may take %zu", a_bytes, b,
+                         c_bytes, limits->memory_bytes_max);
 }
 
 bool mm_call_transposes_a(const struct mm_call *call) {

@@ -1,42 +1,50 @@
-/* A call: what one request asks, as far as the wire knows it: names not yet resolved, matrices as
- * views. Parameters come from the query, from JSON members or from form fields, all through here. */
+/* A call: what one request asks, with names not yet resolved and matrices as views. All parameters come
+ * through here, from the query, from JSON members or from form fields. */
 #ifndef MM_API_CALL_H
 #define MM_API_CALL_H
 
-#include "gpu/buffer.h"
+#include "api/value.h"
+#include "gpu/memory/buffer.h"
 #include "gpu/matrix.h"
 #include "gpu/variant.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+enum { MM_CALL_NAME_MAX = 63, MM_CALL_OPERANDS_MAX = 2 };
 
-enum { MM_CALL_NAME_MAX = 63 };
-
-/* Below it a whole number of JSON, read as a double, is exact. Times are cut to it: no process waits for so
- * long. */
+/* Below it a whole number of JSON, read as a double, is exact. Times are cut to it. */
 #define MM_CALL_WHOLE_MAX (UINT64_C(1) << 53)
 
-/* One row a parameter: constant, wire name, kind, and the operations that have it. The first group goes
- * with every codec, the second only with those that take the shape from the query (raw). */
+/* Where a parameter can stand. A body's is a member of JSON or a field of a form. A probe is a benchmark
+ * without an operation on matrices. */
+enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_BENCHMARK, MM_CALL_PROBE };
+
+/* One row a parameter: constant, wire name, kind, and where it can stand, by operation. A name's value is
+ * stored in mm_call.names, any other in mm_call.numbers. The values of kind OWN are not read here:
+ * api/lab/benchmark_request.c reads them. */
 #define MM_PARAMETER_TABLE(X)                                                                                \
-    X(MM_PARAMETER_VARIANT, "variant", NAME, EVERY_OP)                                                       \
-    X(MM_PARAMETER_BACKEND, "backend", NAME, EVERY_OP)                                                       \
-    X(MM_PARAMETER_DTYPE, "dtype", NAME, EVERY_OP)                                                           \
-    X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG, MATMUL_ALONE)                                           \
-    X(MM_PARAMETER_TRANSPOSE_B, "transpose_b", FLAG, MATMUL_ALONE)                                           \
-    X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", TIME, EVERY_OP)                                                 \
-    X(MM_PARAMETER_TILE, "tile", COUNT, MATMUL_ALONE)                                                        \
-    X(MM_PARAMETER_VENDOR, "vendor", PERMISSION, MATMUL_ALONE)                                               \
-    X(MM_PARAMETER_VERIFY, "verify", FLAG, MATMUL_ALONE)                                                     \
-    X(MM_PARAMETER_M, "m", DIMENSION, EVERY_OP)                                                              \
-    X(MM_PARAMETER_K, "k", DIMENSION, MATMUL_ALONE)                                                          \
-    X(MM_PARAMETER_N, "n", DIMENSION, EVERY_OP)                                                              \
-    X(MM_PARAMETER_LDA, "lda", DIMENSION, EVERY_OP)                                                          \
-    X(MM_PARAMETER_LDB, "ldb", DIMENSION, MATMUL_ALONE)
+    X(MM_PARAMETER_VARIANT, "variant", NAME, CALLS)                                                          \
+    X(MM_PARAMETER_BACKEND, "backend", NAME, CALLS)                                                          \
+    X(MM_PARAMETER_DTYPE, "dtype", NAME, CALLS | BENCHMARKS)                                                 \
+    X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG, PRODUCTS | BENCHMARK_OF_PRODUCT)                        \
+    X(MM_PARAMETER_TRANSPOSE_B, "transpose_b", FLAG, PRODUCTS | BENCHMARK_OF_PRODUCT)                        \
+    X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", WHOLE, CALLS | BENCHMARKS | PROBE)                              \
+    X(MM_PARAMETER_TILE, "tile", COUNT, PRODUCTS)                                                            \
+    X(MM_PARAMETER_VENDOR, "vendor", PERMISSION, PRODUCTS)                                                   \
+    X(MM_PARAMETER_VERIFY, "verify", FLAG, PRODUCTS)                                                         \
+    X(MM_PARAMETER_OP, "op", OWN, BENCHMARKS | PROBE)                                                        \
+    X(MM_PARAMETER_M, "m", DIMENSION, QUERIES | BENCHMARKS)                                                  \
+    X(MM_PARAMETER_K, "k", DIMENSION, QUERY_OF_PRODUCT | BENCHMARK_OF_PRODUCT)                               \
+    X(MM_PARAMETER_N, "n", DIMENSION, QUERIES | BENCHMARKS)                                                  \
+    X(MM_PARAMETER_LDA, "lda", DIMENSION, QUERIES)                                                           \
+    X(MM_PARAMETER_LDB, "ldb", DIMENSION, QUERY_OF_PRODUCT)                                                  \
+    X(MM_PARAMETER_REPEATS, "repeats", WHOLE, BENCHMARKS)                                                    \
+    X(MM_PARAMETER_VARIANTS, "variants", OWN, BENCHMARKS)                                                    \
+    X(MM_PARAMETER_PATTERNS, "patterns", OWN, PROBE)                                                         \
+    X(MM_PARAMETER_STRIDES, "strides", OWN, PROBE)                                                           \
+    X(MM_PARAMETER_WORD_BYTES, "word_bytes", OWN, PROBE)                                                     \
+    X(MM_PARAMETER_PADDED, "padded", OWN, PROBE)
 
 enum mm_parameter {
-#define X(constant, name, kind, ops) constant,
+#define X(constant, name, kind, places) constant,
     MM_PARAMETER_TABLE(X)
 #undef X
         MM_PARAMETER_COUNT
@@ -48,90 +56,85 @@ struct mm_call {
 
     /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
     char names[MM_PARAMETER_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* variant, backend, dtype */
-    uint64_t numbers[MM_PARAMETER_COUNT]; /* flags as 0 or 1, permissions as 0 (never) or 1
-                                             (allow); all that is counted */
-    uint32_t given;                       /* bit p: parameter p was given */
-    enum mm_dtype dtype;                  /* set by mm_call_resolve */
+    uint64_t
+        numbers[MM_PARAMETER_COUNT]; /* all others; flags are 0 or 1, permissions 0 (never) or 1 (allow) */
+    uint32_t given;                  /* bit p: parameter p was given */
+    enum mm_dtype dtype;             /* set by mm_call_resolve */
 
-    /* Set by a codec's decode: the matrices (a transposition's b stays empty), views into the body or into
-     * `storage`. Their shapes are those that the caller sees. Where a flag is set the (dense) elements lie
-     * column by column instead of row by row, as in files in Fortran order: such a view is not read before
-     * mm_call_turn. */
+    /* Set by mm_codec_decode: views into the body or into `storage`, in the shapes that the client sees (a
+     * transposition's b is empty). If a flag is set, the dense elements lie column by column, as in files in
+     * Fortran order: such a view is read only after mm_call_turn. */
     struct mm_matrix a;
     struct mm_matrix b;
     bool a_column_major;
     bool b_column_major;
-    struct mm_buffer storage; /* what decode had to allocate; released by mm_call_release */
+    struct mm_buffer storage; /* what decoding had to allocate; released by mm_call_release */
 };
 
-/* variant and backend "auto", dtype "float32", flags false, permissions "never", numbers 0, nothing given. A
- * parameter that the operation does not have is unknown to all below. */
+/* variant and backend "auto", dtype "float32", all else 0, nothing given. A parameter that the operation does
+ * not have is unknown to all below. */
 void mm_call_init(struct mm_call *call, enum mm_op op);
 
-/* Gives the storage back. The views into it are dead then. */
+/* Gives the storage back. The views into it end. */
 void mm_call_release(struct mm_call *call, struct mm_buffers *buffers);
 
-/* A JSON value, told without Jansson's types, so that this header needs none. */
-enum mm_value_kind { MM_VALUE_TEXT, MM_VALUE_BOOLEAN, MM_VALUE_NUMBER, MM_VALUE_OTHER };
+/* Sets one parameter from text, of the query or of a form's field. Flags take true, false, 1 and 0;
+ * permissions allow and never; all others a decimal: counts from 1 to 2³²−1, times from 1 on, dimensions from
+ * 0 on. MM_BAD_REQUEST names the parameter: unknown, malformed, or given before with another value.
+ * MM_TOO_LARGE: a dimension over limits->dimension_max. name and value may hold any bytes; value NULL is the
+ * empty text. */
+enum mm_status mm_call_set_text(struct mm_call *call, enum mm_call_place place, const char *name,
+                                size_t name_length, const char *value, size_t value_length,
+                                const struct mm_limits *limits, struct mm_error *error);
 
-/* Gives one parameter as text (query, form): flags take true, false, 1, 0; permissions allow, never; all else
- * is a decimal non-negative integer: counts from 1 to 2³²−1, times from 1 on and cut to MM_CALL_WHOLE_MAX,
- * dimensions. MM_BAD_REQUEST names the parameter: unknown, a value of the wrong form, or one that was given
- * before with a different value. MM_TOO_LARGE: a dimension over limits->dimension_max, however many digits it
- * has. name is length-counted and may hold any byte; value likewise, and NULL is the empty text. */
-enum mm_status mm_call_set_text(struct mm_call *call, const char *name, size_t name_length, const char *value,
-                                size_t value_length, const struct mm_limits *limits, struct mm_error *error);
+/* The parameter of this name that the operation takes there; MM_PARAMETER_COUNT if there is none. */
+enum mm_parameter mm_call_find(const struct mm_call *call, enum mm_call_place place, const char *name,
+                               size_t name_length);
 
-/* Gives one parameter as a JSON value: names and permissions take strings, flags true and false, counts and
- * times whole numbers of the same ranges. `number` is read with MM_VALUE_NUMBER, 0 or 1 with
- * MM_VALUE_BOOLEAN. Dimensions are unknown here: they belong to the query. Errors as above. */
-enum mm_status mm_call_set_value(struct mm_call *call, const char *name, enum mm_value_kind kind,
-                                 const char *text, size_t text_length, double number, struct mm_error *error);
+/* Sets one parameter from a JSON value: names and permissions take strings, flags true and false, all others
+ * whole numbers from 1 on. `limits` may be NULL for a body, which has no dimensions. Not for parameters of
+ * kind OWN. Errors as above. */
+enum mm_status mm_call_set_value(struct mm_call *call, enum mm_call_place place, const char *name,
+                                 size_t name_length, const struct mm_value *value,
+                                 const struct mm_limits *limits, struct mm_error *error);
 
-/* The same for a field of a form, where the dimensions are unknown. */
-enum mm_status mm_call_set_field(struct mm_call *call, const char *name, size_t name_length,
-                                 const char *value, size_t value_length, const struct mm_limits *limits,
-                                 struct mm_error *error);
-
-/* A JSON number for people: with all digits of a whole one below MM_CALL_WHOLE_MAX, and as `beyond` the
- * largest double where it was read as that. */
-void mm_call_describe_number(double number, char *out, size_t out_bytes);
-
-/* Whether the parameter was given, and whether the operation has it at all. */
+/* Whether the parameter was given, and whether the operation takes it in the query. */
 bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);
 bool mm_call_takes(const struct mm_call *call, enum mm_parameter parameter);
+
+/* The name of the first of m, k and n that the operation takes and that is not in `given` (bits as in
+ * mm_call.given); NULL if none is missing. */
+const char *mm_call_missing_dimension(const struct mm_call *call, uint32_t given);
 
 /* How many matrices the operation takes: 1, which is a, or 2, a and b. */
 static inline unsigned mm_call_operands(const struct mm_call *call) {
     return call->op == MM_MATMUL ? 2 : 1;
 }
 
-/* Whether op(A) is A's transpose: by the flag, or since that is the whole operation. */
+/* The names of the operands, of which an operation takes the first mm_call_operands. */
+extern const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX];
+
+/* Whether op(A) is A's transpose. */
 bool mm_call_transposes_a(const struct mm_call *call);
 
 /* The rows and columns that the operation and the flags make of call->a and call->b. */
 void mm_call_result_shape(const struct mm_call *call, size_t *rows, size_t *cols);
 
-/* MM_BAD_REQUEST where m, k, n, lda or ldb was given though the codec does not take them. */
+/* MM_BAD_REQUEST if m, k, n, lda or ldb was given though the codec does not take them. */
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error);
 
 /* Turns the dtype's name into call->dtype: MM_UNSUPPORTED lists what the operation takes. Judged after the
- * body, by each codec's decode; a second call changes nothing. */
+ * body, by mm_codec_decode. */
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
 
-/* Judges the stored sizes of call->a and call->b (their data is not looked at), the size of the result
- * that the operation and the flags make of them, and all three together, and gives the bytes of the operands.
- * MM_TOO_LARGE; nothing is written then. That the inner dimensions agree is mm_product_conform's. */
+/* Judges the stored sizes of call->a, call->b and the result, and all three together, and gives the bytes of
+ * the operands. MM_TOO_LARGE; nothing is written then. mm_product_conform judges the inner dimensions. */
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error);
 
-/* Turns a product (or transposition) of call->a and call->b that conforms into the same product of matrices
- * as they are stored: a column-major matrix is the row-major storage of its transpose, so that its view and
- * its flag are turned. m, n and k stay. After mm_product_conform, so that its errors speak of the caller's
- * shapes. */
+/* Turns a conforming product (or transposition) of call->a and call->b into the same one of the matrices as
+ * they are stored: a column-major matrix is the row-major storage of its transpose. m, n and k stay. Called
+ * after mm_product_conform, whose errors speak of the client's shapes. */
 void mm_call_turn(const struct mm_call *call, struct mm_product *product);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

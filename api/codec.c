@@ -3,11 +3,9 @@
 
 #include "api/formats.h"
 #include "api/media.h"
-#include "api/multipart.h"
+#include "api/form/multipart.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <string.h>
+#include <stddef.h>
 
 static const char npy_type[] = "application/x-npy";
 
@@ -15,7 +13,6 @@ static const struct mm_codec codecs[] = {
     {
         .media_type = "application/json",
         .reply_type = "application/json",
-        .decode = mm_json_decode,
         .reader = &mm_json_reader,
         .reply_bytes_max = mm_json_reply_bytes_max,
         .encode = mm_json_encode,
@@ -27,7 +24,6 @@ static const struct mm_codec codecs[] = {
         .takes_dimensions = true,
         .plan = mm_raw_plan,
         .decode = mm_raw_decode,
-        .decodes_quickly = true,
         .views_body = true,
         .encode = mm_raw_encode,
     },
@@ -39,7 +35,6 @@ static const struct mm_codec codecs[] = {
         .media_type = "multipart/form-data",
         .natural_reply = npy_type,
         .judge_type = mm_multipart_judge_type,
-        .decode = mm_form_decode,
         .reader = &mm_form_reader,
         .views_body = true,
     },
@@ -54,26 +49,10 @@ const struct mm_codec *mm_codecs(size_t *count) {
     return codecs;
 }
 
-/* The types of all requests, or of all replies, as a list for people. */
-static void list_types(bool replies, char *text, size_t text_bytes) {
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t index = 0; index < CODEC_COUNT; index++) {
-        const char *type = replies ? codecs[index].reply_type : codecs[index].media_type;
-        if (type != NULL)
-            used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", used > 0 ? ", " : "", type);
-        assert(used < text_bytes);
-    }
-}
-
-static enum mm_status fail_type(const char *content_type, struct mm_error *error) {
-    char types[128];
-    list_types(false, types, sizeof types);
-    mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
-                  "the body's type is '%.100s', but only these are spoken: %s", content_type, types);
-    if (error != NULL)
-        snprintf(error->got, sizeof error->got, "%s", content_type);
-    return MM_UNSUPPORTED_MEDIA_TYPE;
+/* The types of all requests, or of all replies. */
+static void collect_types(bool replies, const char *types[CODEC_COUNT]) {
+    for (size_t index = 0; index < CODEC_COUNT; index++)
+        types[index] = replies ? codecs[index].reply_type : codecs[index].media_type;
 }
 
 /* What would have told the body's type, by operation: the dimensions, and examples of both. */
@@ -88,62 +67,59 @@ static const struct {
 };
 
 /* The body says nothing of itself: shows how it would have been understood. */
-static enum mm_status fail_untyped(enum mm_op op, struct mm_error *error) {
-    char types[128];
-    list_types(false, types, sizeof types);
+static enum mm_status fail_untyped(enum mm_op op, const char *const *types, struct mm_error *error) {
+    char list[128];
+    mm_media_list(types, CODEC_COUNT, list, sizeof list);
     return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
                          "the body has no type of its own, no '{' at its start, and no %s in the "
-                         "query. Spoken are %s: for instance curl -d '%s' URL, or "
+                         "query. It must be one of %s: for instance curl -d '%s' URL, or "
                          "curl --data-binary @%s -H 'Content-Type: application/octet-stream' 'URL?%s'",
-                         hints[op].dimensions, types, hints[op].json, hints[op].file, hints[op].query);
+                         hints[op].dimensions, list, hints[op].json, hints[op].file, hints[op].query);
 }
 
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
                                     bool body_seen, char first, const struct mm_codec **codec,
                                     struct mm_error *error) {
-    bool untyped = content_type == NULL || content_type[strspn(content_type, " \t")] == '\0' ||
-                   mm_media_is(content_type, "application/x-www-form-urlencoded");
+    const char *types[CODEC_COUNT];
+    size_t found;
+    enum mm_status status = MM_OK;
+    collect_types(false, types);
     *codec = NULL;
-    if (!untyped) {
-        for (size_t index = 0; index < CODEC_COUNT && *codec == NULL; index++)
-            if (codecs[index].media_type != NULL && mm_media_is(content_type, codecs[index].media_type))
-                *codec = &codecs[index];
-        return *codec != NULL ? MM_OK : fail_type(content_type, error);
-    }
-    if (has_dimensions)
+    if (!mm_media_untyped(content_type)) {
+        status = mm_media_find(content_type, types, CODEC_COUNT, &found, error);
+        *codec = status == MM_OK ? &codecs[found] : NULL;
+    } else if (has_dimensions) {
         *codec = raw_codec;
-    else if (body_seen && first == '{')
+    } else if (body_seen && first == '{') {
         *codec = json_codec;
-    else if (body_seen)
-        return fail_untyped(op, error);
-    return MM_OK;
+    } else if (body_seen) {
+        status = fail_untyped(op, types, error);
+    }
+    return status;
 }
 
 enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *natural,
                                   const struct mm_codec **codec, struct mm_error *error) {
-    const struct mm_codec *best = NULL;
-    int best_weight = 0;
-    const char *natural_type = NULL;
+    const char *types[CODEC_COUNT], *natural_type = NULL;
+    size_t chosen = 0;
     if (natural != NULL)
         natural_type = natural->natural_reply != NULL ? natural->natural_reply : natural->reply_type;
-    for (size_t index = 0; index < CODEC_COUNT; index++) {
-        const struct mm_codec *row = &codecs[index];
-        if (row->reply_type == NULL)
-            continue;
-        int weight = mm_media_weight(accept, row->reply_type);
-        bool is_natural = natural_type != NULL && strcmp(row->reply_type, natural_type) == 0;
-        if (weight > best_weight || (weight == best_weight && weight > 0 && is_natural)) {
-            best = row;
-            best_weight = weight;
-        }
-    }
-    if (best == NULL) {
-        char types[128];
-        list_types(true, types, sizeof types);
-        return mm_fail_field(error, MM_NOT_ACCEPTABLE, "Accept",
-                             "Accept is '%.100s', but the reply can only be one of: %s",
-                             accept != NULL ? accept : "", types);
-    }
-    *codec = best;
-    return MM_OK;
+    collect_types(true, types);
+    const enum mm_status status = mm_media_choose(accept, types, CODEC_COUNT, natural_type, &chosen, error);
+    if (status == MM_OK)
+        *codec = &codecs[chosen];
+    return status;
+}
+
+enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *call, const struct mm_body *body,
+                               const struct mm_limits *limits, struct mm_buffers *buffers,
+                               struct mm_error *error) {
+    if (codec->reader == NULL)
+        return codec->decode(call, body, limits, error);
+    if (codec->judge_type != NULL && codec->judge_type(body->content_type, error) != MM_OK)
+        return MM_BAD_REQUEST;
+    void *reading = codec->reader->begin(call, body->content_type, body->bytes, limits, buffers);
+    if (reading == NULL)
+        return mm_fail(error, MM_INTERNAL, "memory ran out while the body was read");
+    return codec->reader->finish(reading, call, body, error);
 }

@@ -5,9 +5,6 @@
 
 #include "api/codec.h"
 
-enum mm_status mm_json_decode(struct mm_call *call, const struct mm_body *body,
-                              const struct mm_limits *limits, struct mm_buffers *buffers,
-                              struct mm_error *error);
 extern const struct mm_body_reader mm_json_reader;
 bool mm_json_reply_bytes_max(const struct mm_matrix *c, size_t *bytes);
 void mm_json_encode(const struct mm_answer *answer, struct mm_reply_body *body);
@@ -17,12 +14,9 @@ enum mm_status mm_json_finish(const struct mm_answer *answer, struct mm_reply_bo
 enum mm_status mm_raw_plan(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error);
 enum mm_status mm_raw_decode(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
-                             struct mm_buffers *buffers, struct mm_error *error);
+                             struct mm_error *error);
 void mm_raw_encode(const struct mm_answer *answer, struct mm_reply_body *body);
 
-enum mm_status mm_form_decode(struct mm_call *call, const struct mm_body *body,
-                              const struct mm_limits *limits, struct mm_buffers *buffers,
-                              struct mm_error *error);
 extern const struct mm_body_reader mm_form_reader;
 
 void mm_npy_encode(const struct mm_answer *answer, struct mm_reply_body *body);

@@ -2,26 +2,15 @@
  * wrong in one place still means something in the others. */
 #include "api/media.h"
 
-#include <stddef.h>
-#include <string.h>
-#include <strings.h>
+#include "api/slice.h"
 
-/* A piece of a header, without the spaces around it. */
-struct span {
-    const char *start;
-    size_t length;
-};
+#include <stdio.h>
 
-static bool is_space(char c) {
-    return c == ' ' || c == '\t';
-}
-
-static struct span trim(const char *start, const char *end) {
-    while (start < end && is_space(*start))
-        start++;
-    while (end > start && is_space(end[-1]))
+static struct mm_slice trim(const char *start, const char *end) {
+    start = mm_skip_blanks(start, end);
+    while (end > start && mm_is_blank(end[-1]))
         end--;
-    return (struct span){start, (size_t)(end - start)};
+    return (struct mm_slice){start, (size_t)(end - start)};
 }
 
 /* Where the piece that starts here ends: at `separator` outside of quotes, or at the end of the text. */
@@ -36,26 +25,22 @@ static const char *piece_end(const char *text, const char *end, char separator) 
     return text;
 }
 
-static bool span_is(struct span span, const char *text) {
-    return span.length == strlen(text) && strncasecmp(span.start, text, span.length) == 0;
-}
-
 bool mm_media_is(const char *content_type, const char *type) {
     if (content_type == NULL)
         return false;
-    return span_is(trim(content_type, content_type + strcspn(content_type, ";")), type);
+    return mm_slice_is_any_case(trim(content_type, content_type + strcspn(content_type, ";")), type);
 }
 
 /* How exactly a range names the type: 0 for not at all, 1 for any, 2 for its main type, 3 for itself.
  * Malformed ranges ("*", "json") name nothing, and `valid` says so. */
-static int range_fit(struct span range, const char *type, bool *valid) {
+static int range_fit(struct mm_slice range, const char *type, bool *valid) {
     const char *slash = memchr(range.start, '/', range.length);
     if (slash == NULL || slash == range.start || slash + 1 == range.start + range.length)
         return 0;
-    struct span main = {range.start, (size_t)(slash - range.start)};
-    struct span sub = {slash + 1, range.length - main.length - 1};
-    bool any_main = span_is(main, "*");
-    bool any_sub = span_is(sub, "*");
+    struct mm_slice main = {range.start, (size_t)(slash - range.start)};
+    struct mm_slice sub = {slash + 1, range.length - main.length - 1};
+    bool any_main = mm_slice_is_any_case(main, "*");
+    bool any_sub = mm_slice_is_any_case(sub, "*");
     if (any_main && !any_sub)
         return 0;
     *valid = true;
@@ -65,12 +50,12 @@ static int range_fit(struct span range, const char *type, bool *valid) {
         return 0;
     if (any_sub)
         return 2;
-    return span_is(range, type) ? 3 : 0;
+    return mm_slice_is_any_case(range, type) ? 3 : 0;
 }
 
 /* The weight of "0.5" in thousandths: at most three decimals, at most 1; 0 where it is malformed. The
  * leading 0 may be missing, since a widespread client (Java's HttpURLConnection) sends "q=.2". */
-static int read_weight(struct span text) {
+static int read_weight(struct mm_slice text) {
     const char *digit = text.start;
     const char *end = text.start + text.length;
     int weight = 0;
@@ -83,7 +68,7 @@ static int read_weight(struct span text) {
     if (*digit++ != '.' || end - digit > 3)
         return 0;
     for (int unit = 100; digit < end; unit /= 10, digit++) {
-        if (*digit < '0' || *digit > '9')
+        if (!mm_is_digit(*digit))
             return 0;
         weight += unit * (*digit - '0');
     }
@@ -96,9 +81,9 @@ static int read_parameters(const char *text, const char *end, bool *others) {
     *others = false;
     while (text < end) {
         const char *stop = piece_end(text + 1, end, ';');
-        struct span parameter = trim(text + 1, stop);
+        struct mm_slice parameter = trim(text + 1, stop);
         const char *equals = memchr(parameter.start, '=', parameter.length);
-        if (equals != NULL && span_is(trim(parameter.start, equals), "q"))
+        if (equals != NULL && mm_slice_is_any_case(trim(parameter.start, equals), "q"))
             return read_weight(trim(equals + 1, stop));
         *others = *others || parameter.length > 0;
         text = stop;
@@ -106,8 +91,8 @@ static int read_parameters(const char *text, const char *end, bool *others) {
     return 1000;
 }
 
-/* The types that we speak have no parameters, and callers who add one ("application/json;
- * charset=utf-8") mean the type: a range's parameters make it more specific, and are not compared. */
+/* Our types have no parameters, and a client that adds one ("application/json; charset=utf-8") means the
+ * type: a range's parameters make it more specific, and are not compared. */
 int mm_media_weight(const char *accept, const char *type) {
     if (accept == NULL)
         return 1000;
@@ -130,4 +115,51 @@ int mm_media_weight(const char *accept, const char *type) {
         text = stop + (stop < end);
     }
     return any_range ? best_weight : 1000;
+}
+
+bool mm_media_untyped(const char *content_type) {
+    return content_type == NULL || content_type[strspn(content_type, " \t")] == '\0' ||
+           mm_media_is(content_type, "application/x-www-form-urlencoded");
+}
+
+void mm_media_list(const char *const *types, size_t count, char *text, size_t text_bytes) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t index = 0; index < count && used < text_bytes; index++)
+        if (types[index] != NULL)
+            used +=
+                (size_t)snprintf(text + used, text_bytes - used, "%s%s", used > 0 ? ", " : "", types[index]);
+}
+
+enum mm_status mm_media_find(const char *content_type, const char *const *types, size_t count, size_t *found,
+                             struct mm_error *error) {
+    char list[128];
+    for (*found = 0; *found < count; ++*found)
+        if (types[*found] != NULL && mm_media_is(content_type, types[*found]))
+            return MM_OK;
+    mm_media_list(types, count, list, sizeof list);
+    mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
+                  "the body's type is '%.100s', but must be one of: %s", content_type, list);
+    mm_fail_got(error, "%s", content_type);
+    return MM_UNSUPPORTED_MEDIA_TYPE;
+}
+
+enum mm_status mm_media_choose(const char *accept, const char *const *types, size_t count,
+                               const char *natural, size_t *chosen, struct mm_error *error) {
+    int best_weight = 0;
+    for (size_t index = 0; index < count; index++) {
+        const int weight = types[index] == NULL ? 0 : mm_media_weight(accept, types[index]);
+        const bool is_natural = natural != NULL && weight > 0 && strcmp(types[index], natural) == 0;
+        if (weight > best_weight || (weight == best_weight && is_natural)) {
+            best_weight = weight;
+            *chosen = index;
+        }
+    }
+    if (best_weight > 0)
+        return MM_OK;
+    char list[128];
+    mm_media_list(types, count, list, sizeof list);
+    return mm_fail_field(error, MM_NOT_ACCEPTABLE, "Accept",
+                         "Accept is '%.100s', but the reply can only be one of: %s",
+                         accept != NULL ? accept : "", list);
 }

@@ -7,11 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define MM_PROBLEM_TYPE "application/problem+json"
+#define MM_PROBLEM_URN "urn:matmuld:problem:" /* and the name of the status */
 
 /* The HTTP status code of a status: 200 for MM_OK. */
 unsigned mm_problem_http(enum mm_status status);
@@ -19,13 +16,8 @@ unsigned mm_problem_http(enum mm_status status);
 /* Whether the same request can succeed a little later: such a reply always has Retry-After. */
 bool mm_problem_passes(enum mm_status status);
 
-/* The problem as JSON text: type, title, status, detail, code, request_id, and of field, limit,
- * expected, got, line, column, needed_bytes, free_bytes those that are set. malloc'ed, the caller
- * frees; NULL when memory is out. Bytes of detail, field, expected and got that are no UTF-8 come out
- * as U+FFFD. */
+/* The problem as JSON text, with those members of the error that are set. malloc'ed, the caller frees; NULL
+ * if memory runs out. Bytes that are no UTF-8 come out as U+FFFD. */
 char *mm_problem_json(const struct mm_error *error, const char *request_id, size_t *length);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

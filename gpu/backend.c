@@ -9,9 +9,16 @@ bool mm_device_has_failed(const struct mm_device *device) {
 }
 
 enum mm_status mm_device_run(struct mm_device *device, struct mm_job *job) {
-    device->backend->begin(device, 0, &job, 1);
-    if (job->error.status == MM_OK)
-        device->backend->end(device, 0, &job, 1);
+    if (mm_job_plan(job, device, &job->error) != MM_OK)
+        return job->error.status;
+    job->ran = job->plan.variant;
+    job->pieces = (struct mm_pieces){0};
+    do {
+        job->more = false;
+        device->backend->begin(device, 0, &job, 1);
+        if (job->error.status == MM_OK)
+            device->backend->end(device, 0, &job, 1);
+    } while (job->error.status == MM_OK && job->more);
     return job->error.status;
 }
 

@@ -1,20 +1,19 @@
 /* Opens the devices, proves each, and resolves the names that callers use. */
 #include "gpu/engine.h"
 
-#include "gpu/self_test.h"
+#include "gpu/queue/self_test.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICES_MAX = 64 };
-
 struct mm_engine {
-    struct mm_device *devices[DEVICES_MAX];
+    struct mm_device *devices[MM_DEVICES_MAX];
     size_t device_count;
     struct mm_watch *watch;
     struct mm_queue *queue;
+    uint64_t kernel_ms_max;
     char note[512];
 };
 
@@ -46,18 +45,21 @@ static enum mm_status check_devices(const struct mm_engine_options *options, uns
 static enum mm_status open_device(struct mm_engine *engine, const struct mm_backend *backend, unsigned index,
                                   unsigned host_jobs, struct mm_error *error) {
     struct mm_device *device = NULL;
-    if (engine->device_count == DEVICES_MAX)
-        return mm_fail(error, MM_NOT_READY, "there are more than %d devices", DEVICES_MAX);
+    if (engine->device_count == MM_DEVICES_MAX)
+        return mm_fail(error, MM_NOT_READY, "there are more than %d devices", MM_DEVICES_MAX);
     enum mm_status status = backend->open(index, &device, error);
     if (status != MM_OK)
         return status;
     status = mm_self_test(device, error);
+    if (status == MM_OK)
+        status = mm_self_test_rates(device, error);
     if (status != MM_OK) {
         backend->close(device);
         return status;
     }
     if (backend->is_host && host_jobs != 0 && host_jobs < device->lane_count)
         device->lane_count = device->thread_count = host_jobs;
+    device->number = (unsigned)engine->device_count;
     engine->devices[engine->device_count++] = device;
     return MM_OK;
 }
@@ -123,6 +125,7 @@ enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm
         error = &ignored;
     if (opened == NULL)
         return mm_fail(error, MM_INTERNAL, "the system has no memory for the engine");
+    opened->kernel_ms_max = options->kernel_ms_max;
     enum mm_status status = open_backends(opened, options, error);
     if (status == MM_OK)
         status = open_watch(opened, &options->watch, error);
@@ -293,4 +296,20 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
     job->backend = backend;
     job->variant = variant;
     return MM_OK;
+}
+
+enum mm_status mm_engine_judge(const struct mm_engine *engine, const struct mm_job *job,
+                               struct mm_error *error) {
+    struct mm_error refusal = {.status = MM_OK}; /* by the last device; *error is set once all refuse */
+    for (size_t index = 0; index < engine->device_count; index++) {
+        const struct mm_device *device = engine->devices[index];
+        if (device->backend != job->backend || mm_variant_missing(job->variant, device) != NULL)
+            continue;
+        if (mm_forecast_judge(device, mm_variant_resolve(job->variant, device, &job->product), &job->product,
+                              engine->kernel_ms_max, &refusal) == MM_OK)
+            return MM_OK;
+    }
+    if (refusal.status != MM_OK && error != NULL)
+        *error = refusal;
+    return refusal.status;
 }

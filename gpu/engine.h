@@ -3,12 +3,8 @@
 #ifndef MM_GPU_ENGINE_H
 #define MM_GPU_ENGINE_H
 
-#include "gpu/queue.h"
-#include "gpu/watch.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "gpu/queue/queue.h"
+#include "gpu/queue/watch.h"
 
 struct mm_engine;
 
@@ -20,12 +16,12 @@ struct mm_engine_options {
         host_jobs; /* products at a time on a device of the host's, where that would do more; 0: its own */
     struct mm_queue_limits queue;
     struct mm_watch_limits watch;
+    uint64_t kernel_ms_max; /* that a product may take by the devices' rates; 0: any time */
 };
 
-/* Opens the devices, computes a known product on each by each of its variants, and is ready when it
- * returns MM_OK. MM_NOT_READY with the reason where no device is left,
- * MM_UNSUPPORTED where one of options->devices is not there beside others that are. With "auto", a CUDA
- * device that fails this is left out; why is told by mm_engine_note. The caller owns *engine. */
+/* Opens the devices and proves each by a known product by each of its variants. MM_NOT_READY with the
+ * reason if no device is left, MM_UNSUPPORTED if one of options->devices does not exist. With "auto" a
+ * CUDA device that fails is left out; mm_engine_note says why. The caller owns *engine. */
 enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm_engine **engine,
                               struct mm_error *error);
 
@@ -47,26 +43,28 @@ struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_
  * Any thread. */
 const struct mm_backend *mm_engine_backend(const struct mm_engine *engine);
 
-/* Whether all devices of a backend have failed, which no device of another makes up for: only a new process
- * can mend that. Any thread. */
+/* Whether all devices of a backend have failed: only a new process mends that. Any thread. */
 bool mm_engine_is_lost(const struct mm_engine *engine);
 
-/* Has the watch look at the devices (gpu/watch.h): by one thread, some times a second, until the end begins.
+/* Has the watch look at the devices (gpu/queue/watch.h): by one thread, some times a second, until the end
+ * begins.
  */
 enum mm_status mm_engine_watch(struct mm_engine *engine, struct mm_error *error);
 
 /* Any thread. */
 struct mm_watch_counts mm_engine_watch_counts(const struct mm_engine *engine);
 
-/* Resolves what the caller wrote into job->backend and job->variant. `backend` may be "auto": the
- * preferred open one. MM_UNSUPPORTED names what there is: an unknown or unopened backend, an unknown
- * variant, one that is missing on every device (with its reason), or one that does not take
- * job->product's dtype. MM_BAD_REQUEST where job->product's tile is none of those that the variant leaves to
- * the caller. Any thread. */
+/* Resolves the names a client wrote into job->backend and job->variant; `backend` may be "auto".
+ * MM_UNSUPPORTED, naming what there is, for an unknown or unopened backend, an unknown variant, one that
+ * is missing on every device, or one that does not take job->product's dtype. MM_BAD_REQUEST for a tile
+ * that the variant does not offer. Any thread. */
 enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, const char *backend,
                                 const char *variant, struct mm_job *job, struct mm_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+/* Judges the kernel time that job->product should take by job->variant on the fastest device, by the
+ * options' kernel_ms_max: MM_TOO_LARGE names the variant and the limit. The matrices need no data. Takes
+ * no lock. Any thread. */
+enum mm_status mm_engine_judge(const struct mm_engine *engine, const struct mm_job *job,
+                               struct mm_error *error);
+
 #endif

@@ -1,41 +1,132 @@
 /* Rates of kernels and of copies. */
 #include "gpu/forecast.h"
 
-/* Any measure of a kernel's work that grows with its time: transpositions have no operations. */
-static double work_of(const struct mm_job *job) {
-    return mm_product_flops(&job->product) + (double)job->queued_bytes;
+#include "gpu/backend.h"
+
+#include <inttypes.h>
+
+static double read_rate(const double *rate) {
+    double value;
+    __atomic_load(rate, &value, __ATOMIC_RELAXED);
+    return value;
+}
+
+static void write_rate(double *rate, double value) {
+    __atomic_store(rate, &value, __ATOMIC_RELAXED);
+}
+
+static double bytes_of(const struct mm_product *product) {
+    return (double)mm_matrix_bytes(&product->a) + (double)mm_matrix_bytes(&product->b) +
+           (double)mm_matrix_bytes(&product->c);
+}
+
+/* A kernel's work, which grows with its time: a product's operations, a transposition's bytes. A product's
+ * bytes do not count: vectors have many for each operation and would make all others look fast. */
+static double work_of(const struct mm_variant *ran, const struct mm_product *product) {
+    return ran->op == MM_MATMUL ? mm_product_flops(product) : bytes_of(product);
 }
 
 /* Rows past the table, of which there are none, would have nothing foretold. */
-static size_t row_of(const struct mm_job *job, const struct mm_variant *ran) {
-    const size_t row = (size_t)(ran - job->backend->variants);
+static size_t row_of(const struct mm_device *device, const struct mm_variant *ran) {
+    const size_t row = (size_t)(ran - device->backend->variants);
     return row < MM_FORECAST_VARIANTS_MAX ? row : MM_FORECAST_VARIANTS_MAX - 1;
 }
 
-/* A first rate is that of much work, in more than a launch's or a call's time: the same hiccup in a small job
- * would foretell hours for a large one. What took less time than that rate says mends it, whatever its size.
- */
+/* A first rate needs much work and more than a launch's time: a hiccup in a small job would foretell hours
+ * for a large one. Any faster job improves it. */
 enum { TELLING_NS = 50000, TELLING_WORK = 1000000 };
 
-static void keep_best(double *best, uint64_t ns, double work) {
-    const bool tells =
-        *best == 0.0 ? ns >= TELLING_NS && work >= TELLING_WORK : ns > 0 && (double)ns < *best * work;
-    if (tells)
-        *best = (double)ns / work;
+/* A first job this many times slower than assumed was held up, or has a bad shape: its rate would refuse
+ * all large jobs. */
+enum { ASSUMED_TIMES_MAX = 32 };
+
+/* Whether a rate was learned. */
+static bool keep_best(double *best, bool is_first, uint64_t ns, double work) {
+    const double known_ns = read_rate(best) * work;
+    const bool is_telling = ns >= TELLING_NS && work >= TELLING_WORK &&
+                            (known_ns == 0.0 || (double)ns < ASSUMED_TIMES_MAX * known_ns);
+    const bool is_better = ns > 0 && (double)ns < known_ns;
+    if (is_first ? !is_telling : !is_better)
+        return false;
+    write_rate(best, (double)ns / work);
+    return true;
 }
 
-void mm_forecast_learn(struct mm_forecast *forecast, const struct mm_job *job) {
+void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
+                        const struct mm_product *product, double took_ns) {
+    write_rate(&device->forecast.kernel_ns[row_of(device, ran)], took_ns / work_of(ran, product));
+}
+
+void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
+    struct mm_forecast *forecast = &device->forecast;
+    const size_t row = row_of(device, job->ran);
     const double copied = (double)job->uploaded_bytes + (double)job->downloaded_bytes;
     const bool computed = job->ran->op != MM_MATMUL || job->product.k > 0; /* zeros are soon written */
-    if (computed)
-        keep_best(&forecast->kernel_ns[row_of(job, job->ran)], job->span_ns[MM_SPAN_KERNEL], work_of(job));
-    keep_best(&forecast->copy_ns, job->span_ns[MM_SPAN_UPLOAD] + job->span_ns[MM_SPAN_DOWNLOAD], copied);
+    const bool is_first = !__atomic_load_n(&forecast->measured[row], __ATOMIC_RELAXED);
+    if (computed && keep_best(&forecast->kernel_ns[row], is_first, job->span_ns[MM_SPAN_KERNEL],
+                              work_of(job->ran, &job->product)))
+        __atomic_store_n(&forecast->measured[row], true, __ATOMIC_RELAXED);
+    (void)keep_best(&forecast->copy_ns, read_rate(&forecast->copy_ns) == 0.0,
+                    job->span_ns[MM_SPAN_UPLOAD] + job->span_ns[MM_SPAN_DOWNLOAD], copied);
     if (job->verify)
-        keep_best(&forecast->check_ns, job->verification.took_ns, (double)job->queued_bytes);
+        (void)keep_best(&forecast->check_ns, read_rate(&forecast->check_ns) == 0.0, job->verification.took_ns,
+                        bytes_of(&job->product));
 }
 
-double mm_forecast_ns(const struct mm_forecast *forecast, const struct mm_job *job,
+double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *ran,
+                             const struct mm_product *product) {
+    const double elements = (double)product->m * (double)product->n;
+    const bool is_small = !device->backend->is_host && ran->op == MM_MATMUL &&
+                          elements < MM_FORECAST_ELEMENTS_MIN && elements > 0.0;
+    const double work =
+        is_small ? 2.0 * MM_FORECAST_ELEMENTS_MIN * (double)product->k : work_of(ran, product);
+    return read_rate(&device->forecast.kernel_ns[row_of(device, ran)]) * work;
+}
+
+/* The largest edge of a square product (or transposition) of this element type that should take no longer; 0
+ * if none does. */
+static size_t largest_edge(const struct mm_device *device, const struct mm_variant *ran, enum mm_dtype dtype,
+                           double most_ns) {
+    enum { EDGE_BITS = 24 };
+    size_t edge = 0;
+    for (size_t bit = (size_t)1 << EDGE_BITS; bit > 0; bit /= 2) {
+        const size_t tried = edge + bit;
+        struct mm_product product = {.m = tried, .n = tried};
+        product.a = product.c = mm_matrix_dense(dtype, tried, tried, NULL);
+        if (ran->op == MM_MATMUL) {
+            product.k = tried;
+            product.b = product.a;
+        }
+        if (mm_forecast_kernel_ns(device, ran, &product) <= most_ns)
+            edge = tried;
+    }
+    return edge;
+}
+
+enum mm_status mm_forecast_judge(const struct mm_device *device, const struct mm_variant *ran,
+                                 const struct mm_product *product, uint64_t kernel_ms_max,
+                                 struct mm_error *error) {
+    const double most_ns = (double)kernel_ms_max * 1e6;
+    const double expected_ns = mm_forecast_kernel_ns(device, ran, product);
+    if (kernel_ms_max == 0 || expected_ns <= most_ns)
+        return MM_OK;
+    mm_fail_field(error, MM_TOO_LARGE, "variant",
+                  "%s would take about %.3g s for this, but --max-kernel-ms is %" PRIu64
+                  ": squares of an edge up to %zu pass",
+                  ran->name, expected_ns / 1e9, kernel_ms_max,
+                  largest_edge(device, ran, product->a.dtype, most_ns));
+    if (error != NULL) {
+        error->limit = kernel_ms_max;
+        error->has_limit = true;
+    }
+    return MM_TOO_LARGE;
+}
+
+double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
                       const struct mm_variant *ran) {
-    const double for_a_byte = forecast->copy_ns + (job->verify ? forecast->check_ns : 0.0);
-    return forecast->kernel_ns[row_of(job, ran)] * work_of(job) + for_a_byte * (double)job->queued_bytes;
+    const struct mm_forecast *forecast = &device->forecast;
+    const double for_a_byte =
+        read_rate(&forecast->copy_ns) + (job->verify ? read_rate(&forecast->check_ns) : 0.0);
+    return read_rate(&forecast->kernel_ns[row_of(device, ran)]) * work_of(ran, &job->product) +
+           for_a_byte * bytes_of(&job->product);
 }

@@ -2,31 +2,52 @@
 #ifndef MM_GPU_FORECAST_H
 #define MM_GPU_FORECAST_H
 
-#include "gpu/backend.h"
+#include "gpu/product.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+struct mm_device;
+struct mm_job;
+struct mm_variant;
+
 enum { MM_FORECAST_VARIANTS_MAX = 64 };
 
-/* The best times that were seen, so that a forecast is rather too short: what small or unlucky jobs took says
- * little of large ones. All 0: nothing was seen yet, and nothing is foretold. Whoever holds it guards it. */
+/* A device's rates. The best time seen counts, so a forecast is rather too short. All 0: nothing is known,
+ * and the forecast is 0. Any thread reads and writes without a lock: a lost update does no harm. */
 struct mm_forecast {
-    double kernel_ns[MM_FORECAST_VARIANTS_MAX]; /* for an operation or a byte of a matrix, by the variant's
-                                                   row */
+    double kernel_ns[MM_FORECAST_VARIANTS_MAX]; /* for an operation, or a byte of a transposition, by the
+                                                   variant's row */
+    bool measured[MM_FORECAST_VARIANTS_MAX];    /* by a job; else kernel_ns is what the self-test assumed */
     double copy_ns;                             /* for a byte, there or back */
     double check_ns;                            /* for a byte of the three matrices, where they are checked */
 };
 
-/* Learns from a job that is over, and well: a first rate from one that took 50 µs at least, with a million
- * operations and bytes; a better one from any. */
-void mm_forecast_learn(struct mm_forecast *forecast, const struct mm_job *job);
+/* A rate for jobs until the first was measured: that of a product or a transposition that took so long. */
+void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
+                        const struct mm_product *product, double took_ns);
 
-/* Nanoseconds that a job will take by this variant (not `auto`); job->product and job->queued_bytes are set.
- */
-double mm_forecast_ns(const struct mm_forecast *forecast, const struct mm_job *job,
-                      const struct mm_variant *ran);
+/* Learns from a job that ended well: a first rate from one of at least 50 µs, a million operations and
+ * bytes, and less than 32 times what was assumed; a better one from any. */
+void mm_forecast_learn(struct mm_device *device, const struct mm_job *job);
+
+/* Nanoseconds of kernel time that the product will take by this variant (not `auto`). Long products are
+ * refused and cut by it. C counts as MM_FORECAST_ELEMENTS_MIN elements at least on a GPU, which takes long
+ * for a deep product of even the smallest C. 0 without a rate. */
+double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *ran,
+                             const struct mm_product *product);
+enum { MM_FORECAST_ELEMENTS_MIN = 65536 };
+
+/* Judges that time: MM_TOO_LARGE names the variant, the limit and the largest edge that passes. 0: no
+ * limit. */
+enum mm_status mm_forecast_judge(const struct mm_device *device, const struct mm_variant *ran,
+                                 const struct mm_product *product, uint64_t kernel_ms_max,
+                                 struct mm_error *error);
+
+/* Nanoseconds that a job will keep the device busy by this variant (not `auto`): its kernel, its copies
+ * and its check. */
+double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job, const struct mm_variant *ran);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,29 @@
-/* What a finished job tells of itself. */
+/* How a job is planned, and what a finished one tells of itself. */
 #include "gpu/job.h"
+
+#include "gpu/backend.h"
+
+enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct mm_error *error) {
+    const struct mm_backend *backend = device->backend;
+    job->alone = job->task != NULL && !job->task->shares;
+    job->plan.batch_key = 0;
+    if (job->task != NULL)
+        return MM_OK;
+    job->plan.variant = mm_variant_resolve(job->variant, device, &job->product);
+    if (job->product.m == 0 || job->product.n == 0)
+        return MM_OK;
+    /* Other devices than the host's get dense copies of the matrices. */
+    const struct mm_product product = backend->is_host ? job->product : mm_product_dense(&job->product);
+    const enum mm_status status = mm_plan_make(device, job->plan.variant, &product, false, &job->plan, error);
+    if (status != MM_OK)
+        return status;
+    if (backend->schedule != NULL)
+        backend->schedule(job);
+    job->alone = job->plan.fills_device;
+    if (job->alone)
+        job->plan.batch_key = 0;
+    return MM_OK;
+}
 
 void mm_job_list_done(struct mm_job *first) {
     while (first != NULL) {

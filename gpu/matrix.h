@@ -37,10 +37,9 @@ size_t mm_dtype_bytes(enum mm_dtype dtype);
  * it is none of them. */
 enum mm_status mm_dtype_find(const char *name, unsigned dtypes, enum mm_dtype *dtype, struct mm_error *error);
 
-/* A row-major matrix of rows × cols elements. Row r starts at data + r·ld elements; ld ≥ cols, and
- * every row takes ld elements of storage, the last one included. A view that is only read may point
- * at memory that is not to be written. data is aligned to the element's size, and may be NULL where
- * rows·cols is 0. */
+/* A row-major matrix of rows × cols elements. Row r starts at data + r·ld elements; ld ≥ cols, and every
+ * row takes ld elements of storage, the last one included. data is aligned to the element's size, and may
+ * be NULL if rows·cols is 0. A view that is only read may point at read-only memory. */
 struct mm_matrix {
     void *data;
     size_t rows;
@@ -62,15 +61,28 @@ struct mm_limits {
     size_t memory_bytes_max; /* operands and result of one request together */
 };
 
-/* The one checked function for sizes from outside. Judges rows × cols with leading dimension ld
- * against the limits and gives the bytes of its storage. MM_TOO_LARGE names `field`, the limit and
- * what came when a dimension or the bytes (also past 2⁶⁴) exceed them. *bytes is untouched on
- * failure. Nothing is allocated. */
+/* The one checked function for sizes from outside: judges rows × cols with leading dimension ld, and gives
+ * the bytes of its storage. MM_TOO_LARGE names `field`, the limit and what came (also past 2⁶⁴). *bytes is
+ * untouched on failure. */
 enum mm_status mm_matrix_size(const char *field, enum mm_dtype dtype, size_t rows, size_t cols, size_t ld,
                               const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
 
 /* Adds sizes from outside: false, and *sum untouched, where the sum passes SIZE_MAX. */
 bool mm_size_add(size_t a, size_t b, size_t *sum);
+
+/* How many parts of this size cover a whole; the smaller of two; the least multiple of `by` that covers a
+ * whole. `by` is not 0. */
+static inline size_t mm_size_divide_up(size_t whole, size_t by) {
+    return whole / by + (whole % by != 0);
+}
+
+static inline size_t mm_size_min(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+static inline size_t mm_size_round_up(size_t whole, size_t by) {
+    return mm_size_divide_up(whole, by) * by;
+}
 
 #ifdef __cplusplus
 }

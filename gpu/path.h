@@ -1,5 +1,5 @@
-/* The way by which a result came about, of a variant that has several: it tries a fast one, judges what came
- * of it, and repairs or repeats what it does not trust. It knows no variant. */
+/* The path by which a result came about, of a variant that has several: a fast one whose result it judges,
+ * repairs or repeats. It knows no variant. */
 #ifndef MM_GPU_PATH_H
 #define MM_GPU_PATH_H
 

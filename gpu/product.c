@@ -30,6 +30,14 @@ void mm_product_conform_transposition(struct mm_product *product) {
     product->transpose_b = false;
 }
 
+struct mm_product mm_product_dense(const struct mm_product *product) {
+    struct mm_product dense = *product;
+    dense.a = mm_matrix_dense(product->a.dtype, product->a.rows, product->a.cols, NULL);
+    dense.b = mm_matrix_dense(product->b.dtype, product->b.rows, product->b.cols, NULL);
+    dense.c = mm_matrix_dense(product->c.dtype, product->c.rows, product->c.cols, NULL);
+    return dense;
+}
+
 double mm_product_flops(const struct mm_product *product) {
     return 2.0 * (double)product->m * (double)product->n * (double)product->k;
 }

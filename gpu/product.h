@@ -34,6 +34,9 @@ enum mm_status mm_product_conform(struct mm_product *product, struct mm_error *e
 /* Sets m, n and k of a transposition from a and the flag; b becomes empty. */
 void mm_product_conform_transposition(struct mm_product *product);
 
+/* The same product on dense matrices that are not placed yet: data is NULL. */
+struct mm_product mm_product_dense(const struct mm_product *product);
+
 /* 2·m·n·k, the floating-point operations of the product (a multiplication and an addition each). A
  * double, since it can pass 2⁶⁴. */
 double mm_product_flops(const struct mm_product *product);

@@ -1,6 +1,5 @@
-/* Random float32s by number: element i of a stream is a function of the stream's seed and of i alone. So a
- * device can make a matrix in any order, and the host can tell any element of it without reading it back.
- * For C and for CUDA. */
+/* Random float32s by number: element i of a stream is a function of the stream's seed and of i alone, so a
+ * device can make a matrix in any order, and the host knows any element of it. For C and for CUDA. */
 #ifndef MM_GPU_RANDOM_H
 #define MM_GPU_RANDOM_H
 
@@ -14,8 +13,8 @@
 #define MM_RANDOM_FUNCTION static inline
 #endif
 
-/* The operands of a product op(A)·op(B), m×k by k×n: dense matrices of float32, each of which is, row by row
- * as it is stored, the beginning of a stream. A is stored as k×m where transpose_a is set, and B as n×k where
+/* The operands of a product op(A)·op(B), m×k by k×n: dense float32 matrices, each the beginning of a
+ * stream in the order in which it is stored. A is stored as k×m if transpose_a is set, B as n×k if
  * transpose_b is. */
 struct mm_random_product {
     uint64_t a_seed;

@@ -1,28 +1,22 @@
 /* The texts of the status table, and how an error is filled in. */
 #include "gpu/status.h"
 
-#include <assert.h>
+#include "gpu/names.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    const char *title;
-} statuses[MM_STATUS_COUNT] = {
-#define X(constant, name, title) [constant] = {name, title},
-    MM_STATUS_TABLE(X)
-#undef X
-};
-
-const char *mm_status_name(enum mm_status status) {
-    assert(status < MM_STATUS_COUNT);
-    return statuses[status].name;
-}
+MM_DEFINE_NAMES(mm_status_name, mm_status, MM_STATUS_COUNT, MM_STATUS_TABLE)
 
 const char *mm_status_title(enum mm_status status) {
+    static const char *const titles[MM_STATUS_COUNT] = {
+#define X(constant, name, title) [constant] = title,
+        MM_STATUS_TABLE(X)
+#undef X
+    };
     assert(status < MM_STATUS_COUNT);
-    return statuses[status].title;
+    return titles[status];
 }
 
 __attribute__((format(printf, 4, 0))) static enum mm_status fill(struct mm_error *error,
@@ -52,4 +46,33 @@ enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, cons
     fill(error, status, field, format, arguments);
     va_end(arguments);
     return status;
+}
+
+enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t limit, const char *format,
+                             ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fill(error, MM_TOO_LARGE, field, format, arguments);
+    va_end(arguments);
+    if (error != NULL) {
+        error->limit = limit;
+        error->has_limit = true;
+    }
+    return MM_TOO_LARGE;
+}
+
+void mm_fail_expected(struct mm_error *error, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (error != NULL)
+        vsnprintf(error->expected, sizeof error->expected, format, arguments);
+    va_end(arguments);
+}
+
+void mm_fail_got(struct mm_error *error, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (error != NULL)
+        vsnprintf(error->got, sizeof error->got, format, arguments);
+    va_end(arguments);
 }

@@ -1,6 +1,6 @@
 /* Statuses and errors: every way in which a request can fail, the name it has on the wire, and the
  * sentence that says what was expected and what came. It knows no HTTP numbers: api/problem.c has
- * the one switch that maps them. */
+ * the one table that maps them. */
 #ifndef MM_GPU_STATUS_H
 #define MM_GPU_STATUS_H
 
@@ -16,15 +16,16 @@ extern "C" {
     X(MM_OK, "ok", "OK")                                                                                     \
     X(MM_BAD_REQUEST, "bad_request", "The request is malformed")                                             \
     X(MM_UNAUTHORIZED, "unauthorized", "A valid key is required")                                            \
+    X(MM_FORBIDDEN, "forbidden", "This origin or host is not allowed")                                       \
     X(MM_NOT_FOUND, "not_found", "There is nothing at this path")                                            \
     X(MM_METHOD_NOT_ALLOWED, "method_not_allowed", "This path does not take the method")                     \
     X(MM_NOT_ACCEPTABLE, "not_acceptable", "None of the accepted types can be produced")                     \
     X(MM_REQUEST_TIMEOUT, "request_timeout", "The request took too long to arrive")                          \
     X(MM_LENGTH_REQUIRED, "length_required", "The request does not say its length")                          \
     X(MM_TOO_LARGE, "too_large", "The request passes a limit")                                               \
-    X(MM_UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body's type is not spoken here")             \
+    X(MM_UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body's type is not supported")               \
     X(MM_BAD_SHAPE, "bad_shape", "The matrices do not conform")                                              \
-    X(MM_UNSUPPORTED, "unsupported", "This is not to be had here")                                           \
+    X(MM_UNSUPPORTED, "unsupported", "Not supported")                                                        \
     X(MM_BUSY, "busy", "The service is full")                                                                \
     X(MM_INTERNAL, "internal", "The service failed")                                                         \
     X(MM_DEVICE_FAILED, "device_failed", "The device failed")                                                \
@@ -69,6 +70,14 @@ enum mm_status mm_fail(struct mm_error *error, enum mm_status status, const char
 /* The same, naming the field at fault. */
 enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, const char *field,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* The same for MM_TOO_LARGE, with the limit that was passed; `field` may be "". */
+enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t limit, const char *format,
+                             ...) __attribute__((format(printf, 4, 5)));
+
+/* Add the short forms to an error that was filled in. error may be NULL. */
+void mm_fail_expected(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void mm_fail_got(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus
 }

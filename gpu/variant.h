@@ -11,6 +11,7 @@ extern "C" {
 #endif
 
 struct mm_device;
+struct mm_plan;
 struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and its notes; unused on the CPU)
                  */
 
@@ -19,9 +20,9 @@ struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and i
     X(MM_MATMUL, "matmul", MM_DTYPE_BIT(MM_FLOAT32))                                                         \
     X(MM_TRANSPOSE, "transpose", MM_DTYPES_MOVED)
 
-/* A transposition only moves its elements, so that its variants take all types of 4 and of 8 bytes. */
-#define MM_DTYPES_MOVED                                                                                      \
-    (MM_DTYPE_BIT(MM_FLOAT32) | MM_DTYPE_BIT(MM_FLOAT64) | MM_DTYPE_BIT(MM_INT32) | MM_DTYPE_BIT(MM_INT64))
+/* A transposition only moves its elements, so that its variants take all types. */
+#define MM_DTYPE_OR(constant, name, bytes) | MM_DTYPE_BIT(constant)
+#define MM_DTYPES_MOVED (0u MM_DTYPE_TABLE(MM_DTYPE_OR))
 
 enum mm_op {
 #define X(constant, name, dtypes) constant,
@@ -51,28 +52,32 @@ struct mm_variant {
     unsigned dtypes;       /* MM_DTYPE_BIT of each it takes */
     unsigned tile;         /* edge of its square tile in elements; 0: it has none */
     const unsigned *tiles; /* the edges that a caller may choose, ended by 0, `tile` among them; NULL: none */
-    unsigned multiple_of;  /* it takes only m, n and k that are multiples of this (at most 32); 0: any */
+    unsigned cut; /* on the host: a long product is computed in pieces of C whose edges are multiples of
+                     this (gpu/pieces.h); 0: in one */
+    unsigned multiple_of; /* it takes only m, n and k that are multiples of this (at most 32); 0: any */
 
-    /* Why it cannot run on this device (a static sentence), or NULL where it can. A NULL pointer
-     * means that it always can. Any thread. */
+    /* Why it cannot run on this device (a static sentence), or NULL if it can. Any thread. NULL pointer:
+     * it always can. */
     const char *(*missing)(const struct mm_device *device);
 
-    /* Computes C (product->tile is 0, or one of `tiles`), or enqueues that on the lane; all memory is the
-     * device's own. Every shape from 1×1×0 up must be right (k = 0 gives zeros); m = 0 or n = 0 never
-     * arrives. Must not block, except on the CPU, where it returns when C is complete. Failures:
-     * MM_UNSUPPORTED for a shape it does not do (by multiple_of, or past a limit), or one of `tiles`, but not
-     * `tile`, that the device has too little for; MM_DEVICE_FAILED, MM_INTERNAL. NULL where `choose` is set.
-     */
+    /* On the host: computes C on the calling thread. Every shape from 1×1×0 up must be right (k = 0 gives
+     * zeros); m = 0 or n = 0 never arrives. `lane` is NULL. MM_UNSUPPORTED for a shape past a limit of the
+     * variant, MM_INTERNAL if memory runs out. NULL on other devices, and in the row `auto`. */
     enum mm_status (*launch)(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error);
 
-    /* For the row `auto` alone: the row that is best for this product on this device, of a GPU's vendor only
-     * where product->allow_vendor. It never returns NULL, a row that is missing on the device, or a row with
-     * `choose`. */
+    /* On other devices: fills in *plan (gpu/plan.h), whose device, variant and is_frugal are set and all
+     * else is the backend's default. product->tile is 0 or one of `tiles`; data may be NULL. The same
+     * shapes arrive, within the backend's limits and by multiple_of. A pure function of any thread that
+     * asks no device. MM_UNSUPPORTED for a shape that the variant does not do. NULL on the host, and in
+     * the row `auto`. */
+    enum mm_status (*plan)(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
+
+    /* For the row `auto` alone: the best row for this product on this device, a vendor's only if
+     * product->allow_vendor. Never NULL, a row that is missing on the device, or one with `choose`. */
     const struct mm_variant *(*choose)(const struct mm_device *device, const struct mm_product *product);
 };
 
-/* Whether m, n and k are such as the row's multiple_of asks for. Its launch judges the same, and says why
- * not. */
+/* Whether m, n and k are multiples of the row's multiple_of. */
 bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product);
 
 /* What a device runs for the row that the caller chose: the row itself, or what `choose` picks. */

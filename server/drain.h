@@ -1,4 +1,4 @@
-/* How the service comes to its end while it still answers. */
+/* The end of the service, while it still answers. */
 #ifndef MM_SERVER_DRAIN_H
 #define MM_SERVER_DRAIN_H
 
@@ -7,24 +7,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct mm_drain_terms {
-    uint64_t accepted_ms;  /* for those who were accepted */
-    uint64_t last_ms;      /* and then for the replies that tell the others why not */
-    enum mm_status status; /* what is told to those who were accepted and are not done in time */
+    uint64_t accepted_ms;  /* for requests that were accepted */
+    uint64_t last_ms;      /* and then for the refusals of the others */
+    enum mm_status status; /* the reply to accepted requests that are not done in time */
     const char *detail;
 };
 
-/* From now on every request is refused but those that were accepted; returns once these were answered, or
- * told why not when their time was up, and false then: some may still be under way. The queue takes no more
- * jobs. Once, by main; HTTP still runs when it returns. */
+/* Refuses new requests, and returns once the accepted ones were answered; false: their time was up, they got
+ * terms->status, and some may still run. The queue takes no more jobs. Once, from main; HTTP still runs when
+ * it returns. */
 bool mm_drain(struct mm_server *server, const struct mm_drain_terms *terms);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -1,16 +1,17 @@
-/* The process: options, start, the wait for a signal or for a device that is lost, and the end. */
-#include "gpu/cores.h"
-#include "server/budget.h"
-#include "server/crew.h"
+/* The process: options, start, the wait for a signal or a lost device, and the end. */
+#include "gpu/cpu/cores.h"
+#include "server/http/pool.h"
 #include "server/drain.h"
+#include "server/environment.h"
 #include "server/healthcheck.h"
-#include "server/http.h"
-#include "server/keys.h"
-#include "server/log.h"
-#include "server/log_writer.h"
-#include "server/metrics.h"
-#include "server/sweep.h"
-#include "server/tls.h"
+#include "server/machine.h"
+#include "server/http/http.h"
+#include "server/auth/keys.h"
+#include "server/observe/log.h"
+#include "server/observe/log_writer.h"
+#include "server/observe/metrics.h"
+#include "server/http/sweep.h"
+#include "server/auth/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,8 +33,11 @@ static void complete_options(struct mm_options *options) {
         uint64_t cores = mm_cores();
         options->threads = cores > HTTP_THREADS_MAX ? HTTP_THREADS_MAX : cores;
     }
+    const uint64_t cpu_jobs_max = mm_cores() < MM_HOST_JOBS_MAX ? mm_cores() : MM_HOST_JOBS_MAX;
+    if (options->cpu_jobs == 0 || options->cpu_jobs > cpu_jobs_max)
+        options->cpu_jobs = cpu_jobs_max;
     if (options->memory_budget_bytes == 0)
-        options->memory_budget_bytes = mm_budget_memory() / 2;
+        options->memory_budget_bytes = mm_machine_memory() / 2;
     if (options->body_bytes_max > options->memory_budget_bytes)
         options->body_bytes_max = options->memory_budget_bytes;
     if (options->log_format == NULL)
@@ -50,6 +54,8 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
                                         .body_bytes_max = options->body_bytes_max,
                                         .memory_bytes_max = options->memory_budget_bytes};
     pthread_mutex_init(&server->mutex, NULL);
+    TAILQ_INIT(&server->connections);
+    TAILQ_INIT(&server->starved);
     if (getrandom(&server->id_seed, sizeof server->id_seed, 0) != (ssize_t)sizeof server->id_seed)
         server->id_seed = mm_clock_ns() ^ (uint64_t)getpid() << 48;
     struct timespec now;
@@ -57,11 +63,11 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     server->started_seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
     server->buffers = mm_buffers_open(options->memory_budget_bytes);
     server->metrics = mm_metrics_open();
-    server->crew = mm_crew_start(mm_cores());
-    return server->buffers != NULL && server->metrics != NULL && server->crew != NULL;
+    server->pool = mm_pool_start(mm_cores());
+    return server->buffers != NULL && server->metrics != NULL && server->pool != NULL;
 }
 
-/* Opens the devices while the socket already accepts, so that a probe finds a process that lives. */
+/* Opens the devices while the socket already accepts: a probe finds a live process. */
 static bool open_engine(struct mm_server *server) {
     const struct mm_options *options = server->options;
     struct mm_engine *engine = NULL;
@@ -72,10 +78,10 @@ static bool open_engine(struct mm_server *server) {
         .device_count = options->devices.count,
         .host_jobs = (unsigned)options->cpu_jobs,
         .queue = {.jobs_max = options->queue_depth,
-                  .bytes_max = options->memory_budget_bytes,
                   .wait_ns_max = options->queue_wait_ms * UINT64_C(1000000)},
         .watch = {.hang_ns = options->watchdog_ms * UINT64_C(1000000),
-                  .rest_ns = options->self_test_ms * UINT64_C(1000000)}};
+                  .rest_ns = options->self_test_ms * UINT64_C(1000000)},
+        .kernel_ms_max = options->max_kernel_ms};
     if (mm_engine_open(&wanted, &engine, &error) != MM_OK) {
         mm_log_error("cannot multiply: %s", error.detail);
         return false;
@@ -89,18 +95,21 @@ static bool open_engine(struct mm_server *server) {
                     devices[index]->name);
     if (mm_engine_page_locking(engine) != NULL)
         mm_buffers_lock(server->buffers, mm_engine_page_locking(engine));
-    __atomic_store_n(&server->engine, engine, __ATOMIC_RELEASE);
+    if (!mm_server_set_engine(server, engine)) {
+        mm_log_error("the system has no memory for the description of the devices");
+        mm_engine_close(engine);
+        return false;
+    }
     mm_log_info("ready");
     return true;
 }
 
-/* The first signal wakes main through a pipe; the second ends the process wherever main is. Handlers
- * rather than a blocked mask, since a library's thread, begun before main, would not have the mask; no
- * SA_RESTART, so that main's read ends where a tool puts handlers off to the end of the call. */
+/* The first signal wakes main through a pipe; the second ends the process at once. Handlers instead of a
+ * blocked mask: a thread that a library starts before main would not have the mask. No SA_RESTART: main's
+ * poll then ends under tools that delay handlers to the end of a call. */
 static int signal_pipe[2];
 static int stop_signals; /* __atomic access only: handlers run on any thread */
-static int
-    reload_asked; /* likewise; not 0 from the signal until main has read it, so that the pipe never fills */
+static int reload_asked; /* likewise; not 0 until main has read it: the pipe never fills */
 
 enum { STOP = 'S', RELOAD = 'R' };
 
@@ -123,8 +132,8 @@ static void on_reload_signal(int number) {
         wake_main(RELOAD);
 }
 
-/* Where a standard stream was closed, the next thing to be opened would be it, and a caller's connection
- * would get the log. */
+/* If a standard stream is closed, the next descriptor would take its place, and a client would get the
+ * log. */
 static void fill_standard_streams(void) {
     int opened;
     do
@@ -134,8 +143,7 @@ static void fill_standard_streams(void) {
         close(opened);
 }
 
-/* SIGHUP is for main alone, as far as that can be had: other threads start with it blocked, so that none has
- * a call interrupted by it. */
+/* Other threads start with SIGHUP blocked: it interrupts no call of theirs. */
 static void set_reload_signal(int how) {
     sigset_t signals;
     sigemptyset(&signals);
@@ -143,14 +151,14 @@ static void set_reload_signal(int how) {
     pthread_sigmask(how, &signals, NULL);
 }
 
-/* Without a file there is nothing to read again, and SIGHUP ends the process as it does others. */
-static bool has_files(const struct mm_options *options) {
-    return options->api_key_file != NULL || options->tls_cert != NULL;
+/* Without keys and a certificate there is nothing to reload: SIGHUP ends the process as usual. */
+static bool can_reload(const struct mm_options *options) {
+    return options->api_key_file != NULL || options->api_key != NULL || options->tls_cert != NULL;
 }
 
 static bool catch_reload(const struct mm_options *options) {
     const struct sigaction reload = {.sa_handler = on_reload_signal};
-    if (!has_files(options))
+    if (!can_reload(options))
         return true;
     return sigaction(SIGHUP, &reload, NULL) == 0;
 }
@@ -170,15 +178,15 @@ static void watch_devices(const struct mm_server *server) {
 }
 
 static void reload(const struct mm_server *server) {
-    if (server->options->api_key_file != NULL)
+    if (server->keys != NULL)
         mm_keys_reload(server->keys);
     if (server->tls != NULL)
         mm_tls_reload(server->tls);
 }
 
-/* Until the process is to stop; false where a device was lost before. */
+/* Returns when the process is to stop; false if a device was lost before. */
 static bool serve_signals(const struct mm_server *server) {
-    const bool reloads = has_files(server->options);
+    const bool reloads = can_reload(server->options);
     struct pollfd signalled = {.fd = signal_pipe[0], .events = POLLIN};
     char why = 0;
     if (reloads)
@@ -195,7 +203,7 @@ static bool serve_signals(const struct mm_server *server) {
     return why == STOP;
 }
 
-/* Ends the process as it stands, and leaves the rest to the system. */
+/* Leaves all else to the system. */
 static _Noreturn void end_at_once(int result) {
     mm_log_info("stopped");
     mm_log_writer_stop();
@@ -211,13 +219,13 @@ static bool has_failed_device(const struct mm_engine *engine) {
     return false;
 }
 
-/* In all it takes less than a second: no thread is waited for, since one may wait for the device. */
+/* Takes less than a second: it waits for no thread, since one may wait for the device. */
 static _Noreturn void give_up(struct mm_server *server) {
     static const struct mm_drain_terms terms = {.accepted_ms = 500,
                                                 .last_ms = 200,
                                                 .status = MM_NOT_READY,
                                                 .detail = "a device failed, and the service ended"};
-    watch_devices(server); /* which may know why */
+    watch_devices(server); /* may know the reason */
     mm_log_error("a device has failed for good: the process ends with status %d, to be started anew",
                  EXIT_DEVICE_LOST);
     (void)mm_drain(server, &terms);
@@ -230,28 +238,28 @@ static void stop(struct mm_server *server, struct mm_http *http, struct mm_sweep
                                          .status = MM_STOPPING,
                                          .detail = "the service stopped before the job's turn or end"};
     struct mm_engine *engine = mm_server_engine(server);
-    /* Where the time was up, someone may still decode, and suspend a connection, which libmicrohttpd does not
-     * let happen while it stops. A kernel that cannot be interrupted still writes to memory that would be
-     * freed, its caller being answered; and a device that failed may not even be closed. */
-    if (!mm_drain(server, &terms) || mm_queue_jobs(mm_engine_queue(engine)) > 0 || has_failed_device(engine))
+    /* If the time was up, a thread may still decode and suspend a connection, which libmicrohttpd forbids
+     * while it stops. A kernel that still runs writes to memory that would be freed. And a failed device may
+     * not even be closed. */
+    if (!mm_drain(server, &terms) || mm_queue_look(mm_engine_queue(engine)).jobs > 0 ||
+        has_failed_device(engine))
         end_at_once(EXIT_SUCCESS);
     mm_sweep_stop(sweep);
     mm_http_stop(http);
 }
 
-static void warn_of_openness(const struct mm_options *options) {
-    mm_log_warning(
-        "NO API KEYS: %s can be reached from other machines, and whoever reaches it may use it all. Give "
-        "--api-key-file or MATMULD_API_KEY, listen on 127.0.0.1, or put a proxy in front that lets in "
-        "whom you want (see SECURITY.md)",
-        options->host);
-}
-
-static void tell_of_listeners(const struct mm_options *options) {
-    mm_log_info(
-        "no TLS: API keys come to %s as they are, so that whoever can listen on the way has them. Give "
-        "--tls-cert and --tls-key, or put a proxy in front that has TLS",
-        options->host);
+/* If other machines reach the address. */
+static void warn_of_openness(const struct mm_server *server) {
+    if (server->keys == NULL)
+        mm_log_warning(
+            "NO API KEYS: %s can be reached from other machines, and every client can use all of it. "
+            "Give --api-key-file or MATMULD_API_KEY, listen on 127.0.0.1, or put a proxy in front that "
+            "admits the right clients (see SECURITY.md)",
+            server->options->host);
+    else if (server->tls == NULL)
+        mm_log_info("no TLS: API keys come to %s in the clear, and who can listen on the way has them. Give "
+                    "--tls-cert and --tls-key, or put a proxy in front that has TLS",
+                    server->options->host);
 }
 
 static int serve(const struct mm_options *options, struct mm_keys *keys, struct mm_tls *tls) {
@@ -281,10 +289,8 @@ static int serve(const struct mm_options *options, struct mm_keys *keys, struct 
     bool is_ipv6 = strchr(options->host, ':') != NULL;
     mm_log_info("listening on %s://%s%s%s:%u", tls == NULL ? "http" : "https", is_ipv6 ? "[" : "",
                 options->host, is_ipv6 ? "]" : "", port);
-    if (server.keys == NULL && !mm_http_is_local(http))
-        warn_of_openness(options);
-    else if (tls == NULL && !mm_http_is_local(http))
-        tell_of_listeners(options);
+    if (!server.is_local)
+        warn_of_openness(&server);
     if (!open_engine(&server)) {
         mm_http_stop(http);
         goto close_server;
@@ -297,30 +303,19 @@ static int serve(const struct mm_options *options, struct mm_keys *keys, struct 
     mm_log_info("stopped");
 close_server:
     mm_sweep_stop(sweep);
-    mm_crew_stop(server.crew); /* before the memory that abandoned work still writes to */
+    mm_pool_stop(server.pool); /* before the memory that abandoned work writes to */
     mm_engine_close(server.engine);
+    free(server.openapi);
     mm_buffers_close(server.buffers);
     mm_metrics_close(server.metrics);
     pthread_mutex_destroy(&server.mutex);
     return result;
 }
 
-/* Nothing but the reason is printed, so that a container's record of its probes stays short. */
-static int check_health(const struct mm_options *options) {
-    char problem[256];
-    if (options->port == 0) {
-        fprintf(stderr, "matmuld: --healthcheck needs the port of the server to ask: port 0 is any\n");
-        return EXIT_USAGE;
-    }
-    if (mm_healthcheck(options, problem, sizeof problem))
-        return EXIT_SUCCESS;
-    fprintf(stderr, "matmuld: not healthy: %s\n", problem);
-    return EXIT_FAILURE;
-}
-
 int main(int argc, char **argv) {
     struct mm_options options;
     char problem[960];
+    int result = EXIT_SUCCESS;
     if (!mm_options_parse(&options, argc, argv, problem, sizeof problem)) {
         fprintf(stderr, "matmuld: %s\nTry 'matmuld --help'.\n", problem);
         return EXIT_USAGE;
@@ -332,14 +327,15 @@ int main(int argc, char **argv) {
             printf("matmuld %s\n", MATMULD_VERSION);
         return EXIT_SUCCESS;
     }
-    if (options.healthcheck)
-        return check_health(&options);
+    if (options.healthcheck && options.port != 0)
+        return mm_healthcheck(&options);
+    if (options.healthcheck) {
+        fprintf(stderr, "matmuld: --healthcheck needs the port of the server to ask: port 0 is any\n");
+        return EXIT_USAGE;
+    }
     complete_options(&options);
     mm_log_set_format(strcmp(options.log_format, "json") == 0 ? MM_LOG_JSON : MM_LOG_TEXT);
-    if (options.print_config) {
-        mm_options_print(&options, stdout);
-        return EXIT_SUCCESS;
-    }
+    mm_environment_warn();
     fill_standard_streams();
     struct mm_keys *keys = NULL;
     struct mm_tls *tls = NULL;
@@ -349,11 +345,16 @@ int main(int argc, char **argv) {
         mm_keys_close(keys);
         return EXIT_USAGE;
     }
-    if (has_files(&options))
-        set_reload_signal(SIG_BLOCK); /* before there is another thread */
+    if (options.print_config) {
+        mm_options_print(&options, stdout);
+        goto close_files;
+    }
+    if (can_reload(&options))
+        set_reload_signal(SIG_BLOCK); /* before other threads */
     mm_log_writer_start();
-    int result = serve(&options, keys, tls);
+    result = serve(&options, keys, tls);
     mm_log_writer_stop();
+close_files:
     mm_tls_close(tls);
     mm_keys_close(keys);
     return result;

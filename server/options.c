@@ -1,5 +1,8 @@
-/* The table of the process's options, and how their values are read. */
+/* The table of the options, and how their values are read. */
 #include "server/options.h"
+
+#include "server/environment.h"
+#include "server/http/origin.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -8,18 +11,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A SECRET is a text of the environment alone, since whoever lists processes sees their flags, and is never
+/* A SECRET comes from the environment only, since every user can list flags of processes, and is never
  * shown. */
-enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES, FLAG, ORIGIN, SECRET };
+enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES, FLAG, ORIGIN, HOSTS, SECRET };
 
 struct option {
     const char *name;
-    const char *value; /* how the help calls the value; of a CHOICE and a FLAG, the values there are */
+    const char *value; /* for the help; the values of a CHOICE and a FLAG */
     enum kind kind;
     size_t offset;
     uint64_t min;
     uint64_t max;
-    const char *fallback; /* the default as a user would write it; NULL: from the machine, or none */
+    const char *fallback; /* the default, as text; NULL: from the machine, or none */
     const char *help;
 };
 
@@ -27,63 +30,69 @@ struct option {
 
 /* One row an option, in the order of the help. */
 static const struct option table[] = {
-    {"host", "ADDRESS", TEXT, AT(host), 0, 0, "127.0.0.1", "the address to listen on"},
-    {"port", "PORT", NUMBER, AT(port), 0, 65535, "8080", "the port to listen on; 0 picks a free one"},
+    {"host", "ADDRESS", TEXT, AT(host), 0, 0, "127.0.0.1", "address to listen on"},
+    {"port", "PORT", NUMBER, AT(port), 0, 65535, "8080", "port to listen on; 0: any free one"},
     {"connections-per-address", "N", NUMBER, AT(connections_per_address), 0, 1000000, "0",
-     "connections from one address at a time; 0 is no limit but that of all connections"},
+     "most connections from one address at a time; 0: only the limit of all connections"},
     {"tls-cert", "FILE", TEXT, AT(tls_cert), 0, 0, NULL,
-     "serve by TLS alone, with this certificate (PEM), behind it those that sign it; read again on SIGHUP"},
+     "certificate (PEM), followed by those that sign it; makes the server speak TLS only; reread on SIGHUP"},
     {"tls-key", "FILE", TEXT, AT(tls_key), 0, 0, NULL,
-     "the certificate's private key (PEM); read again likewise"},
+     "private key of the certificate (PEM); reread on SIGHUP"},
     {"api-key-file", "FILE", TEXT, AT(api_key_file), 0, 0, NULL,
-     "API keys, one a line, of which requests must have one; read again on SIGHUP"},
+     "API keys, one a line; a request needs one of them; reread on SIGHUP"},
     {"api-key", "KEY,...", SECRET, AT(api_key), 0, 0, NULL,
-     "API keys from the environment, beside those of the file; there is no such flag"},
-    {"open-metrics", "true|false", FLAG, AT(open_metrics), 0, 0, "false",
-     "answer GET /metrics without a key"},
+     "API keys, beside those of the file; an environment variable only, not a flag"},
+    {"open-metrics", "true|false", FLAG, AT(open_metrics), 0, 0, "false", "GET /metrics needs no key"},
     {"cors-origin", "ORIGIN", ORIGIN, AT(cors_origin), 0, 0, NULL,
-     "let the pages of this origin, such as https://example.org, or of all (*) read replies (CORS)"},
+     "origin whose pages may read replies (CORS), such as https://example.org, or * for all"},
+    {"allowed-hosts", "HOST,...", HOSTS, AT(allowed_hosts), 0, 0, NULL,
+     "names that Host may hold, beside IP addresses and localhost (default: any if other machines reach the "
+     "address)"},
     {"backend", "auto|cpu|cuda", CHOICE, AT(backend), 0, 0, "auto",
-     "what multiplies: auto is CUDA where a device works, and the CPU always"},
-    {"devices", "all|I,J,...", DEVICES, AT(devices), 0, 0, "all", "the CUDA devices to use, by index"},
+     "what multiplies; auto: CUDA if a device works, and always the CPU"},
+    {"devices", "all|I,J,...", DEVICES, AT(devices), 0, 0, "all", "CUDA devices to use, by index"},
     {"threads", "N", NUMBER, AT(threads), 1, 1024, NULL, "HTTP threads (default: from the cores)"},
     {"cpu-jobs", "N", NUMBER, AT(cpu_jobs), 1, 1024, NULL,
-     "products that the CPU computes at a time, at most 16 (default: from the cores)"},
+     "products that the CPU computes at a time, at most 16 and one a core (default: from the cores)"},
     {"queue-depth", "N", NUMBER, AT(queue_depth), 1, 1000000, "1024",
-     "jobs that may wait; one more is answered with 429"},
+     "most jobs that may wait; further ones are answered with 429"},
     {"queue-wait-ms", "MS", NUMBER, AT(queue_wait_ms), 1, UINT32_MAX, "60000",
-     "what the jobs before one may take, by measured rates; with more it is answered with 429"},
+     "longest wait for the jobs ahead, by measured rates; a job that would wait longer is answered with 429"},
     {"memory-budget", "SIZE", SIZE, AT(memory_budget_bytes), 1 << 20, UINT64_C(1) << 60, NULL,
-     "bodies and results in flight (default: half of the cgroup's limit, else of the RAM)"},
+     "memory for bodies and results (default: half of the cgroup's limit, else of the RAM)"},
     {"max-body", "SIZE", SIZE, AT(body_bytes_max), 1, UINT64_C(1) << 60, "2GiB",
-     "the largest request body (never over the budget)"},
+     "largest request body, never over the memory budget"},
     {"max-dimension", "N", NUMBER, AT(dimension_max), 1, INT32_MAX, "2147483647",
-     "the largest row or column count"},
+     "largest row or column count"},
     {"timeout-ms", "MS", NUMBER, AT(timeout_ms), 1, UINT32_MAX, "60000",
-     "a job from its arrival to its result"},
+     "longest time from the arrival of a request to its result"},
+    {"max-kernel-ms", "MS", NUMBER, AT(max_kernel_ms), 1, UINT32_MAX, NULL,
+     "longest kernel time of a product, estimated from its variant's measured rate; less than half of "
+     "--watchdog-ms (default: 30000)"},
     {"receive-timeout-ms", "MS", NUMBER, AT(receive_timeout_ms), 1, UINT32_MAX, "10000",
-     "a request's head to come, and a body beside the time that its bytes gain it"},
+     "longest time to receive a request's head; a body may take this long plus its size over --receive-rate"},
     {"receive-rate", "SIZE", SIZE, AT(receive_rate), 1, UINT64_C(1) << 40, "4KiB",
-     "the bytes that gain a body a second more"},
+     "slowest upload accepted, in bytes per second"},
     {"send-timeout-ms", "MS", NUMBER, AT(send_timeout_ms), 1, UINT32_MAX, "10000",
-     "how long a caller may take less of a reply than --send-rate before it is dropped"},
+     "time after which a client that reads more slowly than --send-rate is disconnected"},
     {"send-rate", "SIZE", SIZE, AT(send_rate), 1, UINT64_C(1) << 40, "4KiB",
-     "the bytes a second that callers take of replies at least"},
+     "slowest download accepted, in bytes per second"},
     {"drain-timeout-ms", "MS", NUMBER, AT(drain_timeout_ms), 0, UINT32_MAX, "30000",
-     "how long SIGTERM waits for accepted jobs"},
+     "longest wait for accepted jobs after SIGTERM"},
     {"watchdog-ms", "MS", NUMBER, AT(watchdog_ms), 0, UINT32_MAX, "600000",
-     "a GPU that is at one product for longer has failed; 0 is never"},
+     "longest time of one product on a GPU; after it the GPU has failed; 0: no limit"},
     {"self-test-ms", "MS", NUMBER, AT(self_test_ms), 0, UINT32_MAX, "60000",
-     "how often a device with nothing to do is proved by known products; 0 is at the start alone"},
+     "time between tests of an idle device by known products; 0: only at the start"},
     {"benchmark-flops", "N", NUMBER, AT(benchmark_flops), 1, UINT64_C(1000000000000000000),
-     "2000000000000000", "operations of all runs of a benchmark; one on the CPU counts as 1000"},
+     "2000000000000000", "most floating-point operations of a benchmark, all runs together"},
     {"benchmark-run-flops", "N", NUMBER, AT(benchmark_run_flops), 1, UINT64_C(1000000000000000000),
-     "4000000000000", "operations of one run, which nothing can interrupt; likewise"},
-    {"benchmark-repeats", "N", NUMBER, AT(benchmark_repeats), 1, 1000000, "1000", "repeats of a benchmark"},
+     "4000000000000", "most floating-point operations of one run, which --max-kernel-ms limits too"},
+    {"benchmark-repeats", "N", NUMBER, AT(benchmark_repeats), 1, 1000000, "1000",
+     "most repeats of a benchmark"},
     {"no-benchmark", "true|false", FLAG, AT(no_benchmark), 0, 0, "false",
-     "switch POST /v1/benchmark off: it is answered with 404"},
+     "POST /v1/benchmark is switched off and answered with 404"},
     {"log-format", "text|json", CHOICE, AT(log_format), 0, 0, NULL,
-     "log lines on stderr (default: text on a terminal, else json)"},
+     "format of the log on stderr (default: text on a terminal, else json)"},
 };
 
 static const struct {
@@ -92,8 +101,8 @@ static const struct {
     const char *help;
 } switches[] = {
     {"healthcheck", AT(healthcheck),
-     "ask the server at --host and --port for GET /healthz; exit status 0 if that is 200, else 1"},
-    {"print-config", AT(print_config), "print the options in force and exit"},
+     "ask the server at --host and --port for GET /healthz; exit status 0 if the reply is 200, else 1"},
+    {"print-config", AT(print_config), "read the files, print the options in force, and exit"},
     {"help", AT(help), "print this and exit"},
     {"version", AT(version), "print the version and exit"},
 };
@@ -101,14 +110,14 @@ static const struct {
 enum {
     OPTION_COUNT = sizeof table / sizeof table[0],
     SWITCH_COUNT = sizeof switches / sizeof switches[0],
-    ENVIRONMENT_NAME_MAX = 64
+    ENVIRONMENT_NAME_MAX = MM_OPTION_VARIABLE_MAX
 };
 
 static void *member(struct mm_options *options, size_t offset) {
     return (char *)options + offset;
 }
 
-/* Decimal digits only: strtoull alone would take spaces, signs and hexadecimal. */
+/* strtoull alone would take spaces, signs and hexadecimal. */
 static bool read_digits(const char **text, uint64_t *number) {
     char *end;
     if (!isdigit((unsigned char)**text))
@@ -172,30 +181,7 @@ static bool is_choice(const char *choices, const char *text) {
     return false;
 }
 
-/* As browsers write an origin, since it is compared with what they send: scheme://host or
- * scheme://host:port, in lower case, without a path. */
-static bool is_origin(const char *text) {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789.-_";
-    if (strcmp(text, "*") == 0)
-        return true;
-    const size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+.-");
-    if (scheme == 0 || strlen(text) > MM_OPTION_ORIGIN_MAX || strncmp(text + scheme, "://", 3) != 0)
-        return false;
-    const char *host = text + scheme + 3;
-    const bool is_ipv6 = host[0] == '[';
-    size_t length = is_ipv6 ? strspn(host, "[0123456789abcdef:.") : strspn(host, letters);
-    if (is_ipv6 && host[length++] != ']')
-        return false;
-    const char *port = host + length;
-    /* Browsers leave out the port that goes without saying, so that it would be no origin of theirs. */
-    if ((strncmp(text, "https:", 6) == 0 && strcmp(port, ":443") == 0) ||
-        (strncmp(text, "http:", 5) == 0 && strcmp(port, ":80") == 0))
-        return false;
-    return length > 0 && (port[0] == '\0' || (port[0] == ':' && port[1] != '\0' &&
-                                              port[1 + strspn(port + 1, "0123456789")] == '\0'));
-}
-
-/* As a flag's value is written, or as an environment variable often is. */
+/* "1" and "0" are common in environment variables. */
 static bool read_flag(const char *text, bool *flag) {
     *flag = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
     return *flag || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
@@ -211,37 +197,39 @@ static bool fail(char *problem, size_t size, const struct option *option, const 
     else if (option->kind == ORIGIN)
         snprintf(range, sizeof range,
                  ": * or scheme://host[:port] in lower case, no path and no port that goes without saying");
+    else if (option->kind == HOSTS)
+        snprintf(range, sizeof range,
+                 ": names or addresses by commas, without spaces, of at most %d bytes together",
+                 MM_OPTION_HOSTS_MAX);
     snprintf(problem, size, "%s is '%s', but must be %s%s", source, text, option->value, range);
     return false;
+}
+
+static bool is_good_text(const struct option *option, const char *text) {
+    switch (option->kind) {
+    case ORIGIN:
+        return strcmp(text, "*") == 0 || (strlen(text) <= MM_OPTION_ORIGIN_MAX && mm_origin_is_origin(text));
+    case HOSTS:
+        return strlen(text) <= MM_OPTION_HOSTS_MAX && mm_origin_is_list(text);
+    case CHOICE:
+        return is_choice(option->value, text);
+    case SECRET: /* judged by server/auth/keys.h, which does not show it */
+        return true;
+    default:
+        return text[0] != '\0';
+    }
 }
 
 static bool set(struct mm_options *options, const struct option *option, const char *source, const char *text,
                 char *problem, size_t size) {
     void *target = member(options, option->offset);
     uint64_t number = 0;
-    bool good = true;
+    bool good;
     switch (option->kind) {
-    case TEXT:
-        good = text[0] != '\0';
-        *(const char **)target = text;
-        break;
-    case ORIGIN:
-        good = is_origin(text);
-        *(const char **)target = text;
-        break;
-    case SECRET: /* judged by who reads it (server/keys.h), whose sentences do not show it */
-        *(const char **)target = text;
-        break;
-    case CHOICE:
-        good = is_choice(option->value, text);
-        *(const char **)target = text;
-        break;
     case NUMBER:
-        good = read_number(text, &number) && number >= option->min && number <= option->max;
-        *(uint64_t *)target = number;
-        break;
     case SIZE:
-        good = read_size(text, &number) && number >= option->min && number <= option->max;
+        good = option->kind == NUMBER ? read_number(text, &number) : read_size(text, &number);
+        good = good && number >= option->min && number <= option->max;
         *(uint64_t *)target = number;
         break;
     case DEVICES:
@@ -250,6 +238,9 @@ static bool set(struct mm_options *options, const struct option *option, const c
     case FLAG:
         good = read_flag(text, target);
         break;
+    default:
+        good = is_good_text(option, text);
+        *(const char **)target = text;
     }
     return good ? true : fail(problem, size, option, source, text);
 }
@@ -261,11 +252,19 @@ static void environment_name(const char *name, char *out) {
         out[index] = (char)(out[index] == '-' ? '_' : toupper((unsigned char)out[index]));
 }
 
+bool mm_options_variable(size_t index, char name[MM_OPTION_VARIABLE_MAX]) {
+    if (index < OPTION_COUNT)
+        environment_name(table[index].name, name);
+    return index < OPTION_COUNT;
+}
+
 static bool set_from_environment(struct mm_options *options, char *problem, size_t size) {
     for (size_t index = 0; index < OPTION_COUNT; index++) {
         char name[ENVIRONMENT_NAME_MAX];
         environment_name(table[index].name, name);
         const char *text = getenv(name);
+        if (text != NULL && table[index].kind == NUMBER && mm_environment_is_link(text))
+            continue;
         if (text != NULL && !set(options, &table[index], name, text, problem, size))
             return false;
     }
@@ -282,7 +281,7 @@ static bool set_switch(struct mm_options *options, const char *flag) {
     return false;
 }
 
-/* The secret that someone gives as a flag, --api-key or --api-key=KEY; NULL: none. */
+/* The secret that is given as a flag, --api-key or --api-key=KEY; NULL: none. */
 static const struct option *find_secret(const char *flag) {
     const size_t length = strcspn(flag, "=");
     for (size_t index = 0; index < OPTION_COUNT; index++)
@@ -292,7 +291,7 @@ static const struct option *find_secret(const char *flag) {
     return NULL;
 }
 
-/* The value behind a flag that there is not must not be shown where it is a secret. */
+/* The value of an unknown flag must not be shown if it is a secret. */
 static bool fail_flag(const char *flag, char *problem, size_t size) {
     const struct option *secret = find_secret(flag);
     char name[ENVIRONMENT_NAME_MAX];
@@ -301,7 +300,7 @@ static bool fail_flag(const char *flag, char *problem, size_t size) {
         return false;
     }
     environment_name(secret->name, name);
-    snprintf(problem, size, "--%s would be seen by whoever lists processes: set %s, or use a file",
+    snprintf(problem, size, "--%s would show to every user who lists processes: set %s, or use a file",
              secret->name, name);
     return false;
 }
@@ -328,17 +327,34 @@ static bool set_from_flag(struct mm_options *options, int argc, char **argv, int
             snprintf(problem, size, "%s needs a value: %s", source, table[index].value);
             return false;
         }
-        if (find_secret(argv[*at]) != NULL) /* which the refusal of this value would show */
+        if (find_secret(argv[*at]) != NULL) /* which the message on this value would show */
             return fail_flag(argv[*at], problem, size);
         return set(options, &table[index], source, argv[(*at)++], problem, size);
     }
     return fail_flag(flag, problem, size);
 }
 
+/* A kernel must take far less time than the watchdog waits: else it would look like one that hangs. */
+static bool settle_kernel_time(struct mm_options *options, char *problem, size_t size) {
+    enum { FALLBACK_MS = 30000 };
+    const uint64_t under_half = options->watchdog_ms > 2 ? (options->watchdog_ms - 1) / 2 : 1;
+    const uint64_t most = options->watchdog_ms == 0 ? UINT32_MAX : under_half;
+    if (options->max_kernel_ms > most) {
+        snprintf(problem, size,
+                 "--max-kernel-ms is %" PRIu64
+                 ", but must be less than half of --watchdog-ms, which is %" PRIu64,
+                 options->max_kernel_ms, options->watchdog_ms);
+        return false;
+    }
+    if (options->max_kernel_ms == 0)
+        options->max_kernel_ms = most < FALLBACK_MS ? most : FALLBACK_MS;
+    return true;
+}
+
 bool mm_options_parse(struct mm_options *options, int argc, char **argv, char *problem, size_t problem_size) {
     memset(options, 0, sizeof *options);
     for (int at = 1; at < argc; at++) {
-        /* Help is to be had whatever else is wrong. */
+        /* Help works even if other options are wrong. */
         if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "--version") == 0)
             return set_switch(options, argv[at] + 2);
     }
@@ -352,7 +368,7 @@ bool mm_options_parse(struct mm_options *options, int argc, char **argv, char *p
         if (!set_from_flag(options, argc, argv, &at, problem, problem_size))
             return false;
     if ((options->tls_cert == NULL) == (options->tls_key == NULL))
-        return true;
+        return settle_kernel_time(options, problem, problem_size);
     snprintf(problem, problem_size, "--tls-cert and --tls-key are given both or neither, and %s is missing",
              options->tls_cert == NULL ? "--tls-cert" : "--tls-key");
     return false;
@@ -395,42 +411,31 @@ static void print_devices(const struct mm_options *options, FILE *out) {
         fprintf(out, "%s%u", index > 0 ? "," : "", options->devices.indices[index]);
 }
 
-/* Nothing for what is not given and has no default. */
-static void print_text(const char *text, FILE *out) {
-    if (text != NULL)
-        fputs(text, out);
-}
-
-/* Nothing for a 0 that stands for what the machine gives: nobody could write it. */
-static void print_number(const struct option *option, uint64_t number, FILE *out) {
-    if (number >= option->min)
-        fprintf(out, "%" PRIu64, number);
+static void print_value(const struct mm_options *options, const struct option *option, FILE *out) {
+    const void *at = (const char *)options + option->offset;
+    const char *text;
+    switch (option->kind) {
+    case NUMBER:
+    case SIZE:
+        if (*(const uint64_t *)at >= option->min) /* else a 0 from the machine, which nobody could write */
+            fprintf(out, "%" PRIu64, *(const uint64_t *)at);
+        break;
+    case DEVICES:
+        print_devices(options, out);
+        break;
+    case FLAG:
+        fputs(*(const bool *)at ? "true" : "false", out);
+        break;
+    default:
+        text = *(const char *const *)at;
+        fputs(text == NULL ? "" : option->kind == SECRET ? "(set)" : text, out);
+    }
 }
 
 void mm_options_print(const struct mm_options *options, FILE *out) {
     for (size_t index = 0; index < OPTION_COUNT; index++) {
-        const char *at = (const char *)options + table[index].offset;
         fprintf(out, "%s = ", table[index].name);
-        switch (table[index].kind) {
-        case TEXT:
-        case CHOICE:
-        case ORIGIN:
-            print_text(*(const char *const *)(const void *)at, out);
-            break;
-        case SECRET:
-            print_text(*(const char *const *)(const void *)at == NULL ? NULL : "(set)", out);
-            break;
-        case NUMBER:
-        case SIZE:
-            print_number(&table[index], *(const uint64_t *)(const void *)at, out);
-            break;
-        case DEVICES:
-            print_devices(options, out);
-            break;
-        case FLAG:
-            fprintf(out, "%s", *(const bool *)(const void *)at ? "true" : "false");
-            break;
-        }
+        print_value(options, &table[index], out);
         fputc('\n', out);
     }
 }

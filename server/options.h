@@ -1,5 +1,5 @@
-/* The options of the process: one table from which flags, environment variables, --help and
- * --print-config follow. A flag wins over the environment, the environment over the default. */
+/* The options of the process: flags, environment variables, --help and --print-config follow from one table.
+ * A flag wins over the environment, the environment over the default. */
 #ifndef MM_SERVER_OPTIONS_H
 #define MM_SERVER_OPTIONS_H
 
@@ -8,25 +8,26 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+enum {
+    MM_OPTION_DEVICES_MAX = 64,
+    MM_OPTION_ORIGIN_MAX = 255,
+    MM_OPTION_HOSTS_MAX = 4095,
+    MM_OPTION_VARIABLE_MAX = 64
+};
 
-enum { MM_OPTION_DEVICES_MAX = 64, MM_OPTION_ORIGIN_MAX = 255 };
-
-/* What was asked for. Texts point into argv, the environment or static memory. 0 means "from the
- * machine" for threads, cpu_jobs, memory_budget_bytes; body_bytes_max is as given, not yet cut to the budget.
- */
+/* Texts point into argv, the environment or static memory. 0 means "from the machine" for threads, cpu_jobs
+ * and memory_budget_bytes; body_bytes_max may be over the budget. */
 struct mm_options {
     const char *host;
     uint64_t port;                    /* 0: any free one */
     uint64_t connections_per_address; /* 0: no limit */
-    const char *tls_cert;             /* with tls_key, or both NULL: no TLS */
+    const char *tls_cert;             /* NULL, as tls_key: no TLS */
     const char *tls_key;
     const char *api_key_file; /* NULL: none */
-    const char *api_key;      /* of the environment, never to be shown; NULL: none */
+    const char *api_key;      /* secret; NULL: none */
     bool open_metrics;
-    const char *cors_origin; /* an origin as browsers write it, or "*"; NULL: none */
+    const char *cors_origin;   /* or "*"; NULL: none */
+    const char *allowed_hosts; /* separated by commas; NULL: not given */
     const char *backend;
     struct {
         unsigned indices[MM_OPTION_DEVICES_MAX];
@@ -41,6 +42,7 @@ struct mm_options {
     uint64_t body_bytes_max;
     uint64_t dimension_max;
     uint64_t timeout_ms;
+    uint64_t max_kernel_ms;
     uint64_t receive_timeout_ms;
     uint64_t receive_rate; /* bytes a second */
     uint64_t send_timeout_ms;
@@ -53,22 +55,23 @@ struct mm_options {
     uint64_t benchmark_repeats;
     bool no_benchmark;
     const char *log_format; /* "text" or "json"; NULL: text on a terminal, else json */
-    bool healthcheck;       /* --healthcheck, --print-config, --help and --version were given */
+    bool healthcheck;       /* these four: the flag was given */
     bool print_config;
     bool help;
     bool version;
 };
 
-/* Fills *options from the default, the environment and the flags. False, with a sentence in problem
- * (cut to fit), on an unknown flag or a bad value. argv stays in use. */
+/* Fills *options from the defaults, the environment and the flags, except a number that Kubernetes has set
+ * (mm_environment_is_link). False, with a sentence in problem (cut to fit), on an unknown flag or a bad
+ * value. argv stays in use. */
 bool mm_options_parse(struct mm_options *options, int argc, char **argv, char *problem, size_t problem_size);
 
-/* --help's text, --print-config's lines (`NAME = VALUE`, as NAME=VALUE would be accepted;
- * nothing for a value that is neither given nor has a default, and "(set)" for a secret). */
+/* The environment variable of option number `index`; false past the last. Any thread. */
+bool mm_options_variable(size_t index, char name[MM_OPTION_VARIABLE_MAX]);
+
+/* The texts of --help and --print-config. The latter prints `NAME = VALUE` as NAME=VALUE would be accepted,
+ * nothing for a value that is not set, and "(set)" for a secret. */
 void mm_options_help(FILE *out);
 void mm_options_print(const struct mm_options *options, FILE *out);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

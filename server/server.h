@@ -1,71 +1,79 @@
-/* The state that all requests share. Made and ended by main; everything here outlives every request. */
+/* The state that all requests share. Made and freed by main; it outlives every request. */
 #ifndef MM_SERVER_SERVER_H
 #define MM_SERVER_SERVER_H
 
 #include "gpu/engine.h"
-#include "gpu/buffer.h"
+#include "gpu/memory/buffer.h"
 #include "server/options.h"
 
 #include <pthread.h>
+#include <sys/queue.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
+struct mm_acceptor;
 struct mm_connection;
-struct mm_crew;
+struct mm_pool;
+struct mm_request;
 struct mm_keys;
 struct mm_metrics;
 struct mm_tls;
 
 struct mm_server {
-    const struct mm_options *options; /* with what comes from the machine filled in */
+    const struct mm_options *options; /* complete: with what comes from the machine */
     struct mm_limits limits;
     struct mm_buffers *buffers;
     struct mm_metrics *metrics;
-    struct mm_crew *crew;
-    struct mm_keys *keys;     /* main's; NULL: none are asked for */
-    struct mm_tls *tls;       /* main's; NULL: no TLS */
-    double started_seconds;   /* of the process, since the epoch */
-    struct mm_engine *engine; /* NULL until it is open; __atomic access only (mm_server_engine) */
+    struct mm_pool *pool;
+    struct mm_acceptor *acceptor; /* NULL: connections are not counted yet or any more */
+    struct mm_keys *keys;         /* of main; NULL: no key is needed */
+    struct mm_tls *tls;           /* of main; NULL: no TLS */
+    bool is_local;                /* only this machine reaches the address; fixed before the first request */
+    bool checks_host;             /* Host must be an allowed name; likewise */
+    double started_seconds;       /* start of the process, since the epoch */
+    struct mm_engine *engine;     /* NULL until it is open; use mm_server_engine */
 
-    /* Sequentially consistent both, so that a drain that sees nothing accepted knows that every later
-     * request sees `draining`. __atomic access only. */
-    int draining;    /* not 0 once the process was told to stop */
-    size_t accepted; /* requests whose head is being judged or was not refused, up to their last callback */
+    /* GET /openapi.json: there once the engine is; owned. */
+    char *openapi;
+    size_t openapi_bytes;
 
-    int benchmarking; /* not 0 while a benchmark is under way: there is one at a time; __atomic access only */
+    /* Both sequentially consistent: if a drain sees nothing accepted, every later request sees `draining`.
+     * __atomic access only. */
+    int draining;    /* not 0 once the process is to stop */
+    size_t accepted; /* requests whose head is judged now or was not refused, up to their last callback */
 
-    uint64_t id_seed; /* request ids: random once a process, counted up */
+    int benchmarking; /* not 0 while a benchmark runs: one at a time; __atomic access only */
+
+    uint64_t id_seed; /* request ids: random per process, then counted up */
     uint64_t id_next; /* __atomic access only */
 
-    /* Guards `newest` and what connection.h and exchange.h say. Taken before the queue's own mutex, never
-     * after. */
+    /* Guards what follows, and what connection.h and request.h say. Locked before the queue's mutex, never
+     * after it. */
     pthread_mutex_t mutex;
-    struct mm_connection *newest; /* of all connections, each linked to the older */
-    struct mm_connection *swept;  /* where the sweep goes on; NULL: it is through */
+    TAILQ_HEAD(mm_connections, mm_connection) connections; /* the most recently idle first */
+    struct mm_connection *swept;                           /* where the sweep goes on; NULL: done */
+    size_t closing;                             /* connections closed as idle that are still on the list */
+    TAILQ_HEAD(mm_starved, mm_request) starved; /* bodies that wait for memory, the longest wait first */
 };
 
 enum { MM_REQUEST_ID_MAX = 128 };
 
-/* Makes a request id, for a request that brings none. Any thread. */
+/* For a request that brings no id. Any thread. */
 void mm_server_make_id(struct mm_server *server, char id[MM_REQUEST_ID_MAX + 1]);
 
-/* The engine, or NULL while it is not open yet. Any thread. */
+/* Takes over the engine, whose devices are open, and makes the document that describes it. False, and nothing
+ * taken, if memory runs out. From main. */
+bool mm_server_set_engine(struct mm_server *server, struct mm_engine *engine);
+
+/* NULL while it is not open yet. Any thread. */
 struct mm_engine *mm_server_engine(const struct mm_server *server);
 
 /* Any thread. */
-bool mm_server_draining(const struct mm_server *server);
 size_t mm_server_accepted(const struct mm_server *server);
 
-/* The value of Retry-After for a request that is refused with this status, in seconds: 0 where another time
- * would be no better, and with MM_BUSY what the work before it will take. Any thread. */
+/* Retry-After for a request that is refused with this status, in seconds; 0: none. For MM_BUSY, the time that
+ * the queued work will take. Any thread. */
 unsigned mm_server_retry_after_s(const struct mm_server *server, enum mm_status status);
 
-/* MM_OK where new jobs are taken; else MM_STOPPING or MM_NOT_READY with Retry-After. Any thread. */
+/* MM_OK, or MM_STOPPING or MM_NOT_READY in *error. Any thread. */
 enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

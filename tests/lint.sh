@@ -11,7 +11,7 @@ set -eu
 
 jobs=$1
 quick=${2:-}
-folders='gpu api server tests'
+folders='gpu api server bench tests'
 database=build/lint
 done='' skipped='' failed=''
 
@@ -37,7 +37,7 @@ analyzer() {
 # Each of our files once, though several targets compile it: within one run clang-tidy carries what it knows of a
 # file's va_list over to the next, and is mistaken.
 list_sources() {
-    jq --arg top "$PWD/" '[.[] | select(.file | ltrimstr($top) | test("^(gpu|api|server|tests)/"))] |
+    jq --arg top "$PWD/" '[.[] | select(.file | ltrimstr($top) | test("^(gpu|api|server|bench|tests)/"))] |
         unique_by(.file)' \
         build/cpu-only/compile_commands.json >"$database/compile_commands.json"
 }

@@ -1,12 +1,12 @@
-/* The CPU as a backend: one device, whose memory is the host's, with a lane a core, each of which computes at
- * once on its caller's thread. It knows nothing of what the variants do. */
-#include "gpu/cpu/cpu_backend.h"
+/* The CPU as a backend: one device, whose memory is the host's, with a lane a core, each of which computes a
+ * piece of a product at once on its caller's thread. It knows nothing of what the variants do. */
+#include "gpu/backend.h"
 
 #include "gpu/clock.h"
-#include "gpu/cores.h"
+#include "gpu/cpu/cores.h"
 #include "gpu/cpu/variants.h"
 #include "gpu/random.h"
-#include "gpu/verify.h"
+#include "gpu/check/verify.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -15,12 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MEMORY_ALIGNMENT = 256, LANES_MAX = 16 };
-
-struct cpu_device {
-    struct mm_device head;
-    uint64_t kernel_ns[LANES_MAX]; /* of the jobs that were begun and not ended */
-};
+enum { MEMORY_ALIGNMENT = 256 };
 
 static size_t pages_bytes(int which) {
     long pages = sysconf(which);
@@ -49,7 +44,6 @@ static void read_name(char *name, size_t bytes) {
 }
 
 static enum mm_status count(unsigned *count_out, struct mm_error *error) {
-    (void)error;
     *count_out = 1;
     return MM_OK;
 }
@@ -57,16 +51,16 @@ static enum mm_status count(unsigned *count_out, struct mm_error *error) {
 static enum mm_status open_device(unsigned index, struct mm_device **device, struct mm_error *error) {
     if (index != 0)
         return mm_fail(error, MM_NOT_READY, "the cpu backend has one device, 0, but %u was asked for", index);
-    struct cpu_device *cpu = calloc(1, sizeof *cpu);
+    struct mm_device *cpu = calloc(1, sizeof *cpu);
     if (cpu == NULL)
         return mm_fail(error, MM_INTERNAL, "out of memory while opening the CPU");
-    cpu->head.backend = &mm_cpu_backend;
+    cpu->backend = &mm_cpu_backend;
     const unsigned cores = mm_cores();
-    cpu->head.lane_count = cpu->head.thread_count = cores < LANES_MAX ? cores : LANES_MAX;
+    cpu->lane_count = cpu->thread_count = cores < MM_HOST_JOBS_MAX ? cores : MM_HOST_JOBS_MAX;
     mm_cpu_blas_use(cores);
-    cpu->head.memory_bytes = pages_bytes(_SC_PHYS_PAGES);
-    read_name(cpu->head.name, sizeof cpu->head.name);
-    *device = &cpu->head;
+    cpu->memory_bytes = pages_bytes(_SC_PHYS_PAGES);
+    read_name(cpu->name, sizeof cpu->name);
+    *device = cpu;
     return MM_OK;
 }
 
@@ -74,12 +68,10 @@ static void close_device(struct mm_device *device) {
     free(device);
 }
 
-static enum mm_status measure(struct mm_device *device, const struct mm_variant *variant,
+static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
-    (void)device;
-    assert(variant->launch != NULL);
     uint64_t start_ns = mm_clock_ns();
-    enum mm_status status = variant->launch(product, NULL, error);
+    enum mm_status status = plan->variant->launch(product, NULL, error);
     if (kernel_ns != NULL)
         *kernel_ns = mm_clock_ns() - start_ns;
     return status;
@@ -87,10 +79,13 @@ static enum mm_status measure(struct mm_device *device, const struct mm_variant 
 
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
-    (void)count;
-    struct cpu_device *cpu = (struct cpu_device *)device;
     struct mm_job *job = jobs[0];
-    if (measure(device, job->ran, &job->product, &cpu->kernel_ns[lane], &job->error) != MM_OK || !job->verify)
+    uint64_t took_ns = 0;
+    const struct mm_product piece = mm_pieces_next(&job->pieces, device, job->plan.variant, &job->product);
+    if (measure(device, &job->plan, &piece, &took_ns, &job->error) != MM_OK)
+        return;
+    job->more = mm_pieces_end(&job->pieces, &job->product, took_ns);
+    if (job->more || !job->verify)
         return;
     const uint64_t start_ns = mm_clock_ns();
     mm_verify(&job->product, mm_verify_seed(), job->verify_memory, &job->verification);
@@ -99,25 +94,22 @@ static void begin(struct mm_device *device, unsigned lane, struct mm_job *const 
 
 static void end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
-    (void)count;
-    const struct cpu_device *cpu = (const struct cpu_device *)device;
     struct mm_job *job = jobs[0];
     job->span_ns[MM_SPAN_UPLOAD] = 0;
-    job->span_ns[MM_SPAN_KERNEL] = cpu->kernel_ns[lane];
+    job->span_ns[MM_SPAN_KERNEL] = job->pieces.spent_ns;
     job->span_ns[MM_SPAN_DOWNLOAD] = 0;
     job->batched = 1;
     job->error = (struct mm_error){.status = MM_OK};
 }
 
 /* A product that OpenBLAS spreads over all cores; beside another of its kind it would only wait for them. */
-static bool wants_all(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job) {
-    return device->thread_count > 1 && ran->launch == mm_cpu_blas &&
-           mm_product_flops(&job->product) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
+static void schedule(struct mm_job *job) {
+    job->plan.fills_device = job->plan.device->thread_count > 1 && job->plan.variant->launch == mm_cpu_blas &&
+                             mm_product_flops(&job->product) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
 }
 
 /* What new allocations can use without swapping, as the kernel estimates it; else the free pages. */
 static size_t memory_free(const struct mm_device *device) {
-    (void)device;
     uint64_t available_kib = 0;
     FILE *file = fopen("/proc/meminfo", "re");
     if (file != NULL) {
@@ -128,17 +120,6 @@ static size_t memory_free(const struct mm_device *device) {
         fclose(file);
     }
     return available_kib > 0 ? (size_t)available_kib * 1024 : pages_bytes(_SC_AVPHYS_PAGES);
-}
-
-static enum mm_status attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
-                                 struct mm_attributes *attributes_out, struct mm_error *error) {
-    (void)device;
-    (void)tile;
-    (void)attributes_out;
-    return mm_fail(error, MM_UNSUPPORTED,
-                   "%s runs on the CPU, which has no blocks, registers per thread or "
-                   "shared memory to tell of",
-                   variant->name);
 }
 
 /* The system lends more than it has, so what passes the installed memory is refused here. */
@@ -163,14 +144,11 @@ static enum mm_status acquire(struct mm_device *device, size_t bytes, void **mem
 }
 
 static void release(struct mm_device *device, void *memory) {
-    (void)device;
     free(memory);
 }
 
 static enum mm_status copy(struct mm_device *device, void *to, const void *from, size_t bytes,
                            struct mm_error *error) {
-    (void)device;
-    (void)error;
     if (bytes > 0)
         memcpy(to, from, bytes);
     return MM_OK;
@@ -178,8 +156,6 @@ static enum mm_status copy(struct mm_device *device, void *to, const void *from,
 
 static enum mm_status fill(struct mm_device *device, void *memory, size_t count, uint64_t seed,
                            struct mm_error *error) {
-    (void)device;
-    (void)error;
     float *elements = memory;
     for (size_t index = 0; index < count; index++)
         elements[index] = mm_random_element(seed, index);
@@ -196,9 +172,8 @@ const struct mm_backend mm_cpu_backend = {
     .close = close_device,
     .begin = begin,
     .end = end,
-    .wants_all = wants_all,
+    .schedule = schedule,
     .memory_free = memory_free,
-    .attributes = attributes,
     .acquire = acquire,
     .release = release,
     .upload = copy,

@@ -5,22 +5,26 @@
 
 #include "gpu/backend.h"
 
-/* One row a variant: name (its function is mm_cpu_NAME), tile edge or 0, why it may be missing, what
- * it needs beyond the backend, one line for people. The first is the reference of every other variant
- * of every backend. */
+/* One row a variant: name (its function is mm_cpu_NAME), tile edge or 0, what the edges of a long product's
+ * pieces are multiples of, why it may be missing, what it needs beyond the backend, one line for people.
+ * Pieces of naive and of the tiled variants give the same bits as the whole, since k is never cut. OpenBLAS
+ * chooses its kernels by the shape, so the last bits may differ; it wants large pieces. The first is the
+ * reference of every other variant of every backend. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
-    X(naive, 0, NULL, NULL, "triple loop over rows, columns and depth; the host's reference")                \
-    X(tiled_8, 8, NULL, NULL, "8x8 squares of A and B copied to small arrays that stay in the L1 cache")     \
-    X(tiled_16, 16, NULL, NULL, "16x16 squares of A and B copied to small arrays that stay in the L1 cache") \
-    X(tiled_32, 32, NULL, NULL, "32x32 squares of A and B copied to small arrays that stay in the L1 cache") \
-    X(blas, 0, mm_cpu_blas_missing, "OpenBLAS at build time", "OpenBLAS: the yardstick")
+    X(naive, 0, 1, NULL, NULL, "triple loop over rows, columns and depth; the host's reference")             \
+    X(tiled_8, 8, 8, NULL, NULL, "8x8 squares of A and B copied to small arrays that stay in the L1 cache")  \
+    X(tiled_16, 16, 16, NULL, NULL,                                                                          \
+      "16x16 squares of A and B copied to small arrays that stay in the L1 cache")                           \
+    X(tiled_32, 32, 32, NULL, NULL,                                                                          \
+      "32x32 squares of A and B copied to small arrays that stay in the L1 cache")                           \
+    X(blas, 0, 256, mm_cpu_blas_missing, "OpenBLAS at build time", "OpenBLAS: the yardstick")
 
 /* The same for transpositions: name (its function is mm_cpu_transpose_NAME), tile edge or 0, one line. */
 #define MM_CPU_TRANSPOSES(X)                                                                                 \
     X(naive, 0, "row by row of the result, each read a step down a column")                                  \
     X(shared, 32, "through 32x32 squares copied to a small array that stays in the L1 cache")
 
-#define X(name, tile, missing, needs, summary)                                                               \
+#define X(name, tile, cut, missing, needs, summary)                                                          \
     enum mm_status mm_cpu_##name(const struct mm_product *product, struct mm_lane *lane,                     \
                                  struct mm_error *error);
 MM_CPU_VARIANTS(X)
@@ -41,7 +45,7 @@ void mm_cpu_blas_use(unsigned cores);
 
 /* Positions in the table: MM_CPU_ROW_NAME. */
 enum {
-#define X(name, tile, missing, needs, summary) MM_CPU_ROW_##name,
+#define X(name, tile, cut, missing, needs, summary) MM_CPU_ROW_##name,
     MM_CPU_VARIANTS(X)
 #undef X
         MM_CPU_ROW_auto,

@@ -1,15 +1,9 @@
-/* How `auto` chooses: by crossovers measured on an H200, of our own kernels alone unless the caller allows
- * the vendor's library. Those between products by tensor cores, without them and by tiles stand in
- * crossovers.h, which `./dev bench crossovers` writes; the others are in microseconds below (median kernel
- * times of `kernels --time`). Transpositions were over 22 shapes from 384×384 to 4097×4096. It launches
- * nothing. */
+/* How `auto` chooses: by crossovers measured on an H200, among our own kernels unless the client allows
+ * the vendor's library. crossovers.h, which `./dev bench crossovers` writes, has those between tensor
+ * cores, simt and tiles; the others stand below. It launches nothing. */
 #include "gpu/backend.h"
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
-
-static size_t blocks_of(size_t length, size_t tile) {
-    return (length + tile - 1) / tile;
-}
 
 static size_t narrow_of(const struct mm_product *product) {
     return product->m < product->n ? product->m : product->n;
@@ -19,21 +13,24 @@ static size_t wide_of(const struct mm_product *product) {
     return product->m > product->n ? product->m : product->n;
 }
 
-/* The entries stand in the order of both their edges. */
-static bool is_for_tensor_cores(const struct mm_device *device, const struct mm_product *product) {
-    const size_t count = sizeof mm_cuda_crossovers / sizeof mm_cuda_crossovers[0];
+/* Of `count` ascending edges, the first that the length does not pass; `count` if it passes all. */
+static size_t find_edge(const unsigned *edges, size_t count, size_t length) {
     size_t index = 0;
-    if (mm_cuda_fp32_tensor_missing(device) != NULL)
-        return false;
-    while (index < count && (narrow_of(product) > mm_cuda_crossovers[index].narrow ||
-                             product->k > mm_cuda_crossovers[index].depth))
+    while (index < count && length > edges[index])
         index++;
-    return index < count && mm_cuda_crossovers[index].wide != 0 &&
-           wide_of(product) >= mm_cuda_crossovers[index].wide;
+    return index;
 }
 
-/* simt chooses its blocks by the shape itself. Below, tiles are as fast, and go together with others at less
- * cost; but a block of a tile goes through all of k, of which 240 take it 13 µs (228×240 · 240×112). */
+#define EDGE_OF(edges, length) find_edge(edges, sizeof(edges) / sizeof *(edges), length)
+
+static bool is_for_tensor_cores(const struct mm_device *device, const struct mm_product *product) {
+    const size_t row = EDGE_OF(mm_cuda_narrow_edges, narrow_of(product));
+    const unsigned wide = mm_cuda_crossovers[row][EDGE_OF(mm_cuda_depth_edges, product->k)];
+    return mm_cuda_fp32_tensor_missing(device) == NULL && wide != 0 && wide_of(product) >= wide;
+}
+
+/* simt chooses its blocks by the shape itself. Below that edge tiles are as fast and cheaper to batch; but
+ * a block of a tile goes through all of k. */
 static bool is_for_tiles(const struct mm_product *product) {
     enum { DEPTH_MAX = 512 };
     const double edge = MM_CUDA_SIMT_EDGE;
@@ -41,11 +38,10 @@ static bool is_for_tiles(const struct mm_product *product) {
            (double)product->m * (double)product->n * (double)product->k < edge * edge * edge;
 }
 
-/* Among tiles, tiled_16 where not much else can be said: its blocks are four times as many as those of 32.
- * With one block of 32 a multiprocessor at most, none hides another's waits for memory, and asynchronous
- * copies pay (14.5 against 16.3 at 256³), but they turn no operand well. */
+/* tiled_16 has four times the blocks of tiled_32. With at most one block of 32 a multiprocessor, no block
+ * hides another's waits for memory, and asynchronous copies pay; but they do not transpose well. */
 static unsigned choose_tiles(const struct mm_device *device, const struct mm_product *product) {
-    const size_t blocks_of_32 = blocks_of(product->m, 32) * blocks_of(product->n, 32);
+    const size_t blocks_of_32 = mm_size_divide_up(product->m, 32) * mm_size_divide_up(product->n, 32);
     const bool is_turned = product->transpose_a || product->transpose_b;
     if (narrow_of(product) >= 32 && blocks_of_32 <= device->multiprocessors && product->k >= 128 &&
         !is_turned && mm_cuda_async_missing(device) == NULL)
@@ -53,8 +49,7 @@ static unsigned choose_tiles(const struct mm_device *device, const struct mm_pro
     return MM_CUDA_ROW_tiled_16;
 }
 
-/* cuBLAS leads on simt by up to 5% where the whole chip is busy for long (2.70 against 2.83 ms at 4096³, but
- * 0.122 against 0.110 at 4096×128 · 128×4096, and 0.151 against 0.071 at 16×8192 · 8192×8192). */
+/* cuBLAS is up to 5% faster than simt only where the whole chip is busy for long. */
 static bool is_for_vendor(const struct mm_device *device, const struct mm_product *product) {
     enum { ELEMENTS_PER_MULTIPROCESSOR_MIN = 16384, EDGE_MIN = 512 };
     const size_t least = (size_t)ELEMENTS_PER_MULTIPROCESSOR_MIN * device->multiprocessors;
@@ -78,13 +73,11 @@ static bool is_wide(const struct mm_matrix *x) {
     return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
 
-/* padded was the fastest or within 1% of it (of 8-byte elements at 4095×4097 once 7%), but for elements of 4
- * bytes in large matrices whose rows can be accessed by 16 bytes: there vectorized has more bytes under way
- * at a time (15.8 against 16.4 at 2048×2048, 523 against 576 at 16384×16384; but 14.4 against 12.7 at
- * 1537×1537). */
+/* padded is the fastest or within 1%, except for large matrices of 4-byte elements whose rows can be accessed
+ * by 16 bytes. For those vectorized is faster: it has more bytes in flight. */
 const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device,
                                                   const struct mm_product *product) {
-    const size_t tiles_of_64 = blocks_of(product->m, 64) * blocks_of(product->n, 64);
+    const size_t tiles_of_64 = mm_size_divide_up(product->m, 64) * mm_size_divide_up(product->n, 64);
     const bool is_large = narrow_of(product) >= 32 && tiles_of_64 >= 4 * (size_t)device->multiprocessors;
     const bool suits = mm_dtype_bytes(product->a.dtype) == 4 && is_wide(&product->a) && is_wide(&product->c);
     return &mm_cuda_variants[is_large && suits ? MM_CUDA_ROW_transpose_vectorized

@@ -1,6 +1,4 @@
 /* The CUDA backend's functions and table, under one name. */
-#include "gpu/cuda/cuda_backend.h"
-
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 
@@ -14,8 +12,8 @@ const struct mm_backend mm_cuda_backend = {
     .begin = mm_cuda_begin,
     .end = mm_cuda_end,
     .is_over = mm_cuda_is_over,
-    .batch_key = mm_cuda_batch_key,
-    .wants_all = mm_cuda_wants_all,
+    .plan = mm_cuda_plan,
+    .schedule = mm_cuda_schedule,
     .page_locking = &mm_cuda_page_locking,
     .memory_free = mm_cuda_memory_free,
     .attributes = mm_cuda_attributes,

@@ -12,9 +12,9 @@
 extern "C" {
 #endif
 
-/* One product C = op(A)·op(B) on dense matrices, op(A) m×k and op(B) k×n, by the kernel's transposes; or one
- * transposition C = Aᵀ, A n×m. Their element type is the kernel's. They lie in the device's memory, or in
- * locked pages of the host, which are read and written there. */
+/* One product C = op(A)·op(B) on dense matrices, op(A) m×k and op(B) k×n, by the kernel's transposes; or
+ * one transposition C = Aᵀ, A n×m. Their type is the kernel's. They lie in device memory or in locked host
+ * pages. */
 struct mm_cuda_item {
     const void *a;
     const void *b;
@@ -22,12 +22,11 @@ struct mm_cuda_item {
     unsigned m;
     unsigned n;
     unsigned k;
-    unsigned part_depth; /* k's parts, which are added up each by itself; as mm_cuda_layout's */
+    unsigned split_depth; /* k's parts, which are added up each by itself; as mm_cuda_layout's */
 };
 
-/* A batch kernel's one parameter, by value: such may have 4 KiB with every driver. Layer z of the grid is
- * item z's, whose C its blocks of block_rows × block_cols may well overlap, being as many as the largest
- * needs. */
+/* A batch kernel's one parameter, by value (at most 4 KiB). Layer z of the grid computes item z by blocks
+ * of block_rows × block_cols; as many as the largest item needs, so others have idle blocks. */
 struct mm_cuda_items {
     struct mm_cuda_item items[MM_BATCH_MAX];
     unsigned block_rows;

@@ -1,4 +1,5 @@
-/* Copies of matrices as they are, between host and device or on the device. It knows no jobs. */
+/* Copies of matrices as they are, between host and device or on the device, and transpositions that are such
+ * a copy. It knows no jobs. */
 #include "gpu/cuda/device.h"
 
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
@@ -20,4 +21,19 @@ cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matr
         code = cudaMemcpyAsync((char *)to->data + row * to_pitch, (const char *)from->data + row * from_pitch,
                                row_bytes, kind, lane->stream);
     return code;
+}
+
+static enum mm_status copy(const struct mm_plan *plan, const struct mm_product *product, struct mm_lane *lane,
+                           struct mm_error *error) {
+    (void)plan;
+    const cudaError_t code = mm_cuda_copy_matrix(&product->c, &product->a, cudaMemcpyDeviceToDevice, lane);
+    return mm_cuda_status(lane->device, code, "copying a to c", error);
+}
+
+void mm_cuda_plan_transposition(const struct mm_layout *layout, const struct mm_product *product,
+                                struct mm_plan *plan) {
+    if (product->transpose_a)
+        plan->layout = *layout;
+    else
+        plan->launch = copy;
 }

@@ -1,6 +1,5 @@
 /* Finding, opening and closing CUDA devices, with a reason where there is none. It runs no jobs. */
 #include "gpu/cuda/device.h"
-#include "gpu/cuda/cuda_backend.h"
 #include "gpu/cuda/variants.h"
 
 #include <stdio.h>
@@ -8,8 +7,8 @@
 
 int mm_cuda_opened_index = -1;
 
-/* The runtime is linked in, so its calls are there without a driver, but with none and with an old
- * one cudaGetDeviceCount fails alike; the driver's version, 0 where there is none, tells them apart. */
+/* The runtime is linked in. Without a driver and with an old one cudaGetDeviceCount fails alike; the
+ * driver's version, 0 without one, tells them apart. */
 enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error) {
     int driver = 0;
     int devices = 0;
@@ -78,8 +77,7 @@ static cudaError_t describe(struct mm_cuda_device *device) {
     head->memory_bytes = properties.totalGlobalMem;
     head->l2_bytes = (size_t)properties.l2CacheSize;
     head->shared_bytes_per_block_max = properties.sharedMemPerBlockOptin;
-    /* Every chip since compute capability 5.0. Those of 3.x alone let a program choose 8, and no CUDA that
-     * builds this knows them, so that the call which tells the choice is deprecated as well. */
+    /* Every chip since compute capability 5.0 has banks of 4 bytes. */
     head->shared_bank_bytes = 4;
     device->pitch_bytes_max = properties.memPitch;
     device->reads_locked_pages = reads != 0;

@@ -27,9 +27,9 @@ static void mark_failed(struct mm_cuda_device *device) {
     __atomic_store_n(&device->head.failed, 1, __ATOMIC_RELEASE);
 }
 
-/* After a kernel's fault CUDA answers every call of the process with its error, on whichever device: "the
- * process must be terminated", says the runtime's documentation, and so it was on two H200 (driver
- * 580.159.04, CUDA 13.0, 2026-11-22). Those who wait for the other devices are told at once. */
+/* After a kernel's fault CUDA answers every call of the process with its error, on whichever device (so
+ * the documentation, and so it was on two H200). The requests that wait for other devices are told at
+ * once. */
 static void ask_others(const struct mm_cuda_device *failed) {
     size_t free_bytes;
     size_t total_bytes;
@@ -44,18 +44,17 @@ static void ask_others(const struct mm_cuda_device *failed) {
 
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error) {
     const cudaError_t code = cudaSetDevice((int)head->index);
-    if (code == cudaSuccess)
-        return MM_OK;
-    return mm_cuda_fail((struct mm_cuda_device *)head, code, "being selected", error);
+    return mm_cuda_status((struct mm_cuda_device *)head, code, "being selected", error);
 }
 
-enum mm_status mm_cuda_fail(struct mm_cuda_device *device, cudaError_t code, const char *doing,
-                            struct mm_error *error) {
-    (void)cudaGetLastError(); /* else who asks for the last error later is told of this one */
+enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
+                              struct mm_error *error) {
+    if (code == cudaSuccess)
+        return MM_OK;
+    (void)cudaGetLastError(); /* else a later question for the last error gets this one */
 
-    /* After a kernel's fault (an illegal address, an assertion, an uncorrectable memory error) the
-     * context is lost, and every later call repeats the error. That is the test, rather than a list
-     * of codes, which grows with each CUDA. */
+    /* After a kernel's fault the context is lost, and every later call repeats the error. That is the
+     * test, rather than a list of codes. */
     if (cudaDeviceSynchronize() != cudaSuccess) {
         mark_failed(device);
         ask_others(device);

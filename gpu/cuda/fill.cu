@@ -23,7 +23,7 @@ enum mm_status mm_cuda_fill(struct mm_device *head, void *memory, size_t count, 
     const enum mm_status status = mm_cuda_use(head, error);
     if (status != MM_OK || count == 0)
         return status;
-    const size_t needed = (count + THREADS - 1) / THREADS;
+    const size_t needed = mm_size_divide_up(count, THREADS);
     const size_t most = static_cast<size_t>(head->multiprocessors) * BLOCKS_PER_MULTIPROCESSOR;
     const dim3 blocks(static_cast<unsigned>(needed < most ? needed : most));
     float *elements = static_cast<float *>(memory);
@@ -32,7 +32,5 @@ enum mm_status mm_cuda_fill(struct mm_device *head, void *memory, size_t count, 
                                         arguments, 0, device->direct.stream);
     if (code == cudaSuccess)
         code = cudaStreamSynchronize(device->direct.stream);
-    if (code != cudaSuccess)
-        return mm_cuda_fail(device, code, "filling memory", error);
-    return MM_OK;
+    return mm_cuda_status(device, code, "filling memory", error);
 }

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(THREADS) gather(const __grid_constant__ struct
 } // namespace
 
 cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t stream) {
-    const unsigned blocks = (copies->words_max + THREADS * WORDS - 1) / (THREADS * WORDS);
+    const unsigned blocks = static_cast<unsigned>(mm_size_divide_up(copies->words_max, THREADS * WORDS));
     void *arguments[] = {const_cast<struct mm_cuda_copies *>(copies)};
     return cudaLaunchKernel(reinterpret_cast<const void *>(gather),
                             dim3(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX, copies->count), dim3(THREADS),

@@ -4,7 +4,7 @@
 
 static enum mm_status fail_allocation(struct mm_cuda_device *device, cudaError_t code, size_t bytes,
                                       struct mm_error *error) {
-    const enum mm_status status = mm_cuda_fail(device, code, "taking device memory", error);
+    const enum mm_status status = mm_cuda_status(device, code, "taking device memory", error);
     if (status != MM_NO_DEVICE_MEMORY || error == NULL)
         return status;
     const uint64_t free_bytes = error->free_bytes;
@@ -19,12 +19,9 @@ enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, s
     struct mm_cuda_device *device = lane->device;
     const size_t at_least = bytes > 0 ? bytes : 1; /* the pool refuses 0 */
     void *taken = NULL;
-    cudaError_t code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
-    if (code == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError(); /* else who asks for the last error later is told of this one */
-        mm_cuda_trim(device);
-        code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
-    }
+    const cudaError_t code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
+    if (code == cudaErrorMemoryAllocation)
+        (void)cudaGetLastError(); /* else a later question for the last error gets this one */
     if (code != cudaSuccess)
         return fail_allocation(device, code, bytes, error);
     *memory = taken;
@@ -47,16 +44,15 @@ static void drop_workspace(struct mm_lane *lane) {
     __atomic_store_n(&lane->workspace_bytes, 0, __ATOMIC_RELAXED);
 }
 
-/* Where the most that it has to be is not large, half as much again, so that slowly growing products do not
- * exchange it each time. */
+/* Small workspaces are half as large again, so slowly growing products do not exchange them each time. */
 enum { SMALL_BYTES = 64 << 20 };
 
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {
     if (bytes > lane->workspace_bytes || lane->workspace == NULL) {
         size_t taken = bytes <= SMALL_BYTES ? bytes + bytes / 2 : bytes;
         drop_workspace(lane);
-        enum mm_status status = mm_cuda_take(lane, taken, &lane->workspace, NULL);
-        if (status != MM_OK) {
+        enum mm_status status = mm_cuda_take(lane, taken, &lane->workspace, error);
+        if (status != MM_OK && taken > bytes) {
             taken = bytes;
             status = mm_cuda_take(lane, taken, &lane->workspace, error);
         }
@@ -112,13 +108,17 @@ enum mm_status mm_cuda_acquire(struct mm_device *head, size_t bytes, void **memo
     enum mm_status status = mm_cuda_use(head, error);
     if (status == MM_OK)
         status = mm_cuda_take(&device->direct, bytes, &taken, error);
+    if (status == MM_NO_DEVICE_MEMORY) {
+        mm_cuda_trim(device);
+        status = mm_cuda_take(&device->direct, bytes, &taken, error);
+    }
     if (status != MM_OK)
         return status;
     /* The memory is there in this stream's order; the caller may use it on any other. */
     const cudaError_t code = cudaStreamSynchronize(device->direct.stream);
     if (code != cudaSuccess) {
         mm_cuda_give(&device->direct, taken);
-        return mm_cuda_fail(device, code, "taking device memory", error);
+        return mm_cuda_status(device, code, "taking device memory", error);
     }
     *memory = taken;
     return MM_OK;
@@ -132,8 +132,8 @@ void mm_cuda_release(struct mm_device *head, void *memory) {
     cudaStreamSynchronize(device->direct.stream);
 }
 
-/* cudaMemcpy would go by the default stream, which ours, being non-blocking, do not wait for; and from
- * pageable memory it may return before the last byte has reached the device. */
+/* cudaMemcpy uses the default stream, which our non-blocking ones do not wait for; and from pageable
+ * memory it may return before the last byte has reached the device. */
 static enum mm_status copy(struct mm_device *head, void *to, const void *from, size_t bytes,
                            enum cudaMemcpyKind kind, struct mm_error *error) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
@@ -143,9 +143,7 @@ static enum mm_status copy(struct mm_device *head, void *to, const void *from, s
     cudaError_t code = cudaMemcpyAsync(to, from, bytes, kind, device->direct.stream);
     if (code == cudaSuccess)
         code = cudaStreamSynchronize(device->direct.stream);
-    if (code != cudaSuccess)
-        return mm_cuda_fail(device, code, "copying", error);
-    return MM_OK;
+    return mm_cuda_status(device, code, "copying", error);
 }
 
 enum mm_status mm_cuda_upload(struct mm_device *head, void *to_device, const void *from_host, size_t bytes,

@@ -1,19 +1,10 @@
-/* A job on a lane: memory, upload, kernel, download, and the time of each. It knows no variant and
- * chooses none. */
+/* A job on a lane: memory, upload, kernel (in bands of rows if it is long), download, and the time of
+ * each. It knows no variant. */
 #include "gpu/cuda/device.h"
+#include "gpu/pieces.h"
 
 #include <assert.h>
 #include <string.h>
-
-/* The product on dense matrices, which are not placed yet. Dense, because a row's unused end would
- * cost transfer and device memory, and may lie outside what the caller let us read. */
-static struct mm_product dense(const struct mm_product *host) {
-    struct mm_product product = *host;
-    product.a = mm_matrix_dense(host->a.dtype, host->a.rows, host->a.cols, NULL);
-    product.b = mm_matrix_dense(host->b.dtype, host->b.rows, host->b.cols, NULL);
-    product.c = mm_matrix_dense(host->c.dtype, host->c.rows, host->c.cols, NULL);
-    return product;
-}
 
 /* All three matrices lie in one piece of memory: one thing to take, to run out of, and to give back. */
 static void place(struct mm_product *product, void *memory) {
@@ -22,47 +13,8 @@ static void place(struct mm_product *product, void *memory) {
     product->c.data = (char *)product->b.data + mm_cuda_room(&product->b);
 }
 
-/* Calls the variant's launch for all but its work. Memory that a library or a kernel's code finds
- * missing may be what our own pool keeps, so it is tried once more after a trim. */
-static enum mm_status rehearse(const struct mm_variant *variant, const struct mm_product *product,
-                               struct mm_lane *lane, struct mm_error *error) {
-    lane->purpose = MM_CUDA_REHEARSE;
-    enum mm_status status = variant->launch(product, lane, error);
-    if (status == MM_NO_DEVICE_MEMORY) {
-        mm_cuda_trim(lane->device);
-        status = variant->launch(product, lane, error);
-    }
-    lane->purpose = MM_CUDA_RUN;
-    return status;
-}
-
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point) {
     return cudaEventRecord(lane->marks[point], lane->stream);
-}
-
-/* Enqueues the job's work, from the first copy to the last. */
-static enum mm_status enqueue(const struct mm_job *job, const struct mm_product *product,
-                              struct mm_lane *lane, struct mm_error *error) {
-    cudaError_t code = mm_cuda_copy_matrix(&product->a, &job->product.a, cudaMemcpyHostToDevice, lane);
-    if (code == cudaSuccess)
-        code = mm_cuda_copy_matrix(&product->b, &job->product.b, cudaMemcpyHostToDevice, lane);
-    if (code == cudaSuccess)
-        code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
-    if (code != cudaSuccess)
-        return mm_cuda_fail(lane->device, code, "copying a and b to the device", error);
-
-    const enum mm_status status = job->ran->launch(product, lane, error);
-    if (status != MM_OK)
-        return status;
-
-    code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
-    if (code == cudaSuccess)
-        code = mm_cuda_copy_matrix(&job->product.c, &product->c, cudaMemcpyDeviceToHost, lane);
-    if (code == cudaSuccess)
-        code = mm_cuda_mark(lane, MM_CUDA_DOWNLOADED);
-    if (code != cudaSuccess)
-        return mm_cuda_fail(lane->device, code, "copying c from the device", error);
-    return MM_OK;
 }
 
 /* The three matrices'. */
@@ -70,113 +22,169 @@ static size_t room_of(const struct mm_product *product) {
     return mm_cuda_room(&product->a) + mm_cuda_room(&product->b) + mm_cuda_room(&product->c);
 }
 
-/* Memory beside the product's matrices. */
-struct scratch {
-    size_t bytes;
-    size_t saved_bytes; /* that it can be less */
-};
-
-/* A variant that cannot say has refused the product before, or will. */
-static struct scratch scratch_of(const struct mm_variant *variant, const struct mm_product *product,
-                                 struct mm_cuda_device *device) {
-    struct mm_cuda_layout layout;
-    const enum mm_status status = mm_cuda_describe(variant, product, device, &layout, NULL);
-    return status == MM_OK ? (struct scratch){layout.scratch_bytes, layout.scratch_saved_bytes}
-                           : (struct scratch){0};
-}
-
-/* So many bytes, with the variant's scratch memory behind them: less of it where there is no more. */
-static enum mm_status take_memory(struct mm_lane *lane, size_t bytes, const struct scratch *scratch,
-                                  void **memory, struct mm_error *error) {
-    lane->scratch_bytes = scratch->bytes;
-    enum mm_status status = mm_cuda_workspace(lane, bytes + lane->scratch_bytes, memory, error);
-    if (status == MM_NO_DEVICE_MEMORY && scratch->saved_bytes > 0) {
-        lane->scratch_bytes -= scratch->saved_bytes;
-        status = mm_cuda_workspace(lane, bytes + lane->scratch_bytes, memory, error);
-    }
-    if (status == MM_OK)
-        lane->scratch = (char *)*memory + bytes;
-    return status;
-}
-
 /* What the job takes of the device's memory beside its matrices. */
 static size_t check_bytes(const struct mm_job *job) {
     return job->verify ? mm_cuda_verify_bytes(&job->product) : 0;
 }
 
+static enum mm_status enqueue_upload(const struct mm_job *job, const struct mm_product *product,
+                                     struct mm_lane *lane, struct mm_error *error) {
+    cudaError_t code = mm_cuda_copy_matrix(&product->a, &job->product.a, cudaMemcpyHostToDevice, lane);
+    if (code == cudaSuccess)
+        code = mm_cuda_copy_matrix(&product->b, &job->product.b, cudaMemcpyHostToDevice, lane);
+    if (code == cudaSuccess)
+        code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
+    return mm_cuda_status(lane->device, code, "copying a and b to the device", error);
+}
+
 /* The check comes when C is on its way to the host, so that no span has its time. */
-static enum mm_status enqueue_check(const struct mm_product *product, void *memory, struct mm_lane *lane,
-                                    struct mm_error *error) {
-    const enum mm_status status = mm_cuda_verify(product, memory, lane, error);
+static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_cuda_bands *bands = &lane->bands;
+    cudaError_t code =
+        mm_cuda_copy_matrix(&bands->job->product.c, &bands->product.c, cudaMemcpyDeviceToHost, lane);
+    if (code == cudaSuccess)
+        code = mm_cuda_mark(lane, MM_CUDA_DOWNLOADED);
+    if (code != cudaSuccess)
+        return mm_cuda_status(lane->device, code, "copying c from the device", error);
+    lane->last = MM_CUDA_DOWNLOADED;
+    if (!bands->job->verify)
+        return MM_OK;
+    const enum mm_status status = mm_cuda_verify(&bands->product, bands->check, lane, error);
     if (status != MM_OK)
         return status;
-    const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_VERIFIED);
+    code = mm_cuda_mark(lane, MM_CUDA_VERIFIED);
     if (code != cudaSuccess)
-        return mm_cuda_fail(lane->device, code, "checking a product", error);
+        return mm_cuda_status(lane->device, code, "checking a product", error);
+    lane->last = MM_CUDA_VERIFIED;
     return MM_OK;
 }
 
-static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *job, struct mm_error *error) {
-    struct mm_product product = dense(&job->product);
-    void *memory = NULL;
-    assert(job->ran->launch != NULL);
-    enum mm_status status = rehearse(job->ran, &product, lane, error);
+/* --- bands of rows ------------------------------------------------------------------------------- */
+
+/* Enqueues the next band, and behind the last one the download. */
+static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error) {
+    struct mm_cuda_bands *bands = &lane->bands;
+    const struct mm_product *product = &bands->product;
+    const size_t left = product->m - bands->row;
+    const size_t rows = left < bands->rows ? left : bands->rows;
+    const struct mm_product band =
+        mm_product_piece(product, bands->plan.variant->op, bands->row, rows, 0, product->n);
+    const enum mm_status status = bands->plan.launch(&bands->plan, &band, lane, error);
     if (status != MM_OK)
         return status;
-
-    /* Taking memory counts as part of the upload: it is where a large first job's time goes. */
-    const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
+    const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
     if (code != cudaSuccess)
-        return mm_cuda_fail(lane->device, code, "beginning a job", error);
+        return mm_cuda_status(lane->device, code, "running a kernel", error);
+    lane->last = MM_CUDA_COMPUTED;
+    bands->row += rows;
+    return bands->row == product->m ? enqueue_download(lane, error) : MM_OK;
+}
+
+/* Whether a band is over, and another one is to follow. */
+static bool has_bands_left(const struct mm_lane *lane) {
+    const struct mm_cuda_bands *bands = &lane->bands;
+    return bands->job != NULL && bands->row < bands->product.m && bands->error.status == MM_OK;
+}
+
+/* Enqueues the next band, unless the job was cancelled; bands.error says why not. The device does not
+ * hang, however long others' bands keep it. */
+static void go_on(struct mm_lane *lane) {
+    struct mm_cuda_bands *bands = &lane->bands;
+    __atomic_store_n(&bands->job->seen_ns, 0, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&bands->job->given_up, __ATOMIC_RELAXED))
+        mm_fail(&bands->error, MM_STOPPING, "the job was given up before its end");
+    else
+        (void)enqueue_band(lane, &bands->error);
+}
+
+/* Begins a job by this plan, once. Taking memory counts as part of the upload: a large first job spends its
+ * time there. */
+static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
+                              struct mm_error *error) {
+    struct mm_product product = mm_product_dense(&job->product);
     const size_t bytes = room_of(&product);
     const size_t check = mm_cuda_aligned(check_bytes(job));
-    const struct scratch scratch = scratch_of(job->ran, &product, lane->device);
-    status = take_memory(lane, bytes + check, &scratch, &memory, error);
+    void *memory = NULL;
+    enum mm_status status = mm_cuda_prepare(plan, &product, lane, error);
+    if (status != MM_OK)
+        return status;
+    const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
+    if (code != cudaSuccess)
+        return mm_cuda_status(lane->device, code, "beginning a job", error);
+    status = mm_cuda_workspace(lane, bytes + check + plan->workspace_bytes, &memory, error);
     if (status != MM_OK)
         return status;
     place(&product, memory);
-    status = enqueue(job, &product, lane, error);
-    if (status == MM_OK && job->verify)
-        status = enqueue_check(&product, (char *)memory + bytes, lane, error);
+    lane->scratch = (char *)memory + bytes + check;
+    lane->bands = (struct mm_cuda_bands){.job = job,
+                                         .plan = *plan,
+                                         .product = product,
+                                         .rows = mm_cuda_band_rows(plan, &product),
+                                         .check = (char *)memory + bytes};
+    status = enqueue_upload(job, &product, lane, error);
+    if (status == MM_OK)
+        status = enqueue_band(lane, error);
     if (status != MM_OK) {
-        cudaStreamSynchronize(lane->stream); /* nothing touches the caller's matrices any more */
+        cudaStreamSynchronize(lane->stream); /* nothing touches the job's matrices any more */
         return status;
     }
     lane->first = MM_CUDA_BEGUN;
-    lane->last = job->verify ? MM_CUDA_VERIFIED : MM_CUDA_DOWNLOADED;
     job->batched = 1;
     job->uploaded_bytes = mm_matrix_bytes(&product.a) + mm_matrix_bytes(&product.b);
     job->downloaded_bytes = mm_matrix_bytes(&product.c);
     return MM_OK;
 }
 
-/* Whether any of the jobs is under way. */
-static bool any_begun(struct mm_job *const *jobs, unsigned count) {
-    for (unsigned index = 0; index < count; index++)
-        if (jobs[index]->error.status == MM_OK)
-            return true;
-    return false;
+/* Whether jobs are under way in another lane, and hold memory. */
+static bool is_beside_others(const struct mm_lane *lane) {
+    bool is_beside = false;
+    for (unsigned index = 0; index < MM_CUDA_LANES; index++) {
+        const struct mm_lane *other = &lane->device->lanes[index];
+        is_beside = is_beside || (other != lane && __atomic_load_n(&other->is_busy, __ATOMIC_RELAXED));
+    }
+    return is_beside;
 }
 
-/* A job that may go with others goes by their way when it is alone as well: it is the shorter one. */
+/* A job that may share a launch goes that way also when it is alone: it is the shorter one. */
+static enum mm_status try_all(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
+                              struct mm_error *error) {
+    return jobs[0]->plan.batch_key != 0 ? mm_cuda_begin_batch(lane, jobs, count, error)
+                                        : try_one(lane, jobs[0], &jobs[0]->plan, error);
+}
+
+/* If device memory runs short: trims the pool and tries again; then plans one job, if no other holds
+ * memory, with less workspace. If others do, the worker begins the jobs again once those are over. */
+static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
+                            struct mm_error *error) {
+    struct mm_plan frugal;
+    enum mm_status status = try_all(lane, jobs, count, error);
+    if (status != MM_NO_DEVICE_MEMORY)
+        return status;
+    mm_cuda_trim(lane->device);
+    status = try_all(lane, jobs, count, error);
+    if (status != MM_NO_DEVICE_MEMORY || count > 1 || jobs[0]->plan.workspace_bytes == 0 ||
+        is_beside_others(lane))
+        return status;
+    const struct mm_product product = mm_product_dense(&jobs[0]->product);
+    status = mm_plan_make(&lane->device->head, jobs[0]->plan.variant, &product, true, &frugal, error);
+    if (status != MM_OK || frugal.workspace_bytes >= jobs[0]->plan.workspace_bytes)
+        return status == MM_OK ? MM_NO_DEVICE_MEMORY : status;
+    return try_one(lane, jobs[0], &frugal, error);
+}
+
 void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
-    struct mm_cuda_device *device = (struct mm_cuda_device *)head;
-    struct mm_lane *lane = &device->lanes[index];
+    struct mm_lane *lane = &((struct mm_cuda_device *)head)->lanes[index];
     struct mm_error error;
     assert(index < MM_CUDA_LANES);
-    assert(count == 1 || jobs[0]->batch_key != 0);
+    assert(count == 1 || jobs[0]->plan.batch_key != 0);
     lane->path->kind = MM_PATH_NONE;
+    lane->bands = (struct mm_cuda_bands){.job = NULL};
     enum mm_status status = mm_cuda_use(head, &error);
-    if (status == MM_OK && jobs[0]->batch_key != 0) {
-        mm_cuda_begin_batch(lane, jobs, count);
-    } else {
-        if (status == MM_OK)
-            status = begin_one(lane, jobs[0], &error);
-        if (status != MM_OK)
-            for (unsigned job = 0; job < count; job++)
-                jobs[job]->error = error;
-    }
-    __atomic_store_n(&lane->is_busy, any_begun(jobs, count), __ATOMIC_RELAXED);
+    if (status == MM_OK)
+        status = begin(lane, jobs, count, &error);
+    for (unsigned job = 0; job < count && status != MM_OK; job++)
+        jobs[job]->error = error;
+    __atomic_store_n(&lane->is_busy, status == MM_OK, __ATOMIC_RELAXED);
 }
 
 /* Nanoseconds from one mark to the next; CUDA tells them as milliseconds, in steps of about 500 ns. */
@@ -189,11 +197,17 @@ static cudaError_t span(const struct mm_lane *lane, enum mm_cuda_mark from, uint
 }
 
 bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
-    const struct mm_lane *lane = &((struct mm_cuda_device *)head)->lanes[index];
-    if (mm_cuda_use(head, NULL) != MM_OK || cudaEventQuery(lane->marks[lane->last]) != cudaErrorNotReady)
+    struct mm_lane *lane = &((struct mm_cuda_device *)head)->lanes[index];
+    if (mm_cuda_use(head, NULL) != MM_OK)
         return true;
-    (void)cudaGetLastError(); /* else who asks for the last error later is told of this one */
-    return false;
+    const cudaError_t code = cudaEventQuery(lane->marks[lane->last]);
+    if (code == cudaErrorNotReady)
+        (void)cudaGetLastError(); /* else a later question for the last error gets this one */
+    if (code == cudaSuccess && has_bands_left(lane)) {
+        go_on(lane);
+        return lane->bands.error.status != MM_OK;
+    }
+    return code != cudaErrorNotReady;
 }
 
 /* The spans of what is over in the lane. */
@@ -222,12 +236,19 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
     assert(index < MM_CUDA_LANES);
     if (mm_cuda_use(head, &error) == MM_OK) {
         cudaError_t code = cudaEventSynchronize(lane->marks[lane->last]);
-        if (code == cudaSuccess)
+        while (code == cudaSuccess && has_bands_left(lane)) {
+            go_on(lane);
+            code = cudaEventSynchronize(lane->marks[lane->last]);
+        }
+        if (code == cudaSuccess && lane->bands.error.status != MM_OK)
+            code = cudaStreamSynchronize(lane->stream); /* nothing touches the caller's matrices any more */
+        error = lane->bands.error;
+        if (code == cudaSuccess && error.status == MM_OK)
             code = read_spans(lane, span_ns);
-        if (code == cudaSuccess && lane->last == MM_CUDA_VERIFIED)
+        if (code == cudaSuccess && error.status == MM_OK && lane->last == MM_CUDA_VERIFIED)
             code = read_verification(lane, &jobs[0]->verification);
         if (code != cudaSuccess)
-            mm_cuda_fail(device, code, "running a job", &error);
+            mm_cuda_status(device, code, "running a job", &error);
     }
     for (unsigned job = 0; job < count; job++) {
         memcpy(&jobs[job]->span_ns[MM_SPAN_UPLOAD], &span_ns[MM_SPAN_UPLOAD],
@@ -239,24 +260,24 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
     __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
 }
 
-/* Beside it another of its size might find no memory, where it would by itself. */
-bool mm_cuda_wants_all(struct mm_device *device, const struct mm_variant *ran, const struct mm_job *job) {
-    const struct mm_product product = dense(&job->product);
-    const size_t bytes = room_of(&product);
-    const struct scratch scratch = scratch_of(ran, &product, (struct mm_cuda_device *)device);
-    return bytes + check_bytes(job) + scratch.bytes > mm_cuda_large_bytes(device);
+/* A job that takes much of the memory runs alone: beside it another of its size might find none. */
+void mm_cuda_schedule(struct mm_job *job) {
+    const struct mm_product product = mm_product_dense(&job->product);
+    const size_t bytes = room_of(&product) + check_bytes(job) + job->plan.workspace_bytes;
+    job->plan.fills_device = bytes > mm_cuda_large_bytes(job->plan.device);
+    job->plan.batch_key = mm_cuda_batch_key(job);
 }
 
-static enum mm_status run_once(const struct mm_variant *variant, const struct mm_product *product,
+static enum mm_status run_once(const struct mm_plan *plan, const struct mm_product *product,
                                struct mm_lane *lane, struct mm_error *error) {
-    const enum mm_status status = variant->launch(product, lane, error);
+    const enum mm_status status = plan->launch(plan, product, lane, error);
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);
     if (status == MM_OK && waited != cudaSuccess)
-        return mm_cuda_fail(lane->device, waited, "running a kernel", error);
+        return mm_cuda_status(lane->device, waited, "running a kernel", error);
     return status;
 }
 
-static enum mm_status measure_once(const struct mm_variant *variant, const struct mm_product *product,
+static enum mm_status measure_once(const struct mm_plan *plan, const struct mm_product *product,
                                    struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
     struct mm_cuda_device *device = lane->device;
     enum mm_status status = MM_OK;
@@ -264,7 +285,7 @@ static enum mm_status measure_once(const struct mm_variant *variant, const struc
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
     if (code == cudaSuccess)
-        status = variant->launch(product, lane, error);
+        status = plan->launch(plan, product, lane, error);
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
     mm_cuda_gate_open(device->gate);
@@ -277,42 +298,43 @@ static enum mm_status measure_once(const struct mm_variant *variant, const struc
     if (code == cudaSuccess)
         code = span(lane, MM_CUDA_UPLOADED, kernel_ns);
     if (code != cudaSuccess)
-        status = mm_cuda_fail(device, code, "measuring a kernel", error);
+        status = mm_cuda_status(device, code, "measuring a kernel", error);
     return status;
 }
 
-/* A time that the host's may be in, since the gate gave up, is measured once more: the library has loaded its
- * kernel by then, or the host was held up. Where every launch waits, under a debugger, that is no better. */
-static enum mm_status measure_surely(const struct mm_variant *variant, const struct mm_product *product,
+/* If the gate gave up, the time may include the host's: then it is measured once more, now that the
+ * library has loaded its kernel. Under a debugger every launch waits, and that is no better. */
+static enum mm_status measure_surely(const struct mm_plan *plan, const struct mm_product *product,
                                      struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
-    const enum mm_status status = measure_once(variant, product, lane, kernel_ns, error);
+    const enum mm_status status = measure_once(plan, product, lane, kernel_ns, error);
     if (status != MM_OK || !mm_cuda_gate_gave_up(lane->device->gate))
         return status;
-    return measure_once(variant, product, lane, kernel_ns, error);
+    return measure_once(plan, product, lane, kernel_ns, error);
 }
 
-/* The caller has placed the matrices; the rest is kept for the next time, unless it is large. All of it is
- * taken: who measures wants to know of the variant as it is. */
-static enum mm_status take_scratch(const struct mm_variant *variant, const struct mm_product *product,
-                                   struct mm_lane *lane, struct mm_error *error) {
-    lane->scratch_bytes = scratch_of(variant, product, lane->device).bytes;
-    return lane->scratch_bytes == 0 ? MM_OK
-                                    : mm_cuda_workspace(lane, lane->scratch_bytes, &lane->scratch, error);
+/* Loads the kernels and takes the workspace, never a frugal one: a measurement is of the variant as it is. */
+static enum mm_status make_ready(const struct mm_plan *plan, const struct mm_product *product,
+                                 struct mm_lane *lane, struct mm_error *error) {
+    const enum mm_status status = mm_cuda_prepare(plan, product, lane, error);
+    if (status != MM_OK || plan->workspace_bytes == 0)
+        return status;
+    return mm_cuda_workspace(lane, plan->workspace_bytes, &lane->scratch, error);
 }
 
-enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_variant *variant,
+enum mm_status mm_cuda_measure(struct mm_device *head, const struct mm_plan *plan,
                                const struct mm_product *product, uint64_t *kernel_ns,
                                struct mm_error *error) {
     struct mm_lane *lane = &((struct mm_cuda_device *)head)->direct;
-    assert(variant->launch != NULL);
     enum mm_status status = mm_cuda_use(head, error);
     if (status == MM_OK)
-        status = rehearse(variant, product, lane, error);
+        status = make_ready(plan, product, lane, error);
+    if (status == MM_NO_DEVICE_MEMORY) {
+        mm_cuda_trim(lane->device);
+        status = make_ready(plan, product, lane, error);
+    }
     if (status == MM_OK)
-        status = take_scratch(variant, product, lane, error);
-    if (status == MM_OK)
-        status = kernel_ns == NULL ? run_once(variant, product, lane, error)
-                                   : measure_surely(variant, product, lane, kernel_ns, error);
+        status = kernel_ns == NULL ? run_once(plan, product, lane, error)
+                                   : measure_surely(plan, product, lane, kernel_ns, error);
     mm_cuda_leave_workspace(lane);
     return status;
 }

@@ -1,5 +1,5 @@
-/* The rows of the CUDA variant table, and the launch functions that they name. A new variant takes
- * its file and one row here; the rows `auto`, which launch nothing, stand in variants.c. */
+/* The rows of the CUDA variant table, and the planning functions that they name. A new variant takes its file
+ * and one row here; the rows `auto` stand in variants.c. */
 #ifndef MM_GPU_CUDA_VARIANTS_H
 #define MM_GPU_CUDA_VARIANTS_H
 
@@ -43,12 +43,12 @@ extern "C" {
 /* clang-format on */
 
 #define X(name, tile, tiles, multiple_of, missing, needs, summary)                                           \
-    enum mm_status mm_cuda_##name(const struct mm_product *product, struct mm_lane *lane,                    \
+    enum mm_status mm_cuda_##name(const struct mm_product *product, struct mm_plan *plan,                    \
                                   struct mm_error *error);
 MM_CUDA_VARIANTS(X)
 #undef X
 #define X(name, tile, summary)                                                                               \
-    enum mm_status mm_cuda_transpose_##name(const struct mm_product *product, struct mm_lane *lane,          \
+    enum mm_status mm_cuda_transpose_##name(const struct mm_product *product, struct mm_plan *plan,          \
                                             struct mm_error *error);
 MM_CUDA_TRANSPOSES(X)
 #undef X

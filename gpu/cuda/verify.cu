@@ -1,9 +1,8 @@
-/* The check of a product on the device (gpu/verify.h says what it is): three products of a matrix and a few
- * vectors in float64, each of which reads its matrix once, and then the rows. A line of a matrix is cut into
- * parts where there are few lines, so that there is work for the whole chip, and what is summed up where and
- * in what order depends on the shape alone: the same C gives the same residual on any device. */
+/* The check of a product on the device (gpu/check/verify.h): three products of a matrix and a few vectors
+ * in float64, each reading its matrix once. Few lines are cut into parts, for work on the whole chip. The
+ * order of sums depends on the shape alone: the same C gives the same residual on any device. */
 #include "gpu/cuda/device.h"
-#include "gpu/verify.h"
+#include "gpu/check/verify.h"
 
 namespace {
 
@@ -139,13 +138,13 @@ __global__ void __launch_bounds__(JUDGES)
     const size_t sums = rows.count * SUMS;
     struct mm_verification mine = {};
     for (size_t row = threadIdx.x; row < rows.count; row += JUDGES) {
-        double residual = 0.0;
+        struct mm_verify_sums of_row = {};
         for (unsigned v = 0; v < VECTORS; v++) {
             const size_t at = v * rows.count + row;
-            residual = mm_verify_larger(residual, total(rows.c, rows.c_parts, sums, at) -
-                                                      total(rows.a, rows.a_parts, sums, at));
+            mm_verify_add(&of_row, total(rows.c, rows.c_parts, sums, at),
+                          total(rows.a, rows.a_parts, sums, at));
         }
-        mm_verify_row(&mine, &bounds, row, residual,
+        mm_verify_row(&mine, &bounds, row, &of_row,
                       total(rows.a, rows.a_parts, sums, VECTORS * rows.count + row));
     }
     seen[threadIdx.x] = mine;
@@ -168,21 +167,17 @@ struct operand operand_of(const struct mm_matrix *matrix, bool transpose) {
     return {data, matrix->ld, matrix->rows, matrix->cols, false};
 }
 
-size_t blocks_of(size_t count, size_t of) {
-    return (count + of - 1) / of;
-}
-
 size_t line_blocks(const struct operand &x) {
-    return blocks_of(x.lines, x.is_turned ? THREADS : THREADS / WARP);
+    return mm_size_divide_up(x.lines, x.is_turned ? THREADS : THREADS / WARP);
 }
 
 struct cut cut_of(const struct operand &x) {
     const size_t wanted = x.lines == 0 ? 1 : BLOCKS_ENOUGH / line_blocks(x);
-    const size_t most = blocks_of(x.length, PART_MIN);
+    const size_t most = mm_size_divide_up(x.length, PART_MIN);
     size_t parts = wanted < most ? wanted : most;
     if (parts == 0)
         parts = 1; /* also of lines without elements, whose sums are 0 */
-    return {parts, blocks_of(x.length, parts)};
+    return {parts, mm_size_divide_up(x.length, parts)};
 }
 
 /* The three matrices, and where their sums lie in the memory of the check. */
@@ -229,8 +224,8 @@ cudaError_t sum_b(struct plan &plan, struct signs x, cudaStream_t stream) {
         return code;
     void *arguments[] = {&plan.b_sums, &plan.b_cut.parts, &plan.b.lines};
     return cudaLaunchKernel(reinterpret_cast<const void *>(join),
-                            dim3(static_cast<unsigned>(blocks_of(count, THREADS))), dim3(THREADS), arguments,
-                            0, stream);
+                            dim3(static_cast<unsigned>(mm_size_divide_up(count, THREADS))), dim3(THREADS),
+                            arguments, 0, stream);
 }
 
 cudaError_t judge_rows(const struct plan &plan, const struct mm_product *product, uint64_t seed,
@@ -260,7 +255,5 @@ enum mm_status mm_cuda_verify(const struct mm_product *product, void *memory, st
         code = sum(plan.c, x, plan.c_cut, plan.c_sums, lane->stream);
     if (code == cudaSuccess)
         code = judge_rows(plan, product, x.seed, lane);
-    if (code != cudaSuccess)
-        return mm_cuda_fail(lane->device, code, "checking a product", error);
-    return MM_OK;
+    return mm_cuda_status(lane->device, code, "checking a product", error);
 }

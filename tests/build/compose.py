@@ -1,4 +1,4 @@
-"""Holds compose files against what the README promises of them: compose.py DRAIN_SECONDS FILE..."""
+"""Holds compose files against what docs/operations.md promises of them: compose.py DRAIN_SECONDS FILE..."""
 
 import sys
 
@@ -23,6 +23,8 @@ def faults(name, service, drain_seconds):
     for port in service.get("ports", []):
         if not str(port).startswith("127.0.0.1:"):
             yield f"port {port} is published beyond this host"
+    if not service.get("environment", {}).get("MATMULD_ALLOWED_HOSTS"):
+        yield "any Host is taken: MATMULD_ALLOWED_HOSTS is not set"
     resources = service.get("deploy", {}).get("resources", {})
     devices = resources.get("reservations", {}).get("devices", [])
     has_gpu = any("gpu" in device.get("capabilities", []) for device in devices)

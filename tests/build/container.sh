@@ -49,7 +49,7 @@ for label in title description licenses version revision; do
 done
 
 # The default port is the one that is exposed, and the licence the one that the tree has.
-port=$(sed -n 's/^  --port PORT .*(default: \([0-9]*\))$/\1/p' README.md)
+port=$(sed -n 's/^  --port PORT .*(default: \([0-9]*\))$/\1/p' docs/operations.md)
 [ "$(of EXPOSE)" = "$port" ] || fail "Dockerfile: EXPOSE is $(of EXPOSE), but the default port is $port"
 grep -q '^MIT License$' LICENSE || fail "LICENSE is not the MIT that the label says"
 
@@ -70,7 +70,7 @@ done
 if python=$(for each in python3 /usr/bin/python3; do
     ! $each -c 'import yaml' 2>/dev/null || { echo $each && break; }
 done) && [ -n "$python" ]; then
-    drain_s=$(sed -n 's/^  --drain-timeout-ms .*(default: \([0-9]*\)000)$/\1/p' README.md)
+    drain_s=$(sed -n 's/^  --drain-timeout-ms .*(default: \([0-9]*\)000)$/\1/p' docs/operations.md)
     "$python" tests/build/compose.py "$drain_s" docker/compose.yaml docker/compose.cpu.yaml || failed=$((failed + 1))
 else
     echo "no Python here has yaml: the compose files are not looked at"

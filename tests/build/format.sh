@@ -6,7 +6,7 @@ set -eu
 for clang_format in clang-format-14 clang-format; do
     case $("$clang_format" --version 2>/dev/null || :) in
     *"version 14."*)
-        find gpu api server tests -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) \
+        find gpu api server bench tests -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) \
             -exec "$clang_format" --dry-run --Werror {} +
         exit
         ;;

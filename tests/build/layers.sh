@@ -22,9 +22,9 @@ cuda='(cuda|cublas|nv|cooperative_groups|mma)[a-zA-Z0-9_]*(\.h|/|>)'
 refuse "gpu/ includes nothing of api/ or server/" "${include}[\"<](\.\./)*(api|server)/" gpu
 refuse "api/ includes nothing of server/" "${include}[\"<](\.\./)*server/" api
 refuse "libmicrohttpd belongs to server/" "${include}[\"<]microhttpd" gpu api
-refuse "GnuTLS belongs to server/tls*.c" "${include}[\"<]gnutls" gpu api server/[!t]*.[ch] server/*.h
+refuse "GnuTLS belongs to server/auth/tls*.c" "${include}[\"<]gnutls" gpu api server/*.[ch] server/[!a]*/ server/auth/[!t]*.c
 refuse "Jansson belongs to api/" "${include}[\"<]jansson" gpu server
-refuse "CUDA belongs to gpu/cuda/" "${include}[\"<]$cuda" api server gpu/*.[ch] gpu/cpu
+refuse "CUDA belongs to gpu/cuda/" "${include}[\"<]$cuda" api server gpu/*.[ch] gpu/[!c]*/ gpu/cpu gpu/check
 
 asking=$(grep -rlE --include='*.[ch]' --include='*.cu' --include='*.cuh' \
     '^[[:space:]]*#[[:space:]]*(if|elif).*MATMULD_WITH_CUDA' gpu api server || :)
@@ -33,7 +33,7 @@ if [ "$(printf '%s\n' "$asking" | wc -w)" -ne 1 ]; then
     failed=$((failed + 1))
 fi
 
-shapeless=$(find gpu api server tests \( -name common -o -name utils -o -name 'common.*' -o -name 'utils.*' \))
+shapeless=$(find gpu api server bench tests \( -name common -o -name utils -o -name 'common.*' -o -name 'utils.*' \))
 if [ -n "$shapeless" ]; then
     echo "a name should say what is in it: $shapeless"
     failed=$((failed + 1))

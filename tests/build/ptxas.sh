@@ -1,5 +1,5 @@
 #!/bin/sh
-# What ptxas said of each kernel file, as gpu/cuda/ptxas.sh keeps it, is what the project wants: every file has a
+# What ptxas said of each kernel file, as tests/build/ptxas_report.sh keeps it, is what the project wants: every file has a
 # report with a kernel in it, nothing spills registers to local memory, and nothing was warned of. A file excuses
 # the spills of its kernel or function NAME by a line that says why:
 #
@@ -30,7 +30,7 @@ judge() {
     fi
     # Two of ptxas's remarks tell that wgmma was serialized, which costs half of the speed and more.
     sed -n -E "s/^(ptxas (warning|error).*|.*\(C751[01]\).*|.*serialized.*)$/$name: \1/p" "$1"
-    sh gpu/cuda/ptxas.sh rows "$1" >"$scratch/rows"
+    sh tests/build/ptxas_report.sh rows "$1" >"$scratch/rows"
     grep -q '|kernel|' "$scratch/rows" || echo "$name: its report tells of no kernel"
     while IFS='|' read -r _ function architecture kind registers _ _ stores loads _; do
         if [ -z "$stores$loads" ] || { [ "$kind" = kernel ] && [ -z "$registers" ]; }; then

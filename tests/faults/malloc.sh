@@ -15,14 +15,9 @@
 group=$1
 most=${MALLOC_MOST:-$2}
 shift 2
-key=0123456789abcdef
 
-gauge() {
-    curl -s -H "Authorization: Bearer $key" "$url/metrics" | sed -n "s/^matmuld_$1 //p"
-}
-
-[ "$group" != keys ] || export MATMULD_API_KEY=$key
-start --backend cpu --threads 2 --self-test-ms 0 "$@"
+[ "$group" != keys ] || export MATMULD_API_KEY=0123456789abcdef
+start --open-metrics --backend cpu --threads 2 --self-test-ms 0 "$@"
 before=$(descriptors)
 checks=$((checks + 1))
 "$ROUTES" "$control" "${url##*:}" "$group" "$most" || fail "the group $group"
@@ -32,7 +27,7 @@ if has_ended; then
     exit 1
 fi
 same_descriptors "$before"
-same "the budget in use" 0 "$(gauge 'staging_bytes{state="used"}')"
-same "jobs that wait" 0 "$(gauge queue_jobs)"
+same "the budget in use" 0 "$(metric 'staging_bytes{state="used"}')"
+same "jobs that wait" 0 "$(metric queue_jobs)"
 stop
 finish

@@ -14,8 +14,8 @@ has_line() {
     [ "$(grep -c 'API keys' "$scratch/log")" -gt "$1" ]
 }
 
-# reload: has the file read, and waits until the log tells of it.
-reload() {
+# reread: has the file read, and waits until the log tells of it.
+reread() {
     lines=$(grep -c 'API keys' "$scratch/log" || :)
     kill -HUP "$server"
     await 20 has_line "$lines" || fail "nothing tells of the keys that were read"
@@ -32,14 +32,14 @@ for last in one all; do
         new=0123456789abcdef-$last-$first
         echo "$new" >"$scratch/keys"
         "$ROUTES" "$control" arm "$first" "$([ "$last" = one ] && echo "$first" || echo 999999)"
-        reload
+        reread
         failed=$("$ROUTES" "$control" disarm)
         [ "${failed%% *}" -gt 0 ] || break
         sites=$((sites + 1))
         like "$last, $first: the log" '*stay as they were*' "$(grep 'API keys' "$scratch/log" | tail -n 1)"
         same "$last, $first: the new key" 401 "$(with "$new")"
         same "$last, $first: the old key" 200 "$(with "$old")"
-        reload
+        reread
         same "$last, $first: the new key, read again" 200 "$(with "$new")"
         same "$last, $first: the old key, then" 401 "$(with "$old")"
         old=$new

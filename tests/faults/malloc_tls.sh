@@ -17,8 +17,8 @@ most=${MALLOC_MOST:-$1}
 make_certificate own -newkey ec -pkeyopt ec_paramgen_curve:P-256
 export CURL_CA_BUNDLE="$scratch/own.pem"
 
-# ask: a product by a connection of its own; sets status, 000 where there was no reply, and code, curl's exit status.
-ask() {
+# connect: a product by a connection of its own; sets status, 000 where there was no reply, and code, curl's exit status.
+connect() {
     code=0
     status=$(curl -s --max-time 10 -o "$scratch/got" -w '%{http_code}' -H 'Content-Type: application/json' \
         -d '{"a":[[2]],"b":[[3]],"backend":"cpu"}' "$url/v1/matmul") || code=$?
@@ -36,7 +36,7 @@ outcome() {
 }
 
 next_works() {
-    ask
+    connect
     checks=$((checks + 1))
     [ "$(outcome)" = right ] || fail "$1: the next connection: status $status, curl's exit status $code"
 }
@@ -52,7 +52,7 @@ next_works "the start"
 next_works "the start"
 before=$(descriptors)
 "$ROUTES" "$control" arm 999999 999999
-ask
+connect
 seen=$("$ROUTES" "$control" disarm)
 seen=${seen#* }
 stride=1
@@ -64,8 +64,8 @@ checks=$((checks + 1))
 for last in one all; do
     first=1
     while [ "$first" -le "$seen" ] && ! has_ended; do
-        "$ROUTES" "$control" arm "$first" "$([ "$last" = one ] && echo "$first" || echo 999999)"
-        ask
+        "$ROUTES" "$control" arm "$first" "$([ "$last" = one ] && echo "$first" || echo 20000)" # 100 times what there are: without memory MHD's poll tries again at once
+        connect
         failed=$("$ROUTES" "$control" disarm)
         [ "${failed%% *}" -gt 0 ] || break
         what=$(outcome)
@@ -83,6 +83,6 @@ if has_ended; then
     exit 1
 fi
 same_descriptors "$before"
-same "the budget in use" 0 "$(curl -s "$url/metrics" | sed -n 's/^matmuld_staging_bytes{state="used"} //p')"
+same "the budget in use" 0 "$(metric 'staging_bytes{state="used"}')"
 stop
 finish

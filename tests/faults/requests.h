@@ -16,6 +16,13 @@ struct body {
     bool is_npy;  /* a form with two files of square matrices of ones, each of `edge` rows */
 };
 
+enum request_flag {
+    STEADY = 1,         /* the body is the same each time */
+    SHORT_OF_LARGE = 2, /* all allocations of 256 KiB and more fail, none of the others */
+    SECOND = 4,         /* it comes on a connection that has had the same before, when nothing failed */
+    MAPPED = 8          /* its memory is to be mapped anew: request_of_all_memory comes before */
+};
+
 struct request {
     const char *group;
     const char *name;
@@ -24,11 +31,8 @@ struct request {
     enum framing framing;
     struct body body;
     unsigned status;
-    const char *expected;   /* in the body; NULL: nothing in particular */
-    bool is_steady;         /* the body is the same each time */
-    bool is_short_of_large; /* all allocations of 256 KiB and more fail, none of the others */
-    bool is_second;         /* it comes on a connection that has had the same before, when nothing failed */
-    bool is_mapped;         /* its memory is to be mapped anew: request_of_all_memory comes before */
+    const char *expected; /* in the body; NULL: nothing in particular */
+    unsigned flags;       /* of enum request_flag */
 };
 
 /* A row without a name ends it. */

@@ -44,7 +44,7 @@ enum { LARGE_BYTES = 256 << 10 };
 /* With what comes before the request, while nothing fails: its connection, if that is made by then, else −1.
  */
 static int prepare(const struct subject *subject) {
-    const bool is_second = subject->request->is_second;
+    const bool is_second = (subject->request->flags & SECOND) != 0;
     const char *text = is_second ? subject->text : subject->text_before;
     struct reply reply;
     if (text == NULL)
@@ -62,7 +62,8 @@ static int prepare(const struct subject *subject) {
 static uint64_t ask(const struct subject *subject, uint64_t first, uint64_t last, struct reply *reply) {
     int connection = prepare(subject);
     *reply = (struct reply){.ending = CLOSED};
-    control_arm(subject->control, subject->request->is_short_of_large ? LARGE_BYTES : 0, first, last);
+    control_arm(subject->control, (subject->request->flags & SHORT_OF_LARGE) != 0 ? LARGE_BYTES : 0, first,
+                last);
     if (connection < 0)
         connection = exchange_connect(subject->port);
     if (connection >= 0)
@@ -95,7 +96,7 @@ static bool has_type(const struct reply *reply, const char *type) {
 static size_t steady_bytes(const struct subject *subject) {
     const struct reply *baseline = &subject->baseline;
     const char *matrix_end = memmem(baseline->body, baseline->body_bytes, "]]", 2);
-    if (subject->request->is_steady || has_type(baseline, "application/octet-stream") ||
+    if ((subject->request->flags & STEADY) != 0 || has_type(baseline, "application/octet-stream") ||
         has_type(baseline, "application/x-npy"))
         return baseline->body_bytes;
     if (baseline->body_bytes > 5 && memcmp(baseline->body, "{\"c\":", 5) == 0 && matrix_end != NULL)
@@ -209,7 +210,7 @@ static bool try_request(const struct request *request, struct control *control, 
                         uint64_t most) {
     struct subject subject = {.request = request, .control = control, .port = port};
     subject.text = request_text(request, &subject.bytes);
-    if (request->is_mapped)
+    if ((request->flags & MAPPED) != 0)
         subject.text_before = request_text(&request_of_all_memory, &subject.bytes_before);
     bool good = subject.text != NULL && find_baseline(&subject);
     if (good) {
@@ -217,7 +218,7 @@ static bool try_request(const struct request *request, struct control *control, 
         const uint64_t stride = most == 0 || sites <= most ? 1 : (sites + most - 1) / most;
         printf("%s: %" PRIu64 " allocations\n", request->name, sites);
         good = sites > 0; /* else the library is not under the server */
-        if (request->is_short_of_large) {
+        if ((request->flags & SHORT_OF_LARGE) != 0) {
             good &= run_short_of_large(&subject);
         } else {
             good &= run_all(&subject, true, stride);

@@ -2,7 +2,7 @@
  * combined here once more, in their order, each once. The input is the body. */
 #include "tests/fuzz/fuzz.h"
 
-#include "api/benchmark.h"
+#include "api/lab/benchmark.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  * and read again. */
 #include "tests/fuzz/fuzz.h"
 
-#include "api/benchmark.h"
+#include "api/lab/benchmark.h"
 #include "api/call.h"
-#include "api/json_value.h"
+#include "api/json/json_value.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ static void write_and_read_again(const struct mm_benchmark_call *call) {
         json_object_set_new(root, "timeout_ms", json_integer((json_int_t)call->timeout_ms));
     if (write_names(call, root)) {
         size_t length;
-        char *text = mm_json_print(root, 0, &length);
+        char *text = mm_json_print(json_incref(root), 0, &length);
         REQUIRE(text != NULL);
         REQUIRE(mm_benchmark_decode(text, length, &fuzz_limits, &again, NULL) == MM_OK);
         require_same(call, &again);

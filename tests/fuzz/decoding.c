@@ -161,7 +161,7 @@ void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const 
     decoding->error = (struct mm_error){0};
     decoding->buffers = fuzz_buffers_take(BUDGET_BYTES);
     decoding->status =
-        codec->decode(&decoding->call, body, &fuzz_limits, decoding->buffers, &decoding->error);
+        mm_codec_decode(codec, &decoding->call, body, &fuzz_limits, decoding->buffers, &decoding->error);
     if (decoding->status == MM_OK) {
         require_decoded(decoding, codec, body);
         return;

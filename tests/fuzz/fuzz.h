@@ -71,6 +71,13 @@ struct decoding {
 void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const struct mm_body *body);
 void fuzz_release(struct decoding *decoding);
 
+/* Reads a body as it arrives, in pieces of these lengths in turn, or all at once if there are none, into
+ * memory of its size, which is the caller's to free after fuzz_release. False where the Content-Type is
+ * refused. */
+bool fuzz_read(struct decoding *decoding, enum mm_op op, const struct mm_codec *codec, struct mm_body *body,
+               uint64_t announced, struct piece text, struct piece lengths);
+void fuzz_require_same_decoding(const struct decoding *x, const struct decoding *y);
+
 /* That both have the same shape and, stored row by row, the same bits. */
 void fuzz_require_same(const struct mm_matrix *x, const struct mm_matrix *y);
 

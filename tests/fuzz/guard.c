@@ -1,6 +1,8 @@
-/* Fuzzes the guard. The input's first line is the version, the second the path, each further one a header,
- * name:value. A head that is taken has to satisfy the rules as they are written here once more. */
-#include "server/guard.h"
+/* Fuzzes the guard, and what judges Host and Origin. The input's first line is the version, the second the
+ * path, each further one a header, name:value. A head that is taken has to satisfy the rules as they are
+ * written here once more. */
+#include "server/http/guard.h"
+#include "server/http/origin.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -37,6 +39,28 @@ static void require_digits(struct piece value) {
     free(text);
 }
 
+/* Of the hosts that pass unlisted, none is a name that DNS could lead here. */
+static void require_own(struct piece value) {
+    char *host = fuzz_copy_text(value);
+    struct mm_error error = {0};
+    const size_t address = strspn(host, "0123456789.");
+    const bool is_own = mm_origin_judge_host(NULL, host, &error) == MM_OK;
+    REQUIRE(!is_own || host[0] == '[' || (address >= 7 && strchr(": \t", host[address]) != NULL) ||
+            (strncasecmp(host, "localhost", 9) == 0 && strchr(".: \t", host[9]) != NULL));
+    free(host);
+}
+
+/* An origin that passes ends with the host, or a port, a dot or both behind it. */
+static void require_same_site(struct piece value) {
+    char *origin = fuzz_copy_text(value);
+    const char *host = strstr(origin, "://");
+    struct mm_error error = {0};
+    if (mm_origin_judge("POST", origin, "a.b", &error) == MM_OK)
+        REQUIRE(host != NULL && strncasecmp(host + 3, "a.b", 3) == 0 &&
+                strspn(host + 6, ".:0123456789 \t") == strlen(host + 6));
+    free(origin);
+}
+
 /* That a header which the guard takes is harmless. */
 static void require_harmless(struct head *head, struct piece name, struct piece value) {
     static const char separators[] = "()<>@,;:\\\"/[]?={} \t";
@@ -47,9 +71,13 @@ static void require_harmless(struct head *head, struct piece name, struct piece 
     head->codings += is_named(name, "transfer-encoding");
     if (is_named(name, "transfer-encoding"))
         REQUIRE(is_named(value, "chunked"));
-    if (is_named(name, "host"))
+    if (is_named(name, "host")) {
+        require_own(value);
         for (size_t index = 0; index < value.bytes; index++)
             REQUIRE(strchr("/@?#,\\\"<>{}|^`", value.text[index]) == NULL);
+    }
+    if (is_named(name, "origin"))
+        require_same_site(value);
     if (is_named(name, "content-length")) {
         head->lengths++;
         require_digits(value);

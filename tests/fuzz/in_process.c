@@ -1,13 +1,13 @@
 /* A server as main makes it, but for signals, the sweep and the listening socket. */
 #include "tests/fuzz/in_process.h"
 
-#include "server/crew.h"
-#include "server/exchange.h"
-#include "server/guard.h"
-#include "server/keys.h"
-#include "server/log.h"
-#include "server/log_writer.h"
-#include "server/metrics.h"
+#include "server/http/pool.h"
+#include "server/http/request.h"
+#include "server/http/head.h"
+#include "server/auth/keys.h"
+#include "server/observe/log.h"
+#include "server/observe/log_writer.h"
+#include "server/observe/metrics.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -37,15 +37,6 @@ void __wrap_mm_log_writer_put(const char *line, size_t bytes, bool one_of_many) 
     json_decref(object);
 }
 
-/* As server/http.c does it. */
-static size_t unescape(void *argument, struct MHD_Connection *connection, char *text) {
-    (void)argument;
-    (void)connection;
-    size_t bytes = MHD_http_unescape(text);
-    mm_guard_show_zeros(text, bytes);
-    return bytes;
-}
-
 static void open_server(void) {
     static char program[] = "matmuld", backend[] = "--backend=cpu", body[] = "--max-body=64KiB",
                 dimension[] = "--max-dimension=256", budget[] = "--memory-budget=4MiB",
@@ -61,30 +52,35 @@ static void open_server(void) {
     options.api_key = IN_PROCESS_KEY;
     mm_log_set_format(MM_LOG_JSON);
     REQUIRE(mm_keys_open(&options, &keys, problem, sizeof problem));
+    options.allowed_hosts = "fuzz";
+    server.checks_host = true;
     server.options = &options;
     server.limits = (struct mm_limits){.dimension_max = options.dimension_max,
                                        .body_bytes_max = options.body_bytes_max,
                                        .memory_bytes_max = options.memory_budget_bytes};
     pthread_mutex_init(&server.mutex, NULL);
+    TAILQ_INIT(&server.connections);
+    TAILQ_INIT(&server.starved);
     server.buffers = mm_buffers_open(options.memory_budget_bytes);
     server.metrics = mm_metrics_open();
-    server.crew = mm_crew_start(1);
-    REQUIRE(server.buffers != NULL && server.metrics != NULL && server.crew != NULL);
+    server.pool = mm_pool_start(1);
+    REQUIRE(server.buffers != NULL && server.metrics != NULL && server.pool != NULL);
     const struct mm_engine_options wanted = {
         .backend = options.backend,
         .host_jobs = 1,
-        .queue = {.jobs_max = options.queue_depth,
-                  .bytes_max = options.memory_budget_bytes,
-                  .wait_ns_max = options.queue_wait_ms * UINT64_C(1000000)}};
-    REQUIRE(mm_engine_open(&wanted, &server.engine, &error) == MM_OK);
+        .queue = {.jobs_max = options.queue_depth, .wait_ns_max = options.queue_wait_ms * UINT64_C(1000000)}};
+    struct mm_engine *engine = NULL;
+    REQUIRE(mm_engine_open(&wanted, &engine, &error) == MM_OK);
+    REQUIRE(mm_server_set_engine(&server, engine));
 }
 
 static void open_daemon(void) {
     mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-        mm_exchange_handle, &server, MHD_OPTION_NOTIFY_COMPLETED, mm_exchange_completed, &server,
-        MHD_OPTION_NOTIFY_CONNECTION, mm_connection_notify, &server, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
-        &server, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_END);
+        mm_request_handle, &server, MHD_OPTION_NOTIFY_COMPLETED, mm_request_completed, &server,
+        MHD_OPTION_NOTIFY_CONNECTION, mm_connection_notify, &server, MHD_OPTION_UNESCAPE_CALLBACK,
+        mm_head_unescape, &server, MHD_OPTION_URI_LOG_CALLBACK, mm_head_note_target, &server,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_END);
     REQUIRE(mhd != NULL);
 }
 
@@ -131,13 +127,14 @@ static bool receive(struct talk *talk) {
     return any;
 }
 
-/* Whether a request waits for another thread: the crew or the queue. */
+/* Whether a request waits for another thread: the worker pool or the queue. */
 static bool is_waiting(void) {
     bool waits = false;
     pthread_mutex_lock(&server.mutex);
-    const struct mm_exchange *exchange = server.newest == NULL ? NULL : server.newest->exchange;
-    if (exchange != NULL)
-        waits = exchange->state == MM_WAITING || exchange->state == MM_ANSWERING;
+    const struct mm_connection *connection = TAILQ_FIRST(&server.connections);
+    const struct mm_request *request = connection == NULL ? NULL : connection->request;
+    if (request != NULL)
+        waits = mm_request_waits(request) || mm_request_state(request) == MM_ANSWERING;
     pthread_mutex_unlock(&server.mutex);
     return waits;
 }
@@ -180,7 +177,7 @@ void talk_send(struct talk *talk, const char *bytes, size_t count) {
 void talk_end(struct talk *talk) {
     settle(talk);
     shutdown(talk->fd, SHUT_WR);
-    for (unsigned round = 0; server.newest != NULL; round++) {
+    for (unsigned round = 0; !TAILQ_EMPTY(&server.connections); round++) {
         REQUIRE(round < WAIT_ROUNDS_MAX);
         REQUIRE(MHD_run(mhd) == MHD_YES);
         (void)receive(talk);

@@ -2,7 +2,7 @@
  * strtoll, number by number, and is the same when it is written out and read again. */
 #include "tests/fuzz/fuzz.h"
 
-#include "api/json_matrix.h"
+#include "api/json/json_matrix.h"
 
 #include <errno.h>
 #include <fenv.h>

@@ -1,8 +1,8 @@
 /* Fuzzes what API keys are read from: a key file's text, a list from the environment, and the header that
  * brings one. The input is a header's value, a line; the list, a line; and the file. Each is judged by its
  * rules as they are written here once more, and a key is let in where one of the readings has it. */
-#include "server/bearer.h"
-#include "server/key_set.h"
+#include "server/auth/bearer.h"
+#include "server/auth/keys.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -138,14 +138,14 @@ static void judge(struct mm_key_set *set, bool good, const struct expected *expe
         require_sentence(problem, text);
         return;
     }
-    REQUIRE(mm_key_set_count(set) == expected->count);
+    REQUIRE(set->count == expected->count);
     for (size_t index = 0; index < expected->count; index++) {
         const struct piece key = expected->keys[index];
         char *copy = fuzz_copy_bytes(key);
         REQUIRE(mm_key_set_find(set, copy, key.bytes) == index);
         REQUIRE(mm_key_set_find(set, copy, key.bytes - 1) == MM_KEY_NONE ||
                 has(expected, (struct piece){key.text, key.bytes - 1}));
-        REQUIRE(strcmp(mm_key_set_label(set, index), expected->labels[index]) == 0);
+        REQUIRE(strcmp(set->keys[index].label, expected->labels[index]) == 0);
         free(copy);
     }
 }

@@ -2,7 +2,7 @@
  * of a form, and what was taken is the same when it is written as .npy and sent again. */
 #include "tests/fuzz/fuzz.h"
 
-#include "api/npy.h"
+#include "api/npy/npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

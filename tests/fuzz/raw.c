@@ -14,8 +14,8 @@ static enum mm_status set_query(struct mm_call *call, enum mm_op op, struct piec
         struct piece name = fuzz_take(&value, '=');
         char *name_copy = fuzz_copy_bytes(name);
         char *value_copy = fuzz_copy_bytes(value);
-        status = mm_call_set_text(call, name_copy == NULL ? "" : name_copy, name.bytes, value_copy,
-                                  value.bytes, &fuzz_limits, &error);
+        status = mm_call_set_text(call, MM_CALL_QUERY, name_copy == NULL ? "" : name_copy, name.bytes,
+                                  value_copy, value.bytes, &fuzz_limits, &error);
         free(name_copy);
         free(value_copy);
     }

@@ -109,7 +109,7 @@ static void put_plain(struct session *session) {
         {"GET", "/v1/variants", 200, false},
         {"GET", "/v1/devices", 200, false},
         {"HEAD", "/v1/devices", 200, false},
-        {"GET", "/openapi.json", 200, false},
+        {"GET", "/openapi.json", 200, true},
         {"GET", "/metrics", 200, false},
         {"OPTIONS", "/v1/matmul", 204, true},
         {"OPTIONS", "*", 204, true},
@@ -145,89 +145,43 @@ static const char *choose(struct input *input, const char *const *table, size_t 
 #define CHOOSE(input, table) choose(input, table, sizeof(table) / sizeof(table)[0])
 
 static void put_header(struct session *session) {
+    /* clang-format off */
     static const char *const headers[] = {
-        "Content-Type: application/json",
-        "Content-Type: application/octet-stream",
-        "Content-Type: multipart/form-data; boundary=x",
-        "Content-Type: multipart/form-data",
-        "Content-Type: application/x-www-form-urlencoded",
-        "Content-Type: text/plain",
-        "Content-Type: application/json; charset=utf-16",
-        "Accept: application/json",
-        "Accept: application/octet-stream",
-        "Accept: application/x-npy;q=0.5, text/plain",
-        "Accept: text/plain",
-        "Accept: */*;q=0",
-        "Expect: 100-continue",
-        "Expect: 200-ok",
-        "Connection: close",
-        "Connection: keep-alive",
-        "Connection: upgrade",
-        "Upgrade: h2c",
-        "Host: fuzz",
-        "Host:",
-        "Host: a b",
-        ("Authorization: Bearer " IN_PROCESS_KEY),
-        "Authorization: Bearer 0123456789abcdef-none",
-        "Authorization: Basic eDp5",
-        "X-Request-Id: mine",
-        "X-Request-Id: not/mine",
-        "Origin: https://example.org",
-        "Access-Control-Request-Method: POST",
-        "Content-Length: 0",
-        "Content-Length: 5",
-        "Content-Length: +5",
-        "Content-Length: 65537",
-        "Content-Length: 99999999999999999999",
-        "Content-Length: 18446744073709551615",
-        "Content-Length: 5, 5",
-        "Content-Length : 5",
-        "Transfer-Encoding: chunked",
-        "Transfer-Encoding: identity",
-        "Transfer-Encoding: gzip, chunked",
-        "Transfer-Encoding:\tchunked",
-        " folded",
-        "no colon",
-        ": no name",
-        "Range: bytes=0-1",
-        "If-None-Match: *",
-        "Cookie: a=b",
-        "Cookie: a=\"b",
-    };
+        "Content-Type: application/json", "Content-Type: application/octet-stream",
+        "Content-Type: multipart/form-data; boundary=x", "Content-Type: multipart/form-data",
+        "Content-Type: application/x-www-form-urlencoded", "Content-Type: text/plain",
+        "Content-Type: application/json; charset=utf-16", "Accept: application/json",
+        "Accept: application/octet-stream", "Accept: application/x-npy;q=0.5, text/plain",
+        "Accept: text/plain", "Accept: */*;q=0", "Expect: 100-continue", "Expect: 200-ok",
+        "Connection: close", "Connection: keep-alive", "Connection: upgrade", "Upgrade: h2c", "Host: fuzz",
+        "Host:", "Host: a b", ("Authorization: Bearer " IN_PROCESS_KEY),
+        "Authorization: Bearer 0123456789abcdef-none", "Authorization: Basic eDp5", "X-Request-Id: mine",
+        "X-Request-Id: not/mine", "Origin: https://example.org", "Access-Control-Request-Method: POST",
+        "Content-Length: 0", "Content-Length: 5", "Content-Length: +5", "Content-Length: 65537",
+        "Content-Length: 99999999999999999999", "Content-Length: 18446744073709551615",
+        "Content-Length: 5, 5", "Content-Length : 5", "Transfer-Encoding: chunked",
+        "Transfer-Encoding: identity", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding:\tchunked",
+        " folded", "no colon", ": no name", "Range: bytes=0-1", "If-None-Match: *", "Cookie: a=b",
+        "Cookie: a=\"b"};
+    /* clang-format on */
     fprintf(session->out, "%s\r\n", CHOOSE(&session->input, headers));
 }
 
 static void put_line(struct session *session) {
     static const char *const methods[] = {"POST", "POST", "POST",  "GET",     "HEAD", "OPTIONS",
                                           "PUT",  "get",  "TRACE", "CONNECT", "",     "PO\tST"};
+    /* clang-format off */
     static const char *const targets[] = {
-        "/v1/matmul",
-        "/v1/matmul?m=2&k=2&n=2",
-        "/v1/matmul?m=1&k=0&n=3&variant=naive",
+        "/v1/matmul", "/v1/matmul?m=2&k=2&n=2", "/v1/matmul?m=1&k=0&n=3&variant=naive",
         "/v1/matmul?m=2&k=2&n=2&lda=3&ldb=4&transpose_a=1",
         "/v1/matmul?variant=tiled_16&dtype=float32&backend=cpu&timeout_ms=1",
-        "/v1/matmul?verify=1&vendor=never&tile=16",
-        "/v1/matmul?m=256&k=1&n=256",
-        "/v1/matmul?m=-1&k=2&n=99999999999999999999999",
-        "/v1/matmul?%00=1&=&&a",
-        "/v1/matmul?m=2&m=3",
-        "/v1/transpose",
-        "/v1/transpose?m=2&n=3",
-        "/v1/transpose?m=2&n=3&dtype=int64",
-        "/v1/transpose?m=1&n=1&dtype=float64&variant=shared",
-        "/v1/benchmark",
-        "/v1/benchmark?m=1",
-        "/v1/variants",
-        "/healthz%00",
-        "/healthz?x=%zz",
-        "/%68ealthz",
-        "http://fuzz/v1/matmul",
-        "HTTP://fuzz",
-        "//healthz",
-        "*",
-        "",
-        "fuzz:80",
-    };
+        "/v1/matmul?verify=1&vendor=never&tile=16", "/v1/matmul?m=256&k=1&n=256",
+        "/v1/matmul?m=-1&k=2&n=99999999999999999999999", "/v1/matmul?%00=1&=&&a", "/v1/matmul?m=2&m=3",
+        "/v1/transpose", "/v1/transpose?m=2&n=3", "/v1/transpose?m=2&n=3&dtype=int64",
+        "/v1/transpose?m=1&n=1&dtype=float64&variant=shared", "/v1/benchmark", "/v1/benchmark?m=1",
+        "/v1/variants", "/healthz%00", "/healthz?x=%zz", "/%68ealthz", "http://fuzz/v1/matmul",
+        "HTTP://fuzz", "//healthz", "*", "", "fuzz:80"};
+    /* clang-format on */
     static const char *const versions[] = {"HTTP/1.1", "HTTP/1.1", "HTTP/1.1",  "HTTP/1.0",
                                            "HTTP/1.2", "HTTP/2.0", "HTTP/1.1 ", ""};
     fprintf(session->out, "%s ", CHOOSE(&session->input, methods));
@@ -358,6 +312,12 @@ static void judge(const struct session *session, struct piece sent, struct piece
     for (size_t index = 0; index < session->count; index++) {
         REQUIRE(reply_take(&came, &bounds, session->expected[index].head_only, &reply));
         judge_expected(&reply, &session->expected[index], index);
+        /* libmicrohttpd 0.9 reports a trailer if the last line end comes in two pieces. */
+        if (session->expected[index].has_product && session->expected[index].product.is_chunked &&
+            piece_is(reply_header(&reply, "Connection"), "close")) {
+            REQUIRE(!reply_take(&came, &bounds, false, &reply));
+            return;
+        }
     }
     while (reply_take(&came, &bounds, false, &reply))
         REQUIRE(!session->is_well_formed);

@@ -2,8 +2,7 @@
 # Runs fuzz targets for a time each, several at once, from the corpus and from what earlier runs have found.
 # An input that breaks a target is left in the corpus, where the tests replay it. ./dev fuzz is the way to
 # call this.
-# Usage: run.sh SECONDS JOBS TARGET..., in the top folder, with the preset fuzz built; or run.sh --share TOTAL
-# JOBS TARGET..., which prints how many seconds each may have so that all are over in that time.
+# Usage: run.sh JOBS [SECONDS] [TARGET], or run.sh JOBS --total SECONDS, in the top folder, with the preset fuzz built.
 set -eu
 
 build=build/fuzz
@@ -23,6 +22,15 @@ bytes_max() {
     esac
 }
 
+# Targets that read the same share a dictionary.
+dictionary() {
+    case $1 in
+    form_read) echo multipart ;;
+    json_scan) echo json ;;
+    *) echo "$1" ;;
+    esac
+}
+
 # Runs one target, and sums it up in a line.
 fuzz() {
     target=$1
@@ -35,7 +43,7 @@ fuzz() {
     touch "$build/begun-$target"
     code=0
     "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len="$(bytes_max "$target")" -timeout=10 \
-        -rss_limit_mb=2048 -print_final_stats=1 -dict="tests/fuzz/$target.dict" \
+        -rss_limit_mb=2048 -print_final_stats=1 -dict="tests/fuzz/$(dictionary "$target").dict" \
         -artifact_prefix="$corpus/" "$work" "$corpus" >"$log" 2>&1 || code=$?
     found=$(find "$corpus" -newer "$build/begun-$target" -name '*-*' -type f)
     edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
@@ -50,34 +58,38 @@ fuzz() {
     return 1
 }
 
-# They run in rounds of so many at once. Of each round a second goes to starting, and one is the least that
-# libFuzzer takes.
-share() {
-    total=$1 jobs=$2
-    shift 2
-    case $total in '' | *[!0-9]* | ????????*) return 1 ;; esac
-    [ "$total" -ge 1 ] && [ "$total" -le 1000000 ] || return 1
-    seconds=$((total / (($# + jobs - 1) / jobs) - 1))
-    echo $((seconds > 0 ? seconds : 1))
+bad_usage() {
+    echo "fuzz: $*; see ./dev --help" >&2
+    exit 2
 }
 
-if [ "$1" = --share ]; then
-    shift
-    share "$@"
-    exit
-fi
 if [ "$1" = --one ]; then
     fuzz "$3" "$2"
     exit
 fi
 
+jobs=$1 seconds=10 total=no targets=$(ls tests/fuzz/corpus)
+shift
+[ "${1:-}" != --total ] || { total=yes && shift; }
+case ${1:-} in
+'' | [!0-9]*) ;;
+0* | *[!0-9]* | ????????*) bad_usage "takes a number of seconds, got '$1'" ;;
+*) seconds=$1 && shift ;;
+esac
+if [ $# -gt 0 ]; then
+    printf '%s\n' "$targets" | grep -qxF -e "$*" || bad_usage "takes one of: $(echo "$targets" | tr '\n' ' '); got '$*'"
+    targets=$1
+fi
+# They run in rounds of so many at once. A second of each round goes to starting; libFuzzer takes one at least.
+if [ "$total" = yes ]; then
+    rounds=$((($(echo "$targets" | wc -l) + jobs - 1) / jobs))
+    seconds=$((seconds / rounds > 1 ? seconds / rounds - 1 : 1))
+fi
+
 # Those of the preset asan.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
-seconds=$1
-jobs=$2
-shift 2
-if ! printf '%s\n' "$@" | xargs -P "$jobs" -n 1 sh "$0" --one "$seconds"; then
+if ! printf '%s\n' "$targets" | xargs -P "$jobs" -n 1 sh "$0" --one "$seconds"; then
     cat >&2 <<END
 A target was broken. Mend that, and commit the input, which lies in the corpus already, with it. To see it again:
     $build/tests/fuzz/fuzz_TARGET tests/fuzz/corpus/TARGET/INPUT

@@ -1,19 +1,26 @@
 #!/bin/sh
-# --connections-per-address: as many connections as that from one address, and not one more, until one of them
-# ends; another address has its own.
+# --connections-per-address: as many connections from one address and no more, until one of them ends; another address has
+# its own.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 : "${TALK:?the path of the program talk}"
 
-# hold: a connection on which nothing is asked, for half a minute; sets $held to who has it.
+# hold: an idle connection, for half a minute; sets $held to the process that has it.
 hold() {
     "$TALK" 127.0.0.1 "${url##*:}" 1 </dev/null >"$scratch/held" 2>&1 &
     held=$!
-    sleep 0.3
+    holds=$((holds + 1))
+    await 10 has_connections $((holds + 1)) || fail "$holds connections were not taken"
 }
 
-# answer STATUS ARG…: of a connection more; 000: it was closed without a word.
+# The one that asks is among them.
+has_connections() {
+    idle=$(metric 'connections{state="idle"}') active=$(metric 'connections{state="active"}')
+    [ "$((${idle:-0} + ${active:-0}))" -ge "$1" ]
+}
+
+# answer STATUS ARG…: of one connection more; 000: it was closed without a word.
 answer() {
     expected=$1
     shift
@@ -28,25 +35,27 @@ judge() {
     await 10 answer "$@" || fail "$what: expected $1"
 }
 
+holds=0
 start --connections-per-address 2
 hold
 first=$held
 judge "a second connection" 200
-hold
-second=$held
+"$TALK" 127.0.0.1 "${url##*:}" 1 </dev/null >"$scratch/held" 2>&1 &
+second=$!
 judge "a third one" 000
 judge "one from another address" 200 --interface 127.0.0.2
 kill "$first"
 judge "once one has ended" 200
 kill "$second"
+at_most "connections closed, below 0" -1 "-$(metric 'connections_closed_total{reason="address"}')"
 stop
 
+holds=0
 start
 hold
 first=$held
 hold
-second=$held
 judge "without a limit" 200
-kill "$first" "$second"
+kill "$first" "$held"
 stop
 finish

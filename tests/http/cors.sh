@@ -1,6 +1,6 @@
 #!/bin/sh
-# Pages of another origin (CORS): off, for one origin, for all; what a browser asks before a request; and on
-# replies of every kind, those past libmicrohttpd included.
+# Pages of another origin: what they may do, by Origin and Host (403), and read (CORS): off, for one origin, for all;
+# what a browser asks before a request; and on replies of every kind, those past libmicrohttpd included.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -10,34 +10,36 @@ ours=https://example.org
 key=a-key-for-the-tests
 product='{"a":[[2]],"b":[[3]]}'
 
-# ask STATUS ORIGIN ARG…: by the key; the origin may be empty.
-ask() {
-    expected=$1 origin=$2
+# from STATUS ORIGIN TARGET ARG…: a request of a page of this origin, which may be empty.
+from() {
+    wanted=$1 origin=$2
     shift 2
-    [ -z "$origin" ] || set -- "$@" -H "Origin: $origin"
-    got=$(curl -s --max-time 30 -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' "$@") || :
-    same "$* by '$origin': status" "$expected" "$got"
     what="$* by '$origin'"
+    [ -z "$origin" ] || set -- "$@" -H "Origin: $origin"
+    ask "$@"
+    expect "$what" "$wanted"
 }
 
-# told ORIGIN VARY: what the reply says, of which nothing stands where it is empty.
+# told ORIGIN VARY: what the reply says; with no origin it has no header of CORS.
 told() {
     same "$what: Access-Control-Allow-Origin" "$1" "$(header Access-Control-Allow-Origin "$scratch/head")"
-    same "$what: Vary" "$2" "$(header Vary "$scratch/head")"
-    same "$what: Access-Control-Allow-Credentials" "" "$(header Access-Control-Allow-Credentials "$scratch/head")"
+    expect "$what" "$status" Vary: "$2" Access-Control-Allow-Credentials: ''
     [ -n "$1" ] || same "$what: no Access-Control header" 0 "$(grep -ci '^access-control' "$scratch/head")"
 }
 
 # preflight STATUS ORIGIN PATH METHOD: as a browser asks, which never sends a key with it.
 preflight() {
-    ask "$1" "$2" -X OPTIONS -H "Access-Control-Request-Method: $4" \
-        -H 'Access-Control-Request-Headers: authorization,content-type' "$url$3"
+    from "$1" "$2" "$3" -X OPTIONS -H "Access-Control-Request-Method: $4" -H 'Access-Control-Request-Headers: authorization,content-type'
 }
 
 allows() {
-    same "$what: methods" "$1" "$(header Access-Control-Allow-Methods "$scratch/head")"
-    same "$what: headers" 'Authorization, Content-Type, Accept, X-Request-Id' "$(header Access-Control-Allow-Headers "$scratch/head")"
-    same "$what: how long" 7200 "$(header Access-Control-Max-Age "$scratch/head")"
+    expect "$what" "$status" Access-Control-Allow-Methods: "$1" Access-Control-Max-Age: 7200 \
+        Access-Control-Allow-Headers: 'Authorization, Content-Type, Accept, X-Request-Id'
+}
+
+# refused OPTION: the reply names the option that would let it pass.
+refused() {
+    expect "$what" 403 code forbidden detail "$1"
 }
 
 # Each header that the document has for a reply can be read by a page.
@@ -50,71 +52,102 @@ exposes_all() {
     done <"$scratch/names"
 }
 
-# Off: nothing is told, as ever.
+# Off: nothing is told. A page may act on its own server alone, the scheme aside; its reader may not be rebound to us.
 start
-ask 200 "$ours" -d "$product" "$url/v1/matmul"
+from 200 "$ours" "/v1/variants"
 told '' ''
+for origin in "$url" "https://${url#http://}" ''; do
+    from 200 "$origin" "/v1/matmul" -d "$product"
+    told '' ''
+done
+for origin in "$ours" null "http://localhost:${url##*:}" http://127.0.0.1; do
+    for path in matmul transpose benchmark; do
+        from 403 "$origin" "/v1/$path" -d '{"m":1,"k":1,"n":1}'
+        refused --cors-origin
+    done
+done
+from 403 '' "/v1/matmul" -H 'Host: evil.example' -d "$product"
+refused --allowed-hosts
+from 403 "http://evil.example:${url##*:}" "/metrics" -H "Host: evil.example:${url##*:}"
+refused --allowed-hosts
+from 403 '' "/" -H 'Host: evil.example'
+for path in healthz readyz; do
+    from 200 '' "/$path" -H 'Host: evil.example'
+done
+from 404 "$ours" "/v1/nothing" -H 'Host: evil.example' -d "$product"
+from 405 "$ours" "/v1/matmul" -H 'Host: evil.example' -X PUT
+from 200 '' "/v1/matmul" --http1.0 -H 'Host:' -d "$product"
 preflight 204 "$ours" /v1/matmul POST
 told '' ''
 stop
 
 # One origin, with keys: the preflight comes without one, and passes.
-MATMULD_API_KEY=$key
-export MATMULD_API_KEY
-launch --port 0 --cors-origin "$ours" --receive-timeout-ms 1000
-await 60 says_ready || fail "it is not ready"
-unset MATMULD_API_KEY
-curl -s --max-time 30 -H "Authorization: Bearer $key" -o "$scratch/openapi.json" "$url/openapi.json"
+start_with_key "$key" --cors-origin "$ours" --receive-timeout-ms 1000
 preflight 204 "$ours" /v1/matmul POST
 told "$ours" Origin
 allows 'POST, OPTIONS'
 same "$what: Allow" 'POST, OPTIONS' "$(header Allow "$scratch/head")"
-keep OPTIONS /v1/matmul "$scratch/head" "$scratch/got"
 preflight 204 "$ours" /v1/devices GET
 allows 'GET, HEAD, OPTIONS'
-preflight 404 "$ours" /nothing GET
-told "$ours" Origin
+curl -s -o "$scratch/got" -D "$scratch/head" -X OPTIONS -H "Origin: $ours" -H 'Access-Control-Request-Method: GET' "$url/nothing"
+same "a preflight of no path: Access-Control-Allow-Origin" "$ours" "$(header Access-Control-Allow-Origin "$scratch/head")"
 for other in https://example.com http://example.org https://example.org.evil https://example.or HTTPS://EXAMPLE.ORG null '*'; do
     preflight 204 "$other" /v1/matmul POST
     told '' Origin
-    ask 200 "$other" -H "Authorization: Bearer $key" -d "$product" "$url/v1/matmul"
+    from 200 "$other" "/v1/variants" -H "Authorization: Bearer $key"
+    told '' Origin
+    from 401 "$other" "/v1/matmul" -d "$product"
+    from 403 "$other" "/v1/matmul" -H "Authorization: Bearer $key" -d "$product"
     told '' Origin
 done
-ask 200 "$ours" -H "Authorization: Bearer $key" -d "$product" "$url/v1/matmul?verify=1"
+from 200 "$ours" "/v1/matmul?verify=1" -H "Authorization: Bearer $key" -d "$product"
 told "$ours" Origin
 exposes_all
-keep POST '/v1/matmul?verify=1' "$scratch/head" "$scratch/got"
-ask 200 '' -H "Authorization: Bearer $key" "$url/v1/devices"
+from 200 '' "/v1/devices" -H "Authorization: Bearer $key"
 told '' Origin
-ask 200 "$ours" "$url/healthz"
+from 200 "$ours" "/healthz"
 told "$ours" Origin
-ask 401 "$ours" -d "$product" "$url/v1/matmul"
+from 401 "$ours" "/v1/matmul" -d "$product"
 told "$ours" Origin
-keep POST /v1/matmul "$scratch/head" "$scratch/got"
-ask 400 "$ours" -H "Authorization: Bearer $key" -d '{"a"' "$url/v1/matmul"
+from 400 "$ours" "/v1/matmul" -H "Authorization: Bearer $key" -d '{"a"'
 told "$ours" Origin
 
 # Past libmicrohttpd: a refusal amid a large body, and a body that never comes.
-printf 'POST /v1/matmul HTTP/1.1\r\nHost: x\r\nOrigin: %s\r\nContent-Length: 99999999\r\n\r\n' "$ours" >"$scratch/raw"
-"$TALK" 127.0.0.1 "${url##*:}" 65536 <"$scratch/raw" | tr -d '\r' >"$scratch/head"
+printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nOrigin: %s\r\nContent-Length: 99999999\r\n\r\n' "$ours" >"$scratch/requests"
+talk requests 65536
+last_reply
 what="a refusal past libmicrohttpd"
-like "$what" '*401 Unauthorized*' "$(head -n 1 "$scratch/head")"
-same "$what: WWW-Authenticate" 'Bearer realm="matmuld"' "$(header WWW-Authenticate "$scratch/head")"
+expect "$what" 401 WWW-Authenticate: 'Bearer realm="matmuld"'
 told "$ours" Origin
-printf 'POST /v1/matmul HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nOrigin: %s\r\nContent-Length: 9\r\n\r\n{' "$key" "$ours" >"$scratch/raw"
-"$TALK" 127.0.0.1 "${url##*:}" 65536 <"$scratch/raw" | tr -d '\r' >"$scratch/head"
+printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nOrigin: %s\r\nContent-Length: 9\r\n\r\n{' "$key" "$ours" >"$scratch/requests"
+talk requests 65536
+last_reply
 what="a body that never comes"
-like "$what" '*408 Request Timeout*' "$(head -n 1 "$scratch/head")"
+expect "$what" 408
 told "$ours" Origin
+stop
+
+# By a name of its own, which --allowed-hosts brings, also where others reach the address.
+for host in 127.0.0.1 0.0.0.0; do
+    start --host "$host" --allowed-hosts matmul.example,x
+    for name in matmul.example MATMUL.EXAMPLE.:8443 x:1 localhost 127.0.0.1; do
+        from 200 "https://$name" "/v1/matmul" -H "Host: $name" -d "$product"
+    done
+    from 403 '' "/v1/matmul" -H 'Host: evil.example' -d "$product"
+    refused matmul.example,x
+    stop
+done
+start --host 0.0.0.0
+from 200 '' "/v1/matmul" -H 'Host: any.example' -d "$product"
+from 403 "$ours" "/v1/matmul" -H 'Host: any.example' -d "$product"
 stop
 
 # All origins: the same for everyone.
 start --cors-origin '*'
 for origin in '' "$ours" null; do
-    ask 200 "$origin" -d "$product" "$url/v1/matmul"
+    from 200 "$origin" "/v1/matmul" -d "$product"
     told '*' ''
     exposes_all
-    keep POST /v1/matmul "$scratch/head" "$scratch/got"
 done
 preflight 204 "$ours" /v1/transpose POST
 told '*' ''

@@ -1,6 +1,7 @@
 #!/bin/sh
-# A process with few file descriptors: callers for whom there is none wait, and harm nobody who was there before; the
-# process does not spin meanwhile, and serves them once others have left. Too few to serve anyone is an error.
+# A process with few file descriptors. Connections that are idle make room for new ones, and the log and the metrics
+# tell of it. If none is idle, new ones wait, and are served once others have left; the process does not spin
+# meanwhile. Too few to serve anyone is an error.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -14,39 +15,71 @@ limited() {
     chmod +x "$MATMULD"
 }
 
-# Of the process, user and system; the kernel's ticks are a hundredth of a second.
-cpu_ms() {
-    awk '{ print ($14 + $15) * 10 }' "/proc/$server/stat"
-}
-
 is_served() {
     [ "$(status_of --max-time 1 "$url/healthz")" = 200 ]
 }
 
-limited 32
-start --backend cpu --threads 2 --receive-timeout-ms 60000
+has_flood() {
+    [ "$(metric 'http_requests_total{route="/v1/matmul",code="200"}')" -ge 20 ]
+}
+
+dawdlers=
+trap 'kill $dawdlers 2>/dev/null || :; clean_up' EXIT
+
+# dawdle NAME ARGUMENT…: slow heads, until they are told to leave.
+dawdle() {
+    into=$scratch/$1
+    shift
+    "$DAWDLE" --port "${url##*:}" --seconds 60 "$@" >"$into" &
+    dawdlers="$dawdlers $!"
+}
+
+leave() {
+    for dawdler in $dawdlers; do
+        kill "$dawdler"
+        wait "$dawdler" 2>/dev/null || :
+    done
+    dawdlers=
+}
+
+limited 1024
+start --backend cpu --threads 2
 "$FLOOD" --port "${url##*:}" --rate 100 --seconds 1 >"$scratch/before" &
 flood=$!
-sleep 0.3
-"$DAWDLE" --port "${url##*:}" --heads 100 --every-ms 1000000 --seconds 60 >"$scratch/many" &
-dawdle=$!
-trap 'kill "$dawdle" 2>/dev/null || :; clean_up' EXIT
+await 10 has_flood || fail "the flood did not begin"
+dawdle one --heads 600 --every-ms 1000000
+dawdle other --heads 600 --every-ms 1000000
+for round in $(seq 30); do
+    for path in healthz metrics v1/variants; do
+        same "round $round: $path" 200 "$(status_of --max-time 1 "$url/$path")"
+    done
+    same "round $round: a product" 200 "$(status_of --max-time 1 -d '{"a":[[1]],"b":[[2]]}' "$url/v1/matmul")"
+done
 wait $flood
-same "the others hold on" ready "$(cat "$scratch/many")"
 like "those who were there before" 'requests=100 ok=100 refused=0 bad=0 lost=0 unsent=0 *' "$(cat "$scratch/before")"
+same "1,200 are connected" "ready ready" "$(cat "$scratch/one") $(cat "$scratch/other")"
+at_most "connections evicted, at least" "$(metric 'connections_closed_total{reason="evicted"}')" 300
+at_most "idle connections, at least" "$(metric 'connections{state="idle"}')" 600
+same "active connections" 1 "$(metric 'connections{state="active"}')"
+like "the log" '*idle longest were closed to make room for new ones: *' "$(cat "$scratch/log")"
+at_most "lines in the log" 5 "$(grep -c 'to make room for new ones' "$scratch/log")"
+leave
+stop
+
+limited 32
+start --backend cpu --threads 2 --receive-timeout-ms 60000
+dawdle many --heads 100 --every-ms 400
+await 10 has_logged 'none is idle: new ones wait' || fail "the log does not say that new ones wait"
+await 10 grep -qx ready "$scratch/many" || fail "the others do not hold on"
 from=$(cpu_ms)
 sleep 1
 at_most "milliseconds of a processor's time in a second" 200 $(($(cpu_ms) - from))
 at_most "descriptors" 32 "$(find "/proc/$server/fd" -mindepth 1 | wc -l)"
-same "one more caller" 000 "$(status_of --max-time 0.5 "$url/healthz")"
-kill $dawdle
-wait $dawdle || :
+same "one more client" 000 "$(status_of --max-time 0.5 "$url/healthz")"
+leave
 await 5 is_served || fail "after the others have left nobody is served"
 stop
 
 limited 12
-code=0
-timeout 20 "$MATMULD" --port 0 --backend cpu --threads 2 --log-format text 2>"$scratch/log" || code=$?
-same "12 descriptors: exit status" 1 "$code"
-like "12 descriptors: the log" '*ulimit -n*' "$(cat "$scratch/log")"
+runs 1 'ulimit -n' --port 0 --backend cpu --threads 2 --log-format text
 finish

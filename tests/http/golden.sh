@@ -5,7 +5,6 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-here=$(cd "$(dirname "$0")" && pwd)
 folder=$1
 shift
 

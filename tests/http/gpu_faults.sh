@@ -18,36 +18,24 @@ if [ "$code" -eq 77 ]; then
 fi
 same "hold" 0 "$code"
 
-# product VARIANT [MEMBER]: one row times one column; sets status, and leaves the reply in $scratch/got.
+# product VARIANT [MEMBER]: one row times one column.
 product() {
-    status=$(curl -s --max-time 30 -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' -H 'Content-Type: application/json' \
-        -d "{\"a\":[[2]],\"b\":[[3]],\"variant\":\"$1\"${2:-}}" "$url/v1/matmul") || :
-}
-
-refused() {
-    same "$1: status" "$2" "$status"
-    same "$1: code" "$3" "$(code_of "$scratch/got")"
+    ask /v1/matmul -d "{\"a\":[[2]],\"b\":[[3]],\"variant\":\"$1\"${2:-}}"
 }
 
 next_is_served() {
     product auto
-    same "after $1: status" 200 "$status"
-    same "after $1: the product" 6 "$(jq '.c[0][0] // .detail' "$scratch/got")"
-    same "after $1: what multiplies" cuda "$(jq -r .backend "$scratch/got")"
-}
-
-milliseconds() {
-    echo $(($(date +%s%N) / 1000000))
+    expect "after $1" 200 '.c[0][0] // .detail' 6 .backend cuda
 }
 
 free_bytes() {
-    curl -s "$url/metrics" | sed -n 's/^matmuld_device_memory_bytes{device="cuda:0",state="free"} //p'
+    metric 'device_memory_bytes{device="cuda:0",state="free"}'
 }
 
 start --backend cuda --devices 0
 next_is_served "the start"
 product launch_fails
-refused "a launch that fails" 500 internal
+expect "a launch that fails" 500 code internal
 next_is_served "a launch that fails"
 
 # Memory: products without depth, of which the result alone takes some: 64 MiB, and 100 MiB of those to be refused, for
@@ -69,9 +57,9 @@ mkfifo "$scratch/keep"
 holder=$!
 exec 9>"$scratch/keep"
 await 30 grep -q free "$scratch/held" || fail "hold did not take the memory"
-began=$(milliseconds)
+began=$(now_ms)
 seq "$times" | xargs -P 8 -I{} curl -K "$scratch/large_sum" -o "$scratch/refused.{}" >"$scratch/statuses"
-echo "$times refusals in $(($(milliseconds) - began)) ms, with $(cat "$scratch/held")"
+echo "$times refusals in $(($(now_ms) - began)) ms, with $(cat "$scratch/held")"
 same "out of memory: 507 alone" "$times 507" "$(sort "$scratch/statuses" | uniq -c | awk '{ print $1, $2 }')"
 same "out of memory: with needed and free bytes" "$times" \
     "$(grep -lE '"code": ?"no_device_memory".*"needed_bytes": ?[1-9][0-9]*.*"free_bytes": ?[0-9]' "$scratch"/refused.* | wc -l)"
@@ -98,14 +86,12 @@ lost() {
     start --backend cuda --devices 0
     next_is_served "the start"
     product "$1"
-    refused "$1" 500 device_failed
-    since=$(milliseconds)
-    status=$(curl -s -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' "$url/readyz")
-    took=$(($(milliseconds) - since))
-    refused "$1: /readyz" 503 not_ready
-    like "$1: /readyz: Retry-After" '[1-9]*' "$(header Retry-After "$scratch/head")"
-    checks=$((checks + 1))
-    [ "$took" -le 100 ] || fail "$1: /readyz took $took ms"
+    expect "$1" 500 code device_failed
+    since=$(now_ms)
+    ask /readyz
+    took=$(($(now_ms) - since))
+    expect "$1: /readyz" 503 code not_ready Retry-After: '[1-9]*'
+    at_most "$1: /readyz: milliseconds" 100 $took
     gives_up "$1"
     echo "$1: ended with 70 after $took_ms ms"
 }
@@ -115,7 +101,7 @@ lost traps
 start --backend cuda --devices 0 --watchdog-ms 1000
 next_is_served "a context that was lost"
 product hangs
-refused "a kernel that never ends" 503 not_ready
+expect "a kernel that never ends" 503 code not_ready
 gives_up "a kernel that never ends"
 echo "a kernel that never ends: ended with 70 after $took_ms ms"
 start --backend cuda --devices 0
@@ -128,7 +114,7 @@ devices=$(curl -s "$url/v1/devices" | jq '[.devices[] | select(.backend == "cuda
 if [ "$devices" -ge 2 ]; then
     what="one of $devices GPUs hangs"
     product hangs ',"timeout_ms":1500'
-    refused "$what" 504 timeout
+    expect "$what" 504 code timeout
     same "$what: /readyz" 200 "$(status_of "$url/readyz")"
     for _ in $(seq 20); do
         next_is_served "$what"
@@ -141,7 +127,7 @@ if [ "$devices" -ge 2 ]; then
     stop
     start --backend cuda
     product out_of_bounds
-    refused "the context of one of $devices GPUs is lost" 500 device_failed
+    expect "the context of one of $devices GPUs is lost" 500 code device_failed
     gives_up "the context of one of $devices GPUs is lost"
     echo "the context of one of $devices GPUs is lost: ended with 70 after $took_ms ms"
 else

@@ -4,8 +4,6 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}"
-
 alice=alice-has-this-key bob=this/is+bob~s=key%,0 carol=carol-came-later-1 env=one-of-environment
 wrong=no-one-has-this-key
 file=$scratch/keys
@@ -13,29 +11,20 @@ product='{"a":[[2]],"b":[[3]]}'
 written=$scratch/written # all that the service has written
 : >"$written"
 
-# ask STATUS KEY METHOD PATH [ARG…]: by a key, or without one where it is empty.
-ask() {
-    expected=$1 key=$2 method=$3 path=$4
+# by STATUS KEY METHOD PATH [ARG…]: a request by a key, or without one where it is empty.
+by() {
+    wanted=$1 key=$2 verb=$3 path=$4
     shift 4
     [ -z "$key" ] || set -- "$@" -H "Authorization: Bearer $key"
-    [ "$method" != HEAD ] || set -- "$@" --head
-    : >"$scratch/got"
-    status=$(curl -s --max-time 30 -o "$scratch/got" -D "$scratch/head" -w '%{http_code}' -X "$method" "$@" "$url$path") || :
-    same "$method $path by '$key': status" "$expected" "$status"
+    [ "$verb" != HEAD ] || set -- "$@" --head
+    ask "$path" -X "$verb" "$@"
+    what="$verb $path by '$key'"
+    case $wanted:$verb in
+    401:HEAD) expect "$what" 401 WWW-Authenticate: 'Bearer realm="matmuld"' ;;
+    401:*) expect "$what" 401 WWW-Authenticate: 'Bearer realm="matmuld"' code unauthorized ;;
+    *) expect "$what" "$wanted" ;;
+    esac
     cat "$scratch/head" "$scratch/got" >>"$written"
-    [ "$status" = 000 ] || keep "$method" "$path" "$scratch/head" "$scratch/got"
-    [ "$expected" != 401 ] || is_refusal
-}
-
-is_refusal() {
-    [ "$method" = HEAD ] || same "$method $path by '$key': code" unauthorized "$(code_of "$scratch/got")"
-    same "$method $path by '$key': WWW-Authenticate" 'Bearer realm="matmuld"' "$(header WWW-Authenticate "$scratch/head")"
-}
-
-# start_with ARG…: as start, which reads /openapi.json, for which it has no key.
-start_with() {
-    launch --port 0 "$@"
-    await 60 says_ready || fail "matmuld $*: it is not ready"
 }
 
 # counted SERIES: its value in /metrics.
@@ -43,16 +32,6 @@ counted() {
     curl -s --max-time 30 -H "Authorization: Bearer $alice" "$url/metrics" >"$scratch/metrics"
     cat "$scratch/metrics" >>"$written"
     awk -v series="matmuld_$1" '$1 == series { print $2 }' "$scratch/metrics"
-}
-
-has_logged() {
-    grep -q "$1" "$scratch/log"
-}
-
-# reload WORDS: by SIGHUP, until the log says so.
-reload() {
-    kill -HUP "$server"
-    await 10 has_logged "$1" || fail "the log does not say '$1'"
 }
 
 stop_and_look() {
@@ -64,73 +43,75 @@ umask 077
 printf '# keys\n\nalice %s\n\t%s \r\n' "$alice" "$bob" >"$file"
 
 # A file and the environment.
-MATMULD_API_KEY=$env
-export MATMULD_API_KEY
-start_with --api-key-file "$file" --log-format json
-unset MATMULD_API_KEY
+start_with_key $env --api-key-file "$file" --log-format json
 same "the file is ours alone: warnings" 0 "$(grep -c '"level":"warn"' "$scratch/log")"
 for key in "$alice" "$bob" "$env"; do
-    ask 200 "$key" POST /v1/matmul -d "$product"
-    ask 200 "$key" GET /openapi.json
+    by 200 "$key" POST /v1/matmul -d "$product"
+    by 200 "$key" GET /v1/variants
 done
-cp "$scratch/got" "$scratch/openapi.json"
 for key in '' "$wrong" "${alice}x" "${alice%y}" "alice $alice" ALICE-HAS-THIS-KEY; do
-    ask 401 "$key" POST /v1/matmul -d "$product"
+    by 401 "$key" POST /v1/matmul -d "$product"
 done
-for row in 'POST /v1/transpose' 'POST /v1/benchmark' 'GET /v1/variants' 'GET /v1/devices' 'GET /metrics' 'GET /openapi.json' 'HEAD /metrics'; do
-    ask 401 '' "${row% *}" "${row#* }"
-done
-for row in 'GET /' 'GET /healthz' 'GET /readyz' 'HEAD /healthz'; do
-    ask 200 '' "${row% *}" "${row#* }"
-    ask 200 "$wrong" "${row% *}" "${row#* }"
-done
-ask 404 '' GET /nothing
-ask 405 '' GET /v1/matmul
-ask 204 '' OPTIONS /v1/matmul
-same "the probe needs no key" 0 "$("$MATMULD" --healthcheck --port "${url##*:}" && echo $?)"
+while read -r status_without method path; do
+    by "$status_without" '' "$method" "$path"
+    by "$status_without" "$wrong" "$method" "$path"
+done <<'END'
+401 POST /v1/transpose
+401 POST /v1/benchmark
+401 GET /v1/variants
+401 GET /v1/devices
+401 GET /metrics
+401 HEAD /metrics
+200 GET /
+200 GET /healthz
+200 GET /readyz
+200 GET /openapi.json
+200 HEAD /healthz
+404 GET /nothing
+405 GET /v1/matmul
+204 OPTIONS /v1/matmul
+END
+runs 0 '' --healthcheck --port "${url##*:}"
 
 # The scheme's name has no case, and a key of another scheme is none.
-ask 200 '' GET /v1/devices -H "authorization: bEARER   $alice"
-ask 401 '' GET /v1/devices -H "Authorization: Basic $alice"
-ask 401 '' GET /v1/devices -H "Authorization: $alice"
-ask 401 "$alice" GET /v1/devices -H "Authorization: Bearer $bob"
-like "two keys" '*must stand once*' "$(jq -r .detail "$scratch/got")"
+by 200 '' GET /v1/devices -H "authorization: bEARER   $alice"
+by 401 '' GET /v1/devices -H "Authorization: Basic $alice"
+by 401 '' GET /v1/devices -H "Authorization: $alice"
+by 401 "$alice" GET /v1/devices -H "Authorization: Bearer $bob"
+expect "two keys" 401 detail 'must stand once'
 
 # Judged before lengths and types, and before the body: as all refusals by the head.
-ask 401 '' POST /v1/matmul -H 'Content-Length: 99999999999999' -H 'Content-Type: text/x-none' --max-time 5
-same "a large body: the connection" close "$(header Connection "$scratch/head")"
+by 401 '' POST /v1/matmul -H 'Content-Length: 99999999999999' -H 'Content-Type: text/x-none' --max-time 5
+expect "a large body" 401 Connection: close
 "$FLOAT32" fill 500000 1 >"$scratch/body"
-sent=$(curl -s --max-time 30 --expect100-timeout 30 -o "$scratch/got" -D "$scratch/head" -w '%{http_code} %{size_upload}' -H 'Expect: 100-continue' \
-    --data-binary "@$scratch/body" "$url/v1/matmul?m=500&k=500&n=500")
-same "with Expect, nothing is sent" '401 0' "$sent"
+by 401 '' POST '/v1/matmul?m=500&k=500&n=500' -H 'Expect: 100-continue' --data-binary "@$scratch/body"
+same "with Expect: bytes sent" 0 "$uploaded"
 same "a small body: the connection stays" '401 1 200 0' "$(curl -s --max-time 30 -w '%{http_code} %{num_connects} ' -o "$scratch/got" \
     -d "$product" "$url/v1/matmul" --next -s -o "$scratch/got" -w '%{http_code} %{num_connects}' "$url/healthz")"
 
 # What is counted: by names, by lines, by places in the environment.
 before=$(counted unauthorized_total)
-ask 401 "$wrong" GET /v1/devices
-same "refusals are counted" $((before + 1)) "$(counted unauthorized_total)"
-same "the same, by code" $((before + 1)) "$(counted 'rejected_total{reason="unauthorized"}')"
+by 401 "$wrong" GET /v1/devices
+same "refusals are counted" "$((before + 1)) $((before + 1))" "$(counted unauthorized_total) $(counted 'rejected_total{reason="unauthorized"}')"
 for row in "$bob 4" "$env env:1"; do
-    label=${row#* }
-    same "requests of $label" 2 "$(counted "key_requests_total{key=\"$label\"}")"
-    ask 200 "${row% *}" GET /v1/devices
-    same "one more of $label" 3 "$(counted "key_requests_total{key=\"$label\"}")"
+    before=$(counted "key_requests_total{key=\"${row#* }\"}")
+    by 200 "${row% *}" GET /v1/devices
+    same "one more of ${row#* }" $((before + 1)) "$(counted "key_requests_total{key=\"${row#* }\"}")"
 done
 
 # A bad file changes nothing; a good one takes keys out and brings others in; the counts go on.
 printf 'carol %s\nshort\n' "$carol" >"$file"
 reload 'stay as they were: the key file .*: line 2: a key must have 16 to 256 characters, and this one has 5'
-ask 200 "$alice" GET /v1/devices
-ask 401 "$carol" GET /v1/devices
+by 200 "$alice" GET /v1/devices
+by 401 "$carol" GET /v1/devices
 rm "$file"
 reload 'stay as they were: the key file .*: No such file'
-ask 200 "$alice" GET /v1/devices
+by 200 "$alice" GET /v1/devices
 printf 'carol %s\nalice %s\n' "$carol" "$alice" >"$file"
 reload 'API keys in force: 3'
-ask 200 "$carol" GET /v1/devices
-ask 200 "$env" GET /v1/devices
-ask 401 "$bob" GET /v1/devices
+by 200 "$carol" GET /v1/devices
+by 200 "$env" GET /v1/devices
+by 401 "$bob" GET /v1/devices
 same "requests of carol" 1 "$(counted 'key_requests_total{key="carol"}')"
 same "requests by the line that went" 3 "$(counted 'key_requests_total{key="4"}')"
 
@@ -143,7 +124,7 @@ for task in /proc/"$server"/task/*; do
 done
 [ "$threads" -ge 5 ] || fail "of its own threads only $threads were found"
 
-# Under load, nobody who has a key is refused by a reload.
+# Under load, a reload refuses nobody who has a key.
 seq 300 | sed "s|.*|url = \"$url/v1/devices\"|" >"$scratch/many"
 curl -s --max-time 120 -H "Authorization: Bearer $alice" -K "$scratch/many" -w '\n%{http_code}\n' >"$scratch/codes" &
 asking=$!
@@ -159,55 +140,39 @@ is_in_force() {
     [ "$(status_of -H "Authorization: Bearer $1" "$url/v1/devices")" = 200 ]
 }
 await 10 is_in_force key-of-turn-00000030 || fail "the last of the reloads is not in force"
-ask 200 key-of-turn-00000030 GET /v1/devices
 stop_and_look
 
 # Others can read the file.
 chmod 644 "$file"
-start_with --api-key-file "$file" --open-metrics --log-format json
+start --api-key-file "$file" --open-metrics --log-format json
 like "a file for all: the log" '*"level":"warn"*can be read by every user*' "$(cat "$scratch/log")"
-ask 200 '' GET /metrics
-ask 401 '' GET /openapi.json
+by 200 '' GET /metrics
+by 401 '' GET /v1/devices
 stop_and_look
 
-# The environment alone, on an address that others reach; SIGHUP has nothing to read again, and ends.
-export MATMULD_API_KEY="$env,$alice"
-start_with --host 0.0.0.0 --log-format text
-url=$(echo "$url" | sed 's/0\.0\.0\.0/127.0.0.1/')
+# The environment alone, on an address that others reach; SIGHUP has nothing new to read.
+start_with_key "$env,$alice" --host 0.0.0.0 --log-format text
 same "with keys on 0.0.0.0: warnings" 0 "$(grep -c ' warn ' "$scratch/log")"
-ask 200 "$alice" GET /v1/devices
+reload 'API keys in force: 2'
+by 200 "$alice" GET /v1/devices
 stop_and_look
-"$MATMULD" --api-key-file "$file" --print-config >"$scratch/config"
-cat "$scratch/config" >>"$written"
-same "--print-config: the file" "api-key-file = $file" "$(grep '^api-key-file' "$scratch/config")"
-same "--print-config: the environment" 'api-key = (set)' "$(grep '^api-key ' "$scratch/config")"
+export MATMULD_API_KEY="$env,$alice"
+runs 0 '' --api-key-file "$file" --print-config
 unset MATMULD_API_KEY
+cat "$scratch/out" >>"$written"
+same "--print-config: the file" "api-key-file = $file" "$(grep '^api-key-file' "$scratch/out")"
+same "--print-config: the environment" 'api-key = (set)' "$(grep '^api-key ' "$scratch/out")"
 
-# refused WORDS ARG…: does not start: status 2 and a sentence.
-refused() {
-    words=$1
-    shift
-    code=0
-    "$MATMULD" --port 0 "$@" >"$scratch/out" 2>&1 || code=$?
-    cat "$scratch/out" >>"$written"
-    same "$*: exit status" 2 "$code"
-    like "$*" "*$words*" "$(cat "$scratch/out")"
-}
-printf '%s\n' "${alice}" "$alice" >"$file"
-refused "line 2: its key stands in another line already" --api-key-file "$file"
-: >"$file"
-refused "it has no key" --api-key-file "$file"
-refused "No such file" --api-key-file "$file.none"
-refused "it is no regular file" --api-key-file "$scratch"
-refused "set MATMULD_API_KEY" "--api-key=$alice"
-MATMULD_API_KEY=
-export MATMULD_API_KEY
-refused "MATMULD_API_KEY: key 1: a key must have 16 to 256 characters"
-unset MATMULD_API_KEY
+# A file that is refused. (tests/unit/server/keys.c has more.)
+printf '%s\n' "$alice" "$alice" >"$file"
+runs 2 "line 2: its key stands in another line already" --port 0 --api-key-file "$file"
+cat "$scratch/err" >>"$written"
+runs 2 "set MATMULD_API_KEY" --port 0 "--api-key=$alice"
+cat "$scratch/err" >>"$written"
 
 # Without keys: a warning where others reach it, and none where they do not.
 for row in '0.0.0.0 1' '127.0.0.2 0' '127.0.0.1 0'; do
-    start_with --host "${row% *}" --log-format json
+    start --host "${row% *}" --log-format json
     same "on ${row% *}: warnings" "${row#* }" "$(grep -c '"level":"warn".*NO API KEYS' "$scratch/log")"
     stop_and_look
 done

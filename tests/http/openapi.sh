@@ -9,6 +9,7 @@ document=$scratch/document
 start
 same "status" "200 application/json" \
     "$(curl -s --max-time 30 -o "$document" -w '%{http_code} %{content_type}' "$url/openapi.json")"
+at_most "it is indented: at least so many lines" "$(wc -l <"$document")" 1200
 curl -s --max-time 30 -o "$scratch/variants" "$url/v1/variants"
 same "the version" "$("$MATMULD" --version)" "matmuld $(jq -r .info.version "$document")"
 for row in 'matmul VariantName' 'transpose TransposeVariantName'; do

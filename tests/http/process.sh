@@ -1,57 +1,28 @@
 #!/bin/sh
-# The command line, the environment and the log.
+# The command line, the environment and the log. (Which values each option takes, tests/unit/server/options.c says.)
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# runs STATUS ARG…: the program ends by itself with this status; its output is in $scratch/out and err.
-runs() {
-    expected=$1
-    shift
-    status=0
-    timeout 60 "$MATMULD" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
-    same "matmuld $*: exit status" "$expected" "$status"
-}
-
-# refuses WORDS ARG…: exit status 2, with these words on stderr and nothing on stdout.
-refuses() {
-    words=$1
-    shift
-    runs 2 "$@"
-    like "matmuld $*: stderr" "*$words*" "$(cat "$scratch/err")"
-    same "matmuld $*: stdout" "" "$(cat "$scratch/out")"
-}
-
-# prints NAME VALUE: --print-config's line.
+# prints NAME=VALUE…: lines of --print-config.
 prints() {
-    same "--print-config: $1" "$1 = $2" "$(grep "^$1 = " "$scratch/out")"
+    for setting in "$@"; do
+        same "--print-config: ${setting%%=*}" "${setting%%=*} = ${setting#*=}" "$(grep "^${setting%%=*} = " "$scratch/out")"
+    done
 }
 
-options='host port backend devices threads cpu-jobs queue-depth queue-wait-ms memory-budget max-body max-dimension timeout-ms
-    drain-timeout-ms watchdog-ms self-test-ms receive-timeout-ms receive-rate send-timeout-ms send-rate benchmark-flops benchmark-run-flops benchmark-repeats no-benchmark log-format'
-
-runs 0 --help
-for option in $options help version print-config healthcheck; do
-    like "--help names --$option" "*--$option*" "$(cat "$scratch/out")"
-done
+# Each option that is printed is in the help, and the other way round.
+runs 0 '' --help
+sed -n 's/^ *--\([a-z-]*\).*/\1/p' "$scratch/out" | grep -vxE 'help|version|print-config|healthcheck' | sort >"$scratch/options"
+same "--help names what to do but serve" 4 "$(grep -cE '^ *--(help|version|print-config|healthcheck)' "$scratch/out")"
 like "--help names the environment" "*MATMULD_*" "$(cat "$scratch/out")"
-runs 0 --version
+runs 0 '' --print-config
+same "the options of --help and --print-config" "$(cat "$scratch/options")" "$(sed 's/ = .*//' "$scratch/out" | grep -vx api-key | sort)"
+at_most "options, at least" "$(wc -l <"$scratch/options")" 30
+prints host=127.0.0.1 port=8080 backend=auto devices=all queue-depth=1024 max-dimension=2147483647 timeout-ms=60000 \
+    drain-timeout-ms=30000 send-timeout-ms=10000 send-rate=4096
+runs 0 '' --version
 like "--version" '*[0-9].[0-9]*' "$(cat "$scratch/out")"
 same "--version: lines" 1 "$(wc -l <"$scratch/out" | tr -d ' ')"
-
-runs 0 --print-config
-for option in $options; do
-    like "--print-config names $option" "*$option*" "$(cat "$scratch/out")"
-done
-prints host 127.0.0.1
-prints port 8080
-prints backend auto
-prints devices all
-prints queue-depth 1024
-prints max-dimension 2147483647
-prints timeout-ms 60000
-prints drain-timeout-ms 30000
-prints send-timeout-ms 10000
-prints send-rate 4096
 
 # By default no more HTTP threads than cores that it may run on.
 if command -v taskset >/dev/null; then
@@ -61,93 +32,86 @@ fi
 
 # Flag over environment over default.
 export MATMULD_QUEUE_DEPTH=7 MATMULD_TIMEOUT_MS=1234 MATMULD_MAX_BODY=64MiB
-runs 0 --print-config --queue-depth 9 --drain-timeout-ms=77
-prints queue-depth 9
-prints timeout-ms 1234
-prints max-body 67108864
-prints drain-timeout-ms 77
+runs 0 '' --print-config --queue-depth 9 --drain-timeout-ms=77
+prints queue-depth=9 timeout-ms=1234 max-body=67108864 drain-timeout-ms=77
 unset MATMULD_QUEUE_DEPTH MATMULD_TIMEOUT_MS MATMULD_MAX_BODY
-runs 0 --print-config --max-body 1GiB --memory-budget 2GiB --devices 0,2
-prints max-body 1073741824
-prints memory-budget 2147483648
-prints devices 0,2
-runs 0 --print-config --max-body 3GiB --memory-budget 1GiB
-prints max-body 1073741824
+runs 0 '' --print-config --max-body 3GiB --memory-budget 1GiB --devices 0,2
+prints max-body=1073741824 memory-budget=1073741824 devices=0,2
 
-refuses --colour --colour
-refuses --colour --colour red
-refuses -x -x
-refuses serve serve
-refuses --port --port
-refuses --port --port=
-refuses http --port http
-refuses 65536 --port 65536
-refuses -1 --port -1
-refuses abacus --backend abacus
-refuses x --devices 0,x
-refuses --queue-depth --queue-depth 1.5
-refuses --queue-depth --queue-depth ''
-refuses 64MB5 --max-body 64MB5
-refuses 64XiB --max-body 64XiB
-refuses 99999999999999999999GiB --memory-budget 99999999999999999999GiB
-refuses 99999999999GiB --memory-budget 99999999999GiB
-refuses --timeout-ms --timeout-ms soon
-refuses --send-timeout-ms --send-timeout-ms 0
-refuses --send-rate --send-rate 0
-refuses xml --log-format xml
-refuses --max-dimension --max-dimension -5
-export MATMULD_PORT=http
-refuses MATMULD_PORT
-export MATMULD_PORT=0 MATMULD_LOG_FORMAT=xml
-refuses MATMULD_LOG_FORMAT
-unset MATMULD_PORT MATMULD_LOG_FORMAT
+# What the machine gives is printed as it is in force.
+like "--print-config: cpu-jobs" 'cpu-jobs = [1-9]*' "$(grep '^cpu-jobs = ' "$scratch/out")"
+jobs=$(sed -n 's/^cpu-jobs = //p' "$scratch/out")
+runs 0 '' --print-config --cpu-jobs 1024
+prints cpu-jobs="$jobs"
 
-runs 1 --port 0 --host no.such.host.invalid
-like "a host that is not there: stderr" '*no.such.host.invalid*' "$(cat "$scratch/err")"
-runs 1 --port 0 --host 192.0.2.1
-like "an address of somebody else: stderr" '*192.0.2.1*' "$(cat "$scratch/err")"
+# Variables that are no option are warned of, but for those that Kubernetes sets for a Service of our name.
+while read -r variable words; do
+    export "${variable?}"
+    runs 0 "$words" --print-config --log-format text
+    [ -n "$words" ] || same "$variable: stderr" "" "$(cat "$scratch/err")"
+    prints port=8080
+    unset "${variable%%=*}"
+done <<'END'
+MATMULD_QUEUE_DEPHT=7 warn  MATMULD_QUEUE_DEPHT is no option and is ignored; the nearest is MATMULD_QUEUE_DEPTH
+MATMULD_PROT=1 warn  MATMULD_PROT is no option*MATMULD_PORT
+MATMULD_PORT=tcp://10.96.3.7:8080 warn  MATMULD_PORT is 'tcp://10.96.3.7:8080', which Kubernetes *enableServiceLinks: false
+MATMULD_SERVICE_HOST=10.96.3.7
+MATMULD_SERVICE_PORT=8080
+MATMULD_SERVICE_PORT_HTTP=8080
+MATMULD_PORT_8080_TCP=tcp://10.96.3.7:8080
+MATMULD_PORT_8080_TCP_PROTO=tcp
+MATMULD_PORT_8080_TCP_PORT=8080
+MATMULD_PORT_8080_TCP_ADDR=10.96.3.7
+MATMULD_GPU_PORT=tcp://10.96.3.8:80
+MATMULD_GPU_SERVICE_HOST=10.96.3.8
+MATMULD_HOST=127.0.0.2
+MATMULDX=1
+END
+
+# What is refused says so on stderr alone.
+for row in '--colour|--colour red' 'serve|serve' '--port|--port' '65536|--port 65536' "No such file|--print-config --api-key-file $scratch/none"; do
+    # shellcheck disable=SC2086
+    runs 2 "${row%%|*}" ${row#*|}
+    same "matmuld ${row#*|}: stdout" "" "$(cat "$scratch/out")"
+done
+for variable in MATMULD_PORT=http MATMULD_PORT=tcp MATMULD_LOG_FORMAT=xml; do
+    export "${variable?}"
+    runs 2 "${variable%=*}"
+    unset "${variable%=*}"
+done
+runs 1 no.such.host.invalid --port 0 --host no.such.host.invalid
+runs 1 192.0.2.1 --port 0 --host 192.0.2.1
 
 # Without a GPU, asking for one is an error with its reason.
 if nvidia-smi >/dev/null 2>&1; then
     echo "there is a GPU here: --backend cuda is not refused"
 else
-    runs 1 --port 0 --backend cuda
-    like "--backend cuda without a device: stderr" '*[Cc][Uu][Dd][Aa]*' "$(cat "$scratch/err")"
+    runs 1 '[Cc][Uu][Dd][Aa]' --port 0 --backend cuda
     same "--backend cuda without a device: it does not say ready" "" "$(grep -w ready "$scratch/err" || :)"
 fi
 
 for format in text json; do
     start --log-format $format
-    like "$format log: the address" '*listening on http://127.0.0.1:[1-9]*' "$(grep listening "$scratch/log")"
-    same "$format log: listening, once" 1 "$(grep -c 'listening on http://' "$scratch/log")"
-    same "$format log: ready, once" 1 "$(grep -cw ready "$scratch/log")"
-    same "$format log: an unready server says so after listening" listening \
-        "$(grep -E -o -w 'listening|ready' "$scratch/log" | head -n 1)"
-    if [ $format = json ]; then
-        same "json log: each line is an object" object "$(jq -r type "$scratch/log" 2>&1 | sort -u)"
-    fi
-
+    same "$format log: an unready server says so after listening, once" "listening ready" \
+        "$(grep -E -o -w 'listening on http://127.0.0.1:[1-9][0-9]*|ready' "$scratch/log" | cut -d ' ' -f 1 | paste -sd ' ' -)"
+    [ $format = text ] || same "json log: each line is an object" object "$(jq -r type "$scratch/log" 2>&1 | sort -u)"
     # The port is taken now.
     port=${url##*:}
-    runs 1 --port "$port"
-    like "a taken port: stderr" "*$port*" "$(cat "$scratch/err")"
-    like "a taken port: stderr" '*in use*' "$(cat "$scratch/err")"
+    runs 1 "$port*in use" --port "$port"
     same "the server whose port it is" 200 "$(status_of "$url/healthz")"
     stop
 done
 
 # A free port that is named is the one that is taken.
 launch --port "$port"
-await 60 is_ready || fail "--port $port: not ready within a minute"
+await_ready
 same "--port $port" "http://127.0.0.1:$port" "$url"
 stop
 
 if getent hosts localhost >/dev/null; then
     start --host localhost
-    same "--host localhost" 200 "$(status_of "$url/healthz")"
     stop
 fi
-
 if grep -qs '^00000000000000000000000000000001 ' /proc/net/if_inet6; then
     start --host ::1
     like "--host ::1" 'http://\[::1\]:[1-9]*' "$url"
@@ -157,10 +121,8 @@ else
 fi
 
 # The environment reaches a server too.
-MATMULD_MAX_DIMENSION=2
-export MATMULD_MAX_DIMENSION
+export MATMULD_MAX_DIMENSION=2
 start
 same "MATMULD_MAX_DIMENSION=2" 413 "$(status_of -d '{"a":[[1,2,3]],"b":[[1],[2],[3]]}' "$url/v1/matmul")"
 stop
-unset MATMULD_MAX_DIMENSION
 finish

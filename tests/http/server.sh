@@ -6,12 +6,12 @@ set -eu
 
 : "${MATMULD:?the path of matmuld}" "${FLOAT32:?the path of the program float32}"
 export no_proxy='*'
-unset MATMULD_HOST MATMULD_PORT MATMULD_BACKEND MATMULD_DEVICES MATMULD_THREADS MATMULD_CPU_JOBS MATMULD_QUEUE_DEPTH MATMULD_QUEUE_WAIT_MS \
-    MATMULD_MEMORY_BUDGET MATMULD_MAX_BODY MATMULD_MAX_DIMENSION MATMULD_TIMEOUT_MS \
-    MATMULD_DRAIN_TIMEOUT_MS MATMULD_WATCHDOG_MS MATMULD_SELF_TEST_MS MATMULD_RECEIVE_TIMEOUT_MS MATMULD_RECEIVE_RATE MATMULD_SEND_TIMEOUT_MS MATMULD_SEND_RATE MATMULD_LOG_FORMAT \
-    MATMULD_CONNECTIONS_PER_ADDRESS MATMULD_API_KEY_FILE MATMULD_API_KEY MATMULD_OPEN_METRICS MATMULD_CORS_ORIGIN MATMULD_TLS_CERT MATMULD_TLS_KEY \
-    MATMULD_BENCHMARK_FLOPS MATMULD_BENCHMARK_REPEATS MATMULD_NO_BENCHMARK
+# A test sets the options that it needs: none comes from outside.
+for variable in $(env | sed -n 's/^\(MATMULD_[A-Z0-9_]*\)=.*/\1/p'); do
+    unset "$variable"
+done
 
+here=$(cd "$(dirname "$0")/../http" && pwd)
 checks=0
 failures=0
 kept=0
@@ -68,7 +68,7 @@ at_most() {
 conform() {
     checks=$((checks + 1))
     code=0
-    sh "$(dirname "$0")/validate.sh" "$scratch/openapi.json" "$1" "$scratch/exchanges" || code=$?
+    sh "$here/validate.sh" "$scratch/openapi.json" "$1" "$scratch/exchanges" || code=$?
     case $code in
     0) ;;
     77) echo "the replies were not held against the OpenAPI document" ;;
@@ -76,18 +76,120 @@ conform() {
     esac
 }
 
-# keep METHOD TARGET HEAD BODY: puts an exchange aside for finish to hold against the document; HEAD and
-# BODY are files of curl's.
+# keep METHOD TARGET: puts the exchange in $scratch/head and $scratch/got aside for conform_kept.
 keep() {
     kept=$((kept + 1))
     printf '%s %s\n' "$1" "$2" >"$scratch/exchanges/$kept.request"
-    cp "$3" "$scratch/exchanges/$kept.head"
-    cp "$4" "$scratch/exchanges/$kept.body"
+    cp "$scratch/head" "$scratch/exchanges/$kept.head"
+    cp "$scratch/got" "$scratch/exchanges/$kept.body"
+}
+
+# Each server has a document of its own, so this comes at the end of each.
+conform_kept() {
+    [ "$kept" -gt 0 ] || return 0
+    conform "$scratch/exchanges"
+    rm "$scratch/exchanges"/*
+    kept=0
+}
+
+# ask TARGET ARG…: a request by curl. Sets $status (000 without a reply) and $uploaded, the bytes of the body that were sent;
+# leaves the reply in $scratch/head and $scratch/got, and keeps it.
+ask() {
+    target=$1
+    shift
+    : >"$scratch/got"
+    : >"$scratch/head"
+    sent=$(curl -s --max-time 120 --expect100-timeout 60 -o "$scratch/got" -D "$scratch/head" \
+        -w '%{http_code} %{size_upload} %{method}' "$@" "$url$target") || :
+    status=${sent%% *} method=${sent##* } uploaded=${sent#* }
+    uploaded=${uploaded% *}
+    [ "$status" = 000 ] || keep "$method" "$target"
+}
+
+# expect WHAT STATUS [KEY VALUE]…: what the last reply is. A key is `code` of a problem; `detail`, of which the value is a part;
+# `Header:`, whose value is a pattern; else a filter of jq.
+expect() {
+    what=$1
+    same "$what: status" "$2" "$status"
+    shift 2
+    while [ $# -gt 0 ]; do
+        case $1 in
+        code) same "$what: code" "$2" "$(code_of "$scratch/got")" ;;
+        detail) like "$what: detail" "*$2*" "$(jq -r .detail "$scratch/got")" ;;
+        *:) like "$what: $1" "$2" "$(header "${1%:}" "$scratch/head")" ;;
+        *) same "$what: $1" "$2" "$(jq -cr "$1" "$scratch/got" 2>&1)" ;;
+        esac
+        shift 2
+    done
+}
+
+# runs STATUS WORDS ARG…: matmuld ends by itself, with these words on stderr; stdout is in $scratch/out.
+runs() {
+    expected=$1 words=$2
+    shift 2
+    status=0
+    timeout 60 "$MATMULD" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+    same "matmuld $*: exit status" "$expected" "$status"
+    like "matmuld $*: stderr" "*$words*" "$(cat "$scratch/err")"
+}
+
+# talk FILE PIECE [HOW]: sends $scratch/FILE by the program talk, and leaves what comes back in $scratch/replies.
+talk() {
+    talked=0
+    "$TALK" 127.0.0.1 "${url##*:}" "$2" ${3:+"$3"} <"$scratch/$1" >"$scratch/raw" 2>"$scratch/complaint" || talked=$?
+    tr -d '\r' <"$scratch/raw" | sed 's/}HTTP/}\nHTTP/' >"$scratch/replies"
+    return $talked
+}
+
+# statuses: of $scratch/replies.
+statuses() {
+    sed -n 's/.*HTTP\/1\.1 \([0-9]*\) .*/\1/p' "$scratch/replies" | paste -sd ' ' -
+}
+
+# last_reply: takes the last of $scratch/replies apart as ask does.
+last_reply() {
+    awk '/^HTTP\/1\.1/ { text = "" } { text = text $0 "\n" } END { printf "%s", text }' "$scratch/replies" >"$scratch/last"
+    sed '/^$/q' "$scratch/last" >"$scratch/head"
+    sed '1,/^$/d' "$scratch/last" >"$scratch/got"
+    status=$(sed -n '1s/[^ ]* \([0-9]*\).*/\1/p' "$scratch/head")
+}
+
+# metric SERIES: its value; nothing where it is not there.
+metric() {
+    curl -s --max-time 10 "$url/metrics" |
+        awk -v series="matmuld_$1" 'substr($0, 1, length(series) + 1) == series " " { print $NF }'
+}
+
+has_metric() {
+    [ "$(metric "$1")" = "$2" ]
+}
+
+has_free_budget() {
+    has_metric 'staging_bytes{state="used"}' 0
+}
+
+has_logged() {
+    grep -q -e "$1" "$scratch/log"
+}
+
+# reload WORDS: by SIGHUP, until the log says so.
+reload() {
+    kill -HUP "$server"
+    await 20 has_logged "$1" || fail "the log does not say '$1'"
+}
+
+# Of the server, user and system; the kernel's ticks are a hundredth of a second.
+cpu_ms() {
+    awk '{ print ($14 + $15) * 10 }' "/proc/$server/stat"
+}
+
+now_ms() {
+    date +%s%3N
 }
 
 # The last word of every script: nothing checked is a failure too.
 finish() {
-    [ "$kept" -eq 0 ] || conform "$scratch/exchanges"
+    conform_kept
     echo "$checks checks, $failures failures"
     [ "$checks" -gt 0 ] && [ "$failures" -eq 0 ]
 }
@@ -117,7 +219,7 @@ is_benchmarking() {
 }
 
 find_url() {
-    url=$(sed -n 's|.*listening on \(https*://[^ "]*\).*|\1|p' "$scratch/log")
+    url=$(sed -n 's|.*listening on \(https*://[^ "]*\).*|\1|p' "$scratch/log" | sed 's/0\.0\.0\.0/127.0.0.1/')
     [ -n "$url" ] || has_ended
 }
 
@@ -145,16 +247,29 @@ says_ready() {
     grep -qE '(^| )ready$|"message":"ready"' "$scratch/log" || has_ended
 }
 
-# start ARG…: launches on a free port, and returns once it can multiply. The log is watched for that,
-# since every look at /readyz before it is a refusal, which the metrics count.
-start() {
-    launch --port 0 "$@"
+# Until the server that was launched can multiply. The log is watched for that, since every look at /readyz before it is a
+# refusal, which the metrics count.
+await_ready() {
     if ! await 60 says_ready || ! is_ready; then
         cat "$scratch/log"
-        fail "matmuld $*: it did not log 'ready' within a minute, or /readyz was not 200 after it"
+        fail "it did not log 'ready' within a minute, or /readyz was not 200 after it"
         exit 1
     fi
-    curl -s --max-time 30 -o "$scratch/openapi.json" "$url/openapi.json" || fail "matmuld $*: no /openapi.json"
+    curl -s --max-time 30 -o "$scratch/openapi.json" "$url/openapi.json" || fail "no /openapi.json"
+}
+
+# start ARG…: launches on a free port, and returns once it can multiply.
+start() {
+    launch --port 0 "$@"
+    await_ready
+}
+
+# start_with_key KEY ARG…
+start_with_key() {
+    export MATMULD_API_KEY="$1"
+    shift
+    start "$@"
+    unset MATMULD_API_KEY
 }
 
 # ended WHAT: waits for the server's end, which is status 0 without a sanitizer's report.
@@ -168,6 +283,7 @@ ended() {
         cat "$scratch/log"
         fail "$1: a sanitizer reports"
     fi
+    conform_kept
 }
 
 stop() {
@@ -180,7 +296,7 @@ stop() {
 gives_up() {
     most_ms=1000
     [ -z "${TSAN_OPTIONS:-}" ] || most_ms=2000
-    since=$(date +%s%N)
+    since=$(now_ms)
     status=0
     await 5 has_ended || {
         fail "$1: it does not end"
@@ -189,10 +305,10 @@ gives_up() {
     wait "$server" || status=$?
     server=
     same "$1: exit status" 70 "$status"
-    took_ms=$((($(date +%s%N) - since) / 1000000))
-    checks=$((checks + 1))
-    [ "$took_ms" -le "$most_ms" ] || fail "$1: it ended after $took_ms ms"
-    grep -q 'ends with status 70' "$scratch/log" || fail "$1: the log does not tell of it"
+    took_ms=$(($(now_ms) - since))
+    at_most "$1: milliseconds to its end" "$most_ms" "$took_ms"
+    has_logged 'ends with status 70' || fail "$1: the log does not tell of it"
+    conform_kept
 }
 
 # code_of FILE: the member `code` of a problem.
@@ -200,20 +316,15 @@ code_of() {
     jq -r '.code // "none"' "$1" 2>/dev/null || echo "no JSON"
 }
 
-# refusal WHAT STATUS CODE DETAIL ARG…: of what the script's own post asks for, which sets $status and leaves $scratch/reply.
-refusal() {
-    what=$1 expected=$2 code=$3 detail=$4
-    shift 4
-    post "$@"
-    same "$what: status" "$expected" "$status"
-    same "$what: code" "$code" "$(code_of "$scratch/reply")"
-    like "$what: detail" "*$detail*" "$(jq -r .detail "$scratch/reply")"
-}
-
 # header NAME FILE: the value of a header, without the spaces around it; nothing where it is absent.
 # A header that stands there twice gives two lines.
 header() {
     sed -n "s/^$1:[[:space:]]*\(.*[^[:space:]]\)[[:space:]]*\$/\1/Ip" "$2"
+}
+
+# npy_head DESCR ORDER SHAPE: the head of a version 1.0 file, padded with spaces to 128 bytes.
+npy_head() {
+    printf '\223NUMPY\001\000v\000%-117s\n' "{'descr': '$1', 'fortran_order': $2, 'shape': $3, }"
 }
 
 # scaled SIDE SECONDS: the side on which the CPU's plain loop takes so long, by what it takes on this one.
@@ -254,11 +365,27 @@ make_certificate() {
     }
 }
 
-# prepare_slow SIDE: the body of a product of two square matrices of ones.
+# prepare_slow SIDE: the body of a product of two square matrices of ones, by the CPU's plain loop. Others get their turn
+# between its pieces.
 prepare_slow() {
     slow_side=$1
+    slow_query="m=$1&k=$1&n=$1&backend=cpu&variant=naive"
     "$FLOAT32" fill $((2 * slow_side * slow_side)) 1 >"$scratch/slow"
     "$FLOAT32" fill $((slow_side * slow_side)) "$slow_side" >"$scratch/slow.expected"
+}
+
+# A server that is to take what prepare_held makes: a loaded machine would have it refused by the rate it measured.
+# shellcheck disable=SC2034
+held_options='--watchdog-ms 2000000 --max-kernel-ms 900000'
+
+# prepare_held MS: the same of a product of 40,000 operations that keeps the GPU of $FAULTY so long, and is not interrupted.
+prepare_held() {
+    slow_query='m=1&k=20000&n=1&backend=cuda&variant=takes_time'
+    {
+        "$FLOAT32" fill 1 "$1"
+        "$FLOAT32" fill 39999 0
+    } >"$scratch/slow"
+    "$FLOAT32" fill 1 0 >"$scratch/slow.expected"
 }
 
 # prepare_queued [MEMBER]: as $scratch/queued the JSON of a small product that is not so small that it would be
@@ -273,13 +400,13 @@ prepare_queued() {
     }' >"$scratch/queued"
 }
 
-# post_slow NAME [QUERY]: posts it to the CPU's plain loop, and does not wait for the reply.
+# post_slow NAME [QUERY]: posts what was prepared, and does not wait for the reply.
 post_slow() {
     rm -f "$scratch/slow.$1" "$scratch/slow.$1".*
     (
         curl -sv --max-time 300 -o "$scratch/slow.$1" -D "$scratch/slow.$1.head" -w '%{http_code}' \
             -H 'Content-Type: application/octet-stream' -H 'Expect:' --data-binary "@$scratch/slow" \
-            "$url/v1/matmul?m=$slow_side&k=$slow_side&n=$slow_side&backend=cpu&variant=naive&${2:-timeout_ms=300000}" \
+            "$url/v1/matmul?$slow_query&${2:-timeout_ms=300000}" \
             >"$scratch/slow.$1.status" 2>"$scratch/slow.$1.trace" || :
         : >"$scratch/slow.$1.done"
     ) &
@@ -289,25 +416,62 @@ is_sent() {
     grep -qs 'completely uploaded' "$scratch/slow.$1.trace"
 }
 
-# await_sent NAME: until its body is with the server, and a moment for that to make a job of it.
+# await_sent NAME: until its body is with the server, which has made a job of it: what is taken of the budget is more than the
+# bodies that were sent.
 await_sent() {
     await 60 is_sent "$1" || fail "the slow job $1 was not taken"
-    sleep 0.2
+    bodies=0
+    for trace in "$scratch"/slow.*.trace; do
+        name=${trace%.trace}
+        [ -f "$name.done" ] || bodies=$((bodies + $(wc -c <"$scratch/slow")))
+    done
+    await 10 is_taken_beyond "$bodies" || fail "the slow job $1 is none"
+}
+
+is_taken_beyond() {
+    [ "$(metric 'staging_bytes{state="used"}')" -gt "$1" ]
 }
 
 is_done() {
     [ -f "$scratch/slow.$1.done" ]
 }
 
-# finish_slow NAME: waits for its reply, and sets slow_status.
+# finish_slow NAME [WHAT STATUS [KEY VALUE]…]: waits for its reply, which is then the last one, and is as expected; with 200
+# it is the product.
 finish_slow() {
-    await 300 is_done "$1" || fail "the slow job $1 had no reply"
-    slow_status=$(cat "$scratch/slow.$1.status")
-    [ "$slow_status" = 000 ] || keep POST /v1/matmul "$scratch/slow.$1.head" "$scratch/slow.$1"
+    slow=$1
+    shift
+    await 300 is_done "$slow" || fail "the slow job $slow had no reply"
+    status=$(cat "$scratch/slow.$slow.status")
+    : >"$scratch/got"
+    : >"$scratch/head"
+    if [ "$status" != 000 ]; then
+        cp "$scratch/slow.$slow" "$scratch/got"
+        cp "$scratch/slow.$slow.head" "$scratch/head"
+        keep POST /v1/matmul
+    fi
+    [ $# -eq 0 ] || expect "$@"
+    checks=$((checks + 1))
+    [ "$status" != 200 ] || cmp -s "$scratch/got" "$scratch/slow.expected" || fail "the slow job $slow: the product is wrong"
 }
 
-# check_slow NAME: the reply is the product.
-check_slow() {
-    checks=$((checks + 1))
-    cmp -s "$scratch/slow.$1" "$scratch/slow.expected" || fail "the slow job $1: the product is wrong"
+# post_benchmark SIDE VARIANT…: starts a benchmark of square matrices of many runs, and returns once it is under way.
+post_benchmark() {
+    edge=$1
+    shift
+    names=$(printf '"%s",' "$@")
+    curl -s --max-time 120 -o "$scratch/benchmark.got" -D "$scratch/benchmark.head" -w '%{http_code}' \
+        -d "{\"m\":$edge,\"k\":$edge,\"n\":$edge,\"repeats\":1000,\"variants\":[${names%,}]}" \
+        "$url/v1/benchmark" >"$scratch/benchmark.status" &
+    benchmark=$!
+    await 10 is_benchmarking || fail "no benchmark is under way"
+}
+
+# finish_benchmark: waits for its reply, which is then the last one.
+finish_benchmark() {
+    wait "$benchmark" || :
+    cp "$scratch/benchmark.got" "$scratch/got"
+    cp "$scratch/benchmark.head" "$scratch/head"
+    status=$(cat "$scratch/benchmark.status")
+    keep POST /v1/benchmark
 }

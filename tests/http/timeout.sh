@@ -4,64 +4,67 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# small QUERY: a small product; sets got.
-small() {
-    got=$(curl -s --max-time 60 -o "$scratch/got" -w '%{http_code}' -H 'Content-Type: application/json' \
-        -d @"$scratch/queued" "$url/v1/matmul?$1") || :
+: "${FAULTY:?the path of the faulty matmuld}"
+
+# waited ID LEAST: the log says that the request was in the queue for so many milliseconds at least.
+waited() {
+    await 10 has_logged "\"request_id\":\"$1\"" || fail "no line for the request $1"
+    at_most "$1: at least so many milliseconds in the queue" \
+        "$(jq --arg id "$1" 'select(.request_id == $id).queue_ms' "$scratch/log")" "$2"
 }
 
-timed_out() {
-    same "$1: status" 504 "$got"
-    same "$1: code" timeout "$(code_of "$scratch/got")"
-}
-
-start --backend cpu --cpu-jobs 1
+# Behind a product that is not interrupted, or the short ones would go first.
+sound=$MATMULD MATMULD=$FAULTY
+# shellcheck disable=SC2086
+start --log-format json $held_options
 prepare_queued
-side=$(slow_side 1.5)
-prepare_slow "$side"
+prepare_held 1500
 post_slow first
 await_sent first
-small timeout_ms=100
-timed_out "behind a slow job, timeout_ms in the query"
-finish_slow first
-same "the slow job: status" 200 "$slow_status"
-check_slow first
+from=$(now_ms)
+ask '/v1/matmul?backend=cuda&timeout_ms=100' -H 'X-Request-Id: in_queue' -d @"$scratch/queued"
+at_most "behind a slow job: milliseconds" 800 $(($(now_ms) - from))
+waited in_queue 90
+expect "behind a slow job, timeout_ms in the query" 504 code timeout
+finish_slow first "the slow job" 200
 
 post_slow second
 await_sent second
 prepare_queued '"timeout_ms":100,'
-got=$(curl -s --max-time 60 -o "$scratch/got" -w '%{http_code}' -H 'Content-Type: application/json' \
-    -d @"$scratch/queued" "$url/v1/matmul") || :
-timed_out "behind a slow job, timeout_ms in the body"
-finish_slow second
-same "the second slow job: status" 200 "$slow_status"
+ask '/v1/matmul?backend=cuda' -d @"$scratch/queued"
+expect "behind a slow job, timeout_ms in the body" 504 code timeout
+finish_slow second "the second slow job" 200
+
+# One that waits and runs then, or still waits where this machine is slow.
+post_slow third
+await_sent third
+post_slow fourth timeout_ms=2200
+finish_slow fourth "waits, and is slower than its timeout" 504
+waited "$(header X-Request-Id "$scratch/head")" 300
+finish_slow third "the third slow job" 200
+stop
+
+MATMULD=$sound
+start --backend cpu --cpu-jobs 1
+prepare_slow "$(slow_side 1.5)"
 
 # Its result comes too late, and is dropped.
 post_slow late timeout_ms=100
-finish_slow late
-same "a job slower than its timeout: status" 504 "$slow_status"
-same "a job slower than its timeout: code" timeout "$(code_of "$scratch/slow.late")"
+finish_slow late "a job slower than its timeout" 504 code timeout
 
-# A caller may wait for less than the process allows, and not for more.
+# A client may wait for less than the process allows, and not for more.
 prepare_queued
-small timeout_ms=60000
-same "in time: status" 200 "$got"
-small timeout_ms=99999999999999999999
-same "a timeout past 2^64: status" 200 "$got"
+for ms in 60000 99999999999999999999; do
+    ask "/v1/matmul?timeout_ms=$ms" -d @"$scratch/queued"
+    expect "in time, of $ms ms" 200
+done
 stop
 
 start --backend cpu --cpu-jobs 1 --timeout-ms 200
-post_slow late
-finish_slow late
-same "slower than --timeout-ms: status" 504 "$slow_status"
-same "slower than --timeout-ms: code" timeout "$(code_of "$scratch/slow.late")"
-post_slow longer timeout_ms=60000
-finish_slow longer
-same "slower than --timeout-ms, asking for longer: status" 504 "$slow_status"
-# The kernel of the late job runs on, since it cannot be interrupted; once it ends, the next is in time.
-in_time() {
-    [ "$(status_of -d @"$scratch/queued" "$url/v1/matmul")" = 200 ]
-}
-await 60 in_time || fail "afterwards: no product was in time"
+for query in timeout_ms=300000 timeout_ms=60000; do
+    post_slow late $query
+    finish_slow late "slower than --timeout-ms, $query" 504 code timeout
+done
+same "afterwards: status" 200 "$(status_of -d @"$scratch/queued" "$url/v1/matmul")"
 stop
 finish

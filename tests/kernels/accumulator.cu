@@ -1,10 +1,13 @@
 /* How Hopper's tensor cores add: what the float16 `wgmma` keeps of the bits of its products and of the
  * float32 that it adds them to, which of its 16 products it adds at one time, whether it rounds or cuts off,
- * and how the error of a sum grows with its length, for each interval at which the sum is taken out and added
- * up in registers instead. Prints the tables; judges nothing, but that what is exact for certain comes out
- * so. Exits 77 where there is no device of compute capability 9.0.
+ * how it aligns products with a subnormal factor or a zero, and how the error of a sum grows with its length,
+ * for each interval at which the sum is taken out and added up in registers instead. Prints the tables.
+ * Judges that what is exact for certain comes out so, and that single instructions have the bits of the model
+ * by which the guard of fp32_tensor is derived. Exits 77 where there is no device of compute capability 9.0.
  *
  * usage: accumulator */
+#include "tests/kernels/tensor_core.h"
+
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -244,9 +247,89 @@ uint64_t next(uint64_t &state) {
     return z ^ z >> 31;
 }
 
+/* An element of C by the model; the trial is one instruction deep. */
+float model_of(const trial &t, unsigned row, unsigned col, unsigned alignment) {
+    float a[DEPTH], b[DEPTH];
+    for (unsigned k = 0; k < DEPTH; k++) {
+        a[k] = __half2float(t.a[row * DEPTH + k]);
+        b[k] = __half2float(t.b[col * DEPTH + k]);
+    }
+    return tensor_core_add(a, b, t.c[row * N + col], static_cast<tensor_core_alignment>(alignment));
+}
+
+/* How far below x·y, taken away again, a bit may lie to count. By its factors' exponents x·y is 1, or 2^-28.
+ */
+void print_alignment() {
+    static const struct {
+        const char *name;
+        float x, y;
+    } pairs[] = {{"normal", 1.0f, 1.0f},
+                 {"subnormal in A, 2^-15", 0x1p-15f, 0x1p14f},
+                 {"subnormal in A, 2^-24", 0x1p-24f, 0x1p14f},
+                 {"subnormal in B, 2^-15", 0x1p14f, 0x1p-15f},
+                 {"subnormal in B, 2^-24", 0x1p14f, 0x1p-24f},
+                 {"zero in A", 0.0f, 0x1p14f},
+                 {"zero in B", 0x1p14f, 0.0f},
+                 {"subnormal in both, 2^-24", 0x1p-24f, 0x1p-24f}};
+    std::printf(
+        "the largest j for which 2^-j is kept beside x·y and -x·y (in C up to 60, as a product up to 28)\n"
+        "                           in C  product  in C by the model:");
+    for (const char *name : tensor_core_names)
+        std::printf(" %10s", name);
+    for (const auto &pair : pairs) {
+        int kept[2 + TENSOR_CORE_ALIGNMENTS] = {};
+        for (int j = 1; j <= 60; j++) {
+            trial in_c(DEPTH);
+            in_c.set(0, pair.x, pair.y);
+            in_c.set(9, -pair.x, pair.y);
+            trial product = in_c;
+            in_c.c[0] = std::ldexp(1.0f, -j);
+            kept[0] = in_c.first() != 0.0f ? j : kept[0];
+            set_power(product, 5, j <= 28 ? -j : -100, 1.0f); /* 0 */
+            kept[1] = product.first() != 0.0f ? j : kept[1];
+            for (unsigned i = 0; i < TENSOR_CORE_ALIGNMENTS; i++)
+                kept[2 + i] = model_of(in_c, 0, 0, i) != 0.0f ? j : kept[2 + i];
+        }
+        std::printf("\n%-26s %4d  %7d                    %10d %10d %10d", pair.name, kept[0], kept[1],
+                    kept[2], kept[3], kept[4]);
+    }
+}
+
+/* Often a large one meets one that is subnormal or zero, and nothing else is as large. */
+float random_half(uint64_t &state) {
+    static const int exponents[] = {10, -24, -20, -100, -100, -12, -10, -8};
+    const uint64_t bits = next(state);
+    const int exponent = exponents[bits % 8] + static_cast<int>(bits >> 8 & 0xff) % 5;
+    const float significand = 1.0f + static_cast<float>(bits >> 16 & 0x3ff) * 0x1p-10f;
+    return std::ldexp(bits >> 26 & 1 ? -significand : significand, exponent);
+}
+
+/* Single instructions at random, bit by bit. */
+void judge_model() {
+    enum { TRIALS = 200 };
+    unsigned differing[TENSOR_CORE_ALIGNMENTS] = {};
+    uint64_t state = 1;
+    for (unsigned count = 0; count < TRIALS; count++) {
+        trial t(DEPTH);
+        for (std::vector<__half> *matrix : {&t.a, &t.b})
+            for (__half &element : *matrix)
+                element = __float2half(random_half(state));
+        for (float &c : t.c)
+            c = __half2float(__float2half(random_half(state))) * 0x1p-12f;
+        const std::vector<float> got = t.run_by(0);
+        for (unsigned i = 0; i < M * N; i++)
+            for (unsigned alignment = 0; alignment < TENSOR_CORE_ALIGNMENTS; alignment++)
+                differing[alignment] += got[i] != model_of(t, i / N, i % N, alignment);
+    }
+    std::printf("\n\nof %u single instructions at random differ from the model:", TRIALS * M * N);
+    for (unsigned i = 0; i < TENSOR_CORE_ALIGNMENTS; i++)
+        std::printf(" subnormals %s %u%s", tensor_core_names[i], differing[i],
+                    i + 1 < TENSOR_CORE_ALIGNMENTS ? ";" : "\n\n");
+    failures += differing[TENSOR_CORE_NORMALIZED] > 0 && differing[TENSOR_CORE_AS_STORED] > 0;
+}
+
 struct error {
-    double frobenius, bias,
-        worst; /* the norm; the mean of (C - R)/R; the largest |C - R|/(|A||B|) in units of 2^-24 */
+    double frobenius, bias, worst; /* of C - R: norm; mean by R; the most, by |A||B|, in units of 2^-24 */
 };
 
 error error_of(const trial &t, const std::vector<float> &c) {
@@ -309,6 +392,8 @@ int main() {
     print_bits();
     print_rounding();
     print_groups();
+    print_alignment();
+    judge_model();
     print_growth();
     std::printf("%u failures\n", failures);
     return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

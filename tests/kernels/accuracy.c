@@ -187,13 +187,9 @@ static struct subject yardstick(struct mm_device *device, const struct mm_varian
 
 static void survey_make(struct survey *survey, const struct options *options, struct mm_device *device) {
     const struct mm_backend *backend = device->backend;
-    const struct mm_variant *rows = backend->variants;
-    size_t row_count = backend->variant_count;
-    if (options->broken)
-        rows = broken_rows(backend, MM_MATMUL, &row_count);
     survey->options = options;
     survey->device = device;
-    survey->subjects = subjects_choose(options, device, MM_MATMUL, rows, row_count, &survey->count);
+    survey->subjects = subjects_choose(options, device, MM_MATMUL, &survey->count);
     survey->naive = yardstick(device, &backend->variants[0]);
     survey->blas = yardstick(device, mm_backend_variant(backend, MM_MATMUL, "blas"));
     survey->edge = backend->is_host ? EDGE_OF_HOST : EDGE_OF_GPU;

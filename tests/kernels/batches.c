@@ -120,7 +120,7 @@ static void tell(struct subject *subject, const struct plan *plan, const struct 
              what, mm_dtype_name(product->c.dtype), product->m, product->k, product->n,
              product->transpose_a ? ", a transposed" : "", product->transpose_b ? ", b transposed" : "",
              plan->seed);
-    subject_tell(subject, plan, text);
+    subject_tell(subject, text);
 }
 
 /* By itself, and by copies: what the others are held to. */
@@ -140,8 +140,9 @@ static void run_alone(struct set *set, unsigned index, struct subject *subject, 
     fill_poison(set->storage[index], set->words[index] + 2 * GUARD_WORDS);
     memset(job->span_ns, 0xff, sizeof job->span_ns);
     job->is_locked = true;
-    job->batch_key = subject->device->backend->batch_key(subject->device, job->ran, job);
-    set->is_done[index] = job->batch_key == 0;
+    if (mm_job_plan(job, subject->device, &job->error) != MM_OK)
+        tell(subject, plan, job, job->error.detail);
+    set->is_done[index] = job->error.status != MM_OK || job->plan.batch_key == 0;
 }
 
 /* A sum of all that was locked and is only read. */
@@ -207,7 +208,7 @@ static void run_together(struct set *set, unsigned first, struct subject *subjec
     jobs[0] = &set->jobs[first];
     which[0] = first;
     for (unsigned index = first + 1; index < JOBS; index++) {
-        if (set->is_done[index] || set->jobs[index].batch_key != set->jobs[first].batch_key)
+        if (set->is_done[index] || set->jobs[index].plan.batch_key != set->jobs[first].plan.batch_key)
             continue;
         set->is_done[index] = true;
         which[count] = index;
@@ -267,14 +268,14 @@ static size_t pool_bytes(void) {
 void batches_run(struct subject *subjects, size_t count, const struct plan *plan) {
     const struct mm_backend *backend = subjects[0].device->backend;
     struct set *set = harness_allocate(sizeof *set);
-    if (backend->batch_key == NULL) {
+    if (backend->page_locking == NULL) { /* the host's: each goes alone */
         free(set);
         return;
     }
     set->pool.bytes = pool_bytes();
     set->pool.words = mm_pages_map(set->pool.bytes);
     if (set->pool.words == NULL || !backend->page_locking->lock(set->pool.words, set->pool.bytes)) {
-        subject_tell(&subjects[0], plan, "no locked pages for batches");
+        subject_tell(&subjects[0], "no locked pages for batches");
     } else {
         for (size_t index = 0; index < count; index++) {
             const size_t cases = subjects[index].cases;
@@ -284,7 +285,7 @@ void batches_run(struct subject *subjects, size_t count, const struct plan *plan
                     run_kind(set, &subjects[index], plan, &kinds[kind]);
             const bool must = op == MM_TRANSPOSE || subjects[index].variant == &backend->variants[0];
             if (must && subjects[index].cases == cases)
-                subject_tell(&subjects[index], plan, "goes together with no other");
+                subject_tell(&subjects[index], "goes together with no other");
         }
         backend->page_locking->unlock(set->pool.words);
     }

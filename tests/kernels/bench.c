@@ -60,14 +60,8 @@ static size_t choose(const struct options *options, struct field *field) {
     size_t chosen = 0;
     for (size_t index = 0; index < field->count; index++) {
         struct entrant *entrant = &field->entrants[index];
-        const struct mm_backend *backend = entrant->device->backend;
         size_t count;
-        const struct mm_variant *rows = backend->variants;
-        size_t row_count = backend->variant_count;
-        if (options->broken)
-            rows = broken_rows(backend, options->timing.op, &row_count);
-        entrant->subjects =
-            subjects_choose(options, entrant->device, options->timing.op, rows, row_count, &count);
+        entrant->subjects = subjects_choose(options, entrant->device, options->timing.op, &count);
         for (size_t which = 0; which < count; which++)
             if (!is_host(entrant->device) || !field->accelerated || options->variant_count > 0 ||
                 is_reference(&entrant->subjects[which]))

@@ -11,11 +11,11 @@
 
 enum { FAILURES_TOLD = 5 };
 
-void subject_tell(struct subject *subject, const struct plan *plan, const char *text) {
+void subject_tell(struct subject *subject, const char *text) {
     if (subject->failures == 0)
         snprintf(subject->first_failure, sizeof subject->first_failure, "%s", text);
     subject->failures++;
-    if (!plan->until_failure && subject->failures <= FAILURES_TOLD)
+    if (subject->failures <= FAILURES_TOLD)
         printf("FAIL %s %s:%s: %s\n", mm_op_name(subject->variant->op), subject->device->backend->name,
                subject->name, text);
 }
@@ -35,7 +35,7 @@ void subject_fail(struct subject *subject, const struct plan *plan, const struct
              shape->m, shape->k, shape->n, layout->transpose_a ? ", a transposed" : "",
              layout->transpose_b ? ", b transposed" : "", layout->a_extra, layout->b_extra, layout->c_extra,
              layout->a_shift, layout->b_shift, layout->c_shift, one->family->name, plan->seed);
-    subject_tell(subject, plan, text);
+    subject_tell(subject, text);
 }
 
 void subject_judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
@@ -96,8 +96,10 @@ static enum mm_status run_once(struct subject *subject, const struct stage *stag
     struct mm_product product =
         image_product(&stage->a, &stage->b, c, one->operands->shape, &one->layout, true);
     product.tile = subject->tile;
-    const struct mm_variant *row = mm_variant_resolve(subject->variant, device, &product);
-    status = device->backend->measure(device, row, &product, NULL, error);
+    struct mm_plan planned;
+    status = mm_plan_make(device, subject->variant, &product, false, &planned, error);
+    if (status == MM_OK)
+        status = device->backend->measure(device, &planned, &product, NULL, error);
     if (status == MM_OK)
         status = device->backend->download(device, c->host, c->device, c->bytes, error);
     return status;
@@ -192,8 +194,6 @@ static void run_layout(struct subject *subjects, size_t count, const struct plan
     double naive = -1.0;
     for (size_t index = 0; index < count; index++) {
         struct subject *subject = &subjects[index];
-        if (plan->until_failure && subject->failures > 0)
-            continue;
         if (status != MM_OK) {
             subject_fail(subject, plan, one, "no place on the device: %s", error.detail);
             continue;

@@ -1,10 +1,11 @@
-/* Deterministic data of sixteen families, each of which shows another kind of mistake. The last six are meant
- * for kernels that scale each row of A and each column of B by a power of two and split what is scaled into
- * narrower numbers: there elements far below the largest of their line lose bits, and these families make
- * such elements count. */
+/* Deterministic data of eighteen families, each of which shows another kind of mistake. The last eight are
+ * meant for kernels that scale each row of A and each column of B by a power of two and split what is scaled
+ * into narrower numbers: there elements far below the largest of their line lose bits, and these families
+ * make such elements count. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,6 +223,35 @@ static void fill_balanced(struct random *random, const struct lines *lines, bool
     }
 }
 
+/* Of each eight elements along the depth, the first is A's largest and meets a zero of B, so that it counts
+ * for nothing; the fifth is 1 in A, and B has zeros there but for one, its largest. Whatever is aligned to
+ * that product as if A's factor were not as small as it is, cuts off the others. */
+static void set_largest(struct random *random, const struct lines *lines, bool is_a, float largest_of_b) {
+    for (size_t line = 0; line < lines->count && lines->depth >= 8; line++) {
+        for (size_t depth = 0; depth < lines->depth; depth += 4)
+            *at(lines, line, depth) = !is_a ? 0.0F : depth % 8 == 0 ? 0x1p37F : 1.0F;
+        if (!is_a)
+            *at(lines, line, 4 + 8 * random_below(random, (lines->depth + 3) / 8)) = largest_of_b;
+    }
+}
+
+/* Positive and exact in two float16, once they are scaled. */
+static void fill_whole_numbers(struct random *random, const struct lines *lines, bool is_a) {
+    FOR_EACH_ELEMENT(lines) {
+        *at(lines, line, depth) = (float)(1 + random_below(random, is_a ? 1023 : 4));
+    }
+    set_largest(random, lines, is_a, 0x1p26F);
+}
+
+/* Exact in one, and of either sign. */
+static void fill_powers_of_two(struct random *random, const struct lines *lines, bool is_a) {
+    FOR_EACH_ELEMENT(lines) {
+        const int power = (is_a ? 10 : -26) + (int)random_below(random, 4);
+        *at(lines, line, depth) = ldexpf(random_next(random) & 1 ? 1.0F : -1.0F, power);
+    }
+    set_largest(random, lines, is_a, 1.0F);
+}
+
 const struct family families[FAMILY_COUNT] = {
     {"symmetric", "U(-1,1)", fill_symmetric, false},
     {"unit", "U(0,1)", fill_unit, true},
@@ -239,6 +269,8 @@ const struct family families[FAMILY_COUNT] = {
     {"sparse", "1% not zero, 2^±20", fill_sparse, false},
     {"blocks", "blocks on the diagonal", fill_blocks, true},
     {"balanced", "2^±30 along k, balanced", fill_balanced, false},
+    {"whole_numbers", "whole numbers to 2^37", fill_whole_numbers, true},
+    {"powers_of_two", "powers of two", fill_powers_of_two, false},
 };
 
 const struct family *family_find(const char *key) {
@@ -264,4 +296,13 @@ void operands_free(struct operands *operands) {
     free(operands->a);
     free(operands->b);
     *operands = (struct operands){0};
+}
+
+void *harness_allocate(size_t bytes) {
+    void *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    if (memory == NULL) {
+        fprintf(stderr, "kernels: out of memory for %zu bytes\n", bytes);
+        abort();
+    }
+    return memory;
 }

@@ -4,7 +4,7 @@
 #ifndef MM_TESTS_KERNELS_HARNESS_H
 #define MM_TESTS_KERNELS_HARNESS_H
 
-#include "gpu/benchmark.h"
+#include "gpu/lab/benchmark.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ struct family {
     bool positive; /* no cancellation: a C of zeros is outside every bound */
 };
 
-enum { FAMILY_COUNT = 16 };
+enum { FAMILY_COUNT = 18 };
 extern const struct family families[FAMILY_COUNT];
 
 /* NULL where there is no such key. */
@@ -209,7 +209,6 @@ struct plan {
     unsigned thin;        /* one case in so many, and of every shape at least one */
     atomic_size_t *taken; /* pieces of the work that were taken; shared by the threads that share the plan */
     bool has_jobs;        /* whole jobs, too: small ones, whatever the shapes */
-    bool until_failure;   /* a subject that failed is not run again, and is not told of */
 };
 
 /* The next piece of the work that nobody has taken: of products a family's data for a shape, of
@@ -234,7 +233,7 @@ struct one_case {
 };
 
 /* Counts a failure of the subject and tells of it. subject_fail adds what the case was. */
-void subject_tell(struct subject *subject, const struct plan *plan, const char *text);
+void subject_tell(struct subject *subject, const char *text);
 void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
@@ -305,7 +304,7 @@ struct timed_row {
     bool copies;                     /* not transposed, but only copied: the yardstick of transpositions */
     struct mm_benchmark_row figures; /* `ran` is NULL where nothing was chosen */
     double rate;                     /* GFLOP/s, or GB/s of a transposition; 0 where there are no figures */
-    bool wrong;                      /* by mm_benchmark_is_wrong; the copy is not judged */
+    bool wrong;                      /* by benchmark_is_wrong; the copy is not judged */
     struct mm_attributes attributes; /* of what ran; all 0 where the device tells none */
 };
 
@@ -320,10 +319,6 @@ void table_csv_head(FILE *out);
 void table_text(FILE *out, const char *text);
 void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct shape shape,
                const struct timing *timing);
-
-/* --- broken_*.c: rows that are wrong on purpose ---------------------------------------------------- */
-
-#include "tests/kernels/broken.h"
 
 /* Allocates or ends the program: a harness without memory has nothing to say. */
 void *harness_allocate(size_t bytes);

@@ -20,10 +20,11 @@ void job_prepare(struct mm_job *job, const struct subject *subject, const struct
         .product = *product,
         .backend = subject->device->backend,
         .variant = subject->variant,
-        .ran = mm_variant_resolve(subject->variant, subject->device, product),
         .device = subject->device,
     };
     memset(job->span_ns, 0xff, sizeof job->span_ns);
+    (void)mm_job_plan(job, subject->device, &job->error); /* of one that fails, no more is asked */
+    job->ran = job->plan.variant;
 }
 
 bool job_told(const struct mm_job *job) {
@@ -72,7 +73,8 @@ static void run_jobs(struct subject *subject, const struct plan *plan, const str
     prepare(&jobs, subject, one);
     for (unsigned lane = 0; lane < jobs.count; lane++) {
         struct mm_job *job = &jobs.job[lane];
-        device->backend->begin(device, lane, &job, 1);
+        if (job->error.status == MM_OK)
+            device->backend->begin(device, lane, &job, 1);
         const enum mm_status status = job->error.status;
         jobs.begun[lane] = status == MM_OK;
         if (!subject_refuses(subject, plan, one, status, &job->error) && status != MM_OK)

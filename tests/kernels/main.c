@@ -20,15 +20,6 @@ struct totals {
     size_t backends;
 };
 
-void *harness_allocate(size_t bytes) {
-    void *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
-    if (memory == NULL) {
-        fprintf(stderr, "kernels: out of memory for %zu bytes\n", bytes);
-        abort();
-    }
-    return memory;
-}
-
 static double cost_of(enum mm_op op, const struct shape *shape) {
     return (double)shape->m * (double)shape->n * (op == MM_MATMUL ? (double)shape->k : moved_cost);
 }
@@ -146,9 +137,7 @@ static void check_transposes(const struct plan *plan, unsigned threads, struct s
 static void check_op(const struct options *options, struct mm_device *device, enum mm_op op,
                      struct totals *totals) {
     size_t count;
-    const struct mm_backend *backend = device->backend;
-    struct subject *subjects =
-        subjects_choose(options, device, op, backend->variants, backend->variant_count, &count);
+    struct subject *subjects = subjects_choose(options, device, op, &count);
     if (count > 0) {
         struct plan plan;
         plan_make(&plan, options, device, op);
@@ -163,44 +152,6 @@ static void check_op(const struct options *options, struct mm_device *device, en
     free(subjects);
 }
 
-/* Every row that is wrong on purpose must be found wrong. */
-static void check_broken_rows(const struct options *options, struct mm_device *device, enum mm_op op,
-                              const struct mm_variant *rows, size_t row_count, struct totals *totals) {
-    size_t count;
-    struct subject *subjects = subjects_choose(options, device, op, rows, row_count, &count);
-    struct plan plan;
-    struct vacuity ignored = {0};
-    plan_make(&plan, options, device, op);
-    plan.until_failure = true;
-    /* By one thread: what writes where it must not would let another's cases fail. */
-    if (count > 0 &&
-        !share_check(op == MM_MATMUL ? check_run : transposes_check, 1, subjects, count, &plan, &ignored))
-        totals->failures++;
-    for (size_t index = 0; index < count; index++) {
-        const struct subject *subject = &subjects[index];
-        totals->cases += subject->cases;
-        totals->variants++;
-        if (subject->failures > 0) {
-            printf("found %s %s:%s (%s): %s\n", mm_op_name(op), device->backend->name, subject->name,
-                   subject->variant->summary, subject->first_failure);
-        } else {
-            printf("FAIL %s %s:%s (%s) passed %zu cases\n", mm_op_name(op), device->backend->name,
-                   subject->name, subject->variant->summary, subject->cases);
-            totals->failures++;
-        }
-    }
-    shapes_free(&plan.shapes);
-    free(subjects);
-}
-
-static void check_broken(const struct options *options, struct mm_device *device, struct totals *totals) {
-    for (enum mm_op op = 0; op < MM_OP_COUNT; op++) {
-        size_t count;
-        const struct mm_variant *rows = broken_rows(device->backend, op, &count);
-        check_broken_rows(options, device, op, rows, count, totals);
-    }
-}
-
 static void list_backend(struct mm_device *device) {
     for (size_t index = 0; index < device->backend->variant_count; index++) {
         const struct mm_variant *row = &device->backend->variants[index];
@@ -213,8 +164,6 @@ static void list_backend(struct mm_device *device) {
 static void run_backend(const struct options *options, struct mm_device *device, struct totals *totals) {
     if (options->list)
         list_backend(device);
-    else if (options->broken)
-        check_broken(options, device, totals);
     else
         for (enum mm_op op = 0; op < MM_OP_COUNT; op++)
             check_op(options, device, op, totals);

@@ -1,8 +1,7 @@
 /* A CUDA device's measure tells the device's own time, however long the host takes to enqueue: by a row whose
  * launch dawdles, for less than a gate waits and for longer. Ends with 77 where there is no device. */
 #include "gpu/backend.h"
-#include "gpu/cuda/cuda_backend.h"
-#include "gpu/cuda/lane.h"
+#include "gpu/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,23 +11,31 @@ enum { EDGE = 4, MS = 1000000 };
 
 static long dawdle_ns;
 
+static struct mm_plan plain;
+
 /* The plain kernel, late. */
-static enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
+                             struct mm_lane *lane, struct mm_error *error) {
     const struct timespec pause = {.tv_nsec = dawdle_ns};
-    if (lane->purpose == MM_CUDA_RUN)
-        nanosleep(&pause, NULL);
-    return mm_cuda_backend.variants[0].launch(product, lane, error);
+    (void)plan;
+    nanosleep(&pause, NULL);
+    return plain.launch(&plain, product, lane, error);
 }
 
 /* The least of several, since a host that is busy may wake up late. */
 static bool measure(struct mm_device *device, void *memory, uint64_t *least_ns) {
-    static const struct mm_variant late = {.name = "late", .launch = launch};
     struct mm_product product = {.m = EDGE, .n = EDGE, .k = EDGE};
     struct mm_error error;
     char *at = memory;
     product.a = mm_matrix_dense(MM_FLOAT32, EDGE, EDGE, at);
     product.b = mm_matrix_dense(MM_FLOAT32, EDGE, EDGE, at + 256);
     product.c = mm_matrix_dense(MM_FLOAT32, EDGE, EDGE, at + 512);
+    if (mm_plan_make(device, &mm_cuda_backend.variants[0], &product, false, &plain, &error) != MM_OK) {
+        printf("FAIL: %s\n", error.detail);
+        return false;
+    }
+    struct mm_plan late = plain;
+    late.launch = launch;
     *least_ns = UINT64_MAX;
     for (unsigned turn = 0; turn < 10; turn++) {
         uint64_t kernel_ns = 0;

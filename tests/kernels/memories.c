@@ -1,7 +1,7 @@
 /* The memories of each CUDA device, timed in every pattern, against what the hardware cannot do otherwise: a
  * bank serves one word in a cycle, and what lies farther away takes longer. Prints the tables. Exits 77 where
  * there is no device. */
-#include "api/access.h"
+#include "api/lab/access.h"
 #include "gpu/clock.h"
 
 #include <math.h>
@@ -106,10 +106,8 @@ static void judge_device(struct mm_device *device) {
     struct mm_probe probe;
     uint64_t longest_ns;
     size_t length;
-    json_t *everything = json_object();
-    const enum mm_status status = mm_access_read(everything, &probe, NULL);
-    json_decref(everything);
-    if (status != MM_OK)
+    static const uint32_t everything[MM_ACCESS_SET_COUNT];
+    if (mm_access_combine(everything, &probe, NULL) != MM_OK)
         abort();
     if (!run(device, &probe, &longest_ns) || !run(device, &probe, &longest_ns))
         return;

@@ -104,7 +104,6 @@ static bool read_option(struct options *options, const char *name, struct argume
         const char *name;
         bool *flag;
     } flags[] = {{"--slow", &options->slow},
-                 {"--broken", &options->broken},
                  {"--transpose-a", &options->timing.transpose_a},
                  {"--transpose-b", &options->timing.transpose_b},
                  {"--accuracy", &options->accuracy},
@@ -176,12 +175,6 @@ bool options_read(struct options *options, int count, char **arguments_given) {
                 "kernels: --transpose goes with --time, and not with --transpose-a or --transpose-b\n");
         return false;
     }
-    if (options->broken && (options->times.count > 0 || options->accuracy) && options->variant_count == 0) {
-        fprintf(stderr, "kernels: --broken with --time or --accuracy takes a --variant, since some write "
-                        "outside of their "
-                        "matrices\n");
-        return false;
-    }
     if (options->accuracy &&
         (options->times.count > 0 || options->set != NULL || options->shapes.count > 0 || options->list)) {
         fprintf(stderr,
@@ -218,10 +211,7 @@ void options_help(void) {
          "2)\n"
          "  --thin N           one case in N, and of every shape at least one (default: tiny 1, small 4, "
          "large 64)\n"
-         "  --threads N        share the cases, each with a device of its own (default 1); not those of "
-         "--broken\n"
-         "  --broken           runs the rows that are wrong on purpose: each must be found; with --time and "
-         "--variant, times it\n"
+         "  --threads N        share the cases, each with a device of its own (default 1)\n"
          "  --time M K N       times the variants instead (may be given again)\n"
          "  --repeats N        of the timing (default 20)\n"
          "  --seconds N        a row that has used so many is not repeated again (default 10)\n"
@@ -230,8 +220,7 @@ void options_help(void) {
          "  --slow             times products that take the CPU long, too\n"
          "  --csv FILE         writes the times there as well\n"
          "  --accuracy         tells how exact the variants of one backend are instead, the preferred one's "
-         "by "
-         "default; with\n                     --broken and --variant: those rows\n"
+         "by default\n"
          "  --family NAME      ... on this data alone (may be given again)\n"
          "  --depths K,K...    ... for these k (default 64,1024,4096,16384,131072)\n"
          "  --edge N           ... and a C of N×N (default 256, on the CPU 64); --threads computes what is "

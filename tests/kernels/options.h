@@ -16,7 +16,6 @@ struct options {
     unsigned repeat;
     unsigned thin; /* 0: the set's own */
     unsigned threads;
-    bool broken;
     bool list;
     bool help;
     struct shape_list times; /* of --time, owned: what is to be timed; empty where cases are to be checked */
@@ -44,10 +43,7 @@ struct mm_device *device_open_first(const struct mm_backend *backend);
 /* The op's float32 rows that the options select and the device can run, those that leave their tile open once
  * with each tile. What the device cannot run is told on stdout. The caller frees. */
 struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
-                                const struct mm_variant *rows, size_t row_count, size_t *count);
-
-/* The backend's rows of the op that are wrong on purpose, of which there may be none. */
-const struct mm_variant *broken_rows(const struct mm_backend *backend, enum mm_op op, size_t *count);
+                                size_t *count);
 
 /* --- bench.c -------------------------------------------------------------------------------------- */
 

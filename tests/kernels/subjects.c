@@ -39,7 +39,7 @@ static bool selected(const struct options *options, const struct subject *subjec
 static enum mm_status try_tile(const struct subject *subject, struct mm_error *error) {
     float elements[3] = {1.0F, 1.0F, 0.0F};
     const struct mm_backend *backend = subject->device->backend;
-    struct mm_job job = {.backend = backend, .variant = subject->variant, .ran = subject->variant};
+    struct mm_job job = {.backend = backend, .variant = subject->variant};
     job.product = (struct mm_product){.m = 1,
                                       .n = 1,
                                       .k = 1,
@@ -78,28 +78,6 @@ static void add_subject(const struct options *options, struct subject *subject, 
         printf("- %s:%s: %s: skipped\n", subject->device->backend->name, subject->name, reason);
 }
 
-const struct mm_variant *broken_rows(const struct mm_backend *backend, enum mm_op op, size_t *count) {
-    const struct {
-        const char *backend;
-        enum mm_op op;
-        const struct mm_variant *rows;
-        size_t count;
-    } tables[] = {
-        {"cpu", MM_MATMUL, mm_broken_cpu, mm_broken_cpu_count},
-        {"cpu", MM_TRANSPOSE, mm_broken_cpu_transposes, mm_broken_cpu_transpose_count},
-        {"cuda", MM_MATMUL, mm_broken_cuda, mm_broken_cuda_count},
-        {"cuda", MM_TRANSPOSE, mm_broken_cuda_transposes, mm_broken_cuda_transpose_count},
-    };
-    for (size_t index = 0; index < sizeof tables / sizeof *tables; index++) {
-        if (strcmp(tables[index].backend, backend->name) != 0 || tables[index].op != op)
-            continue;
-        *count = tables[index].count;
-        return tables[index].rows;
-    }
-    *count = 0;
-    return NULL;
-}
-
 static size_t count_tiles(const struct mm_variant *row) {
     size_t count = 0;
     while (row->tiles != NULL && row->tiles[count] != 0)
@@ -108,7 +86,9 @@ static size_t count_tiles(const struct mm_variant *row) {
 }
 
 struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
-                                const struct mm_variant *rows, size_t row_count, size_t *count) {
+                                size_t *count) {
+    const struct mm_variant *rows = device->backend->variants;
+    const size_t row_count = device->backend->variant_count;
     size_t count_max = row_count;
     for (size_t index = 0; index < row_count; index++)
         count_max += count_tiles(&rows[index]);

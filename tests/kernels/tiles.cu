@@ -1,10 +1,11 @@
-/* What a multiprocessor does with each of simt's tiles, which its choice rests on (gpu/cuda/simt.cu): the
- * part of its multiplications that is done where it holds as many blocks as it can, and that one block alone
- * does, beside what the table says. The kernels are timed on products of one such round of blocks, k = 2048,
- * on data that its caches hold. Judges nothing. Exits 77 where there is no CUDA device.
+/* What a multiprocessor does with each of simt's tiles, which its choice rests on
+ * (gpu/cuda/variants/simt.cu): the part of its multiplications that is done where it holds as many blocks as
+ * it can, and that one block alone does, beside what the table says. The kernels are timed on products of one
+ * such round of blocks, k = 2048, on data that its caches hold. Judges nothing. Exits 77 where there is no
+ * CUDA device.
  *
  * usage: tiles */
-#include "gpu/cuda/simt.cu"
+#include "gpu/cuda/variants/simt.cu"
 
 #include <cuda_runtime.h>
 
@@ -50,7 +51,10 @@ float time(const struct tile &tile, const struct mm_product &product, cudaStream
            const cudaEvent_t (&marks)[2]) {
     struct mm_lane lane = {};
     struct mm_error error;
-    const struct plan plan = {&tile, static_cast<unsigned>(product.k), 1};
+    const struct choice choice = {&tile, static_cast<unsigned>(product.k), 1};
+    struct mm_plan plan = {};
+    plan.splits = choice.splits;
+    plan.layout = layout_of_tiles(&choice, &product);
     float times[REPEATS];
     lane.stream = stream;
     for (float &taken : times) {
@@ -70,30 +74,26 @@ float time(const struct tile &tile, const struct mm_product &product, cudaStream
 float rate_of(const struct tile &tile, unsigned blocks, float *data, int clock_khz, cudaStream_t stream,
               const cudaEvent_t (&marks)[2]) {
     struct mm_product product = {};
-    product.m = static_cast<size_t>(tile.rows) * device.multiprocessors;
-    product.n = static_cast<size_t>(tile.cols) * blocks;
+    product.m = static_cast<size_t>(tile.shape.rows) * device.multiprocessors;
+    product.n = static_cast<size_t>(tile.shape.cols) * blocks;
     product.k = DEPTH;
     product.a = matrix_of(product.m, product.k, data);
     product.b = matrix_of(product.k, product.n, data + product.m * product.k);
     product.c = matrix_of(product.m, product.n, data + (product.m + product.n) * product.k);
     const float cycles = time(tile, product, stream, marks) * static_cast<float>(clock_khz) - LAUNCH_CYCLES;
-    return static_cast<float>(tile.rows * tile.cols * blocks) * DEPTH / LANES / cycles;
+    return static_cast<float>(tile.shape.rows * tile.shape.cols * blocks) * DEPTH / LANES / cycles;
 }
 
 } // namespace
 
-const struct mm_device *mm_cuda_device_of(const struct mm_lane *lane) {
+enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error) {
+    (void)layout;
     (void)lane;
-    return &device;
-}
-
-enum mm_status mm_cuda_judge_dimensions(const struct mm_product *product, struct mm_error *error) {
-    (void)product;
     (void)error;
     return MM_OK;
 }
 
-enum mm_status mm_cuda_enqueue(const struct mm_cuda_layout *layout, dim3 grid, void **arguments,
+enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error) {
     (void)error;
     if (layout->dynamic_shared_bytes > 0)
@@ -120,8 +120,8 @@ int main() {
     device.shared_bytes_per_block_max = properties.sharedMemPerBlockOptin;
     size_t most = 0; /* elements of a product's matrices */
     for (const struct tile &tile : tiles) {
-        const size_t m = static_cast<size_t>(tile.rows) * device.multiprocessors;
-        const size_t n = static_cast<size_t>(tile.cols) * tile.resident;
+        const size_t m = static_cast<size_t>(tile.shape.rows) * device.multiprocessors;
+        const size_t n = static_cast<size_t>(tile.shape.cols) * tile.shape.resident;
         most = std::max(most, (m + n) * DEPTH + m * n);
     }
     float *data = nullptr;
@@ -138,9 +138,10 @@ int main() {
     for (const struct tile &tile : tiles) {
         if (tile.shared_bytes[0][0] > device.shared_bytes_per_block_max)
             continue;
-        printf("| %u×%u×%u | %u | %.3f | %.3f | %.3f | %.3f |\n", tile.rows, tile.cols, tile.depth,
-               tile.resident, rate_of(tile, tile.resident, data, clock_khz, stream, marks), tile.rate,
-               rate_of(tile, 1, data, clock_khz, stream, marks), tile.alone);
+        printf("| %u×%u×%u | %u | %.3f | %.3f | %.3f | %.3f |\n", tile.shape.rows, tile.shape.cols,
+               tile.shape.depth, tile.shape.resident,
+               rate_of(tile, tile.shape.resident, data, clock_khz, stream, marks), tile.shape.rate,
+               rate_of(tile, 1, data, clock_khz, stream, marks), tile.shape.rate_alone);
     }
     return EXIT_SUCCESS;
 }

@@ -1,6 +1,7 @@
-/* Times the rows of one device by the domain's benchmark (gpu/benchmark.h), so that the command measures as
- * the service does. What people are shown is table.c's business. */
+/* Times the rows of one device by the domain's benchmark (gpu/lab/benchmark.h), so that the command measures
+ * as the service does. What people are shown is table.c's business. */
 #include "tests/kernels/harness.h"
+#include "tests/kernels/benchmark_wrong.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -57,15 +58,17 @@ static void run(struct mm_benchmark *benchmark, struct mm_device *device) {
 
 static void tell(const struct mm_benchmark *benchmark, struct timed_row *rows, size_t count) {
     const struct mm_benchmark_row *next = mm_benchmark_rows(benchmark);
+    const struct mm_benchmark_row *copy = next + mm_benchmark_request(benchmark)->subject_count;
     for (size_t index = 0; index < count; index++) {
         struct timed_row *row = &rows[index];
         struct mm_error none;
-        row->figures = row->copies ? *mm_benchmark_copy(benchmark) : *next++;
+        row->figures = row->copies ? *copy : *next++;
         row->rate = mm_benchmark_rate(benchmark, &row->figures);
-        row->wrong = mm_benchmark_is_wrong(benchmark, &row->figures);
-        if (row->copies || row->figures.error.status != MM_OK ||
-            row->device->backend->attributes(row->device, row->figures.ran, row->chosen_tile,
-                                             &row->attributes, &none) != MM_OK)
+        row->wrong = benchmark_is_wrong(benchmark, &row->figures);
+        const struct mm_backend *backend = row->device->backend;
+        if (row->copies || row->figures.error.status != MM_OK || backend->attributes == NULL ||
+            backend->attributes(row->device, row->figures.ran, row->chosen_tile, &row->attributes, &none) !=
+                MM_OK)
             row->attributes = (struct mm_attributes){0};
     }
 }

@@ -142,7 +142,7 @@ static void fail(struct subject *subject, const struct plan *plan, const struct 
              one->shape.m, one->shape.n, mm_dtype_name(one->dtype),
              placement->transpose_a ? ", a transposed" : "", placement->a_extra, placement->c_extra,
              placement->a_shift, placement->c_shift, one->pattern->name, plan->seed);
-    subject_tell(subject, plan, text);
+    subject_tell(subject, text);
 }
 
 /* The bits of an element, for people. */
@@ -186,13 +186,15 @@ static bool run_once(struct subject *subject, const struct plan *plan, const str
     struct mm_device *device = subject->device;
     unsigned poison = run % POISON_COUNT;
     struct mm_product product = product_of(one, a, c, true);
-    const struct mm_variant *row = mm_variant_resolve(subject->variant, device, &product);
+    struct mm_plan planned;
     struct mm_error error = {0};
     ptrdiff_t byte;
     image_poison(c, poison);
     enum mm_status status = image_upload(c, device, &error);
     if (status == MM_OK)
-        status = device->backend->measure(device, row, &product, NULL, &error);
+        status = mm_plan_make(device, subject->variant, &product, false, &planned, &error);
+    if (status == MM_OK)
+        status = device->backend->measure(device, &planned, &product, NULL, &error);
     if (status == MM_OK)
         status = device->backend->download(device, c->host, c->device, c->bytes, &error);
     if (status != MM_OK) {
@@ -235,8 +237,6 @@ static void run_placement(struct subject *subjects, size_t count, const struct p
         status = image_upload(&a, device, &error);
     for (size_t index = 0; index < count; index++) {
         struct subject *subject = &subjects[index];
-        if (plan->until_failure && subject->failures > 0)
-            continue;
         if (status == MM_OK)
             run_case(subject, plan, one, &a, &c, scratch);
         else

@@ -2,7 +2,7 @@
 #ifndef MM_LOAD_CATALOGUE_H
 #define MM_LOAD_CATALOGUE_H
 
-#include "tests/load/connection.h"
+#include "bench/load/connection.h"
 
 enum { MM_LOAD_VARIANTS_MAX = 128, MM_LOAD_NAME_BYTES = 64 };
 

@@ -2,7 +2,7 @@
  * tile's edge), and elements whose products can be judged without doubt. */
 #include "tests/load/product.h"
 
-#include "tests/load/bytes.h"
+#include "bench/load/bytes.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef MM_LOAD_PRODUCT_H
 #define MM_LOAD_PRODUCT_H
 
-#include "tests/load/random.h"
+#include "bench/load/random.h"
 
 #include <stdio.h>
 

@@ -64,6 +64,7 @@ const struct mm_load_code mm_load_codes[MM_LOAD_CODE_COUNT] = {
     {"ok", 200},
     {"bad_request", 400},
     {"unauthorized", 401},
+    {"forbidden", 403},
     {"not_found", 404},
     {"method_not_allowed", 405},
     {"not_acceptable", 406},

@@ -20,7 +20,7 @@ const struct mm_load_refusal *mm_load_refusals(size_t *count);
 const struct mm_load_refusal *mm_load_faults(size_t *count);
 
 /* The contract's codes with their HTTP statuses; the first is "ok", 200, which no problem has. */
-enum { MM_LOAD_CODE_COUNT = 19 };
+enum { MM_LOAD_CODE_COUNT = 20 };
 
 struct mm_load_code {
     const char *name;

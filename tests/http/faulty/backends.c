@@ -8,9 +8,9 @@
  * never ends. MATMULD_FAULTY_FILL_MS: how long it takes until the filling of a benchmark's matrices fails.
  * The rows `certified`, `repaired` and `simt` do not fail, and tell of the path that they are called by. */
 #include "gpu/backend.h"
-#include "gpu/cpu/cpu_backend.h"
-#include "gpu/verify.h"
+#include "gpu/check/verify.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -157,7 +157,7 @@ static enum mm_status count(unsigned *count, struct mm_error *error) {
     return MM_OK;
 }
 
-static const struct mm_backend faulty_backend;
+static struct mm_backend faulty_backend;
 
 static enum mm_status open_device(unsigned index, struct mm_device **opened, struct mm_error *error) {
     const char *wait = getenv("MATMULD_FAULTY_OPEN_MS");
@@ -231,27 +231,8 @@ static enum mm_status attributes(struct mm_device *asked, const struct mm_varian
     return mm_fail(error, MM_UNSUPPORTED, "%s has none", variant->name);
 }
 
-/* Its memory is the host's, as the CPU's is; that of a device which is never opened here would be another. */
 static size_t memory_free(const struct mm_device *asked) {
     return asked->memory_bytes;
-}
-
-static enum mm_status acquire(struct mm_device *asked, size_t bytes, void **memory, struct mm_error *error) {
-    return mm_cpu_backend.acquire(asked, bytes, memory, error);
-}
-
-static void release(struct mm_device *asked, void *memory) {
-    mm_cpu_backend.release(asked, memory);
-}
-
-static enum mm_status upload(struct mm_device *asked, void *to, const void *from, size_t bytes,
-                             struct mm_error *error) {
-    return mm_cpu_backend.upload(asked, to, from, bytes, error);
-}
-
-static enum mm_status download(struct mm_device *asked, void *to, const void *from, size_t bytes,
-                               struct mm_error *error) {
-    return mm_cpu_backend.download(asked, to, from, bytes, error);
 }
 
 static enum mm_status fill(struct mm_device *asked, void *memory, size_t count, uint64_t seed,
@@ -264,11 +245,11 @@ static enum mm_status fill(struct mm_device *asked, void *memory, size_t count, 
     return mm_cpu_backend.fill(asked, memory, count, seed, error);
 }
 
-static enum mm_status measure(struct mm_device *asked, const struct mm_variant *variant,
+static enum mm_status measure(struct mm_device *asked, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *measured_ns,
                               struct mm_error *error) {
     busy = asked;
-    return mm_cpu_backend.measure(asked, variant, product, measured_ns, error);
+    return mm_cpu_backend.measure(asked, plan, product, measured_ns, error);
 }
 
 /* As a device could that conflicts where the model says so; of 8-byte words it runs out of memory. */
@@ -289,7 +270,7 @@ static enum mm_status probe(struct mm_device *asked, const struct mm_access *acc
     return MM_OK;
 }
 
-static const struct mm_backend faulty_backend = {
+static struct mm_backend faulty_backend = {
     .name = "cuda",
     .variants = variants,
     .variant_count = sizeof variants / sizeof variants[0],
@@ -300,16 +281,22 @@ static const struct mm_backend faulty_backend = {
     .end = end,
     .attributes = attributes,
     .memory_free = memory_free,
-    .acquire = acquire,
-    .release = release,
-    .upload = upload,
-    .download = download,
     .fill = fill,
     .measure = measure,
     .probe = probe,
 };
 
+/* Its memory is the host's, as the CPU's is. */
+static void fill_in(void) {
+    faulty_backend.acquire = mm_cpu_backend.acquire;
+    faulty_backend.release = mm_cpu_backend.release;
+    faulty_backend.upload = mm_cpu_backend.upload;
+    faulty_backend.download = mm_cpu_backend.download;
+}
+
 const struct mm_backend *const *mm_backends(void) {
     static const struct mm_backend *const backends[] = {&faulty_backend, &mm_cpu_backend, NULL};
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fill_in);
     return backends;
 }

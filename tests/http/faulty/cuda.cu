@@ -20,35 +20,34 @@ template <enum fault FAULT> __global__ void fail(const __grid_constant__ struct 
 }
 
 template <enum fault FAULT>
-enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+enum mm_status plan_by(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     if (product->m != 1)
-        return mm_cuda_naive(product, lane, error);
-    struct mm_cuda_layout layout = {};
-    layout.kernel = reinterpret_cast<const void *>(fail<FAULT>);
-    layout.block_rows = layout.block_cols = 16;
-    layout.threads_x = FAULT == LAUNCH ? 4096 : 1;
-    layout.threads_y = 1;
-    return mm_cuda_launch(&layout, product, lane, error);
+        return mm_cuda_naive(product, plan, error);
+    plan->layout.kernel = reinterpret_cast<const void *>(fail<FAULT>);
+    plan->layout.block_rows = plan->layout.block_cols = 16;
+    plan->layout.threads_x = FAULT == LAUNCH ? 4096 : 1;
+    plan->layout.threads_y = 1;
+    return MM_OK;
 }
 
 } // namespace
 
-enum mm_status mm_faulty_out_of_bounds(const struct mm_product *product, struct mm_lane *lane,
+enum mm_status mm_faulty_out_of_bounds(const struct mm_product *product, struct mm_plan *plan,
                                        struct mm_error *error) {
-    return launch<OUT_OF_BOUNDS>(product, lane, error);
+    return plan_by<OUT_OF_BOUNDS>(product, plan, error);
 }
 
-enum mm_status mm_faulty_trap(const struct mm_product *product, struct mm_lane *lane,
+enum mm_status mm_faulty_trap(const struct mm_product *product, struct mm_plan *plan,
                               struct mm_error *error) {
-    return launch<TRAP>(product, lane, error);
+    return plan_by<TRAP>(product, plan, error);
 }
 
-enum mm_status mm_faulty_hang(const struct mm_product *product, struct mm_lane *lane,
+enum mm_status mm_faulty_hang(const struct mm_product *product, struct mm_plan *plan,
                               struct mm_error *error) {
-    return launch<HANG>(product, lane, error);
+    return plan_by<HANG>(product, plan, error);
 }
 
-enum mm_status mm_faulty_launch(const struct mm_product *product, struct mm_lane *lane,
+enum mm_status mm_faulty_launch(const struct mm_product *product, struct mm_plan *plan,
                                 struct mm_error *error) {
-    return launch<LAUNCH>(product, lane, error);
+    return plan_by<LAUNCH>(product, plan, error);
 }

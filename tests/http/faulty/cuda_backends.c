@@ -1,7 +1,6 @@
 /* The real CUDA backend with rows that fail, in place of the list of gpu/backends.c: matmuld linked with it
  * shows what becomes of a service whose GPU fails. */
-#include "gpu/cpu/cpu_backend.h"
-#include "gpu/cuda/cuda_backend.h"
+#include "gpu/backend.h"
 #include "gpu/cuda/variants.h"
 #include "tests/http/faulty/cuda.h"
 
@@ -30,7 +29,7 @@ static struct mm_backend backend;
 static const struct mm_variant faults[FAULT_COUNT] = {
 #define X(row, function)                                                                                     \
     [ROW_##row] = {                                                                                          \
-        .name = #row, .summary = "fails as told", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .launch = function},
+        .name = #row, .summary = "fails as told", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .plan = function},
     FAULTS(X)
 #undef X
 };

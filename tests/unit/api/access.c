@@ -1,22 +1,20 @@
 /* api/access: what requests for shared_access come to or are refused with, and the report of made-up times.
  */
-#include "api/access.h"
-#include "api/json_value.h"
+#include "api/lab/access.h"
+#include "api/lab/benchmark.h"
+#include "api/json/json_value.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#define COUNT_OF(table) (sizeof(table) / sizeof(table)[0])
-
+/* Reads the members of a request, which are not its op. */
 static enum mm_status read_text(const char *text, struct mm_probe *probe, struct mm_error *error) {
-    json_t *request = json_loads(text, JSON_DECODE_INT_AS_REAL, NULL);
-    assert_non_null(request);
-    const enum mm_status status = mm_access_read(request, probe, error);
-    json_decref(request);
+    static const struct mm_limits limits = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    static struct mm_benchmark_call call; /* of many kilobytes */
+    char request[256];
+    assert_int_equal(text[0], '{');
+    snprintf(request, sizeof request, "{`op`: `shared_access`%s%s", text[1] == '}' ? "" : ", ", text + 1);
+    const char *json = quoted(request);
+    const enum mm_status status = mm_benchmark_decode(json, strlen(json), &limits, &call, error);
+    *probe = call.probe;
     return status;
 }
 
@@ -32,7 +30,7 @@ static void test_good(void **state) {
         size_t count;
         struct mm_access first, last;
     } cases[] = {
-        {"{\"op\": \"shared_access\", \"timeout_ms\": 1000}",
+        {"{`timeout_ms`: 1000}",
          208,
          {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false},
          {MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 32, 8, false}},
@@ -40,27 +38,26 @@ static void test_good(void **state) {
          MM_PROBE_ACCESSES_MAX,
          {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false},
          {MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 32, 8, false}},
-        {"{\"patterns\": \"broadcast\", \"word_bytes\": 8, \"padded\": true}",
+        {"{`patterns`: `broadcast`, `word_bytes`: 8, `padded`: true}",
          1,
          {MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 8, true},
          {MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 8, true}},
         /* The order is the table's, not the request's. */
-        {"{\"patterns\": [\"same_bank\", \"permuted\"], \"padded\": [true, false]}",
+        {"{`patterns`: [`same_bank`, `permuted`], `padded`: [true, false]}",
          8,
          {MM_MEMORY_SHARED, MM_PATTERN_PERMUTED, 0, 4, false},
          {MM_MEMORY_SHARED, MM_PATTERN_SAME_BANK, 0, 8, true}},
         /* Global memory comes with the strides, and is never padded. */
-        {"{\"patterns\": [\"stride\"], \"strides\": [32, 1], \"word_bytes\": [4], \"padded\": true}",
+        {"{`patterns`: [`stride`], `strides`: [32, 1], `word_bytes`: [4], `padded`: true}",
          4,
          {MM_MEMORY_SHARED, MM_PATTERN_STRIDE, 1, 4, true},
          {MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 32, 4, false}},
-        {"{\"strides\": 7, \"padded\": false}",
+        {"{`strides`: 7, `padded`: false}",
          12,
          {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false},
          {MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 7, 8, false}},
     };
-    (void)state;
-    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         struct mm_probe probe;
         struct mm_error error;
         memset(&probe, 0xff, sizeof probe);
@@ -76,7 +73,6 @@ static void test_good(void **state) {
 /* No access comes twice, and the model takes each. */
 static void test_all(void **state) {
     struct mm_probe probe;
-    (void)state;
     assert_int_equal(read_text("{}", &probe, NULL), MM_OK);
     for (size_t index = 0; index < probe.count; index++) {
         uint32_t offsets[MM_WARP_LANES];
@@ -92,45 +88,43 @@ static void test_bad(void **state) {
         const char *field;
         const char *words;
     } cases[] = {
-        {"{\"pattern\": \"linear\"}", "pattern",
-         "'pattern' is no parameter here; there are: op, timeout_ms, patterns, strides, word_bytes, padded"},
-        {"{\"variant\": \"tiled_16\"}", "variant", "'variant' is no parameter here"},
-        {"{\"patterns\": \"Linear\"}", "patterns", "but is the string 'Linear'"},
-        {"{\"patterns\": []}", "patterns", "but is an empty array"},
-        {"{\"patterns\": {}}", "patterns", "but is an object"},
-        {"{\"patterns\": [[\"linear\"]]}", "patterns", "but has an array"},
-        {"{\"patterns\": [\"linear\", 5]}", "patterns", "but has the number 5"},
-        {"{\"patterns\": [\"stride\", \"linear\", \"stride\"]}", "patterns", "has the string 'stride' twice"},
-        {"{\"patterns\": [\"0123456789012345678901234567890123\"]}", "patterns",
-         "has the string '01234567890123456789012345678901...'"},
-        {"{\"strides\": 0}", "strides", "strides must be whole numbers from 1 to 32, but is the number 0"},
-        {"{\"strides\": 33}", "strides", "but is the number 33"},
-        {"{\"strides\": [1, 2.5]}", "strides", "but has the number 2.5"},
-        {"{\"strides\": [-1]}", "strides", "but has the number -1"},
-        {"{\"strides\": 1e300}", "strides", "but is the number 1e+300"},
-        {"{\"strides\": \"4\"}", "strides", "but is the string '4'"},
-        {"{\"strides\": [4, 8, 4.0]}", "strides", "has the number 4 twice"},
-        {"{\"strides\": []}", "strides", "but is an empty array"},
-        {"{\"strides\": null}", "strides", "but is null"},
-        {"{\"strides\": [3], \"patterns\": [\"linear\"]}", "strides", "only with the pattern 'stride'"},
-        {"{\"word_bytes\": 16}", "word_bytes",
-         "word_bytes must be 4, 8 or a list of both, but is the number 16"},
-        {"{\"word_bytes\": [4, 6]}", "word_bytes", "but has the number 6"},
-        {"{\"word_bytes\": true}", "word_bytes", "but is true"},
-        {"{\"padded\": 1}", "padded", "padded must be true, false or a list of both, but is the number 1"},
-        {"{\"padded\": \"true\"}", "padded", "but is the string 'true'"},
-        {"{\"padded\": [true, true]}", "padded", "has true twice"},
+        {"{`pattern`: `linear`}", "pattern",
+         "'pattern' is no parameter here; there are: timeout_ms, op, patterns, strides, word_bytes, padded"},
+        {"{`variant`: `tiled_16`}", "variant", "'variant' is no parameter here"},
+        {"{`patterns`: `Linear`}", "patterns", "but is the string `Linear`"},
+        {"{`patterns`: []}", "patterns", "but is an empty array"},
+        {"{`patterns`: {}}", "patterns", "but is an object"},
+        {"{`patterns`: [[`linear`]]}", "patterns", "but has an array"},
+        {"{`patterns`: [`linear`, 5]}", "patterns", "but has 5"},
+        {"{`patterns`: [`stride`, `linear`, `stride`]}", "patterns", "has the string `stride` twice"},
+        {"{`patterns`: [`0123456789012345678901234567890123`]}", "patterns",
+         "has the string `01234567890123456789012345678901...`"},
+        {"{`strides`: 0}", "strides", "strides must be whole numbers from 1 to 32, but is 0"},
+        {"{`strides`: 33}", "strides", "but is 33"},
+        {"{`strides`: [1, 2.5]}", "strides", "but has 2.5"},
+        {"{`strides`: [-1]}", "strides", "but has -1"},
+        {"{`strides`: 1e300}", "strides", "but is 1e+300"},
+        {"{`strides`: `4`}", "strides", "but is the string `4`"},
+        {"{`strides`: [4, 8, 4.0]}", "strides", "has 4 twice"},
+        {"{`strides`: []}", "strides", "but is an empty array"},
+        {"{`strides`: [ ]}", "strides", "but is an empty array"},
+        {"{`strides`: null}", "strides", "but is null"},
+        {"{`strides`: [3], `patterns`: [`linear`]}", "strides", "only with the pattern 'stride'"},
+        {"{`word_bytes`: 16}", "word_bytes", "word_bytes must be 4, 8 or a list of both, but is 16"},
+        {"{`word_bytes`: [4, 6]}", "word_bytes", "but has 6"},
+        {"{`word_bytes`: true}", "word_bytes", "but is true"},
+        {"{`padded`: 1}", "padded", "padded must be true, false or a list of both, but is 1"},
+        {"{`padded`: `true`}", "padded", "but is the string `true`"},
+        {"{`padded`: [true, true]}", "padded", "has true twice"},
     };
-    (void)state;
-    for (size_t index = 0; index < COUNT_OF(cases); index++) {
-        struct mm_probe probe = {.count = 77};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct mm_probe probe;
         struct mm_error error;
         if (read_text(cases[index].request, &probe, &error) != MM_BAD_REQUEST)
             fail_msg("%s was taken", cases[index].request);
         assert_string_equal(error.field, cases[index].field);
-        if (strstr(error.detail, cases[index].words) == NULL)
+        if (strstr(error.detail, quoted(cases[index].words)) == NULL)
             fail_msg("%s: %s", cases[index].request, error.detail);
-        assert_int_equal(probe.count, 77);
         assert_int_equal(read_text(cases[index].request, &probe, NULL), MM_BAD_REQUEST);
     }
 }
@@ -139,11 +133,10 @@ static void test_bad(void **state) {
 static void test_every_pattern_is_told(void **state) {
     struct mm_probe probe;
     struct mm_error error;
-    (void)state;
-    assert_int_equal(read_text("{\"patterns\": 0}", &probe, &error), MM_BAD_REQUEST);
+    assert_int_equal(read_text("{`patterns`: 0}", &probe, &error), MM_BAD_REQUEST);
     for (unsigned pattern = 0; pattern < MM_PATTERN_COUNT; pattern++)
         assert_non_null(strstr(error.expected, mm_pattern_name((enum mm_pattern)pattern)));
-    assert_string_equal(error.got, "the number 0");
+    assert_string_equal(error.got, "0");
 }
 
 static const struct mm_backend backend = {.name = "fast"};
@@ -159,62 +152,54 @@ static void make_probe(struct mm_probe *probe) {
     };
     static const struct mm_access_time times[] = {{23, 4}, {24.0625, 8.00049}, {85.5, 32}, {0, 12.5}};
     memset(probe, 0, sizeof *probe);
-    probe->count = probe->done = COUNT_OF(accesses);
+    probe->count = probe->done = COUNT(accesses);
     memcpy(probe->accesses, accesses, sizeof accesses);
     memcpy(probe->times, times, sizeof times);
     probe->speed = (struct mm_memory_speed){23, 262, 621, 33e12, 4.125e12};
 }
 
 static void assert_report(const struct mm_probe *probe, const char *expected) {
-    json_t *report = mm_access_report(probe, &card);
     size_t length;
-    char *text = mm_json_print(report, JSON_REAL_PRECISION(15), &length);
+    char *text = mm_json_print(mm_access_report(probe, &card), JSON_REAL_PRECISION(15), &length);
     assert_non_null(text);
-    assert_string_equal(text, expected);
+    assert_string_equal(text, quoted(expected));
     free(text);
-    json_decref(report);
 }
 
 #define HEAD                                                                                                 \
-    "{\"op\": \"shared_access\", \"backend\": \"fast\", \"device\": \"Card \xef\xbf\xbd\", "                 \
-    "\"shared_bank_bytes\": 4, \"rows\": ["
+    "{`op`: `shared_access`, `backend`: `fast`, `device`: `Card \xef\xbf\xbd`, `shared_bank_bytes`: 4, "     \
+    "`rows`: ["
 
 static void test_report(void **state) {
     struct mm_probe probe;
-    (void)state;
     make_probe(&probe);
     assert_report(
-        &probe, HEAD
-        "{\"memory\": \"shared\", \"pattern\": \"linear\", \"stride\": null, \"word_bytes\": 4, "
-        "\"padded\": false, \"predicted_degree\": 1, \"predicted_wavefronts\": 1, \"latency_cycles\": 23.0, "
-        "\"cycles_per_access\": 4.0, \"bytes_per_cycle\": 32.0}, "
-        "{\"memory\": \"shared\", \"pattern\": \"same_bank\", \"stride\": null, \"word_bytes\": 8, "
-        "\"padded\": true, \"predicted_degree\": 1, \"predicted_wavefronts\": 2, \"latency_cycles\": 24.063, "
-        "\"cycles_per_access\": 8.0, \"bytes_per_cycle\": 31.998}, "
-        "{\"memory\": \"shared\", \"pattern\": \"stride\", \"stride\": 32, \"word_bytes\": 4, "
-        "\"padded\": false, \"predicted_degree\": 32, \"predicted_wavefronts\": 32, "
-        "\"latency_cycles\": 85.5, \"cycles_per_access\": 32.0, \"bytes_per_cycle\": 4.0}, "
-        "{\"memory\": \"global\", \"pattern\": \"stride\", \"stride\": 2, \"word_bytes\": 4, "
-        "\"padded\": false, \"predicted_sectors\": 8, \"predicted_bytes_used\": 128, "
-        "\"predicted_bytes_moved\": 256, \"cycles_per_access\": 12.5, \"bytes_per_cycle\": 10.24}], "
-        "\"summary\": {\"shared_latency_cycles\": 23.0, \"cache_latency_cycles\": 262.0, "
-        "\"global_latency_cycles\": 621.0, \"latency_ratio\": 27.0, "
-        "\"shared_gigabytes_per_second\": 33000.0, \"global_gigabytes_per_second\": 4125.0, "
-        "\"bandwidth_ratio\": 8.0}}");
+        &probe,
+        HEAD "{`memory`: `shared`, `pattern`: `linear`, `stride`: null, `word_bytes`: 4, `padded`: false, "
+             "`predicted_degree`: 1, `predicted_wavefronts`: 1, `latency_cycles`: 23.0, `cycles_per_access`: "
+             "4.0, `bytes_per_cycle`: 32.0}, {`memory`: `shared`, `pattern`: `same_bank`, `stride`: null, "
+             "`word_bytes`: 8, `padded`: true, `predicted_degree`: 1, `predicted_wavefronts`: 2, "
+             "`latency_cycles`: 24.063, `cycles_per_access`: 8.0, `bytes_per_cycle`: 31.998}, {`memory`: "
+             "`shared`, `pattern`: `stride`, `stride`: 32, `word_bytes`: 4, `padded`: false, "
+             "`predicted_degree`: 32, `predicted_wavefronts`: 32, `latency_cycles`: 85.5, "
+             "`cycles_per_access`: 32.0, `bytes_per_cycle`: 4.0}, {`memory`: `global`, `pattern`: `stride`, "
+             "`stride`: 2, `word_bytes`: 4, `padded`: false, `predicted_sectors`: 8, `predicted_bytes_used`: "
+             "128, `predicted_bytes_moved`: 256, `cycles_per_access`: 12.5, `bytes_per_cycle`: 10.24}], "
+             "`summary`: {`shared_latency_cycles`: 23.0, `cache_latency_cycles`: 262.0, "
+             "`global_latency_cycles`: 621.0, `latency_ratio`: 27.0, `shared_gigabytes_per_second`: 33000.0, "
+             "`global_gigabytes_per_second`: 4125.0, `bandwidth_ratio`: 8.0}}");
 }
 
 /* A device can fail to tell one from nothing: no figure is then made up, and nothing is divided by 0. */
 static void test_report_of_nothing(void **state) {
     struct mm_probe probe = {.count = 1, .accesses = {{MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 4, false}}};
-    (void)state;
-    assert_report(&probe, HEAD
-                  "{\"memory\": \"shared\", \"pattern\": \"broadcast\", \"stride\": null, \"word_bytes\": 4, "
-                  "\"padded\": false, \"predicted_degree\": 1, \"predicted_wavefronts\": 1, "
-                  "\"latency_cycles\": null, \"cycles_per_access\": null, \"bytes_per_cycle\": null}], "
-                  "\"summary\": {\"shared_latency_cycles\": null, \"cache_latency_cycles\": null, "
-                  "\"global_latency_cycles\": null, \"latency_ratio\": null, "
-                  "\"shared_gigabytes_per_second\": null, \"global_gigabytes_per_second\": null, "
-                  "\"bandwidth_ratio\": null}}");
+    assert_report(
+        &probe, HEAD
+        "{`memory`: `shared`, `pattern`: `broadcast`, `stride`: null, `word_bytes`: 4, `padded`: false, "
+        "`predicted_degree`: 1, `predicted_wavefronts`: 1, `latency_cycles`: null, `cycles_per_access`: "
+        "null, `bytes_per_cycle`: null}], `summary`: {`shared_latency_cycles`: null, `cache_latency_cycles`: "
+        "null, `global_latency_cycles`: null, `latency_ratio`: null, `shared_gigabytes_per_second`: null, "
+        "`global_gigabytes_per_second`: null, `bandwidth_ratio`: null}}");
 }
 
 static void assert_table(const struct mm_probe *probe, const char *expected) {
@@ -228,7 +213,6 @@ static void assert_table(const struct mm_probe *probe, const char *expected) {
 
 static void test_table(void **state) {
     struct mm_probe probe;
-    (void)state;
     make_probe(&probe);
     assert_table(&probe, "Card \xff (fast), banks of 4 bytes; times in cycles\n"
                          "\n"
@@ -260,12 +244,5 @@ static void test_table(void **state) {
                          "shared is by         -          - times better\n");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),   cmocka_unit_test(test_all),
-        cmocka_unit_test(test_bad),    cmocka_unit_test(test_every_pattern_is_told),
-        cmocka_unit_test(test_report), cmocka_unit_test(test_report_of_nothing),
-        cmocka_unit_test(test_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(test_good, test_all, test_bad, test_every_pattern_is_told, test_report, test_report_of_nothing,
+          test_table)

@@ -1,12 +1,6 @@
 /* api/describe: the contract's two bodies, told from a made-up backend. */
-#include "api/describe.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "api/describe/describe.h"
+#include "tests/unit/unit.h"
 
 static const char *needs_ninety(const struct mm_device *device) {
     return device->compute_capability >= 90 ? NULL : "the device's compute capability is under 9.0";
@@ -14,8 +8,6 @@ static const char *needs_ninety(const struct mm_device *device) {
 
 static enum mm_status attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                                  struct mm_attributes *out, struct mm_error *error) {
-    (void)tile;
-    (void)device;
     if (variant->tile == 0)
         return mm_fail(error, MM_UNSUPPORTED, "nothing is known of it");
     *out = (struct mm_attributes){256, 40, 8192, 0, 0, 6};
@@ -48,59 +40,55 @@ static const struct mm_backend fast = {.name = "fast",
 static const struct mm_backend plain = {.name = "plain", .variants = plain_variants, .variant_count = 1};
 
 #define TILED                                                                                                \
-    "{\"op\": \"matmul\", \"name\": \"tiled_16\", \"backend\": \"fast\", \"summary\": \"in squares\", "      \
-    "\"dtypes\": [\"float32\"], \"tile\": 16, "
+    "{`op`: `matmul`, `name`: `tiled_16`, `backend`: `fast`, `summary`: `in squares`, "                      \
+    "`dtypes`: [`float32`], `tile`: 16, "
 #define WIDE                                                                                                 \
-    "{\"op\": \"matmul\", \"name\": \"wide\", \"backend\": \"fast\", \"summary\": \"at once\", \"dtypes\": " \
-    "[\"float32\"], \"tile\": null, \"multiple_of\": 32, "
+    "{`op`: `matmul`, `name`: `wide`, `backend`: `fast`, `summary`: `at once`, `dtypes`: "                   \
+    "[`float32`], `tile`: null, `multiple_of`: 32, "
 #define OPEN                                                                                                 \
-    "{\"op\": \"matmul\", \"name\": \"open\", \"backend\": \"fast\", \"summary\": \"as asked\", "            \
-    "\"dtypes\": [\"float32\"], \"tile\": 16, \"tiles\": [4, 16, 96], "
+    "{`op`: `matmul`, `name`: `open`, `backend`: `fast`, `summary`: `as asked`, "                            \
+    "`dtypes`: [`float32`], `tile`: 16, `tiles`: [4, 16, 96], "
 #define ATTRIBUTES                                                                                           \
-    "\"threads_per_block\": 256, \"registers_per_thread\": 40, \"static_shared_bytes\": 8192, "              \
-    "\"dynamic_shared_bytes\": 0, \"local_bytes\": 0, \"blocks_per_multiprocessor\": 6"
+    "`threads_per_block`: 256, `registers_per_thread`: 40, `static_shared_bytes`: 8192, "                    \
+    "`dynamic_shared_bytes`: 0, `local_bytes`: 0, `blocks_per_multiprocessor`: 6"
 #define NAIVE                                                                                                \
-    "{\"op\": \"matmul\", \"name\": \"naive\", \"backend\": \"plain\", \"summary\": \"one by one\", "        \
-    "\"dtypes\": [], \"tile\": null, \"available\": true}"
+    "{`op`: `matmul`, `name`: `naive`, `backend`: `plain`, `summary`: `one by one`, "                        \
+    "`dtypes`: [], `tile`: null, `available`: true}"
 
 static void assert_variants(struct mm_device *const *devices, size_t count, const char *expected) {
     size_t length = 0;
     char *text = mm_describe_variants(devices, count, &length);
     assert_non_null(text);
-    assert_string_equal(text, expected);
-    assert_int_equal(length, strlen(expected));
+    assert_string_equal(text, quoted(expected));
+    assert_int_equal(length, strlen(text));
     free(text);
 }
 
 static void test_variants(void **state) {
-    (void)state;
     struct mm_device old = {.backend = &fast, .compute_capability = 80};
     struct mm_device new = {.backend = &fast, .index = 1, .compute_capability = 90};
     struct mm_device host = {.backend = &plain};
     struct mm_device *const all[] = {&old, &new, &host};
-    assert_variants(all, 0, "{\"variants\": [], \"default\": \"auto\"}");
+    assert_variants(all, 0, "{`variants`: [], `default`: `auto`}");
     assert_variants(all, 3,
-                    "{\"variants\": [" TILED "\"available\": true, " ATTRIBUTES "}, " WIDE
-                    "\"available\": true, \"requires\": \"compute capability 9.0\"}, " OPEN
-                    "\"available\": true, " ATTRIBUTES "}, " NAIVE "], \"default\": \"auto\"}");
+                    "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE
+                    "`available`: true, `requires`: `compute capability 9.0`}, " OPEN
+                    "`available`: true, " ATTRIBUTES "}, " NAIVE "], `default`: `auto`}");
     assert_variants(all, 1,
-                    "{\"variants\": [" TILED "\"available\": true, " ATTRIBUTES "}, " WIDE
-                    "\"available\": false, \"unavailable_because\": \"the device's compute capability is "
-                    "under 9.0\", \"requires\": \"compute capability 9.0\"}, " OPEN
-                    "\"available\": true, " ATTRIBUTES "}], \"default\": \"auto\"}");
+                    "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE
+                    "`available`: false, `unavailable_because`: `the device's compute capability is under "
+                    "9.0`, `requires`: `compute capability 9.0`}, " OPEN "`available`: true, " ATTRIBUTES
+                    "}], `default`: `auto`}");
     old.failed = 1;
     assert_variants(
         all, 1,
-        "{\"variants\": [" TILED
-        "\"available\": false, \"unavailable_because\": \"its device has failed\"}, " WIDE
-        "\"available\": false, \"unavailable_because\": \"its device has failed\", \"requires\": "
-        "\"compute capability 9.0\"}, " OPEN
-        "\"available\": false, \"unavailable_because\": \"its device has failed\"}], \"default\": "
-        "\"auto\"}");
+        "{`variants`: [" TILED "`available`: false, `unavailable_because`: `its device has failed`}, " WIDE
+        "`available`: false, `unavailable_because`: `its device has failed`, `requires`: `compute capability "
+        "9.0`}, " OPEN
+        "`available`: false, `unavailable_because`: `its device has failed`}], `default`: `auto`}");
 }
 
 static void test_devices(void **state) {
-    (void)state;
     struct mm_device card = {.backend = &fast,
                              .index = 3,
                              .name = "Card \xff",
@@ -114,21 +102,17 @@ static void test_devices(void **state) {
     struct mm_device lost = {.backend = &fast, .name = "Lost", .memory_bytes = 64, .failed = 1};
     struct mm_device *const devices[] = {&card, &host, &lost};
     static const char expected[] =
-        "{\"devices\": [{\"index\": 3, \"backend\": \"fast\", \"name\": \"Card \xef\xbf\xbd\", "
-        "\"compute_capability\": \"12.1\", \"multiprocessors\": 132, \"memory_bytes\": 1000, "
-        "\"memory_free_bytes\": 500, \"driver\": \"13.0\", \"shared_bank_bytes\": 4, "
-        "\"shared_bytes_per_block_max\": 232448, \"state\": \"ready\"}, {\"index\": 0, \"backend\": "
-        "\"plain\", \"name\": \"Host\", \"memory_bytes\": 64, \"state\": \"failed\"}, {\"index\": 0, "
-        "\"backend\": \"fast\", \"name\": \"Lost\", \"memory_bytes\": 64, \"state\": \"failed\"}]}";
+        "{`devices`: [{`index`: 3, `backend`: `fast`, `name`: `Card \xef\xbf\xbd`, `compute_capability`: "
+        "`12.1`, `multiprocessors`: 132, `memory_bytes`: 1000, `memory_free_bytes`: 500, `driver`: `13.0`, "
+        "`shared_bank_bytes`: 4, `shared_bytes_per_block_max`: 232448, `state`: `ready`}, {`index`: 0, "
+        "`backend`: `plain`, `name`: `Host`, `memory_bytes`: 64, `state`: `failed`}, {`index`: 0, `backend`: "
+        "`fast`, `name`: `Lost`, `memory_bytes`: 64, `state`: `failed`}]}";
     size_t length = 0;
     char *text = mm_describe_devices(devices, 3, &length);
     assert_non_null(text);
-    assert_string_equal(text, expected);
-    assert_int_equal(length, sizeof expected - 1);
+    assert_string_equal(text, quoted(expected));
+    assert_int_equal(length, strlen(text));
     free(text);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_devices)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(test_variants, test_devices)

@@ -1,34 +1,67 @@
-/* api/json, the reply: its text to the last byte, and the memory that it takes. */
+/* api/json, the reply: its text to the last byte, at once or in parts, the memory that it takes, and that
+ * elements of every type come back as they were. */
 #include "api/codec.h"
+#include "api/formats.h"
+#include "api/json/json_matrix.h"
 #include "gpu/backend.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+static struct mm_buffers *buffers;
+static struct mm_reply_body body;
+
+static int open_buffers(void **state) {
+    buffers = mm_buffers_open(1 << 20);
+    return 0;
+}
+
+static int close_buffers(void **state) {
+    mm_buffers_release(buffers, &body.buffer);
+    mm_buffers_close(buffers);
+    return 0;
+}
 
 static const struct mm_codec *codec(void) {
-    size_t count;
-    const struct mm_codec *codecs = mm_codecs(&count);
-    while (strcmp(codecs->reply_type, "application/json") != 0)
-        codecs++;
-    return codecs;
+    const struct mm_codec *codec = NULL;
+    assert_int_equal(mm_codec_for_reply("application/json", NULL, &codec, NULL), MM_OK);
+    return codec;
 }
 
 static const struct mm_variant variant = {.name = "tiled_16"};
 static const struct mm_variant chooser = {.name = "auto"};
 static const struct mm_backend backend = {.name = "cuda"};
+static const struct mm_device card = {.backend = &backend, .name = "Card"};
+
+/* As the server does it: the memory first, then the text, then the times that it took. The text is told. */
+static const char *encode(const struct mm_job *job, uint64_t *span_ns) {
+    static char text[1 << 18];
+    struct mm_buffer result = {0};
+    const struct mm_answer answer = {.job = job, .result = &result, .span_ns = span_ns};
+    size_t bytes;
+    mm_buffers_release(buffers, &body.buffer);
+    body = (struct mm_reply_body){0};
+    assert_true(codec()->reply_bytes_max(&job->product.c, &bytes));
+    assert_int_equal(mm_buffers_acquire(buffers, bytes, &body.buffer, NULL), MM_OK);
+    codec()->encode(&answer, &body);
+    if (span_ns[MM_SPAN_RECEIVE] != 0) {
+        span_ns[MM_SPAN_ENCODE] = 500000;
+        span_ns[MM_SPAN_TOTAL] = 60000000001;
+    }
+    assert_int_equal(codec()->finish(&answer, &body, NULL), MM_OK);
+    assert_true(body.bytes <= body.buffer.bytes && body.bytes < sizeof text);
+    memcpy(text, body.buffer.data, body.bytes);
+    text[body.bytes] = '\0';
+    assert_int_equal(strlen(text), body.bytes);
+    return text;
+}
 
 static const struct {
     size_t m, k, n;
     float elements[4];
     uint64_t kernel_ns;
     bool ran;
-    const char *device;
-    const char *text;
+    const char *device, *text, *kernel_ms;
 } replies[] = {
     {2,
      3,
@@ -37,11 +70,9 @@ static const struct {
      12,
      true,
      "NVIDIA H200",
-     "{\"c\": [[19,-0.0],[0.1,50]], \"shape\": [2, 2], \"dtype\": \"float32\", \"variant\": \"tiled_16\", "
-     "\"backend\": \"cuda\", \"device\": \"NVIDIA H200\", \"gflops\": 2.0, \"batched\": 1, \"timing\": "
-     "{\"receive_ms\": 1.0, \"decode_ms\": 1e-6, \"queue_ms\": 0.0, \"upload_ms\": 0.123456, "
-     "\"kernel_ms\": 1.2e-5, \"download_ms\": 1234567.890123, \"encode_ms\": 0.5, \"total_ms\": "
-     "60000.000001}}"},
+     "{`c`: [[19,-0.0],[0.1,50]], `shape`: [2, 2], `dtype`: `float32`, `variant`: `tiled_16`, `backend`: "
+     "`cuda`, `device`: `NVIDIA H200`, `gflops`: 2.0",
+     "1.2e-5"},
     {1,
      1,
      3,
@@ -49,12 +80,9 @@ static const struct {
      3,
      true,
      "a \"b\" \xff",
-     "{\"c\": [[\"NaN\",\"Infinity\",\"-Infinity\"]], \"shape\": [1, 3], \"dtype\": \"float32\", "
-     "\"variant\": "
-     "\"tiled_16\", \"backend\": \"cuda\", \"device\": \"a \\\"b\\\" \xef\xbf\xbd\", \"gflops\": 2.0, "
-     "\"batched\": 1, \"timing\": {\"receive_ms\": 1.0, \"decode_ms\": 1e-6, \"queue_ms\": 0.0, "
-     "\"upload_ms\": 0.123456, \"kernel_ms\": 3e-6, \"download_ms\": 1234567.890123, \"encode_ms\": 0.5, "
-     "\"total_ms\": 60000.000001}}"},
+     "{`c`: [[`NaN`,`Infinity`,`-Infinity`]], `shape`: [1, 3], `dtype`: `float32`, `variant`: `tiled_16`, "
+     "`backend`: `cuda`, `device`: `a \\`b\\` \xef\xbf\xbd`, `gflops`: 2.0",
+     "3e-6"},
     {3,
      1,
      0,
@@ -62,10 +90,9 @@ static const struct {
      0,
      false,
      NULL,
-     "{\"c\": [[],[],[]], \"shape\": [3, 0], \"dtype\": \"float32\", \"variant\": \"auto\", \"backend\": "
-     "\"cuda\", \"device\": \"\", \"gflops\": 0.0, \"batched\": 1, \"timing\": {\"receive_ms\": 1.0, "
-     "\"decode_ms\": 1e-6, \"queue_ms\": 0.0, \"upload_ms\": 0.123456, \"kernel_ms\": 0.0, "
-     "\"download_ms\": 1234567.890123, \"encode_ms\": 0.5, \"total_ms\": 60000.000001}}"},
+     "{`c`: [[],[],[]], `shape`: [3, 0], `dtype`: `float32`, `variant`: `auto`, `backend`: `cuda`, `device`: "
+     "``, `gflops`: 0.0",
+     "0.0"},
     {0,
      1,
      3,
@@ -73,202 +100,305 @@ static const struct {
      0,
      false,
      NULL,
-     "{\"c\": [], \"shape\": [0, 3], \"dtype\": \"float32\", \"variant\": \"auto\", \"backend\": \"cuda\", "
-     "\"device\": \"\", \"gflops\": 0.0, \"batched\": 1, \"timing\": {\"receive_ms\": 1.0, \"decode_ms\": "
-     "1e-6, \"queue_ms\": 0.0, \"upload_ms\": 0.123456, \"kernel_ms\": 0.0, \"download_ms\": "
-     "1234567.890123, \"encode_ms\": 0.5, \"total_ms\": 60000.000001}}"},
+     "{`c`: [], `shape`: [0, 3], `dtype`: `float32`, `variant`: `auto`, `backend`: `cuda`, `device`: ``, "
+     "`gflops`: 0.0",
+     "0.0"},
 };
 
-/* As the server does it: the memory first, then the text. */
-static void encode(const struct mm_answer *answer, struct mm_buffers *buffers, struct mm_reply_body *body) {
-    size_t bytes;
-    assert_true(codec()->reply_bytes_max(&answer->job->product.c, &bytes));
-    assert_int_equal(mm_buffers_acquire(buffers, bytes, &body->buffer, NULL), MM_OK);
-    codec()->encode(answer, body);
-}
-
-static void check_reply(size_t index, struct mm_buffers *buffers) {
-    float elements[4];
-    memcpy(elements, replies[index].elements, sizeof elements);
-    struct mm_device device = {.backend = &backend};
-    struct mm_job job = {.backend = &backend, .variant = &chooser, .batched = 1};
-    job.product.m = replies[index].m;
-    job.product.k = replies[index].k;
-    job.product.n = replies[index].n;
-    job.product.c = mm_matrix_dense(MM_FLOAT32, replies[index].m, replies[index].n, elements);
-    job.ran = replies[index].ran ? &variant : NULL;
-    job.device = replies[index].device != NULL ? &device : NULL;
-    snprintf(device.name, sizeof device.name, "%s",
-             replies[index].device != NULL ? replies[index].device : "");
-    job.span_ns[MM_SPAN_KERNEL] = replies[index].kernel_ns;
-    uint64_t span_ns[MM_SPAN_COUNT] = {1000000, 1, 0, 123456, replies[index].kernel_ns, 1234567890123, 0, 0};
-    struct mm_buffer result = {0};
-    const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
-    struct mm_reply_body body = {0};
-    encode(&answer, buffers, &body);
-    span_ns[MM_SPAN_ENCODE] = 500000;
-    span_ns[MM_SPAN_TOTAL] = 60000000001;
-    assert_int_equal(codec()->finish(&answer, &body, NULL), MM_OK);
-    assert_true(body.bytes <= body.buffer.bytes);
-    if (body.bytes != strlen(replies[index].text) ||
-        memcmp(body.buffer.data, replies[index].text, body.bytes) != 0)
-        fail_msg("reply %zu is %.*s", index, (int)body.bytes, (const char *)body.buffer.data);
-    mm_buffers_release(buffers, &body.buffer);
-}
-
 static void test_reply(void **state) {
-    (void)state;
-    struct mm_buffers *buffers = mm_buffers_open(4096);
-    for (size_t index = 0; index < sizeof replies / sizeof replies[0]; index++)
-        check_reply(index, buffers);
-    mm_buffers_close(buffers);
+    for (size_t index = 0; index < COUNT(replies); index++) {
+        float elements[4];
+        char expected[1024];
+        struct mm_device device = {.backend = &backend};
+        struct mm_job job = {.backend = &backend, .variant = &chooser, .batched = 1};
+        uint64_t span_ns[MM_SPAN_COUNT] = {1000000, 1, 0, 123456, replies[index].kernel_ns, 1234567890123};
+        memcpy(elements, replies[index].elements, sizeof elements);
+        job.product =
+            (struct mm_product){.m = replies[index].m, .k = replies[index].k, .n = replies[index].n};
+        job.product.c = mm_matrix_dense(MM_FLOAT32, replies[index].m, replies[index].n, elements);
+        job.ran = replies[index].ran ? &variant : NULL;
+        if (replies[index].device != NULL) {
+            job.device = &device;
+            strcpy(device.name, quoted(replies[index].device));
+        }
+        job.span_ns[MM_SPAN_KERNEL] = replies[index].kernel_ns;
+        snprintf(expected, sizeof expected,
+                 "%s, `batched`: 1, `timing`: {`receive_ms`: 1.0, `decode_ms`: 1e-6, `queue_ms`: 0.0, "
+                 "`upload_ms`: 0.123456, `kernel_ms`: %s, `download_ms`: 1234567.890123, `encode_ms`: 0.5, "
+                 "`total_ms`: 60000.000001}}",
+                 replies[index].text, replies[index].kernel_ms);
+        assert_string_equal(encode(&job, span_ns), quoted(expected));
+    }
 }
 
 /* The widest there is: elements of the longest text, and a device whose name is all escapes. Without
  * elements, no room that they left over can help. */
-static void check_widest(size_t edge) {
-    float elements[100];
-    for (size_t index = 0; index < 100; index++)
-        elements[index] = -1.45123456e-38f;
-    struct mm_device device = {.backend = &backend};
-    memset(device.name, 1, sizeof device.name - 1);
-    struct mm_job job = {
-        .backend = &backend, .variant = &variant, .ran = &variant, .device = &device, .batched = UINT32_MAX};
-    job.path = (struct mm_path){MM_PATH_REPAIRED, UINT64_MAX};
-    job.verification = (struct mm_verification){.is_done = true,
-                                                .residual = 1.23456789012345e-300,
-                                                .bound = 1.23456789012345e-100,
-                                                .rows_unjudged = INT64_MAX};
-    job.product.c = mm_matrix_dense(MM_FLOAT32, edge, edge, elements);
-    uint64_t span_ns[MM_SPAN_COUNT];
-    memset(span_ns, 0xff, sizeof span_ns);
-    struct mm_buffer result = {0};
-    const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
-    struct mm_reply_body body = {0};
-    struct mm_buffers *buffers = mm_buffers_open(1 << 20);
-    encode(&answer, buffers, &body);
-    assert_int_equal(codec()->finish(&answer, &body, NULL), MM_OK);
-    assert_true(body.bytes <= body.buffer.bytes);
-    assert_true(((const char *)body.buffer.data)[body.bytes - 1] == '}');
-    mm_buffers_release(buffers, &body.buffer);
-    mm_buffers_close(buffers);
-}
-
 static void test_widest_reply(void **state) {
-    (void)state;
-    check_widest(10);
-    check_widest(0);
+    for (size_t edge = 0; edge <= 10; edge += 10) {
+        float elements[100];
+        struct mm_device device = {.backend = &backend};
+        struct mm_job job = {.backend = &backend,
+                             .variant = &variant,
+                             .ran = &variant,
+                             .device = &device,
+                             .batched = UINT32_MAX,
+                             .path = {MM_PATH_REPAIRED, UINT64_MAX},
+                             .verification = {.is_done = true,
+                                              .residual = 1.23456789012345e-300,
+                                              .bound = 1.23456789012345e-100,
+                                              .rows_unjudged = INT64_MAX,
+                                              .error_squares = 1.23456789012345e-300,
+                                              .norm_squares = 2.0}};
+        uint64_t span_ns[MM_SPAN_COUNT];
+        for (size_t index = 0; index < 100; index++)
+            elements[index] = -1.45123456e-38f;
+        memset(device.name, 1, sizeof device.name - 1);
+        memset(span_ns, 0xff, sizeof span_ns);
+        span_ns[MM_SPAN_RECEIVE] = 0;
+        job.product.c = mm_matrix_dense(MM_FLOAT32, edge, edge, elements);
+        const char *text = encode(&job, span_ns);
+        assert_true(text[strlen(text) - 1] == '}');
+    }
 }
 
-/* The envelope of a product of nothing by this path, and with what came of its check. */
-static void check_envelope(struct mm_path path, struct mm_verification verification, const char *text) {
-    struct mm_device device = {.backend = &backend, .name = "Card"};
-    struct mm_job job = {.backend = &backend,
-                         .variant = &variant,
-                         .ran = &variant,
-                         .device = &device,
-                         .batched = 1,
-                         .path = path,
-                         .verification = verification};
-    job.product.c = mm_matrix_dense(MM_FLOAT32, 0, 0, NULL);
-    const uint64_t span_ns[MM_SPAN_COUNT] = {0};
-    struct mm_buffer result = {0};
-    const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
-    struct mm_reply_body body = {0};
-    struct mm_buffers *buffers = mm_buffers_open(8192);
-    encode(&answer, buffers, &body);
-    assert_int_equal(codec()->finish(&answer, &body, NULL), MM_OK);
-    ((char *)body.buffer.data)[body.bytes] = '\0'; /* there is more room than that */
-    if (strstr(body.buffer.data, text) == NULL)
-        fail_msg("no %s in %s", text, (const char *)body.buffer.data);
-    mm_buffers_release(buffers, &body.buffer);
-    mm_buffers_close(buffers);
+/* What stands behind the batch and before the times: the path, and what came of the check. What is more than
+ * any number is a word, and what nobody could judge is neither good nor bad. */
+static void test_envelope(void **state) {
+    static const struct {
+        struct mm_path path;
+        struct mm_verification check;
+        const char *text;
+    } cases[] = {
+        {{MM_PATH_NONE}, {0}, ""},
+        {{MM_PATH_CERTIFIED}, {0}, "`path`: `certified`, "},
+        {{MM_PATH_REPAIRED, 3}, {0}, "`path`: `repaired:3`, "},
+        {{MM_PATH_REPAIRED, UINT64_MAX}, {0}, "`path`: `repaired:18446744073709551615`, "},
+        {{MM_PATH_SIMT}, {0}, "`path`: `simt`, "},
+        {{MM_PATH_NONE},
+         {.is_done = true,
+          .residual = 1.5e-7,
+          .bound = 0.25,
+          .rows_judged = 2,
+          .error_squares = 1.0,
+          .norm_squares = 64.0},
+         "`verify`: {`residual`: 1.5e-7, `bound`: 0.25, `passed`: true, `rows_unjudged`: 0, "
+         "`relative_error`: 0.125}, "},
+        {{MM_PATH_SIMT},
+         {.is_done = true,
+          .residual = (double)INFINITY,
+          .bound = 0.5,
+          .rows_judged = 2,
+          .rows_unjudged = 3,
+          .error_squares = (double)INFINITY,
+          .norm_squares = 1.0},
+         "`path`: `simt`, `verify`: {`residual`: `Infinity`, `bound`: 0.5, `passed`: false, "
+         "`rows_unjudged`: 3, `relative_error`: `Infinity`}, "},
+        {{MM_PATH_NONE},
+         {.is_done = true, .rows_unjudged = 3},
+         "`verify`: {`residual`: 0.0, `bound`: 0.0, `passed`: null, `rows_unjudged`: 3, "
+         "`relative_error`: null}, "},
+        {{MM_PATH_NONE},
+         {.is_done = true},
+         "`verify`: {`residual`: 0.0, `bound`: 0.0, `passed`: true, `rows_unjudged`: 0, "
+         "`relative_error`: 0.0}, "},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        char expected[256];
+        uint64_t span_ns[MM_SPAN_COUNT] = {0};
+        struct mm_job job = {.backend = &backend,
+                             .variant = &variant,
+                             .ran = &variant,
+                             .device = &card,
+                             .batched = 1,
+                             .path = cases[index].path,
+                             .verification = cases[index].check};
+        job.product.c = mm_matrix_dense(MM_FLOAT32, 0, 0, NULL);
+        snprintf(expected, sizeof expected, "`batched`: 1, %s`timing`: {", cases[index].text);
+        const char *text = encode(&job, span_ns);
+        if (strstr(text, quoted(expected)) == NULL)
+            fail_msg("no %s in %s", expected, text);
+    }
 }
 
-static void check_path(struct mm_path path, const char *text) {
-    check_envelope(path, (struct mm_verification){.is_done = false}, text);
+static struct mm_job transposition_of(const struct mm_matrix *c) {
+    static const struct mm_variant shared = {.name = "shared", .op = MM_TRANSPOSE};
+    struct mm_job job = {
+        .backend = &backend, .variant = &shared, .ran = &shared, .device = &card, .batched = 1};
+    job.product = (struct mm_product){.m = c->rows, .n = c->cols, .c = *c};
+    job.product.a = mm_matrix_dense(c->dtype, c->cols, c->rows, NULL);
+    job.span_ns[MM_SPAN_KERNEL] = 12;
+    return job;
 }
 
-/* Between what was there before it and the times; nowhere where there is nothing to tell. */
-static void test_path(void **state) {
-    (void)state;
-    check_path((struct mm_path){MM_PATH_NONE, 0}, "\"batched\": 1, \"timing\": {");
-    check_path((struct mm_path){MM_PATH_CERTIFIED, 0},
-               "\"batched\": 1, \"path\": \"certified\", \"timing\": {");
-    check_path((struct mm_path){MM_PATH_REPAIRED, 3},
-               "\"batched\": 1, \"path\": \"repaired:3\", \"timing\": {");
-    check_path((struct mm_path){MM_PATH_REPAIRED, UINT64_MAX}, "\"path\": \"repaired:18446744073709551615\"");
-    check_path((struct mm_path){MM_PATH_SIMT, 0}, "\"path\": \"simt\"");
-}
-
-/* Behind the path; what is more than any number is a word, and what nobody could judge is neither good nor
- * bad. */
-static void test_verification(void **state) {
-    (void)state;
-    const struct mm_path none = {.kind = MM_PATH_NONE};
-    const struct mm_path simt = {.kind = MM_PATH_SIMT};
-    check_envelope(
-        none, (struct mm_verification){.is_done = true, .residual = 1.5e-7, .bound = 0.25, .rows_judged = 2},
-        "\"batched\": 1, \"verify\": {\"residual\": 1.5e-7, \"bound\": 0.25, \"passed\": true, "
-        "\"rows_unjudged\": 0}, \"timing\": {");
-    check_envelope(simt,
-                   (struct mm_verification){.is_done = true,
-                                            .residual = (double)INFINITY,
-                                            .bound = 0.5,
-                                            .rows_judged = 2,
-                                            .rows_unjudged = 3},
-                   "\"path\": \"simt\", \"verify\": {\"residual\": \"Infinity\", \"bound\": 0.5, \"passed\": "
-                   "false, \"rows_unjudged\": 3}, \"timing\": {");
-    check_envelope(none, (struct mm_verification){.is_done = true, .rows_unjudged = 3},
-                   "\"verify\": {\"residual\": 0.0, \"bound\": 0.0, \"passed\": null, \"rows_unjudged\": 3}");
-    check_envelope(none, (struct mm_verification){.is_done = true},
-                   "\"verify\": {\"residual\": 0.0, \"bound\": 0.0, \"passed\": true, \"rows_unjudged\": 0}");
+static const char *encode_matrix(const struct mm_matrix *c) {
+    uint64_t span_ns[MM_SPAN_COUNT] = {0};
+    const struct mm_job job = transposition_of(c);
+    return encode(&job, span_ns);
 }
 
 /* A transposition tells its rate in bytes: 2·6·8 of them in 12 ns. */
 static void test_transposition(void **state) {
-    (void)state;
-    static const struct mm_variant shared = {.name = "shared", .op = MM_TRANSPOSE};
     int64_t elements[] = {1, 2, 3, 4, 5, INT64_MIN};
-    struct mm_device device = {.backend = &backend, .name = "Host"};
-    struct mm_job job = {
-        .backend = &backend, .variant = &shared, .ran = &shared, .device = &device, .batched = 1};
-    job.product.m = 2;
-    job.product.n = 3;
-    job.product.a = mm_matrix_dense(MM_INT64, 3, 2, NULL);
-    job.product.c = mm_matrix_dense(MM_INT64, 2, 3, elements);
-    job.span_ns[MM_SPAN_KERNEL] = 12;
-    const uint64_t span_ns[MM_SPAN_COUNT] = {0};
-    struct mm_buffer result = {0};
-    const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
-    struct mm_reply_body body = {0};
-    struct mm_buffers *buffers = mm_buffers_open(8192);
-    encode(&answer, buffers, &body);
-    assert_int_equal(codec()->finish(&answer, &body, NULL), MM_OK);
-    static const char begin[] =
-        "{\"c\": [[1,2,3],[4,5,-9223372036854775808]], \"shape\": [2, 3], \"dtype\": \"int64\", "
-        "\"variant\": \"shared\", \"backend\": \"cuda\", \"device\": \"Host\", "
-        "\"gigabytes_per_second\": 8.0, \"batched\": 1, \"timing\": {";
-    assert_true(body.bytes > sizeof begin);
-    assert_memory_equal(body.buffer.data, begin, sizeof begin - 1);
-    mm_buffers_release(buffers, &body.buffer);
-    mm_buffers_close(buffers);
+    const struct mm_matrix c = mm_matrix_dense(MM_INT64, 2, 3, elements);
+    const char *expected =
+        quoted("{`c`: [[1,2,3],[4,5,-9223372036854775808]], `shape`: [2, 3], `dtype`: `int64`, `variant`: "
+               "`shared`, `backend`: `cuda`, `device`: `Card`, `gigabytes_per_second`: 8.0, `batched`: 1, "
+               "`timing`: {");
+    assert_memory_equal(encode_matrix(&c), expected, strlen(expected));
 }
 
 static void test_bound_of_a_reply(void **state) {
-    (void)state;
     size_t bytes = 0;
     struct mm_matrix c = mm_matrix_dense(MM_FLOAT32, 1000, 1000, NULL);
     assert_true(codec()->reply_bytes_max(&c, &bytes));
     assert_true(bytes > 15000000 && bytes < 20000000);
     c = mm_matrix_dense(MM_FLOAT32, SIZE_MAX / 8, 8, NULL);
     assert_false(codec()->reply_bytes_max(&c, &bytes));
+    c = mm_matrix_dense(MM_FLOAT64, SIZE_MAX / 16, 1, NULL);
+    assert_false(codec()->reply_bytes_max(&c, &bytes));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reply),         cmocka_unit_test(test_widest_reply),
-        cmocka_unit_test(test_path),          cmocka_unit_test(test_verification),
-        cmocka_unit_test(test_transposition), cmocka_unit_test(test_bound_of_a_reply)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+/* --- elements ------------------------------------------------------------------------------------------- */
+
+enum { BATCH = 4096, BATCHES = 20 };
+
+static uint64_t next(uint64_t *random) {
+    *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *random >> 32;
 }
+
+/* Any elements, written and sent again, are the same. NaN has one text, whatever its payload. */
+static void test_round_trip(void **state) {
+    static union {
+        uint64_t bits[BATCH];
+        double doubles[BATCH];
+        float floats[BATCH];
+    } elements;
+    static const struct mm_limits limits = {
+        .dimension_max = BATCH, .body_bytes_max = 1 << 20, .memory_bytes_max = 1 << 20};
+    uint64_t random = 3;
+    for (unsigned batch = 0; batch < MM_DTYPE_COUNT * BATCHES; batch++) {
+        const enum mm_dtype dtype = (enum mm_dtype)(batch / BATCHES);
+        for (size_t index = 0; index < BATCH; index++) {
+            const uint64_t high = next(&random);
+            elements.bits[index] = (high << 32 | next(&random)) >> (batch % 2 ? next(&random) % 64 : 0);
+        }
+        for (size_t index = 0; index < BATCH; index++) {
+            if (dtype == MM_FLOAT64 && isnan(elements.doubles[index]))
+                elements.bits[index] = 0x8000000000000000;
+            if (dtype == MM_FLOAT32 && isnan(elements.floats[index]))
+                elements.floats[index] = 0.1f;
+        }
+        const struct mm_matrix matrix = mm_matrix_dense(dtype, 1, BATCH, &elements);
+        const char *text = encode_matrix(&matrix);
+        static char sent[1 << 18];
+        struct mm_call call;
+        struct mm_error error = {0};
+        const int bytes = snprintf(sent, sizeof sent, "{\"a\": %.*s, \"dtype\": \"%s\"}",
+                                   (int)(strstr(text, "]]") + 2 - strstr(text, "[[")), strstr(text, "[["),
+                                   mm_dtype_name(dtype));
+        const struct mm_body request = {.data = sent, .bytes = (size_t)bytes};
+        mm_call_init(&call, MM_TRANSPOSE);
+        if (mm_codec_decode(mm_codecs(&(size_t){0}), &call, &request, &limits, buffers, &error) != MM_OK)
+            fail_msg("%s: %s", mm_dtype_name(dtype), error.detail);
+        assert_memory_equal(call.a.data, &elements, mm_matrix_bytes(&matrix));
+        mm_call_release(&call, buffers);
+    }
+}
+
+/* Texts of all lengths, or the longest alone. */
+static void fill(const struct mm_matrix *matrix, bool longest) {
+    for (size_t index = 0; index < matrix->rows * matrix->cols; index++)
+        switch (matrix->dtype) {
+        case MM_FLOAT32:
+            ((float *)matrix->data)[index] = longest ? -1.45123456e-38f : (float)(index % 977) / 32.0f;
+            break;
+        case MM_FLOAT64:
+            ((double *)matrix->data)[index] =
+                longest ? -2.2250738585072014e-308 : (double)(index % 977) / 3.0;
+            break;
+        case MM_INT32:
+            ((int32_t *)matrix->data)[index] = longest ? INT32_MIN : (int32_t)(index % 977);
+            break;
+        default:
+            ((int64_t *)matrix->data)[index] = longest ? INT64_MIN : (int64_t)(index % 977);
+        }
+}
+
+/* A reply of the longest texts of each type fits. */
+static void test_longest_elements(void **state) {
+    static const char *const texts[MM_DTYPE_COUNT] = {[MM_FLOAT32] = "[-1.4512346e-38,-1.",
+                                                      [MM_FLOAT64] = "[-2.2250738585072014e-308,-2.",
+                                                      [MM_INT32] = "],[-2147483648,-2147483648",
+                                                      [MM_INT64] =
+                                                          "-9223372036854775808,-9223372036854775808]]"};
+    uint64_t elements[100];
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        const struct mm_matrix matrix = mm_matrix_dense((enum mm_dtype)dtype, 10, 10, elements);
+        fill(&matrix, true);
+        assert_non_null(strstr(encode_matrix(&matrix), texts[dtype]));
+    }
+}
+
+/* Helpers that take the last part first. */
+struct backwards {
+    struct mm_helpers head; /* first */
+    unsigned count;         /* of the last call; 0: none */
+};
+
+static void run_backwards(struct mm_helpers *helpers, unsigned count, void (*one)(void *data, unsigned index),
+                          void *data) {
+    ((struct backwards *)helpers)->count = count;
+    while (count-- > 0)
+        one(data, count);
+}
+
+/* In room of just the bytes that are asked for, as a sanitizer sees. */
+static char *write(const struct mm_matrix *matrix, struct mm_helpers *helpers, size_t *length) {
+    size_t bytes;
+    assert_true(mm_json_matrix_text_bytes(matrix, &bytes));
+    char *text = malloc(bytes);
+    assert_non_null(text);
+    memset(text, '#', bytes);
+    *length = mm_json_matrix_write(matrix, helpers, text);
+    assert_true(*length <= bytes);
+    return text;
+}
+
+static void expect(enum mm_dtype dtype, size_t rows, size_t cols, unsigned parts) {
+    struct mm_matrix matrix = mm_matrix_dense(dtype, rows, cols, NULL);
+    matrix.data = malloc(mm_matrix_bytes(&matrix));
+    assert_non_null(matrix.data);
+    for (int longest = 0; longest < 2; longest++) {
+        struct backwards helpers = {.head.run = run_backwards};
+        size_t length, expected_length;
+        fill(&matrix, longest != 0);
+        char *expected = write(&matrix, NULL, &expected_length);
+        char *text = write(&matrix, &helpers.head, &length);
+        assert_int_equal(helpers.count, parts);
+        assert_int_equal(length, expected_length);
+        assert_memory_equal(text, expected, length);
+        free(expected);
+        free(text);
+    }
+    free(matrix.data);
+}
+
+/* What is small, or one row, is no parts. */
+static void test_parts_make_the_same_text(void **state) {
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        expect(dtype, 256, 256, 2);
+        expect(dtype, 301, 331, 3);
+        expect(dtype, 2, 60000, 2);
+        expect(dtype, 65536, 1, 2);
+    }
+    expect(MM_FLOAT32, 1025, 1023, 31);
+    expect(MM_INT32, 300 * 32768, 0, 256);
+    expect(MM_FLOAT32, 255, 257, 0);
+    expect(MM_FLOAT32, 1, 200000, 0);
+    expect(MM_FLOAT32, 65535, 1, 0);
+}
+
+RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_reply, test_widest_reply, test_envelope,
+                  test_transposition, test_bound_of_a_reply, test_round_trip, test_longest_elements,
+                  test_parts_make_the_same_text)

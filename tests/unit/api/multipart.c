@@ -1,13 +1,6 @@
 /* api/multipart: which bodies have which parts, and which are none. */
-#include "api/multipart.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "api/form/multipart.h"
+#include "tests/unit/unit.h"
 
 #define TYPE "multipart/form-data; boundary=B"
 #define DISPOSITION(name) "Content-Disposition: form-data; name=" name "\r\n"
@@ -15,25 +8,46 @@
 #define A PART("\"a\"", "1")
 #define OF_50 "12345678901234567890123456789012345678901234567890"
 
-/* Reads a body that lies in memory of its own size, and lists its parts as "name=data;". */
-static enum mm_status list_parts(const char *type, const char *body, size_t bytes, char *list,
-                                 size_t list_bytes, struct mm_error *error) {
-    char *copy = bytes > 0 ? malloc(bytes) : NULL;
+/* Reads a body in pieces, each time with what has come in memory of its own size, and lists its parts as
+ * "name=data;". */
+static enum mm_status list_pieces(const char *type, const char *body, size_t bytes, size_t piece, char *list,
+                                  size_t list_bytes, struct mm_error *error) {
     struct mm_multipart multipart;
     struct mm_part part;
-    bool found = true;
+    enum mm_multipart_event event = MM_MULTIPART_WAIT;
     size_t used = 0;
-    if (copy != NULL)
-        memcpy(copy, body, bytes);
     list[0] = '\0';
-    enum mm_status status = mm_multipart_open(&multipart, type, copy, bytes, error);
-    while (status == MM_OK && found) {
-        status = mm_multipart_next(&multipart, &part, &found, error);
-        if (status == MM_OK && found && list_bytes > used)
+    enum mm_status status = mm_multipart_begin(&multipart, type, error);
+    for (size_t here = bytes < piece ? bytes : piece; status == MM_OK && event != MM_MULTIPART_END;) {
+        char *copy = here > 0 ? malloc(here) : NULL;
+        if (copy != NULL)
+            memcpy(copy, body, here);
+        event = mm_multipart_next(&multipart, copy, here, here == bytes, &part, error);
+        if (event == MM_MULTIPART_FAULT)
+            status = error->status;
+        if (event == MM_MULTIPART_CONTENTS && list_bytes > used)
             used += (size_t)snprintf(list + used, list_bytes - used, "%.*s=%.*s;", (int)part.name_length,
-                                     part.name, (int)part.bytes, part.data);
+                                     copy + part.name, (int)part.bytes, copy + part.data);
+        assert_true(event != MM_MULTIPART_WAIT || here < bytes);
+        if (event == MM_MULTIPART_WAIT)
+            here = bytes - here < piece ? bytes : here + piece;
+        free(copy);
     }
-    free(copy);
+    return status;
+}
+
+/* The same however it is cut. */
+static enum mm_status list_parts(const char *type, const char *body, size_t bytes, char *list,
+                                 size_t list_bytes, struct mm_error *error) {
+    const enum mm_status status = list_pieces(type, body, bytes, bytes, list, list_bytes, error);
+    for (size_t piece = 1; piece <= 40 && piece < bytes; piece += 1 + piece / 4) {
+        char again[1024];
+        struct mm_error other = {0};
+        assert_int_equal(list_pieces(type, body, bytes, piece, again, list_bytes, &other), status);
+        assert_string_equal(again, list);
+        if (status != MM_OK)
+            assert_string_equal(other.detail, error->detail);
+    }
     return status;
 }
 
@@ -60,7 +74,7 @@ static const struct {
     /* What is not a line of its own is data, and the CRLF before a delimiter is not. */
     {TYPE, PART("a", "x--B--") "--B--", "a=x--B--;"},
     {TYPE, "--B\r\n" DISPOSITION("a") "\r\n--B--", "a=;"},
-    {TYPE, "--B\r\n" DISPOSITION("a") "--B--", NULL},
+    {TYPE, "--B\r\n" DISPOSITION("a") "--B--"},
     {TYPE, PART("a", "x--B\r\n") "--B--", "a=x--B\r\n;"},
     {TYPE, PART("a", "x\r\n--BB\r\n--B- \r\n--B--x") "--B--", "a=x\r\n--BB\r\n--B- \r\n--B--x;"},
     {TYPE, PART("a", "x\r\n\r\n") "--B--", "a=x\r\n\r\n;"},
@@ -73,59 +87,58 @@ static const struct {
     {"Multipart/Form-Data;charset=x;BOUNDARY=B;", A "--B--", "a=1;"},
     {"multipart/form-data; boundary = B ", A "--B--", "a=1;"},
     {"multipart/form-data; boundary=\"a b:?\"", "--a b:?\r\n" DISPOSITION("a") "\r\n1\r\n--a b:?--", "a=1;"},
-    {"multipart/form-data; boundary=" OF_50 OF_50, A "--B--", NULL},
+    {"multipart/form-data; boundary=" OF_50 OF_50, A "--B--"},
     {"multipart/form-data; boundary=" OF_50 "12345678901234567890",
      "--" OF_50 "12345678901234567890\r\n" DISPOSITION("a") "\r\n1\r\n--" OF_50 "12345678901234567890--",
      "a=1;"},
     {"multipart/form-data; boundary=" OF_50 "123456789012345678901",
      "--" OF_50 "123456789012345678901\r\n" DISPOSITION("a") "\r\n1\r\n--" OF_50 "123456789012345678901--",
      NULL},
-    {"multipart/form-data", A "--B--", NULL},
-    {"multipart/form-data;", A "--B--", NULL},
-    {"multipart/form-data; boundary", A "--B--", NULL},
-    {"multipart/form-data; boundary=", A "--B--", NULL},
-    {"multipart/form-data; boundary=\"\"", "--\r\n" DISPOSITION("a") "\r\n1\r\n----", NULL},
-    {"multipart/form-data; boundary=\"B", A "--B--", NULL},
-    {"multipart/form-data; boundary=\"B \"", A "--B --", NULL},
-    {"multipart/form-data; boundary=B!", "--B!\r\n" DISPOSITION("a") "\r\n1\r\n--B!--", NULL},
-    {"multipart/form-data; boundary=B; boundary=B", A "--B--", NULL},
-    {"multipart/form-data; boundary=C", A "--B--", NULL},
+    {"multipart/form-data", A "--B--"},
+    {"multipart/form-data;", A "--B--"},
+    {"multipart/form-data; boundary", A "--B--"},
+    {"multipart/form-data; boundary=", A "--B--"},
+    {"multipart/form-data; boundary=\"\"", "--\r\n" DISPOSITION("a") "\r\n1\r\n----"},
+    {"multipart/form-data; boundary=\"B", A "--B--"},
+    {"multipart/form-data; boundary=\"B \"", A "--B --"},
+    {"multipart/form-data; boundary=B!", "--B!\r\n" DISPOSITION("a") "\r\n1\r\n--B!--"},
+    {"multipart/form-data; boundary=B; boundary=B", A "--B--"},
+    {"multipart/form-data; boundary=C", A "--B--"},
     /* Incomplete, or with lines that end in LF alone. */
-    {TYPE, "", NULL},
-    {TYPE, "B", NULL},
-    {TYPE, "--B", NULL},
-    {TYPE, "--B-", NULL},
-    {TYPE, "--B\r\n", NULL},
-    {TYPE, "--B\r\n--B--", NULL},
-    {TYPE, "--B\r\n\r\n--B--", NULL},
-    {TYPE, "--B\r\n\r\n1\r\n--B--", NULL},
-    {TYPE, A, NULL},
-    {TYPE, A "--B", NULL},
-    {TYPE, A "--B-", NULL},
-    {TYPE, A "--B\r\n", NULL},
-    {TYPE, A "--B--\n", NULL},
-    {TYPE, "--B\n" DISPOSITION("a") "\r\n1\r\n--B--", NULL},
-    {TYPE, "--B\r\nContent-Disposition: form-data; name=a\n\r\n1\r\n--B--", NULL},
-    {TYPE, "--B\r\n" DISPOSITION("a") "\n1\r\n--B--", NULL},
-    {TYPE, "--B\r\n" DISPOSITION("a") "\r\n1\n--B--", NULL},
+    {TYPE, ""},
+    {TYPE, "B"},
+    {TYPE, "--B"},
+    {TYPE, "--B-"},
+    {TYPE, "--B\r\n"},
+    {TYPE, "--B\r\n--B--"},
+    {TYPE, "--B\r\n\r\n--B--"},
+    {TYPE, "--B\r\n\r\n1\r\n--B--"},
+    {TYPE, A},
+    {TYPE, A "--B"},
+    {TYPE, A "--B-"},
+    {TYPE, A "--B\r\n"},
+    {TYPE, A "--B--\n"},
+    {TYPE, "--B\n" DISPOSITION("a") "\r\n1\r\n--B--"},
+    {TYPE, "--B\r\nContent-Disposition: form-data; name=a\n\r\n1\r\n--B--"},
+    {TYPE, "--B\r\n" DISPOSITION("a") "\n1\r\n--B--"},
+    {TYPE, "--B\r\n" DISPOSITION("a") "\r\n1\n--B--"},
     /* Headers. */
-    {TYPE, "--B\r\n" DISPOSITION("a") "1\r\n--B--", NULL},
-    {TYPE, "--B\r\nContent-Type: text/plain\r\n\r\n1\r\n--B--", NULL},
-    {TYPE, "--B\r\nContent-Disposition: form-data\r\n\r\n1\r\n--B--", NULL},
-    {TYPE, "--B\r\nContent-Disposition: form-data; filename=\"a\"\r\n\r\n1\r\n--B--", NULL},
-    {TYPE, "--B\r\nContent-Disposition: attachment; name=\"a\"\r\n\r\n1\r\n--B--", NULL},
-    {TYPE, "--B\r\n" DISPOSITION("a") DISPOSITION("a") "\r\n1\r\n--B--", NULL},
-    {TYPE, PART("\"a", "1") "--B--", NULL},
-    {TYPE, PART("a; name=b", "1") "--B--", NULL},
-    {TYPE, PART("a b", "1") "--B--", NULL},
-    {TYPE, "--B\r\n" DISPOSITION("a") " folded\r\n\r\n1\r\n--B--", NULL},
-    {TYPE, "--B\r\n" DISPOSITION("a") "no colon\r\n\r\n1\r\n--B--", NULL},
-    {TYPE, "--B\r\n" DISPOSITION("a") ": no name\r\n\r\n1\r\n--B--", NULL},
+    {TYPE, "--B\r\n" DISPOSITION("a") "1\r\n--B--"},
+    {TYPE, "--B\r\nContent-Type: text/plain\r\n\r\n1\r\n--B--"},
+    {TYPE, "--B\r\nContent-Disposition: form-data\r\n\r\n1\r\n--B--"},
+    {TYPE, "--B\r\nContent-Disposition: form-data; filename=\"a\"\r\n\r\n1\r\n--B--"},
+    {TYPE, "--B\r\nContent-Disposition: attachment; name=\"a\"\r\n\r\n1\r\n--B--"},
+    {TYPE, "--B\r\n" DISPOSITION("a") DISPOSITION("a") "\r\n1\r\n--B--"},
+    {TYPE, PART("\"a", "1") "--B--"},
+    {TYPE, PART("a; name=b", "1") "--B--"},
+    {TYPE, PART("a b", "1") "--B--"},
+    {TYPE, "--B\r\n" DISPOSITION("a") " folded\r\n\r\n1\r\n--B--"},
+    {TYPE, "--B\r\n" DISPOSITION("a") "no colon\r\n\r\n1\r\n--B--"},
+    {TYPE, "--B\r\n" DISPOSITION("a") ": no name\r\n\r\n1\r\n--B--"},
 };
 
 static void test_cases(void **state) {
-    (void)state;
-    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         char list[256];
         struct mm_error error = {0};
         const char *expected = cases[index].parts;
@@ -147,7 +160,6 @@ static void test_cases(void **state) {
 
 /* NUL bytes are data like any others, but have no place in headers. */
 static void test_nul(void **state) {
-    (void)state;
     static const char in_data[] = PART("a", "\0\0") "--B--";
     static const char in_name[] = PART("\"\0\"", "1") "--B--";
     char list[64];
@@ -158,7 +170,6 @@ static void test_nul(void **state) {
 }
 
 static void test_parts_limit(void **state) {
-    (void)state;
     char body[(MM_MULTIPART_PARTS_MAX + 1) * sizeof A + 8] = "";
     for (unsigned count = 1; count <= MM_MULTIPART_PARTS_MAX + 1; count++) {
         char list[1024];
@@ -175,7 +186,6 @@ static void test_parts_limit(void **state) {
 
 /* The headers of a part, with the empty line behind them, up to their limit and past it. */
 static void test_headers_limit(void **state) {
-    (void)state;
     static const char head[] = "--B\r\n" DISPOSITION("a") "X: ";
     for (size_t excess = 0; excess <= 3; excess++) {
         char body[sizeof head + MM_MULTIPART_HEADER_BYTES_MAX + 32];
@@ -191,9 +201,20 @@ static void test_headers_limit(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_nul),
-                                       cmocka_unit_test(test_parts_limit),
-                                       cmocka_unit_test(test_headers_limit)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+/* A delimiter in the headers whose line goes on past their limit is one, however it is cut. */
+static void test_long_delimiter_in_headers(void **state) {
+    static const char head[] = "--B\r\n" DISPOSITION("a") "X: ", tail[] = "\r\n--B";
+    char body[sizeof head + MM_MULTIPART_HEADER_BYTES_MAX + 128];
+    char list[64];
+    struct mm_error error = {0};
+    const size_t at = strlen("--B\r\n") + MM_MULTIPART_HEADER_BYTES_MAX - 20;
+    memset(body, 'x', sizeof body);
+    memcpy(body, head, sizeof head - 1);
+    memcpy(body + at, tail, sizeof tail - 1);
+    memset(body + at + sizeof tail - 1, ' ', 64);
+    memcpy(body + at + sizeof tail - 1 + 64, "\r\n--B--", 7);
+    assert_int_equal(list_parts(TYPE, body, at + sizeof tail - 1 + 64 + 7, list, sizeof list, &error),
+                     MM_BAD_REQUEST);
 }
+
+RUN_TESTS(test_cases, test_nul, test_long_delimiter_in_headers, test_parts_limit, test_headers_limit)

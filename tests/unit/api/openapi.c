@@ -1,15 +1,10 @@
 /* api/openapi: the document is JSON, what is filled in comes from the tables of the devices, and every code
  * that is sent stands under its HTTP status. */
-#include "api/openapi.h"
+#include "api/describe/describe.h"
 #include "api/problem.h"
+#include "tests/unit/unit.h"
 
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const struct mm_variant fast_variants[] = {{.name = "tiled_16"}, {.name = "wide"}, {.name = "auto"}};
 static const struct mm_variant plain_variants[] = {{.name = "naive"}, {.name = "tiled_16"}};
@@ -43,7 +38,6 @@ static void assert_names(json_t *document, const char *schema, const char *expec
 }
 
 static void test_names(void **state) {
-    (void)state;
     struct mm_device first = {.backend = &fast};
     struct mm_device second = {.backend = &fast, .index = 1};
     struct mm_device host = {.backend = &plain};
@@ -61,7 +55,6 @@ static void test_names(void **state) {
 }
 
 static void test_version(void **state) {
-    (void)state;
     struct mm_device host = {.backend = &plain};
     struct mm_device *const devices[] = {&host};
     const char *openapi = NULL;
@@ -101,7 +94,6 @@ static json_int_t find_http(json_t *document, const char *code) {
 }
 
 static void test_codes(void **state) {
-    (void)state;
     json_t *document = make_document(NULL, 0);
     for (unsigned status = MM_OK + 1; status < MM_STATUS_COUNT; status++)
         assert_int_equal(find_http(document, mm_status_name((enum mm_status)status)),
@@ -109,8 +101,4 @@ static void test_codes(void **state) {
     json_decref(document);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_version),
-                                       cmocka_unit_test(test_codes)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(test_names, test_version, test_codes)

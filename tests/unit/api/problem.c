@@ -1,13 +1,6 @@
 /* api/problem: the contract's table of codes, and problem details as text. */
 #include "api/problem.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static const struct {
     const char *code;
@@ -16,6 +9,7 @@ static const struct {
     {"ok", 200},
     {"bad_request", 400},
     {"unauthorized", 401},
+    {"forbidden", 403},
     {"not_found", 404},
     {"method_not_allowed", 405},
     {"not_acceptable", 406},
@@ -35,8 +29,7 @@ static const struct {
 };
 
 static void test_http(void **state) {
-    (void)state;
-    assert_int_equal(sizeof codes / sizeof codes[0], MM_STATUS_COUNT);
+    assert_int_equal(COUNT(codes), MM_STATUS_COUNT);
     for (unsigned status = 0; status < MM_STATUS_COUNT; status++) {
         assert_string_equal(mm_status_name((enum mm_status)status), codes[status].code);
         assert_int_equal(mm_problem_http((enum mm_status)status), codes[status].http);
@@ -53,7 +46,6 @@ static void assert_problem(const struct mm_error *error, const char *request_id,
 }
 
 static void test_members(void **state) {
-    (void)state;
     struct mm_error error;
     mm_fail(&error, MM_BAD_SHAPE, "a is 2×3 and b is 2×3");
     assert_problem(
@@ -107,8 +99,7 @@ static const struct {
 };
 
 static void test_foreign_bytes(void **state) {
-    (void)state;
-    for (size_t index = 0; index < sizeof foreign / sizeof foreign[0]; index++) {
+    for (size_t index = 0; index < COUNT(foreign); index++) {
         struct mm_error error;
         char expected[64];
         size_t length;
@@ -128,7 +119,6 @@ static void test_foreign_bytes(void **state) {
 
 /* A detail that was cut in the middle of a character is still JSON. */
 static void test_cut_character(void **state) {
-    (void)state;
     struct mm_error error;
     size_t length;
     char long_text[1201];
@@ -143,9 +133,4 @@ static void test_cut_character(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_http), cmocka_unit_test(test_members),
-                                       cmocka_unit_test(test_foreign_bytes),
-                                       cmocka_unit_test(test_cut_character)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(test_http, test_members, test_foreign_bytes, test_cut_character)

@@ -1,13 +1,6 @@
 /* api/raw: shapes from the query, judged before the body's length, and views without a copy. */
 #include "api/codec.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static const struct mm_limits limits = {
     .dimension_max = 2147483647, .body_bytes_max = 1 << 20, .memory_bytes_max = 2 << 20};
@@ -21,18 +14,23 @@ static const struct mm_codec *codec(void) {
 }
 
 /* Gives the parameters of a query like "m=1&k=2"; no escapes. */
-static enum mm_status set_query_of(enum mm_op op, struct mm_call *call, const char *query,
-                                   struct mm_error *error) {
+static enum mm_status set_query_within(const struct mm_limits *within, enum mm_op op, struct mm_call *call,
+                                       const char *query, struct mm_error *error) {
     mm_call_init(call, op);
     enum mm_status status = MM_OK;
     while (*query != '\0' && status == MM_OK) {
         size_t length = strcspn(query, "&");
         size_t name_length = strcspn(query, "=");
-        status = mm_call_set_text(call, query, name_length, query + name_length + 1, length - name_length - 1,
-                                  &limits, error);
+        status = mm_call_set_text(call, MM_CALL_QUERY, query, name_length, query + name_length + 1,
+                                  length - name_length - 1, within, error);
         query += length + (query[length] == '&');
     }
     return status;
+}
+
+static enum mm_status set_query_of(enum mm_op op, struct mm_call *call, const char *query,
+                                   struct mm_error *error) {
+    return set_query_within(&limits, op, call, query, error);
 }
 
 static enum mm_status set_query(struct mm_call *call, const char *query, struct mm_error *error) {
@@ -43,79 +41,79 @@ struct plan {
     const char *query;
     uint64_t body_bytes;
     enum mm_status status;
-    const char *field;
+    const char *field; /* NULL: none */
 };
 
 static const struct plan plans[] = {
-    {"m=2&k=3&n=4", 72, MM_OK, ""},
-    {"m=2&k=3&n=4", MM_LENGTH_UNKNOWN, MM_OK, ""},
-    {"m=2&k=3&n=4", 71, MM_BAD_REQUEST, ""},
-    {"m=2&k=3&n=4", 73, MM_BAD_REQUEST, ""},
-    {"m=2&k=3&n=4", 0, MM_BAD_REQUEST, ""},
-    {"m=2&k=3&n=4&transpose_a=1&transpose_b=true", 72, MM_OK, ""},
+    {"m=2&k=3&n=4", 72},
+    {"m=2&k=3&n=4", MM_LENGTH_UNKNOWN},
+    {"m=2&k=3&n=4", 71, MM_BAD_REQUEST},
+    {"m=2&k=3&n=4", 73, MM_BAD_REQUEST},
+    {"m=2&k=3&n=4", 0, MM_BAD_REQUEST},
+    {"m=2&k=3&n=4&transpose_a=1&transpose_b=true", 72},
     {"k=3&n=4", 72, MM_BAD_REQUEST, "m"},
     {"m=2&n=4", 72, MM_BAD_REQUEST, "k"},
     {"m=2&k=3", 72, MM_BAD_REQUEST, "n"},
     {"", 0, MM_BAD_REQUEST, "m"},
-    {"m=0&k=0&n=0", 0, MM_OK, ""},
-    {"m=0&k=0&n=0", 1, MM_BAD_REQUEST, ""},
-    {"m=5&k=0&n=7", 0, MM_OK, ""},
-    {"m=0&k=3&n=4", 48, MM_OK, ""},
+    {"m=0&k=0&n=0", 0},
+    {"m=0&k=0&n=0", 1, MM_BAD_REQUEST},
+    {"m=5&k=0&n=7", 0},
+    {"m=0&k=3&n=4", 48},
     /* Leading dimensions are of the rows as stored, the last one included. */
-    {"m=2&k=3&n=4&lda=5", 88, MM_OK, ""},
-    {"m=2&k=3&n=4&lda=5&ldb=6", 112, MM_OK, ""},
-    {"m=2&k=3&n=4&lda=3&ldb=4", 72, MM_OK, ""},
+    {"m=2&k=3&n=4&lda=5", 88},
+    {"m=2&k=3&n=4&lda=5&ldb=6", 112},
+    {"m=2&k=3&n=4&lda=3&ldb=4", 72},
     {"m=2&k=3&n=4&lda=2", 64, MM_BAD_REQUEST, "lda"},
     {"m=2&k=3&n=4&ldb=3", 60, MM_BAD_REQUEST, "ldb"},
     {"m=2&k=3&n=4&lda=0", 72, MM_BAD_REQUEST, "lda"},
-    {"m=2&k=3&n=4&lda=2&transpose_a=1", 72, MM_OK, ""},
+    {"m=2&k=3&n=4&lda=2&transpose_a=1", 72},
     {"m=2&k=3&n=4&lda=1&transpose_a=1", 72, MM_BAD_REQUEST, "lda"},
-    {"m=2&k=3&n=4&ldb=3&transpose_b=1", 72, MM_OK, ""},
+    {"m=2&k=3&n=4&ldb=3&transpose_b=1", 72},
     {"m=2&k=3&n=4&ldb=2&transpose_b=1", 72, MM_BAD_REQUEST, "ldb"},
-    {"m=2&k=0&n=4&lda=3", 24, MM_OK, ""},
-    {"m=0&k=3&n=0&lda=9&ldb=9", 108, MM_OK, ""},
+    {"m=2&k=0&n=4&lda=3", 24},
+    {"m=0&k=3&n=0&lda=9&ldb=9", 108},
     /* Sizes are judged before the length. */
     {"m=2147483647&k=2147483647&n=1", 5, MM_TOO_LARGE, "a"},
     {"m=1&k=2147483647&n=2147483647&lda=2147483647", 5, MM_TOO_LARGE, "a"},
     {"m=1&k=1&n=2147483647", 5, MM_TOO_LARGE, "b"},
     {"m=2147483647&k=0&n=2147483647", 0, MM_TOO_LARGE, "c"},
     {"m=1024&k=0&n=513", 0, MM_TOO_LARGE, "c"},
-    {"m=1024&k=0&n=512", 0, MM_OK, ""},
-    {"m=1&k=1&n=1&lda=262144", 5, MM_TOO_LARGE, ""},
-    {"m=1&k=1&n=1&lda=262143", 1048576, MM_OK, ""},
+    {"m=1024&k=0&n=512", 0},
+    {"m=1&k=1&n=1&lda=262144", 5, MM_TOO_LARGE},
+    {"m=1&k=1&n=1&lda=262143", 1048576},
     /* A dtype that there is not is told after the body. */
-    {"m=2&k=3&n=4&dtype=float64", 144, MM_OK, ""},
+    {"m=2&k=3&n=4&dtype=float64", 144},
     {"m=2&k=3&dtype=float64", 144, MM_BAD_REQUEST, "n"},
 };
 
 /* Of a transposition: A alone, m×n as it is stored. */
 static const struct plan transpositions[] = {
-    {"m=2&n=3", 24, MM_OK, ""},
-    {"m=2&n=3", MM_LENGTH_UNKNOWN, MM_OK, ""},
-    {"m=2&n=3", 23, MM_BAD_REQUEST, ""},
-    {"m=2&n=3", 48, MM_BAD_REQUEST, ""},
-    {"m=2&n=3&dtype=int32", 24, MM_OK, ""},
-    {"m=2&n=3&dtype=float64", 48, MM_OK, ""},
-    {"m=2&n=3&dtype=int64", 48, MM_OK, ""},
-    {"m=2&n=3&dtype=int64", 24, MM_BAD_REQUEST, ""},
+    {"m=2&n=3", 24},
+    {"m=2&n=3", MM_LENGTH_UNKNOWN},
+    {"m=2&n=3", 23, MM_BAD_REQUEST},
+    {"m=2&n=3", 48, MM_BAD_REQUEST},
+    {"m=2&n=3&dtype=int32", 24},
+    {"m=2&n=3&dtype=float64", 48},
+    {"m=2&n=3&dtype=int64", 48},
+    {"m=2&n=3&dtype=int64", 24, MM_BAD_REQUEST},
     {"m=2", 8, MM_BAD_REQUEST, "n"},
     {"n=2", 8, MM_BAD_REQUEST, "m"},
-    {"m=0&n=3", 0, MM_OK, ""},
-    {"m=3&n=0", 0, MM_OK, ""},
-    {"m=3&n=0", 4, MM_BAD_REQUEST, ""},
-    {"m=2&n=3&lda=5", 40, MM_OK, ""},
-    {"m=2&n=3&lda=5&dtype=int64", 80, MM_OK, ""},
+    {"m=0&n=3", 0},
+    {"m=3&n=0", 0},
+    {"m=3&n=0", 4, MM_BAD_REQUEST},
+    {"m=2&n=3&lda=5", 40},
+    {"m=2&n=3&lda=5&dtype=int64", 80},
     {"m=2&n=3&lda=2", 16, MM_BAD_REQUEST, "lda"},
-    {"m=3&n=2&lda=2", 24, MM_OK, ""},
-    {"m=3&n=0&lda=2", 24, MM_OK, ""},
+    {"m=3&n=2&lda=2", 24},
+    {"m=3&n=0&lda=2", 24},
     /* Twice 2^20 bytes and no more: of A and of C. */
-    {"m=512&n=512", 1048576, MM_OK, ""},
-    {"m=512&n=513", 1050624, MM_TOO_LARGE, ""},
-    {"m=512&n=257&dtype=float64", 1052672, MM_TOO_LARGE, ""},
-    {"m=1&n=1&lda=262144", 1048576, MM_OK, ""},
-    {"m=1&n=1&lda=262145", 1048580, MM_TOO_LARGE, ""},
+    {"m=512&n=512", 1048576},
+    {"m=512&n=513", 1050624, MM_TOO_LARGE},
+    {"m=512&n=257&dtype=float64", 1052672, MM_TOO_LARGE},
+    {"m=1&n=1&lda=262144", 1048576},
+    {"m=1&n=1&lda=262145", 1048580, MM_TOO_LARGE},
     {"m=2147483647&n=2147483647", 5, MM_TOO_LARGE, "a"},
-    {"m=2&n=3&dtype=float16", 12, MM_OK, ""},
+    {"m=2&n=3&dtype=float16", 12},
     {"m=2&dtype=float16", 12, MM_BAD_REQUEST, "n"},
 };
 
@@ -124,7 +122,7 @@ static void check_plan(enum mm_op op, const struct plan *row) {
     struct mm_error error = {0};
     assert_int_equal(set_query_of(op, &call, row->query, &error), MM_OK);
     enum mm_status status = codec()->plan(&call, row->body_bytes, &limits, &error);
-    if (status != row->status || strcmp(error.field, row->field) != 0)
+    if (status != row->status || strcmp(error.field, row->field == NULL ? "" : row->field) != 0)
         fail_msg("%s gives %s, field '%s': %s", row->query, mm_status_name(status), error.field,
                  error.detail);
     if (status == MM_TOO_LARGE)
@@ -132,20 +130,18 @@ static void check_plan(enum mm_op op, const struct plan *row) {
 }
 
 static void test_plan(void **state) {
-    (void)state;
-    for (size_t index = 0; index < sizeof plans / sizeof plans[0]; index++)
+    for (size_t index = 0; index < COUNT(plans); index++)
         check_plan(MM_MATMUL, &plans[index]);
-    for (size_t index = 0; index < sizeof transpositions / sizeof transpositions[0]; index++)
+    for (size_t index = 0; index < COUNT(transpositions); index++)
         check_plan(MM_TRANSPOSE, &transpositions[index]);
 }
 
 /* What a product alone has is unknown to a transposition, and what is asked of its body speaks of A alone. */
 static void test_transposition_words(void **state) {
-    (void)state;
     static const char *const foreign[] = {"k=1", "ldb=1", "transpose_a=1", "transpose_b=0", "tile=16"};
     struct mm_call call;
     struct mm_error error = {0};
-    for (size_t index = 0; index < sizeof foreign / sizeof foreign[0]; index++) {
+    for (size_t index = 0; index < COUNT(foreign); index++) {
         assert_int_equal(set_query_of(MM_TRANSPOSE, &call, foreign[index], &error), MM_BAD_REQUEST);
         assert_memory_equal(error.field, foreign[index], strlen(error.field));
         assert_non_null(strstr(error.detail, "there are: variant, backend, dtype, timeout_ms, m, n, lda"));
@@ -160,7 +156,6 @@ static void test_transposition_words(void **state) {
 
 /* Everything past 2⁶⁴, with no limit but that: nothing wraps around. */
 static void test_overflow(void **state) {
-    (void)state;
     static const char *const queries[] = {
         "m=4294967296&k=4294967296&n=0",       "m=4611686018427387904&k=1&n=0",
         "m=3&k=6148914691236517206&n=0",       "m=0&k=4294967296&n=4294967296",
@@ -169,69 +164,61 @@ static void test_overflow(void **state) {
         "m=1&k=2305843009213693952&n=1",
     };
     const struct mm_limits none = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
-    for (size_t index = 0; index < sizeof queries / sizeof queries[0]; index++) {
+    for (size_t index = 0; index < COUNT(queries); index++) {
         struct mm_call call;
         struct mm_error error;
-        mm_call_init(&call, MM_MATMUL);
-        for (const char *query = queries[index]; *query != '\0';) {
-            size_t length = strcspn(query, "&");
-            size_t name_length = strcspn(query, "=");
-            assert_int_equal(mm_call_set_text(&call, query, name_length, query + name_length + 1,
-                                              length - name_length - 1, &none, &error),
-                             MM_OK);
-            query += length + (query[length] == '&');
-        }
+        assert_int_equal(set_query_within(&none, MM_MATMUL, &call, queries[index], &error), MM_OK);
         if (codec()->plan(&call, 4, &none, &error) != MM_TOO_LARGE)
             fail_msg("%s is not too large: %s", queries[index], error.detail);
     }
 }
 
-/* The pool lends nothing: a raw body needs no memory of its own, refused or not. */
+/* Into views of 28 floats. The pool lends nothing: a raw body needs no memory of its own, refused or not. */
 static void test_decode(void **state) {
-    (void)state;
+    static const struct {
+        enum mm_op op;
+        const char *query;
+        enum mm_status status;
+        size_t a[3], b[3]; /* rows, columns, leading dimension */
+        size_t b_start;    /* in floats */
+    } cases[] = {
+        {MM_MATMUL, "m=2&k=3&n=4&lda=5&ldb=6&transpose_a=0", MM_OK, {2, 3, 5}, {3, 4, 6}, 10},
+        {MM_MATMUL, "m=2&k=3&n=4&lda=5&ldb=4&transpose_a=1&transpose_b=1", MM_BAD_REQUEST},
+        {MM_MATMUL, "m=4&k=4&n=3&transpose_a=1&transpose_b=1", MM_OK, {4, 4, 4}, {3, 4, 4}, 16},
+        {MM_MATMUL, "m=2&k=3&n=4&dtype=float64", MM_UNSUPPORTED},
+        {MM_TRANSPOSE, "m=2&n=3&lda=7&dtype=float64", MM_OK, {2, 3, 7}},
+    };
     struct mm_buffers *buffers = mm_buffers_open(0);
     float *elements = malloc(28 * sizeof *elements);
-    assert_non_null(elements);
-    const struct mm_body body = {.data = elements, .bytes = 28 * sizeof *elements};
+    const struct mm_body body = {.data = elements, .bytes = 28 * sizeof *elements}, empty = {0};
     struct mm_call call;
     struct mm_error error = {0};
-    assert_int_equal(set_query(&call, "m=2&k=3&n=4&lda=5&ldb=6&transpose_a=0", &error), MM_OK);
-    assert_int_equal(codec()->decode(&call, &body, &limits, buffers, &error), MM_OK);
-    assert_ptr_equal(call.a.data, elements);
-    assert_ptr_equal(call.b.data, elements + 10);
-    assert_true(call.a.rows == 2 && call.a.cols == 3 && call.a.ld == 5);
-    assert_true(call.b.rows == 3 && call.b.cols == 4 && call.b.ld == 6);
-    mm_call_release(&call, buffers);
-
-    assert_int_equal(set_query(&call, "m=2&k=3&n=4&lda=5&ldb=4&transpose_a=1&transpose_b=1", &error), MM_OK);
-    assert_int_equal(codec()->decode(&call, &body, &limits, buffers, &error), MM_BAD_REQUEST);
-    assert_string_equal(error.expected, "124 bytes");
-    assert_string_equal(error.got, "112 bytes");
-
-    assert_int_equal(set_query(&call, "m=4&k=4&n=3&transpose_a=1&transpose_b=1", &error), MM_OK);
-    assert_int_equal(codec()->decode(&call, &body, &limits, buffers, &error), MM_OK);
-    assert_true(call.a.rows == 4 && call.a.cols == 4);
-    assert_true(call.b.rows == 3 && call.b.cols == 4);
-    assert_ptr_equal(call.b.data, elements + 16);
-
-    assert_int_equal(set_query(&call, "m=2&k=3&n=4&dtype=float64", &error), MM_OK);
-    assert_int_equal(codec()->decode(&call, &body, &limits, buffers, &error), MM_UNSUPPORTED);
-    assert_int_equal(set_query_of(MM_TRANSPOSE, &call, "m=2&n=3&lda=7&dtype=float64", &error), MM_OK);
-    assert_int_equal(codec()->decode(&call, &body, &limits, buffers, &error), MM_OK);
-    assert_ptr_equal(call.a.data, elements);
-    assert_true(call.a.dtype == MM_FLOAT64 && call.a.rows == 2 && call.a.cols == 3 && call.a.ld == 7);
-    assert_int_equal(mm_matrix_bytes(&call.b), 0);
-    mm_call_release(&call, buffers);
-    const struct mm_body empty = {0};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        const size_t *a = cases[index].a, *b = cases[index].b;
+        assert_int_equal(set_query_of(cases[index].op, &call, cases[index].query, &error), MM_OK);
+        assert_int_equal(mm_codec_decode(codec(), &call, &body, &limits, buffers, &error),
+                         cases[index].status);
+        if (cases[index].status == MM_BAD_REQUEST) {
+            assert_string_equal(error.expected, "124 bytes");
+            assert_string_equal(error.got, "112 bytes");
+        }
+        if (cases[index].status != MM_OK)
+            continue;
+        assert_ptr_equal(call.a.data, elements);
+        assert_true(call.a.rows == a[0] && call.a.cols == a[1] && call.a.ld == a[2]);
+        assert_true(call.b.rows == b[0] && call.b.cols == b[1] && call.b.ld == b[2]);
+        assert_int_equal(call.a.dtype, cases[index].op == MM_TRANSPOSE ? MM_FLOAT64 : MM_FLOAT32);
+        assert_true(b[0] == 0 || call.b.data == elements + cases[index].b_start);
+        mm_call_release(&call, buffers);
+    }
     assert_int_equal(set_query(&call, "m=3&k=0&n=3", &error), MM_OK);
-    assert_int_equal(codec()->decode(&call, &empty, &limits, buffers, &error), MM_OK);
+    assert_int_equal(mm_codec_decode(codec(), &call, &empty, &limits, buffers, &error), MM_OK);
     assert_int_equal(mm_buffers_used(buffers), 0);
     free(elements);
     mm_buffers_close(buffers);
 }
 
 static void test_encode(void **state) {
-    (void)state;
     struct mm_buffers *buffers = mm_buffers_open(64);
     struct mm_buffer result;
     assert_int_equal(mm_buffers_acquire(buffers, 24, &result, NULL), MM_OK);
@@ -251,9 +238,4 @@ static void test_encode(void **state) {
     mm_buffers_close(buffers);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan), cmocka_unit_test(test_transposition_words),
-        cmocka_unit_test(test_overflow), cmocka_unit_test(test_decode), cmocka_unit_test(test_encode)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(test_plan, test_transposition_words, test_overflow, test_decode, test_encode)

@@ -1,15 +1,7 @@
 /* gpu/access: the addresses of the patterns, and the model of banks and sectors, against known answers and
  * against a second one, which marks every byte that is read. */
-#include "gpu/access.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#define COUNT_OF(table) (sizeof(table) / sizeof(table)[0])
+#include "gpu/lab/access.h"
+#include "tests/unit/unit.h"
 
 static struct mm_bank_cost shared(enum mm_pattern pattern, unsigned stride, unsigned word_bytes, bool padded,
                                   unsigned bank_bytes) {
@@ -24,12 +16,10 @@ static unsigned greatest_divisor(unsigned a, unsigned b) {
 }
 
 static void test_names(void **state) {
-    (void)state;
     assert_string_equal(mm_memory_name(MM_MEMORY_SHARED), "shared");
     assert_string_equal(mm_memory_name(MM_MEMORY_GLOBAL), "global");
     assert_string_equal(mm_pattern_name(MM_PATTERN_LINEAR), "linear");
     assert_string_equal(mm_pattern_name(MM_PATTERN_BROADCAST), "broadcast");
-    assert_string_equal(mm_pattern_words(MM_PATTERN_SAME_BANK), "lane i reads word 32*i");
 }
 
 static void test_offsets(void **state) {
@@ -50,8 +40,7 @@ static void test_offsets(void **state) {
         {{MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 8, true}, 0, 0, 0},
         {{MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 32, 8, false}, 0, 256, 7936},
     };
-    (void)state;
-    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         uint32_t offsets[MM_WARP_LANES];
         mm_access_offsets(&cases[index].access, offsets);
         assert_int_equal(offsets[0], cases[index].first);
@@ -66,7 +55,6 @@ static void test_permuted(void **state) {
     uint32_t offsets[MM_WARP_LANES];
     uint32_t seen = 0;
     unsigned moved = 0;
-    (void)state;
     mm_access_offsets(&access, offsets);
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++) {
         assert_in_range(offsets[lane], 0, 124);
@@ -124,8 +112,7 @@ static void test_known_conflicts(void **state) {
         {MM_PATTERN_SAME_BANK, 0, 8, true, 8, 1, 1, 1},
         {MM_PATTERN_BROADCAST, 0, 8, false, 8, 1, 1, 1},
     };
-    (void)state;
-    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         const struct mm_bank_cost cost =
             shared(cases[index].pattern, cases[index].stride, cases[index].word_bytes, cases[index].padded,
                    cases[index].bank_bytes);
@@ -139,7 +126,6 @@ static void test_known_conflicts(void **state) {
 /* What strides cost, by the theory of numbers: lanes i and j meet where s·(i − j) is a multiple of the words
  * that the banks hold side by side. */
 static void test_strides(void **state) {
-    (void)state;
     for (unsigned stride = 1; stride <= MM_STRIDE_MAX; stride++) {
         assert_int_equal(shared(MM_PATTERN_STRIDE, stride, 4, false, 4).degree, greatest_divisor(stride, 32));
         assert_int_equal(shared(MM_PATTERN_STRIDE, stride, 8, false, 4).degree, greatest_divisor(stride, 16));
@@ -181,7 +167,6 @@ static void assert_models_agree(const uint32_t *offsets, unsigned word_bytes, un
 }
 
 static void test_against_marks(void **state) {
-    (void)state;
     for (unsigned pattern = 0; pattern < MM_PATTERN_COUNT; pattern++)
         for (unsigned stride = 1; stride <= (pattern == MM_PATTERN_STRIDE ? MM_STRIDE_MAX : 1); stride++)
             for (unsigned options = 0; options < 8; options++) {
@@ -196,7 +181,6 @@ static void test_against_marks(void **state) {
 /* Addresses that are no pattern of ours, some of them shared; the two halves of the warp differ. */
 static void test_scattered(void **state) {
     uint32_t random = 1;
-    (void)state;
     for (unsigned trial = 0; trial < 500; trial++) {
         const unsigned word_bytes = trial & 1 ? 8 : 4;
         uint32_t offsets[MM_WARP_LANES];
@@ -222,8 +206,7 @@ static void test_sectors(void **state) {
         {MM_PATTERN_PERMUTED, 0, 4, 4, 128, 128},    {MM_PATTERN_BROADCAST, 0, 4, 1, 4, 32},
         {MM_PATTERN_SAME_BANK, 0, 4, 32, 128, 1024},
     };
-    (void)state;
-    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         const struct mm_access access = {MM_MEMORY_GLOBAL, cases[index].pattern, cases[index].stride,
                                          cases[index].word_bytes, false};
         uint32_t offsets[MM_WARP_LANES];
@@ -235,12 +218,5 @@ static void test_sectors(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),     cmocka_unit_test(test_offsets),
-        cmocka_unit_test(test_permuted),  cmocka_unit_test(test_known_conflicts),
-        cmocka_unit_test(test_strides),   cmocka_unit_test(test_against_marks),
-        cmocka_unit_test(test_scattered), cmocka_unit_test(test_sectors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(test_names, test_offsets, test_permuted, test_known_conflicts, test_strides, test_against_marks,
+          test_scattered, test_sectors)

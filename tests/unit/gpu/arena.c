@@ -1,19 +1,11 @@
 /* The arena's pieces: aligned, none upon another, at most a quarter larger than asked for, and lent again;
  * and its pages: taken as they are lent, and locked once. */
-#include "gpu/arena.h"
-
-#include "gpu/poison.h"
+#include "gpu/memory/arena.h"
+#include "gpu/memory/poison.h"
+#include "tests/unit/unit.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 struct lent {
     unsigned char *data;
@@ -33,7 +25,6 @@ static void pieces_lie_apart(void **state) {
     struct mm_arena *arena = mm_arena_open(32 << 20);
     size_t bytes = 1;
     size_t count = 0;
-    (void)state;
     while (bytes <= MM_ARENA_PIECE_MAX && count < COUNT) {
         lent[count].bytes = bytes;
         lent[count].data = mm_arena_take(arena, bytes);
@@ -63,7 +54,6 @@ static void pieces_lie_apart(void **state) {
 
 static void an_empty_arena_refuses(void **state) {
     struct mm_arena *arena = mm_arena_open(1024);
-    (void)state;
     void *first = mm_arena_take(arena, 512);
     void *second = mm_arena_take(arena, 512);
     char outside = 0;
@@ -84,7 +74,6 @@ static void each_piece_is_lent_once(void **state) {
     enum { COUNT = 3, BYTES = 1000 };
     struct mm_arena *arena = mm_arena_open(COUNT * 1024);
     void *pieces[COUNT];
-    (void)state;
     for (int round = 0; round < 2; round++) {
         for (int index = 0; index < COUNT; index++) {
             pieces[index] = mm_arena_take(arena, BYTES);
@@ -129,7 +118,6 @@ static void threads_take_pieces_apart(void **state) {
     struct mm_arena *arena = mm_arena_open(4 << 20);
     pthread_t threads[THREADS];
     void *failed;
-    (void)state;
     for (int index = 0; index < THREADS; index++)
         assert_int_equal(pthread_create(&threads[index], NULL, take_and_give, arena), 0);
     for (int index = 0; index < THREADS; index++) {
@@ -144,7 +132,6 @@ static void pages_are_taken_as_they_are_lent(void **state) {
     static unsigned char resident[BYTES / PAGE];
     struct mm_arena *arena = mm_arena_open(BYTES);
     size_t count = 0;
-    (void)state;
     char *first = mm_arena_take(arena, PAGE);
     assert_int_equal(mincore(first, BYTES, resident), 0);
     for (size_t page = 0; page < sizeof resident; page++)
@@ -178,7 +165,6 @@ static void unlock_pages(void *memory) {
 static void all_pages_are_locked_once(void **state) {
     static const struct mm_page_locking locking = {lock_pages, unlock_pages};
     enum { BYTES = 1 << 20 };
-    (void)state;
     for (unsigned refuses = 0; refuses < 2; refuses++) {
         memset(&pages, 0, sizeof pages);
         pages.refuses = refuses;
@@ -196,30 +182,17 @@ static void all_pages_are_locked_once(void **state) {
     }
 }
 
-#ifdef MM_HAS_ADDRESS_SANITIZER
 static void what_was_not_asked_for_is_poisoned(void **state) {
+#ifdef MM_HAS_ADDRESS_SANITIZER
     struct mm_arena *arena = mm_arena_open(4096);
-    (void)state;
     char *piece = mm_arena_take(arena, 300);
     assert_false(__asan_address_is_poisoned(piece + 299));
     assert_true(__asan_address_is_poisoned(piece + 304));
     mm_arena_give(arena, piece, 300);
     assert_true(__asan_address_is_poisoned(piece));
     mm_arena_close(arena);
-}
 #endif
+}
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_lie_apart),
-        cmocka_unit_test(an_empty_arena_refuses),
-        cmocka_unit_test(each_piece_is_lent_once),
-        cmocka_unit_test(threads_take_pieces_apart),
-        cmocka_unit_test(pages_are_taken_as_they_are_lent),
-        cmocka_unit_test(all_pages_are_locked_once),
-#ifdef MM_HAS_ADDRESS_SANITIZER
-        cmocka_unit_test(what_was_not_asked_for_is_poisoned),
-#endif
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(pieces_lie_apart, an_empty_arena_refuses, each_piece_is_lent_once, threads_take_pieces_apart,
+          pages_are_taken_as_they_are_lent, all_pages_are_locked_once, what_was_not_asked_for_is_poisoned)

@@ -1,394 +1,463 @@
-/* The budget: what is lent counts, what is given back does not, and a refusal takes nothing. And the pool:
- * what comes back is lent again, warm and locked, as long as nobody needs the budget for something else. */
-#include "gpu/buffer.h"
-
+/* The budget: what is lent counts, what is given back does not, and a refusal takes nothing. The pool: what
+ * comes back is lent again, warm and locked, as long as nobody needs the budget for something else. And
+ * buffers that grow. */
 #include "gpu/clock.h"
+#include "gpu/memory/buffer.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <pthread.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
-#include <cmocka.h>
+enum { KIB = 1 << 10, MIB = 1 << 20, LARGE = 100 * KIB };
 
-static void counts_against_the_budget(void **state) {
-    struct mm_buffers *buffers = mm_buffers_open(1000);
-    struct mm_buffer first = {0};
-    struct mm_buffer second = {0};
-    struct mm_error error = {0};
-    (void)state;
-    assert_int_equal(mm_buffers_budget(buffers), 1000);
-    assert_int_equal(mm_buffers_acquire(buffers, 600, &first, &error), MM_OK);
-    memset(first.data, 1, first.bytes);
-    assert_int_equal(mm_buffers_used(buffers), 600);
-    second.bytes = 7;
-    assert_int_equal(mm_buffers_acquire(buffers, 401, &second, &error), MM_BUSY);
-    assert_null(second.data);
-    assert_int_equal(second.bytes, 7);
-    assert_int_equal(error.needed_bytes, 401);
-    assert_false(error.has_limit);
-    assert_int_equal(mm_buffers_used(buffers), 600);
-    assert_int_equal(mm_buffers_acquire(buffers, 400, &second, &error), MM_OK);
-    assert_int_equal(mm_buffers_used(buffers), 1000);
-    mm_buffers_release(buffers, &first);
-    mm_buffers_release(buffers, &first);
-    assert_int_equal(mm_buffers_used(buffers), 400);
-    mm_buffers_release(buffers, &second);
-    assert_int_equal(mm_buffers_used(buffers), 0);
+/* Of the test at hand, which opens it; the teardown closes it. */
+static struct mm_buffers *buffers;
+
+static int close_buffers(void **state) {
     mm_buffers_close(buffers);
+    buffers = NULL;
+    return 0;
 }
 
-static void more_than_all_is_too_large(void **state) {
-    struct mm_buffers *buffers = mm_buffers_open(1000);
-    struct mm_buffer buffer = {0};
-    struct mm_error error;
-    (void)state;
-    assert_int_equal(mm_buffers_acquire(buffers, 1001, &buffer, &error), MM_TOO_LARGE);
-    assert_true(error.has_limit);
-    assert_int_equal(error.limit, 1000);
-    assert_string_equal(error.got, "1001");
-    assert_int_equal(error.needed_bytes, 1001);
-    assert_int_equal(mm_buffers_acquire(buffers, SIZE_MAX, &buffer, &error), MM_TOO_LARGE);
-    assert_null(buffer.data);
-    mm_buffers_close(buffers);
-    mm_buffers_close(NULL);
+static void expect_used(size_t used) {
+    assert_int_equal(mm_buffers_used(buffers), used);
 }
 
-static void reservations_count_like_loans(void **state) {
-    struct mm_buffers *buffers = mm_buffers_open(1000);
-    struct mm_buffer buffer = {0};
-    (void)state;
-    assert_int_equal(mm_buffers_reserve(buffers, 1001, NULL), MM_TOO_LARGE);
-    assert_int_equal(mm_buffers_reserve(buffers, 700, NULL), MM_OK);
-    assert_int_equal(mm_buffers_reserve(buffers, 301, NULL), MM_BUSY);
-    assert_int_equal(mm_buffers_acquire(buffers, 301, &buffer, NULL), MM_BUSY);
-    mm_buffers_unreserve(buffers, 700);
-    assert_int_equal(mm_buffers_used(buffers), 0);
-    mm_buffers_close(buffers);
+static void expect_kept(size_t kept) {
+    assert_int_equal(mm_buffers_kept(buffers), kept);
 }
 
-static void large_and_empty_buffers_are_aligned(void **state) {
-    struct mm_buffers *buffers = mm_buffers_open(64 << 20);
-    static const size_t sizes[] = {0, 1, 63, 4096, (2 << 20) - 1, (2 << 20) + 1, 33 << 20};
-    (void)state;
-    for (size_t index = 0; index < sizeof sizes / sizeof sizes[0]; index++) {
-        struct mm_buffer buffer = {0};
-        assert_int_equal(mm_buffers_acquire(buffers, sizes[index], &buffer, NULL), MM_OK);
-        assert_non_null(buffer.data);
-        assert_true(buffer.bytes >= sizes[index]);
-        assert_int_equal((uintptr_t)buffer.data % 64, 0);
-        memset(buffer.data, 0x5a, buffer.bytes);
-        mm_buffers_release(buffers, &buffer);
-    }
-    mm_buffers_close(buffers);
+static void expect_reserve(size_t bytes, enum mm_status status) {
+    assert_int_equal(mm_buffers_reserve(buffers, bytes, NULL), status);
 }
 
-static void *acquire_and_release(void *argument) {
-    struct mm_buffers *buffers = argument;
-    for (int round = 0; round < 20000; round++) {
-        struct mm_buffer buffer = {0};
-        if (mm_buffers_acquire(buffers, 300, &buffer, NULL) == MM_OK)
-            mm_buffers_release(buffers, &buffer);
-    }
-    return NULL;
+static void give(struct mm_buffer *buffer) {
+    mm_buffers_release(buffers, buffer);
 }
 
-static void threads_share_the_budget(void **state) {
-    struct mm_buffers *buffers = mm_buffers_open(1000);
-    pthread_t threads[8];
-    (void)state;
-    for (int index = 0; index < 8; index++)
-        assert_int_equal(pthread_create(&threads[index], NULL, acquire_and_release, buffers), 0);
-    for (int index = 0; index < 8; index++)
-        pthread_join(threads[index], NULL);
-    assert_int_equal(mm_buffers_used(buffers), 0);
-    mm_buffers_close(buffers);
+static void trim(void) {
+    mm_buffers_trim(buffers, UINT64_MAX);
 }
 
-enum { KIB = 1024, LARGE = 100 * KIB };
-
-static void *lend(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer) {
+static void *lend(size_t bytes, struct mm_buffer *buffer) {
     *buffer = (struct mm_buffer){0};
     assert_int_equal(mm_buffers_acquire(buffers, bytes, buffer, NULL), MM_OK);
     assert_true(buffer->bytes >= bytes);
+    assert_int_equal((uintptr_t)buffer->data % 64, 0);
     memset(buffer->data, 0x5a, buffer->bytes);
     return buffer->data;
 }
 
 /* Lends and takes back. */
-static void *pass(struct mm_buffers *buffers, size_t bytes) {
+static void *pass(size_t bytes) {
     struct mm_buffer buffer;
-    void *data = lend(buffers, bytes, &buffer);
-    mm_buffers_release(buffers, &buffer);
+    void *data = lend(bytes, &buffer);
+    give(&buffer);
     return data;
 }
 
+/* Grows to at least `bytes` of `bytes_max`, fills what is new and looks at what was there. */
+static void grow(size_t bytes, size_t bytes_max, struct mm_buffer *buffer) {
+    const size_t before = buffer->bytes;
+    const void *data = buffer->data;
+    assert_int_equal(mm_buffers_grow(buffers, bytes, bytes_max, buffer, NULL), MM_OK);
+    assert_true(buffer->bytes >= bytes);
+    assert_true(data == NULL || buffer->data == data);
+    for (size_t index = 0; index < before; index += 997)
+        assert_int_equal(((unsigned char *)buffer->data)[index], index % 251);
+    for (size_t index = before; index < buffer->bytes; index++)
+        ((unsigned char *)buffer->data)[index] = (unsigned char)(index % 251);
+}
+
+/* --- the budget ----------------------------------------------------------------------------------------- */
+
+static void counts_against_the_budget(void **state) {
+    struct mm_buffer first = {0}, second = {.bytes = 7};
+    struct mm_error error = {0};
+    buffers = mm_buffers_open(1000);
+    assert_int_equal(mm_buffers_budget(buffers), 1000);
+    lend(600, &first);
+    expect_used(600);
+    assert_int_equal(mm_buffers_acquire(buffers, 401, &second, &error), MM_BUSY);
+    assert_true(second.data == NULL && second.bytes == 7);
+    assert_true(error.needed_bytes == 401 && !error.has_limit);
+    expect_used(600);
+    lend(400, &second);
+    expect_used(1000);
+    give(&first);
+    give(&first);
+    expect_used(400);
+    give(&second);
+    expect_used(0);
+}
+
+static void more_than_all_is_too_large(void **state) {
+    struct mm_buffer buffer = {0};
+    struct mm_error error;
+    buffers = mm_buffers_open(1000);
+    assert_int_equal(mm_buffers_acquire(buffers, 1001, &buffer, &error), MM_TOO_LARGE);
+    assert_true(error.has_limit && error.limit == 1000 && error.needed_bytes == 1001);
+    assert_string_equal(error.got, "1001");
+    assert_int_equal(mm_buffers_acquire(buffers, SIZE_MAX, &buffer, &error), MM_TOO_LARGE);
+    assert_null(buffer.data);
+}
+
+static void reservations_count_like_loans(void **state) {
+    struct mm_buffer buffer = {0};
+    buffers = mm_buffers_open(1000);
+    expect_reserve(1001, MM_TOO_LARGE);
+    expect_reserve(700, MM_OK);
+    expect_reserve(301, MM_BUSY);
+    assert_int_equal(mm_buffers_acquire(buffers, 301, &buffer, NULL), MM_BUSY);
+    mm_buffers_unreserve(buffers, 700);
+    expect_used(0);
+}
+
+static void large_and_empty_buffers_are_aligned(void **state) {
+    static const size_t sizes[] = {0, 1, 63, 4096, (2 << 20) - 1, (2 << 20) + 1, 33 << 20};
+    buffers = mm_buffers_open(64 * MIB);
+    for (size_t index = 0; index < COUNT(sizes); index++)
+        assert_non_null(pass(sizes[index]));
+}
+
+/* --- the pool ------------------------------------------------------------------------------------------- */
+
 static void what_comes_back_is_lent_again(void **state) {
-    struct mm_buffers *buffers = mm_buffers_open(1 << 20);
-    (void)state;
-    void *small = pass(buffers, 300);
-    assert_ptr_equal(pass(buffers, 310), small); /* a class of 320 */
-    assert_ptr_not_equal(pass(buffers, 200), small);
-    assert_int_equal(mm_buffers_kept(buffers), 0); /* the arena does not count */
-
-    void *large = pass(buffers, LARGE);
-    assert_int_equal(mm_buffers_kept(buffers), LARGE);
-    assert_int_equal(mm_buffers_used(buffers), 0);
-    assert_ptr_equal(pass(buffers, LARGE), large);
-    assert_ptr_equal(pass(buffers, LARGE * 4 / 5), large); /* a quarter less */
-    assert_ptr_not_equal(pass(buffers, LARGE * 4 / 5 - 1), large);
-    assert_int_equal(mm_buffers_kept(buffers), LARGE + LARGE * 4 / 5 - 1);
-    assert_ptr_not_equal(pass(buffers, LARGE + 1), large);
-
     struct mm_buffer first, second;
-    mm_buffers_trim(buffers, UINT64_MAX);
-    large = pass(buffers, 95 * KIB);
-    assert_ptr_not_equal(pass(buffers, 65 * KIB), large); /* the class below, and more than a quarter less */
-    assert_ptr_equal(lend(buffers, 81 * KIB, &first), large);
-    lend(buffers, 81 * KIB, &second);
-    mm_buffers_release(buffers, &first);
-    mm_buffers_release(buffers, &second);
-    assert_ptr_equal(pass(buffers, 90 * KIB), large); /* behind one of its class that is too little */
+    buffers = mm_buffers_open(MIB);
+    void *small = pass(300);
+    assert_ptr_equal(pass(310), small); /* a class of 320 */
+    assert_ptr_not_equal(pass(200), small);
+    expect_kept(0); /* the arena does not count */
 
-    assert_ptr_not_equal(lend(buffers, LARGE, &first), lend(buffers, LARGE, &second));
-    assert_int_equal(mm_buffers_used(buffers), first.bytes + second.bytes);
-    mm_buffers_release(buffers, &first);
-    mm_buffers_release(buffers, &second);
-    mm_buffers_close(buffers);
+    void *large = pass(LARGE);
+    expect_kept(LARGE);
+    expect_used(0);
+    assert_ptr_equal(pass(LARGE), large);
+    assert_ptr_equal(pass(LARGE * 4 / 5), large); /* a quarter less */
+    assert_ptr_not_equal(pass(LARGE * 4 / 5 - 1), large);
+    expect_kept(LARGE + LARGE * 4 / 5 - 1);
+    assert_ptr_not_equal(pass(LARGE + 1), large);
+
+    trim();
+    large = pass(95 * KIB);
+    assert_ptr_not_equal(pass(65 * KIB), large); /* the class below, and more than a quarter less */
+    assert_ptr_equal(lend(81 * KIB, &first), large);
+    lend(81 * KIB, &second);
+    give(&first);
+    give(&second);
+    assert_ptr_equal(pass(90 * KIB), large); /* behind one of its class that is too little */
+
+    assert_ptr_not_equal(lend(LARGE, &first), lend(LARGE, &second));
+    expect_used(first.bytes + second.bytes);
+    give(&first);
+    give(&second);
 }
 
 static void what_is_kept_gives_way(void **state) {
-    struct mm_buffers *buffers = mm_buffers_open(3 * LARGE);
     struct mm_buffer buffer;
-    (void)state;
-    pass(buffers, LARGE);
-    void *second = pass(buffers, LARGE / 2);
-    assert_int_equal(mm_buffers_kept(buffers), LARGE + LARGE / 2);
-    lend(buffers, 2 * LARGE, &buffer); /* there is room once the one that was kept longest has gone */
-    assert_int_equal(mm_buffers_kept(buffers), LARGE / 2);
-    assert_int_equal(mm_buffers_used(buffers), 2 * LARGE);
-    assert_ptr_equal(pass(buffers, LARGE / 2), second);
-    assert_int_equal(mm_buffers_reserve(buffers, LARGE, NULL), MM_OK);
-    assert_int_equal(mm_buffers_kept(buffers), 0);
-    assert_int_equal(mm_buffers_reserve(buffers, 1, NULL), MM_BUSY);
+    buffers = mm_buffers_open(3 * LARGE);
+    pass(LARGE);
+    void *second = pass(LARGE / 2);
+    expect_kept(LARGE + LARGE / 2);
+    lend(2 * LARGE, &buffer); /* there is room once the one that was kept longest has gone */
+    expect_kept(LARGE / 2);
+    expect_used(2 * LARGE);
+    assert_ptr_equal(pass(LARGE / 2), second);
+    expect_reserve(LARGE, MM_OK);
+    expect_kept(0);
+    expect_reserve(1, MM_BUSY);
     mm_buffers_unreserve(buffers, LARGE);
-    mm_buffers_release(buffers, &buffer);
-    assert_int_equal(mm_buffers_acquire(buffers, 3 * LARGE, &buffer, NULL), MM_OK);
-    mm_buffers_release(buffers, &buffer);
-    mm_buffers_close(buffers);
+    give(&buffer);
+    pass(3 * LARGE);
 }
 
 static bool is_mapped(const void *memory) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     unsigned char resident;
-    return mincore((void *)((uintptr_t)memory / 4096 * 4096), 1, &resident) == 0;
+    return mincore((void *)((uintptr_t)memory / page * page), 1, &resident) == 0;
 }
 
 static void what_is_not_used_goes_back(void **state) {
-    struct mm_buffers *buffers = mm_buffers_open(1 << 20);
-    (void)state;
+    buffers = mm_buffers_open(MIB);
     const uint64_t before_ns = mm_clock_ns();
-    pass(buffers, LARGE);
+    pass(LARGE);
     mm_buffers_trim(buffers, before_ns);
-    assert_int_equal(mm_buffers_kept(buffers), LARGE);
+    expect_kept(LARGE);
     const uint64_t between_ns = mm_clock_ns() + 1;
     while (mm_clock_ns() <= between_ns)
         continue;
-    pass(buffers, 2 * LARGE);
+    pass(2 * LARGE);
     mm_buffers_trim(buffers, between_ns);
-    assert_int_equal(mm_buffers_kept(buffers), 2 * LARGE);
-    const void *kept = pass(buffers, 2 * LARGE);
+    expect_kept(2 * LARGE);
+    const void *kept = pass(2 * LARGE);
     assert_true(is_mapped(kept));
-    mm_buffers_trim(buffers, UINT64_MAX);
-    assert_int_equal(mm_buffers_kept(buffers), 0);
+    trim();
+    expect_kept(0);
     assert_false(is_mapped(kept));
-    mm_buffers_close(buffers);
 }
 
 static void without_memory_nothing_is_taken(void **state) {
     const size_t more_than_there_is = (size_t)1 << 60;
-    struct mm_buffers *buffers = mm_buffers_open(SIZE_MAX / 2);
     struct mm_buffer buffer = {.bytes = 7};
     struct mm_error error;
-    (void)state;
-    pass(buffers, LARGE);
+    buffers = mm_buffers_open(SIZE_MAX / 2);
+    pass(LARGE);
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_INTERNAL);
     assert_int_equal(error.status, MM_INTERNAL);
-    assert_null(buffer.data);
-    assert_int_equal(buffer.bytes, 7);
-    assert_int_equal(mm_buffers_used(buffers), 0);
-    assert_int_equal(mm_buffers_kept(buffers), 0); /* given back before it was tried again */
-    mm_buffers_close(buffers);
+    assert_true(buffer.data == NULL && buffer.bytes == 7);
+    expect_used(0);
+    expect_kept(0); /* given back before it was tried again */
 }
 
-/* A device's locking that keeps books, and refuses on demand. */
+/* A device's locking that keeps books, refuses on demand, and takes its time to unlock. */
 static struct {
-    size_t locked_bytes;
-    unsigned locks;
-    unsigned unlocks;
+    int locks, unlocks; /* __atomic */
     bool refuses;
+    long unlock_ns;
 } pages;
 
 static bool lock_pages(void *memory, size_t bytes) {
-    (void)memory;
-    if (pages.refuses)
-        return false;
-    pages.locks++;
-    pages.locked_bytes += bytes;
-    return true;
+    if (!pages.refuses)
+        __atomic_add_fetch(&pages.locks, 1, __ATOMIC_RELAXED);
+    return !pages.refuses;
 }
 
 static void unlock_pages(void *memory) {
-    (void)memory;
-    pages.unlocks++;
+    const struct timespec pause = {.tv_nsec = pages.unlock_ns};
+    __atomic_add_fetch(&pages.unlocks, 1, __ATOMIC_RELAXED);
+    if (pages.unlock_ns > 0)
+        nanosleep(&pause, NULL);
+}
+
+static void lock(void) {
+    static const struct mm_page_locking locking = {lock_pages, unlock_pages};
+    memset(&pages, 0, sizeof pages);
+    mm_buffers_lock(buffers, &locking);
+}
+
+static void expect_locks(int locks, int unlocks) {
+    assert_int_equal(__atomic_load_n(&pages.locks, __ATOMIC_RELAXED), locks);
+    assert_int_equal(__atomic_load_n(&pages.unlocks, __ATOMIC_RELAXED), unlocks);
+}
+
+static void expect_locked(size_t bytes, bool is_locked) {
+    struct mm_buffer buffer;
+    lend(bytes, &buffer);
+    assert_true(buffer.is_locked == is_locked);
+    give(&buffer);
 }
 
 static void pages_are_locked_once(void **state) {
-    static const struct mm_page_locking locking = {lock_pages, unlock_pages};
-    struct mm_buffers *buffers = mm_buffers_open(1 << 20);
-    struct mm_buffer buffer;
-    (void)state;
-    pass(buffers, LARGE);
-    mm_buffers_lock(buffers, &locking);
-    assert_int_equal(pages.locks, 1); /* the arena's */
-    lend(buffers, 100, &buffer);
-    assert_true(buffer.is_locked);
-    mm_buffers_release(buffers, &buffer);
-    lend(buffers, LARGE, &buffer); /* what was kept before is gone */
-    assert_true(buffer.is_locked);
-    mm_buffers_release(buffers, &buffer);
-    pass(buffers, LARGE);
-    assert_int_equal(pages.locks, 2);
-    assert_int_equal(pages.unlocks, 0);
+    buffers = mm_buffers_open(MIB);
+    pass(LARGE);
+    lock();
+    expect_locks(1, 0); /* the arena's */
+    expect_locked(100, true);
+    expect_locked(LARGE, true); /* what was kept before is gone */
+    expect_locked(LARGE, true);
+    expect_locks(2, 0);
     pages.refuses = true;
-    lend(buffers, 3 * LARGE, &buffer);
-    assert_false(buffer.is_locked);
-    mm_buffers_release(buffers, &buffer);
-    mm_buffers_close(buffers);
-    assert_int_equal(pages.unlocks, 2);
-}
-
-static bool lock_at_once(void *memory, size_t bytes) {
-    (void)memory;
-    (void)bytes;
-    return true;
-}
-
-static void unlock_nothing(void *memory) {
-    (void)memory;
+    expect_locked(3 * LARGE, false);
+    close_buffers(state);
+    expect_locks(2, 2);
 }
 
 /* By the C library, or, where pages are locked, in locked pages, which are kept for who comes. */
-static void lend_past_the_arena(const struct mm_page_locking *locking) {
-    enum { COUNT = 600, BYTES = 31 * KIB, PAGES = 32 * KIB }; /* 512 of them are all that the arena has */
-    struct mm_buffers *buffers = mm_buffers_open((size_t)COUNT * PAGES);
-    static struct mm_buffer lent[COUNT];
-    if (locking != NULL)
-        mm_buffers_lock(buffers, locking);
-    for (int index = 0; index < COUNT; index++) {
-        lend(buffers, BYTES, &lent[index]);
-        assert_int_equal((uintptr_t)lent[index].data % 64, 0);
-        assert_int_equal(lent[index].is_locked, locking != NULL);
-    }
-    const size_t mapped = locking != NULL ? COUNT - 512 : 0;
-    assert_int_equal(mm_buffers_used(buffers), (COUNT - mapped) * BYTES + mapped * PAGES);
-    for (int index = 0; index < COUNT; index++)
-        for (int byte = 0; byte < BYTES; byte += 97)
-            assert_int_equal(((char *)lent[index].data)[byte], 0x5a);
-    for (int index = 0; index < COUNT; index++)
-        mm_buffers_release(buffers, &lent[index]);
-    assert_int_equal(mm_buffers_used(buffers), 0);
-    assert_int_equal(mm_buffers_kept(buffers), mapped * PAGES);
-    mm_buffers_close(buffers);
-}
-
 static void small_pieces_past_the_arena_are_the_librarys_or_locked(void **state) {
-    static const struct mm_page_locking locking = {lock_at_once, unlock_nothing};
-    (void)state;
-    lend_past_the_arena(NULL);
-    lend_past_the_arena(&locking);
+    enum { MANY = 600, BYTES = 31 * KIB, PAGES = 32 * KIB }; /* 512 of them are all that the arena has */
+    static struct mm_buffer lent[MANY];
+    for (int is_locked = 0; is_locked < 2; is_locked++) {
+        const size_t mapped = is_locked ? MANY - 512 : 0;
+        buffers = mm_buffers_open((size_t)MANY * PAGES);
+        if (is_locked)
+            lock();
+        for (int index = 0; index < MANY; index++) {
+            lend(BYTES, &lent[index]);
+            assert_int_equal(lent[index].is_locked, is_locked);
+        }
+        expect_used((MANY - mapped) * BYTES + mapped * PAGES);
+        for (int index = 0; index < MANY; index++)
+            for (int byte = 0; byte < BYTES; byte += 97)
+                assert_int_equal(((char *)lent[index].data)[byte], 0x5a);
+        for (int index = 0; index < MANY; index++)
+            give(&lent[index]);
+        expect_used(0);
+        expect_kept(mapped * PAGES);
+        close_buffers(state);
+    }
 }
 
-static void *pass_many(void *argument) {
-    struct mm_buffers *buffers = argument;
-    for (int round = 0; round < 2000; round++) {
+/* --- buffers that grow ---------------------------------------------------------------------------------- */
+
+static void what_grows_counts_as_it_grows(void **state) {
+    struct mm_buffer buffer = {0}, none = {0};
+    struct mm_error error;
+    buffers = mm_buffers_open(16 * MIB);
+    grow(1, 15 * MIB, &buffer);
+    assert_true(mm_buffers_used(buffers) <= 65 * KIB);
+    for (size_t bytes = 1; bytes <= 15 * MIB; bytes += bytes / 3 + 1) {
+        grow(bytes, 15 * MIB, &buffer);
+        expect_used(buffer.bytes);
+        assert_true(buffer.bytes <= 2 * bytes + 64 * KIB && buffer.bytes <= bytes + 2 * MIB);
+    }
+    grow(15 * MIB, 15 * MIB, &buffer);
+    assert_int_equal(buffer.bytes, 15 * MIB);
+    mm_buffers_settle(buffers, &buffer, 9 * MIB);
+    expect_used(9 * MIB);
+    expect_kept(6 * MIB);
+    give(&buffer);
+    expect_kept(15 * MIB);
+
+    assert_int_equal(mm_buffers_grow(buffers, 16 * MIB + 1, 17 * MIB, &none, &error), MM_TOO_LARGE);
+    expect_reserve(10 * MIB, MM_OK);
+    grow(4 * MIB, 15 * MIB, &buffer);
+    assert_int_equal(mm_buffers_grow(buffers, 7 * MIB, 15 * MIB, &buffer, &error), MM_BUSY);
+    grow(6 * MIB, 15 * MIB, &buffer); /* just what is left, without a step */
+    assert_int_equal(mm_buffers_grow(buffers, 1, 15 * MIB, &none, &error), MM_BUSY);
+    assert_null(none.data);
+    mm_buffers_unreserve(buffers, 10 * MIB);
+    give(&buffer);
+    expect_used(0);
+}
+
+/* What was kept of a piece is kept on until its buffer comes there, or others need it. */
+static void what_grows_is_warm_and_gives_way(void **state) {
+    struct mm_buffer buffer = {0};
+    buffers = mm_buffers_open(16 * MIB);
+    const void *large = pass(12 * MIB);
+    grow(100, 12 * MIB, &buffer);
+    assert_ptr_equal(buffer.data, large);
+    assert_int_equal(mm_buffers_used(buffers) + mm_buffers_kept(buffers), 12 * MIB);
+    expect_reserve(15 * MIB, MM_OK);
+    expect_kept(0);
+    assert_int_equal(mm_buffers_grow(buffers, 12 * MIB, 12 * MIB, &buffer, NULL), MM_BUSY);
+    mm_buffers_unreserve(buffers, 15 * MIB);
+    grow(12 * MIB, 12 * MIB, &buffer);
+    give(&buffer);
+    grow(3 * MIB, 12 * MIB, &buffer);
+    assert_ptr_equal(buffer.data, large);
+    trim();
+    expect_kept(0);
+    grow(12 * MIB, 12 * MIB, &buffer);
+    give(&buffer);
+}
+
+/* Once they are all there, which then stay; and anew if more pages come to them. */
+static void what_has_grown_is_locked(void **state) {
+    struct mm_buffer buffer = {0};
+    buffers = mm_buffers_open(16 * MIB);
+    lock();
+    for (int round = 1; round <= 3; round++) {
+        const size_t bytes = (size_t)round * 2 * MIB;
+        grow(bytes, 12 * MIB, &buffer);
+        assert_false(buffer.is_locked);
+        mm_buffers_settle(buffers, &buffer, bytes);
+        assert_true(buffer.is_locked);
+        expect_kept(0);
+        mm_buffers_settle(buffers, &buffer, bytes);
+        expect_locks(1 + round, round - 1);
+        give(&buffer);
+    }
+    grow(MIB, 12 * MIB, &buffer); /* warm, and less than there is */
+    mm_buffers_settle(buffers, &buffer, MIB);
+    assert_true(buffer.is_locked);
+    expect_locks(4, 2);
+    give(&buffer);
+    grow(MIB, 12 * MIB, &buffer);
+    trim(); /* takes the rest, and the locks */
+    expect_locks(4, 3);
+    mm_buffers_settle(buffers, &buffer, MIB);
+    expect_locks(5, 3);
+    give(&buffer);
+    close_buffers(state);
+    expect_locks(5, 5); /* with the arena's */
+}
+
+/* Of the address space that a buffer may grow to, the system has less than that. */
+static void little_address_space_is_enough_for_little(void **state) {
+    struct mm_buffer buffer = {0};
+    buffers = mm_buffers_open(MIB);
+    grow(100 * KIB, (size_t)1 << 47, &buffer);
+    give(&buffer);
+}
+
+/* --- threads -------------------------------------------------------------------------------------------- */
+
+/* How threads take buffers: so many bytes and up to so many more, which grow or are there at once. */
+struct taking {
+    size_t bytes, more;
+    bool grows;
+};
+
+static void *take_and_give(void *argument) {
+    const struct taking *taking = argument;
+    for (size_t round = 0; round < 2000; round++) {
         struct mm_buffer buffer = {0};
-        const size_t bytes = (size_t)(40 + round % 20) * KIB;
-        if (mm_buffers_acquire(buffers, bytes, &buffer, NULL) != MM_OK)
+        const size_t bytes = taking->bytes + (taking->more == 0 ? 0 : round * KIB % taking->more);
+        const enum mm_status status = taking->grows ? mm_buffers_grow(buffers, 1, bytes, &buffer, NULL)
+                                                    : mm_buffers_acquire(buffers, bytes, &buffer, NULL);
+        if (status != MM_OK)
             continue;
-        *(volatile char *)buffer.data = 1;
-        mm_buffers_release(buffers, &buffer);
+        if (taking->grows)
+            (void)mm_buffers_grow(buffers, bytes, bytes, &buffer, NULL);
+        ((volatile char *)buffer.data)[0] = ((volatile char *)buffer.data)[buffer.bytes - 1] = 1;
+        give(&buffer);
         if (round % 100 == 0)
-            mm_buffers_trim(buffers, UINT64_MAX);
+            trim();
     }
     return NULL;
 }
 
-static void threads_share_what_is_kept(void **state) {
-    struct mm_buffers *buffers = mm_buffers_open(200 * KIB);
-    pthread_t threads[4];
-    (void)state;
-    for (int index = 0; index < 4; index++)
-        assert_int_equal(pthread_create(&threads[index], NULL, pass_many, buffers), 0);
-    for (int index = 0; index < 4; index++)
-        pthread_join(threads[index], NULL);
-    assert_int_equal(mm_buffers_used(buffers), 0);
-    assert_true(mm_buffers_kept(buffers) <= 200 * KIB);
-    mm_buffers_close(buffers);
-}
-
-static int unlocks; /* __atomic access only */
-
-static void unlock_slowly(void *memory) {
-    const struct timespec pause = {.tv_nsec = 300000};
-    (void)memory;
-    __atomic_add_fetch(&unlocks, 1, __ATOMIC_RELAXED);
-    nanosleep(&pause, NULL);
+/* The budget, what is kept, and what others have not reached. */
+static void threads_share_the_budget(void **state) {
+    static struct taking takings[] = {
+        {300, 0, false}, {40 * KIB, 20 * KIB, false}, {80 * KIB, 40 * KIB, true}};
+    static const size_t budgets[] = {1000, 200 * KIB, 300 * KIB};
+    for (size_t way = 0; way < COUNT(takings); way++) {
+        pthread_t threads[4];
+        buffers = mm_buffers_open(budgets[way]);
+        for (size_t index = 0; index < COUNT(threads); index++)
+            assert_int_equal(pthread_create(&threads[index], NULL, take_and_give, &takings[way]), 0);
+        for (size_t index = 0; index < COUNT(threads); index++)
+            pthread_join(threads[index], NULL);
+        expect_used(0);
+        assert_true(mm_buffers_kept(buffers) <= budgets[way]);
+        close_buffers(state);
+    }
 }
 
 static int is_through; /* __atomic access only */
 
 static void *trim_often(void *argument) {
     while (!__atomic_load_n(&is_through, __ATOMIC_ACQUIRE))
-        mm_buffers_trim(argument, UINT64_MAX);
+        trim();
     return NULL;
 }
 
 /* Nobody holds anything: what another thread is about to give back to the system is in nobody's way. */
 static void what_goes_back_counts_no_more(void **state) {
-    static const struct mm_page_locking slow = {lock_at_once, unlock_slowly};
-    struct mm_buffers *buffers = mm_buffers_open(LARGE);
     pthread_t trimmer;
-    (void)state;
-    mm_buffers_lock(buffers, &slow);
-    assert_int_equal(pthread_create(&trimmer, NULL, trim_often, buffers), 0);
-    while (__atomic_load_n(&unlocks, __ATOMIC_RELAXED) < 20) {
-        pass(buffers, LARGE);
+    buffers = mm_buffers_open(LARGE);
+    lock();
+    pages.unlock_ns = 300000;
+    assert_int_equal(pthread_create(&trimmer, NULL, trim_often, NULL), 0);
+    while (__atomic_load_n(&pages.unlocks, __ATOMIC_RELAXED) < 20) {
+        pass(LARGE);
         sched_yield();
     }
     __atomic_store_n(&is_through, 1, __ATOMIC_RELEASE);
     pthread_join(trimmer, NULL);
-    mm_buffers_close(buffers);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_against_the_budget),
-        cmocka_unit_test(more_than_all_is_too_large),
-        cmocka_unit_test(reservations_count_like_loans),
-        cmocka_unit_test(large_and_empty_buffers_are_aligned),
-        cmocka_unit_test(threads_share_the_budget),
-        cmocka_unit_test(what_comes_back_is_lent_again),
-        cmocka_unit_test(what_is_kept_gives_way),
-        cmocka_unit_test(what_is_not_used_goes_back),
-        cmocka_unit_test(without_memory_nothing_is_taken),
-        cmocka_unit_test(pages_are_locked_once),
-        cmocka_unit_test(small_pieces_past_the_arena_are_the_librarys_or_locked),
-        cmocka_unit_test(threads_share_what_is_kept),
-        cmocka_unit_test(what_goes_back_counts_no_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS_BETWEEN(NULL, close_buffers, counts_against_the_budget, more_than_all_is_too_large,
+                  reservations_count_like_loans, large_and_empty_buffers_are_aligned,
+                  what_comes_back_is_lent_again, what_is_kept_gives_way, what_is_not_used_goes_back,
+                  without_memory_nothing_is_taken, pages_are_locked_once,
+                  small_pieces_past_the_arena_are_the_librarys_or_locked, what_grows_counts_as_it_grows,
+                  what_grows_is_warm_and_gives_way, what_has_grown_is_locked,
+                  little_address_space_is_enough_for_little, threads_share_the_budget,
+                  what_goes_back_counts_no_more)

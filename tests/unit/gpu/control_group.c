@@ -1,18 +1,10 @@
 /* Limits of control groups, in folders that are made up: the least one counts, wherever it stands between the
  * process's own group and the root of its hierarchy. */
-#include "gpu/control_group.h"
+#include "gpu/cpu/control_group.h"
+#include "tests/unit/unit.h"
 
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { FILES_MAX = 6, PATH_BYTES = 256 };
 
@@ -124,8 +116,7 @@ static const struct group_case cases[] = {
 };
 
 static void the_least_limit_counts(void **state) {
-    (void)state;
-    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         present = &cases[index];
         const double lowest = mm_control_group_lowest(&control);
         present = NULL;
@@ -134,7 +125,4 @@ static void the_least_limit_counts(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_least_limit_counts)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(the_least_limit_counts)

@@ -1,21 +1,21 @@
 /* The CPU backend's seam: what it tells of its device, its memory, its refusals, and how `auto` chooses.
  * Whether products are right is the kernel harness's business (tests/kernels). */
-#include "gpu/cpu/cpu_backend.h"
+#include "gpu/check/verify.h"
+#include "gpu/backend.h"
 #include "gpu/job.h"
-#include "gpu/verify.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include <math.h>
 
-#include <cmocka.h>
+enum { EDGE_MAX = 600, LD = EDGE_MAX + 3 };
+
+static float a[EDGE_MAX * LD], b[EDGE_MAX * LD], whole[EDGE_MAX * LD], pieces_of[EDGE_MAX * LD];
 
 static int open_cpu(void **state) {
     struct mm_device *device = NULL;
-    struct mm_error error;
-    if (mm_cpu_backend.open(0, &device, &error) != MM_OK)
+    if (mm_cpu_backend.open(0, &device, NULL) != MM_OK ||
+        mm_cpu_backend.fill(device, a, EDGE_MAX * LD, 1, NULL) != MM_OK ||
+        mm_cpu_backend.fill(device, b, EDGE_MAX * LD, 2, NULL) != MM_OK)
         return -1;
     *state = device;
     return 0;
@@ -42,7 +42,6 @@ static void tells_its_one_device(void **state) {
 }
 
 static void has_no_second_device(void **state) {
-    (void)state;
     struct mm_device *device = NULL;
     struct mm_error error;
     assert_int_equal(mm_cpu_backend.open(1, &device, &error), MM_NOT_READY);
@@ -53,7 +52,7 @@ static void has_no_second_device(void **state) {
 static void lends_aligned_memory(void **state) {
     struct mm_device *device = *state;
     static const size_t sizes[] = {0, 1, 255, 256, 257, 1 << 20};
-    for (size_t index = 0; index < sizeof sizes / sizeof *sizes; index++) {
+    for (size_t index = 0; index < COUNT(sizes); index++) {
         void *memory = NULL;
         assert_int_equal(mm_cpu_backend.acquire(device, sizes[index], &memory, NULL), MM_OK);
         assert_non_null(memory);
@@ -66,7 +65,7 @@ static void lends_aligned_memory(void **state) {
 static void refuses_memory_past_the_installed(void **state) {
     struct mm_device *device = *state;
     const size_t sizes[] = {device->memory_bytes + 1, SIZE_MAX - 1, SIZE_MAX};
-    for (size_t index = 0; index < sizeof sizes / sizeof *sizes; index++) {
+    for (size_t index = 0; index < COUNT(sizes); index++) {
         void *memory = &memory;
         struct mm_error error;
         assert_int_equal(mm_cpu_backend.acquire(device, sizes[index], &memory, &error), MM_NO_DEVICE_MEMORY);
@@ -76,18 +75,10 @@ static void refuses_memory_past_the_installed(void **state) {
     }
 }
 
-static void has_no_attributes(void **state) {
-    struct mm_attributes attributes;
-    struct mm_error error;
-    assert_int_equal(mm_cpu_backend.attributes(*state, &mm_cpu_backend.variants[0], 0, &attributes, &error),
-                     MM_UNSUPPORTED);
-}
-
 static void table_opens_with_the_reference(void **state) {
-    (void)state;
     assert_string_equal(mm_cpu_backend.variants[0].name, "naive");
     static const char *const names[] = {"tiled_8", "tiled_16", "tiled_32", "blas", "auto"};
-    for (size_t index = 0; index < sizeof names / sizeof *names; index++)
+    for (size_t index = 0; index < COUNT(names); index++)
         assert_non_null(mm_backend_variant(&mm_cpu_backend, MM_MATMUL, names[index]));
 }
 
@@ -95,7 +86,7 @@ static void auto_picks_a_row_that_runs(void **state) {
     struct mm_device *device = *state;
     const struct mm_variant *row = mm_backend_variant(&mm_cpu_backend, MM_MATMUL, "auto");
     static const size_t edges[] = {1, 2, 8, 40, 64, 1000, 2147483647};
-    enum { EDGES = sizeof edges / sizeof *edges };
+    enum { EDGES = COUNT(edges) };
     for (size_t index = 0; index < EDGES * EDGES * EDGES; index++) {
         struct mm_product product = {.m = edges[index % EDGES],
                                      .n = edges[index / EDGES % EDGES],
@@ -118,44 +109,42 @@ static void blas_refuses_sizes_past_an_int(void **state) {
     product.a = mm_matrix_dense(MM_FLOAT32, 1, big, &element);
     product.b = mm_matrix_dense(MM_FLOAT32, big, 1, &element);
     product.c = mm_matrix_dense(MM_FLOAT32, 1, 1, &element);
-    struct mm_job job = {.product = product, .backend = &mm_cpu_backend, .variant = blas, .ran = blas};
+    struct mm_job job = {.product = product, .backend = &mm_cpu_backend, .variant = blas};
     assert_int_equal(mm_device_run(*state, &job), MM_UNSUPPORTED);
     assert_int_equal(job.error.status, MM_UNSUPPORTED);
     assert_non_null(strstr(job.error.detail, "2147483648"));
 }
 
-static void a_job_tells_its_time(void **state) {
-    float a[] = {1.0F, 2.0F, 3.0F, 4.0F};
-    float b[] = {5.0F, 6.0F, 7.0F, 8.0F};
-    float c[] = {0.0F, 0.0F, 0.0F, 0.0F};
-    struct mm_job job = {.backend = &mm_cpu_backend, .ran = &mm_cpu_backend.variants[0]};
-    job.product = (struct mm_product){.m = 2, .n = 2, .k = 2};
-    job.product.a = mm_matrix_dense(MM_FLOAT32, 2, 2, a);
-    job.product.b = mm_matrix_dense(MM_FLOAT32, 2, 2, b);
+/* A job of squares of edge 2, whose C becomes 19, 22, 43 and 50. */
+static struct mm_job small_job(const struct mm_variant *variant, float *c) {
+    static float small_a[] = {1.0F, 2.0F, 3.0F, 4.0F}, small_b[] = {5.0F, 6.0F, 7.0F, 8.0F};
+    struct mm_job job = {.backend = &mm_cpu_backend, .variant = variant, .product = {.m = 2, .n = 2, .k = 2}};
+    job.product.a = mm_matrix_dense(MM_FLOAT32, 2, 2, small_a);
+    job.product.b = mm_matrix_dense(MM_FLOAT32, 2, 2, small_b);
     job.product.c = mm_matrix_dense(MM_FLOAT32, 2, 2, c);
-    job.span_ns[MM_SPAN_UPLOAD] = 1;
-    job.span_ns[MM_SPAN_DOWNLOAD] = 1;
+    return job;
+}
+
+static void a_job_tells_its_time(void **state) {
+    static const float expected[] = {19.0F, 22.0F, 43.0F, 50.0F};
+    float c[4] = {0};
+    struct mm_job job = small_job(&mm_cpu_backend.variants[0], c);
+    job.span_ns[MM_SPAN_UPLOAD] = job.span_ns[MM_SPAN_DOWNLOAD] = 1;
     assert_int_equal(mm_device_run(*state, &job), MM_OK);
-    const float expected[] = {19.0F, 22.0F, 43.0F, 50.0F};
     assert_memory_equal(c, expected, sizeof c);
     assert_int_equal(job.error.status, MM_OK);
     assert_int_equal(job.batched, 1);
-    assert_int_equal(job.span_ns[MM_SPAN_UPLOAD], 0);
-    assert_int_equal(job.span_ns[MM_SPAN_DOWNLOAD], 0);
+    assert_int_equal(job.span_ns[MM_SPAN_UPLOAD] + job.span_ns[MM_SPAN_DOWNLOAD], 0);
     assert_false(job.verification.is_done);
 }
 
 /* A job that is to be checked, of which C comes out as it is told. */
-static struct mm_verification check_job(struct mm_device *device, const struct mm_variant *ran) {
-    float a[] = {1.0F, 2.0F, 3.0F, 4.0F};
-    float b[] = {5.0F, 6.0F, 7.0F, 8.0F};
+static struct mm_verification check_job(struct mm_device *device, const struct mm_variant *variant) {
     float c[4];
     double memory[64];
-    struct mm_job job = {.backend = &mm_cpu_backend, .ran = ran, .verify = true, .verify_memory = memory};
-    job.product = (struct mm_product){.m = 2, .n = 2, .k = 2};
-    job.product.a = mm_matrix_dense(MM_FLOAT32, 2, 2, a);
-    job.product.b = mm_matrix_dense(MM_FLOAT32, 2, 2, b);
-    job.product.c = mm_matrix_dense(MM_FLOAT32, 2, 2, c);
+    struct mm_job job = small_job(variant, c);
+    job.verify = true;
+    job.verify_memory = memory;
     assert_in_range(mm_verify_bytes(&job.product), 1, sizeof memory);
     assert_int_equal(mm_device_run(device, &job), MM_OK);
     assert_true(job.verification.is_done);
@@ -164,8 +153,6 @@ static struct mm_verification check_job(struct mm_device *device, const struct m
 
 static enum mm_status compute_zeros(const struct mm_product *product, struct mm_lane *lane,
                                     struct mm_error *error) {
-    (void)lane;
-    (void)error;
     memset(product->c.data, 0, mm_matrix_bytes(&product->c));
     return MM_OK;
 }
@@ -180,18 +167,139 @@ static void a_job_is_checked_where_that_was_asked_for(void **state) {
     assert_true(good.seed != bad.seed);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_its_one_device),
-        cmocka_unit_test(has_no_second_device),
-        cmocka_unit_test(lends_aligned_memory),
-        cmocka_unit_test(refuses_memory_past_the_installed),
-        cmocka_unit_test(has_no_attributes),
-        cmocka_unit_test(table_opens_with_the_reference),
-        cmocka_unit_test(auto_picks_a_row_that_runs),
-        cmocka_unit_test(blas_refuses_sizes_past_an_int),
-        cmocka_unit_test(a_job_tells_its_time),
-        cmocka_unit_test(a_job_is_checked_where_that_was_asked_for),
-    };
-    return cmocka_run_group_tests(tests, open_cpu, close_cpu);
+/* --- pieces: every variant gives in them what it gives of the whole, to the bit but for blas -------------
+ */
+
+/* Rows have an end that is not theirs. */
+static struct mm_matrix matrix_of(float *data, size_t rows, size_t cols, bool transposed) {
+    struct mm_matrix matrix =
+        mm_matrix_dense(MM_FLOAT32, transposed ? cols : rows, transposed ? rows : cols, data);
+    matrix.ld = LD;
+    return matrix;
 }
+
+static struct mm_product product_of(enum mm_op op, size_t m, size_t k, size_t n, unsigned flags, float *c) {
+    const bool turns_a = (flags & 1) != 0;
+    const bool turns_b = (flags & 2) != 0;
+    struct mm_product product = {.transpose_a = turns_a, .transpose_b = turns_b};
+    product.a = matrix_of(a, m, op == MM_MATMUL ? k : n, turns_a);
+    product.b = matrix_of(b, k, n, turns_b);
+    if (op == MM_MATMUL)
+        assert_int_equal(mm_product_conform(&product, NULL), MM_OK);
+    else
+        mm_product_conform_transposition(&product);
+    product.c = matrix_of(c, m, n, false);
+    return product;
+}
+
+/* Computes it in pieces of about so many elements; returns how many there were. */
+static unsigned run_in_pieces(const struct mm_device *device, const struct mm_variant *variant,
+                              const struct mm_product *product, double elements) {
+    struct mm_pieces pieces = {.element_ns = (double)MM_PIECE_NS / elements};
+    unsigned count = 0;
+    bool more = true;
+    while (more) {
+        const struct mm_product piece = mm_pieces_next(&pieces, device, variant, product);
+        const double took_ns = (double)MM_PIECE_NS / elements * (double)piece.m * (double)piece.n;
+        assert_true(variant->cut != 0 && (piece.m % variant->cut == 0 || piece.m == product->m - pieces.row));
+        assert_true(piece.n % variant->cut == 0 || piece.n == product->n - pieces.col);
+        assert_int_equal(variant->launch(&piece, NULL, NULL), MM_OK);
+        more = mm_pieces_end(&pieces, product, (uint64_t)took_ns + 1);
+        count++;
+    }
+    return count;
+}
+
+static void expect_same(const struct mm_device *device, const struct mm_variant *variant, size_t m, size_t k,
+                        size_t n, unsigned flags, double elements, unsigned count) {
+    const struct mm_product expected = product_of(variant->op, m, k, n, flags, whole);
+    const struct mm_product cut = product_of(variant->op, m, k, n, flags, pieces_of);
+    memset(whole, 0xff, sizeof whole);
+    memset(pieces_of, 0xff, sizeof pieces_of);
+    assert_int_equal(variant->launch(&expected, NULL, NULL), MM_OK);
+    const unsigned counted = run_in_pieces(device, variant, &cut, elements);
+    if (count != 0)
+        assert_int_equal(counted, count);
+    assert_true(counted > 1);
+    if (strcmp(variant->name, "blas") != 0) {
+        assert_memory_equal(pieces_of, whole, sizeof whole);
+        return;
+    }
+    for (size_t row = 0; row < m; row++)
+        for (size_t col = 0; col < n; col++)
+            assert_true(fabsf(pieces_of[row * LD + col] - whole[row * LD + col]) <= 1e-5F * (float)k);
+}
+
+/* Bands of rows, and parts of a band where a row is too long or there is one alone. */
+static void pieces_give_the_whole(void **state) {
+    const struct mm_device *device = *state;
+    for (size_t row = 0; row < mm_cpu_backend.variant_count; row++) {
+        const struct mm_variant *variant = &mm_cpu_backend.variants[row];
+        if (variant->launch == NULL || mm_variant_missing(variant, device) != NULL)
+            continue;
+        for (unsigned flags = 0; flags < 4; flags++) {
+            if (variant->cut > 32) {
+                expect_same(device, variant, 600, 33, 5, flags, 1500, 3);
+                expect_same(device, variant, 5, 33, 600, flags, 1500, 3);
+                continue;
+            }
+            expect_same(device, variant, 101, 33, 67, flags, 40 * 67, 0);
+            expect_same(device, variant, 101, 33, 67, flags, 33, 0);
+            expect_same(device, variant, 1, 50, 200, flags, 70, 0);
+            expect_same(device, variant, 200, 50, 1, flags, 70, 0);
+        }
+    }
+}
+
+/* Twice as slow as thought: the next is half as large. Without a rate, and for a variant that is not cut,
+ * there is one. */
+static void sizes_follow_the_time(void **state) {
+    struct mm_device device = *(const struct mm_device *)*state;
+    const struct mm_variant *naive = &mm_cpu_backend.variants[0];
+    const struct mm_product product = product_of(MM_MATMUL, 100, 10, 10, 0, whole);
+    struct mm_pieces pieces = {.row = 0};
+    memset(&device.forecast, 0, sizeof device.forecast);
+    assert_int_equal(mm_pieces_next(&pieces, &device, naive, &product).m, 100);
+    mm_forecast_assume(&device, naive, &product, 5.0 * (double)MM_PIECE_NS);
+    assert_int_equal(mm_pieces_next(&pieces, &device, naive, &product).m, 20);
+    assert_true(mm_pieces_end(&pieces, &product, 2 * MM_PIECE_NS));
+    assert_int_equal(mm_pieces_next(&pieces, &device, naive, &product).m, 10);
+    assert_int_equal(pieces.row, 20);
+    assert_true(mm_pieces_end(&pieces, &product, MM_PIECE_NS / 10));
+    assert_int_equal(mm_pieces_next(&pieces, &device, naive, &product).m, 70);
+    assert_false(mm_pieces_end(&pieces, &product, 1));
+    assert_true(pieces.spent_ns == 2 * MM_PIECE_NS + MM_PIECE_NS / 10 + 1);
+    struct mm_variant uncut = *naive;
+    uncut.cut = 0;
+    pieces = (struct mm_pieces){.element_ns = (double)MM_PIECE_NS};
+    assert_int_equal(mm_pieces_next(&pieces, &device, &uncut, &product).m, 100);
+}
+
+/* By the backend: a job whose first piece is small is computed to its end, and its time is that of all. */
+static void a_job_of_pieces_is_computed_to_its_end(void **state) {
+    struct mm_device *device = *state;
+    const struct mm_variant *naive = &mm_cpu_backend.variants[0];
+    struct mm_job job = {.backend = &mm_cpu_backend, .variant = naive};
+    job.product = product_of(MM_MATMUL, 101, 33, 67, 0, pieces_of);
+    assert_int_equal(mm_job_plan(&job, device, NULL), MM_OK);
+    memset(pieces_of, 0xff, sizeof pieces_of);
+    memset(whole, 0xff, sizeof whole);
+    const struct mm_product expected = product_of(MM_MATMUL, 101, 33, 67, 0, whole);
+    assert_int_equal(naive->launch(&expected, NULL, NULL), MM_OK);
+    mm_forecast_assume(device, naive, &job.product, 5000.0 * (double)MM_PIECE_NS);
+    struct mm_job *const jobs[] = {&job};
+    mm_cpu_backend.begin(device, 0, jobs, 1);
+    mm_cpu_backend.end(device, 0, jobs, 1);
+    assert_true(job.more);
+    const uint64_t first_ns = job.span_ns[MM_SPAN_KERNEL];
+    assert_int_equal(mm_device_run(device, &job), MM_OK); /* from the beginning */
+    assert_false(job.more);
+    assert_true(job.span_ns[MM_SPAN_KERNEL] > first_ns);
+    assert_memory_equal(pieces_of, whole, sizeof whole);
+}
+
+RUN_TESTS_BETWEEN(open_cpu, close_cpu, tells_its_one_device, has_no_second_device, lends_aligned_memory,
+                  refuses_memory_past_the_installed, table_opens_with_the_reference,
+                  auto_picks_a_row_that_runs, blas_refuses_sizes_past_an_int, a_job_tells_its_time,
+                  a_job_is_checked_where_that_was_asked_for, pieces_give_the_whole, sizes_follow_the_time,
+                  a_job_of_pieces_is_computed_to_its_end)

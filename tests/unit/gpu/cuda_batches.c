@@ -1,77 +1,29 @@
-/* Jobs that a CUDA device does together (gpu/cuda/batch.c), on a made-up CUDA runtime. No GPU takes part. */
+/* Jobs that a CUDA device does together (gpu/cuda/batch.c, transpose.c), on a made-up CUDA runtime. No GPU
+ * takes part. */
 #include "cuda_job.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+static struct test_job tests[MM_BATCH_MAX];
+static struct mm_job *jobs[MM_BATCH_MAX];
 
-#include <cmocka.h>
+/* A new product, which might go together with others. */
+static struct mm_product *make(unsigned index, const struct mm_variant *variant, size_t m, size_t k,
+                               size_t n) {
+    jobs[index] = &tests[index].job;
+    job_init(&tests[index], variant, m, k, n);
+    plan_job(&tests[index]);
+    return &jobs[index]->product;
+}
 
-static enum mm_status launch_nothing(const struct mm_product *product, struct mm_lane *lane,
-                                     struct mm_error *error) {
-    (void)product;
-    (void)lane;
+static enum mm_status plan_nothing(const struct mm_product *product, struct mm_plan *plan,
+                                   struct mm_error *error) {
     return mm_fail(error, MM_UNSUPPORTED, "not here");
 }
 
-static enum mm_status launch_whole(const struct mm_product *product, struct mm_lane *lane,
-                                   struct mm_error *error) {
-    return ours.launch(product, lane, error);
-}
-
-static const struct mm_variant whole = {.name = "whole", .multiple_of = 4, .launch = launch_whole};
-static const struct mm_variant refused = {.name = "refused", .launch = launch_nothing};
-
-static uint64_t key_of(const struct mm_variant *ran, void (*change)(struct test_job *test)) {
-    struct test_job test;
-    job_init(&test, ran, 4, 8, 12);
-    if (change != NULL)
-        change(&test);
-    set_key(&test);
-    return test.job.batch_key;
-}
-
-static void transpose(struct test_job *test) {
-    test->job.product.transpose_a = true;
-    test->job.product.a = mm_matrix_dense(MM_FLOAT32, 8, 4, test->a);
-}
-
-static void choose_tile(struct test_job *test) {
-    test->job.product.tile = 8;
-}
-
-static void unlock(struct test_job *test) {
-    test->job.is_locked = false;
-}
-
-static void pad_a(struct test_job *test) {
-    test->job.product.a.ld++;
-}
-
-static void pad_b(struct test_job *test) {
-    test->job.product.b.ld++;
-}
-
-static void pad_c(struct test_job *test) {
-    test->job.product.c.ld++;
-}
-
-static void use_doubles(struct test_job *test) {
-    test->job.product.a.dtype = MM_FLOAT64;
-}
-
-static void fill_most(struct test_job *test) {
-    test->job.queued_bytes = 1 << 20;
-}
-
-static void pass_most(struct test_job *test) {
-    test->job.queued_bytes = (1 << 20) + 1;
-}
+static const struct mm_variant whole = {.name = "whole", .multiple_of = 4, .plan = plan_ours};
+static const struct mm_variant refused = {.name = "refused", .plan = plan_nothing};
 
 /* Of so many blocks of 16 along an edge, without depth and data. */
-static void set_blocks(struct test_job *test, size_t rows, size_t cols) {
-    struct mm_product *product = &test->job.product;
+static void set_blocks(struct mm_product *product, size_t rows, size_t cols) {
     product->m = 16 * rows;
     product->n = 16 * cols;
     product->k = 0;
@@ -80,91 +32,117 @@ static void set_blocks(struct test_job *test, size_t rows, size_t cols) {
     product->c = mm_matrix_dense(MM_FLOAT32, product->m, product->n, NULL);
 }
 
-static void fill_rows(struct test_job *test) {
-    set_blocks(test, 32768, 1);
+/* What is changed of a product of 4×8 by 8×12. */
+enum change {
+    NOTHING,
+    ODD_DEPTH,
+    MOST_BYTES,
+    MOST_ROWS,
+    MOST_COLS,
+    TRANSPOSED,
+    OTHER_TILE,
+    UNLOCKED,
+    PADDED_A,
+    PADDED_B,
+    PADDED_C,
+    TOO_MANY_BYTES,
+    TOO_MANY_ROWS,
+    TOO_MANY_COLS,
+    CHECKED,
+    CHANGES
+};
+
+static uint64_t key_of(const struct mm_variant *variant, enum change change) {
+    device.head.memory_bytes = (size_t)1 << 40;
+    struct mm_product *product = make(0, variant, 4, 8, 12);
+    product->k -= change == ODD_DEPTH;
+    jobs[0]->is_locked = change != UNLOCKED;
+    jobs[0]->verify = change == CHECKED;
+    product->a.ld += change == PADDED_A;
+    product->b.ld += change == PADDED_B;
+    product->c.ld += change == PADDED_C;
+    product->tile = change == OTHER_TILE ? 8 : 0;
+    if (change == MOST_BYTES || change == TOO_MANY_BYTES)
+        jobs[0]->queued_bytes = (1 << 20) + (change == TOO_MANY_BYTES);
+    if (change == MOST_ROWS || change == TOO_MANY_ROWS)
+        set_blocks(product, 32768 + (change == TOO_MANY_ROWS), 1);
+    if (change == MOST_COLS || change == TOO_MANY_COLS)
+        set_blocks(product, 1, 32768 + (change == TOO_MANY_COLS));
+    if (change == TRANSPOSED)
+        turn_job(&tests[0]);
+    plan_job(&tests[0]);
+    return jobs[0]->plan.batch_key;
 }
 
-static void pass_rows(struct test_job *test) {
-    set_blocks(test, 32769, 1);
-}
-
-static void fill_cols(struct test_job *test) {
-    set_blocks(test, 1, 32768);
-}
-
-static void pass_cols(struct test_job *test) {
-    set_blocks(test, 1, 32769);
-}
-
-static void make_odd(struct test_job *test) {
-    test->job.product.k = 7;
-}
-
-static void those_of_one_kernel_have_one_key(void **state) {
-    const uint64_t key = key_of(&ours, NULL);
-    (void)state;
+/* Those of one kernel have one key; those of others, and of other outlines, another; and who cannot go
+ * together has none. */
+static void keys_tell_who_goes_together(void **state) {
+    const uint64_t key = key_of(&ours, NOTHING);
     assert_int_not_equal(key, 0);
-    assert_int_equal(key_of(&ours, make_odd), key);
-    assert_int_equal(key_of(&ours, fill_most), key);
-    assert_int_not_equal(key_of(&ours, fill_rows), 0);
-    assert_int_not_equal(key_of(&ours, fill_rows), key);
-    assert_int_not_equal(key_of(&ours, fill_cols), key_of(&ours, fill_rows));
-    assert_int_not_equal(key_of(&ours, fill_cols), 0);
-    assert_int_not_equal(key_of(&ours, transpose), 0);
-    assert_int_not_equal(key_of(&ours, transpose), key);
-    assert_int_not_equal(key_of(&ours, choose_tile), 0);
-    assert_int_not_equal(key_of(&ours, choose_tile), key);
+    for (enum change change = ODD_DEPTH; change < CHANGES; change++) {
+        const uint64_t changed = key_of(&ours, change);
+        if (change <= MOST_BYTES ? changed != key : (changed == 0) != (change >= UNLOCKED) || changed == key)
+            fail_msg("change %d has the key %d of %d", change, (int)changed, (int)key);
+    }
+    assert_int_not_equal(key_of(&ours, MOST_COLS), key_of(&ours, MOST_ROWS));
+    assert_int_not_equal(key_of(&whole, NOTHING), 0);
+    assert_int_equal(key_of(&whole, ODD_DEPTH), 0);
+    assert_int_equal(key_of(&alone, NOTHING), 0);
+    assert_int_equal(key_of(&refused, NOTHING), 0);
+    device.reads_locked_pages = false;
+    assert_int_equal(key_of(&ours, NOTHING), 0);
 }
 
-static void who_cannot_go_together_has_no_key(void **state) {
-    void (*const changes[])(struct test_job *) = {unlock,      pad_a,     pad_b,     pad_c,
-                                                  use_doubles, pass_most, pass_rows, pass_cols};
-    (void)state;
-    for (size_t index = 0; index < sizeof changes / sizeof changes[0]; index++)
-        assert_int_equal(key_of(&ours, changes[index]), 0);
-    assert_int_not_equal(key_of(&whole, NULL), 0);
-    assert_int_equal(key_of(&whole, make_odd), 0);
-    assert_int_equal(key_of(&alone, NULL), 0);
-    assert_int_equal(key_of(&refused, NULL), 0);
-    device.reads_locked_pages = false;
-    assert_int_equal(key_of(&ours, NULL), 0);
+static uint64_t key_of_shape(size_t m, size_t n) {
+    make(0, &ours, m, 1, n);
+    return jobs[0]->plan.batch_key;
+}
+
+/* Else a tall one and a wide one would be launched as large ones. */
+static void those_of_other_outlines_have_another_key(void **state) {
+    static const struct {
+        size_t m[2], n[2];
+        bool same;
+    } cases[] = {{{1, 16}, {1, 16}, true}, {{1, 17}, {1, 1}, false},  {{17, 1}, {1, 17}, false},
+                 {{17, 48}, {1, 1}, true}, {{48, 49}, {1, 1}, false}, {{49, 112}, {1, 1}, true},
+                 {{1, 1}, {48, 49}, false}};
+    for (size_t index = 0; index < COUNT(cases); index++)
+        assert_true((key_of_shape(cases[index].m[0], cases[index].n[0]) ==
+                     key_of_shape(cases[index].m[1], cases[index].n[1])) == cases[index].same);
 }
 
 enum { SHAPES = 4 };
 
 /* Of so many blocks along either edge, with depth and without. */
-static const struct {
+static const struct batch {
     struct {
-        size_t m;
-        size_t k;
-        size_t n;
+        size_t m, k, n;
         bool gathered;
     } shapes[SHAPES];
-    unsigned grid_x;
-    unsigned grid_y;
+    unsigned grid_x, grid_y;
 } batches[] = {
     {{{1, 1, 1, false}, {16, 32, 16, false}, {16, 33, 16, true}, {2, 0, 2, false}}, 1, 1},
     {{{17, 9, 20, true}, {30, 0, 40, false}, {33, 40, 33, true}, {17, 1, 17, true}}, 3, 3},
     {{{1, 5, 17, true}, {16, 2, 48, true}, {3, 0, 33, false}, {4, 7, 31, true}}, 3, 1},
 };
 
-static void run_batch(size_t which, bool turns) {
-    static struct test_job tests[SHAPES];
-    struct mm_job *jobs[SHAPES];
+static void expect_one_launch(unsigned grid_x, unsigned grid_y, unsigned gathers) {
+    assert_int_equal(fake_cuda.batches, 1);
+    assert_int_equal(fake_cuda.gathers, gathers);
+    assert_int_equal(fake_cuda.launches + fake_cuda.copies, 0);
+    assert_true(fake_cuda.grid.x == grid_x && fake_cuda.grid.y == grid_y && fake_cuda.grid.z == SHAPES);
+}
+
+static void run_batch(const struct batch *batch, bool turns) {
     double flops = 0.0;
     run_square(2, 3, MM_OK); /* by copies, before */
     fake_cuda.launches = fake_cuda.copies = 0;
     for (unsigned index = 0; index < SHAPES; index++) {
-        const size_t m = batches[which].shapes[index].m;
-        const size_t k = batches[which].shapes[index].k;
-        job_init(&tests[index], &ours, m, k, batches[which].shapes[index].n);
-        jobs[index] = &tests[index].job;
-        jobs[index]->product.transpose_a = turns;
+        make(index, &ours, batch->shapes[index].m, batch->shapes[index].k, batch->shapes[index].n);
         if (turns)
-            jobs[index]->product.a = mm_matrix_dense(MM_FLOAT32, k, m, tests[index].a);
-        set_key(&tests[index]);
-        assert_int_not_equal(jobs[index]->batch_key, 0);
-        assert_int_equal(jobs[index]->batch_key, jobs[0]->batch_key);
+            turn_job(&tests[index]);
+        assert_int_not_equal(jobs[index]->plan.batch_key, 0);
+        assert_int_equal(jobs[index]->plan.batch_key, jobs[0]->plan.batch_key);
         flops += mm_product_flops(&jobs[index]->product);
     }
     run(2, jobs, SHAPES);
@@ -173,88 +151,114 @@ static void run_batch(size_t which, bool turns) {
         expect_product(&tests[index]);
         assert_int_equal(jobs[index]->batched, SHAPES);
         assert_true(mm_job_rate(jobs[index]) == flops / 2e6);
-        assert_int_equal(jobs[index]->uploaded_bytes, batches[which].shapes[index].gathered
-                                                          ? (product->m + product->n) * product->k * 4
-                                                          : 0);
+        assert_int_equal(jobs[index]->uploaded_bytes,
+                         batch->shapes[index].gathered ? (product->m + product->n) * product->k * 4 : 0);
         assert_int_equal(jobs[index]->downloaded_bytes, 0);
-        assert_int_equal(jobs[index]->span_ns[MM_SPAN_UPLOAD], 1000000);
-        assert_int_equal(jobs[index]->span_ns[MM_SPAN_KERNEL], 2000000);
-        assert_int_equal(jobs[index]->span_ns[MM_SPAN_DOWNLOAD], 0);
+        expect_spans_ms(jobs[index], 1, 2, 0);
     }
-    assert_int_equal(fake_cuda.batches, 1);
-    assert_int_equal(fake_cuda.gathers, 1);
-    assert_int_equal(fake_cuda.launches + fake_cuda.copies, 0);
-    assert_int_equal(fake_cuda.grid.x, batches[which].grid_x);
-    assert_int_equal(fake_cuda.grid.y, batches[which].grid_y);
-    assert_int_equal(fake_cuda.grid.z, SHAPES);
+    expect_one_launch(batch->grid_x, batch->grid_y, 1);
 }
 
 static void a_batch_is_one_launch_where_the_matrices_lie(void **state) {
-    for (size_t which = 0; which < sizeof batches / sizeof batches[0]; which++) {
-        for (int turns = 0; turns < 2; turns++) {
-            reset(state);
-            run_batch(which, turns != 0);
-            drop(state);
-        }
+    for (size_t which = 0; which < 2 * COUNT(batches); which++) {
+        reset(state);
+        run_batch(&batches[which / 2], which % 2 != 0);
+        drop(state);
     }
-}
-
-static uint64_t key_of_shape(size_t m, size_t n) {
-    struct test_job test;
-    job_init(&test, &ours, m, 1, n);
-    set_key(&test);
-    return test.job.batch_key;
-}
-
-/* Else a tall one and a wide one would be launched as large ones. */
-static void those_of_other_outlines_have_another_key(void **state) {
-    (void)state;
-    assert_int_equal(key_of_shape(1, 1), key_of_shape(16, 16));
-    assert_int_not_equal(key_of_shape(1, 1), key_of_shape(17, 1));
-    assert_int_not_equal(key_of_shape(17, 1), key_of_shape(1, 17));
-    assert_int_equal(key_of_shape(17, 1), key_of_shape(48, 1));
-    assert_int_not_equal(key_of_shape(48, 1), key_of_shape(49, 1));
-    assert_int_equal(key_of_shape(49, 1), key_of_shape(112, 1));
-    assert_int_not_equal(key_of_shape(1, 48), key_of_shape(1, 49));
 }
 
 static void a_full_batch_is_launched(void **state) {
-    static struct test_job tests[MM_BATCH_MAX];
-    struct mm_job *jobs[MM_BATCH_MAX];
-    (void)state;
-    for (unsigned index = 0; index < MM_BATCH_MAX; index++) {
-        job_init(&tests[index], &ours, 17, 3, 17);
-        set_key(&tests[index]);
-        jobs[index] = &tests[index].job;
-    }
+    for (unsigned index = 0; index < MM_BATCH_MAX; index++)
+        make(index, &ours, 17, 3, 17);
     run(0, jobs, MM_BATCH_MAX);
     for (unsigned index = 0; index < MM_BATCH_MAX; index++)
         expect_product(&tests[index]);
 }
 
 static void what_may_go_together_goes_so_alone(void **state) {
-    struct test_job test;
-    struct mm_job *job = &test.job;
-    (void)state;
-    job_init(&test, &ours, 5, 5, 5);
-    set_key(&test);
-    run(0, &job, 1);
-    expect_product(&test);
-    assert_int_equal(job->batched, 1);
-    assert_int_equal(job->span_ns[MM_SPAN_UPLOAD], 0);
-    assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 2000000);
+    make(0, &ours, 5, 5, 5);
+    run(0, jobs, 1);
+    expect_product(&tests[0]);
+    assert_int_equal(jobs[0]->batched, 1);
+    expect_spans_ms(jobs[0], 0, 2, 0);
     assert_int_equal(fake_cuda.batches, 1);
     assert_int_equal(fake_cuda.gathers + fake_cuda.copies + fake_cuda.taken, 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        WITH_DEVICE(those_of_one_kernel_have_one_key),
-        WITH_DEVICE(who_cannot_go_together_has_no_key),
-        WITH_DEVICE(a_batch_is_one_launch_where_the_matrices_lie),
-        WITH_DEVICE(those_of_other_outlines_have_another_key),
-        WITH_DEVICE(a_full_batch_is_launched),
-        WITH_DEVICE(what_may_go_together_goes_so_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+/* Like `simt` with few splits of k: a product alone needs a workspace, and a batch none. */
+static enum mm_status plan_splits(const struct mm_product *product, struct mm_plan *plan,
+                                  struct mm_error *error) {
+    plan->workspace_bytes = 256;
+    return plan_ours(product, plan, error);
 }
+
+/* With memory for one of two, none has a result, and none is told that it has. */
+static void a_batch_without_memory_fails_as_a_whole(void **state) {
+    static const struct mm_variant split = {.name = "split", .plan = plan_splits};
+    make(0, &split, 17, 17, 17);
+    make(1, &split, 17, 17, 17);
+    fake_cuda.memory_max = 3 * mm_cuda_room(&jobs[0]->product.c) + 256;
+    mm_cuda_begin(&device.head, 0, jobs, 2);
+    assert_int_equal(jobs[0]->error.status, MM_NO_DEVICE_MEMORY);
+    assert_int_equal(jobs[1]->error.status, MM_NO_DEVICE_MEMORY);
+    assert_false(device.lanes[0].is_busy);
+}
+
+/* --- transpositions ------------------------------------------------------------------------------------- */
+
+/* C becomes m×n, of bits that mean something else as numbers. */
+static void make_transposition(unsigned index, enum mm_dtype dtype, bool turned, size_t m, size_t n) {
+    struct test_job *test = &tests[index];
+    struct mm_product *product = make(index, &ours, 1, 1, 1);
+    memset(test->turned, 0, sizeof test->turned);
+    for (size_t element = 0; element < ELEMENTS_MAX; element++)
+        test->bits[element] = UINT64_C(0x7ff4000000000001) + element;
+    *product = (struct mm_product){.transpose_a = turned};
+    product->a = mm_matrix_dense(dtype, turned ? n : m, turned ? m : n, test->bits);
+    product->c = mm_matrix_dense(dtype, m, n, test->turned);
+    mm_product_conform_transposition(product);
+    test->job.variant = &turning;
+    test->job.queued_bytes = 2 * m * n * mm_dtype_bytes(dtype);
+    assert_int_equal(mm_job_plan(&test->job, &device.head, NULL), MM_OK);
+    test->job.ran = &turning;
+}
+
+static void elements_of_any_type_go_together_but_those_that_are_copied(void **state) {
+    for (int dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        make_transposition(0, (enum mm_dtype)dtype, true, 4, 12);
+        assert_int_not_equal(jobs[0]->plan.batch_key, 0);
+    }
+    make_transposition(0, MM_FLOAT64, false, 4, 12);
+    assert_int_equal(jobs[0]->plan.batch_key, 0);
+}
+
+/* However many blocks they take: each element is read once. */
+static void transpositions_are_one_launch_where_the_matrices_lie(void **state) {
+    static const size_t shapes[SHAPES][2] = {{17, 20}, {31, 32}, {33, 30}, {17, 48}};
+    double bytes = 0.0;
+    for (unsigned index = 0; index < SHAPES; index++) {
+        make_transposition(index, MM_FLOAT64, true, shapes[index][0], shapes[index][1]);
+        assert_int_not_equal(jobs[index]->plan.batch_key, 0);
+        assert_int_equal(jobs[index]->plan.batch_key, jobs[0]->plan.batch_key);
+        bytes += (double)jobs[index]->queued_bytes;
+    }
+    run(0, jobs, SHAPES);
+    for (unsigned index = 0; index < SHAPES; index++) {
+        const size_t m = shapes[index][0], n = shapes[index][1];
+        const struct test_job *test = &tests[index];
+        assert_int_equal(test->job.error.status, MM_OK);
+        for (size_t at = 0; at < ELEMENTS_MAX; at++)
+            assert_int_equal(test->turned[at], at < m * n ? test->bits[at % n * m + at / n] : 0);
+        assert_int_equal(test->job.batched, SHAPES);
+        assert_int_equal(test->job.uploaded_bytes + test->job.downloaded_bytes, 0);
+        expect_spans_ms(&test->job, 0, 2, 0);
+        assert_true(mm_job_rate(&test->job) == bytes / 2e6);
+    }
+    expect_one_launch(3, 3, 0);
+}
+
+RUN_TESTS_BETWEEN(reset, drop, keys_tell_who_goes_together, those_of_other_outlines_have_another_key,
+                  a_batch_is_one_launch_where_the_matrices_lie, a_full_batch_is_launched,
+                  what_may_go_together_goes_so_alone, a_batch_without_memory_fails_as_a_whole,
+                  elements_of_any_type_go_together_but_those_that_are_copied,
+                  transpositions_are_one_launch_where_the_matrices_lie)

@@ -1,19 +1,12 @@
 /* What a CUDA error says of its device and of the others, on the made-up runtime. */
 #include "fake_cuda.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 enum { COUNT = 3 };
 
 static struct mm_cuda_device cards[COUNT];
 
 static int open_cards(void **state) {
-    (void)state;
     memset(&fake_cuda, 0, sizeof fake_cuda);
     memset(cards, 0, sizeof cards);
     for (unsigned index = 0; index < COUNT; index++) {
@@ -24,7 +17,6 @@ static int open_cards(void **state) {
 }
 
 static int close_cards(void **state) {
-    (void)state;
     for (unsigned index = 0; index < COUNT; index++)
         mm_cuda_note_closed(&cards[index]);
     return 0;
@@ -33,7 +25,7 @@ static int close_cards(void **state) {
 static enum mm_status fail_on(unsigned index, cudaError_t code) {
     struct mm_error error;
     cudaSetDevice((int)index);
-    return mm_cuda_fail(&cards[index], code, "being tried", &error);
+    return mm_cuda_status(&cards[index], code, "being tried", &error);
 }
 
 static void expect_failed(bool first, bool second, bool third) {
@@ -43,14 +35,12 @@ static void expect_failed(bool first, bool second, bool third) {
 }
 
 static void an_error_that_passes_fails_no_device(void **state) {
-    (void)state;
     assert_int_equal(fail_on(1, cudaErrorInvalidConfiguration), MM_INTERNAL);
     assert_int_equal(fail_on(1, cudaErrorMemoryAllocation), MM_NO_DEVICE_MEMORY);
     expect_failed(false, false, false);
 }
 
 static void an_error_that_stays_fails_its_device(void **state) {
-    (void)state;
     fake_cuda.is_lost[1] = true;
     assert_int_equal(fail_on(1, cudaErrorIllegalAddress), MM_DEVICE_FAILED);
     expect_failed(false, true, false);
@@ -58,7 +48,6 @@ static void an_error_that_stays_fails_its_device(void **state) {
 }
 
 static void and_all_others_that_repeat_it(void **state) {
-    (void)state;
     fake_cuda.is_lost[1] = fake_cuda.is_lost[0] = true;
     assert_int_equal(fail_on(1, cudaErrorIllegalAddress), MM_DEVICE_FAILED);
     expect_failed(true, true, false);
@@ -66,7 +55,6 @@ static void and_all_others_that_repeat_it(void **state) {
 }
 
 static void but_none_that_is_closed(void **state) {
-    (void)state;
     mm_cuda_note_closed(&cards[0]);
     mm_cuda_note_closed(&cards[0]); /* as of one that did not open */
     memset(fake_cuda.is_lost, true, sizeof fake_cuda.is_lost);
@@ -76,12 +64,6 @@ static void but_none_that_is_closed(void **state) {
 
 #define WITH_CARDS(test) cmocka_unit_test_setup_teardown(test, open_cards, close_cards)
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        WITH_CARDS(an_error_that_passes_fails_no_device),
-        WITH_CARDS(an_error_that_stays_fails_its_device),
-        WITH_CARDS(and_all_others_that_repeat_it),
-        WITH_CARDS(but_none_that_is_closed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS_BETWEEN(open_cards, close_cards, an_error_that_passes_fails_no_device,
+                  an_error_that_stays_fails_its_device, and_all_others_that_repeat_it,
+                  but_none_that_is_closed)

@@ -1,16 +1,11 @@
-/* What fp32_tensor asks the device for (gpu/cuda/fp32_tensor/fp32_tensor.c): memory that holds all that its
- * kernels are told of, and clusters that there is room for. The kernels are made up; no GPU takes part. */
+/* What fp32_tensor asks the device for (gpu/cuda/variants/fp32_tensor/fp32_tensor.c): memory that holds all
+ * that its kernels are told of, and clusters that there is room for. The kernels are made up; no GPU takes
+ * part. */
 #include "gpu/cuda/device.h"
-#include "gpu/cuda/fp32_tensor/parts.h"
-#include "gpu/cuda/simt.h"
+#include "gpu/cuda/variants/fp32_tensor/parts.h"
+#include "gpu/cuda/variants/simt.h"
 #include "gpu/cuda/variants.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 enum { MULTIPROCESSORS = 132, SIMT_BYTES = 1000 };
 
@@ -32,6 +27,7 @@ static struct {
     char *simt_scratch;
     const unsigned *wanted;
     unsigned simts;
+    unsigned loads;
     size_t cleared;
 } seen;
 
@@ -43,37 +39,33 @@ unsigned mm_fp32_split_blocks(const struct mm_fp32_operand *operand) {
     return operand->along ? 0 : operand->lines;
 }
 
-struct mm_cuda_layout mm_cuda_simt_layout(const struct mm_product *product, const struct mm_lane *lane) {
-    (void)product;
-    (void)lane;
-    return (struct mm_cuda_layout){.scratch_bytes = SIMT_BYTES};
+enum mm_status mm_cuda_simt_prepare(const struct mm_plan *plan, const struct mm_product *product,
+                                    struct mm_lane *lane, struct mm_error *error) {
+    seen.loads++;
+    return MM_OK;
 }
 
-enum mm_status mm_cuda_simt_enqueue(const struct mm_product *product, struct mm_lane *lane, void *scratch,
-                                    const unsigned *wanted, struct mm_error *error) {
-    (void)product;
-    (void)lane;
-    (void)error;
-    seen.simt_scratch = scratch;
+enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error) {
+    seen.loads++;
+    return MM_OK;
+}
+
+enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_product *product,
+                                    struct mm_lane *lane, void *workspace, const unsigned *wanted,
+                                    struct mm_error *error) {
+    seen.simt_scratch = workspace;
     seen.wanted = wanted;
     seen.simts++;
     return MM_OK;
 }
 
-enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
-    return mm_cuda_simt_enqueue(product, lane, NULL, NULL, error);
-}
-
-enum mm_status mm_cuda_judge_dimensions(const struct mm_product *product, struct mm_error *error) {
-    (void)product;
-    (void)error;
+enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
+    plan->workspace_bytes = SIMT_BYTES;
     return MM_OK;
 }
 
-enum mm_status mm_cuda_enqueue(const struct mm_cuda_layout *layout, dim3 grid, void **arguments,
+enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error) {
-    (void)lane;
-    (void)error;
     seen.count++;
     /* The first comes behind what clears memory, which it does not wait for by itself. */
     assert_int_equal(layout->follows, layout->kernel != mm_fp32_scan_kernel);
@@ -92,18 +84,13 @@ enum mm_status mm_cuda_enqueue(const struct mm_cuda_layout *layout, dim3 grid, v
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream) {
-    (void)memory;
-    (void)value;
-    (void)stream;
     seen.cleared = bytes;
     return cudaSuccess;
 }
 
-enum mm_status mm_cuda_fail(struct mm_cuda_device *device, cudaError_t code, const char *doing,
-                            struct mm_error *error) {
-    (void)device;
-    (void)code;
-    return mm_fail(error, MM_INTERNAL, "%s", doing);
+enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
+                              struct mm_error *error) {
+    return code == cudaSuccess ? MM_OK : mm_fail(error, MM_INTERNAL, "%s", doing);
 }
 
 static struct mm_path path;
@@ -119,17 +106,25 @@ static struct mm_product product_of(size_t m, size_t k, size_t n) {
                                .c = mm_matrix_dense(MM_FLOAT32, m, n, scratch)};
 }
 
-/* Describes it, and enqueues it; the scratch memory that it wants. */
-static size_t launch(const struct mm_product *product) {
-    struct mm_lane lane = {.device = &device, .path = &path, .scratch = scratch, .purpose = MM_CUDA_DESCRIBE};
+/* Plans it, prepares it and enqueues it; the workspace that it needs. */
+static size_t launch_by(const struct mm_product *product, bool is_frugal) {
+    struct mm_lane lane = {.device = &device, .path = &path, .scratch = scratch};
+    struct mm_plan plan = {.device = &device.head, .is_frugal = is_frugal};
     struct mm_error error;
     memset(&seen, 0, sizeof seen);
-    assert_int_equal(mm_cuda_fp32_tensor(product, &lane, &error), MM_OK);
-    assert_int_equal(seen.count, 0);
-    lane.purpose = MM_CUDA_RUN;
-    lane.scratch_bytes = lane.noted.scratch_bytes;
-    assert_int_equal(mm_cuda_fp32_tensor(product, &lane, &error), MM_OK);
-    return lane.noted.scratch_bytes;
+    assert_int_equal(mm_cuda_fp32_tensor(product, &plan, &error), MM_OK);
+    assert_int_equal(seen.count + seen.simts, 0);
+    assert_int_equal(plan.layout.block_rows, 0); /* so it is not cut into bands */
+    if (plan.prepare != NULL) {
+        assert_int_equal(plan.prepare(&plan, product, &lane, &error), MM_OK);
+        assert_int_equal(seen.loads, 5); /* the four kernels, and simt's */
+    }
+    assert_int_equal(plan.launch(&plan, product, &lane, &error), MM_OK);
+    return plan.workspace_bytes;
+}
+
+static size_t launch(const struct mm_product *product) {
+    return launch_by(product, false);
 }
 
 static size_t offset_of(const void *piece) {
@@ -149,7 +144,7 @@ static void expect_pieces(size_t bytes) {
         size_t bytes;
     } pieces[] = {
         {plan->notes, sizeof *plan->notes},
-        {plan->told, blocks * 2 * sizeof *plan->told},
+        {plan->arrived, blocks * 2 * sizeof *plan->arrived},
         {plan->most_a, lines * sizeof *plan->most_a},
         {plan->lost_a, lines * sizeof *plan->lost_a},
         {plan->uncertain, plan->uncertain_max * sizeof *plan->uncertain},
@@ -160,7 +155,7 @@ static void expect_pieces(size_t bytes) {
         {seen.simt_scratch, SIMT_BYTES},
     };
     size_t end = 0;
-    for (size_t index = 0; index < sizeof pieces / sizeof pieces[0]; index++) {
+    for (size_t index = 0; index < COUNT(pieces); index++) {
         const size_t begin = offset_of(pieces[index].begin);
         assert_true(begin >= end && begin % 256 == 0);
         end = begin + pieces[index].bytes;
@@ -186,8 +181,7 @@ static void clusters_have_room_and_work(void) {
 static void each_shape_has_its_memory_and_its_shares(void **state) {
     static const size_t shapes[][3] = {{1, 1, 1},     {1, 64, 192},   {128, 65, 193},   {129, 512, 1},
                                        {257, 63, 40}, {300, 700, 80}, {256, 8193, 192}, {2000, 64, 2000}};
-    (void)state;
-    for (size_t index = 0; index < sizeof shapes / sizeof shapes[0]; index++) {
+    for (size_t index = 0; index < COUNT(shapes); index++) {
         const struct mm_product product = product_of(shapes[index][0], shapes[index][1], shapes[index][2]);
         const size_t bytes = launch(&product);
         assert_int_equal(seen.plan.steps, (product.k + 63) / 64);
@@ -204,7 +198,6 @@ static void each_shape_has_its_memory_and_its_shares(void **state) {
 
 /* Lines of op(A) are rows, those of op(B) columns. */
 static void operands_are_read_as_they_are_stored(void **state) {
-    (void)state;
     for (unsigned orientation = 0; orientation < 4; orientation++) {
         struct mm_product product = product_of(30, 20, 10);
         product.transpose_a = (orientation & 1) != 0;
@@ -222,7 +215,6 @@ static void operands_are_read_as_they_are_stored(void **state) {
  * is whole. */
 static void the_guard_is_wary_of_short_sums(void **state) {
     struct mm_product product = product_of(1, 1, 1);
-    (void)state;
     launch(&product);
     assert_true(seen.plan.threshold > 0x1p24F / 18 && seen.plan.threshold < 0x1p24F / 6);
     product = product_of(1, 64, 1);
@@ -237,33 +229,24 @@ static void expect_left_to_simt(size_t m, size_t k, size_t n) {
     const struct mm_product product = product_of(m, k, n);
     launch(&product);
     assert_int_equal(seen.count, 0);
-    assert_int_equal(seen.simts, 2); /* described, and run */
+    assert_int_equal(seen.simts, 1);
     assert_null(seen.wanted);
     assert_int_equal(path.kind, MM_PATH_SIMT);
 }
 
 /* Without depth, of vectors that tiles would make many times as large, and of what no memory can hold. */
 static void what_is_not_worth_splitting_is_left_to_simt(void **state) {
-    (void)state;
     expect_left_to_simt(5, 0, 7);
     expect_left_to_simt(1, 33554432, 1);
     expect_left_to_simt(5, 1 << 20, 5);
     expect_left_to_simt(0x7fffffff, 0x7fffffff, 0x7fffffff);
 }
 
-/* Where there is no memory for the halves, there is for simt's scratch memory. */
-static void what_finds_too_little_memory_is_left_to_simt(void **state) {
+/* If there is no memory for the halves, there is for simt's workspace. */
+static void a_frugal_plan_is_left_to_simt(void **state) {
     const struct mm_product product = product_of(300, 700, 80);
-    struct mm_lane lane = {.device = &device, .path = &path, .scratch = scratch, .purpose = MM_CUDA_DESCRIBE};
-    struct mm_error error;
-    (void)state;
-    assert_int_equal(mm_cuda_fp32_tensor(&product, &lane, &error), MM_OK);
-    assert_int_equal(lane.noted.scratch_bytes - lane.noted.scratch_saved_bytes, SIMT_BYTES);
-    memset(&seen, 0, sizeof seen);
     path.kind = MM_PATH_NONE;
-    lane.purpose = MM_CUDA_RUN;
-    lane.scratch_bytes = lane.noted.scratch_bytes - 1;
-    assert_int_equal(mm_cuda_fp32_tensor(&product, &lane, &error), MM_OK);
+    assert_int_equal(launch_by(&product, true), SIMT_BYTES);
     assert_int_equal(seen.count, 0);
     assert_int_equal(seen.simts, 1);
     assert_null(seen.wanted);
@@ -272,7 +255,6 @@ static void what_finds_too_little_memory_is_left_to_simt(void **state) {
 
 static void it_wants_hopper(void **state) {
     struct mm_device head = {.compute_capability = 90};
-    (void)state;
     assert_null(mm_cuda_fp32_tensor_missing(&head));
     head.compute_capability = 89;
     assert_non_null(mm_cuda_fp32_tensor_missing(&head));
@@ -280,14 +262,6 @@ static void it_wants_hopper(void **state) {
     assert_non_null(mm_cuda_fp32_tensor_missing(&head));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_shape_has_its_memory_and_its_shares),
-        cmocka_unit_test(operands_are_read_as_they_are_stored),
-        cmocka_unit_test(the_guard_is_wary_of_short_sums),
-        cmocka_unit_test(what_is_not_worth_splitting_is_left_to_simt),
-        cmocka_unit_test(what_finds_too_little_memory_is_left_to_simt),
-        cmocka_unit_test(it_wants_hopper),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(each_shape_has_its_memory_and_its_shares, operands_are_read_as_they_are_stored,
+          the_guard_is_wary_of_short_sums, what_is_not_worth_splitting_is_left_to_simt,
+          a_frugal_plan_is_left_to_simt, it_wants_hopper)

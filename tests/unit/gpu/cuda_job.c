@@ -1,82 +1,113 @@
-/* Jobs on a made-up CUDA device. */
 #include "cuda_job.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "gpu/cuda/lane.h"
 
 struct mm_cuda_device device;
-static struct mm_path paths[LANES];
-static struct mm_verification verifications[LANES];
 
-static enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
-    const struct mm_cuda_layout layout = {
-        .kernel = product->transpose_a ? &fake_kernels.turned : &fake_kernels.plain,
-        .batch_kernel = product->transpose_a ? &fake_kernels.turned_batch : &fake_kernels.plain_batch,
-        .block_rows = FAKE_BLOCK,
-        .block_cols = FAKE_BLOCK,
-        .threads_x = FAKE_BLOCK,
-        .threads_y = FAKE_BLOCK,
-        .part_depth = fake_part_depth(product->k)};
-    return mm_cuda_launch(&layout, product, lane, error);
+enum mm_status plan_ours(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
+    const bool turned = product->transpose_a;
+    plan->layout =
+        (struct mm_layout){.kernel = turned ? &fake_kernels.turned : &fake_kernels.plain,
+                           .batch_kernel = turned ? &fake_kernels.turned_batch : &fake_kernels.plain_batch,
+                           .block_rows = FAKE_BLOCK,
+                           .block_cols = FAKE_BLOCK,
+                           .threads_x = FAKE_BLOCK,
+                           .threads_y = FAKE_BLOCK,
+                           .split_depth = fake_split_depth(product->k)};
+    return MM_OK;
 }
 
-static enum mm_status launch_lonely(const struct mm_product *product, struct mm_lane *lane,
-                                    struct mm_error *error) {
-    const struct mm_cuda_layout layout = {
+static enum mm_status plan_alone(const struct mm_product *product, struct mm_plan *plan,
+                                 struct mm_error *error) {
+    plan->layout = (struct mm_layout){
         .kernel = &fake_kernels.lonely, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
-    return mm_cuda_launch(&layout, product, lane, error);
+    return MM_OK;
 }
 
-const struct mm_variant ours = {.name = "ours", .tile = FAKE_BLOCK, .launch = launch};
-const struct mm_variant alone = {.name = "alone", .launch = launch_lonely};
+static enum mm_status plan_turning(const struct mm_product *product, struct mm_plan *plan,
+                                   struct mm_error *error) {
+    const struct mm_layout layout = {.kernel = &fake_kernels.lonely,
+                                     .batch_kernel = &fake_kernels.transposing_batch,
+                                     .block_rows = FAKE_BLOCK,
+                                     .block_cols = FAKE_BLOCK,
+                                     .threads_x = FAKE_BLOCK,
+                                     .threads_y = FAKE_BLOCK,
+                                     .reads_once = true};
+    mm_cuda_plan_transposition(&layout, product, plan);
+    return MM_OK;
+}
 
-static void fill(float *elements, size_t count, unsigned seed) {
-    for (size_t index = 0; index < count; index++)
+const struct mm_variant ours = {.name = "ours", .tile = FAKE_BLOCK, .plan = plan_ours};
+const struct mm_variant alone = {.name = "alone", .plan = plan_alone};
+const struct mm_variant turning = {
+    .name = "turning", .op = MM_TRANSPOSE, .tile = FAKE_BLOCK, .plan = plan_turning};
+
+static void fill(float *elements, unsigned seed) {
+    for (size_t index = 0; index < ELEMENTS_MAX; index++)
         elements[index] = (float)((index * 7 + seed) % 11) - 5.0F;
 }
 
-void job_init(struct test_job *test, const struct mm_variant *ran, size_t m, size_t k, size_t n) {
+void job_init(struct test_job *test, const struct mm_variant *variant, size_t m, size_t k, size_t n) {
     struct mm_product *product = &test->job.product;
     memset(test, 0, sizeof *test);
-    fill(test->a, 2000, 3);
-    fill(test->b, 2000, 5);
-    fill(test->c, 2000, 1);
+    fill(test->a, 3);
+    fill(test->b, 5);
+    fill(test->c, 1);
     product->a = mm_matrix_dense(MM_FLOAT32, m, k, test->a);
     product->b = mm_matrix_dense(MM_FLOAT32, k, n, test->b);
     product->c = mm_matrix_dense(MM_FLOAT32, m, n, test->c);
     assert_int_equal(mm_product_conform(product, NULL), MM_OK);
-    test->job.ran = ran;
-    test->job.is_locked = true;
+    test->job.variant = variant;
     test->job.queued_bytes = (m * k + k * n + m * n) * sizeof(float);
+    plan_job(test);
+    test->job.is_locked = true;
 }
 
-void set_key(struct test_job *test) {
-    test->job.batch_key = mm_cuda_batch_key(&device.head, test->job.ran, &test->job);
+void plan_job(struct test_job *test) {
+    struct mm_error error = {0};
+    (void)mm_job_plan(&test->job, &device.head, &error);
+    if (error.status != MM_OK)
+        test->job.plan.batch_key = 0;
+    test->job.ran = test->job.plan.variant;
 }
 
-/* That C is the product, and what lies behind it as it was. */
+void turn_job(struct test_job *test) {
+    struct mm_product *product = &test->job.product;
+    product->transpose_a = true;
+    product->a = mm_matrix_dense(MM_FLOAT32, product->k, product->m, test->a);
+    plan_job(test);
+}
+
 void expect_product(const struct test_job *test) {
-    const struct mm_product *product = &test->job.product;
-    struct test_job expected = *test;
+    static struct test_job expected;
+    expected = *test;
     assert_int_equal(test->job.error.status, MM_OK);
-    fill(expected.c, 2000, 1);
+    fill(expected.c, 1);
     expected.job.product.a.data = expected.a;
     expected.job.product.b.data = expected.b;
     expected.job.product.c.data = expected.c;
-    fake_compute(&expected.job.product, product->transpose_a);
+    fake_compute(&expected.job.product, test->job.product.transpose_a);
     assert_memory_equal(test->c, expected.c, sizeof test->c);
 }
 
+void expect_spans_ms(const struct mm_job *job, uint64_t upload, uint64_t kernel, uint64_t download) {
+    assert_int_equal(job->span_ns[MM_SPAN_UPLOAD], upload * 1000000);
+    assert_int_equal(job->span_ns[MM_SPAN_KERNEL], kernel * 1000000);
+    assert_int_equal(job->span_ns[MM_SPAN_DOWNLOAD], download * 1000000);
+}
+
 int reset(void **state) {
-    (void)state;
+    static const struct mm_backend backend = {.name = "made up",
+                                              .variants = &ours,
+                                              .variant_count = 1,
+                                              .plan = mm_cuda_plan,
+                                              .schedule = mm_cuda_schedule};
+    static struct mm_path paths[LANES];
+    static struct mm_verification verifications[LANES];
     memset(&fake_cuda, 0, sizeof fake_cuda);
     memset(&device, 0, sizeof device);
     fake_cuda.memory_max = (size_t)1 << 20;
-    device.head = (struct mm_device){.name = "Card", .memory_bytes = (size_t)1 << 20};
+    device.head = (struct mm_device){.backend = &backend, .name = "Card", .memory_bytes = (size_t)1 << 20};
     device.reads_locked_pages = true;
     device.pitch_bytes_max = 1 << 20;
     for (unsigned index = 0; index < LANES; index++) {
@@ -90,7 +121,6 @@ int reset(void **state) {
 }
 
 int drop(void **state) {
-    (void)state;
     mm_cuda_trim(&device);
     assert_int_equal(fake_cuda.memory_used, 0);
     return 0;
@@ -102,7 +132,7 @@ void run(unsigned lane, struct mm_job *const *jobs, unsigned count) {
 }
 
 void run_square(unsigned lane, size_t edge, enum mm_status expected) {
-    struct test_job test;
+    static struct test_job test;
     struct mm_job *job = &test.job;
     job_init(&test, &ours, edge, edge, edge);
     mm_cuda_begin(&device.head, lane, &job, 1);

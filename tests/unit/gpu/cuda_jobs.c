@@ -1,55 +1,51 @@
-/* Jobs on a CUDA device (gpu/cuda/run.c, memory.c, launch.c, copy.c), on a made-up CUDA runtime. No GPU takes
- * part. */
+/* Jobs on a CUDA device (gpu/cuda/run.c, memory.c, launch.c, copy.c), and those that it is asked to check, on
+ * a made-up CUDA runtime. No GPU takes part. */
 #include "cuda_job.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+enum { WORKSPACE_BYTES = 4096, FRUGAL_BYTES = 1024 };
 
-#include <cmocka.h>
+static struct test_job test, other;
+static struct mm_job *job = &test.job;
+static size_t workspace_given; /* to the last launch */
 
-enum { SCRATCH_BYTES = 4096, SAVED_BYTES = 3072 };
-
-static size_t scratch_given; /* to the last launch */
-
-/* Fills its scratch memory, and tells a path, as a kernel would. */
-static enum mm_status launch_with_scratch(const struct mm_product *product, struct mm_lane *lane,
-                                          struct mm_error *error) {
-    const struct mm_cuda_layout layout = {.kernel = &fake_kernels.plain,
-                                          .block_rows = FAKE_BLOCK,
-                                          .block_cols = FAKE_BLOCK,
-                                          .scratch_bytes = SCRATCH_BYTES,
-                                          .scratch_saved_bytes = SAVED_BYTES};
-    if (lane->purpose == MM_CUDA_RUN) {
-        scratch_given = lane->scratch_bytes;
-        memset(lane->scratch, 0xa5, lane->scratch_bytes);
-        *lane->path = (struct mm_path){MM_PATH_REPAIRED, 3};
-    }
-    return mm_cuda_launch(&layout, product, lane, error);
+/* Fills its workspace, and sets a path, as a kernel would. */
+static enum mm_status launch_with_workspace(const struct mm_plan *plan, const struct mm_product *product,
+                                            struct mm_lane *lane, struct mm_error *error) {
+    workspace_given = plan->workspace_bytes;
+    memset(lane->scratch, 0xa5, plan->workspace_bytes);
+    *lane->path = (struct mm_path){MM_PATH_REPAIRED, 3};
+    return mm_cuda_launch(plan, product, lane, error);
 }
 
-static const struct mm_variant scratching = {.name = "scratching", .launch = launch_with_scratch};
+static enum mm_status plan_with_workspace(const struct mm_product *product, struct mm_plan *plan,
+                                          struct mm_error *error) {
+    plan->launch = launch_with_workspace;
+    plan->layout =
+        (struct mm_layout){.kernel = &fake_kernels.plain, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
+    plan->workspace_bytes = plan->is_frugal ? FRUGAL_BYTES : WORKSPACE_BYTES;
+    return MM_OK;
+}
+
+static const struct mm_variant scratching = {.name = "scratching", .plan = plan_with_workspace};
 
 /* Rows of A and of C have an end that is not theirs. */
-static void one_alone_is_copied_there_and_back(void **state) {
-    struct test_job test;
-    struct mm_job *job = &test.job;
-    (void)state;
-    job_init(&test, &ours, 9, 20, 31);
-    job->is_locked = false;
+static void pad_rows(void) {
     job->product.a.ld = 23;
     job->product.c.ld = 40;
-    set_key(&test);
-    assert_int_equal(job->batch_key, 0);
+}
+
+static void one_alone_is_copied_there_and_back(void **state) {
+    job_init(&test, &ours, 9, 20, 31);
+    job->is_locked = false;
+    pad_rows();
+    plan_job(&test);
+    assert_int_equal(job->plan.batch_key, 0);
     run(1, &job, 1);
     expect_product(&test);
     assert_int_equal(job->batched, 1);
     assert_int_equal(job->uploaded_bytes, (9 * 20 + 20 * 31) * 4);
     assert_int_equal(job->downloaded_bytes, 9 * 31 * 4);
-    assert_int_equal(job->span_ns[MM_SPAN_UPLOAD], 1000000);
-    assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 2000000);
-    assert_int_equal(job->span_ns[MM_SPAN_DOWNLOAD], 3000000);
+    expect_spans_ms(job, 1, 2, 3);
     assert_true(mm_job_rate(job) == 2.0 * 9 * 20 * 31 / 2e6);
     assert_int_equal(fake_cuda.launches, 1);
     assert_int_equal(fake_cuda.copies, 3);
@@ -57,56 +53,47 @@ static void one_alone_is_copied_there_and_back(void **state) {
 
 /* Behind the matrices, which stay as they are. What was told is not told of the next. */
 static void scratch_memory_lies_beside_the_matrices(void **state) {
-    struct test_job test;
-    struct mm_job *job = &test.job;
-    (void)state;
     job_init(&test, &scratching, 9, 20, 31);
     run(1, &job, 1);
     expect_product(&test);
     assert_int_equal(job->path.kind, MM_PATH_REPAIRED);
     assert_int_equal(job->path.repaired, 3);
-    assert_true(fake_cuda.memory_used >= (9 * 20 + 20 * 31 + 9 * 31) * 4 + SCRATCH_BYTES);
+    assert_true(fake_cuda.memory_used >= (9 * 20 + 20 * 31 + 9 * 31) * 4 + WORKSPACE_BYTES);
     job_init(&test, &ours, 9, 20, 31);
     run(1, &job, 1);
     expect_product(&test);
     assert_int_equal(job->path.kind, MM_PATH_NONE);
 }
 
-static enum mm_status run_scratching(size_t memory_max) {
-    struct test_job test;
-    struct mm_job *job = &test.job;
-    job_init(&test, &scratching, 16, 16, 16);
-    fake_cuda.memory_max = memory_max;
-    scratch_given = 0;
-    mm_cuda_begin(&device.head, 1, &job, 1);
-    if (job->error.status == MM_OK) {
-        mm_cuda_end(&device.head, 1, &job, 1);
-        expect_product(&test);
-    }
-    return job->error.status;
-}
-
 /* What it can save it does without where there is no more memory. */
 static void scratch_memory_can_be_less(void **state) {
-    const size_t matrices = 3 * 16 * 16 * 4;
-    (void)state;
-    assert_int_equal(run_scratching(matrices + SCRATCH_BYTES), MM_OK);
-    assert_int_equal(scratch_given, SCRATCH_BYTES);
-    assert_int_equal(run_scratching(matrices + SCRATCH_BYTES), MM_OK); /* what the lane has is enough */
-    assert_int_equal(scratch_given, SCRATCH_BYTES);
-    drop(state);
-    reset(state);
-    assert_int_equal(run_scratching(matrices + SCRATCH_BYTES - 1), MM_OK);
-    assert_int_equal(scratch_given, SCRATCH_BYTES - SAVED_BYTES);
-    drop(state);
-    reset(state);
-    assert_int_equal(run_scratching(matrices + SCRATCH_BYTES - SAVED_BYTES - 1), MM_NO_DEVICE_MEMORY);
-    assert_int_equal(scratch_given, 0);
+    static const struct {
+        size_t bytes; /* that there are beside the matrices */
+        enum mm_status status;
+        size_t given;
+    } cases[] = {{WORKSPACE_BYTES, MM_OK, WORKSPACE_BYTES},
+                 {WORKSPACE_BYTES - 1, MM_OK, FRUGAL_BYTES},
+                 {FRUGAL_BYTES - 1, MM_NO_DEVICE_MEMORY, 0}};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        reset(state);
+        fake_cuda.memory_max = 3 * 16 * 16 * 4 + cases[index].bytes;
+        for (int time = 0; time < 2; time++) { /* what the lane has is enough */
+            job_init(&test, &scratching, 16, 16, 16);
+            workspace_given = 0;
+            mm_cuda_begin(&device.head, 1, &job, 1);
+            assert_int_equal(job->error.status, cases[index].status);
+            assert_int_equal(workspace_given, cases[index].given);
+            if (job->error.status == MM_OK) {
+                mm_cuda_end(&device.head, 1, &job, 1);
+                expect_product(&test);
+            }
+        }
+        drop(state);
+    }
 }
 
 /* Once it is over, others find all of the device's memory. */
 static void the_largest_leave_nothing_taken(void **state) {
-    (void)state;
     device.head.memory_bytes = 8 * 3 * 40 * 40 * 4;
     run_square(0, 41, MM_OK);
     assert_int_equal(fake_cuda.memory_used, 0);
@@ -114,31 +101,25 @@ static void the_largest_leave_nothing_taken(void **state) {
     assert_int_not_equal(fake_cuda.memory_used, 0);
 }
 
+/* It has half as much again as it needed. */
 static void a_lane_keeps_its_workspace(void **state) {
-    (void)state;
-    run_square(0, 20, MM_OK);
-    run_square(0, 20, MM_OK);
-    run_square(0, 3, MM_OK);
-    run_square(0, 22, MM_OK); /* there is half as much again */
-    assert_int_equal(fake_cuda.taken, 1);
-    run_square(0, 40, MM_OK);
-    assert_int_equal(fake_cuda.taken, 2);
-    run_square(1, 3, MM_OK);
-    assert_int_equal(fake_cuda.taken, 3);
+    static const struct {
+        unsigned lane, edge, taken;
+    } cases[] = {{0, 20, 1}, {0, 20, 1}, {0, 3, 1}, {0, 22, 1}, {0, 40, 2}, {1, 3, 3}};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        run_square(cases[index].lane, cases[index].edge, MM_OK);
+        assert_int_equal(fake_cuda.taken, cases[index].taken);
+    }
 }
 
 /* Room for one and a half of the large ones: with it, and without what there might be besides. */
 static void lanes_without_jobs_give_their_workspaces(void **state) {
     const size_t bytes = 3 * ((44 * 44 * 4 + 255) / 256 * 256);
-    struct test_job test;
-    struct mm_job *job = &test.job;
-    (void)state;
     fake_cuda.memory_max = bytes + 100;
     run_square(0, 44, MM_OK);
     run_square(1, 44, MM_OK);
     assert_int_equal(fake_cuda.memory_used, bytes);
     assert_int_equal(mm_cuda_memory_free(&device.head), bytes + 100);
-
     job_init(&test, &ours, 40, 40, 40);
     mm_cuda_begin(&device.head, 1, &job, 1);
     assert_int_equal(job->error.status, MM_OK);
@@ -149,67 +130,231 @@ static void lanes_without_jobs_give_their_workspaces(void **state) {
     run_square(0, 44, MM_OK);
 }
 
-static void a_launch_that_fails_fails_all_and_leaves_the_lane_well(void **state) {
-    struct test_job tests[2];
-    struct mm_job *jobs[2] = {&tests[0].job, &tests[1].job};
-    (void)state;
-    for (int index = 0; index < 2; index++) {
-        job_init(&tests[index], &ours, 17, 17, 17);
-        set_key(&tests[index]);
+/* Of two jobs that go together. A launch that fails leaves the lane well. */
+static void what_fails_fails_all(void **state) {
+    struct mm_job *const jobs[2] = {&test.job, &other.job};
+    for (int is_late = 0; is_late < 2; is_late++) {
+        job_init(&test, &ours, 17, 17, 17);
+        job_init(&other, &ours, 17, 17, 17);
+        plan_job(&test);
+        plan_job(&other);
+        fake_cuda.launch_fails = is_late ? cudaSuccess : cudaErrorInvalidValue;
+        mm_cuda_begin(&device.head, 0, jobs, 2);
+        if (is_late) {
+            fake_cuda.is_late = true;
+            assert_false(mm_cuda_is_over(&device.head, 0));
+            fake_cuda.is_late = false;
+            assert_true(mm_cuda_is_over(&device.head, 0));
+            fake_cuda.event_fails = cudaErrorIllegalAddress;
+            assert_true(mm_cuda_is_over(&device.head, 0));
+            mm_cuda_end(&device.head, 0, jobs, 2);
+        }
+        assert_int_equal(jobs[0]->error.status, MM_INTERNAL);
+        assert_int_equal(jobs[1]->error.status, MM_INTERNAL);
+        assert_false(device.lanes[0].is_busy);
+        fake_cuda.launch_fails = fake_cuda.event_fails = cudaSuccess;
+        run_square(0, 17, MM_OK);
     }
-    fake_cuda.launch_fails = cudaErrorInvalidValue;
-    mm_cuda_begin(&device.head, 0, jobs, 2);
-    for (int index = 0; index < 2; index++)
-        assert_int_equal(jobs[index]->error.status, MM_INTERNAL);
+}
+
+/* Lets the product be foretold to take so long, by whatever variant. */
+static void foretell_ms(const struct mm_product *product, double ms) {
+    double *rates = device.head.forecast.kernel_ns;
+    for (unsigned row = 0; row < MM_FORECAST_VARIANTS_MAX; row++)
+        rates[row] = 1.0;
+    const double ns = mm_forecast_kernel_ns(&device.head, &ours, product);
+    for (unsigned row = 0; row < MM_FORECAST_VARIANTS_MAX; row++)
+        rates[row] = ms * 1e6 / ns;
+}
+
+/* A product whose 60 rows are four of blocks, each of which takes some 100 ms. */
+static void begin_long(bool turned) {
+    job_init(&test, &ours, 60, 20, 31);
+    job->is_locked = false;
+    if (turned)
+        turn_job(&test);
+    plan_job(&test);
+    foretell_ms(&job->product, 399.0);
+    fake_cuda.launches = fake_cuda.copies = 0;
+    mm_cuda_begin(&device.head, 0, &job, 1);
+    assert_int_equal(job->error.status, MM_OK);
+}
+
+/* Each band is launched once the one before is over, and C is copied back once all are. The watch for devices
+ * that hang counts the time of each band by itself. */
+static void a_long_product_is_launched_in_bands(void **state) {
+    for (int turned = 0; turned < 2; turned++) {
+        begin_long(turned != 0);
+        for (unsigned band = 1; band <= 4; band++) {
+            assert_int_equal(fake_cuda.launches, band);
+            assert_int_equal(fake_cuda.copies, band < 4 ? 2 : 3);
+            fake_cuda.is_late = true;
+            assert_false(mm_cuda_is_over(&device.head, 0));
+            assert_int_equal(fake_cuda.launches, band);
+            fake_cuda.is_late = false;
+            job->seen_ns = 1;
+            assert_true(mm_cuda_is_over(&device.head, 0) == (band == 4));
+            assert_int_equal(job->seen_ns, band == 4 ? 1 : 0);
+        }
+        mm_cuda_end(&device.head, 0, &job, 1);
+        expect_product(&test);
+        assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 2000000);
+        begin_long(turned != 0);
+        mm_cuda_end(&device.head, 0, &job, 1); /* without being asked */
+        expect_product(&test);
+        assert_int_equal(fake_cuda.launches, 4);
+    }
+}
+
+/* Cancelled after the second, or by an error of the second. */
+static void no_band_follows_one_that_fails_or_is_cancelled(void **state) {
+    for (int fails = 0; fails < 2; fails++) {
+        begin_long(false);
+        if (fails) {
+            fake_cuda.launch_fails = cudaErrorInvalidValue;
+        } else {
+            assert_false(mm_cuda_is_over(&device.head, 0));
+            __atomic_store_n(&job->given_up, true, __ATOMIC_RELAXED);
+        }
+        assert_true(mm_cuda_is_over(&device.head, 0));
+        mm_cuda_end(&device.head, 0, &job, 1);
+        assert_int_equal(job->error.status, fails ? MM_INTERNAL : MM_STOPPING);
+        assert_int_equal(fake_cuda.launches, fails ? 1 : 2);
+        assert_int_equal(fake_cuda.copies, 2);
+        assert_false(device.lanes[0].is_busy);
+        fake_cuda.launch_fails = cudaSuccess;
+        run_square(0, 17, MM_OK);
+    }
+}
+
+/* A variant that takes other splits of k for fewer rows: bands would have other bits. */
+static enum mm_status plan_by_splits(const struct mm_product *product, struct mm_plan *plan,
+                                     struct mm_error *error) {
+    plan->layout = (struct mm_layout){.kernel = &fake_kernels.plain,
+                                      .block_rows = FAKE_BLOCK,
+                                      .block_cols = FAKE_BLOCK,
+                                      .split_depth = product->m < 30 ? 10 : 20};
+    return MM_OK;
+}
+
+/* Its blocks do not lie over C, like those of fp32_tensor. */
+static enum mm_status plan_without_rows(const struct mm_product *product, struct mm_plan *plan,
+                                        struct mm_error *error) {
+    plan->layout = (struct mm_layout){.kernel = &fake_kernels.plain};
+    return MM_OK;
+}
+
+static void bands_are_as_small_as_gives_the_same_bits(void **state) {
+    static const struct mm_variant parted = {.name = "parted", .plan = plan_by_splits};
+    static const struct mm_variant no_rows = {.name = "no_rows", .plan = plan_without_rows};
+    static const struct {
+        const struct mm_variant *variant;
+        size_t m;
+        double ms;
+        size_t rows;
+    } cases[] = {{&ours, 60, 99.0, 60},
+                 {&ours, 60, 101.0, 32},
+                 {&parted, 64, 399.0, 32}, /* not 16 */
+                 {&parted, 60, 399.0, 60}, /* 32 leave 28 */
+                 {&no_rows, 60, 399.0, 60}};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        job_init(&test, cases[index].variant, cases[index].m, 20, 31);
+        foretell_ms(&job->product, cases[index].ms);
+        assert_int_equal(mm_cuda_band_rows(&job->plan, &job->product), cases[index].rows);
+    }
+}
+
+static bool fills_device(const struct mm_variant *variant, bool verify) {
+    job->variant = variant;
+    job->verify = verify;
+    plan_job(&test);
+    return job->plan.fills_device;
+}
+
+/* What a workspace takes, or a check, is the job's too. */
+static void the_largest_run_alone(void **state) {
+    const size_t matrices = 8 * 3 * 40 * 40 * 4;
+    job_init(&test, &ours, 40, 40, 40);
+    const size_t check = 8 * mm_cuda_verify_bytes(&job->product);
+    device.head.memory_bytes = matrices;
+    assert_false(fills_device(&ours, false));
+    assert_true(fills_device(&ours, true));
+    device.head.memory_bytes = matrices - 8;
+    assert_true(fills_device(&ours, false));
+    device.head.memory_bytes = matrices - 8 + 8 * WORKSPACE_BYTES;
+    assert_false(fills_device(&ours, false));
+    assert_true(fills_device(&scratching, false));
+    device.head.memory_bytes = matrices + check;
+    assert_false(fills_device(&ours, true));
+    device.head.memory_bytes -= 8;
+    assert_true(fills_device(&ours, true));
+}
+
+/* --- checks: those of the made-up runtime are the host's -------------------------------------------------
+ */
+
+/* Of matrices whose rows are longer, so that what is checked is what lies on the device. */
+static void check_job(const struct mm_variant *variant) {
+    job_init(&test, variant, 9, 20, 31);
+    job->verify = true;
+    pad_rows();
+    run(1, &job, 1);
+}
+
+static void a_check_is_in_no_span(void **state) {
+    check_job(&ours);
+    expect_product(&test);
+    assert_int_equal(fake_cuda.checks, 1);
+    assert_true(job->verification.is_done);
+    assert_int_equal(mm_verification_verdict(&job->verification), MM_VERDICT_PASSED);
+    assert_int_equal(job->verification.rows_judged, 9);
+    assert_int_equal(job->verification.took_ns, 4000000);
+    expect_spans_ms(job, 1, 2, 3);
+    assert_int_equal(job->downloaded_bytes, 9 * 31 * 4);
+    assert_int_equal(device.lanes[1].last, MM_CUDA_VERIFIED);
+    job_init(&test, &alone, 9, 20, 31); /* the next of this lane asks for none */
+    run(1, &job, 1);
+    assert_false(job->verification.is_done);
+    assert_int_equal(fake_cuda.checks, 1);
+    assert_int_equal(device.lanes[1].last, MM_CUDA_DOWNLOADED);
+}
+
+static enum mm_status launch_and_spoil(const struct mm_plan *plan, const struct mm_product *product,
+                                       struct mm_lane *lane, struct mm_error *error) {
+    const enum mm_status status = mm_cuda_launch(plan, product, lane, error);
+    ((float *)product->c.data)[product->n + 3] += 1.0F; /* element 3 of row 1 */
+    return status;
+}
+
+static enum mm_status plan_spoilt(const struct mm_product *product, struct mm_plan *plan,
+                                  struct mm_error *error) {
+    plan->launch = launch_and_spoil;
+    return plan_ours(product, plan, error);
+}
+
+static void what_was_computed_wrongly_fails_its_check_alone(void **state) {
+    static const struct mm_variant spoilt = {.name = "spoilt", .plan = plan_spoilt};
+    check_job(&spoilt);
+    assert_int_equal(job->error.status, MM_OK);
+    assert_int_equal(mm_verification_verdict(&job->verification), MM_VERDICT_FAILED);
+    assert_int_equal(job->verification.row, 1);
+    assert_true(job->verification.residual == 1.0);
+}
+
+static void a_check_that_cannot_be_done_fails_the_job(void **state) {
+    job_init(&test, &ours, 9, 20, 31);
+    job->verify = true;
+    fake_cuda.check_fails = cudaErrorInvalidValue;
+    mm_cuda_begin(&device.head, 0, &job, 1);
+    assert_int_equal(job->error.status, MM_INTERNAL);
     assert_false(device.lanes[0].is_busy);
-    fake_cuda.launch_fails = cudaSuccess;
+    fake_cuda.check_fails = cudaSuccess;
     run_square(0, 17, MM_OK);
 }
 
-static void what_fails_later_fails_all(void **state) {
-    struct test_job tests[2];
-    struct mm_job *jobs[2] = {&tests[0].job, &tests[1].job};
-    (void)state;
-    for (int index = 0; index < 2; index++) {
-        job_init(&tests[index], &ours, 3, 3, 3);
-        set_key(&tests[index]);
-    }
-    mm_cuda_begin(&device.head, 0, jobs, 2);
-    fake_cuda.is_late = true;
-    assert_false(mm_cuda_is_over(&device.head, 0));
-    fake_cuda.is_late = false;
-    assert_true(mm_cuda_is_over(&device.head, 0));
-    fake_cuda.event_fails = cudaErrorIllegalAddress;
-    assert_true(mm_cuda_is_over(&device.head, 0));
-    mm_cuda_end(&device.head, 0, jobs, 2);
-    for (int index = 0; index < 2; index++)
-        assert_int_equal(jobs[index]->error.status, MM_INTERNAL);
-}
-
-static void the_largest_run_alone(void **state) {
-    struct test_job test;
-    (void)state;
-    job_init(&test, &ours, 40, 40, 40);
-    device.head.memory_bytes = 8 * 3 * 40 * 40 * 4;
-    assert_false(mm_cuda_wants_all(&device.head, &ours, &test.job));
-    device.head.memory_bytes -= 8;
-    assert_true(mm_cuda_wants_all(&device.head, &ours, &test.job));
-    device.head.memory_bytes += 8 * SCRATCH_BYTES;
-    assert_false(mm_cuda_wants_all(&device.head, &ours, &test.job));
-    assert_true(mm_cuda_wants_all(&device.head, &scratching, &test.job));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        WITH_DEVICE(one_alone_is_copied_there_and_back),
-        WITH_DEVICE(scratch_memory_lies_beside_the_matrices),
-        WITH_DEVICE(scratch_memory_can_be_less),
-        WITH_DEVICE(the_largest_leave_nothing_taken),
-        WITH_DEVICE(a_lane_keeps_its_workspace),
-        WITH_DEVICE(lanes_without_jobs_give_their_workspaces),
-        WITH_DEVICE(a_launch_that_fails_fails_all_and_leaves_the_lane_well),
-        WITH_DEVICE(what_fails_later_fails_all),
-        WITH_DEVICE(the_largest_run_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS_BETWEEN(reset, drop, one_alone_is_copied_there_and_back, scratch_memory_lies_beside_the_matrices,
+                  scratch_memory_can_be_less, the_largest_leave_nothing_taken, a_lane_keeps_its_workspace,
+                  lanes_without_jobs_give_their_workspaces, what_fails_fails_all, the_largest_run_alone,
+                  a_long_product_is_launched_in_bands, no_band_follows_one_that_fails_or_is_cancelled,
+                  bands_are_as_small_as_gives_the_same_bits, a_check_is_in_no_span,
+                  what_was_computed_wrongly_fails_its_check_alone, a_check_that_cannot_be_done_fails_the_job)

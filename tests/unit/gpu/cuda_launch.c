@@ -1,35 +1,42 @@
-/* gpu/cuda/launch.c on a made-up CUDA runtime, which keeps one kernel's limits as the documentation of
- * cudaFuncSetAttribute tells them: what a rehearsal asks for, and what a launch gets. No GPU takes part. */
+/* gpu/cuda/launch.c, transpose.c and copy.c on a made-up CUDA runtime: it keeps one kernel's limits as the
+ * documentation of cudaFuncSetAttribute tells them, and notes what a preparation asks for and what a launch
+ * or a copy gets. No GPU takes part, and nothing moves. */
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/lane.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+enum { KIB = 1024, UNASKED = 48 * KIB, CALLS_MAX = 8, GRID_Y_MAX = 65535, PITCH_MAX = 1000 };
 
-#include <cmocka.h>
-
-enum { KIB = 1024, UNASKED = 48 * KIB };
+/* One call: a launch (rows and columns of blocks), or a copy (0 rows: of one piece). */
+struct call {
+    struct mm_product product;
+    unsigned grid_rows, grid_cols;
+    void *to;
+    const void *from;
+    size_t to_pitch, from_pitch, row_bytes, rows;
+};
 
 /* The runtime: one device and one kernel. */
 static struct {
-    size_t static_bytes;
-    size_t dynamic_max;
-    size_t block_max;
-    unsigned reads;
-    unsigned asked;
-    unsigned launches;
-    size_t launched_bytes;         /* dynamic, of the last launch */
-    unsigned tile;                 /* of the last launch's product */
-    bool may_begin_before;         /* the last launch, before the one ahead of it is over */
-    struct mm_product products[4]; /* of the first launches */
-    unsigned rows_of_blocks[4];
+    size_t static_bytes, dynamic_max, block_max;
+    unsigned reads, asked;
+    size_t launched_bytes; /* dynamic, of the last launch */
+    bool may_begin_before; /* the last launch, before the one ahead of it is over */
+    struct call calls[CALLS_MAX];
+    unsigned call_count;
 } runtime;
 
 static struct mm_cuda_device device;
+static const struct mm_backend backend = {.name = "made up", .plan = mm_cuda_plan};
+static char memory[64]; /* an address to count from */
+
+static cudaError_t note(struct call call) {
+    assert_true(runtime.call_count < CALLS_MAX);
+    runtime.calls[runtime.call_count++] = call;
+    return cudaSuccess;
+}
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
-    (void)kernel;
     runtime.reads++;
     *attributes = (struct cudaFuncAttributes){.sharedSizeBytes = runtime.static_bytes,
                                               .numRegs = 32,
@@ -38,7 +45,6 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
 }
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value) {
-    (void)kernel;
     runtime.asked++;
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
         runtime.static_bytes + (size_t)value > runtime.block_max)
@@ -49,39 +55,41 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel, int threads,
                                                           size_t dynamic_bytes) {
-    (void)kernel;
-    (void)threads;
     *blocks = dynamic_bytes <= runtime.dynamic_max ? 2 : 0;
     return cudaSuccess;
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel, void **arguments) {
-    (void)kernel;
-    if (launch->dynamicSmemBytes > runtime.dynamic_max || launch->gridDim.y > 65535)
+    if (launch->dynamicSmemBytes > runtime.dynamic_max || launch->gridDim.y > GRID_Y_MAX)
         return cudaErrorInvalidValue;
-    if (runtime.launches < sizeof runtime.products / sizeof runtime.products[0]) {
-        runtime.products[runtime.launches] = *(const struct mm_product *)arguments[0];
-        runtime.rows_of_blocks[runtime.launches] = launch->gridDim.y;
-    }
-    runtime.launches++;
     runtime.launched_bytes = launch->dynamicSmemBytes;
-    runtime.tile = ((const struct mm_product *)arguments[0])->tile;
     runtime.may_begin_before = launch->numAttrs == 1 &&
                                launch->attrs[0].id == cudaLaunchAttributeProgrammaticStreamSerialization &&
                                launch->attrs[0].val.programmaticStreamSerializationAllowed == 1;
-    return cudaSuccess;
+    return note((struct call){.product = *(const struct mm_product *)arguments[0],
+                              .grid_rows = launch->gridDim.y,
+                              .grid_cols = launch->gridDim.x});
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+    assert_int_equal(kind, cudaMemcpyDeviceToDevice);
+    return note((struct call){.to = to, .from = from, .row_bytes = bytes});
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t row_bytes, size_t rows, enum cudaMemcpyKind kind, cudaStream_t stream) {
+    assert_int_equal(kind, cudaMemcpyDeviceToDevice);
+    return note((struct call){{.m = 0}, 0, 0, to, from, to_pitch, from_pitch, row_bytes, rows});
 }
 
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error) {
-    (void)head;
-    (void)error;
     return MM_OK;
 }
 
-enum mm_status mm_cuda_fail(struct mm_cuda_device *failed, cudaError_t code, const char *doing,
-                            struct mm_error *error) {
-    (void)failed;
-    return mm_fail(error, MM_INTERNAL, "error %d while %s", (int)code, doing);
+enum mm_status mm_cuda_status(struct mm_cuda_device *failed, cudaError_t code, const char *doing,
+                              struct mm_error *error) {
+    return code == cudaSuccess ? MM_OK : mm_fail(error, MM_INTERNAL, "error %d while %s", (int)code, doing);
 }
 
 /* The device as it is opened: the kernel has what comes unasked. */
@@ -90,127 +98,112 @@ static void reset(size_t static_bytes, size_t block_max) {
     runtime.static_bytes = static_bytes;
     runtime.dynamic_max = UNASKED - static_bytes;
     runtime.block_max = block_max;
-    device.head = (struct mm_device){.name = "Card", .shared_bytes_per_block_max = block_max};
+    device.pitch_bytes_max = PITCH_MAX;
+    device.head =
+        (struct mm_device){.backend = &backend, .name = "Card", .shared_bytes_per_block_max = block_max};
 }
 
-static struct mm_cuda_layout layout_of(size_t dynamic_bytes) {
-    return (struct mm_cuda_layout){.kernel = &runtime,
-                                   .block_rows = 96,
-                                   .block_cols = 96,
-                                   .threads_x = 32,
-                                   .threads_y = 32,
-                                   .dynamic_shared_bytes = dynamic_bytes};
+static struct mm_error error;
+
+/* --- products ------------------------------------------------------------------------------------------- */
+
+static struct mm_plan plan_of(size_t dynamic_bytes) {
+    static const struct mm_variant variant_96 = {.name = "made up", .tile = 96};
+    return (struct mm_plan){.device = &device.head,
+                            .variant = &variant_96,
+                            .layout = {.kernel = &runtime,
+                                       .block_rows = 96,
+                                       .block_cols = 96,
+                                       .threads_x = 32,
+                                       .threads_y = 32,
+                                       .dynamic_shared_bytes = dynamic_bytes}};
 }
 
-static enum mm_status launch_bytes(size_t dynamic_bytes, enum mm_cuda_purpose purpose,
-                                   struct mm_error *error) {
-    const struct mm_cuda_layout layout = layout_of(dynamic_bytes);
-    const struct mm_product product = {.m = 1, .n = 1, .k = 1, .tile = 96};
-    struct mm_lane lane = {.device = &device, .purpose = purpose};
-    *error = (struct mm_error){0};
-    return mm_cuda_launch(&layout, &product, &lane, error);
+static enum mm_status prepare_bytes(size_t dynamic_bytes) {
+    const struct mm_plan plan = plan_of(dynamic_bytes);
+    struct mm_lane lane = {.device = &device};
+    error = (struct mm_error){0};
+    return mm_cuda_prepare(&plan, NULL, &lane, &error);
+}
+
+/* It trusts its preparation, and asks the runtime for nothing. */
+static void expect_launch(size_t dynamic_bytes) {
+    const struct mm_plan plan = plan_of(dynamic_bytes);
+    const struct mm_product product = {.m = 1, .n = 1, .k = 1};
+    struct mm_lane lane = {.device = &device};
+    const unsigned reads = runtime.reads, asked = runtime.asked;
+    assert_int_equal(mm_cuda_launch(&plan, &product, &lane, &error), MM_OK);
+    assert_int_equal(runtime.call_count, 1);
+    assert_int_equal(runtime.launched_bytes, dynamic_bytes);
+    assert_int_equal(runtime.calls[0].product.tile, 96);
+    assert_true(runtime.reads == reads && runtime.asked == asked);
 }
 
 static void what_comes_unasked_is_not_asked_for(void **state) {
-    struct mm_error error;
-    (void)state;
     reset(8 * KIB, 227 * KIB);
-    assert_int_equal(launch_bytes(40 * KIB, MM_CUDA_REHEARSE, &error), MM_OK);
-    assert_int_equal(launch_bytes(40 * KIB, MM_CUDA_RUN, &error), MM_OK);
+    assert_int_equal(prepare_bytes(40 * KIB), MM_OK);
     assert_int_equal(runtime.asked, 0);
-    assert_int_equal(runtime.launched_bytes, 40 * KIB);
+    expect_launch(40 * KIB);
 }
 
 static void more_is_asked_for_once(void **state) {
-    struct mm_error error;
-    (void)state;
     reset(8 * KIB, 227 * KIB);
-    assert_int_equal(launch_bytes(40 * KIB + 1, MM_CUDA_REHEARSE, &error), MM_OK);
+    assert_int_equal(prepare_bytes(40 * KIB + 1), MM_OK);
+    assert_int_equal(prepare_bytes(219 * KIB), MM_OK);
     assert_int_equal(runtime.asked, 1);
-    assert_int_equal(launch_bytes(219 * KIB, MM_CUDA_REHEARSE, &error), MM_OK);
-    assert_int_equal(runtime.asked, 1);
-    assert_int_equal(launch_bytes(219 * KIB, MM_CUDA_RUN, &error), MM_OK);
-    assert_int_equal(runtime.launched_bytes, 219 * KIB);
-    assert_int_equal(runtime.tile, 96);
-}
-
-/* The attributes are the runtime's word for what a kernel may have; a run trusts its rehearsal. */
-static void a_run_asks_the_runtime_for_nothing(void **state) {
-    struct mm_error error;
-    (void)state;
-    reset(0, 227 * KIB);
-    assert_int_equal(launch_bytes(72 * KIB, MM_CUDA_REHEARSE, &error), MM_OK);
-    const unsigned reads = runtime.reads;
-    assert_int_equal(launch_bytes(72 * KIB, MM_CUDA_RUN, &error), MM_OK);
-    assert_int_equal(runtime.reads, reads);
-    assert_int_equal(runtime.asked, 1);
-    assert_int_equal(runtime.launches, 1);
+    expect_launch(219 * KIB);
 }
 
 static void too_much_is_unsupported(void **state) {
-    struct mm_error error;
-    (void)state;
     reset(1 * KIB, 64 * KIB);
-    assert_int_equal(launch_bytes(63 * KIB + 1, MM_CUDA_REHEARSE, &error), MM_UNSUPPORTED);
-    assert_non_null(strstr(error.detail, "65537"));
-    assert_non_null(strstr(error.detail, "65536"));
-    assert_non_null(strstr(error.detail, "Card"));
+    assert_int_equal(prepare_bytes(63 * KIB + 1), MM_UNSUPPORTED);
+    assert_true(strstr(error.detail, "65537") && strstr(error.detail, "65536") &&
+                strstr(error.detail, "Card"));
     assert_int_equal(runtime.asked, 0);
-    assert_int_equal(launch_bytes(63 * KIB, MM_CUDA_REHEARSE, &error), MM_OK);
-    assert_int_equal(launch_bytes(63 * KIB, MM_CUDA_RUN, &error), MM_OK);
+    assert_int_equal(prepare_bytes(63 * KIB), MM_OK);
+    expect_launch(63 * KIB);
 }
 
-/* The bands of a C of two grids' rows and a row more, each beginning where its rows do. */
-static void expect_bands(bool transpose_a) {
-    enum { BAND = 65535 * 96, M = 2 * BAND + 1, K = 5, N = 3, LDA = 7, LDC = 11 };
-    static float nothing; /* an address to count from */
-    const struct mm_cuda_layout layout = layout_of(0);
-    struct mm_lane lane = {.device = &device, .purpose = MM_CUDA_RUN};
-    struct mm_product product = {.m = M, .n = N, .k = K, .transpose_a = transpose_a};
-    struct mm_error error;
-    product.a = mm_matrix_dense(MM_FLOAT32, transpose_a ? K : M, transpose_a ? M : K, &nothing);
-    product.a.ld = transpose_a ? M + LDA : LDA;
-    product.b = mm_matrix_dense(MM_FLOAT32, K, N, &nothing);
-    product.c = mm_matrix_dense(MM_FLOAT32, M, N, &nothing);
-    product.c.ld = LDC;
-    reset(0, 227 * KIB);
-    assert_int_equal(mm_cuda_launch(&layout, &product, &lane, &error), MM_OK);
-    assert_int_equal(runtime.launches, 3);
-    for (size_t index = 0; index < 3; index++) {
-        const struct mm_product *band = &runtime.products[index];
-        const size_t rows = index < 2 ? BAND : 1;
-        const size_t a_step = transpose_a ? 1 : LDA;
-        assert_int_equal(runtime.rows_of_blocks[index], index < 2 ? 65535 : 1);
-        assert_int_equal(band->m, rows);
-        assert_int_equal(transpose_a ? band->a.cols : band->a.rows, rows);
-        assert_int_equal(transpose_a ? band->a.rows : band->a.cols, K);
-        assert_int_equal(band->a.ld, product.a.ld);
-        assert_int_equal((uintptr_t)band->a.data - (uintptr_t)&nothing,
-                         index * BAND * a_step * sizeof(float));
-        assert_ptr_equal(band->b.data, &nothing);
-        assert_int_equal(band->c.rows, rows);
-        assert_int_equal((uintptr_t)band->c.data - (uintptr_t)&nothing, index * BAND * LDC * sizeof(float));
+/* Of a C of two grids' rows and a row more, each beginning where its rows do. */
+static void tall_products_are_cut_into_bands(void **state) {
+    enum { BAND = GRID_Y_MAX * 96, M = 2 * BAND + 1, K = 5, N = 3, LDA = 7, LDC = 11 };
+    for (int turned = 0; turned < 2; turned++) {
+        const struct mm_plan plan = plan_of(0);
+        struct mm_lane lane = {.device = &device};
+        struct mm_product product = {.m = M, .n = N, .k = K, .transpose_a = turned != 0};
+        product.a = mm_matrix_dense(MM_FLOAT32, turned ? K : M, turned ? M : K, memory);
+        product.a.ld = turned ? M + LDA : LDA;
+        product.b = mm_matrix_dense(MM_FLOAT32, K, N, memory);
+        product.c = mm_matrix_dense(MM_FLOAT32, M, N, memory);
+        product.c.ld = LDC;
+        reset(0, 227 * KIB);
+        assert_int_equal(mm_cuda_launch(&plan, &product, &lane, &error), MM_OK);
+        assert_int_equal(runtime.call_count, 3);
+        for (size_t index = 0; index < 3; index++) {
+            const struct mm_product *band = &runtime.calls[index].product;
+            const size_t rows = index < 2 ? BAND : 1;
+            const size_t a_step = turned ? 1 : LDA;
+            assert_int_equal(runtime.calls[index].grid_rows, index < 2 ? GRID_Y_MAX : 1);
+            assert_true(band->m == rows && band->c.rows == rows && band->a.ld == product.a.ld);
+            assert_int_equal(turned ? band->a.cols : band->a.rows, rows);
+            assert_int_equal(turned ? band->a.rows : band->a.cols, K);
+            assert_int_equal((uintptr_t)band->a.data - (uintptr_t)memory,
+                             index * BAND * a_step * sizeof(float));
+            assert_ptr_equal(band->b.data, memory);
+            assert_int_equal((uintptr_t)band->c.data - (uintptr_t)memory, index * BAND * LDC * sizeof(float));
+        }
     }
 }
 
-static void tall_products_are_cut_into_bands(void **state) {
-    (void)state;
-    expect_bands(false);
-    expect_bands(true);
-}
-
-static enum mm_status launch_large(const struct mm_product *product, struct mm_lane *lane,
-                                   struct mm_error *error) {
-    const struct mm_cuda_layout layout = layout_of(72 * KIB);
-    return mm_cuda_launch(&layout, product, lane, error);
+static enum mm_status plan_large(const struct mm_product *product, struct mm_plan *plan, struct mm_error *e) {
+    plan->layout = plan_of(72 * KIB).layout;
+    return MM_OK;
 }
 
 /* Occupancy is asked for what a launch would have. */
 static void attributes_are_those_of_a_launch(void **state) {
-    static const struct mm_variant variant = {.name = "large", .launch = launch_large};
+    static const struct mm_variant variant = {.name = "large", .plan = plan_large};
     struct mm_attributes attributes;
-    struct mm_error error;
-    (void)state;
     reset(0, 227 * KIB);
     assert_int_equal(mm_cuda_attributes(&device.head, &variant, 0, &attributes, &error), MM_OK);
     assert_int_equal(attributes.threads_per_block, 1024);
@@ -218,44 +211,120 @@ static void attributes_are_those_of_a_launch(void **state) {
     assert_int_equal(attributes.static_shared_bytes, 0);
     assert_int_equal(attributes.dynamic_shared_bytes, 72 * KIB);
     assert_int_equal(attributes.blocks_per_multiprocessor, 2);
-    assert_int_equal(runtime.launches, 0);
-
+    assert_int_equal(runtime.call_count, 0);
     reset(0, 64 * KIB);
     assert_int_equal(mm_cuda_attributes(&device.head, &variant, 0, &attributes, &error), MM_UNSUPPORTED);
-}
-
-static bool may_begin_before(bool follows, unsigned compute_capability) {
-    struct mm_cuda_layout layout = layout_of(0);
-    struct mm_lane lane = {.device = &device, .purpose = MM_CUDA_RUN};
-    struct mm_product product = {.m = 1, .n = 1, .k = 1};
-    void *arguments[] = {&product};
-    struct mm_error error;
-    layout.follows = follows;
-    device.head.compute_capability = compute_capability;
-    assert_int_equal(mm_cuda_enqueue(&layout, (dim3){1, 1, 1}, arguments, &lane, &error), MM_OK);
-    return runtime.may_begin_before;
 }
 
 /* A kernel that does not wait by itself must not begin before the one ahead of it is over; a device before
  * compute capability 9.0 cannot have it so. */
 static void only_those_that_wait_begin_before(void **state) {
-    (void)state;
+    static const struct {
+        bool follows;
+        unsigned compute_capability;
+    } cases[] = {{true, 90}, {false, 90}, {true, 89}};
+    struct mm_product product = {.m = 1, .n = 1, .k = 1};
+    void *arguments[] = {&product};
+    struct mm_lane lane = {.device = &device};
     reset(0, 227 * KIB);
-    assert_true(may_begin_before(true, 90));
-    assert_false(may_begin_before(false, 90));
-    assert_false(may_begin_before(true, 89));
-    assert_int_equal(runtime.launches, 3);
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct mm_layout layout = plan_of(0).layout;
+        layout.follows = cases[index].follows;
+        device.head.compute_capability = cases[index].compute_capability;
+        assert_int_equal(mm_cuda_enqueue(&layout, (dim3){1, 1, 1}, arguments, &lane, &error), MM_OK);
+        assert_int_equal(runtime.may_begin_before, index == 0);
+    }
+    assert_int_equal(runtime.call_count, 3);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_comes_unasked_is_not_asked_for),
-        cmocka_unit_test(more_is_asked_for_once),
-        cmocka_unit_test(a_run_asks_the_runtime_for_nothing),
-        cmocka_unit_test(too_much_is_unsupported),
-        cmocka_unit_test(tall_products_are_cut_into_bands),
-        cmocka_unit_test(attributes_are_those_of_a_launch),
-        cmocka_unit_test(only_those_that_wait_begin_before),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+/* --- transpositions ------------------------------------------------------------------------------------- */
+
+enum { BLOCK_ROWS = 64 };
+
+static enum mm_status plan_turn(const struct mm_product *product, struct mm_plan *plan, struct mm_error *e) {
+    const struct mm_layout layout = {
+        .kernel = memory, .block_rows = BLOCK_ROWS, .block_cols = 32, .threads_x = 256, .threads_y = 1};
+    mm_cuda_plan_transposition(&layout, product, plan);
+    return MM_OK;
 }
+
+static const struct mm_variant turn = {.name = "turn", .op = MM_TRANSPOSE, .plan = plan_turn};
+
+/* Of int64, to a C of m×n; A lies at the memory's start, C 32 bytes behind. In so many calls. */
+static struct mm_product run(size_t m, size_t n, bool turned, size_t a_extra, size_t c_extra,
+                             unsigned calls) {
+    struct mm_lane lane = {.device = &device};
+    struct mm_plan plan;
+    struct mm_product product = {.a = mm_matrix_dense(MM_INT64, turned ? n : m, turned ? m : n, memory),
+                                 .c = mm_matrix_dense(MM_INT64, m, n, memory + 32),
+                                 .transpose_a = turned};
+    product.a.ld += a_extra;
+    product.c.ld += c_extra;
+    mm_product_conform_transposition(&product);
+    reset(0, 227 * KIB);
+    assert_int_equal(mm_plan_make(&device.head, &turn, &product, false, &plan, &error), MM_OK);
+    assert_int_equal(mm_cuda_prepare(&plan, &product, &lane, &error), MM_OK);
+    assert_int_equal(runtime.call_count, 0);
+    assert_int_equal(plan.launch(&plan, &product, &lane, &error), MM_OK);
+    assert_int_equal(runtime.call_count, calls);
+    return product;
+}
+
+static void blocks_cover_all_of_c(void **state) {
+    const struct mm_product product = run(65, 33, true, 3, 5, 1);
+    assert_true(runtime.calls[0].grid_rows == 2 && runtime.calls[0].grid_cols == 2);
+    assert_memory_equal(&runtime.calls[0].product, &product, sizeof product);
+}
+
+/* C's next rows come from A's next columns. */
+static void a_tall_c_is_cut_into_bands(void **state) {
+    const size_t band = (size_t)GRID_Y_MAX * BLOCK_ROWS;
+    const struct mm_product *second = &runtime.calls[1].product;
+    run(band + 7, 3, true, 2, 1, 2);
+    assert_int_equal(runtime.calls[0].grid_rows, GRID_Y_MAX);
+    assert_int_equal(runtime.calls[0].product.m, band);
+    assert_int_equal(runtime.calls[1].grid_rows, 1);
+    assert_true(second->m == 7 && second->n == 3);
+    assert_true(second->a.cols == 7 && second->a.rows == 3 && second->a.ld == band + 9);
+    assert_int_equal((char *)second->a.data - memory, 8 * band);
+    assert_int_equal((char *)second->c.data - memory, 32 + 8 * 4 * band);
+}
+
+/* Rows further apart than the runtime copies at once go one by one. */
+static void what_lies_there_is_copied(void **state) {
+    static const struct {
+        size_t m, n, a_extra, c_extra;
+        unsigned calls;
+        size_t rows, row_bytes, from_pitch, to_pitch; /* of the last call */
+        long from, to;
+    } cases[] = {
+        {5, 7, 0, 0, 1, 0, 5 * 7 * 8, 0, 0, 0, 32},
+        {1, 7, 4, 9, 1, 0, 7 * 8, 0, 0, 0, 32},
+        {5, 7, 0, 2, 1, 5, 7 * 8, 7 * 8, 9 * 8, 0, 32},
+        {2, 7, PITCH_MAX / 8 - 7, 0, 1, 2, 7 * 8, PITCH_MAX, 7 * 8, 0, 32},
+        {2, 7, PITCH_MAX / 8 - 6, 1, 2, 0, 7 * 8, 0, 0, PITCH_MAX + 8, 32 + 8 * 8},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        run(cases[index].m, cases[index].n, false, cases[index].a_extra, cases[index].c_extra,
+            cases[index].calls);
+        const struct call *call = &runtime.calls[cases[index].calls - 1];
+        assert_true(call->rows == cases[index].rows && call->row_bytes == cases[index].row_bytes);
+        assert_true(call->from_pitch == cases[index].from_pitch && call->to_pitch == cases[index].to_pitch);
+        assert_int_equal((const char *)call->from - memory, cases[index].from);
+        assert_int_equal((char *)call->to - memory, cases[index].to);
+    }
+}
+
+/* Those of the kernel: of a copy there would be none to tell. */
+static void attributes_of_a_transposition_are_those_of_the_kernel(void **state) {
+    struct mm_attributes attributes;
+    reset(0, 227 * KIB);
+    assert_int_equal(mm_cuda_attributes(&device.head, &turn, 0, &attributes, &error), MM_OK);
+    assert_int_equal(attributes.threads_per_block, 256);
+    assert_int_equal(attributes.blocks_per_multiprocessor, 2);
+}
+
+RUN_TESTS(what_comes_unasked_is_not_asked_for, more_is_asked_for_once, too_much_is_unsupported,
+          tall_products_are_cut_into_bands, attributes_are_those_of_a_launch,
+          only_those_that_wait_begin_before, blocks_cover_all_of_c, a_tall_c_is_cut_into_bands,
+          what_lies_there_is_copied, attributes_of_a_transposition_are_those_of_the_kernel)

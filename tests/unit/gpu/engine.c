@@ -1,16 +1,9 @@
 /* The engine on the CPU: it opens, multiplies, and says what there is where a name is unknown. */
 #include "gpu/engine.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static struct mm_engine *open_engine(const char *backend) {
-    const struct mm_engine_options options = {.backend = backend,
-                                              .queue = {.jobs_max = 4, .bytes_max = 1 << 20}};
+    const struct mm_engine_options options = {.backend = backend, .queue = {.jobs_max = 4}};
     struct mm_engine *engine = NULL;
     struct mm_error error;
     if (mm_engine_open(&options, &engine, &error) != MM_OK)
@@ -21,7 +14,6 @@ static struct mm_engine *open_engine(const char *backend) {
 static void opens_the_cpu(void **state) {
     size_t count = 0;
     struct mm_engine *engine = open_engine("cpu");
-    (void)state;
     assert_non_null(engine);
     struct mm_device *const *devices = mm_engine_devices(engine, &count);
     assert_int_equal(count, 1);
@@ -34,11 +26,9 @@ static void opens_the_cpu(void **state) {
 }
 
 static void an_unknown_backend_does_not_open(void **state) {
-    const struct mm_engine_options options = {.backend = "tpu",
-                                              .queue = {.jobs_max = 4, .bytes_max = 1 << 20}};
+    const struct mm_engine_options options = {.backend = "tpu", .queue = {.jobs_max = 4}};
     struct mm_engine *engine = NULL;
     struct mm_error error;
-    (void)state;
     assert_int_equal(mm_engine_open(&options, &engine, &error), MM_NOT_READY);
     assert_non_null(strstr(error.detail, "tpu"));
     assert_null(engine);
@@ -59,9 +49,8 @@ static void names_resolve_or_tell_what_there_is(void **state) {
         {"cuda", "naive", MM_UNSUPPORTED, "auto, cpu"},
     };
     struct mm_engine *engine = open_engine("cpu");
-    (void)state;
     assert_non_null(engine);
-    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         struct mm_job job = {0};
         struct mm_error error = {0};
         job.product.a.dtype = MM_FLOAT32;
@@ -77,22 +66,12 @@ static void names_resolve_or_tell_what_there_is(void **state) {
 
 static void devices_are_for_gpus(void **state) {
     static const unsigned chosen[] = {0};
-    const struct mm_engine_options options = {.backend = "cpu",
-                                              .devices = chosen,
-                                              .device_count = 1,
-                                              .queue = {.jobs_max = 4, .bytes_max = 1 << 20}};
+    const struct mm_engine_options options = {
+        .backend = "cpu", .devices = chosen, .device_count = 1, .queue = {.jobs_max = 4}};
     struct mm_engine *engine = NULL;
-    (void)state;
     assert_int_equal(mm_engine_open(&options, &engine, NULL), MM_OK);
     mm_engine_close(engine);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opens_the_cpu),
-        cmocka_unit_test(an_unknown_backend_does_not_open),
-        cmocka_unit_test(names_resolve_or_tell_what_there_is),
-        cmocka_unit_test(devices_are_for_gpus),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(opens_the_cpu, an_unknown_backend_does_not_open, names_resolve_or_tell_what_there_is,
+          devices_are_for_gpus)

@@ -1,15 +1,7 @@
 /* A CUDA runtime of the host's memory and processor. */
 #include "fake_cuda.h"
-
-#include "gpu/verify.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "gpu/check/verify.h"
+#include "tests/unit/unit.h"
 
 struct fake_cuda fake_cuda;
 const struct fake_kernels fake_kernels;
@@ -32,12 +24,10 @@ cudaError_t cudaGetLastError(void) {
 }
 
 const char *cudaGetErrorString(cudaError_t code) {
-    (void)code;
     return "as told";
 }
 
 const char *cudaGetErrorName(cudaError_t code) {
-    (void)code;
     return "told";
 }
 
@@ -45,8 +35,6 @@ const char *cudaGetErrorName(cudaError_t code) {
 enum { HEAD = 256 };
 
 cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
-    (void)pool;
-    (void)stream;
     if (bytes > fake_cuda.memory_max - fake_cuda.memory_used)
         return cudaErrorMemoryAllocation;
     char *piece = aligned_alloc(HEAD, HEAD + (bytes + HEAD - 1) / HEAD * HEAD);
@@ -61,7 +49,6 @@ cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t p
 
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
     size_t bytes;
-    (void)stream;
     memcpy(&bytes, (char *)memory - HEAD, sizeof bytes);
     fake_cuda.memory_used -= bytes;
     free((char *)memory - HEAD);
@@ -69,14 +56,10 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
 }
 
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes) {
-    (void)pool;
-    (void)bytes;
     return cudaSuccess;
 }
 
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) {
-    (void)pool;
-    (void)attribute;
     *(uint64_t *)value = fake_cuda.memory_used;
     return cudaSuccess;
 }
@@ -88,23 +71,18 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-    (void)stream;
     return cudaSuccess;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-    (void)event;
-    (void)stream;
     return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-    (void)event;
     return fake_cuda.is_late ? cudaErrorNotReady : fake_cuda.event_fails;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-    (void)event;
     return fake_cuda.event_fails;
 }
 
@@ -116,8 +94,6 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream) {
-    (void)kind;
-    (void)stream;
     fake_cuda.copies++;
     memcpy(to, from, bytes);
     return cudaSuccess;
@@ -125,8 +101,6 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                               size_t row_bytes, size_t rows, enum cudaMemcpyKind kind, cudaStream_t stream) {
-    (void)kind;
-    (void)stream;
     fake_cuda.copies++;
     for (size_t row = 0; row < rows; row++)
         memcpy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, row_bytes);
@@ -134,45 +108,33 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 }
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
-    (void)kernel;
     *attributes = (struct cudaFuncAttributes){.maxDynamicSharedSizeBytes = 48 << 10};
     return cudaSuccess;
 }
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value) {
-    (void)kernel;
-    (void)attribute;
-    (void)value;
     return cudaSuccess;
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel, int threads,
                                                           size_t dynamic_bytes) {
-    (void)kernel;
-    (void)threads;
-    (void)dynamic_bytes;
     *blocks = 1;
     return cudaSuccess;
 }
 
 cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream) {
-    (void)gate;
-    (void)stream;
     return cudaSuccess;
 }
 
 void mm_cuda_gate_open(struct mm_cuda_gate *gate) {
-    (void)gate;
 }
 
 bool mm_cuda_gate_gave_up(const struct mm_cuda_gate *gate) {
-    (void)gate;
     return false;
 }
 
 cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t stream) {
     unsigned words_max = 0;
-    (void)stream;
     assert_in_range(copies->count, 1, 2 * MM_BATCH_MAX);
     for (unsigned index = 0; index < copies->count; index++) {
         const unsigned words = copies->copies[index].words;
@@ -192,7 +154,7 @@ size_t mm_cuda_verify_bytes(const struct mm_product *product) {
 enum mm_status mm_cuda_verify(const struct mm_product *product, void *memory, struct mm_lane *lane,
                               struct mm_error *error) {
     if (fake_cuda.check_fails != cudaSuccess)
-        return mm_cuda_fail(lane->device, fake_cuda.check_fails, "checking a product", error);
+        return mm_cuda_status(lane->device, fake_cuda.check_fails, "checking a product", error);
     assert_int_equal((uintptr_t)memory % 256, 0);
     mm_verify(product, mm_verify_seed(), memory, lane->verification);
     fake_cuda.checks++;
@@ -221,7 +183,7 @@ static void compute_items(const struct mm_cuda_items *items, unsigned count, boo
     for (unsigned index = 0; index < count; index++) {
         const struct mm_cuda_item *item = &items->items[index];
         const size_t sizes[] = {item->m, item->n, item->k};
-        assert_int_equal(item->part_depth, item->k < 2 ? item->k : fake_part_depth(item->k));
+        assert_int_equal(item->split_depth, item->k < 2 ? item->k : fake_split_depth(item->k));
         const size_t steps[] = {turns ? 1 : item->k, turns ? item->m : 1, item->n, item->n};
         compute(item->a, item->b, item->c, sizes, steps);
     }

@@ -37,7 +37,7 @@ extern const struct fake_kernels fake_kernels;
 enum { FAKE_BLOCK = 16 };
 
 /* k goes in two parts, but not if that is less than 2. */
-static inline unsigned fake_part_depth(size_t k) {
+static inline unsigned fake_split_depth(size_t k) {
     return (unsigned)(k / 2);
 }
 

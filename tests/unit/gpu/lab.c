@@ -1,28 +1,23 @@
 #include "lab.h"
-
-#include "gpu/cpu/cpu_backend.h"
+#include "gpu/backend.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 struct lab lab;
-struct mm_device lab_device;
+struct mm_device lab_device, lab_host;
+struct mm_benchmark *benchmark;
 
-static enum mm_status multiply(const struct mm_product *product, struct mm_lane *lane,
-                               struct mm_error *error) {
+/* A variant's launch. */
+#define LAUNCH(name)                                                                                         \
+    static enum mm_status name(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error)
+
+LAUNCH(multiply) {
     return mm_cpu_backend.variants[0].launch(product, lane, error);
 }
 
 /* Leaves the last element of C as it was. */
-static enum mm_status drop_corner(const struct mm_product *product, struct mm_lane *lane,
-                                  struct mm_error *error) {
+LAUNCH(drop_corner) {
     const size_t last = product->m * product->n - 1;
     float kept = 0.0F;
     memcpy(&kept, (float *)product->c.data + last, sizeof kept);
@@ -31,17 +26,14 @@ static enum mm_status drop_corner(const struct mm_product *product, struct mm_la
     return status;
 }
 
-/* Leaves the last step of k out. */
-static enum mm_status drop_slab(const struct mm_product *product, struct mm_lane *lane,
-                                struct mm_error *error) {
+/* Leaves the last step of k out, or the last 16. */
+LAUNCH(drop_slab) {
     struct mm_product less = *product;
     less.k--;
     return multiply(&less, lane, error);
 }
 
-/* Leaves the last 16 steps of k out. */
-static enum mm_status drop_slab_16(const struct mm_product *product, struct mm_lane *lane,
-                                   struct mm_error *error) {
+LAUNCH(drop_slab_16) {
     struct mm_product less = *product;
     less.k -= 16;
     return multiply(&less, lane, error);
@@ -53,8 +45,7 @@ static float *inside(const struct mm_product *product, size_t row, size_t col) {
 }
 
 /* Leaves a tile of 16 × 16 as it was. */
-static enum mm_status drop_tile(const struct mm_product *product, struct mm_lane *lane,
-                                struct mm_error *error) {
+LAUNCH(drop_tile) {
     float kept[16][16];
     for (size_t row = 0; row < 16; row++)
         memcpy(kept[row], inside(product, row, 0), sizeof kept[row]);
@@ -64,17 +55,14 @@ static enum mm_status drop_tile(const struct mm_product *product, struct mm_lane
     return status;
 }
 
-/* Leaves zeros in it. */
-static enum mm_status clear_tile(const struct mm_product *product, struct mm_lane *lane,
-                                 struct mm_error *error) {
+LAUNCH(clear_tile) {
     enum mm_status status = multiply(product, lane, error);
     for (size_t row = 0; row < 16; row++)
         memset(inside(product, row, 0), 0, 16 * sizeof(float));
     return status;
 }
 
-static enum mm_status swap_columns(const struct mm_product *product, struct mm_lane *lane,
-                                   struct mm_error *error) {
+LAUNCH(swap_columns) {
     enum mm_status status = multiply(product, lane, error);
     float *column = (float *)product->c.data + product->n / 3;
     for (size_t row = 0; row < product->m; row++, column += product->c.ld) {
@@ -85,16 +73,14 @@ static enum mm_status swap_columns(const struct mm_product *product, struct mm_l
     return status;
 }
 
-static enum mm_status make_nan(const struct mm_product *product, struct mm_lane *lane,
-                               struct mm_error *error) {
+LAUNCH(make_nan) {
     enum mm_status status = multiply(product, lane, error);
     *inside(product, 1, 1) = NAN;
     return status;
 }
 
 /* Takes an operand that is stored as it is for one that is stored transposed, and the other way round. */
-static enum mm_status mistake_a(const struct mm_product *product, struct mm_lane *lane,
-                                struct mm_error *error) {
+LAUNCH(mistake_a) {
     const struct mm_matrix *a = &product->a;
     struct mm_product other = *product;
     other.transpose_a = !product->transpose_a;
@@ -102,8 +88,7 @@ static enum mm_status mistake_a(const struct mm_product *product, struct mm_lane
     return multiply(&other, lane, error);
 }
 
-static enum mm_status mistake_b(const struct mm_product *product, struct mm_lane *lane,
-                                struct mm_error *error) {
+LAUNCH(mistake_b) {
     const struct mm_matrix *b = &product->b;
     struct mm_product other = *product;
     other.transpose_b = !product->transpose_b;
@@ -111,33 +96,21 @@ static enum mm_status mistake_b(const struct mm_product *product, struct mm_lane
     return multiply(&other, lane, error);
 }
 
-static enum mm_status do_nothing(const struct mm_product *product, struct mm_lane *lane,
-                                 struct mm_error *error) {
-    (void)product;
-    (void)lane;
-    (void)error;
+LAUNCH(do_nothing) {
     return MM_OK;
 }
 
-static enum mm_status refuse(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
-    (void)product;
-    (void)lane;
+LAUNCH(refuse) {
     return mm_fail(error, MM_UNSUPPORTED, "not this shape");
 }
 
-static enum mm_status lose_device(const struct mm_product *product, struct mm_lane *lane,
-                                  struct mm_error *error) {
-    (void)product;
-    (void)lane;
+LAUNCH(lose_device) {
     __atomic_store_n(&lab_device.failed, 1, __ATOMIC_RELAXED);
     return mm_fail(error, MM_DEVICE_FAILED, "lost as told");
 }
 
-static enum mm_status transpose(const struct mm_product *product, struct mm_lane *lane,
-                                struct mm_error *error) {
+LAUNCH(transpose) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);
-    (void)lane;
-    (void)error;
     for (size_t row = 0; row < product->m; row++)
         for (size_t col = 0; col < product->n; col++) {
             const size_t source =
@@ -149,8 +122,7 @@ static enum mm_status transpose(const struct mm_product *product, struct mm_lane
 }
 
 /* The first row of C is as A's first, and not its first column. */
-static enum mm_status transpose_wrongly(const struct mm_product *product, struct mm_lane *lane,
-                                        struct mm_error *error) {
+LAUNCH(transpose_wrongly) {
     enum mm_status status = transpose(product, lane, error);
     memcpy(product->c.data, product->a.data, product->n * mm_dtype_bytes(product->a.dtype));
     return status;
@@ -158,8 +130,7 @@ static enum mm_status transpose_wrongly(const struct mm_product *product, struct
 
 /* Of two elements in the interior, the first four bytes of one and the last four of the other are those of a
  * neighbour. */
-static enum mm_status misplace_two(const struct mm_product *product, struct mm_lane *lane,
-                                   struct mm_error *error) {
+LAUNCH(misplace_two) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);
     enum mm_status status = transpose(product, lane, error);
     char *one = (char *)product->c.data + (product->m / 2 * product->c.ld + product->n / 2) * bytes;
@@ -169,15 +140,13 @@ static enum mm_status misplace_two(const struct mm_product *product, struct mm_l
     return status;
 }
 
-static enum mm_status sleep_long(const struct mm_product *product, struct mm_lane *lane,
-                                 struct mm_error *error) {
+LAUNCH(sleep_long) {
     const struct timespec pause = {.tv_nsec = 700000000};
     nanosleep(&pause, NULL);
     return multiply(product, lane, error);
 }
 
 static const char *nowhere(const struct mm_device *device) {
-    (void)device;
     return "no device has it";
 }
 
@@ -186,8 +155,6 @@ static const unsigned tiles[] = {4, 8, 0};
 static const struct mm_variant variants[];
 
 static const struct mm_variant *choose(const struct mm_device *device, const struct mm_product *product) {
-    (void)device;
-    (void)product;
     return &variants[1];
 }
 
@@ -214,6 +181,7 @@ static const struct mm_variant variants[] = {
     {MATMUL("missing", multiply), .missing = nowhere},
     {MATMUL("slow", multiply)},
     {MATMUL("sleeps", sleep_long)},
+    {MATMUL("cuts", multiply), .cut = 8},
     {.name = "auto", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose},
     {TRANSPOSE("absent", transpose), .missing = nowhere},
     {TRANSPOSE("naive", transpose)},
@@ -227,7 +195,6 @@ static size_t memory_free(const struct mm_device *device) {
 }
 
 static enum mm_status acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error) {
-    (void)device;
     if (lab.no_memory)
         return mm_fail(error, MM_NO_DEVICE_MEMORY, "none as told");
     lab.held++;
@@ -238,7 +205,6 @@ static enum mm_status acquire(struct mm_device *device, size_t bytes, void **mem
 }
 
 static void release(struct mm_device *device, void *memory) {
-    (void)device;
     lab.held--;
     free(memory);
 }
@@ -256,19 +222,16 @@ static enum mm_status copy(unsigned *copies, void *to, const void *from, size_t 
 
 static enum mm_status upload(struct mm_device *device, void *to, const void *from, size_t bytes,
                              struct mm_error *error) {
-    (void)device;
     return copy(&lab.uploads, to, from, bytes, error);
 }
 
 static enum mm_status download(struct mm_device *device, void *to, const void *from, size_t bytes,
                                struct mm_error *error) {
-    (void)device;
     return copy(&lab.downloads, to, from, bytes, error);
 }
 
 static enum mm_status fill(struct mm_device *device, void *memory, size_t count, uint64_t seed,
                            struct mm_error *error) {
-    (void)device;
     if (lab.no_fill)
         return mm_fail(error, MM_INTERNAL, "no numbers as told");
     return mm_cpu_backend.fill(NULL, memory, count, seed, error);
@@ -276,9 +239,9 @@ static enum mm_status fill(struct mm_device *device, void *memory, size_t count,
 
 /* Time goes by numbers, so that the figures are known: blas takes 100 ns, a plain copy 200, all others 1000;
  * but the more, the more runs there were. */
-static enum mm_status measure(struct mm_device *device, const struct mm_variant *variant,
+static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
-    (void)device;
+    const struct mm_variant *variant = plan->variant;
     assert_true(lab.runs < LAB_RUNS_MAX);
     assert_true(product->m > 0 && product->n > 0);
     if (variant->op == MM_TRANSPOSE)
@@ -294,33 +257,53 @@ static enum mm_status measure(struct mm_device *device, const struct mm_variant 
 }
 
 #define FUNCTIONS                                                                                            \
-    .variants = variants, .variant_count = sizeof variants / sizeof variants[0], .memory_free = memory_free, \
-    .acquire = acquire, .release = release, .upload = upload, .download = download, .fill = fill,            \
-    .measure = measure
+    .variants = variants, .variant_count = COUNT(variants), .memory_free = memory_free, .acquire = acquire,  \
+    .release = release, .upload = upload, .download = download, .fill = fill, .measure = measure
 const struct mm_backend lab_backend = {.name = "lab", FUNCTIONS};
 const struct mm_backend lab_host_backend = {.name = "host", .is_host = true, FUNCTIONS};
 
 int lab_reset(void **state) {
-    (void)state;
     memset(&lab, 0, sizeof lab);
     lab_device = (struct mm_device){
         .backend = &lab_backend, .lane_count = 1, .name = "Lab", .memory_bytes = (size_t)1 << 30};
+    lab_host = lab_device;
+    lab_host.backend = &lab_host_backend;
     return 0;
 }
 
-void lab_ask(struct mm_benchmark_request *request, enum mm_op op, const char *variant) {
-    const struct mm_variant *found = mm_backend_variant(&lab_backend, op, variant);
-    assert_non_null(found);
-    request->subjects[request->subject_count++] =
-        (struct mm_benchmark_subject){.backend = &lab_backend, .variant = found};
+int lab_close(void **state) {
+    mm_benchmark_close(benchmark);
+    benchmark = NULL;
+    return 0;
 }
 
-struct mm_benchmark_request lab_product_of(size_t m, size_t k, size_t n, unsigned repeats) {
-    return (struct mm_benchmark_request){
+void lab_ask(struct mm_benchmark_request *request, const char *names) {
+    for (; *names != '\0'; names += strspn(names, " ")) {
+        char name[32];
+        const int length = (int)strcspn(names, " ");
+        snprintf(name, sizeof name, "%.*s", length, names);
+        const struct mm_variant *found = mm_backend_variant(&lab_backend, request->op, name);
+        assert_non_null(found);
+        request->subjects[request->subject_count++] =
+            (struct mm_benchmark_subject){.backend = &lab_backend, .variant = found};
+        names += length;
+    }
+}
+
+struct mm_benchmark_request lab_product(size_t m, size_t k, size_t n, unsigned repeats, const char *names) {
+    struct mm_benchmark_request request = {
         .op = MM_MATMUL, .m = m, .k = k, .n = n, .dtype = MM_FLOAT32, .repeats = repeats};
+    lab_ask(&request, names);
+    return request;
 }
 
-bool lab_run_next(struct mm_benchmark *benchmark, struct mm_device *device) {
+struct mm_benchmark_request lab_transposition(size_t m, size_t n, enum mm_dtype dtype, const char *names) {
+    struct mm_benchmark_request request = {.op = MM_TRANSPOSE, .m = m, .n = n, .dtype = dtype, .repeats = 1};
+    lab_ask(&request, names);
+    return request;
+}
+
+bool lab_run_next(struct mm_device *device) {
     struct mm_job job = {.backend = NULL};
     struct mm_error error = {.status = MM_OK};
     if (!mm_benchmark_next(benchmark, &job))
@@ -335,10 +318,16 @@ bool lab_run_next(struct mm_benchmark *benchmark, struct mm_device *device) {
     return true;
 }
 
-struct mm_benchmark *lab_run(const struct mm_benchmark_request *request) {
-    struct mm_benchmark *benchmark = mm_benchmark_open(request, LAB_MEMORY_MAX);
+void lab_open(const struct mm_benchmark_request *request) {
+    mm_benchmark_close(benchmark);
+    benchmark = mm_benchmark_open(request, LAB_MEMORY_MAX);
     assert_non_null(benchmark);
-    assert_true(lab_run_next(benchmark, &lab_device));
-    assert_false(lab_run_next(benchmark, &lab_device));
-    return benchmark;
+}
+
+const struct mm_benchmark_row *lab_run(const struct mm_benchmark_request *request) {
+    lab_open(request);
+    lab.runs = 0;
+    assert_true(lab_run_next(&lab_device));
+    assert_false(lab_run_next(&lab_device));
+    return mm_benchmark_rows(benchmark);
 }

@@ -3,7 +3,8 @@
 #ifndef TESTS_UNIT_GPU_LAB_H
 #define TESTS_UNIT_GPU_LAB_H
 
-#include "gpu/benchmark.h"
+#include "gpu/lab/benchmark.h"
+#include "tests/unit/unit.h"
 
 enum { LAB_RUNS_MAX = 4096, LAB_MEMORY_MAX = 1 << 20 };
 
@@ -11,33 +12,37 @@ enum { LAB_RUNS_MAX = 4096, LAB_MEMORY_MAX = 1 << 20 };
 struct lab {
     const struct mm_variant *variants[LAB_RUNS_MAX];
     const char *sets[LAB_RUNS_MAX]; /* where A lay */
-    unsigned runs;
-    unsigned uploads;
-    unsigned downloads;
+    unsigned runs, uploads, downloads;
     unsigned held; /* pieces of memory */
     size_t held_bytes;
-    bool no_memory;
-    bool no_fill;
+    bool no_memory, no_fill;
     unsigned failing_copy; /* the number of the upload and of the download that fails; 0: none */
     long copy_ns;          /* what every copy takes, less than a second */
     uint64_t slow_ns;      /* what a run of `slow` takes by the device's clock */
 };
 
 extern struct lab lab;
-extern struct mm_device lab_device;
+extern struct mm_device lab_device, lab_host;
 extern const struct mm_backend lab_backend;
 extern const struct mm_backend lab_host_backend; /* the same, as a backend of the host */
 
-/* A fixture's setup: all as new. */
-int lab_reset(void **state);
+/* The benchmark at hand, which is closed by the next one and by lab_close. */
+extern struct mm_benchmark *benchmark;
 
-struct mm_benchmark_request lab_product_of(size_t m, size_t k, size_t n, unsigned repeats);
-void lab_ask(struct mm_benchmark_request *request, enum mm_op op, const char *variant);
+/* A fixture's setup and teardown: all as new. */
+int lab_reset(void **state);
+int lab_close(void **state);
+
+/* Of these variants, by names with spaces between them. */
+struct mm_benchmark_request lab_product(size_t m, size_t k, size_t n, unsigned repeats, const char *names);
+struct mm_benchmark_request lab_transposition(size_t m, size_t n, enum mm_dtype dtype, const char *names);
+void lab_ask(struct mm_benchmark_request *request, const char *names); /* for more rows */
 
 /* Runs the next backend's task to its end; false where there is none. */
-bool lab_run_next(struct mm_benchmark *benchmark, struct mm_device *device);
+bool lab_run_next(struct mm_device *device);
 
-/* A benchmark on the one device, which is over. */
-struct mm_benchmark *lab_run(const struct mm_benchmark_request *request);
+void lab_open(const struct mm_benchmark_request *request);
+/* Opens it, and runs it to its end on the one device, whose runs are counted anew. */
+const struct mm_benchmark_row *lab_run(const struct mm_benchmark_request *request);
 
 #endif

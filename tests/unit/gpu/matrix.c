@@ -1,13 +1,7 @@
 /* Sizes from outside: limits, overflow, and that a refusal leaves the result untouched. */
 #include "gpu/matrix.h"
 #include "gpu/variant.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static const struct mm_limits wide = {
     .dimension_max = INT32_MAX, .body_bytes_max = SIZE_MAX, .memory_bytes_max = SIZE_MAX};
@@ -24,8 +18,7 @@ static void sizes_within_limits(void **state) {
         {7, 0, 0, 0},
         {65536, 65536, 65536, (size_t)1 << 34},
     };
-    (void)state;
-    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         size_t bytes = 1;
         assert_int_equal(mm_matrix_size("a", MM_FLOAT32, cases[index].rows, cases[index].cols,
                                         cases[index].ld, &wide, &bytes, NULL),
@@ -47,8 +40,7 @@ static void sizes_past_limits(void **state) {
         {SIZE_MAX, 2, 2, SIZE_MAX, SIZE_MAX, "more than 2^64"},
         {SIZE_MAX / 4 + 1, 1, 1, SIZE_MAX, SIZE_MAX, "more than 2^64"},
     };
-    (void)state;
-    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         const struct mm_limits limits = {.dimension_max = cases[index].dimension_max,
                                          .memory_bytes_max = cases[index].memory_bytes_max};
         struct mm_error error;
@@ -65,7 +57,6 @@ static void sizes_past_limits(void **state) {
 
 static void sums_are_checked(void **state) {
     size_t sum = 5;
-    (void)state;
     assert_true(mm_size_add(SIZE_MAX - 1, 1, &sum));
     assert_int_equal(sum, SIZE_MAX);
     assert_false(mm_size_add(SIZE_MAX, 1, &sum));
@@ -83,8 +74,7 @@ static void products_conform(void **state) {
         {2, 3, 4, 3, false, false, false, 0, 0, 0}, {2, 0, 0, 4, false, false, true, 2, 4, 0},
         {0, 0, 0, 0, false, false, true, 0, 0, 0},  {2, 0, 1, 4, false, false, false, 0, 0, 0},
     };
-    (void)state;
-    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         struct mm_product product = {
             .a = mm_matrix_dense(MM_FLOAT32, cases[index].a_rows, cases[index].a_cols, NULL),
             .b = mm_matrix_dense(MM_FLOAT32, cases[index].b_rows, cases[index].b_cols, NULL),
@@ -107,7 +97,6 @@ static void products_conform(void **state) {
 static void dtypes_by_name(void **state) {
     enum mm_dtype dtype;
     struct mm_error error;
-    (void)state;
     assert_int_equal(mm_dtype_find("float32", MM_DTYPE_BIT(MM_FLOAT32), &dtype, &error), MM_OK);
     assert_int_equal(dtype, MM_FLOAT32);
     assert_int_equal(mm_dtype_find("float31", MM_DTYPE_BIT(MM_FLOAT32), &dtype, &error), MM_UNSUPPORTED);
@@ -123,7 +112,6 @@ static void dtypes_by_name(void **state) {
 
 /* A transposition's result has the shape of op(A), and there is no B. */
 static void transpositions_conform(void **state) {
-    (void)state;
     struct mm_product product = {.a = mm_matrix_dense(MM_INT64, 3, 5, NULL), .transpose_a = true};
     mm_product_conform_transposition(&product);
     assert_int_equal(product.m, 5);
@@ -136,11 +124,5 @@ static void transpositions_conform(void **state) {
     assert_int_equal(product.n, 5);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_within_limits), cmocka_unit_test(sizes_past_limits),
-        cmocka_unit_test(sums_are_checked),    cmocka_unit_test(products_conform),
-        cmocka_unit_test(dtypes_by_name),      cmocka_unit_test(transpositions_conform),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(sizes_within_limits, sizes_past_limits, sums_are_checked, products_conform, dtypes_by_name,
+          transpositions_conform)

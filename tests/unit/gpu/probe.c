@@ -1,11 +1,6 @@
 /* gpu/probe: which accesses a backend is asked for in which step. */
-#include "gpu/probe.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "gpu/lab/probe.h"
+#include "tests/unit/unit.h"
 
 /* What the made-up backend was asked for. */
 static struct {
@@ -20,7 +15,6 @@ static struct {
 static enum mm_status fake_probe(struct mm_device *device, const struct mm_access *accesses, size_t count,
                                  struct mm_access_time *times, struct mm_memory_speed *speed,
                                  struct mm_error *error) {
-    (void)device;
     asked.calls++;
     asked.speeds += speed != NULL;
     asked.most = count > asked.most ? count : asked.most;
@@ -52,8 +46,7 @@ static void test_steps(void **state) {
                                     MM_PROBE_ACCESSES_MAX};
     struct mm_device device = {.backend = &able};
     struct mm_probe probe;
-    (void)state;
-    for (size_t one = 0; one < sizeof counts / sizeof counts[0]; one++) {
+    for (size_t one = 0; one < COUNT(counts); one++) {
         const size_t count = counts[one];
         make(&probe, count);
         while (probe.done < probe.count)
@@ -74,7 +67,6 @@ static void test_failures(void **state) {
     struct mm_device host = {.backend = &unable};
     struct mm_probe probe;
     struct mm_error error;
-    (void)state;
     make(&probe, 5);
     asked.fails = true;
     assert_int_equal(mm_probe_step(&probe, &device, &error), MM_DEVICE_FAILED);
@@ -90,7 +82,6 @@ static void test_task(void **state) {
     struct mm_device device = {.backend = &able};
     struct mm_probe_task task;
     struct mm_error error = {.status = MM_OK};
-    (void)state;
     make(&task.probe, 3 * MM_PROBE_STEP);
     mm_probe_task_init(&task);
     assert_int_equal(task.task.run(&task.task, &device, false, &error), MM_TASK_OVER);
@@ -115,8 +106,4 @@ static void test_task(void **state) {
     assert_int_equal(error.status, MM_DEVICE_FAILED);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_failures),
-                                       cmocka_unit_test(test_task)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(test_steps, test_failures, test_task)

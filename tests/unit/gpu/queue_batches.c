@@ -1,334 +1,213 @@
 /* The queue's promises on a device that tells when a lane is over: which products go together, that each has
  * its own end, and that none waits for another lane's. */
-#include "queue_job.h"
+#include "scene.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+#include <time.h>
 
-#include <cmocka.h>
-
-/* One lane or more, none of which is over before it is opened. */
-static struct mm_queue *open_async(struct fake_device *fake, unsigned lanes) {
-    fake_device_init(fake, 0, lanes, false);
-    fake->device.backend = &fake_async;
-    return open_queue(fake, 1, 1000, SIZE_MAX);
+static void open_async(unsigned lanes) {
+    open_scene((struct setting){.lanes = lanes, .closed = true, .backend = &fake_async, .jobs_max = 1000});
 }
 
-/* A product that goes together with those of the same key; 0: alone. */
-static void submit(struct mm_queue *queue, struct test_job *test, unsigned key) {
-    test->job.backend = &fake_async;
-    test->job.product.tile = key;
-    assert_int_equal(mm_queue_submit(queue, &test->job, NULL), MM_OK);
-}
-
-static void init_and_submit(struct mm_queue *queue, struct test_job *test, unsigned key) {
-    job_init(test, "naive", 2);
-    submit(queue, test, key);
+/* Of so many columns, which goes together with those of the same key; 0: alone. */
+static void submit_keyed(unsigned index, unsigned key, size_t n) {
+    job_init(&jobs[index], "naive", 2);
+    jobs[index].job.product.n = n;
+    jobs[index].job.product.tile = key;
+    submit(&jobs[index]);
 }
 
 /* Keeps a lane busy, so that whoever comes has to wait. */
-static void submit_first(struct mm_queue *queue, struct fake_device *fake, struct test_job *first) {
-    init_and_submit(queue, first, 0);
-    fake_device_wait_begun(fake, 1);
+static void submit_first(void) {
+    submit_keyed(0, 0, 2);
+    wait_begun(fake, 1);
 }
 
-static void close_all(struct mm_queue *queue, struct fake_device *fake) {
-    mm_queue_close(queue);
-    fake_device_destroy(fake);
+static int done_of(unsigned index) {
+    return __atomic_load_n(&jobs[index].done_count, __ATOMIC_SEQ_CST);
 }
 
 /* A product that waits, and what becomes of it. */
 struct row {
-    unsigned key;
+    unsigned key, batched;
     size_t n; /* columns; 0: such as always succeed */
-    unsigned batched;
     enum mm_status status;
     bool is_late;
     bool is_large; /* of a MiB */
 };
 
-static void submit_row(struct mm_queue *queue, struct test_job *test, const struct row *row) {
-    job_init(test, "naive", 2);
-    test->job.deadline_ns = row->is_late ? 1 : 0;
-    if (row->n != 0)
-        test->job.product.n = row->n;
-    if (row->is_large)
-        test->job.product.a = mm_matrix_dense(MM_FLOAT32, 1, ((1 << 20) - 32) / 4, NULL);
-    submit(queue, test, row->key);
-}
-
-/* Lets them wait for a lane that another keeps busy, then run. The counts are still in *fake afterwards. */
-static void expect(struct fake_device *fake, const struct row *rows, size_t count) {
-    enum { COUNT_MAX = 70 };
-    static struct test_job first, jobs[COUNT_MAX];
-    assert_true(count <= COUNT_MAX);
-    struct mm_queue *queue = open_async(fake, 1);
-    submit_first(queue, fake, &first);
-    for (size_t index = 0; index < count; index++)
-        submit_row(queue, &jobs[index], &rows[index]);
-    assert_int_equal(mm_queue_jobs(queue), count + 1);
-    __atomic_store_n(&done_calls, 0, __ATOMIC_SEQ_CST);
-    fake_device_open_gate(fake);
-    job_wait(&first);
-    assert_int_equal(first.job.batched, 1);
-    for (size_t index = 0; index < count; index++) {
-        const struct mm_job *job = &jobs[index].job;
-        job_wait(&jobs[index]);
-        assert_int_equal(job->error.status, rows[index].status);
-        if (job->error.status == MM_OK)
-            assert_int_equal(job->batched, rows[index].batched);
+/* Lets them wait for a lane that another keeps busy, then run in so many launches; 0: any. */
+static void expect(unsigned batches, const struct row *rows, unsigned count) {
+    open_async(1);
+    submit_first();
+    for (unsigned index = 1; index <= count; index++) {
+        const struct row *row = &rows[index - 1];
+        struct mm_product *product = &jobs[index].job.product;
+        job_init(&jobs[index], "naive", 2);
+        jobs[index].job.deadline_ns = row->is_late ? 1 : 0;
+        product->n = row->n != 0 ? row->n : 2;
+        product->tile = row->key;
+        if (row->is_large)
+            product->a = mm_matrix_dense(MM_FLOAT32, 1, ((1 << 20) - 32) / 4, NULL);
+        submit(&jobs[index]);
     }
-    assert_int_equal(mm_queue_jobs(queue), 0);
+    assert_int_equal(mm_queue_look(queue).jobs, count + 1);
+    __atomic_store_n(&done_calls, 0, __ATOMIC_SEQ_CST);
+    open_gate(fake);
+    job_wait(&jobs[0], MM_OK);
+    assert_int_equal(jobs[0].job.batched, 1);
+    for (unsigned index = 1; index <= count; index++) {
+        job_wait(&jobs[index], rows[index - 1].status);
+        if (rows[index - 1].status == MM_OK)
+            assert_int_equal(jobs[index].job.batched, rows[index - 1].batched);
+    }
+    assert_int_equal(mm_queue_look(queue).jobs, 0);
+    close_queue();
     assert_int_equal(fake->under_way, 0);
-    close_all(queue, fake);
+    assert_false(fake->was_shared);
+    if (batches != 0)
+        assert_int_equal(fake->batches, batches);
 }
 
-#define EXPECT(fake, rows) expect((fake), (rows), sizeof(rows) / sizeof *(rows))
+#define TOGETHER(key, count)                                                                                 \
+    { key, count }
+#define FAILING                                                                                              \
+    { 5, 0, FAILING_N, MM_DEVICE_FAILED }
+#define LARGE                                                                                                \
+    { 5, 2, .is_large = true }
 
-static void those_that_wait_go_together_by_their_key(void **state) {
-    static const struct row rows[] = {{.key = 5, .batched = 3}, {.key = 5, .batched = 3},
-                                      {.key = 7, .batched = 2}, {.key = 5, .batched = 3},
-                                      {.key = 7, .batched = 2}, {.key = 0, .batched = 1}};
-    struct fake_device fake;
-    (void)state;
-    EXPECT(&fake, rows);
-    assert_int_equal(fake.batches, 4);
-    assert_int_equal(__atomic_load_n(&done_calls, __ATOMIC_SEQ_CST), 4);
+static void those_that_wait_go_together(void **state) {
+    static const struct {
+        unsigned batches, count;
+        struct row rows[6];
+    } cases[] = {
+        {4, 6, {TOGETHER(5, 3), TOGETHER(5, 3), TOGETHER(7, 2), TOGETHER(5, 3), TOGETHER(7, 2), {0, 1}}},
+        /* Two of a MiB each fill one, the third goes with the small one behind it. */
+        {3, 4, {LARGE, LARGE, LARGE, TOGETHER(5, 2)}},
+        /* One fails alone; all that fail leave their lane free. */
+        {2, 3, {TOGETHER(5, 2), FAILING, TOGETHER(5, 2)}},
+        {3, 3, {FAILING, FAILING, {0, 1}}},
+        /* Who is late costs a batch nothing. */
+        {2, 3, {TOGETHER(5, 2), {5, 0, 0, MM_TIMEOUT, .is_late = true}, TOGETHER(5, 2)}},
+        /* None goes past who wants all. */
+        {4, 3, {TOGETHER(5, 1), {5, 1, ALONE_N}, TOGETHER(5, 1)}},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        expect(cases[index].batches, cases[index].rows, cases[index].count);
+        assert_true(index > 0 || __atomic_load_n(&done_calls, __ATOMIC_SEQ_CST) == 4);
+    }
 }
 
-static void a_batch_has_a_most(void **state) {
-    struct row rows[MM_BATCH_MAX + 2];
-    struct fake_device fake;
-    (void)state;
-    for (unsigned index = 0; index < MM_BATCH_MAX + 2; index++)
-        rows[index] = (struct row){.key = 5, .batched = index < MM_BATCH_MAX ? MM_BATCH_MAX : 2};
-    EXPECT(&fake, rows);
-}
-
-/* Two of a MiB each fill one, the third goes with the small one behind it. */
-static void a_batch_has_a_most_of_bytes(void **state) {
-    static const struct row rows[] = {{.key = 5, .is_large = true, .batched = 2},
-                                      {.key = 5, .is_large = true, .batched = 2},
-                                      {.key = 5, .is_large = true, .batched = 2},
-                                      {.key = 5, .batched = 2}};
-    struct fake_device fake;
-    (void)state;
-    EXPECT(&fake, rows);
-}
-
-static void one_of_a_batch_fails_alone(void **state) {
-    static const struct row rows[] = {{.key = 5, .batched = 2},
-                                      {.key = 5, .n = FAILING_N, .status = MM_DEVICE_FAILED},
-                                      {.key = 5, .batched = 2}};
-    struct fake_device fake;
-    (void)state;
-    EXPECT(&fake, rows);
-    assert_int_equal(fake.batches, 2);
-}
-
-static void a_batch_that_fails_as_a_whole_leaves_its_lane_free(void **state) {
-    static const struct row rows[] = {{.key = 5, .n = FAILING_N, .status = MM_DEVICE_FAILED},
-                                      {.key = 5, .n = FAILING_N, .status = MM_DEVICE_FAILED},
-                                      {.key = 0, .batched = 1}};
-    struct fake_device fake;
-    (void)state;
-    EXPECT(&fake, rows);
-}
-
-static void who_is_late_costs_a_batch_nothing(void **state) {
-    static const struct row rows[] = {{.key = 5, .batched = 2},
-                                      {.key = 5, .is_late = true, .status = MM_TIMEOUT},
-                                      {.key = 5, .batched = 2}};
-    struct fake_device fake;
-    (void)state;
-    EXPECT(&fake, rows);
-    assert_int_equal(fake.begun, 3);
-}
-
-static void no_batch_goes_past_who_wants_all(void **state) {
-    static const struct row rows[] = {
-        {.key = 5, .batched = 1}, {.key = 5, .n = ALONE_N, .batched = 1}, {.key = 5, .batched = 1}};
-    struct fake_device fake;
-    (void)state;
-    EXPECT(&fake, rows);
-    assert_false(fake.was_shared);
-}
-
-/* Of those that wait behind many others, none is looked for. */
-static void a_batch_passes_over_so_many(void **state) {
+/* It has a most; and of those that wait behind many others, none is looked for. */
+static void a_batch_is_bounded(void **state) {
     enum { OTHERS = 64 };
     struct row rows[OTHERS + 3];
-    struct fake_device fake;
-    (void)state;
+    for (unsigned index = 0; index < MM_BATCH_MAX + 2; index++)
+        rows[index] = (struct row){.key = 5, .batched = index < MM_BATCH_MAX ? MM_BATCH_MAX : 2};
+    expect(3, rows, MM_BATCH_MAX + 2);
     for (unsigned others = OTHERS; others <= OTHERS + 1; others++) {
         for (unsigned index = 0; index < others + 2; index++)
             rows[index] = (struct row){.batched = 1};
         rows[0].key = rows[others + 1].key = 5;
         rows[0].batched = rows[others + 1].batched = others == OTHERS ? 2 : 1;
-        expect(&fake, rows, others + 2);
+        expect(0, rows, others + 2);
     }
 }
 
 static void who_is_cancelled_costs_a_batch_nothing(void **state) {
-    struct fake_device fake;
-    struct test_job jobs[4];
-    (void)state;
-    struct mm_queue *queue = open_async(&fake, 1);
-    submit_first(queue, &fake, &jobs[0]);
-    for (int index = 1; index < 4; index++)
-        init_and_submit(queue, &jobs[index], 5);
+    open_async(1);
+    submit_first();
+    for (unsigned index = 1; index < 4; index++)
+        submit_keyed(index, 5, 2);
     assert_true(mm_queue_cancel(queue, &jobs[2].job));
-    fake_device_open_gate(&fake);
-    job_wait(&jobs[0]);
-    job_wait(&jobs[1]);
-    job_wait(&jobs[3]);
-    assert_int_equal(jobs[1].job.batched, 2);
-    assert_int_equal(jobs[3].job.batched, 2);
-    assert_int_equal(__atomic_load_n(&jobs[2].done_count, __ATOMIC_SEQ_CST), 0);
-    assert_int_equal(fake.begun, 3);
-    close_all(queue, &fake);
+    open_gate(fake);
+    job_wait(&jobs[0], MM_OK);
+    job_wait(&jobs[1], MM_OK);
+    job_wait(&jobs[3], MM_OK);
+    assert_true(jobs[1].job.batched == 2 && jobs[3].job.batched == 2);
+    assert_int_equal(done_of(2), 0);
+    assert_int_equal(begun_by(fake), 3);
 }
 
 /* The first lane stays busy: what is over in the second is told, and what comes is begun there. */
 static void lanes_end_in_any_order(void **state) {
-    struct fake_device fake;
-    struct test_job jobs[3];
-    (void)state;
-    struct mm_queue *queue = open_async(&fake, 2);
-    submit_first(queue, &fake, &jobs[0]);
+    open_async(2);
+    submit_first();
     for (unsigned index = 1; index < 3; index++) {
-        init_and_submit(queue, &jobs[index], 0);
-        fake_device_wait_begun(&fake, index + 1);
-        fake_device_open_lane(&fake, 1);
-        job_wait(&jobs[index]);
+        submit_keyed(index, 0, 2);
+        wait_begun(fake, index + 1);
+        open_lane(fake, 1);
+        job_wait(&jobs[index], MM_OK);
     }
-    assert_int_equal(__atomic_load_n(&jobs[0].done_count, __ATOMIC_SEQ_CST), 0);
-    fake_device_open_gate(&fake);
-    job_wait(&jobs[0]);
-    assert_int_equal(fake.most, 2);
-    close_all(queue, &fake);
+    assert_int_equal(done_of(0), 0);
+    open_gate(fake);
+    job_wait(&jobs[0], MM_OK);
+    assert_int_equal(fake->most, 2);
 }
 
-/* A thread that has long waited for its lane still begins who comes, and is ended by a close. */
+/* A thread that has long waited for its lane still begins who comes, and is ended by a close. Such as may go
+ * together wait for each other's launch, but not for a long one. */
 static void who_comes_is_begun_beside_what_takes_long(void **state) {
-    struct fake_device fake;
-    struct test_job jobs[2];
     const struct timespec while_ = {.tv_nsec = 50000000};
-    (void)state;
-    struct mm_queue *queue = open_async(&fake, 2);
-    submit_first(queue, &fake, &jobs[0]);
-    nanosleep(&while_, NULL);
-    init_and_submit(queue, &jobs[1], 0);
-    fake_device_wait_begun(&fake, 2);
-    fake_device_open_gate(&fake);
-    close_all(queue, &fake);
-    job_wait(&jobs[0]);
-    job_wait(&jobs[1]);
-}
-
-/* Such as may go together wait for each other's launch, but not for a long one. */
-static void small_ones_are_begun_beside_what_takes_long(void **state) {
-    struct fake_device fake;
-    struct test_job jobs[2];
-    (void)state;
-    struct mm_queue *queue = open_async(&fake, 2);
-    init_and_submit(queue, &jobs[0], 5);
-    fake_device_wait_begun(&fake, 1);
-    init_and_submit(queue, &jobs[1], 5);
-    fake_device_wait_begun(&fake, 2);
-    fake_device_open_gate(&fake);
-    job_wait(&jobs[0]);
-    job_wait(&jobs[1]);
-    assert_int_equal(fake.batches, 2);
-    close_all(queue, &fake);
+    for (unsigned key = 0; key <= 5; key += 5) {
+        open_async(2);
+        submit_keyed(0, key, 2);
+        wait_begun(fake, 1);
+        if (key == 0)
+            nanosleep(&while_, NULL);
+        submit_keyed(1, key, 2);
+        wait_begun(fake, 2);
+        open_gate(fake);
+        close_queue();
+        wait_all(jobs, 2);
+        assert_int_equal(fake->batches, 2);
+    }
 }
 
 /* Those that have come by the time when a small one is begun as well. */
 static void nobody_in_the_list_waits_for_a_long_small_one(void **state) {
-    struct fake_device fake;
-    struct test_job jobs[3];
-    (void)state;
-    struct mm_queue *queue = open_async(&fake, 2);
-    job_init(&jobs[0], "naive", 2);
-    jobs[0].job.product.n = ALONE_N;
-    submit(queue, &jobs[0], 0);
-    fake_device_wait_begun(&fake, 1);
-    init_and_submit(queue, &jobs[1], 5);
-    init_and_submit(queue, &jobs[2], 0);
-    fake_device_let_pass(&fake, 1);
-    fake_device_wait_begun(&fake, 3);
-    fake_device_open_gate(&fake);
-    for (int index = 0; index < 3; index++)
-        job_wait(&jobs[index]);
-    close_all(queue, &fake);
+    open_async(2);
+    submit_keyed(0, 0, ALONE_N);
+    wait_begun(fake, 1);
+    submit_keyed(1, 5, 2);
+    submit_keyed(2, 0, 2);
+    let_pass(fake, 1);
+    wait_begun(fake, 3);
+    open_gate(fake);
+    wait_all(jobs, 3);
 }
 
 /* Whom nobody goes past is cancelled: who stands behind is begun. */
 static void a_cancel_lets_others_begin(void **state) {
-    struct fake_device fake;
-    struct test_job jobs[3];
     const struct timespec while_ = {.tv_nsec = 20000000}; /* in which the thread has looked at all of them */
-    (void)state;
-    struct mm_queue *queue = open_async(&fake, 2);
-    submit_first(queue, &fake, &jobs[0]);
-    job_init(&jobs[1], "naive", 2);
-    jobs[1].job.product.n = ALONE_N;
-    submit(queue, &jobs[1], 0);
-    init_and_submit(queue, &jobs[2], 0);
+    open_async(2);
+    submit_first();
+    submit_keyed(1, 0, ALONE_N);
+    submit_keyed(2, 0, 2);
     nanosleep(&while_, NULL);
     assert_true(mm_queue_cancel(queue, &jobs[1].job));
-    fake_device_wait_begun(&fake, 2);
-    fake_device_open_gate(&fake);
-    job_wait(&jobs[0]);
-    job_wait(&jobs[2]);
-    close_all(queue, &fake);
+    wait_begun(fake, 2);
+    open_gate(fake);
+    job_wait(&jobs[0], MM_OK);
+    job_wait(&jobs[2], MM_OK);
 }
 
 /* Beside another there is no memory for it; and where there is none by itself either, it fails. */
 static void who_finds_no_memory_is_begun_again_alone(void **state) {
-    struct fake_device fake;
-    struct test_job jobs[3];
-    (void)state;
-    struct mm_queue *queue = open_async(&fake, 2);
-    submit_first(queue, &fake, &jobs[0]);
-    job_init(&jobs[1], "naive", 2);
-    jobs[1].job.product.n = HUNGRY_N;
-    submit(queue, &jobs[1], 0);
-    fake_device_wait_begun(&fake, 2);
-    assert_int_equal(__atomic_load_n(&jobs[1].done_count, __ATOMIC_SEQ_CST), 0);
-    fake_device_open_gate(&fake);
-    job_wait(&jobs[0]);
-    job_wait(&jobs[1]);
-    assert_int_equal(jobs[1].job.error.status, MM_OK);
-    assert_int_equal(fake_device_begun(&fake), 3);
-    fake.is_starved = true;
-    job_init(&jobs[2], "naive", 2);
-    jobs[2].job.product.n = HUNGRY_N;
-    submit(queue, &jobs[2], 0);
-    job_wait(&jobs[2]);
-    assert_int_equal(jobs[2].job.error.status, MM_NO_DEVICE_MEMORY);
-    close_all(queue, &fake);
+    open_async(2);
+    submit_first();
+    submit_keyed(1, 0, HUNGRY_N);
+    wait_begun(fake, 2);
+    wait_looks(fake, 2); /* it waits for the other */
+    assert_int_equal(done_of(1), 0);
+    open_gate(fake);
+    wait_all(jobs, 2);
+    assert_int_equal(begun_by(fake), 3);
+    fake->is_starved = true;
+    submit_keyed(2, 0, HUNGRY_N);
+    job_wait(&jobs[2], MM_NO_DEVICE_MEMORY);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(those_that_wait_go_together_by_their_key),
-        cmocka_unit_test(a_batch_has_a_most),
-        cmocka_unit_test(a_batch_has_a_most_of_bytes),
-        cmocka_unit_test(one_of_a_batch_fails_alone),
-        cmocka_unit_test(a_batch_that_fails_as_a_whole_leaves_its_lane_free),
-        cmocka_unit_test(who_is_late_costs_a_batch_nothing),
-        cmocka_unit_test(who_is_cancelled_costs_a_batch_nothing),
-        cmocka_unit_test(no_batch_goes_past_who_wants_all),
-        cmocka_unit_test(a_batch_passes_over_so_many),
-        cmocka_unit_test(lanes_end_in_any_order),
-        cmocka_unit_test(who_comes_is_begun_beside_what_takes_long),
-        cmocka_unit_test(small_ones_are_begun_beside_what_takes_long),
-        cmocka_unit_test(nobody_in_the_list_waits_for_a_long_small_one),
-        cmocka_unit_test(a_cancel_lets_others_begin),
-        cmocka_unit_test(who_finds_no_memory_is_begun_again_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS_BETWEEN(NULL, close_scene, those_that_wait_go_together, a_batch_is_bounded,
+                  who_is_cancelled_costs_a_batch_nothing, lanes_end_in_any_order,
+                  who_comes_is_begun_beside_what_takes_long, nobody_in_the_list_waits_for_a_long_small_one,
+                  a_cancel_lets_others_begin, who_finds_no_memory_is_begun_again_alone)

@@ -1,176 +1,153 @@
-/* The queue's promises on tasks: slices with products between them, and the device to itself. */
-#include "task_job.h"
+/* The queue's promises on tasks: slices with products between them, the device to itself, and an end that
+ * comes on the worker's thread however it comes. */
+#include "scene.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include <time.h>
 
 static void products_get_in_between(void **state) {
-    struct fake_device fake;
-    struct test_job task;
-    struct test_job products[2];
-    struct mm_queue *queue = open_queue(&fake, 1, true, 8);
-    (void)state;
-    job_init(&task, &fake, 3);
-    submit(queue, &task);
-    wait_for(&task.entered);
+    struct test_job *task = &jobs[2];
+    open_scene((struct setting){0});
+    submit_task(task, 3);
+    wait_for(&task->entered);
     const uint64_t entered_ns = mm_clock_ns();
-    for (int index = 0; index < 2; index++) {
-        job_init(&products[index], &fake, 0);
-        submit(queue, &products[index]);
-    }
-    assert_int_equal(mm_queue_wait_ns(queue), 0);
-    let_slices(&task, 1);
-    job_wait(&products[0], MM_OK);
-    job_wait(&products[1], MM_OK);
-    wait_for(&task.entered);
-    assert_int_equal(mm_queue_jobs(queue), 1);
-    let_slices(&task, 2);
-    job_wait(&task, MM_OK);
-    assert_int_equal(task.runs, 3);
-    assert_int_equal(task.begun[0], 0);
-    assert_int_equal(task.begun[1], 2);
-    assert_int_equal(task.begun[2], 2);
-    assert_int_equal(task.cancelled_runs, 0);
-    assert_ptr_equal(task.job.device, &fake.device);
-    assert_null(task.job.ran);
-    assert_in_range(task.job.span_ns[MM_SPAN_QUEUE], 1, entered_ns - task.job.queued_ns);
-    assert_int_equal(mm_queue_jobs(queue), 0);
-    mm_queue_close(queue);
-    fake_device_destroy(&fake);
+    submit_product(&jobs[0], 2);
+    submit_product(&jobs[1], 2);
+    assert_int_equal(mm_queue_look(queue).wait_ns, 0);
+    let_slices(task, 1);
+    wait_all(jobs, 2);
+    wait_for(&task->entered);
+    assert_int_equal(mm_queue_look(queue).jobs, 1);
+    let_slices(task, 2);
+    job_wait(task, MM_OK);
+    assert_int_equal(task->runs, 3);
+    assert_true(task->begun[0] == 0 && task->begun[1] == 2 && task->begun[2] == 2);
+    assert_int_equal(task->cancelled_runs, 0);
+    assert_ptr_equal(task->job.device, &fake->device);
+    assert_null(task->job.ran);
+    assert_in_range(task->job.span_ns[MM_SPAN_QUEUE], 1, entered_ns - task->job.queued_ns);
+    assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 
 static void a_slice_has_the_device_to_itself(void **state) {
-    struct fake_device fake;
-    struct test_job task;
-    struct test_job products[6];
-    struct mm_queue *queue = open_queue(&fake, 3, false, 8);
-    (void)state;
-    pthread_mutex_lock(&fake.mutex); /* no product begins before all jobs wait */
+    struct test_job *task = &jobs[6];
+    open_scene((struct setting){.lanes = 3, .closed = true});
+    pthread_mutex_lock(&fake->mutex); /* no product begins before all jobs wait */
     for (int index = 0; index < 6; index++) {
-        job_init(&products[index], &fake, 0);
-        submit(queue, &products[index]);
+        submit_product(&jobs[index], 2);
         if (index == 1) {
-            job_init(&task, &fake, 2);
-            let_slices(&task, 2);
-            submit(queue, &task);
+            task_init(task, 2);
+            let_slices(task, 2);
+            submit(task);
         }
     }
-    pthread_mutex_unlock(&fake.mutex);
-    fake_device_wait_begun(&fake, 2); /* a lane is free, and the task is next */
-    fake_device_open_gate(&fake);
-    job_wait(&task, MM_OK);
-    for (int index = 0; index < 6; index++)
-        job_wait(&products[index], MM_OK);
-    mm_queue_close(queue);
-    assert_int_equal(task.begun[0], 2);
-    assert_int_equal(task.begun[1], 6);
-    assert_int_equal(task.beside, 0);
-    fake_device_destroy(&fake);
+    pthread_mutex_unlock(&fake->mutex);
+    wait_begun(fake, 2); /* a lane is free, and the task is next */
+    open_gate(fake);
+    job_wait(task, MM_OK);
+    wait_all(jobs, 6);
+    assert_true(task->begun[0] == 2 && task->begun[1] == 6);
+    assert_int_equal(task->beside, 0);
 }
 
 static void a_begun_task_does_not_wait(void **state) {
-    struct fake_device fake;
-    struct test_job task;
-    struct test_job products[3];
-    size_t waiting = 0;
-    size_t bytes = 0;
-    struct mm_queue *queue = open_queue(&fake, 1, false, 1);
-    (void)state;
-    job_init(&task, &fake, 2);
-    submit(queue, &task);
-    wait_for(&task.entered);
-    job_init(&products[0], &fake, 0);
-    job_init(&products[1], &fake, 0);
-    job_init(&products[2], &fake, 0);
-    submit(queue, &products[0]);
-    let_slices(&task, 1);
-    fake_device_wait_begun(&fake, 1); /* the product runs, and the task stands in the list */
-    mm_queue_waiting(queue, &waiting, &bytes);
-    assert_int_equal(waiting, 0);
-    assert_false(mm_queue_full(queue));
-    assert_int_equal(mm_queue_jobs(queue), 2);
-    submit(queue, &products[1]);
-    assert_int_equal(mm_queue_submit(queue, &products[2].job, NULL), MM_BUSY);
-    fake_device_open_gate(&fake);
-    let_slices(&task, 1);
-    job_wait(&task, MM_OK);
-    job_wait(&products[0], MM_OK);
-    job_wait(&products[1], MM_OK);
-    mm_queue_close(queue);
-    fake_device_destroy(&fake);
+    struct test_job *task = &jobs[3];
+    open_scene((struct setting){.closed = true, .jobs_max = 1});
+    submit_task(task, 2);
+    wait_for(&task->entered);
+    submit_product(&jobs[0], 2);
+    let_slices(task, 1);
+    wait_begun(fake, 1); /* the product runs, and the task stands in the list */
+    assert_int_equal(mm_queue_look(queue).jobs_waiting, 0);
+    assert_false(mm_queue_look(queue).is_full);
+    assert_int_equal(mm_queue_look(queue).jobs, 2);
+    submit_product(&jobs[1], 2);
+    job_init(&jobs[2], "naive", 2);
+    assert_int_equal(mm_queue_submit(queue, &jobs[2].job, NULL), MM_BUSY);
+    open_gate(fake);
+    let_slices(task, 1);
+    job_wait(task, MM_OK);
+    wait_all(jobs, 2);
 }
 
 /* A device that has a task is the more loaded, whatever else waits for the other. */
 static void products_keep_away_from_tasks(void **state) {
-    struct fake_device fakes[2];
-    struct mm_device *devices[] = {&fakes[0].device, &fakes[1].device};
-    const struct mm_queue_limits limits = {.jobs_max = 8, .bytes_max = SIZE_MAX};
-    struct mm_queue *queue = NULL;
-    struct test_job task;
-    struct test_job products[3];
-    (void)state;
-    for (unsigned index = 0; index < 2; index++)
-        fake_device_init(&fakes[index], index, 1, true);
-    assert_int_equal(mm_queue_open(devices, 2, &limits, &queue, NULL), MM_OK);
-    fake_device_close_gate(&fakes[1]);
-    job_init(&task, &fakes[0], 1);
-    submit(queue, &task);
-    wait_for(&task.entered);
-    for (int index = 0; index < 3; index++) {
-        job_init(&products[index], &fakes[1], 0);
-        submit(queue, &products[index]);
-    }
-    let_slices(&task, 1);
-    job_wait(&task, MM_OK);
-    fake_device_open_gate(&fakes[1]);
-    for (int index = 0; index < 3; index++) {
-        job_wait(&products[index], MM_OK);
-        assert_ptr_equal(products[index].job.device, &fakes[1].device);
-    }
-    mm_queue_close(queue);
-    for (unsigned index = 0; index < 2; index++)
-        fake_device_destroy(&fakes[index]);
+    struct test_job *task = &jobs[3];
+    open_scene((struct setting){.devices = 2});
+    close_gate(&fakes[1]);
+    submit_task(task, 1);
+    wait_for(&task->entered);
+    for (int index = 0; index < 3; index++)
+        submit_product(&jobs[index], 2);
+    let_slices(task, 1);
+    job_wait(task, MM_OK);
+    open_gate(&fakes[1]);
+    wait_all(jobs, 3);
+    for (int index = 0; index < 3; index++)
+        assert_ptr_equal(jobs[index].job.device, &fakes[1].device);
+}
+
+/* After each piece the product goes to the end of the list, where it counts as waiting. While a piece runs,
+ * it does not wait. */
+static void products_get_in_between_pieces(void **state) {
+    const struct timespec piece = {.tv_nsec = 50000000};
+    struct test_job *cut = &jobs[2];
+    open_scene((struct setting){.closed = true, .jobs_max = 2});
+    const uint64_t submitted_ns = mm_clock_ns();
+    submit_product(cut, CUT_N);
+    wait_begun(fake, 1);
+    nanosleep(&piece, NULL);
+    submit_product(&jobs[0], 2);
+    submit_product(&jobs[1], 2);
+    let_pass(fake, 1);
+    wait_begun(fake, 2);
+    assert_int_equal(mm_queue_look(queue).jobs_waiting, 2);
+    assert_true(mm_queue_look(queue).is_full);
+    assert_int_equal(mm_queue_look(queue).jobs, 3);
+    let_pass(fake, 2);
+    wait_all(jobs, 2);
+    assert_int_equal(cut->done_count, 0);
+    open_gate(fake);
+    job_wait(cut, MM_OK);
+    assert_true(cut->job.span_ns[MM_SPAN_QUEUE] + (uint64_t)piece.tv_nsec <= mm_clock_ns() - submitted_ns);
+    assert_int_equal(begun_by(fake), PIECES + 2);
+    assert_int_equal(mm_queue_look(queue).jobs, 0);
+}
+
+/* One that shares runs beside a product; the others do not (a_slice_has_the_device_to_itself). */
+static void a_task_may_share_the_device(void **state) {
+    struct test_job *task = &jobs[0];
+    open_scene((struct setting){.lanes = 2, .threads = 2});
+    task_init(task, 1);
+    task->task.shares = true;
+    submit(task);
+    wait_for(&task->entered);
+    submit_product(&jobs[1], 2);
+    job_wait(&jobs[1], MM_OK);
+    assert_int_equal(task->done_count, 0);
+    let_slices(task, 1);
+    job_wait(task, MM_OK);
 }
 
 static void a_task_is_not_run_at_once(void **state) {
-    struct fake_device fake;
-    struct test_job task;
-    struct mm_device *device = &fake.device;
-    struct mm_queue *queue = NULL;
-    const struct mm_queue_limits limits = {.jobs_max = 8, .bytes_max = SIZE_MAX};
-    (void)state;
-    fake_device_init(&fake, 0, 1, true);
-    fake.device.backend = &fake_host;
-    assert_int_equal(mm_queue_open(&device, 1, &limits, &queue, NULL), MM_OK);
-    job_init(&task, &fake, 1);
-    task.job.backend = &fake_host;
-    assert_false(mm_queue_run(queue, &task.job));
-    mm_queue_close(queue);
-    fake_device_destroy(&fake);
+    open_scene((struct setting){.backend = &fake_host});
+    task_init(&jobs[0], 1);
+    assert_false(mm_queue_run(queue, &jobs[0].job));
 }
 
 static void a_task_needs_a_device_of_its_backend(void **state) {
-    static const struct mm_backend other = {.name = "other"};
-    struct fake_device fake;
-    struct test_job task;
-    struct mm_queue *queue = open_queue(&fake, 1, true, 8);
-    (void)state;
-    job_init(&task, &fake, 1);
-    task.job.backend = &other;
-    assert_int_equal(mm_queue_submit(queue, &task.job, NULL), MM_UNSUPPORTED);
-    mm_queue_close(queue);
-    fake_device_destroy(&fake);
+    open_scene((struct setting){0});
+    task_init(&jobs[0], 1);
+    jobs[0].job.backend = &fake_host;
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_UNSUPPORTED);
 }
 
 static void *submit_many(void *argument) {
-    struct test_job *example = argument;
-    struct mm_queue *queue = example->job.owner;
     for (unsigned round = 0; round < 300; round++) {
         struct test_job test;
-        job_init(&test, example->fake, round % 3);
+        if (round % 3 == 0)
+            job_init(&test, "naive", 2);
+        else
+            task_init(&test, round % 3);
         let_slices(&test, round % 3);
         if (mm_queue_submit(queue, &test.job, NULL) != MM_OK)
             continue;
@@ -184,28 +161,218 @@ static void *submit_many(void *argument) {
 }
 
 static void many_threads_submit(void **state) {
-    struct fake_device fake;
-    struct test_job example;
-    pthread_t threads[6];
-    struct mm_queue *queue = open_queue(&fake, 2, true, 4);
-    (void)state;
-    job_init(&example, &fake, 0);
-    example.job.owner = queue;
-    for (int index = 0; index < 6; index++)
-        assert_int_equal(pthread_create(&threads[index], NULL, submit_many, &example), 0);
-    for (int index = 0; index < 6; index++)
-        pthread_join(threads[index], NULL);
-    assert_int_equal(mm_queue_jobs(queue), 0);
-    mm_queue_close(queue);
-    fake_device_destroy(&fake);
+    open_scene((struct setting){.lanes = 2, .jobs_max = 4});
+    run_threads(6, submit_many);
+    assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_get_in_between),    cmocka_unit_test(a_slice_has_the_device_to_itself),
-        cmocka_unit_test(a_begun_task_does_not_wait), cmocka_unit_test(products_keep_away_from_tasks),
-        cmocka_unit_test(a_task_is_not_run_at_once),  cmocka_unit_test(a_task_needs_a_device_of_its_backend),
-        cmocka_unit_test(many_threads_submit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+/* --- the end of tasks ----------------------------------------------------------------------------------- */
+
+/* So many slices were done, and once or never it was called to give back what it holds. */
+static void expect_runs(const struct test_job *task, unsigned runs, unsigned cancelled_runs) {
+    assert_int_equal(task->runs, runs);
+    assert_int_equal(task->cancelled_runs, cancelled_runs);
 }
+
+static void a_task_that_waits_is_taken_back(void **state) {
+    open_scene((struct setting){.closed = true});
+    submit_product(&jobs[0], 2);
+    wait_begun(fake, 1);
+    submit_task(&jobs[1], 2);
+    assert_true(mm_queue_cancel(queue, &jobs[1].job));
+    open_gate(fake);
+    job_wait(&jobs[0], MM_OK);
+    close_queue();
+    expect_runs(&jobs[1], 0, 0);
+    assert_int_equal(jobs[1].done_count, 0);
+}
+
+static void a_cancelled_task_ends_before_those_that_wait(void **state) {
+    struct test_job *task = &jobs[2];
+    open_scene((struct setting){.closed = true});
+    submit_task(task, 3);
+    wait_for(&task->entered);
+    submit_product(&jobs[0], 2);
+    submit_product(&jobs[1], 2);
+    let_slices(task, 1);
+    wait_begun(fake, 1); /* the first product runs, the second and the task wait */
+    assert_false(mm_queue_cancel(queue, &task->job));
+    assert_false(mm_queue_cancel(queue, &task->job));
+    open_gate(fake);
+    job_wait(task, MM_STOPPING);
+    wait_all(jobs, 2);
+    expect_runs(task, 1, 1);
+    assert_int_equal(task->begun_at_end, 1);
+}
+
+static void a_task_is_cancelled_in_its_slice(void **state) {
+    struct test_job *task = &jobs[0], *last = &jobs[2];
+    open_scene((struct setting){0});
+    submit_task(task, 3);
+    wait_for(&task->entered);
+    submit_product(&jobs[1], 2);
+    assert_false(mm_queue_cancel(queue, &task->job));
+    let_slices(task, 1);
+    job_wait(task, MM_STOPPING);
+    expect_runs(task, 1, 1);
+    assert_int_equal(task->begun_at_end, 0); /* before the product */
+    job_wait(&jobs[1], MM_OK);
+
+    submit_task(last, 1); /* its last slice: there is nothing left to be given back */
+    wait_for(&last->entered);
+    assert_false(mm_queue_cancel(queue, &last->job));
+    let_slices(last, 1);
+    job_wait(last, MM_OK);
+    expect_runs(last, 1, 0);
+    assert_false(mm_queue_cancel(queue, &last->job)); /* over */
+    for (int round = 0; round < 2; round++) {         /* once more, without the mark, and as one that waits */
+        last->runs = 0;
+        last->done_count = 0;
+        last->slices = 2;
+        submit(last);
+        let_slices(last, 2);
+        job_wait(last, MM_OK);
+        expect_runs(last, 2, 0);
+        assert_int_equal(mm_queue_look(queue).jobs, 0);
+    }
+}
+
+/* A product of several pieces ends after the piece at hand: cancelled while that runs, or between two, late,
+ * or with the queue's end. One that is over its last piece is whole. */
+static void a_product_ends_between_its_pieces(void **state) {
+    enum { CANCELLED, CANCELLED_IN_THE_LIST, LATE, ABORTED, LAST };
+    static const struct {
+        enum mm_status status;
+        unsigned begun;
+    } ways[] = {{MM_STOPPING, 1}, {MM_STOPPING, 2}, {MM_TIMEOUT, 1}, {MM_STOPPING, 1}, {MM_OK, PIECES}};
+    struct test_job *cut = &jobs[0], *other = &jobs[1];
+    for (int way = 0; way <= LAST; way++) {
+        open_scene((struct setting){.closed = true});
+        job_init(cut, "naive", 2);
+        cut->job.product.n = CUT_N;
+        cut->job.deadline_ns = way == LATE ? mm_clock_ns() + 300 * 1000000 : 0;
+        submit(cut);
+        wait_begun(fake, 1);
+        if (way == CANCELLED_IN_THE_LIST) {
+            submit_product(other, 2);
+            let_pass(fake, 1);
+            wait_begun(fake, 2);
+        }
+        if (way == LAST) {
+            let_pass(fake, PIECES - 1);
+            wait_begun(fake, PIECES);
+        }
+        if (way == ABORTED)
+            mm_queue_abort(queue, MM_STOPPING, "told to");
+        else if (way != LATE)
+            assert_false(mm_queue_cancel(queue, &cut->job));
+        while (way == LATE && mm_clock_ns() <= cut->job.deadline_ns)
+            continue;
+        open_gate(fake);
+        job_wait(cut, ways[way].status);
+        if (way == CANCELLED_IN_THE_LIST)
+            job_wait(other, MM_OK);
+        assert_int_equal(begun_by(fake), ways[way].begun);
+        assert_int_equal(mm_queue_look(queue).jobs, 0);
+        close_queue();
+    }
+}
+
+static void deadlines_are_judged_between_slices(void **state) {
+    open_scene((struct setting){0});
+    for (int index = 0; index < 2; index++) {
+        task_init(&jobs[index], 2);
+        jobs[index].job.deadline_ns = mm_clock_ns() + 300 * 1000000; /* enough for a busy machine */
+        submit(&jobs[index]);
+        if (index == 0)
+            wait_for(&jobs[0].entered);
+    }
+    while (mm_clock_ns() <= jobs[1].job.deadline_ns)
+        continue;
+    let_slices(&jobs[0], 1);
+    job_wait(&jobs[0], MM_TIMEOUT);
+    expect_runs(&jobs[0], 1, 1);
+    job_wait(&jobs[1], MM_TIMEOUT);
+    expect_runs(&jobs[1], 0, 0);
+}
+
+static void a_failed_device_ends_a_task(void **state) {
+    struct test_job *failing = &jobs[0], *task = &jobs[1];
+    open_scene((struct setting){0});
+    task_init(failing, 3);
+    failing->fails = true;
+    let_slices(failing, 1);
+    submit(failing);
+    job_wait(failing, MM_INTERNAL);
+    expect_runs(failing, 1, 0);
+
+    submit_task(task, 3);
+    wait_for(&task->entered);
+    __atomic_store_n(&fake->device.failed, 1, __ATOMIC_RELAXED);
+    let_slices(task, 1);
+    job_wait(task, MM_NOT_READY);
+    expect_runs(task, 1, 1);
+    assert_int_equal(mm_queue_submit(queue, &failing->job, NULL), MM_NOT_READY);
+}
+
+static void stop_lets_tasks_go_on(void **state) {
+    open_scene((struct setting){0});
+    submit_task(&jobs[0], 2);
+    wait_for(&jobs[0].entered);
+    mm_queue_stop(queue);
+    let_slices(&jobs[0], 2);
+    job_wait(&jobs[0], MM_OK);
+    expect_runs(&jobs[0], 2, 0);
+}
+
+/* Of the tasks, the first has begun and the second has not. */
+static void abort_ends_tasks(void **state) {
+    open_scene((struct setting){.closed = true});
+    submit_task(&jobs[0], 3);
+    wait_for(&jobs[0].entered);
+    submit_product(&jobs[2], 2);
+    submit_task(&jobs[1], 3);
+    let_slices(&jobs[0], 1);
+    wait_begun(fake, 1);
+    mm_queue_stop(queue);
+    mm_queue_abort(queue, MM_STOPPING, "stopped");
+    job_wait(&jobs[1], MM_STOPPING);
+    expect_runs(&jobs[1], 0, 0);
+    assert_int_equal(mm_queue_look(queue).jobs, 2);
+    open_gate(fake);
+    job_wait(&jobs[0], MM_STOPPING);
+    expect_runs(&jobs[0], 1, 1);
+    job_wait(&jobs[2], MM_OK);
+}
+
+static void *close_it(void *open) {
+    mm_queue_close(open);
+    return NULL;
+}
+
+static void close_ends_tasks(void **state) {
+    struct mm_error error = {.status = MM_OK};
+    pthread_t closer;
+    open_scene((struct setting){0});
+    submit_task(&jobs[0], 100);
+    wait_for(&jobs[0].entered);
+    assert_int_equal(pthread_create(&closer, NULL, close_it, queue), 0);
+    task_init(&jobs[1], 1);
+    /* Once it refuses, it closes. What it took before waits behind the slice, and is ended too. */
+    while (mm_queue_submit(queue, &jobs[1].job, &error) == MM_OK)
+        assert_true(mm_queue_cancel(queue, &jobs[1].job));
+    assert_int_equal(error.status, MM_STOPPING);
+    let_slices(&jobs[0], 1);
+    pthread_join(closer, NULL);
+    queue = NULL;
+    job_wait(&jobs[0], MM_STOPPING);
+    expect_runs(&jobs[0], 1, 1);
+}
+
+RUN_TESTS_BETWEEN(NULL, close_scene, products_get_in_between, a_slice_has_the_device_to_itself,
+                  a_begun_task_does_not_wait, products_keep_away_from_tasks, a_task_is_not_run_at_once,
+                  a_task_needs_a_device_of_its_backend, products_get_in_between_pieces,
+                  a_task_may_share_the_device, many_threads_submit, a_task_that_waits_is_taken_back,
+                  a_cancelled_task_ends_before_those_that_wait, a_task_is_cancelled_in_its_slice,
+                  a_product_ends_between_its_pieces, deadlines_are_judged_between_slices,
+                  a_failed_device_ends_a_task, stop_lets_tasks_go_on, abort_ends_tasks, close_ends_tasks)

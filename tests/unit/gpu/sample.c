@@ -1,15 +1,8 @@
 /* Streams of random numbers by number, and samples: where they are taken, and what passes for right. */
-#include "gpu/sample.h"
+#include "gpu/check/sample.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { SEED = 12345 };
 
@@ -17,7 +10,6 @@ static void bits_are_those_of_splitmix64(void **state) {
     /* The first outputs of the generator from state 0, as its authors' program prints them. */
     static const uint64_t expected[] = {UINT64_C(0xe220a8397b1dcdaf), UINT64_C(0x6e789e6aa1b965f4),
                                         UINT64_C(0x06c45d188009454f), UINT64_C(0xf88bb8a8724c81ec)};
-    (void)state;
     for (size_t index = 0; index < 4; index++) {
         assert_true(mm_random_bits(0, index) == expected[index]);
         assert_true(mm_random_bits(mm_random_skip(0, index), 0) == expected[index]);
@@ -29,7 +21,6 @@ static void elements_are_uniform_and_never_0(void **state) {
     enum { COUNT = 100000 };
     double sum = 0.0;
     double squares = 0.0;
-    (void)state;
     for (size_t index = 0; index < COUNT; index++) {
         const double element = (double)mm_random_element(SEED, index);
         assert_true(element > -1.0 && element < 1.0 && element != 0.0);
@@ -45,8 +36,7 @@ static void elements_are_uniform_and_never_0(void **state) {
 static void small_results_are_taken_whole(void **state) {
     static const size_t shapes[][3] = {{1, 1, 1}, {16, 16, 16}, {7, 37, 5}, {128, 3, 64}, {5, 33, 4096}};
     struct mm_sample sample;
-    (void)state;
-    for (size_t which = 0; which < sizeof shapes / sizeof shapes[0]; which++) {
+    for (size_t which = 0; which < COUNT(shapes); which++) {
         const size_t rows = shapes[which][0];
         const size_t cols = shapes[which][1];
         bool seen[512] = {false};
@@ -75,8 +65,7 @@ static void large_results_are_sampled_within_bounds(void **state) {
                                        {2, 2, 1 << 23},       {3, 3, 1 << 24},    {1000, 1000, 131072},
                                        {INT32_MAX, 100, 100}, {17, 16, 60000}};
     struct mm_sample sample;
-    (void)state;
-    for (size_t which = 0; which < sizeof shapes / sizeof shapes[0]; which++) {
+    for (size_t which = 0; which < COUNT(shapes); which++) {
         const size_t rows = shapes[which][0];
         const size_t cols = shapes[which][1];
         const size_t depth = shapes[which][2];
@@ -129,7 +118,6 @@ static void products_are_judged_by_the_bound(void **state) {
         .a_seed = SEED, .b_seed = mm_random_skip(SEED, 4096), .m = M, .k = K, .n = N};
     struct mm_sample sample;
     float c[M * N];
-    (void)state;
     mm_sample_place(&sample, M, N, K);
     for (unsigned span = 0; span < sample.span_count; span++)
         mm_sample_expect(&sample, span, &product);
@@ -168,10 +156,9 @@ static void stored_transposes_are_indexed_as_they_lie(void **state) {
         {true, true, {{0, 2, 4}, {1, 3, 5}}, {{0, 1, 2}, {3, 4, 5}}},
     };
     struct mm_sample sample;
-    (void)state;
     mm_sample_place(&sample, 2, 2, 3);
     assert_int_equal(sample.span_count * sample.width, 4);
-    for (size_t which = 0; which < sizeof cases / sizeof cases[0]; which++) {
+    for (size_t which = 0; which < COUNT(cases); which++) {
         const struct mm_random_product product = {.a_seed = SEED,
                                                   .b_seed = SEED + 1,
                                                   .transpose_a = cases[which].transpose_a,
@@ -193,39 +180,6 @@ static void stored_transposes_are_indexed_as_they_lie(void **state) {
     }
 }
 
-/* A product is right if it is that of the matrices as they are stored, and of no other layout. */
-static void other_layouts_are_wrong(void **state) {
-    enum { M = 23, N = 37, K = 41, LAYOUTS = 4 };
-    struct mm_random_product product = {.a_seed = SEED, .b_seed = SEED + 1, .m = M, .k = K, .n = N};
-    struct mm_sample sample;
-    float c[M * N];
-    (void)state;
-    mm_sample_place(&sample, M, N, K);
-    for (unsigned expected = 0; expected < LAYOUTS; expected++) {
-        product.transpose_a = expected % 2 != 0;
-        product.transpose_b = expected / 2 != 0;
-        for (unsigned span = 0; span < sample.span_count; span++)
-            mm_sample_expect(&sample, span, &product);
-        for (unsigned computed = 0; computed < LAYOUTS; computed++) {
-            product.transpose_a = computed % 2 != 0;
-            product.transpose_b = computed / 2 != 0;
-            multiply(&product, c);
-            const double error = error_of(&sample, &product, c);
-            if (computed == expected ? !(error > 0.0 && error < 0.5) : !(error > 100.0))
-                fail_msg("layout %u for %u: %g", computed, expected, error);
-        }
-    }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bits_are_those_of_splitmix64),
-        cmocka_unit_test(elements_are_uniform_and_never_0),
-        cmocka_unit_test(small_results_are_taken_whole),
-        cmocka_unit_test(large_results_are_sampled_within_bounds),
-        cmocka_unit_test(products_are_judged_by_the_bound),
-        cmocka_unit_test(stored_transposes_are_indexed_as_they_lie),
-        cmocka_unit_test(other_layouts_are_wrong),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(bits_are_those_of_splitmix64, elements_are_uniform_and_never_0, small_results_are_taken_whole,
+          large_results_are_sampled_within_bounds, products_are_judged_by_the_bound,
+          stored_transposes_are_indexed_as_they_lie)

@@ -1,13 +1,7 @@
 /* The check of a product on the host: its residual and its bound against a plain computation, what is found
  * to be wrong, and what cannot be judged. */
-#include "gpu/verify.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "gpu/check/verify.h"
+#include "tests/unit/unit.h"
 
 enum { EDGE_MAX = 70, LD_MAX = EDGE_MAX + 5, NUMBERS = LD_MAX * EDGE_MAX };
 
@@ -145,56 +139,55 @@ static void expect_plain(const struct mm_verification *verification) {
     assert_true(verification->bound <= bound * (1.0 + 0x1p-20));
 }
 
-static const size_t shapes[][3] = {{1, 1, 1},   {1, 70, 1},  {70, 1, 70},  {2, 3, 4},
-                                   {33, 17, 5}, {8, 64, 61}, {70, 70, 70}, {1, 2, 70}};
+/* A check by this seed, which comes to this verdict. */
+static struct mm_verification expect(uint64_t seed, enum mm_verdict verdict) {
+    const struct mm_verification verification = check(seed);
+    assert_int_equal(mm_verification_verdict(&verification), verdict);
+    return verification;
+}
+
+static void clear_c(void) {
+    memset(sample.c, 0, sizeof sample.c);
+}
 
 static void it_is_as_computed_plainly(void **state) {
-    (void)state;
-    for (size_t index = 0; index < sizeof shapes / sizeof shapes[0]; index++) {
-        for (unsigned layout = 0; layout < 32; layout++) {
-            make(shapes[index][0], shapes[index][1], shapes[index][2], layout);
-            const struct mm_verification verification = check(1000 * index + layout);
-            expect_plain(&verification);
-            assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
-            assert_int_equal(verification.rows_unjudged, 0);
-        }
+    static const size_t shapes[][3] = {{1, 1, 1},   {1, 70, 1},  {70, 1, 70},  {2, 3, 4},
+                                       {33, 17, 5}, {8, 64, 61}, {70, 70, 70}, {1, 2, 70}};
+    for (size_t index = 0; index < 32 * COUNT(shapes); index++) {
+        const size_t *shape = shapes[index / 32];
+        make(shape[0], shape[1], shape[2], (unsigned)index % 32);
+        const struct mm_verification verification = expect(index, MM_VERDICT_PASSED);
+        expect_plain(&verification);
+        assert_int_equal(verification.rows_unjudged, 0);
     }
 }
 
 /* No other row has a residual that is a larger part of its bound. */
 static void the_worst_row_is_told(void **state) {
-    (void)state;
     make(33, 17, 5, 0);
     for (uint64_t seed = 0; seed < 20; seed++) {
         const struct mm_verification verification = check(seed);
-        for (size_t row = 0; row < 33; row++) {
-            for (unsigned vector = 0; vector < MM_VERIFY_VECTORS; vector++) {
-                const double residual = (double)plain_residual(row, seed, vector);
-                assert_true(residual / plain_bound(row) <=
-                            verification.residual / verification.bound * 1.000001);
-            }
-        }
+        const double worst = verification.residual / verification.bound * 1.000001;
+        for (size_t row = 0; row < 33; row++)
+            for (unsigned vector = 0; vector < MM_VERIFY_VECTORS; vector++)
+                assert_true((double)plain_residual(row, seed, vector) / plain_bound(row) <= worst);
     }
 }
 
 /* Each in turn, of each layout of A and B, and by a little more than its row's bound. */
 static void a_single_wrong_element_is_found(void **state) {
-    (void)state;
     for (unsigned layout = 0; layout < 4; layout++) {
         make(7, 20, 9, layout);
         const double bound = check(5).bound;
-        for (size_t row = 0; row < 7; row++) {
-            for (size_t col = 0; col < 9; col++) {
-                float *element = element_of_c(row, col);
-                const float right = *element;
-                *element = right + (col % 2 == 0 ? 8.0F : -8.0F) * (float)bound;
-                const struct mm_verification verification = check(row * 9 + col);
-                assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
-                assert_int_equal(verification.row, row);
-                assert_true(verification.residual > 6.0 * bound);
-                expect_plain(&verification);
-                *element = right;
-            }
+        for (size_t at = 0; at < 7 * 9; at++) {
+            float *element = element_of_c(at / 9, at % 9);
+            const float right = *element;
+            *element = right + (at % 9 % 2 == 0 ? 8.0F : -8.0F) * (float)bound;
+            const struct mm_verification verification = expect(at, MM_VERDICT_FAILED);
+            assert_int_equal(verification.row, at / 9);
+            assert_true(verification.residual > 6.0 * bound);
+            expect_plain(&verification);
+            *element = right;
         }
     }
 }
@@ -230,18 +223,13 @@ static struct mm_verification check_wide(double off, double by_its_bound, uint64
     return verification;
 }
 
-/* All elements are as wrong as they may be, and all to one side. */
-static void what_is_just_right_passes(void **state) {
-    (void)state;
+/* All elements are as wrong as they may be, and all to one side. One alone is found by less than the sum of
+ * what 512 may be off by, which is 4. */
+static void a_wide_row_is_judged_by_its_sum(void **state) {
     for (uint64_t seed = 0; seed < 200; seed++) {
         const struct mm_verification verification = check_wide(0.0, 0.999, seed);
         assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
     }
-}
-
-/* The sum of what 512 elements may be off by is 4. */
-static void a_wrong_element_is_found_in_a_wide_row(void **state) {
-    (void)state;
     const struct mm_verification verification = check_wide(3.0, 0.0, 7);
     assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
     assert_true(verification.residual > 2.99 && verification.bound < 2.5);
@@ -251,7 +239,6 @@ static void a_wrong_element_is_found_in_a_wide_row(void **state) {
  * deviations are 38. */
 static void swapped_columns_are_mostly_found(void **state) {
     unsigned missed = 0;
-    (void)state;
     make(20, 20, 20, 0);
     for (size_t row = 0; row < 20; row++) {
         const float held = *element_of_c(row, 3);
@@ -266,69 +253,51 @@ static void swapped_columns_are_mostly_found(void **state) {
 }
 
 static void zeros_are_no_product(void **state) {
-    (void)state;
     make(20, 70, 20, 0);
-    for (size_t index = 0; index < NUMBERS; index++)
-        sample.c[index] = 0.0F;
-    const struct mm_verification verification = check(7);
-    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
+    clear_c();
+    expect(7, MM_VERDICT_FAILED);
 }
 
 static void without_depth_all_is_zero(void **state) {
-    (void)state;
     make(3, 0, 4, 0);
     sample.product.a.data = sample.product.b.data = NULL; /* which may have no storage */
-    struct mm_verification verification = check(7);
-    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
+    const struct mm_verification verification = expect(7, MM_VERDICT_PASSED);
     assert_true(verification.residual == 0.0 && verification.bound == 0.0);
     assert_int_equal(verification.rows_judged, 3);
     *element_of_c(1, 2) = -0.0F;
-    verification = check(7);
-    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
+    expect(7, MM_VERDICT_PASSED);
     *element_of_c(1, 2) = 0x1p-149F;
-    verification = check(7);
-    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
-    assert_int_equal(verification.row, 1);
+    assert_int_equal(expect(7, MM_VERDICT_FAILED).row, 1);
 }
 
 /* What stands in row 2 of a C of 5×4, of finite operands. */
 static void a_c_that_should_be_finite_fails(void **state) {
     static const float wrong[] = {NAN, INFINITY, -INFINITY};
-    (void)state;
     for (size_t index = 0; index < 3; index++) {
         make(5, 6, 4, 0);
         *element_of_c(2, 1) = wrong[index];
-        const struct mm_verification verification = check(7);
-        assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
+        const struct mm_verification verification = expect(7, MM_VERDICT_FAILED);
         assert_true(isinf(verification.residual) && isfinite(verification.bound));
-        assert_int_equal(verification.row, 2);
-        assert_int_equal(verification.rows_unjudged, 0);
+        assert_true(verification.row == 2 && verification.rows_unjudged == 0);
     }
 }
 
 static void rows_of_a_that_are_not_finite_are_left_out(void **state) {
-    (void)state;
     make(5, 6, 4, 0);
     sample.a[2 * 6 + 3] = NAN;
     sample.a[4 * 6] = -INFINITY;
     multiply();
-    struct mm_verification verification = check(7);
-    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
-    assert_int_equal(verification.rows_judged, 3);
-    assert_int_equal(verification.rows_unjudged, 2);
+    const struct mm_verification verification = expect(7, MM_VERDICT_PASSED);
+    assert_true(verification.rows_judged == 3 && verification.rows_unjudged == 2);
     *element_of_c(1, 1) += 1.0F; /* the others are judged as ever */
-    verification = check(7);
-    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
-    assert_int_equal(verification.row, 1);
+    assert_int_equal(expect(7, MM_VERDICT_FAILED).row, 1);
 }
 
 static void a_b_that_is_not_finite_leaves_nothing(void **state) {
-    (void)state;
     make(5, 6, 4, 0);
     sample.b[3] = INFINITY;
     multiply();
-    const struct mm_verification verification = check(7);
-    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_UNJUDGED);
+    const struct mm_verification verification = expect(7, MM_VERDICT_UNJUDGED);
     assert_int_equal(verification.rows_unjudged, 5);
     assert_true(verification.residual == 0.0 && verification.bound == 0.0);
 }
@@ -336,100 +305,124 @@ static void a_b_that_is_not_finite_leaves_nothing(void **state) {
 /* 3e38·10 is infinite in float32, where the sum of two that cancel need not be. A finite number in its place
  * is within no bound. */
 static void what_float32_may_overflow_in_is_left_out(void **state) {
-    (void)state;
     make(2, 2, 1, 0);
     sample.a[0] = 3e38F;
     sample.a[1] = -3e38F;
     sample.b[0] = sample.b[1] = 10.0F;
     multiply();
     assert_true(isnan(*element_of_c(0, 0)));
-    struct mm_verification verification = check(7);
-    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
-    assert_int_equal(verification.rows_unjudged, 1);
+    assert_int_equal(expect(7, MM_VERDICT_PASSED).rows_unjudged, 1);
     *element_of_c(0, 0) = 0.0F;
-    verification = check(7);
-    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
-    assert_int_equal(verification.rows_unjudged, 0);
+    assert_int_equal(expect(7, MM_VERDICT_PASSED).rows_unjudged, 0);
     sample.a[1] = 0.0F;
     *element_of_c(0, 0) = FLT_MAX;
-    verification = check(7);
-    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_FAILED);
+    expect(7, MM_VERDICT_FAILED);
 }
 
 /* The smallest numbers, whose products are none: half of the least may be lost in each, or all of them. */
 static void what_underflows_passes(void **state) {
-    (void)state;
     make(4, 5, 6, 0);
     for (size_t index = 0; index < NUMBERS; index++) {
         sample.a[index] *= 0x1p-74F;
         sample.b[index] *= 0x1p-75F;
     }
     multiply();
-    struct mm_verification verification = check(7);
-    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
-    for (size_t index = 0; index < NUMBERS; index++)
-        sample.c[index] = 0.0F;
-    verification = check(7);
-    assert_int_equal(mm_verification_verdict(&verification), MM_VERDICT_PASSED);
+    expect(7, MM_VERDICT_PASSED);
+    clear_c();
+    expect(7, MM_VERDICT_PASSED);
+}
+
+/* ||C - A·B|| / ||A·B||, element by element. */
+static double plain_error(void) {
+    const struct mm_product *product = &sample.product;
+    long double errors = 0.0L;
+    long double norm = 0.0L;
+    for (size_t row = 0; row < product->m; row++) {
+        for (size_t col = 0; col < product->n; col++) {
+            long double exact = 0.0L;
+            for (size_t depth = 0; depth < product->k; depth++)
+                exact += (long double)element_of(&product->a, product->transpose_a, row, depth) *
+                         element_of(&product->b, product->transpose_b, depth, col);
+            const long double error = *element_of_c(row, col) - exact;
+            errors += error * error;
+            norm += exact * exact;
+        }
+    }
+    return (double)sqrtl(errors / norm);
+}
+
+static double relative_error(uint64_t seed) {
+    const struct mm_verification verification = check(seed);
+    return mm_verification_relative_error(&verification);
+}
+
+static void scale(float factor) {
+    for (size_t row = 0; row < sample.product.m; row++)
+        for (size_t col = 0; col < sample.product.n; col++)
+            *element_of_c(row, col) *= factor;
+}
+
+/* Of 40 rows there are 160 squares, whose sum has a standard deviation of a ninth of its mean: half of the
+ * mean, or twice as much, is nine of them away, and the root of that less. */
+static void the_error_of_the_whole_is_estimated(void **state) {
+    for (unsigned layout = 0; layout < 32; layout++) {
+        make(40, 30, 50, layout);
+        const double exact = plain_error();
+        assert_true(exact > 1e-8 && exact < 3e-7);
+        assert_true(relative_error(layout) > 0.7 * exact && relative_error(layout) < 1.42 * exact);
+        scale(1.001F);
+        assert_true(fabs(relative_error(layout) - 1e-3) < 1e-6);
+        scale(0.0F);
+        assert_true(relative_error(layout) == 1.0);
+    }
+    make(5, 7, 9, 0);
+    *element_of_c(3, 3) = NAN;
+    assert_true(isinf(relative_error(7)));
+    sample.a[3 * sample.product.a.ld] = NAN; /* so C is right, and the row is not judged */
+    assert_true(relative_error(7) < 3e-7);
+    make(3, 0, 5, 0);
+    assert_true(relative_error(7) == 0.0);
+    *element_of_c(1, 1) = 1.0F;
+    assert_true(isinf(relative_error(7)));
 }
 
 /* Rows are added in another order on a device. */
 static void the_order_of_rows_does_not_matter(void **state) {
-    static const double residuals[] = {1.0, 3.0, 0.0, 3.0, (double)INFINITY};
+    static const struct mm_verify_sums rows[] = {
+        {1.0, 1.0, 2.0}, {3.0, 12.0, 4.0}, {0.0, 0.0, 8.0}, {3.0, 9.0, 16.0}, {(double)INFINITY, 1.0, 1.0}};
     const struct mm_verify_bounds bounds = {.relative = 1.0, .spread = 1.0};
-    struct mm_verification forwards = {.is_done = true};
-    struct mm_verification merged = {.is_done = true};
-    (void)state;
+    struct mm_verification both[2] = {{.is_done = true}, {.is_done = true}}; /* forwards, and merged */
     for (size_t row = 0; row < 5; row++)
-        mm_verify_row(&forwards, &bounds, row, residuals[row], row == 4 ? 2e38 : 2.0);
+        mm_verify_row(&both[0], &bounds, row, &rows[row], row == 4 ? 2e38 : 2.0);
     for (size_t row = 5; row-- > 0;) {
         struct mm_verification one = {.is_done = true};
-        mm_verify_row(&one, &bounds, row, residuals[row], row == 4 ? 2e38 : 2.0);
-        mm_verify_merge(&merged, &one);
+        mm_verify_row(&one, &bounds, row, &rows[row], row == 4 ? 2e38 : 2.0);
+        mm_verify_merge(&both[1], &one);
     }
-    assert_int_equal(forwards.row, 1);
-    assert_true(forwards.residual == 3.0 && forwards.bound == 2.0);
-    assert_int_equal(forwards.rows_judged, 4);
-    assert_int_equal(forwards.rows_unjudged, 1);
-    assert_int_equal(merged.row, forwards.row);
-    assert_true(merged.residual == forwards.residual && merged.bound == forwards.bound);
-    assert_int_equal(merged.rows_judged, forwards.rows_judged);
-    assert_int_equal(merged.rows_unjudged, forwards.rows_unjudged);
+    for (int way = 0; way < 2; way++) {
+        assert_true(both[way].row == 1 && both[way].residual == 3.0 && both[way].bound == 2.0);
+        assert_true(both[way].rows_judged == 4 && both[way].rows_unjudged == 1);
+        assert_true(both[way].error_squares == 22.0 && both[way].norm_squares == 30.0);
+    }
 }
 
 static void each_check_has_other_vectors(void **state) {
-    (void)state;
     const uint64_t seed = mm_verify_seed();
     assert_true(seed != mm_verify_seed());
 }
 
 static void verdicts_have_names(void **state) {
     const struct mm_verification empty = {.is_done = true};
-    (void)state;
     assert_int_equal(mm_verification_verdict(&empty), MM_VERDICT_PASSED);
     assert_string_equal(mm_verdict_name(MM_VERDICT_PASSED), "passed");
     assert_string_equal(mm_verdict_name(MM_VERDICT_FAILED), "failed");
     assert_string_equal(mm_verdict_name(MM_VERDICT_UNJUDGED), "unjudged");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_as_computed_plainly),
-        cmocka_unit_test(the_worst_row_is_told),
-        cmocka_unit_test(a_single_wrong_element_is_found),
-        cmocka_unit_test(what_is_just_right_passes),
-        cmocka_unit_test(a_wrong_element_is_found_in_a_wide_row),
-        cmocka_unit_test(swapped_columns_are_mostly_found),
-        cmocka_unit_test(zeros_are_no_product),
-        cmocka_unit_test(without_depth_all_is_zero),
-        cmocka_unit_test(a_c_that_should_be_finite_fails),
-        cmocka_unit_test(rows_of_a_that_are_not_finite_are_left_out),
-        cmocka_unit_test(a_b_that_is_not_finite_leaves_nothing),
-        cmocka_unit_test(what_float32_may_overflow_in_is_left_out),
-        cmocka_unit_test(what_underflows_passes),
-        cmocka_unit_test(the_order_of_rows_does_not_matter),
-        cmocka_unit_test(each_check_has_other_vectors),
-        cmocka_unit_test(verdicts_have_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(it_is_as_computed_plainly, the_worst_row_is_told, a_single_wrong_element_is_found,
+          a_wide_row_is_judged_by_its_sum, swapped_columns_are_mostly_found, zeros_are_no_product,
+          without_depth_all_is_zero, a_c_that_should_be_finite_fails,
+          rows_of_a_that_are_not_finite_are_left_out, a_b_that_is_not_finite_leaves_nothing,
+          what_float32_may_overflow_in_is_left_out, what_underflows_passes,
+          the_error_of_the_whole_is_estimated, the_order_of_rows_does_not_matter,
+          each_check_has_other_vectors, verdicts_have_names)

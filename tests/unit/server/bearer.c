@@ -1,14 +1,6 @@
 /* server/bearer: the key in a header's value, whose end is not marked. */
-#include "server/bearer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "server/auth/bearer.h"
+#include "tests/unit/unit.h"
 
 static void values_are_read(void **state) {
     static const struct {
@@ -21,8 +13,7 @@ static void values_are_read(void **state) {
         {"Bearerk", ""},         {"Basic k", ""},       {"Beare k", ""},         {" Bearer k", ""},
         {"Token Bearer k", ""},
     };
-    (void)state;
-    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         const char *key = NULL;
         size_t length = strlen(cases[index].value);
         char *exact = malloc(length > 0 ? length : 1); /* so that a sanitizer sees who reads on */
@@ -37,7 +28,4 @@ static void values_are_read(void **state) {
     assert_int_equal(mm_bearer_key(NULL, 0, &key), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_read)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(values_are_read)

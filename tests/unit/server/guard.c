@@ -1,14 +1,6 @@
 /* The guard: heads that are taken, and heads that are refused, each by the sentence that says why. */
-#include "server/guard.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "server/http/guard.h"
+#include "tests/unit/unit.h"
 
 /* Copies of just the bytes, so that the sanitizers see it when the guard reads too far. */
 static enum mm_status judge_header(struct mm_guard *guard, const char *line, size_t bytes) {
@@ -42,130 +34,93 @@ static enum mm_status judge(const char *version, const char *path, const char *h
     return status == MM_OK ? mm_guard_end(&guard) : status;
 }
 
-struct head {
-    const char *text;
-    size_t bytes;
-    const char *words; /* of the refusal; NULL: it is taken */
-};
-
-#define HEAD(text, words)                                                                                    \
-    { text, sizeof text - 1, words }
-
-static void check(const char *version, const struct head *heads, size_t count) {
-    for (size_t index = 0; index < count; index++) {
-        const struct head *head = &heads[index];
-        struct mm_error error;
-        enum mm_status status = judge(version, "/v1/matmul", head->text, head->bytes, &error);
-        if (status != (head->words == NULL ? MM_OK : MM_BAD_REQUEST) || error.status != status ||
-            (head->words != NULL && strstr(error.detail, head->words) == NULL))
-            fail_msg("%s, '%s': %s, '%s'", version, head->text, mm_status_name(status), error.detail);
-    }
+/* The head is refused with these words; NULL: it is taken. */
+static void expect(const char *version, const char *head, size_t bytes, const char *words) {
+    struct mm_error error;
+    const enum mm_status status = judge(version, "/v1/matmul", head, bytes, &error);
+    if (status != (words == NULL ? MM_OK : MM_BAD_REQUEST) || error.status != status ||
+        (words != NULL && strstr(error.detail, words) == NULL))
+        fail_msg("%s, '%s': %s, '%s'", version, head, mm_status_name(status), error.detail);
 }
 
+/* Of HTTP/1.1, where a head with one of these parts is refused with these words; NULL: taken. */
+static const struct {
+    const char *before, *parts, *after, *words;
+} heads[] = {
+    {"", "Host:a\n", ""},
+    {"", "|Accept:*/*\n", "", "must have a Host"},
+    {"Host:a\n", "Host:a|hOST:b", "\n", "Host must stand once"},
+    /* RFC 9110, 8.6 */
+    {"Host:a\nContent-Length:", "5|0|0005|9223372036854775807|0009223372036854775807", "\n"},
+    {"Host:a\nContent-Length:", "9223372036854775808|18446744073709551621|99999999999999999999999999", "\n",
+     "under 2^63"},
+    {"Host:a\nContent-Length:", "-5|5, 5| 5|5 |0x5|5e1", "\n", "digits alone"},
+    {"Host:a\nContent-Length:", "+5", "\n", "digits alone, and is '+5'"},
+    {"Host:a\nContent-Length:", "", "\n", "digits alone, and is ''"},
+    {"Host:a\nContent-Length:5\n", "content-length:5|X:y\nContent-Length:6", "\n",
+     "Content-Length must stand once"},
+    /* RFC 9112, 6.1 */
+    {"Host:a\n", "Transfer-Encoding:chunked|transfer-encoding:CHUNKED", "\n"},
+    {"Host:a\n", "Transfer-Encoding:chunked\nContent-Length:5|Content-Length:5\nTransfer-Encoding:chunked",
+     "\n", "has both"},
+    {"Host:a\nTransfer-Encoding:", "xchunked", "\n", "must be 'chunked', and is 'xchunked'"},
+    {"Host:a\nTransfer-Encoding:", "", "\n", "must be 'chunked', and is ''"},
+    {"Host:a\nTransfer-Encoding:", "chunkedx|chunked |gzip, chunked|chunked, chunked|identity", "\n",
+     "must be 'chunked'"},
+    {"Host:a\nTransfer-Encoding:chunked\n", "Transfer-Encoding:chunked", "\n",
+     "Transfer-Encoding must stand"},
+    /* RFC 9112, 5 and RFC 9110, 5.5 */
+    {"Host:a\n", "X:|X:a\tb c\xff", "\n"},
+    {"Host:a\n", "X :b", "\n", "one is 'X '"},
+    {"Host:a\n", " X:b|:b|X\x7f:b|\xc3\xa9:b|X(Y):b", "\n", "a header's name"},
+    {"Host:a\n", "X:a\rb|X:\x1f|X:\x7f", "\n", "that of X does"},
+};
+
+#define EXPECT_1_1(head, words) expect("HTTP/1.1", head, sizeof head - 1, words)
+
 static void heads_of_http_1_1(void **state) {
-    static const struct head heads[] = {
-        HEAD("Host:a\n", NULL),
-        HEAD("", "must have a Host"),
-        HEAD("Accept:*/*\n", "must have a Host"),
-        HEAD("Host:a\nHost:a\n", "Host must stand once"),
-        HEAD("Host:a\nhOST:b\n", "Host must stand once"),
-        /* RFC 9110, 8.6 */
-        HEAD("Host:a\nContent-Length:5\n", NULL),
-        HEAD("Host:a\nContent-Length:0\n", NULL),
-        HEAD("Host:a\nContent-Length:0005\n", NULL),
-        HEAD("Host:a\nContent-Length:9223372036854775807\n", NULL),
-        HEAD("Host:a\nContent-Length:0009223372036854775807\n", NULL),
-        HEAD("Host:a\nContent-Length:9223372036854775808\n", "under 2^63"),
-        HEAD("Host:a\nContent-Length:18446744073709551621\n", "under 2^63"),
-        HEAD("Host:a\nContent-Length:99999999999999999999999999\n", "under 2^63"),
-        HEAD("Host:a\nContent-Length:+5\n", "digits alone, and is '+5'"),
-        HEAD("Host:a\nContent-Length:-5\n", "digits alone"),
-        HEAD("Host:a\nContent-Length:5, 5\n", "digits alone"),
-        HEAD("Host:a\nContent-Length: 5\n", "digits alone"),
-        HEAD("Host:a\nContent-Length:5 \n", "digits alone"),
-        HEAD("Host:a\nContent-Length:0x5\n", "digits alone"),
-        HEAD("Host:a\nContent-Length:5e1\n", "digits alone"),
-        HEAD("Host:a\nContent-Length:\n", "digits alone, and is ''"),
-        HEAD("Host:a\nContent-Length:5\ncontent-length:5\n", "Content-Length must stand once"),
-        HEAD("Host:a\nContent-Length:5\nX:y\nContent-Length:6\n", "Content-Length must stand once"),
-        /* RFC 9112, 6.1 */
-        HEAD("Host:a\nTransfer-Encoding:chunked\n", NULL),
-        HEAD("Host:a\ntransfer-encoding:CHUNKED\n", NULL),
-        HEAD("Host:a\nTransfer-Encoding:chunked\nContent-Length:5\n", "has both"),
-        HEAD("Host:a\nContent-Length:5\nTransfer-Encoding:chunked\n", "has both"),
-        HEAD("Host:a\nTransfer-Encoding:xchunked\n", "must be 'chunked', and is 'xchunked'"),
-        HEAD("Host:a\nTransfer-Encoding:chunkedx\n", "must be 'chunked'"),
-        HEAD("Host:a\nTransfer-Encoding:chunked \n", "must be 'chunked'"),
-        HEAD("Host:a\nTransfer-Encoding:gzip, chunked\n", "must be 'chunked'"),
-        HEAD("Host:a\nTransfer-Encoding:chunked, chunked\n", "must be 'chunked'"),
-        HEAD("Host:a\nTransfer-Encoding:identity\n", "must be 'chunked'"),
-        HEAD("Host:a\nTransfer-Encoding:\n", "must be 'chunked', and is ''"),
-        HEAD("Host:a\nTransfer-Encoding:chunked\nTransfer-Encoding:chunked\n",
-             "Transfer-Encoding must stand"),
-        /* RFC 9112, 5 and RFC 9110, 5.5 */
-        HEAD("Host:a\n!#$%&'*+-.^_`|~09azAZ:x\n", NULL),
-        HEAD("Host:a\nX:\n", NULL),
-        HEAD("Host:a\nX:a\tb c\xff\n", NULL),
-        HEAD("Host:a\nX :b\n", "one is 'X '"),
-        HEAD("Host:a\n X:b\n", "a header's name"),
-        HEAD("Host:a\n:b\n", "a header's name"),
-        HEAD("Host:a\nX\0Y:b\n", "a header's name"),
-        HEAD("Host:a\nX\x7f:b\n", "a header's name"),
-        HEAD("Host:a\n\xc3\xa9:b\n", "a header's name"),
-        HEAD("Host:a\nX(Y):b\n", "a header's name"),
-        HEAD("Host:a\nX:a\0b\n", "that of X does"),
-        HEAD("Host:a\nX:a\rb\n", "that of X does"),
-        HEAD("Host:a\nX:\x1f\n", "that of X does"),
-        HEAD("Host:a\nX:\x7f\n", "that of X does"),
-        HEAD("Host:a\nContent-Length:5\0\n", "that of Content-Length does"),
-    };
-    (void)state;
-    check("HTTP/1.1", heads, sizeof heads / sizeof heads[0]);
-    check("HTTP/1.2", heads, sizeof heads / sizeof heads[0]);
+    static const char *const versions[] = {"HTTP/1.1", "HTTP/1.2"};
+    for (size_t index = 0; index < 2 * COUNT(heads); index++) {
+        EACH(part, heads[index / 2].parts) {
+            char head[256];
+            const int bytes =
+                snprintf(head, sizeof head, "%s%s%s", heads[index / 2].before, part, heads[index / 2].after);
+            expect(versions[index % 2], head, (size_t)bytes, heads[index / 2].words);
+        }
+    }
+    EXPECT_1_1("Host:a\n!#$%&'*+-.^_`|~09azAZ:x\n", NULL);
+    EXPECT_1_1("Host:a\nX\0Y:b\n", "a header's name");
+    EXPECT_1_1("Host:a\nX:a\0b\n", "that of X does");
+    EXPECT_1_1("Host:a\nContent-Length:5\0\n", "that of Content-Length does");
 }
 
 static void heads_of_http_1_0(void **state) {
-    static const struct head heads[] = {
-        HEAD("", NULL),
-        HEAD("Host:a\n", NULL),
-        HEAD("Content-Length:5\n", NULL),
-        HEAD("Host:a\nHost:a\n", "Host must stand once"),
-        HEAD("Transfer-Encoding:chunked\n", "HTTP/1.0 has no Transfer-Encoding"),
-    };
-    (void)state;
-    check("HTTP/1.0", heads, sizeof heads / sizeof heads[0]);
+    EACH(head, "|Host:a\n|Content-Length:5\n") {
+        expect("HTTP/1.0", head, strlen(head), NULL);
+    }
+    expect("HTTP/1.0", "Host:a\nHost:a\n", 14, "Host must stand once");
+    expect("HTTP/1.0", "Transfer-Encoding:chunked\n", 26, "HTTP/1.0 has no Transfer-Encoding");
 }
 
 /* RFC 9110, 7.2 and RFC 3986, 3.2.2. */
 static void hosts(void **state) {
-    static const char *const good[] = {
-        "",      "a",          "A.example-1_~", "127.0.0.1",   "127.0.0.1:8080",       "a:",      "a%20b:1",
-        "[::1]", "[::1]:8080", "[v1.a:b]",      "a!$&'()*+;=", "[::ffff:127.0.0.1]:1", "test \t", "xn--nxa",
-    };
-    static const char *const bad[] = {
-        "a b", "a,b",   "a, b", "user@a", "u:p@a", "a/b",  "http://a", "a?b",       "a#b", "a\\b",
-        "a:b", "a:1:2", "a:-1", "a:1 2",  ":80",   "[::1", "[]",       "[::1]a",    "::1", "[::1]:x",
-        "a%2", "a%zz",  "a<b>", "a\"b",   "a|b",   "%",    "[a,b]",    "a\xc3\xa9", " ]",  "[::1]]",
-    };
+    static const char good[] = "|a|A.example-1_~|127.0.0.1|127.0.0.1:8080|a:|a%20b:1|[::1]|[::1]:8080|[v1.a:"
+                               "b]|a!$&'()*+;=|[::ffff:127.0.0.1]:1|test \t|xn--nxa";
+    static const char bad[] =
+        "a b|a,b|a, b|user@a|u:p@a|a/b|http://a|a?b|a#b|a\\b|a:b|a:1:2|a:-1|a:1 "
+        "2|:80|[::1|[]|[::1]a|::1|[::1]:x|a%2|a%zz|a<b>|a\"b|%|[a,b]|a\xc3\xa9| ]|[::1]]";
     char head[64];
-    struct mm_error error;
-    (void)state;
-    for (size_t index = 0; index < sizeof good / sizeof good[0]; index++) {
-        int bytes = snprintf(head, sizeof head, "Host:%s\n", good[index]);
-        if (judge("HTTP/1.1", "/", head, (size_t)bytes, &error) != MM_OK)
-            fail_msg("'%s' was refused: %s", good[index], error.detail);
+    EACH(host, good) {
+        expect("HTTP/1.1", head, (size_t)snprintf(head, sizeof head, "Host:%s\n", host), NULL);
     }
-    for (size_t index = 0; index < sizeof bad / sizeof bad[0]; index++) {
-        int bytes = snprintf(head, sizeof head, "Host:%s\n", bad[index]);
-        if (judge("HTTP/1.1", "/", head, (size_t)bytes, &error) != MM_BAD_REQUEST ||
-            strstr(error.detail, "Host must be") == NULL)
-            fail_msg("'%s' was not refused as a host: %s", bad[index], error.detail);
+    EACH(host, bad) {
+        expect("HTTP/1.1", head, (size_t)snprintf(head, sizeof head, "Host:%s\n", host), "Host must be");
     }
+    expect("HTTP/1.1", "Host:a|b\n", 9, "Host must be");
 }
 
 static void targets(void **state) {
     struct mm_error error;
-    (void)state;
     assert_int_equal(judge("HTTP/1.0", "/v1/matmul", "", 0, &error), MM_OK);
     assert_int_equal(judge("HTTP/1.0", "*", "", 0, &error), MM_OK);
     assert_int_equal(judge("HTTP/1.0", "", "", 0, &error), MM_OK);
@@ -179,7 +134,6 @@ static void targets(void **state) {
 static void zeros_are_shown(void **state) {
     char text[] = "\0a\0\0b";
     char none[] = "ab";
-    (void)state;
     mm_guard_show_zeros(text, sizeof text - 1);
     assert_memory_equal(text,
                         "\x01"
@@ -197,7 +151,6 @@ static void long_texts_are_cut(void **state) {
     enum { BYTES = 60000 };
     struct mm_error error;
     char *head = malloc(BYTES + 2);
-    (void)state;
     assert_non_null(head);
     memset(head, ' ', BYTES);
     head[BYTES] = ':';
@@ -207,14 +160,4 @@ static void long_texts_are_cut(void **state) {
     free(head);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heads_of_http_1_1),
-        cmocka_unit_test(heads_of_http_1_0),
-        cmocka_unit_test(hosts),
-        cmocka_unit_test(targets),
-        cmocka_unit_test(zeros_are_shown),
-        cmocka_unit_test(long_texts_are_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(heads_of_http_1_1, heads_of_http_1_0, hosts, targets, zeros_are_shown, long_texts_are_cut)

@@ -1,13 +1,6 @@
 /* server/key_set: lines that are taken and refused, each limit on both sides, and what finds a key. */
-#include "server/key_set.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "server/auth/keys.h"
+#include "tests/unit/unit.h"
 
 #define KEY "0123456789abcde!"  /* of the least length */
 #define KEY2 "0123456789abcde?" /* differs in the last character alone */
@@ -37,16 +30,16 @@ static void lines_are_judged(void **state) {
         const char *text;
         const char *words; /* of the refusal; NULL: it is taken */
     } cases[] = {
-        {KEY, NULL},
-        {KEY "\n", NULL},
-        {KEY "\r\n", NULL},
-        {"# comment\n\n \t \n  # another\n" KEY, NULL},
-        {" \t" KEY " \t\n", NULL},
-        {"alice " KEY, NULL},
-        {"a.B-c_9\t  " KEY, NULL},
-        {NAME_15 " " KEY, NULL},
-        {"alice " KEY "\nalice " KEY2, NULL},
-        {"alice #123456789abcde!", NULL},
+        {KEY},
+        {KEY "\n"},
+        {KEY "\r\n"},
+        {"# comment\n\n \t \n  # another\n" KEY},
+        {" \t" KEY " \t\n"},
+        {"alice " KEY},
+        {"a.B-c_9\t  " KEY},
+        {NAME_15 " " KEY},
+        {"alice " KEY "\nalice " KEY2},
+        {"alice #123456789abcde!"},
         {"", "it has no key"},
         {"\n# none\n", "it has no key"},
         {"0123456789abcde", "line 1: a key must have 16 to 256 characters, and this one has 15"},
@@ -61,8 +54,7 @@ static void lines_are_judged(void **state) {
         {"\xef\xbb\xbf" KEY, "line 1: a key must be printable"},
         {"a " KEY "\nb " KEY, "line 2: its key stands in another line"},
     };
-    (void)state;
-    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         struct mm_key_set *set = mm_key_set_open();
         bool good = add(set, cases[index].text);
         if (good != (cases[index].words == NULL) ||
@@ -75,21 +67,19 @@ static void lines_are_judged(void **state) {
 }
 
 static void zeros_are_no_text(void **state) {
-    (void)state;
     struct mm_key_set *set = mm_key_set_open();
     assert_false(mm_key_set_add_text(set, KEY "\0x", sizeof KEY + 1, sentence, sizeof sentence));
     mm_key_set_close(set);
 }
 
 static void labels_are_names_or_lines(void **state) {
-    (void)state;
     struct mm_key_set *set = mm_key_set_open();
     assert_true(add(set, "# first\nalice " KEY "\n\n" KEY2 "\n"));
     assert_true(mm_key_set_add_list(set, KEY ",0123456789abcdef", sentence, sizeof sentence));
-    assert_int_equal(mm_key_set_count(set), 3);
-    assert_string_equal(mm_key_set_label(set, mm_key_set_find(set, KEY, strlen(KEY))), "alice");
-    assert_string_equal(mm_key_set_label(set, mm_key_set_find(set, KEY2, strlen(KEY2))), "4");
-    assert_string_equal(mm_key_set_label(set, mm_key_set_find(set, "0123456789abcdef", 16)), "env:2");
+    assert_int_equal(set->count, 3);
+    assert_string_equal(set->keys[mm_key_set_find(set, KEY, strlen(KEY))].label, "alice");
+    assert_string_equal(set->keys[mm_key_set_find(set, KEY2, strlen(KEY2))].label, "4");
+    assert_string_equal(set->keys[mm_key_set_find(set, "0123456789abcdef", 16)].label, "env:2");
     mm_key_set_close(set);
 }
 
@@ -98,16 +88,15 @@ static void lists_are_judged(void **state) {
         const char *list;
         const char *words; /* of the refusal; NULL: it is taken */
     } cases[] = {
-        {KEY, NULL},
-        {KEY "," KEY2, NULL},
-        {KEY "," KEY, NULL},
+        {KEY},
+        {KEY "," KEY2},
+        {KEY "," KEY},
         {"", "key 1: a key must have 16 to 256 characters, and this one has 0"},
         {KEY ",", "key 2: a key must have 16 to 256 characters, and this one has 0"},
         {KEY ", " KEY2, "key 2: a key must be printable"},
         {KEY ",short", "key 2: a key must have"},
     };
-    (void)state;
-    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         struct mm_key_set *set = mm_key_set_open();
         bool good = mm_key_set_add_list(set, cases[index].list, sentence, sizeof sentence);
         if (good != (cases[index].words == NULL) || (!good && strstr(sentence, cases[index].words) == NULL))
@@ -118,7 +107,6 @@ static void lists_are_judged(void **state) {
 
 /* Every byte of a key counts, and nothing beside it. */
 static void keys_are_found_whole(void **state) {
-    (void)state;
     struct mm_key_set *set = mm_key_set_open();
     assert_true(add(set, repeated(MM_KEY_BYTES_MAX, "\n" KEY "\n" KEY "longer")));
     assert_true(has(set, KEY));
@@ -141,7 +129,6 @@ static void keys_are_found_whole(void **state) {
 }
 
 static void longest_key(void **state) {
-    (void)state;
     struct mm_key_set *set = mm_key_set_open();
     assert_true(add(set, repeated(MM_KEY_BYTES_MAX, "")));
     assert_false(add(set, repeated(MM_KEY_BYTES_MAX + 1, "")));
@@ -151,7 +138,6 @@ static void longest_key(void **state) {
 
 /* 1024 keys, all of which are found at their own index, and one more. */
 static void most_keys(void **state) {
-    (void)state;
     char *text = malloc(32 * (MM_KEYS_MAX + 1));
     size_t length = 0;
     for (unsigned number = 0; number < MM_KEYS_MAX; number++)
@@ -172,31 +158,5 @@ static void most_keys(void **state) {
     free(text);
 }
 
-static void largest_text(void **state) {
-    (void)state;
-    char *text = malloc(MM_KEY_TEXT_BYTES_MAX + 2);
-    memset(text, '\n', MM_KEY_TEXT_BYTES_MAX + 1);
-    memcpy(text, KEY, sizeof KEY - 1);
-    struct mm_key_set *set = mm_key_set_open();
-    assert_true(mm_key_set_add_text(set, text, MM_KEY_TEXT_BYTES_MAX, sentence, sizeof sentence));
-    mm_key_set_close(set);
-    set = mm_key_set_open();
-    assert_false(mm_key_set_add_text(set, text, MM_KEY_TEXT_BYTES_MAX + 1, sentence, sizeof sentence));
-    assert_string_equal(sentence, "it may have 1048576 bytes, and has more");
-    mm_key_set_close(set);
-    free(text);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_are_judged),
-        cmocka_unit_test(zeros_are_no_text),
-        cmocka_unit_test(labels_are_names_or_lines),
-        cmocka_unit_test(lists_are_judged),
-        cmocka_unit_test(keys_are_found_whole),
-        cmocka_unit_test(longest_key),
-        cmocka_unit_test(most_keys),
-        cmocka_unit_test(largest_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(lines_are_judged, zeros_are_no_text, labels_are_names_or_lines, lists_are_judged,
+          keys_are_found_whole, longest_key, most_keys)

@@ -1,15 +1,10 @@
 /* server/keys: keys that are replaced while threads ask for them, and the counts, which outlive that. */
-#include "server/keys.h"
+#include "server/auth/keys.h"
+#include "tests/unit/unit.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define STAYS "this-key-stays-0"
 #define GOES "this-key-goes-01"
@@ -54,14 +49,12 @@ static uint64_t requests_of(const struct mm_keys *keys, const char *label) {
 
 static void none_are_asked_for(void **state) {
     const struct mm_options options = {0};
-    (void)state;
     assert_null(open_keys(&options));
     mm_keys_close(NULL);
 }
 
 static void file_and_environment_are_one(void **state) {
     const struct mm_options options = {.api_key_file = path, .api_key = COMES "," STAYS};
-    (void)state;
     write_file("alice " STAYS "\n");
     struct mm_keys *keys = open_keys(&options);
     assert_true(admits(keys, STAYS));
@@ -81,8 +74,7 @@ static void bad_files_are_refused(void **state) {
         {"/dev/null", "no regular file"},
         {".", "no regular file"},
     };
-    (void)state;
-    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
+    for (size_t index = 0; index < COUNT(cases); index++) {
         const struct mm_options options = {.api_key_file = cases[index].file};
         struct mm_keys *keys;
         assert_false(mm_keys_open(&options, &keys, problem, sizeof problem));
@@ -91,9 +83,22 @@ static void bad_files_are_refused(void **state) {
     }
 }
 
+static void files_have_a_limit(void **state) {
+    enum { BYTES_MAX = 1 << 20 };
+    static char text[BYTES_MAX + 2] = STAYS;
+    const struct mm_options options = {.api_key_file = path};
+    struct mm_keys *keys;
+    memset(text + strlen(STAYS), '\n', BYTES_MAX - strlen(STAYS));
+    write_file(text);
+    mm_keys_close(open_keys(&options));
+    text[BYTES_MAX] = '\n';
+    write_file(text);
+    assert_false(mm_keys_open(&options, &keys, problem, sizeof problem));
+    assert_non_null(strstr(problem, "it may have 1048576 bytes, and has more"));
+}
+
 static void a_bad_file_changes_nothing(void **state) {
     const struct mm_options options = {.api_key_file = path};
-    (void)state;
     write_file("a " STAYS "\nb " GOES "\n");
     struct mm_keys *keys = open_keys(&options);
     write_file("c " COMES "\nshort\n");
@@ -124,7 +129,6 @@ static void write_names(unsigned first) {
 /* Over all names that one process can count. */
 static void names_run_out(void **state) {
     const struct mm_options options = {.api_key_file = path};
-    (void)state;
     write_names(0);
     struct mm_keys *keys = open_keys(&options);
     for (unsigned reload = 1; reload < 4; reload++) {
@@ -167,7 +171,6 @@ static void keys_change_while_they_are_asked(void **state) {
     struct asking asking[THREADS];
     pthread_t threads[THREADS];
     uint64_t admitted = 0;
-    (void)state;
     write_file("a " STAYS "\nb " GOES "\n");
     struct mm_keys *keys = open_keys(&options);
     for (size_t index = 0; index < THREADS; index++) {
@@ -190,21 +193,15 @@ static void keys_change_while_they_are_asked(void **state) {
 }
 
 static int make_file(void **state) {
-    (void)state;
+    strcpy(path, "keys.XXXXXX");
     int file = mkstemp(path);
     return file >= 0 && close(file) == 0 && chmod(path, 0600) == 0 ? 0 : -1;
 }
 
 static int remove_file(void **state) {
-    (void)state;
     return unlink(path);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(none_are_asked_for),    cmocka_unit_test(file_and_environment_are_one),
-        cmocka_unit_test(bad_files_are_refused), cmocka_unit_test(a_bad_file_changes_nothing),
-        cmocka_unit_test(names_run_out),         cmocka_unit_test(keys_change_while_they_are_asked),
-    };
-    return cmocka_run_group_tests(tests, make_file, remove_file);
-}
+RUN_TESTS_BETWEEN(make_file, remove_file, none_are_asked_for, file_and_environment_are_one,
+                  files_have_a_limit, bad_files_are_refused, a_bad_file_changes_nothing, names_run_out,
+                  keys_change_while_they_are_asked)

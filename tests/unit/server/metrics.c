@@ -1,22 +1,27 @@
 /* server/metrics: what is counted where, from many threads at once. */
-#include "server/metrics.h"
-
+#include "server/observe/metrics.h"
 #include "api/problem.h"
+#include "tests/unit/unit.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { THREADS = 96, ROUNDS = 5000 };
 
-static struct mm_counts *sum(const struct mm_metrics *metrics) {
-    static struct mm_counts counts;
+static struct mm_metrics *metrics;
+static struct mm_counts counts;
+
+static int open_metrics(void **state) {
+    metrics = mm_metrics_open();
+    return metrics == NULL ? -1 : 0;
+}
+
+static int close_metrics(void **state) {
+    mm_metrics_close(metrics);
+    return 0;
+}
+
+static void sum(void) {
     mm_metrics_sum(metrics, &counts);
-    return &counts;
 }
 
 static const struct mm_backend *cpu(void) {
@@ -25,10 +30,15 @@ static const struct mm_backend *cpu(void) {
     return backend;
 }
 
+static const struct mm_device device = {.number = 2};
+
 /* A product of 3×5 by 5×7 that a device has computed. */
 static struct mm_job make_job(void) {
-    struct mm_job job = {
-        .backend = cpu(), .ran = cpu()->variants, .uploaded_bytes = 11, .downloaded_bytes = 13};
+    struct mm_job job = {.backend = cpu(),
+                         .ran = cpu()->variants,
+                         .device = &device,
+                         .uploaded_bytes = 11,
+                         .downloaded_bytes = 13};
     job.product.m = 3;
     job.product.k = 5;
     job.product.n = 7;
@@ -37,32 +47,27 @@ static struct mm_job make_job(void) {
 }
 
 static void test_every_code(void **state) {
-    (void)state;
-    struct mm_metrics *metrics = mm_metrics_open();
     for (unsigned status = MM_OK; status < MM_STATUS_COUNT; status++) {
         const struct mm_record record = {.code = mm_problem_http((enum mm_status)status),
                                          .problem = (enum mm_status)status};
         mm_metrics_begin(metrics);
         mm_metrics_end(metrics, &record);
     }
-    const struct mm_counts *counts = sum(metrics);
+    sum();
     uint64_t requests = 0;
     for (size_t code = 0; code < MM_CODE_COUNT; code++) {
         assert_true(code == 0 || mm_codes[code] > mm_codes[code - 1]);
-        requests += counts->requests[0][code];
+        requests += counts.requests[0][code];
     }
     assert_int_equal(requests, MM_STATUS_COUNT);
-    assert_int_equal(counts->rejected[MM_OK], 0);
+    assert_int_equal(counts.rejected[MM_OK], 0);
     for (unsigned status = MM_OK + 1; status < MM_STATUS_COUNT; status++)
-        assert_int_equal(counts->rejected[status], 1);
-    assert_int_equal(mm_counts_in_flight(counts), 0);
-    mm_metrics_close(metrics);
+        assert_int_equal(counts.rejected[status], 1);
+    assert_int_equal(mm_counts_in_flight(&counts), 0);
 }
 
 /* A bound belongs to its own bucket: `le` is "less or equal". */
 static void test_buckets(void **state) {
-    (void)state;
-    struct mm_metrics *metrics = mm_metrics_open();
     for (size_t bound = 0; bound < MM_BUCKET_COUNT; bound++) {
         assert_true(bound == 0 || mm_bucket_bounds_ns[bound] > mm_bucket_bounds_ns[bound - 1]);
         for (uint64_t over = 0; over < 2; over++) {
@@ -70,26 +75,22 @@ static void test_buckets(void **state) {
             mm_metrics_end(metrics, &record);
         }
     }
-    const struct mm_histogram *durations = &sum(metrics)->durations[0];
+    const struct mm_histogram *durations = &counts.durations[0];
+    sum();
     assert_int_equal(durations->buckets[0], 1);
     for (size_t bucket = 1; bucket < MM_BUCKET_COUNT; bucket++)
         assert_int_equal(durations->buckets[bucket], 2);
     assert_int_equal(durations->buckets[MM_BUCKET_COUNT], 1);
-    mm_metrics_close(metrics);
 }
 
 static void test_jobs(void **state) {
-    (void)state;
-    struct mm_metrics *metrics = mm_metrics_open();
     size_t slot = mm_variant_slot(cpu(), 0);
+    static const enum mm_status statuses[] = {MM_OK, MM_TIMEOUT, MM_NO_DEVICE_MEMORY, MM_DEVICE_FAILED};
     struct mm_job job = make_job();
-    mm_metrics_job(metrics, &job);
-    job.error.status = MM_TIMEOUT; /* it ran, and came too late */
-    mm_metrics_job(metrics, &job);
-    job.error.status = MM_NO_DEVICE_MEMORY;
-    mm_metrics_job(metrics, &job);
-    job.error.status = MM_DEVICE_FAILED;
-    mm_metrics_job(metrics, &job);
+    for (size_t index = 0; index < COUNT(statuses); index++) { /* one ran, and came too late */
+        job.error.status = statuses[index];
+        mm_metrics_job(metrics, &job);
+    }
     job.error.status = MM_OK;
     job.product.m = 0; /* no kernel */
     mm_metrics_job(metrics, &job);
@@ -97,74 +98,56 @@ static void test_jobs(void **state) {
     job.ran = NULL; /* its deadline passed in the queue */
     job.error.status = MM_TIMEOUT;
     mm_metrics_job(metrics, &job);
-    const struct mm_counts *counts = sum(metrics);
-    assert_int_equal(counts->kernels[slot].buckets[1], 2);
-    assert_int_equal(counts->kernels[slot].sum_ns, 5000);
-    assert_true(counts->flops[slot] == 2 * (2.0 * 3 * 5 * 7));
-    assert_int_equal(counts->uploaded_bytes, 4 * 11);
-    assert_int_equal(counts->downloaded_bytes, 4 * 13);
-    assert_int_equal(counts->device_errors[MM_ERROR_NO_DEVICE_MEMORY], 1);
-    assert_int_equal(counts->device_errors[MM_ERROR_DEVICE_FAILED], 1);
-    assert_int_equal(counts->device_errors[MM_ERROR_INTERNAL], 0);
-    mm_metrics_close(metrics);
+    sum();
+    assert_int_equal(counts.kernels[slot].buckets[1], 2);
+    assert_int_equal(counts.kernels[slot].sum_ns, 5000);
+    assert_true(counts.flops[slot] == 2 * (2.0 * 3 * 5 * 7));
+    assert_int_equal(counts.uploaded_bytes, 4 * 11);
+    assert_int_equal(counts.downloaded_bytes, 4 * 13);
+    assert_int_equal(counts.device_errors[2][MM_NO_DEVICE_MEMORY], 1);
+    assert_int_equal(counts.device_errors[2][MM_DEVICE_FAILED], 1);
+    assert_int_equal(counts.device_errors[2][MM_INTERNAL], 0);
 }
 
-static void count_path(struct mm_metrics *metrics, enum mm_path_kind kind, enum mm_status status) {
-    struct mm_job job = make_job();
-    job.path = (struct mm_path){.kind = kind, .repaired = 100};
-    job.error.status = status;
-    mm_metrics_job(metrics, &job);
-}
+#define FAILED                                                                                               \
+    { .is_done = true, .residual = 2.0, .bound = 1.0, .rows_judged = 1 }
 
-/* Each product counts once, however much of it was repaired; one that failed has no result to tell of. */
-static void test_paths(void **state) {
-    (void)state;
-    struct mm_metrics *metrics = mm_metrics_open();
-    count_path(metrics, MM_PATH_NONE, MM_OK);
-    count_path(metrics, MM_PATH_CERTIFIED, MM_OK);
-    count_path(metrics, MM_PATH_REPAIRED, MM_OK);
-    count_path(metrics, MM_PATH_REPAIRED, MM_TIMEOUT);
-    count_path(metrics, MM_PATH_SIMT, MM_DEVICE_FAILED);
-    const struct mm_counts *counts = sum(metrics);
-    assert_int_equal(counts->paths[MM_PATH_CERTIFIED], 1);
-    assert_int_equal(counts->paths[MM_PATH_REPAIRED], 2);
-    assert_int_equal(counts->paths[MM_PATH_SIMT], 0);
-    mm_metrics_close(metrics);
-}
-
-static void count_check(struct mm_metrics *metrics, struct mm_verification verification, size_t m,
-                        enum mm_status status) {
-    struct mm_job job = make_job();
-    job.verification = verification;
-    job.product.m = m;
-    job.error.status = status;
-    mm_metrics_job(metrics, &job);
-}
-
-/* Of products that have a result, an empty one among them. */
-static void test_checks(void **state) {
-    (void)state;
-    struct mm_metrics *metrics = mm_metrics_open();
-    const struct mm_verification none = {.is_done = false, .residual = 2.0, .bound = 1.0};
-    const struct mm_verification failed = {.is_done = true, .residual = 2.0, .bound = 1.0, .rows_judged = 1};
-    const struct mm_verification unjudged = {.is_done = true, .rows_unjudged = 1};
-    count_check(metrics, none, 3, MM_OK);
-    count_check(metrics, failed, 3, MM_OK);
-    count_check(metrics, failed, 3, MM_TIMEOUT);
-    count_check(metrics, failed, 3, MM_DEVICE_FAILED);
-    count_check(metrics, unjudged, 3, MM_OK);
-    count_check(metrics, (struct mm_verification){.is_done = true, .rows_judged = 3}, 3, MM_OK);
-    count_check(metrics, (struct mm_verification){.is_done = true}, 0, MM_OK);
-    const struct mm_counts *counts = sum(metrics);
-    assert_int_equal(counts->verdicts[MM_VERDICT_PASSED], 2);
-    assert_int_equal(counts->verdicts[MM_VERDICT_FAILED], 2);
-    assert_int_equal(counts->verdicts[MM_VERDICT_UNJUDGED], 1);
-    mm_metrics_close(metrics);
+/* Each product counts once, however much of it was repaired; one that failed has no result to tell of, nor a
+ * verdict. An empty one has. */
+static void test_paths_and_checks(void **state) {
+    static const struct {
+        enum mm_path_kind path;
+        enum mm_status status;
+        size_t m;
+        struct mm_verification check;
+    } cases[] = {
+        {MM_PATH_NONE, MM_OK, 3, {.residual = 2.0, .bound = 1.0}},
+        {MM_PATH_CERTIFIED, MM_OK, 3, FAILED},
+        {MM_PATH_REPAIRED, MM_OK, 3, {.is_done = true, .rows_unjudged = 1}},
+        {MM_PATH_REPAIRED, MM_TIMEOUT, 3, FAILED},
+        {MM_PATH_SIMT, MM_DEVICE_FAILED, 3, FAILED},
+        {MM_PATH_NONE, MM_OK, 3, {.is_done = true, .rows_judged = 3}},
+        {MM_PATH_NONE, MM_OK, 0, {.is_done = true}},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct mm_job job = make_job();
+        job.path = (struct mm_path){.kind = cases[index].path, .repaired = 100};
+        job.verification = cases[index].check;
+        job.product.m = cases[index].m;
+        job.error.status = cases[index].status;
+        mm_metrics_job(metrics, &job);
+    }
+    sum();
+    assert_int_equal(counts.paths[MM_PATH_CERTIFIED], 1);
+    assert_int_equal(counts.paths[MM_PATH_REPAIRED], 2);
+    assert_int_equal(counts.paths[MM_PATH_SIMT], 0);
+    assert_int_equal(counts.verdicts[MM_VERDICT_PASSED], 2);
+    assert_int_equal(counts.verdicts[MM_VERDICT_FAILED], 2);
+    assert_int_equal(counts.verdicts[MM_VERDICT_UNJUDGED], 1);
 }
 
 /* Slots of different rows are different, over all backends. */
 static void test_slots(void **state) {
-    (void)state;
     size_t next = 0;
     for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++)
         for (size_t row = 0; row < (*backend)->variant_count; row++)
@@ -172,7 +155,7 @@ static void test_slots(void **state) {
     assert_true(next <= MM_VARIANTS_MAX);
 }
 
-static void *count(void *metrics) {
+static void *count(void *argument) {
     const struct mm_job job = make_job();
     struct mm_record record = {
         .route = MM_ROUTE_OTHER, .code = 200, .job = &job, .duration_ns = 7, .cancelled_in = MM_SPAN_QUEUE};
@@ -189,33 +172,27 @@ static void *count(void *metrics) {
 
 /* More threads than copies. Meanwhile nothing is in flight that has not begun. */
 static void test_threads(void **state) {
-    (void)state;
-    struct mm_metrics *metrics = mm_metrics_open();
     pthread_t threads[THREADS];
     const uint64_t total = THREADS * ROUNDS;
     for (int thread = 0; thread < THREADS; thread++)
-        assert_int_equal(pthread_create(&threads[thread], NULL, count, metrics), 0);
-    for (int look = 0; look < 20; look++)
-        assert_in_range(mm_counts_in_flight(sum(metrics)), 0, total);
+        assert_int_equal(pthread_create(&threads[thread], NULL, count, NULL), 0);
+    for (int look = 0; look < 20; look++) {
+        sum();
+        assert_in_range(mm_counts_in_flight(&counts), 0, total);
+    }
     for (int thread = 0; thread < THREADS; thread++)
         pthread_join(threads[thread], NULL);
-    const struct mm_counts *counts = sum(metrics);
-    assert_int_equal(counts->begun, total);
-    assert_int_equal(counts->requests[MM_ROUTE_OTHER][0], total);
-    assert_int_equal(counts->durations[MM_ROUTE_OTHER].buckets[0], total);
-    assert_int_equal(counts->durations[MM_ROUTE_OTHER].sum_ns, 7 * total);
-    assert_int_equal(counts->cancelled[MM_SPAN_QUEUE], total);
+    sum();
+    assert_int_equal(counts.begun, total);
+    assert_int_equal(counts.requests[MM_ROUTE_OTHER][0], total);
+    assert_int_equal(counts.durations[MM_ROUTE_OTHER].buckets[0], total);
+    assert_int_equal(counts.durations[MM_ROUTE_OTHER].sum_ns, 7 * total);
+    assert_int_equal(counts.cancelled[MM_SPAN_QUEUE], total);
     for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
-        assert_int_equal(counts->stages[stage].sum_ns, stage * total);
-    assert_true(counts->flops[mm_variant_slot(cpu(), 0)] == 210.0 * (double)total);
-    assert_int_equal(mm_counts_in_flight(counts), 0);
-    mm_metrics_close(metrics);
+        assert_int_equal(counts.stages[stage].sum_ns, stage * total);
+    assert_true(counts.flops[mm_variant_slot(cpu(), 0)] == 210.0 * (double)total);
+    assert_int_equal(mm_counts_in_flight(&counts), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_code), cmocka_unit_test(test_buckets),
-                                       cmocka_unit_test(test_jobs),       cmocka_unit_test(test_paths),
-                                       cmocka_unit_test(test_checks),     cmocka_unit_test(test_slots),
-                                       cmocka_unit_test(test_threads)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS_BETWEEN(open_metrics, close_metrics, test_every_code, test_buckets, test_jobs,
+                  test_paths_and_checks, test_slots, test_threads)

@@ -1,13 +1,8 @@
 /* server/metrics_text: the lines of the text format, character for character. */
-#include "server/metrics_text.h"
+#include "server/observe/metrics_text.h"
+#include "tests/unit/unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static char *text;
 static size_t length;
@@ -25,14 +20,12 @@ static void assert_text(FILE *out, const char *expected) {
 }
 
 static void test_family(void **state) {
-    (void)state;
     FILE *out = begin();
     mm_text_family(out, "a_total", "counter", "One \"line\" of C:\\\nand another");
     assert_text(out, "# HELP a_total One \"line\" of C:\\\\\\nand another\n# TYPE a_total counter\n");
 }
 
 static void test_labels(void **state) {
-    (void)state;
     const struct mm_label none[MM_LABELS_MAX] = {{NULL, NULL}};
     const struct mm_label one[MM_LABELS_MAX] = {{"path", "a\"b\\c\nd"}};
     const struct mm_label two[MM_LABELS_MAX] = {{"x", ""}, {"y", "é"}};
@@ -45,7 +38,6 @@ static void test_labels(void **state) {
 }
 
 static void test_numbers(void **state) {
-    (void)state;
     const struct {
         double value;
         const char *expected;
@@ -60,7 +52,7 @@ static void test_numbers(void **state) {
         {-INFINITY, "a -Inf\n"},
         {NAN, "a NaN\n"},
     };
-    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+    for (size_t row = 0; row < COUNT(rows); row++) {
         FILE *out = begin();
         mm_text_number(out, "a", NULL, rows[row].value);
         assert_text(out, rows[row].expected);
@@ -68,7 +60,6 @@ static void test_numbers(void **state) {
 }
 
 static void test_histogram(void **state) {
-    (void)state;
     const uint64_t bounds_ns[] = {1000, 2500, 1000000000};
     const uint64_t buckets[] = {2, 0, 3, 1};
     const struct mm_label labels[MM_LABELS_MAX] = {{"stage", "send"}};
@@ -86,8 +77,4 @@ static void test_histogram(void **state) {
                      "g_count 1\n");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_family), cmocka_unit_test(test_labels),
-                                       cmocka_unit_test(test_numbers), cmocka_unit_test(test_histogram)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(test_family, test_labels, test_numbers, test_histogram)

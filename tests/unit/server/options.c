@@ -1,27 +1,37 @@
 /* The process's options: order of precedence, values at their edges, and clear refusals. */
 #include "server/options.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
+/* Of the last parse. */
+static struct mm_options options;
+static char problem[256];
 
-#include <cmocka.h>
+/* Of these words behind the program's name. */
+static bool parse_words(const char *first, const char *second) {
+    static char program[] = "matmuld", words[2][MM_OPTION_HOSTS_MAX + 64];
+    char *argv[] = {program, words[0], words[1], NULL};
+    const int count = 1 + (first != NULL) + (second != NULL);
+    strcpy(words[0], first == NULL ? "" : first);
+    strcpy(words[1], second == NULL ? "" : second);
+    argv[count] = NULL;
+    return mm_options_parse(&options, count, argv, problem, sizeof problem);
+}
 
-static bool parse(struct mm_options *options, const char *flag, char *problem, size_t size) {
-    char program[] = "matmuld";
-    char text[128];
-    char *argv[] = {program, text, NULL};
-    snprintf(text, sizeof text, "%s", flag == NULL ? "" : flag);
-    return mm_options_parse(options, flag == NULL ? 1 : 2, argv, problem, size);
+static bool parse(const char *flag) {
+    return parse_words(flag, NULL);
+}
+
+static const char *print(void) {
+    static char text[4096];
+    memset(text, 0, sizeof text);
+    FILE *out = fmemopen(text, sizeof text, "w");
+    mm_options_print(&options, out);
+    fclose(out);
+    return text;
 }
 
 static void defaults(void **state) {
-    struct mm_options options;
-    char problem[256];
-    (void)state;
-    assert_true(parse(&options, NULL, problem, sizeof problem));
+    assert_true(parse(NULL));
     assert_string_equal(options.host, "127.0.0.1");
     assert_int_equal(options.port, 8080);
     assert_string_equal(options.backend, "auto");
@@ -30,6 +40,7 @@ static void defaults(void **state) {
     assert_int_equal(options.body_bytes_max, UINT64_C(2) << 30);
     assert_int_equal(options.dimension_max, INT32_MAX);
     assert_int_equal(options.timeout_ms, 60000);
+    assert_int_equal(options.max_kernel_ms, 30000);
     assert_int_equal(options.drain_timeout_ms, 30000);
     assert_int_equal(options.benchmark_flops, UINT64_C(2000000000000000));
     assert_int_equal(options.benchmark_run_flops, UINT64_C(4000000000000));
@@ -37,13 +48,28 @@ static void defaults(void **state) {
     assert_false(options.no_benchmark);
 }
 
+static void expect_flag(const char *flag, const char *words) {
+    const bool good = parse(flag);
+    if (good != (words == NULL) || (!good && strstr(problem, words == NULL ? "" : words) == NULL))
+        fail_msg("%s: %s '%s'", flag, good ? "was taken" : "was refused with", problem);
+}
+
 static void values_are_judged(void **state) {
+    static const char taken[] =
+        "--port=0|--port=65535|--queue-depth=1|--backend=cpu|--memory-budget=64MiB|"
+        "--memory-budget=1048576|--max-body=1|--max-dimension=2147483647|--devices=all|"
+        "--devices=0,2,17|--benchmark-flops=1|--benchmark-run-flops=1000000000000000000|"
+        "--benchmark-repeats=1000000|--max-kernel-ms=1|--max-kernel-ms=299999|--no-benchmark|"
+        "--no-benchmark=true|--no-benchmark=false|--connections-per-address=0|"
+        "--connections-per-address=1000000|--api-key-file=/run/keys|--open-metrics|--cors-origin=*|"
+        "--cors-origin=https://example.org|--cors-origin=http://127.0.0.1:3000|"
+        "--cors-origin=http://[::1]:3000|--cors-origin=chrome-extension://abcdef|"
+        "--cors-origin=http://example.org:443|--allowed-hosts=localhost|"
+        "--allowed-hosts=a.example.,B_1:8080,10.0.0.1,[::1]:65535,[fe80::1]|--log-format=json|--help|"
+        "--version|--print-config|--healthcheck";
     static const struct {
-        const char *flag;
-        const char *words; /* of the refusal; NULL: it is taken */
-    } cases[] = {
-        {"--port=0", NULL},
-        {"--port=65535", NULL},
+        const char *flag, *words;
+    } refused[] = {
         {"--port=65536", "--port is '65536', but must be PORT from 0 to 65535"},
         {"--port=-1", "--port is '-1'"},
         {"--port= 1", "--port is ' 1'"},
@@ -51,129 +77,111 @@ static void values_are_judged(void **state) {
         {"--port=", "--port is ''"},
         {"--port", "--port needs a value"},
         {"--queue-depth=0", "from 1 to"},
-        {"--queue-depth=1", NULL},
         {"--queue-depth=99999999999999999999999", "--queue-depth is"},
-        {"--backend=cpu", NULL},
         {"--backend=tpu", "must be auto|cpu|cuda"},
         {"--backend=auto|cpu", "must be auto|cpu|cuda"},
         {"--backend=", "must be"},
-        {"--memory-budget=64MiB", NULL},
-        {"--memory-budget=1048576", NULL},
         {"--memory-budget=1048575", "at least 1048576"},
         {"--memory-budget=64MB", "such as 64MiB or 2GiB"},
         {"--memory-budget=99999999TiB", "--memory-budget is"},
-        {"--max-body=1", NULL},
         {"--max-body=0", "--max-body is"},
-        {"--max-dimension=2147483647", NULL},
         {"--max-dimension=2147483648", "from 1 to 2147483647"},
-        {"--devices=all", NULL},
-        {"--devices=0,2,17", NULL},
         {"--devices=0,", "--devices is"},
         {"--devices=1,0,1", "--devices is"},
         {"--devices=,", "--devices is"},
         {"--devices=a", "--devices is"},
-        {"--benchmark-flops=1", NULL},
         {"--benchmark-flops=0", "--benchmark-flops is '0', but must be N from 1 to 1000000000000000000"},
         {"--benchmark-flops=1000000000000000001", "from 1 to 1000000000000000000"},
         {"--benchmark-flops=2e15", "--benchmark-flops is"},
-        {"--benchmark-run-flops=1000000000000000000", NULL},
         {"--benchmark-run-flops=0", "--benchmark-run-flops is"},
-        {"--benchmark-repeats=1000000", NULL},
         {"--benchmark-repeats=1000001", "from 1 to 1000000"},
-        {"--no-benchmark", NULL},
-        {"--no-benchmark=true", NULL},
-        {"--no-benchmark=false", NULL},
+        {"--max-kernel-ms=0", "--max-kernel-ms is '0', but must be MS from 1 to"},
+        {"--max-kernel-ms=300000", "less than half of --watchdog-ms, which is 600000"},
         {"--no-benchmark=yes", "--no-benchmark is 'yes', but must be true|false"},
         {"--no-benchmark=", "--no-benchmark is ''"},
         {"--no-benchmarks", "there is no option"},
-        {"--connections-per-address=0", NULL},
-        {"--connections-per-address=1000000", NULL},
         {"--connections-per-address=1000001", "from 0 to 1000000"},
-        {"--api-key-file=/run/keys", NULL},
         {"--api-key-file=", "--api-key-file is ''"},
         {"--tls-cert=/run/cert", "--tls-key is missing"},
         {"--tls-key=/run/key", "--tls-cert is missing"},
         {"--tls-cert=", "--tls-cert is ''"},
-        {"--open-metrics", NULL},
         {"--open-metrics=no", "--open-metrics is 'no'"},
-        {"--cors-origin=*", NULL},
-        {"--cors-origin=https://example.org", NULL},
-        {"--cors-origin=http://127.0.0.1:3000", NULL},
-        {"--cors-origin=http://[::1]:3000", NULL},
-        {"--cors-origin=chrome-extension://abcdef", NULL},
-        {"--cors-origin=http://example.org:443", NULL},
-        {"--cors-origin=https://example.org:443", "no path"},
-        {"--cors-origin=http://[::1]:80", "no path"},
-        {"--cors-origin=http://a[b", "no path"},
         {"--cors-origin=", "--cors-origin is ''"},
-        {"--cors-origin=null", "no path"},
-        {"--cors-origin=example.org", "no path"},
-        {"--cors-origin=https://", "no path"},
-        {"--cors-origin=https://example.org/", "no path"},
         {"--cors-origin=https://Example.org", "lower case"},
-        {"--cors-origin=https://example.org:", "no path"},
-        {"--cors-origin=https://example.org:8o", "no path"},
-        {"--cors-origin=http://[::1", "no path"},
-        {"--cors-origin=https://a.org,https://b.org", "no path"},
-        {"--cors-origin=https://a.org\r\nX: y", "no path"},
-        {"--log-format=json", NULL},
+        {"--allowed-hosts=", "--allowed-hosts is ''"},
         {"--log-format=xml", "must be text|json"},
-        {"--help", NULL},
-        {"--version", NULL},
-        {"--print-config", NULL},
-        {"--healthcheck", NULL},
         {"--hosts=x", "there is no option '--hosts=x'"},
         {"--por=1", "there is no option"},
         {"host", "there is no option 'host'"},
         {"-h", "there is no option '-h'"},
     };
-    (void)state;
-    for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
-        struct mm_options options;
-        char problem[256] = "";
-        bool good = parse(&options, cases[index].flag, problem, sizeof problem);
-        if (good != (cases[index].words == NULL) || (!good && strstr(problem, cases[index].words) == NULL))
-            fail_msg("%s: %s '%s'", cases[index].flag, good ? "was taken" : "was refused with", problem);
+    static const struct {
+        const char *name, *words, *values;
+    } lists[] = {
+        {"--cors-origin=", "no path",
+         "https://example.org:443|http://[::1]:80|http://a[b|null|example.org|https://|https://example.org/"
+         "|https://example.org:|https://example.org:8o|http://[::1|http://[::1[|http://[::1/|https://"
+         "a.org,https://b.org|https://"
+         "a.org\r\nX: y"},
+        {"--allowed-hosts=", "names or addresses", "a,|,a|a, b|*|http://a|a:65536|[]|[::1|[::1[|[::1]a"},
+    };
+    EACH(flag, taken) {
+        expect_flag(flag, NULL);
+    }
+    for (size_t index = 0; index < COUNT(refused); index++)
+        expect_flag(refused[index].flag, refused[index].words);
+    for (size_t index = 0; index < COUNT(lists); index++) {
+        EACH(value, lists[index].values) {
+            char flag[128];
+            snprintf(flag, sizeof flag, "%s%s", lists[index].name, value);
+            expect_flag(flag, lists[index].words);
+        }
+    }
+}
+
+/* A default gives way to the watchdog; what was asked for does not. Without a watchdog all is allowed. */
+static void the_kernel_time_is_under_half_of_the_watchdog(void **state) {
+    static const struct {
+        const char *watchdog, *asked; /* NULL: not */
+        uint64_t kernel_ms;           /* 0: refused */
+    } cases[] = {{"60001", NULL, 30000}, {"60000", NULL, 29999},
+                 {"1000", NULL, 499},    {"1", NULL, 1},
+                 {"0", NULL, 30000},     {"60000", "29999", 29999},
+                 {"60000", "30000", 0},  {"0", "4294967295", UINT32_MAX}};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        setenv("MATMULD_WATCHDOG_MS", cases[index].watchdog, 1);
+        if (cases[index].asked != NULL)
+            setenv("MATMULD_MAX_KERNEL_MS", cases[index].asked, 1);
+        const bool good = parse(NULL);
+        assert_true(good == (cases[index].kernel_ms > 0));
+        if (good)
+            assert_int_equal(options.max_kernel_ms, cases[index].kernel_ms);
+        unsetenv("MATMULD_WATCHDOG_MS");
+        unsetenv("MATMULD_MAX_KERNEL_MS");
     }
 }
 
 /* A key that is given as a flag is in nobody's log, at least. */
 static void secrets_are_not_shown(void **state) {
-    struct mm_options options;
-    char problem[256];
-    char text[4096] = "";
-    (void)state;
-    for (unsigned form = 0; form < 2; form++) {
-        assert_false(parse(&options, form == 0 ? "--api-key=hush" : "--api-key", problem, sizeof problem));
+    static const char *const words[][2] = {{"--api-key=hush"}, {"--api-key"}, {"--port", "--api-key=hush"}};
+    for (size_t index = 0; index < COUNT(words); index++) {
+        assert_false(parse_words(words[index][0], words[index][1]));
         assert_non_null(strstr(problem, "set MATMULD_API_KEY"));
         assert_null(strstr(problem, "hush"));
     }
-    char program[] = "matmuld", port[] = "--port", flag[] = "--api-key=hush";
-    char *argv[] = {program, port, flag, NULL};
-    assert_false(mm_options_parse(&options, 3, argv, problem, sizeof problem));
-    assert_non_null(strstr(problem, "set MATMULD_API_KEY"));
-    assert_null(strstr(problem, "hush"));
     setenv("MATMULD_API_KEY", "hush", 1);
-    assert_true(parse(&options, NULL, problem, sizeof problem));
+    assert_true(parse(NULL));
     unsetenv("MATMULD_API_KEY");
     assert_string_equal(options.api_key, "hush");
-    FILE *out = fmemopen(text, sizeof text, "w");
-    mm_options_print(&options, out);
-    fclose(out);
-    assert_non_null(strstr(text, "api-key = (set)\n"));
-    assert_null(strstr(text, "hush"));
+    assert_non_null(strstr(print(), "api-key = (set)\n"));
+    assert_null(strstr(print(), "hush"));
 }
 
 /* No line says what would be refused as a value: cpu-jobs, which the machine gives, takes no 0. */
 static void what_is_printed_would_be_taken(void **state) {
-    struct mm_options options;
-    char problem[256];
-    char text[4096] = "";
-    (void)state;
-    assert_true(parse(&options, NULL, problem, sizeof problem));
-    FILE *out = fmemopen(text, sizeof text, "w");
-    mm_options_print(&options, out);
-    fclose(out);
+    char text[4096];
+    assert_true(parse(NULL));
+    strcpy(text, print());
     assert_non_null(strstr(text, "cpu-jobs = \n"));
     assert_non_null(strstr(text, "connections-per-address = 0\n"));
     unsigned values = 0;
@@ -183,88 +191,66 @@ static void what_is_printed_would_be_taken(void **state) {
         assert_non_null(value);
         *value = '\0';
         snprintf(flag, sizeof flag, "--%s=%s", line, value + strlen(" = "));
-        if (value[strlen(" = ")] != '\0' && !parse(&options, flag, problem, sizeof problem))
+        if (value[strlen(" = ")] != '\0' && !parse(flag))
             fail_msg("printed, but not taken: %s", problem);
         values++;
     }
     assert_true(values > 20);
 }
 
-/* The longest origin, and one that is longer. */
-static void origins_have_a_limit(void **state) {
-    struct mm_options options;
-    char problem[256];
-    char flag[320] = "--cors-origin=https://";
-    char *origin = flag + strlen("--cors-origin=");
-    char program[] = "matmuld";
-    char *argv[] = {program, flag, NULL};
-    (void)state;
-    memset(flag + strlen(flag), 'a', MM_OPTION_ORIGIN_MAX - strlen(origin));
-    assert_int_equal(strlen(origin), MM_OPTION_ORIGIN_MAX);
-    assert_true(mm_options_parse(&options, 2, argv, problem, sizeof problem));
-    origin[MM_OPTION_ORIGIN_MAX] = 'a';
-    assert_false(mm_options_parse(&options, 2, argv, problem, sizeof problem));
+/* The longest text, and one that is longer. */
+static void texts_have_a_limit(void **state) {
+    static const struct {
+        const char *flag, *start;
+        size_t bytes_max;
+    } rows[] = {{"--cors-origin=", "https://", MM_OPTION_ORIGIN_MAX},
+                {"--allowed-hosts=", "", MM_OPTION_HOSTS_MAX}};
+    for (size_t index = 0; index < 2 * COUNT(rows); index++) {
+        const size_t bytes = rows[index / 2].bytes_max + index % 2;
+        char flag[MM_OPTION_HOSTS_MAX + 64] = "";
+        strcat(strcpy(flag, rows[index / 2].flag), rows[index / 2].start);
+        memset(flag + strlen(flag), 'a', bytes - strlen(rows[index / 2].start));
+        assert_int_equal(strlen(flag), strlen(rows[index / 2].flag) + bytes);
+        assert_true(parse(flag) == (index % 2 == 0));
+    }
 }
 
 static void flags_win_over_the_environment(void **state) {
-    struct mm_options options;
-    char problem[256];
-    (void)state;
     setenv("MATMULD_QUEUE_DEPTH", "7", 1);
     setenv("MATMULD_MAX_BODY", "3KiB", 1);
-    assert_true(parse(&options, "--queue-depth=9", problem, sizeof problem));
+    assert_true(parse("--queue-depth=9"));
     assert_int_equal(options.queue_depth, 9);
     assert_int_equal(options.body_bytes_max, 3072);
     setenv("MATMULD_QUEUE_DEPTH", "many", 1);
-    assert_false(parse(&options, NULL, problem, sizeof problem));
+    assert_false(parse(NULL));
     assert_non_null(strstr(problem, "MATMULD_QUEUE_DEPTH is 'many'"));
     unsetenv("MATMULD_QUEUE_DEPTH");
     unsetenv("MATMULD_MAX_BODY");
 }
 
 static void a_flag_takes_no_word_behind_it(void **state) {
-    struct mm_options options;
-    char problem[256];
-    char program[] = "matmuld";
-    char flag[] = "--no-benchmark";
-    char next[] = "--port=1";
-    char *argv[] = {program, flag, next, NULL};
-    (void)state;
-    assert_true(mm_options_parse(&options, 3, argv, problem, sizeof problem));
+    assert_true(parse_words("--no-benchmark", "--port=1"));
     assert_true(options.no_benchmark);
     assert_int_equal(options.port, 1);
     setenv("MATMULD_NO_BENCHMARK", "1", 1);
-    assert_true(parse(&options, NULL, problem, sizeof problem));
+    assert_true(parse(NULL));
     assert_true(options.no_benchmark);
-    assert_true(parse(&options, "--no-benchmark=0", problem, sizeof problem));
+    assert_true(parse("--no-benchmark=0"));
     assert_false(options.no_benchmark);
     setenv("MATMULD_NO_BENCHMARK", "on", 1);
-    assert_false(parse(&options, NULL, problem, sizeof problem));
+    assert_false(parse(NULL));
     assert_string_equal(problem, "MATMULD_NO_BENCHMARK is 'on', but must be true|false");
     unsetenv("MATMULD_NO_BENCHMARK");
 }
 
 static void devices_are_listed(void **state) {
-    struct mm_options options;
-    char problem[256];
-    (void)state;
-    assert_true(parse(&options, "--devices=3,0", problem, sizeof problem));
+    assert_true(parse("--devices=3,0"));
     assert_false(options.devices.all);
     assert_int_equal(options.devices.count, 2);
     assert_int_equal(options.devices.indices[0], 3);
     assert_int_equal(options.devices.indices[1], 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),
-        cmocka_unit_test(values_are_judged),
-        cmocka_unit_test(flags_win_over_the_environment),
-        cmocka_unit_test(secrets_are_not_shown),
-        cmocka_unit_test(what_is_printed_would_be_taken),
-        cmocka_unit_test(origins_have_a_limit),
-        cmocka_unit_test(a_flag_takes_no_word_behind_it),
-        cmocka_unit_test(devices_are_listed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(defaults, values_are_judged, the_kernel_time_is_under_half_of_the_watchdog,
+          flags_win_over_the_environment, secrets_are_not_shown, what_is_printed_would_be_taken,
+          texts_have_a_limit, a_flag_takes_no_word_behind_it, devices_are_listed)

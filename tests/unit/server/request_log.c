@@ -1,15 +1,10 @@
 /* server/request_log: a request's line in both formats, whatever bytes the caller sent. */
-#include "server/request_log.h"
-
+#include "server/observe/request_log.h"
 #include "gpu/backend.h"
-#include "server/routes.h"
+#include "server/http/routes.h"
+#include "tests/unit/unit.h"
 
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const char time_text[] = "2026-11-21T09:30:00.123Z";
 
@@ -33,7 +28,6 @@ static json_t *parse_line(const struct mm_record *record) {
 
 /* A product by the CPU's reference. */
 static void test_product(void **state) {
-    (void)state;
     const struct mm_backend *cpu = mm_backend_find("cpu");
     struct mm_device device = {.backend = cpu, .index = 1};
     struct mm_job job = {.backend = cpu, .ran = cpu->variants, .device = &device};
@@ -80,7 +74,6 @@ static void test_product(void **state) {
 }
 
 static void test_refusal(void **state) {
-    (void)state;
     const struct mm_record record = {.request_id = "x",
                                      .method = "GET",
                                      .path = "/a b",
@@ -96,7 +89,6 @@ static void test_refusal(void **state) {
 
 /* Every byte there is, in JSON and in text, stands as itself or as \xNN. */
 static void test_hostile_bytes(void **state) {
-    (void)state;
     for (int byte = 1; byte < 256; byte++) {
         struct mm_record record = {.request_id = "x", .route = MM_ROUTE_OTHER, .code = 400};
         char expected[8];
@@ -115,7 +107,6 @@ static void test_hostile_bytes(void **state) {
 
 /* The longest that there can be fits. */
 static void test_longest(void **state) {
-    (void)state;
     const struct mm_backend *cpu = mm_backend_find("cpu");
     struct mm_device device = {.backend = cpu, .index = UINT32_MAX};
     struct mm_job job = {.backend = cpu, .ran = cpu->variants, .device = &device};
@@ -146,8 +137,4 @@ static void test_longest(void **state) {
     write_line(MM_LOG_TEXT, &record);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_product), cmocka_unit_test(test_refusal),
-                                       cmocka_unit_test(test_hostile_bytes), cmocka_unit_test(test_longest)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(test_product, test_refusal, test_hostile_bytes, test_longest)

@@ -4,19 +4,8 @@
 
 enum { MM_CUDA_SIMT_EDGE = 150 };
 
-enum { MM_CUDA_ANY = 0x7fffffff };
-
-static const struct {
-    unsigned narrow;
-    unsigned depth;
-    unsigned wide;
-} mm_cuda_crossovers[] = {
-    {64, 640, 0},
-    {64, MM_CUDA_ANY, 4097},
-    {512, 640, 2049},
-    {512, MM_CUDA_ANY, 513},
-    {MM_CUDA_ANY, 640, 3000},
-    {MM_CUDA_ANY, MM_CUDA_ANY, 1},
-};
+static const unsigned mm_cuda_narrow_edges[] = {64, 512};
+static const unsigned mm_cuda_depth_edges[] = {640};
+static const unsigned mm_cuda_crossovers[][2] = {{0, 4097}, {2049, 513}, {3000, 1}};
 
 #endif

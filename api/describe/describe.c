@@ -1,0 +1,126 @@
+/* The variants and the devices as JSON, from the tables of the backends and from the devices themselves. */
+#include "api/describe/describe.h"
+
+#include "api/json/json_value.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const device_failed = "its device has failed";
+
+/* Numbers that a backend does not have are 0, texts "". */
+static int put_known_count(json_t *object, const char *key, uint64_t value) {
+    return value == 0 ? 0 : mm_json_put(object, key, mm_json_count(value));
+}
+
+static int put_known_text(json_t *object, const char *key, const char *text) {
+    return text == NULL || text[0] == '\0' ? 0 : mm_json_put(object, key, mm_json_text(text));
+}
+
+static json_t *make_dtypes(unsigned dtypes) {
+    json_t *list = json_array();
+    int failed = 0;
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        if (dtypes & MM_DTYPE_BIT(dtype))
+            failed |= json_array_append_new(list, json_string(mm_dtype_name((enum mm_dtype)dtype)));
+    return mm_json_made(list, failed);
+}
+
+static int put_tiles(json_t *row, const unsigned *tiles) {
+    json_t *list = json_array();
+    int failed = mm_json_put(row, "tiles", list);
+    for (; *tiles != 0 && failed == 0; tiles++)
+        failed |= json_array_append_new(list, mm_json_count(*tiles));
+    return failed;
+}
+
+static int put_attributes(json_t *row, struct mm_device *device, const struct mm_variant *variant) {
+    struct mm_attributes attributes;
+    if (device->backend->attributes == NULL ||
+        device->backend->attributes(device, variant, 0, &attributes, NULL) != MM_OK)
+        return 0;
+    return json_object_update_new(
+        row, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "threads_per_block",
+                       mm_json_count(attributes.threads_per_block), "registers_per_thread",
+                       mm_json_count(attributes.registers_per_thread), "static_shared_bytes",
+                       mm_json_count(attributes.static_shared_bytes), "dynamic_shared_bytes",
+                       mm_json_count(attributes.dynamic_shared_bytes), "local_bytes",
+                       mm_json_count(attributes.local_bytes), "blocks_per_multiprocessor",
+                       mm_json_count(attributes.blocks_per_multiprocessor)));
+}
+
+/* The first of a backend's devices that can run the variant; or NULL, and why the first of all cannot. */
+static struct mm_device *find_able(struct mm_device *const *devices, size_t count,
+                                   const struct mm_variant *variant, const char **reason) {
+    *reason = NULL;
+    for (size_t index = 0; index < count; index++) {
+        const char *missing = mm_device_has_failed(devices[index])
+                                  ? device_failed
+                                  : mm_variant_missing(variant, devices[index]);
+        if (missing == NULL)
+            return devices[index];
+        if (*reason == NULL)
+            *reason = missing;
+    }
+    return NULL;
+}
+
+static json_t *make_variant(struct mm_device *const *devices, size_t count,
+                            const struct mm_variant *variant) {
+    const char *reason;
+    struct mm_device *able = find_able(devices, count, variant, &reason);
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "op", mm_op_name(variant->op), "name",
+                            variant->name, "backend", devices[0]->backend->name, "summary", variant->summary,
+                            "dtypes", make_dtypes(variant->dtypes), "tile",
+                            variant->tile > 0 ? mm_json_count(variant->tile) : json_null());
+    int failed = variant->tiles != NULL ? put_tiles(row, variant->tiles) : 0;
+    failed |= put_known_count(row, "multiple_of", variant->multiple_of);
+    failed |= mm_json_put(row, "available", json_boolean(able != NULL));
+    failed |= able != NULL ? put_attributes(row, able, variant)
+                           : mm_json_put(row, "unavailable_because", mm_json_text(reason));
+    failed |= put_known_text(row, "requires", variant->needs);
+    return mm_json_made(row, failed);
+}
+
+static json_t *make_device(const struct mm_device *device) {
+    const bool has_failed = mm_device_has_failed(device);
+    char capability[16] = "";
+    if (device->compute_capability > 0)
+        snprintf(capability, sizeof capability, "%u.%u", device->compute_capability / 10,
+                 device->compute_capability % 10);
+    json_t *row = json_pack("{s:o, s:s, s:o}", "index", mm_json_count(device->index), "backend",
+                            device->backend->name, "name", mm_json_text(device->name));
+    int failed = put_known_text(row, "compute_capability", capability);
+    failed |= put_known_count(row, "multiprocessors", device->multiprocessors);
+    failed |= mm_json_put(row, "memory_bytes", mm_json_count(device->memory_bytes));
+    if (device->backend->memory_free != NULL && !has_failed)
+        failed |= mm_json_put(row, "memory_free_bytes", mm_json_count(device->backend->memory_free(device)));
+    failed |= put_known_text(row, "driver", device->driver);
+    failed |= put_known_count(row, "shared_bank_bytes", device->shared_bank_bytes);
+    failed |= put_known_count(row, "shared_bytes_per_block_max", device->shared_bytes_per_block_max);
+    failed |= mm_json_put(row, "state", json_string(has_failed ? "failed" : "ready"));
+    return mm_json_made(row, failed);
+}
+
+char *mm_describe_variants(struct mm_device *const *devices, size_t count, size_t *length) {
+    json_t *list = json_array();
+    int failed = 0;
+    for (size_t first = 0, end; first < count && failed == 0; first = end) {
+        for (end = first + 1; end < count && devices[end]->backend == devices[first]->backend; end++)
+            ;
+        const struct mm_backend *backend = devices[first]->backend;
+        for (size_t row = 0; row < backend->variant_count; row++)
+            failed |= json_array_append_new(
+                list, make_variant(devices + first, end - first, &backend->variants[row]));
+    }
+    return mm_json_print(json_pack("{s:o, s:s}", "variants", mm_json_made(list, failed), "default", "auto"),
+                         0, length);
+}
+
+char *mm_describe_devices(struct mm_device *const *devices, size_t count, size_t *length) {
+    json_t *list = json_array();
+    int failed = 0;
+    for (size_t index = 0; index < count && failed == 0; index++)
+        failed |= json_array_append_new(list, make_device(devices[index]));
+    return mm_json_print(json_pack("{s:o}", "devices", mm_json_made(list, failed)), 0, length);
+}

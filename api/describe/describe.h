@@ -1,0 +1,17 @@
+/* What the service says of itself as JSON: its variants, its devices, its HTTP interface. */
+#ifndef MM_API_DESCRIBE_DESCRIBE_H
+#define MM_API_DESCRIBE_DESCRIBE_H
+
+#include "gpu/backend.h"
+
+/* Each gives the body of a GET for the open devices, of which those of one backend are neighbours. malloc'ed,
+ * ended by NUL, the caller frees; NULL if memory runs out. Any thread. */
+
+/* /v1/variants and /v1/devices. A variant is available if one of its backend's devices can run it; its
+ * attributes are read from the first such device. */
+char *mm_describe_variants(struct mm_device *const *devices, size_t count, size_t *length);
+char *mm_describe_devices(struct mm_device *const *devices, size_t count, size_t *length);
+
+/* /openapi.json: api/describe/openapi.json with the version and the names of this process filled in. */
+char *mm_openapi_json(struct mm_device *const *devices, size_t count, const char *version, size_t *length);
+#endif

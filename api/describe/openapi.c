@@ -1,0 +1,191 @@
+/* api/describe/openapi.json, which the build made an array of, with what this process alone knows filled in.
+ * A string that begins with @ marks a place: for the version, for a list of names, or for what follows from
+ * the table of statuses. Nothing else of the document is known here. */
+#include "api/describe/describe.h"
+
+#include "api/problem.h"
+#include "api/slice.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Made by embed.cmake. */
+extern const unsigned char mm_openapi_text[];
+extern const size_t mm_openapi_text_bytes;
+
+/* What is filled in, and where to. */
+struct filling {
+    struct mm_device *const *devices;
+    size_t count;
+    const char *version;
+    FILE *out;
+    enum mm_op op;        /* of the marker at hand */
+    const char *argument; /* the rest of that marker, up to a quote */
+};
+
+/* A list of names, each once. All are of our own tables: none needs an escape in JSON. */
+enum { NAMES_MAX = 64 };
+struct names {
+    size_t count;
+    const char *names[NAMES_MAX];
+};
+
+static void add_once(struct names *names, const char *name) {
+    for (size_t index = 0; index < names->count; index++)
+        if (strcmp(names->names[index], name) == 0)
+            return;
+    assert(names->count < NAMES_MAX);
+    names->names[names->count++] = name;
+}
+
+static void write_names(FILE *out, const struct names *names) {
+    for (size_t index = 0; index < names->count; index++)
+        fprintf(out, "%s\"%s\"", index > 0 ? ", " : "", names->names[index]);
+}
+
+static void write_version(const struct filling *filling) {
+    fprintf(filling->out, "\"%s\"", filling->version);
+}
+
+static void write_backends(const struct filling *filling) {
+    struct names names = {1, {"auto"}};
+    for (size_t index = 0; index < filling->count; index++)
+        add_once(&names, filling->devices[index]->backend->name);
+    write_names(filling->out, &names);
+}
+
+static void write_variants(const struct filling *filling) {
+    struct names names = {1, {"auto"}};
+    for (size_t index = 0; index < filling->count; index++) {
+        const struct mm_backend *backend = filling->devices[index]->backend;
+        for (size_t row = 0; row < backend->variant_count; row++)
+            if (backend->variants[row].op == filling->op)
+                add_once(&names, backend->variants[row].name);
+    }
+    write_names(filling->out, &names);
+}
+
+static void write_dtypes(const struct filling *filling) {
+    struct names names = {0};
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        if (mm_op_dtypes(filling->op) & MM_DTYPE_BIT(dtype))
+            add_once(&names, mm_dtype_name((enum mm_dtype)dtype));
+    write_names(filling->out, &names);
+}
+
+/* The document's response for each HTTP status. */
+static const struct {
+    unsigned http;
+    const char *name;
+} responses[] = {
+    {400, "BadRequest"},       {401, "Unauthorized"},
+    {403, "Forbidden"},        {404, "NotFound"},
+    {405, "MethodNotAllowed"}, {406, "NotAcceptable"},
+    {408, "RequestTimeout"},   {411, "LengthRequired"},
+    {413, "TooLarge"},         {415, "UnsupportedMediaType"},
+    {422, "Unprocessable"},    {429, "Busy"},
+    {500, "Failed"},           {503, "Unavailable"},
+    {504, "Timeout"},          {507, "NoDeviceMemory"},
+};
+
+/* The argument is HTTP statuses: refers to the response of each. */
+static void write_errors(const struct filling *filling) {
+    char *end;
+    for (const char *text = filling->argument; *text != '"'; text = end) {
+        const unsigned long http = strtoul(text, &end, 10);
+        size_t row = 0;
+        while (responses[row].http != http)
+            row++;
+        fprintf(filling->out, "\"%lu\": {\"$ref\": \"#/components/responses/%s\"}%s", http,
+                responses[row].name, *end == '"' ? "" : ",\n          ");
+    }
+}
+
+/* The argument is an HTTP status: writes the members of the schema of problems that have it. */
+static void write_schema(const struct filling *filling) {
+    const unsigned long http = strtoul(filling->argument, NULL, 10);
+    struct names codes = {0};
+    for (unsigned status = 0; status < MM_STATUS_COUNT; status++)
+        if (mm_problem_http((enum mm_status)status) == http)
+            add_once(&codes, mm_status_name((enum mm_status)status));
+    fprintf(filling->out,
+            "\"$ref\": \"#/components/schemas/Problem\", "
+            "\"properties\": {\"status\": {\"const\": %lu}, \"code\": {\"%s",
+            http, codes.count > 1 ? "enum\": [" : "const\": ");
+    write_names(filling->out, &codes);
+    fprintf(filling->out, "%s}}", codes.count > 1 ? "]" : "");
+}
+
+/* The argument is an HTTP status: writes all of its response but the description. */
+static void write_problem(const struct filling *filling) {
+    fputs("\"headers\": {\"X-Request-Id\": {\"$ref\": \"#/components/headers/RequestId\"}},\n        "
+          "\"content\": {\"" MM_PROBLEM_TYPE "\": {\"schema\": {",
+          filling->out);
+    write_schema(filling);
+    fputs("}}}", filling->out);
+}
+
+/* The argument is the name of a status: writes what every problem with it has. */
+static void write_error(const struct filling *filling) {
+    const struct mm_slice name = {filling->argument, strcspn(filling->argument, "\"")};
+    enum mm_status status = MM_OK;
+    while (!mm_slice_is(name, mm_status_name(status)))
+        status++;
+    fprintf(filling->out,
+            "\"type\": \"" MM_PROBLEM_URN "%s\", \"title\": \"%s\", \"status\": %u, \"code\": \"%s\"",
+            mm_status_name(status), mm_status_title(status), mm_problem_http(status), mm_status_name(status));
+}
+
+/* One row a marker: how it begins. */
+static const struct {
+    const char *text;
+    void (*write)(const struct filling *filling);
+    enum mm_op op;
+} markers[] = {
+    {"\"@version", write_version, MM_MATMUL},
+    {"\"@backends", write_backends, MM_MATMUL},
+    {"\"@matmul variants", write_variants, MM_MATMUL},
+    {"\"@matmul dtypes", write_dtypes, MM_MATMUL},
+    {"\"@transpose variants", write_variants, MM_TRANSPOSE},
+    {"\"@transpose dtypes", write_dtypes, MM_TRANSPOSE},
+    {"\"@errors\": \"", write_errors, MM_MATMUL},
+    {"\"@schema\": \"", write_schema, MM_MATMUL},
+    {"\"@problem\": \"", write_problem, MM_MATMUL},
+    {"\"@error\": \"", write_error, MM_MATMUL},
+};
+
+enum { MARKER_COUNT = sizeof markers / sizeof markers[0] };
+
+/* Writes what the marker at `text` stands for, and returns where it ends. */
+static const char *fill_in(struct filling *filling, const char *text) {
+    size_t row = 0;
+    while (row < MARKER_COUNT && strncmp(text, markers[row].text, strlen(markers[row].text)) != 0)
+        row++;
+    assert(row < MARKER_COUNT);
+    filling->op = markers[row].op;
+    filling->argument = text + strlen(markers[row].text);
+    markers[row].write(filling);
+    return filling->argument + strcspn(filling->argument, "\"") + 1;
+}
+
+char *mm_openapi_json(struct mm_device *const *devices, size_t count, const char *version, size_t *length) {
+    char *text = NULL;
+    const char *from = (const char *)mm_openapi_text;
+    const char *const end = from + mm_openapi_text_bytes;
+    struct filling filling = {devices, count, version, open_memstream(&text, length), MM_MATMUL, NULL};
+    if (filling.out == NULL)
+        return NULL;
+    while (from < end) {
+        const char *marker = memmem(from, (size_t)(end - from), "\"@", 2);
+        const char *const until = marker == NULL ? end : marker;
+        fwrite(from, 1, (size_t)(until - from), filling.out);
+        from = marker == NULL ? end : fill_in(&filling, marker);
+    }
+    const bool is_whole = ferror(filling.out) == 0;
+    if (fclose(filling.out) == 0 && is_whole)
+        return text;
+    free(text);
+    return NULL;
+}

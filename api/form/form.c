@@ -1,0 +1,276 @@
+/* Requests as forms (multipart/form-data), read while they arrive. The parts a and b are .npy files, all
+ * others are parameters. Once a file's header has arrived, the length of its elements is known: they are
+ * skipped, not searched for a delimiter, and moved down with the rest of their first piece to lie aligned.
+ * The views point into the body. */
+#include "api/formats.h"
+#include "api/form/multipart.h"
+#include "api/npy/npy.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are sent in the byte order of memory");
+
+enum {
+    ALIGNMENT = 64,               /* of elements, as of the body */
+    FILE_HEADER_BYTES_MAX = 4096, /* longer ones are read when their part is complete */
+};
+
+struct operand {
+    bool seen;
+    struct mm_npy_header header;
+    size_t elements; /* where in the body they begin */
+    size_t bytes;    /* from there to the end of the part */
+};
+
+struct reading {
+    struct mm_call call; /* of the query, then of the parameters read so far */
+    const struct mm_limits *limits;
+    struct mm_multipart multipart;
+    struct mm_part part;
+    struct operand operands[MM_CALL_OPERANDS_MAX];
+    struct operand *operand; /* of the current part; NULL: it is a parameter */
+    bool in_header;          /* of the current file */
+    size_t bytes;            /* of the body, as far as it has arrived */
+    enum mm_multipart_event event;
+    struct mm_error error; /* with MM_MULTIPART_FAULT */
+};
+
+/* --- parts */
+
+static unsigned index_of(const struct reading *reading) {
+    return (unsigned)(reading->operand - reading->operands);
+}
+
+/* Reads the header of the operand's file, of which `bytes` have arrived. A product takes floating-point
+ * numbers, a transposition integers too. */
+static enum mm_status read_header(struct reading *reading, const char *file, size_t bytes,
+                                  struct mm_error *error) {
+    const enum mm_npy_types types = reading->call.op == MM_MATMUL ? MM_NPY_FLOATS : MM_NPY_NUMBERS;
+    struct operand *operand = reading->operand;
+    return mm_npy_read_header(mm_call_operand_names[index_of(reading)], types, file, bytes, &operand->header,
+                              error);
+}
+
+/* Moves the elements that have arrived, and what follows them, down to where they are aligned, over
+ * headers of their own part. Returns the bytes of the body then. */
+static size_t align(struct reading *reading, char *body, size_t bytes) {
+    enum { HEADERS_BYTES_MIN = sizeof "Content-Disposition:form-data;name=a\r\n\r\n" - 1 };
+    struct operand *operand = reading->operand;
+    char *from = body + operand->elements;
+    const size_t past = (uintptr_t)from % ALIGNMENT;
+    assert(past <= HEADERS_BYTES_MIN + operand->header.bytes);
+    memmove(from - past, from, bytes - operand->elements);
+    operand->elements -= past;
+    return bytes - past;
+}
+
+/* Reads a file's header while it arrives, and tells where the elements end. If the header cannot be read yet,
+ * or will be refused, the end of the part is searched for instead. */
+static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool is_all) {
+    struct operand *operand = reading->operand;
+    const size_t data = reading->part.data, left = bytes - data;
+    const size_t looked_at = left < FILE_HEADER_BYTES_MAX ? left : FILE_HEADER_BYTES_MAX;
+    enum mm_dtype dtype;
+    size_t file_bytes, end;
+    const bool is_read = read_header(reading, body + data, looked_at, NULL) == MM_OK;
+    reading->in_header = !is_read && looked_at < FILE_HEADER_BYTES_MAX && !is_all;
+    if (!is_read)
+        return bytes;
+    const struct mm_npy_header *header = &operand->header;
+    operand->elements = data + header->bytes;
+    if (mm_dtype_find(header->dtype_name, mm_op_dtypes(reading->call.op), &dtype, NULL) != MM_OK ||
+        mm_matrix_size(mm_call_operand_names[index_of(reading)], dtype, header->rows, header->cols,
+                       header->cols, reading->limits, &file_bytes, NULL) != MM_OK ||
+        !mm_size_add(operand->elements, file_bytes, &end))
+        return bytes;
+    if (file_bytes > 0)
+        bytes = align(reading, body, bytes);
+    reading->multipart.at = operand->elements;
+    reading->multipart.expected = operand->elements + file_bytes;
+    return bytes;
+}
+
+static enum mm_multipart_event begin_part(struct reading *reading, const char *body) {
+    const struct mm_part *part = &reading->part;
+    reading->operand = NULL;
+    for (unsigned index = 0; index < mm_call_operands(&reading->call); index++)
+        if (part->name_length == 1 && body[part->name] == mm_call_operand_names[index][0])
+            reading->operand = &reading->operands[index];
+    reading->in_header = reading->operand != NULL;
+    if (reading->operand == NULL)
+        return MM_MULTIPART_HEAD;
+    const char *name = mm_call_operand_names[index_of(reading)];
+    if (reading->operand->seen) {
+        mm_fail_field(&reading->error, MM_BAD_REQUEST, name, "the form has two parts named %s", name);
+        return MM_MULTIPART_FAULT;
+    }
+    reading->operand->seen = true;
+    return MM_MULTIPART_HEAD;
+}
+
+static enum mm_multipart_event end_part(struct reading *reading, const char *body) {
+    const struct mm_part *part = &reading->part;
+    struct operand *operand = reading->operand;
+    enum mm_status status = MM_OK;
+    if (operand == NULL)
+        status = mm_call_set_text(&reading->call, MM_CALL_BODY, body + part->name, part->name_length,
+                                  body + part->data, part->bytes, reading->limits, &reading->error);
+    else if (reading->multipart.expected > 0)
+        operand->bytes = part->bytes;
+    else
+        status = read_header(reading, body + part->data, part->bytes, &reading->error);
+    if (status == MM_OK && operand != NULL && reading->multipart.expected == 0) {
+        operand->elements = part->data + operand->header.bytes;
+        operand->bytes = part->bytes - operand->header.bytes;
+    }
+    return status == MM_OK ? MM_MULTIPART_CONTENTS : MM_MULTIPART_FAULT;
+}
+
+/* Reads on, and returns the bytes of the body then. */
+static size_t read_on(struct reading *reading, char *body, size_t bytes, bool is_all) {
+    while (reading->event < MM_MULTIPART_END || reading->event == MM_MULTIPART_WAIT) {
+        if (reading->in_header)
+            bytes = begin_file(reading, body, bytes, is_all);
+        if (reading->in_header)
+            break;
+        reading->event =
+            mm_multipart_next(&reading->multipart, body, bytes, is_all, &reading->part, &reading->error);
+        if (reading->event == MM_MULTIPART_HEAD)
+            reading->event = begin_part(reading, body);
+        else if (reading->event == MM_MULTIPART_CONTENTS)
+            reading->event = end_part(reading, body);
+        else if (reading->event == MM_MULTIPART_WAIT)
+            break;
+    }
+    reading->bytes = bytes;
+    return bytes;
+}
+
+/* --- the call */
+
+/* Both files must have one element type, which no parameter may contradict. */
+static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand *operands,
+                                     struct mm_error *error) {
+    const struct mm_npy_header *a = &operands[0].header;
+    const struct mm_npy_header *b = &operands[1].header;
+    bool two = mm_call_operands(call) == 2;
+    char *asked = call->names[MM_PARAMETER_DTYPE];
+    assert(a->dtype_name != NULL && (!two || b->dtype_name != NULL));
+    if (two && strcmp(a->dtype_name, b->dtype_name) != 0)
+        return mm_fail_field(error, MM_BAD_REQUEST, "b",
+                             "b is a file of %s ('%s'), but a is one of %s ('%s'): both must be of one type",
+                             b->dtype_name, b->descr, a->dtype_name, a->descr);
+    if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(asked, a->dtype_name) != 0)
+        return mm_fail_field(error, MM_BAD_REQUEST, "dtype",
+                             "dtype is '%s', but %s of %s ('%s'), which says it already", asked,
+                             two ? "a and b are files" : "a is a file", a->dtype_name, a->descr);
+    snprintf(asked, sizeof call->names[MM_PARAMETER_DTYPE], "%s", a->dtype_name);
+    return mm_call_resolve(call, error);
+}
+
+static enum mm_status check_length(const char *name, const struct operand *operand,
+                                   const struct mm_matrix *view, size_t bytes, struct mm_error *error) {
+    const size_t got = operand->bytes;
+    if (got == bytes)
+        return MM_OK;
+    mm_fail_field(error, MM_BAD_REQUEST, name,
+                  "%s is %zu×%zu of %s by its header, which takes %zu bytes, but %zu bytes follow", name,
+                  view->rows, view->cols, operand->header.dtype_name, bytes, got);
+    mm_fail_expected(error, "%zu bytes", bytes);
+    mm_fail_got(error, "%zu bytes", got);
+    return MM_BAD_REQUEST;
+}
+
+/* The elements, aligned to their size. If their length was not known in time, they are moved down now, over
+ * their own header. */
+static void *align_elements(const struct operand *operand, char *body, size_t bytes, size_t alignment) {
+    char *data = body + operand->elements;
+    size_t past = (uintptr_t)data % alignment;
+    if (bytes == 0)
+        return NULL;
+    assert(past <= operand->header.bytes);
+    return past == 0 ? data : memmove(data - past, data, bytes);
+}
+
+/* Judges the types and sizes of the operands, and makes the views. */
+static enum mm_status complete(struct reading *reading, char *body, struct mm_error *error) {
+    struct mm_call *call = &reading->call;
+    const struct operand *operands = reading->operands;
+    const unsigned count = mm_call_operands(call);
+    struct mm_matrix *const views[MM_CALL_OPERANDS_MAX] = {&call->a, &call->b};
+    size_t bytes[MM_CALL_OPERANDS_MAX];
+    for (unsigned index = 0; index < count; index++)
+        if (!operands[index].seen)
+            return mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index],
+                                 "the form has no part named %s, expected a file: -F %s=@%s.npy",
+                                 mm_call_operand_names[index], mm_call_operand_names[index],
+                                 mm_call_operand_names[index]);
+    enum mm_status status = agree_on_dtype(call, operands, error);
+    if (status != MM_OK)
+        return status;
+    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++) /* one that is not taken is empty */
+        *views[index] =
+            mm_matrix_dense(call->dtype, operands[index].header.rows, operands[index].header.cols, NULL);
+    status = mm_call_sizes(call, reading->limits, &bytes[0], &bytes[1], error);
+    for (unsigned index = 0; index < count && status == MM_OK; index++)
+        status =
+            check_length(mm_call_operand_names[index], &operands[index], views[index], bytes[index], error);
+    if (status != MM_OK)
+        return status;
+    for (unsigned index = 0; index < count; index++)
+        views[index]->data =
+            align_elements(&operands[index], body, bytes[index], mm_dtype_bytes(call->dtype));
+    call->a_column_major = operands[0].header.column_major;
+    call->b_column_major = operands[1].header.column_major;
+    return MM_OK;
+}
+
+/* --- the codec's functions */
+
+static void *begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+                   const struct mm_limits *limits, struct mm_buffers *buffers) {
+    struct reading *reading = malloc(sizeof *reading);
+    (void)body_bytes;
+    (void)buffers;
+    if (reading == NULL)
+        return NULL;
+    *reading = (struct reading){.call = *call, .limits = limits, .event = MM_MULTIPART_WAIT};
+    if (mm_multipart_begin(&reading->multipart, content_type, NULL) == MM_OK)
+        return reading;
+    free(reading);
+    return NULL;
+}
+
+static size_t feed(void *reading, void *body, size_t body_bytes) {
+    return read_on(reading, body, body_bytes, false);
+}
+
+/* The last delimiter may lack a line's end that does not come. */
+static bool is_quick(const void *argument) {
+    enum { SHORT = 4096 };
+    const struct reading *reading = argument;
+    const struct mm_multipart *multipart = &reading->multipart;
+    const size_t begun = multipart->expected > multipart->at ? multipart->expected : multipart->at;
+    return reading->event == MM_MULTIPART_END || (begun <= reading->bytes && reading->bytes - begun <= SHORT);
+}
+
+static enum mm_status finish(void *argument, struct mm_call *call, const struct mm_body *body,
+                             struct mm_error *error) {
+    struct reading *reading = argument;
+    (void)read_on(reading, body->data, body->bytes, true);
+    enum mm_status status = reading->error.status;
+    if (reading->event == MM_MULTIPART_END)
+        status = complete(reading, body->data, error);
+    else if (error != NULL)
+        *error = reading->error;
+    if (status == MM_OK)
+        *call = reading->call;
+    free(reading);
+    return status;
+}
+
+const struct mm_body_reader mm_form_reader = {begin, feed, NULL, is_quick, finish, free};

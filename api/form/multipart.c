@@ -1,0 +1,343 @@
+/* multipart/form-data by hand: a delimiter is a line that begins with two dashes and the boundary, with the
+ * CRLF before it; a part is the bytes between two delimiters. Nothing is copied. */
+#include "api/form/multipart.h"
+
+#include "api/slice.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* RFC 2045's token, which goes without quotes; a boundary's / = ? : and the like are let through, since
+ * clients leave the quotes out there. */
+static bool ends_token(char c) {
+    return mm_is_blank(c) || c == ';' || c == '"';
+}
+
+/* Reads a value with quotes or without, and gives what follows it; NULL where a quote is not closed. Within
+ * quotes a backslash keeps the next character from ending them; it stays in the value. */
+static const char *read_value(const char *text, const char *end, struct mm_slice *value) {
+    const char *start = text;
+    if (text == end || *text != '"') {
+        while (text < end && !ends_token(*text))
+            text++;
+        *value = (struct mm_slice){start, (size_t)(text - start)};
+        return text;
+    }
+    for (text++; text < end && *text != '"'; text++)
+        if (*text == '\\' && text + 1 < end)
+            text++;
+    if (text == end)
+        return NULL;
+    *value = (struct mm_slice){start + 1, (size_t)(text - start - 1)};
+    return text + 1;
+}
+
+/* Finds a parameter behind a header's first word (`form-data; name="a"`). False where the parameters are
+ * malformed, or it stands there twice; value->start is NULL where it does not. */
+static bool find_parameter(const char *text, const char *end, const char *name, struct mm_slice *value) {
+    *value = (struct mm_slice){NULL, 0};
+    for (text = mm_skip_blanks(text, end); text < end; text = mm_skip_blanks(text, end)) {
+        if (*text != ';')
+            return false;
+        text = mm_skip_blanks(text + 1, end);
+        if (text == end) /* a last semicolon with nothing behind it */
+            return true;
+        const char *start = text;
+        while (text < end && *text != '=' && !ends_token(*text))
+            text++;
+        struct mm_slice key = {start, (size_t)(text - start)};
+        text = mm_skip_blanks(text, end);
+        if (key.length == 0 || text == end || *text != '=')
+            return false;
+        struct mm_slice found;
+        text = read_value(mm_skip_blanks(text + 1, end), end, &found);
+        if (text == NULL)
+            return false;
+        if (!mm_slice_is_any_case(key, name))
+            continue;
+        if (value->start != NULL)
+            return false;
+        *value = found;
+    }
+    return true;
+}
+
+/* RFC 2046's bchars; a space only inside. */
+static bool is_boundary(struct mm_slice text) {
+    static const char others[] = "'()+_,-./:=? ";
+    if (text.length < 1 || text.length > MM_MULTIPART_BOUNDARY_MAX || text.start[text.length - 1] == ' ')
+        return false;
+    for (size_t index = 0; index < text.length; index++) {
+        char c = text.start[index];
+        bool letter = mm_is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        if (!letter && (c == '\0' || strchr(others, c) == NULL))
+            return false;
+    }
+    return true;
+}
+
+enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *content_type,
+                                  struct mm_error *error) {
+    *multipart = (struct mm_multipart){.place = MM_MULTIPART_PREAMBLE};
+    struct mm_slice boundary = {NULL, 0};
+    const char *end = content_type + strlen(content_type);
+    const char *parameters = content_type + strcspn(content_type, ";");
+    if (!find_parameter(parameters, end, "boundary", &boundary) || boundary.start == NULL ||
+        !is_boundary(boundary))
+        return mm_fail_field(error, MM_BAD_REQUEST, "Content-Type",
+                             "Content-Type is '%.100s', but must give one boundary of 1 to %d characters out "
+                             "of letters, digits, ' ( ) + _ , - . / : = ? and inner spaces",
+                             content_type, MM_MULTIPART_BOUNDARY_MAX);
+    memcpy(multipart->delimiter, "\r\n--", 4);
+    memcpy(multipart->delimiter + 4, boundary.start, boundary.length);
+    multipart->delimiter_bytes = 4 + boundary.length;
+    return MM_OK;
+}
+
+enum mm_status mm_multipart_judge_type(const char *content_type, struct mm_error *error) {
+    struct mm_multipart unused;
+    return mm_multipart_begin(&unused, content_type, error);
+}
+
+/* What follows a boundary; CUT_OFF: more text is needed to tell. */
+enum tail { NO_DELIMITER, OPENS_PART, ENDS_BODY, CUT_OFF };
+
+/* The text that has arrived. */
+struct text {
+    const char *body;
+    size_t bytes;
+    bool is_all;
+};
+
+/* A delimiter: where it begins, and what is behind its line. */
+struct line {
+    size_t start;
+    size_t behind;
+};
+
+/* Judges the rest of the line. With more than blanks on it, the boundary merely begins like ours. */
+static enum tail read_tail(const struct text *text, size_t at, size_t *behind) {
+    const char *body = text->body;
+    const size_t left = text->bytes - at;
+    const bool closes = left >= 2 && body[at] == '-' && body[at + 1] == '-';
+    if (!text->is_all && left < 2)
+        return CUT_OFF;
+    at += closes ? 2 : 0;
+    while (at < text->bytes && mm_is_blank(body[at]))
+        at++;
+    const bool line_ends = text->bytes - at >= 2 && body[at] == '\r' && body[at + 1] == '\n';
+    const bool may_end = at == text->bytes || (text->bytes - at == 1 && body[at] == '\r');
+    if (!line_ends && may_end && !text->is_all)
+        return CUT_OFF;
+    if (!line_ends && !(closes && at == text->bytes))
+        return NO_DELIMITER;
+    *behind = line_ends ? at + 2 : at;
+    return closes ? ENDS_BODY : OPENS_PART;
+}
+
+/* Finds the first delimiter from `from` to `to`. CUT_OFF: its line has no end yet. */
+static enum tail find_delimiter(const struct mm_multipart *multipart, const struct text *text, size_t from,
+                                size_t to, struct line *line) {
+    const char *found;
+    while (from < to && (found = memmem(text->body + from, to - from, multipart->delimiter,
+                                        multipart->delimiter_bytes)) != NULL) {
+        line->start = (size_t)(found - text->body);
+        enum tail tail = read_tail(text, line->start + multipart->delimiter_bytes, &line->behind);
+        if (tail != NO_DELIMITER)
+            return tail;
+        from = line->start + 2;
+    }
+    return NO_DELIMITER;
+}
+
+/* The body's first line may be a delimiter without the CRLF before it. */
+static enum tail find_first(const struct mm_multipart *multipart, const struct text *text, size_t *behind) {
+    const size_t line_bytes = multipart->delimiter_bytes - 2;
+    struct line line = {0};
+    enum tail tail = NO_DELIMITER;
+    if (!text->is_all && text->bytes < line_bytes)
+        return CUT_OFF;
+    if (text->bytes >= line_bytes && memcmp(text->body, multipart->delimiter + 2, line_bytes) == 0)
+        tail = read_tail(text, line_bytes, behind);
+    if (tail != NO_DELIMITER)
+        return tail;
+    /* A preamble before the end of a form without parts is rather a form whose lines end in LF. */
+    tail = find_delimiter(multipart, text, 0, text->bytes, &line);
+    *behind = line.behind;
+    return tail == ENDS_BODY ? NO_DELIMITER : tail;
+}
+
+static enum mm_status fail_boundary(const struct mm_multipart *multipart, const char *which,
+                                    const char *dashes, struct mm_error *error) {
+    return mm_fail(error, MM_BAD_REQUEST,
+                   "the body has no %s boundary: a line '%.*s%s', with CRLF before and behind it", which,
+                   (int)multipart->delimiter_bytes - 2, multipart->delimiter + 2, dashes);
+}
+
+static enum mm_status fail_part(const struct mm_multipart *multipart, const char *what,
+                                struct mm_error *error) {
+    return mm_fail(error, MM_BAD_REQUEST, "part %u of the body %s", multipart->parts, what);
+}
+
+/* Reads one header line of a part. Only Content-Disposition says something to us. */
+static enum mm_status read_header(const struct mm_multipart *multipart, struct mm_slice line,
+                                  struct mm_slice *name, struct mm_error *error) {
+    const char *end = line.start + line.length;
+    const char *colon = memchr(line.start, ':', line.length);
+    if (colon == NULL || colon == line.start || mm_is_blank(line.start[0]) ||
+        memchr(line.start, '\n', line.length) != NULL || memchr(line.start, '\r', line.length) != NULL ||
+        memchr(line.start, '\0', line.length) != NULL)
+        return fail_part(multipart, "has a malformed header: expected lines 'Name: value' that end in CRLF",
+                         error);
+    if (!mm_slice_is_any_case((struct mm_slice){line.start, (size_t)(colon - line.start)},
+                              "Content-Disposition"))
+        return MM_OK;
+    struct mm_slice type;
+    const char *parameters = read_value(mm_skip_blanks(colon + 1, end), end, &type);
+    if (name->start != NULL || parameters == NULL || !mm_slice_is_any_case(type, "form-data") ||
+        !find_parameter(parameters, end, "name", name) || name->start == NULL)
+        return fail_part(multipart, "must have one header Content-Disposition: form-data; name=\"...\"",
+                         error);
+    return MM_OK;
+}
+
+/* Reads the headers of a part, from `at` to `stop`. */
+static enum mm_status read_headers(const struct mm_multipart *multipart, const char *body, size_t at,
+                                   size_t stop, struct mm_part *part, struct mm_error *error) {
+    const char *text = body + at, *const end = body + stop;
+    struct mm_slice name = {NULL, 0};
+    for (;;) {
+        const char *line_end = memmem(text, (size_t)(end - text), "\r\n", 2);
+        /* RFC 2046 lets a part without contents do without the empty line too. */
+        if (text == end && name.start != NULL)
+            break;
+        if (line_end == NULL)
+            return fail_part(multipart, "has no empty line (CRLF) behind its headers", error);
+        if (line_end == text)
+            break;
+        enum mm_status status =
+            read_header(multipart, (struct mm_slice){text, (size_t)(line_end - text)}, &name, error);
+        if (status != MM_OK)
+            return status;
+        text = line_end + 2;
+    }
+    if (name.start == NULL)
+        return fail_part(multipart, "has no name: no header Content-Disposition: form-data; name=\"...\"",
+                         error);
+    *part = (struct mm_part){.name = (size_t)(name.start - body),
+                             .name_length = name.length,
+                             .data = (size_t)(text - body) + (text == end ? 0 : 2)};
+    return MM_OK;
+}
+
+/* --- the places */
+
+/* Much text is not searched again before there is twice as much: so time is linear in the body. */
+static enum mm_multipart_event wait_for_more(struct mm_multipart *multipart, const struct text *text) {
+    enum { SHORT = 4096 };
+    const size_t pending = text->bytes - multipart->at;
+    multipart->retry_bytes = pending > SHORT ? text->bytes + pending : 0;
+    return MM_MULTIPART_WAIT;
+}
+
+static void pass_delimiter(struct mm_multipart *multipart, enum tail tail, size_t behind) {
+    multipart->at = behind;
+    multipart->place = tail == ENDS_BODY ? MM_MULTIPART_BEHIND : MM_MULTIPART_HEADERS;
+}
+
+static enum mm_multipart_event read_preamble(struct mm_multipart *multipart, const struct text *text,
+                                             struct mm_error *error) {
+    size_t behind = 0;
+    const enum tail tail = find_first(multipart, text, &behind);
+    if (tail == CUT_OFF || (tail == NO_DELIMITER && !text->is_all))
+        return wait_for_more(multipart, text);
+    if (tail == NO_DELIMITER) {
+        fail_boundary(multipart, "first", "", error);
+        return MM_MULTIPART_FAULT;
+    }
+    pass_delimiter(multipart, tail, behind);
+    return MM_MULTIPART_CONTENTS;
+}
+
+/* Headers end at their empty line or at a delimiter. Either may begin with the CRLF before. */
+static enum mm_multipart_event read_part(struct mm_multipart *multipart, const struct text *text,
+                                         struct mm_part *part, struct mm_error *error) {
+    const size_t from = multipart->at - 2, most = multipart->at + MM_MULTIPART_HEADER_BYTES_MAX;
+    const size_t end = text->bytes < most ? text->bytes : most;
+    const char *empty_line = memmem(text->body + from, end - from, "\r\n\r\n", 4);
+    size_t stop = empty_line == NULL ? end : (size_t)(empty_line - text->body) + 4;
+    struct line line;
+    const enum tail tail = find_delimiter(multipart, text, from, stop, &line);
+    if (multipart->parts == MM_MULTIPART_PARTS_MAX) {
+        mm_fail_limit(error, "", MM_MULTIPART_PARTS_MAX, "the body has more parts, but the limit is %d",
+                      MM_MULTIPART_PARTS_MAX);
+        return MM_MULTIPART_FAULT;
+    }
+    if (tail == OPENS_PART || tail == ENDS_BODY) {
+        stop = line.start > multipart->at ? line.start : multipart->at;
+    } else if (tail == CUT_OFF) {
+        return wait_for_more(multipart, text);
+    } else if (empty_line == NULL && end == most) {
+        mm_fail_limit(error, "", MM_MULTIPART_HEADER_BYTES_MAX,
+                      "the headers of a part go on for more bytes, but the limit is %d",
+                      MM_MULTIPART_HEADER_BYTES_MAX);
+        return MM_MULTIPART_FAULT;
+    } else if (empty_line == NULL && !text->is_all) {
+        return wait_for_more(multipart, text);
+    } else if (empty_line == NULL) {
+        fail_boundary(multipart, "final", "--", error);
+        return MM_MULTIPART_FAULT;
+    }
+    multipart->parts++;
+    if (read_headers(multipart, text->body, multipart->at, stop, part, error) != MM_OK)
+        return MM_MULTIPART_FAULT;
+    multipart->at = part->data;
+    multipart->expected = 0;
+    multipart->place = MM_MULTIPART_IN_PART;
+    return MM_MULTIPART_HEAD;
+}
+
+/* Finds the delimiter that ends the contents: where it is expected, else the first one. It may begin with the
+ * CRLF before the contents. */
+static enum mm_multipart_event read_contents(struct mm_multipart *multipart, const struct text *text,
+                                             struct mm_part *part, struct mm_error *error) {
+    const size_t expected_end = multipart->expected + multipart->delimiter_bytes;
+    struct line line = {.start = multipart->expected};
+    enum tail tail = NO_DELIMITER;
+    if (multipart->expected > 0 && !text->is_all && text->bytes < expected_end) {
+        multipart->retry_bytes = expected_end;
+        return MM_MULTIPART_WAIT;
+    }
+    if (multipart->expected > 0 && text->bytes >= expected_end &&
+        memcmp(text->body + line.start, multipart->delimiter, multipart->delimiter_bytes) == 0)
+        tail = read_tail(text, expected_end, &line.behind);
+    if (tail == NO_DELIMITER)
+        tail = find_delimiter(multipart, text, multipart->at - 2, text->bytes, &line);
+    if (tail == CUT_OFF || (tail == NO_DELIMITER && !text->is_all))
+        return wait_for_more(multipart, text);
+    if (tail == NO_DELIMITER) {
+        fail_boundary(multipart, "final", "--", error);
+        return MM_MULTIPART_FAULT;
+    }
+    part->bytes = line.start > multipart->at ? line.start - multipart->at : 0;
+    pass_delimiter(multipart, tail, line.behind);
+    return MM_MULTIPART_CONTENTS;
+}
+
+enum mm_multipart_event mm_multipart_next(struct mm_multipart *multipart, const char *body, size_t bytes,
+                                          bool is_all, struct mm_part *part, struct mm_error *error) {
+    const struct text text = {body, bytes, is_all};
+    enum mm_multipart_event event;
+    if (!is_all && bytes < multipart->retry_bytes)
+        return MM_MULTIPART_WAIT;
+    multipart->retry_bytes = 0;
+    if (multipart->place == MM_MULTIPART_PREAMBLE &&
+        (event = read_preamble(multipart, &text, error)) != MM_MULTIPART_CONTENTS)
+        return event;
+    if (multipart->place == MM_MULTIPART_HEADERS)
+        return read_part(multipart, &text, part, error);
+    if (multipart->place == MM_MULTIPART_IN_PART)
+        return read_contents(multipart, &text, part, error);
+    return MM_MULTIPART_END;
+}

@@ -1,0 +1,221 @@
+/* The decoding of a JSON request: what the scanner has found becomes a call, or an error. */
+#include "api/element.h"
+#include "api/formats.h"
+#include "api/json/json_scan.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- refusals */
+
+static enum mm_status fail_matrix(const char *name, const char *what, const char *got,
+                                  struct mm_error *error) {
+    mm_fail_field(
+        error, MM_BAD_REQUEST, name,
+        "%s must be an array of rows, which are arrays of numbers, like [[1, 2], [3, 4]], but %s is %s", name,
+        what, got);
+    mm_fail_expected(error, "an array of arrays of numbers");
+    return MM_BAD_REQUEST;
+}
+
+static enum mm_status fail_ragged(const struct mm_json_scanned *operand, const char *name,
+                                  struct mm_error *error) {
+    const size_t cols = operand->wrong_cols;
+    mm_fail_field(error, MM_BAD_REQUEST, name, "row %zu of %s has %zu element%s, expected %zu like row 0",
+                  operand->wrong_row, name, cols, cols == 1 ? "" : "s", operand->cols);
+    mm_fail_expected(error, "%zu", operand->cols);
+    mm_fail_got(error, "%zu", cols);
+    return MM_BAD_REQUEST;
+}
+
+/* Judges the shape that an operand was found to have. */
+static enum mm_status judge_shape(const struct mm_json_scanned *operand, const char *name, const char *text,
+                                  struct mm_error *error) {
+    char row[32];
+    if (!operand->seen)
+        return fail_matrix(name, "it", "missing", error);
+    switch (operand->wrong) {
+    case MM_JSON_RIGHT:
+        return MM_OK;
+    case MM_JSON_NO_ARRAY:
+        fail_matrix(name, "it", mm_value_kind_name(operand->wrong_token.kind), error);
+        break;
+    case MM_JSON_NO_ROW:
+        snprintf(row, sizeof row, "row %zu", operand->wrong_row);
+        fail_matrix(name, row, mm_value_kind_name(operand->wrong_token.kind), error);
+        break;
+    case MM_JSON_RAGGED:
+        fail_ragged(operand, name, error);
+        break;
+    }
+    mm_json_locate(text, operand->wrong_token, error);
+    return MM_BAD_REQUEST;
+}
+
+/* Whether the double nearest to a number that the type does not hold is one that it holds. */
+static bool is_nearly_held(const struct mm_element *type, double number) {
+    char digits[32];
+    uint64_t element;
+    bool held = floor(number) == number && fabs(number) < 0x1p64;
+    const int length = snprintf(digits, sizeof digits, "%.0f", held ? number : 0);
+    (void)type->read(digits, digits + length, &element, &held);
+    return held;
+}
+
+static enum mm_status fail_element(const struct mm_json_scan *scan, unsigned index, const char *text,
+                                   struct mm_error *error) {
+    const struct mm_json_scanned *operand = &scan->matrices[index];
+    const struct mm_element *type = mm_element(scan->dtype);
+    char room[MM_JSON_ROOM], got[64];
+    const struct mm_value value = mm_json_value(text, operand->refused, room);
+    if (value.kind == MM_VALUE_NUMBER && is_nearly_held(type, value.number))
+        snprintf(got, sizeof got, "not exactly %.0f", value.number);
+    else
+        mm_value_describe(&value, got, sizeof got);
+    mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index], "%s[%zu][%zu] is %s, but %s takes %s",
+                  mm_call_operand_names[index], operand->refused_row, operand->refused_col, got,
+                  mm_dtype_name(scan->dtype), type->takes);
+    mm_fail_expected(error, "%s", type->takes);
+    mm_fail_got(error, "%s", got);
+    mm_json_locate(text, operand->refused, error);
+    return MM_BAD_REQUEST;
+}
+
+static enum mm_status judge_elements(const struct mm_json_scan *scan, const char *text,
+                                     struct mm_error *error) {
+    for (unsigned index = 0; index < mm_call_operands(&scan->call); index++)
+        if (scan->matrices[index].has_refused)
+            return fail_element(scan, index, text, error);
+    return MM_OK;
+}
+
+/* --- the call */
+
+/* Sets the dtype and the shapes, without data. A dtype that is not supported counts as float32: it is refused
+ * at the end, after all that is malformed. An operand that the operation does not have is empty. */
+static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, struct mm_error *error) {
+    struct mm_call *call = &scan->call;
+    struct mm_matrix *const views[MM_CALL_OPERANDS_MAX] = {&call->a, &call->b};
+    if (mm_call_resolve(call, NULL) != MM_OK)
+        call->dtype = MM_FLOAT32;
+    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++) {
+        const struct mm_json_scanned *operand = &scan->matrices[index];
+        enum mm_status status = MM_OK;
+        if (index < mm_call_operands(call))
+            status = judge_shape(operand, mm_call_operand_names[index], text, error);
+        if (status != MM_OK)
+            return status;
+        *views[index] = mm_matrix_dense(call->dtype, operand->rows, operand->cols, NULL);
+    }
+    return MM_OK;
+}
+
+/* What both take, one behind the other as they come. */
+static size_t storage_bytes(const struct mm_json_scan *scan, size_t a_bytes, size_t b_bytes) {
+    const bool b_is_first = scan->last == &scan->matrices[0];
+    const size_t first = b_is_first ? b_bytes : a_bytes, second = b_is_first ? a_bytes : b_bytes;
+    if (second == 0)
+        return first;
+    return mm_json_aligned(first) + second;
+}
+
+/* Scans the body again if its type became known behind its elements, or they found no room: memory of just
+ * their size may be free now. If not, or if they pass a limit, elements that were taken for another type are
+ * judged all the same, since what is malformed is told first. */
+static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body *body,
+                                 struct mm_error *error) {
+    const bool is_judged = scan->dtype == scan->call.dtype;
+    struct mm_buffer storage = {0};
+    size_t a_bytes = 0, b_bytes = 0;
+    enum mm_status status = is_judged ? judge_elements(scan, body->data, error) : MM_OK;
+    if (status != MM_OK)
+        return status;
+    status = mm_call_sizes(&scan->call, scan->store.limits, &a_bytes, &b_bytes, error);
+    if (status == MM_OK && is_judged && scan->store.keeps)
+        return MM_OK;
+    mm_json_scan_cancel(scan);
+    if (status == MM_OK && a_bytes + b_bytes > 0)
+        status =
+            mm_buffers_acquire(scan->store.buffers, storage_bytes(scan, a_bytes, b_bytes), &storage, error);
+    if (status == MM_BUSY || status == MM_INTERNAL || (status != MM_OK && is_judged))
+        return status;
+    mm_json_scan_again(scan, scan->call.dtype, storage, body);
+    return judge_elements(scan, body->data, error) == MM_OK ? status : MM_BAD_REQUEST;
+}
+
+/* Completes the scan's call from a text that is JSON. */
+static enum mm_status complete(struct mm_json_scan *scan, const struct mm_body *body,
+                               struct mm_error *error) {
+    struct mm_call *call = &scan->call;
+    if (scan->error.status != MM_OK) {
+        if (error != NULL)
+            *error = scan->error;
+        return scan->error.status;
+    }
+    enum mm_status status = set_shapes(scan, body->data, error);
+    if (status == MM_OK)
+        status = read_again(scan, body, error);
+    if (status == MM_OK)
+        status = mm_call_resolve(call, error);
+    if (status != MM_OK)
+        return status;
+    call->storage = scan->store.memory;
+    scan->store.memory = (struct mm_buffer){0};
+    if (call->storage.data != NULL) {
+        call->a.data = (char *)call->storage.data + scan->matrices[0].offset;
+        call->b.data = (char *)call->storage.data + scan->matrices[1].offset;
+    }
+    return MM_OK;
+}
+
+enum mm_status mm_json_scan_finish(struct mm_json_scan *scan, struct mm_call *call,
+                                   const struct mm_body *body, struct mm_error *error) {
+    const bool two = mm_call_operands(&scan->call) == 2;
+    enum mm_status status;
+    mm_json_scan_complete(scan, body);
+    if (body->bytes == 0)
+        status = mm_fail(error, MM_BAD_REQUEST, "the body is empty, expected a JSON object with %s",
+                         two ? "a and b" : "a");
+    else if (scan->event == MM_JSON_FAULT)
+        status = mm_json_fail(&scan->reader, body->data, two ? "an object with a and b" : "an object with a",
+                              error);
+    else
+        status = complete(scan, body, error);
+    if (status == MM_OK)
+        *call = scan->call;
+    mm_json_scan_cancel(scan);
+    return status;
+}
+
+/* --- the codec's reader */
+
+static void *begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+                   const struct mm_limits *limits, struct mm_buffers *buffers) {
+    struct mm_json_scan *scan = malloc(sizeof *scan);
+    (void)content_type;
+    if (scan != NULL)
+        mm_json_scan_begin(scan, call, body_bytes, limits, buffers);
+    return scan;
+}
+
+static size_t feed(void *reading, void *body, size_t body_bytes) {
+    mm_json_scan_feed(reading, body, body_bytes);
+    return body_bytes;
+}
+
+static enum mm_status finish(void *reading, struct mm_call *call, const struct mm_body *body,
+                             struct mm_error *error) {
+    const enum mm_status status = mm_json_scan_finish(reading, call, body, error);
+    free(reading);
+    return status;
+}
+
+static void cancel(void *reading) {
+    mm_json_scan_cancel(reading);
+    free(reading);
+}
+
+const struct mm_body_reader mm_json_reader = {begin,  feed,  mm_json_scan_cancel, mm_json_scan_is_quick,
+                                              finish, cancel};

@@ -1,0 +1,39 @@
+/* Small JSON texts that are complete: judged as a whole, and then walked over member by member. */
+#include "api/json/json_text.h"
+
+enum mm_status mm_json_check(const char *text, size_t bytes, const char *object, struct mm_error *error) {
+    struct mm_json_reader reader = {0};
+    enum mm_json_event event;
+    if (bytes == 0)
+        return mm_fail(error, MM_BAD_REQUEST, "the body is empty, expected %s", object);
+    do
+        event = mm_json_next(&reader, text, bytes, true);
+    while (event < MM_JSON_END);
+    return event == MM_JSON_END ? MM_OK : mm_json_fail(&reader, text, object, error);
+}
+
+struct mm_json_reader mm_json_elements(struct mm_json_token array) {
+    return (struct mm_json_reader){.at = array.at + 1, .place = MM_JSON_FIRST_ELEMENT, .depth = 1};
+}
+
+bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
+                  struct mm_json_member *member) {
+    enum mm_json_event event = mm_json_next(reader, text, bytes, true);
+    if (event == MM_JSON_OPEN && reader->depth == 1) /* the text's object */
+        event = mm_json_next(reader, text, bytes, true);
+    member->name = (struct mm_value){.kind = MM_VALUE_TEXT, .text = ""};
+    if (event == MM_JSON_NAME) {
+        member->name = mm_json_value(text, reader->token, member->name_room);
+        event = mm_json_next(reader, text, bytes, true);
+    }
+    if (event != MM_JSON_VALUE && event != MM_JSON_OPEN)
+        return false;
+    member->token = reader->token;
+    if (event == MM_JSON_OPEN) {
+        for (const unsigned depth = reader->depth; reader->depth >= depth;)
+            (void)mm_json_next(reader, text, bytes, true);
+        member->token.bytes = reader->at - member->token.at;
+    }
+    member->value = mm_json_value(text, member->token, member->room);
+    return true;
+}

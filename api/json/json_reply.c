@@ -1,0 +1,112 @@
+/* The JSON reply: the matrix by json_matrix.c, and around it an envelope by Jansson. */
+#include "api/number/float_text.h"
+#include "api/formats.h"
+#include "api/json/json_matrix.h"
+#include "api/json/json_value.h"
+#include "gpu/backend.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* What stands around the matrix: a device's name of 127 bytes, each escaped to six, the names of our own
+ * tables, and a dozen numbers. */
+enum { ENVELOPE_BYTES_MAX = 2048 };
+
+static const char reply_head[] = "{\"c\": ";
+
+bool mm_json_reply_bytes_max(const struct mm_matrix *c, size_t *bytes) {
+    return mm_json_matrix_text_bytes(c, bytes) &&
+           mm_size_add(*bytes, sizeof reply_head + ENVELOPE_BYTES_MAX, bytes);
+}
+
+void mm_json_encode(const struct mm_answer *answer, struct mm_reply_body *body) {
+    char *end = body->buffer.data;
+    memcpy(end, reply_head, sizeof reply_head - 1);
+    end += sizeof reply_head - 1;
+    end += mm_json_matrix_write(&answer->job->product.c, answer->helpers, end);
+    body->bytes = (size_t)(end - (char *)body->buffer.data);
+}
+
+static json_t *make_timing(const uint64_t *span_ns) {
+    json_t *timing = json_object();
+    int failed = 0;
+    for (unsigned span = 0; span < MM_SPAN_COUNT; span++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_ms", mm_span_name((enum mm_span)span));
+        failed |= mm_json_put(timing, key, json_real((double)span_ns[span] / 1e6));
+    }
+    return mm_json_made(timing, failed);
+}
+
+/* What mm_job_rate is called, of each operation. */
+static const char *const rate_names[MM_OP_COUNT] = {
+    [MM_MATMUL] = "gflops",
+    [MM_TRANSPOSE] = "gigabytes_per_second",
+};
+
+/* Of a result that came about in one of several ways. */
+static int put_path(json_t *envelope, const struct mm_path *path) {
+    char text[MM_PATH_TEXT_MAX];
+    if (path->kind == MM_PATH_NONE)
+        return 0;
+    mm_path_text(path, text);
+    return mm_json_put(envelope, "path", mm_json_text(text));
+}
+
+/* Beyond the largest number stands the word that matrices have for it. */
+static json_t *make_real(double number) {
+    return isfinite(number) ? json_real(number) : mm_json_text(mm_float_word(number));
+}
+
+/* Of a product that was checked. Where no row could be judged it neither passed nor failed. */
+static int put_verification(json_t *envelope, const struct mm_verification *verification) {
+    const enum mm_verdict verdict = mm_verification_verdict(verification);
+    const bool is_judged = verdict != MM_VERDICT_UNJUDGED;
+    if (!verification->is_done)
+        return 0;
+    return mm_json_put(
+        envelope, "verify",
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "residual", make_real(verification->residual), "bound",
+                  make_real(verification->bound), "passed",
+                  is_judged ? json_boolean(verdict == MM_VERDICT_PASSED) : json_null(), "rows_unjudged",
+                  mm_json_count(verification->rows_unjudged), "relative_error",
+                  is_judged ? make_real(mm_verification_relative_error(verification)) : json_null()));
+}
+
+/* What follows the matrix, in the contract's order. Where nothing had to run (an empty product), the
+ * variant is the one that was asked for. */
+static json_t *make_envelope(const struct mm_answer *answer) {
+    const struct mm_job *job = answer->job;
+    const struct mm_matrix *c = &job->product.c;
+    const struct mm_variant *variant = job->ran != NULL ? job->ran : job->variant;
+    json_t *envelope = json_pack(
+        "{s:[o, o], s:s, s:s, s:s, s:o, s:f, s:o}", "shape", mm_json_count(c->rows), mm_json_count(c->cols),
+        "dtype", mm_dtype_name(c->dtype), "variant", variant->name, "backend", job->backend->name, "device",
+        mm_json_text(job->device != NULL ? job->device->name : ""), rate_names[job->variant->op],
+        round(mm_job_rate(job) * 1e6) / 1e6, "batched", mm_json_count(job->batched));
+    int failed = put_path(envelope, &job->path);
+    failed |= put_verification(envelope, &job->verification);
+    failed |= mm_json_put(envelope, "timing", make_timing(answer->span_ns));
+    return mm_json_made(envelope, failed);
+}
+
+/* Fifteen significant digits print a time of whole nanoseconds, or six decimals, without a tail of noise. */
+enum mm_status mm_json_finish(const struct mm_answer *answer, struct mm_reply_body *body,
+                              struct mm_error *error) {
+    char *end = (char *)body->buffer.data + body->bytes;
+    size_t room = body->buffer.bytes - body->bytes;
+    assert(room >= ENVELOPE_BYTES_MAX);
+    *end++ = ',';
+    *end++ = ' ';
+    json_t *envelope = make_envelope(answer);
+    size_t bytes =
+        envelope == NULL ? 0 : json_dumpb(envelope, end, room - 3, JSON_EMBED | JSON_REAL_PRECISION(15));
+    json_decref(envelope);
+    assert(bytes <= room - 3);
+    if (bytes == 0 || bytes > room - 3)
+        return mm_fail(error, MM_INTERNAL, "memory ran out while the reply was written");
+    end[bytes] = '}';
+    body->bytes += 2 + bytes + 1;
+    return MM_OK;
+}

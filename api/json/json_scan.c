@@ -1,0 +1,282 @@
+/* What the tokens of a JSON request mean: operands, rows, elements, parameters. A fault of the grammar ends
+ * the reading. Of all others the first is noted, since a grammar fault behind it is reported instead. */
+#include "api/json/json_scan.h"
+
+#include "api/element.h"
+#include "api/number/float_text.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* --- elements */
+
+static void refuse_element(struct mm_json_scan *scan, struct mm_json_token token) {
+    struct mm_json_scanned *operand = scan->operand;
+    if (!operand->has_refused) {
+        operand->has_refused = true;
+        operand->refused_row = operand->rows;
+        operand->refused_col = scan->col;
+        operand->refused = token;
+    }
+    mm_json_store_drop(&scan->store);
+}
+
+/* "NaN", "Infinity" and "-Infinity". */
+static bool read_special(const struct mm_element *type, const char *text, struct mm_json_token token,
+                         void *element) {
+    char room[MM_JSON_ROOM];
+    float value;
+    if (!mm_float_of_word(mm_json_value(text, token, room).text, &value) || type->put_special == NULL)
+        return false;
+    type->put_special(value, element);
+    return true;
+}
+
+/* If the next element passes a limit on dimensions, no memory is needed: the rest is only judged. */
+static void judge_dimensions(struct mm_json_scan *scan) {
+    const size_t dimension_max = scan->store.limits->dimension_max;
+    if (scan->store.keeps && (scan->operand->rows >= dimension_max || scan->col >= dimension_max))
+        mm_json_store_drop(&scan->store);
+}
+
+/* Takes an element that take_numbers has left. */
+static void take_element(struct mm_json_scan *scan, const char *text, size_t bytes) {
+    const struct mm_json_token token = scan->reader.token;
+    const struct mm_element *type = mm_element(scan->dtype);
+    const char *at = text + token.at;
+    uint64_t element = 0;
+    bool held = token.kind == MM_VALUE_TEXT && read_special(type, text, token, &element);
+    if (token.kind == MM_VALUE_NUMBER) {
+        held = true;
+        (void)type->read(at, at + token.bytes, &element, &held);
+    }
+    judge_dimensions(scan);
+    void *place = held ? mm_json_store_place(&scan->store, at + token.bytes, text + bytes) : NULL;
+    if (!held)
+        refuse_element(scan, token);
+    if (place != NULL) {
+        memcpy(place, &element, scan->store.element_bytes);
+        scan->store.used_bytes += scan->store.element_bytes;
+    }
+    scan->col++;
+}
+
+/* Takes numbers with commas between them. This is where the time goes. A number that the end of the piece may
+ * have cut off, and all else, is left to the reader. */
+static void take_numbers(struct mm_json_scan *scan, const char *text, size_t bytes) {
+    mm_number_reader *const read = mm_element(scan->dtype)->read;
+    struct mm_json_store *const store = &scan->store;
+    const char *const end = text + bytes;
+    const char *at = mm_json_skip_spaces(text + scan->reader.at, end);
+    uint64_t unwanted;
+    bool held = true;
+    judge_dimensions(scan);
+    if (scan->reader.place == MM_JSON_COMMA && at < end && *at == ',') {
+        scan->reader.place = MM_JSON_NEXT_VALUE;
+        at = mm_json_skip_spaces(at + 1, end);
+    }
+    if (scan->reader.place == MM_JSON_COMMA)
+        return;
+    while (at < end) {
+        void *element = mm_json_store_place(store, at, end);
+        const char *stop = read(at, end, element == NULL ? &unwanted : element, &held);
+        if (stop == NULL || stop == end || !held)
+            break;
+        at = stop;
+        store->used_bytes += element == NULL ? 0 : store->element_bytes;
+        scan->col++;
+        if (*at != ',') {
+            at = mm_json_skip_spaces(at, end);
+            scan->reader.place = MM_JSON_COMMA;
+            if (at == end || *at != ',')
+                break;
+        }
+        scan->reader.place = MM_JSON_NEXT_VALUE;
+        at = mm_json_skip_spaces(at + 1, end);
+    }
+    scan->reader.at = (size_t)(at - text);
+}
+
+/* --- operands */
+
+static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong) {
+    struct mm_json_scanned *operand = scan->operand;
+    if (operand->wrong != MM_JSON_RIGHT)
+        return;
+    operand->wrong = wrong;
+    operand->wrong_row = operand->rows;
+    operand->wrong_cols = scan->col;
+    operand->wrong_token = scan->reader.token;
+    mm_json_store_drop(&scan->store);
+}
+
+/* The query or a member may have named the type before. */
+static void begin_matrix(struct mm_json_scan *scan) {
+    if (scan->last == NULL && !scan->is_again) {
+        if (mm_call_resolve(&scan->call, NULL) == MM_OK)
+            scan->dtype = scan->call.dtype;
+        scan->store.element_bytes = mm_dtype_bytes(scan->dtype);
+    }
+    scan->store.used_bytes = scan->operand->offset = mm_json_aligned(scan->store.used_bytes);
+    scan->last = scan->operand;
+    scan->in_matrix = true;
+}
+
+static void begin_row(struct mm_json_scan *scan) {
+    scan->col = 0;
+    scan->in_row = scan->reader.token.kind == MM_VALUE_ARRAY;
+    if (!scan->in_row)
+        note_shape(scan, MM_JSON_NO_ROW);
+}
+
+static void end_row(struct mm_json_scan *scan) {
+    struct mm_json_scanned *operand = scan->operand;
+    if (scan->in_row && operand->rows == 0)
+        operand->cols = scan->col;
+    else if (scan->in_row && operand->cols != scan->col)
+        note_shape(scan, MM_JSON_RAGGED);
+    scan->in_row = false;
+    operand->rows++;
+}
+
+/* --- members */
+
+/* Finds what the member's name stands for. It stands once. */
+static enum mm_json_event take_name(struct mm_json_scan *scan, const char *text) {
+    char room[MM_JSON_ROOM];
+    const struct mm_value name = mm_json_value(text, scan->reader.token, room);
+    const enum mm_parameter parameter = mm_call_find(&scan->call, MM_CALL_BODY, name.text, name.length);
+    bool is_duplicate = false;
+    scan->name = scan->reader.token;
+    scan->operand = NULL;
+    for (unsigned index = 0; index < mm_call_operands(&scan->call); index++)
+        if (strcmp(name.text, mm_call_operand_names[index]) == 0)
+            scan->operand = &scan->matrices[index];
+    if (scan->operand != NULL) {
+        is_duplicate = scan->operand->seen;
+        scan->operand->seen = true;
+    } else if (parameter != MM_PARAMETER_COUNT) {
+        is_duplicate = (scan->members & UINT32_C(1) << parameter) != 0;
+        scan->members |= UINT32_C(1) << parameter;
+    }
+    return is_duplicate ? mm_json_fault(&scan->reader, scan->name, "no duplicate of a name") : MM_JSON_NAME;
+}
+
+static void take_parameter(struct mm_json_scan *scan, const char *text) {
+    char name_room[MM_JSON_ROOM], room[MM_JSON_ROOM];
+    const struct mm_value name = mm_json_value(text, scan->name, name_room);
+    const struct mm_value value = mm_json_value(text, scan->reader.token, room);
+    struct mm_error *error = scan->error.status == MM_OK ? &scan->error : NULL;
+    if (!scan->is_again &&
+        mm_call_set_value(&scan->call, MM_CALL_BODY, name.text, name.length, &value, NULL, error) != MM_OK)
+        mm_json_locate(text, scan->reader.token, error);
+}
+
+/* Takes a value, or its beginning, within `level` arrays and objects. */
+static void take_value(struct mm_json_scan *scan, unsigned level, bool is_open, const char *text,
+                       size_t bytes) {
+    if (level == 1 && scan->operand == NULL) {
+        take_parameter(scan, text);
+    } else if (level == 1) {
+        if (is_open && scan->reader.token.kind == MM_VALUE_ARRAY)
+            begin_matrix(scan);
+        else
+            note_shape(scan, MM_JSON_NO_ARRAY);
+    } else if (level == 2 && scan->in_matrix) {
+        if (is_open)
+            begin_row(scan);
+        else
+            note_shape(scan, MM_JSON_NO_ROW);
+        scan->operand->rows += !is_open;
+    } else if (level == 3 && scan->in_row) {
+        take_element(scan, text, bytes);
+    }
+}
+
+static void take_close(struct mm_json_scan *scan) {
+    if (scan->reader.depth == 2 && scan->in_matrix)
+        end_row(scan);
+    if (scan->reader.depth == 1)
+        scan->in_matrix = false;
+}
+
+/* --- the whole */
+
+static void read_on(struct mm_json_scan *scan, const char *text, size_t bytes, bool is_all) {
+    struct mm_json_reader *reader = &scan->reader;
+    enum mm_json_event event = MM_JSON_NAME;
+    while (event < MM_JSON_END && !scan->is_over) {
+        if (scan->in_row && reader->depth == 3 && (is_all || bytes >= reader->retry_bytes))
+            take_numbers(scan, text, bytes);
+        event = mm_json_next(reader, text, bytes, is_all);
+        if (event == MM_JSON_NAME && reader->depth == 1)
+            event = take_name(scan, text);
+        else if (event == MM_JSON_VALUE)
+            take_value(scan, reader->depth, false, text, bytes);
+        else if (event == MM_JSON_OPEN)
+            take_value(scan, reader->depth - 1, true, text, bytes);
+        else if (event == MM_JSON_CLOSE)
+            take_close(scan);
+    }
+    scan->is_over = scan->is_over || event != MM_JSON_WAIT;
+    if (event != MM_JSON_NAME)
+        scan->event = event;
+    if (scan->event == MM_JSON_FAULT)
+        mm_json_store_drop(&scan->store);
+}
+
+static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct mm_limits *limits,
+                  struct mm_buffers *buffers) {
+    mm_json_store_begin(&scan->store, body_bytes, limits, buffers);
+    memset(scan->matrices, 0, sizeof scan->matrices);
+    memset(&scan->reader, 0, sizeof scan->reader);
+    scan->store.element_bytes = mm_dtype_bytes(scan->dtype);
+    scan->last = scan->operand = NULL;
+    scan->members = 0;
+    scan->is_over = scan->in_matrix = scan->in_row = false;
+    scan->event = MM_JSON_WAIT;
+    scan->body_bytes = body_bytes;
+}
+
+void mm_json_scan_begin(struct mm_json_scan *scan, const struct mm_call *call, uint64_t body_bytes,
+                        const struct mm_limits *limits, struct mm_buffers *buffers) {
+    scan->call = *call;
+    scan->error.status = MM_OK;
+    scan->dtype = MM_FLOAT32;
+    scan->is_again = false;
+    begin(scan, body_bytes, limits, buffers);
+}
+
+void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct mm_buffer storage,
+                        const struct mm_body *body) {
+    assert(scan->store.memory.data == NULL);
+    scan->dtype = dtype;
+    scan->is_again = true;
+    begin(scan, body->bytes, scan->store.limits, scan->store.buffers);
+    scan->store.keeps = storage.data != NULL;
+    scan->store.memory = storage;
+    scan->store.room_bytes = scan->store.bytes_max = storage.bytes;
+    mm_json_scan_complete(scan, body);
+    assert(scan->event == MM_JSON_END);
+}
+
+void mm_json_scan_feed(struct mm_json_scan *scan, const char *text, size_t bytes) {
+    if (scan->body_bytes != MM_LENGTH_UNKNOWN)
+        scan->store.bytes_left = scan->body_bytes > bytes ? scan->body_bytes - bytes : 0;
+    read_on(scan, text, bytes, false);
+}
+
+void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body) {
+    scan->store.bytes_left = 0;
+    read_on(scan, body->data, body->bytes, true);
+}
+
+bool mm_json_scan_is_quick(const void *reading) {
+    const struct mm_json_scan *scan = reading;
+    return scan->reader.place == MM_JSON_BEHIND && scan->store.keeps &&
+           strcmp(scan->call.names[MM_PARAMETER_DTYPE], mm_dtype_name(scan->dtype)) == 0;
+}
+
+void mm_json_scan_cancel(void *scan) {
+    mm_json_store_drop(&((struct mm_json_scan *)scan)->store);
+}

@@ -1,0 +1,88 @@
+/* A JSON request, read while it arrives: elements go straight into memory of their type, all other members
+ * into a call. It finds what is wrong with the body, and where. */
+#ifndef MM_API_JSON_JSON_SCAN_H
+#define MM_API_JSON_JSON_SCAN_H
+
+#include "api/json/json_store.h"
+#include "api/json/json_text.h"
+
+/* The first fault in the shape of an operand. */
+enum mm_json_wrong { MM_JSON_RIGHT, MM_JSON_NO_ARRAY, MM_JSON_NO_ROW, MM_JSON_RAGGED };
+
+struct mm_json_scanned {
+    bool seen;
+    size_t rows;
+    size_t cols;
+    size_t offset; /* of its elements in the store */
+
+    enum mm_json_wrong wrong;
+    size_t wrong_row;
+    size_t wrong_cols;                /* of a row with another length than row 0 */
+    struct mm_json_token wrong_token; /* what stands there, or the end of the row */
+
+    bool has_refused; /* an element that the type does not hold: the first one */
+    size_t refused_row;
+    size_t refused_col;
+    struct mm_json_token refused;
+};
+
+/* Owned by the caller, of fixed size; begins with mm_json_scan_begin. One thread at a time, but not always
+ * the same one. */
+struct mm_json_scan {
+    struct mm_call call;   /* of the query, then of the members read so far */
+    struct mm_error error; /* of the first member that the call did not take; else MM_OK */
+    bool is_over;          /* all was read, and `event` tells how it ended */
+    enum mm_json_event event;
+
+    enum mm_dtype dtype; /* what the elements are taken for */
+    struct mm_json_store store;
+    struct mm_json_scanned matrices[MM_CALL_OPERANDS_MAX];
+    struct mm_json_scanned *last; /* the operand whose elements lie last in the store; or NULL */
+
+    /* Where the reading stands. */
+    uint64_t body_bytes;
+    struct mm_json_reader reader;
+    uint32_t members; /* bit p: parameter p was a member */
+    struct mm_json_token name;
+    struct mm_json_scanned *operand; /* of the current member; NULL: it is a parameter */
+    bool in_matrix;                  /* its value is an array */
+    bool in_row;
+    size_t col;
+    bool is_again; /* the members are known */
+};
+
+/* Begins a body of body_bytes, or MM_LENGTH_UNKNOWN, for a call with the query's parameters. Elements are of
+ * its dtype, unless the body names another before its first matrix. limits and buffers are kept until the
+ * scan ends.
+ *
+ * Elements are stored in memory of `buffers` (json_store.h). If there is none, they are judged and not kept:
+ * mm_json_scan_finish reads them once more. */
+void mm_json_scan_begin(struct mm_json_scan *scan, const struct mm_call *call, uint64_t body_bytes,
+                        const struct mm_limits *limits, struct mm_buffers *buffers);
+
+/* Reads what has come: `text` is the whole body so far, which may have moved. */
+void mm_json_scan_feed(struct mm_json_scan *scan, const char *text, size_t bytes);
+
+/* Whether mm_json_scan_finish has nothing more to read. */
+bool mm_json_scan_is_quick(const void *scan);
+
+/* Ends the scan, whether or not all was fed, and gives back what it holds. Once more does nothing. */
+void mm_json_scan_cancel(void *scan);
+
+/* Ends the scan when the body is complete, and completes the call as mm_codec_decode does. Malformed elements
+ * are reported before passed limits. The body is scanned once more, into memory of the right size, if it
+ * names the type behind the elements, or if memory was short. Holds nothing afterwards. */
+enum mm_status mm_json_scan_finish(struct mm_json_scan *scan, struct mm_call *call,
+                                   const struct mm_body *body, struct mm_error *error);
+
+/* --- for json_decode.c */
+
+/* Reads the complete text, or what is left of it. */
+void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body);
+
+/* Scans a complete body again, with elements of this type, into this storage, which becomes the scan's; if it
+ * holds nothing, only to judge them. */
+void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct mm_buffer storage,
+                        const struct mm_body *body);
+
+#endif

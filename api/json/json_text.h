@@ -1,0 +1,102 @@
+/* JSON's grammar (RFC 8259): reads an object token by token, while its text arrives or when it is complete.
+ * It knows nothing of what the members mean, and allocates nothing. */
+#ifndef MM_API_JSON_JSON_TEXT_H
+#define MM_API_JSON_JSON_TEXT_H
+
+#include "api/value.h"
+#include "gpu/status.h"
+
+enum { MM_JSON_DEPTH_MAX = 64 }; /* of arrays and objects; deeper is a fault */
+
+/* What mm_json_next has read. */
+enum mm_json_event {
+    MM_JSON_NAME,  /* of a member: the token, with its quotes */
+    MM_JSON_VALUE, /* the token: a string, a number or a word */
+    MM_JSON_OPEN,  /* the [ or { of a value, whose contents follow */
+    MM_JSON_CLOSE, /* the end of that */
+    MM_JSON_END,   /* of the text */
+    MM_JSON_WAIT,  /* nothing: the text goes on in a piece that has not come yet */
+    MM_JSON_FAULT  /* the text is malformed: mm_json_fail */
+};
+
+/* A part of the text. */
+struct mm_json_token {
+    enum mm_value_kind kind;
+    size_t at;
+    size_t bytes;
+};
+
+/* What may come next. */
+enum mm_json_place {
+    MM_JSON_BEFORE, /* the { of the text's object */
+    MM_JSON_FIRST_NAME,
+    MM_JSON_NEXT_NAME,
+    MM_JSON_COLON,
+    MM_JSON_FIRST_ELEMENT,
+    MM_JSON_NEXT_VALUE, /* behind a colon, or behind the comma in an array */
+    MM_JSON_COMMA,
+    MM_JSON_BEHIND /* the object */
+};
+
+/* Begins as zeros. One thread at a time. A caller that reads elements of an array itself sets `at` and
+ * `place` (to MM_JSON_COMMA behind an element, to MM_JSON_NEXT_VALUE behind a comma). */
+struct mm_json_reader {
+    size_t at; /* everything before it was read */
+    enum mm_json_place place;
+    unsigned depth;             /* how many arrays and objects are open */
+    uint64_t objects;           /* bit d: the one at depth d + 1 is an object */
+    struct mm_json_token token; /* of the last event; the offending text of a fault */
+    const char *expected;       /* with a fault; NULL: the object that the text must be */
+    size_t retry_bytes;         /* a long token that is cut off is not read again before this many bytes */
+};
+
+/* Reads on. `text` is all that has arrived, from the beginning, and may have moved between two calls; is_all
+ * tells that it is complete. No call follows MM_JSON_END or MM_JSON_FAULT. The caller finds duplicate names.
+ * Time is linear in the text, however it is cut. */
+enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text, size_t bytes, bool is_all);
+
+static inline const char *mm_json_skip_spaces(const char *at, const char *end) {
+    while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
+        at++;
+    return at;
+}
+
+/* Makes a token that the grammar takes a fault. Returns MM_JSON_FAULT. `expected` is static. */
+enum mm_json_event mm_json_fault(struct mm_json_reader *reader, struct mm_json_token token,
+                                 const char *expected);
+
+/* Fills in the error of a fault: MM_BAD_REQUEST with the line and column of the last wrong character.
+ * `object` says what the text must be: "an object with a and b". */
+enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *object,
+                            struct mm_error *error);
+
+/* Sets the error's line and column to those of the token's last character. error may be NULL. */
+void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error);
+
+enum { MM_JSON_ROOM = 256 }; /* for texts: all that have a meaning are shorter */
+
+/* The value of a token that was read; of an array only whether it is empty. A string's text is written to
+ * `room`, without its escapes, cut to fit. */
+struct mm_value mm_json_value(const char *text, struct mm_json_token token, char room[MM_JSON_ROOM]);
+
+/* --- for small texts that are complete (json_members.c) */
+
+/* Judges a whole text. MM_BAD_REQUEST, as mm_json_fail says; an empty text has no line and column. */
+enum mm_status mm_json_check(const char *text, size_t bytes, const char *object, struct mm_error *error);
+
+/* A member of an object, or an element of an array, whose name is empty. */
+struct mm_json_member {
+    struct mm_value name;
+    struct mm_value value;
+    struct mm_json_token token; /* of the whole value */
+    char name_room[MM_JSON_ROOM];
+    char room[MM_JSON_ROOM];
+};
+
+/* Reads the next one in a checked text. `reader` begins as zeros for the text's object, or with
+ * mm_json_elements for an array. False: there are no more. */
+bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
+                  struct mm_json_member *member);
+struct mm_json_reader mm_json_elements(struct mm_json_token array);
+
+#endif

@@ -1,0 +1,49 @@
+/* JSON values that Jansson does not make by itself: text with foreign bytes, unsigned counts. */
+#include "api/json/json_value.h"
+
+#include "api/json/utf8.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+json_t *mm_json_text(const char *text) {
+    static const char replacement[] = "\xEF\xBF\xBD";
+    enum { REPLACEMENT_BYTES = sizeof replacement - 1 };
+    char *clean = malloc(strlen(text) * REPLACEMENT_BYTES + 1);
+    if (clean == NULL)
+        return NULL;
+    char *end = clean;
+    for (const char *text_end = text + strlen(text); text < text_end;) {
+        const size_t bytes = mm_utf8_bytes(text, text_end);
+        memcpy(end, bytes > 0 ? text : replacement, bytes > 0 ? bytes : REPLACEMENT_BYTES);
+        end += bytes > 0 ? bytes : REPLACEMENT_BYTES;
+        text += bytes > 0 ? bytes : 1;
+    }
+    json_t *string = json_stringn(clean, (size_t)(end - clean));
+    free(clean);
+    return string;
+}
+
+char *mm_json_print(json_t *value, size_t flags, size_t *length) {
+    char *text = NULL;
+    FILE *out = value == NULL ? NULL : open_memstream(&text, length);
+    bool is_whole = out != NULL && json_dumpf(value, out, flags) == 0 && ferror(out) == 0;
+    json_decref(value);
+    if (out != NULL && fclose(out) == 0 && is_whole)
+        return text;
+    free(text);
+    return NULL;
+}
+
+json_t *mm_json_made(json_t *made, int failed) {
+    if (failed == 0)
+        return made;
+    json_decref(made);
+    return NULL;
+}
+
+json_t *mm_json_count(uint64_t value) {
+    return json_integer(value < INT64_MAX ? (json_int_t)value : INT64_MAX);
+}

@@ -1,0 +1,177 @@
+/* What a probe found, as JSON and as tables. Predictions come from the model; what was not measured, or does
+ * not exist, is left out or null. */
+#include "api/lab/access.h"
+
+#include "api/json/json_value.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of one access, all that is told. */
+struct row {
+    const struct mm_access *access;
+    struct mm_access_time time;
+    struct mm_bank_cost banks;     /* of shared memory */
+    struct mm_sector_cost sectors; /* of global memory */
+};
+
+static struct row row_at(const struct mm_probe *probe, const struct mm_device *device, size_t index) {
+    struct row row = {.access = &probe->accesses[index], .time = probe->times[index]};
+    const unsigned word_bytes = row.access->word_bytes;
+    uint32_t offsets[MM_WARP_LANES];
+    mm_access_offsets(row.access, offsets);
+    if (row.access->memory == MM_MEMORY_SHARED)
+        row.banks = mm_banks_predict(offsets, word_bytes, device->shared_bank_bytes);
+    else
+        row.sectors = mm_sectors_predict(offsets, word_bytes);
+    return row;
+}
+
+/* What the warp asked for in a cycle. */
+static double bytes_per_cycle(const struct row *row) {
+    return MM_WARP_LANES * row->access->word_bytes / row->time.cycles;
+}
+
+/* Whether there is a figure: what was not measured is 0, and a quotient of it is not finite. */
+static bool is_known(double value) {
+    return value > 0 && isfinite(value);
+}
+
+/* Three decimals, or null. */
+static json_t *make_measured(double value) {
+    return is_known(value) ? json_real(round(value * 1e3) / 1e3) : json_null();
+}
+
+static json_t *make_row(const struct row *row) {
+    const struct mm_access *access = row->access;
+    const bool has_stride = access->pattern == MM_PATTERN_STRIDE;
+    json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:b}", "memory", mm_memory_name(access->memory),
+                               "pattern", mm_pattern_name(access->pattern), "stride",
+                               has_stride ? mm_json_count(access->stride) : json_null(), "word_bytes",
+                               mm_json_count(access->word_bytes), "padded", access->padded);
+    int failed = json_object_update_new(
+        object, access->memory == MM_MEMORY_SHARED
+                    ? json_pack("{s:o, s:o, s:o}", "predicted_degree", mm_json_count(row->banks.degree),
+                                "predicted_wavefronts", mm_json_count(row->banks.wavefronts),
+                                "latency_cycles", make_measured(row->time.latency_cycles))
+                    : json_pack("{s:o, s:o, s:o}", "predicted_sectors", mm_json_count(row->sectors.sectors),
+                                "predicted_bytes_used", mm_json_count(row->sectors.bytes_used),
+                                "predicted_bytes_moved", mm_json_count(row->sectors.bytes_moved)));
+    failed |= mm_json_put(object, "cycles_per_access", make_measured(row->time.cycles));
+    failed |= mm_json_put(object, "bytes_per_cycle", make_measured(bytes_per_cycle(row)));
+    return mm_json_made(object, failed);
+}
+
+static json_t *make_summary(const struct mm_memory_speed *speed) {
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "shared_latency_cycles",
+                     make_measured(speed->shared_latency_cycles), "cache_latency_cycles",
+                     make_measured(speed->cache_latency_cycles), "global_latency_cycles",
+                     make_measured(speed->global_latency_cycles), "latency_ratio",
+                     make_measured(speed->global_latency_cycles / speed->shared_latency_cycles),
+                     "shared_gigabytes_per_second", make_measured(speed->shared_bytes_per_second / 1e9),
+                     "global_gigabytes_per_second", make_measured(speed->global_bytes_per_second / 1e9),
+                     "bandwidth_ratio",
+                     make_measured(speed->shared_bytes_per_second / speed->global_bytes_per_second));
+}
+
+json_t *mm_access_report(const struct mm_probe *probe, const struct mm_device *device) {
+    json_t *rows = json_array();
+    int failed = 0;
+    for (size_t index = 0; index < probe->count && failed == 0; index++) {
+        const struct row row = row_at(probe, device, index);
+        failed |= json_array_append_new(rows, make_row(&row));
+    }
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "op", "shared_access", "backend",
+                     device->backend->name, "device", mm_json_text(device->name), "shared_bank_bytes",
+                     mm_json_count(device->shared_bank_bytes), "rows", mm_json_made(rows, failed), "summary",
+                     make_summary(&probe->speed));
+}
+
+/* A column of figures: so many decimals, or a dash. */
+static void write_figure(FILE *out, int width, int decimals, double value) {
+    if (is_known(value))
+        fprintf(out, "%*.*f", width, decimals, value);
+    else
+        fprintf(out, "%*s", width, "-");
+}
+
+/* The columns that both memories have, left of what they differ in. */
+static void write_pattern(FILE *out, const struct mm_access *access) {
+    char stride[16] = "-";
+    if (access->pattern == MM_PATTERN_STRIDE)
+        snprintf(stride, sizeof stride, "%u", access->stride);
+    fprintf(out, "%-10s %6s %5u", mm_pattern_name(access->pattern), stride, access->word_bytes);
+}
+
+static void write_shared(FILE *out, const struct row *row) {
+    write_pattern(out, row->access);
+    fprintf(out, " %6s %6u %10u", row->access->padded ? "yes" : "no", row->banks.degree,
+            row->banks.wavefronts);
+    write_figure(out, 9, 1, row->time.latency_cycles);
+    write_figure(out, 9, 1, row->time.cycles);
+    write_figure(out, 12, 1, bytes_per_cycle(row));
+    fputc('\n', out);
+}
+
+static void write_global(FILE *out, const struct row *row) {
+    write_pattern(out, row->access);
+    fprintf(out, " %7u %5u %6u", row->sectors.sectors, row->sectors.bytes_used, row->sectors.bytes_moved);
+    write_figure(out, 9, 1, row->time.cycles);
+    write_figure(out, 12, 1, bytes_per_cycle(row));
+    fputc('\n', out);
+}
+
+/* The rows of one memory under a heading; nothing where there are none. */
+static void write_rows(FILE *out, const struct mm_probe *probe, const struct mm_device *device,
+                       enum mm_memory memory, const char *heading,
+                       void (*write)(FILE *out, const struct row *row)) {
+    const char *before = heading;
+    for (size_t index = 0; index < probe->count; index++) {
+        const struct row row = row_at(probe, device, index);
+        if (row.access->memory != memory)
+            continue;
+        fputs(before, out);
+        before = "";
+        write(out, &row);
+    }
+}
+
+static void write_memory(FILE *out, const char *name, double latency_cycles, double bytes_per_second) {
+    fprintf(out, "%-13s", name);
+    write_figure(out, 9, 1, latency_cycles);
+    write_figure(out, 11, 1, bytes_per_second / 1e9);
+    fputc('\n', out);
+}
+
+static void write_summary(FILE *out, const struct mm_memory_speed *speed) {
+    fputs("\nmemory         latency       GB/s\n", out);
+    write_memory(out, "shared", speed->shared_latency_cycles, speed->shared_bytes_per_second);
+    write_memory(out, "L2 cache", speed->cache_latency_cycles, 0);
+    write_memory(out, "global", speed->global_latency_cycles, speed->global_bytes_per_second);
+    fputs("shared is by", out);
+    write_figure(out, 10, 1, speed->global_latency_cycles / speed->shared_latency_cycles);
+    write_figure(out, 11, 1, speed->shared_bytes_per_second / speed->global_bytes_per_second);
+    fputs(" times better\n", out);
+}
+
+char *mm_access_table(const struct mm_probe *probe, const struct mm_device *device, size_t *length) {
+    char *text = NULL;
+    FILE *out = open_memstream(&text, length);
+    if (out == NULL)
+        return NULL;
+    fprintf(out, "%s (%s), banks of %u bytes; times in cycles\n", device->name, device->backend->name,
+            device->shared_bank_bytes);
+    write_rows(out, probe, device, MM_MEMORY_SHARED,
+               "\nshared     stride bytes padded degree wavefronts  latency   access bytes/cycle\n",
+               write_shared);
+    write_rows(out, probe, device, MM_MEMORY_GLOBAL,
+               "\nglobal     stride bytes sectors  used  moved   access bytes/cycle\n", write_global);
+    write_summary(out, &probe->speed);
+    const bool failed = ferror(out) != 0;
+    if (fclose(out) == 0 && !failed)
+        return text;
+    free(text);
+    return NULL;
+}

@@ -1,0 +1,83 @@
+/* Benchmarks on the wire: a JSON request, and the reply as JSON or as a table. It knows no queue. */
+#ifndef MM_API_LAB_BENCHMARK_H
+#define MM_API_LAB_BENCHMARK_H
+
+#include "gpu/lab/benchmark.h"
+#include "gpu/lab/probe.h"
+
+enum {
+    MM_BENCHMARK_BODY_BYTES_MAX = 64 << 10,
+    MM_BENCHMARK_REPEATS = 20, /* where the request does not say */
+    MM_BENCHMARK_NAME_MAX = 63
+};
+
+/* A row as the client wrote it: [BACKEND:]VARIANT[/TILE]. Names are cut to fit. */
+struct mm_benchmark_name {
+    char backend[MM_BENCHMARK_NAME_MAX + 1]; /* "auto" where none was given */
+    char variant[MM_BENCHMARK_NAME_MAX + 1];
+    unsigned tile; /* 0: none was given */
+};
+
+/* An operation on the wire: of variants on matrices, or of a device's memories, which have no more than a
+ * name. */
+struct mm_benchmark_op {
+    const char *name;
+    bool has_variants;
+    enum mm_op op;
+    bool has_k;
+    bool has_relative_error;
+    const char *rate; /* what mm_benchmark_rate is called */
+    const char *rate_unit;
+    const char *of_yardstick; /* what a row's of_yardstick is called */
+    const char *yardstick;
+};
+
+/* The table of operations, and the row of a benchmark's. */
+const struct mm_benchmark_op *mm_benchmark_ops(size_t *count);
+const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benchmark);
+
+struct mm_benchmark_call {
+    const struct mm_benchmark_op *op;
+    uint64_t timeout_ms; /* 0: none was given */
+
+    /* Where the operation has variants. */
+    struct mm_benchmark_request request; /* without subjects */
+    size_t name_count;                   /* 0: the request leaves the rows to the server */
+    struct mm_benchmark_name names[MM_BENCHMARK_ROWS_MAX];
+
+    struct mm_probe probe; /* where it has none */
+};
+
+/* Whether a body of this Content-Type is JSON; the arguments as of mm_codec_for_request.
+ * MM_UNSUPPORTED_MEDIA_TYPE. */
+enum mm_status mm_benchmark_judge_type(const char *content_type, bool body_seen, char first,
+                                       struct mm_error *error);
+
+/* Reads a complete body. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE (a dimension,
+ * or the number of rows), MM_UNSUPPORTED (the op, the dtype). *call is undefined on failure. */
+enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,
+                                   struct mm_benchmark_call *call, struct mm_error *error);
+
+/* A format of the reply. Its functions write a finished benchmark or probe: malloc'ed, ended by NUL, the
+ * caller frees; NULL if memory runs out. */
+struct mm_benchmark_format {
+    const char *media_type; /* as Accept names it */
+    const char *reply_type;
+    char *(*encode)(const struct mm_benchmark *benchmark, size_t *length);
+    char *(*encode_probe)(const struct mm_probe_task *probe, size_t *length);
+};
+
+/* By Accept (NULL: absent), as mm_media_choose; JSON if it leaves the choice. MM_NOT_ACCEPTABLE. */
+enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_format **format,
+                                          struct mm_error *error);
+
+/* The names of the devices that rows ran on, each once, with ", " between them; cut to fit. */
+void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size_t bytes);
+
+/* The formats' functions (benchmark_json.c, benchmark_text.c). */
+char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length);
+char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length);
+char *mm_benchmark_probe_json(const struct mm_probe_task *probe, size_t *length);
+char *mm_benchmark_probe_text(const struct mm_probe_task *probe, size_t *length);
+
+#endif

@@ -1,0 +1,83 @@
+/* A benchmark's reply as JSON. */
+#include "api/lab/access.h"
+#include "api/lab/benchmark.h"
+#include "api/number/float_text.h"
+#include "api/json/json_value.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Six significant digits, which is more than a measurement has; what JSON has no number for is a string. */
+static json_t *make_number(double value) {
+    char text[32];
+    if (!isfinite(value))
+        return json_string(mm_float_word(value));
+    snprintf(text, sizeof text, "%.6g", value);
+    return json_real(strtod(text, NULL));
+}
+
+static json_t *make_times(const struct mm_benchmark_row *row) {
+    return json_pack("{s:f, s:f, s:f}", "min", row->min_ns / 1e6, "median", row->median_ns / 1e6, "max",
+                     row->max_ns / 1e6);
+}
+
+static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
+    const struct mm_benchmark_op *op = mm_benchmark_op_of(benchmark);
+    const struct mm_benchmark_subject *subject = &mm_benchmark_request(benchmark)->subjects[index];
+    const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
+    const bool good = row->error.status == MM_OK;
+    const bool has_ratio = good && row->of_yardstick > 0.0, has_error = good && !isnan(row->max_error);
+    uint64_t loads = 0;
+    const bool has_loads = good && mm_benchmark_loads(benchmark, index, &loads);
+    json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:o}", "variant", subject->variant->name, "backend",
+                               subject->backend->name, "kernel_ms", good ? make_times(row) : json_null(),
+                               op->rate, good ? make_number(mm_benchmark_rate(benchmark, row)) : json_null(),
+                               op->of_yardstick, has_ratio ? make_number(row->of_yardstick) : json_null());
+    int failed = 0;
+    if (op->has_relative_error)
+        failed |=
+            mm_json_put(object, "relative_error", good ? make_number(row->relative_error) : json_null());
+    failed |= mm_json_put(object, "max_error", has_error ? make_number(row->max_error) : json_null());
+    failed |= mm_json_put(object, "global_loads", has_loads ? mm_json_count(loads) : json_null());
+    failed |= mm_json_put(object, "repeats", mm_json_count(good ? row->repeats : 0));
+    if (subject->tile > 0)
+        failed |= mm_json_put(object, "tile", mm_json_count(subject->tile));
+    if (good && row->ran != subject->variant)
+        failed |= mm_json_put(object, "ran", json_string(row->ran->name));
+    failed |= mm_json_put(object, "device", mm_json_text(row->device != NULL ? row->device->name : ""));
+    if (!good)
+        failed |= mm_json_put(object, "error",
+                              json_pack("{s:s, s:o}", "code", mm_status_name(row->error.status), "detail",
+                                        mm_json_text(row->error.detail)));
+    return mm_json_made(object, failed);
+}
+
+/* Prints a time of whole or half nanoseconds without a tail of noise. */
+static const size_t flags = JSON_REAL_PRECISION(15);
+
+char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
+    const struct mm_benchmark_op *op = mm_benchmark_op_of(benchmark);
+    const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
+    char devices[512];
+    json_t *rows = json_array();
+    json_t *body = json_pack("{s:s, s:o}", "op", op->name, "m", mm_json_count(request->m));
+    int failed = op->has_k ? mm_json_put(body, "k", mm_json_count(request->k)) : 0;
+    failed |= mm_json_put(body, "n", mm_json_count(request->n));
+    failed |= mm_json_put(body, "dtype", json_string(mm_dtype_name(request->dtype)));
+    if (request->transpose_a)
+        failed |= mm_json_put(body, "transpose_a", json_true());
+    if (request->transpose_b)
+        failed |= mm_json_put(body, "transpose_b", json_true());
+    failed |= mm_json_put(body, "rows", rows);
+    for (size_t index = 0; index < request->subject_count && failed == 0; index++)
+        failed |= json_array_append_new(rows, make_row(benchmark, index));
+    mm_benchmark_devices(benchmark, devices, sizeof devices);
+    failed |= mm_json_put(body, "device", mm_json_text(devices));
+    return mm_json_print(mm_json_made(body, failed), flags, length);
+}
+
+char *mm_benchmark_probe_json(const struct mm_probe_task *probe, size_t *length) {
+    return mm_json_print(mm_access_report(&probe->probe, probe->device), flags, length);
+}

@@ -1,0 +1,200 @@
+/* A benchmark's request: which members are read as what, and in what order it is judged. What the names in it
+ * stand for is not known here. */
+#include "api/lab/access.h"
+#include "api/lab/benchmark.h"
+#include "api/call.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What is read, and where it goes. */
+struct reading {
+    struct mm_benchmark_call *call;
+    const struct mm_limits *limits;
+    const char *text;
+    size_t bytes;
+    enum mm_call_place place;
+    struct mm_call values;
+    uint32_t sets[MM_ACCESS_SET_COUNT];
+};
+
+/* Reads [BACKEND:]VARIANT[/TILE]; false where a part is missing, or the tile is no whole number from 1 on. */
+static bool read_name(const char *text, struct mm_benchmark_name *name) {
+    const char *colon = strchr(text, ':');
+    const char *variant = colon == NULL ? text : colon + 1;
+    const size_t variant_length = strcspn(variant, "/");
+    const char *slash = variant[variant_length] == '/' ? variant + variant_length : NULL;
+    if (variant_length == 0 || colon == text)
+        return false;
+    snprintf(name->backend, sizeof name->backend, "%.*s", colon == NULL ? 4 : (int)(colon - text),
+             colon == NULL ? "auto" : text);
+    snprintf(name->variant, sizeof name->variant, "%.*s", (int)variant_length, variant);
+    name->tile = 0;
+    if (slash == NULL)
+        return true;
+    const size_t digits = strspn(slash + 1, "0123456789");
+    if (digits < 1 || digits > 9 || slash[1 + digits] != '\0')
+        return false;
+    for (size_t index = 1; index <= digits; index++)
+        name->tile = name->tile * 10 + (unsigned)(slash[index] - '0');
+    return name->tile > 0;
+}
+
+static enum mm_status read_variants(struct reading *reading, const struct mm_json_member *member,
+                                    struct mm_error *error) {
+    static const char form[] = "a list of names, as \"naive\", \"cpu:naive\" or \"tiled_dynamic/64\"";
+    struct mm_benchmark_call *call = reading->call;
+    struct mm_json_reader reader = mm_json_elements(member->token);
+    struct mm_json_member name;
+    size_t count = 0;
+    if (member->value.kind != MM_VALUE_ARRAY || member->value.length == 0)
+        return mm_value_fail("variants", "is", form, &member->value, error);
+    for (; mm_json_step(&reader, reading->text, reading->bytes, &name); count++) {
+        struct mm_benchmark_name unwanted; /* if there are too many to keep */
+        if (name.value.kind != MM_VALUE_TEXT ||
+            !read_name(name.value.text, count < MM_BENCHMARK_ROWS_MAX ? &call->names[count] : &unwanted)) {
+            char element[32];
+            snprintf(element, sizeof element, "variants[%zu]", count);
+            mm_value_fail(element, "is", "a name, as \"naive\", \"cpu:naive\" or \"tiled_dynamic/64\"",
+                          &name.value, error);
+            if (error != NULL)
+                strcpy(error->field, "variants");
+            return MM_BAD_REQUEST;
+        }
+    }
+    if (count > MM_BENCHMARK_ROWS_MAX)
+        return mm_fail_limit(error, "variants", MM_BENCHMARK_ROWS_MAX,
+                             "variants are %zu, but the limit is %d", count, MM_BENCHMARK_ROWS_MAX);
+    call->name_count = count;
+    return MM_OK;
+}
+
+/* The operation, on which depends what members there are. */
+static enum mm_status read_op(struct reading *reading, struct mm_error *error) {
+    struct mm_benchmark_call *call = reading->call;
+    struct mm_json_reader reader = {0};
+    struct mm_json_member member;
+    char known[64] = "";
+    size_t length = 0, count;
+    const struct mm_benchmark_op *ops = mm_benchmark_ops(&count);
+    call->op = &ops[0];
+    do
+        if (!mm_json_step(&reader, reading->text, reading->bytes, &member))
+            return MM_OK;
+    while (strcmp(member.name.text, "op") != 0);
+    if (member.value.kind != MM_VALUE_TEXT)
+        return mm_value_fail("op", "is", "a string", &member.value, error);
+    for (size_t index = 0; index < count; index++) {
+        if (strcmp(member.value.text, ops[index].name) == 0) {
+            call->op = &ops[index];
+            return MM_OK;
+        }
+        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "",
+                                   ops[index].name);
+        assert(length < sizeof known);
+    }
+    return mm_fail_field(error, MM_UNSUPPORTED, "op", "op is '%.64s', but there is only: %s",
+                         member.value.text, known);
+}
+
+/* Keeps the failure that the contract judges first: a malformed request, then a passed limit, then something
+ * that is not supported, which is the order of the statuses. True if *kept is now `other`. */
+static bool keep_first(struct mm_error *kept, const struct mm_error *other) {
+    const bool is_first = other->status != MM_OK && (kept->status == MM_OK || other->status < kept->status);
+    if (is_first)
+        *kept = *other;
+    return is_first;
+}
+_Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "the order of keep_first");
+
+static enum mm_status read_member(struct reading *reading, enum mm_parameter parameter,
+                                  const struct mm_json_member *member, struct mm_error *error) {
+    enum mm_access_set set = MM_ACCESS_PATTERNS;
+    const struct mm_value *name = &member->name;
+    switch (parameter) {
+    case MM_PARAMETER_OP: /* was read before all others */
+        return MM_OK;
+    case MM_PARAMETER_VARIANTS:
+        return read_variants(reading, member, error);
+    case MM_PARAMETER_PATTERNS:
+    case MM_PARAMETER_STRIDES:
+    case MM_PARAMETER_WORD_BYTES:
+    case MM_PARAMETER_PADDED:
+        set = (enum mm_access_set)(parameter - MM_PARAMETER_PATTERNS);
+        return mm_access_read_set(set, name->text, reading->text, member, &reading->sets[set], error);
+    default:
+        return mm_call_set_value(&reading->values, reading->place, name->text, name->length, &member->value,
+                                 reading->limits, error);
+    }
+}
+
+static enum mm_status read_members(struct reading *reading, struct mm_error *error) {
+    struct mm_json_reader reader = {0};
+    struct mm_json_member member;
+    struct mm_error first = {.status = MM_OK};
+    uint32_t given = 0;
+    while (mm_json_step(&reader, reading->text, reading->bytes, &member)) {
+        struct mm_error one = {.status = MM_OK};
+        const enum mm_parameter parameter =
+            mm_call_find(&reading->values, reading->place, member.name.text, member.name.length);
+        const uint32_t bit = parameter == MM_PARAMETER_COUNT ? 0 : UINT32_C(1) << parameter;
+        if ((given & bit) != 0)
+            mm_fail_field(&one, MM_BAD_REQUEST, member.name.text, "%s is a duplicate of a member before it",
+                          member.name.text);
+        else
+            (void)read_member(reading, parameter, &member, &one);
+        given |= bit;
+        /* Only the first is located, since that reads the text from its beginning. */
+        if (keep_first(&first, &one) && one.status == MM_BAD_REQUEST)
+            mm_json_locate(reading->text, member.token, &first);
+    }
+    const char *missing = mm_call_missing_dimension(&reading->values, given);
+    if (reading->place == MM_CALL_BENCHMARK && missing != NULL) {
+        struct mm_error one;
+        mm_fail_field(&one, MM_BAD_REQUEST, missing, "%s is missing, expected a whole number of at least 1",
+                      missing);
+        (void)keep_first(&first, &one);
+    }
+    if (first.status != MM_OK && error != NULL)
+        *error = first;
+    return first.status;
+}
+
+/* Makes a request of the values that were read. */
+static enum mm_status make_request(struct mm_call *values, struct mm_benchmark_request *request,
+                                   struct mm_error *error) {
+    const uint64_t *numbers = values->numbers;
+    *request = (struct mm_benchmark_request){
+        .op = values->op,
+        .m = (size_t)numbers[MM_PARAMETER_M],
+        .n = (size_t)numbers[MM_PARAMETER_N],
+        .k = (size_t)numbers[MM_PARAMETER_K],
+        .transpose_a = numbers[MM_PARAMETER_TRANSPOSE_A] != 0,
+        .transpose_b = numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
+        .repeats = numbers[MM_PARAMETER_REPEATS],
+    };
+    const enum mm_status status = mm_call_resolve(values, error);
+    request->dtype = values->dtype;
+    return status;
+}
+
+enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,
+                                   struct mm_benchmark_call *call, struct mm_error *error) {
+    struct reading reading = {.call = call, .limits = limits, .text = body, .bytes = bytes};
+    *call = (struct mm_benchmark_call){0};
+    enum mm_status status = mm_json_check(body, bytes, "a JSON object with m and n", error);
+    if (status == MM_OK)
+        status = read_op(&reading, error);
+    if (status != MM_OK)
+        return status;
+    mm_call_init(&reading.values, call->op->op);
+    reading.values.numbers[MM_PARAMETER_REPEATS] = MM_BENCHMARK_REPEATS;
+    reading.place = call->op->has_variants ? MM_CALL_BENCHMARK : MM_CALL_PROBE;
+    status = read_members(&reading, error);
+    if (status != MM_OK)
+        return status;
+    call->timeout_ms = reading.values.numbers[MM_PARAMETER_TIMEOUT_MS];
+    return call->op->has_variants ? make_request(&reading.values, &call->request, error)
+                                  : mm_access_combine(reading.sets, &call->probe, error);
+}

@@ -1,0 +1,141 @@
+/* A benchmark's reply as a table for a terminal: a line that says what was measured, then aligned columns. */
+#include "api/lab/access.h"
+#include "api/lab/benchmark.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum column {
+    VARIANT,
+    BACKEND,
+    REPEATS,
+    MIN,
+    MEDIAN,
+    MAX,
+    RATE,
+    RATIO,
+    RELATIVE_ERROR,
+    MAX_ERROR,
+    LOADS,
+    COLUMN_COUNT
+};
+
+/* A line is its cells and, behind them, why there are none. A column that has no head is left out. */
+enum { CELL_BYTES = 80 };
+struct line {
+    char cells[COLUMN_COUNT][CELL_BYTES];
+    const struct mm_error *error; /* NULL: none */
+};
+
+/* As many decimals as leave three or four digits. */
+static void write_number(char *cell, double value) {
+    const int decimals = fabs(value) >= 1000.0 ? 0 : fabs(value) >= 100.0 ? 1 : fabs(value) >= 10.0 ? 2 : 3;
+    snprintf(cell, CELL_BYTES, "%.*f", decimals, value);
+}
+
+static void write_head(struct line *line, const struct mm_benchmark_op *op) {
+    static const char *const names[COLUMN_COUNT] = {
+        [VARIANT] = "variant",  [BACKEND] = "backend", [REPEATS] = "repeats",     [MIN] = "min ms",
+        [MEDIAN] = "median ms", [MAX] = "max ms",      [MAX_ERROR] = "max error", [LOADS] = "global loads"};
+    memset(line, 0, sizeof *line);
+    for (unsigned column = 0; column < COLUMN_COUNT; column++)
+        if (names[column] != NULL)
+            snprintf(line->cells[column], CELL_BYTES, "%s", names[column]);
+    snprintf(line->cells[RATE], CELL_BYTES, "%s", op->rate_unit);
+    snprintf(line->cells[RATIO], CELL_BYTES, "of %s", op->yardstick);
+    if (op->has_relative_error)
+        snprintf(line->cells[RELATIVE_ERROR], CELL_BYTES, "relative error");
+}
+
+static void write_names(struct line *line, const struct mm_benchmark_subject *subject,
+                        const struct mm_benchmark_row *row) {
+    char *cell = line->cells[VARIANT];
+    if (subject->tile > 0)
+        snprintf(cell, CELL_BYTES, "%.40s/%u", subject->variant->name, subject->tile);
+    else if (row->error.status == MM_OK && row->ran != subject->variant)
+        snprintf(cell, CELL_BYTES, "%.30s (%.30s)", subject->variant->name, row->ran->name);
+    else
+        snprintf(cell, CELL_BYTES, "%.60s", subject->variant->name);
+    snprintf(line->cells[BACKEND], CELL_BYTES, "%.60s", subject->backend->name);
+}
+
+static void write_row(struct line *line, const struct mm_benchmark *benchmark, size_t index) {
+    const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
+    uint64_t loads;
+    memset(line, 0, sizeof *line);
+    write_names(line, &mm_benchmark_request(benchmark)->subjects[index], row);
+    for (unsigned column = REPEATS; column < COLUMN_COUNT; column++)
+        snprintf(line->cells[column], CELL_BYTES, "-");
+    if (row->error.status != MM_OK) {
+        line->error = &row->error;
+        return;
+    }
+    snprintf(line->cells[REPEATS], CELL_BYTES, "%u", row->repeats);
+    snprintf(line->cells[MIN], CELL_BYTES, "%.4f", row->min_ns / 1e6);
+    snprintf(line->cells[MEDIAN], CELL_BYTES, "%.4f", row->median_ns / 1e6);
+    snprintf(line->cells[MAX], CELL_BYTES, "%.4f", row->max_ns / 1e6);
+    write_number(line->cells[RATE], mm_benchmark_rate(benchmark, row));
+    if (row->of_yardstick > 0.0)
+        write_number(line->cells[RATIO], row->of_yardstick);
+    snprintf(line->cells[RELATIVE_ERROR], CELL_BYTES, "%.3g", row->relative_error);
+    if (!isnan(row->max_error))
+        snprintf(line->cells[MAX_ERROR], CELL_BYTES, "%.3g", row->max_error);
+    if (mm_benchmark_loads(benchmark, index, &loads))
+        snprintf(line->cells[LOADS], CELL_BYTES, "%" PRIu64, loads);
+}
+
+/* Names to the left, numbers to the right. */
+static void print_line(FILE *out, const struct line *line, const size_t *widths) {
+    for (unsigned column = 0; column < COLUMN_COUNT; column++)
+        if (widths[column] > 0)
+            fprintf(out, column < REPEATS ? "%s%-*s" : "%s%*s", column > 0 ? "  " : "", (int)widths[column],
+                    line->cells[column]);
+    if (line->error != NULL)
+        fprintf(out, "  %s: %s", mm_status_name(line->error->status), line->error->detail);
+    fputc('\n', out);
+}
+
+static void print_title(FILE *out, const struct mm_benchmark *benchmark) {
+    const struct mm_benchmark_op *op = mm_benchmark_op_of(benchmark);
+    const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
+    char devices[512];
+    mm_benchmark_devices(benchmark, devices, sizeof devices);
+    fprintf(out, "%s m=%zu", op->name, request->m);
+    if (op->has_k)
+        fprintf(out, " k=%zu", request->k);
+    fprintf(out, " n=%zu %s%s%s on %s\n\n", request->n, mm_dtype_name(request->dtype),
+            request->transpose_a ? " transpose_a" : "", request->transpose_b ? " transpose_b" : "", devices);
+}
+
+char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
+    const size_t count = 1 + mm_benchmark_request(benchmark)->subject_count;
+    size_t widths[COLUMN_COUNT] = {0};
+    char *text = NULL;
+    struct line *lines = malloc(count * sizeof *lines);
+    FILE *out = lines == NULL ? NULL : open_memstream(&text, length);
+    if (out != NULL) {
+        write_head(&lines[0], mm_benchmark_op_of(benchmark));
+        for (size_t row = 1; row < count; row++)
+            write_row(&lines[row], benchmark, row - 1);
+        for (size_t row = 0; row < count; row++)
+            for (unsigned column = 0; column < COLUMN_COUNT; column++)
+                if (lines[0].cells[column][0] != '\0' && strlen(lines[row].cells[column]) > widths[column])
+                    widths[column] = strlen(lines[row].cells[column]);
+        print_title(out, benchmark);
+        for (size_t row = 0; row < count; row++)
+            print_line(out, &lines[row], widths);
+        if (fclose(out) != 0) { /* which is where memory for the text runs out */
+            free(text);
+            text = NULL;
+        }
+    }
+    free(lines);
+    return text;
+}
+
+char *mm_benchmark_probe_text(const struct mm_probe_task *probe, size_t *length) {
+    return mm_access_table(&probe->probe, probe->device, length);
+}

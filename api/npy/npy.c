@@ -1,0 +1,299 @@
+/* The .npy format: a magic, a version, the header's length, and the header, a Python dict of three literals.
+ * What NumPy itself has ever written is read, and no other Python. It never looks at the elements. */
+#include "api/npy/npy.h"
+
+#include "api/element.h"
+#include "api/formats.h"
+#include "api/slice.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char magic[] = "\x93NUMPY";
+enum { MAGIC_BYTES = sizeof magic - 1, DESCR_SHOWN_MAX = 40, NUMBER_SHOWN_MAX = 40 };
+
+_Static_assert((int)MM_NPY_HEAD_BYTES <= (int)MM_REPLY_HEAD_MAX, "a reply has room for the head");
+
+/* No variant takes it yet, but a refusal should name it. */
+static const char float16_descr[] = "<f2", float16_name[] = "float16";
+
+/* The types that a file may have, in words and in NumPy's names. */
+static const struct {
+    const char *words;
+    const char *expected;
+} sets[] = {
+    [MM_NPY_FLOATS] = {"little-endian floating-point numbers, as '<f4' is", "<f4"},
+    [MM_NPY_NUMBERS] =
+        {"little-endian numbers of 4 or 8 bytes, floating-point or signed, as '<f4' and '<i8' are",
+         "<f4, <f8, <i4 or <i8"},
+};
+
+/* Where the reading of a header stands. */
+struct reader {
+    const char *field;
+    enum mm_npy_types types;
+    const char *text;
+    const char *position;
+    const char *end;
+    bool long_suffix; /* numbers may end in L, as Python 2 wrote them */
+    struct mm_error *error;
+};
+
+__attribute__((format(printf, 3, 4))) static enum mm_status
+fail_file(const char *field, struct mm_error *error, const char *format, ...) {
+    char what[240];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    return mm_fail_field(error, MM_BAD_REQUEST, field, "%s is not the .npy file expected: %s", field, what);
+}
+
+static enum mm_status fail_expected(const struct reader *reader, const char *expected) {
+    char got[32] = "its end";
+    if (reader->position < reader->end) {
+        size_t left = (size_t)(reader->end - reader->position);
+        snprintf(got, sizeof got, "'%.*s'", left < 16 ? (int)left : 16, reader->position);
+    }
+    return fail_file(reader->field, reader->error,
+                     "character %zu of its header should be %s, but there is %s",
+                     (size_t)(reader->position - reader->text) + 1, expected, got);
+}
+
+static void skip_spaces(struct reader *reader) {
+    reader->position = mm_skip_blanks(reader->position, reader->end);
+}
+
+/* Takes the character if it comes next, after spaces. */
+static bool take(struct reader *reader, char character) {
+    skip_spaces(reader);
+    if (reader->position == reader->end || *reader->position != character)
+        return false;
+    reader->position++;
+    return true;
+}
+
+/* A string without escapes, in quotes of either kind. */
+static enum mm_status read_string(struct reader *reader, const char *expected, struct mm_slice *string) {
+    skip_spaces(reader);
+    const char *start = reader->position;
+    if (start == reader->end || (*start != '\'' && *start != '"'))
+        return fail_expected(reader, expected);
+    const char *stop = memchr(start + 1, *start, (size_t)(reader->end - start - 1));
+    if (stop == NULL || memchr(start, '\\', (size_t)(stop - start)) != NULL)
+        return fail_expected(reader, expected);
+    *string = (struct mm_slice){start + 1, (size_t)(stop - start - 1)};
+    reader->position = stop + 1;
+    return MM_OK;
+}
+
+static enum mm_status read_descr(struct reader *reader, struct mm_npy_header *header) {
+    struct mm_slice descr = {.start = ""};
+    enum mm_status status = read_string(reader, "a simple type such as '<f4'", &descr);
+    if (status != MM_OK)
+        return status;
+    header->dtype_name = mm_slice_is(descr, float16_descr) ? float16_name : NULL;
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        const struct mm_element *element = mm_element((enum mm_dtype)dtype);
+        if (mm_slice_is(descr, element->npy) &&
+            (element->put_special != NULL || reader->types == MM_NPY_NUMBERS))
+            header->dtype_name = mm_dtype_name((enum mm_dtype)dtype);
+    }
+    if (header->dtype_name != NULL) {
+        snprintf(header->descr, sizeof header->descr, "%.*s", (int)descr.length, descr.start);
+        return MM_OK;
+    }
+    int shown = descr.length > DESCR_SHOWN_MAX ? DESCR_SHOWN_MAX : (int)descr.length;
+    fail_file(reader->field, reader->error, "its elements are of type '%.*s', but must be %s", shown,
+              descr.start, sets[reader->types].words);
+    mm_fail_expected(reader->error, "%s", sets[reader->types].expected);
+    mm_fail_got(reader->error, "%.*s", shown, descr.start);
+    return MM_BAD_REQUEST;
+}
+
+static enum mm_status read_order(struct reader *reader, struct mm_npy_header *header) {
+    skip_spaces(reader);
+    size_t left = (size_t)(reader->end - reader->position);
+    header->column_major = left >= 4 && memcmp(reader->position, "True", 4) == 0;
+    if (!header->column_major && (left < 5 || memcmp(reader->position, "False", 5) != 0))
+        return fail_expected(reader, "True or False");
+    reader->position += header->column_major ? 4 : 5;
+    return MM_OK;
+}
+
+/* A decimal number as Python writes it: no sign, no leading zero. *overflow where it passes 2⁶⁴. */
+static enum mm_status read_number(struct reader *reader, uint64_t *number, struct mm_slice *digits,
+                                  bool *overflow) {
+    const char *start = reader->position;
+    *number = 0;
+    *overflow = false;
+    while (reader->position < reader->end && mm_is_digit(*reader->position)) {
+        uint64_t digit = (uint64_t)(*reader->position++ - '0');
+        *overflow = *overflow || __builtin_mul_overflow(*number, 10, number) ||
+                    __builtin_add_overflow(*number, digit, number);
+    }
+    *digits = (struct mm_slice){start, (size_t)(reader->position - start)};
+    if (digits->length == 0 || (digits->length > 1 && *start == '0')) {
+        reader->position = start;
+        return fail_expected(reader, "a dimension, a decimal non-negative integer");
+    }
+    if (reader->long_suffix && reader->position < reader->end && *reader->position == 'L')
+        reader->position++;
+    return MM_OK;
+}
+
+static enum mm_status fail_rank(const struct reader *reader, unsigned long rank, struct mm_slice shape) {
+    int shown = shape.length > NUMBER_SHOWN_MAX ? NUMBER_SHOWN_MAX : (int)shape.length;
+    fail_file(reader->field, reader->error, "its shape is %.*s%s, of rank %lu, but a matrix has rank 2",
+              shown, shape.start, shape.length > NUMBER_SHOWN_MAX ? "..." : "", rank);
+    mm_fail_expected(reader->error, "rank 2");
+    mm_fail_got(reader->error, "rank %lu", rank);
+    return MM_BAD_REQUEST;
+}
+
+static enum mm_status fail_dimension(const struct reader *reader, struct mm_slice digits) {
+    int shown = digits.length > NUMBER_SHOWN_MAX ? NUMBER_SHOWN_MAX : (int)digits.length;
+    return mm_fail_field(reader->error, MM_TOO_LARGE, reader->field,
+                         "a dimension of %s is %.*s%s, which is past 2^64", reader->field, shown,
+                         digits.start, digits.length > NUMBER_SHOWN_MAX ? "..." : "");
+}
+
+/* A tuple of two: Python writes (3, 4), and takes (3, 4,) too. One element takes its comma, none has none. */
+static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *header) {
+    uint64_t dimensions[2] = {0};
+    struct mm_slice large = {0};
+    unsigned long rank = 0;
+    bool comma = true;
+    skip_spaces(reader);
+    const char *start = reader->position;
+    if (!take(reader, '('))
+        return fail_expected(reader, "the shape, a tuple such as (2, 3)");
+    while (!take(reader, ')')) {
+        uint64_t number;
+        struct mm_slice digits;
+        bool overflow;
+        if (!comma)
+            return fail_expected(reader, "',' or ')'");
+        enum mm_status status = read_number(reader, &number, &digits, &overflow);
+        if (status != MM_OK)
+            return status;
+        if (overflow && large.length == 0)
+            large = digits;
+        if (rank < 2)
+            dimensions[rank] = number;
+        rank++;
+        comma = take(reader, ',');
+    }
+    if (rank != 2)
+        return fail_rank(reader, rank, (struct mm_slice){start, (size_t)(reader->position - start)});
+    if (large.length > 0)
+        return fail_dimension(reader, large);
+    header->rows = dimensions[0];
+    header->cols = dimensions[1];
+    return MM_OK;
+}
+
+/* The members of the dict: each of the three once, in any order. */
+static const struct {
+    const char *key;
+    enum mm_status (*read)(struct reader *reader, struct mm_npy_header *header);
+} members[] = {{"descr", read_descr}, {"fortran_order", read_order}, {"shape", read_shape}};
+
+enum { MEMBER_COUNT = sizeof members / sizeof members[0] };
+
+static enum mm_status read_member(struct reader *reader, struct mm_npy_header *header, unsigned *seen) {
+    static const char expected[] = "one of the keys 'descr', 'fortran_order' and 'shape', each once";
+    const char *start = reader->position;
+    struct mm_slice key = {.start = ""};
+    unsigned index = 0;
+    enum mm_status status = read_string(reader, expected, &key);
+    if (status != MM_OK)
+        return status;
+    while (index < MEMBER_COUNT && !mm_slice_is(key, members[index].key))
+        index++;
+    if (index == MEMBER_COUNT || (*seen & 1u << index) != 0) {
+        reader->position = start;
+        return fail_expected(reader, expected);
+    }
+    *seen |= 1u << index;
+    if (!take(reader, ':'))
+        return fail_expected(reader, "':'");
+    return members[index].read(reader, header);
+}
+
+static enum mm_status read_dict(struct reader *reader, struct mm_npy_header *header) {
+    unsigned seen = 0;
+    bool comma = true;
+    if (!take(reader, '{'))
+        return fail_expected(reader, "'{'");
+    while (!take(reader, '}')) {
+        if (!comma)
+            return fail_expected(reader, "',' or '}'");
+        enum mm_status status = read_member(reader, header, &seen);
+        if (status != MM_OK)
+            return status;
+        comma = take(reader, ',');
+    }
+    for (unsigned index = 0; index < MEMBER_COUNT; index++)
+        if ((seen & 1u << index) == 0)
+            return fail_file(reader->field, reader->error, "its header has no '%s'", members[index].key);
+    skip_spaces(reader); /* which pad the header, up to its newline */
+    if (reader->position < reader->end && *reader->position == '\n')
+        reader->position++;
+    return reader->position == reader->end ? MM_OK : fail_expected(reader, "its end");
+}
+
+enum mm_status mm_npy_read_header(const char *field, enum mm_npy_types taken, const void *data,
+                                  size_t bytes_max, struct mm_npy_header *header, struct mm_error *error) {
+    const unsigned char *file = data;
+    if (bytes_max < MAGIC_BYTES + 2 || memcmp(file, magic, MAGIC_BYTES) != 0)
+        return fail_file(field, error, "it does not begin with the bytes \\x93NUMPY and a version");
+    unsigned major = file[MAGIC_BYTES];
+    unsigned minor = file[MAGIC_BYTES + 1];
+    if (major < 1 || major > 3 || minor != 0)
+        return fail_file(field, error, "it is of version %u.%u, but 1.0, 2.0 and 3.0 are those there are",
+                         major, minor);
+    size_t length_bytes = major == 1 ? 2 : 4;
+    size_t start = MAGIC_BYTES + 2 + length_bytes;
+    if (bytes_max < start)
+        return fail_file(field, error, "it ends after %zu bytes, within the header's length", bytes_max);
+    size_t length = 0;
+    for (size_t index = length_bytes; index > 0; index--)
+        length = length << 8 | file[MAGIC_BYTES + 2 + index - 1];
+    if (length > bytes_max - start)
+        return fail_file(field, error, "its header should take %zu bytes, but only %zu are left", length,
+                         bytes_max - start);
+    const char *text = (const char *)file + start;
+    struct reader reader = {.field = field,
+                            .types = taken,
+                            .text = text,
+                            .position = text,
+                            .end = text + length,
+                            .long_suffix = major < 3,
+                            .error = error};
+    header->bytes = start + length;
+    return read_dict(&reader, header);
+}
+
+void mm_npy_write_head(const struct mm_matrix *matrix, char head[MM_NPY_HEAD_BYTES]) {
+    enum { START = MAGIC_BYTES + 4, LENGTH = MM_NPY_HEAD_BYTES - START };
+    char text[LENGTH];
+    int written =
+        snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%zu, %zu), }",
+                 mm_element(matrix->dtype)->npy, matrix->rows, matrix->cols);
+    assert(written > 0 && written < LENGTH);
+    memset(head, ' ', MM_NPY_HEAD_BYTES);
+    memcpy(head, magic, MAGIC_BYTES);
+    memcpy(head + MAGIC_BYTES, (const char[]){1, 0, LENGTH, 0}, 4);
+    memcpy(head + START, text, (size_t)written);
+    head[MM_NPY_HEAD_BYTES - 1] = '\n';
+}
+
+/* The elements stay where they are: the header goes out before them. */
+void mm_npy_encode(const struct mm_answer *answer, struct mm_reply_body *body) {
+    mm_npy_write_head(&answer->job->product.c, body->head);
+    body->head_bytes = MM_NPY_HEAD_BYTES;
+    mm_raw_encode(answer, body);
+}

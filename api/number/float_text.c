@@ -1,0 +1,242 @@
+/* float32 as text, in whole numbers alone, as printf's %g would write it with the fewest of six to nine
+ * digits that read back; and float64, by printf itself. The decimal point is the C locale's: this program
+ * never calls setlocale. */
+#include "api/number/float_text.h"
+
+#include "api/number/digits.h"
+#include "api/number/ten.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLOAT_BITS_INFINITE = 0x7f800000, FLOAT_DIGITS_MAX = 9 };
+enum { DOUBLE_DIGITS_MIN = 15, DOUBLE_DIGITS_MAX = 17 };
+
+static const struct {
+    const char *word;
+    float value;
+} specials[] = {{"NaN", NAN}, {"Infinity", INFINITY}, {"-Infinity", -INFINITY}};
+
+enum { SPECIAL_COUNT = sizeof specials / sizeof specials[0] };
+
+const char *mm_float_word(double value) {
+    return specials[isnan(value) ? 0 : value > 0 ? 1 : 2].word;
+}
+
+bool mm_float_of_word(const char *word, float *value) {
+    unsigned index = 0;
+    while (index < SPECIAL_COUNT && strcmp(specials[index].word, word) != 0)
+        index++;
+    if (index < SPECIAL_COUNT)
+        *value = specials[index].value;
+    return index < SPECIAL_COUNT;
+}
+
+/* Zeros, and what JSON has no number for. A float32 is the same as a double. */
+static bool is_special(double value) {
+    return value == 0 || !isfinite(value);
+}
+
+static size_t special_text(double value, char *text) {
+    if (value == 0)
+        return (size_t)(mm_put_text(text, signbit(value) ? "-0.0" : "0") - text);
+    return (size_t)(mm_put_text(mm_put_text(mm_put_text(text, "\""), mm_float_word(value)), "\"") - text);
+}
+
+/* A finite float32 that is not 0: mantissa·2^exponent. The mantissa has 24 bits, of which the last one that
+ * counts is `unit`, more than 1 where the number is subnormal. */
+struct parts {
+    uint64_t mantissa;
+    int exponent;
+    uint64_t unit;
+    bool is_least; /* of its exponent, but not of all: then the next number below is half a unit away */
+};
+
+static inline struct parts take_apart(uint32_t bits) {
+    enum { BIAS = 127 + FLT_MANT_DIG - 1 };
+    const uint64_t hidden = UINT64_C(1) << (FLT_MANT_DIG - 1);
+    const uint64_t mantissa = bits & (hidden - 1);
+    const int biased = (int)(bits >> (FLT_MANT_DIG - 1) & 0xff);
+    if (biased > 0)
+        return (struct parts){mantissa | hidden, biased - BIAS, 1, mantissa == 0 && biased > 1};
+    const int shift = __builtin_clzll(mantissa) - (64 - FLT_MANT_DIG);
+    return (struct parts){mantissa << shift, 1 - BIAS - shift, UINT64_C(1) << shift, false};
+}
+
+static inline uint64_t multiply(uint64_t a, uint64_t b) {
+    return (uint64_t)((unsigned __int128)a * b >> 64);
+}
+
+/* The number times the power of ten that puts nine digits before the point, and how far away the midpoints to
+ * its neighbours are, all in units of 2^-POINT. */
+struct scaled {
+    uint64_t value, below, above;
+    int exponent; /* of the number itself, in decimal */
+    bool is_even; /* then what lies on a midpoint is read back as this number */
+};
+
+enum { POINT = 33, DOUBT = 3 };
+
+/* The power is short by less than one in its last place, and what is below 2^-POINT is cut off: each figure
+ * may be less than two units too small. That decides nothing: of all float32, none has a decimal of six to
+ * eight digits within so little of a midpoint but on it, nor lies so near to the middle of two of them but in
+ * it. */
+static inline struct scaled scale(const struct parts *parts) {
+    /* 78913/2¹⁸ is log10(2): the guess is right, or one too low, and then there are ten digits. */
+    int exponent = (parts->exponent + FLT_MANT_DIG - 1) * 78913 >> 18;
+    int power = FLOAT_DIGITS_MAX - 1 - exponent;
+    const int guessed_shift = parts->exponent + mm_ten_exponent(power) + POINT + 64 - 5;
+    exponent += multiply(parts->mantissa << guessed_shift, mm_tens[power - MM_TEN_MIN]) >=
+                UINT64_C(1000000000) << (POINT - 5);
+    power = FLOAT_DIGITS_MAX - 1 - exponent;
+    const int shift = parts->exponent + mm_ten_exponent(power) + POINT + 64;
+    const uint64_t ten = mm_tens[power - MM_TEN_MIN];
+    const uint64_t half = multiply(parts->unit << (shift - 1), ten);
+    return (struct scaled){.value = multiply(parts->mantissa << shift, ten),
+                           .below = half >> parts->is_least,
+                           .above = half,
+                           .exponent = exponent,
+                           .is_even = (parts->mantissa & parts->unit) == 0};
+}
+
+/* The nine digits nearest to the number. No float32 lies half way between two of them. */
+static inline uint64_t round_to_one(const struct scaled *scaled) {
+    return (scaled->value + (UINT64_C(1) << (POINT - 1))) >> POINT;
+}
+
+/* The same with zeros for the last ones, those below the unit of 10, 100 or 1000; ties to even. */
+static inline uint64_t round_to(const struct scaled *scaled, uint64_t unit) {
+    const uint64_t whole = scaled->value >> POINT;
+    const bool has_fraction = (scaled->value & ((UINT64_C(1) << POINT) - 1)) != 0;
+    const uint64_t quotient = whole / unit;
+    const uint64_t twice = 2 * (whole % unit) + has_fraction; /* the rest, or a bit more */
+    return (quotient + (twice + (quotient & 1) > unit)) * unit;
+}
+
+/* Without branches, like all below: random numbers would mispredict half of them. */
+static inline bool reads_back(const struct scaled *scaled, uint64_t digits) {
+    const uint64_t decimal = digits << POINT;
+    const uint64_t is_below = -(uint64_t)(decimal < scaled->value);
+    const uint64_t away = ((decimal - scaled->value) ^ is_below) - is_below;
+    const uint64_t allowed = scaled->above - ((scaled->above - scaled->below) & is_below);
+    return away + DOUBT < allowed + (scaled->is_even ? 2 * DOUBT : 0);
+}
+
+static inline uint64_t choose(bool first, uint64_t x, uint64_t y) {
+    return y ^ ((x ^ y) & -(uint64_t)first);
+}
+
+/* The fewest digits that read back, but six at least, so that what was short comes out short; followed by
+ * zeros, nine in all. If some read back, more do. */
+static inline uint64_t choose_digits(const struct scaled *scaled, int *precision) {
+    const uint64_t eight = round_to(scaled, 10), seven = round_to(scaled, 100), six = round_to(scaled, 1000);
+    const bool is_eight = reads_back(scaled, eight);
+    const bool is_seven = reads_back(scaled, seven);
+    const bool is_six = reads_back(scaled, six);
+    *precision = FLOAT_DIGITS_MAX - is_eight - is_seven - is_six;
+    return choose(is_six, six, choose(is_seven, seven, choose(is_eight, eight, round_to_one(scaled))));
+}
+
+/* Eight decimal digits, the highest in the lowest byte: halved by turns, fours, pairs, ones, each in its own
+ * part of the word. 10486/2²⁰ is 1/100 and 103/2¹⁰ is 1/10, near enough for what they divide. */
+static inline uint64_t spread_digits(uint64_t number) {
+    number = number / 10000 | (number % 10000) << 32;
+    const uint64_t hundreds = number * 10486 >> 20 & UINT64_C(0x0000007F0000007F);
+    number = (number - hundreds * 100) << 16 | hundreds;
+    const uint64_t tens = number * 103 >> 10 & UINT64_C(0x000F000F000F000F);
+    return (number - tens * 10) << 8 | tens;
+}
+
+/* Nine digits as characters: the first, and the others from the lowest byte on; and how many there are
+ * without the zeros at the end. */
+struct digits {
+    char first;
+    uint64_t others;
+    int count;
+};
+
+static inline struct digits make_digits(uint64_t number) {
+    const uint64_t spread = spread_digits(number % 100000000);
+    return (struct digits){.first = (char)('0' + number / 100000000),
+                           .others = spread + UINT64_C(0x3030303030303030),
+                           .count = FLOAT_DIGITS_MAX - (spread == 0 ? 8 : __builtin_clzll(spread) / 8)};
+}
+
+/* Eight are written whatever counts of them; MM_FLOAT_TEXT_ROOM says how much that is. */
+static inline void put_eight(uint64_t characters, char *text) {
+    characters = htole64(characters);
+    memcpy(text, &characters, sizeof characters);
+}
+
+static inline size_t write_fraction(const struct digits *digits, int zeros, char *text) {
+    memcpy(text, "0.00000", 8);
+    char *first = text + 2 + zeros;
+    *first = digits->first;
+    put_eight(digits->others, first + 1);
+    return (size_t)(first + digits->count - text);
+}
+
+/* The point is written even where nothing that counts comes behind it. */
+static inline size_t write_fixed(const struct digits *digits, int whole, char *text) {
+    text[0] = digits->first;
+    put_eight(digits->others, text + 1);
+    text[whole] = '.';
+    put_eight(digits->others >> (8 * (whole - 1) & 63), text + whole + 1);
+    return (size_t)(digits->count > whole ? digits->count + 1 : whole);
+}
+
+static size_t write_exponent(const struct digits *digits, int exponent, char *text) {
+    char *end = text + write_fixed(digits, 1, text);
+    const int magnitude = abs(exponent);
+    *end++ = 'e';
+    *end++ = exponent < 0 ? '-' : '+';
+    *end++ = (char)('0' + magnitude / 10);
+    *end++ = (char)('0' + magnitude % 10);
+    return (size_t)(end - text);
+}
+
+size_t mm_float_text(float value, char *text) {
+    enum { FIXED_MIN = -4 }; /* the least decimal exponent without an e, as of %g */
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & FLOAT_BITS_INFINITE) == FLOAT_BITS_INFINITE || bits << 1 == 0)
+        return special_text((double)value, text);
+    const struct parts parts = take_apart(bits);
+    const struct scaled scaled = scale(&parts);
+    int precision, exponent = scaled.exponent;
+    uint64_t number = choose_digits(&scaled, &precision);
+    if (number == 1000000000) { /* rounded up to a digit more */
+        number /= 10;
+        exponent++;
+    }
+    const struct digits digits = make_digits(number);
+    const size_t sign = bits >> 31;
+    *text = '-';
+    text += sign;
+    if (exponent < FIXED_MIN || exponent >= precision)
+        return sign + write_exponent(&digits, exponent, text);
+    if (exponent < 0)
+        return sign + write_fraction(&digits, -1 - exponent, text);
+    return sign + write_fixed(&digits, exponent + 1, text);
+}
+
+size_t mm_double_text(double value, char *text) {
+    if (is_special(value))
+        return special_text(value, text);
+    char token[MM_DOUBLE_TEXT_MAX + 1];
+    int length = 0;
+    for (int digits = DOUBLE_DIGITS_MIN; digits <= DOUBLE_DIGITS_MAX; digits++) {
+        length = snprintf(token, sizeof token, "%.*g", digits, value);
+        if (digits == DOUBLE_DIGITS_MAX || strtod(token, NULL) == value)
+            break;
+    }
+    assert(length > 0 && length <= MM_DOUBLE_TEXT_MAX);
+    memcpy(text, token, (size_t)length);
+    return (size_t)length;
+}

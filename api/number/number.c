@@ -1,0 +1,340 @@
+/* Numbers of JSON, read in one pass: the first 19 significant digits as an integer, and a power of ten. From
+ * these a float32 follows by one multiplication, but where it comes near a tie; then, and for what is longer,
+ * the C library reads a copy of bounded length. */
+#include "api/number/number.h"
+
+#include "api/number/ten.h"
+#include "api/slice.h"
+
+#include <endian.h>
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIGITS_MAX = 19 }; /* of which all fit into 64 bits */
+
+/* ±digits·10^exponent, where `more` says that there are further digits, one of them not 0. */
+struct decimal {
+    uint64_t digits;
+    int64_t exponent;
+    bool negative;
+    bool more;
+    bool whole; /* written with neither point nor exponent */
+    const char *text;
+    const char *end;
+};
+
+static uint64_t load(const char *text) {
+    uint64_t bytes;
+    memcpy(&bytes, text, sizeof bytes);
+    return le64toh(bytes);
+}
+
+/* '0' to '9' are 0x30 to 0x39: the upper half is 3, and stays it when 6 is added. */
+static bool is_eight_digits(uint64_t bytes) {
+    const uint64_t upper = UINT64_C(0xF0F0F0F0F0F0F0F0);
+    return ((bytes & upper) | ((bytes + UINT64_C(0x0606060606060606)) & upper) >> 4) ==
+           UINT64_C(0x3333333333333333);
+}
+
+/* The first byte is the highest digit. Neighbours are joined to pairs, then pairs to fours, then these. */
+static uint64_t eight_digits(uint64_t bytes) {
+    const uint64_t mask = UINT64_C(0x000000FF000000FF);
+    bytes -= UINT64_C(0x3030303030303030);
+    bytes = bytes * 10 + (bytes >> 8);
+    return ((bytes & mask) * (100 + (UINT64_C(1000000) << 32)) +
+            (bytes >> 16 & mask) * (1 + (UINT64_C(10000) << 32))) >>
+           32;
+}
+
+/* Appends the digits that stand here to *digits, which may overflow, and returns where they end. */
+static inline const char *take_digits(const char *at, const char *end, uint64_t *digits) {
+    uint64_t value = *digits;
+    while (end - at >= 8) {
+        uint64_t bytes = load(at);
+        if (!is_eight_digits(bytes))
+            break;
+        value = value * 100000000 + eight_digits(bytes);
+        at += 8;
+    }
+    for (; at < end && mm_is_digit(*at); at++)
+        value = value * 10 + (uint64_t)(*at - '0');
+    *digits = value;
+    return at;
+}
+
+/* Adds what stands behind an e; NULL where that is no exponent. Numbers are cut far beyond what the digits of
+ * any text could make up for. */
+static const char *take_exponent(const char *at, const char *end, int64_t *exponent) {
+    const int64_t exponent_max = INT64_C(1) << 56;
+    bool negative = at < end && *at == '-';
+    if (at < end && (*at == '-' || *at == '+'))
+        at++;
+    const char *first = at;
+    int64_t value = 0;
+    for (; at < end && mm_is_digit(*at); at++)
+        if (value < exponent_max)
+            value = value * 10 + (*at - '0');
+    *exponent += negative ? -value : value;
+    return at > first ? at : NULL;
+}
+
+/* Takes the significant digits once more, where there are many digits. The exponent, which counts for the
+ * last of them, is moved by those that are left out. */
+static void take_first_digits(struct decimal *decimal) {
+    int count = 0;
+    decimal->digits = 0;
+    for (const char *at = decimal->text; at < decimal->end && (*at | 0x20) != 'e'; at++) {
+        if (!mm_is_digit(*at) || (count == 0 && *at == '0'))
+            continue;
+        if (count++ < DIGITS_MAX) {
+            decimal->digits = decimal->digits * 10 + (uint64_t)(*at - '0');
+        } else {
+            decimal->exponent++;
+            decimal->more |= *at != '0';
+        }
+    }
+}
+
+/* Takes a number apart and returns where it ends; NULL where there is none. Inlined in each reader, whose
+ * other half it is: a call and a struct in memory would cost a third of the time. */
+__attribute__((always_inline)) static inline const char *parse(const char *text, const char *end,
+                                                               struct decimal *decimal) {
+    const char *at = text;
+    decimal->text = text;
+    decimal->negative = at < end && *at == '-';
+    at += decimal->negative;
+    decimal->digits = 0;
+    decimal->exponent = 0;
+    decimal->more = false;
+    const char *first = at;
+    at = take_digits(at, end, &decimal->digits);
+    ptrdiff_t count = at - first;
+    if (count == 0 || (count > 1 && *first == '0'))
+        return NULL;
+    decimal->whole = true;
+    if (at < end && *at == '.') {
+        const char *fraction = ++at;
+        at = take_digits(at, end, &decimal->digits);
+        if (at == fraction)
+            return NULL;
+        decimal->exponent = fraction - at;
+        count += at - fraction;
+        decimal->whole = false;
+    }
+    if (at < end && (*at | 0x20) == 'e') {
+        at = take_exponent(at + 1, end, &decimal->exponent);
+        if (at == NULL)
+            return NULL;
+        decimal->whole = false;
+    }
+    decimal->end = at;
+    if (count > DIGITS_MAX)
+        take_first_digits(decimal);
+    return at;
+}
+
+/* Room for the digits that decide a float64: a midpoint of two has 767 at most, and of all that follows it
+ * matters only whether it is 0. */
+enum { COPY_DIGITS_MAX = 800, COPY_BYTES = COPY_DIGITS_MAX + 32 };
+
+/* Writes the number, without its sign and as digits and an exponent alone, so no locale's point matters.
+ * The exponent is cut where every number is 0 or infinite. */
+static void copy_bounded(const struct decimal *decimal, char *copy) {
+    const int64_t cut = 100000;
+    int count = 0;
+    bool more = false, behind_point = false;
+    int64_t exponent = 0;
+    const char *at = decimal->text;
+    for (; at < decimal->end && (*at | 0x20) != 'e'; at++) {
+        behind_point |= *at == '.';
+        if (!mm_is_digit(*at))
+            continue;
+        exponent -= behind_point;
+        if (count == 0 && *at == '0')
+            continue;
+        if (count < COPY_DIGITS_MAX) {
+            copy[count++] = *at;
+        } else {
+            exponent++;
+            more |= *at != '0';
+        }
+    }
+    if (at < decimal->end)
+        (void)take_exponent(at + 1, decimal->end, &exponent);
+    if (count == 0)
+        copy[count++] = '0';
+    if (more) {
+        copy[count++] = '1';
+        exponent--;
+    }
+    exponent = exponent < -cut ? -cut : exponent > cut ? cut : exponent;
+    snprintf(copy + count, COPY_BYTES - (size_t)count, "e%" PRId64, exponent);
+}
+
+static float read_float32_slowly(const struct decimal *decimal) {
+    char copy[COPY_BYTES];
+    copy_bounded(decimal, copy);
+    return strtof(copy, NULL);
+}
+
+static double read_float64_slowly(const struct decimal *decimal) {
+    char copy[COPY_BYTES];
+    copy_bounded(decimal, copy);
+    return strtod(copy, NULL);
+}
+
+enum { FLOAT_BIAS = 127, FLOAT_BITS_INFINITE = 0x7f800000 };
+
+/* The bits of the float32 nearest to digits·10^exponent; false where the product does not tell.
+ *
+ * digits, moved up until its highest bit is set, times the power's 64 bits has 127 or 128 bits. What the
+ * power lacks is less than 1 in its last place, which is less than 1 in the upper 64 bits of the product, and
+ * so is the lower half that is dropped: the number lies in [upper, upper + 2). */
+static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bits) {
+    if (digits == 0 || exponent < MM_TEN_MIN) { /* below 10⁻⁴⁷, and half the least float32 is 7·10⁻⁴⁶ */
+        *bits = 0;
+        return true;
+    }
+    if (exponent >= FLT_MAX_10_EXP + 1) {
+        *bits = FLOAT_BITS_INFINITE;
+        return true;
+    }
+    const int shift = __builtin_clzll(digits);
+    const uint64_t upper =
+        (uint64_t)((unsigned __int128)(digits << shift) * mm_tens[exponent - MM_TEN_MIN] >> 64);
+    const int top = (int)(upper >> 63);
+    int biased = FLOAT_BIAS + 126 + top - shift + mm_ten_exponent((int)exponent);
+    int dropped = 64 - FLT_MANT_DIG - 1 + top;
+    if (biased < 1) { /* subnormal: fewer bits of it count */
+        dropped += 1 - biased;
+        biased = 1;
+        if (dropped > 63)
+            return false;
+    }
+    const uint64_t half = UINT64_C(1) << (dropped - 1);
+    const uint64_t rest = upper & ((half << 1) - 1);
+    if (rest - (half - 1) <= 1) /* from a bit below the midpoint to a bit above it */
+        return false;
+    /* The mantissa's highest bit, and a carry out of it, count in the exponent. */
+    *bits = ((uint32_t)(biased - 1) << (FLT_MANT_DIG - 1)) + (uint32_t)(upper >> dropped) + (rest > half);
+    return true;
+}
+
+/* The same of a decimal, where what follows its digits may not matter. */
+static bool round_decimal(const struct decimal *decimal, uint32_t *bits) {
+    uint32_t above;
+    if (!round_float32(decimal->digits, decimal->exponent, bits))
+        return false;
+    return !decimal->more ||
+           (round_float32(decimal->digits + 1, decimal->exponent, &above) && above == *bits);
+}
+
+const char *mm_number_float32(const char *text, const char *end, void *element, bool *held) {
+    struct decimal decimal;
+    const char *stop = parse(text, end, &decimal);
+    if (stop == NULL)
+        return NULL;
+    uint32_t bits;
+    float value;
+    if (decimal.exponent == 0 && decimal.digits <= INT64_MAX && !decimal.more) {
+        value = (float)(int64_t)decimal.digits; /* rounded once, by the processor */
+        memcpy(&bits, &value, sizeof bits);
+    } else if (!round_decimal(&decimal, &bits)) {
+        value = read_float32_slowly(&decimal);
+        memcpy(&bits, &value, sizeof bits);
+    }
+    if (bits >= FLOAT_BITS_INFINITE)
+        *held = false;
+    bits |= (uint32_t)decimal.negative << 31;
+    memcpy(element, &bits, sizeof bits);
+    return stop;
+}
+
+/* Up to 10²² and 2⁵³ all are doubles, so one operation rounds once. */
+static bool round_float64(const struct decimal *decimal, double *value) {
+    enum { EXACT_MAX = 22 };
+    static const double tens[EXACT_MAX + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                               1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                               1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (decimal->more || decimal->digits > UINT64_C(1) << DBL_MANT_DIG || decimal->exponent < -EXACT_MAX ||
+        decimal->exponent > EXACT_MAX)
+        return false;
+    *value = (double)(int64_t)decimal->digits;
+    if (decimal->exponent < 0)
+        *value /= tens[-decimal->exponent];
+    else
+        *value *= tens[decimal->exponent];
+    return true;
+}
+
+const char *mm_number_float64(const char *text, const char *end, void *element, bool *held) {
+    struct decimal decimal;
+    const char *stop = parse(text, end, &decimal);
+    if (stop == NULL)
+        return NULL;
+    double value;
+    if (!round_float64(&decimal, &value))
+        value = read_float64_slowly(&decimal);
+    if (isinf(value))
+        *held = false;
+    value = decimal.negative ? -value : value;
+    memcpy(element, &value, sizeof value);
+    return stop;
+}
+
+/* The digits with their power of ten worked in: false where that is no whole number or passes 64 bits. */
+static bool make_whole(const struct decimal *decimal, uint64_t *magnitude) {
+    uint64_t value = decimal->digits;
+    int64_t exponent = decimal->exponent;
+    if (decimal->more)
+        return false;
+    for (; value != 0 && exponent < 0; exponent++) {
+        if (value % 10 != 0)
+            return false;
+        value /= 10;
+    }
+    for (; value != 0 && exponent > 0; exponent--)
+        if (__builtin_mul_overflow(value, 10, &value))
+            return false;
+    *magnitude = value;
+    return true;
+}
+
+static bool is_float64(uint64_t magnitude) {
+    return magnitude == 0 || 64 - __builtin_clzll(magnitude) - __builtin_ctzll(magnitude) <= DBL_MANT_DIG;
+}
+
+/* Reads a whole number from -most − 1 to most. */
+static const char *read_whole(const char *text, const char *end, uint64_t most, int64_t *value, bool *held) {
+    struct decimal decimal;
+    uint64_t magnitude = 0;
+    const char *stop = parse(text, end, &decimal);
+    if (stop == NULL)
+        return NULL;
+    if (!make_whole(&decimal, &magnitude) || magnitude > most + decimal.negative ||
+        (!decimal.whole && !is_float64(magnitude)))
+        *held = false;
+    *value = (int64_t)(decimal.negative ? -magnitude : magnitude);
+    return stop;
+}
+
+const char *mm_number_int32(const char *text, const char *end, void *element, bool *held) {
+    int64_t value = 0;
+    const char *stop = read_whole(text, end, INT32_MAX, &value, held);
+    const int32_t narrow = (int32_t)value;
+    if (stop != NULL)
+        memcpy(element, &narrow, sizeof narrow);
+    return stop;
+}
+
+const char *mm_number_int64(const char *text, const char *end, void *element, bool *held) {
+    int64_t value = 0;
+    const char *stop = read_whole(text, end, INT64_MAX, &value, held);
+    if (stop != NULL)
+        memcpy(element, &value, sizeof value);
+    return stop;
+}

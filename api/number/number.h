@@ -1,0 +1,29 @@
+/* Numbers of JSON, read into elements. Pure functions of the text: neither the locale nor memory matters. */
+#ifndef MM_API_NUMBER_NUMBER_H
+#define MM_API_NUMBER_NUMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Reads the number that begins at `text` and lies before `end`, writes its value to *element, rounded to
+ * nearest, and returns where the number ends; NULL if JSON's grammar sees no number, which may be because it
+ * is cut off. A number that ends at `end` may be cut off as well.
+ *
+ * *held becomes false if the type does not hold the number, else it stays as it is. *element is then infinity
+ * for a float type, else undefined. Any thread. */
+typedef const char *mm_number_reader(const char *text, const char *end, void *element, bool *held);
+
+/* The float32 nearest to the number, ties to even, as strtof finds it, -0 with its sign. Not held: what
+ * rounds to infinity. */
+mm_number_reader mm_number_float32;
+
+/* The nearest float64, as strtod finds it. Not held: what rounds to infinity. */
+mm_number_reader mm_number_float64;
+
+/* Whole numbers, exactly. One with a point or an exponent is held where it is whole and float64 holds it
+ * too; one of more than 19 significant digits is not held. */
+mm_number_reader mm_number_int32;
+mm_number_reader mm_number_int64;
+
+#endif

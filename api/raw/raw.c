@@ -1,0 +1,118 @@
+/* The raw format: the bytes of A, then of B if the operation has one, row-major and little-endian, with the
+ * shape in the query. The views point into the body, and the reply is the result's own buffer: nothing is
+ * copied. */
+#include "api/formats.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are sent in the byte order of memory");
+
+static enum mm_status require_dimensions(const struct mm_call *call, struct mm_error *error) {
+    const char *missing = mm_call_missing_dimension(call, call->given);
+    if (missing == NULL)
+        return MM_OK;
+    return mm_fail_field(error, MM_BAD_REQUEST, missing,
+                         "a raw body needs %s in the query, but %s is missing",
+                         mm_call_takes(call, MM_PARAMETER_K) ? "m, k and n" : "m and n", missing);
+}
+
+/* The view of one stored operand without its data; op() of it is rows × cols. */
+static enum mm_status stored_view(const struct mm_call *call, enum mm_parameter flag, enum mm_parameter ld,
+                                  const char *ld_name, uint64_t rows, uint64_t cols, struct mm_matrix *view,
+                                  struct mm_error *error) {
+    bool transposed = call->numbers[flag] != 0;
+    *view = mm_matrix_dense(call->dtype, transposed ? cols : rows, transposed ? rows : cols, NULL);
+    if (!mm_call_has(call, ld))
+        return MM_OK;
+    view->ld = call->numbers[ld];
+    if (view->ld >= view->cols)
+        return MM_OK;
+    mm_fail_field(error, MM_BAD_REQUEST, ld_name,
+                  "%s is %zu, but must be at least the number of columns as stored, which is %zu", ld_name,
+                  view->ld, view->cols);
+    mm_fail_expected(error, "at least %zu", view->cols);
+    mm_fail_got(error, "%zu", view->ld);
+    return MM_BAD_REQUEST;
+}
+
+/* Makes the views, without data, and gives their bytes. A product has op(A) m×k and op(B) k×n; a
+ * transposition has A m×n, and B is empty. */
+static enum mm_status lay_out(struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
+                              size_t *b_bytes, struct mm_error *error) {
+    const uint64_t *numbers = call->numbers;
+    bool two = mm_call_operands(call) == 2;
+    enum mm_status status = require_dimensions(call, error);
+    if (status == MM_OK)
+        status = stored_view(call, MM_PARAMETER_TRANSPOSE_A, MM_PARAMETER_LDA, "lda", numbers[MM_PARAMETER_M],
+                             numbers[two ? MM_PARAMETER_K : MM_PARAMETER_N], &call->a, error);
+    call->b = mm_matrix_dense(call->dtype, 0, 0, NULL);
+    if (status == MM_OK && two)
+        status = stored_view(call, MM_PARAMETER_TRANSPOSE_B, MM_PARAMETER_LDB, "ldb", numbers[MM_PARAMETER_K],
+                             numbers[MM_PARAMETER_N], &call->b, error);
+    if (status == MM_OK)
+        status = mm_call_sizes(call, limits, a_bytes, b_bytes, error);
+    return status;
+}
+
+static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, size_t b_bytes,
+                                   uint64_t body_bytes, const struct mm_limits *limits,
+                                   struct mm_error *error) {
+    size_t expected = a_bytes + b_bytes; /* passed no limit together: no overflow */
+    if (expected > limits->body_bytes_max) {
+        mm_fail_limit(error, "", limits->body_bytes_max,
+                      "the body of these dimensions is %zu bytes, but the limit is %zu", expected,
+                      limits->body_bytes_max);
+        mm_fail_got(error, "%zu", expected);
+        return MM_TOO_LARGE;
+    }
+    if (body_bytes == MM_LENGTH_UNKNOWN || body_bytes == expected)
+        return MM_OK;
+    char pieces[64] = "";
+    if (mm_call_operands(call) == 2)
+        snprintf(pieces, sizeof pieces, " (a %zu, then b %zu)", a_bytes, b_bytes);
+    mm_fail(error, MM_BAD_REQUEST, "the body of these dimensions is %zu bytes%s, but %" PRIu64 " bytes came",
+            expected, pieces, body_bytes);
+    mm_fail_expected(error, "%zu bytes", expected);
+    mm_fail_got(error, "%" PRIu64 " bytes", body_bytes);
+    return MM_BAD_REQUEST;
+}
+
+/* An unknown dtype does not tell how long the body should be. It is refused by decode, after the body, as the
+ * contract says. */
+enum mm_status mm_raw_plan(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
+                           struct mm_error *error) {
+    if (mm_call_resolve(call, NULL) != MM_OK)
+        return require_dimensions(call, error);
+    size_t a_bytes, b_bytes;
+    enum mm_status status = lay_out(call, limits, &a_bytes, &b_bytes, error);
+    if (status == MM_OK)
+        status = check_length(call, a_bytes, b_bytes, body_bytes, limits, error);
+    return status;
+}
+
+enum mm_status mm_raw_decode(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
+                             struct mm_error *error) {
+    size_t a_bytes, b_bytes;
+    enum mm_status status = mm_call_resolve(call, error);
+    if (status == MM_OK)
+        status = lay_out(call, limits, &a_bytes, &b_bytes, error);
+    if (status == MM_OK)
+        status = check_length(call, a_bytes, b_bytes, body->bytes, limits, error);
+    if (status != MM_OK)
+        return status;
+    call->a.data = body->data;
+    if (mm_call_operands(call) == 2)
+        call->b.data = a_bytes > 0 ? (char *)body->data + a_bytes : body->data;
+    return MM_OK;
+}
+
+void mm_raw_encode(const struct mm_answer *answer, struct mm_reply_body *body) {
+    const struct mm_matrix *c = &answer->job->product.c;
+    assert(c->ld == c->cols);
+    assert(c->data == answer->result->data || mm_matrix_bytes(c) == 0);
+    body->buffer = *answer->result;
+    body->bytes = mm_matrix_bytes(c);
+    *answer->result = (struct mm_buffer){0};
+}

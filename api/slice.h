@@ -1,0 +1,38 @@
+/* A part of a text, which no NUL ends, and what the readers of headers and of files ask of one. */
+#ifndef MM_API_SLICE_H
+#define MM_API_SLICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+struct mm_slice {
+    const char *start;
+    size_t length;
+};
+
+static inline bool mm_slice_is(struct mm_slice slice, const char *text) {
+    return slice.length == strlen(text) && memcmp(slice.start, text, slice.length) == 0;
+}
+
+static inline bool mm_slice_is_any_case(struct mm_slice slice, const char *text) {
+    return slice.length == strlen(text) && strncasecmp(slice.start, text, slice.length) == 0;
+}
+
+static inline bool mm_is_digit(char character) {
+    return (unsigned char)(character - '0') <= 9;
+}
+
+/* Spaces and tabs. */
+static inline bool mm_is_blank(char character) {
+    return character == ' ' || character == '\t';
+}
+
+static inline const char *mm_skip_blanks(const char *at, const char *end) {
+    while (at < end && mm_is_blank(*at))
+        at++;
+    return at;
+}
+
+#endif

@@ -1,0 +1,160 @@
+#!/bin/sh
+# ./dev bench crossovers: times fp32_tensor, simt and the tiles on a GPU over products of many shapes, and writes
+# where one becomes faster than the other, as the table that `auto` chooses by: gpu/cuda/crossovers.h, which is to be
+# replaced by it. The figures themselves are kept as a CSV file.
+#
+#   crossovers.sh BUILD_FOLDER ARGUMENT…  in the top folder, with the program kernels built there
+#   crossovers.sh --table CSV             the table of such figures, to the standard output
+#
+# Arguments:
+#   --repeats N    runs of each row, of which the median counts (10)
+#   --into FOLDER  where crossovers-DATE.h and crossovers-DATE.csv go (build/bench)
+# shellcheck disable=SC2034
+bench=crossovers
+
+narrows='32 64 128 192 256 384 512 640 768 896 1024 1536 2048'
+depths='64 128 192 256 384 512 768 1024 2048 4096'
+wides='64 128 256 384 512 640 768 896 1024 1536 2048 3072 4096 6144 8192 16384'
+cubes='32 48 64 96 128 160 192 224 256 320'
+
+# Flat products, M K N: a C of narrow rows and wide columns. Those of little work are never fp32_tensor's, and those of
+# much always, where less was.
+flat_shapes() {
+    for narrow in $narrows; do
+        for depth in $depths; do
+            for wide in $wides; do
+                work=$((narrow * depth * (wide / 64) / 1024)) # in units of 65536 multiplications, which fit any shell
+                [ "$wide" -lt "$narrow" ] || [ "$work" -lt 256 ] || [ "$work" -gt 262144 ] || echo "$narrow $depth $wide"
+            done
+        done
+    done
+}
+
+cubic_shapes() {
+    for edge in $cubes; do
+        echo "$edge $edge $edge"
+    done
+}
+
+# The table from the harness's CSV. A pair of narrow and depth crosses where fp32_tensor is the faster one from there
+# on, up to the widest that was timed; where nothing was, or it never is, the least is 0, which stands for never. Kernels
+# go by whole blocks, so that an edge of C stands for all that are less, down to the next one that was timed; a depth
+# stands for those that it is the nearest to, the least one not for less than three quarters of it. The
+# tiles end where simt takes a twentieth less from there on: they go together with others for fewer instructions.
+table() {
+    awk -F , -v narrows="$narrows" -v depths="$depths" -v wides="$wides" -v cubes="$cubes" '
+        function time_of(m, k, n, variant) { return times[m, k, n, variant] + 0 }
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $at["status"] == "ok" {
+            times[$at["m"], $at["k"], $at["n"], $at["variant"]] = $at["median_ms"]
+            device = $NF
+        }
+        function depth_up_to(of, i) { return int((of[i] + of[i + 1]) / 2) }
+        function least_wide(narrow, depth,    i, wide, least) {
+            least = 0
+            for (i = wide_count; i >= 1; i--) {
+                wide = wide_of[i]
+                if (time_of(narrow, depth, wide, "fp32_tensor") == 0 || time_of(narrow, depth, wide, "simt") == 0)
+                    continue
+                if (time_of(narrow, depth, wide, "fp32_tensor") > time_of(narrow, depth, wide, "simt"))
+                    break
+                least = i == 1 ? 1 : wide_of[i - 1] + 1
+            }
+            return least
+        }
+        function best_tile(edge,    sixteen, async) {
+            sixteen = time_of(edge, edge, edge, "tiled_16")
+            async = time_of(edge, edge, edge, "tiled_async")
+            return async > 0 && async < sixteen ? async : sixteen
+        }
+        END {
+            wide_count = split(wides, wide_of, " ")
+            gsub(/"/, "", device)
+            print "/* Where one kernel becomes faster than another, measured on one " device ". Written by"
+            print " * `./dev bench crossovers`: not to be changed by hand. auto.c has the meaning. */"
+            print "#ifndef MM_GPU_CUDA_CROSSOVERS_H"
+            print "#define MM_GPU_CUDA_CROSSOVERS_H"
+            print ""
+            print "/* clang-format off */"
+            print ""
+            count = split(cubes, edge_of, " ")
+            edge = 2 * edge_of[count] # at least, as far as is known
+            for (i = count; i >= 1; i--) {
+                simt = time_of(edge_of[i], edge_of[i], edge_of[i], "simt")
+                if (simt == 0 || simt * 1.05 > best_tile(edge_of[i]))
+                    break
+                edge = edge_of[i]
+            }
+            print "/* simt is faster than the tiles, by a twentieth and more, from a cube of this edge on. */"
+            print "enum { MM_CUDA_SIMT_EDGE = " edge " };"
+            print ""
+            print "/* The row is the first whose edge the shorter edge of C does not pass, the column the first whose edge k does"
+            print " * not pass; the last stand for all beyond. If the longer edge of C has as many elements as the entry says, or"
+            print " * more, fp32_tensor is faster than simt; 0: nowhere. */"
+            narrow_count = split(narrows, narrow_of, " ")
+            depth_count = split(depths, depth_of, " ")
+            printf "static const unsigned mm_cuda_narrow_edges[] = {%s", narrow_of[1]
+            for (i = 2; i < narrow_count; i++)
+                printf ", %s", narrow_of[i]
+            printf "};\nstatic const unsigned mm_cuda_depth_edges[] = {%d", depth_of[1] * 3 / 4 - 1
+            for (j = 1; j < depth_count; j++)
+                printf ", %d", depth_up_to(depth_of, j)
+            printf "};\nstatic const unsigned mm_cuda_crossovers[][%d] = {\n", depth_count + 1
+            for (i = 1; i <= narrow_count; i++) {
+                printf "    {0"
+                for (j = 1; j <= depth_count; j++)
+                    printf ", %d", least_wide(narrow_of[i], depth_of[j])
+                printf "}, /* %s */\n", i == narrow_count ? "beyond" : "up to " narrow_of[i]
+            }
+            print "};"
+            print ""
+            print "#endif"
+        }' "$1"
+}
+
+if [ "$1" = --table ]; then
+    table "$2"
+    exit
+fi
+
+# shellcheck source=bench/lib/report.sh
+. "$(dirname "$0")/lib/report.sh"
+
+read_arguments() {
+    repeats=10
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --repeats)
+            whole "--repeats takes a number" 1000 "${2:-}"
+            repeats=$2 && shift
+            ;;
+        --into)
+            take_folder "${2:-}" && shift
+            ;;
+        *) bad_usage "does not take '$1'" ;;
+        esac
+        shift
+    done
+}
+
+run() {
+    name_report
+    options="--backend cuda --repeats $repeats --csv $report.csv"
+    for variant in tiled_16 tiled_async simt fp32_tensor; do
+        options="$options --variant $variant"
+    done
+    # Each line is a shape, of words to be split; flat ones are not asked of the tiles.
+    # shellcheck disable=SC2046,SC2086
+    "$build/tests/kernels/kernels" $options $(cubic_shapes | sed 's/^/--time /') >"$report.log"
+    mv "$report.csv" "$report.cubes"
+    # shellcheck disable=SC2046,SC2086
+    "$build/tests/kernels/kernels" --backend cuda --repeats "$repeats" --csv "$report.csv" --variant simt \
+        --variant fp32_tensor $(flat_shapes | sed 's/^/--time /') >>"$report.log"
+    tail -n +2 "$report.cubes" >>"$report.csv"
+    rm "$report.cubes" "$report.log"
+    table "$report.csv" >"$report.h"
+    say "the table is in $report.h, to become gpu/cuda/crossovers.h; the figures are in $report.csv"
+}
+
+take_arguments "$@"
+run

@@ -1,0 +1,330 @@
+# What the benches of the service share: servers on free ports, rounds in turn, medians, and a table. To be
+# sourced. It ends what it started, and nothing else, however the script ends.
+# shellcheck shell=sh disable=SC2034 source=bench/lib/report.sh
+. "$(dirname "$0")/lib/report.sh"
+
+: "${known_rows:?the names of its rows}"
+
+export no_proxy='*' LC_ALL=C
+load=bench/load
+rounds=5 seconds=2 quick=no peers=yes
+servers='' scratch=
+
+# --- arguments
+
+# take_rows NAMES: a list with commas, each of $known_rows.
+take_rows() {
+    [ -n "$1" ] || bad_usage "--rows takes names with commas, of: $known_rows"
+    rows=$(echo "$1" | tr ',' ' ')
+    for name in $rows; do
+        case " $known_rows " in
+        *" $name "*) ;;
+        *) bad_usage "--rows takes names with commas, of: $known_rows; got '$name'" ;;
+        esac
+    done
+}
+
+# common_option OPTION VALUE: sets `taken`, how many words that was; 0 where it is none of the common ones.
+common_option() {
+    taken=2
+    case $1 in
+    --rounds) whole "$1 takes a number" 1000 "$2" && rounds=$2 ;;
+    --seconds) whole "$1 takes a number" 1000 "$2" && seconds=$2 ;;
+    --rows) take_rows "$2" ;;
+    --into) take_folder "$2" ;;
+    --no-peers) peers=no taken=1 ;;
+    *) taken=0 ;;
+    esac
+}
+
+has_row() {
+    case " $rows " in *" $1 "*) return 0 ;; esac
+    return 1
+}
+
+# --- servers
+
+end_servers() {
+    for pid in $servers; do
+        kill "$pid" 2>/dev/null || :
+    done
+    for pid in $servers; do
+        wait "$pid" 2>/dev/null || :
+    done
+    servers=
+}
+
+begin() {
+    scratch=$(mktemp -d)
+    mkdir "$scratch/values"
+    : >"$scratch/rows"
+    trap 'rm -rf "$scratch"' EXIT
+    trap 'exit 130' INT TERM HUP
+}
+
+# start NAME PATTERN COMMAND…: a server, whose log matches PATTERN once it serves, the port in \1; sets port and
+# pid. False where it does not come up within two minutes; `why` is then a sentence.
+start() {
+    who=$1 log=$scratch/$1.log pattern=$2
+    shift 2
+    : >"$log"
+    "$@" >>"$log" 2>&1 &
+    pid=$!
+    servers="$servers $pid"
+    tries=6000
+    until port=$(sed -n "s|.*$pattern|\1|p" "$log" | head -n 1) && [ -n "$port" ]; do
+        tries=$((tries - 1))
+        if [ "$tries" -eq 0 ] || ! kill -0 "$pid" 2>/dev/null; then
+            why="$who did not start: $(tail -n 1 "$log" | cut -c 1-200)"
+            return 1
+        fi
+        sleep 0.02
+    done
+}
+
+# stop PID: ends one of ours.
+stop() {
+    kill "$1" 2>/dev/null || :
+    wait "$1" 2>/dev/null || :
+    servers=$(echo "$servers" | sed "s/ $1\$//; s/ $1 / /")
+}
+
+# start_matmuld NAME OPTION…: ready to multiply.
+start_matmuld() {
+    name=$1
+    shift
+    start "$name" 'listening on https\{0,1\}://.*:\([0-9]*\)$' "${build:?its folder}/server/matmuld" --port 0 --log-format text "$@" || return 1
+    tries=3000
+    until grep -q ' ready$' "$log"; do
+        tries=$((tries - 1))
+        sleep 0.02
+        if [ "$tries" -eq 0 ] || ! kill -0 "$pid" 2>/dev/null; then
+            why="matmuld was not ready: $(tail -n 1 "$log" | cut -c 1-200)"
+            return 1
+        fi
+    done
+}
+
+# start_floor NAME PROGRAM ARGUMENT…
+start_floor() {
+    name=$1 program=$2
+    shift 2
+    start "$name" 'listening on \([0-9]*\)$' "$build/bench/load/$program" "$@"
+}
+
+# start_peer NAME LIBRARY PROCESSES
+start_peer() {
+    start "$1" 'listening on \([0-9]*\)$' "$python" "$load/peers/serve.py" --with "$2" --processes "$3"
+}
+
+# The service has a line for each request in its log, which nobody reads here.
+drop_logs() {
+    for log in "$scratch"/*.log; do
+        : >"$log"
+    done
+}
+
+# --- the peer's Python
+
+# has_modules PYTHON LIBRARY
+has_modules() {
+    case $2 in torch) needed='aiohttp, uvloop, numpy, torch' ;; *) needed='aiohttp, numpy' ;; esac
+    "$1" -c "import $needed" >/dev/null 2>&1
+}
+
+# find_python LIBRARY: sets python; false where there is none that has it all, and `why` says so. A virtual
+# environment of ours comes first, then what the system has, then a new environment from PyPI.
+find_python() {
+    for python in build/peers/bin/python3 python3 /usr/bin/python3; do
+        ! has_modules "$python" "$1" || return 0
+    done
+    say "making a virtual environment in build/peers for the peer"
+    python=build/peers/bin/python3
+    if python3 -m venv --system-site-packages build/peers >"$scratch/venv" 2>&1 &&
+        "$python" -m pip install --quiet --retries 1 --timeout 10 \
+            -r "$load/peers/requirements.txt" >>"$scratch/venv" 2>&1 && has_modules "$python" "$1"; then
+        return 0
+    fi
+    why="no Python with aiohttp and $1: $(tail -n 1 "$scratch/venv" | cut -c 1-100)"
+    return 1
+}
+
+# versions_of_peer LIBRARY
+versions_of_peer() {
+    case $1 in torch) set -- aiohttp uvloop torch ;; *) set -- aiohttp numpy ;; esac
+    "$python" - "$@" <<'PYTHON' 2>/dev/null || :
+import importlib, platform, sys
+print("Python", platform.python_version(), *(f"{name} {importlib.import_module(name).__version__}" for name in sys.argv[1:]))
+PYTHON
+}
+
+# --- measuring
+
+# figure NAME: of the last run of steady.
+figure() {
+    tr ' ' '\n' <"$scratch/figures" | sed -n "s/^$1=//p"
+}
+
+# measure KEY FIGURES ARGUMENT…: a run of steady, of which the figures named are kept as KEY.FIGURE. A run that
+# fails is said, and stands there as `failed`, so that the rounds stay in step.
+measure() {
+    key=$1 wanted=$2
+    shift 2
+    if ! "$build/bench/load/steady" "$@" >"$scratch/figures" 2>"$scratch/trouble"; then
+        say "$key: $(head -n 1 "$scratch/trouble" | cut -c 1-300)"
+        : >"$scratch/figures"
+    fi
+    for wanted in $wanted; do
+        keep "$key.$wanted" "$(figure "$wanted")"
+    done
+}
+
+# keep KEY VALUE: "" is that of a run that failed.
+keep() {
+    echo "${2:-failed}" >>"$scratch/values/$1"
+}
+
+# memory_kib FIELD PID: of /proc/PID/status.
+memory_kib() {
+    sed -n "s/^$1:[^0-9]*\([0-9]*\) kB\$/\1/p" "/proc/$2/status"
+}
+
+# summary FILE: the median, the least and the most of the numbers in it; nothing without any.
+summary() {
+    [ ! -s "$1" ] || sed '/failed/d' "$1" | sort -g | awk '
+        { value[NR] = $1 }
+        END { if (NR > 0) print (NR % 2 ? value[(NR + 1) / 2] : (value[NR / 2] + value[NR / 2 + 1]) / 2), value[1], value[NR] }'
+}
+
+median() {
+    summary "$scratch/values/$1" | cut -d ' ' -f 1
+}
+
+# --- the table
+
+# One row: what | target | measured | beside it | ratio | least and most of the ratio | met.
+row() {
+    (
+        IFS='|'
+        echo "$*"
+    ) >>"$scratch/rows"
+    print_row "$@"
+}
+
+print_row() {
+    printf '| %s | %s | %s | %s | %s | %s | %s |\n' "$@"
+}
+
+print_table_head() {
+    print_row what target measured 'beside it' ratio 'its rounds' met
+    echo '|---|---|--:|--:|--:|--:|---|'
+}
+
+# shown VALUE UNIT: three digits or more, thousands apart.
+shown() {
+    [ -n "$1" ] || { echo '' && return 0; }
+    awk -v value="$1" -v unit="$2" 'BEGIN {
+        text = sprintf(value >= 100 ? "%.0f" : value >= 10 ? "%.1f" : value >= 1 ? "%.2f" : "%.3f", value)
+        while (match(text, /[0-9][0-9][0-9][0-9]($|,)/))
+            text = substr(text, 1, RSTART) "," substr(text, RSTART + 1)
+        print text (unit == "" ? "" : " " unit)
+    }'
+}
+
+# met VALUE TARGET: TARGET is "≥ N", "≤ N" or nothing; yes, no or a dash.
+met() {
+    limit=${2#* }
+    case $2 in
+    '≥ '*) awk -v value="$1" -v limit="${limit%% *}" 'BEGIN { print (value >= limit ? "yes" : "no") }' ;;
+    '≤ '*) awk -v value="$1" -v limit="${limit%% *}" 'BEGIN { print (value <= limit ? "yes" : "no") }' ;;
+    *) echo '–' ;;
+    esac
+}
+
+# row_ratio WHAT TARGET KEY BESIDE UNIT: the ratio of two things measured in turn is the median over the rounds, of
+# those in which neither failed.
+row_ratio() {
+    above=$scratch/values/$3 below=$scratch/values/$4
+    touch "$above" "$below"
+    paste "$above" "$below" | awk '!/failed/ && NF == 2 && $2 > 0 { print $1 / $2 }' >"$scratch/ratios"
+    if [ ! -s "$scratch/ratios" ]; then
+        row "$1" "$2" "$(shown "$(median "$3")" "$5")" "$(shown "$(median "$4")" "$5")" '' '' 'not measured'
+        return 0
+    fi
+    read -r middle least most <<END_OF_SUMMARY
+$(summary "$scratch/ratios")
+END_OF_SUMMARY
+    row "$1" "$2" "$(shown "$(median "$3")" "$5")" "$(shown "$(median "$4")" "$5")" \
+        "$(shown "$middle" '')" "$(shown "$least" '') – $(shown "$most" '')" "$(met "$middle" "$2")"
+}
+
+# row_value WHAT TARGET KEY UNIT
+row_value() {
+    middle=$(median "$3")
+    if [ -n "$middle" ]; then
+        row "$1" "$2" "$(shown "$middle" "$4")" '' '' '' "$(met "$middle" "$2")"
+    else
+        row_left_out "$1" "$2" 'not measured'
+    fi
+}
+
+# rows_of_start BACKEND [NOTE]: how long the service takes, from exec on.
+rows_of_start() {
+    for _ in $(seq "$rounds"); do
+        if "$build/bench/load/startup" "$build/server/matmuld" --backend "$1" >"$scratch/figures" 2>/dev/null; then
+            keep start.accepts_ms "$(figure accepts_ms)"
+            keep start.ready_ms "$(figure ready_ms)"
+        fi
+    done
+    row_value 'the socket accepts, after exec' '≤ 200 ms' start.accepts_ms ms
+    row_value "ready, after exec${2:-}" '≤ 2000 ms' start.ready_ms ms
+}
+
+# row_left_out WHAT TARGET WHY
+row_left_out() {
+    row "$1" "$2" '' '' '' '' "$3"
+}
+
+# --- what the figures depend on, and where they go
+
+look_around() {
+    name_machine
+    memory=$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)
+}
+
+# print_head TITLE [NAME|VALUE…]
+print_head() {
+    title=$1
+    shift
+    print_facts "$title" "machine|$machine" "memory|$memory" "GPU|${gpu:-none}" "kernel|$(uname -sr)" \
+        "libmicrohttpd|$(pkg-config --modversion libmicrohttpd 2>/dev/null || :)" \
+        "rounds|$rounds, in turn, of $seconds s or some requests each; medians" "$@"
+    echo
+}
+
+print_csv() {
+    echo 'bench,what,target,measured,beside,ratio,rounds,met,date,commit'
+    while IFS='|' read -r what target measured beside ratio spread verdict; do
+        printf '"%s","%s","%s","%s","%s","%s","%s","%s","%s","%s"\n' "$bench" "$what" "$target" "$measured" "$beside" \
+            "$ratio" "$spread" "$verdict" "$date" "$commit"
+    done <"$scratch/rows"
+}
+
+# main ARGUMENT…: a whole bench. Shows what its `run` prints as it comes, and keeps it in $folder with a CSV file of the
+# rows. `run` has a shell of its own, which is the one that knows the servers.
+main() {
+    take_arguments "$@"
+    begin
+    look_around
+    name_report
+    echo 1 >"$scratch/code"
+    (
+        trap end_servers EXIT
+        trap 'exit 130' INT TERM HUP
+        run
+        echo 0 >"$scratch/code"
+    ) | tee "$report.md"
+    print_csv >"$report.csv"
+    say "this is in $report.md, and the rows in $report.csv"
+    return "$(cat "$scratch/code")"
+}

@@ -1,0 +1,199 @@
+/* Floors of libmicrohttpd with the service's own limits, and nothing else. The reply is made of zeros.
+ *
+ *   bare handler|worker THREADS REPLY_BYTES         small requests, whose bodies are dropped
+ *   bare bodies CONNECTIONS REPLY_BYTES BODY_BYTES  large bodies
+ *
+ * `handler` answers in its handler. `worker` suspends the connection, hands it to one worker thread, which
+ * resumes it, and answers then, as a service must whose work is done by another thread. `bodies` has a thread
+ * for each connection and copies the body into one of its warm buffers, one for each connection. */
+#include "bench/load/bytes.h"
+#include "bench/load/listener.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As in server/http/http.c. */
+enum { CONNECTION_MEMORY_BYTES = 64 << 10, IDLE_TIMEOUT_S = 60, CONNECTIONS_MAX = 8192 };
+
+enum stage { RECEIVING, WORKING };
+
+/* One a request; a worker's list of them is linked by `next`. */
+struct exchange {
+    struct MHD_Connection *connection;
+    struct exchange *next;
+    enum stage stage;
+    struct buffer *buffer;
+    size_t filled; /* bytes */
+};
+
+/* Where a body goes; free ones are linked by `next`. */
+struct buffer {
+    struct buffer *next;
+    char *bytes;
+};
+
+struct floor {
+    bool has_worker;
+    char *reply;
+    size_t reply_bytes;
+    size_t body_bytes; /* of each buffer; 0 if bodies are dropped */
+    struct buffer *free;
+    pthread_mutex_t mutex; /* guards `first`, `last` and `free` */
+    pthread_cond_t arrived;
+    struct exchange *first;
+    struct exchange *last;
+};
+
+static enum MHD_Result answer(const struct floor *floor, struct MHD_Connection *connection) {
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(floor->reply_bytes, floor->reply, MHD_RESPMEM_PERSISTENT);
+    enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_OK, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* Suspended before the worker can see it, since it may be resumed at once. */
+static void publish(struct floor *floor, struct exchange *exchange) {
+    exchange->stage = WORKING;
+    exchange->next = NULL;
+    MHD_suspend_connection(exchange->connection);
+    pthread_mutex_lock(&floor->mutex);
+    if (floor->first == NULL)
+        floor->first = exchange;
+    else
+        floor->last->next = exchange;
+    floor->last = exchange;
+    pthread_cond_signal(&floor->arrived);
+    pthread_mutex_unlock(&floor->mutex);
+}
+
+static void *work(void *argument) {
+    struct floor *floor = argument;
+    for (;;) {
+        pthread_mutex_lock(&floor->mutex);
+        while (floor->first == NULL)
+            pthread_cond_wait(&floor->arrived, &floor->mutex);
+        struct exchange *exchange = floor->first;
+        floor->first = exchange->next;
+        pthread_mutex_unlock(&floor->mutex);
+        MHD_resume_connection(exchange->connection);
+    }
+    return NULL;
+}
+
+/* A client that sends more than it said, or one more of them than there are buffers, is a mistake of the
+ * bench. */
+static void keep(struct floor *floor, struct exchange *exchange, const char *data, size_t bytes) {
+    if (floor->body_bytes == 0)
+        return;
+    if (exchange->buffer == NULL) {
+        pthread_mutex_lock(&floor->mutex);
+        exchange->buffer = floor->free;
+        if (floor->free != NULL)
+            floor->free = floor->free->next;
+        pthread_mutex_unlock(&floor->mutex);
+    }
+    if (exchange->buffer == NULL || bytes > floor->body_bytes - exchange->filled) {
+        fputs("a body has no buffer\n", stderr);
+        exit(EXIT_FAILURE);
+    }
+    memcpy(exchange->buffer->bytes + exchange->filled, data, bytes);
+    exchange->filled += bytes;
+}
+
+static void give_back(struct floor *floor, struct buffer *buffer) {
+    pthread_mutex_lock(&floor->mutex);
+    buffer->next = floor->free;
+    floor->free = buffer;
+    pthread_mutex_unlock(&floor->mutex);
+}
+
+static enum MHD_Result handle(void *argument, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *data, size_t *bytes,
+                              void **state) {
+    struct floor *floor = argument;
+    struct exchange *exchange = *state;
+    (void)url, (void)method, (void)version;
+    if (exchange == NULL) {
+        exchange = mm_load_allocate(sizeof *exchange);
+        *exchange = (struct exchange){.connection = connection};
+        *state = exchange;
+        return MHD_YES;
+    }
+    if (*bytes > 0) {
+        keep(floor, exchange, data, *bytes);
+        *bytes = 0;
+        return MHD_YES;
+    }
+    if (!floor->has_worker || exchange->stage == WORKING)
+        return answer(floor, connection);
+    publish(floor, exchange);
+    return MHD_YES;
+}
+
+static void completed(void *argument, struct MHD_Connection *connection, void **state,
+                      enum MHD_RequestTerminationCode code) {
+    struct exchange *exchange = *state;
+    (void)connection, (void)code;
+    if (exchange != NULL && exchange->buffer != NULL)
+        give_back(argument, exchange->buffer);
+    free(exchange);
+    *state = NULL;
+}
+
+static struct MHD_Daemon *start(struct floor *floor, unsigned threads, int listener) {
+    const struct MHD_OptionItem pool[] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL},
+                                          {MHD_OPTION_END, 0, NULL}};
+    const unsigned flags = floor->body_bytes > 0
+                               ? MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC
+                               : MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME;
+    return MHD_start_daemon(flags, 0, NULL, NULL, handle, floor, MHD_OPTION_NOTIFY_COMPLETED, completed,
+                            floor, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                            (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+                            (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+                            MHD_OPTION_ARRAY, threads > 1 && floor->body_bytes == 0 ? pool : &pool[1],
+                            MHD_OPTION_END);
+}
+
+/* Written once, so that no page is new to a request. */
+static void warm_up(struct floor *floor, unsigned count) {
+    for (unsigned index = 0; index < count; index++) {
+        struct buffer *buffer = mm_load_allocate(sizeof *buffer);
+        buffer->bytes = mm_load_allocate(floor->body_bytes);
+        memset(buffer->bytes, 0, floor->body_bytes);
+        give_back(floor, buffer);
+    }
+}
+
+int main(int argc, char **argv) {
+    static struct floor floor = {.mutex = PTHREAD_MUTEX_INITIALIZER, .arrived = PTHREAD_COND_INITIALIZER};
+    pthread_t worker;
+    const bool has_bodies = argc == 5 && strcmp(argv[1], "bodies") == 0;
+    const unsigned threads = argc == 4 || has_bodies ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+    if (threads == 0) {
+        fputs("usage: bare handler|worker THREADS REPLY_BYTES, or bare bodies CONNECTIONS REPLY_BYTES "
+              "BODY_BYTES\n",
+              stderr);
+        return 2;
+    }
+    floor.has_worker = strcmp(argv[1], "worker") == 0;
+    floor.reply_bytes = strtoull(argv[3], NULL, 10);
+    floor.reply = mm_load_allocate(floor.reply_bytes);
+    memset(floor.reply, 0, floor.reply_bytes);
+    floor.body_bytes = has_bodies ? strtoull(argv[4], NULL, 10) : 0;
+    warm_up(&floor, has_bodies ? threads : 0);
+    if (floor.has_worker && pthread_create(&worker, NULL, work, &floor) != 0)
+        return EXIT_FAILURE;
+    if (start(&floor, threads, mm_load_listen("127.0.0.1", false)) == NULL) {
+        fputs("libmicrohttpd could not be started\n", stderr);
+        return EXIT_FAILURE;
+    }
+    for (;;)
+        (void)sigsuspend(&(sigset_t){0});
+}

@@ -1,0 +1,48 @@
+#!/bin/sh
+# Each bench that needs no GPU runs in short, and shows a table whose rows have figures; its CSV has as many rows. It says
+# nothing of how fast anything is. Usage: smoke.sh BUILD_FOLDER, in the top folder.
+set -eu
+
+build=$1
+failed=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+fail() {
+    echo "$*"
+    failed=$((failed + 1))
+}
+
+# bench ROWS NAME ARGUMENT…: at least so many rows with a figure, in what is shown and in the CSV.
+bench() {
+    least=$1 name=$2
+    shift 2
+    code=0
+    sh "bench/$name.sh" "$build" --into "$scratch" "$@" >"$scratch/shown" 2>"$scratch/told" || code=$?
+    rows=$(grep -c '^|.*[0-9].*|$' "$scratch/shown") || :
+    lines=$(cat "$scratch/$name"-*.csv | wc -l) || lines=0
+    if [ "$code" -ne 0 ] || [ "$rows" -lt "$least" ] || [ "$lines" -le "$least" ]; then
+        fail "bench $name $*: exit status $code, $rows rows, $lines lines of CSV: $(cat "$scratch/shown" "$scratch/told")"
+    fi
+    rm -f "$scratch/$name"-*
+}
+
+bench 12 wire --quick
+bench 5 gpu --dry --no-peers --rows wire,64,4096,json64
+bench 6 trust --dry --rows overload,sigterm,kill,memory
+bench 4 kernels 33 17 29 --backend cpu --repeats 2
+bench 4 accuracy --dry --backend cpu
+sh bench/json.sh "$build" 16 --rounds 1 >"$scratch/shown" || fail "bench json: $(cat "$scratch/shown")"
+
+# Wrong usage is exit status 2.
+for wrong in 'wire 64' 'gpu --backend' 'remote --connections 0' 'trust --rows none' 'kernels 64 64' 'accuracy --edge 1025' \
+    'crossovers --repeats 0' 'json 1x'; do
+    code=0
+    # A name and its arguments.
+    # shellcheck disable=SC2086
+    sh "bench/${wrong%% *}.sh" "$build" ${wrong#* } >"$scratch/shown" 2>&1 || code=$?
+    [ "$code" -eq 2 ] || fail "bench $wrong: exit status $code, expected 2: $(cat "$scratch/shown")"
+done
+
+echo "$failed failures"
+[ "$failed" -eq 0 ]

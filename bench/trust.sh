@@ -1,0 +1,393 @@
+#!/bin/sh
+# ./dev bench trust: what the service must stand, a row or some for each scenario, on the CPU backend: the target, what
+# was measured, and whether that holds. docs/performance.md keeps the figures and says which tests hold the same in short. It
+# writes the table to a Markdown and a CSV file, and judges nothing by its exit status.
+#
+#   trust.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
+#
+# Arguments:
+#   --rows LIST     these alone: overload,slow,claims,leave,long,sigterm,kill,descriptors,memory,dimensions,malformed,tls,soak
+#   --rounds N      of each comparison (3)
+#   --times N       how often the process is ended (100)
+#   --seconds N     of the overload (60)
+#   --soak N        seconds of the soak (3600)
+#   --backend NAME  of the soak: cpu, with faults, or cuda (cpu)
+#   --dry           a rehearsal, of a second or two for each row
+#   --into FOLDER   where trust-DATE.md and trust-DATE.csv go (build/bench)
+bench=trust
+known_rows='overload slow claims leave long sigterm kill descriptors memory dimensions malformed tls soak'
+rows=$known_rows times=100 soak_s=3600 soak_backend=cpu dry=no
+# shellcheck source=bench/lib/service.sh
+. "$(dirname "$0")/lib/service.sh"
+# shellcheck source=bench/lib/trust_process.sh
+. "$(dirname "$0")/lib/trust_process.sh"
+# shellcheck source=bench/lib/trust_tls.sh
+. "$(dirname "$0")/lib/trust_tls.sh"
+rounds=3 seconds=60
+
+read_arguments() {
+    while [ $# -gt 0 ]; do
+        common_option "$1" "${2:-}"
+        case $taken:$1:${2:-} in
+        2:* | 1:*) ;;
+        0:--times:*) whole '--times takes a number' 10000 "${2:-}" && times=$2 taken=2 ;;
+        0:--soak:*) whole '--soak takes a number' 1000000 "${2:-}" && soak_s=$2 taken=2 ;;
+        0:--backend:cpu | 0:--backend:cuda) soak_backend=$2 taken=2 ;;
+        0:--backend:*) bad_usage "--backend takes cpu or cuda, got '${2:-}'" ;;
+        0:--dry:*) dry=yes rounds=1 seconds=1 times=3 soak_s=2 taken=1 ;;
+        *) bad_usage "does not take '$1'" ;;
+        esac
+        shift "$taken"
+    done
+}
+
+# whole_or_dry VALUE SHORT
+whole_or_dry() {
+    if [ "$dry" = yes ]; then echo "$2"; else echo "$1"; fi
+}
+
+# --- what the rows share
+
+# A product whose operands are small for the time that the plain loop takes: the client shares the machine.
+heavy=512x64x512 heavy_query='backend=cpu&variant=naive'
+
+# flood KEY ARGUMENT…: a run of it, whose figures lie in $scratch/flood.KEY.
+flood() {
+    into=$scratch/flood.$1
+    shift
+    "$build/bench/load/flood" "$@" >"$into" 2>"$into.told" || :
+    [ ! -s "$into.told" ] || say "flood: $(head -n 1 "$into.told" | cut -c 1-300)"
+}
+
+# of KEY FIGURE
+of() {
+    tr ' ' '\n' <"$scratch/flood.$1" | sed -n "s/^$2=//p"
+}
+
+# row_is WHAT TARGET VALUE [UNIT]: a whole number, judged.
+row_is() {
+    row "$1" "$2" "$3${4:+ $4}" '' '' '' "$(met "$3" "$2")"
+}
+
+# metric PORT PATTERN: the sum of the samples that match.
+metric() {
+    curl -s --max-time 10 "http://127.0.0.1:$1/metrics" | awk -v name="^matmuld_$2" '$1 ~ name { sum += $2 } END { printf "%.0f", sum }'
+}
+
+# request METHOD TARGET TYPE BODY: as it goes over the wire.
+request() {
+    printf '%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s' "$1" "$2" "$3" "${#4}" "$4"
+}
+
+now_ms() {
+    date +%s%3N
+}
+
+# capacity PORT: products a second that a closed loop has; of a floating number, sets `rate`.
+capacity() {
+    measure capacity rate --port "$1" --shape "$heavy" --query "$heavy_query" --connections 4 \
+        --seconds "$(whole_or_dry 10 0.5)"
+    rate=$(figure rate)
+    [ -n "$rate" ] || { why='the capacity was not measured' && return 1; }
+}
+
+# times_rate FACTOR
+times_rate() {
+    awk -v rate="$rate" -v factor="$1" 'BEGIN { printf "%.3f", rate * factor }'
+}
+
+# --- overload
+
+bench_overload() {
+    budget=128
+    start_matmuld overload --backend cpu --cpu-jobs 1 --queue-depth 32 --memory-budget ${budget}MiB || { row_left_out overload '' "$why" && return 0; }
+    capacity "$port" || { row_left_out overload '' "$why" && return 0; }
+    before=$(memory_kib VmRSS "$pid")
+    first=$rate
+    printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n' >"$scratch/healthz"
+    flood health --port "$port" --file "$scratch/healthz" --rate 50 --seconds "$seconds" &
+    prober=$!
+    flood overload --port "$port" --shape "$heavy" --query "$heavy_query" --rate "$(times_rate 10)" --seconds "$seconds"
+    wait "$prober"
+    peak=$(memory_kib VmHWM "$pid")
+    capacity "$port" || rate=$first
+    keep overload.capacity "$(awk -v a="$first" -v b="$rate" 'BEGIN { print (a + b) / 2 }')"
+    keep overload.goodput "$(of overload goodput)"
+    keep overload.refused "$(of overload refused_p99_ms)"
+    keep overload.health "$(of health ok_p99_ms)"
+    what="overload: ten times the capacity ($heavy, naive, one at a time), $seconds s"
+    row_ratio "$what, products a second; beside: the capacity, before and after" '≥ 0.95' overload.goodput overload.capacity /s
+    row_is "$what, requests" '' "$(of overload requests)"
+    row_is "$what, requests that are lost, not sent, or answered otherwise than by 200, or 429 with Retry-After" '≤ 0' \
+        $(($(of overload bad) + $(of overload lost) + $(of overload unsent)))
+    row_value "$what, p99 of a refusal" '≤ 10 ms' overload.refused ms
+    row_value "$what, p99 of /healthz" '≤ 50 ms' overload.health ms
+    row_is "$what, resident at most, over before" "≤ $budget MiB" $(((peak - before) / 1024)) MiB
+    stop "$pid"
+}
+
+# --- slow clients
+
+# dawdled KIND FIGURE
+dawdled() {
+    sed -n "s/^$1=.* $2=\([0-9.]*\).*/\1/p" "$scratch/dawdle"
+}
+
+others() {
+    measure "$1" p99_ms --port "$port" --shape 64x64x64 --connections 4 --seconds "$(whole_or_dry 8 0.3)"
+}
+
+bench_slow() {
+    if [ "$dry" = yes ]; then
+        set -- --receive-timeout-ms 1000 --send-timeout-ms 1000
+        senders=10 readers=20
+    else
+        set --
+        senders=250 readers=500
+    fi
+    start_matmuld slow --backend cpu --memory-budget 512MiB "$@" || { row_left_out slow '' "$why" && return 0; }
+    for _ in $(seq "$rounds"); do
+        others slow.without
+        "$build/bench/load/dawdle" --port "$port" --heads $senders --bodies $senders --readers $readers --shape 384x1x384 \
+            --seconds 90 >"$scratch/dawdle" &
+        slow=$!
+        until grep -q ready "$scratch/dawdle" || ! kill -0 $slow 2>/dev/null; do
+            sleep 0.02
+        done
+        others slow.with
+        wait $slow || :
+        keep slow.left $((2 * senders + readers - $(dawdled heads ended) - $(dawdled bodies ended) - $(dawdled readers ended)))
+        keep slow.last "$(awk -F 'last_s=' 'NF > 1 && $2 > last { last = $2 } END { print last }' "$scratch/dawdle")"
+        drop_logs
+    done
+    what="$((2 * senders + readers)) slow clients ($senders heads, $senders bodies, $readers readers of 576 KiB, a byte a second each)"
+    row_ratio "$what, p99 of others (64×64, 4 connections); beside: without them" '≤ 1.1' slow.with.p99_ms slow.without.p99_ms ms
+    row_is "$what, slow ones that are still there" '≤ 0' "$(sort -g "$scratch/values/slow.left" | tail -n 1)"
+    row_value "$what, seconds until the last is gone" '≤ 35' slow.last ''
+    stop "$pid"
+}
+
+# --- uploads that claim more than they send
+
+# Of 2 GiB down to 64 KiB, on 21 connections, at 68 KB a second in all.
+bench_claims() {
+    start_matmuld claims --backend cpu --memory-budget 1GiB --max-body 1GiB || { row_left_out claims '' "$why" && return 0; }
+    shape=100x100x100 # 80 KB
+    for _ in $(seq "$rounds"); do
+        measure claims.without p99_ms --port "$port" --shape $shape --connections 1 --requests "$(whole_or_dry 1200 50)"
+        "$build/bench/load/dawdle" --port "$port" --bodies 21 --claim 1073741800 --bytes 324 --every-ms 100 --seconds 60 >"$scratch/dawdle" &
+        slow=$!
+        until grep -q ready "$scratch/dawdle" || ! kill -0 $slow 2>/dev/null; do
+            sleep 0.02
+        done
+        sleep 0.2
+        measure claims.with 'p99_ms refused' --port "$port" --shape $shape --connections 1 --requests "$(whole_or_dry 1200 50)" --refusals
+        kill $slow 2>/dev/null || :
+        wait $slow 2>/dev/null || :
+    done
+    what='21 uploads that claim 1 GiB to 64 KiB and send 68 KB/s in all, with a budget of 1 GiB'
+    row_ratio "$what, p99 of another (80 KB, one connection); beside: without them" '≤ 2' claims.with.p99_ms claims.without.p99_ms ms
+    row_is "$what, requests of the other that are refused" '≤ 0' "$(sort -g "$scratch/values/claims.with.refused" | tail -n 1)"
+    stop "$pid"
+}
+
+# --- callers who leave
+
+# Waits until nothing is queued, and says for how long; the look itself costs some milliseconds.
+until_queue_is_empty() {
+    from=$(now_ms)
+    until [ "$(metric "$port" queue_jobs)" -eq 0 ] || [ $(($(now_ms) - from)) -gt 5000 ]; do :; done
+    echo $(($(now_ms) - from))
+}
+
+kernels() {
+    metric "$port" kernel_duration_seconds_count
+}
+
+# One product runs for seconds, and hundreds wait behind it, whose callers then leave all at once.
+bench_leave() {
+    many=300
+    start_matmuld leave --backend cpu --cpu-jobs 1 --memory-budget 512MiB || { row_left_out leave '' "$why" && return 0; }
+    before=$(kernels)
+    "$build/bench/load/steady" --port "$port" --shape 1024x2048x1024 --query "$heavy_query" --warm 0 --requests 1 >"$scratch/long" &
+    long=$!
+    sleep 0.3 # it is computed by then
+    "$build/bench/load/flood" --port "$port" --shape 64x64x64 --query 'backend=cpu' --rate 3000 --seconds 0.1 >/dev/null 2>&1 &
+    leavers=$!
+    tries=200
+    until [ "$(metric "$port" queue_jobs)" -ge $many ] || [ "$tries" -eq 0 ]; do
+        sleep 0.02
+        tries=$((tries - 1))
+    done
+    waited=$(metric "$port" queue_jobs)
+    kill -9 $leavers
+    keep leave.ms "$(until_queue_is_empty)"
+    wait $leavers 2>/dev/null || :
+    wait $long || :
+    row_is 'callers who leave while their products are queued behind one of some seconds' '≥ 300' "$waited"
+    row_value 'callers who leave, until the last was cancelled (and seen to be)' '≤ 250 ms' leave.ms ms
+    row_is 'callers who leave, kernels run but for that one' '≤ 0' $(($(kernels) - before - 1))
+    row_is 'callers who leave, not counted as cancelled in the queue' '≤ 0' \
+        $((waited - $(metric "$port" 'cancelled_total.*queue')))
+    stop "$pid"
+}
+
+# --- long products and benchmarks, beside a client of short ones
+
+# honest WHEN: what it waits.
+honest() {
+    measure "long.$1" 'p50_ms p99_ms' --port "$port" --shape 64x64x64 --query backend=cpu --connections 1 \
+        --seconds "$(whole_or_dry 5 0.3)"
+}
+
+# The callers of long products leave after a second; a benchmark is asked for again and again.
+bench_long() {
+    start_matmuld long --backend cpu --memory-budget 1GiB || { row_left_out long '' "$why" && return 0; }
+    side=$(whole_or_dry 2500 300)
+    for _ in $(seq "$rounds"); do
+        honest before
+        "$build/bench/load/flood" --port "$port" --shape "${side}x${side}x$side" \
+            --query 'backend=cpu&variant=naive&timeout_ms=1000' --rate 2 --seconds "$(whole_or_dry 7 1)" >/dev/null 2>&1 &
+        attacker=$!
+        sleep 1
+        honest products
+        wait $attacker || :
+        honest after
+        curl -s -o /dev/null --max-time 60 -d "{\"m\": $((side / 2)), \"k\": $((side / 2)), \"n\": $((side / 2)), \"variants\": [\"cpu:naive\"]}" \
+            "http://127.0.0.1:$port/v1/benchmark" &
+        attacker=$!
+        sleep 0.3
+        honest benchmark
+        kill $attacker 2>/dev/null || :
+        wait $attacker || :
+        drop_logs
+    done
+    what='64×64 by one connection'
+    for figure in p50_ms p99_ms; do
+        row_ratio "$what, $figure, beside naive products of $side³ whose callers leave; beside: before" '' \
+            long.products.$figure long.before.$figure ms
+        row_ratio "$what, $figure, after them; beside: before" '' long.after.$figure long.before.$figure ms
+        row_ratio "$what, $figure, beside a benchmark of naive at $((side / 2))³; beside: before" '' \
+            long.benchmark.$figure long.before.$figure ms
+    done
+    row_value 'p99 beside those products' '≤ 250 ms' long.products.p99_ms ms
+    row_value 'p99 beside that benchmark' '≤ 250 ms' long.benchmark.p99_ms ms
+    stop "$pid"
+}
+
+# --- what is malformed
+
+# numbers FILE: requests with bad dimensions, one a line: method, target, type and body.
+bad_dimensions() {
+    for value in 0 2147483648 4294967296 9223372036854775808 18446744073709551616 -1 1.5 '"2"' null; do
+        escaped=$(echo "$value" | sed 's/"/%22/g')
+        echo "/v1/matmul?m=$escaped&k=1&n=1|application/octet-stream|12345678"
+        echo "/v1/matmul?m=1&k=$escaped&n=1|application/octet-stream|12345678"
+        echo "/v1/matmul?m=1&k=1&n=$escaped|application/octet-stream|12345678"
+        echo "/v1/benchmark|application/json|{\"m\": $value, \"k\": 1, \"n\": $value}"
+        echo "/v1/matmul|application/json|{\"a\": [[1]], \"b\": [[1]], \"m\": $value}"
+    done
+    echo '/v1/matmul?m=2147483647&k=2147483647&n=0|application/octet-stream|'
+    echo '/v1/matmul?m=2147483647&k=2147483647&n=2147483647|application/octet-stream|12345678'
+}
+
+bench_dimensions() {
+    start_matmuld dimensions --backend cpu || { row_left_out dimensions '' "$why" && return 0; }
+    measure warm rate --port "$port" --requests 100
+    before=$(memory_kib VmRSS "$pid")
+    kept_before=$(metric "$port" 'staging_bytes.*kept')
+    bad_dimensions >"$scratch/dimensions"
+    wrong=0
+    while IFS='|' read -r target type body; do
+        request POST "$target" "$type" "$body" >"$scratch/request"
+        flood dimension --port "$port" --file "$scratch/request" --rate 500 --connections 64 --expect 400,413 \
+            --seconds "$(whole_or_dry 1 0.05)"
+        wrong=$((wrong + $(of dimension bad) + $(of dimension lost) + $(of dimension unsent)))
+        keep dimensions.ms "$(of dimension ok_p50_ms)"
+    done <"$scratch/dimensions"
+    worst=$(sort -g "$scratch/values/dimensions.ms" | tail -n 1)
+    what="bad dimensions ($(wc -l <"$scratch/dimensions") requests, raw and JSON)"
+    row "$what, the slowest's median, by a client here" '≤ 1 ms' "$worst ms" '' '' '' "$(met "$worst" '≤ 1 ms')"
+    row_is "$what, answered otherwise than by 400 or 413" '≤ 0' "$wrong"
+    row_is "$what, bytes of the budget held or kept for them" '≤ 0' \
+        $(($(metric "$port" 'staging_bytes.*used') + $(metric "$port" 'staging_bytes.*kept') - kept_before))
+    row_is "$what, resident over before" '≤ 1024' "$(($(memory_kib VmRSS "$pid") - before))"
+    stop "$pid"
+}
+
+# The bodies that fuzzing has kept, each by the type that it is made for.
+corpora() {
+    while read -r corpus target type; do
+        for file in tests/fuzz/corpus/"$corpus"/*; do
+            printf 'next\nurl = "http://127.0.0.1:%d%s"\nheader = "Content-Type: %s"\nheader = "Expect:"\ndata-binary = "@%s"\n' \
+                "$port" "$target" "$type" "$file"
+            printf 'output = "/dev/null"\nwrite-out = "%%{http_code}\\n"\nmax-time = 20\nsilent\n'
+        done
+    done <<'END'
+json /v1/matmul application/json
+json_scan /v1/matmul application/json
+benchmark /v1/benchmark application/json
+multipart /v1/matmul multipart/form-data;boundary=B
+form_read /v1/matmul multipart/form-data;boundary=B
+npy /v1/transpose multipart/form-data;boundary=B
+raw /v1/matmul?m=2&k=2&n=2 application/octet-stream
+END
+}
+
+bench_malformed() {
+    start_matmuld malformed --backend cpu || { row_left_out malformed '' "$why" && return 0; }
+    corpora | sed 1d >"$scratch/curl"
+    curl --config "$scratch/curl" >"$scratch/statuses" 2>"$scratch/told" || :
+    row_is 'malformed: bodies of the fuzzing corpora, sent' '≥ 400' "$(wc -l <"$scratch/statuses")"
+    row_is 'malformed: of these, answered by 5xx or not at all' '≤ 0' "$(grep -c '^[05]' "$scratch/statuses")"
+    stop "$pid"
+    for test in conformance golden_invalid golden_transpose_invalid; do
+        ctest --test-dir "$build" -R "^http/$test\$" -V >"$scratch/ctest" 2>&1 || :
+        counted=$(sed -n 's/.*: \([0-9]*\) checks, \([0-9]*\) failures$/\1 \2/p' "$scratch/ctest" | tail -n 1)
+        row_is "malformed: checks of the test http/$test" '≥ 1' "${counted%% *}"
+        row_is "malformed: of these, failures" '≤ 0' "${counted##* }"
+    done
+}
+
+# --- soak
+
+bench_soak() {
+    if [ "$soak_backend" = cuda ]; then
+        set -- "$build/server/matmuld" "$build/tests/load/mixed" --backend cuda
+        what="soak: $soak_s s of mixed load on a GPU"
+    else
+        set -- "$build/tests/http/faulty" "$build/tests/load/mixed" --backend cpu --faults 1
+        what="soak: $soak_s s of mixed load, 1% of it faults"
+    fi
+    if ! SOAK_GROWTH_MAX_KIB=any SOAK_WARM_UP_S=$(whole_or_dry 120 1) sh tests/load/soak.sh "$@" --leave 10 \
+        --clients "$(whole_or_dry 100 10)" --seconds "$soak_s" >"$scratch/soak" 2>&1; then
+        cp "$scratch/soak" "$report-soak.txt"
+        say "$(grep '^soak: ' "$scratch/soak" | head -n 1); all that was said is in $report-soak.txt"
+        row_left_out "$what" '' "$(grep '^soak: ' "$scratch/soak" | head -n 1 | cut -c 1-100)"
+        return 0
+    fi
+    row_is "$what, requests, each judged" '≥ 1' "$(soaked 'requests')"
+    row_is "$what, wrong or broken" '≤ 0' $(($(soaked mismatches) + $(soaked 'broken connections')))
+    row_is "$what, answered by 500 or 507, as told" '' $(($(soaked '500 internal') + $(soaked '507 no_device_memory')))
+    row_is "$what, resident over after the warm-up" '≤ 1024' "$(soaked 'grown by, KiB')"
+    row_is "$what, descriptors more than before" '≤ 0' "$(awk '/^descriptors / { print $4 - $2 }' "$scratch/soak")"
+    [ "$soak_backend" = cpu ] || row_is "$what, device memory over after the warm-up" '≤ 0' "$(soaked 'device memory grown by, bytes')"
+}
+
+# soaked NAME: of the last table in the soak's report; 0 where it is not there.
+soaked() {
+    sed -n "s/^$1  *\(-*[0-9]*\)\$/\1/p" "$scratch/soak" | tail -n 1 | grep . || echo 0
+}
+
+run() {
+    # shellcheck disable=SC3045
+    ulimit -n "$(ulimit -Hn)" 2>/dev/null || :
+    print_head 'Trust' "load|$(cut -d ' ' -f 1-3 /proc/loadavg)"
+    print_table_head
+    for name in $rows; do
+        "bench_$name"
+        end_servers
+    done
+}
+
+main "$@"

@@ -1,0 +1,111 @@
+/* Where a sample is taken, and what is expected there. */
+#include "gpu/check/sample.h"
+
+#include "gpu/matrix.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* A span shares the numbers of its row of A, but few long spans would see little of C. */
+enum { SPANS_WANTED = 16, CORNERS = 4 };
+
+#define PLACES_SEED UINT64_C(0x706c61636573)
+
+static size_t random_below(size_t index, size_t bound) {
+    return (size_t)(mm_random_bits(PLACES_SEED, index) % bound);
+}
+
+static size_t spans_within(size_t depth, size_t width) {
+    return MM_SAMPLE_NUMBERS_MAX / depth / (width + 1);
+}
+
+/* The corners first, of which the last one lies behind all edges; then of every four places one on the last
+ * row and one at the end of a row, where tiles are cut off. */
+static struct mm_sample_span place(unsigned index, size_t rows, size_t cols, size_t width) {
+    const size_t last_row = rows - 1;
+    const size_t last_col = cols - width;
+    const struct mm_sample_span corners[CORNERS] = {
+        {last_row, last_col}, {0, 0}, {0, last_col}, {last_row, 0}};
+    if (index < CORNERS)
+        return corners[index];
+    struct mm_sample_span span = {random_below(2 * (size_t)index, rows),
+                                  random_below(2 * (size_t)index + 1, last_col + 1)};
+    if (index % 4 == 0)
+        span.row = last_row;
+    if (index % 4 == 1)
+        span.col = last_col;
+    return span;
+}
+
+void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t depth) {
+    size_t width = cols < MM_SAMPLE_WIDTH_MAX ? cols : MM_SAMPLE_WIDTH_MAX;
+    while (width > 1 && spans_within(depth, width) < SPANS_WANTED)
+        width /= 2;
+    size_t count = spans_within(depth, width);
+    if (count < 1)
+        count = 1;
+    if (count > MM_SAMPLE_SPANS_MAX)
+        count = MM_SAMPLE_SPANS_MAX;
+    const size_t spans_a_row = mm_size_divide_up(cols, width);
+    const bool whole = spans_a_row <= count && rows <= count / spans_a_row;
+    sample->width = (unsigned)width;
+    sample->span_count = (unsigned)(whole ? rows * spans_a_row : count);
+    for (unsigned index = 0; index < sample->span_count; index++) {
+        size_t col = index % spans_a_row * width; /* the last of a row overlaps the one before */
+        sample->spans[index] =
+            whole ? (struct mm_sample_span){index / spans_a_row, col < cols - width ? col : cols - width}
+                  : place(index, rows, cols, width);
+    }
+}
+
+/* Elements of op(A) and op(B), by where they lie in what is stored. */
+static double element_of_a(const struct mm_random_product *product, size_t row, size_t depth) {
+    const size_t index = product->transpose_a ? depth * product->m + row : row * product->k + depth;
+    return (double)mm_random_element(product->a_seed, index);
+}
+
+static double element_of_b(const struct mm_random_product *product, size_t depth, size_t col) {
+    const size_t index = product->transpose_b ? col * product->k + depth : depth * product->n + col;
+    return (double)mm_random_element(product->b_seed, index);
+}
+
+void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_random_product *product) {
+    const struct mm_sample_span *at = &sample->spans[span];
+    double *sums = sample->sums[span];
+    double *magnitudes = sample->magnitudes[span];
+    memset(sums, 0, sizeof sample->sums[span]);
+    memset(magnitudes, 0, sizeof sample->magnitudes[span]);
+    for (size_t depth = 0; depth < product->k; depth++) {
+        const double a = element_of_a(product, at->row, depth);
+        for (unsigned index = 0; index < sample->width; index++) {
+            const double b = element_of_b(product, depth, at->col + index);
+            sums[index] += a * b; /* of 24 bits each, so that this is exact */
+            magnitudes[index] += fabs(a * b);
+        }
+    }
+}
+
+double mm_sample_error(const struct mm_sample *sample, unsigned span, size_t k, const float *elements) {
+    double largest = 0.0;
+    for (unsigned index = 0; index < sample->width; index++) {
+        if (!isfinite(elements[index]))
+            return INFINITY;
+        const double error = fabs((double)elements[index] - sample->sums[span][index]);
+        const double bound =
+            2.0 * ((double)k + 8.0) * 0x1p-24 * sample->magnitudes[span][index] + (double)k * 0x1p-149;
+        if (error > largest * bound)
+            largest = error / bound;
+    }
+    return largest;
+}
+
+double mm_sample_zeros_error(const struct mm_sample *sample, size_t k) {
+    static const float zeros[MM_SAMPLE_WIDTH_MAX];
+    double largest = 0.0;
+    for (unsigned span = 0; span < sample->span_count; span++) {
+        const double error = mm_sample_error(sample, span, k, zeros);
+        largest = error > largest ? error : largest;
+    }
+    return largest;
+}

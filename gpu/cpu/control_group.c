@@ -1,0 +1,69 @@
+/* Reads limits of control groups from their folders. Knows none by name. */
+#include "gpu/cpu/control_group.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_BYTES = 4096 };
+
+static double read_limit(const char *path, double (*read)(const char *text)) {
+    char text[64] = "";
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return (double)INFINITY;
+    const size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    return read(text);
+}
+
+/* The lowest limit from the group at `path` up to the hierarchy's root. Cuts `path` on its way. */
+static double lowest_limit(const char *root, char *path, const char *name, double (*read)(const char *text)) {
+    double lowest = (double)INFINITY;
+    for (;;) {
+        char file[PATH_BYTES + 128];
+        snprintf(file, sizeof file, "%s%s/%s", root, path, name);
+        lowest = fmin(lowest, read_limit(file, read));
+        char *slash = strrchr(path, '/');
+        if (slash == NULL)
+            return lowest;
+        *slash = '\0';
+    }
+}
+
+/* Whether a list "a,b,c" has the name. */
+static int has_name(const char *list, const char *name) {
+    const size_t length = strlen(name);
+    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return 1;
+    }
+    return 0;
+}
+
+/* Lines of /proc/self/cgroup: "0::/path" is version 2, "N:memory:/path" a controller of 1. */
+double mm_control_group_lowest(const struct mm_control *control) {
+    char line[PATH_BYTES];
+    char root[64];
+    double lowest = (double)INFINITY;
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    if (file == NULL)
+        return lowest;
+    snprintf(root, sizeof root, "/sys/fs/cgroup/%s", control->controller);
+    while (fgets(line, sizeof line, file) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        char *controllers = strchr(line, ':');
+        char *path = controllers == NULL ? NULL : strchr(controllers + 1, ':');
+        if (path == NULL)
+            continue;
+        *path++ = '\0';
+        if (controllers[1] == '\0')
+            lowest = fmin(lowest, lowest_limit("/sys/fs/cgroup", path, control->file, control->read));
+        else if (has_name(controllers + 1, control->controller))
+            lowest = fmin(lowest, lowest_limit(root, path, control->controller_file, control->read));
+    }
+    fclose(file);
+    return lowest;
+}

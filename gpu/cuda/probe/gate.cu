@@ -1,0 +1,58 @@
+/* A gate in a stream: what is enqueued behind it starts once the host opens it. A measurement is enqueued
+ * as a whole behind one, so the time between its marks is the device's and not the host's, which cuBLAS
+ * takes tens of microseconds of. */
+#include "gpu/cuda/device.h"
+
+/* In the host's memory, which the device reads and writes where it lies. */
+struct mm_cuda_gate {
+    unsigned is_open;
+    unsigned has_given_up;
+};
+
+namespace {
+
+/* What a gate waits at most, by the device's clock: a launch may itself wait until the stream is empty
+ * (under a debugger, or while a library loads a kernel), and nobody would open the gate. */
+constexpr unsigned long long WAIT_NS_MAX = 2000000;
+
+__device__ unsigned long long now_ns() {
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+__global__ void wait(volatile struct mm_cuda_gate *gate) {
+    const unsigned long long until_ns = now_ns() + WAIT_NS_MAX;
+    while (gate->is_open == 0) {
+        if (now_ns() >= until_ns) {
+            gate->has_given_up = 1;
+            break;
+        }
+    }
+}
+
+} // namespace
+
+cudaError_t mm_cuda_gate_make(struct mm_cuda_gate **gate) {
+    return cudaHostAlloc(gate, sizeof **gate, cudaHostAllocMapped);
+}
+
+void mm_cuda_gate_free(struct mm_cuda_gate *gate) {
+    if (gate != nullptr)
+        cudaFreeHost(gate);
+}
+
+cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream) {
+    void *arguments[] = {&gate};
+    __atomic_store_n(&gate->has_given_up, 0u, __ATOMIC_RELAXED);
+    __atomic_store_n(&gate->is_open, 0u, __ATOMIC_RELEASE);
+    return cudaLaunchKernel(reinterpret_cast<const void *>(wait), dim3(1), dim3(1), arguments, 0, stream);
+}
+
+void mm_cuda_gate_open(struct mm_cuda_gate *gate) {
+    __atomic_store_n(&gate->is_open, 1u, __ATOMIC_RELEASE);
+}
+
+bool mm_cuda_gate_gave_up(const struct mm_cuda_gate *gate) {
+    return __atomic_load_n(&gate->has_given_up, __ATOMIC_ACQUIRE) != 0;
+}

@@ -1,0 +1,150 @@
+/* Kernels for a device's memories as wholes: the time of one read of global memory, by following pointers,
+ * and reads by all multiprocessors at once, which the host times. */
+#ifndef MM_GPU_CUDA_PROBE_MEMORIES_CUH
+#define MM_GPU_CUDA_PROBE_MEMORIES_CUH
+
+#include <cstdint>
+
+namespace {
+
+/* Cycles since some moment. Volatile and said to touch memory, so that the compiler moves no volatile read
+ * or write past it. */
+__device__ __forceinline__ long long now_cycles() {
+    long long now;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(now)::"memory");
+    return now;
+}
+
+/* Pointers followed, and those before them that wait for instructions and for the tables of addresses. */
+constexpr unsigned STEPS = 256;
+constexpr unsigned STEPS_BEFORE = 32;
+
+constexpr unsigned FILL_THREADS = 256;
+constexpr unsigned LINE_BYTES = 128;
+
+/* One block of shared memory, of which each thread reads its own word; 64 reads a turn, without a loop of
+ * their own. */
+constexpr unsigned SHARED_THREADS = 1024;
+constexpr unsigned SHARED_READS = 64;
+constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* a block and turn */
+
+constexpr unsigned GLOBAL_THREADS = 512;
+
+/* The line after line i is a·i + c modulo their number, a power of two: with c odd and a − 1 a multiple of 4
+ * that passes through all of them before it comes back (Hull and Dobell, 1962). The constants are those of
+ * Numerical Recipes. */
+__device__ unsigned line_after(unsigned line, unsigned lines) {
+    return (line * 1664525u + 1013904223u) & (lines - 1);
+}
+
+__global__ void __launch_bounds__(FILL_THREADS) fill(char *memory, unsigned lines) {
+    const unsigned line = blockIdx.x * FILL_THREADS + threadIdx.x;
+    if (line < lines)
+        *reinterpret_cast<const char **>(memory + static_cast<size_t>(line) * LINE_BYTES) =
+            memory + static_cast<size_t>(line_after(line, lines)) * LINE_BYTES;
+}
+
+/* Past the multiprocessor's own cache, as in warp.cuh. */
+__device__ __forceinline__ const char *pointer_at(const char *place) {
+    const char *next;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(next) : "l"(place) : "memory");
+    return next;
+}
+
+/* The loop's own instructions fit into the wait for each pointer. Writing the last one waits for it before
+ * the clock is read. */
+__global__ void follow(const char *place, double *cycles) {
+    __shared__ const char *volatile last;
+    for (unsigned step = 0; step < STEPS_BEFORE; step++)
+        place = pointer_at(place);
+    last = place;
+    const long long start = now_cycles();
+#pragma unroll 8
+    for (unsigned step = 0; step < STEPS; step++)
+        place = pointer_at(place);
+    last = place;
+    *cycles = static_cast<double>(now_cycles() - start) / STEPS;
+}
+
+/* Volatile reads of one word, which lies in the bank of the thread's lane: no two lanes of a warp meet. */
+__global__ void __launch_bounds__(SHARED_THREADS) sweep_shared(unsigned turns, unsigned *sink) {
+    __shared__ volatile uint32_t words[SHARED_THREADS];
+    uint32_t all = 0;
+    words[threadIdx.x] = threadIdx.x;
+    for (unsigned turn = 0; turn < turns; turn++) {
+#pragma unroll
+        for (unsigned i = 0; i < SHARED_READS; i++)
+            all |= words[threadIdx.x];
+    }
+    if (all >= SHARED_THREADS)
+        *sink = all;
+}
+
+__device__ __forceinline__ unsigned sum_at(const uint4 *place) {
+    uint4 words;
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                 : "l"(place)
+                 : "memory");
+    return words.x ^ words.y ^ words.z ^ words.w;
+}
+
+/* Neighbouring threads read 16 neighbouring bytes each, four times at once. `sink` is written only by
+ * chance. */
+__global__ void __launch_bounds__(GLOBAL_THREADS)
+    sweep_global(const uint4 *memory, size_t count, unsigned turns, unsigned *sink) {
+    const size_t step = static_cast<size_t>(gridDim.x) * GLOBAL_THREADS;
+    unsigned all = 0;
+    for (unsigned turn = 0; turn < turns; turn++) {
+        size_t i = static_cast<size_t>(blockIdx.x) * GLOBAL_THREADS + threadIdx.x;
+        for (; i + 3 * step < count; i += 4 * step) {
+            unsigned sums[4];
+#pragma unroll
+            for (unsigned piece = 0; piece < 4; piece++)
+                sums[piece] = sum_at(memory + i + piece * step);
+            all += sums[0] + sums[1] + sums[2] + sums[3];
+        }
+        for (; i < count; i += step)
+            all += sum_at(memory + i);
+    }
+    if (all == 0x9e3779b9u)
+        *sink = all;
+}
+
+/* Makes a chain of pointers through `memory`, one at the head of each of `lines` lines (a power of two), that
+ * passes through all of them in an order without a pattern. */
+cudaError_t make_chain(void *memory, unsigned lines, cudaStream_t stream) {
+    fill<<<(lines + FILL_THREADS - 1) / FILL_THREADS, FILL_THREADS, 0, stream>>>(static_cast<char *>(memory),
+                                                                                 lines);
+    return cudaGetLastError();
+}
+
+/* Times one thread following such a chain: cycles for each pointer into *cycles. */
+cudaError_t follow_chain(const char *chain, double *cycles, cudaStream_t stream) {
+    follow<<<1, 1, 0, stream>>>(chain, cycles);
+    return cudaGetLastError();
+}
+
+/* Every multiprocessor reads at once. The caller takes the time. */
+struct sweep {
+    unsigned blocks;
+    unsigned turns;     /* how often each reads its share */
+    const void *memory; /* for global memory alone: what is read in one turn, aligned to 16 bytes */
+    size_t bytes;       /* its size, a multiple of 16 */
+    unsigned *sink;     /* a word that makes the reads count; it is not written in fact */
+};
+
+cudaError_t launch_shared(const struct sweep *sweep, cudaStream_t stream) {
+    sweep_shared<<<sweep->blocks, SHARED_THREADS, 0, stream>>>(sweep->turns, sweep->sink);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_global(const struct sweep *sweep, cudaStream_t stream) {
+    sweep_global<<<sweep->blocks, GLOBAL_THREADS, 0, stream>>>(
+        static_cast<const uint4 *>(sweep->memory), sweep->bytes / sizeof(uint4), sweep->turns, sweep->sink);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+#endif

@@ -1,0 +1,52 @@
+/* Asynchronous copies from global to shared memory (cp.async), without a register in between. A copy runs
+ * while its thread goes on. The thread may read what it copied after mm_wait_copies. It may read what other
+ * threads copied after their mm_wait_copies and a barrier behind that. For kernel files alone.
+ *
+ * The instruction exists from compute capability 8.0 on. Below, these are ordinary copies, complete at once,
+ * and the same code is right. */
+#ifndef MM_GPU_CUDA_VARIANTS_ASYNC_CUH
+#define MM_GPU_CUDA_VARIANTS_ASYNC_CUH
+
+/* Begins to copy the first `count` of WORDS floats (1 or 4), and to fill the rest with zeros. It loads
+ * nothing past `count`, so edges need no other path; if `count` is 0, `from` may point anywhere. Both
+ * pointers are aligned to WORDS floats. */
+template <unsigned WORDS>
+__device__ __forceinline__ void mm_copy_async(float *to, const float *from, unsigned count) {
+    static_assert(WORDS == 1 || WORDS == 4, "cp.async copies 4, 8 or 16 bytes");
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    const unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    const unsigned bytes = 4 * count;
+    if (WORDS == 4)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(bytes)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from), "r"(bytes)
+                     : "memory");
+#else
+    for (unsigned word = 0; word < WORDS; word++)
+        to[word] = word < count ? from[word] : 0.0f;
+#endif
+}
+
+/* Commits this thread's copies since the last commit as a group, which may be empty. */
+__device__ __forceinline__ void mm_commit_copies() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Waits until at most the last PENDING groups of this thread are still being copied. */
+template <unsigned PENDING> __device__ __forceinline__ void mm_wait_copies_until() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+#endif
+}
+
+/* Waits for all copies of this thread. */
+__device__ __forceinline__ void mm_wait_copies() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+#endif

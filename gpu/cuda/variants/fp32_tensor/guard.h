@@ -1,0 +1,248 @@
+/* The guard of fp32_tensor: how an element is scaled and split into two float16, what of it counts as lost,
+ * and how large a sum must be to be certain. The kernels and the host share it, for C and for CUDA, so that
+ * the tests compute what the kernels do.
+ *
+ * Let u = 2^-24, R the right sum and P = |op(A)|·|op(B)|, all in scaled units: the largest magnitudes of a
+ * row of op(A) and a column of op(B), amax and bmax, lie in [2^13, 2^14). A step is t = min(k, 64) products
+ * deep. It takes w = ceil(t/16) instructions of high·high, and twice as many of the small products, low·high
+ * and high·low. There are s = ceil(k/64) steps. A faint element is one below 2^-2. C differs from R by at
+ * most:
+ *
+ * 1. 8u·P for splitting. It leaves d = x - high - low, and unless x is faint |d| <= 2^-23·|x| = 2u·|x|. That
+ * is 4u·P of both operands, and the missing low·low is 2^-22·P = 4u·P.
+ * 2. bmax·Da + amax·Db for splitting faint elements. Da sums up their |d| over the row, Db over the column.
+ * 3. (t/2 + 2.5w)·u·P for high·high. An instruction cuts each of its products and the sum so far by at most
+ * 2^-25 of the largest, u/2·P, and the new sum by 2u·P.
+ * 4. 2^-10·(t + 5w)·u·P for the small products. They are twice as many, and at most 2^-10 of P.
+ * 5. 2^-8·u·P for subnormal halves of elements that are not faint. The tensor cores take the exponent of a
+ * subnormal half for -14. With a partner of exponent e the product has e - 14, however small it is. If
+ * that is the largest exponent of its instruction, the sixteen other addends are each cut by at most
+ * 2^(e-14-25), all by 2^-35·2^e. Only a low half of x can be subnormal here. It is in one instruction, and
+ * its partner is a high half, at least 2^e unless that is subnormal, which 6 counts. So x costs at most 2^-35
+ * of its partner, which is 2^-33 of its product: 2^-9·u. That is of either operand.
+ * 6. bmax·Da + amax·Db for subnormal halves of faint elements, if Da and Db count 2^-35 for each element. If
+ * the low half is subnormal, it costs as much as above. If the high half is, the low one is 0; it is in
+ * two instructions, but in one of them its partner is a low half, at most 2^-11 of bmax.
+ * 7. (s - 1)·u·P for adding up the steps, rounded.
+ *
+ * Halves are rounded, so that products of them may be larger than P by 2^-10. In 2 and 6 that is the factor
+ * of E = (1 + 2^-10)·(bmax·Da + amax·Db). In 3 it is 0.05u·P, and with that 3, 4 and 5 together are less than
+ * (t/2 + 2.5w + 1/2)·u·P. So |C - R| <= E + c·u·P with c = 8.5 + t/2 + 2.5w + (s - 1).
+ *
+ * What is right may be off by (2k + 16)·u·P. So E may be as large as (2k + 16 - c)·u·P, which is positive for
+ * every k. P is not known, but P >= |R| >= |C| - E - c·u·P. So an element is certain if
+ *
+ *     |C| >= E·(1 + (1 + c·u) / ((2k + 16 - c)·u)).
+ *
+ * 5 and 6 rest on a published model (P. Xie and others, "MMA-Sim: Bit-Accurate Reference Model of Tensor
+ * Cores and Matrix Cores", arXiv 2511.10909), by which a product with a zero has no exponent.
+ * tests/kernels/guard compares it with the hardware, and searches for sums that are certified and wrong. On
+ * an H200 all certified ones of 10.5 million elements had the model's bits (2026-11-23). */
+#ifndef MM_GPU_CUDA_VARIANTS_FP32_TENSOR_GUARD_H
+#define MM_GPU_CUDA_VARIANTS_FP32_TENSOR_GUARD_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* k after which a sum is taken out of the tensor cores. */
+enum { MM_FP32_STEP = 64 };
+
+/* What was lost of a line is summed up in this unit of the scaled elements. */
+#define MM_FP32_LOST_UNIT 0x1p-40f
+
+/* Exponents of normal floats. */
+enum { MM_FP32_POWER_MIN = -126, MM_FP32_POWER_MAX = 127 };
+
+/* --- what C and CUDA have different words for ---------------------------------------------------- */
+
+#ifdef __CUDACC__
+#include <cuda_fp16.h>
+#define MM_FP32_FUNCTION __host__ __device__ static __forceinline__
+typedef __half mm_fp32_half;
+
+MM_FP32_FUNCTION mm_fp32_half mm_fp32_to_half(float x) {
+    return __float2half_rn(x);
+}
+
+MM_FP32_FUNCTION float mm_fp32_of_half(mm_fp32_half x) {
+    return __half2float(x);
+}
+#else
+#define MM_FP32_FUNCTION static inline
+typedef float mm_fp32_half; /* C11 has no float16: a float with the value of one */
+
+/* The nearest float16, the even one of two; |x| is less than 2^15. Beside 1.5·2^23 quanta a float holds no
+ * fraction of a quantum. */
+static inline mm_fp32_half mm_fp32_to_half(float x) {
+    int exponent;
+    frexpf(x, &exponent); /* |x| is in [2^(exponent - 1), 2^exponent) */
+    const float quanta = ldexpf(1.5f, (exponent < -13 ? -13 : exponent) - 11 + 23);
+    return (x + quanta) - quanta;
+}
+
+static inline float mm_fp32_of_half(mm_fp32_half x) {
+    return x;
+}
+#endif
+
+/* The least float that is not below x: the host's way, beside instructions of the device. */
+MM_FP32_FUNCTION float mm_fp32_round_up(double x) {
+    const float nearest = (float)x;
+    return (double)nearest < x ? nextafterf(nearest, INFINITY) : nearest;
+}
+
+MM_FP32_FUNCTION float mm_fp32_count_up(unsigned long long count) {
+#ifdef __CUDA_ARCH__
+    return __ull2float_ru(count);
+#else
+    return mm_fp32_round_up((double)count);
+#endif
+}
+
+MM_FP32_FUNCTION float mm_fp32_multiply_up(float x, float y) {
+#ifdef __CUDA_ARCH__
+    return __fmul_ru(x, y);
+#else
+    return mm_fp32_round_up((double)x * (double)y);
+#endif
+}
+
+/* x·y + z. */
+MM_FP32_FUNCTION float mm_fp32_add_up(float x, float y, float z) {
+#ifdef __CUDA_ARCH__
+    return __fmaf_ru(x, y, z);
+#else
+    return mm_fp32_round_up((double)x * (double)y + (double)z);
+#endif
+}
+
+/* --- scaling ------------------------------------------------------------------------------------- */
+
+/* 2^exponent, which is a normal float. */
+MM_FP32_FUNCTION float mm_fp32_power(int exponent) {
+    const int32_t bits = (exponent + 127) * (1 << 23);
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+/* As bits, magnitudes are in order, and Inf and NaN stand above all. */
+MM_FP32_FUNCTION unsigned mm_fp32_magnitude(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffffu;
+}
+
+/* The power of two that is taken out of a line: divided by it, the largest magnitude, of which these are the
+ * bits, lies in [2^13, 2^14). From -162, of the smallest subnormal, to 114. */
+MM_FP32_FUNCTION int mm_fp32_exponent(unsigned most) {
+    if (most == 0)
+        return 0;
+    if (most >= 0x00800000u)
+        return (int)(most >> 23) - 127 - 13;
+    return (int)(mm_fp32_magnitude((float)most) >> 23) - 127 - 149 - 13; /* subnormal: most·2^-149 */
+}
+
+/* 2^-exponent can be 2^162, which no float holds: two factors. Neither product underflows that does not in
+ * the end, nor overflows. */
+struct mm_fp32_scale {
+    float first;
+    float second;
+};
+
+MM_FP32_FUNCTION struct mm_fp32_scale mm_fp32_scale_of(unsigned most) {
+    const int exponent = -mm_fp32_exponent(most);
+    const struct mm_fp32_scale scale = {mm_fp32_power(exponent / 2), mm_fp32_power(exponent - exponent / 2)};
+    return scale;
+}
+
+MM_FP32_FUNCTION float mm_fp32_scaled(float x, struct mm_fp32_scale scale) {
+    return x * scale.first * scale.second;
+}
+
+/* x·2^exponent, rounded once. Factors are powers of two, so that only the last product can round: that of a
+ * result which is subnormal. */
+MM_FP32_FUNCTION float mm_fp32_unscaled(float x, int exponent) {
+    if (exponent >= MM_FP32_POWER_MIN && exponent <= MM_FP32_POWER_MAX)
+        return x * mm_fp32_power(exponent);
+    return scalbnf(x, exponent);
+}
+
+/* --- splitting ----------------------------------------------------------------------------------- */
+
+/* y = high + low + what is lost; its magnitude. */
+MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *low) {
+    *high = mm_fp32_to_half(y);
+    const float rest = y - mm_fp32_of_half(*high);
+    *low = mm_fp32_to_half(rest);
+    return fabsf(rest - mm_fp32_of_half(*low));
+}
+
+/* Whether x, which scaled is y, is small enough for the guard to look at what it loses. Of larger elements
+ * what is lost is at most 2^-23·|y|, which the guard counts for all. */
+MM_FP32_FUNCTION bool mm_fp32_is_faint(float x, float y) {
+    return x != 0.0f && fabsf(y) < 0x1p-2f;
+}
+
+MM_FP32_FUNCTION bool mm_fp32_is_subnormal(mm_fp32_half x) {
+    const float size = fabsf(mm_fp32_of_half(x));
+    return size > 0.0f && size < 0x1p-14f;
+}
+
+/* What a subnormal half may cost the sums that it is a factor in, in LOST_UNIT: 2^-35. */
+#define MM_FP32_SUBNORMAL_LOST 32u
+
+/* What the guard counts as lost of x, in LOST_UNIT. */
+MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
+    const float y = mm_fp32_scaled(x, scale);
+    mm_fp32_half high;
+    mm_fp32_half low;
+    const float lost = mm_fp32_split(y, &high, &low) / MM_FP32_LOST_UNIT;
+    const bool is_coarse = mm_fp32_is_subnormal(high) || mm_fp32_is_subnormal(low);
+    /* If scaling has left nothing, it was less than a unit. */
+    const unsigned units = y == 0.0f ? 1 : (unsigned)ceilf(lost) + (is_coarse ? MM_FP32_SUBNORMAL_LOST : 0);
+    return mm_fp32_is_faint(x, y) ? units : 0;
+}
+
+/* --- judging ------------------------------------------------------------------------------------- */
+
+/* What the end of a tile needs of a line: its share of the guard, and what its scale was. */
+struct mm_fp32_line {
+    float lost;
+    float most;
+    int exponent;
+} __attribute__((aligned(16)));
+
+/* By the bits of the line's largest magnitude and what was lost of it, in LOST_UNIT. Rounded up, where that
+ * is on the safe side. A line's share of the bound is what it lost times the other's largest, and the other
+ * way round; A's side has the guard's factors. */
+MM_FP32_FUNCTION struct mm_fp32_line mm_fp32_line_of(unsigned most, unsigned long long lost, float factor) {
+    struct mm_fp32_line line;
+    float largest;
+    memcpy(&largest, &most, sizeof largest);
+    line.exponent = mm_fp32_exponent(most);
+    line.lost = mm_fp32_multiply_up(mm_fp32_multiply_up(mm_fp32_count_up(lost), MM_FP32_LOST_UNIT), factor);
+    line.most = mm_fp32_multiply_up(mm_fp32_unscaled(largest, -line.exponent), factor);
+    return line;
+}
+
+/* What the magnitude of an element of C must not be smaller than, while it is scaled, to be certain. */
+MM_FP32_FUNCTION float mm_fp32_least(struct mm_fp32_line row, struct mm_fp32_line col) {
+    return mm_fp32_add_up(row.lost, col.most, mm_fp32_multiply_up(row.most, col.lost));
+}
+
+/* The guard's factors for sums of k products, and 2^-22 more for their own rounding; k is not 0. */
+MM_FP32_FUNCTION float mm_fp32_threshold(unsigned k) {
+    const double unit = 0x1p-24;
+    const unsigned step = MM_FP32_STEP;
+    const unsigned depth = k < step ? k : step;
+    const unsigned steps = k / step + (k % step != 0);
+    const unsigned instructions = (depth + 15) / 16;
+    const double c = 8.5 + depth / 2.0 + 2.5 * instructions + (steps - 1.0);
+    const double slack = (2.0 * k + 16.0 - c) * unit;
+    return (float)((1.0 + 0x1p-10) * (1.0 + (1.0 + c * unit) / slack) * (1.0 + 0x1p-22));
+}
+
+#endif

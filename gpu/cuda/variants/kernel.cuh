@@ -1,0 +1,141 @@
+/* Kernels from what one block of a variant does: one kernel for a product, and one for a batch of small
+ * products, with the same bits; and the same for transpositions. For kernel files alone.
+ *
+ * A variant's file gives a type with
+ *     ROWS, COLS            elements of C that a block computes
+ *     THREADS_X, THREADS_Y  threads of a block
+ *     run                   what one block does: run<TRANSPOSE_A, TRANSPOSE_B>(product); of a transposition
+ *                           run<ELEMENT>(product)
+ * The grid has ⌈n/COLS⌉×⌈m/ROWS⌉ blocks, and blockIdx.x and blockIdx.y say which one it is. So its part of C
+ * has at least one element. mm_cuda_launch (launch.c) starts it, and cuts C into bands of rows if the grid
+ * would have more than 65535 blocks along y. */
+#ifndef MM_GPU_CUDA_VARIANTS_KERNEL_CUH
+#define MM_GPU_CUDA_VARIANTS_KERNEL_CUH
+
+#include "gpu/cuda/batch.h"
+#include "gpu/cuda/lane.h"
+#include "gpu/cuda/variants.h"
+
+/* The sizes of a kernel whose block computes a square of C, one element a thread. */
+template <unsigned EDGE> struct mm_cuda_square {
+    static constexpr unsigned ROWS = EDGE;
+    static constexpr unsigned COLS = EDGE;
+    static constexpr unsigned THREADS_X = EDGE;
+    static constexpr unsigned THREADS_Y = EDGE;
+};
+
+template <class KERNEL, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
+    mm_cuda_one(const __grid_constant__ struct mm_product product) {
+    KERNEL::template run<TRANSPOSE_A, TRANSPOSE_B>(product);
+}
+
+__device__ __forceinline__ struct mm_matrix mm_cuda_dense(const void *data, unsigned rows, unsigned cols) {
+    struct mm_matrix matrix = {};
+    matrix.data = const_cast<void *>(data);
+    matrix.rows = rows;
+    matrix.cols = matrix.ld = cols;
+    return matrix; /* its element type is what the kernel was made for */
+}
+
+/* The product of the block in a batch; NULL if the block lies outside its C. */
+__device__ __forceinline__ const struct mm_cuda_item *mm_cuda_item_of(const struct mm_cuda_items &batch) {
+    const struct mm_cuda_item &item = batch.items[blockIdx.z];
+    const bool is_past = blockIdx.y * batch.block_rows >= item.m || blockIdx.x * batch.block_cols >= item.n;
+    return is_past ? nullptr : &item;
+}
+
+template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+__device__ __forceinline__ struct mm_product mm_cuda_product_of(const struct mm_cuda_item &item) {
+    struct mm_product product = {};
+    product.m = item.m;
+    product.n = item.n;
+    product.k = item.k;
+    product.a = mm_cuda_dense(item.a, TRANSPOSE_A ? item.k : item.m, TRANSPOSE_A ? item.m : item.k);
+    product.b = mm_cuda_dense(item.b, TRANSPOSE_B ? item.n : item.k, TRANSPOSE_B ? item.k : item.n);
+    product.c = mm_cuda_dense(item.c, item.m, item.n);
+    return product;
+}
+
+template <class KERNEL, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
+    mm_cuda_each(const __grid_constant__ struct mm_cuda_items batch) {
+    const struct mm_cuda_item *item = mm_cuda_item_of(batch);
+    if (item == nullptr)
+        return;
+    struct mm_product product = mm_cuda_product_of<TRANSPOSE_A, TRANSPOSE_B>(*item);
+    product.tile = batch.tile;
+    KERNEL::template run<TRANSPOSE_A, TRANSPOSE_B>(product);
+}
+
+template <class KERNEL, typename ELEMENT>
+__global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
+    mm_cuda_transpose_one(const __grid_constant__ struct mm_product product) {
+    KERNEL::template run<ELEMENT>(product);
+}
+
+template <class KERNEL, typename ELEMENT>
+__global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
+    mm_cuda_transpose_each(const __grid_constant__ struct mm_cuda_items batch) {
+    const struct mm_cuda_item *item = mm_cuda_item_of(batch);
+    if (item == nullptr)
+        return;
+    struct mm_product product = {};
+    product.m = item->m;
+    product.n = item->n;
+    product.a = mm_cuda_dense(item->a, item->n, item->m);
+    product.c = mm_cuda_dense(item->c, item->m, item->n);
+    product.transpose_a = true;
+    KERNEL::template run<ELEMENT>(product);
+}
+
+template <class KERNEL> struct mm_layout mm_layout_over() {
+    struct mm_layout layout = {};
+    layout.block_rows = KERNEL::ROWS;
+    layout.block_cols = KERNEL::COLS;
+    layout.threads_x = KERNEL::THREADS_X;
+    layout.threads_y = KERNEL::THREADS_Y;
+    return layout;
+}
+
+/* The variant's kernels for the product's transposes, and their sizes. */
+template <class KERNEL> struct mm_layout mm_layout_of(const struct mm_product *product) {
+    static const mm_cuda_kernel ones[2][2] = {
+        {mm_cuda_one<KERNEL, false, false>, mm_cuda_one<KERNEL, false, true>},
+        {mm_cuda_one<KERNEL, true, false>, mm_cuda_one<KERNEL, true, true>}};
+    static void (*const each[2][2])(struct mm_cuda_items) = {
+        {mm_cuda_each<KERNEL, false, false>, mm_cuda_each<KERNEL, false, true>},
+        {mm_cuda_each<KERNEL, true, false>, mm_cuda_each<KERNEL, true, true>}};
+    struct mm_layout layout = mm_layout_over<KERNEL>();
+    layout.kernel = mm_cuda_pick(ones, product);
+    layout.batch_kernel = reinterpret_cast<const void *>(each[product->transpose_a][product->transpose_b]);
+    return layout;
+}
+
+/* The variant's `plan`: one launch of such a kernel (mm_cuda_launch). */
+template <class KERNEL>
+enum mm_status mm_cuda_plan_by(const struct mm_product *product, struct mm_plan *plan,
+                               struct mm_error *error) {
+    (void)error;
+    plan->layout = mm_layout_of<KERNEL>(product);
+    return MM_OK;
+}
+
+/* The same for a transposition. Its kernel depends on the size of an element, 4 or 8 bytes. */
+template <class KERNEL>
+enum mm_status mm_cuda_plan_transpose_by(const struct mm_product *product, struct mm_plan *plan,
+                                         struct mm_error *error) {
+    static const mm_cuda_kernel ones[2] = {mm_cuda_transpose_one<KERNEL, uint32_t>,
+                                           mm_cuda_transpose_one<KERNEL, uint64_t>};
+    static void (*const each[2])(struct mm_cuda_items) = {mm_cuda_transpose_each<KERNEL, uint32_t>,
+                                                          mm_cuda_transpose_each<KERNEL, uint64_t>};
+    struct mm_layout layout = mm_layout_over<KERNEL>();
+    (void)error;
+    layout.kernel = mm_cuda_pick_size(ones, product);
+    layout.batch_kernel = reinterpret_cast<const void *>(each[mm_dtype_bytes(product->a.dtype) == 8]);
+    layout.reads_once = true;
+    mm_cuda_plan_transposition(&layout, product, plan);
+    return MM_OK;
+}
+
+#endif

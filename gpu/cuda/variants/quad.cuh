@@ -1,0 +1,38 @@
+/* Quads: four neighbouring floats, by one access of 16 bytes. For kernel files alone. */
+#ifndef MM_GPU_CUDA_VARIANTS_QUAD_CUH
+#define MM_GPU_CUDA_VARIANTS_QUAD_CUH
+
+#include "gpu/matrix.h"
+
+constexpr unsigned MM_QUAD = 4;
+
+/* Whether every row of X begins at a multiple of 16 bytes: then aligned quads of it can be one access. */
+__device__ __forceinline__ bool mm_is_wide(const struct mm_matrix &x) {
+    return reinterpret_cast<size_t>(x.data) % sizeof(float4) == 0 && x.ld % MM_QUAD == 0;
+}
+
+/* Reads a quad that begins at a multiple of 16 bytes. */
+__device__ __forceinline__ void mm_read_quad(float *to, const float *from) {
+    const float4 quad = *reinterpret_cast<const float4 *>(from);
+    to[0] = quad.x;
+    to[1] = quad.y;
+    to[2] = quad.z;
+    to[3] = quad.w;
+}
+
+/* Stores four sums in C, from (row, col) on and as far as C's columns go: by one access if C is `wide`, when
+ * col must be a multiple of 4. */
+__device__ __forceinline__ void mm_store_quad(const struct mm_matrix &c, bool wide, unsigned row,
+                                              unsigned col, const float *sums) {
+    float *to = static_cast<float *>(c.data) + row * c.ld + col;
+    if (wide && col + MM_QUAD <= c.cols) {
+        *reinterpret_cast<float4 *>(to) = make_float4(sums[0], sums[1], sums[2], sums[3]);
+        return;
+    }
+#pragma unroll
+    for (unsigned j = 0; j < MM_QUAD; j++)
+        if (col + j < c.cols)
+            to[j] = sums[j];
+}
+
+#endif

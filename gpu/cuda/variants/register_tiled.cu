@@ -1,0 +1,137 @@
+/* register_tiled: `tiled` with registers as the next level of memory. In `tiled` every multiplication reads
+ * shared memory, and these reads set the pace. Here each thread computes 8×8 elements of C, and keeps their
+ * sums in registers. At each k it reads 8 elements of A and 8 of B from shared memory, its fragments, and
+ * uses each of them 8 times: 16 reads for 64 multiplications.
+ *
+ * A block computes 128×128 of C. It goes along k in steps of 8, and stages a slab of A, 128 rows by 8 of k,
+ * and a slab of B, 8 of k by 128 columns. So each element that is loaded from global memory is used 128
+ * times; in `tiled_32` 32 times.
+ *
+ *        thread (x, y) of 16×16 owns, of the block's square of C, rows    y, y + 16, ... y + 112
+ *                                                             and columns x, x + 16, ... x + 112
+ *
+ * Loads: 4 elements of each slab a thread. A slab lies in shared memory depth by depth, so a fragment lies in
+ * one row of it. If k runs along the stored rows (A as it is, B transposed), 8 threads load 8 neighbours of
+ * one row, 32 bytes, and the slab is turned as it is staged. Else a warp loads 32 neighbours.
+ *
+ * Edges: elements past an edge become 0 and are not loaded. For m = n = 1000, 8×8 blocks cover 1024×1024 of
+ * C, and sums past 999 are not stored.
+ *
+ * Launch: ⌈n/128⌉×⌈m/128⌉ blocks of 16×16 threads.
+ *
+ * Cost: up to 128 registers a thread, so a multiprocessor holds two blocks; 8.2 KiB of shared memory; two
+ * barriers a step. Small products leave most of the chip without a block: 1024³ has 64 blocks, for the 132
+ * multiprocessors of an H200. Measured there: 0.203 ms at 1024³ and 4.37 ms at 4096³, 3.5 times as fast as
+ * `tiled_32`.
+ *
+ * Source: the idea is old; V. Volkov's talk "Better performance at lower occupancy" (2010) made it known on
+ * GPUs. */
+#include "gpu/cuda/lane.h"
+#include "gpu/cuda/variants.h"
+
+namespace {
+
+constexpr unsigned EDGE = 128; /* of a block's square of C */
+constexpr unsigned DEPTH = 8;  /* of a slab, along k */
+constexpr unsigned SIDE = 16;  /* threads of a block, along either edge */
+constexpr unsigned EACH = 8;   /* elements of C of a thread, along either edge */
+constexpr unsigned THREADS = SIDE * SIDE;
+
+/* The rows of a slab are padded by 4 words. A warp that turns its operand stores 4 lines at 8 depths at once:
+ * with the padding these words lie in 32 banks (4·depth + line). */
+typedef float slab[DEPTH][EDGE + 4];
+
+/* Loads a slab and stages it in shared memory: DEPTH elements of each of EDGE lines, from line first_line and
+ * k = step on. A line is a row of op(A) or a column of op(B). ALONG: its elements are neighbours in memory (A
+ * as it is, B transposed), and the slab is turned. What lies past an edge becomes 0. */
+template <bool ALONG>
+__device__ void stage(slab &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
+    constexpr unsigned BREADTH = ALONG ? DEPTH : EDGE; /* threads along a stored row */
+    constexpr unsigned HEIGHT = ALONG ? EDGE : DEPTH;
+    const unsigned thread = threadIdx.y * SIDE + threadIdx.x;
+    const unsigned down = thread / BREADTH;
+    const unsigned right = thread % BREADTH;
+    const unsigned row = (ALONG ? first_line : step) + down;
+    const unsigned col = (ALONG ? step : first_line) + right;
+    const float *from = static_cast<const float *>(x.data) + row * x.ld + col;
+#pragma unroll
+    for (unsigned i = 0; i < HEIGHT; i += THREADS / BREADTH) {
+        float element = 0.0f;
+        if (row + i < x.rows && col < x.cols)
+            element = from[i * x.ld];
+        (ALONG ? to[right][down + i] : to[down + i][right]) = element;
+    }
+}
+
+/* Adds the products of the slabs to the thread's sums. Its rows and columns lie SIDE apart, so neighbouring
+ * threads read neighbouring words. A warp reads 16 words of B and 2 of A at a time: no bank is asked for
+ * two. */
+__device__ void multiply(float (&sums)[EACH][EACH], const slab &a_slab, const slab &b_slab) {
+#pragma unroll
+    for (unsigned depth = 0; depth < DEPTH; depth++) {
+        float a[EACH];
+        float b[EACH];
+#pragma unroll
+        for (unsigned i = 0; i < EACH; i++) {
+            a[i] = a_slab[depth][threadIdx.y + i * SIDE];
+            b[i] = b_slab[depth][threadIdx.x + i * SIDE];
+        }
+#pragma unroll
+        for (unsigned i = 0; i < EACH; i++)
+#pragma unroll
+            for (unsigned j = 0; j < EACH; j++)
+                sums[i][j] = fmaf(a[i], b[j], sums[i][j]);
+    }
+}
+
+template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(THREADS, 2)
+    register_tiled(const __grid_constant__ struct mm_product product) {
+    __shared__ slab a_slab;
+    __shared__ slab b_slab;
+    const unsigned first_row = blockIdx.y * EDGE;
+    const unsigned first_col = blockIdx.x * EDGE;
+
+    float sums[EACH][EACH] = {};
+    for (unsigned step = 0; step < product.k; step += DEPTH) {
+        stage<!TRANSPOSE_A>(a_slab, product.a, first_row, step);
+        stage<TRANSPOSE_B>(b_slab, product.b, first_col, step);
+
+        /* Each thread reads what others staged: none may read before all have written. */
+        __syncthreads();
+
+        /* Past k both slabs hold 0, so nothing is added there. Zeros past m or n only reach sums that are
+         * never stored. */
+        multiply(sums, a_slab, b_slab);
+
+        /* The next step overwrites the slabs: none may write before all have read. */
+        __syncthreads();
+    }
+
+    /* Epilogue: each thread stores its sums, a warp 16 neighbours of two rows at a time. */
+#pragma unroll
+    for (unsigned i = 0; i < EACH; i++) {
+        const unsigned row = first_row + threadIdx.y + i * SIDE;
+        const unsigned col = first_col + threadIdx.x;
+        float *c = static_cast<float *>(product.c.data) + row * product.c.ld + col;
+        if (row >= product.m)
+            continue;
+#pragma unroll
+        for (unsigned j = 0; j < EACH; j++)
+            if (col + j * SIDE < product.n)
+                c[j * SIDE] = sums[i][j];
+    }
+}
+
+} // namespace
+
+enum mm_status mm_cuda_register_tiled(const struct mm_product *product, struct mm_plan *plan,
+                                      struct mm_error *error) {
+    static const mm_cuda_kernel kernels[2][2] = {{register_tiled<false, false>, register_tiled<false, true>},
+                                                 {register_tiled<true, false>, register_tiled<true, true>}};
+    (void)error;
+    plan->layout.kernel = mm_cuda_pick(kernels, product);
+    plan->layout.block_rows = plan->layout.block_cols = EDGE;
+    plan->layout.threads_x = plan->layout.threads_y = SIDE;
+    return MM_OK;
+}

@@ -1,0 +1,356 @@
+/* simt: what float32 can do without tensor cores, for a product of any shape. `warp_tiled` has one shape of
+ * block, 128×128 of C and all of k. Here the product decides (choose, below):
+ *
+ * - Large products use blocks of 64×128, three on a multiprocessor, so one computes while others wait. Or
+ * they use blocks of 128×256, in which a thread owns 8×16: a quarter fewer reads of shared memory.
+ * - If C has too few blocks to fill the chip, blocks are smaller and k is split (split-K). Each split of k
+ * has its own blocks, which store their sums in a workspace, and a second kernel adds these up.
+ * - If C is narrow, so are the blocks.
+ * - Products with a vector or a few use simt_vectors.cuh.
+ *
+ * The kernel (simt.cuh) differs from `warp_tiled` in three ways. It has two or three stages in flight. A slab
+ * of A whose rows lie along k in memory stays so: copies of 16 bytes move it, and threads read four depths of
+ * it at a time. And only blocks at an edge of the matrices check for edges.
+ *
+ * Launch: blockIdx.x counts the blocks of C, in the order of mm_simt_block_origin, and blockIdx.y the splits.
+ *
+ * Cost: up to 248 registers a thread and 73 KiB of shared memory a block. Split-K needs a workspace of C's
+ * size for each split, and the time to store and load it. Measured on an H200: 0.0577 ms at 1024³ and 2.83 ms
+ * at 4096³, 112% and 95% of cuBLAS. */
+#include "gpu/cuda/variants/simt.h"
+
+#include "gpu/backend.h"
+#include "gpu/cuda/variants/simt.cuh"
+#include "gpu/cuda/variants/simt_vectors.cuh"
+#include "gpu/cuda/variants.h"
+
+namespace {
+
+constexpr unsigned SUM_THREADS = 128;
+constexpr unsigned SPLITS_MAX = 64;
+constexpr unsigned BATCH_SPLITS_MAX = 8;               /* one block computes them all, one after the other */
+constexpr size_t SPLIT_ELEMENTS_MAX = size_t(1) << 26; /* of C, if k is split */
+
+/* The fix-up of split-K: C from the sums of all splits, which lie below one another in the workspace. */
+struct sum_params {
+    struct mm_matrix c;
+    struct mm_matrix workspace;
+    unsigned splits;
+    const unsigned *wanted;
+};
+
+/* Each thread adds up a quad of C, in the order of the splits. No result depends on which block was first, so
+ * a product has the same bits each time. */
+__global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ struct sum_params params) {
+    const unsigned quads = static_cast<unsigned>(params.workspace.ld) / MM_QUAD; /* of a row */
+    const unsigned index = blockIdx.x * SUM_THREADS + threadIdx.x;
+    const unsigned row = index / quads;
+    const unsigned col = index % quads * MM_QUAD;
+    mm_let_kernel_behind_begin();
+    mm_wait_for_kernel_before();
+    if (!mm_simt_is_wanted(params.wanted) || row >= params.c.rows)
+        return;
+    const float *from = static_cast<const float *>(params.workspace.data) + row * params.workspace.ld + col;
+    float sums[MM_QUAD] = {};
+#pragma unroll 8
+    for (unsigned split = 0; split < params.splits; split++) {
+        float next[MM_QUAD];
+        mm_read_quad(next, from + split * params.c.rows * params.workspace.ld);
+#pragma unroll
+        for (unsigned i = 0; i < MM_QUAD; i++)
+            sums[i] += next[i];
+    }
+    mm_store_quad(params.c, mm_is_wide(params.c), row, col, sums);
+}
+
+/* A tile as the host sees it. */
+struct tile {
+    struct mm_simt_shape shape;
+    unsigned threads;
+    void (*kernels[2][2])(struct mm_simt_params);      /* [transpose_a][transpose_b] */
+    void (*batch_kernels[2][2])(struct mm_cuda_items); /* null: there are none */
+    unsigned shared_bytes[2][2];
+};
+
+/* The batch kernel of a tile. Products of a batch are small and take small tiles; large ones have no
+ * registers for a second set of sums. */
+template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
+constexpr void (*batch_kernel_of())(struct mm_cuda_items) {
+    if constexpr (TILE::THREAD_ROWS * TILE::THREAD_COLS <= 32)
+        return mm_simt_each<TILE, TRANSPOSE_A, TRANSPOSE_B>;
+    else
+        return nullptr;
+}
+
+template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B> constexpr void add_kernels(struct tile *tile) {
+    tile->kernels[TRANSPOSE_A][TRANSPOSE_B] = mm_simt_tiles<TILE, TRANSPOSE_A, TRANSPOSE_B>;
+    tile->batch_kernels[TRANSPOSE_A][TRANSPOSE_B] = batch_kernel_of<TILE, TRANSPOSE_A, TRANSPOSE_B>();
+    tile->shared_bytes[TRANSPOSE_A][TRANSPOSE_B] =
+        TILE::STAGES * MM_SIMT_STAGE_WORDS<TILE, TRANSPOSE_A, TRANSPOSE_B> * 4;
+}
+
+template <class TILE> constexpr struct tile tile_of() {
+    struct tile tile = {};
+    tile.shape = TILE::SHAPE;
+    tile.threads = TILE::THREADS;
+    add_kernels<TILE, false, false>(&tile);
+    add_kernels<TILE, false, true>(&tile);
+    add_kernels<TILE, true, false>(&tile);
+    add_kernels<TILE, true, true>(&tile);
+    return tile;
+}
+
+constexpr struct tile tiles[] = {
+    tile_of<mm_simt_tile<0>>(), tile_of<mm_simt_tile<1>>(), tile_of<mm_simt_tile<2>>(),
+    tile_of<mm_simt_tile<3>>(), tile_of<mm_simt_tile<4>>(), tile_of<mm_simt_tile<5>>(),
+};
+static_assert(sizeof tiles / sizeof tiles[0] == sizeof mm_simt_shapes / sizeof mm_simt_shapes[0],
+              "each shape is a tile");
+
+/* How a product is computed. */
+struct choice {
+    const struct tile *tile; /* NULL: by simt_vectors.cuh */
+    unsigned split_depth;
+    unsigned splits;
+};
+
+/* About how many cycles a product takes with *splits. It lowers *splits to the number that is not empty. A
+ * multiprocessor runs rounds of as many blocks as it holds, and then a last round of the rest, which may be
+ * too few to keep it busy. Each round has its start and its end. Splits have to be stored, loaded and added
+ * up, after another launch. The figures are those of an H200, but only their proportions matter. */
+float cycles_of(const struct tile *tile, const struct mm_product *product, unsigned multiprocessors,
+                unsigned *splits, unsigned *split_depth) {
+    constexpr float ROUND = 2000.0f;   /* cycles before and after a block's multiplications */
+    constexpr float LAUNCH = 4000.0f;  /* cycles of a second kernel */
+    constexpr float EACH_CYCLE = 4.0f; /* elements of a multiprocessor to or from the L2 cache */
+    constexpr float LANES = 128.0f;    /* of a multiprocessor: multiplications a cycle */
+    const size_t slabs = mm_size_divide_up(product->k, tile->shape.depth);
+    *split_depth = static_cast<unsigned>(mm_size_divide_up(slabs, *splits) * tile->shape.depth);
+    *splits = *split_depth == 0 ? 1 : static_cast<unsigned>(mm_size_divide_up(product->k, *split_depth));
+    const size_t blocks = mm_size_divide_up(product->m, tile->shape.rows) *
+                          mm_size_divide_up(product->n, tile->shape.cols) * *splits;
+    const size_t each = mm_size_divide_up(blocks, multiprocessors);
+    const float block =
+        static_cast<float>(tile->shape.rows * tile->shape.cols) * static_cast<float>(*split_depth) / LANES;
+    const float rest = static_cast<float>(each % tile->shape.resident);
+    float cycles = static_cast<float>(each / tile->shape.resident) *
+                   (block * static_cast<float>(tile->shape.resident) / tile->shape.rate + ROUND);
+    if (rest > 0.0f)
+        cycles += rest * block / fminf(tile->shape.rate, rest * tile->shape.rate_alone) + ROUND;
+    if (*splits > 1)
+        cycles += LAUNCH + static_cast<float>(2 * *splits + 1) * static_cast<float>(product->m * product->n) /
+                               (EACH_CYCLE * static_cast<float>(multiprocessors));
+    return cycles;
+}
+
+/* The tile and the number of splits that should take the fewest cycles. */
+struct choice choose(const struct mm_product *product, unsigned multiprocessors, size_t shared_bytes_max) {
+    static const unsigned counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, SPLITS_MAX};
+    struct choice best = {};
+    float least = INFINITY;
+    for (const struct tile &tile : tiles) {
+        if (&tile != tiles &&
+            tile.shared_bytes[product->transpose_a][product->transpose_b] > shared_bytes_max)
+            continue;
+        for (const unsigned count : counts) {
+            unsigned splits = count;
+            unsigned split_depth;
+            if (count > 1 && (count - 1) * tile.shape.depth >= product->k)
+                break; /* more splits than slabs */
+            const float cycles = cycles_of(&tile, product, multiprocessors, &splits, &split_depth);
+            if (cycles >= least || (splits > 1 && product->m * product->n > SPLIT_ELEMENTS_MAX))
+                continue;
+            least = cycles;
+            best = {&tile, split_depth, splits};
+        }
+    }
+    return best;
+}
+
+/* Whether the vectors of a product with a few are columns of op(B), else rows of op(A). */
+bool is_of_columns(const struct mm_product *product) {
+    return product->n <= MM_SIMT_VECTORS_MAX && product->n <= product->m;
+}
+
+bool is_k_contiguous(const struct mm_product *product) {
+    return is_of_columns(product) ? !product->transpose_a : product->transpose_b;
+}
+
+/* A warp that goes along a line needs some k for each of its threads. */
+bool is_of_vectors(const struct mm_product *product) {
+    constexpr size_t CONTIGUOUS_MIN = 128;
+    const bool few = is_of_columns(product) || product->m <= MM_SIMT_VECTORS_MAX;
+    return few && (product->k >= CONTIGUOUS_MIN || !is_k_contiguous(product));
+}
+
+unsigned line_blocks_of(const struct mm_product *product) {
+    const size_t lines = is_of_columns(product) ? product->m : product->n;
+    return static_cast<unsigned>(mm_size_divide_up(lines, is_k_contiguous(product) ? MM_SIMT_CONTIGUOUS_LINES
+                                                                                   : MM_SIMT_STRIDED_LINES));
+}
+
+/* As many splits as give each multiprocessor four blocks, each with at least a chunk of k. */
+struct choice choose_for_vectors(const struct mm_product *product, unsigned multiprocessors) {
+    const size_t chunks = mm_size_divide_up(product->k, MM_SIMT_CHUNK);
+    const unsigned blocks = line_blocks_of(product);
+    const size_t wished = blocks == 0 ? 1 : 4 * static_cast<size_t>(multiprocessors) / blocks;
+    size_t splits = wished < chunks ? wished : chunks;
+    if (splits > SPLITS_MAX)
+        splits = SPLITS_MAX;
+    if (splits <= 1 || product->m * product->n > SPLIT_ELEMENTS_MAX)
+        return {nullptr, static_cast<unsigned>(product->k), 1};
+    const size_t split_depth = mm_size_round_up(mm_size_divide_up(product->k, splits), MM_QUAD);
+    return {nullptr, static_cast<unsigned>(split_depth),
+            static_cast<unsigned>(mm_size_divide_up(product->k, split_depth))};
+}
+
+struct choice choice_of(const struct mm_product *product, const struct mm_device *device) {
+    const unsigned multiprocessors = device->multiprocessors > 0 ? device->multiprocessors : 1;
+    return is_of_vectors(product) ? choose_for_vectors(product, multiprocessors)
+                                  : choose(product, multiprocessors, device->shared_bytes_per_block_max);
+}
+
+/* The workspace for the sums of the splits: m rows each, which begin at multiples of 16 bytes. */
+struct mm_matrix workspace_of(const struct mm_plan *plan, const struct mm_product *product, void *memory) {
+    struct mm_matrix workspace = product->c;
+    workspace.data = memory;
+    workspace.rows = plan->splits * product->m;
+    workspace.ld = mm_size_round_up(product->n, MM_QUAD);
+    return workspace;
+}
+
+struct mm_layout layout_of_lines(const struct choice *choice, const struct mm_product *product) {
+    typedef void (*line_kernel)(struct mm_simt_lines);
+    static const line_kernel kernels[2][2] = {
+        {mm_simt_by_lines<1, false>, mm_simt_by_lines<1, true>},
+        {mm_simt_by_lines<MM_SIMT_VECTORS_MAX, false>, mm_simt_by_lines<MM_SIMT_VECTORS_MAX, true>}};
+    const bool is_one = product->m == 1 || product->n == 1;
+    struct mm_layout layout = {};
+    layout.kernel = reinterpret_cast<const void *>(kernels[!is_one][is_k_contiguous(product)]);
+    layout.threads_x = MM_SIMT_VECTOR_THREADS;
+    layout.threads_y = 1;
+    layout.split_depth = choice->split_depth;
+    return layout;
+}
+
+struct mm_layout layout_of_tiles(const struct choice *choice, const struct mm_product *product) {
+    const struct tile *tile = choice->tile;
+    struct mm_layout layout = {};
+    layout.kernel = reinterpret_cast<const void *>(tile->kernels[product->transpose_a][product->transpose_b]);
+    if (choice->splits <= BATCH_SPLITS_MAX)
+        layout.batch_kernel =
+            reinterpret_cast<const void *>(tile->batch_kernels[product->transpose_a][product->transpose_b]);
+    layout.block_rows = tile->shape.rows;
+    layout.block_cols = tile->shape.cols;
+    layout.threads_x = tile->threads;
+    layout.threads_y = 1;
+    layout.split_depth = choice->split_depth;
+    layout.dynamic_shared_bytes = tile->shared_bytes[product->transpose_a][product->transpose_b];
+    return layout;
+}
+
+/* Lines have no blocks of C. */
+bool is_by_lines(const struct mm_plan *plan) {
+    return plan->layout.block_rows == 0;
+}
+
+struct mm_simt_lines lines_of(const struct mm_plan *plan, const struct mm_product *product,
+                              const struct mm_matrix *out, const unsigned *wanted) {
+    const bool of_columns = is_of_columns(product);
+    const struct mm_matrix *vectors = of_columns ? &product->b : &product->a;
+    const bool vectors_are_k_contiguous = of_columns ? product->transpose_b : !product->transpose_a;
+    struct mm_simt_lines lines = {};
+    lines.matrix = of_columns ? product->a : product->b;
+    lines.lines = static_cast<unsigned>(of_columns ? product->m : product->n);
+    lines.k = static_cast<unsigned>(product->k);
+    lines.vectors = static_cast<const float *>(vectors->data);
+    lines.vector_stride = vectors_are_k_contiguous ? vectors->ld : 1;
+    lines.depth_stride = vectors_are_k_contiguous ? 1 : vectors->ld;
+    lines.count = static_cast<unsigned>(of_columns ? product->n : product->m);
+    lines.split_depth = plan->layout.split_depth;
+    lines.out = static_cast<float *>(out->data);
+    lines.out_vector_stride = of_columns ? 1 : out->ld;
+    lines.out_line_stride = of_columns ? out->ld : 1;
+    lines.out_split_stride = product->m * out->ld;
+    lines.wanted = wanted;
+    return lines;
+}
+
+enum mm_status enqueue_main(const struct mm_plan *plan, const struct mm_product *product,
+                            const struct mm_matrix *out, struct mm_lane *lane, const unsigned *wanted,
+                            struct mm_error *error) {
+    struct mm_layout layout = plan->layout;
+    layout.follows =
+        wanted != nullptr && mm_kernels_wait(); /* without `wanted` it is the launch's first kernel */
+    if (is_by_lines(plan)) {
+        struct mm_simt_lines lines = lines_of(plan, product, out, wanted);
+        void *arguments[] = {&lines};
+        return mm_cuda_enqueue(&layout, dim3(line_blocks_of(product), plan->splits), arguments, lane, error);
+    }
+    struct mm_simt_params params = {*product, *out, layout.split_depth, wanted};
+    void *arguments[] = {&params};
+    const size_t blocks =
+        mm_size_divide_up(product->m, layout.block_rows) * mm_size_divide_up(product->n, layout.block_cols);
+    return mm_cuda_enqueue(&layout, dim3(static_cast<unsigned>(blocks), plan->splits), arguments, lane,
+                           error);
+}
+
+struct mm_layout sum_layout() {
+    struct mm_layout layout = {};
+    layout.kernel = reinterpret_cast<const void *>(simt_sum);
+    layout.follows = mm_kernels_wait();
+    layout.threads_x = SUM_THREADS;
+    layout.threads_y = 1;
+    return layout;
+}
+
+enum mm_status enqueue_sum(const struct mm_plan *plan, const struct mm_product *product,
+                           const struct mm_matrix *workspace, struct mm_lane *lane, const unsigned *wanted,
+                           struct mm_error *error) {
+    const struct mm_layout layout = sum_layout();
+    struct sum_params params = {product->c, *workspace, plan->splits, wanted};
+    void *arguments[] = {&params};
+    const size_t quads = product->m * (workspace->ld / MM_QUAD);
+    return mm_cuda_enqueue(&layout, dim3(static_cast<unsigned>(mm_size_divide_up(quads, SUM_THREADS))),
+                           arguments, lane, error);
+}
+
+enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product, struct mm_lane *lane,
+                      struct mm_error *error) {
+    return mm_cuda_simt_enqueue(plan, product, lane, lane->scratch, nullptr, error);
+}
+
+} // namespace
+
+enum mm_status mm_cuda_simt_prepare(const struct mm_plan *plan, const struct mm_product *product,
+                                    struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_layout sum = sum_layout();
+    (void)product;
+    const enum mm_status status = mm_cuda_load(&plan->layout, lane, error);
+    return status == MM_OK && plan->splits > 1 ? mm_cuda_load(&sum, lane, error) : status;
+}
+
+enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_product *product,
+                                    struct mm_lane *lane, void *workspace, const unsigned *wanted,
+                                    struct mm_error *error) {
+    if (plan->splits == 1)
+        return enqueue_main(plan, product, &product->c, lane, wanted, error);
+    const struct mm_matrix sums = workspace_of(plan, product, workspace);
+    const enum mm_status status = enqueue_main(plan, product, &sums, lane, wanted, error);
+    return status == MM_OK ? enqueue_sum(plan, product, &sums, lane, wanted, error) : status;
+}
+
+enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
+    const struct choice choice = choice_of(product, plan->device);
+    (void)error;
+    plan->launch = launch;
+    plan->prepare = mm_cuda_simt_prepare;
+    plan->splits = choice.splits;
+    plan->layout =
+        choice.tile == nullptr ? layout_of_lines(&choice, product) : layout_of_tiles(&choice, product);
+    if (choice.splits > 1) {
+        const struct mm_matrix workspace = workspace_of(plan, product, nullptr);
+        plan->workspace_bytes = workspace.rows * workspace.ld * sizeof(float);
+    }
+    return MM_OK;
+}

@@ -1,0 +1,461 @@
+/* The kernel of `simt`, for blocks of many shapes. simt.cu chooses the shape for a product; warp_tiled.cu
+ * explains the levels of tiling. The kernel has three parts. The loader fills a ring of stages in shared
+ * memory by asynchronous copies, each stage with a slab of A and a slab of B. In the main loop each thread
+ * reads its fragments of the oldest stage into registers and multiplies them. In the epilogue each thread
+ * stores its sums: to C, or to the workspace if k is split.
+ *
+ * For simt.cu and for programs that compare tiles. */
+#ifndef MM_GPU_CUDA_VARIANTS_SIMT_CUH
+#define MM_GPU_CUDA_VARIANTS_SIMT_CUH
+
+#include "gpu/cuda/variants/async.cuh"
+#include "gpu/cuda/variants/follow.cuh"
+#include "gpu/cuda/variants/kernel.cuh"
+#include "gpu/cuda/variants/quad.cuh"
+#include "gpu/product.h"
+
+/* What a kernel of tiles computes. Split-K: blocks with blockIdx.y = s add up only the k from s·split_depth
+ * on, a multiple of the tile's depth, and store their sums in the rows of `out` from s·m on. */
+struct mm_simt_params {
+    struct mm_product product;
+    struct mm_matrix out; /* C if k is not split; else the workspace of splits·m rows */
+    unsigned split_depth;
+    /* In device memory: if it holds 0, the kernel returns at once. NULL: it always runs. */
+    const unsigned *wanted;
+};
+
+/* Whether the kernel runs. The same for all of its threads. */
+__device__ __forceinline__ bool mm_simt_is_wanted(const unsigned *wanted) {
+    return wanted == nullptr || *wanted != 0;
+}
+
+/* A shape of block, and how fast it is. */
+struct mm_simt_shape {
+    unsigned rows; /* of C that a block computes */
+    unsigned cols;
+    unsigned depth;       /* of a stage, along k */
+    unsigned stages;      /* in shared memory: one is multiplied, the others are being copied */
+    unsigned thread_rows; /* of C that a thread computes */
+    unsigned thread_cols;
+    unsigned lane_rows; /* threads of a warp down its part of C; 32/lane_rows threads go across */
+    unsigned resident;  /* blocks that must fit on a multiprocessor: the compiler limits registers to that */
+    bool keeps_k_major; /* a slab of A whose rows are stored along k stays so, and copies of 16 bytes move it;
+                           if not, copies of 4 bytes turn it */
+    /* The share of a multiprocessor's multiplications that its blocks do when it holds as many as it can, and
+     * that one block does alone: measured on an H200 (tests/kernels/tiles). */
+    float rate;
+    float rate_alone;
+};
+
+/* The shapes that there are. The first one needs the least shared memory, so it fits every device. */
+/* clang-format off */
+constexpr struct mm_simt_shape mm_simt_shapes[] = {
+    {.rows = 32, .cols = 32, .depth = 32, .stages = 3, .thread_rows = 4, .thread_cols = 4,
+     .lane_rows = 8, .resident = 8, .keeps_k_major = true, .rate = 0.584f, .rate_alone = 0.242f},
+    {.rows = 64, .cols = 64, .depth = 32, .stages = 3, .thread_rows = 4, .thread_cols = 8,
+     .lane_rows = 8, .resident = 3, .keeps_k_major = true, .rate = 0.656f, .rate_alone = 0.540f},
+    {.rows = 16, .cols = 128, .depth = 32, .stages = 4, .thread_rows = 4, .thread_cols = 4,
+     .lane_rows = 4, .resident = 3, .keeps_k_major = true, .rate = 0.594f, .rate_alone = 0.446f},
+    {.rows = 256, .cols = 16, .depth = 16, .stages = 3, .thread_rows = 8, .thread_cols = 4,
+     .lane_rows = 8, .resident = 3, .keeps_k_major = true, .rate = 0.479f, .rate_alone = 0.249f},
+    {.rows = 64, .cols = 128, .depth = 16, .stages = 3, .thread_rows = 8, .thread_cols = 8,
+     .lane_rows = 8, .resident = 3, .keeps_k_major = false, .rate = 0.732f, .rate_alone = 0.621f},
+    {.rows = 128, .cols = 256, .depth = 16, .stages = 3, .thread_rows = 8, .thread_cols = 16,
+     .lane_rows = 4, .resident = 1, .keeps_k_major = false, .rate = 0.727f, .rate_alone = 0.726f},
+};
+/* clang-format on */
+
+/* One of these shapes for a kernel, with what follows from it. */
+template <unsigned INDEX> struct mm_simt_tile {
+    static constexpr struct mm_simt_shape SHAPE = mm_simt_shapes[INDEX];
+    static constexpr unsigned ROWS = SHAPE.rows;
+    static constexpr unsigned COLS = SHAPE.cols;
+    static constexpr unsigned DEPTH = SHAPE.depth;
+    static constexpr unsigned STAGES = SHAPE.stages;
+    static constexpr unsigned THREAD_ROWS = SHAPE.thread_rows;
+    static constexpr unsigned THREAD_COLS = SHAPE.thread_cols;
+    static constexpr unsigned LANE_ROWS = SHAPE.lane_rows;
+    static constexpr unsigned LANE_COLS = 32 / LANE_ROWS;
+    static constexpr unsigned WARP_ROWS = LANE_ROWS * THREAD_ROWS;
+    static constexpr unsigned WARP_COLS = LANE_COLS * THREAD_COLS;
+    static constexpr unsigned WARPS_ACROSS = COLS / WARP_COLS;
+    static constexpr unsigned THREADS = ROWS / WARP_ROWS * WARPS_ACROSS * 32;
+    static_assert(ROWS % WARP_ROWS == 0 && COLS % WARP_COLS == 0, "a block is made of whole warps");
+    static_assert(THREAD_ROWS % MM_QUAD == 0 && THREAD_COLS % MM_QUAD == 0,
+                  "a thread reads quads of an operand");
+    static_assert(DEPTH % (2 * MM_QUAD) == 0 && STAGES >= 2, "a slab is copied while another is used");
+};
+
+/* One operand of a tile. Its lines are the rows of op(A), or the columns of op(B). K_CONTIGUOUS: the elements
+ * of a line are neighbours in memory (A as it is, B transposed).
+ *
+ * A K_MAJOR slab, which only A can have, has a row for each line. It is padded by a quad, so threads that
+ * read the same depths of neighbouring lines meet different banks. A read gets four depths of one line. Any
+ * other slab has a row for each depth, and a read gets one depth of four lines. If copies turn it, it is
+ * padded as well, since they write 8 or more depths of a line at once. */
+template <class TILE, bool IS_A, bool TRANSPOSED> struct mm_simt_operand {
+    static constexpr bool K_CONTIGUOUS = IS_A != TRANSPOSED;
+    static constexpr bool K_MAJOR = K_CONTIGUOUS && IS_A && TILE::SHAPE.keeps_k_major;
+    static constexpr unsigned DEPTH = TILE::DEPTH;
+    static constexpr unsigned THREADS = TILE::THREADS;
+    static constexpr unsigned LINES = IS_A ? TILE::ROWS : TILE::COLS;
+    static constexpr unsigned THREAD_LINES = IS_A ? TILE::THREAD_ROWS : TILE::THREAD_COLS;
+    static constexpr unsigned LANES = IS_A ? TILE::LANE_ROWS : TILE::LANE_COLS;
+    static constexpr unsigned PITCH = K_MAJOR ? DEPTH + MM_QUAD : K_CONTIGUOUS ? LINES + MM_QUAD : LINES;
+    static constexpr unsigned WORDS = (K_MAJOR ? LINES : DEPTH) * PITCH; /* of a slab */
+
+    /* Where in the block line `index` of the thread's THREAD_LINES lies; `warp` is where its warp's lines
+     * begin. Threads side by side own neighbouring quads; of a K_MAJOR slab, neighbouring lines. */
+    static __device__ __forceinline__ unsigned line_of(unsigned warp, unsigned lane, unsigned index) {
+        return K_MAJOR ? warp + index * LANES + lane
+                       : warp + index / MM_QUAD * LANES * MM_QUAD + lane * MM_QUAD + index % MM_QUAD;
+    }
+};
+
+/* What a thread copies of an operand's slabs, one after another along k. Tiles are short of registers. So the
+ * loader keeps two addresses, and computes again what only the edges need. */
+template <class OPERAND> struct mm_simt_loader {
+    /* A slab as it lies in memory. */
+    static constexpr unsigned HEIGHT = OPERAND::K_CONTIGUOUS ? OPERAND::LINES : OPERAND::DEPTH;
+    static constexpr unsigned WIDTH = OPERAND::K_CONTIGUOUS ? OPERAND::DEPTH : OPERAND::LINES;
+
+    const float *from; /* the thread's first element of the next slab, in global memory */
+    unsigned to;       /* its offset in the slab in shared memory */
+    bool is_wide;      /* copies are of 16 bytes */
+    bool is_whole;     /* no line of the block lies past the edge */
+
+    __device__ __forceinline__ mm_simt_loader(const struct mm_matrix &x, unsigned first_line,
+                                              unsigned begin) {
+        is_wide = (!OPERAND::K_CONTIGUOUS || OPERAND::K_MAJOR) && mm_is_wide(x);
+        is_whole = lines_left(x, first_line) >= static_cast<int>(OPERAND::LINES);
+        const unsigned row = is_wide ? row_of<MM_QUAD>() : row_of<1>();
+        const unsigned col = is_wide ? col_of<MM_QUAD>() : col_of<1>();
+        const size_t first_row = OPERAND::K_CONTIGUOUS ? first_line : begin;
+        from = static_cast<const float *>(x.data) + (first_row + row) * x.ld +
+               (OPERAND::K_CONTIGUOUS ? begin : first_line) + col;
+        to = offset_of(row, col);
+    }
+
+    static __device__ __forceinline__ int lines_left(const struct mm_matrix &x, unsigned first_line) {
+        return static_cast<int>(static_cast<unsigned>(OPERAND::K_CONTIGUOUS ? x.rows : x.cols) - first_line);
+    }
+
+    /* The thread's first element of a slab in global memory, if a copy has COPY elements. */
+    template <unsigned COPY> static __device__ __forceinline__ unsigned row_of() {
+        return threadIdx.x / (WIDTH / COPY);
+    }
+
+    template <unsigned COPY> static __device__ __forceinline__ unsigned col_of() {
+        return threadIdx.x % (WIDTH / COPY) * COPY;
+    }
+
+    static __device__ __forceinline__ unsigned offset_of(unsigned row, unsigned col) {
+        return OPERAND::K_CONTIGUOUS && !OPERAND::K_MAJOR ? col * OPERAND::PITCH + row
+                                                          : row * OPERAND::PITCH + col;
+    }
+
+    /* Begins to copy the `rows` and `cols` of a slab that exist; WHOLE: all of them. Widths and thread counts
+     * are powers of two, so copies THREADS apart lie in one column, or in one row and the next ones. */
+    template <unsigned COPY, bool WHOLE>
+    __device__ __forceinline__ void copy(float *slab, size_t ld, int rows, int cols) const {
+        constexpr unsigned BREADTH = WIDTH / COPY;
+        constexpr unsigned COPIES = HEIGHT * BREADTH;
+        static_assert(BREADTH % OPERAND::THREADS == 0 || OPERAND::THREADS % BREADTH == 0, "no copy wraps");
+#pragma unroll
+        for (unsigned first = 0; first < COPIES; first += OPERAND::THREADS) {
+            const unsigned row = first / BREADTH;
+            const unsigned col = first % BREADTH * COPY;
+            if (COPIES % OPERAND::THREADS != 0 && first + threadIdx.x >= COPIES)
+                break;
+            unsigned count = COPY;
+            if (!WHOLE) {
+                const int left = cols - static_cast<int>(col_of<COPY>() + col);
+                const bool within = static_cast<int>(row_of<COPY>() + row) < rows;
+                count = within ? min(max(left, 0), static_cast<int>(COPY)) : 0;
+            }
+            mm_copy_async<COPY>(&slab[to + offset_of(row, col)], from + row * ld + col, count);
+        }
+    }
+
+    /* Begins to copy the next slab; k_left elements of k are left from it on. The copies fill what lies past
+     * an edge with zeros. A whole slab has a shorter path without counts. */
+    __device__ __forceinline__ void next(float *slab, const struct mm_matrix &x, unsigned first_line,
+                                         int k_left) {
+        const bool whole = is_whole && k_left >= static_cast<int>(OPERAND::DEPTH);
+        const int rows = OPERAND::K_CONTIGUOUS ? lines_left(x, first_line) : k_left;
+        const int cols = OPERAND::K_CONTIGUOUS ? k_left : lines_left(x, first_line);
+        if (is_wide && whole)
+            copy<MM_QUAD, true>(slab, x.ld, rows, cols);
+        else if (is_wide)
+            copy<MM_QUAD, false>(slab, x.ld, rows, cols);
+        else if (whole)
+            copy<1, true>(slab, x.ld, rows, cols);
+        else
+            copy<1, false>(slab, x.ld, rows, cols);
+        from += OPERAND::K_CONTIGUOUS ? OPERAND::DEPTH : OPERAND::DEPTH * x.ld;
+    }
+};
+
+/* A thread's fragment of an operand, in registers. If the slab has a row for each depth: the elements of this
+ * depth and of the next, which are read before this depth is multiplied. */
+template <class OPERAND, bool K_MAJOR = OPERAND::K_MAJOR> struct mm_simt_fragment {
+    float values[2][OPERAND::THREAD_LINES];
+
+    __device__ __forceinline__ float at(unsigned depth, unsigned index) const {
+        return values[depth % 2][index];
+    }
+
+    /* `slab` points to the thread's first element in it. */
+    __device__ __forceinline__ void read(const float *slab, unsigned depth) {
+#pragma unroll
+        for (unsigned index = 0; index < OPERAND::THREAD_LINES; index += MM_QUAD)
+            mm_read_quad(&values[depth % 2][index],
+                         &slab[depth * OPERAND::PITCH + OPERAND::line_of(0, 0, index)]);
+    }
+
+    __device__ __forceinline__ void read_line(const float *, unsigned, unsigned) {
+    }
+};
+
+/* If the slab is K_MAJOR: four depths of each line. The next four of a line are read as soon as its last
+ * depth is multiplied, while other lines still are. So they need no registers of their own. */
+template <class OPERAND> struct mm_simt_fragment<OPERAND, true> {
+    float values[OPERAND::THREAD_LINES][MM_QUAD];
+
+    __device__ __forceinline__ float at(unsigned depth, unsigned index) const {
+        return values[index][depth % MM_QUAD];
+    }
+
+    __device__ __forceinline__ void read(const float *, unsigned) {
+    }
+
+    __device__ __forceinline__ void read_line(const float *slab, unsigned depth, unsigned index) {
+        if (depth % MM_QUAD == 0)
+            mm_read_quad(values[index], &slab[OPERAND::line_of(0, 0, index) * OPERAND::PITCH + depth]);
+    }
+};
+
+/* The offset of a thread's first element in a slab. */
+template <class OPERAND>
+__device__ __forceinline__ unsigned mm_simt_first_word(unsigned warp, unsigned lane) {
+    const unsigned line = OPERAND::line_of(warp, lane, 0);
+    return OPERAND::K_MAJOR ? line * OPERAND::PITCH : line;
+}
+
+/* Multiplies the fragments of this depth, and of a K_MAJOR slab reads the next depths as registers become
+ * free. Every other row goes backwards, so each multiplication shares an operand with the next
+ * (warp_tiled.cu). */
+template <class TILE, class A, class B>
+__device__ __forceinline__ void mm_simt_multiply(float (&sums)[TILE::THREAD_ROWS][TILE::THREAD_COLS],
+                                                 mm_simt_fragment<A> &a, mm_simt_fragment<B> &b,
+                                                 unsigned depth, const float *a_slab) {
+    const unsigned next = (depth + 1) % TILE::DEPTH;
+#pragma unroll
+    for (unsigned i = 0; i < TILE::THREAD_ROWS; i++) {
+#pragma unroll
+        for (unsigned step = 0; step < TILE::THREAD_COLS; step++) {
+            const unsigned j = i % 2 == 0 ? step : TILE::THREAD_COLS - 1 - step;
+            sums[i][j] = fmaf(a.at(depth, i), b.at(depth, j), sums[i][j]);
+        }
+        a.read_line(a_slab, next, i);
+    }
+}
+
+/* The first row and column of the block's part of C. Blocks that run at the same time should load the same
+ * lines, which are then in the L2 cache. So blocks go through C in bands of BAND rows of blocks, column by
+ * column in each. That relies on the chip to start blocks about in the order of blockIdx.x. CUDA does not
+ * promise it: on a chip with another order the cache helps less, and the result has the same bits. */
+template <class TILE>
+__device__ __forceinline__ void mm_simt_block_origin(const struct mm_product &product, unsigned *row,
+                                                     unsigned *col) {
+    constexpr unsigned BAND = TILE::ROWS < 2048 ? 2048 / TILE::ROWS : 1; /* blocks */
+    const unsigned rows = (static_cast<unsigned>(product.m) + TILE::ROWS - 1) / TILE::ROWS;
+    const unsigned cols = (static_cast<unsigned>(product.n) + TILE::COLS - 1) / TILE::COLS;
+    /* The blocks of a band pass 2³² only if C has 2³⁷ elements or more. */
+    const unsigned band = blockIdx.x / (BAND * cols) * BAND;
+    const unsigned index = blockIdx.x % (BAND * cols);
+    const unsigned height = min(BAND, rows - band);
+    *row = (band + index % height) * TILE::ROWS;
+    *col = index / height * TILE::COLS;
+}
+
+/* Where the block's sums go: the rows of `out` that belong to its split. */
+__device__ __forceinline__ struct mm_matrix mm_simt_output_of(const struct mm_simt_params &params) {
+    struct mm_matrix out = params.out;
+    out.data = static_cast<float *>(out.data) + blockIdx.y * params.product.m * out.ld;
+    out.rows = params.product.m;
+    return out;
+}
+
+/* Words of shared memory in a stage: a slab of each operand. */
+template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
+constexpr unsigned MM_SIMT_STAGE_WORDS =
+    mm_simt_operand<TILE, true, TRANSPOSE_A>::WORDS + mm_simt_operand<TILE, false, TRANSPOSE_B>::WORDS;
+
+/* Where the warp's part of the block begins, and where the thread is in the warp. Threads that read the same
+ * words of an operand are neighbours, or 2 or more lanes apart: then a read occupies the banks once for the
+ * whole warp. */
+struct mm_simt_thread {
+    unsigned warp_row;
+    unsigned warp_col;
+    unsigned lane_row;
+    unsigned lane_col;
+};
+
+template <class TILE> __device__ __forceinline__ struct mm_simt_thread mm_simt_this_thread() {
+    const unsigned warp = threadIdx.x / 32;
+    const unsigned lane = threadIdx.x % 32;
+    const bool is_tall = TILE::LANE_ROWS >= TILE::LANE_COLS;
+    constexpr unsigned LONGER = TILE::LANE_ROWS >= TILE::LANE_COLS ? TILE::LANE_ROWS : TILE::LANE_COLS;
+    const unsigned longer = lane / 2 % LONGER;
+    const unsigned shorter = lane / 2 / LONGER * 2 + lane % 2;
+    return {warp / TILE::WARPS_ACROSS * TILE::WARP_ROWS, warp % TILE::WARPS_ACROSS * TILE::WARP_COLS,
+            is_tall ? longer : shorter, is_tall ? shorter : longer};
+}
+
+/* A thread's sums. */
+template <class TILE> struct mm_simt_sums { float at[TILE::THREAD_ROWS][TILE::THREAD_COLS]; };
+
+/* The main loop: adds up k from `begin` to `end` for the block whose part of C begins at (first_row,
+ * first_col). `slabs` is shared memory for STAGES stages, and no thread still reads it. */
+template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &product,
+                                                 const struct mm_simt_thread &thread, unsigned first_row,
+                                                 unsigned first_col, unsigned begin, unsigned end,
+                                                 float *slabs, struct mm_simt_sums<TILE> &sums) {
+    using A = mm_simt_operand<TILE, true, TRANSPOSE_A>;
+    using B = mm_simt_operand<TILE, false, TRANSPOSE_B>;
+    constexpr unsigned STAGE_WORDS = MM_SIMT_STAGE_WORDS<TILE, TRANSPOSE_A, TRANSPOSE_B>;
+    constexpr unsigned DEPTH = TILE::DEPTH;
+    const float *const a_own = slabs + mm_simt_first_word<A>(thread.warp_row, thread.lane_row);
+    const float *const b_own = slabs + A::WORDS + mm_simt_first_word<B>(thread.warp_col, thread.lane_col);
+
+    mm_simt_loader<A> a_loader(product.a, first_row, begin);
+    mm_simt_loader<B> b_loader(product.b, first_col, begin);
+    const auto copy = [&](float *slab, int k_left) {
+        if (k_left > 0) {
+            a_loader.next(slab, product.a, first_row, k_left);
+            b_loader.next(slab + A::WORDS, product.b, first_col, k_left);
+        }
+        mm_commit_copies(); /* past the last slab the group is empty, and counting goes on */
+    };
+    int left = static_cast<int>(end - begin); /* of k, from the stage that is multiplied on */
+#pragma unroll 1
+    for (unsigned stage = 0; stage < TILE::STAGES - 1; stage++)
+        copy(slabs + stage * STAGE_WORDS, left - static_cast<int>(stage * DEPTH));
+    /* Each thread waits for its own copies of the first stage, so past the barrier the stage is complete. */
+    mm_wait_copies_until<TILE::STAGES - 2>();
+    __syncthreads();
+
+    sums = {};
+    mm_simt_fragment<A> a;
+    mm_simt_fragment<B> b;
+    unsigned now = 0; /* where the stage that is multiplied begins */
+    a.read(a_own, 0);
+    b.read(b_own, 0);
+#pragma unroll
+    for (unsigned i = 0; i < TILE::THREAD_ROWS; i++)
+        a.read_line(a_own, 0, i);
+#pragma unroll 1
+    for (; left > 0; left -= static_cast<int>(DEPTH)) {
+#pragma unroll
+        for (unsigned depth = 0; depth < DEPTH; depth++) {
+            if (depth == DEPTH - 1) {
+                /* One barrier for two reasons. Each thread has waited for its own copies, so past it the next
+                 * stage is complete. And all threads have read the last of this stage, so copies may
+                 * overwrite it. */
+                mm_wait_copies_until<TILE::STAGES - 2>();
+                __syncthreads();
+                now = now == (TILE::STAGES - 1) * STAGE_WORDS ? 0 : now + STAGE_WORDS;
+            }
+            /* After the last stage this reads what nothing multiplies. */
+            a.read(a_own + now, (depth + 1) % DEPTH);
+            b.read(b_own + now, (depth + 1) % DEPTH);
+            /* The stage before this one is free, and the next copies go there. They begin here because fewest
+             * registers are in use: of a K_MAJOR fragment's four depths one is left. */
+            if (depth == MM_QUAD - 1)
+                copy(slabs + (now == 0 ? (TILE::STAGES - 1) * STAGE_WORDS : now - STAGE_WORDS),
+                     left - static_cast<int>((TILE::STAGES - 1) * DEPTH));
+            /* Past k both fragments are 0, so nothing is added. Zeros past m or n only reach sums that are
+             * never stored. */
+            mm_simt_multiply<TILE, A, B>(sums.at, a, b, depth, a_own + now);
+        }
+    }
+}
+
+/* The epilogue: a thread stores its sums by quads, for the block whose part of C begins at (first_row,
+ * first_col). */
+template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__device__ __forceinline__ void mm_simt_epilogue(const struct mm_matrix &out,
+                                                 const struct mm_simt_thread &thread, unsigned first_row,
+                                                 unsigned first_col, const struct mm_simt_sums<TILE> &sums) {
+    using A = mm_simt_operand<TILE, true, TRANSPOSE_A>;
+    using B = mm_simt_operand<TILE, false, TRANSPOSE_B>;
+    const unsigned row = first_row + A::line_of(thread.warp_row, thread.lane_row, 0);
+    const unsigned col = first_col + B::line_of(thread.warp_col, thread.lane_col, 0);
+    const bool is_wide = mm_is_wide(out);
+#pragma unroll
+    for (unsigned i = 0; i < TILE::THREAD_ROWS; i++) {
+        const unsigned out_row = row + A::line_of(0, 0, i);
+        if (out_row >= out.rows)
+            continue;
+#pragma unroll
+        for (unsigned j = 0; j < TILE::THREAD_COLS; j += MM_QUAD)
+            mm_store_quad(out, is_wide, out_row, col + B::line_of(0, 0, j), &sums.at[i][j]);
+    }
+}
+
+template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(TILE::THREADS, TILE::SHAPE.resident)
+    mm_simt_tiles(const __grid_constant__ struct mm_simt_params params) {
+    extern __shared__ float4 mm_simt_slabs[];
+    mm_let_kernel_behind_begin();
+    mm_wait_for_kernel_before();
+    if (!mm_simt_is_wanted(params.wanted))
+        return;
+    unsigned first_row;
+    unsigned first_col;
+    mm_simt_block_origin<TILE>(params.product, &first_row, &first_col);
+    const unsigned begin = blockIdx.y * params.split_depth;
+    const unsigned end = min(static_cast<unsigned>(params.product.k), begin + params.split_depth);
+    const struct mm_simt_thread thread = mm_simt_this_thread<TILE>();
+    struct mm_simt_sums<TILE> sums;
+    mm_simt_mainloop<TILE, TRANSPOSE_A, TRANSPOSE_B>(params.product, thread, first_row, first_col, begin, end,
+                                                     reinterpret_cast<float *>(mm_simt_slabs), sums);
+    mm_simt_epilogue<TILE, TRANSPOSE_A, TRANSPOSE_B>(mm_simt_output_of(params), thread, first_row, first_col,
+                                                     sums);
+}
+
+/* For a batch, without a workspace: a block computes all splits of its part of C itself, one after the other,
+ * and adds up their sums in the order of simt_sum. So the bits are the same as without a batch. */
+template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(TILE::THREADS, 2)
+    mm_simt_each(const __grid_constant__ struct mm_cuda_items batch) {
+    extern __shared__ float4 mm_simt_slabs[];
+    const struct mm_cuda_item *item = mm_cuda_item_of(batch);
+    if (item == nullptr)
+        return;
+    const struct mm_product product = mm_cuda_product_of<TRANSPOSE_A, TRANSPOSE_B>(*item);
+    const bool is_one_split = item->split_depth >= item->k;
+    const unsigned first_row = blockIdx.y * TILE::ROWS;
+    const unsigned first_col = blockIdx.x * TILE::COLS;
+    const struct mm_simt_thread thread = mm_simt_this_thread<TILE>();
+    struct mm_simt_sums<TILE> total = {};
+    unsigned begin = 0;
+    do {
+        struct mm_simt_sums<TILE> sums;
+        __syncthreads(); /* all threads have read the last stage of the split before */
+        mm_simt_mainloop<TILE, TRANSPOSE_A, TRANSPOSE_B>(product, thread, first_row, first_col, begin,
+                                                         min(item->k, begin + item->split_depth),
+                                                         reinterpret_cast<float *>(mm_simt_slabs), sums);
+#pragma unroll
+        for (unsigned i = 0; i < TILE::THREAD_ROWS; i++)
+#pragma unroll
+            for (unsigned j = 0; j < TILE::THREAD_COLS; j++)
+                total.at[i][j] = is_one_split ? sums.at[i][j] : total.at[i][j] + sums.at[i][j];
+        begin += item->split_depth;
+    } while (begin < item->k);
+    mm_simt_epilogue<TILE, TRANSPOSE_A, TRANSPOSE_B>(product.c, thread, first_row, first_col, total);
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* How the launch of another variant computes a product by `simt`: always, or only if the device finds at run
+ * time that it must. */
+#ifndef MM_GPU_CUDA_VARIANTS_SIMT_H
+#define MM_GPU_CUDA_VARIANTS_SIMT_H
+
+#include "gpu/cuda/lane.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Loads the kernels of a plan that mm_cuda_simt made (gpu/cuda/variants.h). */
+enum mm_status mm_cuda_simt_prepare(const struct mm_plan *plan, const struct mm_product *product,
+                                    struct mm_lane *lane, struct mm_error *error);
+
+/* Enqueues the kernels of such a plan on the lane. `workspace` is device memory of plan->workspace_bytes,
+ * aligned to 256 bytes; others may use it once the kernels have run. It may have any value if those are 0.
+ * `wanted` points into device memory: if *wanted is 0 when a kernel starts, the kernel returns at once and
+ * stores nothing. NULL: the kernels always run. */
+enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_product *product,
+                                    struct mm_lane *lane, void *workspace, const unsigned *wanted,
+                                    struct mm_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

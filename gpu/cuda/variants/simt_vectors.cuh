@@ -1,0 +1,206 @@
+/* Products of `simt` in which one operand is a vector or a few. Each element of the matrix is then used once
+ * or a few times, so memory sets the pace and tiles would gain nothing. Threads load the matrix straight into
+ * registers, 16 bytes an access if alignment allows, with eight accesses in flight. They stage the vectors in
+ * shared memory. For simt.cu and for programs that time it. */
+#ifndef MM_GPU_CUDA_VARIANTS_SIMT_VECTORS_CUH
+#define MM_GPU_CUDA_VARIANTS_SIMT_VECTORS_CUH
+
+#include "gpu/cuda/variants/quad.cuh"
+
+/* The sums over k of matrix line times vector, for each of `lines` lines and `count` vectors. Strides are in
+ * elements. Split-K: blocks with blockIdx.y = s add up only the k from s·split_depth on, a multiple of 4, and
+ * store their sums from out + s·out_split_stride on. */
+struct mm_simt_lines {
+    struct mm_matrix matrix; /* as stored: its lines lie along the stored rows, or across them */
+    unsigned lines;
+    unsigned k;
+    const float *vectors;
+    size_t vector_stride; /* from one vector to the next */
+    size_t depth_stride;  /* from one element of a vector to the next */
+    unsigned count;
+    unsigned split_depth;
+    float *out;
+    size_t out_vector_stride; /* from a vector's sum to that of the next vector */
+    size_t out_line_stride;
+    size_t out_split_stride;
+    const unsigned *wanted; /* as in mm_simt_params */
+};
+
+constexpr unsigned MM_SIMT_VECTORS_MAX = 4;
+constexpr unsigned MM_SIMT_VECTOR_WARPS = 8; /* of a block */
+constexpr unsigned MM_SIMT_VECTOR_THREADS = MM_SIMT_VECTOR_WARPS * 32;
+/* Lines of a block, if they lie across the stored rows; and along them: one a warp. */
+constexpr unsigned MM_SIMT_STRIDED_LINES = 32 * MM_QUAD;
+constexpr unsigned MM_SIMT_CONTIGUOUS_LINES = MM_SIMT_VECTOR_WARPS;
+constexpr unsigned MM_SIMT_IN_FLIGHT = 8;                            /* loads of a thread at a time */
+constexpr unsigned MM_SIMT_CHUNK = 32 * MM_QUAD * MM_SIMT_IN_FLIGHT; /* elements of k between two barriers */
+
+/* Which of 128 neighbours the thread loads: a quad, or every 32nd if they are loaded one by one. */
+template <bool WIDE> __device__ __forceinline__ unsigned mm_simt_offset_of(unsigned index) {
+    const unsigned lane = threadIdx.x % 32;
+    return WIDE ? lane * MM_QUAD + index : lane + 32 * index;
+}
+
+/* Loads the thread's four of the 128 neighbours from `from` on. Only `left` of these exist; past them it
+ * gives zeros. No thread needs them again, so they should not evict from the caches what is needed
+ * (__ldcs). */
+template <bool WIDE>
+__device__ __forceinline__ void mm_simt_load(float (&to)[MM_QUAD], const float *from, int left) {
+    const int first = static_cast<int>(mm_simt_offset_of<WIDE>(0));
+    if (WIDE && first + static_cast<int>(MM_QUAD) <= left) {
+        const float4 quad = __ldcs(reinterpret_cast<const float4 *>(from + first));
+        to[0] = quad.x;
+        to[1] = quad.y;
+        to[2] = quad.z;
+        to[3] = quad.w;
+        return;
+    }
+#pragma unroll
+    for (unsigned index = 0; index < MM_QUAD; index++) {
+        const unsigned place = mm_simt_offset_of<WIDE>(index);
+        to[index] = static_cast<int>(place) < left ? __ldcs(from + place) : 0.0f;
+    }
+}
+
+/* Stages a chunk of each vector in shared memory, and zeros past `end` and past the last vector. */
+template <unsigned VECTORS>
+__device__ __forceinline__ void mm_simt_stage(float (&to)[VECTORS][MM_SIMT_CHUNK],
+                                              const struct mm_simt_lines &params, unsigned first,
+                                              unsigned end) {
+#pragma unroll
+    for (unsigned vector = 0; vector < VECTORS; vector++)
+        for (unsigned depth = threadIdx.x; depth < MM_SIMT_CHUNK; depth += MM_SIMT_VECTOR_THREADS) {
+            const bool within = vector < params.count && first + depth < end;
+            const float *from =
+                params.vectors + vector * params.vector_stride + (first + depth) * params.depth_stride;
+            to[vector][depth] = within ? *from : 0.0f;
+        }
+}
+
+/* If the elements of a line are neighbours: a warp goes along one line, and its threads add up their sums by
+ * shuffles. */
+template <unsigned VECTORS, bool WIDE>
+__device__ void mm_simt_k_contiguous(const struct mm_simt_lines &params,
+                                     float (&staged)[VECTORS][MM_SIMT_CHUNK]) {
+    const unsigned line = blockIdx.x * MM_SIMT_CONTIGUOUS_LINES + threadIdx.x / 32;
+    const unsigned begin = blockIdx.y * params.split_depth;
+    const unsigned end = min(params.k, begin + params.split_depth);
+    const float *from = static_cast<const float *>(params.matrix.data) + line * params.matrix.ld;
+    float sums[VECTORS][MM_QUAD] = {};
+    for (unsigned chunk = begin; chunk < end; chunk += MM_SIMT_CHUNK) {
+        /* The loads of the matrix are issued first, and are in flight while the vectors are staged. */
+        float values[MM_SIMT_IN_FLIGHT][MM_QUAD];
+        const int left = line < params.lines ? static_cast<int>(end - chunk) : 0;
+#pragma unroll
+        for (unsigned access = 0; access < MM_SIMT_IN_FLIGHT; access++)
+            mm_simt_load<WIDE>(values[access], from + chunk + access * 32 * MM_QUAD,
+                               left - static_cast<int>(access * 32 * MM_QUAD));
+
+        /* Two barriers: all threads have read the last chunk before it is overwritten, and this chunk is
+         * complete before a thread reads it. */
+        __syncthreads();
+        mm_simt_stage(staged, params, chunk, end);
+        __syncthreads();
+#pragma unroll
+        for (unsigned access = 0; access < MM_SIMT_IN_FLIGHT; access++)
+#pragma unroll
+            for (unsigned vector = 0; vector < VECTORS; vector++)
+#pragma unroll
+                for (unsigned index = 0; index < MM_QUAD; index++)
+                    sums[vector][index] =
+                        fmaf(values[access][index],
+                             staged[vector][access * 32 * MM_QUAD + mm_simt_offset_of<WIDE>(index)],
+                             sums[vector][index]);
+    }
+#pragma unroll
+    for (unsigned vector = 0; vector < VECTORS; vector++) {
+        float sum = (sums[vector][0] + sums[vector][1]) + (sums[vector][2] + sums[vector][3]);
+#pragma unroll
+        for (unsigned apart = 16; apart > 0; apart /= 2)
+            sum += __shfl_xor_sync(0xffffffff, sum, apart);
+        if (threadIdx.x % 32 == 0 && line < params.lines && vector < params.count)
+            params.out[blockIdx.y * params.out_split_stride + vector * params.out_vector_stride +
+                       line * params.out_line_stride] = sum;
+    }
+}
+
+/* If lines lie across the stored rows: each warp has the block's 128 lines and every eighth group of rows.
+ * The warps' sums are added up in the order of the warps. */
+template <unsigned VECTORS, bool WIDE>
+__device__ void mm_simt_k_strided(const struct mm_simt_lines &params,
+                                  float (&staged)[VECTORS][MM_SIMT_CHUNK]) {
+    __shared__ float warp_sums[MM_SIMT_VECTOR_WARPS][VECTORS][MM_SIMT_STRIDED_LINES];
+    const unsigned warp = threadIdx.x / 32;
+    const unsigned first_line = blockIdx.x * MM_SIMT_STRIDED_LINES;
+    const unsigned begin = blockIdx.y * params.split_depth;
+    const unsigned end = min(params.k, begin + params.split_depth);
+    const float *const from = static_cast<const float *>(params.matrix.data) + first_line;
+    const int lines_left = static_cast<int>(params.lines - first_line);
+    float sums[VECTORS][MM_QUAD] = {};
+    for (unsigned chunk = begin; chunk < end; chunk += MM_SIMT_CHUNK) {
+        /* Both barriers as in mm_simt_k_contiguous. */
+        __syncthreads();
+        mm_simt_stage(staged, params, chunk, end);
+        __syncthreads();
+        const unsigned depths = min(end - chunk, MM_SIMT_CHUNK);
+        for (unsigned first = warp * MM_SIMT_IN_FLIGHT; first < depths;
+             first += MM_SIMT_VECTOR_WARPS * MM_SIMT_IN_FLIGHT) {
+            float values[MM_SIMT_IN_FLIGHT][MM_QUAD];
+#pragma unroll
+            for (unsigned access = 0; access < MM_SIMT_IN_FLIGHT; access++)
+                mm_simt_load<WIDE>(values[access], from + (chunk + first + access) * params.matrix.ld,
+                                   first + access < depths ? lines_left : 0);
+#pragma unroll
+            for (unsigned access = 0; access < MM_SIMT_IN_FLIGHT; access++)
+#pragma unroll
+                for (unsigned vector = 0; vector < VECTORS; vector++)
+#pragma unroll
+                    for (unsigned index = 0; index < MM_QUAD; index++)
+                        sums[vector][index] =
+                            fmaf(values[access][index], staged[vector][first + access], sums[vector][index]);
+        }
+    }
+#pragma unroll
+    for (unsigned vector = 0; vector < VECTORS; vector++)
+#pragma unroll
+        for (unsigned index = 0; index < MM_QUAD; index++)
+            warp_sums[warp][vector][mm_simt_offset_of<WIDE>(index)] = sums[vector][index];
+
+    /* Each thread adds up what all warps wrote: none may read before all have written. */
+    __syncthreads();
+    for (unsigned index = threadIdx.x; index < params.count * MM_SIMT_STRIDED_LINES;
+         index += MM_SIMT_VECTOR_THREADS) {
+        const unsigned vector = index / MM_SIMT_STRIDED_LINES;
+        const unsigned line = index % MM_SIMT_STRIDED_LINES;
+        float sum = 0.0f;
+        for (unsigned of = 0; of < MM_SIMT_VECTOR_WARPS; of++)
+            sum += warp_sums[of][vector][line];
+        if (static_cast<int>(line) < lines_left)
+            params.out[blockIdx.y * params.out_split_stride + vector * params.out_vector_stride +
+                       (first_line + line) * params.out_line_stride] = sum;
+    }
+}
+
+template <unsigned VECTORS, bool K_CONTIGUOUS>
+__global__ void __launch_bounds__(MM_SIMT_VECTOR_THREADS, VECTORS == 1 ? 3 : 2)
+    mm_simt_by_lines(const __grid_constant__ struct mm_simt_lines params) {
+    __shared__ float staged[VECTORS][MM_SIMT_CHUNK];
+    mm_let_kernel_behind_begin();
+    mm_wait_for_kernel_before();
+    if (!mm_simt_is_wanted(params.wanted))
+        return;
+    const bool is_wide = mm_is_wide(params.matrix);
+    if constexpr (K_CONTIGUOUS) {
+        if (is_wide)
+            mm_simt_k_contiguous<VECTORS, true>(params, staged);
+        else
+            mm_simt_k_contiguous<VECTORS, false>(params, staged);
+    } else {
+        if (is_wide)
+            mm_simt_k_strided<VECTORS, true>(params, staged);
+        else
+            mm_simt_k_strided<VECTORS, false>(params, staged);
+    }
+}
+
+#endif

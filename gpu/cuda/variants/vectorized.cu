@@ -1,0 +1,165 @@
+/* vectorized: `register_tiled` with accesses of 16 bytes. One instruction then moves four elements, between
+ * registers and global or shared memory. At each k a thread reads its fragments, 8 elements of A and 8 of B,
+ * by 4 reads instead of 16, for the same 64 multiplications. It also loads the slabs by a quarter of the
+ * instructions. That leaves time for slabs of 16 elements of k, and half the barriers.
+ *
+ *        thread (x, y) of 16×16 owns, of the block's 128×128 of C, rows    4y to 4y + 3, 64 + 4y to 67 + 4y
+ *                                                       and columns 4x to 4x + 3, 64 + 4x to 67 + 4x
+ *
+ * Loads: two quads of each slab a thread, which are four neighbours in a stored row. If k runs along the
+ * stored rows (A as it is, B transposed), two threads load 32 bytes of one row, and the slab is turned as it
+ * is staged. Else a warp loads 128 neighbours.
+ *
+ * Edges: a quad can be one access only if its matrix begins at a multiple of 16 bytes and its rows are a
+ * multiple of 16 bytes long. Otherwise, and at the ends of rows, its elements are loaded one by one, and are
+ * 0 past an edge. With rows of 1002 elements all loads go one by one; with rows of 1004 none does. The kernel
+ * decides that for each operand; the branch is the same for all threads.
+ *
+ * Launch: ⌈n/128⌉×⌈m/128⌉ blocks of 16×16 threads.
+ *
+ * Cost: up to 128 registers a thread, two blocks a multiprocessor, 16.5 KiB of shared memory, two barriers a
+ * step. Measured on an H200: 0.193 ms at 1024³ and 3.97 ms at 4096³, 1.10 times as fast as `register_tiled`.
+ *
+ * Source: NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access". */
+#include "gpu/cuda/lane.h"
+#include "gpu/cuda/variants/quad.cuh"
+#include "gpu/cuda/variants.h"
+
+namespace {
+
+constexpr unsigned EDGE = 128;         /* of a block's square of C */
+constexpr unsigned DEPTH = 16;         /* of a slab, along k */
+constexpr unsigned SIDE = 16;          /* threads of a block, along either edge */
+constexpr unsigned QUAD = MM_QUAD;     /* elements of one access */
+constexpr unsigned HALF = SIDE * QUAD; /* of EDGE; a thread owns a quad in each */
+constexpr unsigned EACH = 2 * QUAD;    /* elements of C of a thread, along either edge */
+constexpr unsigned THREADS = SIDE * SIDE;
+
+/* Rows are padded by 4 words, which keeps them at multiples of 16 bytes. A warp that turns its operand stores
+ * 16 lines at 2 depths that are 4 apart: 4·4 words of padding put these depths 16 banks apart. */
+typedef float slab[DEPTH][EDGE + 4];
+
+/* Loads four elements of a stored row, from (row, col) on, by one access if X is `wide`; zeros past an
+ * edge. */
+__device__ float4 load_quad(const struct mm_matrix &x, bool wide, unsigned row, unsigned col) {
+    float4 quad = {};
+    if (row >= x.rows)
+        return quad;
+    const float *from = static_cast<const float *>(x.data) + row * x.ld + col;
+    if (wide && col + QUAD <= x.cols)
+        return *reinterpret_cast<const float4 *>(from);
+    if (col < x.cols)
+        quad.x = from[0];
+    if (col + 1 < x.cols)
+        quad.y = from[1];
+    if (col + 2 < x.cols)
+        quad.z = from[2];
+    if (col + 3 < x.cols)
+        quad.w = from[3];
+    return quad;
+}
+
+/* Loads a slab and stages it in shared memory: DEPTH elements of each of EDGE lines, from line first_line and
+ * k = step on. A line is a row of op(A) or a column of op(B). ALONG: its elements are neighbours in memory (A
+ * as it is, B transposed), and the slab is turned. */
+template <bool ALONG>
+__device__ void stage(slab &to, const struct mm_matrix &x, bool wide, unsigned first_line, unsigned step) {
+    const unsigned thread = threadIdx.y * SIDE + threadIdx.x;
+#pragma unroll
+    for (unsigned first = 0; first < DEPTH; first += DEPTH / 2) {
+        if (ALONG) {
+            const unsigned depth = first + thread % 2 * QUAD;
+            const unsigned line = thread / 2;
+            const float4 quad = load_quad(x, wide, first_line + line, step + depth);
+            to[depth][line] = quad.x;
+            to[depth + 1][line] = quad.y;
+            to[depth + 2][line] = quad.z;
+            to[depth + 3][line] = quad.w;
+        } else {
+            const unsigned depth = first + thread / (EDGE / QUAD);
+            const unsigned line = thread % (EDGE / QUAD) * QUAD;
+            *reinterpret_cast<float4 *>(&to[depth][line]) =
+                load_quad(x, wide, step + depth, first_line + line);
+        }
+    }
+}
+
+/* Reads the thread's two quads of a row of a slab, one in each half. So the threads along an edge read
+ * neighbouring quads, and each bank once. Two quads side by side would meet in half of the banks. */
+__device__ void read_fragment(float (&each)[EACH], const float (&row)[EDGE + 4], unsigned thread) {
+#pragma unroll
+    for (unsigned half = 0; half < 2; half++)
+        mm_read_quad(&each[half * QUAD], &row[half * HALF + thread * QUAD]);
+}
+
+/* Where element `index` of the thread's EACH lies along the block's edge. */
+__device__ unsigned offset_of(unsigned thread, unsigned index) {
+    return index / QUAD * HALF + thread * QUAD + index % QUAD;
+}
+
+/* Adds the products of the slabs to the thread's sums. */
+__device__ void multiply(float (&sums)[EACH][EACH], const slab &a_slab, const slab &b_slab) {
+#pragma unroll
+    for (unsigned depth = 0; depth < DEPTH; depth++) {
+        float a[EACH];
+        float b[EACH];
+        read_fragment(a, a_slab[depth], threadIdx.y);
+        read_fragment(b, b_slab[depth], threadIdx.x);
+#pragma unroll
+        for (unsigned i = 0; i < EACH; i++)
+#pragma unroll
+            for (unsigned j = 0; j < EACH; j++)
+                sums[i][j] = fmaf(a[i], b[j], sums[i][j]);
+    }
+}
+
+template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(THREADS, 2) vectorized(const __grid_constant__ struct mm_product product) {
+    alignas(sizeof(float4)) __shared__ slab a_slab;
+    alignas(sizeof(float4)) __shared__ slab b_slab;
+    const unsigned first_row = blockIdx.y * EDGE;
+    const unsigned first_col = blockIdx.x * EDGE;
+    const bool a_wide = mm_is_wide(product.a);
+    const bool b_wide = mm_is_wide(product.b);
+
+    float sums[EACH][EACH] = {};
+    for (unsigned step = 0; step < product.k; step += DEPTH) {
+        stage<!TRANSPOSE_A>(a_slab, product.a, a_wide, first_row, step);
+        stage<TRANSPOSE_B>(b_slab, product.b, b_wide, first_col, step);
+
+        /* Each thread reads what others staged: none may read before all have written. */
+        __syncthreads();
+
+        /* Past k both slabs hold 0, so nothing is added there. Zeros past m or n only reach sums that are
+         * never stored. */
+        multiply(sums, a_slab, b_slab);
+
+        /* The next step overwrites the slabs: none may write before all have read. */
+        __syncthreads();
+    }
+
+    /* Epilogue: each thread stores its sums by quads. */
+    const bool c_wide = mm_is_wide(product.c);
+#pragma unroll
+    for (unsigned i = 0; i < EACH; i++) {
+        const unsigned row = first_row + offset_of(threadIdx.y, i);
+        if (row >= product.m)
+            continue;
+#pragma unroll
+        for (unsigned j = 0; j < EACH; j += QUAD)
+            mm_store_quad(product.c, c_wide, row, first_col + offset_of(threadIdx.x, j), &sums[i][j]);
+    }
+}
+
+} // namespace
+
+enum mm_status mm_cuda_vectorized(const struct mm_product *product, struct mm_plan *plan,
+                                  struct mm_error *error) {
+    static const mm_cuda_kernel kernels[2][2] = {{vectorized<false, false>, vectorized<false, true>},
+                                                 {vectorized<true, false>, vectorized<true, true>}};
+    (void)error;
+    plan->layout.kernel = mm_cuda_pick(kernels, product);
+    plan->layout.block_rows = plan->layout.block_cols = EDGE;
+    plan->layout.threads_x = plan->layout.threads_y = SIDE;
+    return MM_OK;
+}

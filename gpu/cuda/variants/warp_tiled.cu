@@ -1,0 +1,208 @@
+/* warp_tiled: `vectorized` with a level between the block and the thread. A thread still owns 8×8 elements of
+ * C, but the 32 threads of a warp own a compact 64×32 of it:
+ *
+ *        +----+----+----+----+    the block's 128×128 of C, by its warps w0 to w7
+ *        | w0 | w1 | w2 | w3 |
+ *        |    |    |    |    |    lane (row, col) of 8×4 in a warp owns rows 4·row to 4·row + 3 and those 32
+ *        +----+----+----+----+    further down, columns 4·col to 4·col + 3 and those 16 further right
+ *        | w4 | w5 | w6 | w7 |
+ *        |    |    |    |    |
+ *        +----+----+----+----+
+ *
+ * At each k a warp then reads 64 words of A and 32 of B for its 2048 multiplications; in `vectorized` 16 and
+ * 128. Threads that read the same words sit side by side: lane and lane ^ 1 read the same of A, lane and lane
+ * ^ 2 the same of B. So each of a thread's four reads of 16 bytes occupies the banks once for the whole warp.
+ *
+ * Two waits go as well. The fragments of the next k are read while those of this one are multiplied. And the
+ * next slabs are copied meanwhile, as in `tiled_async`, with one barrier for every 16 of k.
+ *
+ * Loads: by asynchronous copies. If k runs along the stored rows (A as it is, B transposed), 16 threads copy
+ * 16 neighbours of a row, 4 bytes each, because such a copy can turn the slab. Else copies are of 16 bytes if
+ * the matrix and its rows begin at multiples of 16 bytes, and of 4 bytes if not.
+ *
+ * Edges: the copies fill what lies past an edge with zeros, and the epilogue stores only what C has.
+ *
+ * Launch: ⌈n/128⌉×⌈m/128⌉ blocks of 256 threads.
+ *
+ * Cost: up to 128 registers a thread, two blocks a multiprocessor, 33 KiB of shared memory, and a large
+ * product to fill the chip. Measured on an H200: 0.101 ms at 1024³ and 2.93 ms at 4096³, 1.35 times as fast
+ * as `vectorized`.
+ *
+ * Tried and rejected on an H200: 30 others like it, with blocks of 128 or 256 along each edge, slabs of 8, 16
+ * and 32, 8×8 to 16×8 elements a thread, and two to four stages; this one was the fastest. Slabs that stay as
+ * their matrices are stored, so all copies are of 16 bytes, were 15% slower: then the threads read across the
+ * slab.
+ *
+ * Source: NVIDIA's CUTLASS tiles by blocks, warps and threads. S. Gray's "maxas" SGEMM made the order of the
+ * lanes known. */
+#include "gpu/cuda/variants/async.cuh"
+#include "gpu/cuda/lane.h"
+#include "gpu/cuda/variants/quad.cuh"
+#include "gpu/cuda/variants.h"
+
+namespace {
+
+constexpr unsigned EDGE = 128;      /* of a block's square of C */
+constexpr unsigned DEPTH = 16;      /* of a slab, along k */
+constexpr unsigned QUAD = MM_QUAD;  /* elements of one access */
+constexpr unsigned EACH = 2 * QUAD; /* elements of C of a thread, along either edge */
+constexpr unsigned LANE_ROWS = 8;   /* threads of a warp, down its part of C */
+constexpr unsigned LANE_COLS = 4;   /* and across it */
+constexpr unsigned WARP_ROWS = LANE_ROWS * EACH;
+constexpr unsigned WARP_COLS = LANE_COLS * EACH;
+constexpr unsigned THREADS = EDGE / WARP_ROWS * (EDGE / WARP_COLS) * 32;
+
+/* DEPTH elements of each of EDGE lines, depth by depth. A line is a row of op(A) or a column of op(B). ALONG:
+ * its elements are neighbours in memory (A as it is, B transposed). Then rows are padded by a quad, which
+ * keeps them at multiples of 16 bytes: the 16 depths of a line that threads store at once lie in 8 banks. */
+template <bool ALONG> using slab = float[DEPTH][ALONG ? EDGE + QUAD : EDGE];
+
+/* Begins to copy a slab, from line first_line and k = step on, whose lines lie along the stored rows of X: 16
+ * neighbouring threads copy 16 neighbours of a line, each into another row of the slab. */
+__device__ void copy_along(slab<true> &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
+    constexpr unsigned LINES = THREADS / DEPTH; /* at a time */
+    const unsigned depth = threadIdx.x % DEPTH;
+    const unsigned line = threadIdx.x / DEPTH;
+    const unsigned rows = static_cast<unsigned>(x.rows);
+    const bool within = step + depth < static_cast<unsigned>(x.cols);
+    const float *from = static_cast<const float *>(x.data) + (first_line + line) * x.ld + (step + depth);
+#pragma unroll
+    for (unsigned i = 0; i < EDGE; i += LINES)
+        mm_copy_async<1>(&to[depth][line + i], from + i * x.ld,
+                         within && first_line + line + i < rows ? 1 : 0);
+}
+
+/* The same for lines that lie across the stored rows of X, WORDS elements a copy. */
+template <unsigned WORDS>
+__device__ void copy_across(slab<false> &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
+    constexpr unsigned BREADTH = EDGE / WORDS; /* threads along a row */
+    const unsigned depth = threadIdx.x / BREADTH;
+    const unsigned line = threadIdx.x % BREADTH * WORDS;
+    const unsigned rows = static_cast<unsigned>(x.rows);
+    const unsigned cols = static_cast<unsigned>(x.cols);
+    const unsigned count = first_line + line < cols ? min(cols - first_line - line, WORDS) : 0;
+    const float *from = static_cast<const float *>(x.data) + (step + depth) * x.ld + (first_line + line);
+#pragma unroll
+    for (unsigned i = 0; i < DEPTH; i += THREADS / BREADTH)
+        mm_copy_async<WORDS>(&to[depth + i][line], from + i * x.ld, step + depth + i < rows ? count : 0);
+}
+
+template <bool ALONG>
+__device__ void copy(slab<ALONG> &to, const struct mm_matrix &x, bool wide, unsigned first_line,
+                     unsigned step) {
+    if constexpr (ALONG)
+        copy_along(to, x, first_line, step);
+    else if (wide)
+        copy_across<QUAD>(to, x, first_line, step);
+    else
+        copy_across<1>(to, x, first_line, step);
+}
+
+/* Where element `index` of the thread's EACH lies, from its first one on: in two quads, LANES quads apart, so
+ * neighbouring threads read neighbouring quads. */
+template <unsigned LANES> __device__ unsigned offset_of(unsigned first, unsigned index) {
+    return first + index / QUAD * LANES * QUAD + index % QUAD;
+}
+
+/* What a thread multiplies at one k. */
+struct fragments {
+    float a[EACH];
+    float b[EACH];
+};
+
+template <unsigned LANES>
+__device__ void read_fragment(float (&each)[EACH], const float *row, unsigned first) {
+#pragma unroll
+    for (unsigned index = 0; index < EACH; index += QUAD)
+        mm_read_quad(&each[index], &row[offset_of<LANES>(first, index)]);
+}
+
+/* Every other row goes backwards. So each multiplication shares an operand with the next one, and the
+ * register file need not deliver it again: worth up to 7% (4096³ on an H200, B transposed). */
+__device__ void multiply(float (&sums)[EACH][EACH], const fragments &fragment) {
+#pragma unroll
+    for (unsigned i = 0; i < EACH; i++)
+#pragma unroll
+        for (unsigned step = 0; step < EACH; step++) {
+            const unsigned j = i % 2 == 0 ? step : EACH - 1 - step;
+            sums[i][j] = fmaf(fragment.a[i], fragment.b[j], sums[i][j]);
+        }
+}
+
+template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(THREADS, 2) warp_tiled(const __grid_constant__ struct mm_product product) {
+    alignas(sizeof(float4)) __shared__ slab<!TRANSPOSE_A> a_slab[2];
+    alignas(sizeof(float4)) __shared__ slab<TRANSPOSE_B> b_slab[2];
+    const unsigned first_row = blockIdx.y * EDGE;
+    const unsigned first_col = blockIdx.x * EDGE;
+    const bool a_wide = mm_is_wide(product.a);
+    const bool b_wide = mm_is_wide(product.b);
+
+    /* Where the thread's elements of C begin in the block's square: where its warp's part begins, and from
+     * there 4 times the (row, col) of its lane. */
+    const unsigned warp = threadIdx.x / 32;
+    const unsigned lane = threadIdx.x % 32;
+    const unsigned row = warp / (EDGE / WARP_COLS) * WARP_ROWS + lane / 2 % LANE_ROWS * QUAD;
+    const unsigned col = warp % (EDGE / WARP_COLS) * WARP_COLS + (lane / 16 * 2 + lane % 2) * QUAD;
+
+    /* The first slabs. Each thread waits for its own copies, so past the barrier the slabs are complete. */
+    copy<!TRANSPOSE_A>(a_slab[0], product.a, a_wide, first_row, 0);
+    copy<TRANSPOSE_B>(b_slab[0], product.b, b_wide, first_col, 0);
+    mm_wait_copies();
+    __syncthreads();
+
+    float sums[EACH][EACH] = {};
+    fragments fragment[2]; /* of this k and of the next */
+    unsigned stage = 0;    /* of the slabs that are multiplied */
+    read_fragment<LANE_ROWS>(fragment[0].a, a_slab[0][0], row);
+    read_fragment<LANE_COLS>(fragment[0].b, b_slab[0][0], col);
+    for (unsigned step = 0; step < product.k; step += DEPTH) {
+#pragma unroll
+        for (unsigned depth = 0; depth < DEPTH; depth++) {
+            if (depth == DEPTH - 1) {
+                /* One barrier for two reasons. Each thread has waited for its own copies, so past it the next
+                 * slabs are complete. And all threads have read the last fragments of this step's slabs, so
+                 * the next copies may overwrite them. */
+                mm_wait_copies();
+                __syncthreads();
+                stage ^= 1;
+            }
+            read_fragment<LANE_ROWS>(fragment[(depth + 1) % 2].a, a_slab[stage][(depth + 1) % DEPTH], row);
+            read_fragment<LANE_COLS>(fragment[(depth + 1) % 2].b, b_slab[stage][(depth + 1) % DEPTH], col);
+            if (depth == 0) {
+                /* Past k these copies bring zeros, which nothing multiplies. */
+                copy<!TRANSPOSE_A>(a_slab[stage ^ 1], product.a, a_wide, first_row, step + DEPTH);
+                copy<TRANSPOSE_B>(b_slab[stage ^ 1], product.b, b_wide, first_col, step + DEPTH);
+            }
+            /* Past k both fragments are 0, so nothing is added. Zeros past m or n only reach sums that are
+             * never stored. */
+            multiply(sums, fragment[depth % 2]);
+        }
+    }
+
+    /* Epilogue: each thread stores its sums by quads. */
+    const bool c_wide = mm_is_wide(product.c);
+#pragma unroll
+    for (unsigned i = 0; i < EACH; i++) {
+        const unsigned c_row = first_row + offset_of<LANE_ROWS>(row, i);
+        if (c_row >= product.m)
+            continue;
+#pragma unroll
+        for (unsigned j = 0; j < EACH; j += QUAD)
+            mm_store_quad(product.c, c_wide, c_row, first_col + offset_of<LANE_COLS>(col, j), &sums[i][j]);
+    }
+}
+
+} // namespace
+
+enum mm_status mm_cuda_warp_tiled(const struct mm_product *product, struct mm_plan *plan,
+                                  struct mm_error *error) {
+    static const mm_cuda_kernel kernels[2][2] = {{warp_tiled<false, false>, warp_tiled<false, true>},
+                                                 {warp_tiled<true, false>, warp_tiled<true, true>}};
+    (void)error;
+    plan->layout.kernel = mm_cuda_pick(kernels, product);
+    plan->layout.block_rows = plan->layout.block_cols = EDGE;
+    plan->layout.threads_x = THREADS;
+    plan->layout.threads_y = 1;
+    return MM_OK;
+}

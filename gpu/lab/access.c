@@ -1,0 +1,105 @@
+/* The patterns' addresses, and the banks and sectors that they meet. It measures nothing. */
+#include "gpu/lab/access.h"
+
+#include "gpu/names.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+MM_DEFINE_NAMES(mm_memory_name, mm_memory, MM_MEMORY_COUNT, MM_MEMORY_TABLE)
+MM_DEFINE_NAMES(mm_pattern_name, mm_pattern, MM_PATTERN_COUNT, MM_PATTERN_TABLE)
+
+/* The lane's word, padding not counted. */
+static unsigned word_of(const struct mm_access *access, unsigned lane) {
+    switch (access->pattern) {
+    case MM_PATTERN_LINEAR:
+        return lane;
+    case MM_PATTERN_PERMUTED:
+        /* 7 has no factor in common with 16, so that the 16 lanes of a half read its 16 words. Across the
+         * halves, words of 8 bytes could meet in a bank. */
+        return (lane & 16) | ((7 * lane + 3) & 15);
+    case MM_PATTERN_STRIDE:
+        assert(access->stride >= 1 && access->stride <= MM_STRIDE_MAX);
+        return access->stride * lane;
+    case MM_PATTERN_SAME_BANK:
+        return MM_BANK_COUNT * lane;
+    case MM_PATTERN_BROADCAST:
+    case MM_PATTERN_COUNT:
+        break;
+    }
+    assert(access->pattern == MM_PATTERN_BROADCAST);
+    return 0;
+}
+
+void mm_access_offsets(const struct mm_access *access, uint32_t offsets[MM_WARP_LANES]) {
+    assert(access->word_bytes == 4 || access->word_bytes == 8);
+    for (unsigned lane = 0; lane < MM_WARP_LANES; lane++) {
+        unsigned word = word_of(access, lane);
+        if (access->padded)
+            word += word / MM_BANK_COUNT;
+        offsets[lane] = word * access->word_bytes;
+        assert(offsets[lane] + access->word_bytes <= MM_ACCESS_BYTES_MAX);
+    }
+}
+
+/* Adds a value to a set of `count` of them, unless it is there; how many there are then. */
+static unsigned add(uint32_t *set, unsigned count, uint32_t value) {
+    for (unsigned index = 0; index < count; index++)
+        if (set[index] == value)
+            return count;
+    set[count] = value;
+    return count + 1;
+}
+
+/* The most words that one bank serves for these lanes. What a bank holds side by side is one word of it, and
+ * what lanes read can be more than one. */
+static unsigned degree_of(const uint32_t *offsets, unsigned lanes, unsigned word_bytes, unsigned bank_bytes) {
+    const unsigned pieces = word_bytes > bank_bytes ? word_bytes / bank_bytes : 1;
+    uint32_t words[MM_WARP_LANES];
+    unsigned served[MM_BANK_COUNT] = {0};
+    unsigned count = 0;
+    unsigned degree = 0;
+    assert(lanes * pieces <= MM_WARP_LANES);
+    for (unsigned lane = 0; lane < lanes; lane++)
+        for (unsigned piece = 0; piece < pieces; piece++)
+            count = add(words, count, offsets[lane] / bank_bytes + piece);
+    for (unsigned index = 0; index < count; index++) {
+        const unsigned bank = words[index] % MM_BANK_COUNT;
+        served[bank]++;
+        if (served[bank] > degree)
+            degree = served[bank];
+    }
+    return degree;
+}
+
+struct mm_bank_cost mm_banks_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes,
+                                     unsigned bank_bytes) {
+    assert(word_bytes == 4 || word_bytes == 8);
+    assert(bank_bytes == 4 || bank_bytes == 8);
+    struct mm_bank_cost cost = {.transactions = word_bytes > bank_bytes ? word_bytes / bank_bytes : 1};
+    const unsigned lanes = MM_WARP_LANES / cost.transactions;
+    for (unsigned first = 0; first < MM_WARP_LANES; first += lanes) {
+        const unsigned degree = degree_of(offsets + first, lanes, word_bytes, bank_bytes);
+        cost.wavefronts += degree;
+        if (degree > cost.degree)
+            cost.degree = degree;
+    }
+    return cost;
+}
+
+struct mm_sector_cost mm_sectors_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes) {
+    uint32_t words[MM_WARP_LANES];
+    uint32_t sectors[MM_WARP_LANES];
+    unsigned word_count = 0;
+    unsigned sector_count = 0;
+    for (unsigned lane = 0; lane < MM_WARP_LANES; lane++) {
+        assert(offsets[lane] % word_bytes == 0);
+        word_count = add(words, word_count, offsets[lane]);
+        sector_count = add(sectors, sector_count, offsets[lane] / MM_SECTOR_BYTES);
+    }
+    return (struct mm_sector_cost){
+        .sectors = sector_count,
+        .bytes_used = word_count * word_bytes,
+        .bytes_moved = sector_count * MM_SECTOR_BYTES,
+    };
+}

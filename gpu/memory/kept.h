@@ -1,0 +1,46 @@
+/* Lists of mapped memory that nobody uses, found by size or by age. Knows no budget; the caller's mutex
+ * guards all of it. */
+#ifndef MM_GPU_MEMORY_KEPT_H
+#define MM_GPU_MEMORY_KEPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MM_KEPT_CLASSES_PER_OCTAVE = 4, MM_KEPT_CLASSES = 64 * MM_KEPT_CLASSES_PER_OCTAVE };
+
+/* Memory that was mapped for itself. Its address space is `bytes` long; the first open_bytes of that may be
+ * used, and count in the budget; the first lent_bytes of those are on loan. What lies between is kept. */
+struct mm_piece {
+    void *memory;
+    size_t bytes;
+    size_t open_bytes;
+    size_t lent_bytes;
+    bool is_lent;
+    bool is_locked; /* all open pages are, to their place */
+
+    /* While some of it is kept. */
+    uint64_t since_ns;
+    struct mm_piece *next; /* of its class, the last kept first; not while it is lent */
+    struct mm_piece *previous;
+    struct mm_piece *newer; /* of all */
+    struct mm_piece *older;
+};
+
+struct mm_kept {
+    size_t bytes; /* changed with the mutex, __atomic access */
+    struct mm_piece *newest;
+    struct mm_piece *oldest;
+    struct mm_piece *classes[MM_KEPT_CLASSES];
+};
+
+/* Adds the newest piece. Nothing of it that the lists depend on may change until it is removed: sizes,
+ * is_lent. */
+void mm_kept_add(struct mm_kept *kept, struct mm_piece *piece, uint64_t now_ns);
+void mm_kept_remove(struct mm_kept *kept, struct mm_piece *piece);
+
+/* Removes a piece that is not lent and has `bytes` (not 0) of address space, or up to a quarter more: of
+ * several one of which much is open. NULL if there is none. */
+struct mm_piece *mm_kept_take(struct mm_kept *kept, size_t bytes);
+
+#endif

@@ -1,0 +1,40 @@
+/* A product of the host that is computed a piece of C at a time. Between two pieces other jobs get their
+ * turn, and the product can be cancelled. The pieces' sizes follow from the time that the last one took. */
+#ifndef MM_GPU_PIECES_H
+#define MM_GPU_PIECES_H
+
+#include "gpu/variant.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a piece should take at most. It is less than a task's slice, since sizes are rounded. */
+#define MM_PIECE_NS UINT64_C(40000000)
+
+/* All 0: no piece has begun. */
+struct mm_pieces {
+    size_t row;        /* the rows of C above this one are complete */
+    size_t rows;       /* of the band at hand, which begins there */
+    size_t col;        /* the columns of the band left of this one are complete */
+    size_t cols;       /* of the piece at hand */
+    uint64_t spent_ns; /* on all pieces so far */
+    double element_ns; /* that an element of C took in the last piece; 0: there was none */
+};
+
+/* The product that computes `rows` × `cols` elements of C from (row, col) on. It has no memory of its own. */
+struct mm_product mm_product_piece(const struct mm_product *product, enum mm_op op, size_t row, size_t rows,
+                                   size_t col, size_t cols);
+
+/* The next piece; some of C is left. The first is sized by the device's forecast; without one, or if the
+ * variant's `cut` is 0, it is all of C. */
+struct mm_product mm_pieces_next(struct mm_pieces *pieces, const struct mm_device *device,
+                                 const struct mm_variant *ran, const struct mm_product *product);
+
+/* The piece is complete, and took so long. Whether there is another one. */
+bool mm_pieces_end(struct mm_pieces *pieces, const struct mm_product *product, uint64_t took_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

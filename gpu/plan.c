@@ -1,0 +1,32 @@
+/* Makes plans: resolves `auto`, judges what every variant's row says of shapes, and asks the variant. */
+#include "gpu/plan.h"
+
+#include "gpu/backend.h"
+
+#include <assert.h>
+
+static enum mm_status fail_multiple(const struct mm_variant *variant, const struct mm_product *product,
+                                    struct mm_error *error) {
+    const struct {
+        const char *name;
+        size_t length;
+    } dimensions[] = {{"m", product->m}, {"n", product->n}, {"k", product->k}};
+    unsigned index = 0;
+    while (dimensions[index].length % variant->multiple_of == 0)
+        index++;
+    return mm_fail_field(error, MM_UNSUPPORTED, "variant",
+                         "%s takes m, n and k that are multiples of %u, but %s is %zu", variant->name,
+                         variant->multiple_of, dimensions[index].name, dimensions[index].length);
+}
+
+enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_variant *variant,
+                            const struct mm_product *product, bool is_frugal, struct mm_plan *plan,
+                            struct mm_error *error) {
+    const struct mm_backend *backend = device->backend;
+    assert(product->m > 0 && product->n > 0);
+    *plan = (struct mm_plan){
+        .device = device, .variant = mm_variant_resolve(variant, device, product), .is_frugal = is_frugal};
+    if (!mm_variant_takes(plan->variant, product))
+        return fail_multiple(plan->variant, product, error);
+    return backend->plan == NULL ? MM_OK : backend->plan(product, plan, error);
+}

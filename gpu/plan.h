@@ -1,0 +1,58 @@
+/* A plan: how one device computes one product. It is made once, before any lock is taken, from the
+ * product's shape, type and flags and from constants of the device. Plain data that owns nothing.
+ * mm_plan_make, the variant's `plan` and the backend's `schedule` fill it in, in this order. */
+#ifndef MM_GPU_PLAN_H
+#define MM_GPU_PLAN_H
+
+#include "gpu/variant.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a kernel lies over C: a grid of blocks, columns of C along x and rows along y. */
+struct mm_layout {
+    const void *kernel;       /* NULL: the variant is no kernel of ours (the CPU, a library, a plain copy) */
+    const void *batch_kernel; /* the same for several products in one launch; NULL: there is none */
+    unsigned block_rows;      /* elements of C that one block computes */
+    unsigned block_cols;
+    unsigned threads_x; /* threads of a block */
+    unsigned threads_y;
+    unsigned split_depth; /* k is cut into parts of this length, whose sums are added in order; 0: one part */
+    bool reads_once;      /* the kernel reads each element of the operands once */
+    bool follows; /* the kernel waits for the one before it in the stream by itself, so it may start early */
+    size_t dynamic_shared_bytes; /* up to what the device gives a block, also past 48 KiB */
+};
+
+struct mm_plan {
+    const struct mm_device *device;
+    const struct mm_variant *variant; /* the row that runs, never `auto` */
+    bool is_frugal;                   /* device memory is short: take the way that needs least of it */
+
+    /* Enqueues the product on the lane, by this plan. NULL on the host, where variant->launch computes it. */
+    enum mm_status (*launch)(const struct mm_plan *plan, const struct mm_product *product,
+                             struct mm_lane *lane, struct mm_error *error);
+    /* Loads what a first launch would load, so that no job's kernel time includes it. NULL: that is
+     * layout.kernel alone, or nothing. The product's data may be NULL. */
+    enum mm_status (*prepare)(const struct mm_plan *plan, const struct mm_product *product,
+                              struct mm_lane *lane, struct mm_error *error);
+
+    struct mm_layout layout;
+    unsigned splits;        /* k is cut into so many, which run side by side; 0 and 1: it is not cut */
+    size_t workspace_bytes; /* device memory that the launch needs beside the matrices */
+
+    /* Set by the backend's `schedule`, for a job. */
+    bool fills_device;  /* it keeps the whole device busy, so nothing runs beside it */
+    uint64_t batch_key; /* jobs of one key may share a launch; 0: this one goes alone */
+};
+
+/* Plans a non-empty product by a row that is not missing on the device; the row may be `auto`. *plan is
+ * undefined on failure: MM_UNSUPPORTED if the row does not do this shape. Any thread; asks no device. */
+enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_variant *variant,
+                            const struct mm_product *product, bool is_frugal, struct mm_plan *plan,
+                            struct mm_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,109 @@
+/* What is under way in the lanes of a worker's thread. */
+#include "gpu/queue/pipeline.h"
+
+#include <assert.h>
+#include <string.h>
+
+void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, unsigned first, unsigned step) {
+    memset(pipeline, 0, sizeof *pipeline);
+    pipeline->device = device;
+    pipeline->first = first;
+    pipeline->step = step;
+    pipeline->lane_count = device->lane_count / step;
+}
+
+/* A launch of small jobs that takes longer is waited for no longer. A worker's thread naps only after
+ * that. */
+enum { COLLECT_NS = 30000 };
+
+bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns) {
+    return mm_pipeline_has_room(pipeline) &&
+           (pipeline->small_busy == 0 || now_ns - pipeline->small_ns >= COLLECT_NS);
+}
+
+static bool are_small(const struct mm_batch *batch) {
+    return batch->jobs[0]->plan.batch_key != 0;
+}
+
+static unsigned device_lane(const struct mm_pipeline *pipeline, unsigned index) {
+    return pipeline->first + index * pipeline->step;
+}
+
+static unsigned free_lane(const struct mm_pipeline *pipeline) {
+    unsigned index = 0;
+    while (pipeline->lanes[index].batch.count > 0)
+        index++;
+    assert(index < pipeline->lane_count);
+    return index;
+}
+
+/* Moves the jobs that are under way to the lane, and keeps those that failed. */
+static void sort_out(struct mm_batch *batch, struct mm_batch *under_way) {
+    unsigned failed = 0;
+    for (unsigned index = 0; index < batch->count; index++) {
+        struct mm_job *job = batch->jobs[index];
+        if (job->error.status == MM_OK)
+            under_way->jobs[under_way->count++] = job;
+        else
+            batch->jobs[failed++] = job;
+    }
+    batch->count = failed;
+}
+
+void mm_pipeline_begin(struct mm_pipeline *pipeline, struct mm_batch *batch) {
+    const unsigned index = free_lane(pipeline);
+    struct mm_batch *under_way = &pipeline->lanes[index].batch;
+    struct mm_device *device = pipeline->device;
+    device->backend->begin(device, device_lane(pipeline, index), batch->jobs, batch->count);
+    sort_out(batch, under_way);
+    if (under_way->count == 0)
+        return;
+    pipeline->busy++;
+    pipeline->lanes[index].order = pipeline->begun++;
+    pipeline->changed_ns = mm_clock_ns();
+    if (are_small(under_way)) {
+        pipeline->small_busy++;
+        pipeline->small_ns = pipeline->changed_ns;
+    }
+}
+
+static bool is_over(const struct mm_pipeline *pipeline, unsigned index) {
+    struct mm_device *device = pipeline->device;
+    return device->backend->is_over == NULL || device->backend->is_over(device, device_lane(pipeline, index));
+}
+
+/* The busy lane that was begun first of those whose order is at least so much; lane_count where there is
+ * none.
+ */
+static unsigned oldest(const struct mm_pipeline *pipeline, uint64_t least) {
+    unsigned found = pipeline->lane_count;
+    for (unsigned index = 0; index < pipeline->lane_count; index++) {
+        const uint64_t order = pipeline->lanes[index].order;
+        if (pipeline->lanes[index].batch.count > 0 && order >= least &&
+            (found == pipeline->lane_count || order < pipeline->lanes[found].order))
+            found = index;
+    }
+    return found;
+}
+
+bool mm_pipeline_end(struct mm_pipeline *pipeline, struct mm_batch *ended) {
+    unsigned index = oldest(pipeline, 0);
+    assert(index < pipeline->lane_count);
+    while (!is_over(pipeline, index)) {
+        index = oldest(pipeline, pipeline->lanes[index].order + 1);
+        if (index == pipeline->lane_count)
+            return false;
+    }
+    struct mm_batch *over = &pipeline->lanes[index].batch;
+    struct mm_device *device = pipeline->device;
+    device->backend->end(device, device_lane(pipeline, index), over->jobs, over->count);
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): it is the pointers that are copied */
+    memcpy(ended->jobs, over->jobs, over->count * sizeof over->jobs[0]);
+    ended->count = over->count;
+    if (are_small(over))
+        pipeline->small_busy--;
+    over->count = 0;
+    pipeline->busy--;
+    pipeline->changed_ns = mm_clock_ns();
+    return true;
+}

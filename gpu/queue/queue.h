@@ -1,0 +1,82 @@
+/* The bounded queue in front of the devices, and the worker that each device has.
+ *
+ * A job is the caller's until submit returns MM_OK and again from done() on; in between it is the queue's. A
+ * full queue rejects at once with MM_BUSY, a stopping one with MM_STOPPING. Every accepted job gets exactly
+ * one done(), except those running on a device that hangs. Products that wait for a device when it fails move
+ * to another one, or end with MM_NOT_READY.
+ *
+ * A task runs for one slice and then waits behind the jobs that arrived meanwhile; so does a long product
+ * on the host after each piece (gpu/pieces.h). Between two slices or pieces the job ends if it was
+ * cancelled, its deadline passed, its device failed or the queue ends. A task is then called a last time,
+ * to release what it holds. */
+#ifndef MM_GPU_QUEUE_QUEUE_H
+#define MM_GPU_QUEUE_QUEUE_H
+
+#include "gpu/backend.h"
+
+struct mm_queue;
+
+struct mm_queue_limits {
+    size_t jobs_max; /* jobs waiting, over all devices; those being run, and begun tasks, do not count; a long
+                        product does between its pieces */
+    uint64_t wait_ns_max; /* that the jobs before one may take by the device's measured rates; 0: any */
+};
+
+/* Starts the threads of each device's worker. The devices stay the caller's, outlive the queue, and are used
+ * by their workers alone meanwhile (but for what backend.h allows from any thread). */
+enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_count,
+                             const struct mm_queue_limits *limits, struct mm_queue **queue,
+                             struct mm_error *error);
+
+/* Puts the job in front of the least loaded device of job->backend that can run job->variant. Never
+ * blocks. MM_BUSY, MM_STOPPING, MM_UNSUPPORTED (no device for the variant), MM_NOT_READY (all such devices
+ * have failed). Any thread. A job with m = 0 or n = 0 is done without a device's work; k = 0 runs like any
+ * other. */
+enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struct mm_error *error);
+
+/* Runs a product at once on the calling thread if the host computes it faster than another thread would
+ * wake up: true, the job is over, and done() is not called. False: submit it. Any thread. */
+bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
+
+/* Puts a task in front of this device of the queue if it is idle: true. False if it is busy or failed, or
+ * the queue is stopping. Any thread. */
+bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_job *job);
+
+/* Finds a GPU that has been at one product, or one slice of a task, for longer than most_ns (0: no limit),
+ * counted from the first call while it ran. The device has failed from then on, and its thread never comes
+ * back; the jobs that wait for it go to another device, or end with MM_NOT_READY. NULL if none was found
+ * newly. One thread at a time. */
+struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
+
+/* Takes a job that still waits out of the queue: true, and it is the caller's again, without a done().
+ * False if it is running or over: its done() comes, or has come. A begun task or long product ends after
+ * the slice or piece at hand, with MM_STOPPING unless that was the last. Never blocks. Any thread. */
+bool mm_queue_cancel(struct mm_queue *queue, struct mm_job *job);
+
+/* How long a job that does not wait any more has waited, also while it runs. Any thread. */
+uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_job *job);
+
+struct mm_queue_state {
+    size_t jobs; /* waiting or running; begun tasks count as running */
+    size_t jobs_waiting;
+    size_t bytes_waiting; /* of their operands and results */
+    uint64_t wait_ns; /* how long the jobs will keep the busiest device, by the best rates measured of their
+                         variants and of copies; jobs without a rate, and tasks, count as 0 */
+    bool is_full;     /* a submit would be refused: to refuse a request before its body is read */
+};
+
+/* The queue at this moment. Any thread. */
+struct mm_queue_state mm_queue_look(struct mm_queue *queue);
+
+/* Refuses new jobs from now on with MM_STOPPING; accepted ones go on. Any thread. */
+void mm_queue_stop(struct mm_queue *queue);
+
+/* Ends every waiting job with this status and sentence, and every begun task and long host product with
+ * MM_STOPPING after the slice or piece at hand. Call mm_queue_stop first. Any thread. */
+void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail);
+
+/* Stops, runs all accepted products to their end (those of several pieces and tasks end with MM_STOPPING),
+ * joins the workers, frees. NULL is allowed. */
+void mm_queue_close(struct mm_queue *queue);
+
+#endif

@@ -1,0 +1,239 @@
+/* Proves a device by a known product, and a known transposition, by each of its variants, and measures what
+ * rates to assume of them. */
+#include "gpu/queue/self_test.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The known product has prime edges. For variants that take only multiples they are rounded up, to three
+ * different ones. */
+enum {
+    SELF_TEST_M = 37,
+    SELF_TEST_N = 67,
+    SELF_TEST_K = 101,
+    SELF_TEST_MULTIPLE_MAX = 32,
+    SELF_TEST_M_MAX = 64,
+    SELF_TEST_N_MAX = 96,
+    SELF_TEST_K_MAX = 128,
+    TRANSPOSITION_M = 132,
+    TRANSPOSITION_N = 200,
+};
+
+/* The known product: small whole numbers, so that every order of summation gives the exact result. */
+struct known_product {
+    size_t m;
+    size_t n;
+    size_t k;
+    float a[SELF_TEST_M_MAX * SELF_TEST_K_MAX];
+    float b[SELF_TEST_K_MAX * SELF_TEST_N_MAX];
+    float c[SELF_TEST_M_MAX * SELF_TEST_N_MAX];
+};
+
+static size_t round_up(size_t length, size_t multiple_of) {
+    return multiple_of == 0 ? length : mm_size_round_up(length, multiple_of);
+}
+
+static void fill_known(struct known_product *known, size_t multiple_of) {
+    assert(multiple_of <= SELF_TEST_MULTIPLE_MAX);
+    known->m = round_up(SELF_TEST_M, multiple_of);
+    known->n = round_up(SELF_TEST_N, multiple_of);
+    known->k = round_up(SELF_TEST_K, multiple_of);
+    for (size_t index = 0; index < known->m * known->k; index++)
+        known->a[index] = (float)((int)(index % 17) - 8);
+    for (size_t index = 0; index < known->k * known->n; index++)
+        known->b[index] = (float)((int)(index % 13) - 6);
+    memset(known->c, 0xff, sizeof known->c); /* NaN, so that an element left out shows */
+}
+
+static enum mm_status check_known(const struct known_product *known, const char *name,
+                                  struct mm_error *error) {
+    for (size_t row = 0; row < known->m; row++) {
+        for (size_t col = 0; col < known->n; col++) {
+            float expected = 0;
+            for (size_t depth = 0; depth < known->k; depth++)
+                expected += known->a[row * known->k + depth] * known->b[depth * known->n + col];
+            float got = known->c[row * known->n + col];
+            if (got != expected)
+                return mm_fail(error, MM_DEVICE_FAILED,
+                               "the known product by %s is wrong: %g expected, %g came", name,
+                               (double)expected, (double)got);
+        }
+    }
+    return MM_OK;
+}
+
+static enum mm_status run_job(struct mm_device *device, struct mm_job *job, struct mm_error *error) {
+    if (mm_device_run(device, job) != MM_OK)
+        *error = job->error;
+    return job->error.status;
+}
+
+static enum mm_status run_product(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
+                                  struct known_product *known, struct mm_error *error) {
+    struct mm_job job = {.backend = device->backend, .variant = variant};
+    fill_known(known, variant->multiple_of);
+    job.product.a = mm_matrix_dense(MM_FLOAT32, known->m, known->k, known->a);
+    job.product.b = mm_matrix_dense(MM_FLOAT32, known->k, known->n, known->b);
+    job.product.c = mm_matrix_dense(MM_FLOAT32, known->m, known->n, known->c);
+    job.product.tile = tile;
+    mm_product_conform(&job.product, NULL);
+    if (run_job(device, &job, error) != MM_OK)
+        return error->status;
+    return check_known(known, job.ran->name, error);
+}
+
+/* The row by its own tile, then by each that a client may choose. A device may have too little memory for
+ * one of those: only who asks for it is refused. */
+static enum mm_status run_products(struct mm_device *device, const struct mm_variant *variant,
+                                   struct known_product *known, struct mm_error *error) {
+    enum mm_status status = run_product(device, variant, 0, known, error);
+    for (const unsigned *tile = variant->tiles; tile != NULL && *tile != 0 && status == MM_OK; tile++) {
+        status = run_product(device, variant, *tile, known, error);
+        if (status == MM_UNSUPPORTED)
+            status = MM_OK;
+    }
+    return status;
+}
+
+/* The known transposition: every byte depends on its place. Its edges are whole tiles and a part of one,
+ * in rows at multiples of 16 bytes, so kernels take all their code paths. */
+struct known_transposition {
+    uint64_t a[TRANSPOSITION_N * TRANSPOSITION_M];
+    uint64_t c[TRANSPOSITION_M * TRANSPOSITION_N];
+};
+
+static uint64_t known_element(size_t index) {
+    return (index + 1) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static void fill_transposition(struct known_transposition *known, size_t element_bytes) {
+    for (size_t index = 0; index < (size_t)TRANSPOSITION_N * TRANSPOSITION_M; index++) {
+        const uint64_t element = known_element(index);
+        memcpy((char *)known->a + index * element_bytes, &element, element_bytes);
+    }
+    memset(known->c, 0, sizeof known->c);
+}
+
+static enum mm_status check_transposition(const struct known_transposition *known, size_t element_bytes,
+                                          const char *name, struct mm_error *error) {
+    const char *c = (const char *)known->c;
+    for (size_t row = 0; row < TRANSPOSITION_M; row++) {
+        for (size_t col = 0; col < TRANSPOSITION_N; col++) {
+            const uint64_t expected = known_element(col * TRANSPOSITION_M + row);
+            if (memcmp(c + (row * TRANSPOSITION_N + col) * element_bytes, &expected, element_bytes) != 0)
+                return mm_fail(error, MM_DEVICE_FAILED,
+                               "the known transposition by %s of elements of %zu bytes is wrong in row %zu, "
+                               "column %zu",
+                               name, element_bytes, row, col);
+        }
+    }
+    return MM_OK;
+}
+
+static enum mm_status run_transposition(struct mm_device *device, const struct mm_variant *variant,
+                                        enum mm_dtype dtype, struct known_transposition *known,
+                                        struct mm_error *error) {
+    struct mm_job job = {.backend = device->backend, .variant = variant};
+    fill_transposition(known, mm_dtype_bytes(dtype));
+    job.product.a = mm_matrix_dense(dtype, TRANSPOSITION_N, TRANSPOSITION_M, known->a);
+    job.product.c = mm_matrix_dense(dtype, TRANSPOSITION_M, TRANSPOSITION_N, known->c);
+    job.product.transpose_a = true;
+    mm_product_conform_transposition(&job.product);
+    if (run_job(device, &job, error) != MM_OK)
+        return error->status;
+    return check_transposition(known, mm_dtype_bytes(dtype), job.ran->name, error);
+}
+
+/* Of the types of one size, all of which are moved alike, one of each. */
+static enum mm_status run_transpositions(struct mm_device *device, const struct mm_variant *variant,
+                                         struct known_transposition *known, struct mm_error *error) {
+    enum mm_status status = run_transposition(device, variant, MM_INT32, known, error);
+    return status == MM_OK ? run_transposition(device, variant, MM_INT64, known, error) : status;
+}
+
+union known {
+    struct known_product product;
+    struct known_transposition transposition;
+};
+
+static enum mm_status run_row(struct mm_device *device, size_t row, union known *known,
+                              struct mm_error *error) {
+    const struct mm_variant *variant = &device->backend->variants[row];
+    if (mm_variant_missing(variant, device) != NULL)
+        return MM_OK;
+    return variant->op == MM_MATMUL ? run_products(device, variant, &known->product, error)
+                                    : run_transpositions(device, variant, &known->transposition, error);
+}
+
+enum mm_status mm_self_test_row(struct mm_device *device, size_t row, struct mm_error *error) {
+    union known *known = malloc(sizeof *known);
+    if (known == NULL)
+        return mm_fail(error, MM_INTERNAL, "the system has no memory for the known product");
+    const enum mm_status status = run_row(device, row, known, error);
+    free(known);
+    return status;
+}
+
+enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error) {
+    enum mm_status status = MM_OK;
+    for (size_t row = 0; row < device->backend->variant_count && status == MM_OK; row++)
+        status = mm_self_test_row(device, row, error);
+    return status;
+}
+
+/* --- rates --------------------------------------------------------------------------------------- */
+
+/* The edge of the square product that tells a rate: doubled until it takes a millisecond. Larger products
+ * have other rates, so half of it is assumed. */
+enum { EDGE_MIN = 128, EDGE_MAX = 1024, LONG_NS = 1000000, TIMES_SLOWER = 2, RUNS = 3 };
+
+/* All three matrices lie behind one another. */
+static struct mm_product square(enum mm_op op, size_t edge, char *memory) {
+    const size_t bytes = edge * edge * sizeof(float);
+    struct mm_product product = {.a = mm_matrix_dense(MM_FLOAT32, edge, edge, memory),
+                                 .c = mm_matrix_dense(MM_FLOAT32, edge, edge, memory + 2 * bytes),
+                                 .transpose_a = op == MM_TRANSPOSE};
+    product.b = mm_matrix_dense(MM_FLOAT32, edge, edge, memory + bytes);
+    if (op == MM_MATMUL)
+        (void)mm_product_conform(&product, NULL);
+    else
+        mm_product_conform_transposition(&product);
+    return product;
+}
+
+/* Of each edge the best run counts: the first warms up, and another may be held up by a CPU quota. */
+static void assume_rate(struct mm_device *device, const struct mm_variant *variant, char *memory) {
+    uint64_t best_ns = 0;
+    for (size_t edge = EDGE_MIN; edge <= EDGE_MAX && best_ns < LONG_NS; edge *= 2) {
+        const struct mm_product product = square(variant->op, edge, memory);
+        struct mm_plan plan;
+        if (mm_plan_make(device, variant, &product, false, &plan, NULL) != MM_OK)
+            return;
+        for (int run = 0; run < RUNS; run++) {
+            uint64_t kernel_ns = 0;
+            if (device->backend->measure(device, &plan, &product, &kernel_ns, NULL) != MM_OK)
+                return;
+            if (run == 0 || kernel_ns < best_ns)
+                best_ns = kernel_ns;
+        }
+        mm_forecast_assume(device, variant, &product, TIMES_SLOWER * (double)best_ns);
+    }
+}
+
+enum mm_status mm_self_test_rates(struct mm_device *device, struct mm_error *error) {
+    const struct mm_backend *backend = device->backend;
+    const size_t count = (size_t)3 * EDGE_MAX * EDGE_MAX;
+    void *memory = NULL;
+    if (backend->acquire(device, count * sizeof(float), &memory, NULL) != MM_OK)
+        return MM_OK;
+    if (backend->fill(device, memory, count, 0, NULL) == MM_OK)
+        for (size_t row = 0; row < backend->variant_count && !mm_device_has_failed(device); row++)
+            if (backend->variants[row].choose == NULL &&
+                mm_variant_missing(&backend->variants[row], device) == NULL)
+                assume_rate(device, &backend->variants[row], memory);
+    backend->release(device, memory);
+    return mm_device_has_failed(device)
+               ? mm_fail(error, MM_DEVICE_FAILED, "the device failed while its rates were measured")
+               : MM_OK;
+}

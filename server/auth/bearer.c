@@ -1,0 +1,82 @@
+/* Reads Authorization, and says why a request is refused. */
+#include "server/auth/bearer.h"
+
+#include "server/http/request.h"
+#include "server/auth/keys.h"
+#include "server/http/routes.h"
+
+#include <string.h>
+#include <strings.h>
+
+struct authorization {
+    const char *value;
+    size_t bytes;
+    unsigned count;
+};
+
+static enum MHD_Result look(void *seen, enum MHD_ValueKind kind, const char *name, size_t name_bytes,
+                            const char *value, size_t value_bytes) {
+    static const char wanted[] = MHD_HTTP_HEADER_AUTHORIZATION;
+    struct authorization *authorization = seen;
+    (void)kind;
+    if (name_bytes != sizeof wanted - 1 || strncasecmp(name, wanted, name_bytes) != 0)
+        return MHD_YES;
+    authorization->value = value;
+    authorization->bytes = value == NULL ? 0 : value_bytes;
+    authorization->count++;
+    return MHD_YES;
+}
+
+static bool is_space(char byte) {
+    return byte == ' ' || byte == '\t';
+}
+
+size_t mm_bearer_key(const char *value, size_t value_bytes, const char **key) {
+    static const char scheme[] = "Bearer";
+    const size_t scheme_bytes = sizeof scheme - 1;
+    if (value_bytes <= scheme_bytes || strncasecmp(value, scheme, scheme_bytes) != 0 ||
+        value[scheme_bytes] != ' ')
+        return 0;
+    size_t begin = scheme_bytes;
+    while (begin < value_bytes && is_space(value[begin]))
+        begin++;
+    while (value_bytes > begin && is_space(value[value_bytes - 1]))
+        value_bytes--; /* no part of the value: RFC 9112, 5.1 */
+    *key = value + begin;
+    return value_bytes - begin;
+}
+
+static bool needs_key(const struct mm_request *request) {
+    switch (request->route->entry) {
+    case MM_ENTRY_KEY:
+        return true;
+    case MM_ENTRY_METRICS:
+        return !request->server->options->open_metrics;
+    case MM_ENTRY_OPEN:
+    case MM_ENTRY_HEALTH:
+        break;
+    }
+    return false;
+}
+
+enum mm_status mm_bearer_judge(struct mm_request *request) {
+    struct mm_keys *keys = request->server->keys;
+    if (keys == NULL || !needs_key(request))
+        return MM_OK;
+    struct authorization authorization = {0};
+    const char *key = NULL;
+    MHD_get_connection_values_n(request->connection, MHD_HEADER_KIND, look, &authorization);
+    if (authorization.count == 0)
+        return mm_fail(&request->error, MM_UNAUTHORIZED,
+                       "this takes an API key, as in 'Authorization: Bearer KEY', and none came");
+    if (authorization.count > 1)
+        return mm_fail(&request->error, MM_UNAUTHORIZED, "Authorization must stand once, and stands twice");
+    const size_t bytes = mm_bearer_key(authorization.value, authorization.bytes, &key);
+    if (bytes == 0)
+        return mm_fail(&request->error, MM_UNAUTHORIZED,
+                       "Authorization must be 'Bearer KEY', and is something else");
+    if (!mm_keys_admit(keys, key, bytes))
+        return mm_fail(&request->error, MM_UNAUTHORIZED,
+                       "the API key in Authorization is none of those in force");
+    return MM_OK;
+}

@@ -1,0 +1,280 @@
+/* TLS by GnuTLS, which asks for the certificate at each handshake and gets a copy, which it frees: a pair can
+ * be replaced while handshakes use the old one. The copy is small beside the handshake's arithmetic. */
+#include "server/auth/tls.h"
+
+#include "server/observe/log.h"
+#include "server/auth/secret_file.h"
+
+#include <errno.h>
+#include <gnutls/abstract.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+/* TLS 1.2 and 1.3. Key exchange by elliptic curves only: a stolen private key reveals nothing of earlier
+ * connections, and clients cannot make us compute with long numbers. Ciphers that authenticate what they
+ * encrypt. */
+static char priorities[] =
+    "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-MAC-ALL:+AEAD:"
+    "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:+GROUP-SECP521R1";
+
+/* For one complete handshake message: ten times what clients send. */
+enum { HANDSHAKE_BYTES_MAX = 16 << 10 };
+
+static const char cert_file[] = "the certificate", key_file[] = "the private key";
+
+struct pair {
+    gnutls_x509_crt_t chain[MM_TLS_CHAIN_MAX]; /* ours first, then the issuer of each */
+    unsigned length;
+    gnutls_x509_privkey_t key;
+};
+
+struct mm_tls {
+    const struct mm_options *options;
+    struct pair *pair;     /* for the thread that reloads */
+    pthread_rwlock_t lock; /* guards `pair` while a handshake copies it */
+};
+
+/* For handshakes: the callback of GnuTLS has no argument for it. */
+static struct mm_tls *in_force;
+
+static void free_pair(struct pair *pair) {
+    if (pair == NULL)
+        return;
+    for (unsigned index = 0; index < pair->length; index++)
+        gnutls_x509_crt_deinit(pair->chain[index]);
+    if (pair->key != NULL)
+        gnutls_x509_privkey_deinit(pair->key);
+    free(pair);
+}
+
+static gnutls_datum_t datum_of(const struct mm_secret_file *file) {
+    return (gnutls_datum_t){.data = (unsigned char *)file->text, .size = (unsigned)file->bytes};
+}
+
+static bool read_chain(struct pair *pair, const char *path, char *problem, size_t size) {
+    struct mm_secret_file file;
+    if (!mm_secret_file_read(cert_file, path, MM_TLS_FILE_BYTES_MAX, false, &file, problem, size))
+        return false;
+    const gnutls_datum_t text = datum_of(&file);
+    unsigned length = MM_TLS_CHAIN_MAX;
+    const int result = gnutls_x509_crt_list_import(pair->chain, &length, &text, GNUTLS_X509_FMT_PEM,
+                                                   GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED |
+                                                       GNUTLS_X509_CRT_LIST_FAIL_IF_UNSORTED);
+    mm_secret_file_wipe(&file);
+    if (result > 0) {
+        pair->length = (unsigned)result;
+        return true;
+    }
+    char why[160];
+    snprintf(why, sizeof why, "no chain of 1 to %d PEM certificates, the server's first: %s",
+             MM_TLS_CHAIN_MAX, gnutls_strerror(result));
+    return mm_secret_file_fail(cert_file, path, why, problem, size);
+}
+
+static bool read_key(struct pair *pair, const char *path, char *problem, size_t size) {
+    struct mm_secret_file file;
+    if (!mm_secret_file_read(key_file, path, MM_TLS_FILE_BYTES_MAX, true, &file, problem, size))
+        return false;
+    const gnutls_datum_t text = datum_of(&file);
+    int result = gnutls_x509_privkey_init(&pair->key);
+    if (result == GNUTLS_E_SUCCESS)
+        result = gnutls_x509_privkey_import(pair->key, &text, GNUTLS_X509_FMT_PEM);
+    mm_secret_file_wipe(&file);
+    if (result == GNUTLS_E_SUCCESS)
+        return true;
+    char why[160];
+    snprintf(why, sizeof why, "no PEM private key without a password: %s", gnutls_strerror(result));
+    return mm_secret_file_fail(key_file, path, why, problem, size);
+}
+
+/* GnuTLS signs with the key and verifies with the certificate. */
+static bool judge_pair(const struct mm_options *options, struct pair *pair, char *problem, size_t size) {
+    gnutls_certificate_credentials_t trial;
+    int result = gnutls_certificate_allocate_credentials(&trial);
+    if (result == GNUTLS_E_SUCCESS) {
+        result = gnutls_certificate_set_x509_key(trial, pair->chain, (int)pair->length, pair->key);
+        gnutls_certificate_free_credentials(trial);
+    }
+    if (result < 0)
+        snprintf(problem, size, "the private key %.300s does not go with the certificate %.300s: %s",
+                 options->tls_key, options->tls_cert, gnutls_strerror(result));
+    return result >= 0;
+}
+
+/* NULL with a sentence in problem. */
+static struct pair *read_pair(const struct mm_options *options, char *problem, size_t size) {
+    struct pair *pair = calloc(1, sizeof *pair);
+    if (pair == NULL)
+        snprintf(problem, size, "the system has no memory for a certificate");
+    else if (read_chain(pair, options->tls_cert, problem, size) &&
+             read_key(pair, options->tls_key, problem, size) && judge_pair(options, pair, problem, size))
+        return pair;
+    free_pair(pair);
+    return NULL;
+}
+
+static void tell_pair(const struct pair *pair) {
+    char text[64];
+    struct tm broken_down;
+    const time_t until = gnutls_x509_crt_get_expiration_time(pair->chain[0]);
+    gmtime_r(&until, &broken_down);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &broken_down);
+    if (until < time(NULL))
+        mm_log_warning("the certificate in force has expired: it was valid until %s", text);
+    else
+        mm_log_info("the certificate in force is valid until %s", text);
+}
+
+/* Copies a pair for one handshake; a negative code of GnuTLS on failure, with *count and *key set to what was
+ * copied. */
+static int copy_pair(const struct pair *pair, gnutls_pcert_st *certs, unsigned *count,
+                     gnutls_privkey_t *key) {
+    int result = gnutls_privkey_init(key);
+    if (result == GNUTLS_E_SUCCESS)
+        result = gnutls_privkey_import_x509(*key, pair->key, GNUTLS_PRIVKEY_IMPORT_COPY);
+    for (*count = 0; result == GNUTLS_E_SUCCESS && *count < pair->length;
+         *count += result == GNUTLS_E_SUCCESS)
+        result = gnutls_pcert_import_x509(&certs[*count], pair->chain[*count], 0);
+    return result;
+}
+
+/* Callback of GnuTLS: 0 if it has what it needs, which it frees. Any thread of MHD. */
+static int give_pair(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                     gnutls_pcert_st **certs, unsigned *count, gnutls_ocsp_data_st **ocsp,
+                     unsigned *ocsp_count, gnutls_privkey_t *key, unsigned *flags) {
+    (void)session;
+    (void)info;
+    *ocsp = NULL;
+    *ocsp_count = 0;
+    *key = NULL;
+    *count = 0;
+    *certs = gnutls_calloc(MM_TLS_CHAIN_MAX, sizeof **certs);
+    if (*certs == NULL)
+        return -1;
+    pthread_rwlock_rdlock(&in_force->lock);
+    const int result = copy_pair(in_force->pair, *certs, count, key);
+    pthread_rwlock_unlock(&in_force->lock);
+    *flags = GNUTLS_CERT_RETR_DEINIT_ALL;
+    if (result == GNUTLS_E_SUCCESS)
+        return 0;
+    while (*count > 0)
+        gnutls_pcert_deinit(&(*certs)[--*count]);
+    gnutls_free(*certs);
+    if (*key != NULL)
+        gnutls_privkey_deinit(*key);
+    return -1;
+}
+
+static bool is_supported(char *problem, size_t size) {
+    if (MHD_is_feature_supported(MHD_FEATURE_TLS) == MHD_YES &&
+        MHD_is_feature_supported(MHD_FEATURE_HTTPS_CERT_CALLBACK2) == MHD_YES)
+        return true;
+    snprintf(problem, size, "--tls-cert: libmicrohttpd %s was built here without TLS", MHD_get_version());
+    return false;
+}
+
+bool mm_tls_open(const struct mm_options *options, struct mm_tls **tls, char *problem, size_t problem_size) {
+    *tls = NULL;
+    if (options->tls_cert == NULL)
+        return true;
+    if (!is_supported(problem, problem_size))
+        return false;
+    struct mm_tls *opened = calloc(1, sizeof *opened);
+    if (opened == NULL) {
+        snprintf(problem, problem_size, "the system has no memory for a certificate");
+        return false;
+    }
+    opened->options = options;
+    opened->pair = read_pair(options, problem, problem_size);
+    if (opened->pair == NULL) {
+        free(opened);
+        return false;
+    }
+    pthread_rwlock_init(&opened->lock, NULL);
+    tell_pair(opened->pair);
+    in_force = *tls = opened;
+    return true;
+}
+
+void mm_tls_close(struct mm_tls *tls) {
+    if (tls == NULL)
+        return;
+    in_force = NULL;
+    pthread_rwlock_destroy(&tls->lock);
+    free_pair(tls->pair);
+    free(tls);
+}
+
+void mm_tls_reload(struct mm_tls *tls) {
+    char problem[960];
+    struct pair *made = read_pair(tls->options, problem, sizeof problem);
+    if (made == NULL) {
+        mm_log_error("the certificate and its key stay as they were: %s", problem);
+        return;
+    }
+    pthread_rwlock_wrlock(&tls->lock);
+    struct pair *replaced = tls->pair;
+    tls->pair = made;
+    pthread_rwlock_unlock(&tls->lock);
+    free_pair(replaced);
+    tell_pair(made);
+}
+
+void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]) {
+    items[0] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, priorities};
+    items[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)give_pair};
+    items[2] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+}
+
+static ssize_t pull(gnutls_transport_ptr_t argument, void *data, size_t bytes) {
+    struct mm_tls_stream *stream = argument;
+    if (stream->unread_bytes > MM_TLS_UNREAD_BYTES_MAX) {
+        errno = EMSGSIZE;
+        return -1;
+    }
+    const ssize_t got = recv(stream->fd, data, bytes, 0);
+    stream->unread_bytes += got > 0 ? (size_t)got : 0;
+    if (got == 0)
+        stream->ended(stream); /* which sends: GnuTLS allows a send within a read */
+    return got;
+}
+
+/* GnuTLS needs it with a pull function; MHD never waits by it. */
+static int pull_timeout(gnutls_transport_ptr_t argument, unsigned milliseconds) {
+    const struct mm_tls_stream *stream = argument;
+    struct pollfd ready = {.fd = stream->fd, .events = POLLIN};
+    return poll(&ready, 1, milliseconds > INT_MAX ? -1 : (int)milliseconds);
+}
+
+void mm_tls_attach(void *session, struct mm_tls_stream *stream) {
+    gnutls_transport_ptr_t read_from, write_to;
+    gnutls_transport_get_ptr2(session, &read_from, &write_to);
+    gnutls_transport_set_ptr2(session, stream, write_to);
+    gnutls_transport_set_pull_function(session, pull);
+    gnutls_transport_set_pull_timeout_function(session, pull_timeout);
+    gnutls_handshake_set_max_packet_length(session, HANDSHAKE_BYTES_MAX);
+}
+
+size_t mm_tls_send(void *session, const void *data, size_t bytes) {
+    size_t sent = 0;
+    while (sent < bytes) {
+        const ssize_t took = gnutls_record_send(session, (const char *)data + sent, bytes - sent);
+        if (took > 0)
+            sent += (size_t)took;
+        else if (took != GNUTLS_E_INTERRUPTED)
+            break;
+    }
+    return sent;
+}
+
+void mm_tls_end(void *session) {
+    (void)gnutls_bye(session, GNUTLS_SHUT_WR);
+}

@@ -1,0 +1,55 @@
+/* TLS: the certificate and the private key in force, their reload, and what is sent past libmicrohttpd. A
+ * build without GnuTLS has tls_missing.c, whose mm_tls_open fails. Knows no HTTP. */
+#ifndef MM_SERVER_AUTH_TLS_H
+#define MM_SERVER_AUTH_TLS_H
+
+#include "server/options.h"
+
+#include <microhttpd.h>
+
+struct mm_tls;
+
+enum { MM_TLS_FILE_BYTES_MAX = 64 << 10, MM_TLS_CHAIN_MAX = 8, MM_TLS_DAEMON_OPTIONS = 3 };
+
+/* What a session may read before a head, or a record of a body, is complete. GnuTLS itself would keep a
+ * message of up to 16 MiB. */
+enum { MM_TLS_UNREAD_BYTES_MAX = 96 << 10 };
+
+/* What a connection holds more with TLS: 13 KiB when idle (400 connections, GnuTLS 3.7.9), a record in each
+ * direction, and what it may read. */
+enum { MM_TLS_CONNECTION_BYTES = (48 << 10) + MM_TLS_UNREAD_BYTES_MAX };
+
+/* Reads options->tls_cert and options->tls_key, of which both or neither is given. *tls is NULL if neither
+ * is. False, with a sentence in problem that shows nothing of the key, if the files are bad, do not match, or
+ * this build or its libmicrohttpd has no TLS. Logs how long the certificate is valid, and warns of a key that
+ * all users can read. One at a time per process: GnuTLS asks for a certificate without saying for whom.
+ * `options` outlives it. */
+bool mm_tls_open(const struct mm_options *options, struct mm_tls **tls, char *problem, size_t problem_size);
+
+/* After the last connection. NULL is allowed. */
+void mm_tls_close(struct mm_tls *tls);
+
+/* Reads both files again and logs the result: new handshakes get the new certificate, or the old one stays.
+ * One thread at a time. */
+void mm_tls_reload(struct mm_tls *tls);
+
+/* Options of MHD_start_daemon beside MHD_USE_TLS, ended by MHD_OPTION_END. */
+void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]);
+
+/* What a session reads from; the caller's, until the session has ended. `ended` is called in a read, by the
+ * session's thread, if either side has closed that direction, while data can still be sent. */
+struct mm_tls_stream {
+    int fd;
+    void (*ended)(struct mm_tls_stream *stream);
+    size_t unread_bytes; /* since the owner last set it to 0; reading fails past the limit */
+};
+
+/* Makes a session read from the stream. Before its handshake. */
+void mm_tls_attach(void *session, struct mm_tls_stream *stream);
+
+/* For a session of MHD (MHD_CONNECTION_INFO_GNUTLS_SESSION), on its own thread. Sends what the system takes
+ * at once, and returns how much; the second ends our side. */
+size_t mm_tls_send(void *session, const void *data, size_t bytes);
+void mm_tls_end(void *session);
+
+#endif

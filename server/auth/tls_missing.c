@@ -1,0 +1,53 @@
+/* tls.h and tls_client.h in a build without GnuTLS: --tls-cert fails, so nothing is served in the clear by
+ * mistake. */
+#include "server/auth/tls.h"
+#include "server/auth/tls_client.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+bool mm_tls_open(const struct mm_options *options, struct mm_tls **tls, char *problem, size_t problem_size) {
+    *tls = NULL;
+    if (options->tls_cert == NULL)
+        return true;
+    snprintf(problem, problem_size,
+             "--tls-cert: this matmuld was built without TLS, which takes GnuTLS (libgnutls28-dev)");
+    return false;
+}
+
+void mm_tls_close(struct mm_tls *tls) {
+    (void)tls;
+}
+
+void mm_tls_reload(struct mm_tls *tls) {
+    (void)tls;
+}
+
+void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]) {
+    items[0] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+}
+
+void mm_tls_attach(void *session, struct mm_tls_stream *stream) {
+    (void)session;
+    (void)stream;
+}
+
+size_t mm_tls_send(void *session, const void *data, size_t bytes) {
+    (void)session;
+    (void)data;
+    (void)bytes;
+    return 0;
+}
+
+void mm_tls_end(void *session) {
+    (void)session;
+}
+
+bool mm_tls_ask(int socket, const char *request, char *reply, size_t reply_size) {
+    (void)socket;
+    (void)request;
+    (void)reply;
+    (void)reply_size;
+    errno = EPROTONOSUPPORT;
+    return false;
+}

@@ -1,0 +1,86 @@
+/* Finds misspelt options among the variables that Kubernetes sets for a Service of our name. */
+#include "server/environment.h"
+
+#include "server/observe/log.h"
+#include "server/options.h"
+
+#include <ctype.h>
+#include <string.h>
+
+extern char **environ;
+
+static const char prefix[] = "MATMULD_";
+
+static bool begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+bool mm_environment_is_link(const char *value) {
+    return begins(value, "tcp://") || begins(value, "udp://") || begins(value, "sctp://");
+}
+
+/* Whether Kubernetes sets such a variable for a Service named matmuld or matmuld-something:
+ * MATMULD_SERVICE_HOST, MATMULD_SERVICE_PORT_HTTP, MATMULD_PORT_8080_TCP_ADDR, MATMULD_SOMETHING_PORT. */
+static bool is_of_service(const char *name, const char *value) {
+    const char *port = strstr(name, "_PORT_");
+    return mm_environment_is_link(value) || strstr(name, "_SERVICE_HOST") != NULL ||
+           strstr(name, "_SERVICE_PORT") != NULL ||
+           (port != NULL && isdigit((unsigned char)port[strlen("_PORT_")]));
+}
+
+static unsigned least(unsigned a, unsigned b) {
+    return a < b ? a : b;
+}
+
+/* The Levenshtein distance: letters to be added, dropped or changed. */
+static unsigned distance(const char *from, const char *to) {
+    unsigned row[MM_OPTION_VARIABLE_MAX]; /* from the first letters of `from` to those of `to` */
+    const size_t length = strlen(to);
+    for (size_t index = 0; index <= length; index++)
+        row[index] = (unsigned)index;
+    for (const char *letter = from; *letter != '\0'; letter++) {
+        unsigned before = row[0]++; /* without either letter */
+        for (size_t index = 1; index <= length; index++) {
+            const unsigned changed = before + (*letter != to[index - 1]);
+            before = row[index];
+            row[index] = least(changed, least(before, row[index - 1]) + 1);
+        }
+    }
+    return row[length];
+}
+
+/* Writes the variable that is nearest to `name`, and returns the distance. */
+static unsigned find_nearest(const char *name, char nearest[MM_OPTION_VARIABLE_MAX]) {
+    unsigned found = UINT32_MAX;
+    char variable[MM_OPTION_VARIABLE_MAX];
+    for (size_t index = 0; mm_options_variable(index, variable); index++) {
+        const unsigned off = distance(name, variable);
+        if (off >= found)
+            continue;
+        found = off;
+        memcpy(nearest, variable, MM_OPTION_VARIABLE_MAX);
+    }
+    return found;
+}
+
+static void judge(const char *variable) {
+    char name[2 * MM_OPTION_VARIABLE_MAX];
+    char nearest[MM_OPTION_VARIABLE_MAX];
+    const char *equals = strchr(variable, '=');
+    if (equals == NULL || !begins(variable, prefix) || (size_t)(equals - variable) >= sizeof name)
+        return;
+    memcpy(name, variable, (size_t)(equals - variable));
+    name[equals - variable] = '\0';
+    const char *value = equals + 1;
+    if (strcmp(name, "MATMULD_PORT") == 0 && mm_environment_is_link(value))
+        mm_log_warning("MATMULD_PORT is '%.100s', which Kubernetes sets for a Service named matmuld, and is "
+                       "ignored: set enableServiceLinks: false in the pod's spec",
+                       value);
+    else if (!is_of_service(name, value) && find_nearest(name, nearest) > 0)
+        mm_log_warning("%s is no option and is ignored; the nearest is %s", name, nearest);
+}
+
+void mm_environment_warn(void) {
+    for (char *const *variable = environ; *variable != NULL; variable++)
+        judge(*variable);
+}

@@ -1,0 +1,279 @@
+/* POST /v1/benchmark: judges the head, turns the body into a chain of jobs, one per backend, and the figures
+ * into a reply. Knows no wire format: that is api/lab/benchmark.h. */
+#include "api/lab/benchmark.h"
+#include "server/http/reply.h"
+#include "server/http/routes.h"
+#include "server/observe/metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The state of its requests. */
+struct mm_benchmark_run {
+    const struct mm_benchmark_format *format;
+    bool is_the_one;                /* the process runs one at a time */
+    struct mm_benchmark *benchmark; /* NULL: a probe */
+    struct mm_probe_task *probe;    /* of a device's memory; NULL: none */
+    size_t reserved_bytes;          /* of the memory budget */
+    struct mm_job job;              /* one at a time */
+};
+
+_Static_assert(_Alignof(struct mm_benchmark_run) <= _Alignof(struct mm_request), "it lies behind that");
+
+static struct mm_benchmark_run *run_of(const struct mm_request *request) {
+    return request->own;
+}
+
+static enum mm_status fail_busy(struct mm_request *request) {
+    return mm_fail(&request->error, MM_BUSY, "a benchmark is under way, and there is one at a time");
+}
+
+/* For each argument of the query: a benchmark has none. */
+static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
+                                       const char *value) {
+    struct mm_request *request = argument;
+    (void)kind;
+    (void)value;
+    mm_fail_field(&request->error, MM_BAD_REQUEST, name,
+                  "'%.64s' stands in the query, but a benchmark's parameters are members of its body", name);
+    return MHD_NO;
+}
+
+static enum mm_status judge_type(struct mm_request *request, bool body_seen, char first) {
+    return mm_benchmark_judge_type(mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), body_seen, first,
+                                   &request->error);
+}
+
+enum mm_status mm_benchmark_admit(struct mm_request *request) {
+    struct mm_server *server = request->server;
+    char accept[MM_ACCEPT_BYTES];
+    enum mm_status status = judge_type(request, false, 0);
+    if (status == MM_OK)
+        status = mm_benchmark_choose_format(mm_request_accept(request, accept), &run_of(request)->format,
+                                            &request->error);
+    if (status != MM_OK)
+        return status;
+    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
+    if (request->error.status != MM_OK)
+        return request->error.status;
+    status = mm_server_takes_jobs(server, &request->error);
+    if (status == MM_OK && __atomic_load_n(&server->benchmarking, __ATOMIC_RELAXED) != 0)
+        status = fail_busy(request);
+    if (status == MM_OK && mm_queue_look(mm_engine_queue(mm_server_engine(server))).is_full)
+        status = mm_fail(&request->error, MM_BUSY, "the queue is full");
+    return status;
+}
+
+static enum mm_status decode(struct mm_request *request, struct mm_benchmark_call *call) {
+    enum mm_status status = judge_type(request, true, mm_request_first_character(request));
+    if (status != MM_OK)
+        return status;
+    return mm_benchmark_decode(request->body.data, request->body_bytes, &request->server->limits, call,
+                               &request->error);
+}
+
+static enum mm_status choose(const struct mm_engine *engine, const struct mm_benchmark_request *spec,
+                             const char *backend, const char *variant, unsigned tile,
+                             struct mm_benchmark_subject *subject, struct mm_error *error) {
+    struct mm_job job = {.product = {.a = {.dtype = spec->dtype}, .tile = tile}};
+    enum mm_status status = mm_engine_choose(engine, spec->op, backend, variant, &job, error);
+    if (status == MM_OK)
+        *subject =
+            (struct mm_benchmark_subject){.backend = job.backend, .variant = job.variant, .tile = tile};
+    return status;
+}
+
+/* All usable variants of the default backend that do this shape, if the request names none. */
+static enum mm_status choose_all(const struct mm_engine *engine, struct mm_benchmark_request *spec,
+                                 struct mm_error *error) {
+    const struct mm_backend *backend = mm_engine_backend(engine);
+    const struct mm_product shape = {.m = spec->m, .n = spec->n, .k = spec->k};
+    for (size_t index = 0; index < backend->variant_count; index++) {
+        const struct mm_variant *variant = &backend->variants[index];
+        struct mm_benchmark_subject *subject = &spec->subjects[spec->subject_count];
+        if (spec->subject_count < MM_BENCHMARK_ROWS_MAX && variant->op == spec->op &&
+            mm_variant_takes(variant, &shape) &&
+            choose(engine, spec, backend->name, variant->name, 0, subject, NULL) == MM_OK)
+            spec->subject_count++;
+    }
+    if (spec->subject_count == 0)
+        return mm_fail_field(error, MM_UNSUPPORTED, "variants", "no variant of %s does this %s of %s",
+                             backend->name, mm_op_name(spec->op), mm_dtype_name(spec->dtype));
+    return MM_OK;
+}
+
+static enum mm_status choose_rows(const struct mm_engine *engine, struct mm_benchmark_call *call,
+                                  struct mm_error *error) {
+    struct mm_benchmark_request *spec = &call->request;
+    if (call->name_count == 0)
+        return choose_all(engine, spec, error);
+    for (size_t index = 0; index < call->name_count; index++) {
+        const struct mm_benchmark_name *name = &call->names[index];
+        enum mm_status status =
+            choose(engine, spec, name->backend, name->variant, name->tile, &spec->subjects[index], error);
+        if (status != MM_OK) {
+            strcpy(error->field, "variants"); /* whichever part of a name was wrong */
+            return status;
+        }
+        spec->subject_count++;
+    }
+    return MM_OK;
+}
+
+static enum mm_status judge(struct mm_request *request, struct mm_benchmark_call *call) {
+    const struct mm_options *options = request->server->options;
+    const struct mm_benchmark_limits limits = {.matrices = &request->server->limits,
+                                               .repeats_max = options->benchmark_repeats,
+                                               .flops_max = options->benchmark_flops,
+                                               .run_flops_max = options->benchmark_run_flops};
+    call->request.kernel_ms_max = options->max_kernel_ms;
+    enum mm_status status = mm_benchmark_judge_size(&call->request, &limits, &request->error);
+    if (status == MM_OK)
+        status = choose_rows(mm_server_engine(request->server), call, &request->error);
+    if (status == MM_OK)
+        status = mm_benchmark_judge_work(&call->request, &limits, &request->error);
+    return status;
+}
+
+static void release(struct mm_request *request) {
+    struct mm_server *server = request->server;
+    struct mm_benchmark_run *run = run_of(request);
+    if (!run->is_the_one)
+        return;
+    if (run->benchmark != NULL)
+        mm_metrics_rows(server->metrics, run->benchmark);
+    mm_benchmark_close(run->benchmark);
+    free(run->probe);
+    mm_buffers_unreserve(server->buffers, run->reserved_bytes);
+    run->is_the_one = false;
+    __atomic_store_n(&server->benchmarking, 0, __ATOMIC_RELEASE);
+}
+
+/* Whether a job's error ends the request: its time is over, or the process ends. */
+static bool ends_all(const struct mm_error *error) {
+    return error->status == MM_TIMEOUT || error->status == MM_STOPPING;
+}
+
+/* The waits of all jobs are added up. A job without a device or a place in the queue only costs its own
+ * rows. */
+static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
+    struct mm_benchmark_run *run = run_of(request);
+    struct mm_job *job = &run->job;
+    (void)ended;
+    request->span_ns[MM_SPAN_QUEUE] += job->span_ns[MM_SPAN_QUEUE];
+    if (run->benchmark == NULL || ends_all(&job->error))
+        return MM_ANSWERING;
+    if (job->error.status != MM_OK)
+        mm_benchmark_refuse(run->benchmark, &job->error);
+    return mm_benchmark_next(run->benchmark, job) ? MM_QUEUED : MM_ANSWERING;
+}
+
+const struct mm_route_state mm_benchmark_state = {
+    .bytes = sizeof(struct mm_benchmark_run), .next = next, .release = release};
+
+static enum mm_status fail_memory(struct mm_request *request) {
+    return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the benchmark");
+}
+
+static enum mm_status begin_rows(struct mm_request *request, const struct mm_benchmark_request *spec) {
+    struct mm_server *server = request->server;
+    struct mm_record *record = &request->record;
+    struct mm_benchmark_run *run = run_of(request);
+    run->benchmark = mm_benchmark_open(spec, server->limits.memory_bytes_max);
+    if (run->benchmark == NULL)
+        return fail_memory(request);
+    const size_t bytes = mm_benchmark_host_bytes(run->benchmark);
+    enum mm_status status = mm_buffers_reserve(server->buffers, bytes, &request->error);
+    mm_request_judge_busy(request, 0, &request->error);
+    if (status != MM_OK)
+        return request->error.status;
+    run->reserved_bytes = bytes;
+    (void)mm_benchmark_next(run->benchmark, &run->job);
+    record->has_shape = true;
+    record->has_depth = spec->op == MM_MATMUL;
+    record->m = spec->m;
+    record->k = spec->k;
+    record->n = spec->n;
+    return MM_OK;
+}
+
+static enum mm_status begin_probe(struct mm_request *request, const struct mm_probe *probe) {
+    const struct mm_backend *backend = mm_engine_backend(mm_server_engine(request->server));
+    struct mm_benchmark_run *run = run_of(request);
+    if (backend->probe == NULL)
+        return mm_fail_field(&request->error, MM_UNSUPPORTED, "op",
+                             "op is 'shared_access', but the devices of %s have no shared memory in banks",
+                             backend->name);
+    struct mm_probe_task *task = malloc(sizeof *task);
+    if (task == NULL)
+        return fail_memory(request);
+    task->probe = *probe;
+    mm_probe_task_init(task);
+    run->probe = task;
+    run->job.task = &task->task;
+    run->job.backend = backend;
+    return MM_OK;
+}
+
+/* On success this request has the only benchmark. */
+static enum mm_status begin(struct mm_request *request, const struct mm_benchmark_call *call) {
+    if (__atomic_exchange_n(&request->server->benchmarking, 1, __ATOMIC_ACQUIRE) != 0)
+        return fail_busy(request);
+    run_of(request)->is_the_one = true;
+    enum mm_status status =
+        call->op->has_variants ? begin_rows(request, &call->request) : begin_probe(request, &call->probe);
+    if (status != MM_OK)
+        release(request);
+    return status;
+}
+
+enum mm_status mm_benchmark_complete(struct mm_request *request) {
+    struct mm_benchmark_call call;
+    uint64_t begun_ns = mm_clock_ns();
+    enum mm_status status = decode(request, &call);
+    if (status == MM_OK && call.op->has_variants)
+        status = judge(request, &call);
+    mm_buffers_release(request->server->buffers, &request->body);
+    if (status == MM_OK)
+        status = begin(request, &call);
+    if (status != MM_OK)
+        return status;
+    request->job = &run_of(request)->job;
+    request->job->deadline_ns = mm_request_deadline_ns(request, call.timeout_ms);
+    request->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
+    mm_request_submit(request);
+    return MM_OK;
+}
+
+static bool has_figures(const struct mm_benchmark *benchmark) {
+    size_t row = 0;
+    const size_t count = mm_benchmark_request(benchmark)->subject_count;
+    while (row < count && mm_benchmark_rows(benchmark)[row].error.status != MM_OK)
+        row++;
+    return row < count;
+}
+
+/* Whether the last job's error is the whole reply, instead of a part of its rows. */
+static bool has_failed(const struct mm_benchmark_run *run) {
+    const struct mm_error *error = &run->job.error;
+    return error->status != MM_OK &&
+           (run->benchmark == NULL || ends_all(error) || !has_figures(run->benchmark));
+}
+
+enum mm_status mm_benchmark_answer(struct mm_request *request) {
+    struct mm_benchmark_run *run = run_of(request);
+    const struct mm_benchmark_format *format = run->format;
+    size_t length = 0;
+    if (has_failed(run)) {
+        request->record.job = &run->job;
+        request->error = run->job.error;
+        release(request);
+        return request->error.status;
+    }
+    uint64_t begun_ns = mm_clock_ns();
+    char *text = run->probe != NULL ? format->encode_probe(run->probe, &length)
+                                    : format->encode(run->benchmark, &length);
+    request->span_ns[MM_SPAN_ENCODE] = mm_clock_ns() - begun_ns;
+    release(request);
+    return mm_reply_text(request, text, length, format->reply_type);
+}

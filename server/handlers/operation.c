@@ -1,0 +1,302 @@
+/* POST /v1/matmul and POST /v1/transpose after the body: turns the body into a job, and the result into a
+ * reply. Knows no wire format: those are the codecs'. */
+#include "server/handlers/operation.h"
+
+#include "gpu/check/verify.h"
+#include "server/http/reply.h"
+#include "server/http/routes.h"
+#include "server/observe/log.h"
+#include "server/observe/metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Less than this takes a fraction of a millisecond, and is done on the connection's own thread. */
+enum { LONG_BYTES = 256 << 10, LONG_ELEMENTS = 16 << 10 };
+
+_Static_assert(_Alignof(struct mm_operation) <= _Alignof(struct mm_request), "it lies behind that");
+
+struct mm_operation *mm_operation_of(const struct mm_request *request) {
+    return request->own;
+}
+
+/* Sets m, n and k; a transposition has nothing to conform to. */
+static enum mm_status conform(struct mm_operation *operation, struct mm_error *error) {
+    struct mm_product *product = &operation->job.product;
+    if (operation->call.op == MM_MATMUL)
+        return mm_product_conform(product, error);
+    mm_product_conform_transposition(product);
+    return MM_OK;
+}
+
+enum mm_status mm_operation_choose(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_call *call = &operation->call;
+    struct mm_product *product = &operation->job.product;
+    size_t rows, cols;
+    mm_call_result_shape(call, &rows, &cols);
+    *product = (struct mm_product){.a = call->a,
+                                   .b = call->b,
+                                   .c = mm_matrix_dense(call->a.dtype, rows, cols, NULL),
+                                   .transpose_a = mm_call_transposes_a(call),
+                                   .transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
+                                   .allow_vendor = call->numbers[MM_PARAMETER_VENDOR] != 0,
+                                   .tile = (unsigned)call->numbers[MM_PARAMETER_TILE]};
+    enum mm_status status =
+        mm_engine_choose(mm_server_engine(request->server), call->op, call->names[MM_PARAMETER_BACKEND],
+                         call->names[MM_PARAMETER_VARIANT], &operation->job, error);
+    return status == MM_OK ? conform(operation, error) : status;
+}
+
+static enum mm_status decode(struct mm_request *request, const char *content_type, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_body body = {
+        .data = request->body.data, .bytes = request->body_bytes, .content_type = content_type};
+    void *reading = request->reading;
+    request->reading = NULL;
+    if (reading != NULL)
+        return request->reader->finish(reading, &operation->call, &body, error);
+    return mm_codec_decode(operation->decoder, &operation->call, &body, &request->server->limits,
+                           request->server->buffers, error);
+}
+
+/* First the limits, then mm_operation_choose, then the estimated time. */
+static enum mm_status check(struct mm_request *request, size_t *result_bytes, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_call *call = &operation->call;
+    size_t rows, cols;
+    mm_call_result_shape(call, &rows, &cols);
+    enum mm_status status =
+        mm_matrix_size("c", call->a.dtype, rows, cols, cols, &request->server->limits, result_bytes, error);
+    if (status == MM_OK)
+        status = mm_operation_choose(request, error);
+    if (status == MM_OK)
+        status = mm_engine_judge(mm_server_engine(request->server), &operation->job, error);
+    if (status != MM_OK)
+        return status;
+    operation->job.verify = call->numbers[MM_PARAMETER_VERIFY] != 0;
+    mm_call_turn(call, &operation->job.product);
+    return MM_OK;
+}
+
+/* On the host; a device has its own memory for checks. */
+static enum mm_status acquire_check(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_job *job = &operation->job;
+    const struct mm_product *product = &job->product;
+    if (!job->verify || !job->backend->is_host || product->m == 0 || product->n == 0)
+        return MM_OK;
+    const enum mm_status status =
+        mm_buffers_acquire(request->server->buffers, mm_verify_bytes(product), &operation->check, error);
+    job->verify_memory = operation->check.data;
+    return status;
+}
+
+/* All memory for the result, its check and the reply: a job that has run can be answered. */
+static enum mm_status acquire_output(struct mm_request *request, size_t result_bytes,
+                                     struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_codec *encoder = operation->encoder;
+    struct mm_product *product = &operation->job.product;
+    struct mm_buffers *buffers = request->server->buffers;
+    size_t reply_bytes = 0;
+    enum mm_status status = mm_buffers_acquire(buffers, result_bytes, &operation->result, error);
+    if (status != MM_OK)
+        return status;
+    product->c.data = operation->result.data;
+    status = acquire_check(request, error);
+    if (status != MM_OK || encoder->reply_bytes_max == NULL)
+        return status;
+    if (!encoder->reply_bytes_max(&product->c, &reply_bytes))
+        return mm_fail(error, MM_TOO_LARGE, "the result of %zu×%zu is too large as %s", product->m,
+                       product->n, encoder->reply_type);
+    return mm_buffers_acquire(buffers, reply_bytes, &operation->reply.buffer, error);
+}
+
+static bool is_locked(const struct mm_buffer *buffer) {
+    return buffer->data == NULL || buffer->is_locked;
+}
+
+/* From the complete body, with its Content-Type (NULL: absent), to a job with its memory. On failure *error
+ * says why. On the connection's thread or on one of the worker pool. */
+static enum mm_status make_job(struct mm_request *request, const char *content_type, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_buffers *buffers = request->server->buffers;
+    const uint64_t begun_ns = mm_clock_ns();
+    size_t result_bytes = 0;
+    enum mm_status status = decode(request, content_type, error);
+    if (status == MM_OK)
+        status = check(request, &result_bytes, error);
+    if (status == MM_OK && operation->decoder->views_body)
+        mm_buffers_settle(buffers, &request->body, request->body_bytes);
+    else if (status == MM_OK)
+        mm_buffers_release(buffers, &request->body);
+    if (status == MM_OK)
+        status = acquire_output(request, result_bytes, error);
+    struct mm_buffer *storage = &operation->call.storage;
+    mm_buffers_settle(buffers, storage, storage->bytes);
+    operation->job.is_locked =
+        is_locked(&request->body) && is_locked(storage) && is_locked(&operation->result);
+    operation->decode_ns = mm_clock_ns() - begun_ns;
+    if (status == MM_OK)
+        return MM_OK;
+    mm_request_judge_busy(request, request->body.bytes + storage->bytes + operation->result.bytes, error);
+    return error->status;
+}
+
+/* The job is made: tells the request, whose record has the shape in the client's dimensions: of a
+ * transposition those of A, which C has the other way round. Copied, since the job may not be read while a
+ * worker has it. */
+static void keep_job(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_product *product = &operation->job.product;
+    struct mm_record *record = &request->record;
+    bool is_product = operation->call.op == MM_MATMUL;
+    record->has_shape = true;
+    record->has_depth = is_product;
+    record->m = is_product ? product->m : product->n;
+    record->k = product->k;
+    record->n = is_product ? product->n : product->m;
+    operation->job.deadline_ns = mm_operation_deadline_ns(request);
+    request->span_ns[MM_SPAN_DECODE] = operation->decode_ns;
+}
+
+static void keep_job_spans(struct mm_request *request) {
+    for (unsigned span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
+        request->span_ns[span] = request->job->span_ns[span];
+}
+
+/* Whether decoding the complete body takes long. */
+static bool decodes_long(const struct mm_request *request) {
+    const struct mm_codec *decoder = mm_operation_of(request)->decoder;
+    if (request->body_bytes <= LONG_BYTES || decoder->reader == NULL)
+        return false;
+    return request->reading == NULL || !request->reader->is_quick(request->reading);
+}
+
+static bool encodes_long(const struct mm_operation *operation) {
+    const struct mm_product *product = &operation->job.product;
+    return operation->encoder->reply_bytes_max != NULL && product->m * product->n > LONG_ELEMENTS;
+}
+
+/* Lets the worker pool decode, which must not call MHD: the connection may be gone by then. False if memory
+ * runs out. */
+static bool leave_to_pool(struct mm_request *request, const char *content_type) {
+    struct mm_operation *operation = mm_operation_of(request);
+    char *copy = content_type == NULL ? NULL : strdup(content_type);
+    if (content_type != NULL && copy == NULL)
+        return false;
+    operation->content_type = copy;
+    operation->job.deadline_ns = mm_operation_deadline_ns(request); /* as known before decoding */
+    mm_request_decode_on_pool(request);
+    return true;
+}
+
+enum mm_status mm_operation_complete(struct mm_request *request) {
+    const char *content_type = mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
+    enum mm_status status = mm_operation_settle(request);
+    if (status == MM_OK && decodes_long(request) && leave_to_pool(request, content_type))
+        return MM_OK;
+    if (status == MM_OK)
+        status = make_job(request, content_type, &request->error);
+    if (status != MM_OK)
+        return status;
+    keep_job(request);
+    if (!mm_queue_run(mm_engine_queue(mm_server_engine(request->server)), request->job)) {
+        mm_request_submit(request);
+        return MM_OK;
+    }
+    keep_job_spans(request);
+    mm_metrics_job(request->server->metrics, request->job);
+    return mm_operation_answer(request);
+}
+
+/* The idle threads of the worker pool. */
+struct pool_helpers {
+    struct mm_helpers head; /* first */
+    struct mm_pool *pool;
+};
+
+static void share_with_pool(struct mm_helpers *helpers, unsigned count,
+                            void (*one)(void *data, unsigned index), void *data) {
+    mm_pool_share(((struct pool_helpers *)helpers)->pool, count, one, data);
+}
+
+/* From the result to the body of the reply and all spans. On the connection's thread or one of the pool. */
+static enum mm_status encode(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_codec *encoder = operation->encoder;
+    uint64_t *span_ns = operation->span_ns;
+    struct pool_helpers helpers = {{share_with_pool}, request->server->pool};
+    const struct mm_answer answer = {
+        .job = &operation->job, .result = &operation->result, .span_ns = span_ns, .helpers = &helpers.head};
+    memcpy(span_ns, request->span_ns, sizeof request->span_ns);
+    const uint64_t begun_ns = mm_clock_ns();
+    encoder->encode(&answer, &operation->reply);
+    const uint64_t ended_ns = mm_clock_ns();
+    span_ns[MM_SPAN_ENCODE] = ended_ns - begun_ns;
+    span_ns[MM_SPAN_TOTAL] = ended_ns - request->started_ns;
+    operation->is_encoded = true;
+    return encoder->finish == NULL ? MM_OK : encoder->finish(&answer, &operation->reply, error);
+}
+
+static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
+    return state == MM_ENCODING ? encode(request, error)
+                                : make_job(request, mm_operation_of(request)->content_type, error);
+}
+
+static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
+    const struct mm_operation *operation = mm_operation_of(request);
+    if (ended == MM_DECODING) {
+        keep_job(request);
+        return MM_QUEUED;
+    }
+    if (ended == MM_QUEUED) {
+        keep_job_spans(request);
+        if (operation->job.error.status == MM_OK && encodes_long(operation))
+            return MM_ENCODING;
+    }
+    return MM_ANSWERING;
+}
+
+static void release(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_buffers *buffers = request->server->buffers;
+    free(operation->content_type);
+    mm_buffers_release(buffers, &operation->reply.buffer);
+    mm_buffers_release(buffers, &operation->check);
+    mm_buffers_release(buffers, &operation->result);
+    mm_call_release(&operation->call, buffers);
+}
+
+const struct mm_route_state mm_operation_state = {
+    .bytes = sizeof(struct mm_operation), .work = work, .next = next, .release = release};
+
+/* The client is told too, but may not look. */
+static void log_failed_check(const struct mm_request *request) {
+    const struct mm_job *job = request->job;
+    const struct mm_verification *verification = &job->verification;
+    if (!verification->is_done || mm_verification_verdict(verification) != MM_VERDICT_FAILED)
+        return;
+    mm_log_error(
+        "the product of request %s failed its check: a residual of %.9g in row %zu, where %.9g is the bound, "
+        "and a relative error of about %.2g in all; %s on %s:%u, %zu by %zu by %zu",
+        request->request_id, verification->residual, verification->row, verification->bound,
+        mm_verification_relative_error(verification), job->ran->name, job->backend->name, job->device->index,
+        job->product.m, job->product.k, job->product.n);
+}
+
+enum mm_status mm_operation_answer(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    request->record.job = &operation->job;
+    if (operation->job.error.status != MM_OK) {
+        request->error = operation->job.error;
+        return request->error.status;
+    }
+    log_failed_check(request);
+    const enum mm_status status = operation->is_encoded ? MM_OK : encode(request, &request->error);
+    memcpy(request->span_ns, operation->span_ns, sizeof request->span_ns);
+    if (status != MM_OK)
+        return status;
+    return mm_reply_product(request, &operation->reply, operation->encoder->reply_type);
+}

@@ -1,0 +1,127 @@
+/* POST /v1/matmul and POST /v1/transpose, the head: chooses the codecs, reads the parameters, and admits the
+ * request. Knows no wire format: those are the codecs'. */
+#include "server/handlers/operation.h"
+#include "server/http/routes.h"
+
+/* A smaller body costs less to receive than its product to judge before. */
+enum { SMALL_BYTES = 64 << 10 };
+
+static bool has_query(const struct mm_request *request, const char *name) {
+    return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name) != NULL;
+}
+
+static enum mm_status choose_encoder(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    char accept[MM_ACCEPT_BYTES];
+    return mm_codec_for_reply(mm_request_accept(request, accept), operation->decoder, &operation->encoder,
+                              &request->error);
+}
+
+/* Whether the query has all dimensions of the operation. */
+static bool has_dimensions(const struct mm_request *request) {
+    bool needs_k = mm_call_takes(&mm_operation_of(request)->call, MM_PARAMETER_K);
+    return has_query(request, "m") && (!needs_k || has_query(request, "k")) && has_query(request, "n");
+}
+
+/* Finds the decoder as far as `first` allows, and the encoder that goes with it. */
+static enum mm_status choose_codecs(struct mm_request *request, bool body_seen, char first) {
+    struct mm_operation *operation = mm_operation_of(request);
+    enum mm_status status =
+        mm_codec_for_request(mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), operation->call.op,
+                             has_dimensions(request), body_seen, first, &operation->decoder, &request->error);
+    return status == MM_OK ? choose_encoder(request) : status;
+}
+
+/* For each argument of the query. Reports the first error, but one that passes a limit before one that is
+ * malformed. */
+static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, const char *name,
+                                     size_t name_length, const char *value, size_t value_length) {
+    struct mm_request *request = argument;
+    struct mm_error error;
+    (void)kind;
+    enum mm_status status =
+        mm_call_set_text(&mm_operation_of(request)->call, MM_CALL_QUERY, name, name_length,
+                         value == NULL ? "" : value, value_length, &request->server->limits, &error);
+    if (status == MM_TOO_LARGE || (status != MM_OK && request->error.status == MM_OK))
+        request->error = error;
+    return status == MM_TOO_LARGE ? MHD_NO : MHD_YES;
+}
+
+/* Judges the query, the parameters of the type and the length, once the codec is known. */
+static enum mm_status plan(struct mm_request *request, uint64_t body_bytes) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_codec *codec = operation->decoder;
+    struct mm_error *error = &request->error;
+    enum mm_status status = MM_OK;
+    if (!codec->takes_dimensions)
+        status = mm_call_refuse_dimensions(&operation->call, error);
+    if (status == MM_OK && codec->judge_type != NULL)
+        status = codec->judge_type(mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), error);
+    if (status == MM_OK && codec->plan != NULL)
+        status = codec->plan(&operation->call, body_bytes, &request->server->limits, error);
+    return status;
+}
+
+uint64_t mm_operation_deadline_ns(const struct mm_request *request) {
+    return mm_request_deadline_ns(request, mm_operation_of(request)->call.numbers[MM_PARAMETER_TIMEOUT_MS]);
+}
+
+static void begin_reading(struct mm_request *request) {
+    const struct mm_operation *operation = mm_operation_of(request);
+    request->reader = operation->decoder->reader;
+    request->reading =
+        request->reader->begin(&operation->call, mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE),
+                               request->content_length, &request->server->limits, request->server->buffers);
+}
+
+/* Refuses a product that takes too long if the head tells its shape. Other errors wait for the body, as does
+ * all if the body is small. */
+static enum mm_status judge_head(struct mm_request *request) {
+    const struct mm_operation *operation = mm_operation_of(request);
+    const bool tells = operation->decoder != NULL && operation->decoder->takes_dimensions;
+    if (!tells || request->content_length <= SMALL_BYTES || mm_operation_choose(request, NULL) != MM_OK)
+        return MM_OK;
+    return mm_engine_judge(mm_server_engine(request->server), &operation->job, &request->error);
+}
+
+static enum mm_status admit(struct mm_request *request, enum mm_op op) {
+    struct mm_operation *operation = mm_operation_of(request);
+    request->job = &operation->job;
+    mm_call_init(&operation->call, op);
+    enum mm_status status = choose_codecs(request, false, 0);
+    if (status != MM_OK)
+        return status;
+    MHD_get_connection_values_n(request->connection, MHD_GET_ARGUMENT_KIND, take_argument, request);
+    if (request->error.status != MM_OK)
+        return request->error.status;
+    request->deadline_ns = mm_operation_deadline_ns(request);
+    if (operation->decoder != NULL)
+        status = plan(request, request->content_length);
+    if (status == MM_OK)
+        status = mm_server_takes_jobs(request->server, &request->error);
+    if (status == MM_OK)
+        status = judge_head(request);
+    if (status == MM_OK && mm_queue_look(mm_engine_queue(mm_server_engine(request->server))).is_full)
+        status = mm_fail(&request->error, MM_BUSY, "the queue is full");
+    if (status == MM_OK && operation->decoder != NULL && operation->decoder->reader != NULL)
+        begin_reading(request);
+    return status;
+}
+
+enum mm_status mm_matmul_admit(struct mm_request *request) {
+    return admit(request, MM_MATMUL);
+}
+
+enum mm_status mm_transpose_admit(struct mm_request *request) {
+    return admit(request, MM_TRANSPOSE);
+}
+
+enum mm_status mm_operation_settle(struct mm_request *request) {
+    enum mm_status status = MM_OK;
+    if (mm_operation_of(request)->decoder == NULL)
+        status = choose_codecs(request, true, mm_request_first_character(request));
+    else if (request->content_length != MM_LENGTH_UNKNOWN)
+        return MM_OK;
+    return status == MM_OK ? plan(request, __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED))
+                           : status;
+}

@@ -1,0 +1,130 @@
+/* Receiving a body: its limits, its memory, and its pieces. */
+#include "server/http/body.h"
+
+#include "server/http/reply.h"
+#include "server/http/routes.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool is_post(const struct mm_request *request) {
+    return request->route != NULL && strcmp(request->route->method, "POST") == 0;
+}
+
+/* Of the process, or of the route if that is less. */
+static size_t body_bytes_max(const struct mm_request *request) {
+    size_t process = request->server->limits.body_bytes_max;
+    size_t route = request->route->body_bytes_max;
+    return route != 0 && route < process ? route : process;
+}
+
+static enum mm_status fail_limit(const struct mm_request *request, uint64_t got, struct mm_error *error) {
+    size_t limit = body_bytes_max(request);
+    return mm_fail_limit(error, "", limit, "the body has %" PRIu64 " bytes or more, but the limit is %zu",
+                         got, limit);
+}
+
+enum mm_status mm_body_judge(struct mm_request *request) {
+    const bool is_chunked = request->content_length == MM_LENGTH_UNKNOWN;
+    if (!is_post(request))
+        return MM_OK;
+    if (!is_chunked && mm_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL)
+        return mm_fail(&request->error, MM_LENGTH_REQUIRED,
+                       "a POST needs Content-Length or Transfer-Encoding: chunked, and has neither");
+    if (!is_chunked && request->content_length > body_bytes_max(request))
+        return fail_limit(request, request->content_length, &request->error);
+    return MM_OK;
+}
+
+/* How large the body may become. */
+static size_t bytes_max(const struct mm_request *request) {
+    return request->content_length == MM_LENGTH_UNKNOWN ? body_bytes_max(request) : request->content_length;
+}
+
+enum mm_status mm_body_acquire(struct mm_request *request) {
+    if (!is_post(request) || request->content_length == MM_LENGTH_UNKNOWN || request->content_length == 0)
+        return MM_OK;
+    const enum mm_status status = mm_buffers_acquire(request->server->buffers, request->content_length,
+                                                     &request->body, &request->error);
+    __atomic_store_n(&request->holds_body, status == MM_OK, __ATOMIC_RELAXED);
+    mm_request_judge_busy(request, 0, &request->error);
+    return request->error.status;
+}
+
+/* The body has precedence over elements that its reader has stored: they can be read from it again. */
+enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, struct mm_error *error) {
+    struct mm_buffers *buffers = request->server->buffers;
+    if (bytes > bytes_max(request))
+        return fail_limit(request, bytes, error);
+    enum mm_status status = mm_buffers_grow(buffers, bytes, bytes_max(request), &request->body, error);
+    if (status == MM_BUSY && request->reading != NULL && request->reader->yield != NULL) {
+        request->reader->yield(request->reading);
+        status = mm_buffers_grow(buffers, bytes, bytes_max(request), &request->body, error);
+    }
+    if (status == MM_OK)
+        __atomic_store_n(&request->holds_body, 1, __ATOMIC_RELAXED);
+    else
+        mm_request_judge_busy(request, request->body.bytes, error);
+    return status == MM_OK ? MM_OK : error->status;
+}
+
+void mm_body_drop(struct mm_request *request) {
+    if (request->reading != NULL)
+        request->reader->cancel(request->reading);
+    request->reading = NULL;
+    mm_buffers_release(request->server->buffers, &request->body);
+    __atomic_store_n(&request->holds_body, 0, __ATOMIC_RELAXED);
+}
+
+/* Refuses a client that goes on sending before the end of its body. */
+static void refuse_midway(struct mm_request *request) {
+    if (request->error.status == MM_OK)
+        mm_fail_limit(&request->error, "", MM_REFUSAL_DRAIN_MAX,
+                      "%s %s takes no body: one of up to %d bytes is passed over, but more came",
+                      request->route->method, request->route->path, MM_REFUSAL_DRAIN_MAX);
+    mm_request_refuse_unread(request);
+}
+
+/* The refusal is sent at the end of the body, unless that is far. */
+static void pass_over(struct mm_request *request, size_t bytes) {
+    mm_body_drop(request);
+    request->dropped_bytes += bytes;
+    if (request->dropped_bytes > MM_REFUSAL_DRAIN_MAX || mm_request_is_large(request))
+        refuse_midway(request);
+}
+
+static void keep(struct mm_request *request, const char *data, size_t bytes) {
+    memcpy((char *)request->body.data + request->body_bytes, data, bytes);
+    request->body_bytes += bytes;
+    if (request->reading != NULL)
+        request->body_bytes =
+            request->reader->feed(request->reading, request->body.data, request->body_bytes);
+}
+
+/* Makes room for all that was received: what a reader has closed up may have to be spread again. Between the
+ * two moves the connection belongs to this thread, and the sweep cannot take its memory; while it waits for
+ * memory, it belongs to the sweep. */
+enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, size_t *bytes) {
+    const size_t piece = *bytes;
+    const size_t received = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED) + piece;
+    const bool is_ours = mm_connection_move(request->peer, MM_PHASE_BODY, MM_PHASE_HANDLED);
+    request->peer->stream.unread_bytes = 0;
+    if (request->record.left)
+        return MHD_NO;
+    if (is_ours && is_post(request) && request->error.status == MM_OK &&
+        mm_body_grow(request, received, &request->error) == MM_BUSY) {
+        request->error = (struct mm_error){0};
+        mm_request_wait_for_memory(request, received);
+        return MHD_YES;
+    }
+    *bytes = 0;
+    __atomic_store_n(&request->received_bytes, received, __ATOMIC_RELAXED);
+    if (!is_ours)
+        return MHD_YES;
+    if (is_post(request) && request->error.status == MM_OK)
+        keep(request, data, piece);
+    else
+        pass_over(request, piece);
+    mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
+    return MHD_YES;
+}

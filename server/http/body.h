@@ -1,0 +1,31 @@
+/* Receiving a body. Memory counts as it arrives. If the budget has no room, the connection is suspended until
+ * the sweep finds some. Knows no format. */
+#ifndef MM_SERVER_HTTP_BODY_H
+#define MM_SERVER_HTTP_BODY_H
+
+#include "server/http/request.h"
+
+/* Judges the length of a POST by its head: MM_LENGTH_REQUIRED, MM_TOO_LARGE. The connection's thread. */
+enum mm_status mm_body_judge(struct mm_request *request);
+
+/* Acquires memory for the whole body if its length is known, for a client that waits for 100 Continue;
+ * MM_BUSY if there is none now. The connection's thread. */
+enum mm_status mm_body_acquire(struct mm_request *request);
+
+/* Keeps a piece of the body and sets *bytes to 0; drops it if the request was refused or needs no body. If
+ * there is no memory, suspends the connection and leaves *bytes: MHD passes the piece again after the resume.
+ * The connection's thread. */
+enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, size_t *bytes);
+
+/* Makes room for the first `bytes` of the body: MM_TOO_LARGE, MM_BUSY, MM_INTERNAL. The connection's thread,
+ * which has it to itself; or any thread with server->mutex held, while the request waits. */
+enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, struct mm_error *error);
+
+/* Releases the memory of the body and of its reader. The same threads. */
+void mm_body_drop(struct mm_request *request);
+
+/* Gives memory to the bodies that wait, the longest wait first. If there is none, refuses the upload that is
+ * furthest behind. The sweep's thread, no mutex held. */
+void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,102 @@
+/* Bodies that wait for memory, and the uploads that are refused for them: slow uploads could hold the whole
+ * budget. */
+#include "server/http/body.h"
+#include "server/observe/metrics.h"
+
+/* WAIT_MAX_MS: how long an upload waits if no upload is behind. */
+enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 1000 };
+
+#define NS_PER_MS UINT64_C(1000000)
+
+static bool uploads(const struct mm_request *request) {
+    return mm_connection_phase(request->peer) == MM_PHASE_BODY &&
+           __atomic_load_n(&request->holds_body, __ATOMIC_RELAXED) != 0;
+}
+
+/* How far the upload is behind the even rate that completes it at its deadline; below 0: ahead. A chunked
+ * body is taken to be twice as long as what has come. */
+static double behind_ns(const struct mm_request *request, uint64_t now_ns) {
+    enum { CHUNKED_BYTES_MIN = 64 << 10 };
+    const double received = (double)__atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
+    double length = (double)request->content_length;
+    if (request->content_length == MM_LENGTH_UNKNOWN)
+        length = 2 * received > CHUNKED_BYTES_MIN ? 2 * received : CHUNKED_BYTES_MIN;
+    const double time_ns = (double)(request->deadline_ns - request->started_ns);
+    return (double)now_ns - (double)request->started_ns - time_ns * received / length;
+}
+
+/* The upload that is furthest behind, or NULL. anyhow: of those that wait, even if it is ahead. With
+ * server->mutex held, like all that follow. */
+static struct mm_request *find_last(struct mm_server *server, uint64_t now_ns, bool anyhow) {
+    struct mm_request *last = NULL;
+    double most_ns = 0;
+    const struct mm_connection *peer;
+    TAILQ_FOREACH(peer, &server->connections, listed) {
+        struct mm_request *request = __atomic_load_n(&peer->request, __ATOMIC_ACQUIRE);
+        if (request == NULL || !(mm_request_state(request) == MM_STARVED || (!anyhow && uploads(request))))
+            continue;
+        const double late_ns = behind_ns(request, now_ns);
+        if (late_ns <= most_ns && !(anyhow && last == NULL))
+            continue;
+        last = request;
+        most_ns = late_ns;
+    }
+    return last;
+}
+
+/* False if its own thread has the connection now. */
+static bool refuse(struct mm_request *request, uint64_t now_ns, struct mm_request **resumed) {
+    struct mm_connection *peer = request->peer;
+    struct mm_error error;
+    const bool was_waiting = mm_request_state(request) == MM_STARVED;
+    if (!was_waiting && !mm_connection_move(peer, MM_PHASE_BODY, MM_PHASE_CUT))
+        return false;
+    mm_fail(&error, MM_BUSY,
+            "the memory budget is full, and of all uploads this one is furthest behind the rate that its "
+            "length and its deadline need");
+    mm_body_drop(request);
+    if (was_waiting) {
+        mm_request_end_wait(request, &error);
+        mm_request_push(resumed, request);
+        return true;
+    }
+    request->error = error;
+    peer->cut_ns = now_ns;
+    const struct mm_last_reply reply = mm_request_last_reply(request, &error);
+    mm_record_cut(request, &error, mm_connection_cut_from_outside(peer, &reply));
+    return true;
+}
+
+/* Ends the wait of an upload that now has its memory, or can never have it; else returns false. */
+static bool serve(struct mm_request *request, struct mm_request **resumed) {
+    struct mm_error error;
+    const enum mm_status status = mm_body_grow(request, request->needed_bytes, &error);
+    if (status == MM_BUSY)
+        return false;
+    mm_request_end_wait(request, status == MM_OK ? NULL : &error);
+    mm_request_push(resumed, request);
+    return true;
+}
+
+/* Refuses an upload for the first that waits; false if none can be refused. */
+static bool make_room(struct mm_request *first, uint64_t now_ns, struct mm_request **resumed) {
+    struct mm_request *last = find_last(first->server, now_ns, false);
+    if (last == NULL && now_ns > first->starved_since_ns + WAIT_MAX_MS * NS_PER_MS)
+        last = find_last(first->server, now_ns, true);
+    return last != NULL && refuse(last, now_ns, resumed);
+}
+
+void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
+    struct mm_request *resumed = NULL;
+    struct mm_request *first;
+    unsigned refusals = 0;
+    pthread_mutex_lock(&server->mutex);
+    while ((first = TAILQ_FIRST(&server->starved)) != NULL) {
+        if (serve(first, &resumed))
+            continue;
+        if (refusals++ == REFUSALS_MAX || !make_room(first, now_ns, &resumed))
+            break;
+    }
+    pthread_mutex_unlock(&server->mutex);
+    mm_request_resume(resumed);
+}

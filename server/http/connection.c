@@ -1,0 +1,234 @@
+/* The list of connections, their phases, and the reply that MHD does not take. */
+#include "server/http/connection.h"
+
+#include "api/problem.h"
+#include "server/http/acceptor.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+
+struct mm_connection *mm_connection_of(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info == NULL ? NULL : info->socket_context;
+}
+
+enum mm_phase mm_connection_phase(const struct mm_connection *connection) {
+    return (enum mm_phase)__atomic_load_n(&connection->phase, __ATOMIC_ACQUIRE);
+}
+
+bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, enum mm_phase to) {
+    int expected = (int)from;
+    return __atomic_compare_exchange_n(&connection->phase, &expected, (int)to, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
+
+/* A last reply, ready to be sent. */
+struct mm_last_words {
+    char head[2048];
+    size_t head_bytes;
+    char *body; /* owned */
+    size_t body_bytes;
+};
+
+/* Appends to the head, which is large enough: request id and origin have limits, the rest is ours. */
+__attribute__((format(printf, 2, 3))) static void put(struct mm_last_words *words, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    words->head_bytes += (size_t)vsnprintf(words->head + words->head_bytes,
+                                           sizeof words->head - words->head_bytes, format, arguments);
+    va_end(arguments);
+    assert(words->head_bytes < sizeof words->head);
+}
+
+/* No body, and nothing to be sent, if memory runs out. */
+static void compose(struct mm_last_words *words, const struct mm_last_reply *reply) {
+    const unsigned http = mm_problem_http(reply->error->status);
+    struct mm_headers headers = {.count = 0};
+    char date[64];
+    size_t length = 0;
+    struct tm broken_down;
+    time_t now = time(NULL);
+    words->body = mm_problem_json(reply->error, reply->request_id, &length);
+    if (words->body == NULL)
+        return;
+    gmtime_r(&now, &broken_down);
+    strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &broken_down);
+    mm_headers_add_problem(&headers, reply->error, reply->allow, reply->retry_after_s);
+    mm_headers_add_common(&headers, reply->request_id, reply->cors, true);
+    words->head_bytes = 0;
+    put(words, "HTTP/1.1 %u %s\r\nDate: %s\r\n", http, MHD_get_reason_phrase_for(http), date);
+    for (size_t index = 0; index < headers.count; index++)
+        put(words, "%s: %s\r\n", headers.list[index].name, headers.list[index].value);
+    put(words, "Content-Length: %zu\r\n\r\n", length);
+    words->body_bytes = reply->head_only ? 0 : length;
+}
+
+static size_t send_plain(int fd, struct mm_last_words *words) {
+    struct iovec pieces[] = {{words->head, words->head_bytes}, {words->body, words->body_bytes}};
+    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = 2};
+    const ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sent > (ssize_t)words->head_bytes ? (size_t)sent - words->head_bytes : 0;
+}
+
+static size_t send_tls(void *session, const struct mm_last_words *words) {
+    if (mm_tls_send(session, words->head, words->head_bytes) < words->head_bytes)
+        return 0;
+    const size_t sent = mm_tls_send(session, words->body, words->body_bytes);
+    mm_tls_end(session);
+    return sent;
+}
+
+/* Returns the bytes of the body that were sent. */
+static size_t say(const struct mm_connection *connection, struct mm_last_words *words) {
+    size_t sent = 0;
+    if (words->body != NULL)
+        sent = connection->tls == NULL ? send_plain(connection->fd, words) : send_tls(connection->tls, words);
+    (void)shutdown(connection->fd, SHUT_WR);
+    free(words->body);
+    return sent;
+}
+
+size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_reply *reply) {
+    struct mm_last_words words;
+    compose(&words, reply);
+    return say(connection, &words);
+}
+
+size_t mm_connection_cut_from_outside(struct mm_connection *connection, const struct mm_last_reply *reply) {
+    if (connection->tls == NULL)
+        return mm_connection_cut(connection, reply);
+    struct mm_last_words *words = malloc(sizeof *words);
+    if (words != NULL)
+        compose(words, reply);
+    __atomic_store_n(&connection->late, words, __ATOMIC_RELEASE);
+    mm_connection_stop_reading(connection);
+    return 0;
+}
+
+/* GnuTLS has read to the end, on the connection's thread: the last moment in which it sends. */
+static void say_late(struct mm_tls_stream *stream) {
+    struct mm_connection *connection =
+        (struct mm_connection *)((char *)stream - offsetof(struct mm_connection, stream));
+    struct mm_last_words *words = __atomic_exchange_n(&connection->late, NULL, __ATOMIC_ACQ_REL);
+    if (words != NULL)
+        connection->late_bytes = say(connection, words);
+    free(words);
+}
+
+bool mm_connection_has_unread(const struct mm_connection *connection) {
+    int bytes = 0;
+    return ioctl(connection->fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+bool mm_connection_all_quiet(struct mm_server *server) {
+    bool quiet = true;
+    pthread_mutex_lock(&server->mutex);
+    const struct mm_connection *peer = TAILQ_FIRST(&server->connections);
+    for (; peer != NULL && quiet; peer = TAILQ_NEXT(peer, listed))
+        quiet = __atomic_load_n(&peer->request, __ATOMIC_RELAXED) == NULL && !mm_connection_has_unread(peer);
+    pthread_mutex_unlock(&server->mutex);
+    return quiet;
+}
+
+void mm_connection_stop_reading(struct mm_connection *connection) {
+    (void)shutdown(connection->fd, SHUT_RD);
+}
+
+/* Makes its close a reset. */
+static void make_reset(const struct mm_connection *connection) {
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    (void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+void mm_connection_drop(struct mm_connection *connection) {
+    make_reset(connection);
+    (void)shutdown(connection->fd, SHUT_RDWR);
+}
+
+void mm_connection_stop_sender(struct mm_connection *connection) {
+    if (mm_connection_has_unread(connection))
+        make_reset(connection);
+    mm_connection_stop_reading(connection);
+}
+
+/* With server->mutex held, as the next. */
+static void link_first(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns) {
+    connection->idle_since_ns = now_ns;
+    TAILQ_INSERT_HEAD(&server->connections, connection, listed);
+}
+
+static void unlink_it(struct mm_server *server, struct mm_connection *connection) {
+    if (server->swept == connection)
+        server->swept = TAILQ_NEXT(connection, listed);
+    TAILQ_REMOVE(&server->connections, connection, listed);
+}
+
+void mm_connection_renew(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns) {
+    unlink_it(server, connection);
+    link_first(server, connection, now_ns);
+}
+
+bool mm_connection_close_idle(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns) {
+    if (!mm_connection_move(connection, MM_PHASE_HEAD, MM_PHASE_CUT))
+        return false;
+    connection->cut_ns = now_ns;
+    connection->is_closing = true;
+    server->closing++;
+    (void)shutdown(connection->fd, SHUT_RDWR);
+    return true;
+}
+
+static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **context) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct mm_connection *connection = calloc(1, sizeof *connection);
+    *context = connection;
+    if (connection == NULL) { /* with TLS nothing would limit what it sends */
+        if (server->tls != NULL && info != NULL)
+            (void)shutdown(info->connect_fd, SHUT_RDWR);
+        return;
+    }
+    connection->fd = info == NULL ? -1 : info->connect_fd;
+    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    connection->tls = info == NULL ? NULL : info->tls_session;
+    connection->stream = (struct mm_tls_stream){.fd = connection->fd, .ended = say_late};
+    if (connection->tls != NULL)
+        mm_tls_attach(connection->tls, &connection->stream);
+    connection->phase = MM_PHASE_HEAD;
+    pthread_mutex_lock(&server->mutex);
+    link_first(server, connection, mm_clock_ns());
+    pthread_mutex_unlock(&server->mutex);
+}
+
+/* MHD closes the descriptor after this, not before. */
+static void closed(struct mm_server *server, struct MHD_Connection *mhd, void **context) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct mm_connection *connection = *context;
+    *context = NULL;
+    if (server->acceptor != NULL && info != NULL)
+        mm_acceptor_closed(server->acceptor, info->connect_fd);
+    if (connection == NULL)
+        return;
+    pthread_mutex_lock(&server->mutex);
+    unlink_it(server, connection);
+    server->closing -= connection->is_closing;
+    pthread_mutex_unlock(&server->mutex);
+    if (connection->late != NULL)
+        free(connection->late->body);
+    free(connection->late);
+    free(connection);
+}
+
+void mm_connection_notify(void *server, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code) {
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        opened(server, connection, context);
+    else
+        closed(server, connection, context);
+}

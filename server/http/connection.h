@@ -1,0 +1,114 @@
+/* A connection: the phase it is in, and how it is cut off while a head or a body still arrives, when MHD
+ * takes no reply. Knows no request. The phases:
+ *
+ *   HEAD     nothing, or a part of a head has arrived; the sweep may cut
+ *   BODY     the head was judged and the body arrives; the sweep may cut
+ *   HANDLED  the request is judged, worked on or answered; nobody cuts
+ *   CUT      the last reply was written past MHD; what still arrives is dropped
+ *
+ * The thread that moves a connection on from HEAD or BODY has it to itself: either the connection's thread,
+ * or the sweep. */
+#ifndef MM_SERVER_HTTP_CONNECTION_H
+#define MM_SERVER_HTTP_CONNECTION_H
+
+#include "server/http/headers.h"
+#include "server/server.h"
+#include "server/auth/tls.h"
+
+#include <microhttpd.h>
+
+enum mm_phase { MM_PHASE_HEAD, MM_PHASE_BODY, MM_PHASE_HANDLED, MM_PHASE_CUT };
+
+struct mm_last_words;
+
+struct mm_connection {
+    int fd;    /* MHD's; open as long as the connection is on the server's list */
+    int phase; /* enum mm_phase; __atomic access only */
+    void *tls; /* of MHD; for its thread alone; NULL: no TLS */
+
+    /* NULL: none. Set by the connection's thread, cleared by it under server->mutex: a thread that holds the
+     * mutex may use the request. __atomic access only. */
+    struct mm_request *request;
+
+    size_t target_bytes; /* length of the request's target as sent, up to a zero byte; for its thread alone */
+    unsigned requests;   /* so far; __atomic access only */
+    int answers;         /* not 0 while MHD has a reply to send; __atomic access only */
+
+    /* Guarded by server->mutex. */
+    TAILQ_ENTRY(mm_connection) listed;
+    uint64_t idle_since_ns; /* when it opened, or when the sweep first saw its last request */
+    bool is_closing;        /* closed as idle */
+
+    /* With TLS: where the session reads from, and the reply that its thread sends at the end. `late` is
+     * owned; NULL: none; __atomic access only. late_bytes of the body were sent: for the thread. */
+    struct mm_tls_stream stream;
+    struct mm_last_words *late;
+    size_t late_bytes;
+
+    uint64_t cut_ns; /* when it was cut off; for the thread that did it, then for the sweep in MM_PHASE_CUT */
+
+    /* For the sweep alone, with server->mutex held. */
+    unsigned requests_seen;
+    uint64_t bytes_seen;      /* by the system's count, at the last new request */
+    uint64_t head_since_ns;   /* when a part of a head was first seen; 0: none */
+    uint64_t taking_since_ns; /* when it began to count what the client reads; 0: nothing is unread */
+    uint64_t taken_bytes;     /* by then, by the system's count */
+    unsigned taking_requests; /* `requests` by then */
+};
+
+/* Callback of MHD (server/http/http.c). */
+void mm_connection_notify(void *server, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code);
+
+/* NULL if memory ran out for it. The connection's thread. */
+struct mm_connection *mm_connection_of(struct MHD_Connection *connection);
+
+enum mm_phase mm_connection_phase(const struct mm_connection *connection);
+
+/* False if the connection is not in `from` any more. Any thread. */
+bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, enum mm_phase to);
+
+/* The reply to a connection that is cut off. Borrowed during the call. */
+struct mm_last_reply {
+    const struct mm_error *error;
+    const char *request_id;
+    const char *allow; /* the Allow header; "": none */
+    struct mm_cors cors;
+    bool head_only;         /* send no body */
+    unsigned retry_after_s; /* 0: no Retry-After */
+};
+
+/* Writes the reply past MHD and ends our sending side; returns the bytes of the body that were sent. Does not
+ * wait: what the socket does not take is lost, and so is the reply if memory runs out. The connection's
+ * thread, which has it to itself. */
+size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_reply *reply);
+
+/* The same for another thread, which has moved the connection and holds server->mutex. With TLS the
+ * connection's thread alone may write: it is made to read an end and then writes, if the handshake is over; 0
+ * is returned, and late_bytes counts later. */
+size_t mm_connection_cut_from_outside(struct mm_connection *connection, const struct mm_last_reply *reply);
+
+/* Marks the connection as idle from now on: it becomes the first of the list. With server->mutex held. */
+void mm_connection_renew(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
+
+/* Whether it has received bytes that no thread has read. With server->mutex held. */
+bool mm_connection_has_unread(const struct mm_connection *connection);
+
+/* Whether no connection has a request or unread bytes. Any thread, no mutex held. */
+bool mm_connection_all_quiet(struct mm_server *server);
+
+/* Ends our reading side: its thread sees an end and closes. With server->mutex held. */
+void mm_connection_stop_reading(struct mm_connection *connection);
+
+/* Resets it; what waits to be sent is lost. With server->mutex held. */
+void mm_connection_drop(struct mm_connection *connection);
+
+/* Closes an idle connection and moves it to MM_PHASE_CUT; what was sent still arrives. False if it has a
+ * request. With server->mutex held. */
+bool mm_connection_close_idle(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
+
+/* Ends our reading side in MM_PHASE_CUT, with a reset if the client still sends: else the client would hang
+ * for minutes before a full window. */
+void mm_connection_stop_sender(struct mm_connection *connection);
+
+#endif

@@ -1,0 +1,191 @@
+/* The rules of RFC 9110 and RFC 9112 on heads that libmicrohttpd does not keep. Stricter where two readings
+ * are in use: a repeated length or a list of codings is refused even if it could be understood. */
+#include "server/http/guard.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* What a byte may be part of. */
+enum { TOKEN = 1, HOST = 2, DIGIT = 4, HEX = 8, CONTROL = 16 };
+
+/* TOKEN is tchar of RFC 9110, 5.6.2. HOST is unreserved and sub-delims of RFC 3986, 3.2.2, less the
+ * comma, with which some join several hosts. CONTROL is what field-content of RFC 9110, 5.5 leaves out. */
+static const unsigned char classes[256] = {
+    [0 ... 8] = CONTROL,
+    [10 ... 31] = CONTROL,
+    ['!'] = TOKEN | HOST,
+    ['#'] = TOKEN,
+    ['$'] = TOKEN | HOST,
+    ['%'] = TOKEN,
+    ['&'] = TOKEN | HOST,
+    ['\''] = TOKEN | HOST,
+    ['('] = HOST,
+    [')'] = HOST,
+    ['*'] = TOKEN | HOST,
+    ['+'] = TOKEN | HOST,
+    ['-'] = TOKEN | HOST,
+    ['.'] = TOKEN | HOST,
+    ['0' ... '9'] = TOKEN | HOST | DIGIT | HEX,
+    [';'] = HOST,
+    ['='] = HOST,
+    ['A' ... 'F'] = TOKEN | HOST | HEX,
+    ['G' ... 'Z'] = TOKEN | HOST,
+    ['^'] = TOKEN,
+    ['_'] = TOKEN | HOST,
+    ['`'] = TOKEN,
+    ['a' ... 'f'] = TOKEN | HOST | HEX,
+    ['g' ... 'z'] = TOKEN | HOST,
+    ['|'] = TOKEN,
+    ['~'] = TOKEN | HOST,
+    [127] = CONTROL,
+};
+
+static bool is(char byte, unsigned class) {
+    return (classes[(unsigned char)byte] & class) != 0;
+}
+
+static bool all(const char *text, size_t bytes, unsigned class) {
+    size_t index = 0;
+    while (index < bytes && is(text[index], class))
+        index++;
+    return index == bytes;
+}
+
+static bool any(const char *text, size_t bytes, unsigned class) {
+    size_t index = 0;
+    while (index < bytes && !is(text[index], class))
+        index++;
+    return index < bytes;
+}
+
+static bool equal(const char *text, size_t bytes, const char *word) {
+    return strlen(word) == bytes && strncasecmp(text, word, bytes) == 0;
+}
+
+/* The problem's writer replaces what is no character. */
+static int shown(size_t bytes) {
+    return bytes > 80 ? 80 : (int)bytes;
+}
+
+enum mm_status mm_guard_begin(struct mm_guard *guard, const char *version, const char *path,
+                              struct mm_error *error) {
+    *guard = (struct mm_guard){.error = error, .http_1_0 = strcmp(version, "HTTP/1.0") == 0};
+    if (any(path, strlen(path), CONTROL))
+        return mm_fail(error, MM_BAD_REQUEST,
+                       "a target must hold no control character, escaped or not, and this one does");
+    return MM_OK;
+}
+
+/* RFC 9110, 8.6: digits alone. From 2^63 on, counts that are signed somewhere on the way turn negative. */
+static enum mm_status judge_length(struct mm_guard *guard, const char *value, size_t bytes) {
+    if (guard->has_length)
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length must stand once, and stands twice");
+    guard->has_length = true;
+    if (bytes == 0 || !all(value, bytes, DIGIT))
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length must be digits alone, and is '%.*s'",
+                       shown(bytes), bytes == 0 ? "" : value);
+    uint64_t length = 0;
+    for (size_t index = 0; index < bytes; index++) {
+        uint64_t digit = (uint64_t)(value[index] - '0');
+        if (length > ((uint64_t)INT64_MAX - digit) / 10)
+            return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length must be under 2^63, and is '%.*s'",
+                           shown(bytes), value);
+        length = length * 10 + digit;
+    }
+    return MM_OK;
+}
+
+/* RFC 9112, 6.1. Nor a space after the word: the library would then read to the end of the connection. */
+static enum mm_status judge_coding(struct mm_guard *guard, const char *value, size_t bytes) {
+    if (guard->has_coding)
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding must stand once, and stands twice");
+    guard->has_coding = true;
+    if (guard->http_1_0)
+        return mm_fail(guard->error, MM_BAD_REQUEST,
+                       "HTTP/1.0 has no Transfer-Encoding, but one stands here");
+    if (!equal(value, bytes, "chunked"))
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding must be 'chunked', and is '%.*s'",
+                       shown(bytes), bytes == 0 ? "" : value);
+    return MM_OK;
+}
+
+/* reg-name of RFC 3986, 3.2.2, as far as it goes. */
+static size_t name_span(const char *text, size_t bytes) {
+    size_t index = 0;
+    while (index < bytes) {
+        if (is(text[index], HOST))
+            index++;
+        else if (text[index] == '%' && bytes - index >= 3 && all(text + index + 1, 2, HEX))
+            index += 3;
+        else
+            break;
+    }
+    return index;
+}
+
+/* IP-literal of RFC 3986, 3.2.2, up to its bracket; 0 if there is none. What is in it is not checked. */
+static size_t literal_span(const char *text, size_t bytes) {
+    size_t index = 1;
+    while (index < bytes && (is(text[index], HOST) || text[index] == ':'))
+        index++;
+    return index > 1 && index < bytes && text[index] == ']' ? index + 1 : 0;
+}
+
+/* RFC 9110, 7.2: a host and a port, or nothing if the target has no authority. */
+static bool is_host(const char *value, size_t bytes) {
+    if (bytes == 0)
+        return true;
+    size_t host = value[0] == '[' ? literal_span(value, bytes) : name_span(value, bytes);
+    if (host == 0)
+        return false;
+    return host == bytes || (value[host] == ':' && all(value + host + 1, bytes - host - 1, DIGIT));
+}
+
+static enum mm_status judge_host(struct mm_guard *guard, const char *value, size_t bytes) {
+    if (guard->has_host)
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Host must stand once, and stands twice");
+    guard->has_host = true;
+    while (bytes > 0 && (value[bytes - 1] == ' ' || value[bytes - 1] == '\t'))
+        bytes--; /* no part of the value: RFC 9112, 5.1 */
+    if (!is_host(value, bytes))
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Host must be HOST or HOST:PORT, and is '%.*s'",
+                       shown(bytes), value);
+    return MM_OK;
+}
+
+enum mm_status mm_guard_header(struct mm_guard *guard, const char *name, size_t name_bytes, const char *value,
+                               size_t value_bytes) {
+    if (name_bytes == 0 || !all(name, name_bytes, TOKEN))
+        return mm_fail(
+            guard->error, MM_BAD_REQUEST,
+            "a header's name must be letters, digits and !#$%%&'*+-.^_`|~ up to its colon, and one "
+            "is '%.*s'",
+            shown(name_bytes), name_bytes == 0 ? "" : name);
+    if (any(value, value_bytes, CONTROL))
+        return mm_fail(guard->error, MM_BAD_REQUEST,
+                       "a header's value must hold no control character, and that of %.*s does",
+                       shown(name_bytes), name);
+    if (equal(name, name_bytes, "Content-Length"))
+        return judge_length(guard, value, value_bytes);
+    if (equal(name, name_bytes, "Transfer-Encoding"))
+        return judge_coding(guard, value, value_bytes);
+    if (equal(name, name_bytes, "Host"))
+        return judge_host(guard, value, value_bytes);
+    return MM_OK;
+}
+
+enum mm_status mm_guard_end(const struct mm_guard *guard) {
+    if (guard->has_length && guard->has_coding)
+        return mm_fail(guard->error, MM_BAD_REQUEST,
+                       "a request has Content-Length or Transfer-Encoding, and this one has both");
+    if (!guard->has_host && !guard->http_1_0)
+        return mm_fail(guard->error, MM_BAD_REQUEST,
+                       "a request must have a Host header, and this one has none");
+    return MM_OK;
+}
+
+void mm_guard_show_zeros(char *text, size_t bytes) {
+    for (char *zero = memchr(text, '\0', bytes); zero != NULL;
+         zero = memchr(zero, '\0', bytes - (size_t)(zero - text)))
+        *zero = '\x01';
+}

@@ -1,0 +1,34 @@
+/* The guard against request smuggling (RFC 9112, 11.2): refuses what a front end and this server could read
+ * differently and libmicrohttpd accepts. It sees a head, one header at a time; knows no route and no
+ * libmicrohttpd. */
+#ifndef MM_SERVER_HTTP_GUARD_H
+#define MM_SERVER_HTTP_GUARD_H
+
+#include "gpu/status.h"
+
+#include <stddef.h>
+
+/* One head; on the caller's stack, owns nothing. */
+struct mm_guard {
+    struct mm_error *error; /* filled in by the first call that refuses */
+    bool http_1_0;
+    bool has_length;
+    bool has_coding;
+    bool has_host;
+};
+
+/* Call begin, then header for each header in order, then end. Each returns MM_OK, or MM_BAD_REQUEST with
+ * *error filled in: close the connection without reading the body, and do not call the guard again. `version`
+ * is such as "HTTP/1.1", `path` the decoded target without its query. Texts with a size may hold any bytes,
+ * and be NULL if the size is 0. Any thread. */
+enum mm_status mm_guard_begin(struct mm_guard *guard, const char *version, const char *path,
+                              struct mm_error *error);
+enum mm_status mm_guard_header(struct mm_guard *guard, const char *name, size_t name_bytes, const char *value,
+                               size_t value_bytes);
+enum mm_status mm_guard_end(const struct mm_guard *guard);
+
+/* Replaces zero bytes, which a percent escape left in a decoded target, by \x01: the guard refuses that in a
+ * path, and no value of a parameter contains it. */
+void mm_guard_show_zeros(char *text, size_t bytes);
+
+#endif

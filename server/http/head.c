@@ -1,0 +1,128 @@
+/* Passes each header to the guard, and checks where it lies. libmicrohttpd 0.9 parses a head in place: it
+ * zeroes colons and line ends, and passes pointers. The headers follow each other without a gap, unless it
+ * has joined a folded line to a name, has stopped at a zero byte, or has taken an empty name for the end of
+ * the head. From 1.0 on it joins a folded line to the value, as it should, and refuses the others itself. */
+#include "server/http/head.h"
+
+#include "server/http/connection.h"
+#include "server/http/guard.h"
+
+#include <string.h>
+#include <strings.h>
+
+struct reading {
+    struct mm_guard guard;
+    struct mm_error *error;
+    bool looks_for_gaps;
+    const char *end; /* of the last text; its line end follows */
+};
+
+/* The handler gets a C string, which %00 would end early: /healthz%00x would be /healthz. */
+size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text) {
+    (void)server;
+    (void)connection;
+    size_t bytes = MHD_http_unescape(text);
+    mm_guard_show_zeros(text, bytes);
+    return bytes;
+}
+
+void *mm_head_note_target(void *server, const char *target, struct MHD_Connection *connection) {
+    struct mm_connection *peer = mm_connection_of(connection);
+    (void)server;
+    if (peer != NULL)
+        peer->target_bytes = strlen(target);
+    return NULL; /* the request has no state yet */
+}
+
+static enum mm_status fail_gap(struct reading *reading) {
+    return mm_fail(reading->error, MM_BAD_REQUEST,
+                   "a head must have no folded line, no zero byte and no header without a name, and this one "
+                   "has one; send each header on a line of its own");
+}
+
+/* After CRLF or LF. */
+static bool is_next_line(const char *end, const char *line) {
+    return line == end + 1 || line == end + 2;
+}
+
+static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, const char *name,
+                                   size_t name_bytes, const char *value, size_t value_bytes) {
+    struct reading *reading = argument;
+    (void)kind;
+    if (reading->looks_for_gaps && !is_next_line(reading->end, name)) {
+        fail_gap(reading);
+        return MHD_NO;
+    }
+    reading->end = value + value_bytes;
+    return mm_guard_header(&reading->guard, name, name_bytes, value, value_bytes) == MM_OK ? MHD_YES : MHD_NO;
+}
+
+/* At the end two line ends are left, each zeroed. A line of a colon and LF leaves as much as CRLF: that one
+ * is not seen. */
+static bool ends_here(const struct mm_head *head, const char *end) {
+    static const char zeros[4];
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(head->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    if (info == NULL)
+        return false;
+    const size_t read = (size_t)(end - head->method);
+    const size_t left = info->header_size - read;
+    return info->header_size >= read && left >= 2 && left <= sizeof zeros && memcmp(end, zeros, left) == 0;
+}
+
+enum mm_status mm_head_judge(const struct mm_head *head, struct mm_error *error) {
+    struct reading reading = {.error = error,
+                              .looks_for_gaps = MHD_get_version()[0] == '0',
+                              .end = head->version + strlen(head->version)};
+    enum mm_status status = mm_guard_begin(&reading.guard, head->version, head->url, error);
+    if (status != MM_OK)
+        return status;
+    if (reading.looks_for_gaps && head->version != head->url + head->target_bytes + 1)
+        return fail_gap(&reading);
+    MHD_get_connection_values_n(head->connection, MHD_HEADER_KIND, read_header, &reading);
+    if (error->status != MM_OK)
+        return error->status;
+    if (reading.looks_for_gaps && !ends_here(head, reading.end))
+        return fail_gap(&reading);
+    return mm_guard_end(&reading.guard);
+}
+
+/* Only identity, or an empty list. */
+static bool is_identity(const char *value, size_t bytes) {
+    static const char word[] = MM_HEAD_CODINGS, between[] = ", \t";
+    for (size_t index = 0; index < bytes;) {
+        size_t length = 0;
+        while (index + length < bytes && memchr(between, value[index + length], sizeof between - 1) == NULL)
+            length++;
+        if (length > 0 && (length != sizeof word - 1 || strncasecmp(value + index, word, length) != 0))
+            return false;
+        index += length + 1;
+    }
+    return true;
+}
+
+/* The header may stand several times. */
+static enum MHD_Result read_coding(void *argument, enum MHD_ValueKind kind, const char *name,
+                                   size_t name_bytes, const char *value, size_t value_bytes) {
+    static const char wanted[] = MHD_HTTP_HEADER_CONTENT_ENCODING;
+    (void)kind;
+    if (name_bytes != sizeof wanted - 1 || strncasecmp(name, wanted, name_bytes) != 0 ||
+        is_identity(value, value_bytes))
+        return MHD_YES;
+    mm_fail_field(
+        argument, MM_UNSUPPORTED_MEDIA_TYPE, MHD_HTTP_HEADER_CONTENT_ENCODING,
+        "Content-Encoding is '%.*s', but a body must come without compression; leave the header out, "
+        "or send 'identity'",
+        value_bytes > 80 ? 80 : (int)value_bytes, value);
+    return MHD_NO;
+}
+
+enum mm_status mm_head_judge_coding(struct MHD_Connection *connection, struct mm_error *error) {
+    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_coding, error);
+    return error->status;
+}
+
+bool mm_head_is_about_coding(const struct mm_error *error) {
+    return error->status == MM_UNSUPPORTED_MEDIA_TYPE &&
+           strcmp(error->field, MHD_HTTP_HEADER_CONTENT_ENCODING) == 0;
+}

@@ -1,0 +1,69 @@
+/* The lists of headers. */
+#include "server/http/headers.h"
+
+#include "api/problem.h"
+#include "server/auth/bearer.h"
+#include "server/http/head.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* What a page's script may read beside what the standard always allows. Not every browser knows * here. */
+static const char exposed[] =
+    "X-Request-Id, Server-Timing, Retry-After, WWW-Authenticate, Accept-Encoding, Allow, Matmul-Shape, "
+    "Matmul-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, Matmul-Path, "
+    "Matmul-Verify";
+
+struct mm_cors mm_cors_judge(const struct mm_options *options, const char *origin) {
+    const char *allowed = options->cors_origin;
+    struct mm_cors cors = {0};
+    if (allowed == NULL)
+        return cors;
+    cors.varies = strcmp(allowed, "*") != 0;
+    if (!cors.varies || (origin != NULL && strcmp(origin, allowed) == 0))
+        cors.origin = allowed;
+    return cors;
+}
+
+static void add(struct mm_headers *headers, const char *name, const char *value) {
+    assert(headers->count < MM_HEADERS_MAX);
+    headers->list[headers->count].name = name;
+    headers->list[headers->count++].value = value;
+}
+
+void mm_headers_add_common(struct mm_headers *headers, const char *request_id, struct mm_cors cors,
+                           bool closes) {
+    add(headers, "X-Request-Id", request_id);
+    if (cors.origin != NULL) {
+        add(headers, "Access-Control-Allow-Origin", cors.origin);
+        add(headers, "Access-Control-Expose-Headers", exposed);
+    }
+    if (cors.varies)
+        add(headers, "Vary", "Origin");
+    if (closes)
+        add(headers, MHD_HTTP_HEADER_CONNECTION, "close");
+}
+
+void mm_headers_add_problem(struct mm_headers *headers, const struct mm_error *error, const char *allow,
+                            unsigned retry_after_s) {
+    add(headers, MHD_HTTP_HEADER_CONTENT_TYPE, MM_PROBLEM_TYPE);
+    if (error->status == MM_METHOD_NOT_ALLOWED) /* OPTIONS has the methods too, whatever it is refused for */
+        add(headers, MHD_HTTP_HEADER_ALLOW, allow);
+    if (error->status == MM_UNAUTHORIZED)
+        add(headers, MHD_HTTP_HEADER_WWW_AUTHENTICATE, MM_BEARER_CHALLENGE);
+    if (mm_head_is_about_coding(error))
+        add(headers, MHD_HTTP_HEADER_ACCEPT_ENCODING, MM_HEAD_CODINGS);
+    *mm_put_digits(headers->retry_after, retry_after_s) = '\0';
+    if (retry_after_s > 0)
+        add(headers, MHD_HTTP_HEADER_RETRY_AFTER, headers->retry_after);
+}
+
+/* Browsers keep the answer for two hours at most. */
+void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, const char *methods) {
+    add(headers, MHD_HTTP_HEADER_ALLOW, methods);
+    if (cors.origin == NULL)
+        return;
+    add(headers, "Access-Control-Allow-Methods", methods);
+    add(headers, "Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, X-Request-Id");
+    add(headers, "Access-Control-Max-Age", "7200");
+}

@@ -1,0 +1,43 @@
+/* The headers of a response, for both ways of sending it: through libmicrohttpd (reply.c), or past it on a
+ * connection that is cut off (connection.c). Any thread. */
+#ifndef MM_SERVER_HTTP_HEADERS_H
+#define MM_SERVER_HTTP_HEADERS_H
+
+#include "gpu/status.h"
+#include "api/number/digits.h"
+#include "server/options.h"
+
+/* Which pages of other origins may read a response (the CORS protocol of the Fetch standard,
+ * https://fetch.spec.whatwg.org/#http-cors-protocol). All 0: the response says nothing of that. */
+struct mm_cors {
+    const char *origin; /* that may read the response, or "*"; NULL: none. Of the options */
+    bool varies;        /* other origins get another answer */
+};
+
+/* The answer to a request with this Origin header; NULL: it has none. */
+struct mm_cors mm_cors_judge(const struct mm_options *options, const char *origin);
+
+enum { MM_HEADERS_MAX = 10 };
+
+/* A list, empty as zeros. It owns no text but Retry-After's. */
+struct mm_headers {
+    struct {
+        const char *name;
+        const char *value;
+    } list[MM_HEADERS_MAX];
+    size_t count;
+    char retry_after[MM_DIGITS_MAX + 1];
+};
+
+/* Adds what every response has. `closes`: the connection ends with it. */
+void mm_headers_add_common(struct mm_headers *headers, const char *request_id, struct mm_cors cors,
+                           bool closes);
+
+/* Adds what a problem has beside that. allow: the methods for a 405. retry_after_s: 0: none. */
+void mm_headers_add_problem(struct mm_headers *headers, const struct mm_error *error, const char *allow,
+                            unsigned retry_after_s);
+
+/* Adds what the response to OPTIONS has, for a path with these methods ("GET, HEAD"). */
+void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, const char *methods);
+
+#endif

@@ -1,0 +1,157 @@
+/* Hosts and ports, and what may differ between two that are the same. */
+#include "server/http/origin.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <strings.h>
+
+/* HOST or HOST:PORT. */
+struct authority {
+    const char *host; /* with the brackets of an IPv6 address; without a dot at the end */
+    size_t host_bytes;
+    unsigned port; /* 0: none */
+};
+
+enum { PORT_MAX = 65535 };
+
+/* False if the text is neither. */
+static bool cut(const char *text, const char *end, struct authority *authority) {
+    const char *host_end = text;
+    if (text < end && *text == '[')
+        while (host_end < end && *host_end != ']')
+            host_end++;
+    while (host_end < end && *host_end != ':')
+        host_end++;
+    *authority = (struct authority){.host = text, .host_bytes = (size_t)(host_end - text)};
+    if (authority->host_bytes > 1 && host_end[-1] == '.')
+        authority->host_bytes--;
+    for (const char *digit = host_end + 1; digit < end; digit++) {
+        authority->port = authority->port * 10 + (unsigned)(*digit - '0');
+        if (*digit < '0' || *digit > '9' || authority->port > PORT_MAX)
+            return false;
+    }
+    return authority->host_bytes > 0;
+}
+
+/* Drops the spaces at the end of a header's value. */
+static bool cut_value(const char *value, struct authority *authority) {
+    const char *end = value + strlen(value);
+    while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    return cut(value, end, authority);
+}
+
+static bool same_host(const struct authority *left, const struct authority *right) {
+    return left->host_bytes == right->host_bytes &&
+           strncasecmp(left->host, right->host, left->host_bytes) == 0;
+}
+
+/* An address or localhost: no name that another site could point at us. */
+static bool is_own(const struct authority *authority) {
+    static const struct authority local = {.host = "localhost", .host_bytes = sizeof "localhost" - 1};
+    char text[INET_ADDRSTRLEN];
+    struct in_addr address;
+    if (authority->host[0] == '[' || same_host(authority, &local))
+        return true;
+    if (authority->host_bytes >= sizeof text)
+        return false;
+    memcpy(text, authority->host, authority->host_bytes);
+    text[authority->host_bytes] = '\0';
+    return inet_pton(AF_INET, text, &address) == 1;
+}
+
+/* Returns where the next one begins; NULL: this was the last. */
+static const char *next_of(const char *hosts, struct authority *authority, bool *good) {
+    const size_t length = strcspn(hosts, ",");
+    *good = cut(hosts, hosts + length, authority);
+    return hosts[length] == '\0' ? NULL : hosts + length + 1;
+}
+
+static bool is_listed(const char *hosts, const struct authority *authority) {
+    struct authority listed;
+    bool good;
+    while (hosts != NULL) {
+        hosts = next_of(hosts, &listed, &good);
+        if (good && same_host(&listed, authority))
+            return true;
+    }
+    return false;
+}
+
+/* A bracketed address, or what a name or an IPv4 address is made of. */
+static bool is_plain(const struct authority *authority) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+    if (authority->host[0] != '[')
+        return strspn(authority->host, letters) >= authority->host_bytes;
+    return authority->host_bytes > 2 &&
+           strspn(authority->host + 1, "0123456789abcdefABCDEF:.") == authority->host_bytes - 2 &&
+           authority->host[authority->host_bytes - 1] == ']';
+}
+
+bool mm_origin_is_list(const char *hosts) {
+    struct authority listed;
+    bool good = true;
+    while (hosts != NULL && good) {
+        hosts = next_of(hosts, &listed, &good);
+        good = good && is_plain(&listed);
+    }
+    return good;
+}
+
+enum mm_status mm_origin_judge_host(const char *allowed, const char *host, struct mm_error *error) {
+    struct authority ours;
+    if (host == NULL || (cut_value(host, &ours) && (is_own(&ours) || is_listed(allowed, &ours))))
+        return MM_OK;
+    return mm_fail(
+        error, MM_FORBIDDEN,
+        "Host is '%.200s', but must be an IP address, localhost or one of --allowed-hosts, which is "
+        "%.200s; add the name there if it is this server's",
+        host, allowed == NULL ? "not given" : allowed);
+}
+
+static bool is_safe(const char *method) {
+    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 || strcmp(method, "OPTIONS") == 0;
+}
+
+/* SCHEME://HOST[:PORT]. usual_port: of the scheme; 0: none. */
+static bool cut_origin(const char *origin, struct authority *authority, unsigned *usual_port) {
+    const size_t scheme_bytes = strcspn(origin, ":");
+    if (strncmp(origin + scheme_bytes, "://", 3) != 0 || !cut_value(origin + scheme_bytes + 3, authority))
+        return false;
+    *usual_port = scheme_bytes == 4 && strncasecmp(origin, "http", 4) == 0    ? 80
+                  : scheme_bytes == 5 && strncasecmp(origin, "https", 5) == 0 ? 443
+                                                                              : 0;
+    return true;
+}
+
+/* Browsers leave out the usual port. */
+bool mm_origin_is_origin(const char *text) {
+    static const char scheme[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-";
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-_:/[]";
+    struct authority authority;
+    unsigned usual_port;
+    const size_t bytes = strlen(text);
+    return strspn(text, scheme) > 0 && text[strspn(text, scheme)] == ':' && text[bytes - 1] != ':' &&
+           strspn(text, letters) == bytes && cut_origin(text, &authority, &usual_port) &&
+           is_plain(&authority) && (authority.port == 0 || authority.port != usual_port);
+}
+
+static bool same_site(const char *origin, const char *host) {
+    struct authority theirs, ours;
+    unsigned usual_port = 0;
+    if (host == NULL || !cut_origin(origin, &theirs, &usual_port) || !cut_value(host, &ours))
+        return false;
+    return same_host(&theirs, &ours) &&
+           (theirs.port == 0 ? usual_port : theirs.port) == (ours.port == 0 ? usual_port : ours.port);
+}
+
+enum mm_status mm_origin_judge(const char *method, const char *origin, const char *host,
+                               struct mm_error *error) {
+    if (origin == NULL || is_safe(method) || same_site(origin, host))
+        return MM_OK;
+    return mm_fail(
+        error, MM_FORBIDDEN,
+        "Origin is '%.200s', but %s is taken only from pages of this server's own (Host is '%.200s') "
+        "and of --cors-origin; give that to let another site's pages in",
+        origin, method, host == NULL ? "" : host);
+}

@@ -1,0 +1,26 @@
+/* Whether a browser sent the request for a page of another site: by Origin, and by Host, which names another
+ * site after DNS rebinding. Knows neither libmicrohttpd nor routes. */
+#ifndef MM_SERVER_HTTP_ORIGIN_H
+#define MM_SERVER_HTTP_ORIGIN_H
+
+#include "gpu/status.h"
+
+/* Each returns MM_OK, or MM_FORBIDDEN with *error filled in. Any thread. */
+
+/* Whether `host`, the value of a well-formed Host header or NULL, is an IP address, localhost or a name in
+ * `allowed`, the list of the option or NULL. The port, capital letters and a final dot do not count. */
+enum mm_status mm_origin_judge_host(const char *allowed, const char *host, struct mm_error *error);
+
+/* Whether a request by this method may come from `origin`, the value of its header or NULL. A safe method
+ * (RFC 9110, 9.2.1) always may; else host and port must be those of `host`. The port defaults to that of the
+ * origin's scheme: behind a proxy with TLS we do not know our own. */
+enum mm_status mm_origin_judge(const char *method, const char *origin, const char *host,
+                               struct mm_error *error);
+
+/* Whether a text is an origin as browsers write it: scheme://host or scheme://host:port in lower case. */
+bool mm_origin_is_origin(const char *text);
+
+/* Whether a text is a list of hosts: HOST or HOST:PORT, separated by commas. */
+bool mm_origin_is_list(const char *hosts);
+
+#endif

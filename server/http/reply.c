@@ -1,0 +1,204 @@
+/* Headers and bodies, handed to MHD. */
+#include "server/http/reply.h"
+
+#include "api/problem.h"
+#include "api/number/digits.h"
+#include "server/http/headers.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum mm_status fail_reply(struct mm_request *request) {
+    return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
+}
+
+/* If memory runs out for a header, drops the response, which is NULL from then on: without it the reply would
+ * be wrong. */
+static void add_header(struct MHD_Response **response, const char *name, const char *value) {
+    if (*response == NULL || MHD_add_response_header(*response, name, value) == MHD_YES)
+        return;
+    MHD_destroy_response(*response);
+    *response = NULL;
+}
+
+static void add_headers(struct MHD_Response **response, const struct mm_headers *headers) {
+    for (size_t index = 0; index < headers->count; index++)
+        add_header(response, headers->list[index].name, headers->list[index].value);
+}
+
+/* Adds the common headers, queues the response, and releases it. bytes: its body's length. */
+static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
+                                      struct MHD_Response *response, size_t bytes) {
+    struct mm_headers common = {.count = 0};
+    mm_headers_add_common(&common, request->request_id, request->cors, request->last);
+    add_headers(&response, &common);
+    if (response == NULL)
+        return MHD_NO;
+    enum MHD_Result result = MHD_queue_response(request->connection, http, response);
+    MHD_destroy_response(response);
+    if (result != MHD_YES)
+        return result;
+    mm_request_move(request, MM_SENDING);
+    __atomic_store_n(&request->peer->answers, 1, __ATOMIC_RELAXED);
+    request->record.code = http;
+    request->record.out_bytes = strcmp(request->record.method, "HEAD") == 0 ? 0 : bytes;
+    request->record.replied_ns = mm_clock_ns();
+    return result;
+}
+
+enum MHD_Result mm_reply_problem(struct mm_request *request) {
+    const struct mm_error *error = &request->error;
+    size_t length = 0;
+    char *text = mm_problem_json(error, request->request_id, &length);
+    if (text == NULL)
+        return MHD_NO;
+    struct MHD_Response *response = MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
+    if (response == NULL) {
+        free(text);
+        return MHD_NO;
+    }
+    struct mm_headers headers = {.count = 0};
+    mm_headers_add_problem(&headers, error, request->allow,
+                           mm_server_retry_after_s(request->server, error->status));
+    add_headers(&response, &headers);
+    return queue_response(request, mm_problem_http(error->status), response, length);
+}
+
+/* NULL: memory ran out for it. */
+static enum mm_status reply_typed(struct mm_request *request, struct MHD_Response *response, size_t length,
+                                  const char *type) {
+    if (response == NULL)
+        return fail_reply(request);
+    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    return queue_response(request, MHD_HTTP_OK, response, length) == MHD_YES ? MM_OK : fail_reply(request);
+}
+
+enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t length, const char *type) {
+    struct MHD_Response *response =
+        text == NULL ? NULL : MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
+    if (response == NULL)
+        free(text);
+    return reply_typed(request, response, length, type);
+}
+
+/* As a vector: a buffer would have to be writable. */
+enum mm_status mm_reply_kept(struct mm_request *request, const void *text, size_t length, const char *type) {
+    const struct MHD_IoVec whole = {text, length};
+    return reply_typed(request, MHD_create_response_from_iovec(&whole, 1, NULL, NULL), length, type);
+}
+
+enum mm_status mm_reply_options(struct mm_request *request) {
+    struct MHD_Response *response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    if (response == NULL)
+        return fail_reply(request);
+    struct mm_headers headers = {.count = 0};
+    mm_headers_add_options(&headers, request->cors, request->allow);
+    add_headers(&response, &headers);
+    return queue_response(request, MHD_HTTP_NO_CONTENT, response, 0) == MHD_YES ? MM_OK : fail_reply(request);
+}
+
+/* A body that is being sent: MHD calls release_outgoing after the last byte, or when the connection ends. */
+struct outgoing {
+    struct mm_buffers *buffers;
+    struct mm_buffer buffer;
+    char head[MM_REPLY_HEAD_MAX];
+};
+
+static void release_outgoing(void *argument) {
+    struct outgoing *outgoing = argument;
+    mm_buffers_release(outgoing->buffers, &outgoing->buffer);
+    free(outgoing);
+}
+
+/* Sends the body without a copy; takes it over in any case. */
+static struct MHD_Response *respond_with(struct mm_buffers *buffers, struct mm_reply_body *body) {
+    struct outgoing *outgoing = malloc(sizeof *outgoing);
+    if (outgoing == NULL) {
+        mm_buffers_release(buffers, &body->buffer);
+        return NULL;
+    }
+    *outgoing = (struct outgoing){.buffers = buffers, .buffer = body->buffer};
+    body->buffer = (struct mm_buffer){0};
+    memcpy(outgoing->head, body->head, body->head_bytes);
+    const struct MHD_IoVec pieces[] = {{outgoing->head, body->head_bytes},
+                                       {outgoing->buffer.data, body->bytes}};
+    struct MHD_Response *response =
+        body->head_bytes > 0 ? MHD_create_response_from_iovec(pieces, 2, release_outgoing, outgoing)
+                             : MHD_create_response_from_buffer_with_free_callback_cls(
+                                   body->bytes, outgoing->buffer.data, release_outgoing, outgoing);
+    if (response == NULL)
+        release_outgoing(outgoing);
+    return response;
+}
+
+static void add_timing(struct MHD_Response **response, const uint64_t *span_ns) {
+    char value[MM_SPAN_COUNT * (MM_MILLISECONDS_MAX + 16)];
+    char *end = value;
+    for (unsigned span = 0; span < MM_SPAN_COUNT; span++) {
+        end = mm_put_text(end, span > 0 ? ", " : "");
+        end = mm_put_text(end, mm_span_name((enum mm_span)span));
+        end = mm_put_text(end, ";dur=");
+        end = mm_put_milliseconds(end, span_ns[span]);
+    }
+    *end = '\0';
+    add_header(response, "Server-Timing", value);
+}
+
+static void add_path(struct MHD_Response **response, const struct mm_path *path) {
+    char text[MM_PATH_TEXT_MAX];
+    if (path->kind == MM_PATH_NONE)
+        return;
+    mm_path_text(path, text);
+    add_header(response, "Matmul-Path", text);
+}
+
+/* A member of a dictionary of RFC 9651, whose own numbers are too coarse. */
+static char *put_real(char *end, const char *name, double number) {
+    return isfinite(number) ? end + sprintf(end, "%s=\"%.15g\"", name, number)
+                            : end + sprintf(end, "%s=\"Infinity\"", name);
+}
+
+/* residual="1.5e-07", bound="2.4e-05", passed, rows_unjudged=0, relative_error="3.1e-08". */
+static void add_verification(struct MHD_Response **response, const struct mm_verification *verification) {
+    static const char *const passed[MM_VERDICT_COUNT] = {
+        [MM_VERDICT_PASSED] = ", passed",
+        [MM_VERDICT_FAILED] = ", passed=?0",
+        [MM_VERDICT_UNJUDGED] = "",
+    };
+    char value[MM_DIGITS_MAX + 160];
+    const enum mm_verdict verdict = mm_verification_verdict(verification);
+    if (!verification->is_done)
+        return;
+    char *end = put_real(value, "residual", verification->residual);
+    end = put_real(mm_put_text(end, ", "), "bound", verification->bound);
+    end = mm_put_text(mm_put_text(end, passed[verdict]), ", rows_unjudged=");
+    end = mm_put_digits(end, verification->rows_unjudged);
+    *end = '\0';
+    if (verdict != MM_VERDICT_UNJUDGED)
+        (void)put_real(mm_put_text(end, ", "), "relative_error",
+                       mm_verification_relative_error(verification));
+    add_header(response, "Matmul-Verify", value);
+}
+
+enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body, const char *type) {
+    const struct mm_job *job = request->job;
+    size_t bytes = body->head_bytes + body->bytes;
+    struct MHD_Response *response = respond_with(request->server->buffers, body);
+    if (response == NULL)
+        return fail_reply(request);
+    char shape[2 * MM_DIGITS_MAX + 3];
+    char *end = mm_put_text(mm_put_digits(shape, job->product.m), ", ");
+    *mm_put_digits(end, job->product.n) = '\0';
+    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    add_timing(&response, request->span_ns);
+    add_header(&response, "Matmul-Shape", shape);
+    add_header(&response, "Matmul-Dtype", mm_dtype_name(job->product.c.dtype));
+    add_header(&response, "Matmul-Variant", job->ran->name);
+    add_header(&response, "Matmul-Backend", job->backend->name);
+    add_header(&response, "Matmul-Device", job->device->name);
+    add_path(&response, &job->path);
+    add_verification(&response, &job->verification);
+    return queue_response(request, MHD_HTTP_OK, response, bytes) == MHD_YES ? MM_OK : fail_reply(request);
+}

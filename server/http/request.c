@@ -1,0 +1,309 @@
+/* The life of a request as request.h draws it, except its waits (wait.c). Knows no route. */
+#include "server/http/request.h"
+
+#include "server/auth/bearer.h"
+#include "server/http/body.h"
+#include "server/http/head.h"
+#include "server/http/origin.h"
+#include "server/http/reply.h"
+#include "server/http/routes.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum mm_request_state mm_request_state(const struct mm_request *request) {
+    return (enum mm_request_state)__atomic_load_n(&request->state, __ATOMIC_RELAXED);
+}
+
+bool mm_request_waits(const struct mm_request *request) {
+    const enum mm_request_state state = mm_request_state(request);
+    return state == MM_STARVED || state == MM_DECODING || state == MM_QUEUED || state == MM_ENCODING;
+}
+
+void mm_request_move(struct mm_request *request, enum mm_request_state to) {
+    static const unsigned allowed[] = {
+        [MM_RECEIVING] =
+            1u << MM_STARVED | 1u << MM_DECODING | 1u << MM_QUEUED | 1u << MM_SENDING | 1u << MM_OVER,
+        [MM_STARVED] = 1u << MM_RECEIVING,
+        [MM_DECODING] = 1u << MM_QUEUED | 1u << MM_ANSWERING,
+        [MM_QUEUED] = 1u << MM_QUEUED | 1u << MM_ENCODING | 1u << MM_ANSWERING,
+        [MM_ENCODING] = 1u << MM_ANSWERING,
+        [MM_ANSWERING] = 1u << MM_SENDING | 1u << MM_OVER,
+        [MM_SENDING] = 1u << MM_OVER,
+        [MM_OVER] = 0,
+    };
+    assert(allowed[mm_request_state(request)] & 1u << to);
+    (void)allowed; /* without assertions */
+    __atomic_store_n(&request->state, (int)to, __ATOMIC_RELAXED);
+}
+
+const char *mm_request_header(const struct mm_request *request, const char *name) {
+    return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
+static enum MHD_Result join_accept(void *argument, enum MHD_ValueKind kind, const char *name,
+                                   const char *value) {
+    char *text = argument;
+    (void)kind;
+    if (strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) != 0 || value == NULL)
+        return MHD_YES;
+    const size_t length = strlen(text);
+    const size_t room = MM_ACCEPT_BYTES - length;
+    if ((size_t)snprintf(text + length, room, "%s%s", length > 0 ? ", " : "", value) < room)
+        return MHD_YES;
+    text[length] = '\0';
+    return MHD_NO;
+}
+
+const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]) {
+    text[0] = '\0';
+    if (mm_request_header(request, MHD_HTTP_HEADER_ACCEPT) == NULL)
+        return NULL;
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, join_accept, text);
+    return text;
+}
+
+char mm_request_first_character(const struct mm_request *request) {
+    const char *text = request->body.data;
+    for (size_t index = 0; index < request->body_bytes; index++)
+        if (memchr(" \t\r\n", text[index], 4) == NULL)
+            return text[index];
+    return 0;
+}
+
+uint64_t mm_request_deadline_ns(const struct mm_request *request, uint64_t asked_ms) {
+    if (asked_ms == 0 || asked_ms >= request->server->options->timeout_ms)
+        return request->deadline_ns;
+    return request->started_ns + asked_ms * UINT64_C(1000000);
+}
+
+/* [A-Za-z0-9._-]{1,128} */
+static bool is_request_id(const char *text) {
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t length = strspn(text, allowed);
+    return length >= 1 && length <= MM_REQUEST_ID_MAX && text[length] == '\0';
+}
+
+static void set_request_id(struct mm_request *request) {
+    const char *given = mm_request_header(request, "X-Request-Id");
+    if (given != NULL && is_request_id(given))
+        snprintf(request->request_id, sizeof request->request_id, "%s", given);
+    else
+        mm_server_make_id(request->server, request->request_id);
+}
+
+static uint64_t content_length(const struct mm_request *request) {
+    const char *text = mm_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (mm_request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
+        return MM_LENGTH_UNKNOWN;
+    return text == NULL ? 0 : strtoull(text, NULL, 10); /* the guard has refused all but digits */
+}
+
+/* What other requests hold becomes free later; what the budget cannot hold at all never does. */
+void mm_request_judge_busy(const struct mm_request *request, size_t held_bytes, struct mm_error *error) {
+    const size_t budget = mm_buffers_budget(request->server->buffers);
+    const size_t needed = error->needed_bytes;
+    if (error->status != MM_BUSY || needed == 0 || (held_bytes <= budget && needed <= budget - held_bytes))
+        return;
+    mm_fail_limit(error, "", budget,
+                  "the request needs %zu bytes of memory beside the %zu that it has, but the budget is %zu",
+                  needed, held_bytes, budget);
+}
+
+/* Whether a page of another site is behind the request. */
+static enum mm_status judge_site(struct mm_request *request) {
+    const struct mm_options *options = request->server->options;
+    const char *host = mm_request_header(request, MHD_HTTP_HEADER_HOST);
+    enum mm_status status = MM_OK;
+    if (request->server->checks_host && request->route->entry != MM_ENTRY_HEALTH)
+        status = mm_origin_judge_host(options->allowed_hosts, host, &request->error);
+    if (status == MM_OK && request->cors.origin == NULL)
+        status = mm_origin_judge(request->route->method, mm_request_header(request, MHD_HTTP_HEADER_ORIGIN),
+                                 host, &request->error);
+    return status;
+}
+
+/* Whether the client waits for 100 Continue before it sends the body; as MHD judges it. */
+static bool expects_continue(const struct mm_request *request, const char *version) {
+    const char *expect = mm_request_header(request, MHD_HTTP_HEADER_EXPECT);
+    return expect != NULL && strcasecmp(expect, "100-continue") == 0 &&
+           strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
+}
+
+static enum mm_status judge_head(struct mm_request *request, const char *method, const char *version,
+                                 const char *path) {
+    enum mm_status status = mm_route_find(request->server->options, method, path, &request->route,
+                                          request->allow, sizeof request->allow, &request->error);
+    if (status == MM_OK)
+        status = mm_bearer_judge(request);
+    if (status == MM_OK)
+        status = judge_site(request);
+    if (status == MM_OK)
+        status = mm_body_judge(request);
+    if (status == MM_OK && strcmp(request->route->method, "POST") == 0)
+        status = mm_head_judge_coding(request->connection, &request->error);
+    if (status == MM_OK && request->route->admit != NULL)
+        status = request->route->admit(request);
+    if (status == MM_OK && expects_continue(request, version))
+        status = mm_body_acquire(request);
+    return status;
+}
+
+bool mm_request_is_large(const struct mm_request *request) {
+    return request->content_length != MM_LENGTH_UNKNOWN && request->content_length > MM_REFUSAL_DRAIN_MAX;
+}
+
+struct mm_last_reply mm_request_last_reply(const struct mm_request *request, const struct mm_error *error) {
+    return (struct mm_last_reply){.error = error,
+                                  .request_id = request->request_id,
+                                  .allow = request->allow,
+                                  .cors = request->cors,
+                                  .head_only = strcmp(request->record.method, "HEAD") == 0,
+                                  .retry_after_s = mm_server_retry_after_s(request->server, error->status)};
+}
+
+/* A close with unread bytes would reset the connection before the client reads the reply: what still arrives
+ * is dropped, until the sweep ends it. */
+void mm_request_refuse_unread(struct mm_request *request) {
+    const struct mm_last_reply reply = mm_request_last_reply(request, &request->error);
+    mm_record_cut(request, &request->error, mm_connection_cut(request->peer, &reply));
+    request->peer->cut_ns = mm_clock_ns();
+    mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);
+}
+
+static struct mm_request *open_request(struct mm_server *server, struct MHD_Connection *connection,
+                                       struct mm_connection *peer) {
+    struct mm_request *request = calloc(1, sizeof *request + mm_route_state_bytes_max());
+    if (request == NULL)
+        return NULL;
+    request->own = request + 1; /* enough for any route */
+    request->server = server;
+    request->connection = connection;
+    request->peer = peer;
+    request->state = MM_RECEIVING;
+    request->started_ns = mm_clock_ns();
+    request->deadline_ns = request->started_ns + server->options->timeout_ms * UINT64_C(1000000);
+    request->content_length = content_length(request);
+    set_request_id(request);
+    if (server->options->cors_origin != NULL)
+        request->cors = mm_cors_judge(server->options, mm_request_header(request, MHD_HTTP_HEADER_ORIGIN));
+    __atomic_store_n(&peer->request, request, __ATOMIC_RELEASE);
+    request->accepted = true; /* before `draining` is looked at: see server.h */
+    __atomic_add_fetch(&server->accepted, 1, __ATOMIC_SEQ_CST);
+    return request;
+}
+
+/* It is over or was refused: a drain does not wait for it. */
+static void leave_accepted(struct mm_request *request) {
+    if (request->accepted)
+        __atomic_sub_fetch(&request->server->accepted, 1, __ATOMIC_SEQ_CST);
+    request->accepted = false;
+}
+
+void mm_request_free(struct mm_request *request) {
+    mm_body_drop(request);
+    if (request->route != NULL && request->route->state != NULL)
+        request->route->state->release(request);
+    free(request);
+}
+
+/* Judges the head before the body. After a malformed head nothing more is read: where the next request begins
+ * is unknown. */
+static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *connection, const char *path,
+                             const char *method, const char *version, void **slot) {
+    struct mm_connection *peer = mm_connection_of(connection);
+    if (peer == NULL || !mm_connection_move(peer, MM_PHASE_HEAD, MM_PHASE_HANDLED))
+        return MHD_NO;
+    __atomic_add_fetch(&peer->requests, 1, __ATOMIC_RELAXED);
+    peer->stream.unread_bytes = 0;
+    struct mm_request *request = open_request(server, connection, peer);
+    if (request == NULL)
+        return MHD_NO;
+    *slot = request;
+    mm_record_begin(request, method, mm_route_path(path));
+    const struct mm_head head = {connection, method, path, version, peer->target_bytes};
+    bool well_formed = mm_head_judge(&head, &request->error) == MM_OK;
+    bool accepted = well_formed && judge_head(request, method, version, mm_route_path(path)) == MM_OK;
+    if (!accepted)
+        leave_accepted(request);
+    bool waits = expects_continue(request, version);
+    if (accepted || (well_formed && !waits && !mm_request_is_large(request))) {
+        mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
+        return MHD_YES;
+    }
+    if (well_formed && !waits) {
+        mm_request_refuse_unread(request);
+        return MHD_YES;
+    }
+    request->last = true; /* a reply at the first callback always closes the connection */
+    return mm_reply_problem(request);
+}
+
+/* Runs a step of the route; replies with a problem if it fails. */
+static enum MHD_Result step(struct mm_request *request, enum mm_status (*handler)(struct mm_request *)) {
+    enum mm_status status = request->error.status;
+    assert(status != MM_OK || handler != NULL);
+    if (status == MM_OK)
+        status = handler(request);
+    if (status == MM_OK)
+        return MHD_YES;
+    return mm_reply_problem(request);
+}
+
+enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload_data,
+                                  size_t *upload_data_size, void **slot) {
+    struct mm_request *request = *slot;
+    if (request == NULL)
+        return begin(server, connection, url, method, version, slot);
+    if (*upload_data_size > 0)
+        return mm_body_receive(request, upload_data, upload_data_size);
+    switch (mm_request_state(request)) {
+    case MM_RECEIVING:
+        if (!mm_connection_move(request->peer, MM_PHASE_BODY, MM_PHASE_HANDLED))
+            return MHD_NO;
+        request->span_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
+        /* The lines of a trailer are not judged, so what follows one is not read. libmicrohttpd 0.9 also
+         * reports a trailer if the body's last line end comes in two pieces: that only costs a connection. */
+        request->last |= MHD_get_connection_values(connection, MHD_FOOTER_KIND, NULL, NULL) > 0;
+        return step(request, request->route == NULL ? NULL : request->route->complete);
+    case MM_ANSWERING:
+        if (request->record.left)
+            return MHD_NO;
+        return step(request, request->route->answer);
+    default:
+        return MHD_YES;
+    }
+}
+
+void mm_request_completed(void *argument, struct MHD_Connection *connection, void **slot,
+                          enum MHD_RequestTerminationCode why) {
+    struct mm_server *server = argument;
+    struct mm_request *request = *slot;
+    (void)connection;
+    if (request == NULL)
+        return;
+    struct mm_connection *peer = request->peer;
+    *slot = NULL;
+    (void)mm_connection_move(peer, MM_PHASE_BODY, MM_PHASE_HANDLED); /* else the sweep might still cut it */
+    if (mm_connection_phase(peer) == MM_PHASE_CUT) {
+        pthread_mutex_lock(&server->mutex); /* waits for the sweep, if that has cut it */
+        pthread_mutex_unlock(&server->mutex);
+        if (peer->late_bytes > 0)
+            request->record.out_bytes = peer->late_bytes;
+    }
+    mm_record_end(request, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    leave_accepted(request);
+    pthread_mutex_lock(&server->mutex);
+    __atomic_store_n(&peer->request, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&peer->answers, 0, __ATOMIC_RELAXED);
+    mm_request_move(request, MM_OVER);
+    const bool is_worked_on = request->is_worked_on;
+    pthread_mutex_unlock(&server->mutex); /* from here on the end of that work frees it */
+    mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_HEAD);
+    if (!is_worked_on)
+        mm_request_free(request);
+}

@@ -1,0 +1,178 @@
+/* clang-format off */
+/* A request and its response, from MHD's first callback to its last. Its states, and the thread that works
+ * on it in each; mm_request_move makes the transitions. In four of them MHD has suspended the connection:
+ *
+ *             STARVED      suspended: the body waits for memory, which the sweep finds
+ *               │  ▲
+ *               ▼  │
+ *   ┌──┬────  RECEIVING    the connection's thread, with the head and then with pieces of the body
+ *   │  │        │
+ *   │  │        ▼
+ *   │  │      DECODING  ─┐ suspended: the worker pool
+ *   │  │        │        │
+ *   │  │        ▼        │
+ *   │  └───►  QUEUED    ─┤ suspended: the queue and its workers, with one job or several in turn
+ *   │           │        │
+ *   │           ▼        │
+ *   │         ENCODING  ─┤ suspended: the worker pool
+ *   │           │        │
+ *   │           ▼        │
+ *   │         ANSWERING ◄┘ the connection's thread, called without data after the resume
+ *   │           │
+ *   │           ▼
+ *   └──────►  SENDING      MHD sends the response
+ *
+ *             OVER         MHD's completed callback, from RECEIVING, ANSWERING or SENDING
+ *
+ * mm_request_abandon moves a waiting request to ANSWERING early. The worker pool or the queue may still
+ * work for it then (`is_worked_on`); it is freed once they and the connection are done. */
+/* clang-format on */
+#ifndef MM_SERVER_HTTP_REQUEST_H
+#define MM_SERVER_HTTP_REQUEST_H
+
+#include "api/codec.h"
+#include "server/http/connection.h"
+#include "server/http/pool.h"
+#include "server/observe/record.h"
+
+#include <microhttpd.h>
+
+enum { MM_REFUSAL_DRAIN_MAX = 1 << 20 };
+
+enum mm_request_state {
+    MM_RECEIVING,
+    MM_STARVED,
+    MM_DECODING,
+    MM_QUEUED,
+    MM_ENCODING,
+    MM_ANSWERING,
+    MM_SENDING,
+    MM_OVER
+};
+
+struct mm_route;
+
+struct mm_request {
+    struct mm_server *server;
+    struct MHD_Connection *connection;
+    struct mm_connection *peer;   /* the same, as ours */
+    const struct mm_route *route; /* NULL: none */
+    int state;                    /* enum mm_request_state; __atomic access only */
+    bool last;                    /* the reply closes the connection */
+    bool accepted;                /* counted in server->accepted */
+    char request_id[MM_REQUEST_ID_MAX + 1];
+    struct mm_record record; /* complete at the end */
+    uint64_t started_ns;     /* the first callback */
+    /* For the body: from the process, or from the query if that is sooner. Fixed before MM_PHASE_BODY. */
+    uint64_t deadline_ns;
+    uint64_t span_ns[MM_SPAN_COUNT];
+    struct mm_error error; /* not MM_OK: the reply, once the body is read and dropped */
+    char allow[48];        /* the Allow header of a 405 or of OPTIONS; else "" */
+    struct mm_cors cors;   /* fixed by the head */
+
+    uint64_t content_length; /* MM_LENGTH_UNKNOWN: chunked */
+    struct mm_buffer body;
+    size_t body_bytes;     /* kept so far; the decoder's reader may drop some again */
+    size_t received_bytes; /* kept or dropped so far; __atomic access only */
+    size_t dropped_bytes;  /* received after a refusal */
+    int holds_body;        /* not 0 while `body` counts in the memory budget; __atomic access only */
+
+    /* Reads the body as it arrives; NULL `reading`: nothing does. */
+    const struct mm_body_reader *reader;
+    void *reading;
+
+    void *own;                /* route->state->bytes, zeroed; for the route's handlers */
+    struct mm_job *job;       /* in `own`; set before MM_DECODING or MM_QUEUED */
+    struct mm_pool_task task; /* of MM_DECODING and MM_ENCODING */
+
+    /* Guarded by server->mutex. */
+    bool is_worked_on;                /* by the worker pool or the queue, even after it was abandoned */
+    uint64_t starved_since_ns;        /* in MM_STARVED */
+    size_t needed_bytes;              /* of the body, then */
+    TAILQ_ENTRY(mm_request) starving; /* on the server's list, then */
+
+    struct mm_request *next_resumed; /* in the list of the thread that ended the wait, until the resume */
+};
+
+/* Callbacks of MHD (server/http/http.c). */
+enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload_data,
+                                  size_t *upload_data_size, void **request);
+void mm_request_completed(void *server, struct MHD_Connection *connection, void **request,
+                          enum MHD_RequestTerminationCode why);
+
+/* The first value of a header, or NULL. It lives as long as the request. The connection's thread. */
+const char *mm_request_header(const struct mm_request *request, const char *name);
+
+/* The values of all Accept headers joined by commas (RFC 9110, 5.3), as far as they fit; NULL if there is no
+ * such header. The connection's thread. */
+enum { MM_ACCEPT_BYTES = 4096 };
+const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]);
+
+/* Any thread. Only with server->mutex held does a waiting request keep waiting. */
+enum mm_request_state mm_request_state(const struct mm_request *request);
+
+/* Whether the connection is suspended. The thread that ends this state resumes it. With server->mutex
+ * held. */
+bool mm_request_waits(const struct mm_request *request);
+
+/* Only the thread that works on the request calls this. With server->mutex held if either state is
+ * suspended. */
+void mm_request_move(struct mm_request *request, enum mm_request_state to);
+
+/* Frees a request that is MM_OVER and not worked on. Any thread, no mutex held. */
+void mm_request_free(struct mm_request *request);
+
+/* The first character of the body that is no space; 0 if there is none. The connection's thread. */
+char mm_request_first_character(const struct mm_request *request);
+
+/* The deadline of a client that asked for so many milliseconds (0: it did not). The process's limit still
+ * holds. */
+uint64_t mm_request_deadline_ns(const struct mm_request *request, uint64_t asked_ms);
+
+/* Whether the refused body is too long to read and drop; the connection is closed then. */
+bool mm_request_is_large(const struct mm_request *request);
+
+/* Changes MM_BUSY to MM_TOO_LARGE if the request, which holds held_bytes already, needs more than the whole
+ * memory budget. Any thread. */
+void mm_request_judge_busy(const struct mm_request *request, size_t held_bytes, struct mm_error *error);
+
+/* The reply to be sent past MHD. Borrows both arguments. For the thread that has moved the connection to
+ * MM_PHASE_CUT or has it to itself. */
+struct mm_last_reply mm_request_last_reply(const struct mm_request *request, const struct mm_error *error);
+
+/* Sends request->error past MHD to a client that still sends the body, and moves the connection to
+ * MM_PHASE_CUT. The connection's thread, which has it to itself. */
+void mm_request_refuse_unread(struct mm_request *request);
+
+/* Suspends the connection until there is memory for the first `bytes` of the body. The connection's thread,
+ * which has it to itself: the end of the wait gives it back. */
+void mm_request_wait_for_memory(struct mm_request *request, size_t bytes);
+
+/* Ends a wait: the request goes on, with this error unless it is NULL. The caller resumes it by
+ * mm_request_resume. With server->mutex held. */
+void mm_request_end_wait(struct mm_request *request, const struct mm_error *error);
+
+/* Suspends the connection, and adds the route's work of MM_DECODING to the worker pool. After the wait MHD
+ * calls the handler again, to answer or with request->error set. The connection's thread. */
+void mm_request_decode_on_pool(struct mm_request *request);
+
+/* The same for request->job, which is submitted to the queue. */
+void mm_request_submit(struct mm_request *request);
+
+/* Ends the wait of a request early. error: the reply; NULL: the client has disconnected, and the connection
+ * is closed. A job that waits in the queue is cancelled; what runs goes on, and its result is dropped. The
+ * caller then resumes the request by mm_request_resume, without the mutex. With server->mutex held, any
+ * thread. */
+void mm_request_abandon(struct mm_request *request, const struct mm_error *error);
+
+/* Adds the request to a list linked by next_resumed. With server->mutex held. */
+void mm_request_push(struct mm_request **list, struct mm_request *request);
+
+/* Resumes all of that list. Any thread, no mutex held. */
+void mm_request_resume(struct mm_request *first);
+
+/* Abandons and resumes all waiting requests. Any thread. */
+void mm_request_abandon_all(struct mm_server *server, enum mm_status status, const char *detail);
+
+#endif

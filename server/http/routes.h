@@ -1,0 +1,83 @@
+/* The routes, one row each. */
+#ifndef MM_SERVER_HTTP_ROUTES_H
+#define MM_SERVER_HTTP_ROUTES_H
+
+#include "server/http/request.h"
+
+/* What a request needs if there are API keys, and if Host is checked. */
+enum mm_entry {
+    MM_ENTRY_KEY,     /* a key */
+    MM_ENTRY_METRICS, /* a key, unless --open-metrics was given */
+    MM_ENTRY_OPEN,    /* no key */
+    MM_ENTRY_HEALTH   /* no key, and any Host: probes name the server as they like */
+};
+
+/* For a route whose requests wait for the worker pool or for jobs. */
+struct mm_route_state {
+    size_t bytes; /* of request->own */
+
+    /* Does the work of MM_DECODING or MM_ENCODING on a thread of the worker pool, no lock held. The request
+     * may be abandoned meanwhile: this does not call MHD, and writes to `own` and the body alone. NULL: the
+     * route needs no worker pool. */
+    enum mm_status (*work)(struct mm_request *request, enum mm_request_state state, struct mm_error *error);
+
+    /* That work has succeeded, or request->job has ended, well or not. Returns the next state: MM_QUEUED to
+     * submit request->job, MM_ENCODING, or MM_ANSWERING. With server->mutex held; not for an abandoned
+     * request. */
+    enum mm_request_state (*next)(struct mm_request *request, enum mm_request_state ended);
+
+    /* Releases what `own` holds, which may be all zero. No thread works on the request any more. */
+    void (*release)(struct mm_request *request);
+};
+
+struct mm_route {
+    const char *method; /* "GET" (which answers HEAD too) or "POST" */
+    const char *path;
+    enum mm_entry entry;
+    size_t body_bytes_max; /* beside the process's limit; 0: none */
+
+    /* Judges the head, before the body: MM_OK, or the refusal in request->error. NULL: accept all. */
+    enum mm_status (*admit)(struct mm_request *request);
+
+    /* The body is complete (GET: empty). Queues a reply, or begins a wait, after which `answer` is called.
+     * Errors go into request->error. */
+    enum mm_status (*complete)(struct mm_request *request);
+    enum mm_status (*answer)(struct mm_request *request);
+    const struct mm_route_state *state; /* NULL: requests never wait */
+};
+
+/* The largest of all routes. */
+size_t mm_route_state_bytes_max(void);
+
+/* The path of a target, which may be in absolute form (RFC 9112, 3.2.2). Points into the target. */
+const char *mm_route_path(const char *target);
+
+/* Finds a route: MM_NOT_FOUND, also for one that an option switches off, or MM_METHOD_NOT_ALLOWED with the
+ * path's methods in `allow`, as in the Allow header. */
+enum mm_status mm_route_find(const struct mm_options *options, const char *method, const char *path,
+                             const struct mm_route **route, char *allow, size_t allow_size,
+                             struct mm_error *error);
+
+/* What requests are counted and logged under: each path of the table, and "other" for the rest: clients
+ * cannot make labels. NULL for an index without a label. */
+enum { MM_ROUTE_LABELS = 16, MM_ROUTE_OTHER = MM_ROUTE_LABELS - 1 };
+size_t mm_route_label_index(const char *path);
+const char *mm_route_label(size_t index);
+
+/* GET /metrics (server/observe/scrape.c). */
+enum mm_status mm_scrape(struct mm_request *request);
+
+/* POST /v1/matmul and POST /v1/transpose (server/handlers/operation.c), which differ on admission only. */
+enum mm_status mm_matmul_admit(struct mm_request *request);
+enum mm_status mm_transpose_admit(struct mm_request *request);
+enum mm_status mm_operation_complete(struct mm_request *request);
+enum mm_status mm_operation_answer(struct mm_request *request);
+extern const struct mm_route_state mm_operation_state;
+
+/* POST /v1/benchmark (server/handlers/benchmark.c). */
+enum mm_status mm_benchmark_admit(struct mm_request *request);
+enum mm_status mm_benchmark_complete(struct mm_request *request);
+enum mm_status mm_benchmark_answer(struct mm_request *request);
+extern const struct mm_route_state mm_benchmark_state;
+
+#endif

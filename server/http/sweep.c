@@ -1,0 +1,328 @@
+/* Deadlines, clients that left, slow clients; and memory that was unused for long. Knows no route and no
+ * codec. */
+#include "server/http/sweep.h"
+
+#include "server/http/body.h"
+#include "server/http/connection.h"
+#include "server/http/request.h"
+#include "server/observe/metrics.h"
+
+#include <inttypes.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* HEADS_EVERY, TRIM_EVERY: in periods. Heads and readers cost a system call each, and many are idle. */
+enum {
+    PERIOD_MS = 100,
+    HEADS_EVERY = 5,
+    TRIM_EVERY = 10,
+    SLICE = 128,
+    SLICE_PAUSE_NS = 20000,
+    CUT_LINGER_MS = 1000,
+    IDLE_MS_MIN = 100 /* a connection has at least this long to begin a request */
+};
+
+#define NS_PER_MS UINT64_C(1000000)
+
+/* How long unused memory is kept. */
+#define KEEP_NS UINT64_C(10000000000)
+
+/* TCP_ESTABLISHED, whose header cannot be included beside linux/tcp.h. */
+enum { ESTABLISHED = 1 };
+
+struct mm_sweep {
+    struct mm_server *server;
+    pthread_t thread;
+    int stopping; /* __atomic access only */
+};
+
+/* 0 for a time that is yet to come: it began after the sweep read the clock. */
+static uint64_t since(uint64_t now_ns, uint64_t then_ns) {
+    return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
+/* Whether the client has closed the connection. A client that has only ended its sending side and still reads
+ * looks the same; like other servers we take it for gone. */
+static bool has_left(int fd) {
+    struct pollfd peer = {.fd = fd, .events = POLLRDHUP};
+    return poll(&peer, 1, 0) > 0 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+/* Abandons a waiting request if its deadline has passed or its client has left; else returns false. */
+static bool look_at_waiting(struct mm_request *request, uint64_t now_ns) {
+    struct mm_error late;
+    if (mm_request_state(request) != MM_STARVED && now_ns > request->job->deadline_ns) {
+        mm_fail(&late, MM_TIMEOUT, "the deadline passed before the result was there");
+        mm_request_abandon(request, &late);
+        return true;
+    }
+    if (!has_left(request->peer->fd))
+        return false;
+    mm_request_abandon(request, NULL);
+    return true;
+}
+
+static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, struct mm_error *error) {
+    const struct mm_options *options = request->server->options;
+    uint64_t elapsed_ms = since(now_ns, request->started_ns) / NS_PER_MS;
+    uint64_t bytes = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
+    if (now_ns > request->deadline_ns) {
+        bool own = request->deadline_ns - request->started_ns < options->timeout_ms * NS_PER_MS;
+        mm_fail(error, own ? MM_TIMEOUT : MM_REQUEST_TIMEOUT,
+                "the deadline passed with %" PRIu64 " bytes of the body received", bytes);
+        return true;
+    }
+    uint64_t rate = options->receive_rate;
+    uint64_t gained_ms = bytes / rate * 1000 + bytes % rate * 1000 / rate;
+    if (elapsed_ms <= options->receive_timeout_ms + gained_ms ||
+        mm_connection_has_unread(request->peer)) /* we are slow, not the client */
+        return false;
+    mm_fail(error, MM_REQUEST_TIMEOUT,
+            "%" PRIu64 " bytes of the body came in %" PRIu64 " ms, but %" PRIu64
+            " ms and one second more for every %" PRIu64 " bytes are the limit",
+            bytes, elapsed_ms, options->receive_timeout_ms, rate);
+    return true;
+}
+
+/* MHD can miss an end that came together with data. Told again, it reads what is there and then sees the end;
+ * a request that is complete is still answered. */
+static bool tell_end(struct mm_connection *connection) {
+    if (!has_left(connection->fd))
+        return false;
+    mm_connection_stop_reading(connection);
+    return true;
+}
+
+static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
+    struct mm_request *request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
+    struct mm_error error;
+    if (request == NULL || tell_end(connection) || !is_slow_body(request, now_ns, &error))
+        return;
+    if (!mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT))
+        return;
+    connection->cut_ns = now_ns;
+    const struct mm_last_reply reply = mm_request_last_reply(request, &error);
+    mm_record_cut(request, &error, mm_connection_cut_from_outside(connection, &reply));
+}
+
+/* All 0 if the system says nothing. */
+static struct tcp_info ask(int fd) {
+    struct tcp_info info;
+    socklen_t length = sizeof info;
+    memset(&info, 0, sizeof info);
+    (void)getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length);
+    return info;
+}
+
+/* Whether a part of a reply is with the system, but not with the client. */
+static bool has_untaken(const struct tcp_info *info) {
+    return info->tcpi_unacked > 0 || info->tcpi_notsent_bytes > 0;
+}
+
+/* Counts what the client reads from now on, if anything waits for it. */
+static void count_taken(struct mm_connection *connection, const struct tcp_info *info, uint64_t now_ns) {
+    connection->taking_since_ns = has_untaken(info) ? now_ns : 0;
+    connection->taken_bytes = info->tcpi_bytes_acked;
+    connection->taking_requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
+}
+
+static bool has_taken_enough(const struct mm_options *options, const struct mm_connection *connection,
+                             const struct tcp_info *info) {
+    const uint64_t rate = options->send_rate;
+    const uint64_t bytes = info->tcpi_bytes_acked - connection->taken_bytes;
+    return bytes / rate * 1000 + bytes % rate * 1000 / rate >= options->send_timeout_ms;
+}
+
+/* A reply that the client has not read, whether MHD or the system holds the rest. Each span of
+ * --send-timeout-ms is judged by itself, since sockets take their fill at once. If nothing waits, we are
+ * slow, not the client; and a client that has sent the next request has read the reply. */
+static void look_at_reader(struct mm_server *server, struct mm_connection *connection,
+                           const struct tcp_info *info, uint64_t now_ns) {
+    const struct mm_options *options = server->options;
+    const unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
+    const bool begins =
+        connection->taking_since_ns == 0 || !has_untaken(info) || connection->taking_requests != requests;
+    if (!begins && since(now_ns, connection->taking_since_ns) <= options->send_timeout_ms * NS_PER_MS)
+        return;
+    if (begins || has_taken_enough(options, connection, info)) {
+        count_taken(connection, info, now_ns);
+        return;
+    }
+    /* With a request, this ends it, and it counts as cancelled. */
+    if (__atomic_load_n(&connection->request, __ATOMIC_ACQUIRE) == NULL)
+        mm_metrics_drop(server->metrics);
+    connection->taking_since_ns = 0; /* else the next sweep might count it again */
+    mm_connection_drop(connection);
+    mm_metrics_closed(server->metrics, MM_CLOSED_SLOW_READER);
+}
+
+/* Whether a part of a head has arrived. With TLS the first head counts from the start: a client that begins
+ * no handshake costs as much. */
+static bool has_begun(const struct mm_connection *connection, unsigned requests, uint64_t bytes) {
+    return bytes != connection->bytes_seen || (connection->tls != NULL && requests == 0);
+}
+
+/* No event reports that a head begins: one has begun once more bytes have arrived than when the sweep first
+ * saw the connection after its last request. A silent connection is idle, and MHD ends it after a minute; so
+ * it does if a part of a head came together with the request before. */
+static void look_at_head(struct mm_server *server, struct mm_connection *connection,
+                         const struct tcp_info *info, uint64_t now_ns) {
+    unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
+    uint64_t limit_ms = server->options->receive_timeout_ms;
+    char request_id[MM_REQUEST_ID_MAX + 1];
+    struct mm_error error;
+    uint64_t bytes = info->tcpi_bytes_received;
+    if (info->tcpi_state != ESTABLISHED && tell_end(connection))
+        return;
+    if (requests != connection->requests_seen) {
+        connection->requests_seen = requests;
+        connection->bytes_seen = bytes;
+        connection->head_since_ns = 0;
+        mm_connection_renew(server, connection, now_ns);
+    }
+    if (!has_begun(connection, requests, bytes))
+        return;
+    if (connection->head_since_ns == 0)
+        connection->head_since_ns = now_ns;
+    if (since(now_ns, connection->head_since_ns) <= limit_ms * NS_PER_MS ||
+        mm_connection_has_unread(connection) || !mm_connection_move(connection, MM_PHASE_HEAD, MM_PHASE_CUT))
+        return;
+    mm_server_make_id(server, request_id);
+    mm_fail(&error, MM_REQUEST_TIMEOUT, "the head of the request was not complete after %" PRIu64 " ms",
+            limit_ms);
+    connection->cut_ns = now_ns;
+    const struct mm_last_reply reply = {
+        .error = &error, .request_id = request_id, .allow = "", .cors = mm_cors_judge(server->options, NULL)};
+    mm_record_cut_head(server, request_id, &error, mm_connection_cut_from_outside(connection, &reply),
+                       now_ns - connection->head_since_ns);
+}
+
+/* Checks that need no system call come first. Unread bytes may be a request, even if they had come when the
+ * sweep saw the last one. */
+static bool is_idle(const struct mm_connection *connection) {
+    const unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
+    if (mm_connection_phase(connection) != MM_PHASE_HEAD || requests != connection->requests_seen)
+        return false;
+    if (connection->tls != NULL && requests == 0)
+        return !mm_connection_has_unread(connection);
+    if (connection->head_since_ns != 0 || connection->taking_since_ns != 0)
+        return false;
+    const struct tcp_info info = ask(connection->fd);
+    return info.tcpi_bytes_received == connection->bytes_seen && !has_untaken(&info) &&
+           !mm_connection_has_unread(connection);
+}
+
+size_t mm_sweep_close_idle(struct mm_server *server, size_t count) {
+    size_t closed = 0;
+    pthread_mutex_lock(&server->mutex);
+    const uint64_t now_ns = mm_clock_ns();
+    struct mm_connection *connection = TAILQ_LAST(&server->connections, mm_connections);
+    for (; connection != NULL && server->closing < count &&
+           since(now_ns, connection->idle_since_ns) >= IDLE_MS_MIN * NS_PER_MS;
+         connection = TAILQ_PREV(connection, mm_connections, listed))
+        if (is_idle(connection) && mm_connection_close_idle(server, connection, now_ns)) {
+            mm_metrics_closed(server->metrics, MM_CLOSED_EVICTED);
+            closed++;
+        }
+    pthread_mutex_unlock(&server->mutex);
+    return closed;
+}
+
+/* Adds a request that is to be resumed to the list. */
+static void look_at(struct mm_server *server, struct mm_connection *connection, bool heads, uint64_t now_ns,
+                    struct mm_request **abandoned) {
+    struct mm_request *request;
+    struct tcp_info info;
+    switch (mm_connection_phase(connection)) {
+    case MM_PHASE_HEAD:
+        if (!heads)
+            break;
+        info = ask(connection->fd);
+        look_at_reader(server, connection, &info, now_ns);
+        look_at_head(server, connection, &info, now_ns);
+        break;
+    case MM_PHASE_BODY:
+        look_at_body(connection, now_ns);
+        break;
+    case MM_PHASE_HANDLED:
+        if (heads && __atomic_load_n(&connection->answers, __ATOMIC_RELAXED) != 0) {
+            info = ask(connection->fd);
+            look_at_reader(server, connection, &info, now_ns);
+        }
+        request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
+        if (request == NULL || !mm_request_waits(request) || !look_at_waiting(request, now_ns))
+            break;
+        mm_request_push(abandoned, request);
+        break;
+    case MM_PHASE_CUT:
+        if (since(now_ns, connection->cut_ns) > CUT_LINGER_MS * NS_PER_MS)
+            mm_connection_stop_sender(connection);
+        break;
+    }
+}
+
+/* Looks at the next few connections; false after the last. Their descriptors stay open: before MHD closes
+ * one, mm_connection_notify takes the connection off the list, for which it needs the mutex. */
+static bool look_at_slice(struct mm_server *server, bool heads) {
+    struct mm_request *abandoned = NULL;
+    uint64_t now_ns = mm_clock_ns();
+    pthread_mutex_lock(&server->mutex);
+    for (unsigned count = 0; count < SLICE && server->swept != NULL; count++) {
+        struct mm_connection *connection = server->swept;
+        server->swept = TAILQ_NEXT(connection, listed);
+        look_at(server, connection, heads, now_ns, &abandoned);
+    }
+    bool more = server->swept != NULL;
+    pthread_mutex_unlock(&server->mutex);
+    mm_request_resume(abandoned);
+    return more;
+}
+
+/* Pauses between slices: every request needs the mutex. */
+static void sweep_once(struct mm_server *server, bool heads) {
+    const struct timespec pause = {.tv_nsec = SLICE_PAUSE_NS};
+    pthread_mutex_lock(&server->mutex);
+    server->swept = TAILQ_FIRST(&server->connections);
+    pthread_mutex_unlock(&server->mutex);
+    while (look_at_slice(server, heads))
+        nanosleep(&pause, NULL);
+}
+
+static void *run(void *argument) {
+    const struct timespec period = {.tv_nsec = PERIOD_MS * 1000000L};
+    struct mm_sweep *sweep = argument;
+    for (unsigned count = 1; __atomic_load_n(&sweep->stopping, __ATOMIC_RELAXED) == 0; count++) {
+        nanosleep(&period, NULL);
+        sweep_once(sweep->server, count % HEADS_EVERY == 0);
+        const uint64_t now_ns = mm_clock_ns();
+        mm_body_serve_waiting(sweep->server, now_ns);
+        if (count % TRIM_EVERY == 0 && now_ns > KEEP_NS)
+            mm_buffers_trim(sweep->server->buffers, now_ns - KEEP_NS);
+    }
+    return NULL;
+}
+
+struct mm_sweep *mm_sweep_start(struct mm_server *server) {
+    struct mm_sweep *sweep = calloc(1, sizeof *sweep);
+    if (sweep == NULL)
+        return NULL;
+    sweep->server = server;
+    if (pthread_create(&sweep->thread, NULL, run, sweep) == 0) {
+        pthread_setname_np(sweep->thread, "mm-sweep");
+        return sweep;
+    }
+    free(sweep);
+    return NULL;
+}
+
+void mm_sweep_stop(struct mm_sweep *sweep) {
+    if (sweep == NULL)
+        return;
+    __atomic_store_n(&sweep->stopping, 1, __ATOMIC_RELAXED);
+    pthread_join(sweep->thread, NULL);
+    free(sweep);
+}

@@ -1,0 +1,21 @@
+/* The sweep: a thread that looks at all connections ten times a second, for what no event reports: a client
+ * that left while its connection is suspended, deadlines, slow clients. */
+#ifndef MM_SERVER_HTTP_SWEEP_H
+#define MM_SERVER_HTTP_SWEEP_H
+
+#include "server/server.h"
+
+struct mm_sweep;
+
+/* NULL if that fails. `server` outlives it. */
+struct mm_sweep *mm_sweep_start(struct mm_server *server);
+
+/* Closes idle connections, the longest idle first, until `count` of those closed as idle are still being
+ * closed; returns how many it closed. Idle: no request, and nothing of a head has arrived; with TLS, also if
+ * there was no request yet. Any thread, no mutex held. */
+size_t mm_sweep_close_idle(struct mm_server *server, size_t count);
+
+/* Joins the thread. NULL is allowed. */
+void mm_sweep_stop(struct mm_sweep *sweep);
+
+#endif

@@ -1,0 +1,220 @@
+/* How a request waits for memory, for the worker pool and for its job, and how the wait ends. Knows no
+ * route. */
+#include "server/http/routes.h"
+#include "server/observe/metrics.h"
+
+void mm_request_end_wait(struct mm_request *request, const struct mm_error *error) {
+    if (error != NULL)
+        request->error = *error;
+    if (mm_request_state(request) != MM_STARVED) {
+        mm_request_move(request, MM_ANSWERING);
+        return;
+    }
+    TAILQ_REMOVE(&request->server->starved, request, starving);
+    mm_request_move(request, MM_RECEIVING);
+    mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
+}
+
+static struct mm_request *request_of(struct mm_pool_task *task) {
+    return (struct mm_request *)((char *)task - offsetof(struct mm_request, task));
+}
+
+static void jobs_done(struct mm_job *first);
+static void work(struct mm_pool_task *task);
+
+/* To be done once the mutex is unlocked. */
+struct ends {
+    struct mm_request *resumed; /* linked by next_resumed, as the next */
+    struct mm_request *freed;
+    struct mm_pool_task *tasks; /* for the worker pool, linked by next */
+};
+
+void mm_request_push(struct mm_request **list, struct mm_request *request) {
+    request->next_resumed = *list;
+    *list = request;
+}
+
+/* The worker pool and the queue are done with the request. It goes on if it still waits, with this error
+ * unless that is NULL; it is freed if it was abandoned and its connection is done too. With server->mutex
+ * held. */
+static void end_work(struct mm_request *request, const struct mm_error *error, struct ends *ends) {
+    request->is_worked_on = false;
+    if (mm_request_waits(request)) {
+        mm_request_end_wait(request, error);
+        mm_request_push(&ends->resumed, request);
+    } else if (mm_request_state(request) == MM_OVER) {
+        mm_request_push(&ends->freed, request);
+    }
+}
+
+static void carry_out(struct mm_server *server, const struct ends *ends) {
+    struct mm_request *request = ends->freed;
+    struct mm_pool_task *task = ends->tasks;
+    mm_request_resume(ends->resumed);
+    while (task != NULL) {
+        struct mm_pool_task *next = task->next;
+        mm_pool_add(server->pool, task);
+        task = next;
+    }
+    while (request != NULL) {
+        struct mm_request *next = request->next_resumed;
+        mm_request_free(request);
+        request = next;
+    }
+}
+
+/* Submits request->job; false, with *error set, if the queue refuses it. With server->mutex held. */
+static bool submit(struct mm_request *request, struct mm_error *error) {
+    mm_request_move(request, MM_QUEUED);
+    request->job->done = jobs_done;
+    request->job->owner = request;
+    return mm_queue_submit(mm_engine_queue(mm_server_engine(request->server)), request->job, error) == MM_OK;
+}
+
+/* What the request waited for has ended, with this error unless that is NULL. If the queue refuses the first
+ * job, the wait ends; after that the route decides. With server->mutex held. */
+static void settle(struct mm_request *request, const struct mm_error *error, struct ends *ends) {
+    const struct mm_route_state *route = request->route->state;
+    const enum mm_request_state ended = mm_request_state(request);
+    enum mm_request_state next = MM_ANSWERING;
+    struct mm_error refused;
+    if (error == NULL && mm_request_waits(request))
+        next = route->next(request, ended);
+    while (next == MM_QUEUED) {
+        if (submit(request, &refused))
+            return;
+        if (ended != MM_QUEUED) {
+            error = &refused;
+            break;
+        }
+        request->job->error = refused;
+        next = route->next(request, MM_QUEUED);
+    }
+    if (next == MM_ENCODING) {
+        mm_request_move(request, MM_ENCODING);
+        request->task.run = work;
+        request->task.next = ends->tasks;
+        ends->tasks = &request->task;
+        return;
+    }
+    end_work(request, error, ends);
+}
+
+/* The same for one request. With server->mutex held, which this unlocks. */
+static void settle_one(struct mm_request *request, const struct mm_error *error) {
+    struct mm_server *server = request->server;
+    struct ends ends = {NULL, NULL, NULL};
+    settle(request, error, &ends);
+    pthread_mutex_unlock(&server->mutex);
+    carry_out(server, &ends);
+}
+
+/* The mutex is taken once for all of them. */
+static void jobs_done(struct mm_job *first) {
+    struct mm_server *server = ((struct mm_request *)first->owner)->server;
+    struct ends ends = {NULL, NULL, NULL};
+    struct mm_job *next;
+    for (const struct mm_job *job = first; job != NULL; job = job->next)
+        mm_metrics_job(server->metrics, job);
+    pthread_mutex_lock(&server->mutex);
+    for (struct mm_job *job = first; job != NULL; job = next) {
+        next = job->next; /* read now: the job may be submitted again */
+        settle(job->owner, NULL, &ends);
+    }
+    pthread_mutex_unlock(&server->mutex);
+    carry_out(server, &ends);
+}
+
+/* Decodes or encodes on the worker pool, unless the request was abandoned before. If it is abandoned
+ * meanwhile, its connection's thread reads nothing of this work. */
+static void work(struct mm_pool_task *task) {
+    struct mm_request *request = request_of(task);
+    enum mm_status status = MM_OK;
+    struct mm_error error;
+    pthread_mutex_lock(&request->server->mutex);
+    if (mm_request_waits(request)) {
+        const enum mm_request_state state = mm_request_state(request);
+        pthread_mutex_unlock(&request->server->mutex);
+        status = request->route->state->work(request, state, &error);
+        pthread_mutex_lock(&request->server->mutex);
+    }
+    settle_one(request, status == MM_OK ? NULL : &error);
+}
+
+/* Suspends before any thread can resume. Leaves server->mutex locked. */
+static void suspend(struct mm_request *request) {
+    MHD_suspend_connection(request->connection);
+    pthread_mutex_lock(&request->server->mutex);
+}
+
+void mm_request_wait_for_memory(struct mm_request *request, size_t bytes) {
+    suspend(request);
+    mm_request_move(request, MM_STARVED);
+    request->starved_since_ns = mm_clock_ns();
+    request->needed_bytes = bytes;
+    TAILQ_INSERT_TAIL(&request->server->starved, request, starving);
+    pthread_mutex_unlock(&request->server->mutex);
+}
+
+void mm_request_decode_on_pool(struct mm_request *request) {
+    suspend(request);
+    mm_request_move(request, MM_DECODING);
+    request->is_worked_on = true;
+    request->task.run = work;
+    pthread_mutex_unlock(&request->server->mutex);
+    mm_pool_add(request->server->pool, &request->task);
+}
+
+/* One lock for both: mm_request_abandon then finds the job in the queue, and jobs_done, which may come before
+ * submit returns, finds the request waiting. */
+void mm_request_submit(struct mm_request *request) {
+    struct mm_error error;
+    suspend(request);
+    request->is_worked_on = true;
+    if (submit(request, &error))
+        pthread_mutex_unlock(&request->server->mutex);
+    else
+        settle_one(request, &error);
+}
+
+void mm_request_abandon(struct mm_request *request, const struct mm_error *error) {
+    static const unsigned stages[] = {[MM_STARVED] = MM_SPAN_RECEIVE,
+                                      [MM_DECODING] = MM_SPAN_DECODE,
+                                      [MM_QUEUED] = MM_SPAN_KERNEL,
+                                      [MM_ENCODING] = MM_SPAN_ENCODE};
+    struct mm_queue *queue = mm_engine_queue(mm_server_engine(request->server));
+    const enum mm_request_state state = mm_request_state(request);
+    const bool in_queue = state == MM_QUEUED && mm_queue_cancel(queue, request->job);
+    if (in_queue)
+        request->is_worked_on = false;
+    if (state == MM_QUEUED)
+        request->span_ns[MM_SPAN_QUEUE] += mm_queue_waited_ns(queue, request->job);
+    mm_record_cancel(&request->record, in_queue ? MM_SPAN_QUEUE : stages[state]);
+    request->record.left = error == NULL;
+    mm_request_end_wait(request, error);
+}
+
+void mm_request_abandon_all(struct mm_server *server, enum mm_status status, const char *detail) {
+    struct mm_request *abandoned = NULL;
+    struct mm_error error;
+    mm_fail(&error, status, "%s", detail);
+    pthread_mutex_lock(&server->mutex);
+    const struct mm_connection *peer;
+    TAILQ_FOREACH(peer, &server->connections, listed) {
+        struct mm_request *request = __atomic_load_n(&peer->request, __ATOMIC_ACQUIRE);
+        if (request == NULL || !mm_request_waits(request))
+            continue;
+        mm_request_abandon(request, &error);
+        mm_request_push(&abandoned, request);
+    }
+    pthread_mutex_unlock(&server->mutex);
+    mm_request_resume(abandoned);
+}
+
+void mm_request_resume(struct mm_request *first) {
+    while (first != NULL) {
+        struct mm_request *next = first->next_resumed; /* read now: once resumed, it may be freed */
+        MHD_resume_connection(first->connection);
+        first = next;
+    }
+}

@@ -1,0 +1,79 @@
+/* Log lines: a time, a level, a message. Knows nothing of requests. */
+#include "server/observe/log.h"
+
+#include "server/observe/log_writer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { MESSAGE_MAX = 2048, LINE_MAX_BYTES = 6 * MESSAGE_MAX + 128 };
+
+static enum mm_log_format log_format = MM_LOG_TEXT;
+
+void mm_log_set_format(enum mm_log_format format) {
+    log_format = format;
+}
+
+enum mm_log_format mm_log_format(void) {
+    return log_format;
+}
+
+/* Breaks the time down once a second: that costs more than the rest of a line. */
+void mm_log_time(char text[MM_LOG_TIME_BYTES]) {
+    static _Thread_local time_t second = -1;
+    static _Thread_local char written[MM_LOG_TIME_BYTES + 8];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (now.tv_sec != second) {
+        struct tm broken_down;
+        gmtime_r(&now.tv_sec, &broken_down);
+        strftime(written, sizeof written, "%Y-%m-%dT%H:%M:%S.000Z", &broken_down);
+        second = now.tv_sec;
+    }
+    long ms = now.tv_nsec / 1000000;
+    memcpy(text, written, MM_LOG_TIME_BYTES);
+    text[20] = (char)('0' + ms / 100);
+    text[21] = (char)('0' + ms / 10 % 10);
+    text[22] = (char)('0' + ms % 10);
+}
+
+/* Escapes a JSON string. Bytes past ASCII pass: where we wrote them they are UTF-8. */
+static size_t escape(char *out, const char *text) {
+    size_t length = 0;
+    for (; *text != '\0'; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte == '"' || byte == '\\') {
+            out[length++] = '\\';
+            out[length++] = (char)byte;
+        } else if (byte < 0x20) {
+            length += (size_t)sprintf(out + length, "\\u%04x", byte);
+        } else {
+            out[length++] = (char)byte;
+        }
+    }
+    out[length] = '\0';
+    return length;
+}
+
+void mm_log(const char *level, const char *format, ...) {
+    char message[MESSAGE_MAX];
+    char line[LINE_MAX_BYTES];
+    char when[MM_LOG_TIME_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    mm_log_time(when);
+    int length;
+    if (log_format == MM_LOG_JSON) {
+        length = sprintf(line, "{\"time\":\"%.*s\",\"level\":\"%s\",\"message\":\"", MM_LOG_TIME_BYTES, when,
+                         level);
+        length += (int)escape(line + length, message);
+        length += sprintf(line + length, "\"}\n");
+    } else {
+        length = snprintf(line, sizeof line, "%.*s %-5s %s\n", MM_LOG_TIME_BYTES, when, level, message);
+    }
+    mm_log_writer_put(line, (size_t)length, false);
+}

@@ -1,0 +1,176 @@
+/* The counters: relaxed atomics, a copy of all for each of the first threads that count. */
+#include "server/observe/metrics.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Enough for the HTTP threads and a few workers. More threads share copies, which costs time, not counts. */
+enum {
+    COPIES = 24,
+    CACHE_LINE_BYTES = 64,
+    WORD_COUNT = offsetof(struct mm_counts, flops) / sizeof(uint64_t)
+};
+
+struct copy {
+    struct mm_counts counts; /* __atomic access only */
+    char apart[CACHE_LINE_BYTES];
+};
+
+struct mm_metrics {
+    unsigned threads; /* that have a copy; __atomic access only */
+    struct copy copies[COPIES];
+};
+
+const unsigned mm_codes[MM_CODE_COUNT] = {200, 204, 400, 401, 403, 404, 405, 406, 408, 411,
+                                          413, 415, 422, 429, 499, 500, 503, 504, 507};
+
+#define US(count) (UINT64_C(1000) * (count))
+#define MS(count) (UINT64_C(1000000) * (count))
+#define S(count) (UINT64_C(1000000000) * (count))
+const uint64_t mm_bucket_bounds_ns[MM_BUCKET_COUNT] = {
+    US(1), US(5) / 2, US(5), US(10), US(25), US(50), US(100), US(250), US(500),
+    MS(1), MS(5) / 2, MS(5), MS(10), MS(25), MS(50), MS(100), MS(250), MS(500),
+    S(1),  S(5) / 2,  S(5),  S(10),  S(25),  S(50),  S(100),
+};
+
+struct mm_metrics *mm_metrics_open(void) {
+    return calloc(1, sizeof(struct mm_metrics));
+}
+
+void mm_metrics_close(struct mm_metrics *metrics) {
+    free(metrics);
+}
+
+/* The copy of the calling thread, whose number is the same for each mm_metrics of a process. */
+static struct mm_counts *mine(struct mm_metrics *metrics) {
+    static _Thread_local unsigned number; /* from 1; 0: none yet */
+    if (number == 0)
+        number = 1 + __atomic_fetch_add(&metrics->threads, 1, __ATOMIC_RELAXED) % COPIES;
+    return &metrics->copies[number - 1].counts;
+}
+
+static void add(uint64_t *counter, uint64_t value) {
+    __atomic_fetch_add(counter, value, __ATOMIC_RELAXED);
+}
+
+/* C has no atomic addition of doubles. */
+static void add_double(double *counter, double value) {
+    double seen;
+    double sum;
+    __atomic_load(counter, &seen, __ATOMIC_RELAXED);
+    do
+        sum = seen + value;
+    while (!__atomic_compare_exchange(counter, &seen, &sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+static void observe(struct mm_histogram *histogram, uint64_t ns) {
+    size_t bucket = 0;
+    while (bucket < MM_BUCKET_COUNT && ns > mm_bucket_bounds_ns[bucket])
+        bucket++;
+    add(&histogram->buckets[bucket], 1);
+    add(&histogram->sum_ns, ns);
+}
+
+static size_t code_index(unsigned code) {
+    size_t index = 0;
+    while (index < MM_CODE_COUNT && mm_codes[index] != code)
+        index++;
+    assert(index < MM_CODE_COUNT);
+    return index;
+}
+
+size_t mm_variant_slot(const struct mm_backend *backend, size_t row) {
+    size_t slot = row;
+    for (const struct mm_backend *const *before = mm_backends(); *before != backend; before++)
+        slot += (*before)->variant_count;
+    assert(slot < MM_VARIANTS_MAX);
+    return slot;
+}
+
+void mm_metrics_begin(struct mm_metrics *metrics) {
+    add(&mine(metrics)->begun, 1);
+}
+
+void mm_metrics_end(struct mm_metrics *metrics, const struct mm_record *record) {
+    struct mm_counts *counts = mine(metrics);
+    observe(&counts->durations[record->route], record->duration_ns);
+    if (record->problem != MM_OK)
+        add(&counts->rejected[record->problem], 1);
+    if (record->cancelled)
+        add(&counts->cancelled[record->cancelled_in], 1);
+    /* All stages of answered products: their means add up to the whole. */
+    if (record->job != NULL && record->code == 200)
+        for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
+            observe(&counts->stages[stage], record->stage_ns[stage]);
+    /* After `begun`: see mm_metrics_sum. */
+    __atomic_fetch_add(&counts->requests[record->route][code_index(record->code)], 1, __ATOMIC_RELEASE);
+}
+
+void mm_metrics_drop(struct mm_metrics *metrics) {
+    add(&mine(metrics)->cancelled[MM_STAGE_SEND], 1);
+}
+
+static void count_device_error(struct mm_counts *counts, const struct mm_device *device,
+                               enum mm_status status) {
+    if (device != NULL && status != MM_OK)
+        add(&counts->device_errors[device->number][status], 1);
+}
+
+/* A result, even if it came too late for the client. */
+static bool has_result(const struct mm_job *job) {
+    return job->ran != NULL && (job->error.status == MM_OK || job->error.status == MM_TIMEOUT);
+}
+
+void mm_metrics_job(struct mm_metrics *metrics, const struct mm_job *job) {
+    struct mm_counts *counts = mine(metrics);
+    count_device_error(counts, job->device, job->error.status);
+    if (has_result(job) && job->verification.is_done)
+        add(&counts->verdicts[mm_verification_verdict(&job->verification)], 1);
+    if (job->ran == NULL || job->product.m == 0 || job->product.n == 0)
+        return; /* no kernel was needed, or none was reached */
+    add(&counts->uploaded_bytes, job->uploaded_bytes);
+    add(&counts->downloaded_bytes, job->downloaded_bytes);
+    if (!has_result(job))
+        return;
+    size_t slot = mm_variant_slot(job->backend, (size_t)(job->ran - job->backend->variants));
+    observe(&counts->kernels[slot], job->span_ns[MM_SPAN_KERNEL]);
+    add(&counts->paths[job->path.kind], 1);
+    add_double(&counts->flops[slot], mm_product_flops(&job->product));
+}
+
+void mm_metrics_rows(struct mm_metrics *metrics, const struct mm_benchmark *benchmark) {
+    const size_t row_count = mm_benchmark_request(benchmark)->subject_count;
+    const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
+    for (size_t row = 0; row < row_count; row++)
+        count_device_error(mine(metrics), rows[row].device, rows[row].error.status);
+}
+
+void mm_metrics_closed(struct mm_metrics *metrics, enum mm_closed reason) {
+    add(&mine(metrics)->closed[reason], 1);
+}
+
+/* Backwards, `begun` last: an end that was seen had its beginning before. */
+void mm_metrics_sum(const struct mm_metrics *metrics, struct mm_counts *counts) {
+    memset(counts, 0, sizeof *counts);
+    uint64_t *sums = (uint64_t *)counts;
+    for (size_t word = WORD_COUNT; word-- > 0;)
+        for (size_t copy = 0; copy < COPIES; copy++)
+            sums[word] +=
+                __atomic_load_n((const uint64_t *)&metrics->copies[copy].counts + word, __ATOMIC_ACQUIRE);
+    for (size_t slot = 0; slot < MM_VARIANTS_MAX; slot++)
+        for (size_t copy = 0; copy < COPIES; copy++) {
+            double flops;
+            __atomic_load(&metrics->copies[copy].counts.flops[slot], &flops, __ATOMIC_RELAXED);
+            counts->flops[slot] += flops;
+        }
+}
+
+uint64_t mm_counts_in_flight(const struct mm_counts *counts) {
+    uint64_t ended = 0;
+    for (size_t route = 0; route < MM_ROUTE_LABELS; route++)
+        for (size_t code = 0; code < MM_CODE_COUNT; code++)
+            ended += counts->requests[route][code];
+    return counts->begun - ended;
+}

@@ -1,0 +1,83 @@
+/* The counters, in several copies to keep threads off each other's cache lines. Knows no text format
+ * (metrics_text.h) and no names (scrape.c). Counting takes no lock and no memory. Gauges are not here. */
+#ifndef MM_SERVER_OBSERVE_METRICS_H
+#define MM_SERVER_OBSERVE_METRICS_H
+
+#include "gpu/lab/benchmark.h"
+#include "server/observe/record.h"
+#include "server/http/routes.h"
+
+enum { MM_CODE_COUNT = 19, MM_BUCKET_COUNT = 25 };
+
+/* Every HTTP status that is counted, and the upper bounds of all histograms: 1 µs to 100 s, three a decade.
+ * Both rise. */
+extern const unsigned mm_codes[MM_CODE_COUNT];
+extern const uint64_t mm_bucket_bounds_ns[MM_BUCKET_COUNT];
+
+struct mm_histogram {
+    uint64_t buckets[MM_BUCKET_COUNT + 1]; /* not cumulative; the last has no bound */
+    uint64_t sum_ns;
+};
+
+/* Why the server closed a connection: idle while descriptors were short, too many from its address, client
+ * too slow. */
+enum mm_closed { MM_CLOSED_EVICTED, MM_CLOSED_ADDRESS, MM_CLOSED_SLOW_READER, MM_CLOSED_COUNT };
+
+enum { MM_VARIANTS_MAX = 128 }; /* of all backends */
+
+/* 64-bit counters throughout: they are added up without a look at which is which. */
+struct mm_counts {
+    uint64_t begun; /* requests */
+    uint64_t requests[MM_ROUTE_LABELS][MM_CODE_COUNT];
+    struct mm_histogram durations[MM_ROUTE_LABELS];
+    struct mm_histogram stages[MM_STAGE_COUNT];
+    uint64_t rejected[MM_STATUS_COUNT];
+    uint64_t cancelled[MM_STAGE_COUNT];
+    uint64_t uploaded_bytes;
+    uint64_t downloaded_bytes;
+    uint64_t device_errors[MM_DEVICES_MAX][MM_STATUS_COUNT]; /* by the device's number */
+    uint64_t closed[MM_CLOSED_COUNT];                        /* connections */
+    uint64_t paths[MM_PATH_COUNT];
+    uint64_t verdicts[MM_VERDICT_COUNT];
+    struct mm_histogram kernels[MM_VARIANTS_MAX];
+    double flops[MM_VARIANTS_MAX]; /* exact up to 2⁵³ */
+};
+
+struct mm_metrics;
+
+/* All 0. NULL if memory runs out. */
+struct mm_metrics *mm_metrics_open(void);
+
+/* No thread counts any more. NULL is allowed. */
+void mm_metrics_close(struct mm_metrics *metrics);
+
+/* A head was received. Any thread. */
+void mm_metrics_begin(struct mm_metrics *metrics);
+
+/* A request is over. Any thread. */
+void mm_metrics_end(struct mm_metrics *metrics, const struct mm_record *record);
+
+/* A slow reader was disconnected after its request was over, when the system had all of the reply. Any
+ * thread. */
+void mm_metrics_drop(struct mm_metrics *metrics);
+
+/* A job is over, even if its client has left. Any thread. */
+void mm_metrics_job(struct mm_metrics *metrics, const struct mm_job *job);
+
+/* A benchmark is over: counts the rows that failed on a device. Any thread. */
+void mm_metrics_rows(struct mm_metrics *metrics, const struct mm_benchmark *benchmark);
+
+/* A connection was closed by the server. Any thread. */
+void mm_metrics_closed(struct mm_metrics *metrics, enum mm_closed reason);
+
+/* Adds up all copies into *counts. Counts that change meanwhile may be partial, but a request that has ended
+ * is always among those begun. Any thread. */
+void mm_metrics_sum(const struct mm_metrics *metrics, struct mm_counts *counts);
+
+/* Requests begun and not ended. */
+uint64_t mm_counts_in_flight(const struct mm_counts *counts);
+
+/* The index of a variant: `row` of the backend's table. */
+size_t mm_variant_slot(const struct mm_backend *backend, size_t row);
+
+#endif

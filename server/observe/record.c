@@ -1,0 +1,105 @@
+/* Completes a request's record, and passes it to the counts and the log. */
+#include "server/observe/record.h"
+
+#include "api/problem.h"
+#include "server/http/request.h"
+#include "server/observe/metrics.h"
+#include "server/observe/request_log.h"
+#include "server/http/routes.h"
+
+#include <assert.h>
+#include <string.h>
+
+_Static_assert((unsigned)MM_SPAN_TOTAL == (unsigned)MM_SPAN_COUNT - 1, "the spans before it are stages");
+
+const char *mm_stage_name(unsigned stage) {
+    assert(stage < MM_STAGE_COUNT);
+    return stage == MM_STAGE_SEND ? "send" : mm_span_name((enum mm_span)stage);
+}
+
+/* At most size − 1 bytes; the rest of `to` is 0 already. */
+static void copy_text(char *to, const char *from, size_t size) {
+    memcpy(to, from, strnlen(from, size - 1));
+}
+
+void mm_record_begin(struct mm_request *request, const char *method, const char *path) {
+    struct mm_record *record = &request->record;
+    record->request_id = request->request_id;
+    record->route = mm_route_label_index(path);
+    copy_text(record->method, method, sizeof record->method);
+    if (record->route == MM_ROUTE_OTHER)
+        copy_text(record->path, path, sizeof record->path);
+    mm_metrics_begin(request->server->metrics);
+}
+
+void mm_record_cancel(struct mm_record *record, unsigned stage) {
+    record->cancelled = true;
+    record->cancelled_in = stage;
+}
+
+void mm_record_cut(struct mm_request *request, const struct mm_error *error, size_t out_bytes) {
+    struct mm_record *record = &request->record;
+    record->problem = error->status;
+    record->code = mm_problem_http(error->status);
+    record->out_bytes = out_bytes;
+    record->replied_ns = mm_clock_ns();
+}
+
+/* The stage in which the request was cancelled, unless that is known. If the process ends while a body
+ * arrives, its client counts as gone. */
+static void find_cancelled(struct mm_request *request, bool sent) {
+    struct mm_record *record = &request->record;
+    const struct mm_job *job = record->job;
+    if (record->cancelled)
+        return;
+    if (mm_connection_phase(request->peer) == MM_PHASE_CUT) {
+        if (request->error.status == MM_OK) /* else it had been refused */
+            mm_record_cancel(record, MM_SPAN_RECEIVE);
+    } else if (mm_request_state(request) == MM_RECEIVING && request->dropped_bytes <= MM_REFUSAL_DRAIN_MAX) {
+        record->left = true;
+        mm_record_cancel(record, MM_SPAN_RECEIVE);
+    } else if (job != NULL && job->error.status == MM_TIMEOUT) {
+        mm_record_cancel(record, job->ran == NULL ? MM_SPAN_QUEUE : MM_SPAN_KERNEL);
+    } else if (job != NULL && job->error.status == MM_OK && !sent) {
+        record->left = true;
+        mm_record_cancel(record, MM_STAGE_SEND);
+    }
+}
+
+/* The HTTP status of the reply, or of the one that could not be sent. */
+static unsigned find_code(const struct mm_record *record) {
+    if (record->left && record->cancelled_in != MM_STAGE_SEND)
+        return MM_CODE_LEFT;
+    return record->code != 0 ? record->code : mm_problem_http(record->problem);
+}
+
+void mm_record_end(struct mm_request *request, bool sent) {
+    struct mm_record *record = &request->record;
+    const bool was_cut = mm_connection_phase(request->peer) == MM_PHASE_CUT;
+    uint64_t end_ns = was_cut ? record->replied_ns : mm_clock_ns(); /* without what was dropped since */
+    find_cancelled(request, sent);
+    if (record->problem == MM_OK && !record->left)
+        record->problem = request->error.status;
+    record->code = find_code(record);
+    if (record->code == MM_CODE_LEFT)
+        record->out_bytes = 0; /* nothing was sent */
+    memcpy(record->stage_ns, request->span_ns, sizeof record->stage_ns);
+    record->stage_ns[MM_STAGE_SEND] = record->replied_ns == 0 ? 0 : end_ns - record->replied_ns;
+    record->duration_ns = end_ns - request->started_ns;
+    record->in_bytes = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
+    mm_metrics_end(request->server->metrics, record);
+    mm_log_request(record);
+}
+
+void mm_record_cut_head(struct mm_server *server, const char *request_id, const struct mm_error *error,
+                        size_t out_bytes, uint64_t duration_ns) {
+    const struct mm_record record = {.request_id = request_id,
+                                     .route = MM_ROUTE_OTHER,
+                                     .code = mm_problem_http(error->status),
+                                     .problem = error->status,
+                                     .out_bytes = out_bytes,
+                                     .duration_ns = duration_ns};
+    mm_metrics_begin(server->metrics);
+    mm_metrics_end(server->metrics, &record);
+    mm_log_request(&record);
+}

@@ -1,0 +1,61 @@
+/* A record of one request, from which its log line and its counts are made. */
+#ifndef MM_SERVER_OBSERVE_RECORD_H
+#define MM_SERVER_OBSERVE_RECORD_H
+
+#include "gpu/job.h"
+
+struct mm_request;
+struct mm_server;
+
+/* The spans of gpu/clock.h, with sending the reply in place of `total`. */
+enum {
+    MM_STAGE_SEND = MM_SPAN_TOTAL,
+    MM_STAGE_COUNT = MM_SPAN_COUNT,
+    MM_RECORD_METHOD_MAX = 16,
+    MM_RECORD_PATH_MAX = 128,
+    MM_CODE_LEFT = 499 /* as other servers write it: the client left before the reply */
+};
+
+/* "receive" … "encode", "send". Any thread. */
+const char *mm_stage_name(unsigned stage);
+
+/* Texts are the client's bytes, cut to fit and not escaped; numbers are 0 if they do not apply. */
+struct mm_record {
+    const char *request_id;                /* lives as long as the record */
+    char method[MM_RECORD_METHOD_MAX + 1]; /* as it came */
+    char path[MM_RECORD_PATH_MAX + 1];     /* decoded; "": the route tells it */
+    size_t route;                          /* mm_route_label_index */
+    unsigned code;                         /* HTTP; MM_CODE_LEFT: no reply was sent */
+    enum mm_status problem;                /* of the reply; else MM_OK */
+    uint64_t in_bytes;                     /* of the body, as received */
+    uint64_t out_bytes;                    /* of the reply's body */
+    uint64_t replied_ns;                   /* when MHD got the reply; 0: never */
+    uint64_t duration_ns;                  /* from the first callback to the last, or to the cut */
+    uint64_t stage_ns[MM_STAGE_COUNT];
+    bool has_shape;
+    bool has_depth; /* it has k */
+    size_t m, k, n;
+    const struct mm_job *job; /* of a product that is over; else NULL */
+    bool left;                /* the client did not wait for the reply */
+    bool cancelled;           /* with `left`, by the deadline or the end of the process */
+    unsigned cancelled_in;    /* the stage */
+};
+
+/* Begins the record at the head. The connection's thread. */
+void mm_record_begin(struct mm_request *request, const char *method, const char *path);
+
+/* The request is cancelled in this stage. The connection's thread, or another with server->mutex held. */
+void mm_record_cancel(struct mm_record *record, unsigned stage);
+
+/* The error was sent past MHD with so many bytes of body. The thread that has moved the connection: its own,
+ * or another with server->mutex held. */
+void mm_record_cut(struct mm_request *request, const struct mm_error *error, size_t out_bytes);
+
+/* The request is over; sent: all of the reply was. Counts and logs it. The connection's thread. */
+void mm_record_end(struct mm_request *request, bool sent);
+
+/* Counts and logs a head that was not completed in time, which has no request. Any thread. */
+void mm_record_cut_head(struct mm_server *server, const char *request_id, const struct mm_error *error,
+                        size_t out_bytes, uint64_t duration_ns);
+
+#endif

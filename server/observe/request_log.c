@@ -1,0 +1,130 @@
+/* The same fields in both formats, `name=value` or `"name":value`. By hand instead of printf: every request
+ * pays for it. */
+#include "server/observe/request_log.h"
+
+#include "api/number/digits.h"
+#include "server/observe/log_writer.h"
+#include "server/http/routes.h"
+
+#include <string.h>
+
+/* A record's texts are bounded, and so is the line: a byte takes five at most. */
+struct line {
+    char *end; /* where the next character goes */
+    bool json;
+};
+
+static void put_bytes(struct line *line, const char *text, size_t bytes) {
+    memcpy(line->end, text, bytes);
+    line->end += bytes;
+}
+
+static void put_text(struct line *line, const char *text) {
+    line->end = mm_put_text(line->end, text);
+}
+
+static void put_name(struct line *line, const char *name) {
+    put_text(line, line->json ? ",\"" : " ");
+    put_text(line, name);
+    put_text(line, line->json ? "\":" : "=");
+}
+
+/* A text without quotes, spaces and backslashes. */
+static void put_word(struct line *line, const char *name, const char *word) {
+    put_name(line, name);
+    put_text(line, line->json ? "\"" : "");
+    put_text(line, word);
+    put_text(line, line->json ? "\"" : "");
+}
+
+/* Any bytes: all but printable ASCII is written as \xNN, in JSON too, whose own escapes are for characters,
+ * not bytes. */
+static void put_foreign(struct line *line, const char *name, const char *text) {
+    static const char hexadecimal[] = "0123456789abcdef";
+    put_name(line, name);
+    *line->end++ = '"';
+    for (; *text != '\0'; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\') {
+            *line->end++ = (char)byte;
+            continue;
+        }
+        put_text(line, line->json ? "\\\\x" : "\\x");
+        *line->end++ = hexadecimal[byte >> 4];
+        *line->end++ = hexadecimal[byte & 15];
+    }
+    *line->end++ = '"';
+}
+
+static void put_count(struct line *line, const char *name, uint64_t count) {
+    put_name(line, name);
+    line->end = mm_put_digits(line->end, count);
+}
+
+/* Milliseconds with three decimals, as NAME_ms. */
+static void put_ms(struct line *line, const char *name, uint64_t ns) {
+    const uint64_t us = (ns + 500) / 1000;
+    put_text(line, line->json ? ",\"" : " ");
+    put_text(line, name);
+    put_text(line, line->json ? "_ms\":" : "_ms=");
+    line->end = mm_put_digits(line->end, us / 1000);
+    const char decimals[] = {'.', (char)('0' + us / 100 % 10), (char)('0' + us / 10 % 10),
+                             (char)('0' + us % 10)};
+    put_bytes(line, decimals, sizeof decimals);
+}
+
+static void put_job(struct line *line, const struct mm_job *job) {
+    put_word(line, "backend", job->backend->name);
+    if (job->ran != NULL)
+        put_word(line, "variant", job->ran->name);
+    if (job->device != NULL)
+        put_count(line, "device", job->device->index);
+    if (job->verification.is_done && job->error.status == MM_OK)
+        put_word(line, "verify", mm_verdict_name(mm_verification_verdict(&job->verification)));
+}
+
+static void put_record(struct line *line, const struct mm_record *record) {
+    put_word(line, "request_id", record->request_id);
+    put_foreign(line, "method", record->method);
+    put_word(line, "route", mm_route_label(record->route));
+    if (record->path[0] != '\0')
+        put_foreign(line, "path", record->path);
+    put_count(line, "code", record->code);
+    if (record->problem != MM_OK)
+        put_word(line, "problem", mm_status_name(record->problem));
+    if (record->cancelled)
+        put_word(line, "cancelled", mm_stage_name(record->cancelled_in));
+    put_count(line, "in_bytes", record->in_bytes);
+    put_count(line, "out_bytes", record->out_bytes);
+    if (record->has_shape) {
+        put_count(line, "m", record->m);
+        if (record->has_depth)
+            put_count(line, "k", record->k);
+        put_count(line, "n", record->n);
+    }
+    if (record->job != NULL)
+        put_job(line, record->job);
+    for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
+        if (record->has_shape || stage == MM_SPAN_RECEIVE || stage == MM_STAGE_SEND)
+            put_ms(line, mm_stage_name(stage), record->stage_ns[stage]);
+    put_ms(line, "duration", record->duration_ns);
+}
+
+size_t mm_request_line(char text[MM_REQUEST_LINE_MAX], enum mm_log_format format, const char *time,
+                       const struct mm_record *record) {
+    struct line line = {.end = text, .json = format == MM_LOG_JSON};
+    if (line.json)
+        put_text(&line, "{\"time\":\"");
+    put_bytes(&line, time, MM_LOG_TIME_BYTES);
+    put_text(&line, line.json ? "\",\"level\":\"info\",\"message\":\"request\"" : " info  request");
+    put_record(&line, record);
+    put_text(&line, line.json ? "}\n" : "\n");
+    return (size_t)(line.end - text);
+}
+
+void mm_log_request(const struct mm_record *record) {
+    char line[MM_REQUEST_LINE_MAX];
+    char time[MM_LOG_TIME_BYTES];
+    mm_log_time(time);
+    mm_log_writer_put(line, mm_request_line(line, mm_log_format(), time, record), true);
+}

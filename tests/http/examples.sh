@@ -1,0 +1,39 @@
+#!/bin/sh
+# Every curl of a document is answered as the document says: with 2xx, or with the statuses that comments in its block
+# name (# 404). Blocks behind a line that ends in "a GPU:" are left out. Usage: examples.sh DOCUMENT
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+# Each block of sh that has a curl goes into a file of its own, named by its line.
+awk -v to="$scratch" '
+    /^```sh$/ && !is_inside { is_inside = 1; name = sprintf("%s/block.%04d", to, NR); text = ""; next }
+    /^```$/ && is_inside { is_inside = 0; if (text ~ /curl / && before !~ /a GPU:$/) printf "%s", text >name; next }
+    is_inside { text = text $0 "\n"; next }
+    NF > 0 { before = $0 }' "$1"
+
+has_numpy() {
+    python3 -c 'import numpy' 2>/dev/null
+}
+
+# answers BLOCK: the statuses of its curls, on one line.
+answers() {
+    sed -e "s|http://127.0.0.1:8080|$url|g" -e "s|curl -sS|curl -w '%{stderr}%{http_code}\\\\n' -sS|" "$1" >"$scratch/block.sh"
+    (cd "$scratch" && sh block.sh 2>&1 >reply) | grep -x '[0-9][0-9][0-9]' | tr '\n' ' '
+}
+
+start
+for block in "$scratch"/block.????; do
+    if grep -q numpy "$block" && ! has_numpy; then
+        continue
+    fi
+    line=${block##*.}
+    expected=$(grep -o '# [0-9][0-9][0-9]' "$block" | tr -d '#\n') || :
+    got=$(answers "$block") || :
+    case $expected in
+    '') same "line $line: statuses" "$(echo "$got" | sed 's/[0-9][0-9][0-9]/2xx/g')" "$(echo "$got" | sed 's/2[0-9][0-9]/2xx/g')" ;;
+    *) same "line $line: statuses" "${expected# } " "$got" ;;
+    esac
+    same "line $line: curls that were answered" "$(grep -c 'curl ' "$block")" "$(echo "$got" | wc -w | tr -d ' ')"
+done
+stop
+finish

@@ -1,0 +1,33 @@
+/* What tests ask of a benchmark's rows: the plain copy's, and which are certainly wrong. */
+#ifndef TESTS_KERNELS_BENCHMARK_WRONG_H
+#define TESTS_KERNELS_BENCHMARK_WRONG_H
+
+#include "gpu/lab/benchmark.h"
+
+#include <math.h>
+
+/* The row of the plain copy with which transpositions are compared; NULL of a product. */
+static inline const struct mm_benchmark_row *benchmark_copy(const struct mm_benchmark *benchmark) {
+    const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
+    return request->op == MM_TRANSPOSE ? &mm_benchmark_rows(benchmark)[request->subject_count] : NULL;
+}
+
+/* Whether a row that ran is certainly wrong: an element of a transposition is out of place, a product is not
+ * finite or in its sample past the bound, or its relative error is over 10^-6 and over 10^-7·√k as well,
+ * which is four times what float32 adds up to in turn (2.4·10^-8·√k). The latter is not asked of a product of
+ * fewer than 16 elements, whose norm may be small by chance. */
+static inline bool benchmark_is_wrong(const struct mm_benchmark *benchmark,
+                                      const struct mm_benchmark_row *row) {
+    enum { ELEMENTS_MANY = 16 };
+    const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
+    const double relative_error_max = fmax(1e-6, 1e-7 * sqrt((double)request->k));
+    const bool is_many = (double)request->m * (double)request->n >= ELEMENTS_MANY;
+    if (row->error.status != MM_OK)
+        return false;
+    if (request->op == MM_TRANSPOSE)
+        return row->max_error > 0.0;
+    return row->max_error > 1.0 || isinf(row->relative_error) ||
+           (is_many && row->relative_error > relative_error_max);
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* The model of tensor_core.h, in integers: what is cut is a multiple of 2^-25 of the largest power of two. */
+#include "tests/kernels/tensor_core.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { FRACTION_BITS = 25, HALF_EXPONENT_MIN = -14, FLOAT_EXPONENT_MIN = -126 };
+
+const char *const tensor_core_names[TENSOR_CORE_ALIGNMENTS] = {"normalized", "as stored", "with zeros"};
+
+/* Of a float that is normal. */
+static int exponent_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (int)(bits >> 23 & 0xff) - 127;
+}
+
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+static int factor_exponent(float x, enum tensor_core_alignment alignment) {
+    if (x == 0.0F)
+        return HALF_EXPONENT_MIN;
+    const int exponent = exponent_of(x);
+    return alignment == TENSOR_CORE_NORMALIZED ? exponent : larger(exponent, HALF_EXPONENT_MIN);
+}
+
+/* 2^exponent, of a normal double. */
+static double power(int exponent) {
+    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Cut to a float's 24 bits; it is not subnormal there. */
+static float cut(double x) {
+    union {
+        double value;
+        uint64_t bits;
+    } of = {.value = x};
+    of.bits &= ~((UINT64_C(1) << (53 - 24)) - 1);
+    return (float)of.value;
+}
+
+float tensor_core_add(const float *a, const float *b, float c, enum tensor_core_alignment alignment) {
+    int largest = c == 0.0F ? FLOAT_EXPONENT_MIN : exponent_of(c);
+    for (size_t i = 0; i < TENSOR_CORE_DEPTH; i++)
+        if (alignment == TENSOR_CORE_WITH_ZEROS || (a[i] != 0.0F && b[i] != 0.0F))
+            largest = larger(largest, factor_exponent(a[i], alignment) + factor_exponent(b[i], alignment));
+    const double quanta = power(FRACTION_BITS - largest); /* in 1 */
+    int64_t sum = (int64_t)((double)c * quanta);
+    for (size_t i = 0; i < TENSOR_CORE_DEPTH; i++)
+        sum += (int64_t)((double)a[i] * (double)b[i] * quanta);
+    return cut((double)sum * power(largest - FRACTION_BITS));
+}

@@ -1,0 +1,64 @@
+/* The engine's judgement of long products where a backend has two devices, whose rates differ. */
+#include "gpu/backend.h"
+#include "gpu/engine.h"
+#include "tests/unit/unit.h"
+
+/* The CPU's backend with two devices and one variant. */
+static struct mm_backend twins;
+
+const struct mm_backend *const *mm_backends(void) {
+    static const struct mm_backend *const backends[] = {&twins, NULL};
+    return backends;
+}
+
+static enum mm_status count_two(unsigned *count, struct mm_error *error) {
+    *count = 2;
+    return MM_OK;
+}
+
+static enum mm_status open_twin(unsigned index, struct mm_device **device, struct mm_error *error) {
+    const enum mm_status status = mm_cpu_backend.open(0, device, error);
+    assert_int_equal(status, MM_OK);
+    (*device)->backend = &twins;
+    (*device)->index = index;
+    return MM_OK;
+}
+
+static struct mm_engine *open_engine(void) {
+    const struct mm_engine_options options = {
+        .backend = "twins", .queue = {.jobs_max = 4}, .kernel_ms_max = 1000};
+    struct mm_engine *engine = NULL;
+    twins = mm_cpu_backend;
+    twins.name = "twins";
+    twins.variant_count = 1;
+    twins.count = count_two;
+    twins.open = open_twin;
+    assert_int_equal(mm_engine_open(&options, &engine, NULL), MM_OK);
+    return engine;
+}
+
+/* Then there is no error either: a request with one is refused. */
+static void one_device_that_is_fast_enough_will_do(void **state) {
+    static const struct {
+        double rates[2]; /* nanoseconds for an operation */
+        enum mm_status status;
+    } cases[] = {{{1.0, 1.0}, MM_OK}, {{1e6, 1.0}, MM_OK}, {{1.0, 1e6}, MM_OK}, {{1e6, 1e6}, MM_TOO_LARGE}};
+    const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, 100, 100, NULL);
+    struct mm_job job = {.backend = &twins, .product = {.a = square, .b = square, .c = square}};
+    struct mm_engine *engine = open_engine();
+    size_t count = 0;
+    struct mm_device *const *devices = mm_engine_devices(engine, &count);
+    assert_int_equal(count, 2);
+    job.variant = &twins.variants[0];
+    assert_int_equal(mm_product_conform(&job.product, NULL), MM_OK);
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct mm_error error = {.status = MM_OK};
+        for (size_t device = 0; device < 2; device++)
+            devices[device]->forecast.kernel_ns[0] = cases[index].rates[device];
+        assert_int_equal(mm_engine_judge(engine, &job, &error), cases[index].status);
+        assert_int_equal(error.status, cases[index].status);
+    }
+    mm_engine_close(engine);
+}
+
+RUN_TESTS(one_device_that_is_fast_enough_will_do)

@@ -1,0 +1,333 @@
+#include "scene.h"
+
+struct fake_device fakes[FAKES_MAX];
+struct fake_device *const fake = &fakes[0];
+struct mm_queue *queue;
+struct test_job jobs[JOBS_MAX];
+unsigned done_calls;
+
+/* --- devices -------------------------------------------------------------------------------------------- */
+
+static enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+    return MM_OK;
+}
+
+static const char *only_on_device_1(const struct mm_device *device) {
+    return device->index == 1 ? NULL : "only device 1 has it";
+}
+
+static const char *nowhere(const struct mm_device *device) {
+    return "no device has it";
+}
+
+static const struct mm_variant *choose_first(const struct mm_device *device,
+                                             const struct mm_product *product) {
+    return &fake_backend.variants[0];
+}
+
+enum { FLOATS = MM_DTYPE_BIT(MM_FLOAT32) };
+static const struct mm_variant variants[] = {
+    {.name = "naive", .dtypes = FLOATS, .launch = launch},
+    {.name = "second", .dtypes = FLOATS, .missing = only_on_device_1, .launch = launch},
+    {.name = "nowhere", .dtypes = FLOATS, .missing = nowhere, .launch = launch},
+    {.name = "auto", .dtypes = FLOATS, .choose = choose_first},
+};
+
+/* A job comes to a lane, or leaves it for NULL; with the mutex held. */
+static void use_lane(struct fake_device *used, unsigned lane, struct mm_job *from, struct mm_job *to) {
+    const unsigned threads = used->device.thread_count == 0 ? 1 : used->device.thread_count;
+    pthread_t *owner = &used->owners[lane % threads];
+    if (lane >= used->device.lane_count || used->lanes[lane] != from) {
+        used->was_misused = true;
+        return;
+    }
+    used->lanes[lane] = to;
+    if (*owner != 0 && !pthread_equal(*owner, pthread_self()))
+        used->was_misused = true;
+    *owner = pthread_self();
+}
+
+/* With the mutex held. */
+static void begin_one(struct fake_device *used, struct mm_job *job) {
+    used->begun++;
+    if (used->fail_begin || job->product.n == FAILING_N) {
+        mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail");
+        return;
+    }
+    if (job->product.n == HUNGRY_N && (used->under_way > 0 || used->is_starved)) {
+        mm_fail(&job->error, MM_NO_DEVICE_MEMORY, "no memory as told");
+        return;
+    }
+    used->under_way++;
+    if (used->under_way > used->most)
+        used->most = used->under_way;
+    used->alone += job->product.n == ALONE_N;
+    used->was_shared = used->was_shared || (used->alone > 0 && used->under_way > 1);
+}
+
+static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *begun, unsigned count) {
+    struct fake_device *used = (struct fake_device *)device;
+    struct mm_job *first = NULL;
+    pthread_mutex_lock(&used->mutex);
+    used->batches++;
+    for (unsigned index = 0; index < count; index++) {
+        begin_one(used, begun[index]);
+        if (first == NULL && begun[index]->error.status == MM_OK)
+            first = begun[index];
+    }
+    if (first != NULL)
+        use_lane(used, lane, NULL, first);
+    pthread_cond_broadcast(&used->changed);
+    while (begun[0]->product.n == SLOW_N && !used->open_gate)
+        pthread_cond_wait(&used->changed, &used->mutex);
+    pthread_mutex_unlock(&used->mutex);
+}
+
+/* With the mutex held. */
+static bool is_open(const struct fake_device *used, unsigned lane) {
+    return used->open_gate || used->passes > 0 || (used->open_lanes >> lane & 1) != 0;
+}
+
+static void end(struct mm_device *device, unsigned lane, struct mm_job *const *ended, unsigned count) {
+    struct fake_device *used = (struct fake_device *)device;
+    pthread_mutex_lock(&used->mutex);
+    while (!is_open(used, lane))
+        pthread_cond_wait(&used->changed, &used->mutex);
+    used->passes -= !used->open_gate && used->passes > 0;
+    used->open_lanes &= ~(1u << lane);
+    use_lane(used, lane, ended[0], NULL);
+    for (unsigned index = 0; index < count; index++) {
+        struct mm_job *job = ended[index];
+        used->under_way--;
+        used->alone -= job->product.n == ALONE_N;
+        job->span_ns[MM_SPAN_KERNEL] = used->kernel_ns == 0 ? 1 : used->kernel_ns;
+        job->batched = count;
+        job->more = job->product.n == CUT_N && ++job->pieces.row < PIECES;
+        if (used->fail_end)
+            mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail at its end");
+    }
+    pthread_mutex_unlock(&used->mutex);
+}
+
+static bool is_over(struct mm_device *device, unsigned lane) {
+    struct fake_device *used = (struct fake_device *)device;
+    pthread_mutex_lock(&used->mutex);
+    const bool over = is_open(used, lane);
+    used->looks++;
+    pthread_cond_broadcast(&used->changed);
+    pthread_mutex_unlock(&used->mutex);
+    return over;
+}
+
+static void schedule(struct mm_job *job) {
+    assert_true(job->product.m > 0 && job->product.n > 0);
+    job->plan.fills_device = job->product.n == ALONE_N && job->plan.device->memory_bytes == 0;
+    if (job->backend == &fake_async)
+        job->plan.batch_key = job->product.tile;
+}
+
+static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
+                              const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
+    *kernel_ns = 7;
+    return ((struct fake_device *)device)->fail_begin ? mm_fail(error, MM_INTERNAL, "told to fail")
+                                                      : plan->variant->launch(product, NULL, error);
+}
+
+#define ROWS .variants = variants, .variant_count = COUNT(variants), .begin = begin, .end = end
+const struct mm_backend fake_backend = {.name = "fake", ROWS, .schedule = schedule};
+const struct mm_backend fake_async = {.name = "async", ROWS, .is_over = is_over, .schedule = schedule};
+const struct mm_backend fake_host = {.name = "host", ROWS, .is_host = true, .measure = measure};
+
+void fake_init(struct fake_device *made, const struct mm_backend *backend, unsigned index, unsigned lanes) {
+    memset(made, 0, sizeof *made);
+    made->device.backend = backend;
+    made->device.index = index;
+    made->device.lane_count = lanes;
+    made->open_gate = true;
+    pthread_mutex_init(&made->mutex, NULL);
+    pthread_cond_init(&made->changed, NULL);
+}
+
+static void set_gate(struct fake_device *told, bool open, unsigned lanes, unsigned passes) {
+    pthread_mutex_lock(&told->mutex);
+    told->open_gate = open;
+    told->open_lanes |= lanes;
+    told->passes += passes;
+    pthread_cond_broadcast(&told->changed);
+    pthread_mutex_unlock(&told->mutex);
+}
+
+void open_gate(struct fake_device *told) {
+    set_gate(told, true, 0, 0);
+}
+
+void close_gate(struct fake_device *told) {
+    set_gate(told, false, 0, 0);
+}
+
+void open_lane(struct fake_device *told, unsigned lane) {
+    set_gate(told, false, 1u << lane, 0);
+}
+
+void let_pass(struct fake_device *told, unsigned count) {
+    set_gate(told, false, 0, count);
+}
+
+void wait_begun(struct fake_device *asked, unsigned begun) {
+    pthread_mutex_lock(&asked->mutex);
+    while (asked->begun < begun)
+        pthread_cond_wait(&asked->changed, &asked->mutex);
+    pthread_mutex_unlock(&asked->mutex);
+}
+
+void wait_looks(struct fake_device *asked, unsigned more) {
+    pthread_mutex_lock(&asked->mutex);
+    for (const unsigned end = asked->looks + more; asked->looks < end;)
+        pthread_cond_wait(&asked->changed, &asked->mutex);
+    pthread_mutex_unlock(&asked->mutex);
+}
+
+unsigned begun_by(struct fake_device *asked) {
+    pthread_mutex_lock(&asked->mutex);
+    const unsigned begun = asked->begun;
+    pthread_mutex_unlock(&asked->mutex);
+    return begun;
+}
+
+/* --- the queue ------------------------------------------------------------------------------------------ */
+
+void set_fakes(struct setting setting) {
+    for (unsigned index = 0; index < FAKES_MAX; index++) {
+        fake_init(&fakes[index], setting.backend == NULL ? &fake_backend : setting.backend, index,
+                  setting.lanes == 0 ? 1 : setting.lanes);
+        fakes[index].device.thread_count = setting.threads;
+        fakes[index].open_gate = !setting.closed;
+    }
+}
+
+void open_scene(struct setting setting) {
+    struct mm_device *const devices[] = {&fakes[0].device, &fakes[1].device, &fakes[2].device};
+    const struct mm_queue_limits limits = {.jobs_max = setting.jobs_max == 0 ? 8 : setting.jobs_max,
+                                           .wait_ns_max = setting.wait_ns_max};
+    set_fakes(setting);
+    assert_int_equal(
+        mm_queue_open(devices, setting.devices == 0 ? 1 : setting.devices, &limits, &queue, NULL), MM_OK);
+}
+
+void close_queue(void) {
+    mm_queue_close(queue);
+    queue = NULL;
+}
+
+int close_scene(void **state) {
+    close_queue();
+    for (unsigned index = 0; index < FAKES_MAX; index++)
+        assert_false(fakes[index].was_misused);
+    return 0;
+}
+
+/* --- jobs ----------------------------------------------------------------------------------------------- */
+
+/* Who waits may be gone with its job at once. */
+void count_done(struct mm_job *first) {
+    struct mm_job *next;
+    __atomic_add_fetch(&done_calls, 1, __ATOMIC_SEQ_CST);
+    for (struct mm_job *job = first; job != NULL; job = next) {
+        struct test_job *test = job->owner;
+        next = job->next;
+        __atomic_add_fetch(&test->done_count, 1, __ATOMIC_SEQ_CST);
+        sem_post(&test->done);
+    }
+}
+
+static enum mm_task_state run_slice(struct mm_task *task, struct mm_device *device, bool cancelled,
+                                    struct mm_error *error) {
+    struct test_job *test = (struct test_job *)((char *)task - offsetof(struct test_job, task));
+    assert_ptr_equal(device, &fake->device);
+    if (cancelled) {
+        assert_int_not_equal(error->status, MM_OK);
+        test->cancelled_runs++;
+        test->begun_at_end = begun_by(fake);
+        return MM_TASK_OVER;
+    }
+    pthread_mutex_lock(&fake->mutex);
+    test->begun[test->runs++] = fake->begun;
+    if (fake->under_way > test->beside)
+        test->beside = fake->under_way;
+    pthread_mutex_unlock(&fake->mutex);
+    sem_post(&test->entered);
+    wait_for(&test->let);
+    if (test->fails) {
+        mm_fail(error, MM_INTERNAL, "the task failed as told");
+        return MM_TASK_OVER;
+    }
+    return test->runs < test->slices ? MM_TASK_AGAIN : MM_TASK_OVER;
+}
+
+void job_init(struct test_job *test, const char *variant, size_t m) {
+    memset(test, 0, sizeof *test);
+    sem_init(&test->done, 0, 0);
+    sem_init(&test->entered, 0, 0);
+    sem_init(&test->let, 0, 0);
+    test->job.backend = fake->device.backend;
+    test->job.variant = mm_backend_variant(&fake_backend, MM_MATMUL, variant);
+    test->job.product = (struct mm_product){.m = m, .n = 2, .k = 2};
+    test->job.product.a = mm_matrix_dense(MM_FLOAT32, m, 2, NULL);
+    test->job.product.b = mm_matrix_dense(MM_FLOAT32, 2, 2, NULL);
+    test->job.product.c = mm_matrix_dense(MM_FLOAT32, m, 2, NULL);
+    test->job.done = count_done;
+    test->job.owner = test;
+}
+
+void task_init(struct test_job *test, unsigned slices) {
+    job_init(test, "naive", 2);
+    test->job.variant = NULL;
+    test->job.task = &test->task;
+    test->slices = slices;
+    test->task.run = run_slice;
+}
+
+void submit(struct test_job *test) {
+    assert_int_equal(mm_queue_submit(queue, &test->job, NULL), MM_OK);
+}
+
+void submit_product(struct test_job *test, size_t n) {
+    job_init(test, "naive", 2);
+    test->job.product.n = n;
+    submit(test);
+}
+
+void submit_task(struct test_job *test, unsigned slices) {
+    task_init(test, slices);
+    submit(test);
+}
+
+void wait_for(sem_t *semaphore) {
+    while (sem_wait(semaphore) != 0)
+        continue;
+}
+
+void job_wait(struct test_job *test, enum mm_status status) {
+    wait_for(&test->done);
+    assert_int_equal(__atomic_load_n(&test->done_count, __ATOMIC_SEQ_CST), 1);
+    assert_int_equal(test->job.error.status, status);
+}
+
+void wait_all(struct test_job *first, unsigned count) {
+    for (unsigned index = 0; index < count; index++)
+        job_wait(&first[index], MM_OK);
+}
+
+void let_slices(struct test_job *test, unsigned count) {
+    while (count-- > 0)
+        sem_post(&test->let);
+}
+
+void run_threads(unsigned count, void *(*run)(void *)) {
+    pthread_t threads[16];
+    assert_true(count <= COUNT(threads));
+    for (unsigned index = 0; index < count; index++)
+        assert_int_equal(pthread_create(&threads[index], NULL, run, NULL), 0);
+    for (unsigned index = 0; index < count; index++)
+        pthread_join(threads[index], NULL);
+}

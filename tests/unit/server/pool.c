@@ -1,0 +1,311 @@
+/* A worker pool does all that was added, the oldest first, on its own threads, and ends when it is through.
+ * Work that is shared among its idle threads and who asks: each part is done once, all are done when the call
+ * returns, and who has other work to do is neither waited for nor kept. */
+#include "server/http/pool.h"
+#include "tests/unit/few_threads.h"
+#include "tests/unit/unit.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <time.h>
+
+enum { WORKS = 1000, THREADS = 3, PARTS_MAX = 100 };
+
+/* Work that holds the thread that does it, until it is told to end. */
+struct held {
+    struct mm_pool_task work; /* first */
+    struct mm_pool *pool;
+    struct held *next; /* added to the worker pool when this has begun; NULL: none */
+    sem_t begun, end;
+};
+
+static void wait_for(sem_t *semaphore) {
+    while (sem_wait(semaphore) != 0)
+        continue;
+}
+
+static void hold(struct mm_pool_task *work) {
+    struct held *held = (struct held *)work;
+    if (held->next != NULL)
+        mm_pool_add(held->pool, &held->next->work);
+    sem_post(&held->begun);
+    wait_for(&held->end);
+}
+
+static void held_init(struct held *held, struct mm_pool *pool, struct held *next) {
+    *held = (struct held){.work.run = hold, .pool = pool, .next = next};
+    sem_init(&held->begun, 0, 0);
+    sem_init(&held->end, 0, 0);
+}
+
+struct counted {
+    struct mm_pool_task work; /* first */
+    int runs;                 /* __atomic */
+    int turn;                 /* which of all it was */
+    pthread_t thread;
+};
+
+static struct counted works[WORKS];
+static int turns; /* __atomic */
+
+static void run(struct mm_pool_task *work) {
+    struct counted *counted = (struct counted *)work;
+    counted->thread = pthread_self();
+    counted->turn = __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
+    work->next = work; /* it is the caller's again */
+    __atomic_add_fetch(&counted->runs, 1, __ATOMIC_RELEASE);
+}
+
+static void add_all(struct mm_pool *pool) {
+    turns = 0;
+    for (int index = 0; index < WORKS; index++) {
+        works[index].runs = 0;
+        works[index].work.run = run;
+        works[index].work.next = &works[0].work; /* whatever stands there */
+        mm_pool_add(pool, &works[index].work);
+    }
+}
+
+static void all_is_done_once(void **state) {
+    struct mm_pool *pool = mm_pool_start(THREADS);
+    assert_non_null(pool);
+    add_all(pool);
+    mm_pool_stop(pool);
+    for (int index = 0; index < WORKS; index++) {
+        assert_int_equal(works[index].runs, 1);
+        assert_false(pthread_equal(works[index].thread, pthread_self()));
+        assert_ptr_equal(works[index].work.next, &works[index].work);
+    }
+}
+
+static void the_oldest_comes_first(void **state) {
+    struct mm_pool *pool = mm_pool_start(1);
+    add_all(pool);
+    mm_pool_stop(pool);
+    for (int index = 0; index < WORKS; index++)
+        assert_int_equal(works[index].turn, index);
+}
+
+/* Each adds the next one from where it runs, and ends when all have begun. */
+static void all_threads_work_at_once(void **state) {
+    struct held held[THREADS];
+    struct mm_pool *pool = mm_pool_start(THREADS);
+    for (int index = 0; index < THREADS; index++)
+        held_init(&held[index], pool, index + 1 < THREADS ? &held[index + 1] : NULL);
+    mm_pool_add(pool, &held[0].work);
+    for (int index = 0; index < THREADS; index++)
+        wait_for(&held[index].begun);
+    for (int index = 0; index < THREADS; index++)
+        sem_post(&held[index].end);
+    mm_pool_stop(pool);
+}
+
+static int is_over; /* __atomic */
+
+static void take_time(struct mm_pool_task *work) {
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    nanosleep(&pause, NULL);
+    __atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
+}
+
+static void the_end_waits_for_what_runs(void **state) {
+    struct mm_pool_task work = {.run = take_time};
+    struct mm_pool *pool = mm_pool_start(1);
+    mm_pool_add(pool, &work);
+    mm_pool_stop(pool);
+    assert_int_equal(__atomic_load_n(&is_over, __ATOMIC_ACQUIRE), 1);
+}
+
+static void an_idle_pool_ends(void **state) {
+    mm_pool_stop(mm_pool_start(2));
+    mm_pool_stop(NULL);
+}
+
+static void few_threads_are_a_pool_and_none_is_not(void **state) {
+    threads_left = 1;
+    struct mm_pool *pool = mm_pool_start(THREADS);
+    assert_non_null(pool);
+    add_all(pool);
+    mm_pool_stop(pool);
+    assert_int_equal(turns, WORKS);
+    threads_left = 0;
+    assert_null(mm_pool_start(THREADS));
+    threads_left = -1;
+}
+
+/* --- work that is shared -------------------------------------------------------------------------------- */
+
+static struct {
+    int runs[PARTS_MAX]; /* __atomic */
+    pthread_t threads[PARTS_MAX];
+    long pause_ns; /* of each part */
+} parts;
+
+static void one(void *data, unsigned index) {
+    const struct timespec pause = {.tv_nsec = parts.pause_ns};
+    assert_ptr_equal(data, &parts);
+    if (pause.tv_nsec > 0)
+        nanosleep(&pause, NULL);
+    parts.threads[index] = pthread_self();
+    __atomic_add_fetch(&parts.runs[index], 1, __ATOMIC_RELAXED);
+}
+
+static void share(struct mm_pool *pool, unsigned count, long pause_ns) {
+    memset(&parts, 0, sizeof parts);
+    parts.pause_ns = pause_ns;
+    mm_pool_share(pool, count, one, &parts);
+    for (unsigned index = 0; index < PARTS_MAX; index++)
+        assert_int_equal(__atomic_load_n(&parts.runs[index], __ATOMIC_RELAXED), index < count);
+}
+
+/* How many threads did the parts. */
+static unsigned count_threads(unsigned count) {
+    unsigned different = 0;
+    for (unsigned index = 0; index < count; index++) {
+        bool is_new = true;
+        for (unsigned before = 0; before < index; before++)
+            is_new = is_new && !pthread_equal(parts.threads[before], parts.threads[index]);
+        different += is_new;
+    }
+    return different;
+}
+
+static void do_nothing(struct mm_pool_task *work) {
+}
+
+/* The threads of a worker pool are idle after a while, and once other work is done: then they and the caller
+ * do a part each. */
+static void idle_threads_help(void **state) {
+    struct mm_pool_task other = {.run = do_nothing};
+    struct mm_pool *pool = mm_pool_start(THREADS);
+    unsigned most = 0;
+    mm_pool_add(pool, &other);
+    for (int tries = 0; tries < 1000 && most < THREADS + 1; tries++) {
+        share(pool, THREADS + 1, 5000000);
+        const unsigned threads = count_threads(THREADS + 1);
+        most = threads > most ? threads : most;
+    }
+    assert_int_equal(most, THREADS + 1);
+    mm_pool_stop(pool);
+}
+
+static void any_number_of_parts_is_done_once(void **state) {
+    static const unsigned counts[] = {0, 1, 2, 3, 17, PARTS_MAX};
+    struct mm_pool *pool = mm_pool_start(THREADS);
+    for (int times = 0; times < 500; times++)
+        for (size_t index = 0; index < COUNT(counts); index++)
+            share(pool, counts[index], 0);
+    mm_pool_stop(pool);
+}
+
+/* A thread that is idle when it is asked for help has other work to do before. The share must not wait for
+ * that. */
+static void help_that_does_not_come_is_not_waited_for(void **state) {
+    enum { TIMES = 100 };
+    static struct held held[TIMES];
+    struct mm_pool *pool = mm_pool_start(1);
+    for (int times = 0; times < TIMES; times++) {
+        held_init(&held[times], pool, NULL);
+        mm_pool_add(pool, &held[times].work);
+        share(pool, 10, 0);
+        assert_int_equal(count_threads(10), 1);
+        assert_true(pthread_equal(parts.threads[0], pthread_self()));
+        wait_for(&held[times].begun);
+        sem_post(&held[times].end);
+    }
+    mm_pool_stop(pool);
+}
+
+/* A share of two parts and more: the caller's waits until the worker pool's thread has done one, and work
+ * that was added meanwhile. */
+struct patience {
+    struct mm_pool_task work; /* first */
+    struct mm_pool *pool;
+    pthread_t caller;
+    bool has_help; /* it did come; __atomic */
+    bool is_done;  /* the work; __atomic */
+};
+
+static void note_done(struct mm_pool_task *work) {
+    __atomic_store_n(&((struct patience *)work)->is_done, true, __ATOMIC_RELEASE);
+}
+
+static void pause_a_little(void) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    nanosleep(&pause, NULL);
+}
+
+static void add_work_or_wait_for_it(void *data, unsigned index) {
+    struct patience *patience = data;
+    if (!pthread_equal(pthread_self(), patience->caller)) {
+        if (__atomic_exchange_n(&patience->has_help, true, __ATOMIC_ACQ_REL))
+            while (!__atomic_load_n(&patience->is_done, __ATOMIC_ACQUIRE))
+                pause_a_little();
+        else
+            mm_pool_add(patience->pool, &patience->work);
+        return;
+    }
+    for (int tries = 0; tries < 20 && !__atomic_load_n(&patience->has_help, __ATOMIC_ACQUIRE); tries++)
+        pause_a_little(); /* it may not come at all */
+    while (__atomic_load_n(&patience->has_help, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(&patience->is_done, __ATOMIC_ACQUIRE))
+        pause_a_little();
+}
+
+static void who_helps_leaves_for_other_work(void **state) {
+    struct patience patience = {.has_help = false};
+    for (int tries = 0; tries < 1000 && !patience.has_help; tries++) {
+        struct mm_pool *pool = mm_pool_start(1);
+        patience = (struct patience){.work.run = note_done, .pool = pool, .caller = pthread_self()};
+        pause_a_little(); /* until its thread is idle */
+        mm_pool_share(pool, 3, add_work_or_wait_for_it, &patience);
+        mm_pool_stop(pool);
+    }
+    assert_true(patience.has_help);
+    assert_true(patience.is_done);
+}
+
+/* Work that shares, and counts that it was done. */
+struct sharing {
+    struct mm_pool_task work; /* first */
+    struct mm_pool *pool;
+    int sums[8]; /* __atomic */
+    int runs;    /* __atomic */
+};
+
+static void add_one(void *data, unsigned index) {
+    struct sharing *sharing = data;
+    __atomic_add_fetch(&sharing->sums[index], 1, __ATOMIC_RELAXED);
+}
+
+static void share_again(struct mm_pool_task *work) {
+    struct sharing *sharing = (struct sharing *)work;
+    mm_pool_share(sharing->pool, 8, add_one, sharing);
+    __atomic_add_fetch(&sharing->runs, 1, __ATOMIC_RELEASE);
+}
+
+/* All at one time, so that helps stand among other work in the list, and are taken back from there. */
+static void the_pool_itself_shares(void **state) {
+    enum { MANY = 2000 };
+    static struct sharing shared[MANY];
+    for (unsigned threads = 1; threads <= THREADS; threads++) {
+        struct mm_pool *pool = mm_pool_start(threads);
+        for (int index = 0; index < MANY; index++) {
+            shared[index] = (struct sharing){.work.run = share_again, .pool = pool};
+            mm_pool_add(pool, &shared[index].work);
+            if (index % 50 == 0)
+                share(pool, 5, 0);
+        }
+        mm_pool_stop(pool);
+        for (int index = 0; index < MANY; index++) {
+            assert_int_equal(shared[index].runs, 1);
+            for (int part = 0; part < 8; part++)
+                assert_int_equal(shared[index].sums[part], 1);
+        }
+    }
+}
+
+RUN_TESTS(all_is_done_once, the_oldest_comes_first, all_threads_work_at_once, the_end_waits_for_what_runs,
+          an_idle_pool_ends, few_threads_are_a_pool_and_none_is_not, idle_threads_help,
+          any_number_of_parts_is_done_once, help_that_does_not_come_is_not_waited_for,
+          who_helps_leaves_for_other_work, the_pool_itself_shares)
