@@ -29,8 +29,7 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
     const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
     const bool good = row->error.status == MM_OK;
     const bool has_ratio = good && row->of_yardstick > 0.0, has_error = good && !isnan(row->max_error);
-    uint64_t loads = 0;
-    const bool has_loads = good && mm_benchmark_loads(benchmark, index, &loads);
+    const uint64_t loads = good ? mm_benchmark_loads(benchmark, index) : 0;
     json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:o}", "variant", subject->variant->name, "backend",
                                subject->backend->name, "kernel_ms", good ? make_times(row) : json_null(),
                                op->rate, good ? make_number(mm_benchmark_rate(benchmark, row)) : json_null(),
@@ -40,7 +39,7 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
         failed |=
             mm_json_put(object, "relative_error", good ? make_number(row->relative_error) : json_null());
     failed |= mm_json_put(object, "max_error", has_error ? make_number(row->max_error) : json_null());
-    failed |= mm_json_put(object, "global_loads", has_loads ? mm_json_count(loads) : json_null());
+    failed |= mm_json_put(object, "global_loads", loads > 0 ? mm_json_count(loads) : json_null());
     failed |= mm_json_put(object, "repeats", mm_json_count(good ? row->repeats : 0));
     if (subject->tile > 0)
         failed |= mm_json_put(object, "tile", mm_json_count(subject->tile));

@@ -64,7 +64,7 @@ static void write_names(struct line *line, const struct mm_benchmark_subject *su
 
 static void write_row(struct line *line, const struct mm_benchmark *benchmark, size_t index) {
     const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
-    uint64_t loads;
+    const uint64_t loads = mm_benchmark_loads(benchmark, index);
     memset(line, 0, sizeof *line);
     write_names(line, &mm_benchmark_request(benchmark)->subjects[index], row);
     for (unsigned column = REPEATS; column < COLUMN_COUNT; column++)
@@ -83,7 +83,7 @@ static void write_row(struct line *line, const struct mm_benchmark *benchmark, s
     snprintf(line->cells[RELATIVE_ERROR], CELL_BYTES, "%.3g", row->relative_error);
     if (!isnan(row->max_error))
         snprintf(line->cells[MAX_ERROR], CELL_BYTES, "%.3g", row->max_error);
-    if (mm_benchmark_loads(benchmark, index, &loads))
+    if (loads > 0)
         snprintf(line->cells[LOADS], CELL_BYTES, "%" PRIu64, loads);
 }
 

@@ -1,5 +1,6 @@
 /* Benchmarks on the wire: what a request may say, which format answers it, and what the reply tells of rows
  * that are right, wrong and failed. */
+#include "api/call.h"
 #include "api/lab/benchmark.h"
 #include "gpu/backend.h"
 #include "tests/unit/unit.h"
@@ -61,7 +62,7 @@ static void large_repeats(void **state) {
     assert_int_equal(decode(ONES "`repeats`: 4294967297}"), MM_OK);
     assert_true(call.request.repeats == 4294967297);
     assert_int_equal(decode(ONES "`repeats`: 1e300}"), MM_OK);
-    assert_true(call.request.repeats == MM_BENCHMARK_REPEATS_CUT);
+    assert_true(call.request.repeats == MM_CALL_WHOLE_MAX);
 }
 
 static void operands_that_are_stored_transposed(void **state) {
