@@ -1,6 +1,7 @@
 /* What benchmarks' requests and replies share: the operations, the media types and the formats. */
 #include "api/lab/benchmark.h"
 
+#include "api/lab/access.h"
 #include "api/media.h"
 
 #include <stdio.h>
@@ -13,8 +14,8 @@ static const struct mm_benchmark_op ops[] = {
 };
 
 static const struct mm_benchmark_format formats[] = {
-    {"application/json", "application/json", mm_benchmark_json, mm_benchmark_probe_json},
-    {"text/plain", "text/plain; charset=utf-8", mm_benchmark_text, mm_benchmark_probe_text},
+    {"application/json", "application/json", mm_benchmark_json, mm_access_json},
+    {"text/plain", "text/plain; charset=utf-8", mm_benchmark_text, mm_access_table},
 };
 
 enum { OP_COUNT = sizeof ops / sizeof ops[0], FORMAT_COUNT = sizeof formats / sizeof formats[0] };

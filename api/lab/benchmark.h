@@ -64,7 +64,7 @@ struct mm_benchmark_format {
     const char *media_type; /* as Accept names it */
     const char *reply_type;
     char *(*encode)(const struct mm_benchmark *benchmark, size_t *length);
-    char *(*encode_probe)(const struct mm_probe_task *probe, size_t *length);
+    char *(*encode_probe)(const struct mm_probe *probe, size_t *length);
 };
 
 /* By Accept (NULL: absent), as mm_media_choose; JSON if it leaves the choice. MM_NOT_ACCEPTABLE. */
@@ -77,7 +77,5 @@ void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size
 /* The formats' functions (benchmark_json.c, benchmark_text.c). */
 char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length);
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length);
-char *mm_benchmark_probe_json(const struct mm_probe_task *probe, size_t *length);
-char *mm_benchmark_probe_text(const struct mm_probe_task *probe, size_t *length);
 
 #endif

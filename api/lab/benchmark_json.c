@@ -1,5 +1,4 @@
 /* A benchmark's reply as JSON. */
-#include "api/lab/access.h"
 #include "api/lab/benchmark.h"
 #include "api/number/float_text.h"
 #include "api/json/json_value.h"
@@ -53,9 +52,6 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
     return mm_json_made(object, failed);
 }
 
-/* Prints a time of whole or half nanoseconds without a tail of noise. */
-static const size_t flags = JSON_REAL_PRECISION(15);
-
 char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
     const struct mm_benchmark_op *op = mm_benchmark_op_of(benchmark);
     const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
@@ -74,9 +70,6 @@ char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
         failed |= json_array_append_new(rows, make_row(benchmark, index));
     mm_benchmark_devices(benchmark, devices, sizeof devices);
     failed |= mm_json_put(body, "device", mm_json_text(devices));
-    return mm_json_print(mm_json_made(body, failed), flags, length);
-}
-
-char *mm_benchmark_probe_json(const struct mm_probe_task *probe, size_t *length) {
-    return mm_json_print(mm_access_report(&probe->probe, probe->device), flags, length);
+    /* With 15 digits a time of whole or half nanoseconds has no tail of noise. */
+    return mm_json_print(mm_json_made(body, failed), JSON_REAL_PRECISION(15), length);
 }

@@ -1,5 +1,4 @@
 /* A benchmark's reply as a table for a terminal: a line that says what was measured, then aligned columns. */
-#include "api/lab/access.h"
 #include "api/lab/benchmark.h"
 
 #include <inttypes.h>
@@ -134,8 +133,4 @@ char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
     }
     free(lines);
     return text;
-}
-
-char *mm_benchmark_probe_text(const struct mm_probe_task *probe, size_t *length) {
-    return mm_access_table(&probe->probe, probe->device, length);
 }

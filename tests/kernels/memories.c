@@ -111,7 +111,7 @@ static void judge_device(struct mm_device *device) {
         abort();
     if (!run(device, &probe, &longest_ns) || !run(device, &probe, &longest_ns))
         return;
-    char *table = mm_access_table(&probe, device, &length);
+    char *table = mm_access_table(&probe, &length);
     printf("%slongest step: %.1f ms\n", table != NULL ? table : "", (double)longest_ns / 1e6);
     free(table);
     expect_less((double)longest_ns, (double)STEP_NS_MAX, "a step is short", NULL);
