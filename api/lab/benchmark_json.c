@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Six significant digits, which is more than a measurement has; what JSON has no number for is a string. */
+/* Six significant digits, more than a measurement has. NaN and infinities are strings: JSON has no such
+ * numbers. */
 static json_t *make_number(double value) {
     char text[32];
     if (!isfinite(value))
@@ -34,7 +35,7 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
                                op->rate, good ? make_number(mm_benchmark_rate(benchmark, row)) : json_null(),
                                op->of_yardstick, has_ratio ? make_number(row->of_yardstick) : json_null());
     int failed = 0;
-    if (op->has_relative_error)
+    if (op->op == MM_MATMUL)
         failed |=
             mm_json_put(object, "relative_error", good ? make_number(row->relative_error) : json_null());
     failed |= mm_json_put(object, "max_error", has_error ? make_number(row->max_error) : json_null());
@@ -58,7 +59,7 @@ char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
     char devices[512];
     json_t *rows = json_array();
     json_t *body = json_pack("{s:s, s:o}", "op", op->name, "m", mm_json_count(request->m));
-    int failed = op->has_k ? mm_json_put(body, "k", mm_json_count(request->k)) : 0;
+    int failed = op->op == MM_MATMUL ? mm_json_put(body, "k", mm_json_count(request->k)) : 0;
     failed |= mm_json_put(body, "n", mm_json_count(request->n));
     failed |= mm_json_put(body, "dtype", json_string(mm_dtype_name(request->dtype)));
     if (request->transpose_a)

@@ -5,6 +5,7 @@
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The state of its requests. */
@@ -12,9 +13,9 @@ struct mm_benchmark_run {
     const struct mm_benchmark_format *format;
     bool is_the_one;                /* the process runs one at a time */
     struct mm_benchmark *benchmark; /* NULL: a probe */
-    struct mm_probe probe;
-    size_t reserved_bytes; /* of the memory budget */
-    struct mm_job job;     /* the current one */
+    struct mm_probe *probe;         /* NULL: a benchmark */
+    size_t reserved_bytes;          /* of the memory budget */
+    struct mm_job job;              /* the current one */
 };
 
 _Static_assert(_Alignof(struct mm_benchmark_run) <= _Alignof(struct mm_request), "it lies behind that");
@@ -142,6 +143,7 @@ static void release(struct mm_request *request) {
     if (run->benchmark != NULL)
         mm_metrics_rows(server->metrics, run->benchmark);
     mm_benchmark_close(run->benchmark);
+    free(run->probe);
     mm_buffers_unreserve(server->buffers, run->reserved_bytes);
     run->is_the_one = false;
     __atomic_store_n(&server->benchmarking, 0, __ATOMIC_RELEASE);
@@ -169,13 +171,17 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
 const struct mm_route_state mm_benchmark_state = {
     .bytes = sizeof(struct mm_benchmark_run), .next = next, .release = release};
 
+static enum mm_status fail_memory(struct mm_request *request) {
+    return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the benchmark");
+}
+
 static enum mm_status begin_rows(struct mm_request *request, const struct mm_benchmark_request *spec) {
     struct mm_server *server = request->server;
     struct mm_record *record = &request->record;
     struct mm_benchmark_run *run = run_of(request);
     run->benchmark = mm_benchmark_open(spec, server->limits.memory_bytes_max);
     if (run->benchmark == NULL)
-        return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the benchmark");
+        return fail_memory(request);
     const size_t bytes = mm_benchmark_host_bytes(run->benchmark);
     enum mm_status status = mm_buffers_reserve(server->buffers, bytes, &request->error);
     mm_request_judge_busy(request, 0, &request->error);
@@ -198,8 +204,11 @@ static enum mm_status begin_probe(struct mm_request *request, const struct mm_pr
         return mm_fail_field(&request->error, MM_UNSUPPORTED, "op",
                              "op is 'shared_access', but the devices of %s have no shared memory in banks",
                              backend->name);
-    run->probe = *probe;
-    run->job.task = &run->probe.task;
+    run->probe = malloc(sizeof *run->probe);
+    if (run->probe == NULL)
+        return fail_memory(request);
+    *run->probe = *probe;
+    run->job.task = &run->probe->task;
     run->job.backend = backend;
     return MM_OK;
 }
@@ -260,8 +269,8 @@ enum mm_status mm_benchmark_answer(struct mm_request *request) {
         return request->error.status;
     }
     uint64_t begun_ns = mm_clock_ns();
-    char *text = run->benchmark != NULL ? format->encode(run->benchmark, &length)
-                                        : format->encode_probe(&run->probe, &length);
+    char *text = run->probe != NULL ? format->encode_probe(run->probe, &length)
+                                    : format->encode(run->benchmark, &length);
     request->span_ns[MM_SPAN_ENCODE] = mm_clock_ns() - begun_ns;
     release(request);
     return mm_reply_text(request, text, length, format->reply_type);
