@@ -15,12 +15,6 @@ bool mm_benchmark_expect(struct mm_benchmark *benchmark) {
     return true;
 }
 
-void mm_benchmark_judge_begin(struct mm_benchmark *benchmark) {
-    benchmark->judged = benchmark->misplaced = 0;
-    if (benchmark->request.op == MM_MATMUL)
-        mm_projection_begin(&benchmark->projection);
-}
-
 static size_t next_piece(const struct mm_benchmark *benchmark, const struct mm_product *product) {
     return mm_size_min(mm_matrix_bytes(&product->c) - benchmark->judged, MM_BENCHMARK_PIECE_BYTES);
 }
@@ -96,10 +90,12 @@ enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_devic
         device, benchmark->piece, (const char *)product->c.data + benchmark->judged, bytes, &row->error);
     if (status != MM_OK)
         return status;
+    if (first == 0 && is_product)
+        mm_projection_begin(&benchmark->projection);
     if (is_product)
         mm_projection_take(&benchmark->projection, (const float *)(const void *)benchmark->piece, count);
     else
-        benchmark->misplaced += count_misplaced(product, benchmark->piece, first, count);
+        row->max_error += (double)count_misplaced(product, benchmark->piece, first, count);
     end_piece(benchmark, product, bytes);
     if (benchmark->judged > 0)
         return MM_OK;
@@ -107,6 +103,6 @@ enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_devic
         row->relative_error = mm_projection_error(&benchmark->projection);
         return judge_sample(benchmark, device, product, row);
     }
-    row->max_error = (double)benchmark->misplaced / ((double)product->m * (double)product->n);
+    row->max_error /= (double)product->m * (double)product->n;
     return MM_OK;
 }

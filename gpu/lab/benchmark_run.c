@@ -150,7 +150,7 @@ static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *
     enum mm_status status = MM_OK;
     switch (course->phase) {
     case MM_BENCHMARK_CHOOSE:
-        mm_benchmark_judge_begin(benchmark);
+        benchmark->judged = 0;
         course->phase = is_copy(benchmark, index) ? MM_BENCHMARK_PROVE : MM_BENCHMARK_POISON;
         return choose(benchmark, device, index, &product);
     case MM_BENCHMARK_POISON:

@@ -66,8 +66,7 @@ struct mm_benchmark {
     struct mm_projection projection;
     size_t judging_bytes; /* the projection's memory and the piece */
     char *piece;          /* of C */
-    size_t judged;        /* bytes of C that are overwritten or read back; 0 again at the end */
-    size_t misplaced;     /* elements of a transposition that are wrong so far */
+    size_t judged;        /* bytes of C that are overwritten or read back; 0 once all of it is */
 
     /* Of the current backend. */
     const struct mm_backend *backend;
@@ -89,9 +88,6 @@ enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *devi
 
 /* Computes a part of what the result must be; false if all is known. */
 bool mm_benchmark_expect(struct mm_benchmark *benchmark);
-
-/* Begins to judge the next row. */
-void mm_benchmark_judge_begin(struct mm_benchmark *benchmark);
 
 /* Overwrites the next piece of C, of the product on the first set, with what no result is. It was the last
  * piece if benchmark->judged is 0 then. */
