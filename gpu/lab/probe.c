@@ -3,27 +3,24 @@
 
 #include <assert.h>
 
-enum mm_status mm_probe_step(struct mm_probe *probe, struct mm_device *device, struct mm_error *error) {
-    const size_t done = probe->done;
-    const size_t count = mm_size_min(probe->count - done, MM_PROBE_STEP);
-    assert(probe->count <= MM_PROBE_ACCESSES_MAX);
-    assert(done < probe->count);
-    probe->device = device;
-    const enum mm_status status = device->backend->probe(
-        device, probe->accesses + done, count, probe->times + done, done == 0 ? &probe->speed : NULL, error);
-    if (status == MM_OK)
-        probe->done += count;
-    return status;
-}
-
-/* Between two slices it holds nothing of the device, so a cancelled one has nothing to release. */
+/* The first step times the memories as wholes too. Between two slices a probe holds nothing of the device, so
+ * a cancelled one has nothing to release. */
 static enum mm_task_state run(struct mm_task *task, struct mm_device *device, bool cancelled,
                               struct mm_error *error) {
     struct mm_probe *probe = (struct mm_probe *)task; /* its first member */
     const uint64_t until_ns = mm_clock_ns() + MM_TASK_SLICE_NS;
-    while (!cancelled && mm_probe_step(probe, device, error) == MM_OK && probe->done < probe->count)
-        if (mm_clock_ns() >= until_ns)
+    assert(probe->count <= MM_PROBE_ACCESSES_MAX);
+    probe->device = device;
+    while (!cancelled && probe->done < probe->count) {
+        const size_t done = probe->done;
+        const size_t count = mm_size_min(probe->count - done, MM_PROBE_STEP);
+        if (device->backend->probe(device, probe->accesses + done, count, probe->times + done,
+                                   done == 0 ? &probe->speed : NULL, error) != MM_OK)
+            return MM_TASK_OVER;
+        probe->done += count;
+        if (probe->done < probe->count && mm_clock_ns() >= until_ns)
             return MM_TASK_AGAIN;
+    }
     return MM_TASK_OVER;
 }
 

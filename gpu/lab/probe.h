@@ -25,11 +25,8 @@ struct mm_probe {
     const struct mm_device *device; /* that does the steps; NULL before the first */
 };
 
-/* Makes a probe without accesses. Any thread. */
+/* Makes a probe without accesses. Its task is for devices of a backend that has `probe`. If a step fails,
+ * none of its accesses counts as done. */
 void mm_probe_init(struct mm_probe *probe);
-
-/* Times the next accesses, and in the first step the memories as wholes. The device's backend has `probe`. On
- * failure nothing counts as done. On the thread that uses the device. error may be NULL. */
-enum mm_status mm_probe_step(struct mm_probe *probe, struct mm_device *device, struct mm_error *error);
 
 #endif

@@ -48,8 +48,7 @@ static void test_steps(void **state) {
     for (size_t one = 0; one < COUNT(counts); one++) {
         const size_t count = counts[one];
         make(&probe, count);
-        while (probe.done < probe.count)
-            assert_int_equal(mm_probe_step(&probe, &device, NULL), MM_OK);
+        assert_int_equal(probe.task.run(&probe.task, &device, false, NULL), MM_TASK_OVER);
         assert_int_equal(asked.calls, (count + MM_PROBE_STEP - 1) / MM_PROBE_STEP);
         assert_int_equal(asked.speeds, 1);
         assert_in_range(asked.most, 1, MM_PROBE_STEP);
@@ -59,20 +58,6 @@ static void test_steps(void **state) {
         for (size_t index = count; index < MM_PROBE_ACCESSES_MAX; index++)
             assert_true(probe.times[index].cycles == 0);
     }
-}
-
-static void test_failures(void **state) {
-    struct mm_device device = {.backend = &able};
-    struct mm_probe probe;
-    struct mm_error error;
-    make(&probe, 5);
-    asked.fails = true;
-    assert_int_equal(mm_probe_step(&probe, &device, &error), MM_DEVICE_FAILED);
-    assert_int_equal(probe.done, 0);
-    asked.fails = false;
-    assert_int_equal(mm_probe_step(&probe, &device, &error), MM_OK);
-    assert_int_equal(probe.done, 5);
-    assert_int_equal(asked.speeds, 2); /* the first step, again */
 }
 
 static void test_task(void **state) {
@@ -100,6 +85,7 @@ static void test_task(void **state) {
     asked.fails = true;
     assert_int_equal(probe.task.run(&probe.task, &device, false, &error), MM_TASK_OVER);
     assert_int_equal(error.status, MM_DEVICE_FAILED);
+    assert_int_equal(probe.done, 0);
 }
 
-RUN_TESTS(test_steps, test_failures, test_task)
+RUN_TESTS(test_steps, test_task)
