@@ -2,6 +2,7 @@
 #include "gpu/lab/probe.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 /* The first step times the memories as wholes too. Between two slices a probe holds nothing of the device, so
  * a cancelled one has nothing to release. */
@@ -26,4 +27,11 @@ static enum mm_task_state run(struct mm_task *task, struct mm_device *device, bo
 
 void mm_probe_init(struct mm_probe *probe) {
     *probe = (struct mm_probe){.task = {.run = run}};
+}
+
+struct mm_probe *mm_probe_copy(const struct mm_probe *probe) {
+    struct mm_probe *copy = malloc(sizeof *copy);
+    if (copy != NULL)
+        *copy = *probe;
+    return copy;
 }

@@ -29,4 +29,7 @@ struct mm_probe {
  * none of its accesses counts as done. */
 void mm_probe_init(struct mm_probe *probe);
 
+/* A copy, which the caller frees; NULL if memory runs out. */
+struct mm_probe *mm_probe_copy(const struct mm_probe *probe);
+
 #endif

@@ -204,10 +204,9 @@ static enum mm_status begin_probe(struct mm_request *request, const struct mm_pr
         return mm_fail_field(&request->error, MM_UNSUPPORTED, "op",
                              "op is 'shared_access', but the devices of %s have no shared memory in banks",
                              backend->name);
-    run->probe = malloc(sizeof *run->probe);
+    run->probe = mm_probe_copy(probe);
     if (run->probe == NULL)
         return fail_memory(request);
-    *run->probe = *probe;
     run->job.task = &run->probe->task;
     run->job.backend = backend;
     return MM_OK;
