@@ -1,5 +1,7 @@
 /* A call: what one request asks, with names not yet resolved and matrices as views. All parameters come
- * through here, from the query, from JSON members or from form fields. */
+ * through here, from the query, from JSON members or from form fields. A call belongs to its request: the
+ * connection thread uses it, or the worker pool's thread that decodes the body, never both at a time. The
+ * thread that frees the request releases it. */
 #ifndef MM_API_CALL_H
 #define MM_API_CALL_H
 

@@ -1,5 +1,9 @@
 /* Codecs: one wire format a file, one row of the table each. A codec turns a body into matrix views
- * and a result into a body. It knows no sockets and no devices. */
+ * and a result into a body. It knows no sockets and no devices.
+ *
+ * The connection's thread calls everything for its request. If a body or a result is large, a thread of the
+ * worker pool decodes (`decode`, the reader's `finish`) or encodes (`encode`, `finish`) in its place, while
+ * the connection waits. The thread that frees an abandoned request calls the reader's `cancel`. */
 #ifndef MM_API_CODEC_H
 #define MM_API_CODEC_H
 

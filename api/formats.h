@@ -1,5 +1,5 @@
-/* The functions of the wire formats, from which codec.c makes the rows of its table; what each has to
- * do stands in codec.h. */
+/* The functions of the wire formats, from which codec.c makes the rows of its table; codec.h says what
+ * each has to do, and which thread calls it. */
 #ifndef MM_API_FORMATS_H
 #define MM_API_FORMATS_H
 

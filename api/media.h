@@ -1,5 +1,5 @@
-/* Media types as headers write them: matching a type, and weighing one against Accept (RFC 9110,
- * sections 8.3.1 and 12.5.1). Knows nothing of codecs. */
+/* Media types as headers write them: matching a type, and weighing one against Accept (RFC 9110, sections
+ * 8.3.1 and 12.5.1). Knows nothing of codecs. Any thread may call these functions. */
 #ifndef MM_API_MEDIA_H
 #define MM_API_MEDIA_H
 

@@ -1,4 +1,5 @@
-/* Errors on the wire: RFC 9457 problem details, and the one place that maps a status to HTTP. */
+/* Errors on the wire: RFC 9457 problem details, and the one place that maps a status to HTTP. Any thread may
+ * call these functions. */
 #ifndef MM_API_PROBLEM_H
 #define MM_API_PROBLEM_H
 

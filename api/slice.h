@@ -1,4 +1,5 @@
-/* A part of a text, which no NUL ends, and what the readers of headers and of files ask of one. */
+/* A part of a text, which no NUL ends, and what the readers of headers and of files ask of one. Any thread
+ * may call these functions. */
 #ifndef MM_API_SLICE_H
 #define MM_API_SLICE_H
 

@@ -1,4 +1,5 @@
-/* A value that a request gives, in JSON's terms and without JSON's text. */
+/* A value that a request gives, in JSON's terms and without JSON's text. Any thread may call these
+ * functions. */
 #ifndef MM_API_VALUE_H
 #define MM_API_VALUE_H
 

@@ -1,5 +1,6 @@
-/* Matrix views, element types, and the one place where sizes from outside are multiplied. A view
- * owns nothing. It knows no device: the same view describes host and device memory. */
+/* Matrix views, element types, and the one place where sizes from outside are multiplied. A view owns
+ * nothing. It knows no device: the same view describes host and device memory. Any thread may call these
+ * functions. */
 #ifndef MM_GPU_MATRIX_H
 #define MM_GPU_MATRIX_H
 

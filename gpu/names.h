@@ -1,4 +1,5 @@
-/* Names by an enum, out of the table of rows (constant, name, …) that makes the enum. */
+/* Names by an enum, out of the table of rows (constant, name, …) that makes the enum. Any thread may call the
+ * functions that it defines. */
 #ifndef MM_GPU_NAMES_H
 #define MM_GPU_NAMES_H
 

@@ -1,5 +1,6 @@
-/* One product C = op(A)·op(B), or one transposition C = op(A), as a kernel sees it: shapes, views and
- * flags, nothing of where it came from. op(X) is X, or its transpose where the flag is set. */
+/* One product C = op(A)·op(B), or one transposition C = op(A), as a kernel sees it: shapes, views and flags,
+ * nothing of where it came from. op(X) is X, or its transpose where the flag is set. Any thread may call
+ * these functions. */
 #ifndef MM_GPU_PRODUCT_H
 #define MM_GPU_PRODUCT_H
 

@@ -1,5 +1,6 @@
 /* Random float32s by number: element i of a stream is a function of the stream's seed and of i alone, so a
- * device can make a matrix in any order, and the host knows any element of it. For C and for CUDA. */
+ * device can make a matrix in any order, and the host knows any element of it. For C and for CUDA. Any thread
+ * of the host or of a kernel may call these functions. */
 #ifndef MM_GPU_RANDOM_H
 #define MM_GPU_RANDOM_H
 

@@ -1,4 +1,4 @@
-/* The end of the service, while it still answers. */
+/* The end of the service, while it still answers. Only the main thread calls it. */
 #ifndef MM_SERVER_DRAIN_H
 #define MM_SERVER_DRAIN_H
 

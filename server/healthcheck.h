@@ -1,5 +1,6 @@
 /* --healthcheck: asks a running server for GET /healthz, so a container can check itself without curl. Knows
- * sockets alone, and TLS if options->tls_cert is given; it does not read that file. */
+ * sockets alone, and TLS if options->tls_cert is given; it does not read that file. Only the main thread
+ * calls it, in a process without other threads. */
 #ifndef MM_SERVER_HEALTHCHECK_H
 #define MM_SERVER_HEALTHCHECK_H
 

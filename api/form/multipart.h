@@ -1,5 +1,6 @@
 /* Bodies of type multipart/form-data (RFC 7578, RFC 2046), cut into their parts where they lie, while they
- * arrive. It knows nothing of what the parts mean. */
+ * arrive. It knows nothing of what the parts mean. One thread at a time for each body: the connection's while
+ * it arrives, then perhaps one of the worker pool. */
 #ifndef MM_API_FORM_MULTIPART_H
 #define MM_API_FORM_MULTIPART_H
 

@@ -1,4 +1,5 @@
-/* Matrices as JSON text: nested rows. */
+/* Matrices as JSON text: nested rows. Any thread may call these functions; the helpers write on threads of
+ * their own. */
 #ifndef MM_API_JSON_JSON_MATRIX_H
 #define MM_API_JSON_JSON_MATRIX_H
 

@@ -1,4 +1,5 @@
-/* JSON values that Jansson does not make by itself. For the files of api/ alone: it shows Jansson. */
+/* JSON values that Jansson does not make by itself. For the files of api/ alone: it shows Jansson. Any thread
+ * may call these functions, one at a time for each value. */
 #ifndef MM_API_JSON_JSON_VALUE_H
 #define MM_API_JSON_JSON_VALUE_H
 

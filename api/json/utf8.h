@@ -1,4 +1,4 @@
-/* UTF-8's well-formed sequences (the Unicode standard, table 3-7). */
+/* UTF-8's well-formed sequences (the Unicode standard, table 3-7). Any thread may call these functions. */
 #ifndef MM_API_JSON_UTF8_H
 #define MM_API_JSON_UTF8_H
 

@@ -1,5 +1,5 @@
-/* What a probe found, as JSON and as tables. Predictions come from the model; what was not measured, or does
- * not exist, is left out or null. */
+/* The times of a probe beside the model's predictions, as JSON and as tables. A figure that was not measured
+ * is null or a dash. */
 #include "api/lab/access.h"
 
 #include "api/json/json_value.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one access, all that is told. */
+/* An access with all its figures. */
 struct row {
     const struct mm_access *access;
     struct mm_access_time time;
@@ -17,24 +17,24 @@ struct row {
     struct mm_sector_cost sectors; /* of global memory */
 };
 
-static struct row row_at(const struct mm_probe *probe, const struct mm_device *device, size_t index) {
+static struct row row_at(const struct mm_probe *probe, size_t index) {
     struct row row = {.access = &probe->accesses[index], .time = probe->times[index]};
     const unsigned word_bytes = row.access->word_bytes;
     uint32_t offsets[MM_WARP_LANES];
     mm_access_offsets(row.access, offsets);
     if (row.access->memory == MM_MEMORY_SHARED)
-        row.banks = mm_banks_predict(offsets, word_bytes, device->shared_bank_bytes);
+        row.banks = mm_banks_predict(offsets, word_bytes, probe->device->shared_bank_bytes);
     else
         row.sectors = mm_sectors_predict(offsets, word_bytes);
     return row;
 }
 
-/* What the warp asked for in a cycle. */
+/* The bytes that the warp reads in a cycle. */
 static double bytes_per_cycle(const struct row *row) {
     return MM_WARP_LANES * row->access->word_bytes / row->time.cycles;
 }
 
-/* Whether there is a figure: what was not measured is 0, and a quotient of it is not finite. */
+/* Whether there is a figure: one that was not measured is 0, and a quotient of it is not finite. */
 static bool is_known(double value) {
     return value > 0 && isfinite(value);
 }
@@ -76,72 +76,64 @@ static json_t *make_summary(const struct mm_memory_speed *speed) {
                      make_measured(speed->shared_bytes_per_second / speed->global_bytes_per_second));
 }
 
-json_t *mm_access_report(const struct mm_probe *probe, const struct mm_device *device) {
+char *mm_access_json(const struct mm_probe *probe, size_t *length) {
+    const struct mm_device *device = probe->device;
     json_t *rows = json_array();
     int failed = 0;
     for (size_t index = 0; index < probe->count && failed == 0; index++) {
-        const struct row row = row_at(probe, device, index);
+        const struct row row = row_at(probe, index);
         failed |= json_array_append_new(rows, make_row(&row));
     }
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "op", "shared_access", "backend",
-                     device->backend->name, "device", mm_json_text(device->name), "shared_bank_bytes",
-                     mm_json_count(device->shared_bank_bytes), "rows", mm_json_made(rows, failed), "summary",
-                     make_summary(&probe->speed));
+    json_t *report = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "op", "shared_access", "backend",
+                               device->backend->name, "device", mm_json_text(device->name),
+                               "shared_bank_bytes", mm_json_count(device->shared_bank_bytes), "rows",
+                               mm_json_made(rows, failed), "summary", make_summary(&probe->speed));
+    return mm_json_print(report, JSON_REAL_PRECISION(15), length);
 }
 
-/* A column of figures: so many decimals, or a dash. */
-static void write_figure(FILE *out, int width, int decimals, double value) {
+/* A figure with one decimal, or a dash. */
+static void write_figure(FILE *out, int width, double value) {
     if (is_known(value))
-        fprintf(out, "%*.*f", width, decimals, value);
+        fprintf(out, "%*.1f", width, value);
     else
         fprintf(out, "%*s", width, "-");
 }
 
-/* The columns that both memories have, left of what they differ in. */
-static void write_pattern(FILE *out, const struct mm_access *access) {
+static void write_row(FILE *out, const struct row *row) {
+    const struct mm_access *access = row->access;
     char stride[16] = "-";
     if (access->pattern == MM_PATTERN_STRIDE)
         snprintf(stride, sizeof stride, "%u", access->stride);
     fprintf(out, "%-10s %6s %5u", mm_pattern_name(access->pattern), stride, access->word_bytes);
-}
-
-static void write_shared(FILE *out, const struct row *row) {
-    write_pattern(out, row->access);
-    fprintf(out, " %6s %6u %10u", row->access->padded ? "yes" : "no", row->banks.degree,
-            row->banks.wavefronts);
-    write_figure(out, 9, 1, row->time.latency_cycles);
-    write_figure(out, 9, 1, row->time.cycles);
-    write_figure(out, 12, 1, bytes_per_cycle(row));
+    if (access->memory == MM_MEMORY_SHARED) {
+        fprintf(out, " %6s %6u %10u", access->padded ? "yes" : "no", row->banks.degree,
+                row->banks.wavefronts);
+        write_figure(out, 9, row->time.latency_cycles);
+    } else {
+        fprintf(out, " %7u %5u %6u", row->sectors.sectors, row->sectors.bytes_used, row->sectors.bytes_moved);
+    }
+    write_figure(out, 9, row->time.cycles);
+    write_figure(out, 12, bytes_per_cycle(row));
     fputc('\n', out);
 }
 
-static void write_global(FILE *out, const struct row *row) {
-    write_pattern(out, row->access);
-    fprintf(out, " %7u %5u %6u", row->sectors.sectors, row->sectors.bytes_used, row->sectors.bytes_moved);
-    write_figure(out, 9, 1, row->time.cycles);
-    write_figure(out, 12, 1, bytes_per_cycle(row));
-    fputc('\n', out);
-}
-
-/* The rows of one memory under a heading; nothing where there are none. */
-static void write_rows(FILE *out, const struct mm_probe *probe, const struct mm_device *device,
-                       enum mm_memory memory, const char *heading,
-                       void (*write)(FILE *out, const struct row *row)) {
+/* The rows of one memory under a heading; nothing if there are none. */
+static void write_rows(FILE *out, const struct mm_probe *probe, enum mm_memory memory, const char *heading) {
     const char *before = heading;
     for (size_t index = 0; index < probe->count; index++) {
-        const struct row row = row_at(probe, device, index);
+        const struct row row = row_at(probe, index);
         if (row.access->memory != memory)
             continue;
         fputs(before, out);
         before = "";
-        write(out, &row);
+        write_row(out, &row);
     }
 }
 
 static void write_memory(FILE *out, const char *name, double latency_cycles, double bytes_per_second) {
     fprintf(out, "%-13s", name);
-    write_figure(out, 9, 1, latency_cycles);
-    write_figure(out, 11, 1, bytes_per_second / 1e9);
+    write_figure(out, 9, latency_cycles);
+    write_figure(out, 11, bytes_per_second / 1e9);
     fputc('\n', out);
 }
 
@@ -151,23 +143,23 @@ static void write_summary(FILE *out, const struct mm_memory_speed *speed) {
     write_memory(out, "L2 cache", speed->cache_latency_cycles, 0);
     write_memory(out, "global", speed->global_latency_cycles, speed->global_bytes_per_second);
     fputs("shared is by", out);
-    write_figure(out, 10, 1, speed->global_latency_cycles / speed->shared_latency_cycles);
-    write_figure(out, 11, 1, speed->shared_bytes_per_second / speed->global_bytes_per_second);
+    write_figure(out, 10, speed->global_latency_cycles / speed->shared_latency_cycles);
+    write_figure(out, 11, speed->shared_bytes_per_second / speed->global_bytes_per_second);
     fputs(" times better\n", out);
 }
 
-char *mm_access_table(const struct mm_probe *probe, const struct mm_device *device, size_t *length) {
+char *mm_access_table(const struct mm_probe *probe, size_t *length) {
+    const struct mm_device *device = probe->device;
     char *text = NULL;
     FILE *out = open_memstream(&text, length);
     if (out == NULL)
         return NULL;
     fprintf(out, "%s (%s), banks of %u bytes; times in cycles\n", device->name, device->backend->name,
             device->shared_bank_bytes);
-    write_rows(out, probe, device, MM_MEMORY_SHARED,
-               "\nshared     stride bytes padded degree wavefronts  latency   access bytes/cycle\n",
-               write_shared);
-    write_rows(out, probe, device, MM_MEMORY_GLOBAL,
-               "\nglobal     stride bytes sectors  used  moved   access bytes/cycle\n", write_global);
+    write_rows(out, probe, MM_MEMORY_SHARED,
+               "\nshared     stride bytes padded degree wavefronts  latency   access bytes/cycle\n");
+    write_rows(out, probe, MM_MEMORY_GLOBAL,
+               "\nglobal     stride bytes sectors  used  moved   access bytes/cycle\n");
     write_summary(out, &probe->speed);
     const bool failed = ferror(out) != 0;
     if (fclose(out) == 0 && !failed)

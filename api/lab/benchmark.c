@@ -1,20 +1,21 @@
-/* What benchmarks' requests and replies share: the operations, the media types and the formats. */
+/* The operations, the media types and the formats that requests and replies share. */
 #include "api/lab/benchmark.h"
 
+#include "api/lab/access.h"
 #include "api/media.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const struct mm_benchmark_op ops[] = {
-    {"matmul", true, MM_MATMUL, true, true, "gflops", "GFLOP/s", "of_blas", "blas"},
-    {"transpose", true, MM_TRANSPOSE, false, false, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
+    {"matmul", true, MM_MATMUL, "gflops", "GFLOP/s", "of_blas", "blas"},
+    {"transpose", true, MM_TRANSPOSE, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
     {.name = "shared_access"},
 };
 
 static const struct mm_benchmark_format formats[] = {
-    {"application/json", "application/json", mm_benchmark_json, mm_benchmark_probe_json},
-    {"text/plain", "text/plain; charset=utf-8", mm_benchmark_text, mm_benchmark_probe_text},
+    {"application/json", "application/json", mm_benchmark_json, mm_access_json},
+    {"text/plain", "text/plain; charset=utf-8", mm_benchmark_text, mm_access_table},
 };
 
 enum { OP_COUNT = sizeof ops / sizeof ops[0], FORMAT_COUNT = sizeof formats / sizeof formats[0] };
@@ -31,7 +32,7 @@ const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benc
     return op;
 }
 
-/* A backend's rows ran on one device: there are never more of these than backends. */
+/* All rows of a backend ran on one device, so there are few names. */
 void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size_t bytes) {
     const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
     size_t length = 0;

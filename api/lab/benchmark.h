@@ -1,4 +1,7 @@
-/* Benchmarks on the wire: a JSON request, and the reply as JSON or as a table. It knows no queue. */
+/* Benchmarks on the wire: a JSON request, and the reply as JSON or as a table. It knows no queue.
+ *
+ * The functions keep no state: any thread that owns the arguments. No pointer may be NULL, unless it says so;
+ * `error` may be NULL. Texts and tables that are returned without a size are static. */
 #ifndef MM_API_LAB_BENCHMARK_H
 #define MM_API_LAB_BENCHMARK_H
 
@@ -7,32 +10,30 @@
 
 enum {
     MM_BENCHMARK_BODY_BYTES_MAX = 64 << 10,
-    MM_BENCHMARK_REPEATS = 20, /* where the request does not say */
+    MM_BENCHMARK_REPEATS = 20, /* the default */
     MM_BENCHMARK_NAME_MAX = 63
 };
 
 /* A row as the client wrote it: [BACKEND:]VARIANT[/TILE]. Names are cut to fit. */
 struct mm_benchmark_name {
-    char backend[MM_BENCHMARK_NAME_MAX + 1]; /* "auto" where none was given */
+    char backend[MM_BENCHMARK_NAME_MAX + 1]; /* "auto" if none was given */
     char variant[MM_BENCHMARK_NAME_MAX + 1];
     unsigned tile; /* 0: none was given */
 };
 
-/* An operation on the wire: of variants on matrices, or of a device's memories, which have no more than a
+/* An operation on the wire: of variants on matrices, or of a device's memories. The latter has no more than a
  * name. */
 struct mm_benchmark_op {
     const char *name;
     bool has_variants;
     enum mm_op op;
-    bool has_k;
-    bool has_relative_error;
-    const char *rate; /* what mm_benchmark_rate is called */
+    const char *rate; /* the JSON member with mm_benchmark_rate */
     const char *rate_unit;
-    const char *of_yardstick; /* what a row's of_yardstick is called */
+    const char *of_yardstick; /* the JSON member with a row's of_yardstick */
     const char *yardstick;
 };
 
-/* The table of operations, and the row of a benchmark's. */
+/* The table of operations, the first of them the default, and the row of a benchmark. */
 const struct mm_benchmark_op *mm_benchmark_ops(size_t *count);
 const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benchmark);
 
@@ -40,12 +41,12 @@ struct mm_benchmark_call {
     const struct mm_benchmark_op *op;
     uint64_t timeout_ms; /* 0: none was given */
 
-    /* Where the operation has variants. */
+    /* If the operation has variants. */
     struct mm_benchmark_request request; /* without subjects */
-    size_t name_count;                   /* 0: the request leaves the rows to the server */
+    size_t name_count;                   /* 0: the server chooses the rows */
     struct mm_benchmark_name names[MM_BENCHMARK_ROWS_MAX];
 
-    struct mm_probe probe; /* where it has none */
+    struct mm_probe probe; /* if it has none */
 };
 
 /* Whether a body of this Content-Type is JSON; the arguments as of mm_codec_for_request.
@@ -53,8 +54,8 @@ struct mm_benchmark_call {
 enum mm_status mm_benchmark_judge_type(const char *content_type, bool body_seen, char first,
                                        struct mm_error *error);
 
-/* Reads a complete body. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE (a dimension,
- * or the number of rows), MM_UNSUPPORTED (the op, the dtype). *call is undefined on failure. */
+/* Reads a complete body, of any bytes. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE
+ * (a dimension, or the number of rows), MM_UNSUPPORTED (the op, the dtype). *call is undefined on failure. */
 enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,
                                    struct mm_benchmark_call *call, struct mm_error *error);
 
@@ -64,7 +65,7 @@ struct mm_benchmark_format {
     const char *media_type; /* as Accept names it */
     const char *reply_type;
     char *(*encode)(const struct mm_benchmark *benchmark, size_t *length);
-    char *(*encode_probe)(const struct mm_probe_task *probe, size_t *length);
+    char *(*encode_probe)(const struct mm_probe *probe, size_t *length);
 };
 
 /* By Accept (NULL: absent), as mm_media_choose; JSON if it leaves the choice. MM_NOT_ACCEPTABLE. */
@@ -74,10 +75,8 @@ enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_be
 /* The names of the devices that rows ran on, each once, with ", " between them; cut to fit. */
 void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size_t bytes);
 
-/* The formats' functions (benchmark_json.c, benchmark_text.c). */
+/* The formats' functions for a benchmark. */
 char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length);
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length);
-char *mm_benchmark_probe_json(const struct mm_probe_task *probe, size_t *length);
-char *mm_benchmark_probe_text(const struct mm_probe_task *probe, size_t *length);
 
 #endif

@@ -1,5 +1,4 @@
 /* A benchmark's reply as JSON. */
-#include "api/lab/access.h"
 #include "api/lab/benchmark.h"
 #include "api/number/float_text.h"
 #include "api/json/json_value.h"
@@ -9,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Six significant digits, which is more than a measurement has; what JSON has no number for is a string. */
+/* Six significant digits, more than a measurement has. NaN and infinities are strings: JSON has no such
+ * numbers. */
 static json_t *make_number(double value) {
     char text[32];
     if (!isfinite(value))
@@ -29,18 +29,17 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
     const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
     const bool good = row->error.status == MM_OK;
     const bool has_ratio = good && row->of_yardstick > 0.0, has_error = good && !isnan(row->max_error);
-    uint64_t loads = 0;
-    const bool has_loads = good && mm_benchmark_loads(benchmark, index, &loads);
+    const uint64_t loads = good ? mm_benchmark_loads(benchmark, index) : 0;
     json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:o}", "variant", subject->variant->name, "backend",
                                subject->backend->name, "kernel_ms", good ? make_times(row) : json_null(),
                                op->rate, good ? make_number(mm_benchmark_rate(benchmark, row)) : json_null(),
                                op->of_yardstick, has_ratio ? make_number(row->of_yardstick) : json_null());
     int failed = 0;
-    if (op->has_relative_error)
+    if (op->op == MM_MATMUL)
         failed |=
             mm_json_put(object, "relative_error", good ? make_number(row->relative_error) : json_null());
     failed |= mm_json_put(object, "max_error", has_error ? make_number(row->max_error) : json_null());
-    failed |= mm_json_put(object, "global_loads", has_loads ? mm_json_count(loads) : json_null());
+    failed |= mm_json_put(object, "global_loads", loads > 0 ? mm_json_count(loads) : json_null());
     failed |= mm_json_put(object, "repeats", mm_json_count(good ? row->repeats : 0));
     if (subject->tile > 0)
         failed |= mm_json_put(object, "tile", mm_json_count(subject->tile));
@@ -54,16 +53,13 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
     return mm_json_made(object, failed);
 }
 
-/* Prints a time of whole or half nanoseconds without a tail of noise. */
-static const size_t flags = JSON_REAL_PRECISION(15);
-
 char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
     const struct mm_benchmark_op *op = mm_benchmark_op_of(benchmark);
     const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
     char devices[512];
     json_t *rows = json_array();
     json_t *body = json_pack("{s:s, s:o}", "op", op->name, "m", mm_json_count(request->m));
-    int failed = op->has_k ? mm_json_put(body, "k", mm_json_count(request->k)) : 0;
+    int failed = op->op == MM_MATMUL ? mm_json_put(body, "k", mm_json_count(request->k)) : 0;
     failed |= mm_json_put(body, "n", mm_json_count(request->n));
     failed |= mm_json_put(body, "dtype", json_string(mm_dtype_name(request->dtype)));
     if (request->transpose_a)
@@ -75,9 +71,6 @@ char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
         failed |= json_array_append_new(rows, make_row(benchmark, index));
     mm_benchmark_devices(benchmark, devices, sizeof devices);
     failed |= mm_json_put(body, "device", mm_json_text(devices));
-    return mm_json_print(mm_json_made(body, failed), flags, length);
-}
-
-char *mm_benchmark_probe_json(const struct mm_probe_task *probe, size_t *length) {
-    return mm_json_print(mm_access_report(&probe->probe, probe->device), flags, length);
+    /* With 15 digits a time of whole or half nanoseconds has no tail of noise. */
+    return mm_json_print(mm_json_made(body, failed), JSON_REAL_PRECISION(15), length);
 }

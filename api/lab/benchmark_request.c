@@ -1,5 +1,5 @@
-/* A benchmark's request: which members are read as what, and in what order it is judged. What the names in it
- * stand for is not known here. */
+/* A benchmark's request: reads its members and judges them in the contract's order. It does not know the
+ * variants that the names stand for. */
 #include "api/lab/access.h"
 #include "api/lab/benchmark.h"
 #include "api/call.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is read, and where it goes. */
+/* The text, and the values that were read from it. */
 struct reading {
     struct mm_benchmark_call *call;
     const struct mm_limits *limits;
@@ -19,7 +19,7 @@ struct reading {
     uint32_t sets[MM_ACCESS_SET_COUNT];
 };
 
-/* Reads [BACKEND:]VARIANT[/TILE]; false where a part is missing, or the tile is no whole number from 1 on. */
+/* Reads [BACKEND:]VARIANT[/TILE]; false if a part is missing, or the tile is no whole number from 1 on. */
 static bool read_name(const char *text, struct mm_benchmark_name *name) {
     const char *colon = strchr(text, ':');
     const char *variant = colon == NULL ? text : colon + 1;
@@ -70,7 +70,7 @@ static enum mm_status read_variants(struct reading *reading, const struct mm_jso
     return MM_OK;
 }
 
-/* The operation, on which depends what members there are. */
+/* Reads the operation, since the other members depend on it. */
 static enum mm_status read_op(struct reading *reading, struct mm_error *error) {
     struct mm_benchmark_call *call = reading->call;
     struct mm_json_reader reader = {0};
@@ -98,8 +98,8 @@ static enum mm_status read_op(struct reading *reading, struct mm_error *error) {
                          member.value.text, known);
 }
 
-/* Keeps the failure that the contract judges first: a malformed request, then a passed limit, then something
- * that is not supported, which is the order of the statuses. True if *kept is now `other`. */
+/* Keeps the failure that the contract judges first, in the order of the statuses: a malformed request, then
+ * an exceeded limit, then something that is not supported. True if *kept is now `other`. */
 static bool keep_first(struct mm_error *kept, const struct mm_error *other) {
     const bool is_first = other->status != MM_OK && (kept->status == MM_OK || other->status < kept->status);
     if (is_first)
@@ -110,23 +110,17 @@ _Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "
 
 static enum mm_status read_member(struct reading *reading, enum mm_parameter parameter,
                                   const struct mm_json_member *member, struct mm_error *error) {
-    enum mm_access_set set = MM_ACCESS_PATTERNS;
     const struct mm_value *name = &member->name;
-    switch (parameter) {
-    case MM_PARAMETER_OP: /* was read before all others */
+    if (parameter == MM_PARAMETER_OP) /* was read before all others */
         return MM_OK;
-    case MM_PARAMETER_VARIANTS:
+    if (parameter == MM_PARAMETER_VARIANTS)
         return read_variants(reading, member, error);
-    case MM_PARAMETER_PATTERNS:
-    case MM_PARAMETER_STRIDES:
-    case MM_PARAMETER_WORD_BYTES:
-    case MM_PARAMETER_PADDED:
-        set = (enum mm_access_set)(parameter - MM_PARAMETER_PATTERNS);
+    if (parameter >= MM_PARAMETER_PATTERNS && parameter <= MM_PARAMETER_PADDED) {
+        const enum mm_access_set set = (enum mm_access_set)(parameter - MM_PARAMETER_PATTERNS);
         return mm_access_read_set(set, name->text, reading->text, member, &reading->sets[set], error);
-    default:
-        return mm_call_set_value(&reading->values, reading->place, name->text, name->length, &member->value,
-                                 reading->limits, error);
     }
+    return mm_call_set_value(&reading->values, reading->place, name->text, name->length, &member->value,
+                             reading->limits, error);
 }
 
 static enum mm_status read_members(struct reading *reading, struct mm_error *error) {
@@ -145,7 +139,7 @@ static enum mm_status read_members(struct reading *reading, struct mm_error *err
         else
             (void)read_member(reading, parameter, &member, &one);
         given |= bit;
-        /* Only the first is located, since that reads the text from its beginning. */
+        /* Only the first failure gets a line and a column, since that reads the text from its beginning. */
         if (keep_first(&first, &one) && one.status == MM_BAD_REQUEST)
             mm_json_locate(reading->text, member.token, &first);
     }
@@ -161,40 +155,36 @@ static enum mm_status read_members(struct reading *reading, struct mm_error *err
     return first.status;
 }
 
-/* Makes a request of the values that were read. */
-static enum mm_status make_request(struct mm_call *values, struct mm_benchmark_request *request,
-                                   struct mm_error *error) {
-    const uint64_t *numbers = values->numbers;
-    *request = (struct mm_benchmark_request){
-        .op = values->op,
-        .m = (size_t)numbers[MM_PARAMETER_M],
-        .n = (size_t)numbers[MM_PARAMETER_N],
-        .k = (size_t)numbers[MM_PARAMETER_K],
-        .transpose_a = numbers[MM_PARAMETER_TRANSPOSE_A] != 0,
-        .transpose_b = numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
-        .repeats = numbers[MM_PARAMETER_REPEATS],
-    };
-    const enum mm_status status = mm_call_resolve(values, error);
-    request->dtype = values->dtype;
-    return status;
-}
-
 enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,
                                    struct mm_benchmark_call *call, struct mm_error *error) {
     struct reading reading = {.call = call, .limits = limits, .text = body, .bytes = bytes};
+    struct mm_call *values = &reading.values;
+    const uint64_t *numbers = values->numbers;
     *call = (struct mm_benchmark_call){0};
     enum mm_status status = mm_json_check(body, bytes, "a JSON object with m and n", error);
     if (status == MM_OK)
         status = read_op(&reading, error);
     if (status != MM_OK)
         return status;
-    mm_call_init(&reading.values, call->op->op);
-    reading.values.numbers[MM_PARAMETER_REPEATS] = MM_BENCHMARK_REPEATS;
+    mm_call_init(values, call->op->op);
+    values->numbers[MM_PARAMETER_REPEATS] = MM_BENCHMARK_REPEATS;
     reading.place = call->op->has_variants ? MM_CALL_BENCHMARK : MM_CALL_PROBE;
     status = read_members(&reading, error);
     if (status != MM_OK)
         return status;
-    call->timeout_ms = reading.values.numbers[MM_PARAMETER_TIMEOUT_MS];
-    return call->op->has_variants ? make_request(&reading.values, &call->request, error)
-                                  : mm_access_combine(reading.sets, &call->probe, error);
+    call->timeout_ms = numbers[MM_PARAMETER_TIMEOUT_MS];
+    if (!call->op->has_variants)
+        return mm_access_combine(reading.sets, &call->probe, error);
+    status = mm_call_resolve(values, error);
+    call->request = (struct mm_benchmark_request){
+        .op = values->op,
+        .m = (size_t)numbers[MM_PARAMETER_M],
+        .n = (size_t)numbers[MM_PARAMETER_N],
+        .k = (size_t)numbers[MM_PARAMETER_K],
+        .transpose_a = numbers[MM_PARAMETER_TRANSPOSE_A] != 0,
+        .transpose_b = numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
+        .dtype = values->dtype,
+        .repeats = numbers[MM_PARAMETER_REPEATS],
+    };
+    return status;
 }

@@ -1,5 +1,4 @@
-/* A benchmark's reply as a table for a terminal: a line that says what was measured, then aligned columns. */
-#include "api/lab/access.h"
+/* A benchmark's reply as a table for a terminal: a title, then aligned columns. */
 #include "api/lab/benchmark.h"
 
 #include <inttypes.h>
@@ -23,14 +22,14 @@ enum column {
     COLUMN_COUNT
 };
 
-/* A line is its cells and, behind them, why there are none. A column that has no head is left out. */
+/* A line of cells. A row that failed has its error behind them. A column without a head is left out. */
 enum { CELL_BYTES = 80 };
 struct line {
     char cells[COLUMN_COUNT][CELL_BYTES];
     const struct mm_error *error; /* NULL: none */
 };
 
-/* As many decimals as leave three or four digits. */
+/* Three or four digits, with the decimals that this takes. */
 static void write_number(char *cell, double value) {
     const int decimals = fabs(value) >= 1000.0 ? 0 : fabs(value) >= 100.0 ? 1 : fabs(value) >= 10.0 ? 2 : 3;
     snprintf(cell, CELL_BYTES, "%.*f", decimals, value);
@@ -46,7 +45,7 @@ static void write_head(struct line *line, const struct mm_benchmark_op *op) {
             snprintf(line->cells[column], CELL_BYTES, "%s", names[column]);
     snprintf(line->cells[RATE], CELL_BYTES, "%s", op->rate_unit);
     snprintf(line->cells[RATIO], CELL_BYTES, "of %s", op->yardstick);
-    if (op->has_relative_error)
+    if (op->op == MM_MATMUL)
         snprintf(line->cells[RELATIVE_ERROR], CELL_BYTES, "relative error");
 }
 
@@ -64,7 +63,7 @@ static void write_names(struct line *line, const struct mm_benchmark_subject *su
 
 static void write_row(struct line *line, const struct mm_benchmark *benchmark, size_t index) {
     const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
-    uint64_t loads;
+    const uint64_t loads = mm_benchmark_loads(benchmark, index);
     memset(line, 0, sizeof *line);
     write_names(line, &mm_benchmark_request(benchmark)->subjects[index], row);
     for (unsigned column = REPEATS; column < COLUMN_COUNT; column++)
@@ -83,7 +82,7 @@ static void write_row(struct line *line, const struct mm_benchmark *benchmark, s
     snprintf(line->cells[RELATIVE_ERROR], CELL_BYTES, "%.3g", row->relative_error);
     if (!isnan(row->max_error))
         snprintf(line->cells[MAX_ERROR], CELL_BYTES, "%.3g", row->max_error);
-    if (mm_benchmark_loads(benchmark, index, &loads))
+    if (loads > 0)
         snprintf(line->cells[LOADS], CELL_BYTES, "%" PRIu64, loads);
 }
 
@@ -104,7 +103,7 @@ static void print_title(FILE *out, const struct mm_benchmark *benchmark) {
     char devices[512];
     mm_benchmark_devices(benchmark, devices, sizeof devices);
     fprintf(out, "%s m=%zu", op->name, request->m);
-    if (op->has_k)
+    if (op->op == MM_MATMUL)
         fprintf(out, " k=%zu", request->k);
     fprintf(out, " n=%zu %s%s%s on %s\n\n", request->n, mm_dtype_name(request->dtype),
             request->transpose_a ? " transpose_a" : "", request->transpose_b ? " transpose_b" : "", devices);
@@ -127,15 +126,11 @@ char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
         print_title(out, benchmark);
         for (size_t row = 0; row < count; row++)
             print_line(out, &lines[row], widths);
-        if (fclose(out) != 0) { /* which is where memory for the text runs out */
+        if (fclose(out) != 0) { /* memory for the text ran out */
             free(text);
             text = NULL;
         }
     }
     free(lines);
     return text;
-}
-
-char *mm_benchmark_probe_text(const struct mm_probe_task *probe, size_t *length) {
-    return mm_access_table(&probe->probe, probe->device, length);
 }

@@ -1,5 +1,6 @@
 /* NumPy's file format .npy, versions 1.0, 2.0 and 3.0, for matrices: reading a header and writing one
- * (NumPy's numpy/lib/format.py is the reference). It knows no requests: who sent the file, and how. */
+ * (NumPy's numpy/lib/format.py is the reference). It knows no requests: who sent the file, and how. Any
+ * thread may call these functions. */
 #ifndef MM_API_NPY_NPY_H
 #define MM_API_NPY_NPY_H
 

@@ -1,5 +1,6 @@
 /* Text for what every request pays for: elements, headers, and its line in the log. Each function writes to
- * `end`, without a zero behind, and returns where the next character goes; the caller has the room. */
+ * `end`, without a zero behind, and returns where the next character goes; the caller has the room. Any
+ * thread may call these functions. */
 #ifndef MM_API_NUMBER_DIGITS_H
 #define MM_API_NUMBER_DIGITS_H
 

@@ -1,4 +1,5 @@
-/* Powers of ten to 64 bits, for numbers on their way from text and to it. */
+/* Powers of ten to 64 bits, for numbers on their way from text and to it. Any thread may use them: they never
+ * change. */
 #ifndef MM_API_NUMBER_TEN_H
 #define MM_API_NUMBER_TEN_H
 

@@ -3,12 +3,14 @@
  * no device and no variant.
  *
  * x has random numbers of either sign between 1/2 and 1, so a single wrong element shows, and so do swapped
- * columns. If m or k is small, the columns are cut into groups with a projection each, down to single
- * columns, since one number may be small by chance.
+ * columns. If m or k is small, one number may be small by chance. The columns are then cut into groups with a
+ * projection each, down to single columns.
  *
- * gpu/check/verify.h cannot replace it: it needs the operands (12 MiB at 1024³ instead of 20 KiB), which a
- * kernel could have overwritten, and at rank 1 it told an error wrong by more than a factor of 3 in 52 of
- * 2,000 checks. */
+ * gpu/check/verify.h cannot replace it. It needs the operands (12 MiB at 1024³ instead of 20 KiB), and a
+ * kernel could have overwritten them. At rank 1 it also told an error wrong by more than a factor of 3 in 52
+ * of 2,000 checks.
+ *
+ * Any thread, one at a time for each projection. The functions cannot fail; no pointer may be NULL. */
 #ifndef MM_GPU_CHECK_PROJECTION_H
 #define MM_GPU_CHECK_PROJECTION_H
 
@@ -16,48 +18,46 @@
 
 #include <stdbool.h>
 
-/* The caller's memory, and how far the work has come; all of it this module's. */
+/* The caller owns it and reads nothing of it. */
 struct mm_projection {
-    struct mm_random_product product;
+    const struct mm_random_product *product;
     size_t group_cols; /* columns of a group; the last may have fewer */
     size_t group_count;
-    double *sums;   /* A·(B·x): of each row its groups' */
-    double *inner;  /* B·x, of the group at hand */
-    float *weights; /* x */
+    double *sums;   /* A·(B·x), m × group_count */
+    double *inner;  /* B·x of the current group, k */
+    float *weights; /* x, n */
     double norm;    /* the sum of the squares of `sums` */
 
-    /* What is prepared next: of this group, B's rows and then A's, as they are stored, from this number of
-     * the row on. */
+    /* What is prepared next: a group's sums over the k rows of B come first, then those over the m rows of
+     * A. `number` elements of this row are in `sum`. */
     size_t group;
     size_t row;
     size_t number;
+    double sum;
 
-    /* Of the result that is read: the next element and its group, what the group's elements before it sum up
-     * to, and the sum of the squares of what is wrong. */
-    size_t read_row;
-    size_t read_col;
-    size_t read_group;
-    double read_sum;
-    double read_squares;
+    /* How far the result was read. */
+    size_t read;         /* elements */
+    double read_sum;     /* of the group that is partly read */
+    double read_squares; /* the sum of the squares of all errors */
 };
 
-/* The memory that the projection of an m×k by a k×n matrix takes. None of them is 0. False, and *bytes
- * untouched, where it passes SIZE_MAX. */
-bool mm_projection_bytes(size_t m, size_t k, size_t n, size_t *bytes);
+/* The bytes of memory that the projection of an m×k by a k×n matrix takes. None of them is 0, and A, B and C
+ * fit into the address space. */
+size_t mm_projection_bytes(size_t m, size_t k, size_t n);
 
-/* Begins with the projection of a product, in memory of mm_projection_bytes that is aligned for a double and
- * is the caller's, until after the last use. */
+/* Begins the projection of a product, in `memory` of mm_projection_bytes, aligned for a double. The caller
+ * keeps the product and the memory until it last uses the projection. */
 void mm_projection_init(struct mm_projection *projection, const struct mm_random_product *product,
                         void *memory);
 
-/* A step of what comes before any result is read, of some 100,000 numbers made: false where there was nothing
- * left to do. The whole takes k·n numbers, and m·k for each group. */
+/* Makes the next 100,000 numbers or so. Call it until it says false: there was nothing left to do. It makes
+ * k·n numbers in all, and m·k for each group. */
 bool mm_projection_prepare(struct mm_projection *projection);
 
-/* Reads a result, once all is prepared: it begins, takes the next `count` elements of C, which is dense, row
- * by row, in pieces of any size, and once all were taken tells the error: ||C·x − A·B·x|| / ||A·B·x||, which
- * estimates ||C − A·B|| / ||A·B|| (Frobenius). INFINITY where anything is not finite. A projection may read
- * one result after the other. */
+/* Once all is prepared, these read a result, and then the next one. `begin` starts. `take` reads the next
+ * `count` elements of C, which is dense, row by row, in pieces of any size. After the last, `error` gives
+ * ||C·x − A·B·x|| / ||A·B·x||, which estimates ||C − A·B|| / ||A·B|| (Frobenius); INFINITY if an element is
+ * not finite. */
 void mm_projection_begin(struct mm_projection *projection);
 void mm_projection_take(struct mm_projection *projection, const float *elements, size_t count);
 double mm_projection_error(const struct mm_projection *projection);

@@ -1,4 +1,4 @@
-/* Where a sample is taken, and what is expected there. */
+/* The places of a sample, and the elements expected there. */
 #include "gpu/check/sample.h"
 
 #include "gpu/matrix.h"
@@ -20,8 +20,8 @@ static size_t spans_within(size_t depth, size_t width) {
     return MM_SAMPLE_NUMBERS_MAX / depth / (width + 1);
 }
 
-/* The corners first, of which the last one lies behind all edges; then of every four places one on the last
- * row and one at the end of a row, where tiles are cut off. */
+/* The corners first, beginning with the last element of C. Then every fourth place is on the last row, and
+ * every fourth at the end of a row, since tiles are cut off there. */
 static struct mm_sample_span place(unsigned index, size_t rows, size_t cols, size_t width) {
     const size_t last_row = rows - 1;
     const size_t last_col = cols - width;
@@ -39,27 +39,25 @@ static struct mm_sample_span place(unsigned index, size_t rows, size_t cols, siz
 }
 
 void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t depth) {
-    size_t width = cols < MM_SAMPLE_WIDTH_MAX ? cols : MM_SAMPLE_WIDTH_MAX;
+    size_t width = mm_size_min(cols, MM_SAMPLE_WIDTH_MAX);
     while (width > 1 && spans_within(depth, width) < SPANS_WANTED)
         width /= 2;
-    size_t count = spans_within(depth, width);
+    size_t count = mm_size_min(spans_within(depth, width), MM_SAMPLE_SPANS_MAX);
     if (count < 1)
         count = 1;
-    if (count > MM_SAMPLE_SPANS_MAX)
-        count = MM_SAMPLE_SPANS_MAX;
     const size_t spans_a_row = mm_size_divide_up(cols, width);
     const bool whole = spans_a_row <= count && rows <= count / spans_a_row;
     sample->width = (unsigned)width;
     sample->span_count = (unsigned)(whole ? rows * spans_a_row : count);
     for (unsigned index = 0; index < sample->span_count; index++) {
-        size_t col = index % spans_a_row * width; /* the last of a row overlaps the one before */
+        /* The last span of a row overlaps the one before. */
+        const size_t col = mm_size_min(index % spans_a_row * width, cols - width);
         sample->spans[index] =
-            whole ? (struct mm_sample_span){index / spans_a_row, col < cols - width ? col : cols - width}
-                  : place(index, rows, cols, width);
+            whole ? (struct mm_sample_span){index / spans_a_row, col} : place(index, rows, cols, width);
     }
 }
 
-/* Elements of op(A) and op(B), by where they lie in what is stored. */
+/* Elements of op(A) and op(B). */
 static double element_of_a(const struct mm_random_product *product, size_t row, size_t depth) {
     const size_t index = product->transpose_a ? depth * product->m + row : row * product->k + depth;
     return (double)mm_random_element(product->a_seed, index);
@@ -80,7 +78,7 @@ void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_r
         const double a = element_of_a(product, at->row, depth);
         for (unsigned index = 0; index < sample->width; index++) {
             const double b = element_of_b(product, depth, at->col + index);
-            sums[index] += a * b; /* of 24 bits each, so that this is exact */
+            sums[index] += a * b; /* exact: of 24 bits each */
             magnitudes[index] += fabs(a * b);
         }
     }

@@ -1,4 +1,4 @@
-/* What a check comes to. */
+/* The verdict of a check, and its estimate of the error. */
 #include "gpu/check/verification.h"
 
 #include "gpu/names.h"

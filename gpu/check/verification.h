@@ -1,4 +1,7 @@
-/* What came of the check of a product (gpu/check/verify.h). It knows nothing of how it is done. */
+/* The result of checking a product (gpu/check/verify.h). It does not know how the check is done.
+ *
+ * Plain data in the job that it belongs to. The functions keep no state: any thread. They cannot fail, and
+ * take no NULL. */
 #ifndef MM_GPU_CHECK_VERIFICATION_H
 #define MM_GPU_CHECK_VERIFICATION_H
 
@@ -12,8 +15,8 @@ extern "C" {
 
 /* One row a verdict: constant, wire name. */
 #define MM_VERDICT_TABLE(X)                                                                                  \
-    X(MM_VERDICT_PASSED, "passed")     /* no row that was judged is off by more than it may */               \
-    X(MM_VERDICT_FAILED, "failed")     /* one is */                                                          \
+    X(MM_VERDICT_PASSED, "passed")     /* every judged row is within its bound */                            \
+    X(MM_VERDICT_FAILED, "failed")     /* a row is not */                                                    \
     X(MM_VERDICT_UNJUDGED, "unjudged") /* there are rows, but none could be judged */
 
 enum mm_verdict {
@@ -23,33 +26,35 @@ enum mm_verdict {
         MM_VERDICT_COUNT
 };
 
-/* Of the row whose residual is the largest part of its bound; of several such rows, the first. */
 struct mm_verification {
-    bool is_done;       /* else all else says nothing */
-    double residual;    /* |C·x - A·(B·x)|, by the vector where it is largest; INFINITY: C is not finite */
-    double bound;       /* that it may have; 0 only where k is, or where nothing was judged */
-    size_t row;         /* 0 where none was judged */
-    size_t rows_judged; /* which with the others make m; all are 0 of an empty product */
-    size_t rows_unjudged; /* since what they are computed from, or may be, is beyond float32 */
+    bool is_done; /* false: nothing below has a meaning */
 
-    /* Over the rows that were judged and all vectors: the sums of the squares of C·x - A·(B·x) and of
-     * A·(B·x). In which order they are added shows in their last bits. */
+    /* The worst row: its residual is the largest fraction of its bound. If several are, the first. */
+    double residual; /* |C·x - A·(B·x)|, the largest over the vectors; INFINITY if C is not finite */
+    double bound;    /* of the residual; 0 only if k is 0, or no row was judged */
+    size_t row;      /* 0 if no row was judged */
+
+    size_t rows_judged;   /* rows_judged + rows_unjudged = m; both are 0 of an empty product */
+    size_t rows_unjudged; /* their sums exceed float32, or may have done so on the way */
+
+    /* Over the judged rows and all vectors: the sums of the squares of C·x - A·(B·x) and of A·(B·x). Their
+     * last bits depend on the order of the additions. */
     double error_squares;
     double norm_squares;
 
-    uint64_t took_ns; /* the device's time; of one that is done by a device */
-    uint64_t seed;    /* of the vectors: number v of them has -1 for column j where bit v of
-                         mm_random_bits(seed, j) is set */
+    uint64_t took_ns; /* the time that the device (a CPU too) took for the check */
+    uint64_t seed;    /* of the vectors: vector v is -1 at column j if bit v of mm_random_bits(seed, j) is
+                         set, else 1 */
 };
 
-/* "passed", "failed", "unjudged". Any thread. */
+/* "passed", "failed", "unjudged". A static string. */
 const char *mm_verdict_name(enum mm_verdict verdict);
 
-/* Of a check that is done, an estimate of ||C - A·B|| / ||A·B|| (Frobenius) over the judged rows. INFINITY
- * if C is not finite and should be, or not 0 where A·(B·x) is. Any thread. */
+/* An estimate of ||C - A·B|| / ||A·B|| (Frobenius) over the judged rows, once the check is done. INFINITY if
+ * C is not finite and should be, or is not 0 although A·(B·x) is. */
 double mm_verification_relative_error(const struct mm_verification *verification);
 
-/* Of one that is done. */
+/* The verdict, once the check is done. */
 enum mm_verdict mm_verification_verdict(const struct mm_verification *verification);
 
 #ifdef __cplusplus

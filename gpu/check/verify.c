@@ -25,12 +25,12 @@ static void make_vectors(double *x, size_t length, uint64_t seed) {
     }
 }
 
-/* What an element adds to the last of the sums: of B (norm NULL) its square. */
+/* An element's term in the last of the sums: for B (norm NULL) its square, for A its size times the norm. */
 static double last_term(double element, const double *norm) {
     return norm == NULL ? element * element : fabs(element) * *norm;
 }
 
-/* A row's sums by the vectors, of as many elements each, and by the norms. */
+/* The sums of a row: times each vector, and the last. */
 static void sum_row(const float *row, size_t length, const double *vectors, const double *norms,
                     double sums[SUMS]) {
     memset(sums, 0, SUMS * sizeof sums[0]);
@@ -42,8 +42,8 @@ static void sum_row(const float *row, size_t length, const double *vectors, cons
     }
 }
 
-/* Adds a stored row of a transposed operand, times its elements of the vectors, which lie `step` apart, to
- * the sums of all lines. */
+/* Adds a stored row of a transposed operand to the sums of all lines. `factors` has the row's element of each
+ * vector, `step` apart. */
 static void add_row(const float *row, size_t lines, const double *factors, size_t step, const double *norm,
                     double *sums) {
     for (unsigned v = 0; v < VECTORS; v++)
@@ -53,7 +53,7 @@ static void add_row(const float *row, size_t lines, const double *factors, size_
         sums[VECTORS * lines + line] += last_term((double)row[line], norm);
 }
 
-/* op(X) by the vectors and the norms: the sums of each of its lines. */
+/* The sums of each row ("line") of op(X), by the vectors and the norms. */
 static void multiply(const struct mm_matrix *x, bool transpose, const double *vectors, const double *norms,
                      double *sums) {
     const float *data = x->data;

@@ -2,18 +2,22 @@
  * "Probabilistic machines can use less running time", IFIP 1977). A and B stand for op(A) and op(B). For C
  * and for CUDA; it knows no device and no variant.
  *
- * There are four vectors of random ±1, new ones for each check. They show a single element that is wrong by
- * more than twice the bound, and miss errors that cancel within a row once in 16 times at worst.
+ * Each check has four new vectors x of random ±1. They show a single element that is wrong by more than twice
+ * the bound. Errors that cancel within a row are missed once in 16 checks at worst.
  *
- * The bound of a row, u = 2^-24, s its sum of |A|·b, b the norms of the rows of B: each of its n elements may
- * be off by 2·(k+8)·u·(|A|·|B|) + k·2^-149, so their norm is at most e = 2·(k+8)·u·s + n^1/2·k·2^-149. With
- * random signs the sum stays below 9·e but once in 2·10^17 checks (W. Hoeffding, 1963), and always below
- * n^1/2·e: the lesser counts. float64's own rounding adds less than 4·(n+k+16)·2^-53·n^1/2·(s+e).
+ * The bound of a row. Let u = 2^-24, b the norms of the rows of B, and s the row's sum of |A|·b. Each of the
+ * n elements may be off by 2·(k+8)·u·(|A|·|B|) + k·2^-149. So their norm is at most e = 2·(k+8)·u·s +
+ * n^1/2·k·2^-149. Their sum with random signs is always below n^1/2·e, and exceeds 9·e once in 2·10^17 checks
+ * (W. Hoeffding, 1963). The bound is the smaller of the two. float64's own rounding adds less than
+ * 4·(n+k+16)·2^-53·n^1/2·(s+e).
  *
- * A row is judged if s is finite. If its C is not finite and s + e is within float32's range, its residual
- * is infinite; beyond that range it is not judged, since float32 may have overflowed on the way. The
- * squares of the residuals, and of A·(B·x), summed over all rows, estimate the relative error of the
- * result (gpu/check/verification.h). */
+ * A row is judged if s is finite. If its C is not finite, its residual is infinite; but if s + e exceeds
+ * float32's range, the row is not judged, since float32 may have overflowed on the way. The squares of the
+ * residuals and of A·(B·x), summed over all rows, estimate the relative error of the result
+ * (gpu/check/verification.h).
+ *
+ * The functions cannot fail, and take no NULL. On the host any thread may call them, on different memory; on
+ * a device they run in the threads of verify.cu's kernels. */
 #ifndef MM_GPU_CHECK_VERIFY_H
 #define MM_GPU_CHECK_VERIFY_H
 
@@ -28,29 +32,30 @@
 extern "C" {
 #endif
 
-/* Vectors, and the sums of a line of a matrix that is multiplied with them: one by each vector, and behind
- * them that which s is made of: of a row of B its norm, of a row of A that of |A|·b. */
+/* The vectors, and the sums of each row of a matrix that they multiply. There is one sum for each vector. The
+ * last sum leads to s: the squares of a row of B, or |A|·b of a row of A. */
 enum { MM_VERIFY_VECTORS = 4, MM_VERIFY_SUMS = MM_VERIFY_VECTORS + 1 };
 
-/* The seed of the next check in this process. Any thread. */
+/* The seed of the next check in this process. */
 uint64_t mm_verify_seed(void);
 
-/* The memory that mm_verify takes of a product that is not empty. */
+/* The bytes of memory that mm_verify needs for a product that is not empty. */
 size_t mm_verify_bytes(const struct mm_product *product);
 
-/* Judges the product that a, b and c hold, in the host's memory (float32, conforming, m and n not 0), with
- * `memory` of mm_verify_bytes, aligned for a double, whose contents do not matter. Any thread. */
+/* Judges the product in a, b and c, in the host's memory (float32, conforming, m and n not 0). `memory` has
+ * mm_verify_bytes, aligned for a double; the call overwrites it. All memory is the caller's. *verification is
+ * set as a whole. */
 void mm_verify(const struct mm_product *product, uint64_t seed, void *memory,
                struct mm_verification *verification);
 
 /* --- what the host and the device share ---------------------------------------------------------- */
 
-/* e, the bound and what float64 adds to it, as factors. */
+/* The factors of e, of the bound, and of float64's rounding. */
 struct mm_verify_bounds {
-    double relative; /* e is this part of s, and this much: */
+    double relative; /* e = relative·s + absolute */
     double absolute;
-    double spread;     /* of e, that a sum with random signs may come to */
-    double of_float64; /* as a part of s + e */
+    double spread;     /* the bound is spread·e, and float64's rounding adds */
+    double of_float64; /* of_float64·(s + e) */
 };
 
 static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_product *product) {
@@ -62,7 +67,7 @@ static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_produc
     return bounds;
 }
 
-/* The larger of a residual and what another vector has it differ by; INFINITY where that is not finite. */
+/* The larger of a residual and another vector's difference; INFINITY if that is not finite. */
 MM_RANDOM_FUNCTION double mm_verify_larger(double residual, double difference) {
     const double size = fabs(difference);
     if (size <= residual)
@@ -70,12 +75,12 @@ MM_RANDOM_FUNCTION double mm_verify_larger(double residual, double difference) {
     return size <= DBL_MAX ? size : (double)INFINITY;
 }
 
-/* A residual as a part of its bound. */
+/* A residual as a fraction of its bound. */
 MM_RANDOM_FUNCTION double mm_verify_part(double residual, double bound) {
     return residual == 0.0 ? 0.0 : residual / bound;
 }
 
-/* Takes a row for the worst, unless the one that is held is. */
+/* Makes a row the worst one, unless the verification has a worse one. */
 MM_RANDOM_FUNCTION void mm_verify_take(struct mm_verification *verification, size_t row, double residual,
                                        double bound) {
     const double part = mm_verify_part(residual, bound);
@@ -87,8 +92,8 @@ MM_RANDOM_FUNCTION void mm_verify_take(struct mm_verification *verification, siz
     verification->row = row;
 }
 
-/* Adds the rows of one verification to another's. In whatever order rows are added, the same comes of it, but
- * for the last bits of the sums of squares. */
+/* Adds the rows of one verification to another. The order of such additions shows only in the last bits of
+ * the sums of squares. */
 MM_RANDOM_FUNCTION void mm_verify_merge(struct mm_verification *into, const struct mm_verification *rows) {
     if (rows->rows_judged > 0)
         mm_verify_take(into, rows->row, rows->residual, rows->bound);
@@ -98,14 +103,14 @@ MM_RANDOM_FUNCTION void mm_verify_merge(struct mm_verification *into, const stru
     into->norm_squares += rows->norm_squares;
 }
 
-/* What the vectors tell of a row; all 0 before the first. */
+/* The sums of a row over its vectors; all 0 before the first. */
 struct mm_verify_sums {
     double residual; /* the largest difference */
     double error_squares;
     double norm_squares;
 };
 
-/* Adds what a vector tells: its sums of the row of C, and of that of A·B. */
+/* Adds a vector: its product with the row of C, and with the row of A·B. */
 MM_RANDOM_FUNCTION void mm_verify_add(struct mm_verify_sums *sums, double of_c, double of_product) {
     const double difference = of_c - of_product;
     sums->residual = mm_verify_larger(sums->residual, difference);
@@ -113,7 +118,7 @@ MM_RANDOM_FUNCTION void mm_verify_add(struct mm_verify_sums *sums, double of_c, 
     sums->norm_squares += of_product * of_product;
 }
 
-/* Judges a row by its sums of all vectors, and by s, and adds it. */
+/* Judges a row by the sums over all vectors and by s, and adds it to the verification. */
 MM_RANDOM_FUNCTION void mm_verify_row(struct mm_verification *verification,
                                       const struct mm_verify_bounds *bounds, size_t row,
                                       const struct mm_verify_sums *sums, double s) {

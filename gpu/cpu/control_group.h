@@ -1,5 +1,5 @@
 /* What the process's control groups limit. A container shows its own group as the root of /sys/fs/cgroup;
- * outside one, the limit can stand at any ancestor. */
+ * outside one, the limit can stand at any ancestor. Any thread may call these functions. */
 #ifndef MM_GPU_CPU_CONTROL_GROUP_H
 #define MM_GPU_CPU_CONTROL_GROUP_H
 

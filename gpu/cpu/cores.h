@@ -1,4 +1,4 @@
-/* How many of the machine's cores this process may keep busy. */
+/* How many of the machine's cores this process may keep busy. Any thread may call these functions. */
 #ifndef MM_GPU_CPU_CORES_H
 #define MM_GPU_CPU_CORES_H
 

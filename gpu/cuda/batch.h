@@ -1,5 +1,5 @@
 /* Several small products, or transpositions, in one launch: as the kernel sees them, and how they are
- * launched. */
+ * launched. Only the thread that uses the lane calls mm_cuda_gather. */
 #ifndef MM_GPU_CUDA_BATCH_H
 #define MM_GPU_CUDA_BATCH_H
 

@@ -1,4 +1,4 @@
-/* The patterns' addresses, and the banks and sectors that they meet. It measures nothing. */
+/* The addresses of the patterns, and the banks and sectors that they need. It measures nothing. */
 #include "gpu/lab/access.h"
 
 #include "gpu/names.h"
@@ -15,8 +15,8 @@ static unsigned word_of(const struct mm_access *access, unsigned lane) {
     case MM_PATTERN_LINEAR:
         return lane;
     case MM_PATTERN_PERMUTED:
-        /* 7 has no factor in common with 16, so that the 16 lanes of a half read its 16 words. Across the
-         * halves, words of 8 bytes could meet in a bank. */
+        /* 7 and 16 have no common factor, so the 16 lanes of a half read its 16 words. If the halves were
+         * mixed, two words of 8 bytes could be in one bank. */
         return (lane & 16) | ((7 * lane + 3) & 15);
     case MM_PATTERN_STRIDE:
         assert(access->stride >= 1 && access->stride <= MM_STRIDE_MAX);
@@ -42,7 +42,7 @@ void mm_access_offsets(const struct mm_access *access, uint32_t offsets[MM_WARP_
     }
 }
 
-/* Adds a value to a set of `count` of them, unless it is there; how many there are then. */
+/* Adds a value to a set of `count`, unless the set has it. Returns the new count. */
 static unsigned add(uint32_t *set, unsigned count, uint32_t value) {
     for (unsigned index = 0; index < count; index++)
         if (set[index] == value)
@@ -51,10 +51,9 @@ static unsigned add(uint32_t *set, unsigned count, uint32_t value) {
     return count + 1;
 }
 
-/* The most words that one bank serves for these lanes. What a bank holds side by side is one word of it, and
- * what lanes read can be more than one. */
+/* The most words that one bank serves for these lanes. A bank's word has bank_bytes; a lane may read two. */
 static unsigned degree_of(const uint32_t *offsets, unsigned lanes, unsigned word_bytes, unsigned bank_bytes) {
-    const unsigned pieces = word_bytes > bank_bytes ? word_bytes / bank_bytes : 1;
+    const unsigned pieces = word_bytes > bank_bytes ? 2 : 1;
     uint32_t words[MM_WARP_LANES];
     unsigned served[MM_BANK_COUNT] = {0};
     unsigned count = 0;
@@ -76,8 +75,8 @@ struct mm_bank_cost mm_banks_predict(const uint32_t offsets[MM_WARP_LANES], unsi
                                      unsigned bank_bytes) {
     assert(word_bytes == 4 || word_bytes == 8);
     assert(bank_bytes == 4 || bank_bytes == 8);
-    struct mm_bank_cost cost = {.transactions = word_bytes > bank_bytes ? word_bytes / bank_bytes : 1};
-    const unsigned lanes = MM_WARP_LANES / cost.transactions;
+    struct mm_bank_cost cost = {0};
+    const unsigned lanes = word_bytes > bank_bytes ? MM_WARP_LANES / 2 : MM_WARP_LANES;
     for (unsigned first = 0; first < MM_WARP_LANES; first += lanes) {
         const unsigned degree = degree_of(offsets + first, lanes, word_bytes, bank_bytes);
         cost.wavefronts += degree;

@@ -1,12 +1,14 @@
-/* How a warp reads memory: patterns, and a model of what each must cost. Shared memory lies in 32 banks,
- * of which each serves one word at a time; global memory is moved in sectors of 32 bytes. Plain
- * arithmetic over the 32 addresses of a warp; what a device really takes is its backend's `probe`.
+/* How a warp reads memory: patterns, and a model of what each must cost. Shared memory lies in 32 banks, and
+ * a bank serves one word at a time. Global memory is moved in sectors of 32 bytes. This is plain arithmetic
+ * over the 32 addresses of a warp; a backend's `probe` times what a device really takes.
  *
  * Sources: NVIDIA's CUDA C++ Programming Guide, on the compute capabilities ("Shared Memory": 32 banks,
  * successive words in successive banks, and no conflict between lanes that read the same word); its
  * edition 4.0, F.4.3.2 (an access of 64 bits a lane is served by half-warps, and lanes conflict only within
  * one); its editions up to CUDA 12 on compute capability 3.x (banks of 8 bytes); and, on sectors, the Best
- * Practices Guide ("Coalesced Access to Global Memory"). */
+ * Practices Guide ("Coalesced Access to Global Memory").
+ *
+ * The functions keep no state: any thread. They cannot fail, and take no NULL. */
 #ifndef MM_GPU_LAB_ACCESS_H
 #define MM_GPU_LAB_ACCESS_H
 
@@ -19,7 +21,7 @@ extern "C" {
 
 enum { MM_WARP_LANES = 32, MM_BANK_COUNT = 32, MM_SECTOR_BYTES = 32, MM_STRIDE_MAX = 32 };
 
-/* Shared memory that any access stays within: 32 lanes 32 words of 8 bytes apart, padded. */
+/* Every access stays within so much shared memory: 32 lanes, 32 words of 8 bytes apart, padded. */
 enum { MM_ACCESS_BYTES_MAX = 8192 };
 
 #define MM_MEMORY_TABLE(X)                                                                                   \
@@ -48,7 +50,7 @@ enum mm_pattern {
         MM_PATTERN_COUNT
 };
 
-/* Static strings; any thread. */
+/* The wire names. Static strings. */
 const char *mm_memory_name(enum mm_memory memory);
 const char *mm_pattern_name(enum mm_pattern pattern);
 
@@ -57,52 +59,51 @@ struct mm_access {
     enum mm_memory memory;
     enum mm_pattern pattern;
     unsigned stride; /* words from one lane to the next, 1 to MM_STRIDE_MAX, in MM_PATTERN_STRIDE; else 0 */
-    unsigned word_bytes; /* 4 or 8: what each lane reads */
+    unsigned word_bytes; /* each lane reads 4 or 8 */
     bool padded;         /* one word is left out after every 32, as in rows of 33 */
 };
 
 /* The byte at which each lane's word begins, padding counted; the first word begins at 0. */
 void mm_access_offsets(const struct mm_access *access, uint32_t offsets[MM_WARP_LANES]);
 
-/* What an access costs in shared memory. Lanes beyond the width of all banks wait for another transaction:
- * 8 bytes a lane from banks of 4 take two, of 16 lanes each. In one, each bank serves its words one after
- * another, each to all who ask. */
+/* What an access costs in shared memory. A transaction reads at most the width of all banks, so 8 bytes a
+ * lane take two transactions of 16 lanes from banks of 4 bytes. Within one, a bank serves its words one after
+ * another, each to all lanes that read it. */
 struct mm_bank_cost {
-    unsigned transactions;
     unsigned degree;     /* the most words that one bank serves in one transaction: 1 is no conflict */
     unsigned wavefronts; /* the degrees of all transactions together: passes over the banks */
 };
 
-/* The cost of reading word_bytes (4 or 8) at each offset (a multiple of that) from 32 banks of bank_bytes:
- * byte b lies in bank b / bank_bytes mod 32. Current chips may do better if neighbouring lanes read the
- * same 8 bytes; those of 3.x had exceptions. */
+/* The cost of reading word_bytes (4 or 8) at each offset from 32 banks of bank_bytes (4 or 8). Offsets are
+ * multiples of word_bytes; byte b lies in bank b / bank_bytes mod 32. Current chips may do better if
+ * neighbouring lanes read the same 8 bytes; chips of compute capability 3.x had exceptions. */
 struct mm_bank_cost mm_banks_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes,
                                      unsigned bank_bytes);
 
 /* What an access costs in global memory, which moves whole sectors. */
 struct mm_sector_cost {
-    unsigned sectors;     /* that hold a byte of it */
+    unsigned sectors;     /* that hold a byte of the access */
     unsigned bytes_used;  /* of different words */
-    unsigned bytes_moved; /* in those sectors */
+    unsigned bytes_moved; /* in all these sectors */
 };
 
-/* The cost of reading word_bytes at each offset (a multiple of that) from a sector's first byte. */
+/* The cost of reading word_bytes at each offset, a multiple of word_bytes, from a sector's first byte. */
 struct mm_sector_cost mm_sectors_predict(const uint32_t offsets[MM_WARP_LANES], unsigned word_bytes);
 
-/* What a device took for one access, in cycles of its multiprocessors' clock; 0 where it was not
+/* The time of one access, in cycles of the multiprocessors' clock, from one read to the next; 0: not
  * measured. */
 struct mm_access_time {
-    double latency_cycles; /* from one read to the next, where the next depends on what was read */
-    double cycles;         /* from one read to the next, where it does not */
+    double latency_cycles; /* if the next read depends on the value that was read */
+    double cycles;         /* if it does not */
 };
 
-/* What a device's memories do as wholes. */
+/* The speed of a device's memories as wholes. */
 struct mm_memory_speed {
     double shared_latency_cycles;   /* linear, words of 4 bytes */
     double cache_latency_cycles;    /* global memory that lies in the device's L2 cache */
     double global_latency_cycles;   /* global memory that does not */
-    double shared_bytes_per_second; /* every multiprocessor reading its own, linear */
-    double global_bytes_per_second; /* every multiprocessor reading a share of more than the L2 cache holds */
+    double shared_bytes_per_second; /* every multiprocessor reads its own, linear */
+    double global_bytes_per_second; /* every multiprocessor reads a share of more than the L2 cache holds */
 };
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* The request of a benchmark, its memory, and its figures. The measuring is benchmark_run.c's, and what is
- * right benchmark_judge.c's. */
+/* The request of a benchmark, its memory, and its figures. benchmark_run.c measures, and benchmark_judge.c
+ * says what is right. */
 #include "gpu/lab/benchmark_state.h"
 
 #include <assert.h>
@@ -8,30 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a matrix begins in its set, as device memory does. */
-enum { ALIGNMENT = 256 };
+/* A matrix begins at a multiple of this in its set, as device memory does. A run on the host uses another set
+ * than the run before, if two fit. */
+enum { ALIGNMENT = 256, HOST_SETS = 2 };
 
-/* What one run of a row is counted as. */
+/* The operations of one run. */
 static double operations(const struct mm_benchmark_request *request) {
     const double elements = (double)request->m * (double)request->n;
     return request->op == MM_MATMUL ? 2.0 * elements * (double)request->k : 2.0 * elements;
 }
 
-static enum mm_status fail_limit(const char *field, uint64_t limit, struct mm_error *error) {
-    if (error != NULL) {
-        snprintf(error->field, sizeof error->field, "%s", field);
-        error->limit = limit;
-        error->has_limit = true;
-    }
-    return MM_TOO_LARGE;
-}
-
-/* Of rows × cols once it is transposed, where it is. */
+/* A matrix that is rows × cols, or that becomes so when it is transposed. */
 static struct mm_matrix make_operand(enum mm_dtype dtype, size_t rows, size_t cols, bool transposed) {
     return transposed ? mm_matrix_dense(dtype, cols, rows, NULL) : mm_matrix_dense(dtype, rows, cols, NULL);
 }
 
-/* The views of one set, which lie nowhere yet. */
+/* The views of a set, without data. */
 static struct mm_product make_product(const struct mm_benchmark_request *request) {
     struct mm_product product = {.a = mm_matrix_dense(request->dtype, request->m, request->n, NULL),
                                  .transpose_a = true};
@@ -48,104 +40,87 @@ static struct mm_product make_product(const struct mm_benchmark_request *request
     return product;
 }
 
-static enum mm_status judge_bytes(const struct mm_benchmark_request *request, const struct mm_limits *limits,
-                                  struct mm_error *error) {
+static size_t projection_bytes(const struct mm_benchmark_request *request) {
+    return request->op == MM_MATMUL ? mm_projection_bytes(request->m, request->k, request->n) : 0;
+}
+
+static size_t piece_bytes(const struct mm_product *product) {
+    return mm_size_min(mm_matrix_bytes(&product->c), MM_BENCHMARK_PIECE_BYTES);
+}
+
+enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *request,
+                                       const struct mm_benchmark_limits *limits, struct mm_error *error) {
     const struct mm_product product = make_product(request);
     const struct mm_matrix *const matrices[] = {&product.a, &product.b, &product.c};
     static const char *const names[] = {"a", "b", "c"};
-    size_t total = 0;
-    size_t judging = 0;
+    const size_t bytes_max = limits->matrices->memory_bytes_max;
+    size_t total = projection_bytes(request) + piece_bytes(&product);
+    if (request->repeats > limits->repeats_max)
+        return mm_fail_limit(error, "repeats", limits->repeats_max,
+                             "repeats is %" PRIu64 ", but the limit is %" PRIu64, request->repeats,
+                             limits->repeats_max);
     for (size_t index = 0; index < 3; index++) {
+        const struct mm_matrix *matrix = matrices[index];
         size_t bytes;
-        enum mm_status status =
-            mm_matrix_size(names[index], request->dtype, matrices[index]->rows, matrices[index]->cols,
-                           matrices[index]->ld, limits, &bytes, error);
+        const enum mm_status status = mm_matrix_size(names[index], matrix->dtype, matrix->rows, matrix->cols,
+                                                     matrix->ld, limits->matrices, &bytes, error);
         if (status != MM_OK)
             return status;
         if (!mm_size_add(total, bytes, &total))
             total = SIZE_MAX;
     }
-    if (!mm_benchmark_judging_bytes(request->op, &product, &judging) || !mm_size_add(total, judging, &total))
-        total = SIZE_MAX;
-    if (total <= limits->memory_bytes_max)
+    if (total <= bytes_max)
         return MM_OK;
-    mm_fail(error, MM_TOO_LARGE,
-            "the matrices and what judges them take %zu bytes, but together they may take %zu", total,
-            limits->memory_bytes_max);
-    return fail_limit("", limits->memory_bytes_max, error);
-}
-
-static enum mm_status judge_counts(const struct mm_benchmark_request *request, uint64_t repeats_max,
-                                   struct mm_error *error) {
-    const struct {
-        const char *name;
-        size_t value;
-    } counts[] = {{"m", request->m},
-                  {"n", request->n},
-                  {"k", request->op == MM_MATMUL ? request->k : 1},
-                  {"repeats", request->repeats}};
-    for (size_t index = 0; index < sizeof counts / sizeof counts[0]; index++)
-        if (counts[index].value == 0)
-            return mm_fail_field(error, MM_BAD_REQUEST, counts[index].name,
-                                 "%s is 0, but there is nothing to measure without", counts[index].name);
-    if (request->repeats <= repeats_max)
-        return MM_OK;
-    mm_fail(error, MM_TOO_LARGE, "repeats is %" PRIu64 "%s, but the limit is %" PRIu64, request->repeats,
-            request->repeats < MM_BENCHMARK_REPEATS_CUT ? "" : " or more", repeats_max);
-    return fail_limit("repeats", repeats_max, error);
-}
-
-enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *request,
-                                       const struct mm_benchmark_limits *limits, struct mm_error *error) {
-    enum mm_status status = judge_counts(request, limits->repeats_max, error);
-    return status == MM_OK ? judge_bytes(request, limits->matrices, error) : status;
+    return mm_fail_limit(error, "", bytes_max,
+                         "the matrices and what judges them take %zu bytes, but together they may take %zu",
+                         total, bytes_max);
 }
 
 enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error) {
     const double run = operations(request);
     const double work = run * (double)request->repeats * (double)request->subject_count;
-    assert(request->subject_count <= MM_BENCHMARK_ROWS_MAX);
-    if (request->subject_count == 0)
-        return mm_fail_field(error, MM_BAD_REQUEST, "variants", "there is no variant to measure");
-    if (run > (double)limits->run_flops_max) {
-        mm_fail(error, MM_TOO_LARGE,
-                "one run comes to %.6g operations, but --benchmark-run-flops is %" PRIu64, run,
-                limits->run_flops_max);
-        return fail_limit("m", limits->run_flops_max, error);
-    }
+    assert(request->subject_count >= 1 && request->subject_count <= MM_BENCHMARK_ROWS_MAX);
+    if (run > (double)limits->run_flops_max)
+        return mm_fail_limit(error, "m", limits->run_flops_max,
+                             "one run comes to %.6g operations, but --benchmark-run-flops is %" PRIu64, run,
+                             limits->run_flops_max);
     if (work <= (double)limits->flops_max)
         return MM_OK;
-    mm_fail(error, MM_TOO_LARGE,
-            "%zu rows of %" PRIu64 " repeats come to %.6g operations, but --benchmark-flops is %" PRIu64,
-            request->subject_count, request->repeats, work, limits->flops_max);
-    return fail_limit("repeats", limits->flops_max, error);
+    return mm_fail_limit(error, "repeats", limits->flops_max,
+                         "%zu rows of %" PRIu64
+                         " repeats come to %.6g operations, but --benchmark-flops is %" PRIu64,
+                         request->subject_count, request->repeats, work, limits->flops_max);
 }
 
 struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max) {
+    const struct mm_product product = make_product(request);
     const size_t row_count = request->subject_count + (request->op == MM_TRANSPOSE);
+    const size_t time_count = row_count * request->repeats;
+    const size_t judging_bytes = projection_bytes(request) + piece_bytes(&product);
     struct mm_benchmark *benchmark =
-        calloc(1, sizeof *benchmark + row_count * request->repeats * sizeof benchmark->times_ns[0]);
+        calloc(1, sizeof *benchmark + time_count * sizeof benchmark->times_ns[0] + judging_bytes);
     if (benchmark == NULL)
         return NULL;
     benchmark->task.run = mm_benchmark_run;
     benchmark->request = *request;
     if (request->row_ns == 0)
         benchmark->request.row_ns = MM_BENCHMARK_ROW_NS;
-    benchmark->memory_bytes_max = memory_bytes_max;
     benchmark->row_count = row_count;
     for (size_t row = 0; row < row_count; row++)
         benchmark->courses[row].times_ns = benchmark->times_ns + row * request->repeats;
-    benchmark->product = make_product(request);
-    benchmark->b_offset = mm_size_round_up(mm_matrix_bytes(&benchmark->product.a), ALIGNMENT);
-    benchmark->c_offset =
-        benchmark->b_offset + mm_size_round_up(mm_matrix_bytes(&benchmark->product.b), ALIGNMENT);
-    benchmark->set_bytes =
-        benchmark->c_offset + mm_size_round_up(mm_matrix_bytes(&benchmark->product.c), ALIGNMENT);
-    const bool is_sized =
-        mm_benchmark_judging_bytes(request->op, &benchmark->product, &benchmark->judging_bytes);
-    assert(is_sized); /* as it was when the request was judged */
-    (void)is_sized;
+    benchmark->product = product;
+    benchmark->b_offset = mm_size_round_up(mm_matrix_bytes(&product.a), ALIGNMENT);
+    benchmark->c_offset = benchmark->b_offset + mm_size_round_up(mm_matrix_bytes(&product.b), ALIGNMENT);
+    benchmark->set_bytes = benchmark->c_offset + mm_size_round_up(mm_matrix_bytes(&product.c), ALIGNMENT);
+    benchmark->host_set_count = memory_bytes_max >= judging_bytes &&
+                                        (memory_bytes_max - judging_bytes) / HOST_SETS >= benchmark->set_bytes
+                                    ? HOST_SETS
+                                    : 1;
+    benchmark->judging_bytes = judging_bytes;
+    benchmark->piece = (char *)(benchmark->times_ns + time_count) + projection_bytes(request);
+    if (request->op != MM_MATMUL)
+        return benchmark;
     benchmark->operands = (struct mm_random_product){
         .a_seed = MM_BENCHMARK_SEED,
         .b_seed = mm_random_skip(MM_BENCHMARK_SEED, benchmark->b_offset / sizeof(float)),
@@ -155,15 +130,13 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
         .k = request->k,
         .n = request->n,
     };
-    if (request->op == MM_MATMUL)
-        mm_sample_place(&benchmark->sample, request->m, request->n, request->k);
+    mm_sample_place(&benchmark->sample, request->m, request->n, request->k);
+    mm_projection_init(&benchmark->projection, &benchmark->operands, benchmark->times_ns + time_count);
     return benchmark;
 }
 
 void mm_benchmark_close(struct mm_benchmark *benchmark) {
     assert(benchmark == NULL || benchmark->memory == NULL);
-    if (benchmark != NULL)
-        free(benchmark->judging);
     free(benchmark);
 }
 
@@ -171,7 +144,7 @@ size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     for (size_t index = 0; index < request->subject_count; index++)
         if (request->subjects[index].backend->is_host)
-            return mm_benchmark_host_sets(benchmark) * benchmark->set_bytes + benchmark->judging_bytes;
+            return benchmark->host_set_count * benchmark->set_bytes + benchmark->judging_bytes;
     return benchmark->judging_bytes;
 }
 
@@ -187,7 +160,6 @@ bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_job *job) {
     if (next == NULL)
         return false;
     benchmark->backend = next;
-    benchmark->stage = MM_BENCHMARK_TAKE;
     job->product = (struct mm_product){.m = request->m, .n = request->n, .k = request->k};
     benchmark->task.shares = next->is_host;
     job->task = &benchmark->task;
@@ -220,25 +192,21 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
     return row->median_ns > 0.0 ? work / row->median_ns : 0.0;
 }
 
-/* C is cut into strips `tile` wide, for each of which an operand of rows × depth elements is read once. */
-static bool strips(size_t rows, size_t depth, size_t across, size_t tile, uint64_t *elements) {
-    uint64_t once;
-    return !__builtin_mul_overflow(rows, depth, &once) &&
-           !__builtin_mul_overflow(once, mm_size_divide_up(across, tile), elements);
+/* C is cut into strips `tile` wide. Each loads an operand of rows × depth elements once. */
+static uint64_t strips(size_t rows, size_t depth, size_t across, size_t tile) {
+    return (uint64_t)rows * depth * mm_size_divide_up(across, tile);
 }
 
-bool mm_benchmark_loads(const struct mm_benchmark *benchmark, size_t row, uint64_t *elements) {
+uint64_t mm_benchmark_loads(const struct mm_benchmark *benchmark, size_t row) {
     const struct mm_benchmark_request *request = &benchmark->request;
     const struct mm_variant *ran = benchmark->rows[row].ran;
-    uint64_t of_a, of_b;
     if (ran == NULL || strcmp(ran->name, MM_BENCHMARK_YARDSTICK) == 0)
-        return false;
+        return 0;
     if (request->op == MM_TRANSPOSE)
-        return strips(request->m, request->n, 1, 1, elements);
+        return strips(request->m, request->n, 1, 1);
     unsigned tile = request->subjects[row].tile > 0 ? request->subjects[row].tile : ran->tile;
     if (tile == 0)
         tile = 1;
-    return strips(request->m, request->k, request->n, tile, &of_a) &&
-           strips(request->n, request->k, request->m, tile, &of_b) &&
-           !__builtin_add_overflow(of_a, of_b, elements);
+    return strips(request->m, request->k, request->n, tile) +
+           strips(request->n, request->k, request->m, tile);
 }

@@ -1,5 +1,5 @@
-/* Lists of mapped memory that nobody uses, found by size or by age. Knows no budget; the caller's mutex
- * guards all of it. */
+/* Lists of mapped memory that nobody uses, found by size or by age. Knows no budget. The caller's
+ * mutex guards all of it: any thread that holds the mutex may call these functions. */
 #ifndef MM_GPU_MEMORY_KEPT_H
 #define MM_GPU_MEMORY_KEPT_H
 

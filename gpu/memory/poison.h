@@ -1,5 +1,6 @@
 /* Marks memory that nobody may touch, for the address sanitizer: a pool's free memory, and what lies behind
- * the bytes that were asked for, would else look like any other. Nothing happens in other builds. */
+ * the bytes that were asked for, would else look like any other. Nothing happens in other builds. Any thread
+ * may call these functions, for memory that it alone uses. */
 #ifndef MM_GPU_MEMORY_POISON_H
 #define MM_GPU_MEMORY_POISON_H
 

@@ -1,5 +1,5 @@
-/* POST /v1/benchmark: judges the head, turns the body into a chain of jobs, one per backend, and the figures
- * into a reply. Knows no wire format: that is api/lab/benchmark.h. */
+/* POST /v1/benchmark: judges the head, turns the body into jobs, one for each backend in turn, and the
+ * figures into a reply. It knows no wire format (api/lab/benchmark.h does). */
 #include "api/lab/benchmark.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
@@ -13,9 +13,9 @@ struct mm_benchmark_run {
     const struct mm_benchmark_format *format;
     bool is_the_one;                /* the process runs one at a time */
     struct mm_benchmark *benchmark; /* NULL: a probe */
-    struct mm_probe_task *probe;    /* of a device's memory; NULL: none */
+    struct mm_probe *probe;         /* NULL: a benchmark */
     size_t reserved_bytes;          /* of the memory budget */
-    struct mm_job job;              /* one at a time */
+    struct mm_job job;              /* the current one */
 };
 
 _Static_assert(_Alignof(struct mm_benchmark_run) <= _Alignof(struct mm_request), "it lies behind that");
@@ -204,13 +204,10 @@ static enum mm_status begin_probe(struct mm_request *request, const struct mm_pr
         return mm_fail_field(&request->error, MM_UNSUPPORTED, "op",
                              "op is 'shared_access', but the devices of %s have no shared memory in banks",
                              backend->name);
-    struct mm_probe_task *task = malloc(sizeof *task);
-    if (task == NULL)
+    run->probe = mm_probe_copy(probe);
+    if (run->probe == NULL)
         return fail_memory(request);
-    task->probe = *probe;
-    mm_probe_task_init(task);
-    run->probe = task;
-    run->job.task = &task->task;
+    run->job.task = &run->probe->task;
     run->job.backend = backend;
     return MM_OK;
 }

@@ -1,4 +1,5 @@
-/* The HTTP server: the listening socket and libmicrohttpd's threads. */
+/* The HTTP server: the listening socket and libmicrohttpd's threads. Only the main thread calls these
+ * functions. */
 #ifndef MM_SERVER_HTTP_HTTP_H
 #define MM_SERVER_HTTP_HTTP_H
 

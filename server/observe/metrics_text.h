@@ -1,5 +1,6 @@
-/* Prometheus' text format 0.0.4: families of samples, written one after another to a stream. Knows no
- * metric. https://prometheus.io/docs/instrumenting/exposition_formats/ */
+/* Prometheus' text format 0.0.4: families of samples, written one after another to a stream. Knows no metric.
+ * The connection thread that answers GET /metrics calls these functions.
+ * https://prometheus.io/docs/instrumenting/exposition_formats/ */
 #ifndef MM_SERVER_OBSERVE_METRICS_TEXT_H
 #define MM_SERVER_OBSERVE_METRICS_TEXT_H
 

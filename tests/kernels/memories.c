@@ -10,8 +10,8 @@
 
 enum { EXIT_SKIPPED = 77 };
 
-/* What one step of a probe may take, once the first has loaded the kernels. */
-#define STEP_NS_MAX UINT64_C(200000000)
+/* What one slice of a probe may take, once the first has loaded the kernels. */
+#define SLICE_NS_MAX UINT64_C(200000000)
 
 static unsigned failures;
 
@@ -83,22 +83,23 @@ static void judge_speed(const struct mm_memory_speed *speed) {
                 NULL);
 }
 
-/* Does the whole probe, and tells how long its longest step took; false where a step failed. */
+/* Does the whole probe, and tells how long its longest slice took; false if it failed. */
 static bool run(struct mm_device *device, struct mm_probe *probe, uint64_t *longest_ns) {
     struct mm_error error;
+    enum mm_task_state state = MM_TASK_AGAIN;
     probe->done = 0;
     *longest_ns = 0;
-    while (probe->done < probe->count) {
+    while (state == MM_TASK_AGAIN) {
         const uint64_t begun_ns = mm_clock_ns();
-        if (mm_probe_step(probe, device, &error) != MM_OK) {
-            printf("FAIL: after %zu accesses: %s\n", probe->done, error.detail);
-            failures++;
-            return false;
-        }
-        const uint64_t step_ns = mm_clock_ns() - begun_ns;
-        *longest_ns = step_ns > *longest_ns ? step_ns : *longest_ns;
+        state = probe->task.run(&probe->task, device, false, &error);
+        const uint64_t slice_ns = mm_clock_ns() - begun_ns;
+        *longest_ns = slice_ns > *longest_ns ? slice_ns : *longest_ns;
     }
-    return true;
+    if (probe->done == probe->count)
+        return true;
+    printf("FAIL: after %zu accesses: %s\n", probe->done, error.detail);
+    failures++;
+    return false;
 }
 
 /* Twice, since the first time loads the kernels. */
@@ -111,10 +112,10 @@ static void judge_device(struct mm_device *device) {
         abort();
     if (!run(device, &probe, &longest_ns) || !run(device, &probe, &longest_ns))
         return;
-    char *table = mm_access_table(&probe, device, &length);
-    printf("%slongest step: %.1f ms\n", table != NULL ? table : "", (double)longest_ns / 1e6);
+    char *table = mm_access_table(&probe, &length);
+    printf("%slongest slice: %.1f ms\n", table != NULL ? table : "", (double)longest_ns / 1e6);
     free(table);
-    expect_less((double)longest_ns, (double)STEP_NS_MAX, "a step is short", NULL);
+    expect_less((double)longest_ns, (double)SLICE_NS_MAX, "a slice is short", NULL);
     for (size_t index = 0; index < probe.count; index++)
         judge_access(&probe, index);
     judge_degrees(&probe);

@@ -1,4 +1,5 @@
-/* Quads: four neighbouring floats, by one access of 16 bytes. For kernel files alone. */
+/* Quads: four neighbouring floats, by one access of 16 bytes. For kernel files alone. Each thread of a kernel
+ * calls them for elements of its own. */
 #ifndef MM_GPU_CUDA_VARIANTS_QUAD_CUH
 #define MM_GPU_CUDA_VARIANTS_QUAD_CUH
 

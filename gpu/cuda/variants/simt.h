@@ -1,5 +1,5 @@
 /* How the launch of another variant computes a product by `simt`: always, or only if the device finds at run
- * time that it must. */
+ * time that it must. Only the thread that uses the lane calls them. */
 #ifndef MM_GPU_CUDA_VARIANTS_SIMT_H
 #define MM_GPU_CUDA_VARIANTS_SIMT_H
 

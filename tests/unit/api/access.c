@@ -2,7 +2,6 @@
  */
 #include "api/lab/access.h"
 #include "api/lab/benchmark.h"
-#include "api/json/json_value.h"
 #include "tests/unit/unit.h"
 
 /* Reads the members of a request, which are not its op. */
@@ -151,8 +150,7 @@ static void make_probe(struct mm_probe *probe) {
         {MM_MEMORY_GLOBAL, MM_PATTERN_STRIDE, 2, 4, false},
     };
     static const struct mm_access_time times[] = {{23, 4}, {24.0625, 8.00049}, {85.5, 32}, {0, 12.5}};
-    memset(probe, 0, sizeof *probe);
-    probe->count = probe->done = COUNT(accesses);
+    *probe = (struct mm_probe){.device = &card, .count = COUNT(accesses), .done = COUNT(accesses)};
     memcpy(probe->accesses, accesses, sizeof accesses);
     memcpy(probe->times, times, sizeof times);
     probe->speed = (struct mm_memory_speed){23, 262, 621, 33e12, 4.125e12};
@@ -160,7 +158,7 @@ static void make_probe(struct mm_probe *probe) {
 
 static void assert_report(const struct mm_probe *probe, const char *expected) {
     size_t length;
-    char *text = mm_json_print(mm_access_report(probe, &card), JSON_REAL_PRECISION(15), &length);
+    char *text = mm_access_json(probe, &length);
     assert_non_null(text);
     assert_string_equal(text, quoted(expected));
     free(text);
@@ -192,7 +190,8 @@ static void test_report(void **state) {
 
 /* A device can fail to tell one from nothing: no figure is then made up, and nothing is divided by 0. */
 static void test_report_of_nothing(void **state) {
-    struct mm_probe probe = {.count = 1, .accesses = {{MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 4, false}}};
+    struct mm_probe probe = {
+        .device = &card, .count = 1, .accesses = {{MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 4, false}}};
     assert_report(
         &probe, HEAD
         "{`memory`: `shared`, `pattern`: `broadcast`, `stride`: null, `word_bytes`: 4, `padded`: false, "
@@ -204,7 +203,7 @@ static void test_report_of_nothing(void **state) {
 
 static void assert_table(const struct mm_probe *probe, const char *expected) {
     size_t length = 0;
-    char *text = mm_access_table(probe, &card, &length);
+    char *text = mm_access_table(probe, &length);
     assert_non_null(text);
     assert_string_equal(text, expected);
     assert_int_equal(length, strlen(expected));

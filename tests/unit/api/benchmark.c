@@ -1,5 +1,7 @@
 /* Benchmarks on the wire: what a request may say, which format answers it, and what the reply tells of rows
  * that are right, wrong and failed. */
+#include "api/call.h"
+#include "api/lab/access.h"
 #include "api/lab/benchmark.h"
 #include "gpu/backend.h"
 #include "tests/unit/unit.h"
@@ -61,7 +63,7 @@ static void large_repeats(void **state) {
     assert_int_equal(decode(ONES "`repeats`: 4294967297}"), MM_OK);
     assert_true(call.request.repeats == 4294967297);
     assert_int_equal(decode(ONES "`repeats`: 1e300}"), MM_OK);
-    assert_true(call.request.repeats == MM_BENCHMARK_REPEATS_CUT);
+    assert_true(call.request.repeats == MM_CALL_WHOLE_MAX);
 }
 
 static void operands_that_are_stored_transposed(void **state) {
@@ -446,16 +448,17 @@ static void replies_tell_transpositions(void **state) {
 static void replies_tell_accesses(void **state) {
     const struct mm_device banked = {
         .backend = &mm_cpu_backend, .name = "A device with banks", .shared_bank_bytes = 4};
-    struct mm_probe_task task = {.device = &banked};
+    const struct mm_probe probe = {
+        .device = &banked,
+        .count = 1,
+        .done = 1,
+        .accesses = {{.memory = MM_MEMORY_SHARED, .pattern = MM_PATTERN_LINEAR, .word_bytes = 4}},
+        .times = {{.latency_cycles = 29.0, .cycles = 1.25}}};
     size_t length = 0;
-    task.probe.count = task.probe.done = 1;
-    task.probe.accesses[0] =
-        (struct mm_access){.memory = MM_MEMORY_SHARED, .pattern = MM_PATTERN_LINEAR, .word_bytes = 4};
-    task.probe.times[0] = (struct mm_access_time){.latency_cycles = 29.0, .cycles = 1.25};
-    char *text = mm_benchmark_probe_json(&task, &length);
+    char *text = mm_access_json(&probe, &length);
     json_t *row = read_reply(text, length, "op backend device shared_bank_bytes rows summary ");
     assert_true(number(row, "cycles_per_access") == 1.25);
-    table = mm_benchmark_probe_text(&task, &length);
+    table = mm_access_table(&probe, &length);
     assert_int_equal(length, strlen(table));
     assert_ptr_equal(strstr(table, "A device with banks (cpu), banks of 4 bytes"), table);
 }

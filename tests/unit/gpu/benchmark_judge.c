@@ -147,12 +147,14 @@ static void misplaced_elements_are_found(void **state) {
     }
 }
 
+/* The row behind one that failed amid the pieces of C begins with the first of them. */
 static void copies_that_fail_fail_their_row(void **state) {
-    const struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive naive naive");
-    lab.failing_copy = 1;
+    const struct mm_benchmark_request request = lab_product(512, 4, 512, 1, "naive naive naive");
+    lab.failing_copy = 2;
     const struct mm_benchmark_row *rows = lab_run(&request);
-    assert_int_equal(rows[0].error.status, MM_INTERNAL); /* the first upload, before it ran */
-    assert_int_equal(rows[1].error.status, MM_INTERNAL); /* the first download, after it did */
+    assert_int_equal(rows[0].error.status, MM_INTERNAL); /* the second upload, before it ran */
+    assert_int_equal(rows[1].error.status, MM_INTERNAL); /* the second download, after it did */
+    assert_int_equal(lab.uploads, 2 + 4 + 4);
     assert_int_equal(rows[2].error.status, MM_OK);
     assert_true(rows[2].relative_error < 1e-6);
     assert_int_equal(lab.runs, 1 + 6);

@@ -183,7 +183,6 @@ static const struct mm_variant variants[] = {
     {MATMUL("sleeps", sleep_long)},
     {MATMUL("cuts", multiply), .cut = 8},
     {.name = "auto", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose},
-    {TRANSPOSE("absent", transpose), .missing = nowhere},
     {TRANSPOSE("naive", transpose)},
     {TRANSPOSE("wrong", transpose_wrongly)},
     {TRANSPOSE("nothing", do_nothing)},

@@ -31,10 +31,9 @@ static enum mm_status fake_probe(struct mm_device *device, const struct mm_acces
 }
 
 static const struct mm_backend able = {.name = "able", .probe = fake_probe};
-static const struct mm_backend unable = {.name = "unable"};
 
 static void make(struct mm_probe *probe, size_t count) {
-    memset(probe, 0, sizeof *probe);
+    mm_probe_init(probe);
     memset(&asked, 0, sizeof asked);
     probe->count = count;
     for (size_t index = 0; index < count; index++)
@@ -49,8 +48,7 @@ static void test_steps(void **state) {
     for (size_t one = 0; one < COUNT(counts); one++) {
         const size_t count = counts[one];
         make(&probe, count);
-        while (probe.done < probe.count)
-            assert_int_equal(mm_probe_step(&probe, &device, NULL), MM_OK);
+        assert_int_equal(probe.task.run(&probe.task, &device, false, NULL), MM_TASK_OVER);
         assert_int_equal(asked.calls, (count + MM_PROBE_STEP - 1) / MM_PROBE_STEP);
         assert_int_equal(asked.speeds, 1);
         assert_in_range(asked.most, 1, MM_PROBE_STEP);
@@ -62,48 +60,32 @@ static void test_steps(void **state) {
     }
 }
 
-static void test_failures(void **state) {
-    struct mm_device device = {.backend = &able};
-    struct mm_device host = {.backend = &unable};
-    struct mm_probe probe;
-    struct mm_error error;
-    make(&probe, 5);
-    asked.fails = true;
-    assert_int_equal(mm_probe_step(&probe, &device, &error), MM_DEVICE_FAILED);
-    assert_int_equal(probe.done, 0);
-    asked.fails = false;
-    assert_int_equal(mm_probe_step(&probe, &host, &error), MM_UNSUPPORTED);
-    assert_non_null(strstr(error.detail, "'unable'"));
-    assert_int_equal(probe.done, 0);
-    assert_int_equal(asked.calls, 1);
-}
-
 static void test_task(void **state) {
     struct mm_device device = {.backend = &able};
-    struct mm_probe_task task;
+    struct mm_probe probe;
     struct mm_error error = {.status = MM_OK};
-    make(&task.probe, 3 * MM_PROBE_STEP);
-    mm_probe_task_init(&task);
-    assert_int_equal(task.task.run(&task.task, &device, false, &error), MM_TASK_OVER);
-    assert_int_equal(task.probe.done, task.probe.count);
+    make(&probe, 3 * MM_PROBE_STEP);
+    assert_int_equal(probe.task.run(&probe.task, &device, false, &error), MM_TASK_OVER);
+    assert_int_equal(probe.done, probe.count);
     assert_int_equal(error.status, MM_OK);
-    assert_ptr_equal(task.device, &device);
+    assert_ptr_equal(probe.device, &device);
 
-    make(&task.probe, 2 * MM_PROBE_STEP); /* a step that takes a slice */
+    make(&probe, 2 * MM_PROBE_STEP); /* a step that takes a slice */
     asked.takes_ns = MM_TASK_SLICE_NS;
-    assert_int_equal(task.task.run(&task.task, &device, false, &error), MM_TASK_AGAIN);
+    assert_int_equal(probe.task.run(&probe.task, &device, false, &error), MM_TASK_AGAIN);
     assert_int_equal(asked.calls, 1);
-    assert_int_equal(task.task.run(&task.task, &device, false, &error), MM_TASK_OVER);
-    assert_int_equal(task.probe.done, task.probe.count);
+    assert_int_equal(probe.task.run(&probe.task, &device, false, &error), MM_TASK_OVER);
+    assert_int_equal(probe.done, probe.count);
 
-    make(&task.probe, 2 * MM_PROBE_STEP);
+    make(&probe, 2 * MM_PROBE_STEP);
     error.status = MM_STOPPING;
-    assert_int_equal(task.task.run(&task.task, &device, true, &error), MM_TASK_OVER);
+    assert_int_equal(probe.task.run(&probe.task, &device, true, &error), MM_TASK_OVER);
     assert_int_equal(asked.calls, 0);
     assert_int_equal(error.status, MM_STOPPING);
     asked.fails = true;
-    assert_int_equal(task.task.run(&task.task, &device, false, &error), MM_TASK_OVER);
+    assert_int_equal(probe.task.run(&probe.task, &device, false, &error), MM_TASK_OVER);
     assert_int_equal(error.status, MM_DEVICE_FAILED);
+    assert_int_equal(probe.done, 0);
 }
 
-RUN_TESTS(test_steps, test_failures, test_task)
+RUN_TESTS(test_steps, test_task)

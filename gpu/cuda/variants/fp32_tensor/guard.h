@@ -1,6 +1,6 @@
 /* The guard of fp32_tensor: how an element is scaled and split into two float16, what of it counts as lost,
  * and how large a sum must be to be certain. The kernels and the host share it, for C and for CUDA, so that
- * the tests compute what the kernels do.
+ * the tests compute what the kernels do. Any thread of either may call these functions.
  *
  * Let u = 2^-24, R the right sum and P = |op(A)|·|op(B)|, all in scaled units: the largest magnitudes of a
  * row of op(A) and a column of op(B), amax and bmax, lie in [2^13, 2^14). A step is t = min(k, 64) products
