@@ -17,7 +17,7 @@ under_way=0
 post() {
     name=$1
     shift
-    curl -s -o "$scratch/$name" -d "{\"a\":[[$2]],\"b\":[[1]],\"variant\":\"$1\"${3:-}}" "$url/v1/matmul" &
+    curl -s -o "$scratch/$name" --max-time 120 -d "{\"a\":[[$2]],\"b\":[[1]],\"variant\":\"$1\"${3:-}}" "$url/v1/matmul" &
     eval "posted_$name=\$!"
     under_way=$((under_way + 1))
     await 60 has_metric requests_in_flight $under_way || fail "$1 was not taken"
@@ -61,7 +61,7 @@ is_unready() {
 is_lost() {
     start_held --backend cuda
     : >"$scratch/hold"
-    curl -s -o "$scratch/lost" -d '{"a":[[7777]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul" &
+    curl -s -o "$scratch/lost" --max-time 120 -d '{"a":[[7777]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul" &
     # shellcheck disable=SC2034
     posted_lost=$! under_way=1
     await 60 is_unready || fail "without a device it is ready"
