@@ -23,6 +23,10 @@ is_taken() {
     has_metric 'staging_bytes{state="used"}' "$1"
 }
 
+is_taken_beyond() {
+    [ "$(metric 'staging_bytes{state="used"}')" -gt "$1" ]
+}
+
 start --backend cpu --memory-budget 1MiB
 "$FLOAT32" fill 150000 1 >"$scratch/row"
 post row 'm=1&k=75000&n=1'
@@ -59,10 +63,10 @@ expect "chunks over --max-body" 413
 stop
 
 # What a head claims costs nothing: only what comes counts. Here sixteen clients claim 24 MiB and send some kilobytes.
-start --backend cpu --memory-budget 16MiB
-"$DAWDLE" --port "${url##*:}" --bodies 16 --claim 16777216 --bytes 1000 --every-ms 100 --seconds 30 >"$scratch/dawdle" &
+start --backend cpu --memory-budget 16MiB --receive-timeout-ms 600000
+"$DAWDLE" --port "${url##*:}" --bodies 16 --claim 16777216 --bytes 1000 --every-ms 100 --seconds 600 >"$scratch/dawdle" &
 dawdle=$!
-await 10 grep -qs ready "$scratch/dawdle" || fail "the slow uploads did not begin"
+await 60 grep -qs ready "$scratch/dawdle" || fail "the slow uploads did not begin"
 "$FLOAT32" fill 20000 1 >"$scratch/row"
 for _ in 1 2 3 4 5 6 7 8 9 10; do
     post row 'm=1&k=10000&n=1'
@@ -72,7 +76,7 @@ post row 'm=1&k=10000&n=1' 'Expect: 100-continue'
 expect "80 kB with Expect, beside them" 200
 kill $dawdle
 wait $dawdle 2>/dev/null || :
-await 10 has_free_budget || fail "the slow uploads left memory taken"
+await 60 has_free_budget || fail "the slow uploads left memory taken"
 
 # A client that has all of the budget by 100-continue and sends little has to go when others need some.
 {
@@ -82,7 +86,7 @@ await 10 has_free_budget || fail "the slow uploads left memory taken"
 } >"$scratch/slow_upload"
 talk slow_upload 1000 100 &
 talk=$!
-await 10 is_taken 16769024 || fail "the large body has not its memory"
+await 60 is_taken 16769024 || fail "the large body has not its memory"
 post row 'm=1&k=10000&n=1' 'Expect: 100-continue'
 expect "80 kB with Expect, which does not wait" 429
 post row 'm=1&k=10000&n=1'
@@ -92,28 +96,34 @@ last_reply
 expect "the one that had to go" 429 code busy Retry-After: '[1-9]*'
 keep POST /v1/matmul
 
-# Of two that are both in time and wait for each other, one has to go.
-"$FLOAT32" fill 2621440 1 >"$scratch/row"
+# Of two that are both in time and wait for each other, one has to go: each has sent three quarters of 10 MiB before
+# it goes on.
+mkfifo "$scratch/one" "$scratch/two"
+exec 3<>"$scratch/one" 4<>"$scratch/two"
 for name in one two; do
-    curl -s --max-time 60 -o "$scratch/got.$name" -w '%{http_code}\n' -H 'Expect:' -H "$raw" --limit-rate 20M \
-        --data-binary "@$scratch/row" "$url/v1/matmul?m=1&k=1310720&n=1" >"$scratch/status.$name" &
+    curl -s -o "$scratch/got.$name" -w '%{http_code}\n' -X POST -T - -H 'Expect:' -H "$raw" \
+        "$url/v1/matmul?m=1&k=1310720&n=1" <"$scratch/$name" >"$scratch/status.$name" 3<&- 4<&- &
     eval "$name=\$!"
 done
+head -c 7864320 /dev/zero >&3
+head -c 7864320 /dev/zero >&4
+await 60 is_taken_beyond 15728639 || fail "the two uploads did not come"
+(head -c 2621440 /dev/zero >&3) &
+(head -c 2621440 /dev/zero >&4) &
+exec 3>&- 4>&-
 # shellcheck disable=SC2154
 wait "$one" "$two" || :
 same "two that need more than the budget together" "200 429" "$(sort "$scratch/status.one" "$scratch/status.two" | paste -sd ' ' -)"
-await 10 has_free_budget || fail "memory was left taken"
+await 60 has_free_budget || fail "memory was left taken"
 stop
 
 # Of two that fit one by one, the second has to come again if it asks before it sends.
-start --backend cpu
-prepare_slow "$(slow_side 1)"
-stop
-start --backend cpu --memory-budget "$((slow_side * slow_side * 16))"
-post_slow first
-await_sent first
-post slow "m=$slow_side&k=$slow_side&n=$slow_side" 'Expect: 100-continue'
+start_held --backend cpu --memory-budget 24000000
+prepare_held cpu 1 2000000 1
+hold_job first
+post slow "$slow_query" 'Expect: 100-continue'
 expect "the budget is taken" 429 code busy Retry-After: '[1-9]*'
+release
 finish_slow first "the one that came first" 200
 post_slow second
 finish_slow second "once there is room" 200

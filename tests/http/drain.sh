@@ -6,10 +6,8 @@
 
 # Two slow jobs, where the CPU has one at a time: one runs, one waits.
 load() {
-    post_slow runs
-    await_sent runs
-    post_slow waits
-    await_sent waits
+    hold_job runs
+    queue_job waits
 }
 
 is_unready() {
@@ -19,12 +17,12 @@ is_unready() {
 # drain WHAT [SIGNAL]: sends the signal, and returns once the drain has begun.
 drain() {
     kill -s "${2:-TERM}" "$server"
-    await 5 is_unready || fail "$1: /readyz did not turn 503 while a job ran"
+    await 60 is_unready || fail "$1: /readyz did not turn 503 while a job ran"
 }
 
+prepare_held cpu
 for signal in TERM INT; do
-    start --backend cpu --cpu-jobs 1
-    [ "$signal" = INT ] || prepare_slow "$(slow_side 1)"
+    start_held --backend cpu --cpu-jobs 1
     load
     drain "SIG$signal" $signal
     ask /readyz
@@ -33,19 +31,17 @@ for signal in TERM INT; do
     ask /v1/matmul -d '{"a":[[2]],"b":[[3]]}'
     expect "SIG$signal: a new job" 503 code stopping Retry-After: '[1-9]*'
     same "SIG$signal: a bad query is judged before" 400 "$(status_of -d '{}' "$url/v1/matmul?colour=red")"
+    release
     for job in runs waits; do
         finish_slow $job "SIG$signal: the job that $job" 200
     done
-    from=$(now_ms)
     ended "SIG$signal"
-    at_most "SIG$signal: milliseconds from the last reply to the end" 10000 $(($(now_ms) - from))
     same "SIG$signal: connecting afterwards" 000 "$(status_of "$url/healthz")"
 done
 
-start --backend cpu
-from=$(now_ms)
+# One that is idle waits for nobody.
+start --backend cpu --drain-timeout-ms 600000
 stop
-at_most "an idle server: milliseconds to its end" 5000 $(($(now_ms) - from))
 
 # A signal that comes while the devices are being opened is not lost, and ends nothing by force.
 for _ in 1 2 3 4 5 6 7 8; do
@@ -53,61 +49,61 @@ for _ in 1 2 3 4 5 6 7 8; do
     stop
 done
 
-# A client that is refused during the drain, and does not even send all of its body, is not waited for.
-start --backend cpu --drain-timeout-ms 20000
-prepare_slow "$(slow_side 1)"
-post_slow runs
-await_sent runs
+# A client that is refused during the drain, and never sends all of its body, is not waited for.
+start_held --backend cpu
+hold_job runs
 drain "a stalled client"
-(
+mkfifo "$scratch/rest"
+exec 3<>"$scratch/rest"
+curl -s -X POST -T - -H 'Expect:' -H 'Content-Type: application/json' "$url/v1/matmul" <"$scratch/rest" >/dev/null 2>&1 3<&- &
+stalled=$!
+printf '{' >&3
+await 60 has_metric requests_in_flight 2 || fail "the stalled client did not begin"
+release
+finish_slow runs "a stalled client: the job that runs" 200
+ended "a stalled client"
+kill $stalled 2>/dev/null || :
+
+# One that sends the rest a moment after the last accepted job was answered is still told why, unless that moment, in which
+# the server is to end where it does not wait, grows to a second on a machine that is held up.
+is_told() {
+    start_held --backend cpu
+    hold_job runs
+    drain "a late sender"
     {
         printf '{'
-        sleep 30
-    } | curl -s --max-time 30 -X POST -T - -H 'Expect:' -H 'Content-Type: application/json' "$url/v1/matmul"
-) >/dev/null 2>&1 &
-finish_slow runs "a stalled client: the job that runs" 200
-from=$(now_ms)
-ended "a stalled client"
-at_most "a stalled client: milliseconds from the last reply to the end" 10000 $(($(now_ms) - from))
-
-# One that sends the rest a moment after the last accepted job was answered is still told why.
-start --backend cpu
-post_slow runs
-await_sent runs
-drain "a late sender"
-{
-    printf '{'
-    await 60 is_done runs
-    sleep 0.3
-    printf '}'
-} | curl -s --max-time 60 -X POST -T - -H 'Expect:' -H 'Content-Type: application/json' -o "$scratch/late" \
-    -w '%{http_code}' "$url/v1/matmul" >"$scratch/late.status" || :
+        await 60 has_metric requests_in_flight 2
+        release
+        await 60 is_done runs
+        sleep 0.3
+        printf '}'
+    } | curl -s --max-time 60 -X POST -T - -H 'Expect:' -H 'Content-Type: application/json' -o "$scratch/late" \
+        -w '%{http_code}' "$url/v1/matmul" >"$scratch/late.status" || :
+    finish_slow runs "a late sender: the job that runs" 200
+    ended "a late sender"
+    [ "$(cat "$scratch/late.status") $(code_of "$scratch/late")" = "503 stopping" ]
+}
+for _ in 1 2 3 4 5 6 7 8; do
+    ! is_told || break
+done
 same "a late sender: status and code" "503 stopping" "$(cat "$scratch/late.status") $(code_of "$scratch/late")"
-finish_slow runs "a late sender: the job that runs" 200
-ended "a late sender"
 
-# A drain that is cut short: each job would take seconds.
-start --backend cpu --cpu-jobs 1 --drain-timeout-ms 300
-prepare_slow "$(slow_side 4)"
+# A drain that is cut short: the jobs would have no end.
+start_held --backend cpu --cpu-jobs 1 --drain-timeout-ms 300
 load
-from=$(now_ms)
 kill -TERM "$server"
 for job in waits runs; do
     finish_slow $job "a short drain: the job that $job" 503 code stopping
 done
-# The limit, and as much as a busy machine may add; the jobs' own time is beyond that.
-at_most "a short drain: milliseconds to the replies" 2500 $(($(now_ms) - from))
 ended "a short drain"
 
 # After a second signal nothing is waited for; with what status that ends is not said.
-start --backend cpu --cpu-jobs 1
+start_held --backend cpu --cpu-jobs 1
 load
 drain "two signals"
-from=$(now_ms)
 kill -TERM "$server"
-wait "$server" || :
+await 60 has_ended || fail "two signals: it does not end"
 server=
-at_most "two signals: milliseconds to the end" 2000 $(($(now_ms) - from))
 for job in runs waits; do
     finish_slow $job "two signals: the job that $job has no reply" 000
 done

@@ -47,13 +47,13 @@ else
 fi
 
 # Up, but not ready to multiply: the health check is for the process.
-start
-prepare_slow "$(slow_side 3)"
-post_slow draining
-await_sent draining
+start_held
+prepare_held cuda
+hold_job draining
 kill -TERM "$server"
-await 10 has_logged draining || fail "the server does not drain"
+await 60 has_logged draining || fail "the server does not drain"
 health 0 '' --port "${url##*:}"
+release
 finish_slow draining
 ended "a drained server"
 

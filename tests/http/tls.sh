@@ -74,7 +74,7 @@ END
 # --- A server.
 
 chmod o+r "$scratch/key"
-start --backend cpu --log-format text --tls-cert "$scratch/cert" --tls-key "$scratch/key" --receive-timeout-ms 1500
+start_held --backend cpu --log-format text --tls-cert "$scratch/cert" --tls-key "$scratch/key" --receive-timeout-ms 1500
 like "the address" 'https://127.0.0.1:*' "$url"
 address=${url#https://}
 port=${address##*:}
@@ -203,10 +203,11 @@ for who in slow_head slow_body; do
 done
 
 # A drain: what was accepted is answered.
-prepare_slow "$(slow_side 0.5)"
-post_slow draining
-await_sent draining
+prepare_held cpu
+hold_job draining
 kill -TERM "$server"
+await 60 has_logged draining || fail "the server does not drain"
+release
 finish_slow draining "the job under way" 200
 ended "a drain"
 

@@ -1,21 +1,33 @@
-/* A backend that fails as it is told, in place of the list of gpu/backends.c: matmuld linked with it answers
- * what only broken devices could make it answer. It calls itself cuda, since that is what --backend takes,
- * and multiplies by the CPU's plain loop. A fault happens in products of one row alone, so that the
- * self-test at start passes. MATMULD_FAULTY_OPEN_MS: how long opening the device takes. MATMULD_FAULTY_TILE:
- * the tile by which the row `tiled`, whose tile is the caller's to choose, leaves C as it was.
- * MATMULD_FAULTY_DEVICES: how many there are, 1 or 2.
- * A product by `lies` is right, and each one after it on that device has one wrong element. One by `hangs`
- * never ends. MATMULD_FAULTY_FILL_MS: how long it takes until the filling of a benchmark's matrices fails.
+/* Backends that fail or are slow as told, in place of the list of gpu/backends.c: matmuld linked with them
+ * answers what only broken devices could make it answer. One calls itself cuda, since that is what --backend
+ * takes, and multiplies by the CPU's plain loop. A fault happens in products of one row alone, so that the
+ * self-test at start passes. The other is the CPU.
+ *
+ * MATMULD_FAULTY_HOLD names a file. While it exists, a float32 product on either backend whose A begins with
+ * 7777 goes on, and adds a byte to the file when it begins. On the CPU it lets others have their turn, and
+ * can be cancelled; on the GPU it cannot. While a file of this name and `.open` exists, the GPU is being
+ * opened. While one with `.fill` exists, neither fills a benchmark's matrices. While one with `.benchmark`
+ * exists, a piece of a benchmark or of a small product takes the CPU a tenth of a second longer.
+ *
+ * MATMULD_FAULTY_TILE: the tile by which the row `tiled`, whose tile is the caller's to choose, leaves C as
+ * it was. MATMULD_FAULTY_DEVICES: how many there are, 1 or 2. MATMULD_FAULTY_FILL: the GPU fills no matrices
+ * for benchmarks, which fails.
+ * A product by `lies` is right, and each one after it on that device has one wrong element.
  * The rows `certified`, `repaired` and `simt` do not fail, and tell of the path that they are called by. */
 #include "gpu/backend.h"
 #include "gpu/check/verify.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { DEVICES_MAX = 2 };
+enum { DEVICES_MAX = 2, HELD_MS = 5, BENCHMARK_PIECE_MS = 100 };
+
+static const float held_first = 7777;
 
 static struct mm_device devices[DEVICES_MAX];
 static int lying[DEVICES_MAX];               /* __atomic */
@@ -25,6 +37,36 @@ static _Thread_local uint64_t kernel_ns;
 static void sleep_ms(unsigned long ms) {
     const struct timespec pause = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
     nanosleep(&pause, NULL);
+}
+
+/* Whether the file of this kind exists, `bytes` of which are then added to it. */
+static int hold(const char *kind, size_t bytes) {
+    const char *name = getenv("MATMULD_FAULTY_HOLD");
+    char path[4096];
+    if (name == NULL || snprintf(path, sizeof path, "%s%s", name, kind) >= (int)sizeof path)
+        return 0;
+    int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    ssize_t written = write(file, "+", bytes);
+    (void)written;
+    close(file);
+    return 1;
+}
+
+/* Until there is no file of this kind. */
+static void wait_for(const char *kind) {
+    while (hold(kind, 0))
+        sleep_ms(HELD_MS);
+}
+
+static int is_to_hold(const struct mm_product *product) {
+    return product->a.dtype == MM_FLOAT32 && product->k > 0 && *(const float *)product->a.data == held_first;
+}
+
+static void wait_until_told(const struct mm_product *product) {
+    for (size_t bytes = 1; is_to_hold(product) && hold("", bytes); bytes = 0)
+        sleep_ms(HELD_MS);
 }
 
 static enum mm_status multiply(const struct mm_product *product, struct mm_lane *lane,
@@ -48,13 +90,13 @@ static enum mm_status run_out_of_memory(const struct mm_product *product, struct
     return MM_NO_DEVICE_MEMORY;
 }
 
-/* The job itself goes on for as many milliseconds as A's first element says. */
+/* A job that is held goes on, although the device is lost. */
 static enum mm_status lose_device(const struct mm_product *product, struct mm_lane *lane,
                                   struct mm_error *error) {
     if (product->m != 1)
         return multiply(product, lane, error);
     __atomic_store_n(&busy->failed, 1, __ATOMIC_RELAXED);
-    sleep_ms((unsigned long)*(const float *)product->a.data);
+    wait_until_told(product);
     return mm_fail(error, MM_DEVICE_FAILED, "the device failed as told");
 }
 
@@ -78,24 +120,10 @@ static enum mm_status add_one(const struct mm_product *product, struct mm_lane *
     return status;
 }
 
-/* For as many milliseconds as A's first element says. */
-static enum mm_status take_time(const struct mm_product *product, struct mm_lane *lane,
-                                struct mm_error *error) {
-    if (product->m == 1 && product->k > 0)
-        sleep_ms((unsigned long)*(const float *)product->a.data);
-    return multiply(product, lane, error);
-}
-
 static enum mm_status begin_to_lie(const struct mm_product *product, struct mm_lane *lane,
                                    struct mm_error *error) {
     if (product->m == 1)
         __atomic_store_n(&lying[busy->index], 1, __ATOMIC_RELAXED);
-    return multiply(product, lane, error);
-}
-
-static enum mm_status hang(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
-    while (product->m == 1)
-        sleep_ms(1000);
     return multiply(product, lane, error);
 }
 
@@ -133,9 +161,7 @@ static const struct mm_variant variants[] = {
     ROW("fails", fail_job),
     ROW("needs_memory", run_out_of_memory),
     ROW("loses_device", lose_device),
-    ROW("takes_time", take_time),
     ROW("lies", begin_to_lie),
-    ROW("hangs", hang),
     {.name = "tiled",
      .summary = "tells its tile",
      .dtypes = MM_DTYPE_BIT(MM_FLOAT32),
@@ -160,10 +186,8 @@ static enum mm_status count(unsigned *count, struct mm_error *error) {
 static struct mm_backend faulty_backend;
 
 static enum mm_status open_device(unsigned index, struct mm_device **opened, struct mm_error *error) {
-    const char *wait = getenv("MATMULD_FAULTY_OPEN_MS");
     (void)error;
-    if (wait != NULL)
-        sleep_ms(strtoul(wait, NULL, 10));
+    wait_for(".open");
     devices[index] = (struct mm_device){.backend = &faulty_backend,
                                         .index = index,
                                         .lane_count = 1,
@@ -202,6 +226,8 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     (void)lane;
     (void)jobs_count; /* no two share a key */
     busy = begun_on;
+    if (strcmp(job->ran->name, "loses_device") != 0)
+        wait_until_told(&job->product);
     uint64_t begun_ns = mm_clock_ns();
     const bool lies = __atomic_load_n(&lying[begun_on->index], __ATOMIC_RELAXED) != 0;
     (void)job->ran->launch(&job->product, NULL, &job->error);
@@ -237,11 +263,9 @@ static size_t memory_free(const struct mm_device *asked) {
 
 static enum mm_status fill(struct mm_device *asked, void *memory, size_t count, uint64_t seed,
                            struct mm_error *error) {
-    const char *wait = getenv("MATMULD_FAULTY_FILL_MS");
-    if (wait != NULL) {
-        sleep_ms(strtoul(wait, NULL, 10));
+    wait_for(".fill");
+    if (getenv("MATMULD_FAULTY_FILL") != NULL)
         return mm_fail(error, MM_INTERNAL, "the filling failed as told");
-    }
     return mm_cpu_backend.fill(asked, memory, count, seed, error);
 }
 
@@ -286,16 +310,63 @@ static struct mm_backend faulty_backend = {
     .probe = probe,
 };
 
+/* --- the CPU ------------------------------------------------------------------------------------- */
+
+static struct mm_backend cpu_backend;
+
+static enum mm_status open_cpu(unsigned index, struct mm_device **opened, struct mm_error *error) {
+    const enum mm_status status = mm_cpu_backend.open(index, opened, error);
+    if (status == MM_OK)
+        (*opened)->backend = &cpu_backend;
+    return status;
+}
+
+/* A piece of a product that is held computes nothing. */
+static void begin_on_cpu(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs,
+                         unsigned jobs_count) {
+    struct mm_job *job = jobs[0];
+    if (!is_to_hold(&job->product) || !hold("", job->begun ? 0 : 1)) {
+        mm_cpu_backend.begin(begun_on, lane, jobs, jobs_count);
+        return;
+    }
+    sleep_ms(HELD_MS);
+    job->more = true;
+}
+
+static enum mm_status fill_on_cpu(struct mm_device *asked, void *memory, size_t elements, uint64_t seed,
+                                  struct mm_error *error) {
+    wait_for(".fill");
+    return mm_cpu_backend.fill(asked, memory, elements, seed, error);
+}
+
+static enum mm_status measure_on_cpu(struct mm_device *asked, const struct mm_plan *plan,
+                                     const struct mm_product *product, uint64_t *measured_ns,
+                                     struct mm_error *error) {
+    const uint64_t begun_ns = mm_clock_ns();
+    const enum mm_status status = mm_cpu_backend.measure(asked, plan, product, measured_ns, error);
+    if (!hold(".benchmark", 0))
+        return status;
+    sleep_ms(BENCHMARK_PIECE_MS);
+    if (measured_ns != NULL)
+        *measured_ns = mm_clock_ns() - begun_ns;
+    return status;
+}
+
 /* Its memory is the host's, as the CPU's is. */
 static void fill_in(void) {
     faulty_backend.acquire = mm_cpu_backend.acquire;
     faulty_backend.release = mm_cpu_backend.release;
     faulty_backend.upload = mm_cpu_backend.upload;
     faulty_backend.download = mm_cpu_backend.download;
+    cpu_backend = mm_cpu_backend;
+    cpu_backend.open = open_cpu;
+    cpu_backend.begin = begin_on_cpu;
+    cpu_backend.fill = fill_on_cpu;
+    cpu_backend.measure = measure_on_cpu;
 }
 
 const struct mm_backend *const *mm_backends(void) {
-    static const struct mm_backend *const backends[] = {&faulty_backend, &mm_cpu_backend, NULL};
+    static const struct mm_backend *const backends[] = {&faulty_backend, &cpu_backend, NULL};
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, fill_in);
     return backends;
