@@ -27,7 +27,7 @@ if has_ended; then
     exit 1
 fi
 same_descriptors "$before"
-same "the budget in use" 0 "$(metric 'staging_bytes{state="used"}')"
-same "jobs that wait" 0 "$(metric queue_jobs)"
+await 30 has_free_budget || fail "the budget is in use"
+await 30 has_metric queue_jobs 0 || fail "jobs wait"
 stop
 finish

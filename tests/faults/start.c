@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 20000, LOOK_MS = 2, OUTPUT_MAX = 64 << 10 };
+enum { PATIENCE_MS = 60000, LOOK_MS = 2, OUTPUT_MAX = 64 << 10 };
 
 struct subject {
     struct control *control;

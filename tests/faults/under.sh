@@ -26,5 +26,5 @@ has_descriptors() {
 # same_descriptors BEFORE: the server's, soon.
 same_descriptors() {
     checks=$((checks + 1))
-    await 5 has_descriptors "$1" || fail "there were $1 descriptors, and there are $(descriptors)"
+    await 30 has_descriptors "$1" || fail "there were $1 descriptors, and there are $(descriptors)"
 }

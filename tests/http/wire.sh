@@ -74,7 +74,6 @@ same "HEAD with a large body: the reason is not sent" 0 "$(grep -c not_found "$s
 # A client that would never stop sending is stopped, and has the reply all the same: each of some at once, since a window
 # that is full when the server stops reading must not leave its sender waiting.
 printf 'POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000000\r\n\r\n' >"$scratch/requests"
-from=$(now_ms)
 senders=
 for sender in $(seq 16); do
     "$TALK" 127.0.0.1 "${url##*:}" 65536 FOREVER <"$scratch/requests" >"$scratch/replies.$sender" 2>/dev/null &
@@ -83,7 +82,6 @@ done
 for sender in $senders; do
     wait "$sender" || :
 done
-at_most "endless senders: milliseconds until all were stopped" 30000 $(($(now_ms) - from))
 same "endless senders: replies" 16 "$(grep -l '^HTTP/1.1 404 ' "$scratch"/replies.* | wc -l | tr -d ' ')"
 same "after large bodies: status" 200 "$(status_of "$url/healthz")"
 

@@ -8,8 +8,10 @@
 #include <time.h>
 
 /* What is pipelined is small, so that all of it and its replies fit the sockets' buffers, and a client
- * that does not read yet stops nobody. A client gives up where more goes wrong than tells anything. */
+ * that does not read yet stops nobody. A client gives up where more goes wrong than tells anything. It makes
+ * some requests even if the machine stops for as long as it is to last. */
 enum {
+    REQUESTS_MIN = 20,
     BATCH_MAX = 6,
     PIPELINE_PERCENT = 5,
     PIECES_PERCENT = 5,
@@ -185,7 +187,8 @@ static bool exchange_batch(struct run *run) {
 
 static bool is_spent(const struct run *run) {
     const struct mm_load_counts *counts = &run->client->counts;
-    return mm_load_clock_ns() >= run->client->until_ns || counts->mismatches + counts->broken >= FAILURES_MAX;
+    return (mm_load_clock_ns() >= run->client->until_ns && run->made >= REQUESTS_MIN) ||
+           counts->mismatches + counts->broken >= FAILURES_MAX;
 }
 
 void *mm_load_client_run(void *argument) {

@@ -12,7 +12,7 @@ struct mm_load_client {
     unsigned number;
     uint64_t seed;
     uint64_t leave_percent; /* of the requests: leaves at any point instead of taking the reply */
-    uint64_t until_ns;      /* of CLOCK_MONOTONIC: after this no request is begun */
+    uint64_t until_ns;      /* of CLOCK_MONOTONIC: after this no request is begun, but for a few first ones */
     struct mm_load_counts counts;
 };
 

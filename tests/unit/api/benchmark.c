@@ -362,7 +362,7 @@ static void replies_tell_the_rows(void **state) {
     static const char *const nulls[] = {"kernel_ms", "gflops",       "of_blas",
                                         "max_error", "global_loads", "relative_error"};
     struct mm_benchmark_request request = {
-        .op = MM_MATMUL, .m = 8, .k = 4, .n = 8, .dtype = MM_FLOAT32, .repeats = 3};
+        .op = MM_MATMUL, .m = 8, .k = 4, .n = 8, .dtype = MM_FLOAT32, .repeats = 3, .row_ns = UINT64_MAX / 2};
     ask(&request, &mm_cpu_backend.variants[0], 0);
     ask(&request, &slow, 8);
     ask(&request, &chooses, 0);

@@ -49,16 +49,15 @@ static void a_full_queue_refuses(void **state) {
 static void a_late_job_is_not_begun(void **state) {
     struct test_job *late = &jobs[0], *unstarted = &jobs[1], *failing = &jobs[2];
     open_scene((struct setting){.lanes = 2, .closed = true});
-    const uint64_t deadline_ns = mm_clock_ns() + 300 * 1000000; /* enough to begin it on a busy machine */
-    for (int index = 0; index < 3; index++) {
+    for (int index = 0; index < 3; index++)
         job_init(&jobs[index], "naive", 2);
-        jobs[index].job.deadline_ns = deadline_ns;
-    }
+    fake->makes_late = true;
     pthread_mutex_lock(&fake->mutex); /* neither begins before both wait */
     submit(late);
     submit(failing);
     pthread_mutex_unlock(&fake->mutex);
     wait_begun(fake, 2);
+    const uint64_t deadline_ns = unstarted->job.deadline_ns = mm_clock_ns() + 1;
     submit(unstarted);
     while (mm_clock_ns() <= deadline_ns)
         continue;
@@ -67,7 +66,7 @@ static void a_late_job_is_not_begun(void **state) {
     assert_non_null(strstr(late->job.error.detail, "dropped"));
     job_wait(unstarted, MM_TIMEOUT);
     assert_non_null(strstr(unstarted->job.error.detail, "not started"));
-    assert_true(unstarted->job.span_ns[MM_SPAN_QUEUE] > deadline_ns - unstarted->job.queued_ns);
+    assert_true(unstarted->job.span_ns[MM_SPAN_QUEUE] > 0);
     assert_true(unstarted->job.device == NULL && unstarted->job.ran == NULL);
     pthread_mutex_lock(&fake->mutex);
     fake->fail_end = true;

@@ -50,6 +50,8 @@ static void use_lane(struct fake_device *used, unsigned lane, struct mm_job *fro
 /* With the mutex held. */
 static void begin_one(struct fake_device *used, struct mm_job *job) {
     used->begun++;
+    if (used->makes_late)
+        job->deadline_ns = 1;
     if (used->fail_begin || job->product.n == FAILING_N) {
         mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail");
         return;
@@ -252,6 +254,8 @@ static enum mm_task_state run_slice(struct mm_task *task, struct mm_device *devi
     }
     pthread_mutex_lock(&fake->mutex);
     test->begun[test->runs++] = fake->begun;
+    if (test->becomes_late)
+        test->job.deadline_ns = 1;
     if (fake->under_way > test->beside)
         test->beside = fake->under_way;
     pthread_mutex_unlock(&fake->mutex);

@@ -29,6 +29,7 @@ struct fake_device {
     unsigned passes;                 /* calls of `end` that return all the same */
     bool fail_begin;                 /* whether `begin` fails */
     bool fail_end;                   /* whether `end` tells of a failure */
+    bool makes_late;                 /* whether the deadline of what is begun has passed from then on */
     bool is_starved;                 /* whether it has no memory for HUNGRY_N */
     uint64_t kernel_ns;              /* of each job; 0: 1 */
     unsigned batches;                /* calls of begin */
@@ -91,6 +92,7 @@ struct test_job {
     unsigned begun_at_end;      /* the same when it was cancelled */
     unsigned beside;            /* products under way beside a slice, the most */
     bool fails;
+    bool becomes_late; /* its deadline has passed once a slice has begun */
 };
 extern struct test_job jobs[JOBS_MAX];
 

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINES = 4, AHEAD_S = 60, PATIENCE_MS = 5000, PIPE_BYTES = 64 << 10 };
+enum { LINES = 4, AHEAD_S = 60, PATIENCE_MS = 30000, PIPE_BYTES = 64 << 10 };
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
     const int result = (int)syscall(SYS_clock_gettime, clock, now);
