@@ -105,7 +105,8 @@ static enum mm_multipart_event begin_part(struct reading *reading, const char *b
         return MM_MULTIPART_HEAD;
     const char *name = mm_call_operand_names[index_of(reading)];
     if (reading->operand->seen) {
-        mm_fail_field(&reading->error, MM_BAD_REQUEST, name, "the form has two parts named %s", name);
+        mm_fail_field(&reading->error, MM_BAD_REQUEST, name, "the form has two parts named %s; send one",
+                      name);
         return MM_MULTIPART_FAULT;
     }
     reading->operand->seen = true;
@@ -162,14 +163,19 @@ static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand 
     assert(a->dtype_name != NULL && (!two || b->dtype_name != NULL));
     if (two && strcmp(a->dtype_name, b->dtype_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "b",
-                             "b is a file of %s ('%s'), but a is one of %s ('%s'): both must be of one type",
+                             "b has elements of type %s ('%s'), but a of type %s ('%s'); convert one, as "
+                             "NumPy does by b.astype(a.dtype)",
                              b->dtype_name, b->descr, a->dtype_name, a->descr);
     if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(asked, a->dtype_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "dtype",
-                             "dtype is '%s', but %s of %s ('%s'), which says it already", asked,
-                             two ? "a and b are files" : "a is a file", a->dtype_name, a->descr);
+                             "dtype is '%s', but the elements of %s are of type %s ('%s'); leave dtype out, "
+                             "since a .npy file names its type",
+                             asked, two ? "a and b" : "a", a->dtype_name, a->descr);
     snprintf(asked, sizeof call->names[MM_PARAMETER_DTYPE], "%s", a->dtype_name);
-    return mm_call_resolve(call, error);
+    const enum mm_status status = mm_call_resolve(call, error);
+    if (status != MM_OK && error != NULL)
+        strcat(error->detail, "; convert the file, as NumPy does by a.astype('float32')");
+    return status;
 }
 
 static enum mm_status check_length(const char *name, const struct operand *operand,
@@ -205,10 +211,10 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
     size_t bytes[MM_CALL_OPERANDS_MAX];
     for (unsigned index = 0; index < count; index++)
         if (!operands[index].seen)
-            return mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index],
-                                 "the form has no part named %s, expected a file: -F %s=@%s.npy",
-                                 mm_call_operand_names[index], mm_call_operand_names[index],
-                                 mm_call_operand_names[index]);
+            return mm_fail_field(
+                error, MM_BAD_REQUEST, mm_call_operand_names[index],
+                "the form has no part named %s; add a .npy file, as curl does by -F %s=@%s.npy",
+                mm_call_operand_names[index], mm_call_operand_names[index], mm_call_operand_names[index]);
     enum mm_status status = agree_on_dtype(call, operands, error);
     if (status != MM_OK)
         return status;

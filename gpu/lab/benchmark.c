@@ -70,7 +70,7 @@ static enum mm_status judge_bytes(const struct mm_benchmark_request *request, co
     if (total <= limits->memory_bytes_max)
         return MM_OK;
     mm_fail(error, MM_TOO_LARGE,
-            "the matrices and what judges them take %zu bytes, but together they may take %zu", total,
+            "the matrices and what judges them take %zu bytes, but the limit is %zu (--memory-budget)", total,
             limits->memory_bytes_max);
     return fail_limit("", limits->memory_bytes_max, error);
 }
@@ -86,11 +86,12 @@ static enum mm_status judge_counts(const struct mm_benchmark_request *request, u
                   {"repeats", request->repeats}};
     for (size_t index = 0; index < sizeof counts / sizeof counts[0]; index++)
         if (counts[index].value == 0)
-            return mm_fail_field(error, MM_BAD_REQUEST, counts[index].name,
-                                 "%s is 0, but there is nothing to measure without", counts[index].name);
+            return mm_fail_field(error, MM_BAD_REQUEST, counts[index].name, "%s is 0, but must be at least 1",
+                                 counts[index].name);
     if (request->repeats <= repeats_max)
         return MM_OK;
-    mm_fail(error, MM_TOO_LARGE, "repeats is %" PRIu64 "%s, but the limit is %" PRIu64, request->repeats,
+    mm_fail(error, MM_TOO_LARGE,
+            "repeats is %" PRIu64 "%s, but the limit is %" PRIu64 " (--benchmark-repeats)", request->repeats,
             request->repeats < MM_BENCHMARK_REPEATS_CUT ? "" : " or more", repeats_max);
     return fail_limit("repeats", repeats_max, error);
 }
@@ -110,14 +111,15 @@ enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *reques
         return mm_fail_field(error, MM_BAD_REQUEST, "variants", "there is no variant to measure");
     if (run > (double)limits->run_flops_max) {
         mm_fail(error, MM_TOO_LARGE,
-                "one run comes to %.6g operations, but --benchmark-run-flops is %" PRIu64, run,
+                "one run takes %.6g operations, but the limit is %" PRIu64 " (--benchmark-run-flops)", run,
                 limits->run_flops_max);
         return fail_limit("m", limits->run_flops_max, error);
     }
     if (work <= (double)limits->flops_max)
         return MM_OK;
     mm_fail(error, MM_TOO_LARGE,
-            "%zu rows of %" PRIu64 " repeats come to %.6g operations, but --benchmark-flops is %" PRIu64,
+            "%zu rows of %" PRIu64 " repeats take %.6g operations, but the limit is %" PRIu64
+            " (--benchmark-flops)",
             request->subject_count, request->repeats, work, limits->flops_max);
     return fail_limit("repeats", limits->flops_max, error);
 }
