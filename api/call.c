@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <float.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,45 +142,18 @@ static enum mm_status fail_unknown(const struct mm_call *call, enum mm_call_plac
 /* The words of a permission, by its number. */
 static const char *const permissions[] = {"never", "allow"};
 
-/* A number in words. */
-static void describe_number(unsigned parameter, uint64_t number, char *out, size_t out_bytes) {
-    const enum kind kind = parameters[parameter].kind;
-    if (kind == PERMISSION) {
-        assert(number < sizeof permissions / sizeof permissions[0]);
-        snprintf(out, out_bytes, "%s", permissions[number]);
-    } else {
-        snprintf(out, out_bytes, "%" PRIu64 "%s", number,
-                 kind == WHOLE && number == MM_CALL_WHOLE_MAX ? " or more" : "");
-    }
-}
-
-static enum mm_status fail_twice(unsigned parameter, uint64_t held, uint64_t number, struct mm_error *error) {
-    const char *name = parameters[parameter].name;
-    char first[32];
-    char second[32];
-    describe_number(parameter, held, first, sizeof first);
-    describe_number(parameter, number, second, sizeof second);
-    return mm_fail_field(error, MM_BAD_REQUEST, name, "%s is given twice, as %s and as %s; give it once",
-                         name, first, second);
-}
-
 /* Stores a value, unless another one was given before. */
 static enum mm_status give(struct mm_call *call, unsigned parameter, const struct value *value,
                            struct mm_error *error) {
     const char *name = parameters[parameter].name;
-    if (parameters[parameter].kind == NAME) {
-        char *held = call->names[parameter];
-        if (mm_call_has(call, parameter) && strcmp(held, value->name) != 0)
-            return mm_fail_field(error, MM_BAD_REQUEST, name,
-                                 "%s is given twice, as '%s' and as '%s'; give it once", name, held,
-                                 value->name);
-        memcpy(held, value->name, sizeof value->name);
-    } else {
-        uint64_t *held = &call->numbers[parameter];
-        if (mm_call_has(call, parameter) && *held != value->number)
-            return fail_twice(parameter, *held, value->number, error);
-        *held = value->number;
-    }
+    const bool is_name = parameters[parameter].kind == NAME;
+    const size_t bytes = is_name ? sizeof value->name : sizeof value->number;
+    const void *given = is_name ? (const void *)value->name : &value->number;
+    void *held = is_name ? (void *)call->names[parameter] : &call->numbers[parameter];
+    if (mm_call_has(call, parameter) && memcmp(held, given, bytes) != 0)
+        return mm_fail_field(error, MM_BAD_REQUEST, name,
+                             "%s is given twice with different values; give it once", name);
+    memcpy(held, given, bytes);
     call->given |= UINT32_C(1) << parameter;
     return MM_OK;
 }

@@ -224,15 +224,6 @@ static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bi
     return true;
 }
 
-/* The same of a decimal, where what follows its digits may not matter. */
-static bool round_decimal(const struct decimal *decimal, uint32_t *bits) {
-    uint32_t above;
-    if (!round_float32(decimal->digits, decimal->exponent, bits))
-        return false;
-    return !decimal->more ||
-           (round_float32(decimal->digits + 1, decimal->exponent, &above) && above == *bits);
-}
-
 const char *mm_number_float32(const char *text, const char *end, void *element, bool *held) {
     struct decimal decimal;
     const char *stop = parse(text, end, &decimal);
@@ -243,7 +234,7 @@ const char *mm_number_float32(const char *text, const char *end, void *element, 
     if (decimal.exponent == 0 && decimal.digits <= INT64_MAX && !decimal.more) {
         value = (float)(int64_t)decimal.digits; /* rounded once, by the processor */
         memcpy(&bits, &value, sizeof bits);
-    } else if (!round_decimal(&decimal, &bits)) {
+    } else if (decimal.more || !round_float32(decimal.digits, decimal.exponent, &bits)) {
         value = read_float32_slowly(&decimal);
         memcpy(&bits, &value, sizeof bits);
     }

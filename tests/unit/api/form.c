@@ -205,7 +205,7 @@ static const struct judged {
     {MM_MATMUL, PART("b") "$B|" PART("a") "$A|" END},
     {MM_MATMUL, VARIANT AB VARIANT END},
     {MM_MATMUL, AB PART("dtype") "float32|" END},
-    {MM_MATMUL, PART("variant") "tiled_8|" AB VARIANT END, MM_BAD_REQUEST, "variant", "'tiled_8'"},
+    {MM_MATMUL, PART("variant") "tiled_8|" AB VARIANT END, MM_BAD_REQUEST, "variant", "given twice"},
     {MM_MATMUL, PART("a") "$A|" END, MM_BAD_REQUEST, "b", "no part named b"},
     {MM_MATMUL, PART("b") "$B|" END, MM_BAD_REQUEST, "a", "no part named a"},
     {MM_MATMUL, END, MM_BAD_REQUEST, "a", "no part named a"},

@@ -200,7 +200,7 @@ static const struct refused products[] = {
     {"{`a`: [[1]], `timeout_ms`: 1.5" B, "timeout_ms", 1, 30, "is 1.5"},
     {"{`a`: [[1]], `timeout_ms`: `5`" B, "timeout_ms", 1, 30, "the string \"5\""},
     {"{`a`: [[1]], `timeout_ms`: 1e999" B, "timeout_ms", 1, 32, "a whole number"},
-    {"{`a`: [[1]], `backend`: `cpu`" B, "backend", 1, 29, "twice, as 'cuda' and as 'cpu'"},
+    {"{`a`: [[1]], `backend`: `cpu`" B, "backend", 1, 29, "backend is given twice with different values"},
     {"{`a`: [[1]], `dtype`: `float64`" B, "dtype", 0, 0, "float64", MM_UNSUPPORTED},
     /* Limits: of a dimension, of one matrix, of the result, of all together */
     {"{`a`: [[1,2,3,4,5,6,7,8,9]]" B, "a", 0, 0, "the limit is 8", MM_TOO_LARGE},
