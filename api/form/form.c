@@ -20,6 +20,7 @@ enum {
 };
 
 struct operand {
+    const char *name; /* static */
     bool seen;
     struct mm_npy_header header;
     size_t elements; /* where in the body they begin */
@@ -41,18 +42,13 @@ struct reading {
 
 /* --- parts */
 
-static unsigned index_of(const struct reading *reading) {
-    return (unsigned)(reading->operand - reading->operands);
-}
-
 /* Reads the header of the operand's file, of which `bytes` have arrived. A product takes floating-point
  * numbers, a transposition integers too. */
 static enum mm_status read_header(struct reading *reading, const char *file, size_t bytes,
                                   struct mm_error *error) {
     const enum mm_npy_types types = reading->call.op == MM_MATMUL ? MM_NPY_FLOATS : MM_NPY_NUMBERS;
     struct operand *operand = reading->operand;
-    return mm_npy_read_header(mm_call_operand_names[index_of(reading)], types, file, bytes, &operand->header,
-                              error);
+    return mm_npy_read_header(operand->name, types, file, bytes, &operand->header, error);
 }
 
 /* Moves the elements that have arrived, and what follows them, down to where they are aligned, over
@@ -83,8 +79,8 @@ static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool
     const struct mm_npy_header *header = &operand->header;
     operand->elements = data + header->bytes;
     if (mm_dtype_find(header->dtype_name, mm_op_dtypes(reading->call.op), &dtype, NULL) != MM_OK ||
-        mm_matrix_size(mm_call_operand_names[index_of(reading)], dtype, header->rows, header->cols,
-                       header->cols, reading->limits, &file_bytes, NULL) != MM_OK ||
+        mm_matrix_size(operand->name, dtype, header->rows, header->cols, header->cols, reading->limits,
+                       &file_bytes, NULL) != MM_OK ||
         !mm_size_add(operand->elements, file_bytes, &end))
         return bytes;
     if (file_bytes > 0)
@@ -98,12 +94,12 @@ static enum mm_multipart_event begin_part(struct reading *reading, const char *b
     const struct mm_part *part = &reading->part;
     reading->operand = NULL;
     for (unsigned index = 0; index < mm_call_operands(&reading->call); index++)
-        if (part->name_length == 1 && body[part->name] == mm_call_operand_names[index][0])
+        if (part->name_length == 1 && body[part->name] == reading->operands[index].name[0])
             reading->operand = &reading->operands[index];
     reading->in_header = reading->operand != NULL;
     if (reading->operand == NULL)
         return MM_MULTIPART_HEAD;
-    const char *name = mm_call_operand_names[index_of(reading)];
+    const char *name = reading->operand->name;
     if (reading->operand->seen) {
         mm_fail_field(&reading->error, MM_BAD_REQUEST, name, "the form has two parts named %s; send one",
                       name);
@@ -122,9 +118,7 @@ static enum mm_multipart_event end_part(struct reading *reading, const char *bod
                                   body + part->data, part->bytes, reading->limits, &reading->error);
     else if (reading->multipart.expected > 0)
         operand->bytes = part->bytes;
-    else
-        status = read_header(reading, body + part->data, part->bytes, &reading->error);
-    if (status == MM_OK && operand != NULL && reading->multipart.expected == 0) {
+    else if ((status = read_header(reading, body + part->data, part->bytes, &reading->error)) == MM_OK) {
         operand->elements = part->data + operand->header.bytes;
         operand->bytes = part->bytes - operand->header.bytes;
     }
@@ -178,8 +172,9 @@ static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand 
     return status;
 }
 
-static enum mm_status check_length(const char *name, const struct operand *operand,
-                                   const struct mm_matrix *view, size_t bytes, struct mm_error *error) {
+static enum mm_status check_length(const struct operand *operand, const struct mm_matrix *view, size_t bytes,
+                                   struct mm_error *error) {
+    const char *name = operand->name;
     const size_t got = operand->bytes;
     if (got == bytes)
         return MM_OK;
@@ -212,9 +207,9 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
     for (unsigned index = 0; index < count; index++)
         if (!operands[index].seen)
             return mm_fail_field(
-                error, MM_BAD_REQUEST, mm_call_operand_names[index],
+                error, MM_BAD_REQUEST, operands[index].name,
                 "the form has no part named %s; add a .npy file, as curl does by -F %s=@%s.npy",
-                mm_call_operand_names[index], mm_call_operand_names[index], mm_call_operand_names[index]);
+                operands[index].name, operands[index].name, operands[index].name);
     enum mm_status status = agree_on_dtype(call, operands, error);
     if (status != MM_OK)
         return status;
@@ -223,8 +218,7 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
             mm_matrix_dense(call->dtype, operands[index].header.rows, operands[index].header.cols, NULL);
     status = mm_call_sizes(call, reading->limits, &bytes[0], &bytes[1], error);
     for (unsigned index = 0; index < count && status == MM_OK; index++)
-        status =
-            check_length(mm_call_operand_names[index], &operands[index], views[index], bytes[index], error);
+        status = check_length(&operands[index], views[index], bytes[index], error);
     if (status != MM_OK)
         return status;
     for (unsigned index = 0; index < count; index++)
@@ -245,6 +239,8 @@ static void *begin(const struct mm_call *call, const char *content_type, uint64_
     if (reading == NULL)
         return NULL;
     *reading = (struct reading){.call = *call, .limits = limits, .event = MM_MULTIPART_WAIT};
+    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
+        reading->operands[index].name = mm_call_operand_names[index];
     if (mm_multipart_begin(&reading->multipart, content_type, NULL) == MM_OK)
         return reading;
     free(reading);

@@ -33,23 +33,17 @@ static enum mm_status fail_ragged(const struct mm_json_scanned *operand, const c
 /* Judges the shape that an operand was found to have. */
 static enum mm_status judge_shape(const struct mm_json_scanned *operand, const char *name, const char *text,
                                   struct mm_error *error) {
-    char row[32];
+    char row[40];
     if (!operand->seen)
         return fail_matrix(name, name, "missing", error);
-    switch (operand->wrong) {
-    case MM_JSON_RIGHT:
+    if (operand->wrong == MM_JSON_RIGHT)
         return MM_OK;
-    case MM_JSON_NO_ARRAY:
-        fail_matrix(name, name, mm_value_kind_name(operand->wrong_token.kind), error);
-        break;
-    case MM_JSON_NO_ROW:
-        snprintf(row, sizeof row, "row %zu of %s", operand->wrong_row, name);
-        fail_matrix(name, row, mm_value_kind_name(operand->wrong_token.kind), error);
-        break;
-    case MM_JSON_RAGGED:
+    snprintf(row, sizeof row, "row %zu of %s", operand->wrong_row, name);
+    if (operand->wrong == MM_JSON_RAGGED)
         fail_ragged(operand, name, error);
-        break;
-    }
+    else
+        fail_matrix(name, operand->wrong == MM_JSON_NO_ROW ? row : name,
+                    mm_value_kind_name(operand->wrong_token.kind), error);
     mm_json_locate(text, operand->wrong_token, error);
     return MM_BAD_REQUEST;
 }

@@ -22,10 +22,9 @@ fi
 
 start --backend cpu --benchmark-run-flops 1000000 --benchmark-flops 10000000
 curl -sS --fail-with-body -o "$scratch/document.json" "$url/openapi.json"
-cd "$scratch"
-same "schemathesis" 0 "$("$venv/bin/schemathesis" --config-file "$here/schemathesis/schemathesis.toml" run \
-    --url "$url" document.json >"$scratch/report" 2>&1; echo $?)"
-[ "$failures" -eq 0 ] || sed -n '1,300p' "$scratch/report"
-grep -A 1 '^Test cases:' "$scratch/report"
+cd "$scratch" # where it leaves files of its own
+"$venv/bin/schemathesis" --config-file "$here/schemathesis/schemathesis.toml" run --url "$url" document.json \
+    >"$scratch/report" 2>&1 || fail "schemathesis: $(cat "$scratch/report")"
+sed -n '/^Test cases:/{n;p}' "$scratch/report"
 stop
 finish
