@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <float.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,6 +60,11 @@ struct value {
     uint64_t number;
 };
 
+const struct mm_call_example mm_call_examples[MM_OP_COUNT] = {
+    [MM_MATMUL] = {MM_MATMUL_EXAMPLE, "-F a=@a.npy -F b=@b.npy -o c.npy", "m=1&k=2&n=1", "m, k and n"},
+    [MM_TRANSPOSE] = {MM_TRANSPOSE_EXAMPLE, "-F a=@a.npy -o c.npy", "m=1&n=2", "m and n"},
+};
+
 const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX] = {"a", "b"};
 
 void mm_call_init(struct mm_call *call, enum mm_op op) {
@@ -102,62 +106,54 @@ enum mm_parameter mm_call_find(const struct mm_call *call, enum mm_call_place pl
     return (enum mm_parameter)index;
 }
 
+/* The names that may stand in one place, and the one among them that a client probably meant. */
+struct known {
+    char list[160];
+    size_t used;
+    const char *meant; /* NULL: none is near */
+};
+
+static void add_known(struct known *known, struct mm_slice given, const char *name) {
+    known->used += (size_t)snprintf(known->list + known->used, sizeof known->list - known->used, "%s%s",
+                                    known->used > 0 ? ", " : "", name);
+    assert(known->used < sizeof known->list);
+    if (mm_slice_is_any_case(given, name))
+        known->meant = name;
+}
+
 static enum mm_status fail_unknown(const struct mm_call *call, enum mm_call_place place, const char *name,
                                    size_t length, struct mm_error *error) {
-    char field[MM_CALL_NAME_MAX + 1];
-    snprintf(field, sizeof field, "%.*s", (int)(length < sizeof field ? length : sizeof field), name);
-    char known[128] = "";
-    size_t used = 0;
+    const struct mm_slice given = {name, length};
+    const unsigned operands = place == MM_CALL_BODY ? mm_call_operands(call) : 0;
+    struct known known = {.used = 0};
+    char field[MM_CALL_NAME_MAX + 1], hint[64] = "";
+    for (unsigned index = 0; index < operands; index++)
+        add_known(&known, given, mm_call_operand_names[index]);
     for (unsigned index = 0; index < MM_PARAMETER_COUNT; index++)
         if (takes(call, place, index))
-            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "",
-                                     parameters[index].name);
-    assert(used < sizeof known);
-    return mm_fail_field(error, MM_BAD_REQUEST, field, "'%s' is no parameter here; there are: %s", field,
-                         known);
+            add_known(&known, given, parameters[index].name);
+    if (known.meant != NULL)
+        snprintf(hint, sizeof hint, "; did you mean '%s'?", known.meant);
+    snprintf(field, sizeof field, "%.*s", (int)(length < sizeof field ? length : sizeof field), name);
+    return mm_fail_field(error, MM_BAD_REQUEST, field, "'%s' is unknown in the %s, which takes: %s%s", field,
+                         place == MM_CALL_QUERY ? "query" : "body", known.list, hint);
 }
 
 /* The words of a permission, by its number. */
 static const char *const permissions[] = {"never", "allow"};
 
-/* A number in words. */
-static void describe_number(unsigned parameter, uint64_t number, char *out, size_t out_bytes) {
-    const enum kind kind = parameters[parameter].kind;
-    if (kind == PERMISSION) {
-        assert(number < sizeof permissions / sizeof permissions[0]);
-        snprintf(out, out_bytes, "%s", permissions[number]);
-    } else {
-        snprintf(out, out_bytes, "%" PRIu64 "%s", number,
-                 kind == WHOLE && number == MM_CALL_WHOLE_MAX ? " or more" : "");
-    }
-}
-
-static enum mm_status fail_twice(unsigned parameter, uint64_t held, uint64_t number, struct mm_error *error) {
-    const char *name = parameters[parameter].name;
-    char first[32];
-    char second[32];
-    describe_number(parameter, held, first, sizeof first);
-    describe_number(parameter, number, second, sizeof second);
-    return mm_fail_field(error, MM_BAD_REQUEST, name, "%s is given twice, as %s and as %s", name, first,
-                         second);
-}
-
 /* Stores a value, unless another one was given before. */
 static enum mm_status give(struct mm_call *call, unsigned parameter, const struct value *value,
                            struct mm_error *error) {
     const char *name = parameters[parameter].name;
-    if (parameters[parameter].kind == NAME) {
-        char *held = call->names[parameter];
-        if (mm_call_has(call, parameter) && strcmp(held, value->name) != 0)
-            return mm_fail_field(error, MM_BAD_REQUEST, name, "%s is given twice, as '%s' and as '%s'", name,
-                                 held, value->name);
-        memcpy(held, value->name, sizeof value->name);
-    } else {
-        uint64_t *held = &call->numbers[parameter];
-        if (mm_call_has(call, parameter) && *held != value->number)
-            return fail_twice(parameter, *held, value->number, error);
-        *held = value->number;
-    }
+    const bool is_name = parameters[parameter].kind == NAME;
+    const size_t bytes = is_name ? sizeof value->name : sizeof value->number;
+    const void *given = is_name ? (const void *)value->name : &value->number;
+    void *held = is_name ? (void *)call->names[parameter] : &call->numbers[parameter];
+    if (mm_call_has(call, parameter) && memcmp(held, given, bytes) != 0)
+        return mm_fail_field(error, MM_BAD_REQUEST, name,
+                             "%s is given twice with different values; give it once", name);
+    memcpy(held, given, bytes);
     call->given |= UINT32_C(1) << parameter;
     return MM_OK;
 }
@@ -213,8 +209,8 @@ static enum mm_status check_dimension(unsigned parameter, uint64_t number, const
     if (number <= limits->dimension_max && number < UINT64_MAX)
         return MM_OK;
     describe(given, is_text, got, sizeof got);
-    mm_fail_limit(error, name, limits->dimension_max, "%s is %s, but the limit is %zu", name, got,
-                  limits->dimension_max);
+    mm_fail_limit(error, name, limits->dimension_max, "%s is %s, but the limit is %zu (--max-dimension)",
+                  name, got, limits->dimension_max);
     mm_fail_got(error, "%s", got);
     return MM_TOO_LARGE;
 }
@@ -294,8 +290,8 @@ enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_e
         const char *name = parameters[parameter].name;
         if (parameters[parameter].kind == DIMENSION && mm_call_has(call, (enum mm_parameter)parameter))
             return mm_fail_field(error, MM_BAD_REQUEST, name,
-                                 "%s goes only with a raw body (application/octet-stream): other bodies "
-                                 "tell their shapes themselves",
+                                 "%s is in the query, but only a raw body (application/octet-stream) needs "
+                                 "it; leave it out, since JSON and .npy files have their shape",
                                  name);
     }
     return MM_OK;
@@ -311,8 +307,9 @@ static enum mm_status fail_together(const struct mm_call *call, size_t a_bytes, 
     if (mm_call_operands(call) == 2)
         snprintf(b, sizeof b, ", b %zu", b_bytes);
     return mm_fail_limit(error, "", limits->memory_bytes_max,
-                         "a takes %zu bytes%s and the result %zu, but together they may take %zu", a_bytes, b,
-                         c_bytes, limits->memory_bytes_max);
+                         "a takes %zu bytes%s and the result %zu, but together they may take %zu "
+                         "(--memory-budget)",
+                         a_bytes, b, c_bytes, limits->memory_bytes_max);
 }
 
 bool mm_call_transposes_a(const struct mm_call *call) {

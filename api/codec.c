@@ -3,7 +3,9 @@
 
 #include "api/formats.h"
 #include "api/media.h"
+#include "api/problem.h"
 #include "api/form/multipart.h"
+#include "api/npy/npy.h"
 
 #include <stddef.h>
 
@@ -55,26 +57,26 @@ static void collect_types(bool replies, const char *types[CODEC_COUNT]) {
         types[index] = replies ? codecs[index].reply_type : codecs[index].media_type;
 }
 
-/* What would have told the body's type, by operation: the dimensions, and examples of both. */
-static const struct {
-    const char *dimensions;
-    const char *json;
-    const char *file;
-    const char *query;
-} hints[MM_OP_COUNT] = {
-    [MM_MATMUL] = {"m, k and n", "{\"a\": [[1,2]], \"b\": [[3],[4]]}", "ab.bin", "m=1&k=2&n=1"},
-    [MM_TRANSPOSE] = {"m and n", "{\"a\": [[1,2]]}", "a.bin", "m=1&n=2"},
-};
+/* A .npy file that is not a part of a form. */
+static enum mm_status fail_npy(enum mm_op op, struct mm_error *error) {
+    return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
+                         "the body is a .npy file, but must be a form with .npy files; send: " MM_CURL
+                         "/v1/%s %s",
+                         mm_op_name(op), mm_call_examples[op].form);
+}
 
-/* The body says nothing of itself: shows how it would have been understood. */
+/* The body says nothing of itself: shows one that does. */
 static enum mm_status fail_untyped(enum mm_op op, const char *const *types, struct mm_error *error) {
+    const struct mm_call_example *example = &mm_call_examples[op];
     char list[128];
     mm_media_list(types, CODEC_COUNT, list, sizeof list);
-    return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
-                         "the body has no type of its own, no '{' at its start, and no %s in the "
-                         "query. It must be one of %s: for instance curl -d '%s' URL, or "
-                         "curl --data-binary @%s -H 'Content-Type: application/octet-stream' 'URL?%s'",
-                         hints[op].dimensions, list, hints[op].json, hints[op].file, hints[op].query);
+    return mm_fail_field(
+        error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
+        "the body has no Content-Type, no '{' at its start, and no %s in the query, but must be "
+        "one of %s; send: " MM_CURL
+        "/v1/%s -d '%s'; for raw elements add -H 'Content-Type: application/octet-stream' "
+        "and the query ?%s",
+        example->dimensions, list, mm_op_name(op), example->json, example->query);
 }
 
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
@@ -86,14 +88,16 @@ enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, boo
     collect_types(false, types);
     *codec = NULL;
     if (!mm_media_untyped(content_type)) {
-        status = mm_media_find(content_type, types, CODEC_COUNT, &found, error);
+        status = mm_media_is(content_type, npy_type)
+                     ? fail_npy(op, error)
+                     : mm_media_find(content_type, types, CODEC_COUNT, &found, error);
         *codec = status == MM_OK ? &codecs[found] : NULL;
     } else if (has_dimensions) {
         *codec = raw_codec;
     } else if (body_seen && first == '{') {
         *codec = json_codec;
     } else if (body_seen) {
-        status = fail_untyped(op, types, error);
+        status = first == MM_NPY_FIRST ? fail_npy(op, error) : fail_untyped(op, types, error);
     }
     return status;
 }

@@ -37,29 +37,22 @@ bool mm_problem_passes(enum mm_status status) {
     return status == MM_BUSY || status == MM_STOPPING || status == MM_NOT_READY;
 }
 
-/* Returns 0, or −1 when memory is out. */
-static int put_text(json_t *problem, const char *key, const char *text) {
-    return text[0] == '\0' ? 0 : mm_json_put(problem, key, mm_json_text(text));
-}
-
-static int put_known_count(json_t *problem, const char *key, bool is_known, uint64_t value) {
-    return is_known ? mm_json_put(problem, key, mm_json_count(value)) : 0;
-}
-
 char *mm_problem_json(const struct mm_error *error, const char *request_id, size_t *length) {
-    const bool lacks_memory = error->status == MM_NO_DEVICE_MEMORY;
     const char *code = mm_status_name(error->status);
     json_t *problem =
         json_pack("{s:s+, s:s, s:i, s:o, s:s, s:o}", "type", MM_PROBLEM_URN, code, "title",
                   mm_status_title(error->status), "status", (int)mm_problem_http(error->status), "detail",
                   mm_json_text(error->detail), "code", code, "request_id", mm_json_text(request_id));
-    int failed = put_text(problem, "field", error->field);
-    failed |= put_known_count(problem, "limit", error->has_limit, error->limit);
-    failed |= put_text(problem, "expected", error->expected);
-    failed |= put_text(problem, "got", error->got);
-    failed |= put_known_count(problem, "line", error->line > 0, error->line);
-    failed |= put_known_count(problem, "column", error->column > 0, error->column);
-    failed |= put_known_count(problem, "needed_bytes", lacks_memory, error->needed_bytes);
-    failed |= put_known_count(problem, "free_bytes", lacks_memory, error->free_bytes);
+    int failed = mm_json_put_known_text(problem, "field", error->field);
+    if (error->has_limit)
+        failed |= mm_json_put(problem, "limit", mm_json_count(error->limit));
+    failed |= mm_json_put_known_text(problem, "expected", error->expected);
+    failed |= mm_json_put_known_text(problem, "got", error->got);
+    failed |= mm_json_put_known_count(problem, "line", error->line);
+    failed |= mm_json_put_known_count(problem, "column", error->column);
+    if (error->status == MM_NO_DEVICE_MEMORY) {
+        failed |= mm_json_put(problem, "needed_bytes", mm_json_count(error->needed_bytes));
+        failed |= mm_json_put(problem, "free_bytes", mm_json_count(error->free_bytes));
+    }
     return mm_json_print(mm_json_made(problem, failed), 0, length);
 }

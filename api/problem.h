@@ -11,6 +11,9 @@
 #define MM_PROBLEM_TYPE "application/problem+json"
 #define MM_PROBLEM_URN "urn:matmuld:problem:" /* and the name of the status */
 
+/* How a request begins that a detail shows; ADDRESS is this server's. */
+#define MM_CURL "curl -sS --fail-with-body ADDRESS"
+
 /* The HTTP status code of a status: 200 for MM_OK. */
 unsigned mm_problem_http(enum mm_status status);
 

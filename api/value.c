@@ -38,7 +38,7 @@ void mm_value_describe(const struct mm_value *value, char *out, size_t out_bytes
 
 enum mm_status mm_fail_form(const char *name, const char *verb, const char *expected, const char *got,
                             struct mm_error *error) {
-    mm_fail_field(error, MM_BAD_REQUEST, name, "%s must be %s, but %s %s", name, expected, verb, got);
+    mm_fail_field(error, MM_BAD_REQUEST, name, "%s %s %s, but must be %s", name, verb, got, expected);
     mm_fail_expected(error, "%s", expected);
     mm_fail_got(error, "%s", got);
     return MM_BAD_REQUEST;

@@ -34,7 +34,7 @@ const char *mm_value_kind_name(enum mm_value_kind kind);
 /* The value in words, for an error: "the string "x"", "2.5", "null". Long texts are cut. */
 void mm_value_describe(const struct mm_value *value, char *out, size_t out_bytes);
 
-/* MM_BAD_REQUEST: the field `name` must be `expected`, but `verb` ("is" or "has") `got`. */
+/* MM_BAD_REQUEST: the field `name` `verb` ("is" or "has") `got`, but must be `expected`. */
 enum mm_status mm_fail_form(const char *name, const char *verb, const char *expected, const char *got,
                             struct mm_error *error);
 

@@ -220,7 +220,7 @@ static enum mm_status fail_backend(const struct mm_engine *engine, const char *n
             snprintf(list + length, sizeof list - length, ", %s", backend->name);
         last = backend;
     }
-    return mm_fail_field(error, MM_UNSUPPORTED, "backend", "backend is '%.64s', but there is here: %s%s%s%s",
+    return mm_fail_field(error, MM_UNSUPPORTED, "backend", "backend is '%.64s', but must be one of: %s%s%s%s",
                          name, list, engine->note[0] != '\0' ? " (" : "", engine->note,
                          engine->note[0] != '\0' ? ")" : "");
 }
@@ -251,10 +251,10 @@ static enum mm_status fail_variant(const struct mm_engine *engine, const struct 
     }
     if (reason != NULL)
         return mm_fail_field(error, MM_UNSUPPORTED, "variant",
-                             "variant %s cannot run on %s (%s); there is: %s", name, backend->name, reason,
-                             list);
-    return mm_fail_field(error, MM_UNSUPPORTED, "variant", "variant is '%.64s', but on %s there is: %s", name,
-                         backend->name, list);
+                             "variant %s cannot run on %s (%s); choose one of: %s", name, backend->name,
+                             reason, list);
+    return mm_fail_field(error, MM_UNSUPPORTED, "variant", "variant is '%.64s', but on %s must be one of: %s",
+                         name, backend->name, list);
 }
 
 /* A tile is the caller's to choose only where the row has a list of them. */
@@ -265,15 +265,14 @@ static enum mm_status check_tile(const struct mm_variant *variant, unsigned tile
         return MM_OK;
     if (variant->tiles == NULL)
         return mm_fail_field(error, MM_BAD_REQUEST, "tile",
-                             "tile is %u, but the variant %s leaves no tile to the caller", tile,
-                             variant->name);
+                             "tile is %u, but the variant %s takes none; leave it out", tile, variant->name);
     for (const unsigned *known = variant->tiles; *known != 0; known++) {
         if (*known == tile)
             return MM_OK;
         length +=
             (size_t)snprintf(list + length, sizeof list - length, "%s%u", length > 0 ? ", " : "", *known);
     }
-    return mm_fail_field(error, MM_BAD_REQUEST, "tile", "tile is %u, but %s has tiles of: %s", tile,
+    return mm_fail_field(error, MM_BAD_REQUEST, "tile", "tile is %u, but of %s must be one of: %s", tile,
                          variant->name, list);
 }
 

@@ -111,8 +111,8 @@ enum mm_status mm_forecast_judge(const struct mm_device *device, const struct mm
     if (kernel_ms_max == 0 || expected_ns <= most_ns)
         return MM_OK;
     mm_fail_field(error, MM_TOO_LARGE, "variant",
-                  "%s would take about %.3g s for this, but --max-kernel-ms is %" PRIu64
-                  ": squares of an edge up to %zu pass",
+                  "%s would take about %.3g s for this, but the limit is %" PRIu64
+                  " ms (--max-kernel-ms), enough for squares of an edge up to %zu",
                   ran->name, expected_ns / 1e9, kernel_ms_max,
                   largest_edge(device, ran, product->a.dtype, most_ns));
     if (error != NULL) {

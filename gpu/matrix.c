@@ -42,7 +42,7 @@ enum mm_status mm_dtype_find(const char *name, unsigned dtypes, enum mm_dtype *d
                                    table[index].name);
     }
     assert(length < sizeof known);
-    return mm_fail_field(error, MM_UNSUPPORTED, "dtype", "dtype is '%.64s', but there is only: %s", name,
+    return mm_fail_field(error, MM_UNSUPPORTED, "dtype", "dtype is '%.64s', but must be one of: %s", name,
                          known);
 }
 
@@ -55,9 +55,9 @@ size_t mm_matrix_bytes(const struct mm_matrix *matrix) {
 }
 
 static enum mm_status fail_limit(struct mm_error *error, const char *field, const char *what, const char *got,
-                                 size_t limit) {
-    mm_fail_field(error, MM_TOO_LARGE, field, "%s of %s is %s, but the limit is %zu", what, field, got,
-                  limit);
+                                 size_t limit, const char *option) {
+    mm_fail_field(error, MM_TOO_LARGE, field, "%s of %s is %s, but the limit is %zu (%s)", what, field, got,
+                  limit, option);
     if (error != NULL) {
         error->limit = limit;
         error->has_limit = true;
@@ -72,7 +72,7 @@ static enum mm_status check_dimension(const char *field, const char *what, size_
         return MM_OK;
     char got[24];
     snprintf(got, sizeof got, "%zu", value);
-    return fail_limit(error, field, what, got, limits->dimension_max);
+    return fail_limit(error, field, what, got, limits->dimension_max, "--max-dimension");
 }
 
 enum mm_status mm_matrix_size(const char *field, enum mm_dtype dtype, size_t rows, size_t cols, size_t ld,
@@ -89,11 +89,13 @@ enum mm_status mm_matrix_size(const char *field, enum mm_dtype dtype, size_t row
     size_t total;
     if (__builtin_mul_overflow(rows, ld, &elements) ||
         __builtin_mul_overflow(elements, mm_dtype_bytes(dtype), &total))
-        return fail_limit(error, field, "the size in bytes", "more than 2^64", limits->memory_bytes_max);
+        return fail_limit(error, field, "the size in bytes", "more than 2^64", limits->memory_bytes_max,
+                          "--memory-budget");
     if (total > limits->memory_bytes_max) {
         char got[24];
         snprintf(got, sizeof got, "%zu", total);
-        return fail_limit(error, field, "the size in bytes", got, limits->memory_bytes_max);
+        return fail_limit(error, field, "the size in bytes", got, limits->memory_bytes_max,
+                          "--memory-budget");
     }
     *bytes = total;
     return MM_OK;

@@ -1,6 +1,8 @@
 /* Which matrices conform, and how much work their product is. */
 #include "gpu/product.h"
 
+#include <stdio.h>
+
 enum mm_status mm_product_conform(struct mm_product *product, struct mm_error *error) {
     const struct mm_matrix *a = &product->a;
     const struct mm_matrix *b = &product->b;
@@ -8,13 +10,19 @@ enum mm_status mm_product_conform(struct mm_product *product, struct mm_error *e
     size_t a_inner = product->transpose_a ? a->rows : a->cols;
     size_t b_inner = product->transpose_b ? b->cols : b->rows;
     size_t n = product->transpose_b ? b->rows : b->cols;
-    if (a_inner != b_inner)
+    if (a_inner != b_inner) {
+        char hint[48] = "";
+        if (a_inner == n)
+            snprintf(hint, sizeof hint, "; set transpose_b to %s", product->transpose_b ? "false" : "true");
+        else if (b_inner == m)
+            snprintf(hint, sizeof hint, "; set transpose_a to %s", product->transpose_a ? "false" : "true");
         return mm_fail(
             error, MM_BAD_SHAPE,
             "%s is %zu×%zu and %s is %zu×%zu, but the first must have as many columns (%zu) as the "
-            "second has rows (%zu)",
+            "second has rows (%zu)%s",
             product->transpose_a ? "transposed a" : "a", m, a_inner,
-            product->transpose_b ? "transposed b" : "b", b_inner, n, a_inner, b_inner);
+            product->transpose_b ? "transposed b" : "b", b_inner, n, a_inner, b_inner, hint);
+    }
     product->m = m;
     product->n = n;
     product->k = a_inner;

@@ -33,11 +33,12 @@ size_t mm_server_accepted(const struct mm_server *server) {
 enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error) {
     const struct mm_engine *engine = mm_server_engine(server);
     if (engine != NULL && mm_engine_is_lost(engine))
-        mm_fail(error, MM_NOT_READY, "a device has failed, and the service ends, to be started anew");
+        mm_fail(error, MM_NOT_READY,
+                "a device has failed, so the service stops; try again once it has been restarted");
     else if (__atomic_load_n(&server->draining, __ATOMIC_SEQ_CST) != 0)
-        mm_fail(error, MM_STOPPING, "the service is draining and takes no new jobs");
+        mm_fail(error, MM_STOPPING, "the service is stopping and takes no new requests; try again later");
     else if (engine == NULL)
-        mm_fail(error, MM_NOT_READY, "the devices are being opened");
+        mm_fail(error, MM_NOT_READY, "the service is still opening its devices; try again in a second");
     else
         return MM_OK;
     return error->status;

@@ -8,15 +8,6 @@
 
 static const char *const device_failed = "its device has failed";
 
-/* Numbers that a backend does not have are 0, texts "". */
-static int put_known_count(json_t *object, const char *key, uint64_t value) {
-    return value == 0 ? 0 : mm_json_put(object, key, mm_json_count(value));
-}
-
-static int put_known_text(json_t *object, const char *key, const char *text) {
-    return text == NULL || text[0] == '\0' ? 0 : mm_json_put(object, key, mm_json_text(text));
-}
-
 static json_t *make_dtypes(unsigned dtypes) {
     json_t *list = json_array();
     int failed = 0;
@@ -74,11 +65,11 @@ static json_t *make_variant(struct mm_device *const *devices, size_t count,
                             "dtypes", make_dtypes(variant->dtypes), "tile",
                             variant->tile > 0 ? mm_json_count(variant->tile) : json_null());
     int failed = variant->tiles != NULL ? put_tiles(row, variant->tiles) : 0;
-    failed |= put_known_count(row, "multiple_of", variant->multiple_of);
+    failed |= mm_json_put_known_count(row, "multiple_of", variant->multiple_of);
     failed |= mm_json_put(row, "available", json_boolean(able != NULL));
     failed |= able != NULL ? put_attributes(row, able, variant)
                            : mm_json_put(row, "unavailable_because", mm_json_text(reason));
-    failed |= put_known_text(row, "requires", variant->needs);
+    failed |= mm_json_put_known_text(row, "requires", variant->needs);
     return mm_json_made(row, failed);
 }
 
@@ -90,14 +81,14 @@ static json_t *make_device(const struct mm_device *device) {
                  device->compute_capability % 10);
     json_t *row = json_pack("{s:o, s:s, s:o}", "index", mm_json_count(device->index), "backend",
                             device->backend->name, "name", mm_json_text(device->name));
-    int failed = put_known_text(row, "compute_capability", capability);
-    failed |= put_known_count(row, "multiprocessors", device->multiprocessors);
+    int failed = mm_json_put_known_text(row, "compute_capability", capability);
+    failed |= mm_json_put_known_count(row, "multiprocessors", device->multiprocessors);
     failed |= mm_json_put(row, "memory_bytes", mm_json_count(device->memory_bytes));
     if (device->backend->memory_free != NULL && !has_failed)
         failed |= mm_json_put(row, "memory_free_bytes", mm_json_count(device->backend->memory_free(device)));
-    failed |= put_known_text(row, "driver", device->driver);
-    failed |= put_known_count(row, "shared_bank_bytes", device->shared_bank_bytes);
-    failed |= put_known_count(row, "shared_bytes_per_block_max", device->shared_bytes_per_block_max);
+    failed |= mm_json_put_known_text(row, "driver", device->driver);
+    failed |= mm_json_put_known_count(row, "shared_bank_bytes", device->shared_bank_bytes);
+    failed |= mm_json_put_known_count(row, "shared_bytes_per_block_max", device->shared_bytes_per_block_max);
     failed |= mm_json_put(row, "state", json_string(has_failed ? "failed" : "ready"));
     return mm_json_made(row, failed);
 }

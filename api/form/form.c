@@ -20,6 +20,7 @@ enum {
 };
 
 struct operand {
+    const char *name; /* static */
     bool seen;
     struct mm_npy_header header;
     size_t elements; /* where in the body they begin */
@@ -41,18 +42,13 @@ struct reading {
 
 /* --- parts */
 
-static unsigned index_of(const struct reading *reading) {
-    return (unsigned)(reading->operand - reading->operands);
-}
-
 /* Reads the header of the operand's file, of which `bytes` have arrived. A product takes floating-point
  * numbers, a transposition integers too. */
 static enum mm_status read_header(struct reading *reading, const char *file, size_t bytes,
                                   struct mm_error *error) {
     const enum mm_npy_types types = reading->call.op == MM_MATMUL ? MM_NPY_FLOATS : MM_NPY_NUMBERS;
     struct operand *operand = reading->operand;
-    return mm_npy_read_header(mm_call_operand_names[index_of(reading)], types, file, bytes, &operand->header,
-                              error);
+    return mm_npy_read_header(operand->name, types, file, bytes, &operand->header, error);
 }
 
 /* Moves the elements that have arrived, and what follows them, down to where they are aligned, over
@@ -83,8 +79,8 @@ static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool
     const struct mm_npy_header *header = &operand->header;
     operand->elements = data + header->bytes;
     if (mm_dtype_find(header->dtype_name, mm_op_dtypes(reading->call.op), &dtype, NULL) != MM_OK ||
-        mm_matrix_size(mm_call_operand_names[index_of(reading)], dtype, header->rows, header->cols,
-                       header->cols, reading->limits, &file_bytes, NULL) != MM_OK ||
+        mm_matrix_size(operand->name, dtype, header->rows, header->cols, header->cols, reading->limits,
+                       &file_bytes, NULL) != MM_OK ||
         !mm_size_add(operand->elements, file_bytes, &end))
         return bytes;
     if (file_bytes > 0)
@@ -98,14 +94,15 @@ static enum mm_multipart_event begin_part(struct reading *reading, const char *b
     const struct mm_part *part = &reading->part;
     reading->operand = NULL;
     for (unsigned index = 0; index < mm_call_operands(&reading->call); index++)
-        if (part->name_length == 1 && body[part->name] == mm_call_operand_names[index][0])
+        if (part->name_length == 1 && body[part->name] == reading->operands[index].name[0])
             reading->operand = &reading->operands[index];
     reading->in_header = reading->operand != NULL;
     if (reading->operand == NULL)
         return MM_MULTIPART_HEAD;
-    const char *name = mm_call_operand_names[index_of(reading)];
+    const char *name = reading->operand->name;
     if (reading->operand->seen) {
-        mm_fail_field(&reading->error, MM_BAD_REQUEST, name, "the form has two parts named %s", name);
+        mm_fail_field(&reading->error, MM_BAD_REQUEST, name, "the form has two parts named %s; send one",
+                      name);
         return MM_MULTIPART_FAULT;
     }
     reading->operand->seen = true;
@@ -121,9 +118,7 @@ static enum mm_multipart_event end_part(struct reading *reading, const char *bod
                                   body + part->data, part->bytes, reading->limits, &reading->error);
     else if (reading->multipart.expected > 0)
         operand->bytes = part->bytes;
-    else
-        status = read_header(reading, body + part->data, part->bytes, &reading->error);
-    if (status == MM_OK && operand != NULL && reading->multipart.expected == 0) {
+    else if ((status = read_header(reading, body + part->data, part->bytes, &reading->error)) == MM_OK) {
         operand->elements = part->data + operand->header.bytes;
         operand->bytes = part->bytes - operand->header.bytes;
     }
@@ -162,18 +157,24 @@ static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand 
     assert(a->dtype_name != NULL && (!two || b->dtype_name != NULL));
     if (two && strcmp(a->dtype_name, b->dtype_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "b",
-                             "b is a file of %s ('%s'), but a is one of %s ('%s'): both must be of one type",
+                             "b has elements of type %s ('%s'), but a of type %s ('%s'); convert one, as "
+                             "NumPy does by b.astype(a.dtype)",
                              b->dtype_name, b->descr, a->dtype_name, a->descr);
     if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(asked, a->dtype_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "dtype",
-                             "dtype is '%s', but %s of %s ('%s'), which says it already", asked,
-                             two ? "a and b are files" : "a is a file", a->dtype_name, a->descr);
+                             "dtype is '%s', but the elements of %s are of type %s ('%s'); leave dtype out, "
+                             "since a .npy file names its type",
+                             asked, two ? "a and b" : "a", a->dtype_name, a->descr);
     snprintf(asked, sizeof call->names[MM_PARAMETER_DTYPE], "%s", a->dtype_name);
-    return mm_call_resolve(call, error);
+    const enum mm_status status = mm_call_resolve(call, error);
+    if (status != MM_OK && error != NULL)
+        strcat(error->detail, "; convert the file, as NumPy does by a.astype('float32')");
+    return status;
 }
 
-static enum mm_status check_length(const char *name, const struct operand *operand,
-                                   const struct mm_matrix *view, size_t bytes, struct mm_error *error) {
+static enum mm_status check_length(const struct operand *operand, const struct mm_matrix *view, size_t bytes,
+                                   struct mm_error *error) {
+    const char *name = operand->name;
     const size_t got = operand->bytes;
     if (got == bytes)
         return MM_OK;
@@ -205,10 +206,10 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
     size_t bytes[MM_CALL_OPERANDS_MAX];
     for (unsigned index = 0; index < count; index++)
         if (!operands[index].seen)
-            return mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index],
-                                 "the form has no part named %s, expected a file: -F %s=@%s.npy",
-                                 mm_call_operand_names[index], mm_call_operand_names[index],
-                                 mm_call_operand_names[index]);
+            return mm_fail_field(
+                error, MM_BAD_REQUEST, operands[index].name,
+                "the form has no part named %s; add a .npy file, as curl does by -F %s=@%s.npy",
+                operands[index].name, operands[index].name, operands[index].name);
     enum mm_status status = agree_on_dtype(call, operands, error);
     if (status != MM_OK)
         return status;
@@ -217,8 +218,7 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
             mm_matrix_dense(call->dtype, operands[index].header.rows, operands[index].header.cols, NULL);
     status = mm_call_sizes(call, reading->limits, &bytes[0], &bytes[1], error);
     for (unsigned index = 0; index < count && status == MM_OK; index++)
-        status =
-            check_length(mm_call_operand_names[index], &operands[index], views[index], bytes[index], error);
+        status = check_length(&operands[index], views[index], bytes[index], error);
     if (status != MM_OK)
         return status;
     for (unsigned index = 0; index < count; index++)
@@ -239,6 +239,8 @@ static void *begin(const struct mm_call *call, const char *content_type, uint64_
     if (reading == NULL)
         return NULL;
     *reading = (struct reading){.call = *call, .limits = limits, .event = MM_MULTIPART_WAIT};
+    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
+        reading->operands[index].name = mm_call_operand_names[index];
     if (mm_multipart_begin(&reading->multipart, content_type, NULL) == MM_OK)
         return reading;
     free(reading);

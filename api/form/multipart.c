@@ -87,7 +87,8 @@ enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *co
         !is_boundary(boundary))
         return mm_fail_field(error, MM_BAD_REQUEST, "Content-Type",
                              "Content-Type is '%.100s', but must give one boundary of 1 to %d characters out "
-                             "of letters, digits, ' ( ) + _ , - . / : = ? and inner spaces",
+                             "of letters, digits, ' ( ) + _ , - . / : = ? and inner spaces; let the client "
+                             "make this header, as curl -F does",
                              content_type, MM_MULTIPART_BOUNDARY_MAX);
     memcpy(multipart->delimiter, "\r\n--", 4);
     memcpy(multipart->delimiter + 4, boundary.start, boundary.length);
@@ -171,13 +172,13 @@ static enum tail find_first(const struct mm_multipart *multipart, const struct t
 static enum mm_status fail_boundary(const struct mm_multipart *multipart, const char *which,
                                     const char *dashes, struct mm_error *error) {
     return mm_fail(error, MM_BAD_REQUEST,
-                   "the body has no %s boundary: a line '%.*s%s', with CRLF before and behind it", which,
+                   "the body has no %s boundary; expected a line '%.*s%s' that ends in CRLF", which,
                    (int)multipart->delimiter_bytes - 2, multipart->delimiter + 2, dashes);
 }
 
 static enum mm_status fail_part(const struct mm_multipart *multipart, const char *what,
                                 struct mm_error *error) {
-    return mm_fail(error, MM_BAD_REQUEST, "part %u of the body %s", multipart->parts, what);
+    return mm_fail(error, MM_BAD_REQUEST, "part %u of the form %s", multipart->parts, what);
 }
 
 /* Reads one header line of a part. Only Content-Disposition says something to us. */
@@ -188,7 +189,7 @@ static enum mm_status read_header(const struct mm_multipart *multipart, struct m
     if (colon == NULL || colon == line.start || mm_is_blank(line.start[0]) ||
         memchr(line.start, '\n', line.length) != NULL || memchr(line.start, '\r', line.length) != NULL ||
         memchr(line.start, '\0', line.length) != NULL)
-        return fail_part(multipart, "has a malformed header: expected lines 'Name: value' that end in CRLF",
+        return fail_part(multipart, "has a malformed header; expected lines 'Name: value' that end in CRLF",
                          error);
     if (!mm_slice_is_any_case((struct mm_slice){line.start, (size_t)(colon - line.start)},
                               "Content-Disposition"))
@@ -197,7 +198,7 @@ static enum mm_status read_header(const struct mm_multipart *multipart, struct m
     const char *parameters = read_value(mm_skip_blanks(colon + 1, end), end, &type);
     if (name->start != NULL || parameters == NULL || !mm_slice_is_any_case(type, "form-data") ||
         !find_parameter(parameters, end, "name", name) || name->start == NULL)
-        return fail_part(multipart, "must have one header Content-Disposition: form-data; name=\"...\"",
+        return fail_part(multipart, "has a wrong Content-Disposition; expected one: form-data; name=\"...\"",
                          error);
     return MM_OK;
 }
@@ -223,8 +224,8 @@ static enum mm_status read_headers(const struct mm_multipart *multipart, const c
         text = line_end + 2;
     }
     if (name.start == NULL)
-        return fail_part(multipart, "has no name: no header Content-Disposition: form-data; name=\"...\"",
-                         error);
+        return fail_part(
+            multipart, "has no name; expected a header Content-Disposition: form-data; name=\"...\"", error);
     *part = (struct mm_part){.name = (size_t)(name.start - body),
                              .name_length = name.length,
                              .data = (size_t)(text - body) + (text == end ? 0 : 2)};
@@ -270,7 +271,7 @@ static enum mm_multipart_event read_part(struct mm_multipart *multipart, const s
     struct line line;
     const enum tail tail = find_delimiter(multipart, text, from, stop, &line);
     if (multipart->parts == MM_MULTIPART_PARTS_MAX) {
-        mm_fail_limit(error, "", MM_MULTIPART_PARTS_MAX, "the body has more parts, but the limit is %d",
+        mm_fail_limit(error, "", MM_MULTIPART_PARTS_MAX, "the form has more than %d parts; send fewer",
                       MM_MULTIPART_PARTS_MAX);
         return MM_MULTIPART_FAULT;
     }
@@ -280,8 +281,8 @@ static enum mm_multipart_event read_part(struct mm_multipart *multipart, const s
         return wait_for_more(multipart, text);
     } else if (empty_line == NULL && end == most) {
         mm_fail_limit(error, "", MM_MULTIPART_HEADER_BYTES_MAX,
-                      "the headers of a part go on for more bytes, but the limit is %d",
-                      MM_MULTIPART_HEADER_BYTES_MAX);
+                      "the headers of part %u take more than %d bytes; send shorter ones",
+                      multipart->parts + 1, MM_MULTIPART_HEADER_BYTES_MAX);
         return MM_MULTIPART_FAULT;
     } else if (empty_line == NULL && !text->is_all) {
         return wait_for_more(multipart, text);

@@ -12,10 +12,9 @@
 
 static enum mm_status fail_matrix(const char *name, const char *what, const char *got,
                                   struct mm_error *error) {
-    mm_fail_field(
-        error, MM_BAD_REQUEST, name,
-        "%s must be an array of rows, which are arrays of numbers, like [[1, 2], [3, 4]], but %s is %s", name,
-        what, got);
+    mm_fail_field(error, MM_BAD_REQUEST, name,
+                  "%s is %s, but %s must be an array of rows of numbers, like [[1, 2], [3, 4]]", what, got,
+                  name);
     mm_fail_expected(error, "an array of arrays of numbers");
     return MM_BAD_REQUEST;
 }
@@ -23,7 +22,8 @@ static enum mm_status fail_matrix(const char *name, const char *what, const char
 static enum mm_status fail_ragged(const struct mm_json_scanned *operand, const char *name,
                                   struct mm_error *error) {
     const size_t cols = operand->wrong_cols;
-    mm_fail_field(error, MM_BAD_REQUEST, name, "row %zu of %s has %zu element%s, expected %zu like row 0",
+    mm_fail_field(error, MM_BAD_REQUEST, name,
+                  "row %zu of %s has %zu element%s, but row 0 has %zu; make all rows equally long",
                   operand->wrong_row, name, cols, cols == 1 ? "" : "s", operand->cols);
     mm_fail_expected(error, "%zu", operand->cols);
     mm_fail_got(error, "%zu", cols);
@@ -33,23 +33,17 @@ static enum mm_status fail_ragged(const struct mm_json_scanned *operand, const c
 /* Judges the shape that an operand was found to have. */
 static enum mm_status judge_shape(const struct mm_json_scanned *operand, const char *name, const char *text,
                                   struct mm_error *error) {
-    char row[32];
+    char row[40];
     if (!operand->seen)
-        return fail_matrix(name, "it", "missing", error);
-    switch (operand->wrong) {
-    case MM_JSON_RIGHT:
+        return fail_matrix(name, name, "missing", error);
+    if (operand->wrong == MM_JSON_RIGHT)
         return MM_OK;
-    case MM_JSON_NO_ARRAY:
-        fail_matrix(name, "it", mm_value_kind_name(operand->wrong_token.kind), error);
-        break;
-    case MM_JSON_NO_ROW:
-        snprintf(row, sizeof row, "row %zu", operand->wrong_row);
-        fail_matrix(name, row, mm_value_kind_name(operand->wrong_token.kind), error);
-        break;
-    case MM_JSON_RAGGED:
+    snprintf(row, sizeof row, "row %zu of %s", operand->wrong_row, name);
+    if (operand->wrong == MM_JSON_RAGGED)
         fail_ragged(operand, name, error);
-        break;
-    }
+    else
+        fail_matrix(name, operand->wrong == MM_JSON_NO_ROW ? row : name,
+                    mm_value_kind_name(operand->wrong_token.kind), error);
     mm_json_locate(text, operand->wrong_token, error);
     return MM_BAD_REQUEST;
 }
@@ -172,15 +166,13 @@ static enum mm_status complete(struct mm_json_scan *scan, const struct mm_body *
 
 enum mm_status mm_json_scan_finish(struct mm_json_scan *scan, struct mm_call *call,
                                    const struct mm_body *body, struct mm_error *error) {
-    const bool two = mm_call_operands(&scan->call) == 2;
+    const char *example = mm_call_examples[scan->call.op].json;
     enum mm_status status;
     mm_json_scan_complete(scan, body);
     if (body->bytes == 0)
-        status = mm_fail(error, MM_BAD_REQUEST, "the body is empty, expected a JSON object with %s",
-                         two ? "a and b" : "a");
+        status = mm_json_fail_empty(example, error);
     else if (scan->event == MM_JSON_FAULT)
-        status = mm_json_fail(&scan->reader, body->data, two ? "an object with a and b" : "an object with a",
-                              error);
+        status = mm_json_fail(&scan->reader, body->data, example, error);
     else
         status = complete(scan, body, error);
     if (status == MM_OK)

@@ -1,15 +1,15 @@
 /* Small JSON texts that are complete: judged as a whole, and then walked over member by member. */
 #include "api/json/json_text.h"
 
-enum mm_status mm_json_check(const char *text, size_t bytes, const char *object, struct mm_error *error) {
+enum mm_status mm_json_check(const char *text, size_t bytes, const char *example, struct mm_error *error) {
     struct mm_json_reader reader = {0};
     enum mm_json_event event;
     if (bytes == 0)
-        return mm_fail(error, MM_BAD_REQUEST, "the body is empty, expected %s", object);
+        return mm_json_fail_empty(example, error);
     do
         event = mm_json_next(&reader, text, bytes, true);
     while (event < MM_JSON_END);
-    return event == MM_JSON_END ? MM_OK : mm_json_fail(&reader, text, object, error);
+    return event == MM_JSON_END ? MM_OK : mm_json_fail(&reader, text, example, error);
 }
 
 struct mm_json_reader mm_json_elements(struct mm_json_token array) {

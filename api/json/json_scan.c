@@ -159,7 +159,8 @@ static enum mm_json_event take_name(struct mm_json_scan *scan, const char *text)
         is_duplicate = (scan->members & UINT32_C(1) << parameter) != 0;
         scan->members |= UINT32_C(1) << parameter;
     }
-    return is_duplicate ? mm_json_fault(&scan->reader, scan->name, "no duplicate of a name") : MM_JSON_NAME;
+    return is_duplicate ? mm_json_fault(&scan->reader, scan->name, "a name that was not given before")
+                        : MM_JSON_NAME;
 }
 
 static void take_parameter(struct mm_json_scan *scan, const char *text) {

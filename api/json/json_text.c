@@ -190,6 +190,20 @@ static bool read_number(const char *at, const char *stop, double *value) {
     return mm_number_float64(at, stop, value, &held) == stop;
 }
 
+/* What should stand for a word that is none of JSON's. */
+static const char *expected_word(struct mm_slice word, enum mm_json_place place) {
+    static const struct {
+        const char *bare;
+        const char *expected;
+    } specials[] = {{"NaN", "\"NaN\" in quotes"},
+                    {"Infinity", "\"Infinity\" in quotes"},
+                    {"-Infinity", "\"-Infinity\" in quotes"}};
+    for (size_t index = 0; index < sizeof specials / sizeof specials[0]; index++)
+        if (mm_slice_is_any_case(word, specials[index].bare))
+            return specials[index].expected;
+    return expectations[place];
+}
+
 /* Reads the number or the word that begins here. */
 static enum mm_json_event read_word(struct mm_json_reader *reader, const char *text, size_t bytes,
                                     bool is_all) {
@@ -206,7 +220,7 @@ static enum mm_json_event read_word(struct mm_json_reader *reader, const char *t
     while (index < 3 && !mm_slice_is((struct mm_slice){at, length}, words[index].text))
         index++;
     if (index == 3 && !read_number(at, stop, &unused))
-        return fail_here(reader, text, bytes, expectations[reader->place]);
+        return fail_here(reader, text, bytes, expected_word((struct mm_slice){at, length}, reader->place));
     reader->token = (struct mm_json_token){
         .kind = index == 3 ? MM_VALUE_NUMBER : words[index].kind, .at = reader->at, .bytes = length};
     reader->at += length;
@@ -327,27 +341,32 @@ void mm_json_locate(const char *text, struct mm_json_token token, struct mm_erro
     error->column += error->column == 0;
 }
 
-enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *object,
+enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *example,
                             struct mm_error *error) {
     enum { SHOWN_MAX = 40 };
     struct mm_error place;
-    char got[SHOWN_MAX + 16] = "the text ends";
+    char got[SHOWN_MAX + 16] = "ends";
     const struct mm_json_token token = reader->token;
     const char *at = text + token.at;
     if (token.bytes > 0 && *at >= ' ' && *at <= '~')
-        snprintf(got, sizeof got, "got '%.*s'", token.bytes > SHOWN_MAX ? SHOWN_MAX : (int)token.bytes, at);
+        snprintf(got, sizeof got, "has '%.*s'", token.bytes > SHOWN_MAX ? SHOWN_MAX : (int)token.bytes, at);
     else if (token.bytes > 0)
-        snprintf(got, sizeof got, *at == '\0' ? "got a zero byte" : "got the byte 0x%02x",
+        snprintf(got, sizeof got, *at == '\0' ? "has a zero byte" : "has the byte 0x%02x",
                  (unsigned char)*at);
     mm_json_locate(text, token, &place);
     mm_fail(error, MM_BAD_REQUEST,
-            "the body is not the JSON expected: line %" PRIu64 ", column %" PRIu64 ": expected %s, but %s",
-            place.line, place.column, reader->expected == NULL ? object : reader->expected, got);
+            "the JSON body %s at line %" PRIu64 ", column %" PRIu64 ", but must have %s%s there", got,
+            place.line, place.column, reader->expected == NULL ? "an object like " : "",
+            reader->expected == NULL ? example : reader->expected);
     if (error != NULL) {
         error->line = place.line;
         error->column = place.column;
     }
     return MM_BAD_REQUEST;
+}
+
+enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error) {
+    return mm_fail(error, MM_BAD_REQUEST, "the body is empty, but must be a JSON object like %s", example);
 }
 
 struct mm_value mm_json_value(const char *text, struct mm_json_token token, char room[MM_JSON_ROOM]) {

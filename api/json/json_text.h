@@ -66,9 +66,12 @@ enum mm_json_event mm_json_fault(struct mm_json_reader *reader, struct mm_json_t
                                  const char *expected);
 
 /* Fills in the error of a fault: MM_BAD_REQUEST with the line and column of the last wrong character.
- * `object` says what the text must be: "an object with a and b". */
-enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *object,
+ * `example` is an object that the text could be. */
+enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *example,
                             struct mm_error *error);
+
+/* The same of a body without a byte: no line and no column. */
+enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error);
 
 /* Sets the error's line and column to those of the token's last character. error may be NULL. */
 void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error);
@@ -82,7 +85,7 @@ struct mm_value mm_json_value(const char *text, struct mm_json_token token, char
 /* --- for small texts that are complete (json_members.c) */
 
 /* Judges a whole text. MM_BAD_REQUEST, as mm_json_fail says; an empty text has no line and column. */
-enum mm_status mm_json_check(const char *text, size_t bytes, const char *object, struct mm_error *error);
+enum mm_status mm_json_check(const char *text, size_t bytes, const char *example, struct mm_error *error);
 
 /* A member of an object, or an element of an array, whose name is empty. */
 struct mm_json_member {

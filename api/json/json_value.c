@@ -37,6 +37,14 @@ char *mm_json_print(json_t *value, size_t flags, size_t *length) {
     return NULL;
 }
 
+int mm_json_put_known_text(json_t *object, const char *key, const char *text) {
+    return text == NULL || text[0] == '\0' ? 0 : mm_json_put(object, key, mm_json_text(text));
+}
+
+int mm_json_put_known_count(json_t *object, const char *key, uint64_t value) {
+    return value == 0 ? 0 : mm_json_put(object, key, mm_json_count(value));
+}
+
 json_t *mm_json_made(json_t *made, int failed) {
     if (failed == 0)
         return made;

@@ -20,6 +20,10 @@ static inline int mm_json_put(json_t *object, const char *key, json_t *value) {
     return json_object_set_new(object, key, value);
 }
 
+/* The same of a text or a count, which is left out if it is NULL, empty or 0. */
+int mm_json_put_known_text(json_t *object, const char *key, const char *text);
+int mm_json_put_known_count(json_t *object, const char *key, uint64_t value);
+
 /* Ends the making of a value: the value; or, if something has failed, NULL and the value is freed. */
 json_t *mm_json_made(json_t *made, int failed);
 

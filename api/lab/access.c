@@ -49,7 +49,7 @@ static enum mm_status read_one(enum mm_access_set kind, const char *name, const 
         return mm_value_fail(name, verb, kinds[kind].expected, value, error);
     mm_value_describe(value, twice, sizeof twice);
     if (*set & UINT32_C(1) << bit)
-        return mm_fail_field(error, MM_BAD_REQUEST, name, "%s has %s twice", name, twice);
+        return mm_fail_field(error, MM_BAD_REQUEST, name, "%s has %s twice; name it once", name, twice);
     *set |= UINT32_C(1) << bit;
     return MM_OK;
 }
@@ -87,8 +87,10 @@ enum mm_status mm_access_combine(const uint32_t given[MM_ACCESS_SET_COUNT], stru
         sets[set] = given[set] != 0 ? given[set] : UINT32_MAX;
     const bool has_stride = has(sets, MM_ACCESS_PATTERNS, MM_PATTERN_STRIDE);
     if (!has_stride && given[MM_ACCESS_STRIDES] != 0)
-        return mm_fail_field(error, MM_BAD_REQUEST, "strides",
-                             "strides goes only with the pattern 'stride', which patterns leaves out");
+        return mm_fail_field(
+            error, MM_BAD_REQUEST, "strides",
+            "strides needs the pattern 'stride', but patterns lacks it; add 'stride', or leave "
+            "strides out");
     mm_probe_init(probe);
     for (unsigned word = 0; word < WORD_COUNT; word++)
         for (unsigned padded = 0; padded < 2; padded++)

@@ -3,6 +3,7 @@
 
 #include "api/lab/access.h"
 #include "api/media.h"
+#include "api/problem.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,10 +56,11 @@ enum mm_status mm_benchmark_judge_type(const char *content_type, bool body_seen,
         return mm_media_find(content_type, types, 1, &found, error);
     if (!body_seen || first == '{')
         return MM_OK;
-    return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
-                         "the body has no type of its own and no '{' at its start. It must be %s: for "
-                         "instance curl -d '{\"m\": 1024, \"k\": 1024, \"n\": 1024}' URL",
-                         types[0]);
+    return mm_fail_field(
+        error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
+        "the body has no Content-Type and no '{' at its start, but must be %s; send: " MM_CURL
+        "/v1/benchmark -d '" MM_BENCHMARK_EXAMPLE "'",
+        types[0]);
 }
 
 enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_format **format,

@@ -14,6 +14,9 @@ enum {
     MM_BENCHMARK_NAME_MAX = 63
 };
 
+/* A body that works, for the details of errors. */
+#define MM_BENCHMARK_EXAMPLE "{\"m\": 1024, \"k\": 1024, \"n\": 1024}"
+
 /* A row as the client wrote it: [BACKEND:]VARIANT[/TILE]. Names are cut to fit. */
 struct mm_benchmark_name {
     char backend[MM_BENCHMARK_NAME_MAX + 1]; /* "auto" if none was given */

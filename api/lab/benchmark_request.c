@@ -65,7 +65,8 @@ static enum mm_status read_variants(struct reading *reading, const struct mm_jso
     }
     if (count > MM_BENCHMARK_ROWS_MAX)
         return mm_fail_limit(error, "variants", MM_BENCHMARK_ROWS_MAX,
-                             "variants are %zu, but the limit is %d", count, MM_BENCHMARK_ROWS_MAX);
+                             "variants has %zu names, but the limit is %d; send several benchmarks", count,
+                             MM_BENCHMARK_ROWS_MAX);
     call->name_count = count;
     return MM_OK;
 }
@@ -84,7 +85,7 @@ static enum mm_status read_op(struct reading *reading, struct mm_error *error) {
             return MM_OK;
     while (strcmp(member.name.text, "op") != 0);
     if (member.value.kind != MM_VALUE_TEXT)
-        return mm_value_fail("op", "is", "a string", &member.value, error);
+        return mm_value_fail("op", "is", "a string, like \"matmul\"", &member.value, error);
     for (size_t index = 0; index < count; index++) {
         if (strcmp(member.value.text, ops[index].name) == 0) {
             call->op = &ops[index];
@@ -94,7 +95,7 @@ static enum mm_status read_op(struct reading *reading, struct mm_error *error) {
                                    ops[index].name);
         assert(length < sizeof known);
     }
-    return mm_fail_field(error, MM_UNSUPPORTED, "op", "op is '%.64s', but there is only: %s",
+    return mm_fail_field(error, MM_UNSUPPORTED, "op", "op is '%.64s', but must be one of: %s",
                          member.value.text, known);
 }
 
@@ -134,7 +135,7 @@ static enum mm_status read_members(struct reading *reading, struct mm_error *err
             mm_call_find(&reading->values, reading->place, member.name.text, member.name.length);
         const uint32_t bit = parameter == MM_PARAMETER_COUNT ? 0 : UINT32_C(1) << parameter;
         if ((given & bit) != 0)
-            mm_fail_field(&one, MM_BAD_REQUEST, member.name.text, "%s is a duplicate of a member before it",
+            mm_fail_field(&one, MM_BAD_REQUEST, member.name.text, "%s is given twice; give it once",
                           member.name.text);
         else
             (void)read_member(reading, parameter, &member, &one);
@@ -146,7 +147,8 @@ static enum mm_status read_members(struct reading *reading, struct mm_error *err
     const char *missing = mm_call_missing_dimension(&reading->values, given);
     if (reading->place == MM_CALL_BENCHMARK && missing != NULL) {
         struct mm_error one;
-        mm_fail_field(&one, MM_BAD_REQUEST, missing, "%s is missing, expected a whole number of at least 1",
+        mm_fail_field(&one, MM_BAD_REQUEST, missing,
+                      "%s is missing; send a whole number of at least 1, as in " MM_BENCHMARK_EXAMPLE,
                       missing);
         (void)keep_first(&first, &one);
     }
@@ -161,7 +163,7 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
     struct mm_call *values = &reading.values;
     const uint64_t *numbers = values->numbers;
     *call = (struct mm_benchmark_call){0};
-    enum mm_status status = mm_json_check(body, bytes, "a JSON object with m and n", error);
+    enum mm_status status = mm_json_check(body, bytes, MM_BENCHMARK_EXAMPLE, error);
     if (status == MM_OK)
         status = read_op(&reading, error);
     if (status != MM_OK)

@@ -48,7 +48,7 @@ fail_file(const char *field, struct mm_error *error, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    return mm_fail_field(error, MM_BAD_REQUEST, field, "%s is not the .npy file expected: %s", field, what);
+    return mm_fail_field(error, MM_BAD_REQUEST, field, "the .npy file %s is refused: %s", field, what);
 }
 
 static enum mm_status fail_expected(const struct reader *reader, const char *expected) {
@@ -57,9 +57,8 @@ static enum mm_status fail_expected(const struct reader *reader, const char *exp
         size_t left = (size_t)(reader->end - reader->position);
         snprintf(got, sizeof got, "'%.*s'", left < 16 ? (int)left : 16, reader->position);
     }
-    return fail_file(reader->field, reader->error,
-                     "character %zu of its header should be %s, but there is %s",
-                     (size_t)(reader->position - reader->text) + 1, expected, got);
+    return fail_file(reader->field, reader->error, "character %zu of its header is %s, but should be %s",
+                     (size_t)(reader->position - reader->text) + 1, got, expected);
 }
 
 static void skip_spaces(struct reader *reader) {
@@ -106,8 +105,9 @@ static enum mm_status read_descr(struct reader *reader, struct mm_npy_header *he
         return MM_OK;
     }
     int shown = descr.length > DESCR_SHOWN_MAX ? DESCR_SHOWN_MAX : (int)descr.length;
-    fail_file(reader->field, reader->error, "its elements are of type '%.*s', but must be %s", shown,
-              descr.start, sets[reader->types].words);
+    fail_file(reader->field, reader->error,
+              "its elements are of type '%.*s', but must be %s; convert them by astype", shown, descr.start,
+              sets[reader->types].words);
     mm_fail_expected(reader->error, "%s", sets[reader->types].expected);
     mm_fail_got(reader->error, "%.*s", shown, descr.start);
     return MM_BAD_REQUEST;
@@ -146,8 +146,9 @@ static enum mm_status read_number(struct reader *reader, uint64_t *number, struc
 
 static enum mm_status fail_rank(const struct reader *reader, unsigned long rank, struct mm_slice shape) {
     int shown = shape.length > NUMBER_SHOWN_MAX ? NUMBER_SHOWN_MAX : (int)shape.length;
-    fail_file(reader->field, reader->error, "its shape is %.*s%s, of rank %lu, but a matrix has rank 2",
-              shown, shape.start, shape.length > NUMBER_SHOWN_MAX ? "..." : "", rank);
+    fail_file(reader->field, reader->error,
+              "its shape is %.*s%s, of rank %lu, but a matrix has rank 2; reshape it", shown, shape.start,
+              shape.length > NUMBER_SHOWN_MAX ? "..." : "", rank);
     mm_fail_expected(reader->error, "rank 2");
     mm_fail_got(reader->error, "rank %lu", rank);
     return MM_BAD_REQUEST;
@@ -156,7 +157,7 @@ static enum mm_status fail_rank(const struct reader *reader, unsigned long rank,
 static enum mm_status fail_dimension(const struct reader *reader, struct mm_slice digits) {
     int shown = digits.length > NUMBER_SHOWN_MAX ? NUMBER_SHOWN_MAX : (int)digits.length;
     return mm_fail_field(reader->error, MM_TOO_LARGE, reader->field,
-                         "a dimension of %s is %.*s%s, which is past 2^64", reader->field, shown,
+                         "a dimension of %s is %.*s%s, but must be under 2^64", reader->field, shown,
                          digits.start, digits.length > NUMBER_SHOWN_MAX ? "..." : "");
 }
 
@@ -245,16 +246,29 @@ static enum mm_status read_dict(struct reader *reader, struct mm_npy_header *hea
     return reader->position == reader->end ? MM_OK : fail_expected(reader, "its end");
 }
 
+/* Shows how it begins: a file's name, if the client forgot curl's @. */
+static enum mm_status fail_magic(const char *field, const char *data, size_t bytes, struct mm_error *error) {
+    char got[24] = "is empty";
+    size_t shown = 0;
+    while (shown < bytes && shown < 8 && data[shown] > ' ' && data[shown] <= '~')
+        shown++;
+    if (bytes > 0)
+        snprintf(got, sizeof got, "begins with '%.*s'", (int)shown, data);
+    return mm_fail_field(error, MM_BAD_REQUEST, field,
+                         "%s %s and is not a .npy file; numpy.save('%s.npy', %s) makes one, and curl "
+                         "sends it by -F %s=@%s.npy",
+                         field, got, field, field, field, field);
+}
+
 enum mm_status mm_npy_read_header(const char *field, enum mm_npy_types taken, const void *data,
                                   size_t bytes_max, struct mm_npy_header *header, struct mm_error *error) {
     const unsigned char *file = data;
     if (bytes_max < MAGIC_BYTES + 2 || memcmp(file, magic, MAGIC_BYTES) != 0)
-        return fail_file(field, error, "it does not begin with the bytes \\x93NUMPY and a version");
+        return fail_magic(field, data, bytes_max, error);
     unsigned major = file[MAGIC_BYTES];
     unsigned minor = file[MAGIC_BYTES + 1];
     if (major < 1 || major > 3 || minor != 0)
-        return fail_file(field, error, "it is of version %u.%u, but 1.0, 2.0 and 3.0 are those there are",
-                         major, minor);
+        return fail_file(field, error, "its version is %u.%u, but must be 1.0, 2.0 or 3.0", major, minor);
     size_t length_bytes = major == 1 ? 2 : 4;
     size_t start = MAGIC_BYTES + 2 + length_bytes;
     if (bytes_max < start)

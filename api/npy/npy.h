@@ -9,6 +9,9 @@
 /* All that mm_npy_write_head writes, for any shape: twice the 64 bytes to which NumPy aligns its data. */
 enum { MM_NPY_HEAD_BYTES = 128 };
 
+/* The first byte of every file. */
+#define MM_NPY_FIRST '\x93'
+
 /* What a header says. The dtype is not looked up in the domain, which may not have it. */
 struct mm_npy_header {
     size_t bytes; /* the header's own, with the magic: the data begin here */

@@ -175,16 +175,11 @@ static void copy_bounded(const struct decimal *decimal, char *copy) {
     snprintf(copy + count, COPY_BYTES - (size_t)count, "e%" PRId64, exponent);
 }
 
-static float read_float32_slowly(const struct decimal *decimal) {
+/* To the nearest float32 if `narrow`, else float64: rounded once. */
+static double read_slowly(const struct decimal *decimal, bool narrow) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
-    return strtof(copy, NULL);
-}
-
-static double read_float64_slowly(const struct decimal *decimal) {
-    char copy[COPY_BYTES];
-    copy_bounded(decimal, copy);
-    return strtod(copy, NULL);
+    return narrow ? (double)strtof(copy, NULL) : strtod(copy, NULL);
 }
 
 enum { FLOAT_BIAS = 127, FLOAT_BITS_INFINITE = 0x7f800000 };
@@ -224,15 +219,6 @@ static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bi
     return true;
 }
 
-/* The same of a decimal, where what follows its digits may not matter. */
-static bool round_decimal(const struct decimal *decimal, uint32_t *bits) {
-    uint32_t above;
-    if (!round_float32(decimal->digits, decimal->exponent, bits))
-        return false;
-    return !decimal->more ||
-           (round_float32(decimal->digits + 1, decimal->exponent, &above) && above == *bits);
-}
-
 const char *mm_number_float32(const char *text, const char *end, void *element, bool *held) {
     struct decimal decimal;
     const char *stop = parse(text, end, &decimal);
@@ -243,8 +229,8 @@ const char *mm_number_float32(const char *text, const char *end, void *element, 
     if (decimal.exponent == 0 && decimal.digits <= INT64_MAX && !decimal.more) {
         value = (float)(int64_t)decimal.digits; /* rounded once, by the processor */
         memcpy(&bits, &value, sizeof bits);
-    } else if (!round_decimal(&decimal, &bits)) {
-        value = read_float32_slowly(&decimal);
+    } else if (decimal.more || !round_float32(decimal.digits, decimal.exponent, &bits)) {
+        value = (float)read_slowly(&decimal, true);
         memcpy(&bits, &value, sizeof bits);
     }
     if (bits >= FLOAT_BITS_INFINITE)
@@ -278,7 +264,7 @@ const char *mm_number_float64(const char *text, const char *end, void *element, 
         return NULL;
     double value;
     if (!round_float64(&decimal, &value))
-        value = read_float64_slowly(&decimal);
+        value = read_slowly(&decimal, false);
     if (isinf(value))
         *held = false;
     value = decimal.negative ? -value : value;

@@ -10,12 +10,15 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are sent in the byte order of memory");
 
 static enum mm_status require_dimensions(const struct mm_call *call, struct mm_error *error) {
+    const struct mm_call_example *example = &mm_call_examples[call->op];
     const char *missing = mm_call_missing_dimension(call, call->given);
     if (missing == NULL)
         return MM_OK;
-    return mm_fail_field(error, MM_BAD_REQUEST, missing,
-                         "a raw body needs %s in the query, but %s is missing",
-                         mm_call_takes(call, MM_PARAMETER_K) ? "m, k and n" : "m and n", missing);
+    return mm_fail_field(
+        error, MM_BAD_REQUEST, missing,
+        "%s is missing in the query, but a raw body needs %s, as in ?%s; send .npy files as a "
+        "form: %s",
+        missing, example->dimensions, example->query, example->form);
 }
 
 /* The view of one stored operand without its data; op() of it is rows × cols. */
@@ -30,8 +33,8 @@ static enum mm_status stored_view(const struct mm_call *call, enum mm_parameter 
     if (view->ld >= view->cols)
         return MM_OK;
     mm_fail_field(error, MM_BAD_REQUEST, ld_name,
-                  "%s is %zu, but must be at least the number of columns as stored, which is %zu", ld_name,
-                  view->ld, view->cols);
+                  "%s is %zu, but must be at least %zu, the number of columns as stored", ld_name, view->ld,
+                  view->cols);
     mm_fail_expected(error, "at least %zu", view->cols);
     mm_fail_got(error, "%zu", view->ld);
     return MM_BAD_REQUEST;
@@ -62,8 +65,8 @@ static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, s
     size_t expected = a_bytes + b_bytes; /* passed no limit together: no overflow */
     if (expected > limits->body_bytes_max) {
         mm_fail_limit(error, "", limits->body_bytes_max,
-                      "the body of these dimensions is %zu bytes, but the limit is %zu", expected,
-                      limits->body_bytes_max);
+                      "these dimensions make a body of %zu bytes, but the limit is %zu (--max-body)",
+                      expected, limits->body_bytes_max);
         mm_fail_got(error, "%zu", expected);
         return MM_TOO_LARGE;
     }
@@ -72,8 +75,8 @@ static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, s
     char pieces[64] = "";
     if (mm_call_operands(call) == 2)
         snprintf(pieces, sizeof pieces, " (a %zu, then b %zu)", a_bytes, b_bytes);
-    mm_fail(error, MM_BAD_REQUEST, "the body of these dimensions is %zu bytes%s, but %" PRIu64 " bytes came",
-            expected, pieces, body_bytes);
+    mm_fail(error, MM_BAD_REQUEST, "the body has %" PRIu64 " bytes, but these dimensions make %zu%s",
+            body_bytes, expected, pieces);
     mm_fail_expected(error, "%zu bytes", expected);
     mm_fail_got(error, "%" PRIu64 " bytes", body_bytes);
     return MM_BAD_REQUEST;

@@ -57,8 +57,8 @@ enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *reques
     size_t total = projection_bytes(request) + piece_bytes(&product);
     if (request->repeats > limits->repeats_max)
         return mm_fail_limit(error, "repeats", limits->repeats_max,
-                             "repeats is %" PRIu64 ", but the limit is %" PRIu64, request->repeats,
-                             limits->repeats_max);
+                             "repeats is %" PRIu64 ", but the limit is %" PRIu64 " (--benchmark-repeats)",
+                             request->repeats, limits->repeats_max);
     for (size_t index = 0; index < 3; index++) {
         const struct mm_matrix *matrix = matrices[index];
         size_t bytes;
@@ -71,9 +71,10 @@ enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *reques
     }
     if (total <= bytes_max)
         return MM_OK;
-    return mm_fail_limit(error, "", bytes_max,
-                         "the matrices and what judges them take %zu bytes, but together they may take %zu",
-                         total, bytes_max);
+    return mm_fail_limit(
+        error, "", bytes_max,
+        "the matrices and what judges them take %zu bytes, but the limit is %zu (--memory-budget)", total,
+        bytes_max);
 }
 
 enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *request,
@@ -83,13 +84,14 @@ enum mm_status mm_benchmark_judge_work(const struct mm_benchmark_request *reques
     assert(request->subject_count >= 1 && request->subject_count <= MM_BENCHMARK_ROWS_MAX);
     if (run > (double)limits->run_flops_max)
         return mm_fail_limit(error, "m", limits->run_flops_max,
-                             "one run comes to %.6g operations, but --benchmark-run-flops is %" PRIu64, run,
-                             limits->run_flops_max);
+                             "one run takes %.6g operations, but the limit is %" PRIu64
+                             " (--benchmark-run-flops)",
+                             run, limits->run_flops_max);
     if (work <= (double)limits->flops_max)
         return MM_OK;
     return mm_fail_limit(error, "repeats", limits->flops_max,
-                         "%zu rows of %" PRIu64
-                         " repeats come to %.6g operations, but --benchmark-flops is %" PRIu64,
+                         "%zu rows of %" PRIu64 " repeats take %.6g operations, but the limit is %" PRIu64
+                         " (--benchmark-flops)",
                          request->subject_count, request->repeats, work, limits->flops_max);
 }
 

@@ -27,7 +27,7 @@ static enum mm_status fail_room(const struct mm_benchmark *benchmark, const stru
                                 struct mm_error *error) {
     const size_t free_bytes = device->backend->memory_free(device);
     mm_fail(error, MM_NO_DEVICE_MEMORY,
-            "the benchmark needs %zu bytes of %s, but it may take only half of those that are free: %zu",
+            "the benchmark needs %zu bytes of %s, but may take only half of the free ones: %zu",
             benchmark->set_bytes, device->name, free_bytes / 2);
     error->needed_bytes = benchmark->set_bytes;
     error->free_bytes = free_bytes;

@@ -127,8 +127,9 @@ static bool take(struct mm_buffers *buffers, size_t bytes) {
 
 static enum mm_status fail_budget(const struct mm_buffers *buffers, enum mm_status status, size_t bytes,
                                   struct mm_error *error) {
-    mm_fail(error, status, "%zu bytes of memory are needed, but of the budget of %zu bytes %zu are taken",
-            bytes, buffers->budget_bytes, mm_buffers_used(buffers));
+    mm_fail(error, status,
+            "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) %zu are taken", bytes,
+            buffers->budget_bytes, mm_buffers_used(buffers));
     if (error != NULL)
         error->needed_bytes = bytes;
     if (error != NULL && status == MM_TOO_LARGE) {

@@ -65,8 +65,9 @@ static enum mm_status choose_worker(struct mm_queue *queue, const struct mm_job 
 static enum mm_status check_room(const struct mm_queue *queue, struct mm_error *error) {
     if (queue->jobs_waiting < queue->limits.jobs_max)
         return MM_OK;
-    return mm_fail(error, MM_BUSY, "%zu jobs wait already, and the queue takes %zu", queue->jobs_waiting,
-                   queue->limits.jobs_max);
+    return mm_fail(error, MM_BUSY,
+                   "%zu jobs wait already, and the limit is %zu (--queue-depth); try again later",
+                   queue->jobs_waiting, queue->limits.jobs_max);
 }
 
 /* What a caller would wait for at this worker, as far as it is known. */
@@ -75,12 +76,13 @@ static enum mm_status check_wait(const struct mm_queue *queue, const struct mm_w
     const double limit_ns = (double)queue->limits.wait_ns_max;
     if (queue->limits.wait_ns_max == 0 || worker->expected_ns <= limit_ns)
         return MM_OK;
-    return mm_fail(error, MM_BUSY, "the jobs before it will take %.3g s, and the limit is %.3g s",
+    return mm_fail(error, MM_BUSY,
+                   "the jobs before it will take %.3g s, but the limit is %.3g s (--queue-wait-ms)",
                    worker->expected_ns / 1e9, limit_ns / 1e9);
 }
 
 static enum mm_status fail_stopping(struct mm_error *error) {
-    return mm_fail(error, MM_STOPPING, "the service is draining and takes no new jobs");
+    return mm_fail(error, MM_STOPPING, "the service is stopping and takes no new requests; try again later");
 }
 
 /* Clears what the queue and the backend set. No backend gets an empty product, in which nothing is wrong. */

@@ -68,15 +68,15 @@ enum mm_status mm_bearer_judge(struct mm_request *request) {
     MHD_get_connection_values_n(request->connection, MHD_HEADER_KIND, look, &authorization);
     if (authorization.count == 0)
         return mm_fail(&request->error, MM_UNAUTHORIZED,
-                       "this takes an API key, as in 'Authorization: Bearer KEY', and none came");
+                       "the request has no API key; send one by the header 'Authorization: Bearer KEY'");
     if (authorization.count > 1)
-        return mm_fail(&request->error, MM_UNAUTHORIZED, "Authorization must stand once, and stands twice");
+        return mm_fail(&request->error, MM_UNAUTHORIZED, "Authorization stands twice; send it once");
     const size_t bytes = mm_bearer_key(authorization.value, authorization.bytes, &key);
     if (bytes == 0)
         return mm_fail(&request->error, MM_UNAUTHORIZED,
-                       "Authorization must be 'Bearer KEY', and is something else");
+                       "Authorization is something else than 'Bearer KEY'; send 'Authorization: Bearer KEY'");
     if (!mm_keys_admit(keys, key, bytes))
         return mm_fail(&request->error, MM_UNAUTHORIZED,
-                       "the API key in Authorization is none of those in force");
+                       "the API key in Authorization is not valid here; ask the operator for one");
     return MM_OK;
 }

@@ -234,6 +234,28 @@ void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]) {
     items[2] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
 }
 
+/* A method begins with a capital letter, a record of TLS with a number below 32. */
+static bool is_plain_http(char first) {
+    return first >= 'A' && first <= 'Z';
+}
+
+/* Answers and reads what has come, since a close with unread bytes would reset the connection and could take
+ * the reply with it. */
+static void refuse_plain_http(int fd) {
+    static const char reply[] = "HTTP/1.1 400 Bad Request\r\n"
+                                "Content-Type: text/plain\r\n"
+                                "Content-Length: 68\r\n"
+                                "Connection: close\r\n"
+                                "\r\n"
+                                "The request is plain HTTP, but this port speaks TLS: send to https.\n";
+    char unread[4096];
+    (void)send(fd, reply, sizeof reply - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)shutdown(fd, SHUT_WR);
+    for (size_t bytes = 0; bytes < MM_TLS_UNREAD_BYTES_MAX; bytes += sizeof unread)
+        if (recv(fd, unread, sizeof unread, MSG_DONTWAIT) <= 0)
+            break;
+}
+
 static ssize_t pull(gnutls_transport_ptr_t argument, void *data, size_t bytes) {
     struct mm_tls_stream *stream = argument;
     if (stream->unread_bytes > MM_TLS_UNREAD_BYTES_MAX) {
@@ -242,6 +264,11 @@ static ssize_t pull(gnutls_transport_ptr_t argument, void *data, size_t bytes) {
     }
     const ssize_t got = recv(stream->fd, data, bytes, 0);
     stream->unread_bytes += got > 0 ? (size_t)got : 0;
+    if (got > 0 && !stream->has_begun && is_plain_http(*(const char *)data)) {
+        refuse_plain_http(stream->fd);
+        return 0; /* the handshake fails, and MHD closes */
+    }
+    stream->has_begun = stream->has_begun || got > 0;
     if (got == 0)
         stream->ended(stream); /* which sends: GnuTLS allows a send within a read */
     return got;

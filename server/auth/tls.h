@@ -1,5 +1,6 @@
 /* TLS: the certificate and the private key in force, their reload, and what is sent past libmicrohttpd. A
- * build without GnuTLS has tls_missing.c, whose mm_tls_open fails. Knows no HTTP. */
+ * build without GnuTLS has tls_missing.c, whose mm_tls_open fails. Of HTTP it knows only what to answer a
+ * client that speaks it without TLS. */
 #ifndef MM_SERVER_AUTH_TLS_H
 #define MM_SERVER_AUTH_TLS_H
 
@@ -42,6 +43,7 @@ struct mm_tls_stream {
     int fd;
     void (*ended)(struct mm_tls_stream *stream);
     size_t unread_bytes; /* since the owner last set it to 0; reading fails past the limit */
+    bool has_begun;      /* something was read; begins as false */
 };
 
 /* Makes a session read from the stream. Before its handshake. */

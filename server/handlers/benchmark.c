@@ -25,7 +25,8 @@ static struct mm_benchmark_run *run_of(const struct mm_request *request) {
 }
 
 static enum mm_status fail_busy(struct mm_request *request) {
-    return mm_fail(&request->error, MM_BUSY, "a benchmark is under way, and there is one at a time");
+    return mm_fail(&request->error, MM_BUSY,
+                   "another benchmark is running, and the server runs one at a time; try again later");
 }
 
 /* For each argument of the query: a benchmark has none. */
@@ -35,7 +36,9 @@ static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, 
     (void)kind;
     (void)value;
     mm_fail_field(&request->error, MM_BAD_REQUEST, name,
-                  "'%.64s' stands in the query, but a benchmark's parameters are members of its body", name);
+                  "'%.64s' is in the query, but a benchmark's parameters must be members of its body, as "
+                  "in " MM_BENCHMARK_EXAMPLE,
+                  name);
     return MHD_NO;
 }
 
@@ -60,7 +63,7 @@ enum mm_status mm_benchmark_admit(struct mm_request *request) {
     if (status == MM_OK && __atomic_load_n(&server->benchmarking, __ATOMIC_RELAXED) != 0)
         status = fail_busy(request);
     if (status == MM_OK && mm_queue_look(mm_engine_queue(mm_server_engine(server))).is_full)
-        status = mm_fail(&request->error, MM_BUSY, "the queue is full");
+        status = mm_fail(&request->error, MM_BUSY, "the queue is full (--queue-depth); try again later");
     return status;
 }
 
@@ -97,7 +100,8 @@ static enum mm_status choose_all(const struct mm_engine *engine, struct mm_bench
             spec->subject_count++;
     }
     if (spec->subject_count == 0)
-        return mm_fail_field(error, MM_UNSUPPORTED, "variants", "no variant of %s does this %s of %s",
+        return mm_fail_field(error, MM_UNSUPPORTED, "variants",
+                             "no variant of %s does this %s of %s; GET /v1/variants lists them",
                              backend->name, mm_op_name(spec->op), mm_dtype_name(spec->dtype));
     return MM_OK;
 }
@@ -202,7 +206,8 @@ static enum mm_status begin_probe(struct mm_request *request, const struct mm_pr
     struct mm_benchmark_run *run = run_of(request);
     if (backend->probe == NULL)
         return mm_fail_field(&request->error, MM_UNSUPPORTED, "op",
-                             "op is 'shared_access', but the devices of %s have no shared memory in banks",
+                             "op is 'shared_access', but the devices of %s have no shared memory in banks; "
+                             "choose matmul or transpose",
                              backend->name);
     run->probe = mm_probe_copy(probe);
     if (run->probe == NULL)

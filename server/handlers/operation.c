@@ -108,8 +108,9 @@ static enum mm_status acquire_output(struct mm_request *request, size_t result_b
     if (status != MM_OK || encoder->reply_bytes_max == NULL)
         return status;
     if (!encoder->reply_bytes_max(&product->c, &reply_bytes))
-        return mm_fail(error, MM_TOO_LARGE, "the result of %zu×%zu is too large as %s", product->m,
-                       product->n, encoder->reply_type);
+        return mm_fail(error, MM_TOO_LARGE,
+                       "the result of %zu×%zu is too large as %s; ask for application/octet-stream by Accept",
+                       product->m, product->n, encoder->reply_type);
     return mm_buffers_acquire(buffers, reply_bytes, &operation->reply.buffer, error);
 }
 

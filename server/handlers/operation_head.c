@@ -102,7 +102,7 @@ static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     if (status == MM_OK)
         status = judge_head(request);
     if (status == MM_OK && mm_queue_look(mm_engine_queue(mm_server_engine(request->server))).is_full)
-        status = mm_fail(&request->error, MM_BUSY, "the queue is full");
+        status = mm_fail(&request->error, MM_BUSY, "the queue is full (--queue-depth); try again later");
     if (status == MM_OK && operation->decoder != NULL && operation->decoder->reader != NULL)
         begin_reading(request);
     return status;

@@ -20,8 +20,8 @@ static size_t body_bytes_max(const struct mm_request *request) {
 
 static enum mm_status fail_limit(const struct mm_request *request, uint64_t got, struct mm_error *error) {
     size_t limit = body_bytes_max(request);
-    return mm_fail_limit(error, "", limit, "the body has %" PRIu64 " bytes or more, but the limit is %zu",
-                         got, limit);
+    return mm_fail_limit(error, "", limit, "the body has %" PRIu64 " bytes or more, but the limit is %zu%s",
+                         got, limit, limit == request->server->limits.body_bytes_max ? " (--max-body)" : "");
 }
 
 enum mm_status mm_body_judge(struct mm_request *request) {
@@ -29,8 +29,9 @@ enum mm_status mm_body_judge(struct mm_request *request) {
     if (!is_post(request))
         return MM_OK;
     if (!is_chunked && mm_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL)
-        return mm_fail(&request->error, MM_LENGTH_REQUIRED,
-                       "a POST needs Content-Length or Transfer-Encoding: chunked, and has neither");
+        return mm_fail(
+            &request->error, MM_LENGTH_REQUIRED,
+            "the POST has neither Content-Length nor Transfer-Encoding: chunked; send one of them");
     if (!is_chunked && request->content_length > body_bytes_max(request))
         return fail_limit(request, request->content_length, &request->error);
     return MM_OK;
@@ -80,7 +81,7 @@ void mm_body_drop(struct mm_request *request) {
 static void refuse_midway(struct mm_request *request) {
     if (request->error.status == MM_OK)
         mm_fail_limit(&request->error, "", MM_REFUSAL_DRAIN_MAX,
-                      "%s %s takes no body: one of up to %d bytes is passed over, but more came",
+                      "%s %s takes no body and ignores one of up to %d bytes, but more came; send none",
                       request->route->method, request->route->path, MM_REFUSAL_DRAIN_MAX);
     mm_request_refuse_unread(request);
 }

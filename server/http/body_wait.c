@@ -52,8 +52,8 @@ static bool refuse(struct mm_request *request, uint64_t now_ns, struct mm_reques
     if (!was_waiting && !mm_connection_move(peer, MM_PHASE_BODY, MM_PHASE_CUT))
         return false;
     mm_fail(&error, MM_BUSY,
-            "the memory budget is full, and of all uploads this one is furthest behind the rate that its "
-            "length and its deadline need");
+            "memory is full (--memory-budget), and this upload is slower than the others for its length and "
+            "deadline; try again later");
     mm_body_drop(request);
     if (was_waiting) {
         mm_request_end_wait(request, &error);

@@ -72,23 +72,23 @@ enum mm_status mm_guard_begin(struct mm_guard *guard, const char *version, const
     *guard = (struct mm_guard){.error = error, .http_1_0 = strcmp(version, "HTTP/1.0") == 0};
     if (any(path, strlen(path), CONTROL))
         return mm_fail(error, MM_BAD_REQUEST,
-                       "a target must hold no control character, escaped or not, and this one does");
+                       "the target has a control character, plain or escaped; leave it out");
     return MM_OK;
 }
 
 /* RFC 9110, 8.6: digits alone. From 2^63 on, counts that are signed somewhere on the way turn negative. */
 static enum mm_status judge_length(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_length)
-        return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length must stand once, and stands twice");
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length stands twice; send it once");
     guard->has_length = true;
     if (bytes == 0 || !all(value, bytes, DIGIT))
-        return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length must be digits alone, and is '%.*s'",
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length is '%.*s', but must be digits alone",
                        shown(bytes), bytes == 0 ? "" : value);
     uint64_t length = 0;
     for (size_t index = 0; index < bytes; index++) {
         uint64_t digit = (uint64_t)(value[index] - '0');
         if (length > ((uint64_t)INT64_MAX - digit) / 10)
-            return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length must be under 2^63, and is '%.*s'",
+            return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length is '%.*s', but must be under 2^63",
                            shown(bytes), value);
         length = length * 10 + digit;
     }
@@ -98,13 +98,13 @@ static enum mm_status judge_length(struct mm_guard *guard, const char *value, si
 /* RFC 9112, 6.1. Nor a space after the word: the library would then read to the end of the connection. */
 static enum mm_status judge_coding(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_coding)
-        return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding must stand once, and stands twice");
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding stands twice; send it once");
     guard->has_coding = true;
     if (guard->http_1_0)
         return mm_fail(guard->error, MM_BAD_REQUEST,
-                       "HTTP/1.0 has no Transfer-Encoding, but one stands here");
+                       "the request is HTTP/1.0 and has Transfer-Encoding; send HTTP/1.1, or Content-Length");
     if (!equal(value, bytes, "chunked"))
-        return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding must be 'chunked', and is '%.*s'",
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding is '%.*s', but must be 'chunked'",
                        shown(bytes), bytes == 0 ? "" : value);
     return MM_OK;
 }
@@ -143,12 +143,12 @@ static bool is_host(const char *value, size_t bytes) {
 
 static enum mm_status judge_host(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_host)
-        return mm_fail(guard->error, MM_BAD_REQUEST, "Host must stand once, and stands twice");
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Host stands twice; send it once");
     guard->has_host = true;
     while (bytes > 0 && (value[bytes - 1] == ' ' || value[bytes - 1] == '\t'))
         bytes--; /* no part of the value: RFC 9112, 5.1 */
     if (!is_host(value, bytes))
-        return mm_fail(guard->error, MM_BAD_REQUEST, "Host must be HOST or HOST:PORT, and is '%.*s'",
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Host is '%.*s', but must be HOST or HOST:PORT",
                        shown(bytes), value);
     return MM_OK;
 }
@@ -158,12 +158,11 @@ enum mm_status mm_guard_header(struct mm_guard *guard, const char *name, size_t 
     if (name_bytes == 0 || !all(name, name_bytes, TOKEN))
         return mm_fail(
             guard->error, MM_BAD_REQUEST,
-            "a header's name must be letters, digits and !#$%%&'*+-.^_`|~ up to its colon, and one "
-            "is '%.*s'",
+            "a header's name is '%.*s', but must be letters, digits and !#$%%&'*+-.^_`|~ up to its colon",
             shown(name_bytes), name_bytes == 0 ? "" : name);
     if (any(value, value_bytes, CONTROL))
         return mm_fail(guard->error, MM_BAD_REQUEST,
-                       "a header's value must hold no control character, and that of %.*s does",
+                       "the value of the header %.*s has a control character; leave it out",
                        shown(name_bytes), name);
     if (equal(name, name_bytes, "Content-Length"))
         return judge_length(guard, value, value_bytes);
@@ -177,10 +176,9 @@ enum mm_status mm_guard_header(struct mm_guard *guard, const char *name, size_t 
 enum mm_status mm_guard_end(const struct mm_guard *guard) {
     if (guard->has_length && guard->has_coding)
         return mm_fail(guard->error, MM_BAD_REQUEST,
-                       "a request has Content-Length or Transfer-Encoding, and this one has both");
+                       "the request has Content-Length and Transfer-Encoding; send one of them");
     if (!guard->has_host && !guard->http_1_0)
-        return mm_fail(guard->error, MM_BAD_REQUEST,
-                       "a request must have a Host header, and this one has none");
+        return mm_fail(guard->error, MM_BAD_REQUEST, "the request has no Host header; send one");
     return MM_OK;
 }
 

@@ -35,9 +35,10 @@ void *mm_head_note_target(void *server, const char *target, struct MHD_Connectio
 }
 
 static enum mm_status fail_gap(struct reading *reading) {
-    return mm_fail(reading->error, MM_BAD_REQUEST,
-                   "a head must have no folded line, no zero byte and no header without a name, and this one "
-                   "has one; send each header on a line of its own");
+    return mm_fail(
+        reading->error, MM_BAD_REQUEST,
+        "the head has a folded line, a zero byte or a header without a name; send each header on a "
+        "line of its own");
 }
 
 /* After CRLF or LF. */

@@ -151,7 +151,7 @@ enum mm_status mm_origin_judge(const char *method, const char *origin, const cha
         return MM_OK;
     return mm_fail(
         error, MM_FORBIDDEN,
-        "Origin is '%.200s', but %s is taken only from pages of this server's own (Host is '%.200s') "
-        "and of --cors-origin; give that to let another site's pages in",
+        "Origin is '%.200s', but this server takes %s only from its own pages (Host is '%.200s') and from "
+        "--cors-origin; add the origin there to allow it",
         origin, method, host == NULL ? "" : host);
 }

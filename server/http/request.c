@@ -109,7 +109,8 @@ void mm_request_judge_busy(const struct mm_request *request, size_t held_bytes, 
     if (error->status != MM_BUSY || needed == 0 || (held_bytes <= budget && needed <= budget - held_bytes))
         return;
     mm_fail_limit(error, "", budget,
-                  "the request needs %zu bytes of memory beside the %zu that it has, but the budget is %zu",
+                  "the request needs %zu bytes of memory beside the %zu that it has, but the limit is %zu "
+                  "(--memory-budget)",
                   needed, held_bytes, budget);
 }
 

@@ -1,8 +1,11 @@
 /* The table of routes, and the handlers that are a few lines long. */
 #include "server/http/routes.h"
 
-#include "api/lab/benchmark.h"
+#include "api/call.h"
 #include "api/describe/describe.h"
+#include "api/lab/benchmark.h"
+#include "api/problem.h"
+#include "api/slice.h"
 #include "server/http/reply.h"
 
 #include <stdio.h>
@@ -32,7 +35,8 @@ static enum mm_status readyz(struct mm_request *request) {
 typedef char *describe_function(struct mm_device *const *devices, size_t count, size_t *length);
 
 static enum mm_status fail_opening(struct mm_request *request) {
-    return mm_fail(&request->error, MM_NOT_READY, "the devices are being opened");
+    return mm_fail(&request->error, MM_NOT_READY,
+                   "the service is still opening its devices; try again in a second");
 }
 
 static enum mm_status describe(struct mm_request *request, describe_function *function) {
@@ -63,18 +67,18 @@ static enum mm_status openapi(struct mm_request *request) {
 
 static const struct mm_route routes[] = {
     {"POST", "/v1/matmul", MM_ENTRY_KEY, 0, mm_matmul_admit, mm_operation_complete, mm_operation_answer,
-     &mm_operation_state},
+     &mm_operation_state, MM_MATMUL_EXAMPLE},
     {"POST", "/v1/transpose", MM_ENTRY_KEY, 0, mm_transpose_admit, mm_operation_complete, mm_operation_answer,
-     &mm_operation_state},
+     &mm_operation_state, MM_TRANSPOSE_EXAMPLE},
     {"POST", "/v1/benchmark", MM_ENTRY_KEY, MM_BENCHMARK_BODY_BYTES_MAX, mm_benchmark_admit,
-     mm_benchmark_complete, mm_benchmark_answer, &mm_benchmark_state},
-    {"GET", "/v1/variants", MM_ENTRY_KEY, 0, NULL, variants, NULL, NULL},
-    {"GET", "/v1/devices", MM_ENTRY_KEY, 0, NULL, devices, NULL, NULL},
-    {"GET", "/healthz", MM_ENTRY_HEALTH, 0, NULL, healthz, NULL, NULL},
-    {"GET", "/readyz", MM_ENTRY_HEALTH, 0, NULL, readyz, NULL, NULL},
-    {"GET", "/openapi.json", MM_ENTRY_OPEN, 0, NULL, openapi, NULL, NULL},
-    {"GET", "/metrics", MM_ENTRY_METRICS, 0, NULL, mm_scrape, NULL, NULL},
-    {"GET", "/", MM_ENTRY_OPEN, 0, NULL, page, NULL, NULL},
+     mm_benchmark_complete, mm_benchmark_answer, &mm_benchmark_state, MM_BENCHMARK_EXAMPLE},
+    {"GET", "/v1/variants", MM_ENTRY_KEY, 0, NULL, variants, NULL, NULL, NULL},
+    {"GET", "/v1/devices", MM_ENTRY_KEY, 0, NULL, devices, NULL, NULL, NULL},
+    {"GET", "/healthz", MM_ENTRY_HEALTH, 0, NULL, healthz, NULL, NULL, NULL},
+    {"GET", "/readyz", MM_ENTRY_HEALTH, 0, NULL, readyz, NULL, NULL, NULL},
+    {"GET", "/openapi.json", MM_ENTRY_OPEN, 0, NULL, openapi, NULL, NULL, NULL},
+    {"GET", "/metrics", MM_ENTRY_METRICS, 0, NULL, mm_scrape, NULL, NULL, NULL},
+    {"GET", "/", MM_ENTRY_OPEN, 0, NULL, page, NULL, NULL, NULL},
 };
 
 enum { ROUTE_COUNT = sizeof routes / sizeof routes[0] };
@@ -124,11 +128,38 @@ static bool takes(const struct mm_route *route, const char *method) {
 
 /* The route of OPTIONS on every path. Needs no key: browsers send none with a preflight, and it tells no more
  * than a 405. */
-static const struct mm_route options_route = {"OPTIONS",        "",   MM_ENTRY_OPEN, 0, NULL,
-                                              mm_reply_options, NULL, NULL};
+static const struct mm_route options_route = {"OPTIONS",        "",   MM_ENTRY_OPEN, 0,   NULL,
+                                              mm_reply_options, NULL, NULL,          NULL};
 
 static bool is_off(const struct mm_route *route, const struct mm_options *options) {
     return options->no_benchmark && route->admit == mm_benchmark_admit;
+}
+
+/* Names the path that ends like this one, if there is one: /matmul stands for /v1/matmul. */
+static enum mm_status fail_path(const char *path, struct mm_error *error) {
+    size_t end = strlen(path), index = 0;
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    size_t start = end;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    const struct mm_slice last = {path + start, end - start};
+    while (index < ROUTE_COUNT &&
+           (last.length == 0 || !mm_slice_is_any_case(last, strrchr(routes[index].path, '/') + 1)))
+        index++;
+    const bool is_near = index < ROUTE_COUNT;
+    return mm_fail(error, MM_NOT_FOUND, "there is nothing at '%.200s'; %s%s%sGET / lists the paths", path,
+                   is_near ? "did you mean '" : "", is_near ? routes[index].path : "", is_near ? "'? " : "");
+}
+
+/* Shows a request that the path takes. */
+static enum mm_status fail_method(const struct mm_route *route, const char *method, const char *allow,
+                                  struct mm_error *error) {
+    const char *body = route->example;
+    return mm_fail(error, MM_METHOD_NOT_ALLOWED,
+                   "the method is %.32s, but '%s' takes %s; send: " MM_CURL "%s%s%s%s", method, route->path,
+                   allow, route->path, body == NULL ? "" : " -d '", body == NULL ? "" : body,
+                   body == NULL ? "" : "'");
 }
 
 enum mm_status mm_route_find(const struct mm_options *options, const char *method, const char *path,
@@ -145,7 +176,9 @@ enum mm_status mm_route_find(const struct mm_options *options, const char *metho
         if (strcmp(routes[index].path, path) != 0)
             continue;
         if (is_off(&routes[index], options))
-            return mm_fail(error, MM_NOT_FOUND, "'%s' is switched off here (--no-benchmark)", path);
+            return mm_fail(error, MM_NOT_FOUND,
+                           "'%s' is switched off on this server (--no-benchmark); GET / lists the paths",
+                           path);
         if (takes(&routes[index], method)) {
             allow[0] = '\0';
             *route = &routes[index];
@@ -156,12 +189,11 @@ enum mm_status mm_route_find(const struct mm_options *options, const char *metho
                              strcmp(routes[index].method, "GET") == 0 ? "GET, HEAD" : routes[index].method);
     }
     if (length == 0)
-        return mm_fail(error, MM_NOT_FOUND, "there is nothing at '%.200s'", path);
+        return fail_path(path, error);
     snprintf(allow + length, allow_size - length, "OPTIONS");
     if (strcmp(method, "OPTIONS") == 0) {
         *route = &options_route;
         return MM_OK;
     }
-    return mm_fail(error, MM_METHOD_NOT_ALLOWED, "'%.200s' takes %s, but the method is %.32s", path, allow,
-                   method);
+    return fail_method(&routes[mm_route_label_index(path)], method, allow, error);
 }

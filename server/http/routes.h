@@ -44,6 +44,7 @@ struct mm_route {
     enum mm_status (*complete)(struct mm_request *request);
     enum mm_status (*answer)(struct mm_request *request);
     const struct mm_route_state *state; /* NULL: requests never wait */
+    const char *example;                /* a JSON body that works; NULL: a request has no body */
 };
 
 /* The largest of all routes. */

@@ -56,7 +56,9 @@ static bool has_left(int fd) {
 static bool look_at_waiting(struct mm_request *request, uint64_t now_ns) {
     struct mm_error late;
     if (mm_request_state(request) != MM_STARVED && now_ns > request->job->deadline_ns) {
-        mm_fail(&late, MM_TIMEOUT, "the deadline passed before the result was there");
+        mm_fail(&late, MM_TIMEOUT,
+                "the deadline passed before the result was ready; send a longer timeout_ms, or raise "
+                "--timeout-ms");
         mm_request_abandon(request, &late);
         return true;
     }
@@ -73,7 +75,10 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
     if (now_ns > request->deadline_ns) {
         bool own = request->deadline_ns - request->started_ns < options->timeout_ms * NS_PER_MS;
         mm_fail(error, own ? MM_TIMEOUT : MM_REQUEST_TIMEOUT,
-                "the deadline passed with %" PRIu64 " bytes of the body received", bytes);
+                "the deadline passed when %" PRIu64
+                " bytes of the body had come; send a longer timeout_ms, or "
+                "raise --timeout-ms",
+                bytes);
         return true;
     }
     uint64_t rate = options->receive_rate;
@@ -82,8 +87,8 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
         mm_connection_has_unread(request->peer)) /* we are slow, not the client */
         return false;
     mm_fail(error, MM_REQUEST_TIMEOUT,
-            "%" PRIu64 " bytes of the body came in %" PRIu64 " ms, but %" PRIu64
-            " ms and one second more for every %" PRIu64 " bytes are the limit",
+            "%" PRIu64 " bytes of the body came in %" PRIu64 " ms, but the limit is %" PRIu64
+            " ms (--receive-timeout-ms) and a second for every %" PRIu64 " bytes (--receive-rate)",
             bytes, elapsed_ms, options->receive_timeout_ms, rate);
     return true;
 }
@@ -192,8 +197,8 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
         mm_connection_has_unread(connection) || !mm_connection_move(connection, MM_PHASE_HEAD, MM_PHASE_CUT))
         return;
     mm_server_make_id(server, request_id);
-    mm_fail(&error, MM_REQUEST_TIMEOUT, "the head of the request was not complete after %" PRIu64 " ms",
-            limit_ms);
+    mm_fail(&error, MM_REQUEST_TIMEOUT,
+            "the head of the request was not complete after %" PRIu64 " ms (--receive-timeout-ms)", limit_ms);
     connection->cut_ns = now_ns;
     const struct mm_last_reply reply = {
         .error = &error, .request_id = request_id, .allow = "", .cors = mm_cors_judge(server->options, NULL)};

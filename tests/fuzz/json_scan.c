@@ -10,7 +10,7 @@
 /* Jansson refuses numbers beyond all doubles, passes over a zero byte behind a number or a word, and nests
  * deeper. */
 static void require_grammar(const struct decoding *decoding, struct piece text) {
-    static const char malformed[] = "the body is not the JSON expected";
+    static const char malformed[] = "the JSON body ";
     const bool is_fault = strncmp(decoding->error.detail, malformed, sizeof malformed - 1) == 0;
     json_error_t fault;
     json_t *root =

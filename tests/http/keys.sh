@@ -78,7 +78,7 @@ by 200 '' GET /v1/devices -H "authorization: bEARER   $alice"
 by 401 '' GET /v1/devices -H "Authorization: Basic $alice"
 by 401 '' GET /v1/devices -H "Authorization: $alice"
 by 401 "$alice" GET /v1/devices -H "Authorization: Bearer $bob"
-expect "two keys" 401 detail 'must stand once'
+expect "two keys" 401 detail 'Authorization stands twice'
 
 # Judged before lengths and types, and before the body: as all refusals by the head.
 by 401 '' POST /v1/matmul -H 'Content-Length: 99999999999999' -H 'Content-Type: text/x-none'

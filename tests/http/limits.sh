@@ -144,7 +144,7 @@ start --backend cpu --max-kernel-ms 1
 ones 80000
 post 413 too_large 'm=200&k=200&n=200&variant=naive' "$expects"
 same "a long product: bytes sent" 0 "$uploaded"
-expect "a long product" 413 .limit 1 .field variant detail 'naive would take about * s*--max-kernel-ms is 1: squares of an edge up to * pass'
+expect "a long product" 413 .limit 1 .field variant detail 'naive would take about * s*limit is 1 ms (--max-kernel-ms), enough for squares of an edge up to *'
 jq -n -c '[range(200) | [range(200) | 1]] | {a: ., b: ., variant: "naive"}' >"$scratch/body"
 post 413 too_large '' "$json"
 ones 128

@@ -61,7 +61,7 @@ while IFS='|' read -r wanted code detail query arguments; do
     expect "$query $arguments" "$wanted" code "$code" detail "$detail"
 done <<'END'
 400|bad_request|given twice|?variant=naive|-F a=@a -F b=@b -F variant=blas
-400|bad_request|m goes only with|?m=2|-F a=@a -F b=@b
+400|bad_request|m is in the query|?m=2|-F a=@a -F b=@b
 422|bad_shape|a is 2×3 and b is 2×3||-F a=@a_fortran -F b=@a_fortran
 422|bad_shape|transposed a is 3×2 and b is 3×2||-F a=@a_fortran -F b=@b_fortran -F transpose_a=1
 400|bad_request|no part named b||-F a=@a

@@ -163,8 +163,9 @@ TLS 1.0|no|-tls1 -cipher DEFAULT@SECLEVEL=0
 a cipher that authenticates afterwards|no|-tls1_2 -cipher ECDHE-ECDSA-AES128-SHA256
 END
 
-# Who speaks HTTP is closed, and others are served.
-same "plain HTTP: status" 000 "$(status_of "http://$address/healthz")"
+# A client that speaks plain HTTP is told so, and others are served.
+same "plain HTTP" 'The request is plain HTTP, but this port speaks TLS: send to https. 400' \
+    "$(curl -s --max-time 10 -w '%{http_code}' "http://$address/healthz" | tr '\n' ' ')"
 same "after plain HTTP: status" 200 "$(status_of "$url/healthz")"
 
 # The health check.

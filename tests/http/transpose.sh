@@ -47,9 +47,9 @@ file a '<i8' True '(2, 1)' '01 00 00 00 00 00 00 80 ff ff ff ff ff ff ff 7f'
 ask /v1/transpose -H 'Transfer-Encoding: chunked' -H 'Accept: application/json' -F "a=@$scratch/a"
 same "a file in, JSON out" '{"c": [[-9223372036854775807,9223372036854775807]]' "$(sed 's/, "shape": .*//' "$scratch/got")"
 ask /v1/transpose -F "a=@$scratch/a" -F dtype=float32
-expect "another dtype" 400 code bad_request detail "dtype is 'float32', but a is a file of int64"
+expect "another dtype" 400 code bad_request detail "dtype is 'float32', but the elements of a are of type int64"
 ask /v1/transpose -F "a=@$scratch/a" -F "b=@$scratch/a"
-expect "a part b" 400 code bad_request detail "'b' is no parameter here; there are: variant, backend, dtype, timeout_ms"
+expect "a part b" 400 code bad_request detail "'b' is unknown in the body, which takes: a, variant, backend, dtype, timeout_ms"
 ask /v1/matmul -F "a=@$scratch/a" -F "b=@$scratch/a"
 expect "a product of integers" 400 detail "floating-point numbers, as '<f4' is"
 
@@ -75,7 +75,7 @@ while IFS='|' read -r wanted bytes query detail; do
 done <<'END'
 200|256|m=1&n=64|
 200|256|m=1&n=32&dtype=float64|
-413|256|m=1&n=33&dtype=float64|the body of these dimensions is 264 bytes, but the limit is 256
+413|256|m=1&n=33&dtype=float64|these dimensions make a body of 264 bytes, but the limit is 256 (--max-body)
 413|256|m=1&n=65|n is 65, but the limit is 64
 413|260|m=1&n=64|the limit is 256
 END

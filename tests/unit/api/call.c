@@ -245,20 +245,16 @@ static void test_values(void **state) {
     }
 }
 
-/* However large, it is told as it came, and where it was cut the error says that there was more. */
+/* However large, it is told as it came. */
 static void test_large_numbers_are_told(void **state) {
     mm_call_init(&call, MM_MATMUL);
     assert_int_equal(set_text("tile", "4294967304"), MM_BAD_REQUEST);
     assert_string_equal(error.detail,
-                        "tile must be a whole decimal number from 1 to 4294967295, but is '4294967304'");
+                        "tile is '4294967304', but must be a whole decimal number from 1 to 4294967295");
     assert_int_equal(set_value("tile", MM_VALUE_NUMBER, "", 4294967304), MM_BAD_REQUEST);
-    assert_string_equal(error.detail, "tile must be a whole number from 1 to 4294967295, but is 4294967304");
+    assert_string_equal(error.detail, "tile is 4294967304, but must be a whole number from 1 to 4294967295");
     assert_int_equal(set_value("timeout_ms", MM_VALUE_NUMBER, "", DBL_MAX), MM_BAD_REQUEST);
-    assert_non_null(strstr(error.detail, "but is beyond 1.79769313e+308"));
-    assert_int_equal(set_text("timeout_ms", "5000000000"), MM_OK);
-    assert_int_equal(set_text("timeout_ms", "99999999999999999999"), MM_BAD_REQUEST);
-    assert_string_equal(error.detail,
-                        "timeout_ms is given twice, as 5000000000 and as 9007199254740992 or more");
+    assert_non_null(strstr(error.detail, "is beyond 1.79769313e+308"));
 }
 
 static void test_refuse_dimensions(void **state) {

@@ -45,7 +45,6 @@ static const struct {
     {NULL, false, true, 0, MM_UNSUPPORTED_MEDIA_TYPE},
     {"text/plain", false, false, 0, MM_UNSUPPORTED_MEDIA_TYPE},
     {"text/plain", true, true, '{', MM_UNSUPPORTED_MEDIA_TYPE},
-    {"application/x-npy", false, false, 0, MM_UNSUPPORTED_MEDIA_TYPE},
     {"Multipart/Form-Data; boundary=B", true, false, 0, MM_OK, multipart},
     {"multipart/form-data", false, false, 0, MM_OK, multipart},
     {"multipart/mixed; boundary=B", false, false, 0, MM_UNSUPPORTED_MEDIA_TYPE},
@@ -69,19 +68,32 @@ static void test_request(void **state) {
     }
 }
 
+/* A .npy file is no body, whatever type it comes with. */
+static void test_bare_npy_shows_a_form(void **state) {
+    const struct mm_codec *codec;
+    struct mm_error error;
+    assert_int_equal(mm_codec_for_request("application/x-npy", MM_TRANSPOSE, false, false, 0, &codec, &error),
+                     MM_UNSUPPORTED_MEDIA_TYPE);
+    assert_non_null(strstr(error.detail, "the body is a .npy file"));
+    assert_non_null(strstr(error.detail, "/v1/transpose -F a=@a.npy -o c.npy"));
+    assert_int_equal(mm_codec_for_request(form, MM_MATMUL, false, true, '\x93', &codec, &error),
+                     MM_UNSUPPORTED_MEDIA_TYPE);
+    assert_non_null(strstr(error.detail, "/v1/matmul -F a=@a.npy -F b=@b.npy -o c.npy"));
+}
+
 /* Who sent a body without a type sees what to type instead, not cut off. */
 static void test_untyped_shows_curl(void **state) {
     const struct mm_codec *codec;
     struct mm_error error;
     assert_int_equal(mm_codec_for_request(form, MM_MATMUL, false, true, 'x', &codec, &error),
                      MM_UNSUPPORTED_MEDIA_TYPE);
-    assert_non_null(strstr(error.detail, "curl -d '{\"a\": "));
-    assert_non_null(strstr(error.detail, "URL?m=1&k=2&n=1'"));
+    assert_non_null(strstr(error.detail, "/v1/matmul -d '{\"a\": [[1,2]], \"b\": "));
+    assert_non_null(strstr(error.detail, "the query ?m=1&k=2&n=1"));
     assert_int_equal(mm_codec_for_request(form, MM_TRANSPOSE, false, true, 'x', &codec, &error),
                      MM_UNSUPPORTED_MEDIA_TYPE);
     assert_non_null(strstr(error.detail, "no m and n in the query"));
-    assert_non_null(strstr(error.detail, "curl -d '{\"a\": [[1,2]]}' URL"));
-    assert_non_null(strstr(error.detail, "URL?m=1&n=2'"));
+    assert_non_null(strstr(error.detail, "/v1/transpose -d '{\"a\": [[1,2]]}'"));
+    assert_non_null(strstr(error.detail, "the query ?m=1&n=2"));
 }
 
 static const struct {
@@ -145,4 +157,4 @@ static void test_table(void **state) {
     }
 }
 
-RUN_TESTS(test_request, test_untyped_shows_curl, test_reply, test_table)
+RUN_TESTS(test_request, test_bare_npy_shows_a_form, test_untyped_shows_curl, test_reply, test_table)

@@ -69,9 +69,9 @@ static const struct {
     const char *before, *parts, *after, *words;
     enum mm_status status; /* MM_OK: MM_BAD_REQUEST */
 } bad[] = {
-    {0, HEAD "(2, 3), }\n", "", "", "version 0.0"},
-    {4, HEAD "(2, 3), }\n", "", "", "version 4.0"},
-    {147, HEAD "(2, 3), }\n", "", "", "version 147.0"},
+    {0, HEAD "(2, 3), }\n", "", "", "version is 0.0"},
+    {4, HEAD "(2, 3), }\n", "", "", "version is 4.0"},
+    {147, HEAD "(2, 3), }\n", "", "", "version is 147.0"},
     {1, "{'descr': ", "'>f4'|'=f4'|'f4'|'!b1'|'!O'|'<i4'|'<c8'|'<f4x'|'<f16'|''", ROWS_2},
     {1, "{'descr': ", "[('x', '<f4')]|'<\\f4'|u'<f4'", ROWS_2, "a simple type"},
     {1, "{'descr': ", "'<f4|'<f4\"", ROWS_2, ""},

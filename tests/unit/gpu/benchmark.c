@@ -249,9 +249,9 @@ static void limits_are_judged_at_their_edges(void **state) {
         {20, 30, 10, 4294967297, "naive blas", BYTES, MM_TOO_LARGE, "repeats", 7,
          "repeats is 4294967297, but the limit is 7"},
         {20, 30, 10, 7, "naive blas naive", BYTES, MM_TOO_LARGE, NULL, 2 * 7 * FLOPS,
-         "3 rows of 7 repeats come to 252000 operations, but --benchmark-flops is 168000"},
+         "3 rows of 7 repeats take 252000 operations, but the limit is 168000 (--benchmark-flops)"},
         {20, 31, 10, 1, "naive", SIZE_MAX, MM_TOO_LARGE, NULL, FLOPS,
-         "one run comes to 12400 operations, but --benchmark-run-flops is 12000"},
+         "one run takes 12400 operations, but the limit is 12000 (--benchmark-run-flops)"},
         {21, 30, 10, 1, "naive", BYTES, MM_TOO_LARGE, NULL, BYTES, ""}, /* 4·(30 + 2·10) + 8 bytes more */
         {1001, 1, 1, 1, "naive", BYTES, MM_TOO_LARGE, NULL, 1000, ""},
     };
@@ -301,7 +301,8 @@ static void slow_rows_are_refused_alone(void **state) {
     assert_int_equal(rows[0].error.status, MM_TOO_LARGE);
     assert_true(rows[0].error.has_limit && rows[0].error.limit == 7);
     assert_non_null(strstr(rows[0].error.detail, "naive would take about"));
-    assert_non_null(strstr(rows[0].error.detail, "--max-kernel-ms is 7: squares of an edge up to"));
+    assert_non_null(strstr(rows[0].error.detail,
+                           "but the limit is 7 ms (--max-kernel-ms), enough for squares of an edge up to"));
     assert_int_equal(rows[1].error.status, MM_OK);
     assert_int_equal(rows[1].repeats, 2);
     assert_int_equal(rows[2].error.status, MM_OK); /* nothing is known of it */

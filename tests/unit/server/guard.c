@@ -48,32 +48,32 @@ static const struct {
     const char *before, *parts, *after, *words;
 } heads[] = {
     {"", "Host:a\n", ""},
-    {"", "|Accept:*/*\n", "", "must have a Host"},
-    {"Host:a\n", "Host:a|hOST:b", "\n", "Host must stand once"},
+    {"", "|Accept:*/*\n", "", "has no Host header"},
+    {"Host:a\n", "Host:a|hOST:b", "\n", "Host stands twice"},
     /* RFC 9110, 8.6 */
     {"Host:a\nContent-Length:", "5|0|0005|9223372036854775807|0009223372036854775807", "\n"},
     {"Host:a\nContent-Length:", "9223372036854775808|18446744073709551621|99999999999999999999999999", "\n",
      "under 2^63"},
     {"Host:a\nContent-Length:", "-5|5, 5| 5|5 |0x5|5e1", "\n", "digits alone"},
-    {"Host:a\nContent-Length:", "+5", "\n", "digits alone, and is '+5'"},
-    {"Host:a\nContent-Length:", "", "\n", "digits alone, and is ''"},
+    {"Host:a\nContent-Length:", "+5", "\n", "'+5', but must be digits alone"},
+    {"Host:a\nContent-Length:", "", "\n", "'', but must be digits alone"},
     {"Host:a\nContent-Length:5\n", "content-length:5|X:y\nContent-Length:6", "\n",
-     "Content-Length must stand once"},
+     "Content-Length stands twice"},
     /* RFC 9112, 6.1 */
     {"Host:a\n", "Transfer-Encoding:chunked|transfer-encoding:CHUNKED", "\n"},
     {"Host:a\n", "Transfer-Encoding:chunked\nContent-Length:5|Content-Length:5\nTransfer-Encoding:chunked",
-     "\n", "has both"},
-    {"Host:a\nTransfer-Encoding:", "xchunked", "\n", "must be 'chunked', and is 'xchunked'"},
-    {"Host:a\nTransfer-Encoding:", "", "\n", "must be 'chunked', and is ''"},
+     "\n", "has Content-Length and Transfer-Encoding"},
+    {"Host:a\nTransfer-Encoding:", "xchunked", "\n", "is 'xchunked', but must be 'chunked'"},
+    {"Host:a\nTransfer-Encoding:", "", "\n", "is '', but must be 'chunked'"},
     {"Host:a\nTransfer-Encoding:", "chunkedx|chunked |gzip, chunked|chunked, chunked|identity", "\n",
      "must be 'chunked'"},
     {"Host:a\nTransfer-Encoding:chunked\n", "Transfer-Encoding:chunked", "\n",
-     "Transfer-Encoding must stand"},
+     "Transfer-Encoding stands twice"},
     /* RFC 9112, 5 and RFC 9110, 5.5 */
     {"Host:a\n", "X:|X:a\tb c\xff", "\n"},
-    {"Host:a\n", "X :b", "\n", "one is 'X '"},
+    {"Host:a\n", "X :b", "\n", "name is 'X '"},
     {"Host:a\n", " X:b|:b|X\x7f:b|\xc3\xa9:b|X(Y):b", "\n", "a header's name"},
-    {"Host:a\n", "X:a\rb|X:\x1f|X:\x7f", "\n", "that of X does"},
+    {"Host:a\n", "X:a\rb|X:\x1f|X:\x7f", "\n", "the value of the header X has"},
 };
 
 #define EXPECT_1_1(head, words) expect("HTTP/1.1", head, sizeof head - 1, words)
@@ -90,16 +90,16 @@ static void heads_of_http_1_1(void **state) {
     }
     EXPECT_1_1("Host:a\n!#$%&'*+-.^_`|~09azAZ:x\n", NULL);
     EXPECT_1_1("Host:a\nX\0Y:b\n", "a header's name");
-    EXPECT_1_1("Host:a\nX:a\0b\n", "that of X does");
-    EXPECT_1_1("Host:a\nContent-Length:5\0\n", "that of Content-Length does");
+    EXPECT_1_1("Host:a\nX:a\0b\n", "the value of the header X has");
+    EXPECT_1_1("Host:a\nContent-Length:5\0\n", "the header Content-Length has");
 }
 
 static void heads_of_http_1_0(void **state) {
     EACH(head, "|Host:a\n|Content-Length:5\n") {
         expect("HTTP/1.0", head, strlen(head), NULL);
     }
-    expect("HTTP/1.0", "Host:a\nHost:a\n", 14, "Host must stand once");
-    expect("HTTP/1.0", "Transfer-Encoding:chunked\n", 26, "HTTP/1.0 has no Transfer-Encoding");
+    expect("HTTP/1.0", "Host:a\nHost:a\n", 14, "Host stands twice");
+    expect("HTTP/1.0", "Transfer-Encoding:chunked\n", 26, "HTTP/1.0 and has Transfer-Encoding");
 }
 
 /* RFC 9110, 7.2 and RFC 3986, 3.2.2. */
@@ -114,9 +114,9 @@ static void hosts(void **state) {
         expect("HTTP/1.1", head, (size_t)snprintf(head, sizeof head, "Host:%s\n", host), NULL);
     }
     EACH(host, bad) {
-        expect("HTTP/1.1", head, (size_t)snprintf(head, sizeof head, "Host:%s\n", host), "Host must be");
+        expect("HTTP/1.1", head, (size_t)snprintf(head, sizeof head, "Host:%s\n", host), "but must be HOST");
     }
-    expect("HTTP/1.1", "Host:a|b\n", 9, "Host must be");
+    expect("HTTP/1.1", "Host:a|b\n", 9, "but must be HOST");
 }
 
 static void targets(void **state) {
@@ -128,7 +128,7 @@ static void targets(void **state) {
     assert_int_equal(judge("HTTP/1.0", "/a\x01", "", 0, &error), MM_BAD_REQUEST);
     assert_int_equal(judge("HTTP/1.0", "/a\r\nb", "", 0, &error), MM_BAD_REQUEST);
     assert_int_equal(judge("HTTP/1.0", "/a\x7f", "", 0, &error), MM_BAD_REQUEST);
-    assert_non_null(strstr(error.detail, "no control character"));
+    assert_non_null(strstr(error.detail, "a control character"));
 }
 
 static void zeros_are_shown(void **state) {

@@ -1,0 +1,30 @@
+#!/bin/sh
+# The server and its OpenAPI document agree: schemathesis makes requests from the document, good ones and bad ones, and
+# judges the replies by it. It is installed from PyPI into build/; where that fails, the test is skipped.
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+venv=$here/../../build/schemathesis
+wanted=$here/schemathesis/requirements.txt
+
+install() {
+    rm -rf "$venv"
+    python3 -m venv "$venv" &&
+        "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 1 --timeout 10 -r "$wanted" &&
+        cp "$wanted" "$venv/installed"
+}
+
+if ! cmp -s "$wanted" "$venv/installed" && ! install >"$scratch/pip" 2>&1; then
+    tail -n 1 "$scratch/pip"
+    echo "schemathesis cannot be installed here"
+    exit 77
+fi
+
+start --backend cpu --benchmark-run-flops 1000000 --benchmark-flops 10000000
+curl -sS --fail-with-body -o "$scratch/document.json" "$url/openapi.json"
+cd "$scratch" # where it leaves files of its own
+"$venv/bin/schemathesis" --config-file "$here/schemathesis/schemathesis.toml" run --url "$url" document.json \
+    >"$scratch/report" 2>&1 || fail "schemathesis: $(cat "$scratch/report")"
+sed -n '/^Test cases:/{n;p}' "$scratch/report"
+stop
+finish
