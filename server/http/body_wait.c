@@ -62,7 +62,7 @@ static bool refuse(struct mm_request *request, uint64_t now_ns, struct mm_reques
     }
     request->error = error;
     peer->cut_ns = now_ns;
-    const struct mm_last_reply reply = mm_request_last_reply(request, &error);
+    const struct mm_problem_reply reply = mm_request_problem(request, &error);
     mm_record_cut(request, &error, mm_connection_cut_from_outside(peer, &reply));
     return true;
 }

@@ -49,9 +49,9 @@ static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
 }
 
 enum MHD_Result mm_reply_problem(struct mm_request *request) {
-    const struct mm_error *error = &request->error;
+    const struct mm_problem_reply reply = mm_request_problem(request, &request->error);
     size_t length = 0;
-    char *text = mm_problem_json(error, request->request_id, &length);
+    char *text = reply.form->write(reply.error, reply.request_id, &length);
     if (text == NULL)
         return MHD_NO;
     struct MHD_Response *response = MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
@@ -60,10 +60,9 @@ enum MHD_Result mm_reply_problem(struct mm_request *request) {
         return MHD_NO;
     }
     struct mm_headers headers = {.count = 0};
-    mm_headers_add_problem(&headers, error, request->allow,
-                           mm_server_retry_after_s(request->server, error->status));
+    mm_headers_add_problem(&headers, &reply);
     add_headers(&response, &headers);
-    return queue_response(request, mm_problem_http(error->status), response, length);
+    return queue_response(request, mm_problem_http(reply.error->status), response, length);
 }
 
 /* NULL: memory ran out for it. */

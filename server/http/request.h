@@ -55,11 +55,13 @@ struct mm_route;
 struct mm_request {
     struct mm_server *server;
     struct MHD_Connection *connection;
-    struct mm_connection *peer;   /* the same, as ours */
-    const struct mm_route *route; /* NULL: none */
-    int state;                    /* enum mm_request_state; __atomic access only */
-    bool last;                    /* the reply closes the connection */
-    bool accepted;                /* counted in server->accepted */
+    struct mm_connection *peer;             /* the same, as ours */
+    const char *path;                       /* of the target, decoded; MHD's */
+    const struct mm_route *route;           /* NULL: none */
+    const struct mm_problem_form *problems; /* the form of errors at this path */
+    int state;                              /* enum mm_request_state; __atomic access only */
+    bool last;                              /* the reply closes the connection */
+    bool accepted;                          /* counted in server->accepted */
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_record record; /* complete at the end */
     uint64_t started_ns;     /* the first callback */
@@ -137,9 +139,9 @@ bool mm_request_is_large(const struct mm_request *request);
  * memory budget. Any thread. */
 void mm_request_judge_busy(const struct mm_request *request, size_t held_bytes, struct mm_error *error);
 
-/* The reply to be sent past MHD. Borrows both arguments. For the thread that has moved the connection to
- * MM_PHASE_CUT or has it to itself. */
-struct mm_last_reply mm_request_last_reply(const struct mm_request *request, const struct mm_error *error);
+/* The reply to this error. Borrows both arguments. For the thread that has the connection to itself or has
+ * moved it to MM_PHASE_CUT. */
+struct mm_problem_reply mm_request_problem(const struct mm_request *request, const struct mm_error *error);
 
 /* Sends request->error past MHD to a client that still sends the body, and moves the connection to
  * MM_PHASE_CUT. The connection's thread, which has it to itself. */

@@ -22,13 +22,13 @@ static void copy_text(char *to, const char *from, size_t size) {
     memcpy(to, from, strnlen(from, size - 1));
 }
 
-void mm_record_begin(struct mm_request *request, const char *method, const char *path) {
+void mm_record_begin(struct mm_request *request, const char *method) {
     struct mm_record *record = &request->record;
     record->request_id = request->request_id;
-    record->route = mm_route_label_index(path);
+    record->route = mm_route_label_index(request->path);
     copy_text(record->method, method, sizeof record->method);
     if (record->route == MM_ROUTE_OTHER)
-        copy_text(record->path, path, sizeof record->path);
+        copy_text(record->path, request->path, sizeof record->path);
     mm_metrics_begin(request->server->metrics);
 }
 

@@ -42,7 +42,7 @@ struct mm_record {
 };
 
 /* Begins the record at the head. The connection's thread. */
-void mm_record_begin(struct mm_request *request, const char *method, const char *path);
+void mm_record_begin(struct mm_request *request, const char *method);
 
 /* The request is cancelled in this stage. The connection's thread, or another with server->mutex held. */
 void mm_record_cancel(struct mm_record *record, unsigned stage);
