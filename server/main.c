@@ -8,14 +8,12 @@
 #include "server/http/http.h"
 #include "server/auth/keys.h"
 #include "server/observe/log.h"
-#include "server/observe/log_writer.h"
 #include "server/observe/metrics.h"
 #include "server/http/sweep.h"
 #include "server/auth/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -104,32 +102,24 @@ static bool open_engine(struct mm_server *server) {
     return true;
 }
 
-/* The first signal wakes main through a pipe; the second ends the process at once. Handlers instead of a
- * blocked mask: a thread that a library starts before main would not have the mask. No SA_RESTART: main's
- * poll then ends under tools that delay handlers to the end of a call. */
-static int signal_pipe[2];
-static int stop_signals; /* __atomic access only: handlers run on any thread */
-static int reload_asked; /* likewise; not 0 until main has read it: the pipe never fills */
-
-enum { STOP = 'S', RELOAD = 'R' };
-
-static void wake_main(char why) {
-    int interrupted = errno;
-    ssize_t written = write(signal_pipe[1], &why, 1);
-    (void)written;
-    errno = interrupted;
-}
+/* Main looks for signals every LOOK_MS; a second one to stop ends the process at once. Handlers instead of a
+ * blocked mask: a thread that a library starts before main would not have the mask. __atomic access only:
+ * handlers run on any thread. */
+static int stop_signals;
+static int reload_asked;
 
 static void on_stop_signal(int number) {
     if (__atomic_fetch_add(&stop_signals, 1, __ATOMIC_RELAXED) > 0)
         _exit(128 + number);
-    wake_main(STOP);
 }
 
 static void on_reload_signal(int number) {
     (void)number;
-    if (__atomic_exchange_n(&reload_asked, 1, __ATOMIC_RELAXED) == 0)
-        wake_main(RELOAD);
+    __atomic_store_n(&reload_asked, 1, __ATOMIC_RELAXED);
+}
+
+static bool is_stopped(void) {
+    return __atomic_load_n(&stop_signals, __ATOMIC_RELAXED) > 0;
 }
 
 /* If a standard stream is closed, the next descriptor would take its place, and a client would get the
@@ -156,19 +146,13 @@ static bool can_reload(const struct mm_options *options) {
     return options->api_key_file != NULL || options->api_key != NULL || options->tls_cert != NULL;
 }
 
-static bool catch_reload(const struct mm_options *options) {
-    const struct sigaction reload = {.sa_handler = on_reload_signal};
-    if (!can_reload(options))
-        return true;
-    return sigaction(SIGHUP, &reload, NULL) == 0;
-}
-
 static bool catch_signals(const struct mm_options *options) {
     const struct sigaction stop = {.sa_handler = on_stop_signal};
+    const struct sigaction reload = {.sa_handler = on_reload_signal};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    return pipe2(signal_pipe, O_CLOEXEC) == 0 && sigaction(SIGTERM, &stop, NULL) == 0 &&
-           sigaction(SIGINT, &stop, NULL) == 0 && sigaction(SIGPIPE, &ignore, NULL) == 0 &&
-           catch_reload(options);
+    return sigaction(SIGTERM, &stop, NULL) == 0 && sigaction(SIGINT, &stop, NULL) == 0 &&
+           sigaction(SIGPIPE, &ignore, NULL) == 0 &&
+           (!can_reload(options) || sigaction(SIGHUP, &reload, NULL) == 0);
 }
 
 static void watch_devices(const struct mm_server *server) {
@@ -186,27 +170,25 @@ static void reload(const struct mm_server *server) {
 
 /* Returns when the process is to stop; false if a device was lost before. */
 static bool serve_signals(const struct mm_server *server) {
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
     const bool reloads = can_reload(server->options);
-    struct pollfd signalled = {.fd = signal_pipe[0], .events = POLLIN};
-    char why = 0;
     if (reloads)
         set_reload_signal(SIG_UNBLOCK);
-    while (why != STOP && !mm_engine_is_lost(server->engine)) {
+    while (!is_stopped() && !mm_engine_is_lost(server->engine)) {
         watch_devices(server);
-        if (poll(&signalled, 1, LOOK_MS) <= 0 || read(signal_pipe[0], &why, 1) != 1 || why != RELOAD)
-            continue;
-        __atomic_store_n(&reload_asked, 0, __ATOMIC_RELAXED);
-        reload(server);
+        if (__atomic_exchange_n(&reload_asked, 0, __ATOMIC_RELAXED) != 0)
+            reload(server);
+        nanosleep(&pause, NULL);
     }
     if (reloads)
         set_reload_signal(SIG_BLOCK);
-    return why == STOP;
+    return is_stopped();
 }
 
 /* Leaves all else to the system. */
 static _Noreturn void end_at_once(int result) {
     mm_log_info("stopped");
-    mm_log_writer_stop();
+    mm_log_stop();
     _exit(result);
 }
 
@@ -265,7 +247,7 @@ static void warn_of_openness(const struct mm_server *server) {
 static int serve(const struct mm_options *options, struct mm_keys *keys, struct mm_tls *tls) {
     struct mm_server server;
     struct mm_http *http = NULL;
-    char problem[256];
+    struct mm_error error;
     unsigned port = 0;
     if (!catch_signals(options)) {
         mm_log_error("signals cannot be caught: %s", strerror(errno));
@@ -282,8 +264,8 @@ static int serve(const struct mm_options *options, struct mm_keys *keys, struct 
         mm_log_error("the system has no thread for the sweep");
         goto close_server;
     }
-    if (!mm_http_start(&server, &http, &port, problem, sizeof problem)) {
-        mm_log_error("%s", problem);
+    if (mm_http_start(&server, &http, &port, &error) != MM_OK) {
+        mm_log_error("%s", error.detail);
         goto close_server;
     }
     bool is_ipv6 = strchr(options->host, ':') != NULL;
@@ -314,10 +296,10 @@ close_server:
 
 int main(int argc, char **argv) {
     struct mm_options options;
-    char problem[960];
+    struct mm_error error;
     int result = EXIT_SUCCESS;
-    if (!mm_options_parse(&options, argc, argv, problem, sizeof problem)) {
-        fprintf(stderr, "matmuld: %s\nTry 'matmuld --help'.\n", problem);
+    if (mm_options_parse(&options, argc, argv, &error) != MM_OK) {
+        fprintf(stderr, "matmuld: %s\nTry 'matmuld --help'.\n", error.detail);
         return EXIT_USAGE;
     }
     if (options.help || options.version) {
@@ -339,9 +321,8 @@ int main(int argc, char **argv) {
     fill_standard_streams();
     struct mm_keys *keys = NULL;
     struct mm_tls *tls = NULL;
-    if (!mm_keys_open(&options, &keys, problem, sizeof problem) ||
-        !mm_tls_open(&options, &tls, problem, sizeof problem)) {
-        fprintf(stderr, "matmuld: %s\n", problem);
+    if (mm_keys_open(&options, &keys, &error) != MM_OK || mm_tls_open(&options, &tls, &error) != MM_OK) {
+        fprintf(stderr, "matmuld: %s\n", error.detail);
         mm_keys_close(keys);
         return EXIT_USAGE;
     }
@@ -351,9 +332,9 @@ int main(int argc, char **argv) {
     }
     if (can_reload(&options))
         set_reload_signal(SIG_BLOCK); /* before other threads */
-    mm_log_writer_start();
+    mm_log_start();
     result = serve(&options, keys, tls);
-    mm_log_writer_stop();
+    mm_log_stop();
 close_files:
     mm_tls_close(tls);
     mm_keys_close(keys);

@@ -3,6 +3,7 @@
 #ifndef MM_SERVER_AUTH_TLS_H
 #define MM_SERVER_AUTH_TLS_H
 
+#include "gpu/status.h"
 #include "server/options.h"
 
 #include <microhttpd.h>
@@ -20,11 +21,11 @@ enum { MM_TLS_UNREAD_BYTES_MAX = 96 << 10 };
 enum { MM_TLS_CONNECTION_BYTES = (48 << 10) + MM_TLS_UNREAD_BYTES_MAX };
 
 /* Reads options->tls_cert and options->tls_key, of which both or neither is given. *tls is NULL if neither
- * is. False, with a sentence in problem that shows nothing of the key, if the files are bad, do not match, or
- * this build or its libmicrohttpd has no TLS. Logs how long the certificate is valid, and warns of a key that
- * all users can read. One at a time per process: GnuTLS asks for a certificate without saying for whom.
- * `options` outlives it. */
-bool mm_tls_open(const struct mm_options *options, struct mm_tls **tls, char *problem, size_t problem_size);
+ * is. MM_BAD_REQUEST in *error, which shows nothing of the key, if the files are bad or do not match;
+ * MM_UNSUPPORTED if this build or its libmicrohttpd has no TLS. Logs how long the certificate is valid, and
+ * warns of a key that all users can read. One at a time per process: GnuTLS asks for a certificate without
+ * saying for whom. `options` outlives it. */
+enum mm_status mm_tls_open(const struct mm_options *options, struct mm_tls **tls, struct mm_error *error);
 
 /* After the last connection. NULL is allowed. */
 void mm_tls_close(struct mm_tls *tls);
@@ -51,5 +52,11 @@ void mm_tls_attach(void *session, struct mm_tls_stream *stream);
  * at once, and returns how much; the second ends our side. */
 size_t mm_tls_send(void *session, const void *data, size_t bytes);
 void mm_tls_end(void *session);
+
+/* The client's side, for the health check: it does not check whose certificate the server has, so send
+ * nothing secret. Sends a text on a connected socket that blocks, and reads the reply to its end, at most
+ * reply_size - 1 bytes, as a text. False with errno: EPROTO if the other side has no TLS, EPROTONOSUPPORT if
+ * this build has none. Any thread. */
+bool mm_tls_ask(int socket, const char *request, char *reply, size_t reply_size);
 
 #endif

@@ -1,18 +1,15 @@
-/* tls.h and tls_client.h in a build without GnuTLS: --tls-cert fails, so nothing is served in the clear by
+/* tls.h in a build without GnuTLS: --tls-cert fails, so nothing is served in the clear by
  * mistake. */
 #include "server/auth/tls.h"
-#include "server/auth/tls_client.h"
 
 #include <errno.h>
-#include <stdio.h>
 
-bool mm_tls_open(const struct mm_options *options, struct mm_tls **tls, char *problem, size_t problem_size) {
+enum mm_status mm_tls_open(const struct mm_options *options, struct mm_tls **tls, struct mm_error *error) {
     *tls = NULL;
     if (options->tls_cert == NULL)
-        return true;
-    snprintf(problem, problem_size,
-             "--tls-cert: this matmuld was built without TLS, which takes GnuTLS (libgnutls28-dev)");
-    return false;
+        return MM_OK;
+    return mm_fail(error, MM_UNSUPPORTED,
+                   "--tls-cert: this matmuld was built without TLS, which takes GnuTLS (libgnutls28-dev)");
 }
 
 void mm_tls_close(struct mm_tls *tls) {

@@ -39,9 +39,9 @@ struct mm_http {
     struct MHD_Daemon *daemons[]; /* one per thread */
 };
 
-static bool fail(char *problem, size_t size, const struct mm_options *options, const char *what) {
-    snprintf(problem, size, "cannot listen on %s port %u: %s", options->host, (unsigned)options->port, what);
-    return false;
+static enum mm_status fail(struct mm_error *error, const struct mm_options *options, const char *what) {
+    return mm_fail(error, MM_INTERNAL, "cannot listen on %s port %u: %s", options->host,
+                   (unsigned)options->port, what);
 }
 
 static int bind_socket(const struct addrinfo *address) {
@@ -58,18 +58,18 @@ static int bind_socket(const struct addrinfo *address) {
     return -1;
 }
 
-static bool open_listener(const struct mm_options *options, int *listener, char *problem, size_t size) {
+static enum mm_status open_listener(const struct mm_options *options, int *listener, struct mm_error *error) {
     struct addrinfo *addresses = NULL;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     char port[16];
     snprintf(port, sizeof port, "%u", (unsigned)options->port);
     int failure = getaddrinfo(options->host, port, &hints, &addresses);
     if (failure != 0)
-        return fail(problem, size, options, gai_strerror(failure));
+        return fail(error, options, gai_strerror(failure));
     *listener = bind_socket(addresses);
     failure = errno;
     freeaddrinfo(addresses);
-    return *listener >= 0 ? true : fail(problem, size, options, strerror(failure));
+    return *listener >= 0 ? MM_OK : fail(error, options, strerror(failure));
 }
 
 /* The port that was bound, and whether only this machine reaches the address; 0 and false if unknown. */
@@ -151,32 +151,32 @@ static bool start_threads(struct mm_server *server, struct mm_http *http, unsign
     return http->acceptor != NULL;
 }
 
-bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port, char *problem,
-                   size_t problem_size) {
+enum mm_status mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port,
+                             struct mm_error *error) {
     int listener = -1;
-    if (!open_listener(server->options, &listener, problem, problem_size))
-        return false;
+    if (open_listener(server->options, &listener, error) != MM_OK)
+        return error->status;
     *port = look_at_address(listener, &server->is_local);
     server->checks_host = server->is_local || server->options->allowed_hosts != NULL;
     const unsigned connections = connection_limit(server);
     if (connections == 0) {
         close(listener);
-        return fail(problem, problem_size, server->options,
+        return fail(error, server->options,
                     "the limit of open files (ulimit -n) leaves none for connections");
     }
     struct mm_http *started =
         calloc(1, sizeof *started + server->options->threads * sizeof *started->daemons);
     if (started == NULL) {
         close(listener);
-        return fail(problem, problem_size, server->options, "the system has no memory");
+        return fail(error, server->options, "the system has no memory");
     }
     started->listener = listener;
     if (!start_threads(server, started, connections)) {
         mm_http_stop(started);
-        return fail(problem, problem_size, server->options, "libmicrohttpd could not be started");
+        return fail(error, server->options, "libmicrohttpd could not be started");
     }
     *http = started;
-    return true;
+    return MM_OK;
 }
 
 void mm_http_stop(struct mm_http *http) {

@@ -2,7 +2,7 @@
  * from the start, at 0; those of devices come with the devices. */
 #include "server/http/acceptor.h"
 #include "server/auth/keys.h"
-#include "server/observe/log_writer.h"
+#include "server/observe/log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/metrics_text.h"
 #include "server/machine.h"
@@ -333,7 +333,7 @@ static void look(struct scrape *scrape, struct mm_server *server) {
     mm_metrics_sum(server->metrics, &scrape->counts);
     mm_process_look(&scrape->process);
     scrape->in_flight = mm_counts_in_flight(&scrape->counts) - 1;
-    scrape->log_dropped = mm_log_writer_dropped();
+    scrape->log_dropped = mm_log_dropped();
 }
 
 enum mm_status mm_scrape(struct mm_request *request) {
