@@ -279,22 +279,18 @@ static bool set_switch(struct mm_options *options, const char *flag) {
     return false;
 }
 
-/* The secret that is given as a flag, --api-key or --api-key=KEY; NULL: none. */
-static const struct option *find_secret(const char *flag) {
+/* By a flag such as --port or --port=80; NULL: there is none. */
+static const struct option *find_option(const char *flag) {
     const size_t length = strcspn(flag, "=");
     for (size_t index = 0; index < OPTION_COUNT; index++)
-        if (table[index].kind == SECRET && length == strlen(table[index].name) + 2 &&
-            strncmp(flag, "--", 2) == 0 && memcmp(flag + 2, table[index].name, length - 2) == 0)
+        if (strncmp(flag, "--", 2) == 0 && length == strlen(table[index].name) + 2 &&
+            memcmp(flag + 2, table[index].name, length - 2) == 0)
             return &table[index];
     return NULL;
 }
 
-/* The value of an unknown flag must not be shown if it is a secret. */
-static enum mm_status fail_flag(const char *flag, struct mm_error *error) {
-    const struct option *secret = find_secret(flag);
+static enum mm_status refuse_secret(const struct option *secret, struct mm_error *error) {
     char name[MM_OPTION_VARIABLE_MAX];
-    if (secret == NULL)
-        return mm_fail(error, MM_BAD_REQUEST, "there is no option '%s'", flag);
     environment_name(secret->name, name);
     return mm_fail(error, MM_BAD_REQUEST,
                    "--%s would show to every user who lists processes: set %s, or use a file", secret->name,
@@ -305,27 +301,26 @@ static enum mm_status fail_flag(const char *flag, struct mm_error *error) {
 static enum mm_status set_from_flag(struct mm_options *options, int argc, char **argv, int *at,
                                     struct mm_error *error) {
     const char *flag = argv[(*at)++];
+    const struct option *option = find_option(flag);
+    char source[MM_OPTION_VARIABLE_MAX];
     if (strncmp(flag, "--", 2) == 0 && set_switch(options, flag + 2))
         return MM_OK;
-    for (size_t index = 0; index < OPTION_COUNT && strncmp(flag, "--", 2) == 0; index++) {
-        size_t length = strlen(table[index].name);
-        if (table[index].kind == SECRET || strncmp(flag + 2, table[index].name, length) != 0)
-            continue;
-        char source[MM_OPTION_VARIABLE_MAX];
-        snprintf(source, sizeof source, "--%s", table[index].name);
-        if (flag[2 + length] == '=')
-            return set(options, &table[index], source, flag + 2 + length + 1, error);
-        if (flag[2 + length] != '\0')
-            continue;
-        if (table[index].kind == FLAG)
-            return set(options, &table[index], source, "true", error);
-        if (*at == argc)
-            return mm_fail(error, MM_BAD_REQUEST, "%s needs a value: %s", source, table[index].value);
-        if (find_secret(argv[*at]) != NULL) /* which the message on this value would show */
-            return fail_flag(argv[*at], error);
-        return set(options, &table[index], source, argv[(*at)++], error);
-    }
-    return fail_flag(flag, error);
+    if (option == NULL)
+        return mm_fail(error, MM_BAD_REQUEST, "there is no option '%s'", flag);
+    if (option->kind == SECRET)
+        return refuse_secret(option, error);
+    snprintf(source, sizeof source, "--%s", option->name);
+    if (strchr(flag, '=') != NULL)
+        return set(options, option, source, strchr(flag, '=') + 1, error);
+    if (option->kind == FLAG)
+        return set(options, option, source, "true", error);
+    if (*at == argc)
+        return mm_fail(error, MM_BAD_REQUEST, "%s needs a value: %s", source, option->value);
+    const char *text = argv[(*at)++];
+    const struct option *other = find_option(text);
+    if (other != NULL && other->kind == SECRET) /* which the message on this value would show */
+        return refuse_secret(other, error);
+    return set(options, option, source, text, error);
 }
 
 /* A kernel must take far less time than the watchdog waits: else it would look like one that hangs. */

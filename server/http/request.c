@@ -1,4 +1,4 @@
-/* The life of a request as request.h draws it, except its waits (wait.c). Knows no route. */
+/* The life of a request except its waits (wait.c). Knows no route. */
 #include "server/http/request.h"
 
 #include "server/auth/bearer.h"

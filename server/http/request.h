@@ -1,32 +1,6 @@
-/* clang-format off */
-/* A request and its response, from MHD's first callback to its last. Its states, and the thread that works
- * on it in each; mm_request_move makes the transitions. In four of them MHD has suspended the connection:
- *
- *             STARVED      suspended: the body waits for memory, which the sweep finds
- *               │  ▲
- *               ▼  │
- *   ┌──┬────  RECEIVING    the connection's thread, with the head and then with pieces of the body
- *   │  │        │
- *   │  │        ▼
- *   │  │      DECODING  ─┐ suspended: the worker pool
- *   │  │        │        │
- *   │  │        ▼        │
- *   │  └───►  QUEUED    ─┤ suspended: the queue and its workers, with one job or several in turn
- *   │           │        │
- *   │           ▼        │
- *   │         ENCODING  ─┤ suspended: the worker pool
- *   │           │        │
- *   │           ▼        │
- *   │         ANSWERING ◄┘ the connection's thread, called without data after the resume
- *   │           │
- *   │           ▼
- *   └──────►  SENDING      MHD sends the response
- *
- *             OVER         MHD's completed callback, from RECEIVING, ANSWERING or SENDING
- *
- * mm_request_abandon moves a waiting request to ANSWERING early. The worker pool or the queue may still
+/* A request and its response, from MHD's first callback to its last. docs/architecture.md draws its states.
+ * mm_request_abandon moves a waiting request to MM_ANSWERING early. The worker pool or the queue may still
  * work for it then (`is_worked_on`); it is freed once they and the connection are done. */
-/* clang-format on */
 #ifndef MM_SERVER_HTTP_REQUEST_H
 #define MM_SERVER_HTTP_REQUEST_H
 
@@ -39,15 +13,16 @@
 
 enum { MM_REFUSAL_DRAIN_MAX = 1 << 20 };
 
+/* MHD has suspended the connection in STARVED, DECODING, QUEUED and ENCODING. */
 enum mm_request_state {
-    MM_RECEIVING,
-    MM_STARVED,
-    MM_DECODING,
-    MM_QUEUED,
-    MM_ENCODING,
-    MM_ANSWERING,
-    MM_SENDING,
-    MM_OVER
+    MM_RECEIVING, /* the connection's thread, with the head and then with pieces of the body */
+    MM_STARVED,   /* the body waits for memory, which the sweep finds */
+    MM_DECODING,  /* the worker pool */
+    MM_QUEUED,    /* the queue and its workers, with one job or several in turn */
+    MM_ENCODING,  /* the worker pool */
+    MM_ANSWERING, /* the connection's thread, called without data after the resume */
+    MM_SENDING,   /* MHD sends the response */
+    MM_OVER       /* MHD's completed callback has come, from RECEIVING, ANSWERING or SENDING */
 };
 
 struct mm_route;
