@@ -153,35 +153,28 @@ static bool start_threads(struct mm_server *server, struct mm_http *http, unsign
 
 enum mm_status mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port,
                              struct mm_error *error) {
-    int listener = -1;
-    if (open_listener(server->options, &listener, error) != MM_OK)
+    const struct mm_options *options = server->options;
+    struct mm_http *started = calloc(1, sizeof *started + options->threads * sizeof *started->daemons);
+    if (started == NULL)
+        return fail(error, options, "the system has no memory");
+    if (open_listener(options, &started->listener, error) != MM_OK) {
+        free(started);
         return error->status;
-    *port = look_at_address(listener, &server->is_local);
-    server->checks_host = server->is_local || server->options->allowed_hosts != NULL;
+    }
+    *port = look_at_address(started->listener, &server->is_local);
+    server->checks_host = server->is_local || options->allowed_hosts != NULL;
     const unsigned connections = connection_limit(server);
-    if (connections == 0) {
-        close(listener);
-        return fail(error, server->options,
-                    "the limit of open files (ulimit -n) leaves none for connections");
+    if (connections > 0 && start_threads(server, started, connections)) {
+        *http = started;
+        return MM_OK;
     }
-    struct mm_http *started =
-        calloc(1, sizeof *started + server->options->threads * sizeof *started->daemons);
-    if (started == NULL) {
-        close(listener);
-        return fail(error, server->options, "the system has no memory");
-    }
-    started->listener = listener;
-    if (!start_threads(server, started, connections)) {
-        mm_http_stop(started);
-        return fail(error, server->options, "libmicrohttpd could not be started");
-    }
-    *http = started;
-    return MM_OK;
+    mm_http_stop(started);
+    return fail(error, options,
+                connections > 0 ? "libmicrohttpd could not be started"
+                                : "the limit of open files (ulimit -n) leaves none for connections");
 }
 
 void mm_http_stop(struct mm_http *http) {
-    if (http == NULL)
-        return;
     if (http->acceptor != NULL)
         mm_acceptor_stop(http->acceptor);
     close(http->listener);
