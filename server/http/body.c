@@ -8,7 +8,7 @@
 #include <string.h>
 
 static bool takes_body(const struct mm_request *request) {
-    return request->route != NULL && request->route->takes_body;
+    return request->route != NULL && request->route->body != MM_BODY_NONE;
 }
 
 /* Of the process, or of the route if that is less. */
@@ -28,7 +28,8 @@ enum mm_status mm_body_judge(struct mm_request *request) {
     const bool is_chunked = request->content_length == MM_LENGTH_UNKNOWN;
     if (!takes_body(request))
         return MM_OK;
-    if (!is_chunked && mm_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL)
+    if (!is_chunked && request->route->body == MM_BODY_REQUIRED &&
+        mm_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL)
         return mm_fail(&request->error, MM_LENGTH_REQUIRED,
                        "a %s needs Content-Length or Transfer-Encoding: chunked, and has neither",
                        request->route->method);

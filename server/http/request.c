@@ -141,7 +141,7 @@ static enum mm_status judge_head(struct mm_request *request, const char *method,
         status = judge_site(request);
     if (status == MM_OK)
         status = mm_body_judge(request);
-    if (status == MM_OK && request->route->takes_body)
+    if (status == MM_OK && request->route->body != MM_BODY_NONE)
         status = mm_head_judge_coding(request->connection, &request->error);
     if (status == MM_OK && request->route->admit != NULL)
         status = request->route->admit(request);

@@ -12,6 +12,13 @@ enum mm_entry {
     MM_ENTRY_HEALTH   /* no key, and any Host: probes name the server as they like */
 };
 
+/* Whether requests have a body. */
+enum mm_body_use {
+    MM_BODY_NONE, /* what comes is passed over */
+    MM_BODY_OPTIONAL,
+    MM_BODY_REQUIRED /* with Content-Length, or chunked */
+};
+
 /* For a route whose requests wait for the worker pool or for jobs. */
 struct mm_route_state {
     size_t bytes; /* of request->own */
@@ -34,7 +41,7 @@ struct mm_route {
     const char *method; /* "GET" answers HEAD too */
     const char *path;
     enum mm_entry entry;
-    bool takes_body;       /* which has a Content-Length or is chunked; else a body is passed over */
+    enum mm_body_use body;
     size_t body_bytes_max; /* beside the process's limit; 0: none */
 
     /* Judges the head, before the body: MM_OK, or the refusal in request->error. NULL: accept all. */
