@@ -129,6 +129,14 @@ static void fill_standard_streams(void) {
         close(opened);
 }
 
+/* Other threads start with SIGHUP blocked: it interrupts no call of theirs. */
+static void set_reload_signal(int how) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGHUP);
+    pthread_sigmask(how, &signals, NULL);
+}
+
 /* Without keys and a certificate there is nothing to reload: SIGHUP ends the process as usual. */
 static bool can_reload(const struct mm_options *options) {
     return options->api_key_file != NULL || options->api_key != NULL || options->tls_cert != NULL;
@@ -136,7 +144,7 @@ static bool can_reload(const struct mm_options *options) {
 
 static bool catch_signals(const struct mm_options *options) {
     const struct sigaction stop = {.sa_handler = on_stop_signal};
-    const struct sigaction reload = {.sa_handler = on_reload_signal, .sa_flags = SA_RESTART};
+    const struct sigaction reload = {.sa_handler = on_reload_signal};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     return sigaction(SIGTERM, &stop, NULL) == 0 && sigaction(SIGINT, &stop, NULL) == 0 &&
            sigaction(SIGPIPE, &ignore, NULL) == 0 &&
@@ -159,12 +167,17 @@ static void reload(const struct mm_server *server) {
 /* Returns when the process is to stop; false if a device was lost before. */
 static bool serve_signals(const struct mm_server *server) {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+    const bool reloads = can_reload(server->options);
+    if (reloads)
+        set_reload_signal(SIG_UNBLOCK);
     while (!is_stopped() && !mm_engine_is_lost(server->engine)) {
         watch_devices(server);
         if (__atomic_exchange_n(&reload_asked, 0, __ATOMIC_RELAXED) != 0)
             reload(server);
         nanosleep(&pause, NULL);
     }
+    if (reloads)
+        set_reload_signal(SIG_BLOCK);
     return is_stopped();
 }
 
@@ -312,6 +325,8 @@ int main(int argc, char **argv) {
         mm_options_print(&options, stdout);
         goto close_files;
     }
+    if (can_reload(&options))
+        set_reload_signal(SIG_BLOCK); /* before other threads */
     mm_log_start();
     result = serve(&options, keys, tls);
     mm_log_stop();
