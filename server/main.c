@@ -210,20 +210,17 @@ static _Noreturn void give_up(struct mm_server *server) {
     end_at_once(EXIT_DEVICE_LOST);
 }
 
-static void stop(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep) {
+/* Returns if all can be closed. If the time was up, a thread may still decode and suspend a connection, which
+ * libmicrohttpd forbids while it stops. A kernel that still runs writes to memory that would be freed. And a
+ * failed device may not even be closed. */
+static void drain(struct mm_server *server) {
     const struct mm_drain_terms terms = {.accepted_ms = server->options->drain_timeout_ms,
                                          .last_ms = 1000,
                                          .status = MM_STOPPING,
                                          .detail = "the service stopped before the job's turn or end"};
-    struct mm_engine *engine = mm_server_engine(server);
-    /* If the time was up, a thread may still decode and suspend a connection, which libmicrohttpd forbids
-     * while it stops. A kernel that still runs writes to memory that would be freed. And a failed device may
-     * not even be closed. */
-    if (!mm_drain(server, &terms) || mm_queue_look(mm_engine_queue(engine)).jobs > 0 ||
-        has_failed_device(engine))
+    if (!mm_drain(server, &terms) || mm_queue_look(mm_engine_queue(server->engine)).jobs > 0 ||
+        has_failed_device(server->engine))
         end_at_once(EXIT_SUCCESS);
-    mm_sweep_stop(sweep);
-    mm_http_stop(http);
 }
 
 /* If other machines reach the address. */
@@ -269,18 +266,17 @@ static int serve(const struct mm_options *options, struct mm_keys *keys, struct 
                 options->host, is_ipv6 ? "]" : "", port);
     if (!server.is_local)
         warn_of_openness(&server);
-    if (!open_engine(&server)) {
-        mm_http_stop(http);
+    if (!open_engine(&server))
         goto close_server;
-    }
     if (!serve_signals(&server))
         give_up(&server);
-    stop(&server, http, sweep);
-    sweep = NULL;
+    drain(&server);
     result = EXIT_SUCCESS;
-    mm_log_info("stopped");
 close_server:
     mm_sweep_stop(sweep);
+    mm_http_stop(http);
+    if (result == EXIT_SUCCESS)
+        mm_log_info("stopped");
     mm_pool_stop(server.pool); /* before the memory that abandoned work writes to */
     mm_engine_close(server.engine);
     mm_buffers_close(server.buffers);

@@ -97,6 +97,7 @@ static size_t say(const struct mm_connection *connection, struct mm_last_words *
 
 size_t mm_connection_cut(struct mm_connection *connection, const struct mm_problem_reply *reply) {
     struct mm_last_words words;
+    connection->cut_ns = mm_clock_ns();
     compose(&words, reply);
     return say(connection, &words);
 }
@@ -106,6 +107,7 @@ size_t mm_connection_cut_from_outside(struct mm_connection *connection,
     if (connection->tls == NULL)
         return mm_connection_cut(connection, reply);
     struct mm_last_words *words = malloc(sizeof *words);
+    connection->cut_ns = mm_clock_ns();
     if (words != NULL)
         compose(words, reply);
     __atomic_store_n(&connection->late, words, __ATOMIC_RELEASE);

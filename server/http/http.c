@@ -175,6 +175,8 @@ enum mm_status mm_http_start(struct mm_server *server, struct mm_http **http, un
 }
 
 void mm_http_stop(struct mm_http *http) {
+    if (http == NULL)
+        return;
     if (http->acceptor != NULL)
         mm_acceptor_stop(http->acceptor);
     close(http->listener);

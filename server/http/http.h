@@ -12,7 +12,7 @@ struct mm_http;
 enum mm_status mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port,
                              struct mm_error *error);
 
-/* Ends all connections and threads. No request may be suspended. */
+/* Ends all connections and threads. No request may be suspended. NULL is allowed. */
 void mm_http_stop(struct mm_http *http);
 
 #endif

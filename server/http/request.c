@@ -170,7 +170,6 @@ struct mm_problem_reply mm_request_problem(const struct mm_request *request, con
 void mm_request_refuse_unread(struct mm_request *request) {
     const struct mm_problem_reply reply = mm_request_problem(request, &request->error);
     mm_record_cut(request, &request->error, mm_connection_cut(request->peer, &reply));
-    request->peer->cut_ns = mm_clock_ns();
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);
 }
 

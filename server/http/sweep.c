@@ -104,7 +104,6 @@ static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
         return;
     if (!mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT))
         return;
-    connection->cut_ns = now_ns;
     const struct mm_problem_reply reply = mm_request_problem(request, &error);
     mm_record_cut(request, &error, mm_connection_cut_from_outside(connection, &reply));
 }
@@ -194,7 +193,6 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     mm_server_make_id(server, request_id);
     mm_fail(&error, MM_REQUEST_TIMEOUT, "the head of the request was not complete after %" PRIu64 " ms",
             limit_ms);
-    connection->cut_ns = now_ns;
     const struct mm_problem_reply reply = {.form = &mm_problem_details,
                                            .error = &error,
                                            .request_id = request_id,
