@@ -2,7 +2,6 @@
 #include "gpu/cpu/cores.h"
 #include "server/http/pool.h"
 #include "server/drain.h"
-#include "server/environment.h"
 #include "server/healthcheck.h"
 #include "server/machine.h"
 #include "server/http/http.h"
@@ -199,14 +198,10 @@ static bool has_failed_device(const struct mm_engine *engine) {
 
 /* Takes less than a second: it waits for no thread, since one may wait for the device. */
 static _Noreturn void give_up(struct mm_server *server) {
-    static const struct mm_drain_terms terms = {.accepted_ms = 500,
-                                                .last_ms = 200,
-                                                .status = MM_NOT_READY,
-                                                .detail = "a device failed, and the service ended"};
     watch_devices(server); /* may know the reason */
     mm_log_error("a device has failed for good: the process ends with status %d, to be started anew",
                  EXIT_DEVICE_LOST);
-    (void)mm_drain(server, &terms);
+    (void)mm_drain(server, 500, 200, MM_NOT_READY, "a device failed, and the service ended");
     end_at_once(EXIT_DEVICE_LOST);
 }
 
@@ -214,11 +209,9 @@ static _Noreturn void give_up(struct mm_server *server) {
  * libmicrohttpd forbids while it stops. A kernel that still runs writes to memory that would be freed. And a
  * failed device may not even be closed. */
 static void drain(struct mm_server *server) {
-    const struct mm_drain_terms terms = {.accepted_ms = server->options->drain_timeout_ms,
-                                         .last_ms = 1000,
-                                         .status = MM_STOPPING,
-                                         .detail = "the service stopped before the job's turn or end"};
-    if (!mm_drain(server, &terms) || mm_queue_look(mm_engine_queue(server->engine)).jobs > 0 ||
+    const bool drained = mm_drain(server, server->options->drain_timeout_ms, 1000, MM_STOPPING,
+                                  "the service stopped before the job's turn or end");
+    if (!drained || mm_queue_look(mm_engine_queue(server->engine)).jobs > 0 ||
         has_failed_device(server->engine))
         end_at_once(EXIT_SUCCESS);
 }

@@ -1,7 +1,6 @@
 /* The table of the options, and how their values are read. */
 #include "server/options.h"
 
-#include "server/environment.h"
 #include "server/http/origin.h"
 
 #include <ctype.h>

@@ -66,6 +66,14 @@ struct mm_options {
  * (mm_environment_is_link). MM_BAD_REQUEST in *error on an unknown flag or a bad value. argv stays in use. */
 enum mm_status mm_options_parse(struct mm_options *options, int argc, char **argv, struct mm_error *error);
 
+/* Whether Kubernetes sets such a value as the port of a Service: tcp://10.96.3.7:8080. Any thread. */
+bool mm_environment_is_link(const char *value);
+
+/* Logs a warning for each MATMULD_… variable that is ignored: misspelt ones with the nearest option, and
+ * MATMULD_PORT if Kubernetes has set it. Other variables of a Service are passed over. From main, before
+ * other threads. */
+void mm_environment_warn(void);
+
 /* The environment variable of option number `index`; false past the last. Any thread. */
 bool mm_options_variable(size_t index, char name[MM_OPTION_VARIABLE_MAX]);
 
