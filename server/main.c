@@ -41,12 +41,10 @@ static void complete_options(struct mm_options *options) {
         options->log_format = isatty(STDERR_FILENO) ? "text" : "json";
 }
 
-static bool open_server(struct mm_server *server, const struct mm_options *options, struct mm_keys *keys,
-                        struct mm_tls *tls) {
+static bool open_server(struct mm_server *server, const struct mm_options *options, struct mm_keys *keys) {
     memset(server, 0, sizeof *server);
     server->options = options;
     server->keys = keys;
-    server->tls = tls;
     server->limits = (struct mm_limits){.dimension_max = options->dimension_max,
                                         .body_bytes_max = options->body_bytes_max,
                                         .memory_bytes_max = options->memory_budget_bytes};
@@ -157,10 +155,11 @@ static void watch_devices(const struct mm_server *server) {
 }
 
 static void reload(const struct mm_server *server) {
+    struct mm_error error;
     if (server->keys != NULL)
         mm_keys_reload(server->keys);
-    if (server->tls != NULL)
-        mm_tls_reload(server->tls);
+    if (mm_tls_load(server->options, &error) != MM_OK)
+        mm_log_error("the certificate and its key stay as they were: %s", error.detail);
 }
 
 /* Returns when the process is to stop; false if a device was lost before. */
@@ -224,13 +223,13 @@ static void warn_of_openness(const struct mm_server *server) {
             "Give --api-key-file or MATMULD_API_KEY, listen on 127.0.0.1, or put a proxy in front that "
             "admits the right clients (see SECURITY.md)",
             server->options->host);
-    else if (server->tls == NULL)
+    else if (server->options->tls_cert == NULL)
         mm_log_info("no TLS: API keys come to %s in the clear, and who can listen on the way has them. Give "
                     "--tls-cert and --tls-key, or put a proxy in front that has TLS",
                     server->options->host);
 }
 
-static int serve(const struct mm_options *options, struct mm_keys *keys, struct mm_tls *tls) {
+static int serve(const struct mm_options *options, struct mm_keys *keys) {
     struct mm_server server;
     struct mm_http *http = NULL;
     struct mm_error error;
@@ -241,7 +240,7 @@ static int serve(const struct mm_options *options, struct mm_keys *keys, struct 
     }
     int result = EXIT_FAILURE;
     struct mm_sweep *sweep = NULL;
-    if (!open_server(&server, options, keys, tls)) {
+    if (!open_server(&server, options, keys)) {
         mm_log_error("the system has no memory, or no threads");
         goto close_server;
     }
@@ -255,8 +254,8 @@ static int serve(const struct mm_options *options, struct mm_keys *keys, struct 
         goto close_server;
     }
     bool is_ipv6 = strchr(options->host, ':') != NULL;
-    mm_log_info("listening on %s://%s%s%s:%u", tls == NULL ? "http" : "https", is_ipv6 ? "[" : "",
-                options->host, is_ipv6 ? "]" : "", port);
+    mm_log_info("listening on %s://%s%s%s:%u", options->tls_cert == NULL ? "http" : "https",
+                is_ipv6 ? "[" : "", options->host, is_ipv6 ? "]" : "", port);
     if (!server.is_local)
         warn_of_openness(&server);
     if (!open_engine(&server))
@@ -304,8 +303,7 @@ int main(int argc, char **argv) {
     mm_environment_warn();
     fill_standard_streams();
     struct mm_keys *keys = NULL;
-    struct mm_tls *tls = NULL;
-    if (mm_keys_open(&options, &keys, &error) != MM_OK || mm_tls_open(&options, &tls, &error) != MM_OK) {
+    if (mm_keys_open(&options, &keys, &error) != MM_OK || mm_tls_load(&options, &error) != MM_OK) {
         fprintf(stderr, "matmuld: %s\n", error.detail);
         mm_keys_close(keys);
         return EXIT_USAGE;
@@ -317,10 +315,10 @@ int main(int argc, char **argv) {
     if (can_reload(&options))
         set_reload_signal(SIG_BLOCK); /* before other threads */
     mm_log_start();
-    result = serve(&options, keys, tls);
+    result = serve(&options, keys);
     mm_log_stop();
 close_files:
-    mm_tls_close(tls);
+    mm_tls_close();
     mm_keys_close(keys);
     return result;
 }

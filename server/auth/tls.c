@@ -36,14 +36,11 @@ struct pair {
     gnutls_x509_privkey_t key;
 };
 
-struct mm_tls {
-    const struct mm_options *options;
-    struct pair *pair;     /* for the thread that reloads */
+/* One per process: the callback of GnuTLS has no argument for it. */
+static struct {
+    struct pair *pair;     /* NULL: no TLS */
     pthread_rwlock_t lock; /* guards `pair` while a handshake copies it */
-};
-
-/* For handshakes: the callback of GnuTLS has no argument for it. */
-static struct mm_tls *in_force;
+} in_force = {.lock = PTHREAD_RWLOCK_INITIALIZER};
 
 static void free_pair(struct pair *pair) {
     if (pair == NULL)
@@ -111,15 +108,11 @@ static enum mm_status judge_pair(const struct mm_options *options, struct pair *
                    options->tls_cert, gnutls_strerror(result));
 }
 
-static enum mm_status fail_memory(struct mm_error *error) {
-    return mm_fail(error, MM_INTERNAL, "the system has no memory for a certificate");
-}
-
 /* NULL with *error filled in. */
 static struct pair *read_pair(const struct mm_options *options, struct mm_error *error) {
     struct pair *pair = calloc(1, sizeof *pair);
     if (pair == NULL)
-        fail_memory(error);
+        mm_fail(error, MM_INTERNAL, "the system has no memory for a certificate");
     else if (read_chain(pair, options->tls_cert, error) == MM_OK &&
              read_key(pair, options->tls_key, error) == MM_OK && judge_pair(options, pair, error) == MM_OK)
         return pair;
@@ -165,9 +158,9 @@ static int give_pair(gnutls_session_t session, const struct gnutls_cert_retr_st 
     *certs = gnutls_calloc(MM_TLS_CHAIN_MAX, sizeof **certs);
     if (*certs == NULL)
         return -1;
-    pthread_rwlock_rdlock(&in_force->lock);
-    const int result = copy_pair(in_force->pair, *certs, count, key);
-    pthread_rwlock_unlock(&in_force->lock);
+    pthread_rwlock_rdlock(&in_force.lock);
+    const int result = copy_pair(in_force.pair, *certs, count, key);
+    pthread_rwlock_unlock(&in_force.lock);
     *flags = GNUTLS_CERT_RETR_DEINIT_ALL;
     if (result == GNUTLS_E_SUCCESS)
         return 0;
@@ -187,47 +180,24 @@ static enum mm_status is_supported(struct mm_error *error) {
                    MHD_get_version());
 }
 
-enum mm_status mm_tls_open(const struct mm_options *options, struct mm_tls **tls, struct mm_error *error) {
-    *tls = NULL;
+enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *error) {
     if (options->tls_cert == NULL || is_supported(error) != MM_OK)
         return options->tls_cert == NULL ? MM_OK : error->status;
-    struct mm_tls *opened = calloc(1, sizeof *opened);
-    if (opened == NULL)
-        return fail_memory(error);
-    opened->options = options;
-    opened->pair = read_pair(options, error);
-    if (opened->pair == NULL) {
-        free(opened);
+    struct pair *made = read_pair(options, error);
+    if (made == NULL)
         return error->status;
-    }
-    pthread_rwlock_init(&opened->lock, NULL);
-    tell_pair(opened->pair);
-    in_force = *tls = opened;
+    pthread_rwlock_wrlock(&in_force.lock);
+    struct pair *replaced = in_force.pair;
+    in_force.pair = made;
+    pthread_rwlock_unlock(&in_force.lock);
+    free_pair(replaced);
+    tell_pair(made);
     return MM_OK;
 }
 
-void mm_tls_close(struct mm_tls *tls) {
-    if (tls == NULL)
-        return;
-    in_force = NULL;
-    pthread_rwlock_destroy(&tls->lock);
-    free_pair(tls->pair);
-    free(tls);
-}
-
-void mm_tls_reload(struct mm_tls *tls) {
-    struct mm_error error;
-    struct pair *made = read_pair(tls->options, &error);
-    if (made == NULL) {
-        mm_log_error("the certificate and its key stay as they were: %s", error.detail);
-        return;
-    }
-    pthread_rwlock_wrlock(&tls->lock);
-    struct pair *replaced = tls->pair;
-    tls->pair = made;
-    pthread_rwlock_unlock(&tls->lock);
-    free_pair(replaced);
-    tell_pair(made);
+void mm_tls_close(void) {
+    free_pair(in_force.pair);
+    in_force.pair = NULL;
 }
 
 void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]) {

@@ -8,8 +8,6 @@
 
 #include <microhttpd.h>
 
-struct mm_tls;
-
 enum { MM_TLS_FILE_BYTES_MAX = 64 << 10, MM_TLS_CHAIN_MAX = 8, MM_TLS_DAEMON_OPTIONS = 3 };
 
 /* What a session may read before a head, or a record of a body, is complete. GnuTLS itself would keep a
@@ -20,19 +18,15 @@ enum { MM_TLS_UNREAD_BYTES_MAX = 96 << 10 };
  * direction, and what it may read. */
 enum { MM_TLS_CONNECTION_BYTES = (48 << 10) + MM_TLS_UNREAD_BYTES_MAX };
 
-/* Reads options->tls_cert and options->tls_key, of which both or neither is given. *tls is NULL if neither
- * is. MM_BAD_REQUEST in *error, which shows nothing of the key, if the files are bad or do not match;
- * MM_UNSUPPORTED if this build or its libmicrohttpd has no TLS. Logs how long the certificate is valid, and
- * warns of a key that all users can read. One at a time per process: GnuTLS asks for a certificate without
- * saying for whom. `options` outlives it. */
-enum mm_status mm_tls_open(const struct mm_options *options, struct mm_tls **tls, struct mm_error *error);
+/* Reads options->tls_cert and options->tls_key; does nothing if they are not given. New handshakes get the
+ * new certificate from then on. MM_BAD_REQUEST in *error, which shows nothing of the key, if the files are
+ * bad or do not match; MM_UNSUPPORTED if this build or its libmicrohttpd has no TLS: what was in force stays.
+ * Logs how long the certificate is valid, and warns of a key that all users can read. One thread at a time.
+ */
+enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *error);
 
-/* After the last connection. NULL is allowed. */
-void mm_tls_close(struct mm_tls *tls);
-
-/* Reads both files again and logs the result: new handshakes get the new certificate, or the old one stays.
- * One thread at a time. */
-void mm_tls_reload(struct mm_tls *tls);
+/* After the last connection. */
+void mm_tls_close(void);
 
 /* Options of MHD_start_daemon beside MHD_USE_TLS, ended by MHD_OPTION_END. */
 void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]);

@@ -4,20 +4,14 @@
 
 #include <errno.h>
 
-enum mm_status mm_tls_open(const struct mm_options *options, struct mm_tls **tls, struct mm_error *error) {
-    *tls = NULL;
+enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *error) {
     if (options->tls_cert == NULL)
         return MM_OK;
     return mm_fail(error, MM_UNSUPPORTED,
                    "--tls-cert: this matmuld was built without TLS, which takes GnuTLS (libgnutls28-dev)");
 }
 
-void mm_tls_close(struct mm_tls *tls) {
-    (void)tls;
-}
-
-void mm_tls_reload(struct mm_tls *tls) {
-    (void)tls;
+void mm_tls_close(void) {
 }
 
 void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]) {

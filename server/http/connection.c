@@ -193,7 +193,7 @@ static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **
     struct mm_connection *connection = calloc(1, sizeof *connection);
     *context = connection;
     if (connection == NULL) { /* with TLS nothing would limit what it sends */
-        if (server->tls != NULL && info != NULL)
+        if (server->options->tls_cert != NULL && info != NULL)
             (void)shutdown(info->connect_fd, SHUT_RDWR);
         return;
     }

@@ -114,7 +114,8 @@ static unsigned connection_descriptors(unsigned threads) {
 
 /* By descriptors, and by a quarter of the memory: connections do not count in the budget. */
 static unsigned connection_limit(const struct mm_server *server) {
-    size_t bytes = CONNECTION_MEMORY_BYTES + (server->tls == NULL ? 0 : MM_TLS_CONNECTION_BYTES);
+    size_t bytes =
+        CONNECTION_MEMORY_BYTES + (server->options->tls_cert == NULL ? 0 : MM_TLS_CONNECTION_BYTES);
     size_t by_memory = mm_machine_memory() / 4 / bytes;
     unsigned by_descriptors = connection_descriptors((unsigned)server->options->threads);
     return by_memory < by_descriptors ? (unsigned)by_memory : by_descriptors;
@@ -124,7 +125,7 @@ static unsigned connection_limit(const struct mm_server *server) {
 static struct MHD_Daemon *start_daemon(struct mm_server *server) {
     struct MHD_OptionItem tls[MM_TLS_DAEMON_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
     unsigned flags = MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
-    if (server->tls == NULL) {
+    if (server->options->tls_cert == NULL) {
         flags |= MHD_USE_EPOLL_INTERNAL_THREAD;
     } else {
         /* By epoll a thread never sleeps while a handshake waits for the client (0.9.75). */
