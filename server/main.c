@@ -8,7 +8,6 @@
 #include "server/auth/keys.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
-#include "server/http/sweep.h"
 #include "server/auth/tls.h"
 
 #include <errno.h>
@@ -239,14 +238,8 @@ static int serve(const struct mm_options *options, struct mm_keys *keys) {
         return EXIT_FAILURE;
     }
     int result = EXIT_FAILURE;
-    struct mm_sweep *sweep = NULL;
     if (!open_server(&server, options, keys)) {
         mm_log_error("the system has no memory, or no threads");
-        goto close_server;
-    }
-    sweep = mm_sweep_start(&server);
-    if (sweep == NULL) {
-        mm_log_error("the system has no thread for the sweep");
         goto close_server;
     }
     if (mm_http_start(&server, &http, &port, &error) != MM_OK) {
@@ -265,7 +258,6 @@ static int serve(const struct mm_options *options, struct mm_keys *keys) {
     drain(&server);
     result = EXIT_SUCCESS;
 close_server:
-    mm_sweep_stop(sweep);
     mm_http_stop(http);
     if (result == EXIT_SUCCESS)
         mm_log_info("stopped");

@@ -9,6 +9,7 @@
 #include "server/http/connection.h"
 #include "server/http/request.h"
 #include "server/http/head.h"
+#include "server/http/sweep.h"
 #include "server/machine.h"
 #include "server/auth/tls.h"
 
@@ -33,6 +34,7 @@ enum {
 };
 
 struct mm_http {
+    struct mm_sweep *sweep;
     struct mm_acceptor *acceptor;
     int listener;
     unsigned daemon_count;
@@ -144,6 +146,9 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server) {
 /* False if that fails; the caller stops what was started. */
 static bool start_threads(struct mm_server *server, struct mm_http *http, unsigned connections) {
     const unsigned count = (unsigned)server->options->threads;
+    http->sweep = mm_sweep_start(server);
+    if (http->sweep == NULL)
+        return false;
     while (http->daemon_count < count && (http->daemons[http->daemon_count] = start_daemon(server)) != NULL)
         http->daemon_count++;
     if (http->daemon_count < count)
@@ -171,13 +176,14 @@ enum mm_status mm_http_start(struct mm_server *server, struct mm_http **http, un
     }
     mm_http_stop(started);
     return fail(error, options,
-                connections > 0 ? "libmicrohttpd could not be started"
+                connections > 0 ? "libmicrohttpd or other threads could not be started"
                                 : "the limit of open files (ulimit -n) leaves none for connections");
 }
 
 void mm_http_stop(struct mm_http *http) {
     if (http == NULL)
         return;
+    mm_sweep_stop(http->sweep);
     if (http->acceptor != NULL)
         mm_acceptor_stop(http->acceptor);
     close(http->listener);

@@ -1,4 +1,4 @@
-/* The HTTP server: the listening socket and libmicrohttpd's threads. */
+/* The HTTP server: the listening socket, libmicrohttpd's threads, the acceptor and the sweep. */
 #ifndef MM_SERVER_HTTP_HTTP_H
 #define MM_SERVER_HTTP_HTTP_H
 
