@@ -15,10 +15,6 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
 }
 
-static struct mm_request *request_of(struct mm_pool_task *task) {
-    return (struct mm_request *)((char *)task - offsetof(struct mm_request, task));
-}
-
 static void jobs_done(struct mm_job *first);
 static void work(struct mm_pool_task *task);
 
@@ -124,7 +120,7 @@ static void jobs_done(struct mm_job *first) {
 /* Decodes or encodes on the worker pool, unless the request was abandoned before. If it is abandoned
  * meanwhile, its connection's thread reads nothing of this work. */
 static void work(struct mm_pool_task *task) {
-    struct mm_request *request = request_of(task);
+    struct mm_request *request = (struct mm_request *)((char *)task - offsetof(struct mm_request, task));
     enum mm_status status = MM_OK;
     struct mm_error error;
     pthread_mutex_lock(&request->server->mutex);
