@@ -89,7 +89,11 @@ static bool open_engine(struct mm_server *server) {
                     devices[index]->name);
     if (mm_engine_page_locking(engine) != NULL)
         mm_buffers_lock(server->buffers, mm_engine_page_locking(engine));
-    __atomic_store_n(&server->engine, engine, __ATOMIC_RELEASE);
+    if (!mm_server_set_engine(server, engine)) {
+        mm_log_error("the system has no memory for the description of the devices");
+        mm_engine_close(engine);
+        return false;
+    }
     mm_log_info("ready");
     return true;
 }
@@ -263,6 +267,7 @@ close_server:
         mm_log_info("stopped");
     mm_pool_stop(server.pool); /* before the memory that abandoned work writes to */
     mm_engine_close(server.engine);
+    free(server.openapi);
     mm_buffers_close(server.buffers);
     mm_metrics_close(server.metrics);
     pthread_mutex_destroy(&server.mutex);

@@ -1,6 +1,7 @@
 /* What can be asked of the shared state. */
 #include "server/server.h"
 
+#include "api/describe/describe.h"
 #include "api/problem.h"
 
 #include <inttypes.h>
@@ -9,6 +10,16 @@
 void mm_server_make_id(struct mm_server *server, char id[MM_REQUEST_ID_MAX + 1]) {
     snprintf(id, MM_REQUEST_ID_MAX + 1, "%016" PRIx64 "-%" PRIx64, server->id_seed,
              __atomic_fetch_add(&server->id_next, 1, __ATOMIC_RELAXED));
+}
+
+bool mm_server_set_engine(struct mm_server *server, struct mm_engine *engine) {
+    size_t count;
+    struct mm_device *const *devices = mm_engine_devices(engine, &count);
+    server->openapi = mm_openapi_json(devices, count, MATMULD_VERSION, &server->openapi_bytes);
+    if (server->openapi == NULL)
+        return false;
+    __atomic_store_n(&server->engine, engine, __ATOMIC_RELEASE);
+    return true;
 }
 
 struct mm_engine *mm_server_engine(const struct mm_server *server) {

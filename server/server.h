@@ -27,7 +27,11 @@ struct mm_server {
     bool is_local;                /* only this machine reaches the address; fixed before the first request */
     bool checks_host;             /* Host must be an allowed name; likewise */
     double started_seconds;       /* start of the process, since the epoch */
-    struct mm_engine *engine;     /* set by main; NULL until it is open; else use mm_server_engine */
+    struct mm_engine *engine;     /* NULL until it is open; use mm_server_engine */
+
+    /* GET /openapi.json: there once the engine is; owned. */
+    char *openapi;
+    size_t openapi_bytes;
 
     /* Both sequentially consistent: if a drain sees nothing accepted, every later request sees `draining`.
      * __atomic access only. */
@@ -52,6 +56,10 @@ enum { MM_REQUEST_ID_MAX = 128 };
 
 /* For a request that brings no id. Any thread. */
 void mm_server_make_id(struct mm_server *server, char id[MM_REQUEST_ID_MAX + 1]);
+
+/* Takes over the engine, whose devices are open, and makes the document that describes it. False, and nothing
+ * taken, if memory runs out. From main. */
+bool mm_server_set_engine(struct mm_server *server, struct mm_engine *engine);
 
 /* NULL while it is not open yet. Any thread. */
 struct mm_engine *mm_server_engine(const struct mm_server *server);

@@ -243,8 +243,12 @@ static enum mm_status fail_memory(struct mm_error *error) {
 static struct mm_key_set *read_keys(struct mm_keys *keys, struct mm_error *error) {
     const struct mm_options *options = keys->options;
     struct mm_key_set *made = mm_key_set_open();
-    enum mm_status status = made == NULL ? fail_memory(error) : MM_OK;
-    if (status == MM_OK && options->api_key_file != NULL)
+    enum mm_status status = MM_OK;
+    if (made == NULL) {
+        fail_memory(error);
+        return NULL;
+    }
+    if (options->api_key_file != NULL)
         status = add_file(made, options->api_key_file, error);
     if (status == MM_OK && options->api_key != NULL)
         status = add_environment(made, options->api_key, error);

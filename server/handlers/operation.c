@@ -182,10 +182,12 @@ static bool encodes_long(const struct mm_operation *operation) {
 /* A copy: by the time a thread of the worker pool reads it, the connection may be gone. */
 static enum mm_status keep_content_type(struct mm_request *request) {
     const char *text = mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
-    struct mm_operation *operation = mm_operation_of(request);
-    operation->content_type = text == NULL ? NULL : strdup(text);
-    if (text != NULL && operation->content_type == NULL)
+    if (text == NULL)
+        return MM_OK;
+    char *copy = strdup(text);
+    if (copy == NULL)
         return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the request");
+    mm_operation_of(request)->content_type = copy;
     return MM_OK;
 }
 

@@ -31,10 +31,14 @@ static enum mm_status readyz(struct mm_request *request) {
 
 typedef char *describe_function(struct mm_device *const *devices, size_t count, size_t *length);
 
+static enum mm_status fail_opening(struct mm_request *request) {
+    return mm_fail(&request->error, MM_NOT_READY, "the devices are being opened");
+}
+
 static enum mm_status describe(struct mm_request *request, describe_function *function) {
     const struct mm_engine *engine = mm_server_engine(request->server);
     if (engine == NULL)
-        return mm_fail(&request->error, MM_NOT_READY, "the devices are being opened");
+        return fail_opening(request);
     size_t count;
     size_t length = 0;
     struct mm_device *const *devices = mm_engine_devices(engine, &count);
@@ -50,12 +54,11 @@ static enum mm_status devices(struct mm_request *request) {
     return describe(request, mm_describe_devices);
 }
 
-static char *describe_api(struct mm_device *const *devices, size_t count, size_t *length) {
-    return mm_openapi_json(devices, count, MATMULD_VERSION, length);
-}
-
 static enum mm_status openapi(struct mm_request *request) {
-    return describe(request, describe_api);
+    const struct mm_server *server = request->server;
+    if (mm_server_engine(server) == NULL)
+        return fail_opening(request);
+    return mm_reply_kept(request, server->openapi, server->openapi_bytes, json_type);
 }
 
 static const struct mm_route routes[] = {

@@ -70,7 +70,7 @@ static void open_server(void) {
         .queue = {.jobs_max = options.queue_depth, .wait_ns_max = options.queue_wait_ms * UINT64_C(1000000)}};
     struct mm_engine *engine = NULL;
     REQUIRE(mm_engine_open(&wanted, &engine, &error) == MM_OK);
-    __atomic_store_n(&server.engine, engine, __ATOMIC_RELEASE);
+    REQUIRE(mm_server_set_engine(&server, engine));
 }
 
 static void open_daemon(void) {
