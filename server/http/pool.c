@@ -22,7 +22,7 @@ struct mm_pool {
     pthread_cond_t changed;
     struct mm_pool_task *first; /* oldest first */
     struct mm_pool_task *last;
-    LIST_HEAD(, share) shares; /* that have parts to begin */
+    LIST_HEAD(shares, share) shares; /* that have parts to begin */
     bool stopping;
     unsigned thread_count;
     pthread_t threads[];
