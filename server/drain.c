@@ -33,21 +33,22 @@ static void wait_for_refused(struct mm_server *server, uint64_t most_ms) {
 }
 
 /* Connections are accepted to the end: a probe learns that the service drains. */
-bool mm_drain(struct mm_server *server, const struct mm_drain_terms *terms) {
+bool mm_drain(struct mm_server *server, uint64_t accepted_ms, uint64_t last_ms, enum mm_status status,
+              const char *detail) {
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
     __atomic_store_n(&server->draining, 1, __ATOMIC_SEQ_CST);
     mm_log_info("draining: %zu requests under way", mm_server_accepted(server));
-    const bool drained = wait_for_accepted(server, terms->accepted_ms);
+    const bool drained = wait_for_accepted(server, accepted_ms);
     mm_queue_stop(queue);
     if (!drained) {
         mm_log_error("the drain's time is up with %zu requests under way; those whose body has come are "
                      "answered with 503",
                      mm_server_accepted(server));
-        mm_queue_abort(queue, terms->status, terms->detail);
-        mm_request_abandon_all(server, terms->status, terms->detail);
-        (void)wait_for_accepted(server, terms->last_ms);
+        mm_queue_abort(queue, status, detail);
+        mm_request_abandon_all(server, status, detail);
+        (void)wait_for_accepted(server, last_ms);
     } else {
-        wait_for_refused(server, terms->last_ms);
+        wait_for_refused(server, last_ms);
     }
     return drained;
 }

@@ -7,16 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct mm_drain_terms {
-    uint64_t accepted_ms;  /* for requests that were accepted */
-    uint64_t last_ms;      /* and then for the refusals of the others */
-    enum mm_status status; /* the reply to accepted requests that are not done in time */
-    const char *detail;
-};
-
-/* Refuses new requests, and returns once the accepted ones were answered; false: their time was up, they got
- * terms->status, and some may still run. The queue takes no more jobs. Once, from main; HTTP still runs when
+/* Refuses new requests, and returns once the accepted ones were answered. After accepted_ms those that are
+ * not done get `status` and `detail`, some may still run, and it returns false. Either way clients that are
+ * refused have last_ms for their replies. The queue takes no more jobs. Once, from main; HTTP still runs when
  * it returns. */
-bool mm_drain(struct mm_server *server, const struct mm_drain_terms *terms);
+bool mm_drain(struct mm_server *server, uint64_t accepted_ms, uint64_t last_ms, enum mm_status status,
+              const char *detail);
 
 #endif

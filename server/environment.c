@@ -1,8 +1,8 @@
-/* Finds misspelt options among the variables that Kubernetes sets for a Service of our name. */
-#include "server/environment.h"
+/* Finds misspelt options, by their names alone, among the variables that Kubernetes sets for a Service of our
+ * name. */
+#include "server/options.h"
 
 #include "server/observe/log.h"
-#include "server/options.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -2,12 +2,11 @@
  * to be understood. */
 #include "server/healthcheck.h"
 
-#include "server/auth/tls_client.h"
+#include "server/auth/tls.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,16 +38,6 @@ static void set_alarm(const struct mm_options *options) {
     (void)alarm(TIME_S);
 }
 
-/* Not every system takes a wildcard for itself. */
-static void wildcard_to_loopback(struct sockaddr *address) {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)address;
-    if (address->sa_family == AF_INET && v4->sin_addr.s_addr == htonl(INADDR_ANY))
-        v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    else if (address->sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr))
-        v6->sin6_addr = in6addr_loopback;
-}
-
 /* Reads the reply as a text; false with errno. */
 static bool ask(int connection, char *reply, size_t size) {
     if (send(connection, request, sizeof request - 1, MSG_NOSIGNAL) < 0)
@@ -61,14 +50,9 @@ static bool ask(int connection, char *reply, size_t size) {
 /* The status in "HTTP/1.1 200 OK", of any minor version and reason; 0 if the reply is not HTTP. */
 static int status_of(const char *reply) {
     int status = 0;
-    if (strncmp(reply, "HTTP/1.", 7) != 0 || !isdigit((unsigned char)reply[7]) || reply[8] != ' ')
-        return 0;
-    for (size_t index = 9; index < 12; index++) {
-        if (!isdigit((unsigned char)reply[index]))
-            return 0;
-        status = status * 10 + (reply[index] - '0');
-    }
-    return reply[12] == ' ' || reply[12] == '\r' || reply[12] == '\n' ? status : 0;
+    char after = 0;
+    const int read = sscanf(reply, "HTTP/1.%*1[0-9] %3d%c", &status, &after);
+    return read == 2 && isspace((unsigned char)after) ? status : 0;
 }
 
 int mm_healthcheck(const struct mm_options *options) {
@@ -81,7 +65,6 @@ int mm_healthcheck(const struct mm_options *options) {
         fprintf(stderr, "matmuld: not healthy: %s is not found: %s\n", options->host, gai_strerror(failure));
         return EXIT_FAILURE;
     }
-    wildcard_to_loopback(address->ai_addr);
     set_alarm(options);
     const int connection = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const bool answered = connection >= 0 &&

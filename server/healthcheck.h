@@ -6,8 +6,8 @@
 
 #include "server/options.h"
 
-/* Asks the server at options->host and options->port, which must not be 0; a wildcard address (0.0.0.0, ::)
- * stands for the loopback of its family. Returns the process's exit status: EXIT_SUCCESS if a reply came
+/* Asks the server at options->host and options->port, which must not be 0; Linux takes a wildcard
+ * address (0.0.0.0, ::) for the loopback. Returns the process's exit status: EXIT_SUCCESS if a reply came
  * whose status is 200; else it has printed the reason. After 3 s, which do not include the look-up of a name,
  * it ends the process itself. From main. */
 int mm_healthcheck(const struct mm_options *options);

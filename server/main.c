@@ -2,20 +2,16 @@
 #include "gpu/cpu/cores.h"
 #include "server/http/pool.h"
 #include "server/drain.h"
-#include "server/environment.h"
 #include "server/healthcheck.h"
 #include "server/machine.h"
 #include "server/http/http.h"
 #include "server/auth/keys.h"
 #include "server/observe/log.h"
-#include "server/observe/log_writer.h"
 #include "server/observe/metrics.h"
-#include "server/http/sweep.h"
 #include "server/auth/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,12 +40,10 @@ static void complete_options(struct mm_options *options) {
         options->log_format = isatty(STDERR_FILENO) ? "text" : "json";
 }
 
-static bool open_server(struct mm_server *server, const struct mm_options *options, struct mm_keys *keys,
-                        struct mm_tls *tls) {
+static bool open_server(struct mm_server *server, const struct mm_options *options, struct mm_keys *keys) {
     memset(server, 0, sizeof *server);
     server->options = options;
     server->keys = keys;
-    server->tls = tls;
     server->limits = (struct mm_limits){.dimension_max = options->dimension_max,
                                         .body_bytes_max = options->body_bytes_max,
                                         .memory_bytes_max = options->memory_budget_bytes};
@@ -104,32 +98,24 @@ static bool open_engine(struct mm_server *server) {
     return true;
 }
 
-/* The first signal wakes main through a pipe; the second ends the process at once. Handlers instead of a
- * blocked mask: a thread that a library starts before main would not have the mask. No SA_RESTART: main's
- * poll then ends under tools that delay handlers to the end of a call. */
-static int signal_pipe[2];
-static int stop_signals; /* __atomic access only: handlers run on any thread */
-static int reload_asked; /* likewise; not 0 until main has read it: the pipe never fills */
-
-enum { STOP = 'S', RELOAD = 'R' };
-
-static void wake_main(char why) {
-    int interrupted = errno;
-    ssize_t written = write(signal_pipe[1], &why, 1);
-    (void)written;
-    errno = interrupted;
-}
+/* Main looks for signals every LOOK_MS; a second one to stop ends the process at once. Handlers instead of a
+ * blocked mask: a thread that a library starts before main would not have the mask. __atomic access only:
+ * handlers run on any thread. */
+static int stop_signals;
+static int reload_asked;
 
 static void on_stop_signal(int number) {
     if (__atomic_fetch_add(&stop_signals, 1, __ATOMIC_RELAXED) > 0)
         _exit(128 + number);
-    wake_main(STOP);
 }
 
 static void on_reload_signal(int number) {
     (void)number;
-    if (__atomic_exchange_n(&reload_asked, 1, __ATOMIC_RELAXED) == 0)
-        wake_main(RELOAD);
+    __atomic_store_n(&reload_asked, 1, __ATOMIC_RELAXED);
+}
+
+static bool is_stopped(void) {
+    return __atomic_load_n(&stop_signals, __ATOMIC_RELAXED) > 0;
 }
 
 /* If a standard stream is closed, the next descriptor would take its place, and a client would get the
@@ -156,19 +142,13 @@ static bool can_reload(const struct mm_options *options) {
     return options->api_key_file != NULL || options->api_key != NULL || options->tls_cert != NULL;
 }
 
-static bool catch_reload(const struct mm_options *options) {
-    const struct sigaction reload = {.sa_handler = on_reload_signal};
-    if (!can_reload(options))
-        return true;
-    return sigaction(SIGHUP, &reload, NULL) == 0;
-}
-
 static bool catch_signals(const struct mm_options *options) {
     const struct sigaction stop = {.sa_handler = on_stop_signal};
+    const struct sigaction reload = {.sa_handler = on_reload_signal};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    return pipe2(signal_pipe, O_CLOEXEC) == 0 && sigaction(SIGTERM, &stop, NULL) == 0 &&
-           sigaction(SIGINT, &stop, NULL) == 0 && sigaction(SIGPIPE, &ignore, NULL) == 0 &&
-           catch_reload(options);
+    return sigaction(SIGTERM, &stop, NULL) == 0 && sigaction(SIGINT, &stop, NULL) == 0 &&
+           sigaction(SIGPIPE, &ignore, NULL) == 0 &&
+           (!can_reload(options) || sigaction(SIGHUP, &reload, NULL) == 0);
 }
 
 static void watch_devices(const struct mm_server *server) {
@@ -178,35 +158,34 @@ static void watch_devices(const struct mm_server *server) {
 }
 
 static void reload(const struct mm_server *server) {
+    struct mm_error error;
     if (server->keys != NULL)
         mm_keys_reload(server->keys);
-    if (server->tls != NULL)
-        mm_tls_reload(server->tls);
+    if (mm_tls_load(server->options, &error) != MM_OK)
+        mm_log_error("the certificate and its key stay as they were: %s", error.detail);
 }
 
 /* Returns when the process is to stop; false if a device was lost before. */
 static bool serve_signals(const struct mm_server *server) {
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
     const bool reloads = can_reload(server->options);
-    struct pollfd signalled = {.fd = signal_pipe[0], .events = POLLIN};
-    char why = 0;
     if (reloads)
         set_reload_signal(SIG_UNBLOCK);
-    while (why != STOP && !mm_engine_is_lost(server->engine)) {
+    while (!is_stopped() && !mm_engine_is_lost(server->engine)) {
         watch_devices(server);
-        if (poll(&signalled, 1, LOOK_MS) <= 0 || read(signal_pipe[0], &why, 1) != 1 || why != RELOAD)
-            continue;
-        __atomic_store_n(&reload_asked, 0, __ATOMIC_RELAXED);
-        reload(server);
+        if (__atomic_exchange_n(&reload_asked, 0, __ATOMIC_RELAXED) != 0)
+            reload(server);
+        nanosleep(&pause, NULL);
     }
     if (reloads)
         set_reload_signal(SIG_BLOCK);
-    return why == STOP;
+    return is_stopped();
 }
 
 /* Leaves all else to the system. */
 static _Noreturn void end_at_once(int result) {
     mm_log_info("stopped");
-    mm_log_writer_stop();
+    mm_log_stop();
     _exit(result);
 }
 
@@ -221,31 +200,22 @@ static bool has_failed_device(const struct mm_engine *engine) {
 
 /* Takes less than a second: it waits for no thread, since one may wait for the device. */
 static _Noreturn void give_up(struct mm_server *server) {
-    static const struct mm_drain_terms terms = {.accepted_ms = 500,
-                                                .last_ms = 200,
-                                                .status = MM_NOT_READY,
-                                                .detail = "a device failed, and the service ended"};
     watch_devices(server); /* may know the reason */
     mm_log_error("a device has failed for good: the process ends with status %d, to be started anew",
                  EXIT_DEVICE_LOST);
-    (void)mm_drain(server, &terms);
+    (void)mm_drain(server, 500, 200, MM_NOT_READY, "a device failed, and the service ended");
     end_at_once(EXIT_DEVICE_LOST);
 }
 
-static void stop(struct mm_server *server, struct mm_http *http, struct mm_sweep *sweep) {
-    const struct mm_drain_terms terms = {.accepted_ms = server->options->drain_timeout_ms,
-                                         .last_ms = 1000,
-                                         .status = MM_STOPPING,
-                                         .detail = "the service stopped before the job's turn or end"};
-    struct mm_engine *engine = mm_server_engine(server);
-    /* If the time was up, a thread may still decode and suspend a connection, which libmicrohttpd forbids
-     * while it stops. A kernel that still runs writes to memory that would be freed. And a failed device may
-     * not even be closed. */
-    if (!mm_drain(server, &terms) || mm_queue_look(mm_engine_queue(engine)).jobs > 0 ||
-        has_failed_device(engine))
+/* Returns if all can be closed. If the time was up, a thread may still decode and suspend a connection, which
+ * libmicrohttpd forbids while it stops. A kernel that still runs writes to memory that would be freed. And a
+ * failed device may not even be closed. */
+static void drain(struct mm_server *server) {
+    const bool drained = mm_drain(server, server->options->drain_timeout_ms, 1000, MM_STOPPING,
+                                  "the service stopped before the job's turn or end");
+    if (!drained || mm_queue_look(mm_engine_queue(server->engine)).jobs > 0 ||
+        has_failed_device(server->engine))
         end_at_once(EXIT_SUCCESS);
-    mm_sweep_stop(sweep);
-    mm_http_stop(http);
 }
 
 /* If other machines reach the address. */
@@ -256,53 +226,45 @@ static void warn_of_openness(const struct mm_server *server) {
             "Give --api-key-file or MATMULD_API_KEY, listen on 127.0.0.1, or put a proxy in front that "
             "admits the right clients (see SECURITY.md)",
             server->options->host);
-    else if (server->tls == NULL)
+    else if (server->options->tls_cert == NULL)
         mm_log_info("no TLS: API keys come to %s in the clear, and who can listen on the way has them. Give "
                     "--tls-cert and --tls-key, or put a proxy in front that has TLS",
                     server->options->host);
 }
 
-static int serve(const struct mm_options *options, struct mm_keys *keys, struct mm_tls *tls) {
+static int serve(const struct mm_options *options, struct mm_keys *keys) {
     struct mm_server server;
     struct mm_http *http = NULL;
-    char problem[256];
+    struct mm_error error;
     unsigned port = 0;
     if (!catch_signals(options)) {
         mm_log_error("signals cannot be caught: %s", strerror(errno));
         return EXIT_FAILURE;
     }
     int result = EXIT_FAILURE;
-    struct mm_sweep *sweep = NULL;
-    if (!open_server(&server, options, keys, tls)) {
+    if (!open_server(&server, options, keys)) {
         mm_log_error("the system has no memory, or no threads");
         goto close_server;
     }
-    sweep = mm_sweep_start(&server);
-    if (sweep == NULL) {
-        mm_log_error("the system has no thread for the sweep");
-        goto close_server;
-    }
-    if (!mm_http_start(&server, &http, &port, problem, sizeof problem)) {
-        mm_log_error("%s", problem);
+    if (mm_http_start(&server, &http, &port, &error) != MM_OK) {
+        mm_log_error("%s", error.detail);
         goto close_server;
     }
     bool is_ipv6 = strchr(options->host, ':') != NULL;
-    mm_log_info("listening on %s://%s%s%s:%u", tls == NULL ? "http" : "https", is_ipv6 ? "[" : "",
-                options->host, is_ipv6 ? "]" : "", port);
+    mm_log_info("listening on %s://%s%s%s:%u", options->tls_cert == NULL ? "http" : "https",
+                is_ipv6 ? "[" : "", options->host, is_ipv6 ? "]" : "", port);
     if (!server.is_local)
         warn_of_openness(&server);
-    if (!open_engine(&server)) {
-        mm_http_stop(http);
+    if (!open_engine(&server))
         goto close_server;
-    }
     if (!serve_signals(&server))
         give_up(&server);
-    stop(&server, http, sweep);
-    sweep = NULL;
+    drain(&server);
     result = EXIT_SUCCESS;
-    mm_log_info("stopped");
 close_server:
-    mm_sweep_stop(sweep);
+    mm_http_stop(http);
+    if (result == EXIT_SUCCESS)
+        mm_log_info("stopped");
     mm_pool_stop(server.pool); /* before the memory that abandoned work writes to */
     mm_engine_close(server.engine);
     free(server.openapi);
@@ -314,10 +276,10 @@ close_server:
 
 int main(int argc, char **argv) {
     struct mm_options options;
-    char problem[960];
+    struct mm_error error;
     int result = EXIT_SUCCESS;
-    if (!mm_options_parse(&options, argc, argv, problem, sizeof problem)) {
-        fprintf(stderr, "matmuld: %s\nTry 'matmuld --help'.\n", problem);
+    if (mm_options_parse(&options, argc, argv, &error) != MM_OK) {
+        fprintf(stderr, "matmuld: %s\nTry 'matmuld --help'.\n", error.detail);
         return EXIT_USAGE;
     }
     if (options.help || options.version) {
@@ -338,10 +300,8 @@ int main(int argc, char **argv) {
     mm_environment_warn();
     fill_standard_streams();
     struct mm_keys *keys = NULL;
-    struct mm_tls *tls = NULL;
-    if (!mm_keys_open(&options, &keys, problem, sizeof problem) ||
-        !mm_tls_open(&options, &tls, problem, sizeof problem)) {
-        fprintf(stderr, "matmuld: %s\n", problem);
+    if (mm_keys_open(&options, &keys, &error) != MM_OK || mm_tls_load(&options, &error) != MM_OK) {
+        fprintf(stderr, "matmuld: %s\n", error.detail);
         mm_keys_close(keys);
         return EXIT_USAGE;
     }
@@ -351,11 +311,11 @@ int main(int argc, char **argv) {
     }
     if (can_reload(&options))
         set_reload_signal(SIG_BLOCK); /* before other threads */
-    mm_log_writer_start();
-    result = serve(&options, keys, tls);
-    mm_log_writer_stop();
+    mm_log_start();
+    result = serve(&options, keys);
+    mm_log_stop();
 close_files:
-    mm_tls_close(tls);
+    mm_tls_close();
     mm_keys_close(keys);
     return result;
 }

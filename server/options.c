@@ -1,7 +1,6 @@
 /* The table of the options, and how their values are read. */
 #include "server/options.h"
 
-#include "server/environment.h"
 #include "server/http/origin.h"
 
 #include <ctype.h>
@@ -110,7 +109,6 @@ static const struct {
 enum {
     OPTION_COUNT = sizeof table / sizeof table[0],
     SWITCH_COUNT = sizeof switches / sizeof switches[0],
-    ENVIRONMENT_NAME_MAX = MM_OPTION_VARIABLE_MAX
 };
 
 static void *member(struct mm_options *options, size_t offset) {
@@ -187,8 +185,8 @@ static bool read_flag(const char *text, bool *flag) {
     return *flag || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
 }
 
-static bool fail(char *problem, size_t size, const struct option *option, const char *source,
-                 const char *text) {
+static enum mm_status fail(const struct option *option, const char *source, const char *text,
+                           struct mm_error *error) {
     char range[128] = "";
     if (option->kind == NUMBER)
         snprintf(range, sizeof range, " from %" PRIu64 " to %" PRIu64, option->min, option->max);
@@ -201,8 +199,7 @@ static bool fail(char *problem, size_t size, const struct option *option, const 
         snprintf(range, sizeof range,
                  ": names or addresses by commas, without spaces, of at most %d bytes together",
                  MM_OPTION_HOSTS_MAX);
-    snprintf(problem, size, "%s is '%s', but must be %s%s", source, text, option->value, range);
-    return false;
+    return mm_fail(error, MM_BAD_REQUEST, "%s is '%s', but must be %s%s", source, text, option->value, range);
 }
 
 static bool is_good_text(const struct option *option, const char *text) {
@@ -220,8 +217,8 @@ static bool is_good_text(const struct option *option, const char *text) {
     }
 }
 
-static bool set(struct mm_options *options, const struct option *option, const char *source, const char *text,
-                char *problem, size_t size) {
+static enum mm_status set(struct mm_options *options, const struct option *option, const char *source,
+                          const char *text, struct mm_error *error) {
     void *target = member(options, option->offset);
     uint64_t number = 0;
     bool good;
@@ -242,12 +239,12 @@ static bool set(struct mm_options *options, const struct option *option, const c
         good = is_good_text(option, text);
         *(const char **)target = text;
     }
-    return good ? true : fail(problem, size, option, source, text);
+    return good ? MM_OK : fail(option, source, text, error);
 }
 
 /* queue-depth -> MATMULD_QUEUE_DEPTH */
 static void environment_name(const char *name, char *out) {
-    size_t length = (size_t)snprintf(out, ENVIRONMENT_NAME_MAX, "MATMULD_%s", name);
+    size_t length = (size_t)snprintf(out, MM_OPTION_VARIABLE_MAX, "MATMULD_%s", name);
     for (size_t index = 0; index < length; index++)
         out[index] = (char)(out[index] == '-' ? '_' : toupper((unsigned char)out[index]));
 }
@@ -258,17 +255,17 @@ bool mm_options_variable(size_t index, char name[MM_OPTION_VARIABLE_MAX]) {
     return index < OPTION_COUNT;
 }
 
-static bool set_from_environment(struct mm_options *options, char *problem, size_t size) {
+static enum mm_status set_from_environment(struct mm_options *options, struct mm_error *error) {
     for (size_t index = 0; index < OPTION_COUNT; index++) {
-        char name[ENVIRONMENT_NAME_MAX];
+        char name[MM_OPTION_VARIABLE_MAX];
         environment_name(table[index].name, name);
         const char *text = getenv(name);
         if (text != NULL && table[index].kind == NUMBER && mm_environment_is_link(text))
             continue;
-        if (text != NULL && !set(options, &table[index], name, text, problem, size))
-            return false;
+        if (text != NULL && set(options, &table[index], name, text, error) != MM_OK)
+            return error->status;
     }
-    return true;
+    return MM_OK;
 }
 
 static bool set_switch(struct mm_options *options, const char *flag) {
@@ -281,102 +278,89 @@ static bool set_switch(struct mm_options *options, const char *flag) {
     return false;
 }
 
-/* The secret that is given as a flag, --api-key or --api-key=KEY; NULL: none. */
-static const struct option *find_secret(const char *flag) {
+/* By a flag such as --port or --port=80; NULL: there is none. */
+static const struct option *find_option(const char *flag) {
     const size_t length = strcspn(flag, "=");
     for (size_t index = 0; index < OPTION_COUNT; index++)
-        if (table[index].kind == SECRET && length == strlen(table[index].name) + 2 &&
-            strncmp(flag, "--", 2) == 0 && memcmp(flag + 2, table[index].name, length - 2) == 0)
+        if (strncmp(flag, "--", 2) == 0 && length == strlen(table[index].name) + 2 &&
+            memcmp(flag + 2, table[index].name, length - 2) == 0)
             return &table[index];
     return NULL;
 }
 
-/* The value of an unknown flag must not be shown if it is a secret. */
-static bool fail_flag(const char *flag, char *problem, size_t size) {
-    const struct option *secret = find_secret(flag);
-    char name[ENVIRONMENT_NAME_MAX];
-    if (secret == NULL) {
-        snprintf(problem, size, "there is no option '%s'", flag);
-        return false;
-    }
+static enum mm_status refuse_secret(const struct option *secret, struct mm_error *error) {
+    char name[MM_OPTION_VARIABLE_MAX];
     environment_name(secret->name, name);
-    snprintf(problem, size, "--%s would show to every user who lists processes: set %s, or use a file",
-             secret->name, name);
-    return false;
+    return mm_fail(error, MM_BAD_REQUEST,
+                   "--%s would show to every user who lists processes: set %s, or use a file", secret->name,
+                   name);
 }
 
 /* Reads --name value or --name=value at argv[*at], and moves *at past it. */
-static bool set_from_flag(struct mm_options *options, int argc, char **argv, int *at, char *problem,
-                          size_t size) {
+static enum mm_status set_from_flag(struct mm_options *options, int argc, char **argv, int *at,
+                                    struct mm_error *error) {
     const char *flag = argv[(*at)++];
+    const struct option *option = find_option(flag);
+    char source[MM_OPTION_VARIABLE_MAX];
     if (strncmp(flag, "--", 2) == 0 && set_switch(options, flag + 2))
-        return true;
-    for (size_t index = 0; index < OPTION_COUNT && strncmp(flag, "--", 2) == 0; index++) {
-        size_t length = strlen(table[index].name);
-        if (table[index].kind == SECRET || strncmp(flag + 2, table[index].name, length) != 0)
-            continue;
-        char source[ENVIRONMENT_NAME_MAX];
-        snprintf(source, sizeof source, "--%s", table[index].name);
-        if (flag[2 + length] == '=')
-            return set(options, &table[index], source, flag + 2 + length + 1, problem, size);
-        if (flag[2 + length] != '\0')
-            continue;
-        if (table[index].kind == FLAG)
-            return set(options, &table[index], source, "true", problem, size);
-        if (*at == argc) {
-            snprintf(problem, size, "%s needs a value: %s", source, table[index].value);
-            return false;
-        }
-        if (find_secret(argv[*at]) != NULL) /* which the message on this value would show */
-            return fail_flag(argv[*at], problem, size);
-        return set(options, &table[index], source, argv[(*at)++], problem, size);
-    }
-    return fail_flag(flag, problem, size);
+        return MM_OK;
+    if (option == NULL)
+        return mm_fail(error, MM_BAD_REQUEST, "there is no option '%s'", flag);
+    if (option->kind == SECRET)
+        return refuse_secret(option, error);
+    snprintf(source, sizeof source, "--%s", option->name);
+    if (strchr(flag, '=') != NULL)
+        return set(options, option, source, strchr(flag, '=') + 1, error);
+    if (option->kind == FLAG)
+        return set(options, option, source, "true", error);
+    if (*at == argc)
+        return mm_fail(error, MM_BAD_REQUEST, "%s needs a value: %s", source, option->value);
+    const char *text = argv[(*at)++];
+    const struct option *other = find_option(text);
+    if (other != NULL && other->kind == SECRET) /* which the message on this value would show */
+        return refuse_secret(other, error);
+    return set(options, option, source, text, error);
 }
 
 /* A kernel must take far less time than the watchdog waits: else it would look like one that hangs. */
-static bool settle_kernel_time(struct mm_options *options, char *problem, size_t size) {
+static enum mm_status settle_kernel_time(struct mm_options *options, struct mm_error *error) {
     enum { FALLBACK_MS = 30000 };
     const uint64_t under_half = options->watchdog_ms > 2 ? (options->watchdog_ms - 1) / 2 : 1;
     const uint64_t most = options->watchdog_ms == 0 ? UINT32_MAX : under_half;
-    if (options->max_kernel_ms > most) {
-        snprintf(problem, size,
-                 "--max-kernel-ms is %" PRIu64
-                 ", but must be less than half of --watchdog-ms, which is %" PRIu64,
-                 options->max_kernel_ms, options->watchdog_ms);
-        return false;
-    }
+    if (options->max_kernel_ms > most)
+        return mm_fail(error, MM_BAD_REQUEST,
+                       "--max-kernel-ms is %" PRIu64
+                       ", but must be less than half of --watchdog-ms, which is %" PRIu64,
+                       options->max_kernel_ms, options->watchdog_ms);
     if (options->max_kernel_ms == 0)
         options->max_kernel_ms = most < FALLBACK_MS ? most : FALLBACK_MS;
-    return true;
+    return MM_OK;
 }
 
-bool mm_options_parse(struct mm_options *options, int argc, char **argv, char *problem, size_t problem_size) {
+enum mm_status mm_options_parse(struct mm_options *options, int argc, char **argv, struct mm_error *error) {
+    enum mm_status status = MM_OK;
     memset(options, 0, sizeof *options);
-    for (int at = 1; at < argc; at++) {
-        /* Help works even if other options are wrong. */
-        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "--version") == 0)
-            return set_switch(options, argv[at] + 2);
-    }
-    for (size_t index = 0; index < OPTION_COUNT; index++)
-        if (table[index].fallback != NULL &&
-            !set(options, &table[index], "the default", table[index].fallback, problem, problem_size))
-            return false;
-    if (!set_from_environment(options, problem, problem_size))
-        return false;
-    for (int at = 1; at < argc;)
-        if (!set_from_flag(options, argc, argv, &at, problem, problem_size))
-            return false;
-    if ((options->tls_cert == NULL) == (options->tls_key == NULL))
-        return settle_kernel_time(options, problem, problem_size);
-    snprintf(problem, problem_size, "--tls-cert and --tls-key are given both or neither, and %s is missing",
-             options->tls_cert == NULL ? "--tls-cert" : "--tls-key");
-    return false;
+    for (int at = 1; at < argc; at++) /* help works even if other options are wrong */
+        if ((strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "--version") == 0) &&
+            set_switch(options, argv[at] + 2))
+            return MM_OK;
+    for (size_t index = 0; index < OPTION_COUNT && status == MM_OK; index++)
+        if (table[index].fallback != NULL)
+            status = set(options, &table[index], "the default", table[index].fallback, error);
+    if (status == MM_OK)
+        status = set_from_environment(options, error);
+    for (int at = 1; at < argc && status == MM_OK;)
+        status = set_from_flag(options, argc, argv, &at, error);
+    if (status == MM_OK && (options->tls_cert == NULL) != (options->tls_key == NULL))
+        return mm_fail(error, MM_BAD_REQUEST,
+                       "--tls-cert and --tls-key are given both or neither, and %s is missing",
+                       options->tls_cert == NULL ? "--tls-cert" : "--tls-key");
+    return status == MM_OK ? settle_kernel_time(options, error) : status;
 }
 
 /* How a user gives it: --port PORT, --no-benchmark, MATMULD_API_KEY=KEY,... */
 static void help_name(const struct option *option, char *text, size_t size) {
-    char name[ENVIRONMENT_NAME_MAX];
+    char name[MM_OPTION_VARIABLE_MAX];
     environment_name(option->name, name);
     if (option->kind == SECRET)
         snprintf(text, size, "%s=%s", name, option->value);
@@ -392,7 +376,7 @@ void mm_options_help(FILE *out) {
                  "Every option is a flag and an environment variable (--queue-depth, MATMULD_QUEUE_DEPTH);\n"
                  "a flag wins over the environment, the environment over the default.\n\n");
     for (size_t index = 0; index < OPTION_COUNT; index++) {
-        char flag[ENVIRONMENT_NAME_MAX + 64];
+        char flag[MM_OPTION_VARIABLE_MAX + 64];
         bool bare = table[index].kind == FLAG;
         help_name(&table[index], flag, sizeof flag);
         fprintf(out, "  %-26s %s", flag, table[index].help);

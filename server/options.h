@@ -3,7 +3,8 @@
 #ifndef MM_SERVER_OPTIONS_H
 #define MM_SERVER_OPTIONS_H
 
-#include <stdbool.h>
+#include "gpu/status.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -62,9 +63,16 @@ struct mm_options {
 };
 
 /* Fills *options from the defaults, the environment and the flags, except a number that Kubernetes has set
- * (mm_environment_is_link). False, with a sentence in problem (cut to fit), on an unknown flag or a bad
- * value. argv stays in use. */
-bool mm_options_parse(struct mm_options *options, int argc, char **argv, char *problem, size_t problem_size);
+ * (mm_environment_is_link). MM_BAD_REQUEST in *error on an unknown flag or a bad value. argv stays in use. */
+enum mm_status mm_options_parse(struct mm_options *options, int argc, char **argv, struct mm_error *error);
+
+/* Whether Kubernetes sets such a value as the port of a Service: tcp://10.96.3.7:8080. Any thread. */
+bool mm_environment_is_link(const char *value);
+
+/* Logs a warning for each MATMULD_… variable that is ignored: misspelt ones with the nearest option, and
+ * MATMULD_PORT if Kubernetes has set it. Other variables of a Service are passed over. From main, before
+ * other threads. */
+void mm_environment_warn(void);
 
 /* The environment variable of option number `index`; false past the last. Any thread. */
 bool mm_options_variable(size_t index, char name[MM_OPTION_VARIABLE_MAX]);

@@ -15,7 +15,6 @@ struct mm_pool;
 struct mm_request;
 struct mm_keys;
 struct mm_metrics;
-struct mm_tls;
 
 struct mm_server {
     const struct mm_options *options; /* complete: with what comes from the machine */
@@ -25,7 +24,6 @@ struct mm_server {
     struct mm_pool *pool;
     struct mm_acceptor *acceptor; /* NULL: connections are not counted yet or any more */
     struct mm_keys *keys;         /* of main; NULL: no key is needed */
-    struct mm_tls *tls;           /* of main; NULL: no TLS */
     bool is_local;                /* only this machine reaches the address; fixed before the first request */
     bool checks_host;             /* Host must be an allowed name; likewise */
     double started_seconds;       /* start of the process, since the epoch */

@@ -71,29 +71,22 @@ static bool is_printable(struct piece word) {
 }
 
 /* `where` is "line 7" or "key 2". */
-static bool judge_key(const struct mm_key_set *set, struct piece key, const char *where, char *problem,
-                      size_t size) {
+static enum mm_status judge_key(const struct mm_key_set *set, struct piece key, const char *where,
+                                struct mm_error *error) {
     if (key.bytes < MM_KEY_BYTES_MIN || key.bytes > MM_KEY_BYTES_MAX)
-        snprintf(problem, size, "%s: a key must have %d to %d characters, and this one has %zu", where,
-                 MM_KEY_BYTES_MIN, MM_KEY_BYTES_MAX, key.bytes);
-    else if (!is_printable(key))
-        snprintf(problem, size, "%s: a key must be printable characters of ASCII, and this one has others",
-                 where);
-    else if (set->count == MM_KEYS_MAX)
-        snprintf(problem, size, "%s: there may be %d keys, and this is one more", where, MM_KEYS_MAX);
-    else
-        return true;
-    return false;
+        return mm_fail(error, MM_BAD_REQUEST, "%s: a key must have %d to %d characters, and this one has %zu",
+                       where, MM_KEY_BYTES_MIN, MM_KEY_BYTES_MAX, key.bytes);
+    if (!is_printable(key))
+        return mm_fail(error, MM_BAD_REQUEST,
+                       "%s: a key must be printable characters of ASCII, and this one has others", where);
+    if (set->count == MM_KEYS_MAX)
+        return mm_fail(error, MM_BAD_REQUEST, "%s: there may be %d keys, and this is one more", where,
+                       MM_KEYS_MAX);
+    return MM_OK;
 }
 
-/* As mm_key_set_find, but fast: no secret from the reader of the keys. */
 static bool has_key(const struct mm_key_set *set, struct piece key) {
-    for (size_t index = 0; index < set->count; index++) {
-        const char *held = (const char *)set->keys[index].words;
-        if (strnlen(held, MM_KEY_BYTES_MAX) == key.bytes && memcmp(held, key.text, key.bytes) == 0)
-            return true;
-    }
-    return false;
+    return mm_key_set_find(set, key.text, key.bytes) != MM_KEY_NONE;
 }
 
 static void add(struct mm_key_set *set, struct piece key, struct piece label) {
@@ -102,55 +95,52 @@ static void add(struct mm_key_set *set, struct piece key, struct piece label) {
     memcpy(added->label, label.text, label.bytes);
 }
 
-static bool add_line(struct mm_key_set *set, struct piece line, size_t number, char *problem, size_t size) {
+static enum mm_status add_line(struct mm_key_set *set, struct piece line, size_t number,
+                               struct mm_error *error) {
     char where[32];
     char digits[24];
     snprintf(where, sizeof where, "line %zu", number);
     struct piece label = {digits, (size_t)snprintf(digits, sizeof digits, "%zu", number)};
     struct piece key = take_word(&line);
     if (key.bytes == 0 || key.text[0] == '#')
-        return true;
+        return MM_OK;
     struct piece second = take_word(&line);
     if (second.bytes > 0) {
         label = key;
         key = second;
-        if (!is_name(label)) {
-            snprintf(problem, size,
-                     "%s: a name must be at most %d letters, digits, dots, dashes and underscores, of which "
-                     "the first is a letter, and this one is not",
-                     where, MM_KEY_NAME_MAX);
-            return false;
-        }
+        if (!is_name(label))
+            return mm_fail(
+                error, MM_BAD_REQUEST,
+                "%s: a name must be at most %d letters, digits, dots, dashes and underscores, of which "
+                "the first is a letter, and this one is not",
+                where, MM_KEY_NAME_MAX);
     }
-    if (take_word(&line).bytes > 0) {
-        snprintf(problem, size, "%s: a line must be KEY or NAME KEY, and this one has more words", where);
-        return false;
-    }
-    if (!judge_key(set, key, where, problem, size))
-        return false;
+    if (take_word(&line).bytes > 0)
+        return mm_fail(error, MM_BAD_REQUEST,
+                       "%s: a line must be KEY or NAME KEY, and this one has more words", where);
+    const enum mm_status status = judge_key(set, key, where, error);
+    if (status != MM_OK)
+        return status;
     /* An operator who deletes such a line would believe that the key is no longer valid. */
-    if (has_key(set, key)) {
-        snprintf(problem, size, "%s: its key stands in another line already", where);
-        return false;
-    }
+    if (has_key(set, key))
+        return mm_fail(error, MM_BAD_REQUEST, "%s: its key stands in another line already", where);
     add(set, key, label);
-    return true;
+    return MM_OK;
 }
 
-bool mm_key_set_add_text(struct mm_key_set *set, const char *text, size_t bytes, char *problem,
-                         size_t problem_size) {
+enum mm_status mm_key_set_add_text(struct mm_key_set *set, const char *text, size_t bytes,
+                                   struct mm_error *error) {
     struct piece rest = {text, bytes};
     const size_t before = set->count;
-    for (size_t number = 1; rest.bytes > 0; number++)
-        if (!add_line(set, take_part(&rest, '\n'), number, problem, problem_size))
-            return false;
-    if (set->count > before)
-        return true;
-    snprintf(problem, problem_size, "it has no key");
-    return false;
+    enum mm_status status = MM_OK;
+    for (size_t number = 1; rest.bytes > 0 && status == MM_OK; number++)
+        status = add_line(set, take_part(&rest, '\n'), number, error);
+    if (status == MM_OK && set->count == before)
+        return mm_fail(error, MM_BAD_REQUEST, "it has no key");
+    return status;
 }
 
-bool mm_key_set_add_list(struct mm_key_set *set, const char *list, char *problem, size_t problem_size) {
+enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, struct mm_error *error) {
     struct piece rest = {list, strlen(list)};
     for (size_t number = 1; number == 1 || rest.text[-1] == ','; number++) {
         char where[32];
@@ -160,11 +150,12 @@ bool mm_key_set_add_list(struct mm_key_set *set, const char *list, char *problem
         struct piece key = take_part(&rest, ',');
         if (has_key(set, key))
             continue;
-        if (!judge_key(set, key, where, problem, problem_size))
-            return false;
+        const enum mm_status status = judge_key(set, key, where, error);
+        if (status != MM_OK)
+            return status;
         add(set, key, label);
     }
-    return true;
+    return MM_OK;
 }
 
 /* No early end: the time of a comparison would tell how much of a guess was right. All words of all keys are
@@ -188,7 +179,7 @@ size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t byt
     return found;
 }
 
-enum { LABELS_MAX = 4 * MM_KEYS_MAX, SENTENCE_MAX = 256, FILE_BYTES_MAX = 1 << 20 };
+enum { LABELS_MAX = 4 * MM_KEYS_MAX, FILE_BYTES_MAX = 1 << 20 };
 
 struct counter {
     uint64_t requests; /* __atomic access only */
@@ -203,23 +194,22 @@ struct mm_keys {
     struct counter counters[LABELS_MAX];
 };
 
-static bool add_file(struct mm_key_set *set, const char *path, char *problem, size_t size) {
+static enum mm_status add_file(struct mm_key_set *set, const char *path, struct mm_error *error) {
     static const char what[] = "the key file";
-    char sentence[SENTENCE_MAX];
     struct mm_secret_file file;
-    if (!mm_secret_file_read(what, path, FILE_BYTES_MAX, true, &file, problem, size))
-        return false;
-    const bool good = mm_key_set_add_text(set, file.text, file.bytes, sentence, sizeof sentence);
+    struct mm_error why;
+    if (mm_secret_file_read(what, path, FILE_BYTES_MAX, true, &file, error) != MM_OK)
+        return error->status;
+    const enum mm_status status = mm_key_set_add_text(set, file.text, file.bytes, &why);
     mm_secret_file_wipe(&file);
-    return good ? true : mm_secret_file_fail(what, path, sentence, problem, size);
+    return status == MM_OK ? MM_OK : mm_secret_file_fail(what, path, why.detail, error);
 }
 
-static bool add_environment(struct mm_key_set *set, const char *list, char *problem, size_t size) {
-    char sentence[SENTENCE_MAX];
-    if (mm_key_set_add_list(set, list, sentence, sizeof sentence))
-        return true;
-    snprintf(problem, size, "MATMULD_API_KEY: %s", sentence);
-    return false;
+static enum mm_status add_environment(struct mm_key_set *set, const char *list, struct mm_error *error) {
+    struct mm_error why;
+    if (mm_key_set_add_list(set, list, &why) == MM_OK)
+        return MM_OK;
+    return mm_fail(error, MM_BAD_REQUEST, "MATMULD_API_KEY: %s", why.detail);
 }
 
 /* LABELS_MAX if there is no room for another label. */
@@ -235,54 +225,55 @@ static unsigned find_counter(struct mm_keys *keys, const char *label) {
     return (unsigned)count;
 }
 
-static bool find_counters(struct mm_keys *keys, struct mm_key_set *made, char *problem, size_t size) {
+static enum mm_status find_counters(struct mm_keys *keys, struct mm_key_set *made, struct mm_error *error) {
     for (size_t index = 0; index < made->count; index++) {
         made->keys[index].counter = find_counter(keys, made->keys[index].label);
-        if (made->keys[index].counter == LABELS_MAX) {
-            snprintf(problem, size, "over %d names of keys were in force since the start: start again",
-                     LABELS_MAX);
-            return false;
-        }
+        if (made->keys[index].counter == LABELS_MAX)
+            return mm_fail(error, MM_BAD_REQUEST,
+                           "over %d names of keys were in force since the start: start again", LABELS_MAX);
     }
-    return true;
+    return MM_OK;
 }
 
-/* NULL with a sentence in problem. */
-static struct mm_key_set *read_keys(struct mm_keys *keys, char *problem, size_t size) {
+static enum mm_status fail_memory(struct mm_error *error) {
+    return mm_fail(error, MM_INTERNAL, "the system has no memory for API keys");
+}
+
+/* NULL with *error filled in. */
+static struct mm_key_set *read_keys(struct mm_keys *keys, struct mm_error *error) {
     const struct mm_options *options = keys->options;
     struct mm_key_set *made = mm_key_set_open();
-    bool good = made != NULL;
-    if (!good)
-        snprintf(problem, size, "the system has no memory for API keys");
-    if (good && options->api_key_file != NULL)
-        good = add_file(made, options->api_key_file, problem, size);
-    if (good && options->api_key != NULL)
-        good = add_environment(made, options->api_key, problem, size);
-    if (good && find_counters(keys, made, problem, size))
+    enum mm_status status = MM_OK;
+    if (made == NULL) {
+        fail_memory(error);
+        return NULL;
+    }
+    if (options->api_key_file != NULL)
+        status = add_file(made, options->api_key_file, error);
+    if (status == MM_OK && options->api_key != NULL)
+        status = add_environment(made, options->api_key, error);
+    if (status == MM_OK && find_counters(keys, made, error) == MM_OK)
         return made;
     mm_key_set_close(made);
     return NULL;
 }
 
-bool mm_keys_open(const struct mm_options *options, struct mm_keys **keys, char *problem,
-                  size_t problem_size) {
+enum mm_status mm_keys_open(const struct mm_options *options, struct mm_keys **keys, struct mm_error *error) {
     *keys = NULL;
     if (options->api_key_file == NULL && options->api_key == NULL)
-        return true;
+        return MM_OK;
     struct mm_keys *opened = calloc(1, sizeof *opened);
-    if (opened == NULL) {
-        snprintf(problem, problem_size, "the system has no memory for API keys");
-        return false;
-    }
+    if (opened == NULL)
+        return fail_memory(error);
     opened->options = options;
-    opened->current = read_keys(opened, problem, problem_size);
+    opened->current = read_keys(opened, error);
     if (opened->current == NULL) {
         free(opened);
-        return false;
+        return error->status;
     }
     opened->lock = (pthread_rwlock_t)PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
     *keys = opened;
-    return true;
+    return MM_OK;
 }
 
 void mm_keys_close(struct mm_keys *keys) {
@@ -294,10 +285,10 @@ void mm_keys_close(struct mm_keys *keys) {
 }
 
 void mm_keys_reload(struct mm_keys *keys) {
-    char problem[640];
-    struct mm_key_set *made = read_keys(keys, problem, sizeof problem);
+    struct mm_error error;
+    struct mm_key_set *made = read_keys(keys, &error);
     if (made == NULL) {
-        mm_log_error("the API keys stay as they were: %s", problem);
+        mm_log_error("the API keys stay as they were: %s", error.detail);
         return;
     }
     const size_t count = made->count;

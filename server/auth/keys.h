@@ -3,6 +3,7 @@
 #ifndef MM_SERVER_AUTH_KEYS_H
 #define MM_SERVER_AUTH_KEYS_H
 
+#include "gpu/status.h"
 #include "server/options.h"
 
 enum {
@@ -36,13 +37,13 @@ void mm_key_set_close(struct mm_key_set *set);
 /* Adds the keys of a key file: a line is `KEY` or `NAME KEY` with spaces or tabs around them, or empty, or
  * begins with #. A key is 16 to 256 printable ASCII characters without spaces, once per file. A name begins
  * with a letter, is of [A-Za-z0-9._-], at most 15 long, and may have several keys. The label of a key without
- * a name is its line's number. False, with a sentence in problem that shows no part of a line, if a line is
+ * a name is its line's number. MM_BAD_REQUEST in *error, which shows no part of a line, if a line is
  * malformed, or if there are no keys or more than MM_KEYS_MAX; only close the set then. */
-bool mm_key_set_add_text(struct mm_key_set *set, const char *text, size_t bytes, char *problem,
-                         size_t problem_size);
+enum mm_status mm_key_set_add_text(struct mm_key_set *set, const char *text, size_t bytes,
+                                   struct mm_error *error);
 
 /* The same for keys separated by commas, which may repeat keys of the set. Labels are env:1, env:2, …. */
-bool mm_key_set_add_list(struct mm_key_set *set, const char *list, char *problem, size_t problem_size);
+enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, struct mm_error *error);
 
 /* The index of this key, or MM_KEY_NONE. Takes the same time for every key, right or wrong. `key` may hold
  * any bytes. Any thread, while none adds. */
@@ -51,10 +52,9 @@ size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t byt
 struct mm_keys;
 
 /* Reads options->api_key_file and options->api_key. *keys is NULL if neither is given: no key is needed.
- * False, with a sentence in problem that shows no key, if one of them is bad. Warns in the log of a file that
+ * MM_BAD_REQUEST in *error, which shows no key, if one of them is bad. Warns in the log of a file that
  * all users can read. `options` outlives it. */
-bool mm_keys_open(const struct mm_options *options, struct mm_keys **keys, char *problem,
-                  size_t problem_size);
+enum mm_status mm_keys_open(const struct mm_options *options, struct mm_keys **keys, struct mm_error *error);
 
 /* No thread uses them any more. NULL is allowed. */
 void mm_keys_close(struct mm_keys *keys);

@@ -11,20 +11,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool mm_secret_file_fail(const char *what, const char *path, const char *why, char *problem,
-                         size_t problem_size) {
-    snprintf(problem, problem_size, "%s %.300s: %s", what, path, why);
-    return false;
+enum mm_status mm_secret_file_fail(const char *what, const char *path, const char *why,
+                                   struct mm_error *error) {
+    return mm_fail(error, MM_BAD_REQUEST, "%s %.300s: %s", what, path, why);
 }
 
 /* Only a regular file: it is reread, and opening a pipe could block for ever. */
-static int open_file(const char *what, const char *path, bool is_secret, char *problem, size_t size) {
+static int open_file(const char *what, const char *path, bool is_secret, struct mm_error *error) {
     struct stat state;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0 || fstat(file, &state) != 0) {
-        mm_secret_file_fail(what, path, strerror(errno), problem, size);
+        mm_secret_file_fail(what, path, strerror(errno), error);
     } else if (!S_ISREG(state.st_mode)) {
-        mm_secret_file_fail(what, path, "it is no regular file", problem, size);
+        mm_secret_file_fail(what, path, "it is no regular file", error);
     } else {
         if (is_secret && (state.st_mode & S_IROTH) != 0)
             mm_log_warning("%s %s can be read by every user of this machine: chmod o-r", what, path);
@@ -49,25 +48,24 @@ static ssize_t read_all(int file, char *text, size_t most) {
     return (ssize_t)bytes;
 }
 
-bool mm_secret_file_read(const char *what, const char *path, size_t bytes_max, bool is_secret,
-                         struct mm_secret_file *file, char *problem, size_t problem_size) {
-    int opened = open_file(what, path, is_secret, problem, problem_size);
+enum mm_status mm_secret_file_read(const char *what, const char *path, size_t bytes_max, bool is_secret,
+                                   struct mm_secret_file *file, struct mm_error *error) {
+    int opened = open_file(what, path, is_secret, error);
     if (opened < 0)
-        return false;
+        return error->status;
     const size_t room = bytes_max + 1; /* one byte more shows a file that is too long */
     *file = (struct mm_secret_file){.text = calloc(1, room), .room = room};
     const ssize_t bytes = file->text == NULL ? -1 : read_all(opened, file->text, room);
-    const bool is_good = bytes >= 0 && (size_t)bytes <= bytes_max;
+    const int failure = errno;
     char why[64];
-    snprintf(why, sizeof why, "it may have %zu bytes, and has more", bytes_max);
-    if (is_good) {
-        file->bytes = (size_t)bytes;
-    } else {
-        mm_secret_file_fail(what, path, bytes < 0 ? strerror(errno) : why, problem, problem_size);
-        mm_secret_file_wipe(file);
-    }
     close(opened);
-    return is_good;
+    if (bytes >= 0 && (size_t)bytes <= bytes_max) {
+        file->bytes = (size_t)bytes;
+        return MM_OK;
+    }
+    snprintf(why, sizeof why, "it may have %zu bytes, and has more", bytes_max);
+    mm_secret_file_wipe(file);
+    return mm_secret_file_fail(what, path, bytes < 0 ? strerror(failure) : why, error);
 }
 
 void mm_secret_file_wipe(struct mm_secret_file *file) {

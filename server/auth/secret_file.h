@@ -2,7 +2,8 @@
 #ifndef MM_SERVER_AUTH_SECRET_FILE_H
 #define MM_SERVER_AUTH_SECRET_FILE_H
 
-#include <stdbool.h>
+#include "gpu/status.h"
+
 #include <stddef.h>
 
 /* To be wiped after a read that succeeded. No zero ends the text. */
@@ -13,16 +14,16 @@ struct mm_secret_file {
 };
 
 /* Reads a regular file of at most bytes_max bytes. `what` names it in sentences, as in "the key file".
- * is_secret: warns in the log if all users can read it. False, with a sentence in problem, if it cannot be
+ * is_secret: warns in the log if all users can read it. MM_OK; or MM_BAD_REQUEST in *error, if it cannot be
  * read or is longer. Any thread. */
-bool mm_secret_file_read(const char *what, const char *path, size_t bytes_max, bool is_secret,
-                         struct mm_secret_file *file, char *problem, size_t problem_size);
+enum mm_status mm_secret_file_read(const char *what, const char *path, size_t bytes_max, bool is_secret,
+                                   struct mm_secret_file *file, struct mm_error *error);
 
 /* Overwrites and frees the text. Twice, or all zero, is allowed. */
 void mm_secret_file_wipe(struct mm_secret_file *file);
 
-/* Writes a sentence on the content: `what` `path`: `why`. Returns false. */
-bool mm_secret_file_fail(const char *what, const char *path, const char *why, char *problem,
-                         size_t problem_size);
+/* Fails by a sentence on the content: `what` `path`: `why`. Returns MM_BAD_REQUEST. */
+enum mm_status mm_secret_file_fail(const char *what, const char *path, const char *why,
+                                   struct mm_error *error);
 
 #endif

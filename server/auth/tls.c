@@ -36,14 +36,11 @@ struct pair {
     gnutls_x509_privkey_t key;
 };
 
-struct mm_tls {
-    const struct mm_options *options;
-    struct pair *pair;     /* for the thread that reloads */
+/* One per process: the callback of GnuTLS has no argument for it. */
+static struct {
+    struct pair *pair;     /* NULL: no TLS */
     pthread_rwlock_t lock; /* guards `pair` while a handshake copies it */
-};
-
-/* For handshakes: the callback of GnuTLS has no argument for it. */
-static struct mm_tls *in_force;
+} in_force = {.lock = PTHREAD_RWLOCK_INITIALIZER};
 
 static void free_pair(struct pair *pair) {
     if (pair == NULL)
@@ -59,10 +56,10 @@ static gnutls_datum_t datum_of(const struct mm_secret_file *file) {
     return (gnutls_datum_t){.data = (unsigned char *)file->text, .size = (unsigned)file->bytes};
 }
 
-static bool read_chain(struct pair *pair, const char *path, char *problem, size_t size) {
+static enum mm_status read_chain(struct pair *pair, const char *path, struct mm_error *error) {
     struct mm_secret_file file;
-    if (!mm_secret_file_read(cert_file, path, MM_TLS_FILE_BYTES_MAX, false, &file, problem, size))
-        return false;
+    if (mm_secret_file_read(cert_file, path, MM_TLS_FILE_BYTES_MAX, false, &file, error) != MM_OK)
+        return error->status;
     const gnutls_datum_t text = datum_of(&file);
     unsigned length = MM_TLS_CHAIN_MAX;
     const int result = gnutls_x509_crt_list_import(pair->chain, &length, &text, GNUTLS_X509_FMT_PEM,
@@ -71,51 +68,53 @@ static bool read_chain(struct pair *pair, const char *path, char *problem, size_
     mm_secret_file_wipe(&file);
     if (result > 0) {
         pair->length = (unsigned)result;
-        return true;
+        return MM_OK;
     }
     char why[160];
     snprintf(why, sizeof why, "no chain of 1 to %d PEM certificates, the server's first: %s",
              MM_TLS_CHAIN_MAX, gnutls_strerror(result));
-    return mm_secret_file_fail(cert_file, path, why, problem, size);
+    return mm_secret_file_fail(cert_file, path, why, error);
 }
 
-static bool read_key(struct pair *pair, const char *path, char *problem, size_t size) {
+static enum mm_status read_key(struct pair *pair, const char *path, struct mm_error *error) {
     struct mm_secret_file file;
-    if (!mm_secret_file_read(key_file, path, MM_TLS_FILE_BYTES_MAX, true, &file, problem, size))
-        return false;
+    if (mm_secret_file_read(key_file, path, MM_TLS_FILE_BYTES_MAX, true, &file, error) != MM_OK)
+        return error->status;
     const gnutls_datum_t text = datum_of(&file);
     int result = gnutls_x509_privkey_init(&pair->key);
     if (result == GNUTLS_E_SUCCESS)
         result = gnutls_x509_privkey_import(pair->key, &text, GNUTLS_X509_FMT_PEM);
     mm_secret_file_wipe(&file);
     if (result == GNUTLS_E_SUCCESS)
-        return true;
+        return MM_OK;
     char why[160];
     snprintf(why, sizeof why, "no PEM private key without a password: %s", gnutls_strerror(result));
-    return mm_secret_file_fail(key_file, path, why, problem, size);
+    return mm_secret_file_fail(key_file, path, why, error);
 }
 
 /* GnuTLS signs with the key and verifies with the certificate. */
-static bool judge_pair(const struct mm_options *options, struct pair *pair, char *problem, size_t size) {
+static enum mm_status judge_pair(const struct mm_options *options, struct pair *pair,
+                                 struct mm_error *error) {
     gnutls_certificate_credentials_t trial;
     int result = gnutls_certificate_allocate_credentials(&trial);
     if (result == GNUTLS_E_SUCCESS) {
         result = gnutls_certificate_set_x509_key(trial, pair->chain, (int)pair->length, pair->key);
         gnutls_certificate_free_credentials(trial);
     }
-    if (result < 0)
-        snprintf(problem, size, "the private key %.300s does not go with the certificate %.300s: %s",
-                 options->tls_key, options->tls_cert, gnutls_strerror(result));
-    return result >= 0;
+    if (result >= 0)
+        return MM_OK;
+    return mm_fail(error, MM_BAD_REQUEST,
+                   "the private key %.200s does not go with the certificate %.200s: %s", options->tls_key,
+                   options->tls_cert, gnutls_strerror(result));
 }
 
-/* NULL with a sentence in problem. */
-static struct pair *read_pair(const struct mm_options *options, char *problem, size_t size) {
+/* NULL with *error filled in. */
+static struct pair *read_pair(const struct mm_options *options, struct mm_error *error) {
     struct pair *pair = calloc(1, sizeof *pair);
     if (pair == NULL)
-        snprintf(problem, size, "the system has no memory for a certificate");
-    else if (read_chain(pair, options->tls_cert, problem, size) &&
-             read_key(pair, options->tls_key, problem, size) && judge_pair(options, pair, problem, size))
+        mm_fail(error, MM_INTERNAL, "the system has no memory for a certificate");
+    else if (read_chain(pair, options->tls_cert, error) == MM_OK &&
+             read_key(pair, options->tls_key, error) == MM_OK && judge_pair(options, pair, error) == MM_OK)
         return pair;
     free_pair(pair);
     return NULL;
@@ -159,9 +158,9 @@ static int give_pair(gnutls_session_t session, const struct gnutls_cert_retr_st 
     *certs = gnutls_calloc(MM_TLS_CHAIN_MAX, sizeof **certs);
     if (*certs == NULL)
         return -1;
-    pthread_rwlock_rdlock(&in_force->lock);
-    const int result = copy_pair(in_force->pair, *certs, count, key);
-    pthread_rwlock_unlock(&in_force->lock);
+    pthread_rwlock_rdlock(&in_force.lock);
+    const int result = copy_pair(in_force.pair, *certs, count, key);
+    pthread_rwlock_unlock(&in_force.lock);
     *flags = GNUTLS_CERT_RETR_DEINIT_ALL;
     if (result == GNUTLS_E_SUCCESS)
         return 0;
@@ -173,59 +172,32 @@ static int give_pair(gnutls_session_t session, const struct gnutls_cert_retr_st 
     return -1;
 }
 
-static bool is_supported(char *problem, size_t size) {
+static enum mm_status is_supported(struct mm_error *error) {
     if (MHD_is_feature_supported(MHD_FEATURE_TLS) == MHD_YES &&
         MHD_is_feature_supported(MHD_FEATURE_HTTPS_CERT_CALLBACK2) == MHD_YES)
-        return true;
-    snprintf(problem, size, "--tls-cert: libmicrohttpd %s was built here without TLS", MHD_get_version());
-    return false;
+        return MM_OK;
+    return mm_fail(error, MM_UNSUPPORTED, "--tls-cert: libmicrohttpd %s was built here without TLS",
+                   MHD_get_version());
 }
 
-bool mm_tls_open(const struct mm_options *options, struct mm_tls **tls, char *problem, size_t problem_size) {
-    *tls = NULL;
-    if (options->tls_cert == NULL)
-        return true;
-    if (!is_supported(problem, problem_size))
-        return false;
-    struct mm_tls *opened = calloc(1, sizeof *opened);
-    if (opened == NULL) {
-        snprintf(problem, problem_size, "the system has no memory for a certificate");
-        return false;
-    }
-    opened->options = options;
-    opened->pair = read_pair(options, problem, problem_size);
-    if (opened->pair == NULL) {
-        free(opened);
-        return false;
-    }
-    pthread_rwlock_init(&opened->lock, NULL);
-    tell_pair(opened->pair);
-    in_force = *tls = opened;
-    return true;
-}
-
-void mm_tls_close(struct mm_tls *tls) {
-    if (tls == NULL)
-        return;
-    in_force = NULL;
-    pthread_rwlock_destroy(&tls->lock);
-    free_pair(tls->pair);
-    free(tls);
-}
-
-void mm_tls_reload(struct mm_tls *tls) {
-    char problem[960];
-    struct pair *made = read_pair(tls->options, problem, sizeof problem);
-    if (made == NULL) {
-        mm_log_error("the certificate and its key stay as they were: %s", problem);
-        return;
-    }
-    pthread_rwlock_wrlock(&tls->lock);
-    struct pair *replaced = tls->pair;
-    tls->pair = made;
-    pthread_rwlock_unlock(&tls->lock);
+enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *error) {
+    if (options->tls_cert == NULL || is_supported(error) != MM_OK)
+        return options->tls_cert == NULL ? MM_OK : error->status;
+    struct pair *made = read_pair(options, error);
+    if (made == NULL)
+        return error->status;
+    pthread_rwlock_wrlock(&in_force.lock);
+    struct pair *replaced = in_force.pair;
+    in_force.pair = made;
+    pthread_rwlock_unlock(&in_force.lock);
     free_pair(replaced);
     tell_pair(made);
+    return MM_OK;
+}
+
+void mm_tls_close(void) {
+    free_pair(in_force.pair);
+    in_force.pair = NULL;
 }
 
 void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]) {
@@ -304,4 +276,46 @@ size_t mm_tls_send(void *session, const void *data, size_t bytes) {
 
 void mm_tls_end(void *session) {
     (void)gnutls_bye(session, GNUTLS_SHUT_WR);
+}
+
+/* False at the end of the data and after a fatal error; a warning is passed over. */
+static bool goes_on(ssize_t result) {
+    return result > 0 || (result < 0 && gnutls_error_is_fatal((int)result) == 0);
+}
+
+static bool converse(gnutls_session_t session, const char *request, char *reply, size_t reply_size) {
+    size_t length = 0;
+    ssize_t result;
+    do
+        result = gnutls_handshake(session);
+    while (goes_on(result));
+    if (result == 0)
+        result = gnutls_record_send(session, request, strlen(request));
+    while (goes_on(result) && length < reply_size - 1) {
+        result = gnutls_record_recv(session, reply + length, reply_size - 1 - length);
+        length += result > 0 ? (size_t)result : 0;
+    }
+    reply[length] = '\0';
+    errno = EPROTO;
+    return result >= 0;
+}
+
+bool mm_tls_ask(int socket, const char *request, char *reply, size_t reply_size) {
+    gnutls_session_t session = NULL;
+    gnutls_certificate_credentials_t credentials = NULL;
+    bool good = gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NO_SIGNAL) == GNUTLS_E_SUCCESS &&
+                gnutls_certificate_allocate_credentials(&credentials) == GNUTLS_E_SUCCESS &&
+                gnutls_set_default_priority(session) == GNUTLS_E_SUCCESS &&
+                gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials) == GNUTLS_E_SUCCESS;
+    if (good) {
+        gnutls_transport_set_int(session, socket);
+        good = converse(session, request, reply, reply_size);
+    } else {
+        errno = ENOMEM;
+    }
+    if (session != NULL)
+        gnutls_deinit(session);
+    if (credentials != NULL)
+        gnutls_certificate_free_credentials(credentials);
+    return good;
 }

@@ -4,11 +4,10 @@
 #ifndef MM_SERVER_AUTH_TLS_H
 #define MM_SERVER_AUTH_TLS_H
 
+#include "gpu/status.h"
 #include "server/options.h"
 
 #include <microhttpd.h>
-
-struct mm_tls;
 
 enum { MM_TLS_FILE_BYTES_MAX = 64 << 10, MM_TLS_CHAIN_MAX = 8, MM_TLS_DAEMON_OPTIONS = 3 };
 
@@ -20,19 +19,15 @@ enum { MM_TLS_UNREAD_BYTES_MAX = 96 << 10 };
  * direction, and what it may read. */
 enum { MM_TLS_CONNECTION_BYTES = (48 << 10) + MM_TLS_UNREAD_BYTES_MAX };
 
-/* Reads options->tls_cert and options->tls_key, of which both or neither is given. *tls is NULL if neither
- * is. False, with a sentence in problem that shows nothing of the key, if the files are bad, do not match, or
- * this build or its libmicrohttpd has no TLS. Logs how long the certificate is valid, and warns of a key that
- * all users can read. One at a time per process: GnuTLS asks for a certificate without saying for whom.
- * `options` outlives it. */
-bool mm_tls_open(const struct mm_options *options, struct mm_tls **tls, char *problem, size_t problem_size);
+/* Reads options->tls_cert and options->tls_key; does nothing if they are not given. New handshakes get the
+ * new certificate from then on. MM_BAD_REQUEST in *error, which shows nothing of the key, if the files are
+ * bad or do not match; MM_UNSUPPORTED if this build or its libmicrohttpd has no TLS: what was in force stays.
+ * Logs how long the certificate is valid, and warns of a key that all users can read. One thread at a time.
+ */
+enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *error);
 
-/* After the last connection. NULL is allowed. */
-void mm_tls_close(struct mm_tls *tls);
-
-/* Reads both files again and logs the result: new handshakes get the new certificate, or the old one stays.
- * One thread at a time. */
-void mm_tls_reload(struct mm_tls *tls);
+/* After the last connection. */
+void mm_tls_close(void);
 
 /* Options of MHD_start_daemon beside MHD_USE_TLS, ended by MHD_OPTION_END. */
 void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]);
@@ -53,5 +48,11 @@ void mm_tls_attach(void *session, struct mm_tls_stream *stream);
  * at once, and returns how much; the second ends our side. */
 size_t mm_tls_send(void *session, const void *data, size_t bytes);
 void mm_tls_end(void *session);
+
+/* The client's side, for the health check: it does not check whose certificate the server has, so send
+ * nothing secret. Sends a text on a connected socket that blocks, and reads the reply to its end, at most
+ * reply_size - 1 bytes, as a text. False with errno: EPROTO if the other side has no TLS, EPROTONOSUPPORT if
+ * this build has none. Any thread. */
+bool mm_tls_ask(int socket, const char *request, char *reply, size_t reply_size);
 
 #endif

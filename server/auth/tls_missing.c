@@ -1,26 +1,17 @@
-/* tls.h and tls_client.h in a build without GnuTLS: --tls-cert fails, so nothing is served in the clear by
+/* tls.h in a build without GnuTLS: --tls-cert fails, so nothing is served in the clear by
  * mistake. */
 #include "server/auth/tls.h"
-#include "server/auth/tls_client.h"
 
 #include <errno.h>
-#include <stdio.h>
 
-bool mm_tls_open(const struct mm_options *options, struct mm_tls **tls, char *problem, size_t problem_size) {
-    *tls = NULL;
+enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *error) {
     if (options->tls_cert == NULL)
-        return true;
-    snprintf(problem, problem_size,
-             "--tls-cert: this matmuld was built without TLS, which takes GnuTLS (libgnutls28-dev)");
-    return false;
+        return MM_OK;
+    return mm_fail(error, MM_UNSUPPORTED,
+                   "--tls-cert: this matmuld was built without TLS, which takes GnuTLS (libgnutls28-dev)");
 }
 
-void mm_tls_close(struct mm_tls *tls) {
-    (void)tls;
-}
-
-void mm_tls_reload(struct mm_tls *tls) {
-    (void)tls;
+void mm_tls_close(void) {
 }
 
 void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]) {

@@ -11,7 +11,7 @@ struct mm_operation {
     struct mm_call call;
     const struct mm_codec *decoder; /* NULL: only the body can tell */
     const struct mm_codec *encoder;
-    char *content_type; /* owned copy for the worker pool; NULL: absent */
+    char *content_type; /* owned; NULL: absent */
     struct mm_buffer result;
     struct mm_buffer check;     /* the job's verify_memory */
     struct mm_reply_body reply; /* acquired before the job: no kernel runs in vain */

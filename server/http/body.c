@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_post(const struct mm_request *request) {
-    return request->route != NULL && strcmp(request->route->method, "POST") == 0;
+static bool takes_body(const struct mm_request *request) {
+    return request->route != NULL && request->route->body != MM_BODY_NONE;
 }
 
 /* Of the process, or of the route if that is less. */
@@ -26,12 +26,13 @@ static enum mm_status fail_limit(const struct mm_request *request, uint64_t got,
 
 enum mm_status mm_body_judge(struct mm_request *request) {
     const bool is_chunked = request->content_length == MM_LENGTH_UNKNOWN;
-    if (!is_post(request))
+    if (!takes_body(request))
         return MM_OK;
-    if (!is_chunked && mm_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL)
-        return mm_fail(
-            &request->error, MM_LENGTH_REQUIRED,
-            "the POST has neither Content-Length nor Transfer-Encoding: chunked; send one of them");
+    if (!is_chunked && request->route->body == MM_BODY_REQUIRED &&
+        mm_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL)
+        return mm_fail(&request->error, MM_LENGTH_REQUIRED,
+                       "the %s has neither Content-Length nor Transfer-Encoding: chunked; send one of them",
+                       request->route->method);
     if (!is_chunked && request->content_length > body_bytes_max(request))
         return fail_limit(request, request->content_length, &request->error);
     return MM_OK;
@@ -43,7 +44,7 @@ static size_t bytes_max(const struct mm_request *request) {
 }
 
 enum mm_status mm_body_acquire(struct mm_request *request) {
-    if (!is_post(request) || request->content_length == MM_LENGTH_UNKNOWN || request->content_length == 0)
+    if (!takes_body(request) || request->content_length == MM_LENGTH_UNKNOWN || request->content_length == 0)
         return MM_OK;
     const enum mm_status status = mm_buffers_acquire(request->server->buffers, request->content_length,
                                                      &request->body, &request->error);
@@ -112,7 +113,7 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
     request->peer->stream.unread_bytes = 0;
     if (request->record.left)
         return MHD_NO;
-    if (is_ours && is_post(request) && request->error.status == MM_OK &&
+    if (is_ours && takes_body(request) && request->error.status == MM_OK &&
         mm_body_grow(request, received, &request->error) == MM_BUSY) {
         request->error = (struct mm_error){0};
         mm_request_wait_for_memory(request, received);
@@ -122,7 +123,7 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
     __atomic_store_n(&request->received_bytes, received, __ATOMIC_RELAXED);
     if (!is_ours)
         return MHD_YES;
-    if (is_post(request) && request->error.status == MM_OK)
+    if (takes_body(request) && request->error.status == MM_OK)
         keep(request, data, piece);
     else
         pass_over(request, piece);

@@ -5,7 +5,7 @@
 
 #include "server/http/request.h"
 
-/* Judges the length of a POST by its head: MM_LENGTH_REQUIRED, MM_TOO_LARGE. The connection's thread. */
+/* Judges the length of a body by the head: MM_LENGTH_REQUIRED, MM_TOO_LARGE. The connection's thread. */
 enum mm_status mm_body_judge(struct mm_request *request);
 
 /* Acquires memory for the whole body if its length is known, for a client that waits for 100 Continue;

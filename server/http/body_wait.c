@@ -45,7 +45,7 @@ static struct mm_request *find_last(struct mm_server *server, uint64_t now_ns, b
 }
 
 /* False if its own thread has the connection now. */
-static bool refuse(struct mm_request *request, uint64_t now_ns, struct mm_request **resumed) {
+static bool refuse(struct mm_request *request, struct mm_request **resumed) {
     struct mm_connection *peer = request->peer;
     struct mm_error error;
     const bool was_waiting = mm_request_state(request) == MM_STARVED;
@@ -61,8 +61,7 @@ static bool refuse(struct mm_request *request, uint64_t now_ns, struct mm_reques
         return true;
     }
     request->error = error;
-    peer->cut_ns = now_ns;
-    const struct mm_last_reply reply = mm_request_last_reply(request, &error);
+    const struct mm_problem_reply reply = mm_request_problem(request, &error);
     mm_record_cut(request, &error, mm_connection_cut_from_outside(peer, &reply));
     return true;
 }
@@ -83,7 +82,7 @@ static bool make_room(struct mm_request *first, uint64_t now_ns, struct mm_reque
     struct mm_request *last = find_last(first->server, now_ns, false);
     if (last == NULL && now_ns > first->starved_since_ns + WAIT_MAX_MS * NS_PER_MS)
         last = find_last(first->server, now_ns, true);
-    return last != NULL && refuse(last, now_ns, resumed);
+    return last != NULL && refuse(last, resumed);
 }
 
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {

@@ -48,19 +48,19 @@ __attribute__((format(printf, 2, 3))) static void put(struct mm_last_words *word
 }
 
 /* No body, and nothing to be sent, if memory runs out. */
-static void compose(struct mm_last_words *words, const struct mm_last_reply *reply) {
+static void compose(struct mm_last_words *words, const struct mm_problem_reply *reply) {
     const unsigned http = mm_problem_http(reply->error->status);
     struct mm_headers headers = {.count = 0};
     char date[64];
     size_t length = 0;
     struct tm broken_down;
     time_t now = time(NULL);
-    words->body = mm_problem_json(reply->error, reply->request_id, &length);
+    words->body = reply->form->write(reply->error, reply->request_id, &length);
     if (words->body == NULL)
         return;
     gmtime_r(&now, &broken_down);
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &broken_down);
-    mm_headers_add_problem(&headers, reply->error, reply->allow, reply->retry_after_s);
+    mm_headers_add_problem(&headers, reply);
     mm_headers_add_common(&headers, reply->request_id, reply->cors, true);
     words->head_bytes = 0;
     put(words, "HTTP/1.1 %u %s\r\nDate: %s\r\n", http, MHD_get_reason_phrase_for(http), date);
@@ -95,16 +95,19 @@ static size_t say(const struct mm_connection *connection, struct mm_last_words *
     return sent;
 }
 
-size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_reply *reply) {
+size_t mm_connection_cut(struct mm_connection *connection, const struct mm_problem_reply *reply) {
     struct mm_last_words words;
+    connection->cut_ns = mm_clock_ns();
     compose(&words, reply);
     return say(connection, &words);
 }
 
-size_t mm_connection_cut_from_outside(struct mm_connection *connection, const struct mm_last_reply *reply) {
+size_t mm_connection_cut_from_outside(struct mm_connection *connection,
+                                      const struct mm_problem_reply *reply) {
     if (connection->tls == NULL)
         return mm_connection_cut(connection, reply);
     struct mm_last_words *words = malloc(sizeof *words);
+    connection->cut_ns = mm_clock_ns();
     if (words != NULL)
         compose(words, reply);
     __atomic_store_n(&connection->late, words, __ATOMIC_RELEASE);
@@ -190,7 +193,7 @@ static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **
     struct mm_connection *connection = calloc(1, sizeof *connection);
     *context = connection;
     if (connection == NULL) { /* with TLS nothing would limit what it sends */
-        if (server->tls != NULL && info != NULL)
+        if (server->options->tls_cert != NULL && info != NULL)
             (void)shutdown(info->connect_fd, SHUT_RDWR);
         return;
     }

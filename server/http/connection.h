@@ -68,25 +68,15 @@ enum mm_phase mm_connection_phase(const struct mm_connection *connection);
 /* False if the connection is not in `from` any more. Any thread. */
 bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, enum mm_phase to);
 
-/* The reply to a connection that is cut off. Borrowed during the call. */
-struct mm_last_reply {
-    const struct mm_error *error;
-    const char *request_id;
-    const char *allow; /* the Allow header; "": none */
-    struct mm_cors cors;
-    bool head_only;         /* send no body */
-    unsigned retry_after_s; /* 0: no Retry-After */
-};
-
 /* Writes the reply past MHD and ends our sending side; returns the bytes of the body that were sent. Does not
  * wait: what the socket does not take is lost, and so is the reply if memory runs out. The connection's
  * thread, which has it to itself. */
-size_t mm_connection_cut(struct mm_connection *connection, const struct mm_last_reply *reply);
+size_t mm_connection_cut(struct mm_connection *connection, const struct mm_problem_reply *reply);
 
 /* The same for another thread, which has moved the connection and holds server->mutex. With TLS the
  * connection's thread alone may write: it is made to read an end and then writes, if the handshake is over; 0
  * is returned, and late_bytes counts later. */
-size_t mm_connection_cut_from_outside(struct mm_connection *connection, const struct mm_last_reply *reply);
+size_t mm_connection_cut_from_outside(struct mm_connection *connection, const struct mm_problem_reply *reply);
 
 /* Marks the connection as idle from now on: it becomes the first of the list. With server->mutex held. */
 void mm_connection_renew(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);

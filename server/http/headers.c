@@ -44,17 +44,19 @@ void mm_headers_add_common(struct mm_headers *headers, const char *request_id, s
         add(headers, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 
-void mm_headers_add_problem(struct mm_headers *headers, const struct mm_error *error, const char *allow,
-                            unsigned retry_after_s) {
-    add(headers, MHD_HTTP_HEADER_CONTENT_TYPE, MM_PROBLEM_TYPE);
+const struct mm_problem_form mm_problem_details = {MM_PROBLEM_TYPE, mm_problem_json};
+
+void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_reply *reply) {
+    const struct mm_error *error = reply->error;
+    add(headers, MHD_HTTP_HEADER_CONTENT_TYPE, reply->form->type);
     if (error->status == MM_METHOD_NOT_ALLOWED) /* OPTIONS has the methods too, whatever it is refused for */
-        add(headers, MHD_HTTP_HEADER_ALLOW, allow);
+        add(headers, MHD_HTTP_HEADER_ALLOW, reply->allow);
     if (error->status == MM_UNAUTHORIZED)
         add(headers, MHD_HTTP_HEADER_WWW_AUTHENTICATE, MM_BEARER_CHALLENGE);
     if (mm_head_is_about_coding(error))
         add(headers, MHD_HTTP_HEADER_ACCEPT_ENCODING, MM_HEAD_CODINGS);
-    *mm_put_digits(headers->retry_after, retry_after_s) = '\0';
-    if (retry_after_s > 0)
+    *mm_put_digits(headers->retry_after, reply->retry_after_s) = '\0';
+    if (reply->retry_after_s > 0)
         add(headers, MHD_HTTP_HEADER_RETRY_AFTER, headers->retry_after);
 }
 

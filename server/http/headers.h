@@ -33,9 +33,30 @@ struct mm_headers {
 void mm_headers_add_common(struct mm_headers *headers, const char *request_id, struct mm_cors cors,
                            bool closes);
 
-/* Adds what a problem has beside that. allow: the methods for a 405. retry_after_s: 0: none. */
-void mm_headers_add_problem(struct mm_headers *headers, const struct mm_error *error, const char *allow,
-                            unsigned retry_after_s);
+/* How a protocol writes its errors. */
+struct mm_problem_form {
+    const char *type; /* the media type */
+
+    /* malloc'ed; NULL if memory runs out. Any thread. */
+    char *(*write)(const struct mm_error *error, const char *request_id, size_t *length);
+};
+
+/* RFC 9457 (api/problem.h). */
+extern const struct mm_problem_form mm_problem_details;
+
+/* The reply to a request that fails. Borrows all that it points to. */
+struct mm_problem_reply {
+    const struct mm_problem_form *form;
+    const struct mm_error *error;
+    const char *request_id;
+    const char *allow; /* the methods for a 405 */
+    struct mm_cors cors;
+    bool head_only;         /* send no body */
+    unsigned retry_after_s; /* 0: no Retry-After */
+};
+
+/* Adds what such a reply has beside that. */
+void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_reply *reply);
 
 /* Adds what the response to OPTIONS has, for a path with these methods ("GET, HEAD"). */
 void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, const char *methods);

@@ -9,6 +9,7 @@
 #include "server/http/connection.h"
 #include "server/http/request.h"
 #include "server/http/head.h"
+#include "server/http/sweep.h"
 #include "server/machine.h"
 #include "server/auth/tls.h"
 
@@ -33,15 +34,16 @@ enum {
 };
 
 struct mm_http {
+    struct mm_sweep *sweep;
     struct mm_acceptor *acceptor;
     int listener;
     unsigned daemon_count;
     struct MHD_Daemon *daemons[]; /* one per thread */
 };
 
-static bool fail(char *problem, size_t size, const struct mm_options *options, const char *what) {
-    snprintf(problem, size, "cannot listen on %s port %u: %s", options->host, (unsigned)options->port, what);
-    return false;
+static enum mm_status fail(struct mm_error *error, const struct mm_options *options, const char *what) {
+    return mm_fail(error, MM_INTERNAL, "cannot listen on %s port %u: %s", options->host,
+                   (unsigned)options->port, what);
 }
 
 static int bind_socket(const struct addrinfo *address) {
@@ -58,18 +60,18 @@ static int bind_socket(const struct addrinfo *address) {
     return -1;
 }
 
-static bool open_listener(const struct mm_options *options, int *listener, char *problem, size_t size) {
+static enum mm_status open_listener(const struct mm_options *options, int *listener, struct mm_error *error) {
     struct addrinfo *addresses = NULL;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     char port[16];
     snprintf(port, sizeof port, "%u", (unsigned)options->port);
     int failure = getaddrinfo(options->host, port, &hints, &addresses);
     if (failure != 0)
-        return fail(problem, size, options, gai_strerror(failure));
+        return fail(error, options, gai_strerror(failure));
     *listener = bind_socket(addresses);
     failure = errno;
     freeaddrinfo(addresses);
-    return *listener >= 0 ? true : fail(problem, size, options, strerror(failure));
+    return *listener >= 0 ? MM_OK : fail(error, options, strerror(failure));
 }
 
 /* The port that was bound, and whether only this machine reaches the address; 0 and false if unknown. */
@@ -114,7 +116,8 @@ static unsigned connection_descriptors(unsigned threads) {
 
 /* By descriptors, and by a quarter of the memory: connections do not count in the budget. */
 static unsigned connection_limit(const struct mm_server *server) {
-    size_t bytes = CONNECTION_MEMORY_BYTES + (server->tls == NULL ? 0 : MM_TLS_CONNECTION_BYTES);
+    size_t bytes =
+        CONNECTION_MEMORY_BYTES + (server->options->tls_cert == NULL ? 0 : MM_TLS_CONNECTION_BYTES);
     size_t by_memory = mm_machine_memory() / 4 / bytes;
     unsigned by_descriptors = connection_descriptors((unsigned)server->options->threads);
     return by_memory < by_descriptors ? (unsigned)by_memory : by_descriptors;
@@ -124,7 +127,7 @@ static unsigned connection_limit(const struct mm_server *server) {
 static struct MHD_Daemon *start_daemon(struct mm_server *server) {
     struct MHD_OptionItem tls[MM_TLS_DAEMON_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
     unsigned flags = MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
-    if (server->tls == NULL) {
+    if (server->options->tls_cert == NULL) {
         flags |= MHD_USE_EPOLL_INTERNAL_THREAD;
     } else {
         /* By epoll a thread never sleeps while a handshake waits for the client (0.9.75). */
@@ -143,6 +146,9 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server) {
 /* False if that fails; the caller stops what was started. */
 static bool start_threads(struct mm_server *server, struct mm_http *http, unsigned connections) {
     const unsigned count = (unsigned)server->options->threads;
+    http->sweep = mm_sweep_start(server);
+    if (http->sweep == NULL)
+        return false;
     while (http->daemon_count < count && (http->daemons[http->daemon_count] = start_daemon(server)) != NULL)
         http->daemon_count++;
     if (http->daemon_count < count)
@@ -151,37 +157,33 @@ static bool start_threads(struct mm_server *server, struct mm_http *http, unsign
     return http->acceptor != NULL;
 }
 
-bool mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port, char *problem,
-                   size_t problem_size) {
-    int listener = -1;
-    if (!open_listener(server->options, &listener, problem, problem_size))
-        return false;
-    *port = look_at_address(listener, &server->is_local);
-    server->checks_host = server->is_local || server->options->allowed_hosts != NULL;
+enum mm_status mm_http_start(struct mm_server *server, struct mm_http **http, unsigned *port,
+                             struct mm_error *error) {
+    const struct mm_options *options = server->options;
+    struct mm_http *started = calloc(1, sizeof *started + options->threads * sizeof *started->daemons);
+    if (started == NULL)
+        return fail(error, options, "the system has no memory");
+    if (open_listener(options, &started->listener, error) != MM_OK) {
+        free(started);
+        return error->status;
+    }
+    *port = look_at_address(started->listener, &server->is_local);
+    server->checks_host = server->is_local || options->allowed_hosts != NULL;
     const unsigned connections = connection_limit(server);
-    if (connections == 0) {
-        close(listener);
-        return fail(problem, problem_size, server->options,
-                    "the limit of open files (ulimit -n) leaves none for connections");
+    if (connections > 0 && start_threads(server, started, connections)) {
+        *http = started;
+        return MM_OK;
     }
-    struct mm_http *started =
-        calloc(1, sizeof *started + server->options->threads * sizeof *started->daemons);
-    if (started == NULL) {
-        close(listener);
-        return fail(problem, problem_size, server->options, "the system has no memory");
-    }
-    started->listener = listener;
-    if (!start_threads(server, started, connections)) {
-        mm_http_stop(started);
-        return fail(problem, problem_size, server->options, "libmicrohttpd could not be started");
-    }
-    *http = started;
-    return true;
+    mm_http_stop(started);
+    return fail(error, options,
+                connections > 0 ? "libmicrohttpd or other threads could not be started"
+                                : "the limit of open files (ulimit -n) leaves none for connections");
 }
 
 void mm_http_stop(struct mm_http *http) {
     if (http == NULL)
         return;
+    mm_sweep_stop(http->sweep);
     if (http->acceptor != NULL)
         mm_acceptor_stop(http->acceptor);
     close(http->listener);

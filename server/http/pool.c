@@ -1,48 +1,66 @@
-/* The pool's threads and their list. Knows nothing of what a task is. */
+/* The pool's threads, their list of tasks, and the work that they share. Knows nothing of what a task is. */
 #include "server/http/pool.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/queue.h>
+
+/* On the stack of the thread that shares. Guarded by the pool's mutex. */
+struct share {
+    void (*one)(void *data, unsigned index);
+    void *data;
+    unsigned count;
+    unsigned begun;
+    unsigned ended;
+    pthread_cond_t done; /* all have ended */
+    LIST_ENTRY(share) listed;
+};
 
 struct mm_pool {
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t changed;
     struct mm_pool_task *first; /* oldest first */
     struct mm_pool_task *last;
+    LIST_HEAD(shares, share) shares; /* that have parts to begin */
     bool stopping;
-    unsigned idle;  /* threads */
-    unsigned tasks; /* in the list, without helps */
     unsigned thread_count;
     pthread_t threads[];
 };
 
-static void help(struct mm_pool_task *task);
-
-/* NULL once the list is empty and the pool stops. */
-static struct mm_pool_task *take(struct mm_pool *pool) {
-    pthread_mutex_lock(&pool->mutex);
-    pool->idle++;
-    while (pool->first == NULL && !pool->stopping)
-        pthread_cond_wait(&pool->changed, &pool->mutex);
-    pool->idle--;
-    struct mm_pool_task *task = pool->first;
-    if (task != NULL) {
-        pool->first = task->next;
-        pool->tasks -= task->run != help;
-    }
+/* Does the next part of a share on the list. With the mutex held, except meanwhile. */
+static void do_part(struct mm_pool *pool, struct share *share) {
+    const unsigned index = share->begun++;
+    if (share->begun == share->count)
+        LIST_REMOVE(share, listed);
     pthread_mutex_unlock(&pool->mutex);
-    return task;
+    share->one(share->data, index);
+    pthread_mutex_lock(&pool->mutex);
+    if (++share->ended == share->count)
+        pthread_cond_signal(&share->done); /* with the mutex held: once unlocked, the share may be gone */
 }
 
+/* Helps with shares only while no task waits. */
 static void *work_on(void *argument) {
     struct mm_pool *pool = argument;
+    pthread_mutex_lock(&pool->mutex);
     for (;;) {
-        struct mm_pool_task *task = take(pool);
-        if (task == NULL)
-            return NULL;
-        task->run(task);
+        struct mm_pool_task *task = pool->first;
+        if (task != NULL) {
+            pool->first = task->next;
+            pthread_mutex_unlock(&pool->mutex);
+            task->run(task);
+            pthread_mutex_lock(&pool->mutex);
+        } else if (!LIST_EMPTY(&pool->shares)) {
+            do_part(pool, LIST_FIRST(&pool->shares));
+        } else if (!pool->stopping) {
+            pthread_cond_wait(&pool->changed, &pool->mutex);
+        } else {
+            break;
+        }
     }
+    pthread_mutex_unlock(&pool->mutex);
+    return NULL;
 }
 
 struct mm_pool *mm_pool_start(unsigned thread_count) {
@@ -74,103 +92,29 @@ void mm_pool_stop(struct mm_pool *pool) {
     free(pool);
 }
 
-/* With the mutex held. */
-static void add(struct mm_pool *pool, struct mm_pool_task *task) {
+void mm_pool_add(struct mm_pool *pool, struct mm_pool_task *task) {
+    pthread_mutex_lock(&pool->mutex);
     task->next = NULL;
     *(pool->first == NULL ? &pool->first : &pool->last->next) = task;
     pool->last = task;
-    pool->tasks += task->run != help;
     pthread_cond_signal(&pool->changed);
-}
-
-void mm_pool_add(struct mm_pool *pool, struct mm_pool_task *task) {
-    pthread_mutex_lock(&pool->mutex);
-    add(pool, task);
     pthread_mutex_unlock(&pool->mutex);
-}
-
-/* --- a task that is shared ------------------------------------------------------------------------ */
-
-enum { HELPERS_MAX = 15 };
-
-/* One thread's help. */
-struct help {
-    struct mm_pool_task task; /* first */
-    struct share *share;
-};
-
-struct share {
-    struct mm_pool *pool;
-    void (*one)(void *data, unsigned index);
-    void *data;
-    unsigned count;
-    unsigned taken; /* indices; __atomic */
-    struct help helps[HELPERS_MAX];
-    unsigned helping;     /* how many are in the list or run; guarded by the pool's mutex */
-    pthread_cond_t ended; /* helping is 0 */
-};
-
-/* False where none is left. */
-static bool do_one(struct share *share) {
-    const unsigned index = __atomic_fetch_add(&share->taken, 1, __ATOMIC_RELAXED);
-    if (index < share->count)
-        share->one(share->data, index);
-    return index < share->count;
-}
-
-/* Helps while no other task waits. */
-static void help(struct mm_pool_task *task) {
-    struct share *share = ((struct help *)task)->share;
-    struct mm_pool *pool = share->pool;
-    pthread_mutex_lock(&pool->mutex);
-    for (bool more = true; more && pool->tasks == 0;) {
-        pthread_mutex_unlock(&pool->mutex);
-        more = do_one(share);
-        pthread_mutex_lock(&pool->mutex);
-    }
-    if (--share->helping == 0)
-        pthread_cond_signal(&share->ended); /* with the mutex held: once unlocked, the share may be gone */
-    pthread_mutex_unlock(&pool->mutex);
-}
-
-static void ask_for_help(struct share *share) {
-    struct mm_pool *pool = share->pool;
-    pthread_mutex_lock(&pool->mutex);
-    while (share->helping < pool->idle && share->helping + 1 < share->count && share->helping < HELPERS_MAX) {
-        struct help *next = &share->helps[share->helping++];
-        *next = (struct help){.task = {.run = help}, .share = share};
-        add(pool, &next->task);
-    }
-    pthread_mutex_unlock(&pool->mutex);
-}
-
-/* Removes the helps that no thread has begun. With the mutex held. */
-static void take_back(struct share *share) {
-    struct mm_pool *pool = share->pool;
-    struct mm_pool_task **link = &pool->first;
-    while (*link != NULL) {
-        struct mm_pool_task *task = *link;
-        if (task->run == help && ((struct help *)task)->share == share) {
-            *link = task->next;
-            share->helping--;
-        } else {
-            pool->last = task;
-            link = &task->next;
-        }
-    }
 }
 
 void mm_pool_share(struct mm_pool *pool, unsigned count, void (*one)(void *data, unsigned index),
                    void *data) {
-    struct share share = {.pool = pool, .one = one, .data = data, .count = count};
-    pthread_cond_init(&share.ended, NULL);
-    ask_for_help(&share);
-    while (do_one(&share))
-        continue;
+    struct share share = {.one = one, .data = data, .count = count};
+    if (count == 0)
+        return;
+    pthread_cond_init(&share.done, NULL);
     pthread_mutex_lock(&pool->mutex);
-    take_back(&share);
-    while (share.helping > 0)
-        pthread_cond_wait(&share.ended, &pool->mutex);
+    LIST_INSERT_HEAD(&pool->shares, &share, listed);
+    for (unsigned helper = 1; helper < count; helper++)
+        pthread_cond_signal(&pool->changed);
+    while (share.begun < count)
+        do_part(pool, &share);
+    while (share.ended < count)
+        pthread_cond_wait(&share.done, &pool->mutex);
     pthread_mutex_unlock(&pool->mutex);
-    pthread_cond_destroy(&share.ended);
+    pthread_cond_destroy(&share.done);
 }

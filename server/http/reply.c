@@ -10,10 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum mm_status fail_reply(struct mm_request *request) {
-    return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
-}
-
 /* If memory runs out for a header, drops the response, which is NULL from then on: without it the reply would
  * be wrong. */
 static void add_header(struct MHD_Response **response, const char *name, const char *value) {
@@ -28,7 +24,8 @@ static void add_headers(struct MHD_Response **response, const struct mm_headers 
         add_header(response, headers->list[index].name, headers->list[index].value);
 }
 
-/* Adds the common headers, queues the response, and releases it. bytes: its body's length. */
+/* Adds the common headers, queues the response, and releases it. response: NULL if memory ran out for it.
+ * bytes: its body's length. */
 static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
                                       struct MHD_Response *response, size_t bytes) {
     struct mm_headers common = {.count = 0};
@@ -48,55 +45,53 @@ static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
     return result;
 }
 
-enum MHD_Result mm_reply_problem(struct mm_request *request) {
-    const struct mm_error *error = &request->error;
-    size_t length = 0;
-    char *text = mm_problem_json(error, request->request_id, &length);
-    if (text == NULL)
-        return MHD_NO;
-    struct MHD_Response *response = MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
-    if (response == NULL) {
-        free(text);
-        return MHD_NO;
-    }
-    struct mm_headers headers = {.count = 0};
-    mm_headers_add_problem(&headers, error, request->allow,
-                           mm_server_retry_after_s(request->server, error->status));
-    add_headers(&response, &headers);
-    return queue_response(request, mm_problem_http(error->status), response, length);
+static enum mm_status reply(struct mm_request *request, unsigned http, struct MHD_Response *response,
+                            size_t bytes) {
+    if (queue_response(request, http, response, bytes) == MHD_YES)
+        return MM_OK;
+    return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
 }
 
-/* NULL: memory ran out for it. */
-static enum mm_status reply_typed(struct mm_request *request, struct MHD_Response *response, size_t length,
-                                  const char *type) {
-    if (response == NULL)
-        return fail_reply(request);
-    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    return queue_response(request, MHD_HTTP_OK, response, length) == MHD_YES ? MM_OK : fail_reply(request);
-}
-
-enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t length, const char *type) {
+/* Takes over a malloc'ed text, or NULL if memory ran out for it. */
+static struct MHD_Response *respond_with_text(char *text, size_t length) {
     struct MHD_Response *response =
         text == NULL ? NULL : MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
     if (response == NULL)
         free(text);
-    return reply_typed(request, response, length, type);
+    return response;
+}
+
+enum MHD_Result mm_reply_problem(struct mm_request *request) {
+    const struct mm_problem_reply problem = mm_request_problem(request, &request->error);
+    size_t length = 0;
+    char *text = problem.form->write(problem.error, problem.request_id, &length);
+    struct MHD_Response *response = respond_with_text(text, length);
+    struct mm_headers headers = {.count = 0};
+    mm_headers_add_problem(&headers, &problem);
+    add_headers(&response, &headers);
+    return queue_response(request, mm_problem_http(problem.error->status), response, length);
+}
+
+enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t length, const char *type) {
+    struct MHD_Response *response = respond_with_text(text, length);
+    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    return reply(request, MHD_HTTP_OK, response, length);
 }
 
 /* As a vector: a buffer would have to be writable. */
 enum mm_status mm_reply_kept(struct mm_request *request, const void *text, size_t length, const char *type) {
     const struct MHD_IoVec whole = {text, length};
-    return reply_typed(request, MHD_create_response_from_iovec(&whole, 1, NULL, NULL), length, type);
+    struct MHD_Response *response = MHD_create_response_from_iovec(&whole, 1, NULL, NULL);
+    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    return reply(request, MHD_HTTP_OK, response, length);
 }
 
 enum mm_status mm_reply_options(struct mm_request *request) {
     struct MHD_Response *response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
-    if (response == NULL)
-        return fail_reply(request);
     struct mm_headers headers = {.count = 0};
     mm_headers_add_options(&headers, request->cors, request->allow);
     add_headers(&response, &headers);
-    return queue_response(request, MHD_HTTP_NO_CONTENT, response, 0) == MHD_YES ? MM_OK : fail_reply(request);
+    return reply(request, MHD_HTTP_NO_CONTENT, response, 0);
 }
 
 /* A body that is being sent: MHD calls release_outgoing after the last byte, or when the connection ends. */
@@ -186,8 +181,6 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     const struct mm_job *job = request->job;
     size_t bytes = body->head_bytes + body->bytes;
     struct MHD_Response *response = respond_with(request->server->buffers, body);
-    if (response == NULL)
-        return fail_reply(request);
     char shape[2 * MM_DIGITS_MAX + 3];
     char *end = mm_put_text(mm_put_digits(shape, job->product.m), ", ");
     *mm_put_digits(end, job->product.n) = '\0';
@@ -200,5 +193,5 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     add_header(&response, "Matmul-Device", job->device->name);
     add_path(&response, &job->path);
     add_verification(&response, &job->verification);
-    return queue_response(request, MHD_HTTP_OK, response, bytes) == MHD_YES ? MM_OK : fail_reply(request);
+    return reply(request, MHD_HTTP_OK, response, bytes);
 }

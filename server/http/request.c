@@ -1,4 +1,4 @@
-/* The life of a request as request.h draws it, except its waits (wait.c). Knows no route. */
+/* The life of a request except its waits (wait.c). Knows no route. */
 #include "server/http/request.h"
 
 #include "server/auth/bearer.h"
@@ -134,17 +134,15 @@ static bool expects_continue(const struct mm_request *request, const char *versi
            strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
 }
 
-static enum mm_status judge_head(struct mm_request *request, const char *method, const char *version,
-                                 const char *path) {
-    enum mm_status status = mm_route_find(request->server->options, method, path, &request->route,
-                                          request->allow, sizeof request->allow, &request->error);
+static enum mm_status judge_head(struct mm_request *request, const char *method, const char *version) {
+    enum mm_status status = mm_route_find(request, method);
     if (status == MM_OK)
         status = mm_bearer_judge(request);
     if (status == MM_OK)
         status = judge_site(request);
     if (status == MM_OK)
         status = mm_body_judge(request);
-    if (status == MM_OK && strcmp(request->route->method, "POST") == 0)
+    if (status == MM_OK && request->route->body != MM_BODY_NONE)
         status = mm_head_judge_coding(request->connection, &request->error);
     if (status == MM_OK && request->route->admit != NULL)
         status = request->route->admit(request);
@@ -157,26 +155,27 @@ bool mm_request_is_large(const struct mm_request *request) {
     return request->content_length != MM_LENGTH_UNKNOWN && request->content_length > MM_REFUSAL_DRAIN_MAX;
 }
 
-struct mm_last_reply mm_request_last_reply(const struct mm_request *request, const struct mm_error *error) {
-    return (struct mm_last_reply){.error = error,
-                                  .request_id = request->request_id,
-                                  .allow = request->allow,
-                                  .cors = request->cors,
-                                  .head_only = strcmp(request->record.method, "HEAD") == 0,
-                                  .retry_after_s = mm_server_retry_after_s(request->server, error->status)};
+struct mm_problem_reply mm_request_problem(const struct mm_request *request, const struct mm_error *error) {
+    return (struct mm_problem_reply){.form = request->problems,
+                                     .error = error,
+                                     .request_id = request->request_id,
+                                     .allow = request->allow,
+                                     .cors = request->cors,
+                                     .head_only = strcmp(request->record.method, "HEAD") == 0,
+                                     .retry_after_s =
+                                         mm_server_retry_after_s(request->server, error->status)};
 }
 
 /* A close with unread bytes would reset the connection before the client reads the reply: what still arrives
  * is dropped, until the sweep ends it. */
 void mm_request_refuse_unread(struct mm_request *request) {
-    const struct mm_last_reply reply = mm_request_last_reply(request, &request->error);
+    const struct mm_problem_reply reply = mm_request_problem(request, &request->error);
     mm_record_cut(request, &request->error, mm_connection_cut(request->peer, &reply));
-    request->peer->cut_ns = mm_clock_ns();
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);
 }
 
 static struct mm_request *open_request(struct mm_server *server, struct MHD_Connection *connection,
-                                       struct mm_connection *peer) {
+                                       struct mm_connection *peer, const char *target) {
     struct mm_request *request = calloc(1, sizeof *request + mm_route_state_bytes_max());
     if (request == NULL)
         return NULL;
@@ -184,6 +183,8 @@ static struct mm_request *open_request(struct mm_server *server, struct MHD_Conn
     request->server = server;
     request->connection = connection;
     request->peer = peer;
+    request->path = mm_route_path(target);
+    request->problems = mm_route_problems(request->path);
     request->state = MM_RECEIVING;
     request->started_ns = mm_clock_ns();
     request->deadline_ns = request->started_ns + server->options->timeout_ms * UINT64_C(1000000);
@@ -213,21 +214,21 @@ void mm_request_free(struct mm_request *request) {
 
 /* Judges the head before the body. After a malformed head nothing more is read: where the next request begins
  * is unknown. */
-static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *connection, const char *path,
+static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *connection, const char *target,
                              const char *method, const char *version, void **slot) {
     struct mm_connection *peer = mm_connection_of(connection);
     if (peer == NULL || !mm_connection_move(peer, MM_PHASE_HEAD, MM_PHASE_HANDLED))
         return MHD_NO;
     __atomic_add_fetch(&peer->requests, 1, __ATOMIC_RELAXED);
     peer->stream.unread_bytes = 0;
-    struct mm_request *request = open_request(server, connection, peer);
+    struct mm_request *request = open_request(server, connection, peer, target);
     if (request == NULL)
         return MHD_NO;
     *slot = request;
-    mm_record_begin(request, method, mm_route_path(path));
-    const struct mm_head head = {connection, method, path, version, peer->target_bytes};
+    mm_record_begin(request, method);
+    const struct mm_head head = {connection, method, target, version, peer->target_bytes};
     bool well_formed = mm_head_judge(&head, &request->error) == MM_OK;
-    bool accepted = well_formed && judge_head(request, method, version, mm_route_path(path)) == MM_OK;
+    bool accepted = well_formed && judge_head(request, method, version) == MM_OK;
     if (!accepted)
         leave_accepted(request);
     bool waits = expects_continue(request, version);

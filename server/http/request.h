@@ -1,32 +1,6 @@
-/* clang-format off */
-/* A request and its response, from MHD's first callback to its last. Its states, and the thread that works
- * on it in each; mm_request_move makes the transitions. In four of them MHD has suspended the connection:
- *
- *             STARVED      suspended: the body waits for memory, which the sweep finds
- *               │  ▲
- *               ▼  │
- *   ┌──┬────  RECEIVING    the connection's thread, with the head and then with pieces of the body
- *   │  │        │
- *   │  │        ▼
- *   │  │      DECODING  ─┐ suspended: the worker pool
- *   │  │        │        │
- *   │  │        ▼        │
- *   │  └───►  QUEUED    ─┤ suspended: the queue and its workers, with one job or several in turn
- *   │           │        │
- *   │           ▼        │
- *   │         ENCODING  ─┤ suspended: the worker pool
- *   │           │        │
- *   │           ▼        │
- *   │         ANSWERING ◄┘ the connection's thread, called without data after the resume
- *   │           │
- *   │           ▼
- *   └──────►  SENDING      MHD sends the response
- *
- *             OVER         MHD's completed callback, from RECEIVING, ANSWERING or SENDING
- *
- * mm_request_abandon moves a waiting request to ANSWERING early. The worker pool or the queue may still
+/* A request and its response, from MHD's first callback to its last. docs/architecture.md draws its states.
+ * mm_request_abandon moves a waiting request to MM_ANSWERING early. The worker pool or the queue may still
  * work for it then (`is_worked_on`); it is freed once they and the connection are done. */
-/* clang-format on */
 #ifndef MM_SERVER_HTTP_REQUEST_H
 #define MM_SERVER_HTTP_REQUEST_H
 
@@ -39,15 +13,16 @@
 
 enum { MM_REFUSAL_DRAIN_MAX = 1 << 20 };
 
+/* MHD has suspended the connection in STARVED, DECODING, QUEUED and ENCODING. */
 enum mm_request_state {
-    MM_RECEIVING,
-    MM_STARVED,
-    MM_DECODING,
-    MM_QUEUED,
-    MM_ENCODING,
-    MM_ANSWERING,
-    MM_SENDING,
-    MM_OVER
+    MM_RECEIVING, /* the connection's thread, with the head and then with pieces of the body */
+    MM_STARVED,   /* the body waits for memory, which the sweep finds */
+    MM_DECODING,  /* the worker pool */
+    MM_QUEUED,    /* the queue and its workers, with one job or several in turn */
+    MM_ENCODING,  /* the worker pool */
+    MM_ANSWERING, /* the connection's thread, called without data after the resume */
+    MM_SENDING,   /* MHD sends the response */
+    MM_OVER       /* MHD's completed callback has come, from RECEIVING, ANSWERING or SENDING */
 };
 
 struct mm_route;
@@ -55,11 +30,13 @@ struct mm_route;
 struct mm_request {
     struct mm_server *server;
     struct MHD_Connection *connection;
-    struct mm_connection *peer;   /* the same, as ours */
-    const struct mm_route *route; /* NULL: none */
-    int state;                    /* enum mm_request_state; __atomic access only */
-    bool last;                    /* the reply closes the connection */
-    bool accepted;                /* counted in server->accepted */
+    struct mm_connection *peer;             /* the same, as ours */
+    const char *path;                       /* of the target, decoded; MHD's */
+    const struct mm_route *route;           /* NULL: none */
+    const struct mm_problem_form *problems; /* the form of errors at this path */
+    int state;                              /* enum mm_request_state; __atomic access only */
+    bool last;                              /* the reply closes the connection */
+    bool accepted;                          /* counted in server->accepted */
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_record record; /* complete at the end */
     uint64_t started_ns;     /* the first callback */
@@ -137,9 +114,9 @@ bool mm_request_is_large(const struct mm_request *request);
  * memory budget. Any thread. */
 void mm_request_judge_busy(const struct mm_request *request, size_t held_bytes, struct mm_error *error);
 
-/* The reply to be sent past MHD. Borrows both arguments. For the thread that has moved the connection to
- * MM_PHASE_CUT or has it to itself. */
-struct mm_last_reply mm_request_last_reply(const struct mm_request *request, const struct mm_error *error);
+/* The reply to this error. Borrows both arguments. For the thread that has the connection to itself or has
+ * moved it to MM_PHASE_CUT. */
+struct mm_problem_reply mm_request_problem(const struct mm_request *request, const struct mm_error *error);
 
 /* Sends request->error past MHD to a client that still sends the body, and moves the connection to
  * MM_PHASE_CUT. The connection's thread, which has it to itself. */

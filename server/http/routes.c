@@ -66,19 +66,35 @@ static enum mm_status openapi(struct mm_request *request) {
 }
 
 static const struct mm_route routes[] = {
-    {"POST", "/v1/matmul", MM_ENTRY_KEY, 0, mm_matmul_admit, mm_operation_complete, mm_operation_answer,
-     &mm_operation_state, MM_MATMUL_EXAMPLE},
-    {"POST", "/v1/transpose", MM_ENTRY_KEY, 0, mm_transpose_admit, mm_operation_complete, mm_operation_answer,
-     &mm_operation_state, MM_TRANSPOSE_EXAMPLE},
-    {"POST", "/v1/benchmark", MM_ENTRY_KEY, MM_BENCHMARK_BODY_BYTES_MAX, mm_benchmark_admit,
-     mm_benchmark_complete, mm_benchmark_answer, &mm_benchmark_state, MM_BENCHMARK_EXAMPLE},
-    {"GET", "/v1/variants", MM_ENTRY_KEY, 0, NULL, variants, NULL, NULL, NULL},
-    {"GET", "/v1/devices", MM_ENTRY_KEY, 0, NULL, devices, NULL, NULL, NULL},
-    {"GET", "/healthz", MM_ENTRY_HEALTH, 0, NULL, healthz, NULL, NULL, NULL},
-    {"GET", "/readyz", MM_ENTRY_HEALTH, 0, NULL, readyz, NULL, NULL, NULL},
-    {"GET", "/openapi.json", MM_ENTRY_OPEN, 0, NULL, openapi, NULL, NULL, NULL},
-    {"GET", "/metrics", MM_ENTRY_METRICS, 0, NULL, mm_scrape, NULL, NULL, NULL},
-    {"GET", "/", MM_ENTRY_OPEN, 0, NULL, page, NULL, NULL, NULL},
+    {.method = "POST",
+     .path = "/v1/matmul",
+     .body = MM_BODY_REQUIRED,
+     .admit = mm_matmul_admit,
+     .complete = mm_operation_complete,
+     .answer = mm_operation_answer,
+     .state = &mm_operation_state},
+    {.method = "POST",
+     .path = "/v1/transpose",
+     .body = MM_BODY_REQUIRED,
+     .admit = mm_transpose_admit,
+     .complete = mm_operation_complete,
+     .answer = mm_operation_answer,
+     .state = &mm_operation_state},
+    {.method = "POST",
+     .path = "/v1/benchmark",
+     .body = MM_BODY_REQUIRED,
+     .body_bytes_max = MM_BENCHMARK_BODY_BYTES_MAX,
+     .admit = mm_benchmark_admit,
+     .complete = mm_benchmark_complete,
+     .answer = mm_benchmark_answer,
+     .state = &mm_benchmark_state},
+    {.method = "GET", .path = "/v1/variants", .complete = variants},
+    {.method = "GET", .path = "/v1/devices", .complete = devices},
+    {.method = "GET", .path = "/healthz", .entry = MM_ENTRY_HEALTH, .complete = healthz},
+    {.method = "GET", .path = "/readyz", .entry = MM_ENTRY_HEALTH, .complete = readyz},
+    {.method = "GET", .path = "/openapi.json", .entry = MM_ENTRY_OPEN, .complete = openapi},
+    {.method = "GET", .path = "/metrics", .entry = MM_ENTRY_METRICS, .complete = mm_scrape},
+    {.method = "GET", .path = "/", .entry = MM_ENTRY_OPEN, .complete = page},
 };
 
 enum { ROUTE_COUNT = sizeof routes / sizeof routes[0] };
@@ -105,10 +121,29 @@ const char *mm_route_path(const char *target) {
     return target;
 }
 
+/* How errors look at the paths that begin so: the first row that matches. */
+static const struct {
+    const char *path;
+    const struct mm_problem_form *problems;
+} protocols[] = {
+    {"", &mm_problem_details},
+};
+
+const struct mm_problem_form *mm_route_problems(const char *path) {
+    size_t index = 0;
+    while (strncmp(path, protocols[index].path, strlen(protocols[index].path)) != 0)
+        index++;
+    return protocols[index].problems;
+}
+
+static bool is_at(const struct mm_route *route, const char *path) {
+    return strcmp(route->path, path) == 0;
+}
+
 /* A path with several rows has the label of its first. */
 size_t mm_route_label_index(const char *path) {
     for (size_t index = 0; index < ROUTE_COUNT; index++)
-        if (strcmp(routes[index].path, path) == 0)
+        if (is_at(&routes[index], path))
             return index;
     return MM_ROUTE_OTHER;
 }
@@ -128,8 +163,8 @@ static bool takes(const struct mm_route *route, const char *method) {
 
 /* The route of OPTIONS on every path. Needs no key: browsers send none with a preflight, and it tells no more
  * than a 405. */
-static const struct mm_route options_route = {"OPTIONS",        "",   MM_ENTRY_OPEN, 0,   NULL,
-                                              mm_reply_options, NULL, NULL,          NULL};
+static const struct mm_route options_route = {
+    .method = "OPTIONS", .path = "", .entry = MM_ENTRY_OPEN, .complete = mm_reply_options};
 
 static bool is_off(const struct mm_route *route, const struct mm_options *options) {
     return options->no_benchmark && route->admit == mm_benchmark_admit;
@@ -153,47 +188,49 @@ static enum mm_status fail_path(const char *path, struct mm_error *error) {
 }
 
 /* Shows a request that the path takes. */
-static enum mm_status fail_method(const struct mm_route *route, const char *method, const char *allow,
+static enum mm_status fail_method(const struct mm_route *route, const char *method, const char *methods,
                                   struct mm_error *error) {
     const char *body = route->example;
     return mm_fail(error, MM_METHOD_NOT_ALLOWED,
                    "the method is %.32s, but '%s' takes %s; send: " MM_CURL "%s%s%s%s", method, route->path,
-                   allow, route->path, body == NULL ? "" : " -d '", body == NULL ? "" : body,
+                   methods, route->path, body == NULL ? "" : " -d '", body == NULL ? "" : body,
                    body == NULL ? "" : "'");
 }
 
-enum mm_status mm_route_find(const struct mm_options *options, const char *method, const char *path,
-                             const struct mm_route **route, char *allow, size_t allow_size,
-                             struct mm_error *error) {
-    size_t length = 0;
-    allow[0] = '\0';
-    if (strcmp(method, "OPTIONS") == 0 && strcmp(path, "*") == 0) {
-        snprintf(allow, allow_size, "GET, HEAD, POST, OPTIONS"); /* of the server, not of a path */
-        *route = &options_route;
-        return MM_OK;
-    }
+/* Adds the methods of the route to the Allow header. */
+static void allow(struct mm_request *request, const char *methods) {
+    const size_t length = strlen(request->allow);
+    snprintf(request->allow + length, sizeof request->allow - length, "%s%s", length > 0 ? ", " : "",
+             methods);
+}
+
+enum mm_status mm_route_find(struct mm_request *request, const char *method) {
+    const char *path = request->path;
+    const bool is_options = strcmp(method, "OPTIONS") == 0;
+    const struct mm_route *near = NULL;
+    struct mm_error *error = &request->error;
+    if (is_options && strcmp(path, "*") == 0)
+        allow(request, "GET, HEAD, POST"); /* of the server, not of a path */
     for (size_t index = 0; index < ROUTE_COUNT; index++) {
-        if (strcmp(routes[index].path, path) != 0)
+        const struct mm_route *route = &routes[index];
+        if (!is_at(route, path))
             continue;
-        if (is_off(&routes[index], options))
+        if (is_off(route, request->server->options))
             return mm_fail(error, MM_NOT_FOUND,
                            "'%s' is switched off on this server (--no-benchmark); GET / lists the paths",
                            path);
-        if (takes(&routes[index], method)) {
-            allow[0] = '\0';
-            *route = &routes[index];
+        near = route;
+        if (takes(route, method)) {
+            request->route = route;
             return MM_OK;
         }
-        length +=
-            (size_t)snprintf(allow + length, allow_size - length, "%s, ",
-                             strcmp(routes[index].method, "GET") == 0 ? "GET, HEAD" : routes[index].method);
+        allow(request, strcmp(route->method, "GET") == 0 ? "GET, HEAD" : route->method);
     }
-    if (length == 0)
+    if (request->allow[0] == '\0')
         return fail_path(path, error);
-    snprintf(allow + length, allow_size - length, "OPTIONS");
-    if (strcmp(method, "OPTIONS") == 0) {
-        *route = &options_route;
-        return MM_OK;
-    }
-    return fail_method(&routes[mm_route_label_index(path)], method, allow, error);
+    allow(request, "OPTIONS");
+    if (!is_options)
+        return fail_method(near, method, request->allow, error);
+    request->route = &options_route;
+    return MM_OK;
 }

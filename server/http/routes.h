@@ -6,10 +6,17 @@
 
 /* What a request needs if there are API keys, and if Host is checked. */
 enum mm_entry {
-    MM_ENTRY_KEY,     /* a key */
+    MM_ENTRY_KEY,     /* a key; of a row that says nothing else */
     MM_ENTRY_METRICS, /* a key, unless --open-metrics was given */
     MM_ENTRY_OPEN,    /* no key */
     MM_ENTRY_HEALTH   /* no key, and any Host: probes name the server as they like */
+};
+
+/* Whether requests have a body. */
+enum mm_body_use {
+    MM_BODY_NONE, /* what comes is passed over */
+    MM_BODY_OPTIONAL,
+    MM_BODY_REQUIRED /* with Content-Length, or chunked */
 };
 
 /* For a route whose requests wait for the worker pool or for jobs. */
@@ -31,15 +38,16 @@ struct mm_route_state {
 };
 
 struct mm_route {
-    const char *method; /* "GET" (which answers HEAD too) or "POST" */
+    const char *method; /* "GET" answers HEAD too */
     const char *path;
     enum mm_entry entry;
+    enum mm_body_use body;
     size_t body_bytes_max; /* beside the process's limit; 0: none */
 
     /* Judges the head, before the body: MM_OK, or the refusal in request->error. NULL: accept all. */
     enum mm_status (*admit)(struct mm_request *request);
 
-    /* The body is complete (GET: empty). Queues a reply, or begins a wait, after which `answer` is called.
+    /* The body is complete, or passed over. Queues a reply, or begins a wait, after which `answer` is called.
      * Errors go into request->error. */
     enum mm_status (*complete)(struct mm_request *request);
     enum mm_status (*answer)(struct mm_request *request);
@@ -53,11 +61,13 @@ size_t mm_route_state_bytes_max(void);
 /* The path of a target, which may be in absolute form (RFC 9112, 3.2.2). Points into the target. */
 const char *mm_route_path(const char *target);
 
-/* Finds a route: MM_NOT_FOUND, also for one that an option switches off, or MM_METHOD_NOT_ALLOWED with the
- * path's methods in `allow`, as in the Allow header. */
-enum mm_status mm_route_find(const struct mm_options *options, const char *method, const char *path,
-                             const struct mm_route **route, char *allow, size_t allow_size,
-                             struct mm_error *error);
+/* The form of errors at a path, also if nothing is there. Any thread. */
+const struct mm_problem_form *mm_route_problems(const char *path);
+
+/* Sets request->route by request->path, or request->error: MM_NOT_FOUND, also for a route that an option
+ * switches off, or MM_METHOD_NOT_ALLOWED. For that and for OPTIONS request->allow has the path's methods. The
+ * connection's thread. */
+enum mm_status mm_route_find(struct mm_request *request, const char *method);
 
 /* What requests are counted and logged under: each path of the table, and "other" for the rest: clients
  * cannot make labels. NULL for an index without a label. */

@@ -15,10 +15,6 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
 }
 
-static struct mm_request *request_of(struct mm_pool_task *task) {
-    return (struct mm_request *)((char *)task - offsetof(struct mm_request, task));
-}
-
 static void jobs_done(struct mm_job *first);
 static void work(struct mm_pool_task *task);
 
@@ -26,7 +22,6 @@ static void work(struct mm_pool_task *task);
 struct ends {
     struct mm_request *resumed; /* linked by next_resumed, as the next */
     struct mm_request *freed;
-    struct mm_pool_task *tasks; /* for the worker pool, linked by next */
 };
 
 void mm_request_push(struct mm_request **list, struct mm_request *request) {
@@ -47,15 +42,9 @@ static void end_work(struct mm_request *request, const struct mm_error *error, s
     }
 }
 
-static void carry_out(struct mm_server *server, const struct ends *ends) {
+static void carry_out(const struct ends *ends) {
     struct mm_request *request = ends->freed;
-    struct mm_pool_task *task = ends->tasks;
     mm_request_resume(ends->resumed);
-    while (task != NULL) {
-        struct mm_pool_task *next = task->next;
-        mm_pool_add(server->pool, task);
-        task = next;
-    }
     while (request != NULL) {
         struct mm_request *next = request->next_resumed;
         mm_request_free(request);
@@ -69,6 +58,13 @@ static bool submit(struct mm_request *request, struct mm_error *error) {
     request->job->done = jobs_done;
     request->job->owner = request;
     return mm_queue_submit(mm_engine_queue(mm_server_engine(request->server)), request->job, error) == MM_OK;
+}
+
+/* With server->mutex held. */
+static void add_to_pool(struct mm_request *request, enum mm_request_state state) {
+    mm_request_move(request, state);
+    request->task.run = work;
+    mm_pool_add(request->server->pool, &request->task);
 }
 
 /* What the request waited for has ended, with this error unless that is NULL. If the queue refuses the first
@@ -90,29 +86,25 @@ static void settle(struct mm_request *request, const struct mm_error *error, str
         request->job->error = refused;
         next = route->next(request, MM_QUEUED);
     }
-    if (next == MM_ENCODING) {
-        mm_request_move(request, MM_ENCODING);
-        request->task.run = work;
-        request->task.next = ends->tasks;
-        ends->tasks = &request->task;
-        return;
-    }
-    end_work(request, error, ends);
+    if (next == MM_ENCODING)
+        add_to_pool(request, MM_ENCODING);
+    else
+        end_work(request, error, ends);
 }
 
 /* The same for one request. With server->mutex held, which this unlocks. */
 static void settle_one(struct mm_request *request, const struct mm_error *error) {
     struct mm_server *server = request->server;
-    struct ends ends = {NULL, NULL, NULL};
+    struct ends ends = {NULL, NULL};
     settle(request, error, &ends);
     pthread_mutex_unlock(&server->mutex);
-    carry_out(server, &ends);
+    carry_out(&ends);
 }
 
 /* The mutex is taken once for all of them. */
 static void jobs_done(struct mm_job *first) {
     struct mm_server *server = ((struct mm_request *)first->owner)->server;
-    struct ends ends = {NULL, NULL, NULL};
+    struct ends ends = {NULL, NULL};
     struct mm_job *next;
     for (const struct mm_job *job = first; job != NULL; job = job->next)
         mm_metrics_job(server->metrics, job);
@@ -122,13 +114,13 @@ static void jobs_done(struct mm_job *first) {
         settle(job->owner, NULL, &ends);
     }
     pthread_mutex_unlock(&server->mutex);
-    carry_out(server, &ends);
+    carry_out(&ends);
 }
 
 /* Decodes or encodes on the worker pool, unless the request was abandoned before. If it is abandoned
  * meanwhile, its connection's thread reads nothing of this work. */
 static void work(struct mm_pool_task *task) {
-    struct mm_request *request = request_of(task);
+    struct mm_request *request = (struct mm_request *)((char *)task - offsetof(struct mm_request, task));
     enum mm_status status = MM_OK;
     struct mm_error error;
     pthread_mutex_lock(&request->server->mutex);
@@ -158,11 +150,9 @@ void mm_request_wait_for_memory(struct mm_request *request, size_t bytes) {
 
 void mm_request_decode_on_pool(struct mm_request *request) {
     suspend(request);
-    mm_request_move(request, MM_DECODING);
     request->is_worked_on = true;
-    request->task.run = work;
+    add_to_pool(request, MM_DECODING);
     pthread_mutex_unlock(&request->server->mutex);
-    mm_pool_add(request->server->pool, &request->task);
 }
 
 /* One lock for both: mm_request_abandon then finds the job in the queue, and jobs_done, which may come before

@@ -1,8 +1,6 @@
 /* Log lines: a time, a level, a message. Knows nothing of requests. */
 #include "server/observe/log.h"
 
-#include "server/observe/log_writer.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,5 +73,5 @@ void mm_log(const char *level, const char *format, ...) {
     } else {
         length = snprintf(line, sizeof line, "%.*s %-5s %s\n", MM_LOG_TIME_BYTES, when, level, message);
     }
-    mm_log_writer_put(line, (size_t)length, false);
+    mm_log_put(line, (size_t)length, false);
 }

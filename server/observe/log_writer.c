@@ -1,10 +1,9 @@
 /* Two halves: threads that log fill one under a mutex, held for the copy of a line; the writer's thread
  * writes the other, then swaps them. It rests after each write: at many thousand lines a second a write takes
  * hundreds of them, and the thread needs no wake-up for each. A single line is written at once. */
-#include "server/observe/log_writer.h"
+#include "server/observe/log.h"
 
 #include "gpu/clock.h"
-#include "server/observe/log.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -108,7 +107,7 @@ static void *run(void *argument) {
         pthread_mutex_unlock(&writer.mutex);
         bool written = write_all(halves[which], bytes);
         give_back(which, bytes);
-        uint64_t dropped = mm_log_writer_dropped();
+        uint64_t dropped = mm_log_dropped();
         if (written && dropped != told)
             mm_log_error("%" PRIu64 " log lines were dropped: stderr does not take them fast enough",
                          dropped - told);
@@ -125,14 +124,14 @@ static void *run(void *argument) {
     return NULL;
 }
 
-void mm_log_writer_start(void) {
+void mm_log_start(void) {
     if (pthread_create(&writer.thread, NULL, run, NULL) != 0)
         return;
     pthread_setname_np(writer.thread, "mm-log");
     __atomic_store_n(&writer.running, 1, __ATOMIC_RELEASE);
 }
 
-void mm_log_writer_stop(void) {
+void mm_log_stop(void) {
     const uint64_t until_ns = mm_clock_ns() + LAST_LINES_MS * NS_PER_MS;
     if (__atomic_load_n(&writer.running, __ATOMIC_ACQUIRE) == 0)
         return;
@@ -149,7 +148,7 @@ void mm_log_writer_stop(void) {
     __atomic_store_n(&writer.running, 0, __ATOMIC_RELEASE);
 }
 
-void mm_log_writer_put(const char *line, size_t bytes, bool one_of_many) {
+void mm_log_put(const char *line, size_t bytes, bool one_of_many) {
     if (__atomic_load_n(&writer.running, __ATOMIC_ACQUIRE) == 0) {
         (void)write_all(line, bytes);
         return;
@@ -172,6 +171,6 @@ void mm_log_writer_put(const char *line, size_t bytes, bool one_of_many) {
         drop(1);
 }
 
-uint64_t mm_log_writer_dropped(void) {
+uint64_t mm_log_dropped(void) {
     return __atomic_load_n(&writer.dropped, __ATOMIC_RELAXED);
 }

@@ -1,5 +1,5 @@
-/* The counters, in several copies to keep threads off each other's cache lines. Knows no text format
- * (metrics_text.h) and no names (scrape.c). Counting takes no lock and no memory. Gauges are not here. */
+/* The counters, in several copies to keep threads off each other's cache lines. Knows no text format and
+ * no names (scrape.c). Counting takes no lock and no memory. Gauges are not here. */
 #ifndef MM_SERVER_OBSERVE_METRICS_H
 #define MM_SERVER_OBSERVE_METRICS_H
 

@@ -4,7 +4,6 @@
 #include "api/problem.h"
 #include "server/http/request.h"
 #include "server/observe/metrics.h"
-#include "server/observe/request_log.h"
 #include "server/http/routes.h"
 
 #include <assert.h>
@@ -22,13 +21,13 @@ static void copy_text(char *to, const char *from, size_t size) {
     memcpy(to, from, strnlen(from, size - 1));
 }
 
-void mm_record_begin(struct mm_request *request, const char *method, const char *path) {
+void mm_record_begin(struct mm_request *request, const char *method) {
     struct mm_record *record = &request->record;
     record->request_id = request->request_id;
-    record->route = mm_route_label_index(path);
+    record->route = mm_route_label_index(request->path);
     copy_text(record->method, method, sizeof record->method);
     if (record->route == MM_ROUTE_OTHER)
-        copy_text(record->path, path, sizeof record->path);
+        copy_text(record->path, request->path, sizeof record->path);
     mm_metrics_begin(request->server->metrics);
 }
 
@@ -73,6 +72,14 @@ static unsigned find_code(const struct mm_record *record) {
     return record->code != 0 ? record->code : mm_problem_http(record->problem);
 }
 
+static void pass_on(struct mm_metrics *metrics, const struct mm_record *record) {
+    char line[MM_REQUEST_LINE_MAX];
+    char time[MM_LOG_TIME_BYTES];
+    mm_metrics_end(metrics, record);
+    mm_log_time(time);
+    mm_log_put(line, mm_request_line(line, mm_log_format(), time, record), true);
+}
+
 void mm_record_end(struct mm_request *request, bool sent) {
     struct mm_record *record = &request->record;
     const bool was_cut = mm_connection_phase(request->peer) == MM_PHASE_CUT;
@@ -87,8 +94,7 @@ void mm_record_end(struct mm_request *request, bool sent) {
     record->stage_ns[MM_STAGE_SEND] = record->replied_ns == 0 ? 0 : end_ns - record->replied_ns;
     record->duration_ns = end_ns - request->started_ns;
     record->in_bytes = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
-    mm_metrics_end(request->server->metrics, record);
-    mm_log_request(record);
+    pass_on(request->server->metrics, record);
 }
 
 void mm_record_cut_head(struct mm_server *server, const char *request_id, const struct mm_error *error,
@@ -100,6 +106,5 @@ void mm_record_cut_head(struct mm_server *server, const char *request_id, const 
                                      .out_bytes = out_bytes,
                                      .duration_ns = duration_ns};
     mm_metrics_begin(server->metrics);
-    mm_metrics_end(server->metrics, &record);
-    mm_log_request(&record);
+    pass_on(server->metrics, &record);
 }

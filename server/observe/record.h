@@ -3,6 +3,7 @@
 #define MM_SERVER_OBSERVE_RECORD_H
 
 #include "gpu/job.h"
+#include "server/observe/log.h"
 
 struct mm_request;
 struct mm_server;
@@ -42,7 +43,7 @@ struct mm_record {
 };
 
 /* Begins the record at the head. The connection's thread. */
-void mm_record_begin(struct mm_request *request, const char *method, const char *path);
+void mm_record_begin(struct mm_request *request, const char *method);
 
 /* The request is cancelled in this stage. The connection's thread, or another with server->mutex held. */
 void mm_record_cancel(struct mm_record *record, unsigned stage);
@@ -57,5 +58,13 @@ void mm_record_end(struct mm_request *request, bool sent);
 /* Counts and logs a head that was not completed in time, which has no request. Any thread. */
 void mm_record_cut_head(struct mm_server *server, const char *request_id, const struct mm_error *error,
                         size_t out_bytes, uint64_t duration_ns);
+
+enum { MM_REQUEST_LINE_MAX = 2048 };
+
+/* Writes the log line of a record, from `time` (MM_LOG_TIME_BYTES characters) to a newline, without a NUL,
+ * and returns its length. Whatever bytes the client sent, it is one line, and as JSON one object. Any
+ * thread. */
+size_t mm_request_line(char line[MM_REQUEST_LINE_MAX], enum mm_log_format format, const char *time,
+                       const struct mm_record *record);
 
 #endif

@@ -1,9 +1,8 @@
-/* The same fields in both formats, `name=value` or `"name":value`. By hand instead of printf: every request
- * pays for it. */
-#include "server/observe/request_log.h"
+/* The log line of a request: the same fields in both formats, `name=value` or `"name":value`. By hand instead
+ * of printf: every request pays for it. */
+#include "server/observe/record.h"
 
 #include "api/number/digits.h"
-#include "server/observe/log_writer.h"
 #include "server/http/routes.h"
 
 #include <string.h>
@@ -120,11 +119,4 @@ size_t mm_request_line(char text[MM_REQUEST_LINE_MAX], enum mm_log_format format
     put_record(&line, record);
     put_text(&line, line.json ? "}\n" : "\n");
     return (size_t)(line.end - text);
-}
-
-void mm_log_request(const struct mm_record *record) {
-    char line[MM_REQUEST_LINE_MAX];
-    char time[MM_LOG_TIME_BYTES];
-    mm_log_time(time);
-    mm_log_writer_put(line, mm_request_line(line, mm_log_format(), time, record), true);
 }

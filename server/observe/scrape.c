@@ -1,18 +1,21 @@
-/* GET /metrics: one row per metric, with the function that writes its samples. Every label has its samples
- * from the start, at 0; those of devices come with the devices. */
+/* GET /metrics: one row per metric, with the function that writes its samples in Prometheus' text format
+ * 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/). Every label has its samples from the
+ * start, at 0; those of devices come with the devices. */
 #include "server/http/acceptor.h"
 #include "server/auth/keys.h"
-#include "server/observe/log_writer.h"
+#include "server/observe/log.h"
 #include "server/observe/metrics.h"
-#include "server/observe/metrics_text.h"
 #include "server/machine.h"
 #include "server/http/reply.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct scrape {
     FILE *out;
+    const char *name; /* of the family at hand */
     struct mm_server *server;
     struct mm_device *const *devices; /* none until the engine is open */
     size_t device_count;
@@ -24,135 +27,179 @@ struct scrape {
     uint64_t log_dropped;
 };
 
-static void put_histogram(const struct scrape *scrape, const char *name, const struct mm_label *labels,
+/* No value needs an escape: they are words of ours, and the names of keys, which are letters and digits. */
+struct label {
+    const char *name;
+    const char *value; /* NULL ends a list */
+};
+
+#define LABELS(...) ((const struct label[4]){__VA_ARGS__})
+#define NO_LABELS LABELS({NULL, NULL})
+
+/* name{label="value",…,le="bound"} and the space after it. bound: NULL: no bucket. */
+static void put_name(const struct scrape *scrape, const char *suffix, const struct label *labels,
+                     const char *bound) {
+    char before = '{';
+    fprintf(scrape->out, "%s%s", scrape->name, suffix);
+    for (; labels->value != NULL; labels++) {
+        fprintf(scrape->out, "%c%s=\"%s\"", before, labels->name, labels->value);
+        before = ',';
+    }
+    if (bound != NULL)
+        fprintf(scrape->out, "%cle=\"%s\"", before, bound);
+    fputs(before == ',' || bound != NULL ? "} " : " ", scrape->out);
+}
+
+static void put_count(const struct scrape *scrape, const struct label *labels, uint64_t count) {
+    put_name(scrape, "", labels, NULL);
+    fprintf(scrape->out, "%" PRIu64 "\n", count);
+}
+
+/* With as many digits as it takes to read it back. */
+static void put_number(const struct scrape *scrape, const struct label *labels, double number) {
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", number);
+    put_name(scrape, "", labels, NULL);
+    fprintf(scrape->out, strtod(text, NULL) == number ? "%.15g\n" : "%.17g\n", number);
+}
+
+/* In seconds, with buckets that are cumulative. */
+static void put_histogram(const struct scrape *scrape, const struct label *labels,
                           const struct mm_histogram *histogram) {
-    mm_text_histogram(scrape->out, name, labels, mm_bucket_bounds_ns, histogram->buckets, MM_BUCKET_COUNT,
-                      histogram->sum_ns);
+    uint64_t count = 0;
+    for (size_t bucket = 0; bucket <= MM_BUCKET_COUNT; bucket++) {
+        char bound[32] = "+Inf";
+        if (bucket < MM_BUCKET_COUNT)
+            snprintf(bound, sizeof bound, "%g", (double)mm_bucket_bounds_ns[bucket] / 1e9);
+        count += histogram->buckets[bucket];
+        put_name(scrape, "_bucket", labels, bound);
+        fprintf(scrape->out, "%" PRIu64 "\n", count);
+    }
+    put_name(scrape, "_sum", labels, NULL);
+    fprintf(scrape->out, "%" PRIu64 ".%09" PRIu64 "\n", histogram->sum_ns / 1000000000,
+            histogram->sum_ns % 1000000000);
+    put_name(scrape, "_count", labels, NULL);
+    fprintf(scrape->out, "%" PRIu64 "\n", count);
 }
 
-static void put_count(const struct scrape *scrape, const char *name, const char *label, const char *value,
-                      uint64_t count) {
-    const struct mm_label labels[MM_LABELS_MAX] = {{label, value}};
-    mm_text_count(scrape->out, name, labels, count);
-}
-
-static void write_requests(const struct scrape *scrape, const char *name) {
+static void write_requests(const struct scrape *scrape) {
     for (size_t route = 0; route < MM_ROUTE_LABELS; route++) {
         for (size_t index = 0; mm_route_label(route) != NULL && index < MM_CODE_COUNT; index++) {
             char code[8];
             snprintf(code, sizeof code, "%u", mm_codes[index]);
-            const struct mm_label labels[MM_LABELS_MAX] = {{"route", mm_route_label(route)}, {"code", code}};
-            mm_text_count(scrape->out, name, labels, scrape->counts.requests[route][index]);
+            const struct label *labels = LABELS({"route", mm_route_label(route)}, {"code", code});
+            put_count(scrape, labels, scrape->counts.requests[route][index]);
         }
     }
 }
 
-static void write_durations(const struct scrape *scrape, const char *name) {
+static void write_durations(const struct scrape *scrape) {
     for (size_t route = 0; route < MM_ROUTE_LABELS; route++) {
-        const struct mm_label labels[MM_LABELS_MAX] = {{"route", mm_route_label(route)}};
+        const struct label *labels = LABELS({"route", mm_route_label(route)});
         if (labels[0].value != NULL)
-            put_histogram(scrape, name, labels, &scrape->counts.durations[route]);
+            put_histogram(scrape, labels, &scrape->counts.durations[route]);
     }
 }
 
-static void write_stages(const struct scrape *scrape, const char *name) {
+static void write_stages(const struct scrape *scrape) {
     for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++) {
-        const struct mm_label labels[MM_LABELS_MAX] = {{"stage", mm_stage_name(stage)}};
-        put_histogram(scrape, name, labels, &scrape->counts.stages[stage]);
+        const struct label *labels = LABELS({"stage", mm_stage_name(stage)});
+        put_histogram(scrape, labels, &scrape->counts.stages[stage]);
     }
 }
 
 /* The samples of each variant of the backends with an open device, without those that only choose: kernel
  * times, or the operations of products. */
-static void write_variants(const struct scrape *scrape, const char *name, bool flops) {
+static void write_variants(const struct scrape *scrape, bool flops) {
     const struct mm_backend *before = NULL;
     for (size_t device = 0; device < scrape->device_count; device++) {
         const struct mm_backend *backend = scrape->devices[device]->backend;
         for (size_t row = 0; backend != before && row < backend->variant_count; row++) {
             const struct mm_variant *variant = &backend->variants[row];
             const size_t slot = mm_variant_slot(backend, row);
-            const struct mm_label labels[MM_LABELS_MAX] = {
-                {"variant", variant->name}, {"backend", backend->name}, {"op", mm_op_name(variant->op)}};
+            const struct label *labels = LABELS({"variant", variant->name}, {"backend", backend->name},
+                                                {"op", mm_op_name(variant->op)});
             if (variant->choose != NULL)
                 continue;
             if (!flops)
-                put_histogram(scrape, name, labels, &scrape->counts.kernels[slot]);
+                put_histogram(scrape, labels, &scrape->counts.kernels[slot]);
             else if (variant->op == MM_MATMUL)
-                mm_text_number(scrape->out, name, labels, scrape->counts.flops[slot]);
+                put_number(scrape, labels, scrape->counts.flops[slot]);
         }
         before = backend; /* one backend's devices stand together */
     }
 }
 
-static void write_kernels(const struct scrape *scrape, const char *name) {
-    write_variants(scrape, name, false);
+static void write_kernels(const struct scrape *scrape) {
+    write_variants(scrape, false);
 }
 
-static void write_flops(const struct scrape *scrape, const char *name) {
-    write_variants(scrape, name, true);
+static void write_flops(const struct scrape *scrape) {
+    write_variants(scrape, true);
 }
 
-static void write_paths(const struct scrape *scrape, const char *name) {
+static void write_paths(const struct scrape *scrape) {
     for (unsigned kind = MM_PATH_NONE + 1; kind < MM_PATH_COUNT; kind++)
-        put_count(scrape, name, "path", mm_path_name((enum mm_path_kind)kind), scrape->counts.paths[kind]);
+        put_count(scrape, LABELS({"path", mm_path_name((enum mm_path_kind)kind)}),
+                  scrape->counts.paths[kind]);
 }
 
-static void write_verdicts(const struct scrape *scrape, const char *name) {
+static void write_verdicts(const struct scrape *scrape) {
     for (unsigned verdict = 0; verdict < MM_VERDICT_COUNT; verdict++)
-        put_count(scrape, name, "result", mm_verdict_name((enum mm_verdict)verdict),
+        put_count(scrape, LABELS({"result", mm_verdict_name((enum mm_verdict)verdict)}),
                   scrape->counts.verdicts[verdict]);
 }
 
-static void write_self_tests(const struct scrape *scrape, const char *name) {
+static void write_self_tests(const struct scrape *scrape) {
     const struct mm_engine *engine = mm_server_engine(scrape->server);
     struct mm_watch_counts counts = {0};
     if (engine != NULL)
         counts = mm_engine_watch_counts(engine);
-    put_count(scrape, name, "result", "passed", counts.passed);
-    put_count(scrape, name, "result", "failed", counts.failed);
-    put_count(scrape, name, "result", "undone", counts.undone);
+    put_count(scrape, LABELS({"result", "passed"}), counts.passed);
+    put_count(scrape, LABELS({"result", "failed"}), counts.failed);
+    put_count(scrape, LABELS({"result", "undone"}), counts.undone);
 }
 
-static void write_transfers(const struct scrape *scrape, const char *name) {
-    put_count(scrape, name, "direction", "upload", scrape->counts.uploaded_bytes);
-    put_count(scrape, name, "direction", "download", scrape->counts.downloaded_bytes);
+static void write_transfers(const struct scrape *scrape) {
+    put_count(scrape, LABELS({"direction", "upload"}), scrape->counts.uploaded_bytes);
+    put_count(scrape, LABELS({"direction", "download"}), scrape->counts.downloaded_bytes);
 }
 
 /* A connection has one request at a time. */
-static void write_connections(const struct scrape *scrape, const char *name) {
+static void write_connections(const struct scrape *scrape) {
     const uint64_t open = mm_acceptor_open(scrape->server->acceptor);
     const uint64_t in_flight = mm_counts_in_flight(&scrape->counts);
     const uint64_t active = in_flight < open ? in_flight : open;
-    put_count(scrape, name, "state", "active", active);
-    put_count(scrape, name, "state", "idle", open - active);
+    put_count(scrape, LABELS({"state", "active"}), active);
+    put_count(scrape, LABELS({"state", "idle"}), open - active);
 }
 
-static void write_closed(const struct scrape *scrape, const char *name) {
+static void write_closed(const struct scrape *scrape) {
     static const char *const reasons[MM_CLOSED_COUNT] = {[MM_CLOSED_EVICTED] = "evicted",
                                                          [MM_CLOSED_ADDRESS] = "address",
                                                          [MM_CLOSED_SLOW_READER] = "slow_reader"};
     for (size_t reason = 0; reason < MM_CLOSED_COUNT; reason++)
-        put_count(scrape, name, "reason", reasons[reason], scrape->counts.closed[reason]);
+        put_count(scrape, LABELS({"reason", reasons[reason]}), scrape->counts.closed[reason]);
 }
 
-static void write_rejected(const struct scrape *scrape, const char *name) {
+static void write_rejected(const struct scrape *scrape) {
     for (unsigned status = MM_OK + 1; status < MM_STATUS_COUNT; status++)
-        put_count(scrape, name, "reason", mm_status_name((enum mm_status)status),
+        put_count(scrape, LABELS({"reason", mm_status_name((enum mm_status)status)}),
                   scrape->counts.rejected[status]);
 }
 
-static void write_keys(const struct scrape *scrape, const char *name) {
+static void write_keys(const struct scrape *scrape) {
     const struct mm_keys *keys = scrape->server->keys;
     const size_t count = keys == NULL ? 0 : mm_keys_label_count(keys);
     for (size_t index = 0; index < count; index++)
-        put_count(scrape, name, "key", mm_keys_label(keys, index), mm_keys_requests(keys, index));
+        put_count(scrape, LABELS({"key", mm_keys_label(keys, index)}), mm_keys_requests(keys, index));
 }
 
-static void write_cancelled(const struct scrape *scrape, const char *name) {
+static void write_cancelled(const struct scrape *scrape) {
     static const unsigned stages[] = {MM_SPAN_RECEIVE, MM_SPAN_DECODE, MM_SPAN_QUEUE,
                                       MM_SPAN_KERNEL,  MM_SPAN_ENCODE, MM_STAGE_SEND};
     for (size_t index = 0; index < sizeof stages / sizeof stages[0]; index++)
-        put_count(scrape, name, "stage", mm_stage_name(stages[index]),
+        put_count(scrape, LABELS({"stage", mm_stage_name(stages[index])}),
                   scrape->counts.cancelled[stages[index]]);
 }
 
@@ -165,7 +212,7 @@ static const char *device_label(const struct mm_device *device, char text[DEVICE
 }
 
 /* A failed device is not asked. Asking takes some microseconds. */
-static void write_device_memory(const struct scrape *scrape, const char *name) {
+static void write_device_memory(const struct scrape *scrape) {
     for (size_t index = 0; index < scrape->device_count; index++) {
         const struct mm_device *device = scrape->devices[index];
         char who[DEVICE_LABEL_MAX];
@@ -174,53 +221,50 @@ static void write_device_memory(const struct scrape *scrape, const char *name) {
         size_t free_bytes = device->backend->memory_free(device);
         size_t used_bytes = device->memory_bytes > free_bytes ? device->memory_bytes - free_bytes : 0;
         (void)device_label(device, who);
-        const struct mm_label used[MM_LABELS_MAX] = {{"device", who}, {"state", "used"}};
-        const struct mm_label unused[MM_LABELS_MAX] = {{"device", who}, {"state", "free"}};
-        mm_text_count(scrape->out, name, used, used_bytes);
-        mm_text_count(scrape->out, name, unused, free_bytes);
+        put_count(scrape, LABELS({"device", who}, {"state", "used"}), used_bytes);
+        put_count(scrape, LABELS({"device", who}, {"state", "free"}), free_bytes);
     }
 }
 
-static void write_device_errors(const struct scrape *scrape, const char *name) {
+static void write_device_errors(const struct scrape *scrape) {
     static const enum mm_status kinds[] = {MM_DEVICE_FAILED, MM_NO_DEVICE_MEMORY, MM_INTERNAL};
     for (size_t index = 0; index < scrape->device_count; index++) {
         const struct mm_device *device = scrape->devices[index];
         char who[DEVICE_LABEL_MAX];
         for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
-            const struct mm_label labels[MM_LABELS_MAX] = {{"device", device_label(device, who)},
-                                                           {"kind", mm_status_name(kinds[kind])}};
-            mm_text_count(scrape->out, name, labels,
-                          scrape->counts.device_errors[device->number][kinds[kind]]);
+            const struct label *labels =
+                LABELS({"device", device_label(device, who)}, {"kind", mm_status_name(kinds[kind])});
+            put_count(scrape, labels, scrape->counts.device_errors[device->number][kinds[kind]]);
         }
     }
 }
 
-static void write_staging(const struct scrape *scrape, const char *name) {
+static void write_staging(const struct scrape *scrape) {
     const struct mm_buffers *buffers = scrape->server->buffers;
     size_t used = mm_buffers_used(buffers);
     size_t kept = mm_buffers_kept(buffers);
     size_t budget = mm_buffers_budget(buffers);
-    put_count(scrape, name, "state", "used", used);
-    put_count(scrape, name, "state", "kept", kept);
-    put_count(scrape, name, "state", "free", used + kept < budget ? budget - used - kept : 0);
+    put_count(scrape, LABELS({"state", "used"}), used);
+    put_count(scrape, LABELS({"state", "kept"}), kept);
+    put_count(scrape, LABELS({"state", "free"}), used + kept < budget ? budget - used - kept : 0);
 }
 
-static void write_build(const struct scrape *scrape, const char *name) {
+static void write_build(const struct scrape *scrape) {
     char backends[64] = "";
     size_t length = 0;
     for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++)
         length += (size_t)snprintf(backends + length, sizeof backends - length, "%s%s", length > 0 ? "," : "",
                                    (*backend)->name);
-    const struct mm_label labels[MM_LABELS_MAX] = {{"version", MATMULD_VERSION}, {"backends", backends}};
-    mm_text_count(scrape->out, name, labels, 1);
+    const struct label *labels = LABELS({"version", MATMULD_VERSION}, {"backends", backends});
+    put_count(scrape, labels, 1);
 }
 
-static void write_cpu_seconds(const struct scrape *scrape, const char *name) {
-    mm_text_number(scrape->out, name, NULL, scrape->process.cpu_seconds);
+static void write_cpu_seconds(const struct scrape *scrape) {
+    put_number(scrape, NO_LABELS, scrape->process.cpu_seconds);
 }
 
-static void write_started(const struct scrape *scrape, const char *name) {
-    mm_text_number(scrape->out, name, NULL, scrape->server->started_seconds);
+static void write_started(const struct scrape *scrape) {
+    put_number(scrape, NO_LABELS, scrape->server->started_seconds);
 }
 
 #define COUNT(member) .count_at = offsetof(struct scrape, member)
@@ -229,8 +273,8 @@ static const struct family {
     const char *name;
     const char *type;
     const char *help;
-    void (*write)(const struct scrape *scrape, const char *name); /* NULL: the family is one count */
-    size_t count_at;                                              /* in struct scrape, then */
+    void (*write)(const struct scrape *scrape); /* NULL: the family is one count */
+    size_t count_at;                            /* in struct scrape, then */
 } families[] = {
     {"matmuld_http_requests_total", "counter",
      "Requests by path and HTTP status; 499: the client disconnected before the reply. Malformed requests "
@@ -306,12 +350,14 @@ static char *make_page(struct scrape *scrape, size_t *length) {
         return NULL;
     for (size_t index = 0; index < sizeof families / sizeof families[0]; index++) {
         const struct family *family = &families[index];
-        mm_text_family(scrape->out, family->name, family->type, family->help);
+        const void *count = (const char *)scrape + family->count_at;
+        scrape->name = family->name;
+        fprintf(scrape->out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
+                family->type);
         if (family->write != NULL)
-            family->write(scrape, family->name);
+            family->write(scrape);
         else
-            mm_text_count(scrape->out, family->name, NULL,
-                          *(const uint64_t *)(const void *)((const char *)scrape + family->count_at));
+            put_count(scrape, NO_LABELS, *(const uint64_t *)count);
     }
     int failed = ferror(scrape->out);
     if (fclose(scrape->out) == 0 && !failed)
@@ -333,7 +379,7 @@ static void look(struct scrape *scrape, struct mm_server *server) {
     mm_metrics_sum(server->metrics, &scrape->counts);
     mm_process_look(&scrape->process);
     scrape->in_flight = mm_counts_in_flight(&scrape->counts) - 1;
-    scrape->log_dropped = mm_log_writer_dropped();
+    scrape->log_dropped = mm_log_dropped();
 }
 
 enum mm_status mm_scrape(struct mm_request *request) {
@@ -345,5 +391,5 @@ enum mm_status mm_scrape(struct mm_request *request) {
         text = make_page(scrape, &length);
     }
     free(scrape);
-    return mm_reply_text(request, text, length, MM_METRICS_TYPE);
+    return mm_reply_text(request, text, length, "text/plain; version=0.0.4; charset=utf-8");
 }

@@ -6,7 +6,7 @@
 #include "server/http/head.h"
 #include "server/auth/keys.h"
 #include "server/observe/log.h"
-#include "server/observe/log_writer.h"
+#include "server/observe/log.h"
 #include "server/observe/metrics.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -28,8 +28,8 @@ static struct mm_keys *keys;
 static struct MHD_Daemon *mhd;
 
 /* In place of the real one: a line of the log is one line, and an object, whatever a request holds. */
-void __wrap_mm_log_writer_put(const char *line, size_t bytes, bool one_of_many);
-void __wrap_mm_log_writer_put(const char *line, size_t bytes, bool one_of_many) {
+void __wrap_mm_log_put(const char *line, size_t bytes, bool one_of_many);
+void __wrap_mm_log_put(const char *line, size_t bytes, bool one_of_many) {
     (void)one_of_many;
     REQUIRE(bytes > 0 && memchr(line, '\n', bytes) == line + bytes - 1);
     json_t *object = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, NULL);
@@ -45,13 +45,12 @@ static void open_server(void) {
                 format[] = "--log-format=json";
     static char *argv[] = {program, backend, body,    dimension, budget, jobs,
                            flops,   run,     repeats, format,    NULL};
-    char problem[640];
     struct mm_error error;
-    REQUIRE(mm_options_parse(&options, 10, argv, problem, sizeof problem));
+    REQUIRE(mm_options_parse(&options, 10, argv, &error) == MM_OK);
     options.threads = 1;
     options.api_key = IN_PROCESS_KEY;
     mm_log_set_format(MM_LOG_JSON);
-    REQUIRE(mm_keys_open(&options, &keys, problem, sizeof problem));
+    REQUIRE(mm_keys_open(&options, &keys, &error) == MM_OK);
     options.allowed_hosts = "fuzz";
     server.checks_host = true;
     server.options = &options;

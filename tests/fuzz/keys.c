@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { KEYS_MAX = 256, PROBLEM_ROOM = 256 };
+enum { KEYS_MAX = 256 };
 
 /* The keys that a text has by the rules, and what each is counted under. */
 struct expected {
@@ -117,25 +117,25 @@ static struct expected expect_list(const char *list) {
 }
 
 /* That no word of what came, which may be a key or the half of one, stands in the sentence. */
-static void require_sentence(const char *problem, struct piece text) {
+static void require_sentence(const struct mm_error *error, struct piece text) {
     static const char known[] =
         " a key must have be to characters printable of ascii and this one has others "
         "line its stands in another already more words or name ";
-    REQUIRE(memchr(problem, '\0', PROBLEM_ROOM) != NULL && problem[0] != '\0');
+    REQUIRE(memchr(error->detail, '\0', sizeof error->detail) != NULL && error->detail[0] != '\0');
     for (size_t index = 0; index + 12 <= text.bytes; index++) {
         char part[13];
         memcpy(part, text.text + index, 12);
         part[12] = '\0';
         REQUIRE(strlen(part) < 12 || strchr(part, ' ') != NULL || strstr(known, part) != NULL ||
-                strstr(problem, part) == NULL);
+                strstr(error->detail, part) == NULL);
     }
 }
 
-static void judge(struct mm_key_set *set, bool good, const struct expected *expected, const char *problem,
-                  struct piece text) {
+static void judge(struct mm_key_set *set, bool good, const struct expected *expected,
+                  const struct mm_error *error, struct piece text) {
     REQUIRE(good == expected->is_good);
     if (!good) {
-        require_sentence(problem, text);
+        require_sentence(error, text);
         return;
     }
     REQUIRE(set->count == expected->count);
@@ -171,7 +171,7 @@ static void judge_header(const struct mm_key_set *set, struct piece value, const
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    char problem[PROBLEM_ROOM];
+    struct mm_error error;
     struct piece rest = {(const char *)data, bytes};
     const struct piece header = fuzz_take(&rest, '\n');
     char *list = fuzz_copy_text(fuzz_take(&rest, '\n'));
@@ -179,12 +179,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     struct mm_key_set *of_list = mm_key_set_open(), *of_text = mm_key_set_open();
     REQUIRE(of_list != NULL && of_text != NULL);
     const struct expected by_list = expect_list(list), by_text = expect_text(rest);
-    memset(problem, 0x7f, sizeof problem);
-    const bool good = mm_key_set_add_list(of_list, list, problem, sizeof problem);
-    judge(of_list, good, &by_list, problem, (struct piece){list, strlen(list)});
-    memset(problem, 0x7f, sizeof problem);
-    const bool good_text = mm_key_set_add_text(of_text, text, rest.bytes, problem, sizeof problem);
-    judge(of_text, good_text, &by_text, problem, rest);
+    memset(&error, 0x7f, sizeof error);
+    const bool good = mm_key_set_add_list(of_list, list, &error) == MM_OK;
+    judge(of_list, good, &by_list, &error, (struct piece){list, strlen(list)});
+    memset(&error, 0x7f, sizeof error);
+    const bool good_text = mm_key_set_add_text(of_text, text, rest.bytes, &error) == MM_OK;
+    judge(of_text, good_text, &by_text, &error, rest);
     judge_header(of_text, header, &by_text);
     judge_header(of_list, header, &by_list);
     mm_key_set_close(of_text);

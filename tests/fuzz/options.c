@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARGUMENTS_MAX = 64, VARIABLES_MAX = 64, PROBLEM_ROOM = 640 };
+enum { ARGUMENTS_MAX = 64, VARIABLES_MAX = 64 };
 
 /* Those of the input, or of what was printed, each in memory of its own. */
 struct command {
@@ -61,14 +61,14 @@ static void end(struct command *command) {
         free(command->variables[index]);
 }
 
-static bool parse(struct command *command, struct mm_options *options, char *problem) {
+static bool parse(struct command *command, struct mm_options *options, struct mm_error *error) {
     clearenv();
     for (int index = 0; index < command->variable_count; index++)
         putenv(command->variables[index]);
-    memset(problem, 0x7f, PROBLEM_ROOM);
-    const bool good = mm_options_parse(options, command->count, command->arguments, problem, PROBLEM_ROOM);
+    memset(error, 0x7f, sizeof *error);
+    const bool good = mm_options_parse(options, command->count, command->arguments, error) == MM_OK;
     if (!good)
-        REQUIRE(memchr(problem, '\0', PROBLEM_ROOM) != NULL && problem[0] != '\0');
+        REQUIRE(memchr(error->detail, '\0', sizeof error->detail) != NULL && error->detail[0] != '\0');
     return good;
 }
 
@@ -116,12 +116,12 @@ static void add_printed(struct command *command, struct piece line) {
 static void require_read_again(const char *printed) {
     struct command command;
     struct mm_options options;
-    char problem[PROBLEM_ROOM];
+    struct mm_error error;
     struct piece rest = {printed, strlen(printed)};
     begin(&command);
     while (rest.bytes > 0)
         add_printed(&command, fuzz_take(&rest, '\n'));
-    REQUIRE(parse(&command, &options, problem));
+    REQUIRE(parse(&command, &options, &error));
     char *again = print(&options);
     struct piece first = {printed, strlen(printed)}, second = {again, strlen(again)};
     while (first.bytes > 0) {
@@ -163,11 +163,11 @@ static void judge_value(const char *argument) {
     const char *value = strchr(argument, '=') + 1, *stop = value;
     struct mm_options options;
     struct command alone;
-    char problem[PROBLEM_ROOM];
+    struct mm_error error;
     uint64_t bytes = 0;
     begin(&alone);
     add_line(&alone, join(argument, "", ""));
-    const bool good = parse(&alone, &options, problem);
+    const bool good = parse(&alone, &options, &error);
     const unsigned __int128 port = read_number(&stop);
     if (is_size)
         REQUIRE(good == expect_size(value, UINT64_C(1) << 60, &bytes));
@@ -185,9 +185,9 @@ static void judge_values(const struct command *command) {
 
 static void judge(struct command *command) {
     struct mm_options options;
-    char problem[PROBLEM_ROOM];
-    if (!parse(command, &options, problem)) {
-        REQUIRE(strstr(problem, mark) == NULL);
+    struct mm_error error;
+    if (!parse(command, &options, &error)) {
+        REQUIRE(strstr(error.detail, mark) == NULL);
         return;
     }
     if (options.help || options.version)

@@ -6,11 +6,11 @@
 #define KEY2 "0123456789abcde?" /* differs in the last character alone */
 #define NAME_15 "n12345678901234"
 
-static char sentence[256];
+static struct mm_error error;
 
 static bool add(struct mm_key_set *set, const char *text) {
-    sentence[0] = '\0';
-    return mm_key_set_add_text(set, text, strlen(text), sentence, sizeof sentence);
+    error.detail[0] = '\0';
+    return mm_key_set_add_text(set, text, strlen(text), &error) == MM_OK;
 }
 
 static bool has(const struct mm_key_set *set, const char *key) {
@@ -58,24 +58,24 @@ static void lines_are_judged(void **state) {
         struct mm_key_set *set = mm_key_set_open();
         bool good = add(set, cases[index].text);
         if (good != (cases[index].words == NULL) ||
-            (!good && strncmp(sentence, cases[index].words, strlen(cases[index].words)) != 0))
-            fail_msg("case %zu: %s '%s'", index, good ? "was taken" : "was refused with", sentence);
-        if (strstr(sentence, "0123456789abcd") != NULL || strstr(sentence, "short") != NULL)
-            fail_msg("case %zu: a key is shown: '%s'", index, sentence);
+            (!good && strncmp(error.detail, cases[index].words, strlen(cases[index].words)) != 0))
+            fail_msg("case %zu: %s '%s'", index, good ? "was taken" : "was refused with", error.detail);
+        if (strstr(error.detail, "0123456789abcd") != NULL || strstr(error.detail, "short") != NULL)
+            fail_msg("case %zu: a key is shown: '%s'", index, error.detail);
         mm_key_set_close(set);
     }
 }
 
 static void zeros_are_no_text(void **state) {
     struct mm_key_set *set = mm_key_set_open();
-    assert_false(mm_key_set_add_text(set, KEY "\0x", sizeof KEY + 1, sentence, sizeof sentence));
+    assert_false(mm_key_set_add_text(set, KEY "\0x", sizeof KEY + 1, &error) == MM_OK);
     mm_key_set_close(set);
 }
 
 static void labels_are_names_or_lines(void **state) {
     struct mm_key_set *set = mm_key_set_open();
     assert_true(add(set, "# first\nalice " KEY "\n\n" KEY2 "\n"));
-    assert_true(mm_key_set_add_list(set, KEY ",0123456789abcdef", sentence, sizeof sentence));
+    assert_true(mm_key_set_add_list(set, KEY ",0123456789abcdef", &error) == MM_OK);
     assert_int_equal(set->count, 3);
     assert_string_equal(set->keys[mm_key_set_find(set, KEY, strlen(KEY))].label, "alice");
     assert_string_equal(set->keys[mm_key_set_find(set, KEY2, strlen(KEY2))].label, "4");
@@ -98,9 +98,10 @@ static void lists_are_judged(void **state) {
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         struct mm_key_set *set = mm_key_set_open();
-        bool good = mm_key_set_add_list(set, cases[index].list, sentence, sizeof sentence);
-        if (good != (cases[index].words == NULL) || (!good && strstr(sentence, cases[index].words) == NULL))
-            fail_msg("case %zu: %s '%s'", index, good ? "was taken" : "was refused with", sentence);
+        bool good = mm_key_set_add_list(set, cases[index].list, &error) == MM_OK;
+        if (good != (cases[index].words == NULL) ||
+            (!good && strstr(error.detail, cases[index].words) == NULL))
+            fail_msg("case %zu: %s '%s'", index, good ? "was taken" : "was refused with", error.detail);
         mm_key_set_close(set);
     }
 }
@@ -132,7 +133,7 @@ static void longest_key(void **state) {
     struct mm_key_set *set = mm_key_set_open();
     assert_true(add(set, repeated(MM_KEY_BYTES_MAX, "")));
     assert_false(add(set, repeated(MM_KEY_BYTES_MAX + 1, "")));
-    assert_non_null(strstr(sentence, "this one has 257"));
+    assert_non_null(strstr(error.detail, "this one has 257"));
     mm_key_set_close(set);
 }
 
@@ -153,7 +154,7 @@ static void most_keys(void **state) {
     sprintf(text + length, "key-number-%08u\n", (unsigned)MM_KEYS_MAX);
     set = mm_key_set_open();
     assert_false(add(set, text));
-    assert_string_equal(sentence, "line 1025: there may be 1024 keys, and this is one more");
+    assert_string_equal(error.detail, "line 1025: there may be 1024 keys, and this is one more");
     mm_key_set_close(set);
     free(text);
 }

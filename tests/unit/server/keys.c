@@ -13,7 +13,7 @@
 enum { THREADS = 4, RELOADS = 200 };
 
 static char path[] = "keys.XXXXXX";
-static char problem[640];
+static struct mm_error error;
 
 static void write_file(const char *text) {
     FILE *file = fopen(path, "we");
@@ -24,8 +24,8 @@ static void write_file(const char *text) {
 
 static struct mm_keys *open_keys(const struct mm_options *options) {
     struct mm_keys *keys = NULL;
-    if (!mm_keys_open(options, &keys, problem, sizeof problem))
-        fail_msg("%s", problem);
+    if (mm_keys_open(options, &keys, &error) != MM_OK)
+        fail_msg("%s", error.detail);
     return keys;
 }
 
@@ -77,9 +77,9 @@ static void bad_files_are_refused(void **state) {
     for (size_t index = 0; index < COUNT(cases); index++) {
         const struct mm_options options = {.api_key_file = cases[index].file};
         struct mm_keys *keys;
-        assert_false(mm_keys_open(&options, &keys, problem, sizeof problem));
-        if (strstr(problem, cases[index].words) == NULL)
-            fail_msg("%s: '%s'", cases[index].file, problem);
+        assert_int_equal(mm_keys_open(&options, &keys, &error), MM_BAD_REQUEST);
+        if (strstr(error.detail, cases[index].words) == NULL)
+            fail_msg("%s: '%s'", cases[index].file, error.detail);
     }
 }
 
@@ -93,8 +93,8 @@ static void files_have_a_limit(void **state) {
     mm_keys_close(open_keys(&options));
     text[BYTES_MAX] = '\n';
     write_file(text);
-    assert_false(mm_keys_open(&options, &keys, problem, sizeof problem));
-    assert_non_null(strstr(problem, "it may have 1048576 bytes, and has more"));
+    assert_int_equal(mm_keys_open(&options, &keys, &error), MM_BAD_REQUEST);
+    assert_non_null(strstr(error.detail, "it may have 1048576 bytes, and has more"));
 }
 
 static void a_bad_file_changes_nothing(void **state) {

@@ -1,7 +1,7 @@
 /* The thread of the log: it keeps its pace when the wall clock is set back. This program's clock_gettime
  * stands for the C library's: its wall clock is a minute ahead when it is asked, and so has been set back
  * when it is waited for. */
-#include "server/observe/log_writer.h"
+#include "server/observe/log.h"
 #include "gpu/clock.h"
 #include "tests/unit/unit.h"
 
@@ -24,7 +24,7 @@ static void expect_lines(int end) {
     for (unsigned index = 0; index < LINES; index++) {
         struct pollfd readable = {.fd = end, .events = POLLIN};
         char text[2 * sizeof line];
-        mm_log_writer_put(line, sizeof line - 1, true);
+        mm_log_put(line, sizeof line - 1, true);
         assert_int_equal(poll(&readable, 1, PATIENCE_MS), 1);
         assert_int_equal(read(end, text, sizeof text), sizeof line - 1);
     }
@@ -38,15 +38,15 @@ static void test_wall_clock_set_back(void **state) {
     const int terminal = dup(STDERR_FILENO);
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
-    mm_log_writer_start();
+    mm_log_start();
     expect_lines(ends[0]);
-    mm_log_writer_put(text, sizeof text, true);
+    mm_log_put(text, sizeof text, true);
     const uint64_t begun_ns = mm_clock_ns();
-    mm_log_writer_stop();
+    mm_log_stop();
     const uint64_t took_ns = mm_clock_ns() - begun_ns;
     for (size_t left = sizeof text; left > 0;)
         left -= (size_t)read(ends[0], text, sizeof text);
-    mm_log_writer_stop();
+    mm_log_stop();
     assert_int_equal(dup2(terminal, STDERR_FILENO), STDERR_FILENO);
     assert_in_range(took_ns, UINT64_C(900000000), UINT64_C(1000000) * PATIENCE_MS);
 }

@@ -4,7 +4,7 @@
 
 /* Of the last parse. */
 static struct mm_options options;
-static char problem[256];
+static struct mm_error error;
 
 /* Of these words behind the program's name. */
 static bool parse_words(const char *first, const char *second) {
@@ -14,7 +14,7 @@ static bool parse_words(const char *first, const char *second) {
     strcpy(words[0], first == NULL ? "" : first);
     strcpy(words[1], second == NULL ? "" : second);
     argv[count] = NULL;
-    return mm_options_parse(&options, count, argv, problem, sizeof problem);
+    return mm_options_parse(&options, count, argv, &error) == MM_OK;
 }
 
 static bool parse(const char *flag) {
@@ -50,8 +50,8 @@ static void defaults(void **state) {
 
 static void expect_flag(const char *flag, const char *words) {
     const bool good = parse(flag);
-    if (good != (words == NULL) || (!good && strstr(problem, words == NULL ? "" : words) == NULL))
-        fail_msg("%s: %s '%s'", flag, good ? "was taken" : "was refused with", problem);
+    if (good != (words == NULL) || (!good && strstr(error.detail, words == NULL ? "" : words) == NULL))
+        fail_msg("%s: %s '%s'", flag, good ? "was taken" : "was refused with", error.detail);
 }
 
 static void values_are_judged(void **state) {
@@ -166,8 +166,8 @@ static void secrets_are_not_shown(void **state) {
     static const char *const words[][2] = {{"--api-key=hush"}, {"--api-key"}, {"--port", "--api-key=hush"}};
     for (size_t index = 0; index < COUNT(words); index++) {
         assert_false(parse_words(words[index][0], words[index][1]));
-        assert_non_null(strstr(problem, "set MATMULD_API_KEY"));
-        assert_null(strstr(problem, "hush"));
+        assert_non_null(strstr(error.detail, "set MATMULD_API_KEY"));
+        assert_null(strstr(error.detail, "hush"));
     }
     setenv("MATMULD_API_KEY", "hush", 1);
     assert_true(parse(NULL));
@@ -192,7 +192,7 @@ static void what_is_printed_would_be_taken(void **state) {
         *value = '\0';
         snprintf(flag, sizeof flag, "--%s=%s", line, value + strlen(" = "));
         if (value[strlen(" = ")] != '\0' && !parse(flag))
-            fail_msg("printed, but not taken: %s", problem);
+            fail_msg("printed, but not taken: %s", error.detail);
         values++;
     }
     assert_true(values > 20);
@@ -223,7 +223,7 @@ static void flags_win_over_the_environment(void **state) {
     assert_int_equal(options.body_bytes_max, 3072);
     setenv("MATMULD_QUEUE_DEPTH", "many", 1);
     assert_false(parse(NULL));
-    assert_non_null(strstr(problem, "MATMULD_QUEUE_DEPTH is 'many'"));
+    assert_non_null(strstr(error.detail, "MATMULD_QUEUE_DEPTH is 'many'"));
     unsetenv("MATMULD_QUEUE_DEPTH");
     unsetenv("MATMULD_MAX_BODY");
 }
@@ -239,7 +239,7 @@ static void a_flag_takes_no_word_behind_it(void **state) {
     assert_false(options.no_benchmark);
     setenv("MATMULD_NO_BENCHMARK", "on", 1);
     assert_false(parse(NULL));
-    assert_string_equal(problem, "MATMULD_NO_BENCHMARK is 'on', but must be true|false");
+    assert_string_equal(error.detail, "MATMULD_NO_BENCHMARK is 'on', but must be true|false");
     unsetenv("MATMULD_NO_BENCHMARK");
 }
 

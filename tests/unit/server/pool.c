@@ -284,7 +284,7 @@ static void share_again(struct mm_pool_task *work) {
     __atomic_add_fetch(&sharing->runs, 1, __ATOMIC_RELEASE);
 }
 
-/* All at one time, so that helps stand among other work in the list, and are taken back from there. */
+/* All at one time: threads that share find other work, and shares of other threads. */
 static void the_pool_itself_shares(void **state) {
     enum { MANY = 2000 };
     static struct sharing shared[MANY];

@@ -1,5 +1,5 @@
 /* server/request_log: a request's line in both formats, whatever bytes the caller sent. */
-#include "server/observe/request_log.h"
+#include "server/observe/record.h"
 #include "gpu/backend.h"
 #include "server/http/routes.h"
 #include "tests/unit/unit.h"
