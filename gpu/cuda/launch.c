@@ -69,7 +69,7 @@ enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *pl
                        "a CUDA kernel takes dimensions up to %d, but the product is %zu x %zu x %zu",
                        DIMENSION_MAX, product->m, product->n, product->k);
     plan->launch = mm_cuda_launch;
-    return plan->variant->plan(product, plan, error);
+    return plan->variant->plan[product->a.dtype](product, plan, error);
 }
 
 enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_product *product,
@@ -159,7 +159,7 @@ enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_varian
     const struct mm_product smallest = smallest_of(variant, tile);
     struct mm_plan plan = {.layout.kernel = NULL};
     enum mm_status status = mm_cuda_use(head, error);
-    if (status == MM_OK && variant->plan != NULL)
+    if (status == MM_OK && variant->plan[MM_FLOAT32] != NULL)
         status = mm_plan_make(head, variant, &smallest, false, &plan, error);
     if (status != MM_OK)
         return status;

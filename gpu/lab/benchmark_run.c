@@ -111,8 +111,8 @@ static const struct mm_variant *find_copying(const struct mm_benchmark *benchmar
     const struct mm_backend *backend = device->backend;
     for (size_t index = 0; index < backend->variant_count; index++) {
         const struct mm_variant *variant = &backend->variants[index];
-        if (variant->op == benchmark->request.op && variant->choose == NULL &&
-            (variant->dtypes & MM_DTYPE_BIT(benchmark->request.dtype)) != 0 &&
+        if (variant->op == benchmark->request.op && !mm_variant_chooses(variant) &&
+            (mm_variant_dtypes(variant) & MM_DTYPE_BIT(benchmark->request.dtype)) != 0 &&
             mm_variant_missing(variant, device) == NULL)
             return variant;
     }

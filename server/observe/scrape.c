@@ -73,7 +73,7 @@ static void write_variants(const struct scrape *scrape, const char *name, bool f
             const size_t slot = mm_variant_slot(backend, row);
             const struct mm_label labels[MM_LABELS_MAX] = {
                 {"variant", variant->name}, {"backend", backend->name}, {"op", mm_op_name(variant->op)}};
-            if (variant->choose != NULL)
+            if (mm_variant_chooses(variant))
                 continue;
             if (!flops)
                 put_histogram(scrape, name, labels, &scrape->counts.kernels[slot]);

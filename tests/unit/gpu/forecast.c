@@ -1,11 +1,12 @@
 /* A forecast follows the best times that were seen, of kernels by their variant and of copies. */
-#include "gpu/backend.h"
+#include "gpu/cpu/variants.h"
 #include "gpu/queue/self_test.h"
 #include "tests/unit/unit.h"
 
 enum { US = 1000, TELLING = 1000000 /* the least work that a first rate is learned from */ };
 
-static const struct mm_variant variants[MM_FORECAST_VARIANTS_MAX + 2] = {{.name = "one"}, {.name = "two"}};
+static const struct mm_variant variants[MM_FORECAST_VARIANTS_MAX + 2] = {
+    {.name = "one", .launch[MM_FLOAT32] = mm_cpu_naive}, {.name = "two"}};
 static const struct mm_backend backend = {
     .name = "made up", .is_host = true, .variants = variants, .variant_count = COUNT(variants)};
 

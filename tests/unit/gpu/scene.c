@@ -25,12 +25,11 @@ static const struct mm_variant *choose_first(const struct mm_device *device,
     return &fake_backend.variants[0];
 }
 
-enum { FLOATS = MM_DTYPE_BIT(MM_FLOAT32) };
 static const struct mm_variant variants[] = {
-    {.name = "naive", .dtypes = FLOATS, .launch = launch},
-    {.name = "second", .dtypes = FLOATS, .missing = only_on_device_1, .launch = launch},
-    {.name = "nowhere", .dtypes = FLOATS, .missing = nowhere, .launch = launch},
-    {.name = "auto", .dtypes = FLOATS, .choose = choose_first},
+    {.name = "naive", .launch[MM_FLOAT32] = launch},
+    {.name = "second", .missing = only_on_device_1, .launch[MM_FLOAT32] = launch},
+    {.name = "nowhere", .missing = nowhere, .launch[MM_FLOAT32] = launch},
+    {.name = "auto", .choose[MM_FLOAT32] = choose_first},
 };
 
 /* A job comes to a lane, or leaves it for NULL; with the mutex held. */
@@ -129,8 +128,9 @@ static void schedule(struct mm_job *job) {
 static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     *kernel_ns = 7;
-    return ((struct fake_device *)device)->fail_begin ? mm_fail(error, MM_INTERNAL, "told to fail")
-                                                      : plan->variant->launch(product, NULL, error);
+    return ((struct fake_device *)device)->fail_begin
+               ? mm_fail(error, MM_INTERNAL, "told to fail")
+               : plan->variant->launch[MM_FLOAT32](product, NULL, error);
 }
 
 #define ROWS .variants = variants, .variant_count = COUNT(variants), .begin = begin, .end = end
