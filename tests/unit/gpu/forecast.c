@@ -210,8 +210,8 @@ static void what_takes_too_long_is_refused_with_the_largest_edge(void **state) {
     struct mm_device mover = {.backend = &moves};
     const struct mm_product product = {.m = 1000, .n = 500, .k = 1};
     const struct mm_product larger = {.m = 1000, .n = 501, .k = 1};
-    const struct mm_product transposition = {
-        .m = 1000, .n = 1000, .a = mm_matrix_dense(MM_FLOAT64, 1000, 1000, NULL)};
+    const struct mm_matrix square = mm_matrix_dense(MM_FLOAT64, 1000, 1000, NULL);
+    const struct mm_product transposition = {.m = 1000, .n = 1000, .a = square, .c = square};
     struct mm_error error;
     assert_int_equal(mm_forecast_judge(&device, &variants[0], &larger, 1, NULL), MM_OK); /* no rate */
     device.forecast.kernel_ns[0] = mover.forecast.kernel_ns[0] = 1.0;
