@@ -7,7 +7,7 @@ static void without_threads_there_is_no_queue(void **state) {
     const struct mm_queue_limits limits = {.jobs_max = 1};
     struct mm_device *const devices[] = {&fakes[0].device, &fakes[1].device};
     struct mm_error error;
-    set_fakes((struct setting){.lanes = 2, .threads = 2});
+    set_fakes((struct setting){.lanes = 2});
     for (int count = 0; count < 4; count++) {
         threads_left = count;
         assert_int_equal(mm_queue_open(devices, 2, &limits, &queue, &error), MM_INTERNAL);

@@ -34,7 +34,7 @@ static const struct mm_variant variants[] = {
 
 /* A job comes to a lane, or leaves it for NULL; with the mutex held. */
 static void use_lane(struct fake_device *used, unsigned lane, struct mm_job *from, struct mm_job *to) {
-    const unsigned threads = used->device.thread_count == 0 ? 1 : used->device.thread_count;
+    const unsigned threads = used->device.backend->is_over != NULL ? 1 : used->device.lane_count;
     pthread_t *owner = &used->owners[lane % threads];
     if (lane >= used->device.lane_count || used->lanes[lane] != from) {
         used->was_misused = true;
@@ -200,7 +200,6 @@ void set_fakes(struct setting setting) {
     for (unsigned index = 0; index < FAKES_MAX; index++) {
         fake_init(&fakes[index], setting.backend == NULL ? &fake_backend : setting.backend, index,
                   setting.lanes == 0 ? 1 : setting.lanes);
-        fakes[index].device.thread_count = setting.threads;
         fakes[index].open_gate = !setting.closed;
     }
 }
