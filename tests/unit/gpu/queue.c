@@ -48,7 +48,7 @@ static void a_full_queue_refuses(void **state) {
 
 static void a_late_job_is_not_begun(void **state) {
     struct test_job *late = &jobs[0], *unstarted = &jobs[1], *failing = &jobs[2];
-    open_scene((struct setting){.lanes = 2, .closed = true});
+    open_scene((struct setting){.lanes = 2, .closed = true, .backend = &fake_async});
     const uint64_t deadline_ns = mm_clock_ns() + 300 * 1000000; /* enough to begin it on a busy machine */
     for (int index = 0; index < 3; index++) {
         job_init(&jobs[index], "naive", 2);
