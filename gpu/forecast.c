@@ -111,15 +111,11 @@ enum mm_status mm_forecast_judge(const struct mm_device *device, const struct mm
     const double expected_ns = mm_forecast_kernel_ns(device, ran, product);
     if (kernel_ms_max == 0 || expected_ns <= most_ns)
         return MM_OK;
-    mm_fail_field(error, MM_TOO_LARGE, "variant",
-                  "%s would take about %.3g s for this, but --max-kernel-ms is %" PRIu64
-                  ": squares of an edge up to %zu pass",
-                  ran->name, expected_ns / 1e9, kernel_ms_max, largest_edge(device, ran, product, most_ns));
-    if (error != NULL) {
-        error->limit = kernel_ms_max;
-        error->has_limit = true;
-    }
-    return MM_TOO_LARGE;
+    return mm_fail_limit(error, "variant", kernel_ms_max,
+                         "%s would take about %.3g s for this, but --max-kernel-ms is %" PRIu64
+                         ": squares of an edge up to %zu pass",
+                         ran->name, expected_ns / 1e9, kernel_ms_max,
+                         largest_edge(device, ran, product, most_ns));
 }
 
 double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,

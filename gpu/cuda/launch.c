@@ -93,10 +93,6 @@ enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_produc
     return MM_OK;
 }
 
-static unsigned larger(unsigned a, unsigned b) {
-    return a > b ? a : b;
-}
-
 enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cuda_items *items,
                                     unsigned count, unsigned tile, struct mm_lane *lane,
                                     struct mm_error *error) {
@@ -105,9 +101,10 @@ enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cu
     dim3 grid = {0, 0, count};
     batch.kernel = layout->batch_kernel;
     for (unsigned index = 0; index < count; index++) {
-        const struct mm_cuda_item *item = &items->items[index];
-        grid.x = larger(grid.x, (unsigned)mm_size_divide_up(item->n, layout->block_cols));
-        grid.y = larger(grid.y, (unsigned)mm_size_divide_up(item->m, layout->block_rows));
+        const unsigned cols = (unsigned)mm_size_divide_up(items->items[index].n, layout->block_cols);
+        const unsigned rows = (unsigned)mm_size_divide_up(items->items[index].m, layout->block_rows);
+        grid.x = cols > grid.x ? cols : grid.x;
+        grid.y = rows > grid.y ? rows : grid.y;
     }
     items->block_rows = layout->block_rows;
     items->block_cols = layout->block_cols;
