@@ -165,7 +165,7 @@ static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const st
         status = enqueue_band(lane, error);
     if (status != MM_OK) {
         cudaStreamSynchronize(lane->stream); /* nothing touches the job's matrices any more */
-        job->uploaded_bytes = 0;
+        job->uploaded_bytes = job->downloaded_bytes = 0;
         return status;
     }
     lane->first = MM_CUDA_BEGUN;
