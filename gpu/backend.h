@@ -20,11 +20,9 @@ enum { MM_DEVICES_MAX = 64 }; /* that are open at a time, over all backends */
  * thing. */
 struct mm_device {
     const struct mm_backend *backend;
-    unsigned index;        /* among the backend's devices */
-    unsigned number;       /* among all that are open, from 0; set by the engine */
-    unsigned lane_count;   /* jobs that may be begun and not ended at one time; at least 1 */
-    unsigned thread_count; /* threads that may use it at a time, each with lanes of its own; 0 stands for 1.
-                              Lane l is that of thread l mod thread_count */
+    unsigned index;      /* among the backend's devices */
+    unsigned number;     /* among all that are open, from 0; set by the engine */
+    unsigned lane_count; /* jobs that may be begun and not ended at one time; at least 1 */
     char name[128];
     char driver[32];             /* "13.0", the newest CUDA that the driver speaks */
     unsigned compute_capability; /* 10·major + minor: 90 */
@@ -51,8 +49,8 @@ struct mm_backend {
     enum mm_status (*count)(unsigned *count, struct mm_error *error);
 
     /* Opens one device; the caller owns it until close. *device is untouched on failure. An open device is
-     * used from one thread at a time (begin and end: thread_count at a time), unless a function says
-     * otherwise. */
+     * used from one thread at a time, unless a function says otherwise; begin and end from a thread for each
+     * lane if the backend has no is_over. */
     enum mm_status (*open)(unsigned index, struct mm_device **device, struct mm_error *error);
     void (*close)(struct mm_device *device);
 
@@ -72,8 +70,8 @@ struct mm_backend {
     void (*begin)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
-    /* Whether end would return at once for the jobs begun in the lane, on the thread that began them.
-     * NULL: the device cannot tell; one that can has one thread. */
+    /* Whether end would return at once for the jobs begun in the lane. One thread uses all lanes then. NULL:
+     * the device cannot tell, and each lane has its own thread. */
     bool (*is_over)(struct mm_device *device, unsigned lane);
 
     /* Fills in the backend's part of a plan whose device, variant and is_frugal are set, by the variant's

@@ -58,7 +58,7 @@ static enum mm_status open_device(struct mm_engine *engine, const struct mm_back
         return status;
     }
     if (backend->is_host && host_jobs != 0 && host_jobs < device->lane_count)
-        device->lane_count = device->thread_count = host_jobs;
+        device->lane_count = host_jobs;
     device->number = (unsigned)engine->device_count;
     engine->devices[engine->device_count++] = device;
     return MM_OK;
@@ -68,20 +68,15 @@ static enum mm_status open_device(struct mm_engine *engine, const struct mm_back
 static enum mm_status open_backend(struct mm_engine *engine, const struct mm_backend *backend,
                                    const struct mm_engine_options *options, struct mm_error *error) {
     unsigned count = 0;
-    bool is_cpu = strcmp(backend->name, "cpu") == 0;
     enum mm_status status = backend->count(&count, error);
-    if (status != MM_OK) {
-        add_note(engine, backend->name, error->detail);
-        return status;
-    }
-    if (!is_cpu)
+    if (status == MM_OK && !backend->is_host)
         status = check_devices(options, count, error);
     if (status != MM_OK) {
         add_note(engine, backend->name, error->detail);
         return status;
     }
     for (unsigned index = 0; index < count; index++) {
-        if (!is_cpu && !is_chosen(options, index))
+        if (!backend->is_host && !is_chosen(options, index))
             continue;
         enum mm_status opened = open_device(engine, backend, index, options->host_jobs, error);
         if (opened == MM_OK)
@@ -286,7 +281,7 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
     if (variant == NULL || reason != NULL)
         return fail_variant(engine, backend, op, variant_name, reason, error);
     enum mm_dtype dtype = job->product.a.dtype;
-    if ((variant->dtypes & MM_DTYPE_BIT(dtype)) == 0)
+    if ((mm_variant_dtypes(variant) & MM_DTYPE_BIT(dtype)) == 0)
         return mm_fail_field(error, MM_UNSUPPORTED, "dtype", "variant %s on %s does not take %s",
                              variant_name, backend->name, mm_dtype_name(dtype));
     enum mm_status status = check_tile(variant, job->product.tile, error);

@@ -83,16 +83,17 @@ double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_var
     return read_rate(&device->forecast.kernel_ns[row_of(device, ran)]) * work;
 }
 
-/* The largest edge of a square product (or transposition) of this element type that should take no longer; 0
- * if none does. */
-static size_t largest_edge(const struct mm_device *device, const struct mm_variant *ran, enum mm_dtype dtype,
-                           double most_ns) {
+/* The largest edge of a square product (or transposition) of these element types that should take no longer;
+ * 0 if none does. */
+static size_t largest_edge(const struct mm_device *device, const struct mm_variant *ran,
+                           const struct mm_product *like, double most_ns) {
     enum { EDGE_BITS = 24 };
     size_t edge = 0;
     for (size_t bit = (size_t)1 << EDGE_BITS; bit > 0; bit /= 2) {
         const size_t tried = edge + bit;
         struct mm_product product = {.m = tried, .n = tried};
-        product.a = product.c = mm_matrix_dense(dtype, tried, tried, NULL);
+        product.a = mm_matrix_dense(like->a.dtype, tried, tried, NULL);
+        product.c = mm_matrix_dense(like->c.dtype, tried, tried, NULL);
         if (ran->op == MM_MATMUL) {
             product.k = tried;
             product.b = product.a;
@@ -110,16 +111,11 @@ enum mm_status mm_forecast_judge(const struct mm_device *device, const struct mm
     const double expected_ns = mm_forecast_kernel_ns(device, ran, product);
     if (kernel_ms_max == 0 || expected_ns <= most_ns)
         return MM_OK;
-    mm_fail_field(error, MM_TOO_LARGE, "variant",
-                  "%s would take about %.3g s for this, but the limit is %" PRIu64
-                  " ms (--max-kernel-ms), enough for squares of an edge up to %zu",
-                  ran->name, expected_ns / 1e9, kernel_ms_max,
-                  largest_edge(device, ran, product->a.dtype, most_ns));
-    if (error != NULL) {
-        error->limit = kernel_ms_max;
-        error->has_limit = true;
-    }
-    return MM_TOO_LARGE;
+    return mm_fail_limit(error, "variant", kernel_ms_max,
+                         "%s would take about %.3g s for this, but the limit is %" PRIu64
+                         " ms (--max-kernel-ms), enough for squares of an edge up to %zu",
+                         ran->name, expected_ns / 1e9, kernel_ms_max,
+                         largest_edge(device, ran, product, most_ns));
 }
 
 double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,

@@ -41,7 +41,8 @@ double mm_job_work(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
     if (job->ran->op == MM_MATMUL)
         return mm_product_flops(product);
-    return 2.0 * (double)product->m * (double)product->n * (double)mm_dtype_bytes(product->a.dtype);
+    return (double)product->m * (double)product->n *
+           (double)(mm_dtype_bytes(product->a.dtype) + mm_dtype_bytes(product->c.dtype));
 }
 
 double mm_job_rate(const struct mm_job *job) {

@@ -2,7 +2,6 @@
 #include "gpu/matrix.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,51 +53,42 @@ size_t mm_matrix_bytes(const struct mm_matrix *matrix) {
     return matrix->rows * matrix->ld * mm_dtype_bytes(matrix->dtype);
 }
 
-static enum mm_status fail_limit(struct mm_error *error, const char *field, const char *what, const char *got,
-                                 size_t limit, const char *option) {
-    mm_fail_field(error, MM_TOO_LARGE, field, "%s of %s is %s, but the limit is %zu (%s)", what, field, got,
-                  limit, option);
-    if (error != NULL) {
-        error->limit = limit;
-        error->has_limit = true;
-        snprintf(error->got, sizeof error->got, "%s", got);
-    }
-    return MM_TOO_LARGE;
-}
-
-static enum mm_status check_dimension(const char *field, const char *what, size_t value,
-                                      const struct mm_limits *limits, struct mm_error *error) {
-    if (value <= limits->dimension_max)
+static enum mm_status check(const char *field, const char *what, size_t value, size_t limit,
+                            const char *option, struct mm_error *error) {
+    if (value <= limit)
         return MM_OK;
-    char got[24];
-    snprintf(got, sizeof got, "%zu", value);
-    return fail_limit(error, field, what, got, limits->dimension_max, "--max-dimension");
+    mm_fail_limit(error, field, limit, "%s of %s is %zu, but the limit is %zu (%s)", what, field, value,
+                  limit, option);
+    mm_fail_got(error, "%zu", value);
+    return MM_TOO_LARGE;
 }
 
 enum mm_status mm_matrix_size(const char *field, enum mm_dtype dtype, size_t rows, size_t cols, size_t ld,
                               const struct mm_limits *limits, size_t *bytes, struct mm_error *error) {
-    assert(ld >= cols);
-    enum mm_status status = check_dimension(field, "the number of rows", rows, limits, error);
-    if (status == MM_OK)
-        status = check_dimension(field, "the number of columns", cols, limits, error);
-    if (status == MM_OK)
-        status = check_dimension(field, "the leading dimension", ld, limits, error);
-    if (status != MM_OK)
-        return status;
+    const size_t most = limits->memory_bytes_max;
     size_t elements;
     size_t total;
+    assert(ld >= cols);
+    enum mm_status status =
+        check(field, "the number of rows", rows, limits->dimension_max, "--max-dimension", error);
+    if (status == MM_OK)
+        status = check(field, "the number of columns", cols, limits->dimension_max, "--max-dimension", error);
+    if (status == MM_OK)
+        status = check(field, "the leading dimension", ld, limits->dimension_max, "--max-dimension", error);
+    if (status != MM_OK)
+        return status;
     if (__builtin_mul_overflow(rows, ld, &elements) ||
-        __builtin_mul_overflow(elements, mm_dtype_bytes(dtype), &total))
-        return fail_limit(error, field, "the size in bytes", "more than 2^64", limits->memory_bytes_max,
-                          "--memory-budget");
-    if (total > limits->memory_bytes_max) {
-        char got[24];
-        snprintf(got, sizeof got, "%zu", total);
-        return fail_limit(error, field, "the size in bytes", got, limits->memory_bytes_max,
-                          "--memory-budget");
+        __builtin_mul_overflow(elements, mm_dtype_bytes(dtype), &total)) {
+        mm_fail_limit(error, field, most,
+                      "the size in bytes of %s is more than 2^64, but the limit is %zu (--memory-budget)",
+                      field, most);
+        mm_fail_got(error, "more than 2^64");
+        return MM_TOO_LARGE;
     }
-    *bytes = total;
-    return MM_OK;
+    status = check(field, "the size in bytes", total, most, "--memory-budget", error);
+    if (status == MM_OK)
+        *bytes = total;
+    return status;
 }
 
 bool mm_size_add(size_t a, size_t b, size_t *sum) {

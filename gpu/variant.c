@@ -1,25 +1,32 @@
 /* Rows of the variant tables: what they resolve to, and whether a device can run them. */
 #include "gpu/variant.h"
 
-#include <assert.h>
+#include "gpu/backend.h"
+#include "gpu/names.h"
 
-static const struct {
-    const char *name;
-    unsigned dtypes;
-} ops[MM_OP_COUNT] = {
-#define X(constant, name, dtypes) [constant] = {name, dtypes},
-    MM_OP_TABLE(X)
-#undef X
-};
+MM_DEFINE_NAMES(mm_op_name, mm_op, MM_OP_COUNT, MM_OP_TABLE)
 
-const char *mm_op_name(enum mm_op op) {
-    assert(op < MM_OP_COUNT);
-    return ops[op].name;
+unsigned mm_variant_dtypes(const struct mm_variant *variant) {
+    unsigned dtypes = 0;
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        if (variant->launch[dtype] != NULL || variant->plan[dtype] != NULL || variant->choose[dtype] != NULL)
+            dtypes |= MM_DTYPE_BIT(dtype);
+    return dtypes;
 }
 
 unsigned mm_op_dtypes(enum mm_op op) {
-    assert(op < MM_OP_COUNT);
-    return ops[op].dtypes;
+    unsigned dtypes = 0;
+    for (size_t index = 0; index < mm_cpu_backend.variant_count; index++)
+        if (mm_cpu_backend.variants[index].op == op)
+            dtypes |= mm_variant_dtypes(&mm_cpu_backend.variants[index]);
+    return dtypes;
+}
+
+bool mm_variant_chooses(const struct mm_variant *variant) {
+    bool chooses = false;
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        chooses = chooses || variant->choose[dtype] != NULL;
+    return chooses;
 }
 
 bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product) {
@@ -29,11 +36,11 @@ bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product 
 
 const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, const struct mm_device *device,
                                             const struct mm_product *product) {
-    if (variant->choose == NULL)
+    if (!mm_variant_chooses(variant))
         return variant;
-    const struct mm_variant *chosen = variant->choose(device, product);
-    assert(chosen != NULL);
-    assert(chosen->choose == NULL);
+    const struct mm_variant *chosen = variant->choose[product->a.dtype](device, product);
+    assert(!mm_variant_chooses(chosen));
+    assert((mm_variant_dtypes(chosen) & MM_DTYPE_BIT(product->a.dtype)) != 0);
     return chosen;
 }
 

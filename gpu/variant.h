@@ -15,24 +15,22 @@ struct mm_plan;
 struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and its notes; unused on the CPU)
                  */
 
-/* One row an operation: constant, wire name, the element types that some variant of it takes. */
+/* One row an operation: constant, wire name. */
 #define MM_OP_TABLE(X)                                                                                       \
-    X(MM_MATMUL, "matmul", MM_DTYPE_BIT(MM_FLOAT32))                                                         \
-    X(MM_TRANSPOSE, "transpose", MM_DTYPES_MOVED)
-
-/* A transposition only moves its elements, so that its variants take all types. */
-#define MM_DTYPE_OR(constant, name, bytes) | MM_DTYPE_BIT(constant)
-#define MM_DTYPES_MOVED (0u MM_DTYPE_TABLE(MM_DTYPE_OR))
+    X(MM_MATMUL, "matmul")                                                                                   \
+    X(MM_TRANSPOSE, "transpose")
 
 enum mm_op {
-#define X(constant, name, dtypes) constant,
+#define X(constant, name) constant,
     MM_OP_TABLE(X)
 #undef X
         MM_OP_COUNT
 };
 
 const char *mm_op_name(enum mm_op op);
-unsigned mm_op_dtypes(enum mm_op op); /* MM_DTYPE_BIT of each */
+
+/* The element types that the operation takes: those of the host's rows. MM_DTYPE_BIT of each. */
+unsigned mm_op_dtypes(enum mm_op op);
 
 /* What one instance of a variant uses of the device, read from the device. */
 struct mm_attributes {
@@ -44,12 +42,29 @@ struct mm_attributes {
     unsigned blocks_per_multiprocessor;
 };
 
+/* On the host: computes C on the calling thread. Every shape from 1×1×0 up must be right (k = 0 gives zeros);
+ * m = 0 or n = 0 never arrives. `lane` is NULL. MM_UNSUPPORTED for a shape past a limit of the variant,
+ * MM_INTERNAL if memory runs out. */
+typedef enum mm_status mm_variant_launch(const struct mm_product *product, struct mm_lane *lane,
+                                         struct mm_error *error);
+
+/* On other devices: fills in *plan (gpu/plan.h), whose device, variant and is_frugal are set and all else is
+ * the backend's default. product->tile is 0 or one of `tiles`; data may be NULL. The same shapes arrive,
+ * within the backend's limits and by multiple_of. A pure function of any thread that asks no device.
+ * MM_UNSUPPORTED for a shape that the variant does not do. */
+typedef enum mm_status mm_variant_plan(const struct mm_product *product, struct mm_plan *plan,
+                                       struct mm_error *error);
+
+/* For the row `auto`: the best row for this product on this device, a vendor's only if product->allow_vendor.
+ * Never NULL, a row that is missing on the device or does not take the product's element type, or `auto`. */
+typedef const struct mm_variant *mm_variant_choose(const struct mm_device *device,
+                                                   const struct mm_product *product);
+
 struct mm_variant {
     const char *name;    /* as callers write it: [a-z0-9_]+, unique in its table for its op */
     const char *summary; /* one line for people */
     const char *needs;   /* what it needs beyond the backend, for people; NULL: nothing */
     enum mm_op op;
-    unsigned dtypes;       /* MM_DTYPE_BIT of each it takes */
     unsigned tile;         /* edge of its square tile in elements; 0: it has none */
     const unsigned *tiles; /* the edges that a caller may choose, ended by 0, `tile` among them; NULL: none */
     unsigned cut; /* on the host: a long product is computed in pieces of C whose edges are multiples of
@@ -60,22 +75,23 @@ struct mm_variant {
      * it always can. */
     const char *(*missing)(const struct mm_device *device);
 
-    /* On the host: computes C on the calling thread. Every shape from 1×1×0 up must be right (k = 0 gives
-     * zeros); m = 0 or n = 0 never arrives. `lane` is NULL. MM_UNSUPPORTED for a shape past a limit of the
-     * variant, MM_INTERNAL if memory runs out. NULL on other devices, and in the row `auto`. */
-    enum mm_status (*launch)(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error);
-
-    /* On other devices: fills in *plan (gpu/plan.h), whose device, variant and is_frugal are set and all
-     * else is the backend's default. product->tile is 0 or one of `tiles`; data may be NULL. The same
-     * shapes arrive, within the backend's limits and by multiple_of. A pure function of any thread that
-     * asks no device. MM_UNSUPPORTED for a shape that the variant does not do. NULL on the host, and in
-     * the row `auto`. */
-    enum mm_status (*plan)(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
-
-    /* For the row `auto` alone: the best row for this product on this device, a vendor's only if
-     * product->allow_vendor. Never NULL, a row that is missing on the device, or one with `choose`. */
-    const struct mm_variant *(*choose)(const struct mm_device *device, const struct mm_product *product);
+    /* The functions by element type: the row takes the types that have one. Rows of the host have `launch`,
+     * of other devices `plan`, and the row `auto` has `choose` alone. */
+    mm_variant_launch *launch[MM_DTYPE_COUNT];
+    mm_variant_plan *plan[MM_DTYPE_COUNT];
+    mm_variant_choose *choose[MM_DTYPE_COUNT];
 };
+
+/* For a row whose functions move elements of any type: one function a size, FUNCTION_BYTES. */
+#define MM_BY_BYTES(function)                                                                                \
+    [MM_FLOAT32] = function##_4, [MM_FLOAT64] = function##_8, [MM_INT32] = function##_4,                     \
+    [MM_INT64] = function##_8
+
+/* The element types that the row takes: MM_DTYPE_BIT of each. */
+unsigned mm_variant_dtypes(const struct mm_variant *variant);
+
+/* Whether it is the row `auto`. */
+bool mm_variant_chooses(const struct mm_variant *variant);
 
 /* Whether m, n and k are multiples of the row's multiple_of. */
 bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product);

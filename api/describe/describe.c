@@ -62,7 +62,7 @@ static json_t *make_variant(struct mm_device *const *devices, size_t count,
     struct mm_device *able = find_able(devices, count, variant, &reason);
     json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "op", mm_op_name(variant->op), "name",
                             variant->name, "backend", devices[0]->backend->name, "summary", variant->summary,
-                            "dtypes", make_dtypes(variant->dtypes), "tile",
+                            "dtypes", make_dtypes(mm_variant_dtypes(variant)), "tile",
                             variant->tile > 0 ? mm_json_count(variant->tile) : json_null());
     int failed = variant->tiles != NULL ? put_tiles(row, variant->tiles) : 0;
     failed |= mm_json_put_known_count(row, "multiple_of", variant->multiple_of);

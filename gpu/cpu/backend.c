@@ -56,7 +56,7 @@ static enum mm_status open_device(unsigned index, struct mm_device **device, str
         return mm_fail(error, MM_INTERNAL, "out of memory while opening the CPU");
     cpu->backend = &mm_cpu_backend;
     const unsigned cores = mm_cores();
-    cpu->lane_count = cpu->thread_count = cores < MM_HOST_JOBS_MAX ? cores : MM_HOST_JOBS_MAX;
+    cpu->lane_count = cores < MM_HOST_JOBS_MAX ? cores : MM_HOST_JOBS_MAX;
     mm_cpu_blas_use(cores);
     cpu->memory_bytes = pages_bytes(_SC_PHYS_PAGES);
     read_name(cpu->name, sizeof cpu->name);
@@ -71,7 +71,7 @@ static void close_device(struct mm_device *device) {
 static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     uint64_t start_ns = mm_clock_ns();
-    enum mm_status status = plan->variant->launch(product, NULL, error);
+    enum mm_status status = plan->variant->launch[product->a.dtype](product, NULL, error);
     if (kernel_ns != NULL)
         *kernel_ns = mm_clock_ns() - start_ns;
     return status;
@@ -104,7 +104,8 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
 
 /* A product that OpenBLAS spreads over all cores; beside another of its kind it would only wait for them. */
 static void schedule(struct mm_job *job) {
-    job->plan.fills_device = job->plan.device->thread_count > 1 && job->plan.variant->launch == mm_cpu_blas &&
+    job->plan.fills_device = job->plan.device->lane_count > 1 &&
+                             job->plan.variant == &mm_cpu_variants[MM_CPU_ROW_blas] &&
                              mm_product_flops(&job->product) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
 }
 

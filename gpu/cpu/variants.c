@@ -1,37 +1,36 @@
 /* The CPU's variant table, and how `auto` chooses from it. It computes nothing. */
 #include "gpu/cpu/variants.h"
 
-static const struct mm_variant *choose(const struct mm_device *device, const struct mm_product *product);
-static const struct mm_variant *choose_transpose(const struct mm_device *device,
-                                                 const struct mm_product *product);
+static mm_variant_choose choose, choose_transpose;
 
 /* Pieces of transpositions have whole cache lines and whole tiles. */
 enum { TRANSPOSE_CUT = 32 };
 
 /* clang-format off */
 const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT] = {
-#define X(row, row_tile, row_cut, row_missing, row_needs, row_summary)                                       \
+#define X(row, row_tile, row_cut, row_missing, row_needs, row_summary, ...)                                  \
     [MM_CPU_ROW_##row] = {                                                                                   \
         .name = #row, .summary = row_summary, .needs = row_needs, .op = MM_MATMUL,                           \
-        .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .tile = row_tile, .cut = row_cut, .missing = row_missing,        \
-        .launch = mm_cpu_##row,                                                                              \
+        .tile = row_tile, .cut = row_cut, .missing = row_missing, .launch = {__VA_ARGS__},                   \
     },
     MM_CPU_VARIANTS(X)
 #undef X
     [MM_CPU_ROW_auto] = {
         .name = "auto", .summary = "the fastest of the others for the shape, as measured",
-        .op = MM_MATMUL, .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose,
+        .op = MM_MATMUL, .choose = {[MM_FLOAT32] = choose},
     },
-#define X(row, row_tile, row_summary)                                                                        \
+#define X(row, row_tile, row_summary, ...)                                                                   \
     [MM_CPU_ROW_transpose_##row] = {                                                                         \
-        .name = #row, .summary = row_summary, .op = MM_TRANSPOSE, .dtypes = MM_DTYPES_MOVED,                 \
-        .tile = row_tile, .cut = TRANSPOSE_CUT, .launch = mm_cpu_transpose_##row,                            \
+        .name = #row, .summary = row_summary, .op = MM_TRANSPOSE, .tile = row_tile, .cut = TRANSPOSE_CUT,    \
+        .launch = {__VA_ARGS__},                                                                             \
     },
     MM_CPU_TRANSPOSES(X)
 #undef X
     [MM_CPU_ROW_transpose_auto] = {
         .name = "auto", .summary = "the faster of the others for the shape, as measured",
-        .op = MM_TRANSPOSE, .dtypes = MM_DTYPES_MOVED, .choose = choose_transpose,
+        .op = MM_TRANSPOSE,
+        .choose = {[MM_FLOAT32] = choose_transpose, [MM_FLOAT64] = choose_transpose,
+                   [MM_INT32] = choose_transpose, [MM_INT64] = choose_transpose},
     },
 };
 /* clang-format on */

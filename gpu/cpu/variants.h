@@ -1,39 +1,39 @@
-/* The rows of the CPU's variant table, and the launch functions that they name. A new variant takes
- * its file and one row here; the rows `auto`, which launch nothing, stand in variants.c. */
+/* The rows of the CPU's variant table, and the launch functions that they name. A new variant takes its file,
+ * one row here and the names of its functions; the rows `auto`, which launch nothing, stand in variants.c. */
 #ifndef MM_GPU_CPU_VARIANTS_H
 #define MM_GPU_CPU_VARIANTS_H
 
 #include "gpu/backend.h"
 
-/* One row a variant: name (its function is mm_cpu_NAME), tile edge or 0, what the edges of a long product's
- * pieces are multiples of, why it may be missing, what it needs beyond the backend, one line for people.
+/* One row a variant: name, tile edge or 0, what the edges of a long product's pieces are multiples of, why it
+ * may be missing, what it needs beyond the backend, one line for people, its function for each element type.
  * Pieces of naive and of the tiled variants give the same bits as the whole, since k is never cut. OpenBLAS
  * chooses its kernels by the shape, so the last bits may differ; it wants large pieces. The first is the
  * reference of every other variant of every backend. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
-    X(naive, 0, 1, NULL, NULL, "triple loop over rows, columns and depth; the host's reference")             \
-    X(tiled_8, 8, 8, NULL, NULL, "8x8 squares of A and B copied to small arrays that stay in the L1 cache")  \
+    X(naive, 0, 1, NULL, NULL,                                                                               \
+      "triple loop over rows, columns and depth; the host's reference", [MM_FLOAT32] = mm_cpu_naive)         \
+    X(tiled_8, 8, 8, NULL, NULL, "8x8 squares of A and B copied to small arrays that stay in the L1 cache",  \
+      [MM_FLOAT32] = mm_cpu_tiled_8)                                                                         \
     X(tiled_16, 16, 16, NULL, NULL,                                                                          \
-      "16x16 squares of A and B copied to small arrays that stay in the L1 cache")                           \
+      "16x16 squares of A and B copied to small arrays that stay in the L1 cache",                           \
+      [MM_FLOAT32] = mm_cpu_tiled_16)                                                                        \
     X(tiled_32, 32, 32, NULL, NULL,                                                                          \
-      "32x32 squares of A and B copied to small arrays that stay in the L1 cache")                           \
-    X(blas, 0, 256, mm_cpu_blas_missing, "OpenBLAS at build time", "OpenBLAS: the yardstick")
+      "32x32 squares of A and B copied to small arrays that stay in the L1 cache",                           \
+      [MM_FLOAT32] = mm_cpu_tiled_32)                                                                        \
+    X(blas, 0, 256, mm_cpu_blas_missing, "OpenBLAS at build time",                                           \
+      "OpenBLAS: the yardstick", [MM_FLOAT32] = mm_cpu_blas)
 
-/* The same for transpositions: name (its function is mm_cpu_transpose_NAME), tile edge or 0, one line. */
+/* The same for transpositions: name, tile edge or 0, one line for people, its functions. */
 #define MM_CPU_TRANSPOSES(X)                                                                                 \
-    X(naive, 0, "row by row of the result, each read a step down a column")                                  \
-    X(shared, 32, "through 32x32 squares copied to a small array that stays in the L1 cache")
+    X(naive, 0, "row by row of the result, each read a step down a column",                                  \
+      MM_BY_BYTES(mm_cpu_transpose_naive))                                                                   \
+    X(shared, 32, "through 32x32 squares copied to a small array that stays in the L1 cache",                \
+      MM_BY_BYTES(mm_cpu_transpose_shared))
 
-#define X(name, tile, cut, missing, needs, summary)                                                          \
-    enum mm_status mm_cpu_##name(const struct mm_product *product, struct mm_lane *lane,                     \
-                                 struct mm_error *error);
-MM_CPU_VARIANTS(X)
-#undef X
-#define X(name, tile, summary)                                                                               \
-    enum mm_status mm_cpu_transpose_##name(const struct mm_product *product, struct mm_lane *lane,           \
-                                           struct mm_error *error);
-MM_CPU_TRANSPOSES(X)
-#undef X
+mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32, mm_cpu_blas;
+mm_variant_launch mm_cpu_transpose_naive_4, mm_cpu_transpose_naive_8, mm_cpu_transpose_shared_4,
+    mm_cpu_transpose_shared_8;
 
 /* Why this build has no `blas`, or NULL where it has. Any thread. */
 const char *mm_cpu_blas_missing(const struct mm_device *device);
@@ -45,11 +45,11 @@ void mm_cpu_blas_use(unsigned cores);
 
 /* Positions in the table: MM_CPU_ROW_NAME. */
 enum {
-#define X(name, tile, cut, missing, needs, summary) MM_CPU_ROW_##name,
+#define X(name, ...) MM_CPU_ROW_##name,
     MM_CPU_VARIANTS(X)
 #undef X
         MM_CPU_ROW_auto,
-#define X(name, tile, summary) MM_CPU_ROW_transpose_##name,
+#define X(name, ...) MM_CPU_ROW_transpose_##name,
     MM_CPU_TRANSPOSES(X)
 #undef X
         MM_CPU_ROW_transpose_auto,

@@ -1,11 +1,12 @@
-/* Finding, opening and closing CUDA devices, with a reason where there is none. It runs no jobs. */
+/* Finding, opening and closing CUDA devices, with a reason if there is none; and locking pages of the host
+ * for all of them. It runs no jobs. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-int mm_cuda_opened_index = -1;
+static int opened_index = -1; /* of a device that was opened; -1 before; __atomic access only */
 
 /* The runtime is linked in. Without a driver and with an old one cudaGetDeviceCount fails alike; the
  * driver's version, 0 without one, tells them apart. */
@@ -149,7 +150,7 @@ enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm
         mm_cuda_close(&opened->head);
         return status;
     }
-    __atomic_store_n(&mm_cuda_opened_index, (int)index, __ATOMIC_RELAXED);
+    __atomic_store_n(&opened_index, (int)index, __ATOMIC_RELAXED);
     mm_cuda_note_opened(opened);
     *device = &opened->head;
     return MM_OK;
@@ -167,3 +168,26 @@ void mm_cuda_close(struct mm_device *head) {
         cudaMemPoolDestroy(device->pool);
     free(device);
 }
+
+/* A thread that has no current device would get the first, which may be none of those that were chosen. */
+static bool use_any(void) {
+    const int index = __atomic_load_n(&opened_index, __ATOMIC_RELAXED);
+    return index >= 0 && cudaSetDevice(index) == cudaSuccess;
+}
+
+/* An error that is not taken would be found by the thread's next call. */
+static bool lock(void *memory, size_t bytes) {
+    if (!use_any())
+        return false;
+    if (cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped) == cudaSuccess)
+        return true;
+    (void)cudaGetLastError();
+    return false;
+}
+
+static void unlock(void *memory) {
+    if (!use_any() || cudaHostUnregister(memory) != cudaSuccess)
+        (void)cudaGetLastError();
+}
+
+const struct mm_page_locking mm_cuda_page_locking = {lock, unlock};

@@ -23,9 +23,6 @@ struct mm_cuda_device {
     struct mm_cuda_device *next_opened; /* failure.c's */
 };
 
-/* The index of a device that was opened; -1 before. __atomic access only. */
-extern int mm_cuda_opened_index;
-
 /* Makes the device the calling thread's current one, as every entry point must. */
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
 

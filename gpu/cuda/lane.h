@@ -100,15 +100,5 @@ static inline const void *mm_cuda_pick(const mm_cuda_kernel (&kernels)[2][2],
                                        const struct mm_product *product) {
     return (const void *)kernels[product->transpose_a][product->transpose_b];
 }
-
-/* Of a transposition, one for elements of 4 bytes and one for those of 8. Elements are moved as unsigned
- * words of their size: arithmetic might quiet a NaN, or flush a subnormal. */
-#define X(constant, name, bytes) static_assert((bytes) == 4 || (bytes) == 8, name " has no kernels here");
-MM_DTYPE_TABLE(X)
-#undef X
-static inline const void *mm_cuda_pick_size(const mm_cuda_kernel (&kernels)[2],
-                                            const struct mm_product *product) {
-    return (const void *)kernels[mm_dtype_bytes(product->a.dtype) == 8];
-}
 #endif
 #endif

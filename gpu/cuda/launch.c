@@ -69,7 +69,7 @@ enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *pl
                        "a CUDA kernel takes dimensions up to %d, but the product is %zu x %zu x %zu",
                        DIMENSION_MAX, product->m, product->n, product->k);
     plan->launch = mm_cuda_launch;
-    return plan->variant->plan(product, plan, error);
+    return plan->variant->plan[product->a.dtype](product, plan, error);
 }
 
 enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_product *product,
@@ -93,10 +93,6 @@ enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_produc
     return MM_OK;
 }
 
-static unsigned larger(unsigned a, unsigned b) {
-    return a > b ? a : b;
-}
-
 enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cuda_items *items,
                                     unsigned count, unsigned tile, struct mm_lane *lane,
                                     struct mm_error *error) {
@@ -105,9 +101,10 @@ enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cu
     dim3 grid = {0, 0, count};
     batch.kernel = layout->batch_kernel;
     for (unsigned index = 0; index < count; index++) {
-        const struct mm_cuda_item *item = &items->items[index];
-        grid.x = larger(grid.x, (unsigned)mm_size_divide_up(item->n, layout->block_cols));
-        grid.y = larger(grid.y, (unsigned)mm_size_divide_up(item->m, layout->block_rows));
+        const unsigned cols = (unsigned)mm_size_divide_up(items->items[index].n, layout->block_cols);
+        const unsigned rows = (unsigned)mm_size_divide_up(items->items[index].m, layout->block_rows);
+        grid.x = cols > grid.x ? cols : grid.x;
+        grid.y = rows > grid.y ? rows : grid.y;
     }
     items->block_rows = layout->block_rows;
     items->block_cols = layout->block_cols;
@@ -159,7 +156,7 @@ enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_varian
     const struct mm_product smallest = smallest_of(variant, tile);
     struct mm_plan plan = {.layout.kernel = NULL};
     enum mm_status status = mm_cuda_use(head, error);
-    if (status == MM_OK && variant->plan != NULL)
+    if (status == MM_OK && variant->plan[MM_FLOAT32] != NULL)
         status = mm_plan_make(head, variant, &smallest, false, &plan, error);
     if (status != MM_OK)
         return status;

@@ -20,8 +20,6 @@ enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, s
     const size_t at_least = bytes > 0 ? bytes : 1; /* the pool refuses 0 */
     void *taken = NULL;
     const cudaError_t code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
-    if (code == cudaErrorMemoryAllocation)
-        (void)cudaGetLastError(); /* else a later question for the last error gets this one */
     if (code != cudaSuccess)
         return fail_allocation(device, code, bytes, error);
     *memory = taken;
@@ -31,10 +29,6 @@ enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, s
 void mm_cuda_give(struct mm_lane *lane, void *memory) {
     /* It can only fail where the device has failed, and its memory with it. */
     cudaFreeAsync(memory, lane->stream);
-}
-
-static size_t load(const size_t *bytes) {
-    return __atomic_load_n(bytes, __ATOMIC_RELAXED);
 }
 
 static void drop_workspace(struct mm_lane *lane) {
@@ -96,9 +90,10 @@ size_t mm_cuda_memory_free(const struct mm_device *head) {
     for (unsigned index = 0; index < MM_CUDA_LANES; index++) {
         const struct mm_lane *lane = &device->lanes[index];
         if (!__atomic_load_n(&lane->is_busy, __ATOMIC_RELAXED))
-            free_bytes += load(&lane->workspace_bytes); /* a trim gives it back */
+            free_bytes +=
+                __atomic_load_n(&lane->workspace_bytes, __ATOMIC_RELAXED); /* a trim gives it back */
     }
-    free_bytes += load(&device->direct.workspace_bytes);
+    free_bytes += __atomic_load_n(&device->direct.workspace_bytes, __ATOMIC_RELAXED);
     return free_bytes;
 }
 

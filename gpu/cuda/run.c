@@ -4,22 +4,23 @@
 #include "gpu/pieces.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
-/* All three matrices lie in one piece of memory: one thing to take, to run out of, and to give back. */
-static void place(struct mm_product *product, void *memory) {
-    product->a.data = memory;
-    product->b.data = (char *)product->a.data + mm_cuda_room(&product->a);
-    product->c.data = (char *)product->b.data + mm_cuda_room(&product->b);
+/* Lays the product's matrices into one piece of device memory, behind one another: one thing to take, to run
+ * out of, and to give back. Returns the bytes that they take; memory may be NULL to ask for that alone. */
+static size_t place(struct mm_product *product, void *memory) {
+    struct mm_matrix *const matrices[] = {&product->a, &product->b, &product->c};
+    size_t bytes = 0;
+    for (unsigned index = 0; index < 3; index++) {
+        matrices[index]->data = memory == NULL ? NULL : (char *)memory + bytes;
+        bytes += mm_cuda_room(matrices[index]);
+    }
+    return bytes;
 }
 
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point) {
     return cudaEventRecord(lane->marks[point], lane->stream);
-}
-
-/* The three matrices'. */
-static size_t room_of(const struct mm_product *product) {
-    return mm_cuda_room(&product->a) + mm_cuda_room(&product->b) + mm_cuda_room(&product->c);
 }
 
 /* What the job takes of the device's memory beside its matrices. */
@@ -27,11 +28,18 @@ static size_t check_bytes(const struct mm_job *job) {
     return job->verify ? mm_cuda_verify_bytes(&job->product) : 0;
 }
 
-static enum mm_status enqueue_upload(const struct mm_job *job, const struct mm_product *product,
+/* Copies an operand to where it was placed. */
+static cudaError_t upload(struct mm_job *job, const struct mm_matrix *from, const struct mm_matrix *to,
+                          struct mm_lane *lane) {
+    job->uploaded_bytes += mm_matrix_bytes(to);
+    return mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, lane);
+}
+
+static enum mm_status enqueue_upload(struct mm_job *job, const struct mm_product *product,
                                      struct mm_lane *lane, struct mm_error *error) {
-    cudaError_t code = mm_cuda_copy_matrix(&product->a, &job->product.a, cudaMemcpyHostToDevice, lane);
+    cudaError_t code = upload(job, &job->product.a, &product->a, lane);
     if (code == cudaSuccess)
-        code = mm_cuda_copy_matrix(&product->b, &job->product.b, cudaMemcpyHostToDevice, lane);
+        code = upload(job, &job->product.b, &product->b, lane);
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
     return mm_cuda_status(lane->device, code, "copying a and b to the device", error);
@@ -47,6 +55,7 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "copying c from the device", error);
     lane->last = MM_CUDA_DOWNLOADED;
+    bands->job->downloaded_bytes = mm_matrix_bytes(&bands->product.c);
     if (!bands->job->verify)
         return MM_OK;
     const enum mm_status status = mm_cuda_verify(&bands->product, bands->check, lane, error);
@@ -60,6 +69,36 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
 }
 
 /* --- bands of rows ------------------------------------------------------------------------------- */
+
+/* What a band takes at most, about. */
+#define BAND_NS 100e6
+
+/* Whether a block computes the same in a band of so many rows as in all of C: by the same kernel and the same
+ * splits of k. */
+static bool is_alike(const struct mm_plan *whole, const struct mm_product *product, size_t rows) {
+    const struct mm_product band = mm_product_piece(product, whole->variant->op, 0, rows, 0, product->n);
+    struct mm_plan plan;
+    return mm_plan_make(whole->device, whole->variant, &band, whole->is_frugal, &plan, NULL) == MM_OK &&
+           plan.layout.kernel == whole->layout.kernel && plan.layout.block_rows == whole->layout.block_rows &&
+           plan.layout.split_depth == whole->layout.split_depth && plan.splits == whole->splits &&
+           plan.workspace_bytes <= whole->workspace_bytes;
+}
+
+size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product) {
+    const double expected_ns = mm_forecast_kernel_ns(plan->device, plan->variant, product);
+    const size_t block_rows = plan->layout.block_rows;
+    if (expected_ns <= BAND_NS || block_rows == 0)
+        return product->m;
+    for (double count = ceil(expected_ns / BAND_NS); count > 1.0; count = floor(count / 2.0)) {
+        const size_t blocks = (size_t)ceil((double)product->m / count / (double)block_rows);
+        const size_t rows = blocks * block_rows;
+        const size_t rest = product->m % rows;
+        if (rows < product->m && is_alike(plan, product, rows) &&
+            (rest == 0 || is_alike(plan, product, rest)))
+            return rows;
+    }
+    return product->m;
+}
 
 /* Enqueues the next band, and behind the last one the download. */
 static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error) {
@@ -102,7 +141,7 @@ static void go_on(struct mm_lane *lane) {
 static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                               struct mm_error *error) {
     struct mm_product product = mm_product_dense(&job->product);
-    const size_t bytes = room_of(&product);
+    const size_t bytes = place(&product, NULL);
     const size_t check = mm_cuda_aligned(check_bytes(job));
     void *memory = NULL;
     enum mm_status status = mm_cuda_prepare(plan, &product, lane, error);
@@ -114,7 +153,7 @@ static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const st
     status = mm_cuda_workspace(lane, bytes + check + plan->workspace_bytes, &memory, error);
     if (status != MM_OK)
         return status;
-    place(&product, memory);
+    (void)place(&product, memory);
     lane->scratch = (char *)memory + bytes + check;
     lane->bands = (struct mm_cuda_bands){.job = job,
                                          .plan = *plan,
@@ -126,12 +165,11 @@ static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const st
         status = enqueue_band(lane, error);
     if (status != MM_OK) {
         cudaStreamSynchronize(lane->stream); /* nothing touches the job's matrices any more */
+        job->uploaded_bytes = job->downloaded_bytes = 0;
         return status;
     }
     lane->first = MM_CUDA_BEGUN;
     job->batched = 1;
-    job->uploaded_bytes = mm_matrix_bytes(&product.a) + mm_matrix_bytes(&product.b);
-    job->downloaded_bytes = mm_matrix_bytes(&product.c);
     return MM_OK;
 }
 
@@ -262,8 +300,8 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
 
 /* A job that takes much of the memory runs alone: beside it another of its size might find none. */
 void mm_cuda_schedule(struct mm_job *job) {
-    const struct mm_product product = mm_product_dense(&job->product);
-    const size_t bytes = room_of(&product) + check_bytes(job) + job->plan.workspace_bytes;
+    struct mm_product product = mm_product_dense(&job->product);
+    const size_t bytes = place(&product, NULL) + check_bytes(job) + job->plan.workspace_bytes;
     job->plan.fills_device = bytes > mm_cuda_large_bytes(job->plan.device);
     job->plan.batch_key = mm_cuda_batch_key(job);
 }

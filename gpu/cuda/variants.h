@@ -1,5 +1,5 @@
-/* The rows of the CUDA variant table, and the planning functions that they name. A new variant takes its file
- * and one row here; the rows `auto` stand in variants.c. */
+/* The rows of the CUDA variant table, and the planning functions that they name. A new variant takes its
+ * file, one row here and the names of its functions; the rows `auto` stand in variants.c. */
 #ifndef MM_GPU_CUDA_VARIANTS_H
 #define MM_GPU_CUDA_VARIANTS_H
 
@@ -10,48 +10,45 @@ extern "C" {
 #endif
 
 /* clang-format off */
-/* One row a variant: name (its function is mm_cuda_NAME), tile edge or 0, the edges that a caller may choose
- * or NULL, what m, n and k must be multiples of or 0, why it may be missing, what it needs beyond the backend,
- * one line for people. The first is the plain reference; each of the others stands behind the ones that it
+/* One row a variant: name, tile edge or 0, the edges that a caller may choose or NULL, what m, n and k must be
+ * multiples of or 0, why it may be missing, what it needs beyond the backend, one line for people, its function
+ * for each element type. The first is the plain reference; each of the others stands behind the ones that it
  * builds on. */
 #define MM_CUDA_VARIANTS(X)                                                                                  \
-    X(naive, 0, NULL, 0, NULL, NULL, "one thread per element of C, neighbours along a row, all reads from global memory") \
-    X(naive_uncoalesced, 0, NULL, 0, NULL, NULL, "as naive, but neighbouring threads walk down a column: a transaction for each thread") \
-    X(tiled_8, 8, NULL, 0, NULL, NULL, "8x8 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_16, 16, NULL, 0, NULL, NULL, "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_32, 32, NULL, 0, NULL, NULL, "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_strided_16, 16, NULL, 0, NULL, NULL, "as tiled_16, told in sub-matrices that keep the stride of the matrix they lie in") \
-    X(tiled_exact_16, 16, NULL, 16, NULL, "m, n and k that are multiples of 16", "as tiled_16, by pointer stepping and without guards, for whole tiles only") \
-    X(tiled_exact_32, 32, NULL, 32, NULL, "m, n and k that are multiples of 32", "as tiled_32, by pointer stepping and without guards, for whole tiles only") \
-    X(tiled_dynamic, 16, mm_cuda_dynamic_tiles, 0, NULL, NULL, "tiles of the edge that the request chooses, in dynamic shared memory; 2x2 or 3x3 elements a thread past 32") \
-    X(tiled_padded, 32, NULL, 0, NULL, NULL, "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) meets 32 banks") \
-    X(tiled_conflicted, 32, NULL, 0, NULL, NULL, "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised") \
-    X(tiled_async, 32, NULL, 0, mm_cuda_async_missing, "compute capability 8.0", "as tiled_32, but the next tiles are copied asynchronously while these are used") \
-    X(register_tiled, 128, NULL, 0, NULL, NULL, "128x128 of C a block, and an 8x8 square of it in the registers of each thread") \
-    X(vectorized, 128, NULL, 0, NULL, NULL, "as register_tiled, by accesses of 16 bytes to global and shared memory") \
-    X(warp_tiled, 128, NULL, 0, NULL, NULL, "64x32 of C a warp and 8x8 a thread, whose next operands and slabs are fetched meanwhile") \
-    X(simt, 0, NULL, 0, NULL, NULL, "blocks of the shape that suits the product, k cut into parts where few blocks would fill the chip; vectors by themselves") \
-    X(fp32_tensor, 128, NULL, 0, mm_cuda_fp32_tensor_missing, "compute capability 9.0", "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired") \
-    X(blas, 0, NULL, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick")
+    X(naive, 0, NULL, 0, NULL, NULL, "one thread per element of C, neighbours along a row, all reads from global memory", [MM_FLOAT32] = mm_cuda_naive) \
+    X(naive_uncoalesced, 0, NULL, 0, NULL, NULL, "as naive, but neighbouring threads walk down a column: a transaction for each thread", [MM_FLOAT32] = mm_cuda_naive_uncoalesced) \
+    X(tiled_8, 8, NULL, 0, NULL, NULL, "8x8 tiles of A and B staged in static shared memory, two barriers a step", [MM_FLOAT32] = mm_cuda_tiled_8) \
+    X(tiled_16, 16, NULL, 0, NULL, NULL, "16x16 tiles of A and B staged in static shared memory, two barriers a step", [MM_FLOAT32] = mm_cuda_tiled_16) \
+    X(tiled_32, 32, NULL, 0, NULL, NULL, "32x32 tiles of A and B staged in static shared memory, two barriers a step", [MM_FLOAT32] = mm_cuda_tiled_32) \
+    X(tiled_strided_16, 16, NULL, 0, NULL, NULL, "as tiled_16, told in sub-matrices that keep the stride of the matrix they lie in", [MM_FLOAT32] = mm_cuda_tiled_strided_16) \
+    X(tiled_exact_16, 16, NULL, 16, NULL, "m, n and k that are multiples of 16", "as tiled_16, by pointer stepping and without guards, for whole tiles only", [MM_FLOAT32] = mm_cuda_tiled_exact_16) \
+    X(tiled_exact_32, 32, NULL, 32, NULL, "m, n and k that are multiples of 32", "as tiled_32, by pointer stepping and without guards, for whole tiles only", [MM_FLOAT32] = mm_cuda_tiled_exact_32) \
+    X(tiled_dynamic, 16, mm_cuda_dynamic_tiles, 0, NULL, NULL, "tiles of the edge that the request chooses, in dynamic shared memory; 2x2 or 3x3 elements a thread past 32", [MM_FLOAT32] = mm_cuda_tiled_dynamic) \
+    X(tiled_padded, 32, NULL, 0, NULL, NULL, "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) meets 32 banks", [MM_FLOAT32] = mm_cuda_tiled_padded) \
+    X(tiled_conflicted, 32, NULL, 0, NULL, NULL, "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised", [MM_FLOAT32] = mm_cuda_tiled_conflicted) \
+    X(tiled_async, 32, NULL, 0, mm_cuda_async_missing, "compute capability 8.0", "as tiled_32, but the next tiles are copied asynchronously while these are used", [MM_FLOAT32] = mm_cuda_tiled_async) \
+    X(register_tiled, 128, NULL, 0, NULL, NULL, "128x128 of C a block, and an 8x8 square of it in the registers of each thread", [MM_FLOAT32] = mm_cuda_register_tiled) \
+    X(vectorized, 128, NULL, 0, NULL, NULL, "as register_tiled, by accesses of 16 bytes to global and shared memory", [MM_FLOAT32] = mm_cuda_vectorized) \
+    X(warp_tiled, 128, NULL, 0, NULL, NULL, "64x32 of C a warp and 8x8 a thread, whose next operands and slabs are fetched meanwhile", [MM_FLOAT32] = mm_cuda_warp_tiled) \
+    X(simt, 0, NULL, 0, NULL, NULL, "blocks of the shape that suits the product, k cut into parts where few blocks would fill the chip; vectors by themselves", [MM_FLOAT32] = mm_cuda_simt) \
+    X(fp32_tensor, 128, NULL, 0, mm_cuda_fp32_tensor_missing, "compute capability 9.0", "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired", [MM_FLOAT32] = mm_cuda_fp32_tensor) \
+    X(blas, 0, NULL, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick", [MM_FLOAT32] = mm_cuda_blas)
 
-/* The same for transpositions: name (its function is mm_cuda_transpose_NAME), tile edge or 0, one line. */
+/* The same for transpositions: name, tile edge or 0, one line for people, its functions. */
 #define MM_CUDA_TRANSPOSES(X)                                                                                \
-    X(naive, 0, "one thread per element: neighbours read along a row of A, and write down a column of C, a transaction each") \
-    X(shared, 32, "through 32x32 tiles in shared memory, whose columns lie in one bank: 32-way serialised") \
-    X(padded, 32, "as shared, with rows of the tile padded to 33 elements, so that a column walk meets 32 banks") \
-    X(vectorized, 64, "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled")
+    X(naive, 0, "one thread per element: neighbours read along a row of A, and write down a column of C, a transaction each", MM_BY_BYTES(mm_cuda_transpose_naive)) \
+    X(shared, 32, "through 32x32 tiles in shared memory, whose columns lie in one bank: 32-way serialised", MM_BY_BYTES(mm_cuda_transpose_shared)) \
+    X(padded, 32, "as shared, with rows of the tile padded to 33 elements, so that a column walk meets 32 banks", MM_BY_BYTES(mm_cuda_transpose_padded)) \
+    X(vectorized, 64, "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled", MM_BY_BYTES(mm_cuda_transpose_vectorized))
 /* clang-format on */
 
-#define X(name, tile, tiles, multiple_of, missing, needs, summary)                                           \
-    enum mm_status mm_cuda_##name(const struct mm_product *product, struct mm_plan *plan,                    \
-                                  struct mm_error *error);
-MM_CUDA_VARIANTS(X)
-#undef X
-#define X(name, tile, summary)                                                                               \
-    enum mm_status mm_cuda_transpose_##name(const struct mm_product *product, struct mm_plan *plan,          \
-                                            struct mm_error *error);
-MM_CUDA_TRANSPOSES(X)
-#undef X
+mm_variant_plan mm_cuda_naive, mm_cuda_naive_uncoalesced, mm_cuda_tiled_8, mm_cuda_tiled_16, mm_cuda_tiled_32,
+    mm_cuda_tiled_strided_16, mm_cuda_tiled_exact_16, mm_cuda_tiled_exact_32, mm_cuda_tiled_dynamic,
+    mm_cuda_tiled_padded, mm_cuda_tiled_conflicted, mm_cuda_tiled_async, mm_cuda_register_tiled,
+    mm_cuda_vectorized, mm_cuda_warp_tiled, mm_cuda_simt, mm_cuda_fp32_tensor, mm_cuda_blas;
+mm_variant_plan mm_cuda_transpose_naive_4, mm_cuda_transpose_naive_8, mm_cuda_transpose_shared_4,
+    mm_cuda_transpose_shared_8, mm_cuda_transpose_padded_4, mm_cuda_transpose_padded_8,
+    mm_cuda_transpose_vectorized_4, mm_cuda_transpose_vectorized_8;
 
 /* The edges that tiled_dynamic can be asked for, ended by 0. */
 extern const unsigned mm_cuda_dynamic_tiles[];
@@ -69,17 +66,15 @@ const char *mm_cuda_blas_missing(const struct mm_device *device);
 void mm_cuda_blas_close(struct mm_lane *lane);
 
 /* The `choose` of the row `auto`, and of that for transpositions. */
-const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const struct mm_product *product);
-const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device,
-                                                  const struct mm_product *product);
+mm_variant_choose mm_cuda_choose, mm_cuda_choose_transpose;
 
 /* Positions in the table: MM_CUDA_ROW_NAME. */
 enum {
-#define X(name, tile, tiles, multiple_of, missing, needs, summary) MM_CUDA_ROW_##name,
+#define X(name, ...) MM_CUDA_ROW_##name,
     MM_CUDA_VARIANTS(X)
 #undef X
         MM_CUDA_ROW_auto,
-#define X(name, tile, summary) MM_CUDA_ROW_transpose_##name,
+#define X(name, ...) MM_CUDA_ROW_transpose_##name,
     MM_CUDA_TRANSPOSES(X)
 #undef X
         MM_CUDA_ROW_transpose_auto,

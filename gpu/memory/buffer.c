@@ -135,7 +135,7 @@ static enum mm_status fail_budget(const struct mm_buffers *buffers, enum mm_stat
     if (error != NULL && status == MM_TOO_LARGE) {
         error->limit = buffers->budget_bytes;
         error->has_limit = true;
-        snprintf(error->got, sizeof error->got, "%zu", bytes);
+        mm_fail_got(error, "%zu", bytes);
     }
     return status;
 }

@@ -2,14 +2,11 @@
 #include "gpu/queue/pipeline.h"
 
 #include <assert.h>
-#include <string.h>
 
-void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, unsigned first, unsigned step) {
-    memset(pipeline, 0, sizeof *pipeline);
-    pipeline->device = device;
-    pipeline->first = first;
-    pipeline->step = step;
-    pipeline->lane_count = device->lane_count / step;
+void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, unsigned index) {
+    const bool has_all = device->backend->is_over != NULL;
+    *pipeline = (struct mm_pipeline){
+        .device = device, .first = has_all ? 0 : index, .lane_count = has_all ? device->lane_count : 1};
 }
 
 /* A launch of small jobs that takes longer is waited for no longer. A worker's thread naps only after
@@ -23,10 +20,6 @@ bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns) 
 
 static bool are_small(const struct mm_batch *batch) {
     return batch->jobs[0]->plan.batch_key != 0;
-}
-
-static unsigned device_lane(const struct mm_pipeline *pipeline, unsigned index) {
-    return pipeline->first + index * pipeline->step;
 }
 
 static unsigned free_lane(const struct mm_pipeline *pipeline) {
@@ -54,7 +47,7 @@ void mm_pipeline_begin(struct mm_pipeline *pipeline, struct mm_batch *batch) {
     const unsigned index = free_lane(pipeline);
     struct mm_batch *under_way = &pipeline->lanes[index].batch;
     struct mm_device *device = pipeline->device;
-    device->backend->begin(device, device_lane(pipeline, index), batch->jobs, batch->count);
+    device->backend->begin(device, pipeline->first + index, batch->jobs, batch->count);
     sort_out(batch, under_way);
     if (under_way->count == 0)
         return;
@@ -69,37 +62,23 @@ void mm_pipeline_begin(struct mm_pipeline *pipeline, struct mm_batch *batch) {
 
 static bool is_over(const struct mm_pipeline *pipeline, unsigned index) {
     struct mm_device *device = pipeline->device;
-    return device->backend->is_over == NULL || device->backend->is_over(device, device_lane(pipeline, index));
-}
-
-/* The busy lane that was begun first of those whose order is at least so much; lane_count where there is
- * none.
- */
-static unsigned oldest(const struct mm_pipeline *pipeline, uint64_t least) {
-    unsigned found = pipeline->lane_count;
-    for (unsigned index = 0; index < pipeline->lane_count; index++) {
-        const uint64_t order = pipeline->lanes[index].order;
-        if (pipeline->lanes[index].batch.count > 0 && order >= least &&
-            (found == pipeline->lane_count || order < pipeline->lanes[found].order))
-            found = index;
-    }
-    return found;
+    return device->backend->is_over == NULL || device->backend->is_over(device, pipeline->first + index);
 }
 
 bool mm_pipeline_end(struct mm_pipeline *pipeline, struct mm_batch *ended) {
-    unsigned index = oldest(pipeline, 0);
-    assert(index < pipeline->lane_count);
-    while (!is_over(pipeline, index)) {
-        index = oldest(pipeline, pipeline->lanes[index].order + 1);
-        if (index == pipeline->lane_count)
-            return false;
-    }
-    struct mm_batch *over = &pipeline->lanes[index].batch;
+    unsigned found = pipeline->lane_count;
+    assert(pipeline->busy > 0);
+    for (unsigned index = 0; index < pipeline->lane_count; index++)
+        if (pipeline->lanes[index].batch.count > 0 &&
+            (found == pipeline->lane_count || pipeline->lanes[index].order < pipeline->lanes[found].order) &&
+            is_over(pipeline, index))
+            found = index;
+    if (found == pipeline->lane_count)
+        return false;
+    struct mm_batch *over = &pipeline->lanes[found].batch;
     struct mm_device *device = pipeline->device;
-    device->backend->end(device, device_lane(pipeline, index), over->jobs, over->count);
-    /* NOLINTNEXTLINE(bugprone-sizeof-expression): it is the pointers that are copied */
-    memcpy(ended->jobs, over->jobs, over->count * sizeof over->jobs[0]);
-    ended->count = over->count;
+    device->backend->end(device, pipeline->first + found, over->jobs, over->count);
+    *ended = *over;
     if (are_small(over))
         pipeline->small_busy--;
     over->count = 0;

@@ -16,8 +16,7 @@ struct mm_batch {
 
 struct mm_pipeline {
     struct mm_device *device;
-    unsigned first; /* of the device's lanes these are its: first, first + step, … */
-    unsigned step;
+    unsigned first; /* of the device's lanes */
     unsigned lane_count;
     unsigned busy;       /* lanes with jobs under way */
     uint64_t begun;      /* batches, ever */
@@ -30,8 +29,8 @@ struct mm_pipeline {
     } lanes[MM_LANES_MAX];
 };
 
-/* The lanes `first`, first + step, … of the device. */
-void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, unsigned first, unsigned step);
+/* All lanes of a device that tells when one is over; else the one of this index. */
+void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, unsigned index);
 
 static inline bool mm_pipeline_has_room(const struct mm_pipeline *pipeline) {
     return pipeline->busy < pipeline->lane_count;
@@ -47,7 +46,7 @@ bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns);
 void mm_pipeline_begin(struct mm_pipeline *pipeline, struct mm_batch *batch);
 
 /* Ends the jobs of a lane that is over, of several the one that was begun first, and hands them out: true.
- * False where none is over; a device that cannot tell is waited for. Some lane is busy. */
+ * False if none is over; a device that cannot tell is waited for. Some lane is busy. */
 bool mm_pipeline_end(struct mm_pipeline *pipeline, struct mm_batch *ended);
 
 #endif

@@ -86,7 +86,9 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
 /* The row by its own tile, then by each that a client may choose. A device may have too little memory for
  * one of those: only who asks for it is refused. */
 static enum mm_status run_products(struct mm_device *device, const struct mm_variant *variant,
-                                   struct known_product *known, struct mm_error *error) {
+                                   enum mm_dtype dtype, struct known_product *known, struct mm_error *error) {
+    if (dtype != MM_FLOAT32)
+        return mm_fail(error, MM_INTERNAL, "the self-test has no known product of %s", mm_dtype_name(dtype));
     enum mm_status status = run_product(device, variant, 0, known, error);
     for (const unsigned *tile = variant->tiles; tile != NULL && *tile != 0 && status == MM_OK; tile++) {
         status = run_product(device, variant, *tile, known, error);
@@ -145,13 +147,6 @@ static enum mm_status run_transposition(struct mm_device *device, const struct m
     return check_transposition(known, mm_dtype_bytes(dtype), job.ran->name, error);
 }
 
-/* Of the types of one size, all of which are moved alike, one of each. */
-static enum mm_status run_transpositions(struct mm_device *device, const struct mm_variant *variant,
-                                         struct known_transposition *known, struct mm_error *error) {
-    enum mm_status status = run_transposition(device, variant, MM_INT32, known, error);
-    return status == MM_OK ? run_transposition(device, variant, MM_INT64, known, error) : status;
-}
-
 union known {
     struct known_product product;
     struct known_transposition transposition;
@@ -160,10 +155,16 @@ union known {
 static enum mm_status run_row(struct mm_device *device, size_t row, union known *known,
                               struct mm_error *error) {
     const struct mm_variant *variant = &device->backend->variants[row];
-    if (mm_variant_missing(variant, device) != NULL)
-        return MM_OK;
-    return variant->op == MM_MATMUL ? run_products(device, variant, &known->product, error)
-                                    : run_transpositions(device, variant, &known->transposition, error);
+    const unsigned dtypes = mm_variant_missing(variant, device) == NULL ? mm_variant_dtypes(variant) : 0;
+    enum mm_status status = MM_OK;
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT && status == MM_OK; dtype++) {
+        if ((dtypes & MM_DTYPE_BIT(dtype)) == 0)
+            continue;
+        status = variant->op == MM_MATMUL
+                     ? run_products(device, variant, dtype, &known->product, error)
+                     : run_transposition(device, variant, dtype, &known->transposition, error);
+    }
+    return status;
 }
 
 enum mm_status mm_self_test_row(struct mm_device *device, size_t row, struct mm_error *error) {
@@ -229,7 +230,8 @@ enum mm_status mm_self_test_rates(struct mm_device *device, struct mm_error *err
         return MM_OK;
     if (backend->fill(device, memory, count, 0, NULL) == MM_OK)
         for (size_t row = 0; row < backend->variant_count && !mm_device_has_failed(device); row++)
-            if (backend->variants[row].choose == NULL &&
+            if (!mm_variant_chooses(&backend->variants[row]) &&
+                (mm_variant_dtypes(&backend->variants[row]) & MM_DTYPE_BIT(MM_FLOAT32)) != 0 &&
                 mm_variant_missing(&backend->variants[row], device) == NULL)
                 assume_rate(device, &backend->variants[row], memory);
     backend->release(device, memory);

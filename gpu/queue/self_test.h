@@ -4,7 +4,8 @@
 
 #include "gpu/backend.h"
 
-/* Runs every variant of the device once on a known product or transposition, through lane 0, which also
+/* Runs every variant of the device on a known product or transposition of each element type that it takes,
+ * through lane 0, which also
  * loads what a first use would load. MM_DEVICE_FAILED for a wrong result; else what the backend says. On
  * the thread that uses the device; `error` is not NULL. */
 enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error);

@@ -99,7 +99,7 @@ bool mm_worker_pass_on(struct mm_queue *queue, struct mm_job *job, struct mm_wor
 
 /* --- worker_thread.c ----------------------------------------------------------------------------- */
 
-/* How many the device is used by. */
+/* How many the device is used by: one, or one for each lane. */
 unsigned mm_worker_threads(const struct mm_device *device);
 
 /* Starts the threads of a worker whose queue and device are set and all else is 0. Join it also on

@@ -13,7 +13,7 @@
 #include <time.h>
 
 unsigned mm_worker_threads(const struct mm_device *device) {
-    return device->thread_count == 0 ? 1 : device->thread_count;
+    return device->backend->is_over != NULL ? 1 : device->lane_count;
 }
 
 static bool is_late(const struct mm_job *job, uint64_t now_ns) {
@@ -242,7 +242,7 @@ static enum mm_status start_thread(struct mm_worker *worker, unsigned index, str
     struct mm_worker_thread *started = &worker->threads[index];
     char name[16];
     started->worker = worker;
-    mm_pipeline_init(&started->pipeline, worker->device, index, mm_worker_threads(device));
+    mm_pipeline_init(&started->pipeline, worker->device, index);
     const int failure = pthread_create(&started->thread, NULL, work, started);
     if (failure != 0)
         return mm_fail(error, MM_INTERNAL, "a worker thread could not be started: %s", strerror(failure));
@@ -255,8 +255,7 @@ static enum mm_status start_thread(struct mm_worker *worker, unsigned index, str
 enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error) {
     const unsigned count = mm_worker_threads(worker->device);
     enum mm_status status = MM_OK;
-    assert(worker->device->lane_count >= count && worker->device->lane_count <= MM_LANES_MAX);
-    assert(count == 1 || worker->device->backend->is_over == NULL);
+    assert(worker->device->lane_count >= 1 && worker->device->lane_count <= MM_LANES_MAX);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

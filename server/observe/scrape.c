@@ -119,7 +119,7 @@ static void write_variants(const struct scrape *scrape, bool flops) {
             const size_t slot = mm_variant_slot(backend, row);
             const struct label *labels = LABELS({"variant", variant->name}, {"backend", backend->name},
                                                 {"op", mm_op_name(variant->op)});
-            if (variant->choose != NULL)
+            if (mm_variant_chooses(variant))
                 continue;
             if (!flops)
                 put_histogram(scrape, labels, &scrape->counts.kernels[slot]);

@@ -97,7 +97,7 @@ struct subject *subjects_choose(const struct options *options, struct mm_device 
     for (size_t index = 0; index < row_count; index++) {
         const struct mm_variant *row = &rows[index];
         struct subject subject = {.device = device, .variant = row};
-        if (row->op != op || !(row->dtypes & MM_DTYPE_BIT(MM_FLOAT32)))
+        if (row->op != op || !(mm_variant_dtypes(row) & MM_DTYPE_BIT(MM_FLOAT32)))
             continue;
         if (row->tiles == NULL)
             add_subject(options, &subject, subjects, count);

@@ -29,8 +29,8 @@ static struct mm_product element_of(const struct mm_product *product) {
 static enum mm_status launch_and_spoil(const struct mm_product *product, struct mm_lane *lane,
                                        struct mm_error *error) {
     const struct mm_product one = element_of(product);
-    const enum mm_status status = backend->variants[0].launch(product, lane, error);
-    return status == MM_OK ? backend->variants[0].launch(&one, lane, error) : status;
+    const enum mm_status status = backend->variants[0].launch[MM_FLOAT32](product, lane, error);
+    return status == MM_OK ? backend->variants[0].launch[MM_FLOAT32](&one, lane, error) : status;
 }
 
 /* The same on a device whose variants plan. */
@@ -46,13 +46,14 @@ static enum mm_status launch_plan_and_spoil(const struct mm_plan *plan, const st
 
 static enum mm_status plan_spoilt(const struct mm_product *product, struct mm_plan *plan,
                                   struct mm_error *error) {
-    const enum mm_status status = backend->variants[0].plan(product, plan, error);
+    const enum mm_status status = backend->variants[0].plan[MM_FLOAT32](product, plan, error);
     launch = plan->launch;
     plan->launch = launch_plan_and_spoil;
     return status;
 }
 
-static const struct mm_variant spoilt = {.name = "spoilt", .launch = launch_and_spoil, .plan = plan_spoilt};
+static const struct mm_variant spoilt = {
+    .name = "spoilt", .launch[MM_FLOAT32] = launch_and_spoil, .plan[MM_FLOAT32] = plan_spoilt};
 
 static void *allocate(size_t bytes) {
     void *memory = malloc(bytes > 0 ? bytes : 1);

@@ -13,7 +13,20 @@
 
 enum { TILE = 32 };
 
-#define TRANSPOSES(TYPE)                                                                                     \
+/* If A is stored column by column, C is there already, and its rows are only copied. */
+static enum mm_status transpose(const struct mm_product *product,
+                                void (*turn)(const struct mm_product *product)) {
+    const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
+    if (product->transpose_a)
+        turn(product);
+    for (size_t row = 0; row < product->m && !product->transpose_a; row++)
+        memcpy((char *)product->c.data + row * product->c.ld * element_bytes,
+               (const char *)product->a.data + row * product->a.ld * element_bytes,
+               product->n * element_bytes);
+    return MM_OK;
+}
+
+#define TRANSPOSES(TYPE, BYTES)                                                                              \
     static void naive_##TYPE(const struct mm_product *product) {                                             \
         const TYPE *a = product->a.data;                                                                     \
         TYPE *c = product->c.data;                                                                           \
@@ -46,35 +59,15 @@ enum { TILE = 32 };
                     move_##TYPE(product, row, col, rows, cols);                                              \
             }                                                                                                \
         }                                                                                                    \
+    }                                                                                                        \
+    enum mm_status mm_cpu_transpose_naive_##BYTES(const struct mm_product *product, struct mm_lane *lane,    \
+                                                  struct mm_error *error) {                                  \
+        return transpose(product, naive_##TYPE);                                                             \
+    }                                                                                                        \
+    enum mm_status mm_cpu_transpose_shared_##BYTES(const struct mm_product *product, struct mm_lane *lane,   \
+                                                   struct mm_error *error) {                                 \
+        return transpose(product, shared_##TYPE);                                                            \
     }
 
-TRANSPOSES(uint32_t)
-TRANSPOSES(uint64_t)
-
-#define X(constant, name, bytes) _Static_assert((bytes) == 4 || (bytes) == 8, name " has no code here");
-MM_DTYPE_TABLE(X)
-#undef X
-
-/* If A is stored column by column, C is there already, and its rows are only copied. */
-static enum mm_status transpose(const struct mm_product *product,
-                                void (*by_4_bytes)(const struct mm_product *product),
-                                void (*by_8_bytes)(const struct mm_product *product)) {
-    const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
-    if (product->transpose_a)
-        (element_bytes == 4 ? by_4_bytes : by_8_bytes)(product);
-    for (size_t row = 0; row < product->m && !product->transpose_a; row++)
-        memcpy((char *)product->c.data + row * product->c.ld * element_bytes,
-               (const char *)product->a.data + row * product->a.ld * element_bytes,
-               product->n * element_bytes);
-    return MM_OK;
-}
-
-enum mm_status mm_cpu_transpose_naive(const struct mm_product *product, struct mm_lane *lane,
-                                      struct mm_error *error) {
-    return transpose(product, naive_uint32_t, naive_uint64_t);
-}
-
-enum mm_status mm_cpu_transpose_shared(const struct mm_product *product, struct mm_lane *lane,
-                                       struct mm_error *error) {
-    return transpose(product, shared_uint32_t, shared_uint64_t);
-}
+TRANSPOSES(uint32_t, 4)
+TRANSPOSES(uint64_t, 8)

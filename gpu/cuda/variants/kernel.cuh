@@ -121,18 +121,15 @@ enum mm_status mm_cuda_plan_by(const struct mm_product *product, struct mm_plan 
     return MM_OK;
 }
 
-/* The same for a transposition. Its kernel depends on the size of an element, 4 or 8 bytes. */
-template <class KERNEL>
+/* The same for a transposition. Elements are moved as unsigned words of their size: arithmetic might quiet a
+ * NaN, or flush a subnormal. */
+template <class KERNEL, typename ELEMENT>
 enum mm_status mm_cuda_plan_transpose_by(const struct mm_product *product, struct mm_plan *plan,
                                          struct mm_error *error) {
-    static const mm_cuda_kernel ones[2] = {mm_cuda_transpose_one<KERNEL, uint32_t>,
-                                           mm_cuda_transpose_one<KERNEL, uint64_t>};
-    static void (*const each[2])(struct mm_cuda_items) = {mm_cuda_transpose_each<KERNEL, uint32_t>,
-                                                          mm_cuda_transpose_each<KERNEL, uint64_t>};
     struct mm_layout layout = mm_layout_over<KERNEL>();
     (void)error;
-    layout.kernel = mm_cuda_pick_size(ones, product);
-    layout.batch_kernel = reinterpret_cast<const void *>(each[mm_dtype_bytes(product->a.dtype) == 8]);
+    layout.kernel = reinterpret_cast<const void *>(mm_cuda_transpose_one<KERNEL, ELEMENT>);
+    layout.batch_kernel = reinterpret_cast<const void *>(mm_cuda_transpose_each<KERNEL, ELEMENT>);
     layout.reads_once = true;
     mm_cuda_plan_transposition(&layout, product, plan);
     return MM_OK;

@@ -71,7 +71,7 @@ static void wait_until_told(const struct mm_product *product) {
 
 static enum mm_status multiply(const struct mm_product *product, struct mm_lane *lane,
                                struct mm_error *error) {
-    return mm_cpu_backend.variants[0].launch(product, lane, error);
+    return mm_cpu_backend.variants[0].launch[MM_FLOAT32](product, lane, error);
 }
 
 static enum mm_status fail_job(const struct mm_product *product, struct mm_lane *lane,
@@ -144,7 +144,7 @@ static enum mm_status tell_tile(const struct mm_product *product, struct mm_lane
 }
 
 #define ROW(variant, function)                                                                               \
-    { .name = variant, .summary = "fails as told", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .launch = function }
+    { .name = variant, .summary = "fails as told", .launch[MM_FLOAT32] = function }
 static const struct mm_variant variants[];
 
 /* In place of a vendor's library, where that is allowed. */
@@ -164,16 +164,15 @@ static const struct mm_variant variants[] = {
     ROW("lies", begin_to_lie),
     {.name = "tiled",
      .summary = "tells its tile",
-     .dtypes = MM_DTYPE_BIT(MM_FLOAT32),
      .tile = 16,
      .tiles = tiles,
-     .launch = tell_tile},
+     .launch[MM_FLOAT32] = tell_tile},
     ROW("forgets_corner", forget_corner),
     ROW("off_by_one", add_one),
     ROW("certified", multiply),
     ROW("repaired", multiply),
     ROW("simt", multiply),
-    {.name = "auto", .summary = "naive or vendors", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose},
+    {.name = "auto", .summary = "naive or vendors", .choose[MM_FLOAT32] = choose},
 };
 
 static enum mm_status count(unsigned *count, struct mm_error *error) {
@@ -230,7 +229,7 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
         wait_until_told(&job->product);
     uint64_t begun_ns = mm_clock_ns();
     const bool lies = __atomic_load_n(&lying[begun_on->index], __ATOMIC_RELAXED) != 0;
-    (void)job->ran->launch(&job->product, NULL, &job->error);
+    (void)job->ran->launch[MM_FLOAT32](&job->product, NULL, &job->error);
     if (lies)
         ((float *)job->product.c.data)[job->product.c.ld * (job->product.m - 1) + job->product.n - 1] += 1.0F;
     kernel_ns = mm_clock_ns() - begun_ns;

@@ -28,8 +28,7 @@ static struct mm_backend backend;
 
 static const struct mm_variant faults[FAULT_COUNT] = {
 #define X(row, function)                                                                                     \
-    [ROW_##row] = {                                                                                          \
-        .name = #row, .summary = "fails as told", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .plan = function},
+    [ROW_##row] = {.name = #row, .summary = "fails as told", .plan[MM_FLOAT32] = function},
     FAULTS(X)
 #undef X
 };
@@ -58,8 +57,9 @@ static enum mm_status open_device(unsigned index, struct mm_device **device, str
 static void fill_in(void) {
     memcpy(variants, mm_cuda_variants, sizeof mm_cuda_variants);
     memcpy(variants + MM_CUDA_VARIANT_COUNT, faults, sizeof faults);
-    variants[MM_CUDA_ROW_auto].choose = choose;
-    variants[MM_CUDA_ROW_transpose_auto].choose = choose_transpose;
+    variants[MM_CUDA_ROW_auto].choose[MM_FLOAT32] = choose;
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        variants[MM_CUDA_ROW_transpose_auto].choose[dtype] = choose_transpose;
     backend = mm_cuda_backend;
     backend.variants = variants;
     backend.variant_count = sizeof variants / sizeof variants[0];

@@ -253,7 +253,7 @@ static enum mm_status take_time(const struct mm_product *product, struct mm_lane
     const uint64_t until_ns = mm_clock_ns() + 20000000;
     while (mm_clock_ns() < until_ns)
         continue;
-    return mm_cpu_backend.variants[0].launch(product, lane, error);
+    return mm_cpu_backend.variants[0].launch[MM_FLOAT32](product, lane, error);
 }
 
 static const struct mm_variant *choose(const struct mm_device *device, const struct mm_product *product) {
@@ -261,11 +261,12 @@ static const struct mm_variant *choose(const struct mm_device *device, const str
 }
 
 static const unsigned tiles[] = {8, 0};
-static const struct mm_variant nothing = {.name = "nothing", .launch = do_nothing};
-static const struct mm_variant refuses = {.name = "refuses", .launch = refuse};
-static const struct mm_variant slow = {.name = "slow", .launch = take_time, .tile = 4, .tiles = tiles};
-static const struct mm_variant chooses = {.name = "chooses", .choose = choose};
-static const struct mm_variant yardstick = {.name = "blas", .launch = take_time};
+static const struct mm_variant nothing = {.name = "nothing", .launch[MM_FLOAT32] = do_nothing};
+static const struct mm_variant refuses = {.name = "refuses", .launch[MM_FLOAT32] = refuse};
+static const struct mm_variant slow = {
+    .name = "slow", .launch[MM_FLOAT32] = take_time, .tile = 4, .tiles = tiles};
+static const struct mm_variant chooses = {.name = "chooses", .choose[MM_FLOAT32] = choose};
+static const struct mm_variant yardstick = {.name = "blas", .launch[MM_FLOAT32] = take_time};
 
 /* --- replies -------------------------------------------------------------------------------------------- */
 

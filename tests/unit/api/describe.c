@@ -1,5 +1,6 @@
 /* api/describe: the contract's two bodies, told from a made-up backend. */
 #include "api/describe/describe.h"
+#include "gpu/cpu/variants.h"
 #include "tests/unit/unit.h"
 
 static const char *needs_ninety(const struct mm_device *device) {
@@ -21,14 +22,14 @@ static size_t memory_free(const struct mm_device *device) {
 static const unsigned tiles[] = {4, 16, 96, 0};
 
 static const struct mm_variant fast_variants[] = {
-    {.name = "tiled_16", .summary = "in squares", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .tile = 16},
+    {.name = "tiled_16", .summary = "in squares", .launch[MM_FLOAT32] = mm_cpu_naive, .tile = 16},
     {.name = "wide",
      .summary = "at once",
      .needs = "compute capability 9.0",
      .multiple_of = 32,
-     .dtypes = MM_DTYPE_BIT(MM_FLOAT32),
+     .launch[MM_FLOAT32] = mm_cpu_naive,
      .missing = needs_ninety},
-    {.name = "open", .summary = "as asked", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .tile = 16, .tiles = tiles},
+    {.name = "open", .summary = "as asked", .launch[MM_FLOAT32] = mm_cpu_naive, .tile = 16, .tiles = tiles},
 };
 static const struct mm_variant plain_variants[] = {{.name = "naive", .summary = "one by one"}};
 

@@ -4,13 +4,14 @@
 #include "api/codec.h"
 #include "api/describe/describe.h"
 #include "api/problem.h"
+#include "gpu/cpu/variants.h"
 #include "tests/unit/unit.h"
 
 #include <errno.h>
 #include <jansson.h>
 
 static const struct mm_variant variant = {
-    .name = "naive", .summary = "one by one", .dtypes = MM_DTYPE_BIT(MM_FLOAT32)};
+    .name = "naive", .summary = "one by one", .launch[MM_FLOAT32] = mm_cpu_naive};
 static const struct mm_backend backend = {.name = "cpu", .variants = &variant, .variant_count = 1};
 static struct mm_device device = {.backend = &backend, .name = "Host"};
 static struct mm_device *const devices[] = {&device};

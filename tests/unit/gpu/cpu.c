@@ -3,6 +3,7 @@
 #include "gpu/check/verify.h"
 #include "gpu/backend.h"
 #include "gpu/job.h"
+#include "gpu/queue/self_test.h"
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -33,7 +34,6 @@ static void tells_its_one_device(void **state) {
     assert_int_equal(count, 1);
     assert_ptr_equal(device->backend, &mm_cpu_backend);
     assert_in_range(device->lane_count, 1, 16);
-    assert_int_equal(device->thread_count, device->lane_count);
     assert_true(strlen(device->name) > 0);
     assert_null(strchr(device->name, '\n'));
     assert_true(device->memory_bytes > 0);
@@ -91,9 +91,9 @@ static void auto_picks_a_row_that_runs(void **state) {
         struct mm_product product = {.m = edges[index % EDGES],
                                      .n = edges[index / EDGES % EDGES],
                                      .k = index % 5 == 0 ? 0 : edges[index / EDGES / EDGES]};
-        const struct mm_variant *chosen = row->choose(device, &product);
+        const struct mm_variant *chosen = row->choose[product.a.dtype](device, &product);
         assert_non_null(chosen);
-        assert_null(chosen->choose);
+        assert_false(mm_variant_chooses(chosen));
         assert_null(mm_variant_missing(chosen, device));
     }
 }
@@ -158,7 +158,7 @@ static enum mm_status compute_zeros(const struct mm_product *product, struct mm_
 }
 
 static void a_job_is_checked_where_that_was_asked_for(void **state) {
-    const struct mm_variant zeros = {.name = "zeros", .launch = compute_zeros};
+    const struct mm_variant zeros = {.name = "zeros", .launch[MM_FLOAT32] = compute_zeros};
     const struct mm_verification good = check_job(*state, &mm_cpu_backend.variants[0]);
     const struct mm_verification bad = check_job(*state, &zeros);
     assert_int_equal(mm_verification_verdict(&good), MM_VERDICT_PASSED);
@@ -203,7 +203,7 @@ static unsigned run_in_pieces(const struct mm_device *device, const struct mm_va
         const double took_ns = (double)MM_PIECE_NS / elements * (double)piece.m * (double)piece.n;
         assert_true(variant->cut != 0 && (piece.m % variant->cut == 0 || piece.m == product->m - pieces.row));
         assert_true(piece.n % variant->cut == 0 || piece.n == product->n - pieces.col);
-        assert_int_equal(variant->launch(&piece, NULL, NULL), MM_OK);
+        assert_int_equal(variant->launch[MM_FLOAT32](&piece, NULL, NULL), MM_OK);
         more = mm_pieces_end(&pieces, product, (uint64_t)took_ns + 1);
         count++;
     }
@@ -216,7 +216,7 @@ static void expect_same(const struct mm_device *device, const struct mm_variant 
     const struct mm_product cut = product_of(variant->op, m, k, n, flags, pieces_of);
     memset(whole, 0xff, sizeof whole);
     memset(pieces_of, 0xff, sizeof pieces_of);
-    assert_int_equal(variant->launch(&expected, NULL, NULL), MM_OK);
+    assert_int_equal(variant->launch[MM_FLOAT32](&expected, NULL, NULL), MM_OK);
     const unsigned counted = run_in_pieces(device, variant, &cut, elements);
     if (count != 0)
         assert_int_equal(counted, count);
@@ -235,7 +235,7 @@ static void pieces_give_the_whole(void **state) {
     const struct mm_device *device = *state;
     for (size_t row = 0; row < mm_cpu_backend.variant_count; row++) {
         const struct mm_variant *variant = &mm_cpu_backend.variants[row];
-        if (variant->launch == NULL || mm_variant_missing(variant, device) != NULL)
+        if (mm_variant_chooses(variant) || mm_variant_missing(variant, device) != NULL)
             continue;
         for (unsigned flags = 0; flags < 4; flags++) {
             if (variant->cut > 32) {
@@ -285,7 +285,7 @@ static void a_job_of_pieces_is_computed_to_its_end(void **state) {
     memset(pieces_of, 0xff, sizeof pieces_of);
     memset(whole, 0xff, sizeof whole);
     const struct mm_product expected = product_of(MM_MATMUL, 101, 33, 67, 0, whole);
-    assert_int_equal(naive->launch(&expected, NULL, NULL), MM_OK);
+    assert_int_equal(naive->launch[MM_FLOAT32](&expected, NULL, NULL), MM_OK);
     mm_forecast_assume(device, naive, &job.product, 5000.0 * (double)MM_PIECE_NS);
     struct mm_job *const jobs[] = {&job};
     mm_cpu_backend.begin(device, 0, jobs, 1);
@@ -298,8 +298,36 @@ static void a_job_of_pieces_is_computed_to_its_end(void **state) {
     assert_memory_equal(pieces_of, whole, sizeof whole);
 }
 
+/* --- the self-test ------------------------------------------------------------------------------------- */
+
+static enum mm_status do_nothing(const struct mm_product *product, struct mm_lane *lane,
+                                 struct mm_error *error) {
+    return MM_OK;
+}
+
+static void self_test_tries_each_type_of_a_row(void **state) {
+    const struct mm_variant *naive = mm_backend_variant(&mm_cpu_backend, MM_TRANSPOSE, "naive");
+    struct mm_variant row = *naive;
+    struct mm_backend backend = mm_cpu_backend;
+    struct mm_device device = *(struct mm_device *)*state;
+    struct mm_error error;
+    device.backend = &backend;
+    backend.variants = &row;
+    backend.variant_count = 1;
+    assert_int_equal(mm_self_test(&device, &error), MM_OK);
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        row.launch[dtype] = do_nothing;
+        assert_int_equal(mm_self_test(&device, &error), MM_DEVICE_FAILED);
+        row = *naive;
+    }
+    row = mm_cpu_backend.variants[0];
+    assert_int_equal(mm_self_test(&device, &error), MM_OK);
+    row.launch[MM_FLOAT64] = row.launch[MM_FLOAT32]; /* for which there is no known product */
+    assert_int_equal(mm_self_test(&device, &error), MM_INTERNAL);
+}
+
 RUN_TESTS_BETWEEN(open_cpu, close_cpu, tells_its_one_device, has_no_second_device, lends_aligned_memory,
                   refuses_memory_past_the_installed, table_opens_with_the_reference,
                   auto_picks_a_row_that_runs, blas_refuses_sizes_past_an_int, a_job_tells_its_time,
                   a_job_is_checked_where_that_was_asked_for, pieces_give_the_whole, sizes_follow_the_time,
-                  a_job_of_pieces_is_computed_to_its_end)
+                  a_job_of_pieces_is_computed_to_its_end, self_test_tries_each_type_of_a_row)

@@ -19,8 +19,8 @@ static enum mm_status plan_nothing(const struct mm_product *product, struct mm_p
     return mm_fail(error, MM_UNSUPPORTED, "not here");
 }
 
-static const struct mm_variant whole = {.name = "whole", .multiple_of = 4, .plan = plan_ours};
-static const struct mm_variant refused = {.name = "refused", .plan = plan_nothing};
+static const struct mm_variant whole = {.name = "whole", .multiple_of = 4, .plan[MM_FLOAT32] = plan_ours};
+static const struct mm_variant refused = {.name = "refused", .plan[MM_FLOAT32] = plan_nothing};
 
 /* Of so many blocks of 16 along an edge, without depth and data. */
 static void set_blocks(struct mm_product *product, size_t rows, size_t cols) {
@@ -194,7 +194,7 @@ static enum mm_status plan_splits(const struct mm_product *product, struct mm_pl
 
 /* With memory for one of two, none has a result, and none is told that it has. */
 static void a_batch_without_memory_fails_as_a_whole(void **state) {
-    static const struct mm_variant split = {.name = "split", .plan = plan_splits};
+    static const struct mm_variant split = {.name = "split", .plan[MM_FLOAT32] = plan_splits};
     make(0, &split, 17, 17, 17);
     make(1, &split, 17, 17, 17);
     fake_cuda.memory_max = 3 * mm_cuda_room(&jobs[0]->product.c) + 256;

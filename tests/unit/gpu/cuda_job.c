@@ -37,10 +37,12 @@ static enum mm_status plan_turning(const struct mm_product *product, struct mm_p
     return MM_OK;
 }
 
-const struct mm_variant ours = {.name = "ours", .tile = FAKE_BLOCK, .plan = plan_ours};
-const struct mm_variant alone = {.name = "alone", .plan = plan_alone};
-const struct mm_variant turning = {
-    .name = "turning", .op = MM_TRANSPOSE, .tile = FAKE_BLOCK, .plan = plan_turning};
+const struct mm_variant ours = {.name = "ours", .tile = FAKE_BLOCK, .plan[MM_FLOAT32] = plan_ours};
+const struct mm_variant alone = {.name = "alone", .plan[MM_FLOAT32] = plan_alone};
+const struct mm_variant turning = {.name = "turning",
+                                   .op = MM_TRANSPOSE,
+                                   .tile = FAKE_BLOCK,
+                                   .plan = {[0 ... MM_DTYPE_COUNT - 1] = plan_turning}};
 
 static void fill(float *elements, unsigned seed) {
     for (size_t index = 0; index < ELEMENTS_MAX; index++)

@@ -26,7 +26,7 @@ static enum mm_status plan_with_workspace(const struct mm_product *product, stru
     return MM_OK;
 }
 
-static const struct mm_variant scratching = {.name = "scratching", .plan = plan_with_workspace};
+static const struct mm_variant scratching = {.name = "scratching", .plan[MM_FLOAT32] = plan_with_workspace};
 
 /* Rows of A and of C have an end that is not theirs. */
 static void pad_rows(void) {
@@ -245,8 +245,8 @@ static enum mm_status plan_without_rows(const struct mm_product *product, struct
 }
 
 static void bands_are_as_small_as_gives_the_same_bits(void **state) {
-    static const struct mm_variant parted = {.name = "parted", .plan = plan_by_splits};
-    static const struct mm_variant no_rows = {.name = "no_rows", .plan = plan_without_rows};
+    static const struct mm_variant parted = {.name = "parted", .plan[MM_FLOAT32] = plan_by_splits};
+    static const struct mm_variant no_rows = {.name = "no_rows", .plan[MM_FLOAT32] = plan_without_rows};
     static const struct {
         const struct mm_variant *variant;
         size_t m;
@@ -333,7 +333,7 @@ static enum mm_status plan_spoilt(const struct mm_product *product, struct mm_pl
 }
 
 static void what_was_computed_wrongly_fails_its_check_alone(void **state) {
-    static const struct mm_variant spoilt = {.name = "spoilt", .plan = plan_spoilt};
+    static const struct mm_variant spoilt = {.name = "spoilt", .plan[MM_FLOAT32] = plan_spoilt};
     check_job(&spoilt);
     assert_int_equal(job->error.status, MM_OK);
     assert_int_equal(mm_verification_verdict(&job->verification), MM_VERDICT_FAILED);

@@ -70,7 +70,7 @@ static void every_orientation_has_its_kernels(void **state) {
         const struct mm_variant *variant = &mm_cuda_variants[row];
         const void *seen[8] = {NULL};
         unsigned count = 0;
-        if (variant->plan == NULL || variant->op != MM_MATMUL)
+        if (variant->plan[MM_FLOAT32] == NULL || variant->op != MM_MATMUL)
             continue;
         together += !goes_alone(variant->name);
         for (unsigned orientation = 0; orientation < 4; orientation++) {
@@ -120,7 +120,7 @@ static void every_transposition_has_its_kernels(void **state) {
     for (size_t row = 0; row < MM_CUDA_VARIANT_COUNT; row++) {
         const struct mm_variant *variant = &mm_cuda_variants[row];
         const void *seen[4];
-        if (variant->plan == NULL || variant->op != MM_TRANSPOSE)
+        if (variant->plan[MM_FLOAT32] == NULL || variant->op != MM_TRANSPOSE)
             continue;
         rows++;
         for (unsigned size = 0; size < 2; size++) {

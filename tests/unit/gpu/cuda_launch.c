@@ -202,7 +202,7 @@ static enum mm_status plan_large(const struct mm_product *product, struct mm_pla
 
 /* Occupancy is asked for what a launch would have. */
 static void attributes_are_those_of_a_launch(void **state) {
-    static const struct mm_variant variant = {.name = "large", .plan = plan_large};
+    static const struct mm_variant variant = {.name = "large", .plan[MM_FLOAT32] = plan_large};
     struct mm_attributes attributes;
     reset(0, 227 * KIB);
     assert_int_equal(mm_cuda_attributes(&device.head, &variant, 0, &attributes, &error), MM_OK);
@@ -248,7 +248,8 @@ static enum mm_status plan_turn(const struct mm_product *product, struct mm_plan
     return MM_OK;
 }
 
-static const struct mm_variant turn = {.name = "turn", .op = MM_TRANSPOSE, .plan = plan_turn};
+static const struct mm_variant turn = {
+    .name = "turn", .op = MM_TRANSPOSE, .plan = {[0 ... MM_DTYPE_COUNT - 1] = plan_turn}};
 
 /* Of int64, to a C of m×n; A lies at the memory's start, C 32 bytes behind. In so many calls. */
 static struct mm_product run(size_t m, size_t n, bool turned, size_t a_extra, size_t c_extra,

@@ -1,11 +1,12 @@
 /* A forecast follows the best times that were seen, of kernels by their variant and of copies. */
-#include "gpu/backend.h"
+#include "gpu/cpu/variants.h"
 #include "gpu/queue/self_test.h"
 #include "tests/unit/unit.h"
 
 enum { US = 1000, TELLING = 1000000 /* the least work that a first rate is learned from */ };
 
-static const struct mm_variant variants[MM_FORECAST_VARIANTS_MAX + 2] = {{.name = "one"}, {.name = "two"}};
+static const struct mm_variant variants[MM_FORECAST_VARIANTS_MAX + 2] = {
+    {.name = "one", .launch[MM_FLOAT32] = mm_cpu_naive}, {.name = "two"}};
 static const struct mm_backend backend = {
     .name = "made up", .is_host = true, .variants = variants, .variant_count = COUNT(variants)};
 
@@ -209,8 +210,8 @@ static void what_takes_too_long_is_refused_with_the_largest_edge(void **state) {
     struct mm_device mover = {.backend = &moves};
     const struct mm_product product = {.m = 1000, .n = 500, .k = 1};
     const struct mm_product larger = {.m = 1000, .n = 501, .k = 1};
-    const struct mm_product transposition = {
-        .m = 1000, .n = 1000, .a = mm_matrix_dense(MM_FLOAT64, 1000, 1000, NULL)};
+    const struct mm_matrix square = mm_matrix_dense(MM_FLOAT64, 1000, 1000, NULL);
+    const struct mm_product transposition = {.m = 1000, .n = 1000, .a = square, .c = square};
     struct mm_error error;
     assert_int_equal(mm_forecast_judge(&device, &variants[0], &larger, 1, NULL), MM_OK); /* no rate */
     device.forecast.kernel_ns[0] = mover.forecast.kernel_ns[0] = 1.0;

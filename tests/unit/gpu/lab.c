@@ -13,7 +13,7 @@ struct mm_benchmark *benchmark;
     static enum mm_status name(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error)
 
 LAUNCH(multiply) {
-    return mm_cpu_backend.variants[0].launch(product, lane, error);
+    return mm_cpu_backend.variants[0].launch[MM_FLOAT32](product, lane, error);
 }
 
 /* Leaves the last element of C as it was. */
@@ -150,7 +150,6 @@ static const char *nowhere(const struct mm_device *device) {
     return "no device has it";
 }
 
-enum { ALL_DTYPES = (1u << MM_DTYPE_COUNT) - 1 };
 static const unsigned tiles[] = {4, 8, 0};
 static const struct mm_variant variants[];
 
@@ -158,9 +157,9 @@ static const struct mm_variant *choose(const struct mm_device *device, const str
     return &variants[1];
 }
 
-#define MATMUL(variant, function) .name = variant, .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .launch = function
+#define MATMUL(variant, function) .name = variant, .launch[MM_FLOAT32] = function
 #define TRANSPOSE(variant, function)                                                                         \
-    .op = MM_TRANSPOSE, .name = variant, .dtypes = ALL_DTYPES, .launch = function
+    .op = MM_TRANSPOSE, .name = variant, .launch = {[0 ... MM_DTYPE_COUNT - 1] = function}
 static const struct mm_variant variants[] = {
     {MATMUL("naive", multiply)},
     {MATMUL("tiled_8", multiply), .tile = 8},
@@ -182,7 +181,7 @@ static const struct mm_variant variants[] = {
     {MATMUL("slow", multiply)},
     {MATMUL("sleeps", sleep_long)},
     {MATMUL("cuts", multiply), .cut = 8},
-    {.name = "auto", .dtypes = MM_DTYPE_BIT(MM_FLOAT32), .choose = choose},
+    {.name = "auto", .choose[MM_FLOAT32] = choose},
     {TRANSPOSE("naive", transpose)},
     {TRANSPOSE("wrong", transpose_wrongly)},
     {TRANSPOSE("nothing", do_nothing)},
@@ -252,7 +251,7 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
     *kernel_ns += lab.runs;
     lab.variants[lab.runs] = variant;
     lab.sets[lab.runs++] = product->a.data;
-    return variant->launch(product, NULL, error);
+    return variant->launch[product->a.dtype](product, NULL, error);
 }
 
 #define FUNCTIONS                                                                                            \

@@ -8,7 +8,7 @@ static struct mm_pipeline pipeline;
 static int set_up(void **state) {
     set_fakes((struct setting){.lanes = 3, .backend = &fake_async});
     pipeline = (struct mm_pipeline){0};
-    mm_pipeline_init(&pipeline, &fake->device, 0, 1);
+    mm_pipeline_init(&pipeline, &fake->device, 0);
     return 0;
 }
 

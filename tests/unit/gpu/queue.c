@@ -7,7 +7,7 @@ static void without_threads_there_is_no_queue(void **state) {
     const struct mm_queue_limits limits = {.jobs_max = 1};
     struct mm_device *const devices[] = {&fakes[0].device, &fakes[1].device};
     struct mm_error error;
-    set_fakes((struct setting){.lanes = 2, .threads = 2});
+    set_fakes((struct setting){.lanes = 2});
     for (int count = 0; count < 4; count++) {
         threads_left = count;
         assert_int_equal(mm_queue_open(devices, 2, &limits, &queue, &error), MM_INTERNAL);
@@ -48,7 +48,7 @@ static void a_full_queue_refuses(void **state) {
 
 static void a_late_job_is_not_begun(void **state) {
     struct test_job *late = &jobs[0], *unstarted = &jobs[1], *failing = &jobs[2];
-    open_scene((struct setting){.lanes = 2, .closed = true});
+    open_scene((struct setting){.lanes = 2, .closed = true, .backend = &fake_async});
     for (int index = 0; index < 3; index++)
         job_init(&jobs[index], "naive", 2);
     fake->makes_late = true;
@@ -61,7 +61,7 @@ static void a_late_job_is_not_begun(void **state) {
     submit(unstarted);
     while (mm_clock_ns() <= deadline_ns)
         continue;
-    let_pass(fake, 1);
+    open_lane(fake, 0); /* the late one's */
     job_wait(late, MM_TIMEOUT);
     assert_non_null(strstr(late->job.error.detail, "dropped"));
     job_wait(unstarted, MM_TIMEOUT);

@@ -15,28 +15,16 @@ static void lanes_are_filled_and_no_more(void **state) {
     for (unsigned index = 0; index < 8; index++) { /* as one ends, another comes in its place */
         wait_begun(fake, index < 5 ? 3 + index : 8);
         let_pass(fake, 1);
-        job_wait(&jobs[index], MM_OK);
-        assert_string_equal(jobs[index].job.ran->name, "naive");
     }
+    wait_all(jobs, 8);
+    assert_string_equal(jobs[0].job.ran->name, "naive");
     assert_int_equal(begun_by(fake), 8);
     assert_int_equal(fake->most, 3);
 }
 
-/* Each of two threads has two of four lanes, and either takes what comes. */
-static void threads_share_the_lanes(void **state) {
-    open_scene((struct setting){.lanes = 4, .threads = 2, .closed = true});
-    for (int index = 0; index < 8; index++)
-        submit_product(&jobs[index], 2);
-    wait_begun(fake, 2); /* each thread has begun one, and waits for it or begins another */
-    open_gate(fake);
-    wait_all(jobs, 8);
-    assert_int_equal(begun_by(fake), 8);
-    assert_in_range(fake->most, 2, 4);
-}
-
 static void who_wants_all_runs_alone(void **state) {
     enum { MANY = 60 };
-    open_scene((struct setting){.lanes = 4, .threads = 4, .jobs_max = MANY});
+    open_scene((struct setting){.lanes = 4, .jobs_max = MANY});
     for (int index = 0; index < MANY; index++)
         submit_product(&jobs[index], index % 5 == 3 ? ALONE_N : 2);
     wait_all(jobs, MANY);
@@ -47,7 +35,7 @@ static void who_wants_all_runs_alone(void **state) {
 /* And then the others are woken: of those who came while it ran, all lanes are filled. */
 static void nobody_runs_beside_who_wants_all(void **state) {
     const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000}; /* for who would begin one */
-    open_scene((struct setting){.lanes = 3, .threads = 3, .closed = true});
+    open_scene((struct setting){.lanes = 3, .closed = true});
     submit_product(&jobs[0], ALONE_N);
     wait_begun(fake, 1);
     for (int index = 1; index < 4; index++)
@@ -64,7 +52,7 @@ static void nobody_runs_beside_who_wants_all(void **state) {
 /* And nobody goes past it meanwhile. */
 static void who_wants_all_keeps_its_turn(void **state) {
     const struct mm_job *alone = &jobs[1].job, *behind = &jobs[2].job;
-    open_scene((struct setting){.lanes = 2, .threads = 2, .closed = true});
+    open_scene((struct setting){.lanes = 2, .closed = true});
     submit_product(&jobs[0], 2);
     wait_begun(fake, 1);
     submit_product(&jobs[1], ALONE_N);
@@ -165,7 +153,7 @@ static void the_busiest_device_is_foretold(void **state) {
 static void threads_share_the_wait(void **state) {
     for (int is_alone = 0; is_alone < 2; is_alone++) {
         const size_t n = is_alone ? ALONE_N : 2;
-        open_scene((struct setting){.lanes = 2, .threads = 2});
+        open_scene((struct setting){.lanes = 2});
         fake->kernel_ns = 2 * SECOND;
         submit(long_job(0, "naive", n));
         job_wait(&jobs[0], MM_OK);
@@ -214,7 +202,6 @@ static void what_is_over_is_told_before_the_thread_computes(void **state) {
 }
 
 RUN_TESTS_BETWEEN(NULL, close_scene, what_is_over_is_told_before_the_thread_computes,
-                  lanes_are_filled_and_no_more, threads_share_the_lanes, who_wants_all_runs_alone,
-                  nobody_runs_beside_who_wants_all, who_wants_all_keeps_its_turn, who_wants_all_is_passed_on,
-                  the_wait_is_foretold_and_bounded, the_busiest_device_is_foretold, threads_share_the_wait,
-                  a_wait_may_be_unknown_or_endless)
+                  lanes_are_filled_and_no_more, who_wants_all_runs_alone, nobody_runs_beside_who_wants_all,
+                  who_wants_all_keeps_its_turn, who_wants_all_is_passed_on, the_wait_is_foretold_and_bounded,
+                  the_busiest_device_is_foretold, threads_share_the_wait, a_wait_may_be_unknown_or_endless)

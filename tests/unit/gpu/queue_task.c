@@ -30,7 +30,7 @@ static void products_get_in_between(void **state) {
 
 static void a_slice_has_the_device_to_itself(void **state) {
     struct test_job *task = &jobs[6];
-    open_scene((struct setting){.lanes = 3, .closed = true});
+    open_scene((struct setting){.lanes = 3, .closed = true, .backend = &fake_async});
     pthread_mutex_lock(&fake->mutex); /* no product begins before all jobs wait */
     for (int index = 0; index < 6; index++) {
         submit_product(&jobs[index], 2);
@@ -116,7 +116,7 @@ static void products_get_in_between_pieces(void **state) {
 /* One that shares runs beside a product; the others do not (a_slice_has_the_device_to_itself). */
 static void a_task_may_share_the_device(void **state) {
     struct test_job *task = &jobs[0];
-    open_scene((struct setting){.lanes = 2, .threads = 2});
+    open_scene((struct setting){.lanes = 2});
     task_init(task, 1);
     task->task.shares = true;
     submit(task);

@@ -25,17 +25,16 @@ static const struct mm_variant *choose_first(const struct mm_device *device,
     return &fake_backend.variants[0];
 }
 
-enum { FLOATS = MM_DTYPE_BIT(MM_FLOAT32) };
 static const struct mm_variant variants[] = {
-    {.name = "naive", .dtypes = FLOATS, .launch = launch},
-    {.name = "second", .dtypes = FLOATS, .missing = only_on_device_1, .launch = launch},
-    {.name = "nowhere", .dtypes = FLOATS, .missing = nowhere, .launch = launch},
-    {.name = "auto", .dtypes = FLOATS, .choose = choose_first},
+    {.name = "naive", .launch[MM_FLOAT32] = launch},
+    {.name = "second", .missing = only_on_device_1, .launch[MM_FLOAT32] = launch},
+    {.name = "nowhere", .missing = nowhere, .launch[MM_FLOAT32] = launch},
+    {.name = "auto", .choose[MM_FLOAT32] = choose_first},
 };
 
 /* A job comes to a lane, or leaves it for NULL; with the mutex held. */
 static void use_lane(struct fake_device *used, unsigned lane, struct mm_job *from, struct mm_job *to) {
-    const unsigned threads = used->device.thread_count == 0 ? 1 : used->device.thread_count;
+    const unsigned threads = used->device.backend->is_over != NULL ? 1 : used->device.lane_count;
     pthread_t *owner = &used->owners[lane % threads];
     if (lane >= used->device.lane_count || used->lanes[lane] != from) {
         used->was_misused = true;
@@ -131,8 +130,9 @@ static void schedule(struct mm_job *job) {
 static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     *kernel_ns = 7;
-    return ((struct fake_device *)device)->fail_begin ? mm_fail(error, MM_INTERNAL, "told to fail")
-                                                      : plan->variant->launch(product, NULL, error);
+    return ((struct fake_device *)device)->fail_begin
+               ? mm_fail(error, MM_INTERNAL, "told to fail")
+               : plan->variant->launch[MM_FLOAT32](product, NULL, error);
 }
 
 #define ROWS .variants = variants, .variant_count = COUNT(variants), .begin = begin, .end = end
@@ -202,7 +202,6 @@ void set_fakes(struct setting setting) {
     for (unsigned index = 0; index < FAKES_MAX; index++) {
         fake_init(&fakes[index], setting.backend == NULL ? &fake_backend : setting.backend, index,
                   setting.lanes == 0 ? 1 : setting.lanes);
-        fakes[index].device.thread_count = setting.threads;
         fakes[index].open_gate = !setting.closed;
     }
 }

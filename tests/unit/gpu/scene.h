@@ -40,7 +40,7 @@ struct fake_device {
     unsigned alone;                  /* of these, products of n = ALONE_N */
     bool was_shared;                 /* one of them was under way beside another product */
     struct mm_job *lanes[LANES_MAX]; /* the first of what is under way in each */
-    pthread_t owners[LANES_MAX];     /* of lane l mod thread_count: the thread that uses them, or 0 */
+    pthread_t owners[LANES_MAX];     /* the thread that uses the lane, or all lanes; or 0 */
     bool was_misused;                /* a lane was not free, not the thread's, or not there */
 };
 
@@ -60,7 +60,7 @@ void wait_looks(struct fake_device *fake, unsigned more); /* until is_over was c
 
 /* The scene of a test. What is 0 is 1 of each, an open gate, fake_backend, 8 jobs, and any wait. */
 struct setting {
-    unsigned devices, lanes, threads;
+    unsigned devices, lanes;
     bool closed; /* the gates */
     const struct mm_backend *backend;
     size_t jobs_max;
