@@ -48,10 +48,10 @@ enum mm_status mm_operation_choose(struct mm_request *request, struct mm_error *
     return status == MM_OK ? conform(operation, error) : status;
 }
 
-static enum mm_status decode(struct mm_request *request, struct mm_error *error) {
+static enum mm_status decode(struct mm_request *request, const char *content_type, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_body body = {
-        .data = request->body.data, .bytes = request->body_bytes, .content_type = operation->content_type};
+        .data = request->body.data, .bytes = request->body_bytes, .content_type = content_type};
     void *reading = request->reading;
     request->reading = NULL;
     if (reading != NULL)
@@ -118,14 +118,14 @@ static bool is_locked(const struct mm_buffer *buffer) {
     return buffer->data == NULL || buffer->is_locked;
 }
 
-/* From the complete body to a job with its memory. On failure *error says why. On the connection's thread or
- * on one of the worker pool. */
-static enum mm_status make_job(struct mm_request *request, struct mm_error *error) {
+/* From the complete body, with its Content-Type (NULL: absent), to a job with its memory. On failure *error
+ * says why. On the connection's thread or on one of the worker pool. */
+static enum mm_status make_job(struct mm_request *request, const char *content_type, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_buffers *buffers = request->server->buffers;
     const uint64_t begun_ns = mm_clock_ns();
     size_t result_bytes = 0;
-    enum mm_status status = decode(request, error);
+    enum mm_status status = decode(request, content_type, error);
     if (status == MM_OK)
         status = check(request, &result_bytes, error);
     if (status == MM_OK && operation->decoder->views_body)
@@ -180,29 +180,26 @@ static bool encodes_long(const struct mm_operation *operation) {
     return operation->encoder->reply_bytes_max != NULL && product->m * product->n > LONG_ELEMENTS;
 }
 
-/* A copy: by the time a thread of the worker pool reads it, the connection may be gone. */
-static enum mm_status keep_content_type(struct mm_request *request) {
-    const char *text = mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
-    if (text == NULL)
-        return MM_OK;
-    char *copy = strdup(text);
-    if (copy == NULL)
-        return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the request");
-    mm_operation_of(request)->content_type = copy;
-    return MM_OK;
+/* Lets the worker pool decode, which must not call MHD: the connection may be gone by then. False if memory
+ * runs out. */
+static bool leave_to_pool(struct mm_request *request, const char *content_type) {
+    struct mm_operation *operation = mm_operation_of(request);
+    char *copy = content_type == NULL ? NULL : strdup(content_type);
+    if (content_type != NULL && copy == NULL)
+        return false;
+    operation->content_type = copy;
+    operation->job.deadline_ns = mm_operation_deadline_ns(request); /* as known before decoding */
+    mm_request_decode_on_pool(request);
+    return true;
 }
 
 enum mm_status mm_operation_complete(struct mm_request *request) {
+    const char *content_type = mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
     enum mm_status status = mm_operation_settle(request);
-    if (status == MM_OK)
-        status = keep_content_type(request);
-    if (status == MM_OK && decodes_long(request)) {
-        mm_operation_of(request)->job.deadline_ns = mm_operation_deadline_ns(request); /* as known so far */
-        mm_request_decode_on_pool(request);
+    if (status == MM_OK && decodes_long(request) && leave_to_pool(request, content_type))
         return MM_OK;
-    }
     if (status == MM_OK)
-        status = make_job(request, &request->error);
+        status = make_job(request, content_type, &request->error);
     if (status != MM_OK)
         return status;
     keep_job(request);
@@ -245,7 +242,8 @@ static enum mm_status encode(struct mm_request *request, struct mm_error *error)
 }
 
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
-    return state == MM_ENCODING ? encode(request, error) : make_job(request, error);
+    return state == MM_ENCODING ? encode(request, error)
+                                : make_job(request, mm_operation_of(request)->content_type, error);
 }
 
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {

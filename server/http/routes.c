@@ -210,7 +210,6 @@ static void allow(struct mm_request *request, const char *methods) {
 enum mm_status mm_route_find(struct mm_request *request, const char *method) {
     const char *path = request->path;
     const bool is_options = strcmp(method, "OPTIONS") == 0;
-    const struct mm_route *near = NULL;
     struct mm_error *error = &request->error;
     if (is_options && strcmp(path, "*") == 0)
         allow(request, "GET, HEAD, POST"); /* of the server, not of a path */
@@ -222,7 +221,6 @@ enum mm_status mm_route_find(struct mm_request *request, const char *method) {
             return mm_fail(error, MM_NOT_FOUND,
                            "'%s' is switched off on this server (--no-benchmark); GET / lists the paths",
                            path);
-        near = route;
         if (takes(route, method)) {
             request->route = route;
             return MM_OK;
@@ -233,7 +231,7 @@ enum mm_status mm_route_find(struct mm_request *request, const char *method) {
         return fail_path(path, error);
     allow(request, "OPTIONS");
     if (!is_options)
-        return fail_method(near, method, request->allow, error);
+        return fail_method(&routes[mm_route_label_index(path)], method, request->allow, error);
     request->route = &options_route;
     return MM_OK;
 }
