@@ -99,8 +99,8 @@ static enum mm_multipart_event begin_part(struct reading *reading, const char *b
     reading->in_header = reading->operand != NULL;
     if (reading->operand == NULL)
         return MM_MULTIPART_HEAD;
-    const char *name = reading->operand->name;
     if (reading->operand->seen) {
+        const char *name = reading->operand->name;
         mm_fail_field(&reading->error, MM_BAD_REQUEST, name, "the form has two parts named %s; send one",
                       name);
         return MM_MULTIPART_FAULT;

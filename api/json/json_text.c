@@ -191,17 +191,18 @@ static bool read_number(const char *at, const char *stop, double *value) {
 }
 
 /* What should stand for a word that is none of JSON's. */
-static const char *expected_word(struct mm_slice word, enum mm_json_place place) {
+static const char *expected_word(const struct mm_json_reader *reader, struct mm_slice word) {
     static const struct {
         const char *bare;
         const char *expected;
     } specials[] = {{"NaN", "\"NaN\" in quotes"},
                     {"Infinity", "\"Infinity\" in quotes"},
                     {"-Infinity", "\"-Infinity\" in quotes"}};
-    for (size_t index = 0; index < sizeof specials / sizeof specials[0]; index++)
+    const bool in_row = reader->depth >= 3; /* of a matrix */
+    for (size_t index = 0; in_row && index < sizeof specials / sizeof specials[0]; index++)
         if (mm_slice_is_any_case(word, specials[index].bare))
             return specials[index].expected;
-    return expectations[place];
+    return expectations[reader->place];
 }
 
 /* Reads the number or the word that begins here. */
@@ -220,7 +221,7 @@ static enum mm_json_event read_word(struct mm_json_reader *reader, const char *t
     while (index < 3 && !mm_slice_is((struct mm_slice){at, length}, words[index].text))
         index++;
     if (index == 3 && !read_number(at, stop, &unused))
-        return fail_here(reader, text, bytes, expected_word((struct mm_slice){at, length}, reader->place));
+        return fail_here(reader, text, bytes, expected_word(reader, (struct mm_slice){at, length}));
     reader->token = (struct mm_json_token){
         .kind = index == 3 ? MM_VALUE_NUMBER : words[index].kind, .at = reader->at, .bytes = length};
     reader->at += length;

@@ -252,7 +252,9 @@ static enum mm_status fail_magic(const char *field, const char *data, size_t byt
     size_t shown = 0;
     while (shown < bytes && shown < 8 && data[shown] > ' ' && data[shown] <= '~')
         shown++;
-    if (bytes > 0)
+    if (bytes > 0 && shown == 0)
+        snprintf(got, sizeof got, "begins with no text");
+    else if (bytes > 0)
         snprintf(got, sizeof got, "begins with '%.*s'", (int)shown, data);
     return mm_fail_field(error, MM_BAD_REQUEST, field,
                          "%s %s and is not a .npy file; numpy.save('%s.npy', %s) makes one, and curl "

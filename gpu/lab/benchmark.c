@@ -57,8 +57,8 @@ enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *reques
     size_t total = projection_bytes(request) + piece_bytes(&product);
     if (request->repeats > limits->repeats_max)
         return mm_fail_limit(error, "repeats", limits->repeats_max,
-                             "repeats is %" PRIu64 ", but the limit is %" PRIu64 " (--benchmark-repeats)",
-                             request->repeats, limits->repeats_max);
+                             "repeats is more than the limit of %" PRIu64 " (--benchmark-repeats)",
+                             limits->repeats_max);
     for (size_t index = 0; index < 3; index++) {
         const struct mm_matrix *matrix = matrices[index];
         size_t bytes;

@@ -5,9 +5,8 @@
 #include "gpu/backend.h"
 
 /* Runs every variant of the device on a known product or transposition of each element type that it takes,
- * through lane 0, which also
- * loads what a first use would load. MM_DEVICE_FAILED for a wrong result; else what the backend says. On
- * the thread that uses the device; `error` is not NULL. */
+ * through lane 0. That also loads what a first use would load. MM_DEVICE_FAILED for a wrong result; else what
+ * the backend says. On the thread that uses the device; `error` is not NULL. */
 enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error);
 
 /* Runs each once more on matrices that the device makes, and lets its forecast assume half the rate

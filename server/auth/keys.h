@@ -52,8 +52,8 @@ size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t byt
 struct mm_keys;
 
 /* Reads options->api_key_file and options->api_key. *keys is NULL if neither is given: no key is needed.
- * MM_BAD_REQUEST in *error, which shows no key, if one of them is bad. Warns in the log of a file that
- * all users can read. `options` outlives it. */
+ * MM_BAD_REQUEST in *error, which shows no key, if one of them is bad; MM_INTERNAL if memory runs out. Warns
+ * in the log of a file that all users can read. `options` outlives it. */
 enum mm_status mm_keys_open(const struct mm_options *options, struct mm_keys **keys, struct mm_error *error);
 
 /* No thread uses them any more. NULL is allowed. */

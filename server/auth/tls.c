@@ -181,8 +181,10 @@ static enum mm_status is_supported(struct mm_error *error) {
 }
 
 enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *error) {
-    if (options->tls_cert == NULL || is_supported(error) != MM_OK)
-        return options->tls_cert == NULL ? MM_OK : error->status;
+    if (options->tls_cert == NULL)
+        return MM_OK;
+    if (is_supported(error) != MM_OK)
+        return error->status;
     struct pair *made = read_pair(options, error);
     if (made == NULL)
         return error->status;

