@@ -6,6 +6,8 @@
 
 #include "gpu/product.h"
 
+#include <assert.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -86,7 +88,7 @@ struct mm_variant {
 #define MM_BY_BYTES(function)                                                                                \
     [MM_FLOAT32] = function##_4, [MM_FLOAT64] = function##_8, [MM_INT32] = function##_4,                     \
     [MM_INT64] = function##_8
-_Static_assert(MM_DTYPE_COUNT == 4, "MM_BY_BYTES knows every element type");
+static_assert(MM_DTYPE_COUNT == 4, "MM_BY_BYTES knows every element type");
 
 /* The element types that the row takes: MM_DTYPE_BIT of each. */
 unsigned mm_variant_dtypes(const struct mm_variant *variant);
