@@ -2,14 +2,13 @@
 #include "server/server.h"
 
 #include "api/describe/describe.h"
+#include "api/number/digits.h"
 #include "api/problem.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 void mm_server_make_id(struct mm_server *server, char id[MM_REQUEST_ID_MAX + 1]) {
-    snprintf(id, MM_REQUEST_ID_MAX + 1, "%016" PRIx64 "-%" PRIx64, server->id_seed,
-             __atomic_fetch_add(&server->id_next, 1, __ATOMIC_RELAXED));
+    char *end = mm_put_hex(id, server->id_seed, 16);
+    *end++ = '-';
+    *mm_put_hex(end, __atomic_fetch_add(&server->id_next, 1, __ATOMIC_RELAXED), 1) = '\0';
 }
 
 bool mm_server_set_engine(struct mm_server *server, struct mm_engine *engine) {

@@ -5,15 +5,22 @@
 #define MM_API_NUMBER_DIGITS_H
 
 #include <stdint.h>
+#include <string.h>
 
 enum { MM_DIGITS_MAX = 20, MM_MILLISECONDS_MAX = 14 + 1 + 6 };
 
 /* Decimal, of MM_DIGITS_MAX characters at most. */
 char *mm_put_digits(char *end, uint64_t number);
 
+/* Hexadecimal, of `least` to 16 digits. */
+char *mm_put_hex(char *end, uint64_t number, unsigned least);
+
 /* Nanoseconds as milliseconds: 1.234567. */
 char *mm_put_milliseconds(char *end, uint64_t ns);
 
-char *mm_put_text(char *end, const char *text);
+/* Inline, so that the length of a literal is known when it is compiled. */
+static inline char *mm_put_text(char *end, const char *text) {
+    return mempcpy(end, text, strlen(text));
+}
 
 #endif
