@@ -20,7 +20,9 @@ char *mm_put_milliseconds(char *end, uint64_t ns);
 
 /* Inline, so that the length of a literal is known when it is compiled. */
 static inline char *mm_put_text(char *end, const char *text) {
-    return mempcpy(end, text, strlen(text));
+    const size_t length = strlen(text);
+    memcpy(end, text, length);
+    return end + length;
 }
 
 #endif
