@@ -3,26 +3,31 @@
 
 #include <string.h>
 
-static inline char *put(char *end, uint64_t number, unsigned base, unsigned least) {
+static char *put(char *end, uint64_t number, unsigned least) {
     char text[MM_DIGITS_MAX];
     unsigned first = sizeof text;
     while (number > 0 || sizeof text - first < least) {
-        text[--first] = "0123456789abcdef"[number % base];
-        number /= base;
+        text[--first] = (char)('0' + number % 10);
+        number /= 10;
     }
     return mempcpy(end, text + first, sizeof text - first);
 }
 
 char *mm_put_digits(char *end, uint64_t number) {
-    return put(end, number, 10, 1);
+    return put(end, number, 1);
 }
 
 char *mm_put_hex(char *end, uint64_t number, unsigned least) {
-    return put(end, number, 16, least);
+    unsigned digits = least;
+    while (digits < 16 && number >> 4 * digits != 0)
+        digits++;
+    while (digits-- > 0)
+        *end++ = "0123456789abcdef"[number >> 4 * digits & 15];
+    return end;
 }
 
 char *mm_put_milliseconds(char *end, uint64_t ns) {
-    end = put(end, ns / 1000000, 10, 1);
+    end = put(end, ns / 1000000, 1);
     *end++ = '.';
-    return put(end, ns % 1000000, 10, 6);
+    return put(end, ns % 1000000, 6);
 }
