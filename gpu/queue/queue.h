@@ -22,8 +22,8 @@ struct mm_queue_limits {
     uint64_t wait_ns_max; /* that the jobs before one may take by the device's measured rates; 0: any */
 };
 
-/* Starts the threads of each device's worker. The devices stay the caller's, outlive the queue, and are used
- * by their workers alone meanwhile (but for what backend.h allows from any thread). */
+/* Starts the threads of each device's worker. The devices stay the caller's, and outlive the queue. Meanwhile
+ * their workers alone use them, except by functions that backend.h allows from any thread. */
 enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_count,
                              const struct mm_queue_limits *limits, struct mm_queue **queue,
                              struct mm_error *error);

@@ -84,7 +84,7 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
 }
 
 /* The row by its own tile, then by each that a client may choose. A device may have too little memory for
- * one of those: only who asks for it is refused. */
+ * one of those; then requests for that tile alone are refused. */
 static enum mm_status run_products(struct mm_device *device, const struct mm_variant *variant,
                                    enum mm_dtype dtype, struct known_product *known, struct mm_error *error) {
     if (dtype != MM_FLOAT32)

@@ -12,7 +12,7 @@
 enum mm_status mm_origin_judge_host(const char *allowed, const char *host, struct mm_error *error);
 
 /* Whether a request by this method may come from `origin`, the value of its header or NULL. A safe method
- * (RFC 9110, 9.2.1) always may; else host and port must be those of `host`. The port defaults to that of the
+ * (RFC 9110, 9.2.1) always may; else host and port must equal those of `host`. The port defaults by the
  * origin's scheme: behind a proxy with TLS we do not know our own. */
 enum mm_status mm_origin_judge(const char *method, const char *origin, const char *host,
                                struct mm_error *error);

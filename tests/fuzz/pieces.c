@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ALIGNMENT is a body's, and that of the second matrix of a JSON body. */
+/* ALIGNMENT holds for a body, and for the second matrix of a JSON body. */
 enum { BUDGET_BYTES = 16 << 20, ALIGNMENT = 64 };
 
 /* Memory of just so many bytes, in place of the old. */

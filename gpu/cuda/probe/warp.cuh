@@ -2,8 +2,8 @@
  * the model (gpu/lab/access.h).
  *
  * Latency: each word read is the next address. Throughput: reads that nothing waits for but the last. Both
- * are measured over few and many reads, and the difference counts, without the clock's own cost; several
- * times, of which the shortest counts.
+ * are measured over few and many reads, and the difference counts, without the clock's own cost. Each is
+ * measured several times, and the shortest time counts.
  *
  * Reads are volatile assembler, so the compiler cannot drop, merge or move them. The code is straight,
  * since a loop's instructions would count. One warp reaches a quarter of shared memory's speed, as it

@@ -20,7 +20,7 @@ struct mm_simt_lines {
     unsigned count;
     unsigned split_depth;
     float *out;
-    size_t out_vector_stride; /* from a vector's sum to that of the next vector */
+    size_t out_vector_stride; /* from one vector's sum to the next one's */
     size_t out_line_stride;
     size_t out_split_stride;
     const unsigned *wanted; /* as in mm_simt_params */

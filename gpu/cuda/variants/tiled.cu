@@ -89,9 +89,9 @@ template <unsigned TILE> struct tiled : mm_cuda_square<TILE> {
         const unsigned first_row = blockIdx.y * TILE;
         const unsigned first_col = blockIdx.x * TILE;
 
-        /* Where this thread's element of the first tile lies in the stored A. That of the next tile lies a
-         * stride further: TILE columns to the right, or TILE rows down if A is transposed. a_left is the
-         * number of elements along k from the first one to the edge of A: while step is below it, this
+        /* Where this thread's element of the first tile lies in the stored A. Its element of the next
+         * tile lies a stride further: TILE columns to the right, or TILE rows down if A is transposed. a_left
+         * is the number of elements along k from the first one to the edge of A: while step is below it, this
          * thread's element is inside A; after that `a` points outside, and is not read. */
         const unsigned a_row = TRANSPOSE_A ? y : first_row + y;
         const unsigned a_col = TRANSPOSE_A ? first_row + x : x;

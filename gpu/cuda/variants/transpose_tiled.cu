@@ -18,7 +18,7 @@
  *
  * Launch: ⌈n/32⌉×⌈m/32⌉ blocks for a C of m×n.
  *
- * Cost: a barrier and 4 or 8 KiB of shared memory, of which the padding takes 128 or 256 bytes. Measured on
+ * Cost: a barrier and 4 or 8 KiB of shared memory, with 128 or 256 bytes of padding in it. Measured on
  * an H200, of the speed of a copy at 16384² float32: `naive` 12%, `shared` 42%, `padded` 88%.
  *
  * Source: the second and third step of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++". */

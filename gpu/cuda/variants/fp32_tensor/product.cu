@@ -60,8 +60,8 @@ struct work {
     unsigned end;
 };
 
-/* Where the cluster's part of the shared steps begins; that of the one past the last is the end. No part
- * has less than MIN steps of a tile. */
+/* Where the cluster's part of the shared steps begins. For the number of clusters: where all parts end. No
+ * part has less than MIN steps of a tile. */
 __device__ unsigned part_of(const mm_fp32_plan &plan, unsigned cluster) {
     constexpr unsigned MIN = MM_FP32_SHARE_MIN;
     const unsigned part = cluster * plan.share + min(cluster, plan.longer_shares);
