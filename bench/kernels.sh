@@ -44,7 +44,7 @@ END
 
 # result_of M N: the harness is told the shape of a transposition's result, with a K that is ignored.
 result_of() {
-    echo "$2 0 $1"
+    echo "$2 1 $1"
 }
 
 # Sets shapes, folder, and options, the words that go on to the harness; none of them holds a space.

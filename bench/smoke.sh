@@ -31,6 +31,7 @@ bench 12 wire --quick
 bench 5 gpu --dry --no-peers --rows wire,64,4096,json64
 bench 6 trust --dry --rows overload,sigterm,kill,memory
 bench 4 kernels 33 17 29 --backend cpu --repeats 2
+bench 2 kernels --transpose int64 33 17 --backend cpu --repeats 2
 bench 4 accuracy --dry --backend cpu
 sh bench/json.sh "$build" 16 --rounds 1 >"$scratch/shown" || fail "bench json: $(cat "$scratch/shown")"
 
