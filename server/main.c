@@ -23,11 +23,12 @@
 
 enum { EXIT_USAGE = 2, EXIT_DEVICE_LOST = 70, HTTP_THREADS_MAX = 16, LOOK_MS = 50 };
 
-/* Fills in what comes from the machine. */
+/* Fills in what comes from the machine. HTTP threads get five eighths of the cores, since the worker threads
+ * and the system's own network code need some as well; docs/performance.md has what was measured. */
 static void complete_options(struct mm_options *options) {
     if (options->threads == 0) {
-        uint64_t cores = mm_cores();
-        options->threads = cores > HTTP_THREADS_MAX ? HTTP_THREADS_MAX : cores;
+        const uint64_t share = (mm_cores() * 5 + 7) / 8;
+        options->threads = share > HTTP_THREADS_MAX ? HTTP_THREADS_MAX : share;
     }
     const uint64_t cpu_jobs_max = mm_cores() < MM_HOST_JOBS_MAX ? mm_cores() : MM_HOST_JOBS_MAX;
     if (options->cpu_jobs == 0 || options->cpu_jobs > cpu_jobs_max)
