@@ -27,7 +27,7 @@ enum { EXIT_USAGE = 2, EXIT_DEVICE_LOST = 70, HTTP_THREADS_MAX = 16, LOOK_MS = 5
  * and the system's own network code need some as well; docs/performance.md has what was measured. */
 static void complete_options(struct mm_options *options) {
     if (options->threads == 0) {
-        const uint64_t share = (mm_cores() * 5 + 7) / 8;
+        const uint64_t share = mm_size_divide_up(mm_cores() * 5, 8);
         options->threads = share > HTTP_THREADS_MAX ? HTTP_THREADS_MAX : share;
     }
     const uint64_t cpu_jobs_max = mm_cores() < MM_HOST_JOBS_MAX ? mm_cores() : MM_HOST_JOBS_MAX;

@@ -11,7 +11,8 @@
  *
  * At each k a warp then reads 64 words of A and 32 of B for its 2048 multiplications; in `vectorized` 16 and
  * 128. Threads that read the same words sit side by side: lane and lane ^ 1 read the same of A, lane and lane
- * ^ 2 the same of B. So each of a thread's four reads of 16 bytes occupies the banks once for the whole warp.
+ * ^ 2 the same of B. So each of a thread's four reads of 16 bytes takes a warp two passes over the banks; in
+ * `vectorized` it takes three.
  *
  * Two waits go as well. The fragments of the next k are read while those of this one are multiplied. And the
  * next slabs are copied meanwhile, as in `tiled_async`, with one barrier for every 16 of k.
