@@ -84,11 +84,11 @@ struct mm_variant {
     mm_variant_choose *choose[MM_DTYPE_COUNT];
 };
 
-/* For a row whose functions move elements of any type: one function a size, FUNCTION_BYTES. */
-#define MM_BY_BYTES(function)                                                                                \
-    [MM_FLOAT32] = function##_4, [MM_FLOAT64] = function##_8, [MM_INT32] = function##_4,                     \
-    [MM_INT64] = function##_8
-static_assert(MM_DTYPE_COUNT == 4, "MM_BY_BYTES knows every element type");
+/* For a row whose function moves elements of any type: as words of 4 or 8 bytes. */
+#define MM_EVERY_DTYPE(function) [0 ... MM_DTYPE_COUNT - 1] = function
+#define X(constant, name, bytes) static_assert(bytes == 4 || bytes == 8, "no transpose moves " name);
+MM_DTYPE_TABLE(X)
+#undef X
 
 /* The element types that the row takes: MM_DTYPE_BIT of each. */
 unsigned mm_variant_dtypes(const struct mm_variant *variant);

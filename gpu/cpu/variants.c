@@ -28,9 +28,7 @@ const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT] = {
 #undef X
     [MM_CPU_ROW_transpose_auto] = {
         .name = "auto", .summary = "the faster of the others for the shape, as measured",
-        .op = MM_TRANSPOSE,
-        .choose = {[MM_FLOAT32] = choose_transpose, [MM_FLOAT64] = choose_transpose,
-                   [MM_INT32] = choose_transpose, [MM_INT64] = choose_transpose},
+        .op = MM_TRANSPOSE, .choose = {MM_EVERY_DTYPE(choose_transpose)},
     },
 };
 /* clang-format on */

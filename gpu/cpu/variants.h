@@ -27,13 +27,12 @@
 /* The same for transpositions: name, tile edge or 0, one line for people, its functions. */
 #define MM_CPU_TRANSPOSES(X)                                                                                 \
     X(naive, 0, "row by row of the result, each read a step down a column",                                  \
-      MM_BY_BYTES(mm_cpu_transpose_naive))                                                                   \
+      MM_EVERY_DTYPE(mm_cpu_transpose_naive))                                                                \
     X(shared, 32, "through 32x32 squares copied to a small array that stays in the L1 cache",                \
-      MM_BY_BYTES(mm_cpu_transpose_shared))
+      MM_EVERY_DTYPE(mm_cpu_transpose_shared))
 
 mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32, mm_cpu_blas;
-mm_variant_launch mm_cpu_transpose_naive_4, mm_cpu_transpose_naive_8, mm_cpu_transpose_shared_4,
-    mm_cpu_transpose_shared_8;
+mm_variant_launch mm_cpu_transpose_naive, mm_cpu_transpose_shared;
 
 /* Why this build has no `blas`, or NULL where it has. Any thread. */
 const char *mm_cpu_blas_missing(const struct mm_device *device);

@@ -24,8 +24,7 @@ const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
 #undef X
     [MM_CUDA_ROW_transpose_auto] = {
         .name = "auto", .summary = "the one of the others that suits the shape", .op = MM_TRANSPOSE,
-        .choose = {[MM_FLOAT32] = mm_cuda_choose_transpose, [MM_FLOAT64] = mm_cuda_choose_transpose,
-                   [MM_INT32] = mm_cuda_choose_transpose, [MM_INT64] = mm_cuda_choose_transpose},
+        .choose = {MM_EVERY_DTYPE(mm_cuda_choose_transpose)},
     },
 };
 /* clang-format on */

@@ -36,19 +36,18 @@ extern "C" {
 
 /* The same for transpositions: name, tile edge or 0, one line for people, its functions. */
 #define MM_CUDA_TRANSPOSES(X)                                                                                \
-    X(naive, 0, "one thread per element: neighbours read along a row of A, and write down a column of C, a transaction each", MM_BY_BYTES(mm_cuda_transpose_naive)) \
-    X(shared, 32, "through 32x32 tiles in shared memory, whose columns lie in one bank: 32-way serialised", MM_BY_BYTES(mm_cuda_transpose_shared)) \
-    X(padded, 32, "as shared, with rows of the tile padded to 33 elements, so that a column walk meets 32 banks", MM_BY_BYTES(mm_cuda_transpose_padded)) \
-    X(vectorized, 64, "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled", MM_BY_BYTES(mm_cuda_transpose_vectorized))
+    X(naive, 0, "one thread per element: neighbours read along a row of A, and write down a column of C, a transaction each", MM_EVERY_DTYPE(mm_cuda_transpose_naive)) \
+    X(shared, 32, "through 32x32 tiles in shared memory, whose columns lie in one bank: 32-way serialised", MM_EVERY_DTYPE(mm_cuda_transpose_shared)) \
+    X(padded, 32, "as shared, with rows of the tile padded to 33 elements, so that a column walk meets 32 banks", MM_EVERY_DTYPE(mm_cuda_transpose_padded)) \
+    X(vectorized, 64, "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled", MM_EVERY_DTYPE(mm_cuda_transpose_vectorized))
 /* clang-format on */
 
 mm_variant_plan mm_cuda_naive, mm_cuda_naive_uncoalesced, mm_cuda_tiled_8, mm_cuda_tiled_16, mm_cuda_tiled_32,
     mm_cuda_tiled_strided_16, mm_cuda_tiled_exact_16, mm_cuda_tiled_exact_32, mm_cuda_tiled_dynamic,
     mm_cuda_tiled_padded, mm_cuda_tiled_conflicted, mm_cuda_tiled_async, mm_cuda_register_tiled,
     mm_cuda_vectorized, mm_cuda_warp_tiled, mm_cuda_simt, mm_cuda_fp32_tensor, mm_cuda_blas;
-mm_variant_plan mm_cuda_transpose_naive_4, mm_cuda_transpose_naive_8, mm_cuda_transpose_shared_4,
-    mm_cuda_transpose_shared_8, mm_cuda_transpose_padded_4, mm_cuda_transpose_padded_8,
-    mm_cuda_transpose_vectorized_4, mm_cuda_transpose_vectorized_8;
+mm_variant_plan mm_cuda_transpose_naive, mm_cuda_transpose_shared, mm_cuda_transpose_padded,
+    mm_cuda_transpose_vectorized;
 
 /* The edges that tiled_dynamic can be asked for, ended by 0. */
 extern const unsigned mm_cuda_dynamic_tiles[];

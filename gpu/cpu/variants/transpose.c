@@ -13,12 +13,13 @@
 
 enum { TILE = 32 };
 
+typedef void turner(const struct mm_product *product);
+
 /* If A is stored column by column, C is there already, and its rows are only copied. */
-static enum mm_status transpose(const struct mm_product *product,
-                                void (*turn)(const struct mm_product *product)) {
+static enum mm_status transpose(const struct mm_product *product, turner *turn_4, turner *turn_8) {
     const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
     if (product->transpose_a)
-        turn(product);
+        (element_bytes == 4 ? turn_4 : turn_8)(product);
     for (size_t row = 0; row < product->m && !product->transpose_a; row++)
         memcpy((char *)product->c.data + row * product->c.ld * element_bytes,
                (const char *)product->a.data + row * product->a.ld * element_bytes,
@@ -26,7 +27,7 @@ static enum mm_status transpose(const struct mm_product *product,
     return MM_OK;
 }
 
-#define TRANSPOSES(TYPE, BYTES)                                                                              \
+#define TRANSPOSES(TYPE)                                                                                     \
     static void naive_##TYPE(const struct mm_product *product) {                                             \
         const TYPE *a = product->a.data;                                                                     \
         TYPE *c = product->c.data;                                                                           \
@@ -59,15 +60,21 @@ static enum mm_status transpose(const struct mm_product *product,
                     move_##TYPE(product, row, col, rows, cols);                                              \
             }                                                                                                \
         }                                                                                                    \
-    }                                                                                                        \
-    enum mm_status mm_cpu_transpose_naive_##BYTES(const struct mm_product *product, struct mm_lane *lane,    \
-                                                  struct mm_error *error) {                                  \
-        return transpose(product, naive_##TYPE);                                                             \
-    }                                                                                                        \
-    enum mm_status mm_cpu_transpose_shared_##BYTES(const struct mm_product *product, struct mm_lane *lane,   \
-                                                   struct mm_error *error) {                                 \
-        return transpose(product, shared_##TYPE);                                                            \
     }
 
-TRANSPOSES(uint32_t, 4)
-TRANSPOSES(uint64_t, 8)
+TRANSPOSES(uint32_t)
+TRANSPOSES(uint64_t)
+
+enum mm_status mm_cpu_transpose_naive(const struct mm_product *product, struct mm_lane *lane,
+                                      struct mm_error *error) {
+    (void)lane;
+    (void)error;
+    return transpose(product, naive_uint32_t, naive_uint64_t);
+}
+
+enum mm_status mm_cpu_transpose_shared(const struct mm_product *product, struct mm_lane *lane,
+                                       struct mm_error *error) {
+    (void)lane;
+    (void)error;
+    return transpose(product, shared_uint32_t, shared_uint64_t);
+}

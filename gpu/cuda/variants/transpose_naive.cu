@@ -37,12 +37,7 @@ struct naive {
 
 } // namespace
 
-enum mm_status mm_cuda_transpose_naive_4(const struct mm_product *product, struct mm_plan *plan,
-                                         struct mm_error *error) {
-    return mm_cuda_plan_transpose_by<naive, uint32_t>(product, plan, error);
-}
-
-enum mm_status mm_cuda_transpose_naive_8(const struct mm_product *product, struct mm_plan *plan,
-                                         struct mm_error *error) {
-    return mm_cuda_plan_transpose_by<naive, uint64_t>(product, plan, error);
+enum mm_status mm_cuda_transpose_naive(const struct mm_product *product, struct mm_plan *plan,
+                                       struct mm_error *error) {
+    return mm_cuda_plan_transpose_by<naive>(product, plan, error);
 }

@@ -67,22 +67,12 @@ template <unsigned PADDING> struct by_tile {
 
 } // namespace
 
-enum mm_status mm_cuda_transpose_shared_4(const struct mm_product *product, struct mm_plan *plan,
-                                          struct mm_error *error) {
-    return mm_cuda_plan_transpose_by<by_tile<0>, uint32_t>(product, plan, error);
+enum mm_status mm_cuda_transpose_shared(const struct mm_product *product, struct mm_plan *plan,
+                                        struct mm_error *error) {
+    return mm_cuda_plan_transpose_by<by_tile<0>>(product, plan, error);
 }
 
-enum mm_status mm_cuda_transpose_shared_8(const struct mm_product *product, struct mm_plan *plan,
-                                          struct mm_error *error) {
-    return mm_cuda_plan_transpose_by<by_tile<0>, uint64_t>(product, plan, error);
-}
-
-enum mm_status mm_cuda_transpose_padded_4(const struct mm_product *product, struct mm_plan *plan,
-                                          struct mm_error *error) {
-    return mm_cuda_plan_transpose_by<by_tile<1>, uint32_t>(product, plan, error);
-}
-
-enum mm_status mm_cuda_transpose_padded_8(const struct mm_product *product, struct mm_plan *plan,
-                                          struct mm_error *error) {
-    return mm_cuda_plan_transpose_by<by_tile<1>, uint64_t>(product, plan, error);
+enum mm_status mm_cuda_transpose_padded(const struct mm_product *product, struct mm_plan *plan,
+                                        struct mm_error *error) {
+    return mm_cuda_plan_transpose_by<by_tile<1>>(product, plan, error);
 }

@@ -172,12 +172,7 @@ struct vectorized {
 
 } // namespace
 
-enum mm_status mm_cuda_transpose_vectorized_4(const struct mm_product *product, struct mm_plan *plan,
-                                              struct mm_error *error) {
-    return mm_cuda_plan_transpose_by<vectorized, uint32_t>(product, plan, error);
-}
-
-enum mm_status mm_cuda_transpose_vectorized_8(const struct mm_product *product, struct mm_plan *plan,
-                                              struct mm_error *error) {
-    return mm_cuda_plan_transpose_by<vectorized, uint64_t>(product, plan, error);
+enum mm_status mm_cuda_transpose_vectorized(const struct mm_product *product, struct mm_plan *plan,
+                                            struct mm_error *error) {
+    return mm_cuda_plan_transpose_by<vectorized>(product, plan, error);
 }
