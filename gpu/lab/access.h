@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gpu/names.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -28,12 +30,7 @@ enum { MM_ACCESS_BYTES_MAX = 8192 };
     X(MM_MEMORY_SHARED, "shared")                                                                            \
     X(MM_MEMORY_GLOBAL, "global")
 
-enum mm_memory {
-#define X(constant, name) constant,
-    MM_MEMORY_TABLE(X)
-#undef X
-        MM_MEMORY_COUNT
-};
+enum mm_memory { MM_MEMORY_TABLE(MM_CONSTANT) MM_MEMORY_COUNT };
 
 /* One row a pattern: constant, wire name. */
 #define MM_PATTERN_TABLE(X)                                                                                  \
@@ -43,12 +40,7 @@ enum mm_memory {
     X(MM_PATTERN_SAME_BANK, "same_bank") /* lane i reads word 32*i */                                        \
     X(MM_PATTERN_BROADCAST, "broadcast") /* every lane reads word 0 */
 
-enum mm_pattern {
-#define X(constant, name) constant,
-    MM_PATTERN_TABLE(X)
-#undef X
-        MM_PATTERN_COUNT
-};
+enum mm_pattern { MM_PATTERN_TABLE(MM_CONSTANT) MM_PATTERN_COUNT };
 
 /* The wire names. Static strings. */
 const char *mm_memory_name(enum mm_memory memory);

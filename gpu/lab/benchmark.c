@@ -144,10 +144,12 @@ void mm_benchmark_close(struct mm_benchmark *benchmark) {
 
 size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
+    const size_t times_bytes = benchmark->row_count * request->repeats * sizeof benchmark->times_ns[0];
+    const size_t bytes = benchmark->judging_bytes + times_bytes;
     for (size_t index = 0; index < request->subject_count; index++)
         if (request->subjects[index].backend->is_host)
-            return benchmark->host_set_count * benchmark->set_bytes + benchmark->judging_bytes;
-    return benchmark->judging_bytes;
+            return bytes + benchmark->host_set_count * benchmark->set_bytes;
+    return bytes;
 }
 
 bool mm_benchmark_next(struct mm_benchmark *benchmark, struct mm_job *job) {

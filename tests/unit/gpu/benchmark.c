@@ -144,11 +144,11 @@ static void expect_host_bytes(const struct mm_benchmark_request *request, size_t
 
 static void backends_have_their_turn(void **state) {
     /* A·B·x and B·x in doubles, x in floats, and C, which is but a piece. */
-    const size_t judging = (16 + 16) * 8 + 16 * 4 + 1024, set = 3 * 1024;
+    const size_t judging = (16 + 16) * 8 + 16 * 4 + 1024, times = 3 * 1 * 8, set = 3 * 1024;
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive blas naive");
     request.subjects[0].backend = request.subjects[1].backend = &lab_host_backend;
     lab_open(&request);
-    assert_int_equal(mm_benchmark_host_bytes(benchmark), 2 * set + judging);
+    assert_int_equal(mm_benchmark_host_bytes(benchmark), 2 * set + judging + times);
     assert_true(lab_run_next(&lab_host));
     assert_int_equal(lab.runs, 2 * 2); /* one warm-up */
     assert_int_equal(lab.held_bytes, 2 * set);
@@ -161,11 +161,11 @@ static void backends_have_their_turn(void **state) {
     assert_true(rows[0].of_yardstick > 0.0);
     assert_true(rows[2].of_yardstick == 0.0); /* it has no blas beside it */
     assert_true(rows[2].max_error < 0.5);
-    expect_host_bytes(&request, judging + 2 * set, 2 * set + judging);
-    expect_host_bytes(&request, judging + 2 * set - 1, set + judging); /* no room for a second set */
-    expect_host_bytes(&request, judging - 1, set + judging);           /* one is always taken */
+    expect_host_bytes(&request, judging + 2 * set, 2 * set + judging + times);
+    expect_host_bytes(&request, judging + 2 * set - 1, set + judging + times); /* no room for a second set */
+    expect_host_bytes(&request, judging - 1, set + judging + times);           /* one is always taken */
     request.subjects[0].backend = request.subjects[1].backend = &lab_backend;
-    expect_host_bytes(&request, LAB_MEMORY_MAX, judging);
+    expect_host_bytes(&request, LAB_MEMORY_MAX, judging + times);
 }
 
 static void a_cancelled_benchmark_gives_memory_back(void **state) {
