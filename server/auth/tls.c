@@ -298,7 +298,8 @@ static bool converse(gnutls_session_t session, const char *request, char *reply,
         length += result > 0 ? (size_t)result : 0;
     }
     reply[length] = '\0';
-    errno = EPROTO;
+    if (result != GNUTLS_E_PULL_ERROR && result != GNUTLS_E_PUSH_ERROR)
+        errno = EPROTO; /* else it is the socket's */
     return result >= 0;
 }
 
@@ -315,9 +316,11 @@ bool mm_tls_ask(int socket, const char *request, char *reply, size_t reply_size)
     } else {
         errno = ENOMEM;
     }
+    const int failure = errno;
     if (session != NULL)
         gnutls_deinit(session);
     if (credentials != NULL)
         gnutls_certificate_free_credentials(credentials);
+    errno = failure;
     return good;
 }
