@@ -1,11 +1,10 @@
 /* An arena's pieces: cut off one after the other, and kept in lists by their class once they were given back.
- */
+ * The address sanitizer is told which memory nobody may touch; in other builds its macros do nothing. */
 #include "gpu/memory/arena.h"
-
-#include "gpu/memory/poison.h"
 
 #include <assert.h>
 #include <pthread.h>
+#include <sanitizer/asan_interface.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -60,7 +59,7 @@ struct mm_arena *mm_arena_open(size_t bytes) {
     }
     for (unsigned index = 0; index < CLASSES; index++)
         pthread_mutex_init(&arena->lists[index].mutex, NULL);
-    mm_poison(arena->memory, bytes);
+    ASAN_POISON_MEMORY_REGION(arena->memory, bytes);
     return arena;
 }
 
@@ -71,7 +70,7 @@ void mm_arena_close(struct mm_arena *arena) {
         arena->unlock(arena->memory);
     for (unsigned index = 0; index < CLASSES; index++)
         pthread_mutex_destroy(&arena->lists[index].mutex);
-    mm_unpoison(arena->memory, arena->bytes);
+    ASAN_UNPOISON_MEMORY_REGION(arena->memory, arena->bytes);
     mm_pages_unmap(arena->memory, arena->bytes);
     free(arena);
 }
@@ -103,13 +102,13 @@ void *mm_arena_take(struct mm_arena *arena, size_t bytes) {
     pthread_mutex_lock(&list->mutex);
     struct free_piece *piece = list->first;
     if (piece != NULL) {
-        mm_unpoison(piece, sizeof *piece);
+        ASAN_UNPOISON_MEMORY_REGION(piece, sizeof *piece);
         list->first = piece->next;
     }
     pthread_mutex_unlock(&list->mutex);
     void *taken = piece != NULL ? piece : cut(arena, bytes_of(index));
     if (taken != NULL)
-        mm_unpoison(taken, bytes);
+        ASAN_UNPOISON_MEMORY_REGION(taken, bytes);
     return taken;
 }
 
@@ -117,11 +116,11 @@ void mm_arena_give(struct mm_arena *arena, void *piece, size_t bytes) {
     const unsigned index = class_of(bytes);
     struct list *list = &arena->lists[index];
     struct free_piece *given = piece;
-    mm_unpoison(given, sizeof *given);
+    ASAN_UNPOISON_MEMORY_REGION(given, sizeof *given);
     pthread_mutex_lock(&list->mutex);
     given->next = list->first;
     list->first = given;
-    mm_poison(given, bytes_of(index));
+    ASAN_POISON_MEMORY_REGION(given, bytes_of(index));
     pthread_mutex_unlock(&list->mutex);
 }
 

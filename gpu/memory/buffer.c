@@ -7,10 +7,10 @@
 #include "gpu/clock.h"
 #include "gpu/matrix.h"
 #include "gpu/memory/kept.h"
-#include "gpu/memory/poison.h"
 
 #include <assert.h>
 #include <pthread.h>
+#include <sanitizer/asan_interface.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -73,7 +73,7 @@ static void unlock_pages(const struct mm_buffers *buffers, struct mm_piece *piec
 /* Gives a piece back to the system that is in no list and counts no more. */
 static void drop(struct mm_buffers *buffers, struct mm_piece *piece) {
     unlock_pages(buffers, piece);
-    mm_unpoison(piece->memory, piece->open_bytes);
+    ASAN_UNPOISON_MEMORY_REGION(piece->memory, piece->open_bytes);
     mm_pages_unmap(piece->memory, piece->bytes);
     free(piece);
 }
@@ -81,7 +81,7 @@ static void drop(struct mm_buffers *buffers, struct mm_piece *piece) {
 /* The same for the part that its buffer has not reached. With the mutex, since the buffer may grow. */
 static void drop_rest(struct mm_buffers *buffers, struct mm_piece *piece) {
     unlock_pages(buffers, piece);
-    mm_unpoison(piece->memory, piece->open_bytes);
+    ASAN_UNPOISON_MEMORY_REGION(piece->memory, piece->open_bytes);
     mm_pages_close(piece->memory, piece->lent_bytes, piece->open_bytes);
     piece->open_bytes = piece->lent_bytes;
 }
@@ -273,7 +273,7 @@ static void take_back(struct mm_buffers *buffers, struct mm_piece *piece) {
         mm_kept_remove(&buffers->kept, piece);
     piece->is_lent = false;
     piece->lent_bytes = 0;
-    mm_poison(piece->memory, piece->open_bytes);
+    ASAN_POISON_MEMORY_REGION(piece->memory, piece->open_bytes);
     const bool is_empty = piece->open_bytes == 0;
     if (!is_empty)
         mm_kept_add(&buffers->kept, piece, mm_clock_ns());
@@ -283,7 +283,7 @@ static void take_back(struct mm_buffers *buffers, struct mm_piece *piece) {
 }
 
 static void lend(struct mm_piece *piece, struct mm_buffer *buffer) {
-    mm_unpoison(piece->memory, piece->lent_bytes);
+    ASAN_UNPOISON_MEMORY_REGION(piece->memory, piece->lent_bytes);
     *buffer = (struct mm_buffer){.data = piece->memory, .bytes = piece->lent_bytes, .piece = piece};
 }
 

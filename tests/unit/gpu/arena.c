@@ -1,10 +1,10 @@
 /* The arena's pieces: aligned, none upon another, at most a quarter larger than asked for, and lent again;
  * and its pages: taken as they are lent, and locked once. */
 #include "gpu/memory/arena.h"
-#include "gpu/memory/poison.h"
 #include "tests/unit/unit.h"
 
 #include <pthread.h>
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
 struct lent {
@@ -183,7 +183,7 @@ static void all_pages_are_locked_once(void **state) {
 }
 
 static void what_was_not_asked_for_is_poisoned(void **state) {
-#ifdef MM_HAS_ADDRESS_SANITIZER
+#ifdef __SANITIZE_ADDRESS__
     struct mm_arena *arena = mm_arena_open(4096);
     char *piece = mm_arena_take(arena, 300);
     assert_false(__asan_address_is_poisoned(piece + 299));
