@@ -5,6 +5,7 @@
 #ifndef MM_API_CALL_H
 #define MM_API_CALL_H
 
+#include "gpu/names.h"
 #include "api/value.h"
 #include "gpu/memory/buffer.h"
 #include "gpu/matrix.h"
@@ -58,12 +59,7 @@ enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_BENCHMARK, MM_CALL_PRO
     X(MM_PARAMETER_WORD_BYTES, "word_bytes", OWN, PROBE)                                                     \
     X(MM_PARAMETER_PADDED, "padded", OWN, PROBE)
 
-enum mm_parameter {
-#define X(constant, name, kind, places) constant,
-    MM_PARAMETER_TABLE(X)
-#undef X
-        MM_PARAMETER_COUNT
-};
+enum mm_parameter { MM_PARAMETER_TABLE(MM_CONSTANT) MM_PARAMETER_COUNT };
 
 /* Owned by the caller, of fixed size but for `storage`; start with mm_call_init. */
 struct mm_call {

@@ -24,10 +24,6 @@ struct mm_value {
     double number;    /* with MM_VALUE_NUMBER; beyond all doubles it is the largest, with its sign */
 };
 
-static inline bool mm_value_is_flag(const struct mm_value *value) {
-    return value->kind == MM_VALUE_FALSE || value->kind == MM_VALUE_TRUE;
-}
-
 /* "a number", "null" and so on. Static. */
 const char *mm_value_kind_name(enum mm_value_kind kind);
 

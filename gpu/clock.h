@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "gpu/names.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -23,12 +25,7 @@ uint64_t mm_clock_ns(void);
     X(MM_SPAN_ENCODE, "encode")                                                                              \
     X(MM_SPAN_TOTAL, "total")
 
-enum mm_span {
-#define X(constant, name) constant,
-    MM_SPAN_TABLE(X)
-#undef X
-        MM_SPAN_COUNT
-};
+enum mm_span { MM_SPAN_TABLE(MM_CONSTANT) MM_SPAN_COUNT };
 
 const char *mm_span_name(enum mm_span span);
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/names.h"
 #include "gpu/status.h"
 
 #ifdef __cplusplus
@@ -21,12 +22,7 @@ extern "C" {
     X(MM_INT32, "int32", 4)                                                                                  \
     X(MM_INT64, "int64", 8)
 
-enum mm_dtype {
-#define X(constant, name, bytes) constant,
-    MM_DTYPE_TABLE(X)
-#undef X
-        MM_DTYPE_COUNT
-};
+enum mm_dtype { MM_DTYPE_TABLE(MM_CONSTANT) MM_DTYPE_COUNT };
 
 /* A set of element types, as a variant's table row states it. */
 #define MM_DTYPE_BIT(dtype) (1u << (dtype))

@@ -1,9 +1,12 @@
-/* Names by an enum, out of the table of rows (constant, name, …) that makes the enum. Any thread may call the
- * functions that it defines. */
+/* Enums and their names, out of one table of rows (constant, name, …). Any thread may call the functions that
+ * it defines. */
 #ifndef MM_GPU_NAMES_H
 #define MM_GPU_NAMES_H
 
 #include <assert.h>
+
+/* The rows as members of an enum. */
+#define MM_CONSTANT(constant, ...) constant,
 
 #define MM_NAME_ROW(constant, name, ...) [constant] = name,
 

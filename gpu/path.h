@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "gpu/names.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -17,12 +19,7 @@ extern "C" {
     X(MM_PATH_REPAIRED, "repaired")   /* the fast way, but for `repaired` pieces, computed again */          \
     X(MM_PATH_SIMT, "simt")           /* the slow way, all of it */
 
-enum mm_path_kind {
-#define X(constant, name) constant,
-    MM_PATH_TABLE(X)
-#undef X
-        MM_PATH_COUNT
-};
+enum mm_path_kind { MM_PATH_TABLE(MM_CONSTANT) MM_PATH_COUNT };
 
 struct mm_path {
     enum mm_path_kind kind;

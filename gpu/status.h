@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gpu/names.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -34,12 +36,7 @@ extern "C" {
     X(MM_TIMEOUT, "timeout", "The deadline passed")                                                          \
     X(MM_NO_DEVICE_MEMORY, "no_device_memory", "The device is out of memory")
 
-enum mm_status {
-#define X(constant, name, title) constant,
-    MM_STATUS_TABLE(X)
-#undef X
-        MM_STATUS_COUNT
-};
+enum mm_status { MM_STATUS_TABLE(MM_CONSTANT) MM_STATUS_COUNT };
 
 /* What went wrong, filled in once, where most is known. Owned by the caller, of fixed size, never
  * allocated. Texts are "" and numbers 0 where they do not apply. */

@@ -4,6 +4,7 @@
 #ifndef MM_GPU_VARIANT_H
 #define MM_GPU_VARIANT_H
 
+#include "gpu/names.h"
 #include "gpu/product.h"
 
 #include <assert.h>
@@ -22,12 +23,7 @@ struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and i
     X(MM_MATMUL, "matmul")                                                                                   \
     X(MM_TRANSPOSE, "transpose")
 
-enum mm_op {
-#define X(constant, name) constant,
-    MM_OP_TABLE(X)
-#undef X
-        MM_OP_COUNT
-};
+enum mm_op { MM_OP_TABLE(MM_CONSTANT) MM_OP_COUNT };
 
 const char *mm_op_name(enum mm_op op);
 

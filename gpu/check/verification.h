@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/names.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -19,12 +21,7 @@ extern "C" {
     X(MM_VERDICT_FAILED, "failed")     /* a row is not */                                                    \
     X(MM_VERDICT_UNJUDGED, "unjudged") /* there are rows, but none could be judged */
 
-enum mm_verdict {
-#define X(constant, name) constant,
-    MM_VERDICT_TABLE(X)
-#undef X
-        MM_VERDICT_COUNT
-};
+enum mm_verdict { MM_VERDICT_TABLE(MM_CONSTANT) MM_VERDICT_COUNT };
 
 struct mm_verification {
     bool is_done; /* false: nothing below has a meaning */
