@@ -2,8 +2,8 @@
  * while its thread goes on. The thread may read what it copied after mm_wait_copies. It may read what other
  * threads copied after their mm_wait_copies and a barrier behind that. For kernel files alone.
  *
- * The instruction exists from compute capability 8.0 on. Below, these are ordinary copies, complete at once,
- * and the same code is right. */
+ * cp.async needs compute capability 8.0. On older devices these are ordinary copies, complete at once, and
+ * the same code is correct. */
 #ifndef MM_GPU_CUDA_VARIANTS_ASYNC_CUH
 #define MM_GPU_CUDA_VARIANTS_ASYNC_CUH
 
@@ -36,7 +36,7 @@ __device__ __forceinline__ void mm_commit_copies() {
 }
 
 /* Waits until at most the last PENDING groups of this thread are still being copied. */
-template <unsigned PENDING> __device__ __forceinline__ void mm_wait_copies_until() {
+template <unsigned PENDING> __device__ __forceinline__ void mm_wait_copies_pending() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 #endif

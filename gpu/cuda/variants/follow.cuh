@@ -1,7 +1,6 @@
-/* Kernels of one launch that begin while the one before them still runs (programmatic dependent launch, from
- * compute capability 9.0 on), so that starting one costs no time of its own: layout.follows asks for that.
- * Such a kernel waits before it touches memory. Who was not launched so need not wait, and who has none of
- * that kind behind it lets nobody begin: then these do nothing. For kernel files alone. */
+/* A kernel may start while the one before it still runs (programmatic dependent launch, from compute
+ * capability 9.0 on), so starting it costs no time of its own. layout.follows asks for that. Such a kernel
+ * must wait before it touches memory. Without such a launch both calls do nothing. For kernel files alone. */
 #ifndef MM_GPU_CUDA_VARIANTS_FOLLOW_CUH
 #define MM_GPU_CUDA_VARIANTS_FOLLOW_CUH
 
@@ -14,15 +13,15 @@ constexpr bool mm_kernels_wait() {
     return false;
 }
 
-/* Waits until the kernel before is over, and what it wrote is to be seen. Each thread calls it, which makes
- * the wait hold for all kernels before that one as well. */
+/* Waits until the kernel before has ended and its stores are visible. Every thread of such a kernel calls it.
+ * So a kernel ends only after the one before it, and the wait covers all earlier kernels too. */
 __device__ __forceinline__ void mm_wait_for_kernel_before() {
 #if __CUDA_ARCH__ >= 900
     cudaGridDependencySynchronize();
 #endif
 }
 
-/* Lets the kernel behind begin, once all blocks have called it: as far as there is room beside them. */
+/* Lets the next kernel start once all blocks have called this, if resources are free. */
 __device__ __forceinline__ void mm_let_kernel_behind_begin() {
 #if __CUDA_ARCH__ >= 900
     cudaTriggerProgrammaticLaunchCompletion();

@@ -1,14 +1,14 @@
-/* Kernels from what one block of a variant does: one kernel for a product, and one for a batch of small
- * products, with the same bits; and the same for transpositions. For kernel files alone.
+/* Wraps the block function of a variant into kernels: for one product and for a batch of small products, with
+ * the same bits; likewise for transpositions. For kernel files alone.
  *
  * A variant's file gives a type with
  *     ROWS, COLS            elements of C that a block computes
  *     THREADS_X, THREADS_Y  threads of a block
  *     run                   what one block does: run<TRANSPOSE_A, TRANSPOSE_B>(product); of a transposition
  *                           run<ELEMENT>(product)
- * The grid has ⌈n/COLS⌉×⌈m/ROWS⌉ blocks, and blockIdx.x and blockIdx.y say which one it is. So its part of C
- * has at least one element. mm_cuda_launch (launch.c) starts it, and cuts C into bands of rows if the grid
- * would have more than 65535 blocks along y. */
+ * The grid has ⌈n/COLS⌉×⌈m/ROWS⌉ blocks; blockIdx.x and blockIdx.y say which part of C a block computes. Each
+ * block that calls `run` has at least one element of C. mm_cuda_launch (launch.c) starts the kernel, and cuts
+ * C into bands of rows if the grid would have more than 65535 blocks along y. */
 #ifndef MM_GPU_CUDA_VARIANTS_KERNEL_CUH
 #define MM_GPU_CUDA_VARIANTS_KERNEL_CUH
 

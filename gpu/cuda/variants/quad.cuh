@@ -21,8 +21,8 @@ __device__ __forceinline__ void mm_read_quad(float *to, const float *from) {
     to[3] = quad.w;
 }
 
-/* Stores four sums in C, from (row, col) on and as far as C's columns go: by one access if C is `wide`, when
- * col must be a multiple of 4. */
+/* Stores four sums in C from (row, col) on, except past C's last column. Uses one access if C is `wide` and
+ * has all four columns; col must then be a multiple of 4. */
 __device__ __forceinline__ void mm_store_quad(const struct mm_matrix &c, bool wide, unsigned row,
                                               unsigned col, const float *sums) {
     float *to = static_cast<float *>(c.data) + row * c.ld + col;

@@ -8,13 +8,13 @@
  * - If C is narrow, so are the blocks.
  * - Products with a vector or a few use simt_vectors.cuh.
  *
- * The kernel (simt.cuh) differs from `warp_tiled` in three ways. It has two or three stages in flight. A slab
- * of A whose rows lie along k in memory stays so: copies of 16 bytes move it, and threads read four depths of
- * it at a time. And only blocks at an edge of the matrices check for edges.
+ * The kernel (simt.cuh) differs from `warp_tiled` in three ways. Two or three stages are in flight. In the
+ * smaller tiles a slab of A that is contiguous along k stays so: aligned rows are copied 16 bytes at a time,
+ * and a thread reads four k at once. And only copies of slabs that cross an edge check bounds.
  *
  * Launch: blockIdx.x counts the blocks of C, in the order of mm_simt_block_origin, and blockIdx.y the splits.
  *
- * Cost: up to 248 registers a thread and 73 KiB of shared memory a block. Split-K needs a workspace of C's
+ * Cost: up to 248 registers a thread and 75 KiB of shared memory a block. Split-K needs a workspace of C's
  * size for each split, and the time to store and load it. Measured on an H200: 0.0577 ms at 1024³ and 2.83 ms
  * at 4096³, 112% and 95% of cuBLAS. */
 #include "gpu/cuda/variants/simt.h"
@@ -28,15 +28,16 @@ namespace {
 
 constexpr unsigned SUM_THREADS = 128;
 constexpr unsigned SPLITS_MAX = 64;
-constexpr unsigned BATCH_SPLITS_MAX = 8;               /* one block computes them all, one after the other */
+constexpr unsigned BATCH_SPLITS_MAX = 8;               /* in a batch one block computes all splits in turn */
 constexpr size_t SPLIT_ELEMENTS_MAX = size_t(1) << 26; /* of C, if k is split */
 
-/* The fix-up of split-K: C from the sums of all splits, which lie below one another in the workspace. */
+/* The second kernel of split-K adds up the partial sums and stores them in C. Split s has rows s·m to
+ * (s+1)·m - 1 of the workspace. */
 struct sum_params {
     struct mm_matrix c;
     struct mm_matrix workspace;
     unsigned splits;
-    const unsigned *wanted;
+    const unsigned *run_flag;
 };
 
 /* Each thread adds up a quad of C, in the order of the splits. No result depends on which block was first, so
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
     const unsigned col = index % quads * MM_QUAD;
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
-    if (!mm_simt_is_wanted(params.wanted) || row >= params.c.rows)
+    if (!mm_simt_should_run(params.run_flag) || row >= params.c.rows)
         return;
     const float *from = static_cast<const float *>(params.workspace.data) + row * params.workspace.ld + col;
     float sums[MM_QUAD] = {};
@@ -114,32 +115,32 @@ struct choice {
     unsigned splits;
 };
 
-/* About how many cycles a product takes with *splits. It lowers *splits to the number that is not empty. A
- * multiprocessor runs rounds of as many blocks as it holds, and then a last round of the rest, which may be
- * too few to keep it busy. Each round has its start and its end. Splits have to be stored, loaded and added
- * up, after another launch. The figures are those of an H200, but only their proportions matter. */
+/* Estimates the cycles of a product with *splits, lowers *splits until no split is empty, and sets
+ * *split_depth. A multiprocessor runs its blocks in waves of `resident`. The last wave may be too small to
+ * keep it busy, and each wave has a fixed overhead. Split-K adds a second launch, and a store and a load of
+ * all partial sums. The figures are an H200's, but only their proportions matter. */
 float cycles_of(const struct tile *tile, const struct mm_product *product, unsigned multiprocessors,
                 unsigned *splits, unsigned *split_depth) {
-    constexpr float ROUND = 2000.0f;   /* cycles before and after a block's multiplications */
-    constexpr float LAUNCH = 4000.0f;  /* cycles of a second kernel */
-    constexpr float EACH_CYCLE = 4.0f; /* elements of a multiprocessor to or from the L2 cache */
-    constexpr float LANES = 128.0f;    /* of a multiprocessor: multiplications a cycle */
+    constexpr float WAVE_OVERHEAD = 2000.0f;      /* cycles before and after a block's multiplications */
+    constexpr float LAUNCH = 4000.0f;             /* cycles of a second launch */
+    constexpr float L2_ELEMENTS_PER_CYCLE = 4.0f; /* of a multiprocessor, loaded or stored */
+    constexpr float FMAS_PER_CYCLE = 128.0f;      /* of a multiprocessor */
     const size_t slabs = mm_size_divide_up(product->k, tile->shape.depth);
     *split_depth = static_cast<unsigned>(mm_size_divide_up(slabs, *splits) * tile->shape.depth);
     *splits = *split_depth == 0 ? 1 : static_cast<unsigned>(mm_size_divide_up(product->k, *split_depth));
     const size_t blocks = mm_size_divide_up(product->m, tile->shape.rows) *
                           mm_size_divide_up(product->n, tile->shape.cols) * *splits;
-    const size_t each = mm_size_divide_up(blocks, multiprocessors);
-    const float block =
-        static_cast<float>(tile->shape.rows * tile->shape.cols) * static_cast<float>(*split_depth) / LANES;
-    const float rest = static_cast<float>(each % tile->shape.resident);
-    float cycles = static_cast<float>(each / tile->shape.resident) *
-                   (block * static_cast<float>(tile->shape.resident) / tile->shape.rate + ROUND);
+    const size_t blocks_per_multiprocessor = mm_size_divide_up(blocks, multiprocessors);
+    const float block = static_cast<float>(tile->shape.rows * tile->shape.cols) *
+                        static_cast<float>(*split_depth) / FMAS_PER_CYCLE;
+    const float rest = static_cast<float>(blocks_per_multiprocessor % tile->shape.resident);
+    float cycles = static_cast<float>(blocks_per_multiprocessor / tile->shape.resident) *
+                   (block * static_cast<float>(tile->shape.resident) / tile->shape.rate + WAVE_OVERHEAD);
     if (rest > 0.0f)
-        cycles += rest * block / fminf(tile->shape.rate, rest * tile->shape.rate_alone) + ROUND;
+        cycles += rest * block / fminf(tile->shape.rate, rest * tile->shape.rate_alone) + WAVE_OVERHEAD;
     if (*splits > 1)
         cycles += LAUNCH + static_cast<float>(2 * *splits + 1) * static_cast<float>(product->m * product->n) /
-                               (EACH_CYCLE * static_cast<float>(multiprocessors));
+                               (L2_ELEMENTS_PER_CYCLE * static_cast<float>(multiprocessors));
     return cycles;
 }
 
@@ -167,24 +168,25 @@ struct choice choose(const struct mm_product *product, unsigned multiprocessors,
     return best;
 }
 
-/* Whether the vectors of a product with a few are columns of op(B), else rows of op(A). */
-bool is_of_columns(const struct mm_product *product) {
+/* Whether the vectors are columns of op(B). If not, they are rows of op(A). */
+bool vectors_are_columns(const struct mm_product *product) {
     return product->n <= MM_SIMT_VECTORS_MAX && product->n <= product->m;
 }
 
 bool is_k_contiguous(const struct mm_product *product) {
-    return is_of_columns(product) ? !product->transpose_a : product->transpose_b;
+    return vectors_are_columns(product) ? !product->transpose_a : product->transpose_b;
 }
 
-/* A warp that goes along a line needs some k for each of its threads. */
-bool is_of_vectors(const struct mm_product *product) {
+/* Along a contiguous k a warp reduces one line. If k is short, most of its threads would idle, so tiles are
+ * used. */
+bool has_few_vectors(const struct mm_product *product) {
     constexpr size_t CONTIGUOUS_MIN = 128;
-    const bool few = is_of_columns(product) || product->m <= MM_SIMT_VECTORS_MAX;
+    const bool few = vectors_are_columns(product) || product->m <= MM_SIMT_VECTORS_MAX;
     return few && (product->k >= CONTIGUOUS_MIN || !is_k_contiguous(product));
 }
 
 unsigned line_blocks_of(const struct mm_product *product) {
-    const size_t lines = is_of_columns(product) ? product->m : product->n;
+    const size_t lines = vectors_are_columns(product) ? product->m : product->n;
     return static_cast<unsigned>(mm_size_divide_up(lines, is_k_contiguous(product) ? MM_SIMT_CONTIGUOUS_LINES
                                                                                    : MM_SIMT_STRIDED_LINES));
 }
@@ -193,8 +195,8 @@ unsigned line_blocks_of(const struct mm_product *product) {
 struct choice choose_for_vectors(const struct mm_product *product, unsigned multiprocessors) {
     const size_t chunks = mm_size_divide_up(product->k, MM_SIMT_CHUNK);
     const unsigned blocks = line_blocks_of(product);
-    const size_t wished = blocks == 0 ? 1 : 4 * static_cast<size_t>(multiprocessors) / blocks;
-    size_t splits = wished < chunks ? wished : chunks;
+    const size_t wanted_splits = blocks == 0 ? 1 : 4 * static_cast<size_t>(multiprocessors) / blocks;
+    size_t splits = wanted_splits < chunks ? wanted_splits : chunks;
     if (splits > SPLITS_MAX)
         splits = SPLITS_MAX;
     if (splits <= 1 || product->m * product->n > SPLIT_ELEMENTS_MAX)
@@ -206,8 +208,8 @@ struct choice choose_for_vectors(const struct mm_product *product, unsigned mult
 
 struct choice choice_of(const struct mm_product *product, const struct mm_device *device) {
     const unsigned multiprocessors = device->multiprocessors > 0 ? device->multiprocessors : 1;
-    return is_of_vectors(product) ? choose_for_vectors(product, multiprocessors)
-                                  : choose(product, multiprocessors, device->shared_bytes_per_block_max);
+    return has_few_vectors(product) ? choose_for_vectors(product, multiprocessors)
+                                    : choose(product, multiprocessors, device->shared_bytes_per_block_max);
 }
 
 /* The workspace for the sums of the splits: m rows each, which begin at multiples of 16 bytes. */
@@ -219,11 +221,12 @@ struct mm_matrix workspace_of(const struct mm_plan *plan, const struct mm_produc
     return workspace;
 }
 
-struct mm_layout layout_of_lines(const struct choice *choice, const struct mm_product *product) {
-    typedef void (*line_kernel)(struct mm_simt_lines);
-    static const line_kernel kernels[2][2] = {
-        {mm_simt_by_lines<1, false>, mm_simt_by_lines<1, true>},
-        {mm_simt_by_lines<MM_SIMT_VECTORS_MAX, false>, mm_simt_by_lines<MM_SIMT_VECTORS_MAX, true>}};
+struct mm_layout layout_of_vectors(const struct choice *choice, const struct mm_product *product) {
+    typedef void (*vector_kernel)(struct mm_simt_vector_params);
+    static const vector_kernel kernels[2][2] = {
+        {mm_simt_vector_kernel<1, false>, mm_simt_vector_kernel<1, true>},
+        {mm_simt_vector_kernel<MM_SIMT_VECTORS_MAX, false>,
+         mm_simt_vector_kernel<MM_SIMT_VECTORS_MAX, true>}};
     const bool is_one = product->m == 1 || product->n == 1;
     struct mm_layout layout = {};
     layout.kernel = reinterpret_cast<const void *>(kernels[!is_one][is_k_contiguous(product)]);
@@ -249,45 +252,45 @@ struct mm_layout layout_of_tiles(const struct choice *choice, const struct mm_pr
     return layout;
 }
 
-/* Lines have no blocks of C. */
-bool is_by_lines(const struct mm_plan *plan) {
+/* The vector kernels have no block shape. */
+bool uses_vector_kernel(const struct mm_plan *plan) {
     return plan->layout.block_rows == 0;
 }
 
-struct mm_simt_lines lines_of(const struct mm_plan *plan, const struct mm_product *product,
-                              const struct mm_matrix *out, const unsigned *wanted) {
-    const bool of_columns = is_of_columns(product);
-    const struct mm_matrix *vectors = of_columns ? &product->b : &product->a;
-    const bool vectors_are_k_contiguous = of_columns ? product->transpose_b : !product->transpose_a;
-    struct mm_simt_lines lines = {};
-    lines.matrix = of_columns ? product->a : product->b;
-    lines.lines = static_cast<unsigned>(of_columns ? product->m : product->n);
-    lines.k = static_cast<unsigned>(product->k);
-    lines.vectors = static_cast<const float *>(vectors->data);
-    lines.vector_stride = vectors_are_k_contiguous ? vectors->ld : 1;
-    lines.depth_stride = vectors_are_k_contiguous ? 1 : vectors->ld;
-    lines.count = static_cast<unsigned>(of_columns ? product->n : product->m);
-    lines.split_depth = plan->layout.split_depth;
-    lines.out = static_cast<float *>(out->data);
-    lines.out_vector_stride = of_columns ? 1 : out->ld;
-    lines.out_line_stride = of_columns ? out->ld : 1;
-    lines.out_split_stride = product->m * out->ld;
-    lines.wanted = wanted;
-    return lines;
+struct mm_simt_vector_params vector_params_of(const struct mm_plan *plan, const struct mm_product *product,
+                                              const struct mm_matrix *out, const unsigned *run_flag) {
+    const bool are_columns = vectors_are_columns(product);
+    const struct mm_matrix *vectors = are_columns ? &product->b : &product->a;
+    const bool vectors_are_k_contiguous = are_columns ? product->transpose_b : !product->transpose_a;
+    struct mm_simt_vector_params params = {};
+    params.matrix = are_columns ? product->a : product->b;
+    params.lines = static_cast<unsigned>(are_columns ? product->m : product->n);
+    params.k = static_cast<unsigned>(product->k);
+    params.vectors = static_cast<const float *>(vectors->data);
+    params.vector_stride = vectors_are_k_contiguous ? vectors->ld : 1;
+    params.depth_stride = vectors_are_k_contiguous ? 1 : vectors->ld;
+    params.count = static_cast<unsigned>(are_columns ? product->n : product->m);
+    params.split_depth = plan->layout.split_depth;
+    params.out = static_cast<float *>(out->data);
+    params.out_vector_stride = are_columns ? 1 : out->ld;
+    params.out_line_stride = are_columns ? out->ld : 1;
+    params.out_split_stride = product->m * out->ld;
+    params.run_flag = run_flag;
+    return params;
 }
 
 enum mm_status enqueue_main(const struct mm_plan *plan, const struct mm_product *product,
-                            const struct mm_matrix *out, struct mm_lane *lane, const unsigned *wanted,
+                            const struct mm_matrix *out, struct mm_lane *lane, const unsigned *run_flag,
                             struct mm_error *error) {
     struct mm_layout layout = plan->layout;
     layout.follows =
-        wanted != nullptr && mm_kernels_wait(); /* without `wanted` it is the launch's first kernel */
-    if (is_by_lines(plan)) {
-        struct mm_simt_lines lines = lines_of(plan, product, out, wanted);
-        void *arguments[] = {&lines};
+        run_flag != nullptr && mm_kernels_wait(); /* without a flag it is the launch's first kernel */
+    if (uses_vector_kernel(plan)) {
+        struct mm_simt_vector_params params = vector_params_of(plan, product, out, run_flag);
+        void *arguments[] = {&params};
         return mm_cuda_enqueue(&layout, dim3(line_blocks_of(product), plan->splits), arguments, lane, error);
     }
-    struct mm_simt_params params = {*product, *out, layout.split_depth, wanted};
+    struct mm_simt_params params = {*product, *out, layout.split_depth, run_flag};
     void *arguments[] = {&params};
     const size_t blocks =
         mm_size_divide_up(product->m, layout.block_rows) * mm_size_divide_up(product->n, layout.block_cols);
@@ -305,10 +308,10 @@ struct mm_layout sum_layout() {
 }
 
 enum mm_status enqueue_sum(const struct mm_plan *plan, const struct mm_product *product,
-                           const struct mm_matrix *workspace, struct mm_lane *lane, const unsigned *wanted,
+                           const struct mm_matrix *workspace, struct mm_lane *lane, const unsigned *run_flag,
                            struct mm_error *error) {
     const struct mm_layout layout = sum_layout();
-    struct sum_params params = {product->c, *workspace, plan->splits, wanted};
+    struct sum_params params = {product->c, *workspace, plan->splits, run_flag};
     void *arguments[] = {&params};
     const size_t quads = product->m * (workspace->ld / MM_QUAD);
     return mm_cuda_enqueue(&layout, dim3(static_cast<unsigned>(mm_size_divide_up(quads, SUM_THREADS))),
@@ -331,13 +334,13 @@ enum mm_status mm_cuda_simt_prepare(const struct mm_plan *plan, const struct mm_
 }
 
 enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_product *product,
-                                    struct mm_lane *lane, void *workspace, const unsigned *wanted,
+                                    struct mm_lane *lane, void *workspace, const unsigned *run_flag,
                                     struct mm_error *error) {
     if (plan->splits == 1)
-        return enqueue_main(plan, product, &product->c, lane, wanted, error);
+        return enqueue_main(plan, product, &product->c, lane, run_flag, error);
     const struct mm_matrix sums = workspace_of(plan, product, workspace);
-    const enum mm_status status = enqueue_main(plan, product, &sums, lane, wanted, error);
-    return status == MM_OK ? enqueue_sum(plan, product, &sums, lane, wanted, error) : status;
+    const enum mm_status status = enqueue_main(plan, product, &sums, lane, run_flag, error);
+    return status == MM_OK ? enqueue_sum(plan, product, &sums, lane, run_flag, error) : status;
 }
 
 enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
@@ -347,7 +350,7 @@ enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *pl
     plan->prepare = mm_cuda_simt_prepare;
     plan->splits = choice.splits;
     plan->layout =
-        choice.tile == nullptr ? layout_of_lines(&choice, product) : layout_of_tiles(&choice, product);
+        choice.tile == nullptr ? layout_of_vectors(&choice, product) : layout_of_tiles(&choice, product);
     if (choice.splits > 1) {
         const struct mm_matrix workspace = workspace_of(plan, product, nullptr);
         plan->workspace_bytes = workspace.rows * workspace.ld * sizeof(float);

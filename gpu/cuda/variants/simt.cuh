@@ -14,19 +14,20 @@
 #include "gpu/cuda/variants/quad.cuh"
 #include "gpu/product.h"
 
-/* What a kernel of tiles computes. Split-K: blocks with blockIdx.y = s add up only the k from s·split_depth
- * on, a multiple of the tile's depth, and store their sums in the rows of `out` from s·m on. */
+/* The arguments of the tile kernel. With split-K, a block with blockIdx.y = s adds up k from s·split_depth to
+ * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of `out` on. split_depth is a
+ * multiple of the tile's depth. */
 struct mm_simt_params {
     struct mm_product product;
     struct mm_matrix out; /* C if k is not split; else the workspace of splits·m rows */
     unsigned split_depth;
     /* In device memory: if it holds 0, the kernel returns at once. NULL: it always runs. */
-    const unsigned *wanted;
+    const unsigned *run_flag;
 };
 
 /* Whether the kernel runs. The same for all of its threads. */
-__device__ __forceinline__ bool mm_simt_is_wanted(const unsigned *wanted) {
-    return wanted == nullptr || *wanted != 0;
+__device__ __forceinline__ bool mm_simt_should_run(const unsigned *run_flag) {
+    return run_flag == nullptr || *run_flag != 0;
 }
 
 /* A shape of block, and how fast it is. */
@@ -39,15 +40,15 @@ struct mm_simt_shape {
     unsigned thread_cols;
     unsigned lane_rows; /* threads of a warp down its part of C; 32/lane_rows threads go across */
     unsigned resident;  /* blocks that must fit on a multiprocessor: the compiler limits registers to that */
-    bool keeps_k_major; /* a slab of A whose rows are stored along k stays so, and copies of 16 bytes move it;
-                           if not, copies of 4 bytes turn it */
-    /* The share of a multiprocessor's multiplications that its blocks do when it holds as many as it can, and
-     * that one block does alone: measured on an H200 (tests/kernels/tiles). */
+    bool keeps_k_major; /* a slab of A stored along k keeps that layout, and aligned rows are copied 16 bytes
+                           at a time; if not, 4-byte copies transpose it */
+    /* Fraction of a multiprocessor's peak: with `resident` blocks, and with one. Measured on an H200
+     * (tests/kernels/tiles). */
     float rate;
     float rate_alone;
 };
 
-/* The shapes that there are. The first one needs the least shared memory, so it fits every device. */
+/* All shapes. The first needs the least shared memory, so it fits every device. */
 /* clang-format off */
 constexpr struct mm_simt_shape mm_simt_shapes[] = {
     {.rows = 32, .cols = 32, .depth = 32, .stages = 3, .thread_rows = 4, .thread_cols = 4,
@@ -65,7 +66,7 @@ constexpr struct mm_simt_shape mm_simt_shapes[] = {
 };
 /* clang-format on */
 
-/* One of these shapes for a kernel, with what follows from it. */
+/* One of these shapes, with its derived constants. */
 template <unsigned INDEX> struct mm_simt_tile {
     static constexpr struct mm_simt_shape SHAPE = mm_simt_shapes[INDEX];
     static constexpr unsigned ROWS = SHAPE.rows;
@@ -86,58 +87,64 @@ template <unsigned INDEX> struct mm_simt_tile {
     static_assert(DEPTH % (2 * MM_QUAD) == 0 && STAGES >= 2, "a slab is copied while another is used");
 };
 
-/* One operand of a tile. Its lines are the rows of op(A), or the columns of op(B). K_CONTIGUOUS: the elements
- * of a line are neighbours in memory (A as it is, B transposed).
+/* One operand of a tile. Its lines are the rows of op(A), or the columns of op(B). GLOBAL_K_MAJOR: the
+ * elements of a line are neighbours in global memory (A as it is, B transposed). SHARED_K_MAJOR: they are
+ * neighbours in shared memory too.
  *
- * A K_MAJOR slab, which only A can have, has a row for each line. It is padded by a quad, so threads that
- * read the same depths of neighbouring lines meet different banks. A read gets four depths of one line. Any
- * other slab has a row for each depth, and a read gets one depth of four lines. If copies turn it, it is
- * padded as well, since they write 8 or more depths of a line at once. */
+ * A SHARED_K_MAJOR slab, which only A can have, has a row for each line. Its rows are padded by a quad, so
+ * threads that read the same depths of neighbouring lines meet different banks. One read gets four depths of
+ * one line. Other slabs have a row for each depth, and one read gets one depth of four lines. If the copies
+ * transpose the slab, its rows are padded too, because a warp then writes 16 or more depths of a line at
+ * once. */
 template <class TILE, bool IS_A, bool TRANSPOSED> struct mm_simt_operand {
-    static constexpr bool K_CONTIGUOUS = IS_A != TRANSPOSED;
-    static constexpr bool K_MAJOR = K_CONTIGUOUS && IS_A && TILE::SHAPE.keeps_k_major;
+    static constexpr bool GLOBAL_K_MAJOR = IS_A != TRANSPOSED;
+    static constexpr bool SHARED_K_MAJOR = GLOBAL_K_MAJOR && IS_A && TILE::SHAPE.keeps_k_major;
     static constexpr unsigned DEPTH = TILE::DEPTH;
     static constexpr unsigned THREADS = TILE::THREADS;
     static constexpr unsigned LINES = IS_A ? TILE::ROWS : TILE::COLS;
     static constexpr unsigned THREAD_LINES = IS_A ? TILE::THREAD_ROWS : TILE::THREAD_COLS;
     static constexpr unsigned LANES = IS_A ? TILE::LANE_ROWS : TILE::LANE_COLS;
-    static constexpr unsigned PITCH = K_MAJOR ? DEPTH + MM_QUAD : K_CONTIGUOUS ? LINES + MM_QUAD : LINES;
-    static constexpr unsigned WORDS = (K_MAJOR ? LINES : DEPTH) * PITCH; /* of a slab */
+    static constexpr unsigned PITCH = SHARED_K_MAJOR   ? DEPTH + MM_QUAD
+                                      : GLOBAL_K_MAJOR ? LINES + MM_QUAD
+                                                       : LINES;
+    static constexpr unsigned WORDS = (SHARED_K_MAJOR ? LINES : DEPTH) * PITCH; /* of a slab */
 
-    /* Where in the block line `index` of the thread's THREAD_LINES lies; `warp` is where its warp's lines
-     * begin. Threads side by side own neighbouring quads; of a K_MAJOR slab, neighbouring lines. */
+    /* The position in the block of the thread's line `index`. `warp` is the first line of its warp. Threads
+     * with neighbouring `lane` own neighbouring quads of lines, or neighbouring lines of a SHARED_K_MAJOR
+     * slab. */
     static __device__ __forceinline__ unsigned line_of(unsigned warp, unsigned lane, unsigned index) {
-        return K_MAJOR ? warp + index * LANES + lane
-                       : warp + index / MM_QUAD * LANES * MM_QUAD + lane * MM_QUAD + index % MM_QUAD;
+        return SHARED_K_MAJOR ? warp + index * LANES + lane
+                              : warp + index / MM_QUAD * LANES * MM_QUAD + lane * MM_QUAD + index % MM_QUAD;
     }
 };
 
-/* What a thread copies of an operand's slabs, one after another along k. Tiles are short of registers. So the
- * loader keeps two addresses, and computes again what only the edges need. */
+/* Copies a thread's part of each slab, slab by slab along k. Registers are scarce, so the loader keeps two
+ * addresses and recomputes what only edges need. */
 template <class OPERAND> struct mm_simt_loader {
-    /* A slab as it lies in memory. */
-    static constexpr unsigned HEIGHT = OPERAND::K_CONTIGUOUS ? OPERAND::LINES : OPERAND::DEPTH;
-    static constexpr unsigned WIDTH = OPERAND::K_CONTIGUOUS ? OPERAND::DEPTH : OPERAND::LINES;
+    /* The rows and columns of a slab in global memory. */
+    static constexpr unsigned HEIGHT = OPERAND::GLOBAL_K_MAJOR ? OPERAND::LINES : OPERAND::DEPTH;
+    static constexpr unsigned WIDTH = OPERAND::GLOBAL_K_MAJOR ? OPERAND::DEPTH : OPERAND::LINES;
 
-    const float *from; /* the thread's first element of the next slab, in global memory */
-    unsigned to;       /* its offset in the slab in shared memory */
-    bool is_wide;      /* copies are of 16 bytes */
-    bool is_whole;     /* no line of the block lies past the edge */
+    const float *global;    /* the thread's first element of the next slab */
+    unsigned shared_offset; /* where it goes in the slab in shared memory */
+    bool is_wide;           /* copies are of 16 bytes */
+    bool is_whole;          /* no line of the block lies past the edge */
 
     __device__ __forceinline__ mm_simt_loader(const struct mm_matrix &x, unsigned first_line,
                                               unsigned begin) {
-        is_wide = (!OPERAND::K_CONTIGUOUS || OPERAND::K_MAJOR) && mm_is_wide(x);
+        is_wide = (!OPERAND::GLOBAL_K_MAJOR || OPERAND::SHARED_K_MAJOR) && mm_is_wide(x);
         is_whole = lines_left(x, first_line) >= static_cast<int>(OPERAND::LINES);
         const unsigned row = is_wide ? row_of<MM_QUAD>() : row_of<1>();
         const unsigned col = is_wide ? col_of<MM_QUAD>() : col_of<1>();
-        const size_t first_row = OPERAND::K_CONTIGUOUS ? first_line : begin;
-        from = static_cast<const float *>(x.data) + (first_row + row) * x.ld +
-               (OPERAND::K_CONTIGUOUS ? begin : first_line) + col;
-        to = offset_of(row, col);
+        const size_t first_row = OPERAND::GLOBAL_K_MAJOR ? first_line : begin;
+        global = static_cast<const float *>(x.data) + (first_row + row) * x.ld +
+                 (OPERAND::GLOBAL_K_MAJOR ? begin : first_line) + col;
+        shared_offset = offset_of(row, col);
     }
 
     static __device__ __forceinline__ int lines_left(const struct mm_matrix &x, unsigned first_line) {
-        return static_cast<int>(static_cast<unsigned>(OPERAND::K_CONTIGUOUS ? x.rows : x.cols) - first_line);
+        return static_cast<int>(static_cast<unsigned>(OPERAND::GLOBAL_K_MAJOR ? x.rows : x.cols) -
+                                first_line);
     }
 
     /* The thread's first element of a slab in global memory, if a copy has COPY elements. */
@@ -150,12 +157,13 @@ template <class OPERAND> struct mm_simt_loader {
     }
 
     static __device__ __forceinline__ unsigned offset_of(unsigned row, unsigned col) {
-        return OPERAND::K_CONTIGUOUS && !OPERAND::K_MAJOR ? col * OPERAND::PITCH + row
-                                                          : row * OPERAND::PITCH + col;
+        return OPERAND::GLOBAL_K_MAJOR && !OPERAND::SHARED_K_MAJOR ? col * OPERAND::PITCH + row
+                                                                   : row * OPERAND::PITCH + col;
     }
 
-    /* Begins to copy the `rows` and `cols` of a slab that exist; WHOLE: all of them. Widths and thread counts
-     * are powers of two, so copies THREADS apart lie in one column, or in one row and the next ones. */
+    /* Starts the thread's copies of a slab. Only its first `rows` rows and `cols` columns are valid; WHOLE if
+     * all are. Widths and thread counts are powers of two. So the rows and columns from the thread's first
+     * copy to each other one are compile-time constants. */
     template <unsigned COPY, bool WHOLE>
     __device__ __forceinline__ void copy(float *slab, size_t ld, int rows, int cols) const {
         constexpr unsigned BREADTH = WIDTH / COPY;
@@ -173,17 +181,17 @@ template <class OPERAND> struct mm_simt_loader {
                 const bool within = static_cast<int>(row_of<COPY>() + row) < rows;
                 count = within ? min(max(left, 0), static_cast<int>(COPY)) : 0;
             }
-            mm_copy_async<COPY>(&slab[to + offset_of(row, col)], from + row * ld + col, count);
+            mm_copy_async<COPY>(&slab[shared_offset + offset_of(row, col)], global + row * ld + col, count);
         }
     }
 
-    /* Begins to copy the next slab; k_left elements of k are left from it on. The copies fill what lies past
-     * an edge with zeros. A whole slab has a shorter path without counts. */
+    /* Starts to copy the next slab, and zero-fills it past the edges. k_left counts the k from this slab on.
+     * A whole slab takes a path without bounds checks. */
     __device__ __forceinline__ void next(float *slab, const struct mm_matrix &x, unsigned first_line,
                                          int k_left) {
         const bool whole = is_whole && k_left >= static_cast<int>(OPERAND::DEPTH);
-        const int rows = OPERAND::K_CONTIGUOUS ? lines_left(x, first_line) : k_left;
-        const int cols = OPERAND::K_CONTIGUOUS ? k_left : lines_left(x, first_line);
+        const int rows = OPERAND::GLOBAL_K_MAJOR ? lines_left(x, first_line) : k_left;
+        const int cols = OPERAND::GLOBAL_K_MAJOR ? k_left : lines_left(x, first_line);
         if (is_wide && whole)
             copy<MM_QUAD, true>(slab, x.ld, rows, cols);
         else if (is_wide)
@@ -192,13 +200,13 @@ template <class OPERAND> struct mm_simt_loader {
             copy<1, true>(slab, x.ld, rows, cols);
         else
             copy<1, false>(slab, x.ld, rows, cols);
-        from += OPERAND::K_CONTIGUOUS ? OPERAND::DEPTH : OPERAND::DEPTH * x.ld;
+        global += OPERAND::GLOBAL_K_MAJOR ? OPERAND::DEPTH : OPERAND::DEPTH * x.ld;
     }
 };
 
-/* A thread's fragment of an operand, in registers. If the slab has a row for each depth: the elements of this
- * depth and of the next, which are read before this depth is multiplied. */
-template <class OPERAND, bool K_MAJOR = OPERAND::K_MAJOR> struct mm_simt_fragment {
+/* A thread's fragment of an operand, in registers. If the slab has a row for each depth, the fragment is
+ * double-buffered: the next depth is loaded before this one is multiplied. */
+template <class OPERAND, bool SHARED_K_MAJOR = OPERAND::SHARED_K_MAJOR> struct mm_simt_fragment {
     float values[2][OPERAND::THREAD_LINES];
 
     __device__ __forceinline__ float at(unsigned depth, unsigned index) const {
@@ -217,8 +225,8 @@ template <class OPERAND, bool K_MAJOR = OPERAND::K_MAJOR> struct mm_simt_fragmen
     }
 };
 
-/* If the slab is K_MAJOR: four depths of each line. The next four of a line are read as soon as its last
- * depth is multiplied, while other lines still are. So they need no registers of their own. */
+/* If the slab is SHARED_K_MAJOR: four depths of each line. The next four of a line are loaded as soon as its
+ * last depth is multiplied, while other lines still are. So they need no registers of their own. */
 template <class OPERAND> struct mm_simt_fragment<OPERAND, true> {
     float values[OPERAND::THREAD_LINES][MM_QUAD];
 
@@ -239,12 +247,12 @@ template <class OPERAND> struct mm_simt_fragment<OPERAND, true> {
 template <class OPERAND>
 __device__ __forceinline__ unsigned mm_simt_first_word(unsigned warp, unsigned lane) {
     const unsigned line = OPERAND::line_of(warp, lane, 0);
-    return OPERAND::K_MAJOR ? line * OPERAND::PITCH : line;
+    return OPERAND::SHARED_K_MAJOR ? line * OPERAND::PITCH : line;
 }
 
-/* Multiplies the fragments of this depth, and of a K_MAJOR slab reads the next depths as registers become
- * free. Every other row goes backwards, so each multiplication shares an operand with the next
- * (warp_tiled.cu). */
+/* Multiplies the fragments of this depth. If A's slab is SHARED_K_MAJOR, it also loads the next four depths
+ * of a line once that line's registers are free. Every other row goes backwards, so each multiplication
+ * shares an operand with the next (warp_tiled.cu). */
 template <class TILE, class A, class B>
 __device__ __forceinline__ void mm_simt_multiply(float (&sums)[TILE::THREAD_ROWS][TILE::THREAD_COLS],
                                                  mm_simt_fragment<A> &a, mm_simt_fragment<B> &b,
@@ -253,8 +261,8 @@ __device__ __forceinline__ void mm_simt_multiply(float (&sums)[TILE::THREAD_ROWS
 #pragma unroll
     for (unsigned i = 0; i < TILE::THREAD_ROWS; i++) {
 #pragma unroll
-        for (unsigned step = 0; step < TILE::THREAD_COLS; step++) {
-            const unsigned j = i % 2 == 0 ? step : TILE::THREAD_COLS - 1 - step;
+        for (unsigned index = 0; index < TILE::THREAD_COLS; index++) {
+            const unsigned j = i % 2 == 0 ? index : TILE::THREAD_COLS - 1 - index;
             sums[i][j] = fmaf(a.at(depth, i), b.at(depth, j), sums[i][j]);
         }
         a.read_line(a_slab, next, i);
@@ -271,7 +279,8 @@ __device__ __forceinline__ void mm_simt_block_origin(const struct mm_product &pr
     constexpr unsigned BAND = TILE::ROWS < 2048 ? 2048 / TILE::ROWS : 1; /* blocks */
     const unsigned rows = (static_cast<unsigned>(product.m) + TILE::ROWS - 1) / TILE::ROWS;
     const unsigned cols = (static_cast<unsigned>(product.n) + TILE::COLS - 1) / TILE::COLS;
-    /* The blocks of a band pass 2³² only if C has 2³⁷ elements or more. */
+    /* BAND·cols fits 32 bits if n ≤ 2³¹ - 32. For a larger n it is 2³² in the tile of 32×32: it wraps to 0,
+     * which is a division by 0. In the other tiles it is at most 2³¹. */
     const unsigned band = blockIdx.x / (BAND * cols) * BAND;
     const unsigned index = blockIdx.x % (BAND * cols);
     const unsigned height = min(BAND, rows - band);
@@ -292,9 +301,9 @@ template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 constexpr unsigned MM_SIMT_STAGE_WORDS =
     mm_simt_operand<TILE, true, TRANSPOSE_A>::WORDS + mm_simt_operand<TILE, false, TRANSPOSE_B>::WORDS;
 
-/* Where the warp's part of the block begins, and where the thread is in the warp. Threads that read the same
- * words of an operand are neighbours, or 2 or more lanes apart: then a read occupies the banks once for the
- * whole warp. */
+/* Where the warp's part of the block begins, and the thread's place in the warp. Lanes 2i and 2i + 1 share
+ * the longer side's words. Every second lane of a half warp shares the shorter side's. See warp_tiled.cu for
+ * the passes over the banks. */
 struct mm_simt_thread {
     unsigned warp_row;
     unsigned warp_col;
@@ -339,46 +348,48 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
         }
         mm_commit_copies(); /* past the last slab the group is empty, and counting goes on */
     };
-    int left = static_cast<int>(end - begin); /* of k, from the stage that is multiplied on */
+    int k_left = static_cast<int>(end - begin); /* counts from the stage that is multiplied */
 #pragma unroll 1
     for (unsigned stage = 0; stage < TILE::STAGES - 1; stage++)
-        copy(slabs + stage * STAGE_WORDS, left - static_cast<int>(stage * DEPTH));
+        copy(slabs + stage * STAGE_WORDS, k_left - static_cast<int>(stage * DEPTH));
     /* Each thread waits for its own copies of the first stage, so past the barrier the stage is complete. */
-    mm_wait_copies_until<TILE::STAGES - 2>();
+    mm_wait_copies_pending<TILE::STAGES - 2>();
     __syncthreads();
 
     sums = {};
     mm_simt_fragment<A> a;
     mm_simt_fragment<B> b;
-    unsigned now = 0; /* where the stage that is multiplied begins */
+    unsigned stage_offset = 0; /* where the stage that is multiplied begins */
     a.read(a_own, 0);
     b.read(b_own, 0);
 #pragma unroll
     for (unsigned i = 0; i < TILE::THREAD_ROWS; i++)
         a.read_line(a_own, 0, i);
 #pragma unroll 1
-    for (; left > 0; left -= static_cast<int>(DEPTH)) {
+    for (; k_left > 0; k_left -= static_cast<int>(DEPTH)) {
 #pragma unroll
         for (unsigned depth = 0; depth < DEPTH; depth++) {
             if (depth == DEPTH - 1) {
                 /* One barrier for two reasons. Each thread has waited for its own copies, so past it the next
                  * stage is complete. And all threads have read the last of this stage, so copies may
                  * overwrite it. */
-                mm_wait_copies_until<TILE::STAGES - 2>();
+                mm_wait_copies_pending<TILE::STAGES - 2>();
                 __syncthreads();
-                now = now == (TILE::STAGES - 1) * STAGE_WORDS ? 0 : now + STAGE_WORDS;
+                stage_offset =
+                    stage_offset == (TILE::STAGES - 1) * STAGE_WORDS ? 0 : stage_offset + STAGE_WORDS;
             }
-            /* After the last stage this reads what nothing multiplies. */
-            a.read(a_own + now, (depth + 1) % DEPTH);
-            b.read(b_own + now, (depth + 1) % DEPTH);
-            /* The stage before this one is free, and the next copies go there. They begin here because fewest
-             * registers are in use: of a K_MAJOR fragment's four depths one is left. */
+            /* After the last stage this loads words that are never used. */
+            a.read(a_own + stage_offset, (depth + 1) % DEPTH);
+            b.read(b_own + stage_offset, (depth + 1) % DEPTH);
+            /* The stage before this one is free: refill it. At this depth the fewest registers are live,
+             * because a SHARED_K_MAJOR fragment has one depth left. */
             if (depth == MM_QUAD - 1)
-                copy(slabs + (now == 0 ? (TILE::STAGES - 1) * STAGE_WORDS : now - STAGE_WORDS),
-                     left - static_cast<int>((TILE::STAGES - 1) * DEPTH));
+                copy(slabs +
+                         (stage_offset == 0 ? (TILE::STAGES - 1) * STAGE_WORDS : stage_offset - STAGE_WORDS),
+                     k_left - static_cast<int>((TILE::STAGES - 1) * DEPTH));
             /* Past k both fragments are 0, so nothing is added. Zeros past m or n only reach sums that are
              * never stored. */
-            mm_simt_multiply<TILE, A, B>(sums.at, a, b, depth, a_own + now);
+            mm_simt_multiply<TILE, A, B>(sums.at, a, b, depth, a_own + stage_offset);
         }
     }
 }
@@ -411,7 +422,7 @@ __global__ void __launch_bounds__(TILE::THREADS, TILE::SHAPE.resident)
     extern __shared__ float4 mm_simt_slabs[];
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
-    if (!mm_simt_is_wanted(params.wanted))
+    if (!mm_simt_should_run(params.run_flag))
         return;
     unsigned first_row;
     unsigned first_col;

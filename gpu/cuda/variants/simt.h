@@ -14,11 +14,11 @@ enum mm_status mm_cuda_simt_prepare(const struct mm_plan *plan, const struct mm_
                                     struct mm_lane *lane, struct mm_error *error);
 
 /* Enqueues the kernels of such a plan on the lane. `workspace` is device memory of plan->workspace_bytes,
- * aligned to 256 bytes; others may use it once the kernels have run. It may have any value if those are 0.
- * `wanted` points into device memory: if *wanted is 0 when a kernel starts, the kernel returns at once and
- * stores nothing. NULL: the kernels always run. */
+ * aligned to 256 bytes. It may be reused once the kernels have run, and may be NULL if plan->workspace_bytes
+ * is 0. `run_flag` points into device memory: if *run_flag is 0 when a kernel starts, the kernel returns at
+ * once and stores nothing. NULL: the kernels always run. */
 enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_product *product,
-                                    struct mm_lane *lane, void *workspace, const unsigned *wanted,
+                                    struct mm_lane *lane, void *workspace, const unsigned *run_flag,
                                     struct mm_error *error);
 
 #ifdef __cplusplus

@@ -5,12 +5,15 @@
 #ifndef MM_GPU_CUDA_VARIANTS_SIMT_VECTORS_CUH
 #define MM_GPU_CUDA_VARIANTS_SIMT_VECTORS_CUH
 
+#include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/quad.cuh"
+#include "gpu/cuda/variants/simt.cuh"
 
-/* The sums over k of matrix line times vector, for each of `lines` lines and `count` vectors. Strides are in
- * elements. Split-K: blocks with blockIdx.y = s add up only the k from s·split_depth on, a multiple of 4, and
- * store their sums from out + s·out_split_stride on. */
-struct mm_simt_lines {
+/* The arguments of the vector kernels: dot products of each of `lines` lines with each of `count` vectors.
+ * Strides are in elements. With split-K, a block with blockIdx.y = s adds up k from s·split_depth to
+ * (s+1)·split_depth, or to the end of k. It stores its sums from out + s·out_split_stride on. split_depth is
+ * then a multiple of 4. */
+struct mm_simt_vector_params {
     struct mm_matrix matrix; /* as stored: its lines lie along the stored rows, or across them */
     unsigned lines;
     unsigned k;
@@ -23,27 +26,27 @@ struct mm_simt_lines {
     size_t out_vector_stride; /* from one vector's sum to the next one's */
     size_t out_line_stride;
     size_t out_split_stride;
-    const unsigned *wanted; /* as in mm_simt_params */
+    const unsigned *run_flag; /* as in mm_simt_params */
 };
 
 constexpr unsigned MM_SIMT_VECTORS_MAX = 4;
 constexpr unsigned MM_SIMT_VECTOR_WARPS = 8; /* of a block */
 constexpr unsigned MM_SIMT_VECTOR_THREADS = MM_SIMT_VECTOR_WARPS * 32;
-/* Lines of a block, if they lie across the stored rows; and along them: one a warp. */
+/* Lines of a block: across the stored rows, four a thread of a warp; along them, one a warp. */
 constexpr unsigned MM_SIMT_STRIDED_LINES = 32 * MM_QUAD;
 constexpr unsigned MM_SIMT_CONTIGUOUS_LINES = MM_SIMT_VECTOR_WARPS;
 constexpr unsigned MM_SIMT_IN_FLIGHT = 8;                            /* loads of a thread at a time */
 constexpr unsigned MM_SIMT_CHUNK = 32 * MM_QUAD * MM_SIMT_IN_FLIGHT; /* elements of k between two barriers */
 
-/* Which of 128 neighbours the thread loads: a quad, or every 32nd if they are loaded one by one. */
+/* The offset of the thread's element `index` among 128 neighbours: in its quad, or every 32nd for single
+ * loads. */
 template <bool WIDE> __device__ __forceinline__ unsigned mm_simt_offset_of(unsigned index) {
     const unsigned lane = threadIdx.x % 32;
     return WIDE ? lane * MM_QUAD + index : lane + 32 * index;
 }
 
-/* Loads the thread's four of the 128 neighbours from `from` on. Only `left` of these exist; past them it
- * gives zeros. No thread needs them again, so they should not evict from the caches what is needed
- * (__ldcs). */
+/* Loads the thread's four of the 128 elements at `from`; zeros past `left`. They are used once, so __ldcs
+ * marks them evict-first. */
 template <bool WIDE>
 __device__ __forceinline__ void mm_simt_load(float (&to)[MM_QUAD], const float *from, int left) {
     const int first = static_cast<int>(mm_simt_offset_of<WIDE>(0));
@@ -57,15 +60,15 @@ __device__ __forceinline__ void mm_simt_load(float (&to)[MM_QUAD], const float *
     }
 #pragma unroll
     for (unsigned index = 0; index < MM_QUAD; index++) {
-        const unsigned place = mm_simt_offset_of<WIDE>(index);
-        to[index] = static_cast<int>(place) < left ? __ldcs(from + place) : 0.0f;
+        const unsigned offset = mm_simt_offset_of<WIDE>(index);
+        to[index] = static_cast<int>(offset) < left ? __ldcs(from + offset) : 0.0f;
     }
 }
 
 /* Stages a chunk of each vector in shared memory, and zeros past `end` and past the last vector. */
 template <unsigned VECTORS>
 __device__ __forceinline__ void mm_simt_stage(float (&to)[VECTORS][MM_SIMT_CHUNK],
-                                              const struct mm_simt_lines &params, unsigned first,
+                                              const struct mm_simt_vector_params &params, unsigned first,
                                               unsigned end) {
 #pragma unroll
     for (unsigned vector = 0; vector < VECTORS; vector++)
@@ -80,7 +83,7 @@ __device__ __forceinline__ void mm_simt_stage(float (&to)[VECTORS][MM_SIMT_CHUNK
 /* If the elements of a line are neighbours: a warp goes along one line, and its threads add up their sums by
  * shuffles. */
 template <unsigned VECTORS, bool WIDE>
-__device__ void mm_simt_k_contiguous(const struct mm_simt_lines &params,
+__device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
                                      float (&staged)[VECTORS][MM_SIMT_CHUNK]) {
     const unsigned line = blockIdx.x * MM_SIMT_CONTIGUOUS_LINES + threadIdx.x / 32;
     const unsigned begin = blockIdx.y * params.split_depth;
@@ -116,18 +119,18 @@ __device__ void mm_simt_k_contiguous(const struct mm_simt_lines &params,
     for (unsigned vector = 0; vector < VECTORS; vector++) {
         float sum = (sums[vector][0] + sums[vector][1]) + (sums[vector][2] + sums[vector][3]);
 #pragma unroll
-        for (unsigned apart = 16; apart > 0; apart /= 2)
-            sum += __shfl_xor_sync(0xffffffff, sum, apart);
+        for (unsigned distance = 16; distance > 0; distance /= 2)
+            sum += __shfl_xor_sync(0xffffffff, sum, distance);
         if (threadIdx.x % 32 == 0 && line < params.lines && vector < params.count)
             params.out[blockIdx.y * params.out_split_stride + vector * params.out_vector_stride +
                        line * params.out_line_stride] = sum;
     }
 }
 
-/* If lines lie across the stored rows: each warp has the block's 128 lines and every eighth group of rows.
- * The warps' sums are added up in the order of the warps. */
+/* If lines lie across the stored rows: every warp covers all 128 lines of the block. The warps take turns at
+ * groups of eight k. Their sums are added up in the order of the warps. */
 template <unsigned VECTORS, bool WIDE>
-__device__ void mm_simt_k_strided(const struct mm_simt_lines &params,
+__device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
                                   float (&staged)[VECTORS][MM_SIMT_CHUNK]) {
     __shared__ float warp_sums[MM_SIMT_VECTOR_WARPS][VECTORS][MM_SIMT_STRIDED_LINES];
     const unsigned warp = threadIdx.x / 32;
@@ -173,8 +176,8 @@ __device__ void mm_simt_k_strided(const struct mm_simt_lines &params,
         const unsigned vector = index / MM_SIMT_STRIDED_LINES;
         const unsigned line = index % MM_SIMT_STRIDED_LINES;
         float sum = 0.0f;
-        for (unsigned of = 0; of < MM_SIMT_VECTOR_WARPS; of++)
-            sum += warp_sums[of][vector][line];
+        for (unsigned other_warp = 0; other_warp < MM_SIMT_VECTOR_WARPS; other_warp++)
+            sum += warp_sums[other_warp][vector][line];
         if (static_cast<int>(line) < lines_left)
             params.out[blockIdx.y * params.out_split_stride + vector * params.out_vector_stride +
                        (first_line + line) * params.out_line_stride] = sum;
@@ -183,11 +186,11 @@ __device__ void mm_simt_k_strided(const struct mm_simt_lines &params,
 
 template <unsigned VECTORS, bool K_CONTIGUOUS>
 __global__ void __launch_bounds__(MM_SIMT_VECTOR_THREADS, VECTORS == 1 ? 3 : 2)
-    mm_simt_by_lines(const __grid_constant__ struct mm_simt_lines params) {
+    mm_simt_vector_kernel(const __grid_constant__ struct mm_simt_vector_params params) {
     __shared__ float staged[VECTORS][MM_SIMT_CHUNK];
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
-    if (!mm_simt_is_wanted(params.wanted))
+    if (!mm_simt_should_run(params.run_flag))
         return;
     const bool is_wide = mm_is_wide(params.matrix);
     if constexpr (K_CONTIGUOUS) {

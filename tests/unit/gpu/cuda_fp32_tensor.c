@@ -25,7 +25,7 @@ static struct {
     struct mm_fp32_plan plan;
     dim3 grid; /* of the product */
     char *simt_scratch;
-    const unsigned *wanted;
+    const unsigned *run_flag;
     unsigned simts;
     unsigned loads;
     size_t cleared;
@@ -36,7 +36,7 @@ unsigned mm_fp32_scan_blocks(const struct mm_fp32_operand *operand) {
 }
 
 unsigned mm_fp32_split_blocks(const struct mm_fp32_operand *operand) {
-    return operand->along ? 0 : operand->lines;
+    return operand->k_contiguous ? 0 : operand->lines;
 }
 
 enum mm_status mm_cuda_simt_prepare(const struct mm_plan *plan, const struct mm_product *product,
@@ -51,10 +51,10 @@ enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane
 }
 
 enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_product *product,
-                                    struct mm_lane *lane, void *workspace, const unsigned *wanted,
+                                    struct mm_lane *lane, void *workspace, const unsigned *run_flag,
                                     struct mm_error *error) {
     seen.simt_scratch = workspace;
-    seen.wanted = wanted;
+    seen.run_flag = run_flag;
     seen.simts++;
     return MM_OK;
 }
@@ -143,15 +143,15 @@ static void expect_pieces(size_t bytes) {
         const void *begin;
         size_t bytes;
     } pieces[] = {
-        {plan->notes, sizeof *plan->notes},
-        {plan->arrived, blocks * 2 * sizeof *plan->arrived},
-        {plan->most_a, lines * sizeof *plan->most_a},
+        {plan->flags, sizeof *plan->flags},
+        {plan->partial_ready, blocks * 2 * sizeof *plan->partial_ready},
+        {plan->max_a, lines * sizeof *plan->max_a},
         {plan->lost_a, lines * sizeof *plan->lost_a},
         {plan->uncertain, plan->uncertain_max * sizeof *plan->uncertain},
         {plan->partial, sums},
-        {plan->folded, sums},
-        {plan->a, (size_t)plan->pair_rows * MM_FP32_CLUSTER * MM_FP32_EDGE * line_bytes},
-        {plan->b, (size_t)plan->pair_cols * MM_FP32_WIDE * line_bytes},
+        {plan->flushed, sums},
+        {plan->a, (size_t)plan->cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_EDGE * line_bytes},
+        {plan->b, (size_t)plan->cluster_tile_cols * MM_FP32_WIDE * line_bytes},
         {seen.simt_scratch, SIMT_BYTES},
     };
     size_t end = 0;
@@ -168,11 +168,11 @@ static void expect_pieces(size_t bytes) {
 
 static void clusters_have_room_and_work(void) {
     const struct mm_fp32_plan *plan = &seen.plan;
-    const unsigned pairs = plan->pair_rows * plan->pair_cols;
-    const unsigned rest = pairs - plan->whole_pairs;
+    const unsigned cluster_tiles = plan->cluster_tile_rows * plan->cluster_tile_cols;
+    const unsigned rest = cluster_tiles - plan->whole_cluster_tiles;
     assert_true(plan->clusters > 0 && plan->clusters <= MULTIPROCESSORS / MM_FP32_CLUSTER);
     assert_int_equal(seen.grid.x, plan->clusters * MM_FP32_CLUSTER);
-    assert_int_equal(plan->whole_pairs % plan->clusters, 0);
+    assert_int_equal(plan->whole_cluster_tiles % plan->clusters, 0);
     assert_true(rest < plan->clusters);
     assert_int_equal(plan->clusters * plan->share + plan->longer_shares, rest * plan->steps);
     assert_true(plan->longer_shares < plan->clusters);
@@ -185,12 +185,12 @@ static void each_shape_has_its_memory_and_its_shares(void **state) {
         const struct mm_product product = product_of(shapes[index][0], shapes[index][1], shapes[index][2]);
         const size_t bytes = launch(&product);
         assert_int_equal(seen.plan.steps, (product.k + 63) / 64);
-        assert_true((size_t)seen.plan.pair_rows * 256 >= product.m);
-        assert_true((size_t)seen.plan.pair_cols * 192 >= product.n);
-        assert_int_equal(seen.plan.most_b - seen.plan.most_a, product.m);
+        assert_true((size_t)seen.plan.cluster_tile_rows * 256 >= product.m);
+        assert_true((size_t)seen.plan.cluster_tile_cols * 192 >= product.n);
+        assert_int_equal(seen.plan.max_b - seen.plan.max_a, product.m);
         assert_int_equal(seen.plan.lost_b - seen.plan.lost_a, product.m);
         assert_true(seen.plan.threshold > 1.0F);
-        assert_ptr_equal(seen.wanted, &seen.plan.notes->fallback);
+        assert_ptr_equal(seen.run_flag, &seen.plan.flags->fallback);
         expect_pieces(bytes);
         clusters_have_room_and_work();
     }
@@ -203,11 +203,11 @@ static void operands_are_read_as_they_are_stored(void **state) {
         product.transpose_a = (orientation & 1) != 0;
         product.transpose_b = (orientation & 2) != 0;
         launch(&product);
-        assert_int_equal(seen.a.along, !product.transpose_a);
-        assert_int_equal(seen.b.along, product.transpose_b);
+        assert_int_equal(seen.a.k_contiguous, !product.transpose_a);
+        assert_int_equal(seen.b.k_contiguous, product.transpose_b);
         assert_int_equal(seen.a.lines, 30);
         assert_int_equal(seen.b.lines, 10);
-        assert_int_equal(seen.splits, seen.a.along && seen.b.along ? 0 : 1);
+        assert_int_equal(seen.splits, seen.a.k_contiguous && seen.b.k_contiguous ? 0 : 1);
     }
 }
 
@@ -230,7 +230,7 @@ static void expect_left_to_simt(size_t m, size_t k, size_t n) {
     launch(&product);
     assert_int_equal(seen.count, 0);
     assert_int_equal(seen.simts, 1);
-    assert_null(seen.wanted);
+    assert_null(seen.run_flag);
     assert_int_equal(path.kind, MM_PATH_SIMT);
 }
 
@@ -249,7 +249,7 @@ static void a_frugal_plan_is_left_to_simt(void **state) {
     assert_int_equal(launch_by(&product, true), SIMT_BYTES);
     assert_int_equal(seen.count, 0);
     assert_int_equal(seen.simts, 1);
-    assert_null(seen.wanted);
+    assert_null(seen.run_flag);
     assert_int_equal(path.kind, MM_PATH_SIMT);
 }
 

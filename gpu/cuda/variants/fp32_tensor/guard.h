@@ -14,12 +14,12 @@
  * 3. (t/2 + 2.5w)·u·P for high·high. An instruction cuts each of its products and the sum so far by at most
  * 2^-25 of the largest, u/2·P, and the new sum by 2u·P.
  * 4. 2^-10·(t + 5w)·u·P for the small products. They are twice as many, and at most 2^-10 of P.
- * 5. 2^-8·u·P for subnormal halves of elements that are not faint. The tensor cores take the exponent of a
- * subnormal half for -14. With a partner of exponent e the product has e - 14, however small it is. If
- * that is the largest exponent of its instruction, the sixteen other addends are each cut by at most
- * 2^(e-14-25), all by 2^-35·2^e. Only a low half of x can be subnormal here. It is in one instruction, and
- * its partner is a high half, at least 2^e unless that is subnormal, which 6 counts. So x costs at most 2^-35
- * of its partner, which is 2^-33 of its product: 2^-9·u. That is of either operand.
+ * 5. 2^-8·u·P for subnormal halves of elements that are not faint. wgmma treats a subnormal half as
+ * having exponent -14. With a partner of exponent e the product has e - 14, however small it is. If that is
+ * the largest exponent of its instruction, the sixteen other addends are each cut by at most 2^(e-14-25), all
+ * by 2^-35·2^e. Only a low half of x can be subnormal here. It is in one instruction, and its partner is a
+ * high half, at least 2^e unless that is subnormal, which 6 counts. So x costs at most 2^-35 of its partner,
+ * which is 2^-33 of its product: 2^-9·u. That is of either operand.
  * 6. bmax·Da + amax·Db for subnormal halves of faint elements, if Da and Db count 2^-35 for each element. If
  * the low half is subnormal, it costs as much as above. If the high half is, the low one is 0; it is in
  * two instructions, but in one of them its partner is a low half, at most 2^-11 of bmax.
@@ -29,8 +29,8 @@
  * of E = (1 + 2^-10)·(bmax·Da + amax·Db). In 3 it is 0.05u·P, and with that 3, 4 and 5 together are less than
  * (t/2 + 2.5w + 1/2)·u·P. So |C - R| <= E + c·u·P with c = 8.5 + t/2 + 2.5w + (s - 1).
  *
- * What is right may be off by (2k + 16)·u·P. So E may be as large as (2k + 16 - c)·u·P, which is positive for
- * every k. P is not known, but P >= |R| >= |C| - E - c·u·P. So an element is certain if
+ * An error of up to (2k + 16)·u·P still counts as right. So E may be as large as (2k + 16 - c)·u·P, which is
+ * positive for every k. P is not known, but P >= |R| >= |C| - E - c·u·P. So an element is certain if
  *
  *     |C| >= E·(1 + (1 + c·u) / ((2k + 16 - c)·u)).
  *
@@ -66,7 +66,7 @@ MM_FP32_FUNCTION mm_fp32_half mm_fp32_to_half(float x) {
     return __float2half_rn(x);
 }
 
-MM_FP32_FUNCTION float mm_fp32_of_half(mm_fp32_half x) {
+MM_FP32_FUNCTION float mm_fp32_from_half(mm_fp32_half x) {
     return __half2float(x);
 }
 #else
@@ -82,18 +82,18 @@ static inline mm_fp32_half mm_fp32_to_half(float x) {
     return (x + quanta) - quanta;
 }
 
-static inline float mm_fp32_of_half(mm_fp32_half x) {
+static inline float mm_fp32_from_half(mm_fp32_half x) {
     return x;
 }
 #endif
 
-/* The least float that is not below x: the host's way, beside instructions of the device. */
+/* x as a float, rounded up. For the host; the device has instructions for it. */
 MM_FP32_FUNCTION float mm_fp32_round_up(double x) {
     const float nearest = (float)x;
     return (double)nearest < x ? nextafterf(nearest, INFINITY) : nearest;
 }
 
-MM_FP32_FUNCTION float mm_fp32_count_up(unsigned long long count) {
+MM_FP32_FUNCTION float mm_fp32_to_float_up(unsigned long long count) {
 #ifdef __CUDA_ARCH__
     return __ull2float_ru(count);
 #else
@@ -109,8 +109,8 @@ MM_FP32_FUNCTION float mm_fp32_multiply_up(float x, float y) {
 #endif
 }
 
-/* x·y + z. */
-MM_FP32_FUNCTION float mm_fp32_add_up(float x, float y, float z) {
+/* x·y + z, rounded up. */
+MM_FP32_FUNCTION float mm_fp32_fma_up(float x, float y, float z) {
 #ifdef __CUDA_ARCH__
     return __fmaf_ru(x, y, z);
 #else
@@ -121,40 +121,41 @@ MM_FP32_FUNCTION float mm_fp32_add_up(float x, float y, float z) {
 /* --- scaling ------------------------------------------------------------------------------------- */
 
 /* 2^exponent, which is a normal float. */
-MM_FP32_FUNCTION float mm_fp32_power(int exponent) {
+MM_FP32_FUNCTION float mm_fp32_power_of_two(int exponent) {
     const int32_t bits = (exponent + 127) * (1 << 23);
     float power;
     memcpy(&power, &bits, sizeof power);
     return power;
 }
 
-/* As bits, magnitudes are in order, and Inf and NaN stand above all. */
+/* The bits of |x|. They order like magnitudes, with Inf and NaN on top. */
 MM_FP32_FUNCTION unsigned mm_fp32_magnitude(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits & 0x7fffffffu;
 }
 
-/* The power of two that is taken out of a line: divided by it, the largest magnitude, of which these are the
- * bits, lies in [2^13, 2^14). From -162, of the smallest subnormal, to 114. */
-MM_FP32_FUNCTION int mm_fp32_exponent(unsigned most) {
-    if (most == 0)
+/* The exponent of a line's scale, from the bits of its largest magnitude. That magnitude divided by
+ * 2^exponent lies in [2^13, 2^14). Range: -162, of the smallest subnormal, to 114; 0 for a line of zeros. */
+MM_FP32_FUNCTION int mm_fp32_exponent(unsigned max_bits) {
+    if (max_bits == 0)
         return 0;
-    if (most >= 0x00800000u)
-        return (int)(most >> 23) - 127 - 13;
-    return (int)(mm_fp32_magnitude((float)most) >> 23) - 127 - 149 - 13; /* subnormal: most·2^-149 */
+    if (max_bits >= 0x00800000u)
+        return (int)(max_bits >> 23) - 127 - 13;
+    return (int)(mm_fp32_magnitude((float)max_bits) >> 23) - 127 - 149 - 13; /* subnormal: max_bits·2^-149 */
 }
 
-/* 2^-exponent can be 2^162, which no float holds: two factors. Neither product underflows that does not in
- * the end, nor overflows. */
+/* 2^-exponent as two factors, because it can be 2^162. The intermediate product neither overflows nor loses
+ * bits that the result keeps. */
 struct mm_fp32_scale {
     float first;
     float second;
 };
 
-MM_FP32_FUNCTION struct mm_fp32_scale mm_fp32_scale_of(unsigned most) {
-    const int exponent = -mm_fp32_exponent(most);
-    const struct mm_fp32_scale scale = {mm_fp32_power(exponent / 2), mm_fp32_power(exponent - exponent / 2)};
+MM_FP32_FUNCTION struct mm_fp32_scale mm_fp32_scale_of(unsigned max_bits) {
+    const int exponent = -mm_fp32_exponent(max_bits);
+    const struct mm_fp32_scale scale = {mm_fp32_power_of_two(exponent / 2),
+                                        mm_fp32_power_of_two(exponent - exponent / 2)};
     return scale;
 }
 
@@ -162,11 +163,10 @@ MM_FP32_FUNCTION float mm_fp32_scaled(float x, struct mm_fp32_scale scale) {
     return x * scale.first * scale.second;
 }
 
-/* x·2^exponent, rounded once. Factors are powers of two, so that only the last product can round: that of a
- * result which is subnormal. */
+/* x·2^exponent, rounded once. The factor is a power of two, so only a subnormal result is rounded. */
 MM_FP32_FUNCTION float mm_fp32_unscaled(float x, int exponent) {
     if (exponent >= MM_FP32_POWER_MIN && exponent <= MM_FP32_POWER_MAX)
-        return x * mm_fp32_power(exponent);
+        return x * mm_fp32_power_of_two(exponent);
     return scalbnf(x, exponent);
 }
 
@@ -175,9 +175,9 @@ MM_FP32_FUNCTION float mm_fp32_unscaled(float x, int exponent) {
 /* y = high + low + what is lost; its magnitude. */
 MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *low) {
     *high = mm_fp32_to_half(y);
-    const float rest = y - mm_fp32_of_half(*high);
+    const float rest = y - mm_fp32_from_half(*high);
     *low = mm_fp32_to_half(rest);
-    return fabsf(rest - mm_fp32_of_half(*low));
+    return fabsf(rest - mm_fp32_from_half(*low));
 }
 
 /* Whether x, which scaled is y, is small enough for the guard to look at what it loses. Of larger elements
@@ -187,7 +187,7 @@ MM_FP32_FUNCTION bool mm_fp32_is_faint(float x, float y) {
 }
 
 MM_FP32_FUNCTION bool mm_fp32_is_subnormal(mm_fp32_half x) {
-    const float size = fabsf(mm_fp32_of_half(x));
+    const float size = fabsf(mm_fp32_from_half(x));
     return size > 0.0f && size < 0x1p-14f;
 }
 
@@ -208,29 +208,31 @@ MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
 
 /* --- judging ------------------------------------------------------------------------------------- */
 
-/* What the end of a tile needs of a line: its share of the guard, and what its scale was. */
+/* What the epilogue needs of a line: its share of the guard, and its scale. */
 struct mm_fp32_line {
     float lost;
-    float most;
+    float largest;
     int exponent;
 } __attribute__((aligned(16)));
 
-/* By the bits of the line's largest magnitude and what was lost of it, in LOST_UNIT. Rounded up, where that
- * is on the safe side. A line's share of the bound is what it lost times the other's largest, and the other
- * way round; A's side has the guard's factors. */
-MM_FP32_FUNCTION struct mm_fp32_line mm_fp32_line_of(unsigned most, unsigned long long lost, float factor) {
+/* From the bits of the line's largest magnitude and what was lost of it, in LOST_UNIT. The floats are
+ * rounded up, which is the safe side. A line's share of the bound is what it lost times the other's largest,
+ * and the other way round; A's side has the guard's factors. */
+MM_FP32_FUNCTION struct mm_fp32_line mm_fp32_line_of(unsigned max_bits, unsigned long long lost,
+                                                     float factor) {
     struct mm_fp32_line line;
     float largest;
-    memcpy(&largest, &most, sizeof largest);
-    line.exponent = mm_fp32_exponent(most);
-    line.lost = mm_fp32_multiply_up(mm_fp32_multiply_up(mm_fp32_count_up(lost), MM_FP32_LOST_UNIT), factor);
-    line.most = mm_fp32_multiply_up(mm_fp32_unscaled(largest, -line.exponent), factor);
+    memcpy(&largest, &max_bits, sizeof largest);
+    line.exponent = mm_fp32_exponent(max_bits);
+    line.lost =
+        mm_fp32_multiply_up(mm_fp32_multiply_up(mm_fp32_to_float_up(lost), MM_FP32_LOST_UNIT), factor);
+    line.largest = mm_fp32_multiply_up(mm_fp32_unscaled(largest, -line.exponent), factor);
     return line;
 }
 
-/* What the magnitude of an element of C must not be smaller than, while it is scaled, to be certain. */
+/* The smallest scaled magnitude at which an element of C is certain. */
 MM_FP32_FUNCTION float mm_fp32_least(struct mm_fp32_line row, struct mm_fp32_line col) {
-    return mm_fp32_add_up(row.lost, col.most, mm_fp32_multiply_up(row.most, col.lost));
+    return mm_fp32_fma_up(row.lost, col.largest, mm_fp32_multiply_up(row.largest, col.lost));
 }
 
 /* The guard's factors for sums of k products, and 2^-22 more for their own rounding; k is not 0. */

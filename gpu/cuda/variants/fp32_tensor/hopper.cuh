@@ -1,9 +1,9 @@
 /* Instructions of compute capability 9.0 without CUDA C++ functions: mbarriers that count bytes, bulk copies
  * (TMA) that arrive at them, and warpgroups' tensor core products (wgmma). For kernel files alone.
  *
- * The barriers have block scope even if another block of the cluster arrives: copies write what they
- * guard, and tensor cores read it. Waiting with cluster scope (acquire.cluster) made drafts 1.4 times as
- * slow on an H200. */
+ * Waits have block scope even if the other block arrives: only TMA writes and only wgmma reads the memory
+ * that such a barrier guards. Waiting with cluster scope (acquire.cluster) made drafts 1.4 times as slow on
+ * an H200. */
 #ifndef MM_GPU_CUDA_VARIANTS_FP32_TENSOR_HOPPER_CUH
 #define MM_GPU_CUDA_VARIANTS_FP32_TENSOR_HOPPER_CUH
 
@@ -18,12 +18,12 @@ __device__ __forceinline__ void mm_barrier_init(uint64_t *barrier, unsigned arri
                  : "memory");
 }
 
-/* After the barriers of a block were made: all of the cluster, and the copies, see them so. */
-__device__ __forceinline__ void mm_barriers_made() {
+/* Makes the initialised barriers visible to the cluster and to TMA. */
+__device__ __forceinline__ void mm_barriers_init_fence() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* Arrives, and has the phase wait for so many bytes more. */
+/* Arrives, and adds `bytes` to what this phase waits for. */
 __device__ __forceinline__ void mm_barrier_expect(uint64_t *barrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mm_shared_address(barrier)),
                  "r"(bytes)
@@ -34,7 +34,7 @@ __device__ __forceinline__ void mm_barrier_arrive(uint64_t *barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(mm_shared_address(barrier)) : "memory");
 }
 
-/* At the barrier that lies at the same place in a block of the cluster. */
+/* Arrives at the same barrier in block `block` of the cluster. */
 __device__ __forceinline__ void mm_barrier_arrive_at(uint64_t *barrier, unsigned block) {
     asm volatile("{\n"
                  ".reg .b32 there;\n"
@@ -57,7 +57,8 @@ __device__ __forceinline__ void mm_barrier_wait(uint64_t *barrier, unsigned pari
                  : "memory");
 }
 
-/* Copies from global to shared memory, and tells the barrier of its bytes. All are multiples of 16 bytes. */
+/* Starts a copy to shared memory; its bytes complete at the barrier. Addresses and sizes are multiples of 16
+ * bytes. */
 __device__ __forceinline__ void mm_bulk_copy(void *to, const void *from, unsigned bytes, uint64_t *barrier) {
     asm volatile(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
@@ -66,16 +67,17 @@ __device__ __forceinline__ void mm_bulk_copy(void *to, const void *from, unsigne
         : "memory");
 }
 
-/* The same to the same place in each block of the cluster whose bit is set, whose barrier it tells. */
-__device__ __forceinline__ void mm_bulk_copy_to_all(void *to, const void *from, unsigned bytes,
-                                                    uint64_t *barrier, uint16_t blocks) {
+/* The same, multicast to each block in the mask `blocks`, at the same offset; it completes at that block's
+ * barrier. */
+__device__ __forceinline__ void mm_bulk_copy_multicast(void *to, const void *from, unsigned bytes,
+                                                       uint64_t *barrier, uint16_t blocks) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
                  "[%0], [%1], %2, [%3], %4;" ::"r"(mm_shared_address(to)),
                  "l"(from), "r"(bytes), "r"(mm_shared_address(barrier)), "h"(blocks)
                  : "memory");
 }
 
-/* All threads of the cluster. */
+/* All threads of the cluster wait for each other. Warps arrive as a whole (.aligned). */
 __device__ __forceinline__ void mm_cluster_sync() {
     asm volatile("barrier.cluster.arrive.aligned;\n"
                  "barrier.cluster.wait.aligned;" ::
@@ -87,12 +89,13 @@ __device__ __forceinline__ void mm_warpgroup_sync(unsigned barrier) {
     asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
 }
 
-/* What the tensor cores are told of an operand in shared memory: k along rows of 128 bytes that are swizzled,
- * 8 rows to 1024 bytes. It begins at a multiple of 1024 bytes, and further along k by multiples of 32. */
-__device__ __forceinline__ uint64_t mm_wgmma_operand(const void *pointer) {
+/* The wgmma descriptor of an operand in shared memory: K-major, 128-byte swizzle. Operands start at multiples
+ * of 1024 bytes; 16 of k are 32 bytes further. */
+__device__ __forceinline__ uint64_t mm_wgmma_descriptor(const void *pointer) {
     constexpr uint64_t SWIZZLE_128 = 1;
-    constexpr uint64_t STRIDE = 1024; /* from 8 rows to the next */
-    return (mm_shared_address(pointer) & 0x3ffff) >> 4 | uint64_t{1} << 16 | STRIDE >> 4 << 32 |
+    constexpr uint64_t LEADING_OFFSET = 1; /* ignored when swizzled */
+    constexpr uint64_t STRIDE = 1024;      /* from 8 rows to the next */
+    return (mm_shared_address(pointer) & 0x3ffff) >> 4 | LEADING_OFFSET << 16 | STRIDE >> 4 << 32 |
            SWIZZLE_128 << 62;
 }
 
@@ -108,8 +111,8 @@ __device__ __forceinline__ void mm_wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
 
-/* Keeps the compiler from moving uses of the sums past what stands before or behind. */
-template <unsigned COUNT> __device__ __forceinline__ void mm_wgmma_hold(float (&d)[COUNT]) {
+/* Keeps the compiler from moving uses of the sums across this point. */
+template <unsigned COUNT> __device__ __forceinline__ void mm_wgmma_fence_registers(float (&d)[COUNT]) {
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i++)
         asm volatile("" : "+f"(d[i])::"memory");

@@ -11,34 +11,34 @@
 extern "C" {
 #endif
 
-/* A line is a row of op(A) or a column of op(B): k elements. They are split into tiles of EDGE lines (of
- * WIDE, of B), in slabs of 32 of k. A line of a slab takes 128 bytes: 32 high halves, and the 32 low ones
- * behind them. Its pieces of 16 bytes are swizzled as the tensor cores read them: piece i of line r lies at
- * i ^ r % 8. A tile's slabs lie one after the other. Two slabs, 64 of k, are a step. */
+/* A line is a row of op(A) or a column of op(B): k elements. A tile has EDGE lines of op(A) or WIDE lines of
+ * op(B), in slabs of 32 of k. A line of a slab takes 128 bytes: 32 high halves, then the 32 low ones. Its
+ * 16-byte chunks are swizzled for wgmma: chunk i of line r is stored at i ^ (r % 8). A tile's slabs are
+ * contiguous. A step is two slabs, 64 of k. */
 enum {
     MM_FP32_EDGE = 128,
     MM_FP32_WIDE = 192,
     MM_FP32_SLAB = 32,
-    MM_FP32_PIECE = 8, /* halves of 16 bytes */
+    MM_FP32_CHUNK = 8, /* halves of 16 bytes */
     MM_FP32_LINE_BYTES = 128,
     MM_FP32_CLUSTER = 2,             /* blocks that share a tile of B */
     MM_FP32_SUMS = MM_FP32_WIDE / 2, /* elements of C that a thread computes */
-    MM_FP32_COMPUTING = 256          /* threads of a block that do */
+    MM_FP32_COMPUTING = 256          /* consumer threads of a block */
 };
 
-/* The least steps of a tile that are one cluster's share. */
+/* A share neither begins nor ends fewer than this many steps from a tile's edge, except on the edge. */
 enum { MM_FP32_SHARE_MIN = 4 };
 
-/* Steps after which a sum is stored and another begun. */
-enum { MM_FP32_FOLD_STEPS = 128 };
+/* Steps after which a running sum is flushed. */
+enum { MM_FP32_FLUSH_STEPS = 128 };
 
-/* Flags between blocks; zeros at the start. */
-struct mm_fp32_notes {
+/* Set by blocks of all kernels; zeros at the start. */
+struct mm_fp32_flags {
     unsigned uncertain; /* elements that were not certified */
     unsigned fallback;  /* 1: all is to be computed without the tensor cores */
 };
 
-/* One operand on its way. `most` and `lost` are zeros before. */
+/* An operand to split. The caller zeroes `max` and `lost`. */
 struct mm_fp32_operand {
     const float *from;
     size_t ld;
@@ -47,52 +47,52 @@ struct mm_fp32_operand {
     unsigned k;
     unsigned steps;
     unsigned tile_lines;      /* EDGE or WIDE */
-    bool along;               /* a line's elements are neighbours in memory */
+    bool k_contiguous;        /* a line's elements are neighbours in memory */
     unsigned char *tiles;     /* 128 bytes for each line of each slab */
-    unsigned *most;           /* of each line: the largest magnitude, as its bits */
+    unsigned *max;            /* of each line: the largest magnitude, as its bits */
     unsigned long long *lost; /* of each line: all that no half holds, in LOST_UNIT */
-    struct mm_fp32_notes *notes;
+    struct mm_fp32_flags *flags;
 };
 
 /* An element of C that was not certified. */
-struct mm_fp32_place {
+struct mm_fp32_position {
     unsigned row;
     unsigned col;
 };
 
-/* The product of two split operands. Two tiles of C that lie below each other are a pair, which a cluster
- * of two blocks computes. The first whole_pairs are computed by one cluster each, in turn. The steps of
- * the rest are shared evenly among all clusters (stream-K); the cluster that does a tile's first steps
- * adds up the others' partial sums. */
+/* The product of two split operands. Two tiles of C, one below the other, are a cluster tile: a cluster of
+ * two blocks computes it. Clusters take the first whole_cluster_tiles round robin; they share the rest by
+ * steps (stream-K). The cluster with a tile's first step does the fix-up. */
 struct mm_fp32_plan {
     struct mm_product product;
     const unsigned char *a;
     const unsigned char *b;
-    const unsigned *most_a;
-    const unsigned *most_b;
+    const unsigned *max_a;
+    const unsigned *max_b;
     const unsigned long long *lost_a;
     const unsigned long long *lost_b;
     unsigned steps;
-    unsigned pair_rows;
-    unsigned pair_cols;
-    unsigned whole_pairs;
+    unsigned cluster_tile_rows;
+    unsigned cluster_tile_cols;
+    unsigned whole_cluster_tiles;
     unsigned clusters;
-    unsigned share;         /* steps of the rest for each cluster, about */
-    unsigned longer_shares; /* so many clusters have one more */
-    float *partial;         /* sums for another cluster: MM_FP32_SUMS of each thread that computes */
-    float *folded;          /* a thread's own sums of earlier steps */
-    unsigned *arrived; /* of each warpgroup that computes: 1, once its partial sums are there; zeros before */
-    struct mm_fp32_notes *notes;
-    struct mm_fp32_place *uncertain; /* uncertain_max of them */
+    unsigned share;         /* steps of the rest for each cluster */
+    unsigned longer_shares; /* the first longer_shares clusters have one step more */
+    float *partial;         /* sums for another cluster: MM_FP32_SUMS of each consumer thread */
+    float *flushed;         /* running sums of earlier steps, laid out as `partial` */
+    /* Per consumer warpgroup: 1 once its partial sums are stored; zeroed before launch. */
+    unsigned *partial_ready;
+    struct mm_fp32_flags *flags;
+    struct mm_fp32_position *uncertain; /* uncertain_max of them */
     unsigned uncertain_max;
     float threshold; /* of the guard */
 };
 
-/* The kernels, and how many blocks they want. */
+/* The kernels, and how many blocks to launch. `scan` finds the largest of each line, and splits k-contiguous
+ * lines; `split` splits k-strided ones. */
 enum { MM_FP32_SPLIT_THREADS = 256, MM_FP32_PRODUCT_THREADS = 384, MM_FP32_REPAIR_THREADS = 256 };
-extern const void
-    *const mm_fp32_scan_kernel; /* (a, b, a's blocks): the largest of lines; splits those along */
-extern const void *const mm_fp32_split_kernel;   /* (a, b, a's blocks): splits lines across */
+extern const void *const mm_fp32_scan_kernel;    /* (a, b, a's blocks) */
+extern const void *const mm_fp32_split_kernel;   /* (a, b, a's blocks) */
 extern const void *const mm_fp32_product_kernel; /* (plan) */
 extern const void *const mm_fp32_repair_kernel;  /* (plan, struct mm_path *) */
 extern const size_t mm_fp32_product_shared_bytes;

@@ -1,18 +1,18 @@
-/* fp32_tensor's product of two split operands. A block has three warpgroups. The first produces: one thread
- * copies slabs into five stages in shared memory as they become free, and three warps prepare what the
- * epilogue of a tile needs of its rows and columns. The other two warpgroups consume: each computes 64×192 of
- * C.
+/* fp32_tensor's product of two split operands. A block has a producer warpgroup and two consumer warpgroups.
+ * In the producer one thread copies slabs into a ring of five stages, and three warps prepare the row and
+ * column data of the epilogue. Each consumer computes 64×192 of C.
  *
- * A step is 64 of k: twelve products on the tensor cores, the small ones, low·high and high·low, before
- * high·high, so that little is cut off them. Then their sum is added to one in the threads' registers. While
- * one warpgroup does that, the other keeps the tensor cores busy.
+ * A step is 64 of k: twelve wgmma. The small products low·high and high·low come first, so truncation costs
+ * them little. The result is then promoted: added to float32 sums in registers. Meanwhile the other consumer
+ * uses the tensor cores.
  *
- * Two blocks of a cluster compute tiles below each other. Each has its own rows of op(A) copied, and one half
- * of the columns of op(B), to both. That saves 30% of the L2 traffic, and power, which limits the clock of an
- * H200 at 4096³. So a tile is 192 wide rather than 128: shared memory is read less for each product.
+ * A cluster's two blocks compute tiles one below the other. Each block loads its own slab of A, and
+ * multicasts half of B's slab to both. This saves 30% of the L2 traffic, and so power, which limits an H200's
+ * clock at 4096³. Tiles are 192 wide rather than 128, so each wgmma reads less shared memory per
+ * multiplication.
  *
- * Stream-K: whole tiles go round the clusters; the steps of the rest are shared evenly, and the cluster
- * that does a tile's first steps adds up the partial sums of the others (fix-up). */
+ * Stream-K: clusters take whole tiles round robin, and share the steps of the rest evenly. The cluster with a
+ * tile's first step adds the partial sums of the others (fix-up). */
 /* ptxas: spills product: words that a tile needs at its end; the loop over its steps touches none of them */
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/hopper.cuh"
@@ -25,50 +25,50 @@ constexpr unsigned WIDE = MM_FP32_WIDE;
 constexpr unsigned CLUSTER = MM_FP32_CLUSTER;
 constexpr unsigned SUMS = MM_FP32_SUMS;
 constexpr unsigned THREADS = MM_FP32_PRODUCT_THREADS;
-constexpr unsigned GROUP = 128; /* threads of a warpgroup */
-constexpr unsigned COMPUTING = MM_FP32_COMPUTING / GROUP;
-constexpr unsigned ROWS = EDGE / COMPUTING; /* of C, that a warpgroup computes */
+constexpr unsigned GROUP = 128;                           /* threads of a warpgroup */
+constexpr unsigned CONSUMERS = MM_FP32_COMPUTING / GROUP; /* warpgroups */
+constexpr unsigned ROWS = EDGE / CONSUMERS;               /* of C, that a consumer computes */
 
-constexpr unsigned STAGES = 5; /* slabs of both operands under way */
+constexpr unsigned STAGES = 5; /* each holds a slab of both operands */
 constexpr unsigned A_BYTES = EDGE * MM_FP32_LINE_BYTES;
 constexpr unsigned B_BYTES = WIDE * MM_FP32_LINE_BYTES;
 constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
-constexpr unsigned ALIGNMENT = 1024; /* of the stages, that the tensor cores want */
+constexpr unsigned ALIGNMENT = 1024; /* of the stages, for wgmma */
 
 using line = mm_fp32_line;
 
-/* A block's shared memory without the stages: their addresses are constants. */
-struct small {
-    line lines[2][EDGE + WIDE]; /* of two tiles in turn: their rows, their columns behind them */
-    uint64_t full[STAGES];      /* barriers: the stage's bytes have come */
-    uint64_t empty[STAGES];     /* all that read it are through, in both blocks */
+/* Static shared memory: all but the stages. Its addresses are compile-time constants. */
+struct static_shared {
+    line lines[2][EDGE + WIDE]; /* of two tiles in turn: rows, then columns */
+    uint64_t full[STAGES];      /* barriers: the stage's bytes have arrived */
+    uint64_t empty[STAGES];     /* all four consumers of the cluster have read it */
     uint64_t lines_full[2];
     uint64_t lines_empty[2];
 };
 
 struct shared {
-    small &own;
-    unsigned char *stages; /* STAGE_BYTES each: A's slab, B's behind it */
+    static_shared &own;
+    unsigned char *stages; /* STAGE_BYTES each: A's slab, then B's */
 };
 
 /* --- which cluster computes what ----------------------------------------------------------------- */
 
-/* Steps of a pair of tiles, from begin to end. */
-struct work {
-    unsigned pair;
+/* Steps of a cluster tile, from begin to end. */
+struct work_tile {
+    unsigned cluster_tile;
     unsigned begin;
     unsigned end;
 };
 
-/* Where the cluster's part of the shared steps begins. For the number of clusters: where all parts end. No
- * part has less than MIN steps of a tile. */
-__device__ unsigned part_of(const mm_fp32_plan &plan, unsigned cluster) {
+/* First shared step of a cluster; for cluster == clusters, the end of the last share. A boundary fewer than
+ * MIN steps from a tile's edge moves to that edge, so a share can be empty. */
+__device__ unsigned share_begin(const mm_fp32_plan &plan, unsigned cluster) {
     constexpr unsigned MIN = MM_FP32_SHARE_MIN;
-    const unsigned part = cluster * plan.share + min(cluster, plan.longer_shares);
-    const unsigned within = part % plan.steps;
+    const unsigned begin = cluster * plan.share + min(cluster, plan.longer_shares);
+    const unsigned within = begin % plan.steps;
     if (within < MIN)
-        return part - within;
-    return plan.steps - within < MIN ? part - within + plan.steps : part;
+        return begin - within;
+    return plan.steps - within < MIN ? begin - within + plan.steps : begin;
 }
 
 __device__ __forceinline__ unsigned my_cluster() {
@@ -79,30 +79,30 @@ __device__ __forceinline__ unsigned my_rank() {
     return blockIdx.x % CLUSTER;
 }
 
-/* A cluster's works, one after the other. Fewer pairs are shared than there are clusters, so an unsigned
- * counts their steps. */
-struct works {
-    unsigned pair; /* the next whole one */
-    unsigned at;   /* of the steps that are shared */
-    unsigned end;
+/* A cluster's schedule. The copying thread, the preparing warps and the consumers each walk their own copy.
+ * Fewer cluster tiles are shared than there are clusters, so 32 bits count their steps. */
+struct tile_scheduler {
+    unsigned cluster_tile; /* the next one that is not shared */
+    unsigned at;           /* the next shared step */
+    unsigned end;          /* of the cluster's share */
 };
 
-__device__ works works_of(const mm_fp32_plan &plan) {
-    return {my_cluster(), part_of(plan, my_cluster()), part_of(plan, my_cluster() + 1)};
+__device__ tile_scheduler scheduler_of(const mm_fp32_plan &plan) {
+    return {my_cluster(), share_begin(plan, my_cluster()), share_begin(plan, my_cluster() + 1)};
 }
 
-__device__ bool next_work(const mm_fp32_plan &plan, works &all, work &next) {
-    if (all.pair < plan.whole_pairs) {
-        next = {all.pair, 0, plan.steps};
-        all.pair += plan.clusters;
+__device__ bool next_work_tile(const mm_fp32_plan &plan, tile_scheduler &scheduler, work_tile &next) {
+    if (scheduler.cluster_tile < plan.whole_cluster_tiles) {
+        next = {scheduler.cluster_tile, 0, plan.steps};
+        scheduler.cluster_tile += plan.clusters;
         return true;
     }
-    if (all.at >= all.end)
+    if (scheduler.at >= scheduler.end)
         return false;
-    next.pair = plan.whole_pairs + all.at / plan.steps;
-    next.begin = all.at % plan.steps;
-    next.end = min(next.begin + (all.end - all.at), plan.steps);
-    all.at += next.end - next.begin;
+    next.cluster_tile = plan.whole_cluster_tiles + scheduler.at / plan.steps;
+    next.begin = scheduler.at % plan.steps;
+    next.end = min(next.begin + (scheduler.end - scheduler.at), plan.steps);
+    scheduler.at += next.end - next.begin;
     return true;
 }
 
@@ -112,35 +112,40 @@ struct tile {
     unsigned col;
 };
 
-/* Pairs go in groups of four rows, so clusters that run at the same time read the same operands. */
-__device__ tile tile_of(const mm_fp32_plan &plan, unsigned pair) {
+/* Cluster tiles are ordered in bands of four rows, so clusters that run at the same time read the same
+ * operands. */
+__device__ tile tile_of(const mm_fp32_plan &plan, unsigned cluster_tile) {
     constexpr unsigned HEIGHT = 4;
-    const unsigned group = pair / (HEIGHT * plan.pair_cols);
-    const unsigned within = pair % (HEIGHT * plan.pair_cols);
-    const unsigned height = min(HEIGHT, plan.pair_rows - group * HEIGHT);
+    const unsigned group = cluster_tile / (HEIGHT * plan.cluster_tile_cols);
+    const unsigned within = cluster_tile % (HEIGHT * plan.cluster_tile_cols);
+    const unsigned height = min(HEIGHT, plan.cluster_tile_rows - group * HEIGHT);
     return {(group * HEIGHT + within % height) * CLUSTER + my_rank(), within / height};
 }
 
 /* --- the producer warpgroup ---------------------------------------------------------------------- */
 
-/* The thread that copies. */
-__device__ void produce(const mm_fp32_plan &plan, const shared &shared, works all) {
-    constexpr unsigned SHARE = B_BYTES / CLUSTER;
+/* The copying thread. */
+__device__ void produce(const mm_fp32_plan &plan, const shared &shared, tile_scheduler scheduler) {
+    constexpr unsigned B_HALF_BYTES = B_BYTES / CLUSTER;
     constexpr uint16_t BOTH = 3;
     unsigned stage = 0;
     unsigned round = 0;
-    for (work next; next_work(plan, all, next);) {
-        const tile tile = tile_of(plan, next.pair);
+    for (work_tile next; next_work_tile(plan, scheduler, next);) {
+        const tile tile = tile_of(plan, next.cluster_tile);
         const size_t slabs = 2 * static_cast<size_t>(plan.steps);
         const unsigned char *a = plan.a + (tile.row * slabs + 2 * next.begin) * A_BYTES;
-        const unsigned char *b = plan.b + (tile.col * slabs + 2 * next.begin) * B_BYTES + my_rank() * SHARE;
+        const unsigned char *b =
+            plan.b + (tile.col * slabs + 2 * next.begin) * B_BYTES + my_rank() * B_HALF_BYTES;
         for (unsigned slab = 2 * next.begin; slab < 2 * next.end; slab++, a += A_BYTES, b += B_BYTES) {
             unsigned char *to = shared.stages + stage * STAGE_BYTES;
             if (round > 0)
                 mm_barrier_wait(&shared.own.empty[stage], (round - 1) % 2);
+            /* STAGE_BYTES counts the half of B that the other block multicasts. It may arrive before this
+             * expect: the phase cannot end without this arrival. */
             mm_barrier_expect(&shared.own.full[stage], STAGE_BYTES);
             mm_bulk_copy(to, a, A_BYTES, &shared.own.full[stage]);
-            mm_bulk_copy_to_all(to + A_BYTES + my_rank() * SHARE, b, SHARE, &shared.own.full[stage], BOTH);
+            mm_bulk_copy_multicast(to + A_BYTES + my_rank() * B_HALF_BYTES, b, B_HALF_BYTES,
+                                   &shared.own.full[stage], BOTH);
             if (++stage == STAGES) {
                 stage = 0;
                 round++;
@@ -149,31 +154,31 @@ __device__ void produce(const mm_fp32_plan &plan, const shared &shared, works al
     }
 }
 
-constexpr unsigned FIRST_WARP = 32; /* has the thread that copies */
-constexpr unsigned PREPARING = GROUP - FIRST_WARP;
+constexpr unsigned PREPARING_FIRST = 32; /* warp 0 has the copying thread */
+constexpr unsigned PREPARING_THREADS = GROUP - PREPARING_FIRST;
 
-/* The line as the epilogue needs it; past the last one that of zeros, which are certain. */
+/* The line's epilogue data. Past the last line: that of zeros, which are always certain. */
 __device__ __forceinline__ line line_at(const unsigned *most, const unsigned long long *lost, unsigned index,
                                         size_t count, float factor) {
     return index < count ? mm_fp32_line_of(most[index], lost[index], factor) : mm_fp32_line_of(0, 0, factor);
 }
 
 /* The other warps of the producer. */
-__device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, works all) {
+__device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, tile_scheduler scheduler) {
     unsigned count = 0;
-    for (work next; next_work(plan, all, next);) {
+    for (work_tile next; next_work_tile(plan, scheduler, next);) {
         if (next.begin > 0)
-            continue; /* another cluster ends the tile */
-        const tile tile = tile_of(plan, next.pair);
+            continue; /* another cluster runs the epilogue */
+        const tile tile = tile_of(plan, next.cluster_tile);
         const unsigned set = count % 2;
         if (count >= 2)
             mm_barrier_wait(&shared.own.lines_empty[set], (count / 2 - 1) % 2);
-        for (unsigned i = threadIdx.x - FIRST_WARP; i < EDGE; i += PREPARING)
+        for (unsigned i = threadIdx.x - PREPARING_FIRST; i < EDGE; i += PREPARING_THREADS)
             shared.own.lines[set][i] =
-                line_at(plan.most_a, plan.lost_a, tile.row * EDGE + i, plan.product.m, plan.threshold);
-        for (unsigned i = threadIdx.x - FIRST_WARP; i < WIDE; i += PREPARING)
+                line_at(plan.max_a, plan.lost_a, tile.row * EDGE + i, plan.product.m, plan.threshold);
+        for (unsigned i = threadIdx.x - PREPARING_FIRST; i < WIDE; i += PREPARING_THREADS)
             shared.own.lines[set][EDGE + i] =
-                line_at(plan.most_b, plan.lost_b, tile.col * WIDE + i, plan.product.n, 1.0f);
+                line_at(plan.max_b, plan.lost_b, tile.col * WIDE + i, plan.product.n, 1.0f);
         mm_barrier_arrive(&shared.own.lines_full[set]);
         count++;
     }
@@ -181,7 +186,7 @@ __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, wo
 
 /* --- the consumer warpgroups --------------------------------------------------------------------- */
 
-/* A thread's warpgroup among those that compute, and its place there. */
+/* The thread's consumer warpgroup, and its index there. */
 __device__ __forceinline__ unsigned my_group() {
     return threadIdx.x / GROUP - 1;
 }
@@ -190,14 +195,14 @@ __device__ __forceinline__ unsigned my_thread() {
     return threadIdx.x % GROUP;
 }
 
-/* How far it has come. */
-struct progress {
+/* A consumer's position in the pipeline. */
+struct pipeline_state {
     unsigned stage;
-    unsigned parity; /* of the stage's phase */
-    unsigned ends;   /* tiles that it has ended */
+    unsigned parity;     /* of the stage's phase */
+    unsigned tiles_done; /* epilogues that it has run */
 };
 
-__device__ __forceinline__ unsigned wait_for_slab(const shared &shared, progress &at) {
+__device__ __forceinline__ unsigned wait_for_slab(const shared &shared, pipeline_state &at) {
     const unsigned stage = at.stage;
     mm_barrier_wait(&shared.own.full[stage], at.parity);
     if (++at.stage == STAGES) {
@@ -207,7 +212,8 @@ __device__ __forceinline__ unsigned wait_for_slab(const shared &shared, progress
     return stage;
 }
 
-/* Both blocks fill the stage. */
+/* Frees the stage in both blocks, since both fill it. wgmma groups belong to the warpgroup, so one thread
+ * that has waited may arrive for all. */
 __device__ __forceinline__ void release(const shared &shared, unsigned stage) {
     if (my_thread() < CLUSTER)
         mm_barrier_arrive_at(&shared.own.empty[stage], my_thread());
@@ -222,9 +228,9 @@ __device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared,
     const unsigned row = my_group() * ROWS * MM_FP32_LINE_BYTES;
     const unsigned char *slabs[2] = {shared.stages + first * STAGE_BYTES,
                                      shared.stages + second * STAGE_BYTES};
-    const uint64_t a[2] = {mm_wgmma_operand(slabs[0] + row), mm_wgmma_operand(slabs[1] + row)};
-    const uint64_t b[2] = {mm_wgmma_operand(slabs[0] + A_BYTES), mm_wgmma_operand(slabs[1] + A_BYTES)};
-    mm_wgmma_fence();
+    const uint64_t a[2] = {mm_wgmma_descriptor(slabs[0] + row), mm_wgmma_descriptor(slabs[1] + row)};
+    const uint64_t b[2] = {mm_wgmma_descriptor(slabs[0] + A_BYTES), mm_wgmma_descriptor(slabs[1] + A_BYTES)};
+    mm_wgmma_fence(); /* orders the reads of d in the last step before these writes */
     mm_wgmma(d, a[0] + LOW, b[0] + HIGH);
     mm_wgmma_add(d, a[0] + HIGH, b[0] + LOW);
 #pragma unroll
@@ -240,12 +246,12 @@ __device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared,
     }
     mm_wgmma_commit();
     mm_wgmma_wait();
-    mm_wgmma_hold(d);
+    mm_wgmma_fence_registers(d);
 }
 
-/* A warpgroup's sums in memory: neighbouring threads' fours are neighbours. */
+/* The thread's sums in the workspace. At each quad neighbouring threads access neighbouring 16 bytes. */
 __device__ __forceinline__ float4 *sums_at(float *memory, unsigned block) {
-    return reinterpret_cast<float4 *>(memory) + (block * COMPUTING + my_group()) * (SUMS / 4 * GROUP) +
+    return reinterpret_cast<float4 *>(memory) + (block * CONSUMERS + my_group()) * (SUMS / 4 * GROUP) +
            my_thread();
 }
 
@@ -255,7 +261,7 @@ __device__ __forceinline__ void store(const float (&sums)[SUMS], float4 *to) {
         to[i / 4 * GROUP] = {sums[i], sums[i + 1], sums[i + 2], sums[i + 3]};
 }
 
-/* Past the L1 cache, which does not know what other multiprocessors write. */
+/* Bypasses the L1 cache, which does not see what other multiprocessors write. */
 __device__ __forceinline__ void add(float (&sums)[SUMS], const float4 *from) {
 #pragma unroll
     for (unsigned i = 0; i < SUMS; i += 4) {
@@ -273,20 +279,21 @@ __device__ __forceinline__ void clear(float (&sums)[SUMS]) {
         sums[i] = 0.0f;
 }
 
-/* Adds up the steps. A long sum is stored from time to time, so that no step is added to a far larger sum. */
-__device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &shared, const work &work,
-                                        progress &at, float (&sums)[SUMS]) {
+/* Adds up the steps. Every FLUSH_STEPS the running sum is flushed to the workspace and restarted, so no step
+ * meets a far larger sum. */
+__device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &shared,
+                                        const work_tile &work_tile, pipeline_state &at, float (&sums)[SUMS]) {
     float d[SUMS];
-    bool is_folded = false;
+    bool is_flushed = false;
     clear(sums);
-    for (unsigned step = work.begin, since = 0; step < work.end; step++, since++) {
-        if (since == MM_FP32_FOLD_STEPS) {
-            float4 *stored = sums_at(plan.folded, blockIdx.x);
-            if (is_folded)
+    for (unsigned step = work_tile.begin, since = 0; step < work_tile.end; step++, since++) {
+        if (since == MM_FP32_FLUSH_STEPS) {
+            float4 *stored = sums_at(plan.flushed, blockIdx.x);
+            if (is_flushed)
                 add(sums, stored);
             store(sums, stored);
             clear(sums);
-            is_folded = true;
+            is_flushed = true;
             since = 0;
         }
         const unsigned first = wait_for_slab(shared, at);
@@ -298,83 +305,88 @@ __device__ __forceinline__ void compute(const mm_fp32_plan &plan, const shared &
         for (unsigned i = 0; i < SUMS; i++)
             sums[i] += d[i];
     }
-    if (is_folded)
-        add(sums, sums_at(plan.folded, blockIdx.x));
+    if (is_flushed)
+        add(sums, sums_at(plan.flushed, blockIdx.x));
 }
 
-__device__ __forceinline__ unsigned my_barrier() {
+__device__ __forceinline__ unsigned warpgroup_barrier() {
     return 1 + my_group();
 }
 
-/* Stores partial sums for another cluster. All threads have written before one arrives. */
+/* Stores partial sums for another cluster. All threads have stored before one sets the flag. A cluster
+ * publishes at most once, because only the first tile of its share can begin past step 0. So one slot a block
+ * is enough. */
 __device__ __forceinline__ void publish_partial(const mm_fp32_plan &plan, const float (&sums)[SUMS]) {
     store(sums, sums_at(plan.partial, blockIdx.x));
     __threadfence();
-    mm_warpgroup_sync(my_barrier());
+    mm_warpgroup_sync(warpgroup_barrier());
     if (my_thread() == 0)
-        asm volatile(
-            "st.release.gpu.global.u32 [%0], 1;" ::"l"(&plan.arrived[blockIdx.x * COMPUTING + my_group()])
-            : "memory");
+        asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(
+                         &plan.partial_ready[blockIdx.x * CONSUMERS + my_group()])
+                     : "memory");
 }
 
-/* Adds the partial sums of another block: one thread waits, then all read. The other block makes them
- * first, waiting for nobody. It may not have begun if other kernels hold multiprocessors. But blocks begin
- * in the order of their index, so only the last cluster of a grid that has begun can wait for one that has
- * not; all others end and make room for it, and there are fewer streams than clusters. */
+/* Adds another block's partial sums: one thread waits, then all read. A cluster publishes before it ever
+ * waits. If blocks start in index order, at most one started cluster of a grid waits for clusters that have
+ * not: the first of the tile that they share. All others end and free their multiprocessors. There are fewer
+ * streams than cluster slots, so a slot is always freed. CUDA does not promise that order; with another one
+ * this could wait for ever. */
 __device__ __forceinline__ void add_partial(const mm_fp32_plan &plan, unsigned block, float (&sums)[SUMS]) {
     if (my_thread() == 0) {
-        unsigned arrived = 0;
-        while (arrived == 0)
+        unsigned partial_ready = 0;
+        while (partial_ready == 0)
             asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
-                         : "=r"(arrived)
-                         : "l"(&plan.arrived[block * COMPUTING + my_group()])
+                         : "=r"(partial_ready)
+                         : "l"(&plan.partial_ready[block * CONSUMERS + my_group()])
                          : "memory");
     }
-    mm_warpgroup_sync(my_barrier());
+    mm_warpgroup_sync(warpgroup_barrier());
     add(sums, sums_at(plan.partial, block));
 }
 
-/* The later steps of a tile whose first this cluster did, from the clusters behind it, in order. */
-__device__ __forceinline__ void fix_up(const mm_fp32_plan &plan, const work &work, float (&sums)[SUMS]) {
-    const unsigned end = (work.pair - plan.whole_pairs + 1) * plan.steps;
-    for (unsigned other = my_cluster() + 1; other < plan.clusters && part_of(plan, other) < end; other++)
-        if (part_of(plan, other) < part_of(plan, other + 1))
+/* Adds the partial sums of the clusters that computed the tile's later steps, in order. An empty share
+ * published none. */
+__device__ __forceinline__ void fix_up(const mm_fp32_plan &plan, const work_tile &work_tile,
+                                       float (&sums)[SUMS]) {
+    const unsigned end = (work_tile.cluster_tile - plan.whole_cluster_tiles + 1) * plan.steps;
+    for (unsigned other = my_cluster() + 1; other < plan.clusters && share_begin(plan, other) < end; other++)
+        if (share_begin(plan, other) < share_begin(plan, other + 1))
             add_partial(plan, other * CLUSTER + my_rank(), sums);
 }
 
 __device__ __forceinline__ void note_uncertain(const mm_fp32_plan &plan, unsigned row, unsigned col) {
-    if (*static_cast<volatile unsigned *>(&plan.notes->uncertain) > plan.uncertain_max)
-        return; /* all will be computed again */
-    const unsigned index = atomicAdd(&plan.notes->uncertain, 1u);
+    if (*static_cast<volatile unsigned *>(&plan.flags->uncertain) > plan.uncertain_max)
+        return; /* simt will compute everything */
+    const unsigned index = atomicAdd(&plan.flags->uncertain, 1u);
     if (index < plan.uncertain_max)
         plan.uncertain[index] = {row, col};
 }
 
-/* Where a thread's sums lie in its warpgroup's part of a tile: by twos along a row, the next two 8 rows
- * below, and so on every 8 columns. */
-struct spot {
+/* Where wgmma's accumulator fragment puts a thread's sums in the tile: two neighbours of a row, two more 8
+ * rows down, repeated every 8 columns. */
+struct fragment_position {
     unsigned row;
     unsigned col;
 };
 
-__device__ __forceinline__ spot spot_of(unsigned index) {
+__device__ __forceinline__ fragment_position fragment_position_of(unsigned index) {
     const unsigned lane = my_thread() % 32;
     return {my_group() * ROWS + my_thread() / 32 * 16 + lane / 4 + index / 2 % 2 * 8,
             lane % 4 * 2 + index / 4 * 8 + index % 2};
 }
 
-/* The slow epilogue, for the few threads that need it: elements that are not certain, and scales that no
- * float holds. It reads the sums from memory, so the loop need not be unrolled. */
-__device__ __forceinline__ void end_slowly(const mm_fp32_plan &plan, const line *lines, const tile &tile) {
+/* The slow epilogue stores all of the thread's sums again. It runs if one of them is not certain or a scale
+ * is no normal float. It reads the sums from memory, so the loop need not be unrolled. */
+__device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const line *lines, const tile &tile) {
     const mm_product &product = plan.product;
-    const float *stored = reinterpret_cast<const float *>(sums_at(plan.folded, blockIdx.x));
+    const float *stored = reinterpret_cast<const float *>(sums_at(plan.flushed, blockIdx.x));
 #pragma unroll 1
     for (unsigned i = 0; i < SUMS; i++) {
-        const spot spot = spot_of(i);
-        const unsigned row = tile.row * EDGE + spot.row;
-        const unsigned col = tile.col * WIDE + spot.col;
-        const line &of_row = lines[spot.row];
-        const line &of_col = lines[EDGE + spot.col];
+        const fragment_position fragment_position = fragment_position_of(i);
+        const unsigned row = tile.row * EDGE + fragment_position.row;
+        const unsigned col = tile.col * WIDE + fragment_position.col;
+        const line &of_row = lines[fragment_position.row];
+        const line &of_col = lines[EDGE + fragment_position.col];
         const float sum = __ldcg(&stored[i / 4 * (4 * GROUP) + i % 4]);
         if (row >= product.m || col >= product.n)
             continue;
@@ -385,14 +397,14 @@ __device__ __forceinline__ void end_slowly(const mm_fp32_plan &plan, const line 
     }
 }
 
-/* Where a thread's first sums of its two rows go in C, and how many columns are left from there; 0 for
- * rows past C. */
-struct corner {
+/* Where the thread's two rows begin in C, and the columns left from there; 0 for a row past C. */
+struct destination {
     float *to[2];
     unsigned cols[2];
 };
 
-__device__ __forceinline__ corner corner_of(const mm_matrix &c, const tile &tile, const spot &first) {
+__device__ __forceinline__ destination destination_of(const mm_matrix &c, const tile &tile,
+                                                      const fragment_position &first) {
     const unsigned row = tile.row * EDGE + first.row;
     const unsigned col = tile.col * WIDE + first.col;
     const unsigned left = col < c.cols ? static_cast<unsigned>(c.cols) - col : 0;
@@ -400,12 +412,13 @@ __device__ __forceinline__ corner corner_of(const mm_matrix &c, const tile &tile
     return {{to, to + 8 * c.ld}, {row < c.rows ? left : 0, row + 8 < c.rows ? left : 0}};
 }
 
-/* The fast epilogue: stores the sums without their scale, two at a time if `TWO`. Returns whether all were
- * certain and every scale is a float. The code is as long as there are sums, so each instruction counts:
- * fetching it takes longer than running it. */
+/* The fast epilogue: undoes the scale of the sums and stores them, two at a time if `TWO`. Returns whether
+ * all were certain and every scale is a normal float. It is fully unrolled and bound by instruction fetches,
+ * so each instruction counts. */
 template <bool TWO>
-__device__ __forceinline__ bool end_quickly(const float (&sums)[SUMS], const line *lines, const spot &first,
-                                            const corner &corner) {
+__device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const line *lines,
+                                              const fragment_position &first,
+                                              const destination &destination) {
     const line rows[2] = {lines[first.row], lines[first.row + 8]};
     const line *cols = lines + EDGE + first.col;
     int lowest = cols[0].exponent;
@@ -413,24 +426,24 @@ __device__ __forceinline__ bool end_quickly(const float (&sums)[SUMS], const lin
     bool is_certain = true;
 #pragma unroll
     for (unsigned i = 0; i < SUMS; i += 4) {
-        const line pair[2] = {cols[i * 2], cols[i * 2 + 1]};
-        lowest = min(lowest, min(pair[0].exponent, pair[1].exponent));
-        highest = max(highest, max(pair[0].exponent, pair[1].exponent));
+        const line col_lines[2] = {cols[i * 2], cols[i * 2 + 1]};
+        lowest = min(lowest, min(col_lines[0].exponent, col_lines[1].exponent));
+        highest = max(highest, max(col_lines[0].exponent, col_lines[1].exponent));
 #pragma unroll
         for (unsigned down = 0; down < 2; down++) {
             float x[2];
 #pragma unroll
             for (unsigned j = 0; j < 2; j++) {
                 const float sum = sums[i + 2 * down + j];
-                is_certain = is_certain && fabsf(sum) >= mm_fp32_least(rows[down], pair[j]);
-                x[j] = sum * mm_fp32_power(rows[down].exponent + pair[j].exponent);
+                is_certain = is_certain && fabsf(sum) >= mm_fp32_least(rows[down], col_lines[j]);
+                x[j] = sum * mm_fp32_power_of_two(rows[down].exponent + col_lines[j].exponent);
             }
-            float *to = corner.to[down] + i * 2;
-            if (TWO && i * 2 < corner.cols[down])
+            float *to = destination.to[down] + i * 2;
+            if (TWO && i * 2 < destination.cols[down])
                 *reinterpret_cast<float2 *>(to) = {x[0], x[1]};
-            if (!TWO && i * 2 < corner.cols[down])
+            if (!TWO && i * 2 < destination.cols[down])
                 to[0] = x[0];
-            if (!TWO && i * 2 + 1 < corner.cols[down])
+            if (!TWO && i * 2 + 1 < destination.cols[down])
                 to[1] = x[1];
         }
     }
@@ -440,32 +453,32 @@ __device__ __forceinline__ bool end_quickly(const float (&sums)[SUMS], const lin
 }
 
 /* The epilogue of a tile: judges the scaled sums and stores them. */
-__device__ __forceinline__ void end_tile(const mm_fp32_plan &plan, const shared &shared, progress &at,
+__device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const shared &shared, pipeline_state &at,
                                          const tile &tile, const float (&sums)[SUMS]) {
     const mm_matrix &c = plan.product.c;
-    const unsigned set = at.ends % 2;
+    const unsigned set = at.tiles_done % 2;
     const line *lines = shared.own.lines[set];
-    const spot first = spot_of(0);
-    const corner corner = corner_of(c, tile, first);
+    const fragment_position first = fragment_position_of(0);
+    const destination destination = destination_of(c, tile, first);
     const bool by_two = c.ld % 2 == 0 && c.cols % 2 == 0 && reinterpret_cast<size_t>(c.data) % 8 == 0;
-    mm_barrier_wait(&shared.own.lines_full[set], at.ends / 2 % 2);
-    const bool is_over = by_two ? end_quickly<true>(sums, lines, first, corner)
-                                : end_quickly<false>(sums, lines, first, corner);
-    if (!is_over) {
-        store(sums, sums_at(plan.folded, blockIdx.x));
-        __threadfence_block(); /* what it reads there it reads past the L1 cache */
-        end_slowly(plan, lines, tile);
+    mm_barrier_wait(&shared.own.lines_full[set], at.tiles_done / 2 % 2);
+    const bool is_done = by_two ? epilogue_fast<true>(sums, lines, first, destination)
+                                : epilogue_fast<false>(sums, lines, first, destination);
+    if (!is_done) {
+        store(sums, sums_at(plan.flushed, blockIdx.x));
+        __threadfence_block(); /* not needed: each thread reads back only its own stores */
+        epilogue_slow(plan, lines, tile);
     }
-    mm_warpgroup_sync(my_barrier()); /* all have read the lines */
+    mm_warpgroup_sync(warpgroup_barrier()); /* all threads have read the lines */
     if (my_thread() == 0)
         mm_barrier_arrive(&shared.own.lines_empty[set]);
-    at.ends++;
+    at.tiles_done++;
 }
 
-__device__ void consume(const mm_fp32_plan &plan, const shared &shared, works all) {
-    progress at = {0, 0, 0};
+__device__ void consume(const mm_fp32_plan &plan, const shared &shared, tile_scheduler scheduler) {
+    pipeline_state at = {0, 0, 0};
     float sums[SUMS];
-    for (work next; next_work(plan, all, next);) {
+    for (work_tile next; next_work_tile(plan, scheduler, next);) {
         compute(plan, shared, next, at, sums);
         if (next.begin > 0) {
             publish_partial(plan, sums);
@@ -473,47 +486,47 @@ __device__ void consume(const mm_fp32_plan &plan, const shared &shared, works al
         }
         if (next.end < plan.steps)
             fix_up(plan, next, sums);
-        end_tile(plan, shared, at, tile_of(plan, next.pair), sums);
+        epilogue(plan, shared, at, tile_of(plan, next.cluster_tile), sums);
     }
 }
 
-/* The registers of a block are redistributed: a consumer thread holds its sums and the tensor cores'. The
- * block has 168 for each thread; asking for more than others have released waits for ever. */
+/* Consumers get more registers than the 168 that each thread starts with: a thread holds 96 sums and 96 wgmma
+ * results. setmaxnreg waits for ever if it asks for more than were released. */
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     product(const __grid_constant__ mm_fp32_plan plan) {
     extern __shared__ __align__(ALIGNMENT) unsigned char dynamic[];
-    __shared__ small own;
+    __shared__ static_shared own;
     const shared shared = {own, dynamic};
     if (threadIdx.x == 0) {
         for (unsigned stage = 0; stage < STAGES; stage++) {
             mm_barrier_init(&shared.own.full[stage], 1);
-            mm_barrier_init(&shared.own.empty[stage], COMPUTING * CLUSTER);
+            mm_barrier_init(&shared.own.empty[stage], CONSUMERS * CLUSTER);
         }
         for (unsigned set = 0; set < 2; set++) {
-            mm_barrier_init(&shared.own.lines_full[set], PREPARING);
-            mm_barrier_init(&shared.own.lines_empty[set], COMPUTING);
+            mm_barrier_init(&shared.own.lines_full[set], PREPARING_THREADS);
+            mm_barrier_init(&shared.own.lines_empty[set], CONSUMERS);
         }
-        mm_barriers_made();
+        mm_barriers_init_fence();
     }
-    __syncwarp();
+    __syncwarp(); /* barrier.cluster is .aligned: whole warps arrive */
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
-    mm_cluster_sync(); /* before that nobody may arrive at a barrier */
-    if (plan.notes->fallback != 0)
-        return; /* of all blocks alike */
+    mm_cluster_sync(); /* the barriers of both blocks are initialised */
+    if (plan.flags->fallback != 0)
+        return; /* all blocks do */
     if (threadIdx.x < GROUP) {
-        static_assert(GROUP * 24 + COMPUTING * GROUP * 240 <= THREADS * 168, "the registers that there are");
+        static_assert(GROUP * 24 + CONSUMERS * GROUP * 240 <= THREADS * 168, "the registers that there are");
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
         if (threadIdx.x == 0)
-            produce(plan, shared, works_of(plan));
-        else if (threadIdx.x >= FIRST_WARP)
-            prepare_lines(plan, shared, works_of(plan));
-        __syncwarp();
+            produce(plan, shared, scheduler_of(plan));
+        else if (threadIdx.x >= PREPARING_FIRST)
+            prepare_lines(plan, shared, scheduler_of(plan));
+        __syncwarp(); /* the idle lanes of warp 0 wait for the copying thread */
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-        consume(plan, shared, works_of(plan));
+        consume(plan, shared, scheduler_of(plan));
     }
-    mm_cluster_sync(); /* the other may still copy to this block, or arrive here */
+    mm_cluster_sync(); /* the other block may still copy to this one, or arrive at its barriers */
 }
 
 } // namespace
