@@ -2,8 +2,7 @@
  * through here, from the query, from JSON members or from form fields. A call belongs to its request: the
  * connection thread uses it, or the worker pool's thread that decodes the body, never both at a time. The
  * thread that frees the request releases it. */
-#ifndef MM_API_CALL_H
-#define MM_API_CALL_H
+#pragma once
 
 #include "gpu/names.h"
 #include "api/value.h"
@@ -147,5 +146,3 @@ enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits 
  * they are stored: a column-major matrix is the row-major storage of its transpose. m, n and k stay. Called
  * after mm_product_conform, whose errors speak of the client's shapes. */
 void mm_call_turn(const struct mm_call *call, struct mm_product *product);
-
-#endif

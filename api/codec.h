@@ -4,8 +4,7 @@
  * The connection's thread calls everything for its request. If a body or a result is large, a thread of the
  * worker pool decodes (`decode`, the reader's `finish`) or encodes (`encode`, `finish`) in its place, while
  * the connection waits. The thread that frees an abandoned request calls the reader's `cancel`. */
-#ifndef MM_API_CODEC_H
-#define MM_API_CODEC_H
+#pragma once
 
 #include "api/call.h"
 #include "gpu/job.h"
@@ -135,4 +134,3 @@ enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *nat
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *call, const struct mm_body *body,
                                const struct mm_limits *limits, struct mm_buffers *buffers,
                                struct mm_error *error);
-#endif

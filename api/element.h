@@ -1,6 +1,5 @@
 /* What the wire knows of an element type: a row of one table, which has all that a type needs. */
-#ifndef MM_API_ELEMENT_H
-#define MM_API_ELEMENT_H
+#pragma once
 
 #include "api/number/number.h"
 #include "gpu/matrix.h"
@@ -22,5 +21,3 @@ struct mm_element {
 
 /* Static; any thread. */
 const struct mm_element *mm_element(enum mm_dtype dtype);
-
-#endif

@@ -1,7 +1,6 @@
 /* The functions of the wire formats, from which codec.c makes the rows of its table; codec.h says what
  * each has to do, and which thread calls it. */
-#ifndef MM_API_FORMATS_H
-#define MM_API_FORMATS_H
+#pragma once
 
 #include "api/codec.h"
 
@@ -20,5 +19,3 @@ void mm_raw_encode(const struct mm_answer *answer, struct mm_reply_body *body);
 extern const struct mm_body_reader mm_form_reader;
 
 void mm_npy_encode(const struct mm_answer *answer, struct mm_reply_body *body);
-
-#endif

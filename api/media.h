@@ -1,7 +1,6 @@
 /* Media types as headers write them: matching a type, and weighing one against Accept (RFC 9110, sections
  * 8.3.1 and 12.5.1). Knows nothing of codecs. Any thread may call these functions. */
-#ifndef MM_API_MEDIA_H
-#define MM_API_MEDIA_H
+#pragma once
 
 #include "gpu/status.h"
 
@@ -30,4 +29,3 @@ int mm_media_weight(const char *accept, const char *type);
  * first. MM_NOT_ACCEPTABLE lists the types. */
 enum mm_status mm_media_choose(const char *accept, const char *const *types, size_t count,
                                const char *natural, size_t *chosen, struct mm_error *error);
-#endif

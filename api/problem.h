@@ -1,7 +1,6 @@
 /* Errors on the wire: RFC 9457 problem details, and the one place that maps a status to HTTP. Any thread may
  * call these functions. */
-#ifndef MM_API_PROBLEM_H
-#define MM_API_PROBLEM_H
+#pragma once
 
 #include "gpu/status.h"
 
@@ -23,5 +22,3 @@ bool mm_problem_passes(enum mm_status status);
 /* The problem as JSON text, with those members of the error that are set. malloc'ed, the caller frees; NULL
  * if memory runs out. Bytes that are no UTF-8 come out as U+FFFD. */
 char *mm_problem_json(const struct mm_error *error, const char *request_id, size_t *length);
-
-#endif

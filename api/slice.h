@@ -1,7 +1,6 @@
 /* A part of a text, which no NUL ends, and what the readers of headers and of files ask of one. Any thread
  * may call these functions. */
-#ifndef MM_API_SLICE_H
-#define MM_API_SLICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ static inline const char *mm_skip_blanks(const char *at, const char *end) {
         at++;
     return at;
 }
-
-#endif

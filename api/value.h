@@ -1,7 +1,6 @@
 /* A value that a request gives, in JSON's terms and without JSON's text. Any thread may call these
  * functions. */
-#ifndef MM_API_VALUE_H
-#define MM_API_VALUE_H
+#pragma once
 
 #include "gpu/status.h"
 
@@ -37,5 +36,3 @@ enum mm_status mm_fail_form(const char *name, const char *verb, const char *expe
 /* The same of a value. */
 enum mm_status mm_value_fail(const char *name, const char *verb, const char *expected,
                              const struct mm_value *value, struct mm_error *error);
-
-#endif

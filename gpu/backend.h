@@ -1,8 +1,7 @@
 /* A backend: a kind of device and its table of variants, behind a small table of functions. `cpu` is
  * always there; `cuda` where it was built in. Backends know the product and the job, and nothing of
  * queues, HTTP or JSON. */
-#ifndef MM_GPU_BACKEND_H
-#define MM_GPU_BACKEND_H
+#pragma once
 
 #include "gpu/lab/access.h"
 #include "gpu/forecast.h"
@@ -146,5 +145,4 @@ const struct mm_variant *mm_backend_variant(const struct mm_backend *backend, en
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* The one clock: monotonic nanoseconds, and what a whole request's time is divided into. */
-#ifndef MM_GPU_CLOCK_H
-#define MM_GPU_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,4 @@ const char *mm_span_name(enum mm_span span);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

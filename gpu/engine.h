@@ -1,7 +1,6 @@
 /* The engine: the devices that were opened, the queue in front of them, and the names by which
  * callers choose. What a program needs of gpu/ to multiply. */
-#ifndef MM_GPU_ENGINE_H
-#define MM_GPU_ENGINE_H
+#pragma once
 
 #include "gpu/queue/queue.h"
 #include "gpu/queue/watch.h"
@@ -66,5 +65,3 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
  * no lock. Any thread. */
 enum mm_status mm_engine_judge(const struct mm_engine *engine, const struct mm_job *job,
                                struct mm_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* How long a job will take on a device, by what jobs before it took there. */
-#ifndef MM_GPU_FORECAST_H
-#define MM_GPU_FORECAST_H
+#pragma once
 
 #include "gpu/product.h"
 
@@ -51,5 +50,4 @@ double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job, 
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* A job: one product, or one task, on its way through a queue and a device. Its owner embeds it (in a
  * connection's state, say), so that queueing allocates nothing. */
-#ifndef MM_GPU_JOB_H
-#define MM_GPU_JOB_H
+#pragma once
 
 #include "gpu/clock.h"
 #include "gpu/path.h"
@@ -106,5 +105,4 @@ double mm_job_rate(const struct mm_job *job);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

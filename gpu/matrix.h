@@ -1,8 +1,7 @@
 /* Matrix views, element types, and the one place where sizes from outside are multiplied. A view owns
  * nothing. It knows no device: the same view describes host and device memory. Any thread may call these
  * functions. */
-#ifndef MM_GPU_MATRIX_H
-#define MM_GPU_MATRIX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,5 +82,4 @@ static inline size_t mm_size_round_up(size_t whole, size_t by) {
 
 #ifdef __cplusplus
 }
-#endif
 #endif

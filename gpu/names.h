@@ -1,7 +1,6 @@
 /* Enums and their names, out of one table of rows (constant, name, …). Any thread may call the functions that
  * it defines. */
-#ifndef MM_GPU_NAMES_H
-#define MM_GPU_NAMES_H
+#pragma once
 
 #include <assert.h>
 
@@ -17,5 +16,3 @@
         assert(value < COUNT);                                                                               \
         return names[value];                                                                                 \
     }
-
-#endif

@@ -1,7 +1,6 @@
 /* The path by which a result came about, of a variant that has several: a fast one whose result it judges,
  * repairs or repeats. It knows no variant. */
-#ifndef MM_GPU_PATH_H
-#define MM_GPU_PATH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,4 @@ void mm_path_text(const struct mm_path *path, char text[MM_PATH_TEXT_MAX]);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,8 +1,7 @@
 /* A product of the host that is computed a piece of C at a time. Between two pieces other jobs get their
  * turn, and the product can be cancelled. The pieces' sizes follow from the time that the last one took. Any
  * thread may call these functions, one at a time for each product. */
-#ifndef MM_GPU_PIECES_H
-#define MM_GPU_PIECES_H
+#pragma once
 
 #include "gpu/variant.h"
 
@@ -37,5 +36,4 @@ bool mm_pieces_end(struct mm_pieces *pieces, const struct mm_product *product, u
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,8 +1,7 @@
 /* A plan: how one device computes one product. It is made once, before any lock is taken, from the
  * product's shape, type and flags and from constants of the device. Plain data that owns nothing.
  * mm_plan_make, the variant's `plan` and the backend's `schedule` fill it in, in this order. */
-#ifndef MM_GPU_PLAN_H
-#define MM_GPU_PLAN_H
+#pragma once
 
 #include "gpu/variant.h"
 
@@ -54,5 +53,4 @@ enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_vari
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,8 +1,7 @@
 /* One product C = op(A)·op(B), or one transposition C = op(A), as a kernel sees it: shapes, views and flags,
  * nothing of where it came from. op(X) is X, or its transpose where the flag is set. Any thread may call
  * these functions. */
-#ifndef MM_GPU_PRODUCT_H
-#define MM_GPU_PRODUCT_H
+#pragma once
 
 #include "gpu/matrix.h"
 
@@ -44,5 +43,4 @@ double mm_product_flops(const struct mm_product *product);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,8 +1,7 @@
 /* Random float32s by number: element i of a stream is a function of the stream's seed and of i alone, so a
  * device can make a matrix in any order, and the host knows any element of it. For C and for CUDA. Any thread
  * of the host or of a kernel may call these functions. */
-#ifndef MM_GPU_RANDOM_H
-#define MM_GPU_RANDOM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ MM_RANDOM_FUNCTION float mm_random_element(uint64_t seed, size_t index) {
     const int32_t odd = (int32_t)(mm_random_bits(seed, index) >> 39) | 1; /* below 2^25 */
     return (float)(odd - (INT32_C(1) << 24)) * 0x1p-24f;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Statuses and errors: every way in which a request can fail, the name it has on the wire, and the
  * sentence that says what was expected and what came. It knows no HTTP numbers: api/problem.c has
  * the one table that maps them. */
-#ifndef MM_GPU_STATUS_H
-#define MM_GPU_STATUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -78,5 +77,4 @@ void mm_fail_got(struct mm_error *error, const char *format, ...) __attribute__(
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,8 +1,7 @@
 /* A variant: one way to multiply or to transpose, as a row of its backend's table. The API, the
  * documentation, the tests and the benchmark learn a variant from its row, so that adding one takes its file
  * and one row (gpu/cpu/variants.h, gpu/cuda/variants.h). */
-#ifndef MM_GPU_VARIANT_H
-#define MM_GPU_VARIANT_H
+#pragma once
 
 #include "gpu/names.h"
 #include "gpu/product.h"
@@ -104,5 +103,4 @@ const char *mm_variant_missing(const struct mm_variant *variant, const struct mm
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* The end of the service, while it still answers. Only the main thread calls it. */
-#ifndef MM_SERVER_DRAIN_H
-#define MM_SERVER_DRAIN_H
+#pragma once
 
 #include "server/server.h"
 
@@ -13,5 +12,3 @@
  * when it returns. */
 bool mm_drain(struct mm_server *server, uint64_t accepted_ms, uint64_t last_ms, enum mm_status status,
               const char *detail);
-
-#endif

@@ -21,7 +21,6 @@ static const char request[] = "GET /healthz HTTP/1.0\r\n\r\n";
 static char time_is_up[512];
 
 static void on_alarm(int number) {
-    (void)number;
     const ssize_t written = write(STDERR_FILENO, time_is_up, strlen(time_is_up));
     (void)written;
     _exit(EXIT_FAILURE);

@@ -1,8 +1,7 @@
 /* --healthcheck: asks a running server for GET /healthz, so a container can check itself without curl. Knows
  * sockets alone, and TLS if options->tls_cert is given; it does not read that file. Only the main thread
  * calls it, in a process without other threads. */
-#ifndef MM_SERVER_HEALTHCHECK_H
-#define MM_SERVER_HEALTHCHECK_H
+#pragma once
 
 #include "server/options.h"
 
@@ -11,5 +10,3 @@
  * whose status is 200; else it has printed the reason. After 3 s, which do not include the look-up of a name,
  * it ends the process itself. From main. */
 int mm_healthcheck(const struct mm_options *options);
-
-#endif

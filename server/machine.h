@@ -1,6 +1,5 @@
 /* What the system says of this process and of its memory limit. Linux: /proc and control groups. */
-#ifndef MM_SERVER_MACHINE_H
-#define MM_SERVER_MACHINE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void mm_process_look(struct mm_process *process);
 /* The bytes of memory that this process may count on: the lowest limit of its control group and the group's
  * ancestors (version 2, or version 1's memory controller), or the RAM if that is less. */
 size_t mm_machine_memory(void);
-
-#endif

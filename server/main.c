@@ -111,7 +111,6 @@ static void on_stop_signal(int number) {
 }
 
 static void on_reload_signal(int number) {
-    (void)number;
     __atomic_store_n(&reload_asked, 1, __ATOMIC_RELAXED);
 }
 

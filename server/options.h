@@ -1,7 +1,6 @@
 /* The options of the process: flags, environment variables, --help and --print-config follow from one table.
  * A flag wins over the environment, the environment over the default. */
-#ifndef MM_SERVER_OPTIONS_H
-#define MM_SERVER_OPTIONS_H
+#pragma once
 
 #include "gpu/status.h"
 
@@ -81,5 +80,3 @@ bool mm_options_variable(size_t index, char name[MM_OPTION_VARIABLE_MAX]);
  * nothing for a value that is not set, and "(set)" for a secret. */
 void mm_options_help(FILE *out);
 void mm_options_print(const struct mm_options *options, FILE *out);
-
-#endif

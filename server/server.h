@@ -1,6 +1,5 @@
 /* The state that all requests share. Made and freed by main; it outlives every request. */
-#ifndef MM_SERVER_SERVER_H
-#define MM_SERVER_SERVER_H
+#pragma once
 
 #include "gpu/engine.h"
 #include "gpu/memory/buffer.h"
@@ -73,5 +72,3 @@ unsigned mm_server_retry_after_s(const struct mm_server *server, enum mm_status 
 
 /* MM_OK, or MM_STOPPING or MM_NOT_READY in *error. Any thread. */
 enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the service says of itself as JSON: its variants, its devices, its HTTP interface. */
-#ifndef MM_API_DESCRIBE_DESCRIBE_H
-#define MM_API_DESCRIBE_DESCRIBE_H
+#pragma once
 
 #include "gpu/backend.h"
 
@@ -14,4 +13,3 @@ char *mm_describe_devices(struct mm_device *const *devices, size_t count, size_t
 
 /* /openapi.json: api/describe/openapi.json with the version and the names of this process filled in. */
 char *mm_openapi_json(struct mm_device *const *devices, size_t count, const char *version, size_t *length);
-#endif

@@ -234,8 +234,6 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
 static void *begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
                    const struct mm_limits *limits, struct mm_buffers *buffers) {
     struct reading *reading = malloc(sizeof *reading);
-    (void)body_bytes;
-    (void)buffers;
     if (reading == NULL)
         return NULL;
     *reading = (struct reading){.call = *call, .limits = limits, .event = MM_MULTIPART_WAIT};

@@ -1,8 +1,7 @@
 /* Bodies of type multipart/form-data (RFC 7578, RFC 2046), cut into their parts where they lie, while they
  * arrive. It knows nothing of what the parts mean. One thread at a time for each body: the connection's while
  * it arrives, then perhaps one of the worker pool. */
-#ifndef MM_API_FORM_MULTIPART_H
-#define MM_API_FORM_MULTIPART_H
+#pragma once
 
 #include "gpu/status.h"
 
@@ -64,4 +63,3 @@ enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *co
  * MM_BAD_REQUEST or MM_TOO_LARGE. Time is linear in the body, however it is cut. */
 enum mm_multipart_event mm_multipart_next(struct mm_multipart *multipart, const char *body, size_t bytes,
                                           bool is_all, struct mm_part *part, struct mm_error *error);
-#endif

@@ -186,7 +186,6 @@ enum mm_status mm_json_scan_finish(struct mm_json_scan *scan, struct mm_call *ca
 static void *begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
                    const struct mm_limits *limits, struct mm_buffers *buffers) {
     struct mm_json_scan *scan = malloc(sizeof *scan);
-    (void)content_type;
     if (scan != NULL)
         mm_json_scan_begin(scan, call, body_bytes, limits, buffers);
     return scan;

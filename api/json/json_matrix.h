@@ -1,7 +1,6 @@
 /* Matrices as JSON text: nested rows. Any thread may call these functions; the helpers write on threads of
  * their own. */
-#ifndef MM_API_JSON_JSON_MATRIX_H
-#define MM_API_JSON_JSON_MATRIX_H
+#pragma once
 
 #include "gpu/matrix.h"
 
@@ -13,5 +12,3 @@ bool mm_json_matrix_text_bytes(const struct mm_matrix *matrix, size_t *bytes);
 /* Writes it as nested rows and returns the length of that; no NUL is added. A large one is written in parts,
  * by the helpers as well, where that is not NULL. */
 size_t mm_json_matrix_write(const struct mm_matrix *matrix, struct mm_helpers *helpers, char *text);
-
-#endif

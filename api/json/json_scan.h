@@ -1,7 +1,6 @@
 /* A JSON request, read while it arrives: elements go straight into memory of their type, all other members
  * into a call. It finds what is wrong with the body, and where. */
-#ifndef MM_API_JSON_JSON_SCAN_H
-#define MM_API_JSON_JSON_SCAN_H
+#pragma once
 
 #include "api/json/json_store.h"
 #include "api/json/json_text.h"
@@ -84,5 +83,3 @@ void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body
  * holds nothing, only to judge them. */
 void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct mm_buffer storage,
                         const struct mm_body *body);
-
-#endif

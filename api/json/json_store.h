@@ -1,7 +1,6 @@
 /* Where the elements of a JSON body go while it is scanned: memory that grows with them. It knows nothing of
  * JSON but that an element takes two bytes of text at least. */
-#ifndef MM_API_JSON_JSON_STORE_H
-#define MM_API_JSON_JSON_STORE_H
+#pragma once
 
 #include "api/codec.h"
 
@@ -45,5 +44,3 @@ static inline void *mm_json_store_place(struct mm_json_store *store, const char 
         mm_json_store_grow(store, at, end);
     return store->keeps ? (char *)store->memory.data + store->used_bytes : NULL;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* JSON's grammar (RFC 8259): reads an object token by token, while its text arrives or when it is complete.
  * It knows nothing of what the members mean, and allocates nothing. */
-#ifndef MM_API_JSON_JSON_TEXT_H
-#define MM_API_JSON_JSON_TEXT_H
+#pragma once
 
 #include "api/value.h"
 #include "gpu/status.h"
@@ -101,5 +100,3 @@ struct mm_json_member {
 bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
                   struct mm_json_member *member);
 struct mm_json_reader mm_json_elements(struct mm_json_token array);
-
-#endif

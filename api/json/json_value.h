@@ -1,7 +1,6 @@
 /* JSON values that Jansson does not make by itself. For the files of api/ alone: it shows Jansson. Any thread
  * may call these functions, one at a time for each value. */
-#ifndef MM_API_JSON_JSON_VALUE_H
-#define MM_API_JSON_JSON_VALUE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ json_t *mm_json_made(json_t *made, int failed);
 
 /* An integer; what Jansson's signed 64 bits do not hold becomes 2⁶³−1. A new reference or NULL. */
 json_t *mm_json_count(uint64_t value);
-
-#endif

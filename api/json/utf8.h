@@ -1,6 +1,5 @@
 /* UTF-8's well-formed sequences (the Unicode standard, table 3-7). Any thread may call these functions. */
-#ifndef MM_API_JSON_UTF8_H
-#define MM_API_JSON_UTF8_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ static inline size_t mm_utf8_bytes(const char *text, const char *end) {
             return 0;
     return bytes;
 }
-
-#endif

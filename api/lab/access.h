@@ -1,8 +1,7 @@
 /* The benchmark `shared_access` on the wire: the accesses that a request asks for, and the times of a probe
  * as JSON and as tables for a terminal. The functions keep no state: any thread. No pointer may be NULL
  * except `error`. */
-#ifndef MM_API_LAB_ACCESS_H
-#define MM_API_LAB_ACCESS_H
+#pragma once
 
 #include "api/json/json_text.h"
 #include "gpu/lab/probe.h"
@@ -31,5 +30,3 @@ enum mm_status mm_access_combine(const uint32_t sets[MM_ACCESS_SET_COUNT], struc
  * is the text's, in bytes. */
 char *mm_access_json(const struct mm_probe *probe, size_t *length);
 char *mm_access_table(const struct mm_probe *probe, size_t *length);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The functions keep no state: any thread that owns the arguments. No pointer may be NULL, unless it says so;
  * `error` may be NULL. Texts and tables that are returned without a size are static. */
-#ifndef MM_API_LAB_BENCHMARK_H
-#define MM_API_LAB_BENCHMARK_H
+#pragma once
 
 #include "gpu/lab/benchmark.h"
 #include "gpu/lab/probe.h"
@@ -81,5 +80,3 @@ void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size
 /* The formats' functions for a benchmark. */
 char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length);
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length);
-
-#endif

@@ -1,8 +1,7 @@
 /* NumPy's file format .npy, versions 1.0, 2.0 and 3.0, for matrices: reading a header and writing one
  * (NumPy's numpy/lib/format.py is the reference). It knows no requests: who sent the file, and how. Any
  * thread may call these functions. */
-#ifndef MM_API_NPY_NPY_H
-#define MM_API_NPY_NPY_H
+#pragma once
 
 #include "gpu/matrix.h"
 
@@ -33,5 +32,3 @@ enum mm_status mm_npy_read_header(const char *field, enum mm_npy_types types, co
 
 /* Writes the version 1.0 header of a dense row-major matrix of this type and shape; its elements follow. */
 void mm_npy_write_head(const struct mm_matrix *matrix, char head[MM_NPY_HEAD_BYTES]);
-
-#endif

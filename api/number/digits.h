@@ -1,8 +1,7 @@
 /* Text for what every request pays for: elements, headers, and its line in the log. Each function writes to
  * `end`, without a zero behind, and returns where the next character goes; the caller has the room. Any
  * thread may call these functions. */
-#ifndef MM_API_NUMBER_DIGITS_H
-#define MM_API_NUMBER_DIGITS_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -24,5 +23,3 @@ static inline char *mm_put_text(char *end, const char *text) {
     memcpy(end, text, length);
     return end + length;
 }
-
-#endif

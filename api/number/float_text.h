@@ -1,6 +1,5 @@
 /* float32 and float64 as text that reads back bit for bit. Any thread. */
-#ifndef MM_API_NUMBER_FLOAT_TEXT_H
-#define MM_API_NUMBER_FLOAT_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ const char *mm_float_word(double value);
 
 /* Finds the value that a word stands for; false if there is none. */
 bool mm_float_of_word(const char *word, float *value);
-
-#endif

@@ -1,6 +1,5 @@
 /* Numbers of JSON, read into elements. Pure functions of the text: neither the locale nor memory matters. */
-#ifndef MM_API_NUMBER_NUMBER_H
-#define MM_API_NUMBER_NUMBER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ mm_number_reader mm_number_float64;
  * too; one of more than 19 significant digits is not held. */
 mm_number_reader mm_number_int32;
 mm_number_reader mm_number_int64;
-
-#endif

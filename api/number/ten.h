@@ -1,7 +1,6 @@
 /* Powers of ten to 64 bits, for numbers on their way from text and to it. Any thread may use them: they never
  * change. */
-#ifndef MM_API_NUMBER_TEN_H
-#define MM_API_NUMBER_TEN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ extern const uint64_t mm_tens[MM_TEN_MAX - MM_TEN_MIN + 1];
 static inline int mm_ten_exponent(int power) {
     return (power * 217706 >> 16) - 63;
 }
-
-#endif

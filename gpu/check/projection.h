@@ -11,8 +11,7 @@
  * of 2,000 checks.
  *
  * Any thread, one at a time for each projection. The functions cannot fail; no pointer may be NULL. */
-#ifndef MM_GPU_CHECK_PROJECTION_H
-#define MM_GPU_CHECK_PROJECTION_H
+#pragma once
 
 #include "gpu/random.h"
 
@@ -61,5 +60,3 @@ bool mm_projection_prepare(struct mm_projection *projection);
 void mm_projection_begin(struct mm_projection *projection);
 void mm_projection_take(struct mm_projection *projection, const float *elements, size_t count);
 double mm_projection_error(const struct mm_projection *projection);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * The caller owns every sample. Any thread, one at a time for each sample. The functions cannot fail,
  * allocate nothing and take no NULL. */
-#ifndef MM_GPU_CHECK_SAMPLE_H
-#define MM_GPU_CHECK_SAMPLE_H
+#pragma once
 
 #include "gpu/random.h"
 
@@ -44,5 +43,3 @@ double mm_sample_error(const struct mm_sample *sample, unsigned span, size_t k, 
  * of k, the bound as its square. From k of about 100,000 on this is 1 or less, so a wrong result may be
  * within the bound too. */
 double mm_sample_zeros_error(const struct mm_sample *sample, size_t k);
-
-#endif

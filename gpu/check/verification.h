@@ -2,8 +2,7 @@
  *
  * Plain data in the job that it belongs to. The functions keep no state: any thread. They cannot fail, and
  * take no NULL. */
-#ifndef MM_GPU_CHECK_VERIFICATION_H
-#define MM_GPU_CHECK_VERIFICATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,4 @@ enum mm_verdict mm_verification_verdict(const struct mm_verification *verificati
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -18,8 +18,7 @@
  *
  * The functions cannot fail, and take no NULL. On the host any thread may call them, on different memory; on
  * a device they run in the threads of verify.cu's kernels. */
-#ifndef MM_GPU_CHECK_VERIFY_H
-#define MM_GPU_CHECK_VERIFY_H
+#pragma once
 
 #include "gpu/product.h"
 #include "gpu/random.h"
@@ -136,5 +135,4 @@ MM_RANDOM_FUNCTION void mm_verify_row(struct mm_verification *verification,
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* The rows of the CPU's variant table, and the launch functions that they name. A new variant takes its file,
  * one row here and the names of its functions; the rows `auto`, which launch nothing, stand in variants.c. */
-#ifndef MM_GPU_CPU_VARIANTS_H
-#define MM_GPU_CPU_VARIANTS_H
+#pragma once
 
 #include "gpu/backend.h"
 
@@ -56,5 +55,3 @@ enum {
 };
 
 extern const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT];
-
-#endif

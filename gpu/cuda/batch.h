@@ -1,7 +1,6 @@
 /* Several small products, or transpositions, in one launch: as the kernel sees them, and how they are
  * launched. Only the thread that uses the lane calls mm_cuda_gather. */
-#ifndef MM_GPU_CUDA_BATCH_H
-#define MM_GPU_CUDA_BATCH_H
+#pragma once
 
 #include "gpu/job.h"
 
@@ -54,5 +53,4 @@ cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t str
 
 #ifdef __cplusplus
 }
-#endif
 #endif

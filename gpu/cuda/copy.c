@@ -25,7 +25,6 @@ cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matr
 
 static enum mm_status copy(const struct mm_plan *plan, const struct mm_product *product, struct mm_lane *lane,
                            struct mm_error *error) {
-    (void)plan;
     const cudaError_t code = mm_cuda_copy_matrix(&product->c, &product->a, cudaMemcpyDeviceToDevice, lane);
     return mm_cuda_status(lane->device, code, "copying a to c", error);
 }

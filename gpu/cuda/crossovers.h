@@ -1,7 +1,6 @@
 /* Where one kernel becomes faster than another, measured on one NVIDIA H200. Written by
  * `./dev bench crossovers`: not to be changed by hand. auto.c has the meaning. */
-#ifndef MM_GPU_CUDA_CROSSOVERS_H
-#define MM_GPU_CUDA_CROSSOVERS_H
+#pragma once
 
 /* clang-format off */
 
@@ -28,5 +27,3 @@ static const unsigned mm_cuda_crossovers[][11] = {
     {0, 8193, 4097, 2049, 1025, 1025, 1025, 1025, 1025, 1025, 1025}, /* up to 1536 */
     {0, 8193, 3073, 2049, 1537, 1537, 1537, 1537, 1537, 1537, 1537}, /* beyond */
 };
-
-#endif

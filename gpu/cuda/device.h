@@ -1,6 +1,5 @@
 /* A CUDA device as the files of this backend share it. Kernel files see lane.h only. */
-#ifndef MM_GPU_CUDA_DEVICE_H
-#define MM_GPU_CUDA_DEVICE_H
+#pragma once
 
 #include "gpu/backend.h"
 #include "gpu/cuda/lane.h"
@@ -134,5 +133,4 @@ enum mm_status mm_cuda_probe(struct mm_device *device, const struct mm_access *a
 
 #ifdef __cplusplus
 }
-#endif
 #endif

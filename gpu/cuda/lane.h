@@ -1,7 +1,6 @@
 /* What one launch runs on, and the one way to launch a kernel. A kernel file includes this and
  * variants.h and needs to know no more of devices. */
-#ifndef MM_GPU_CUDA_LANE_H
-#define MM_GPU_CUDA_LANE_H
+#pragma once
 
 #include "gpu/path.h"
 #include "gpu/plan.h"
@@ -100,5 +99,4 @@ static inline const void *mm_cuda_pick(const mm_cuda_kernel (&kernels)[2][2],
                                        const struct mm_product *product) {
     return (const void *)kernels[product->transpose_a][product->transpose_b];
 }
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* The rows of the CUDA variant table, and the planning functions that they name. A new variant takes its
  * file, one row here and the names of its functions; the rows `auto` stand in variants.c. */
-#ifndef MM_GPU_CUDA_VARIANTS_H
-#define MM_GPU_CUDA_VARIANTS_H
+#pragma once
 
 #include "gpu/variant.h"
 
@@ -84,5 +83,4 @@ extern const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT];
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -9,8 +9,7 @@
  * Practices Guide ("Coalesced Access to Global Memory").
  *
  * The functions keep no state: any thread. They cannot fail, and take no NULL. */
-#ifndef MM_GPU_LAB_ACCESS_H
-#define MM_GPU_LAB_ACCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -100,5 +99,4 @@ struct mm_memory_speed {
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -8,8 +8,7 @@
  * The caller owns a benchmark from open to close, and any one thread at a time may use it. While one of its
  * jobs is in the queue, the benchmark belongs to the queue, and the caller calls none of these functions. No
  * pointer may be NULL, unless it says so. */
-#ifndef MM_GPU_LAB_BENCHMARK_H
-#define MM_GPU_LAB_BENCHMARK_H
+#pragma once
 
 #include "gpu/backend.h"
 
@@ -110,5 +109,3 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
 /* The elements that a row's kernel loads from global memory (predicted): a product loads A once for every
  * T columns of C and B once for every T rows. T is the tile, or 1. 0 if a library ran, or nothing. */
 uint64_t mm_benchmark_loads(const struct mm_benchmark *benchmark, size_t row);
-
-#endif

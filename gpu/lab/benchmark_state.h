@@ -4,8 +4,7 @@
  * Once a benchmark's job is in the queue, only the thread of its device's worker calls these functions, and
  * only it uses the state. No pointer may be NULL. If a function returns a status, it fills the error in, and
  * the caller ends the row or the task. */
-#ifndef MM_GPU_LAB_BENCHMARK_STATE_H
-#define MM_GPU_LAB_BENCHMARK_STATE_H
+#pragma once
 
 #include "gpu/lab/benchmark.h"
 #include "gpu/check/projection.h"
@@ -98,5 +97,3 @@ enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_dev
  * errors. */
 enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_device *device,
                                  const struct mm_product *product, struct mm_benchmark_row *row);
-
-#endif

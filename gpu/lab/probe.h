@@ -3,8 +3,7 @@
  *
  * The caller owns a probe, of fixed size, and any one thread at a time may use it. It is plain data that may
  * be copied while no job has it. While its job is in the queue, it belongs to the queue. */
-#ifndef MM_GPU_LAB_PROBE_H
-#define MM_GPU_LAB_PROBE_H
+#pragma once
 
 #include "gpu/backend.h"
 
@@ -31,5 +30,3 @@ void mm_probe_init(struct mm_probe *probe);
 
 /* A copy, which the caller frees; NULL if memory runs out. */
 struct mm_probe *mm_probe_copy(const struct mm_probe *probe);
-
-#endif

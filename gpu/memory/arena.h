@@ -1,7 +1,6 @@
 /* Small pieces of one large mapping, lent without a system call or page fault. Each size class has a list
  * of free pieces; a piece never changes its class. */
-#ifndef MM_GPU_MEMORY_ARENA_H
-#define MM_GPU_MEMORY_ARENA_H
+#pragma once
 
 #include "gpu/memory/pages.h"
 
@@ -25,5 +24,3 @@ bool mm_arena_is_locked(const struct mm_arena *arena);
 void *mm_arena_take(struct mm_arena *arena, size_t bytes);
 void mm_arena_give(struct mm_arena *arena, void *piece, size_t bytes);
 bool mm_arena_has(const struct mm_arena *arena, const void *piece);
-
-#endif

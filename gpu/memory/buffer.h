@@ -1,8 +1,7 @@
 /* Host memory for bodies and results, counted against one budget. Memory is kept when it comes back, warm and
  * locked to its place where devices want that, and lent again to who needs about as much. A body's memory
  * grows in place and counts as it grows, so a client that only claims a length holds nothing. */
-#ifndef MM_GPU_MEMORY_BUFFER_H
-#define MM_GPU_MEMORY_BUFFER_H
+#pragma once
 
 #include "gpu/memory/pages.h"
 #include "gpu/status.h"
@@ -67,5 +66,3 @@ void mm_buffers_trim(struct mm_buffers *buffers, uint64_t before_ns);
 size_t mm_buffers_used(const struct mm_buffers *buffers);
 size_t mm_buffers_kept(const struct mm_buffers *buffers);
 size_t mm_buffers_budget(const struct mm_buffers *buffers);
-
-#endif

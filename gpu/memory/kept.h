@@ -1,7 +1,6 @@
 /* Lists of mapped memory that nobody uses, found by size or by age. Knows no budget. The caller's
  * mutex guards all of it: any thread that holds the mutex may call these functions. */
-#ifndef MM_GPU_MEMORY_KEPT_H
-#define MM_GPU_MEMORY_KEPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ void mm_kept_remove(struct mm_kept *kept, struct mm_piece *piece);
 /* Removes a piece that is not lent and has `bytes` (not 0) of address space, or up to a quarter more: of
  * several one of which much is open. NULL if there is none. */
 struct mm_piece *mm_kept_take(struct mm_kept *kept, size_t bytes);
-
-#endif

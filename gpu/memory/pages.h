@@ -1,7 +1,6 @@
 /* Pages from the system, for what is too large to be cut from something, and locked to their place where
  * a device copies from and to them faster then. */
-#ifndef MM_GPU_MEMORY_PAGES_H
-#define MM_GPU_MEMORY_PAGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,4 @@ void mm_pages_unmap(void *memory, size_t bytes);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

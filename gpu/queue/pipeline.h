@@ -1,7 +1,6 @@
 /* The lanes of one thread of a worker, and the jobs that are under way in them: what is begun, which of it is
  * over, what is ended. It knows no queue. For that one thread alone. */
-#ifndef MM_GPU_QUEUE_PIPELINE_H
-#define MM_GPU_QUEUE_PIPELINE_H
+#pragma once
 
 #include "gpu/backend.h"
 
@@ -48,5 +47,3 @@ void mm_pipeline_begin(struct mm_pipeline *pipeline, struct mm_batch *batch);
 /* Ends the jobs of a lane that is over, of several the one that was begun first, and hands them out: true.
  * False if none is over; a device that cannot tell is waited for. Some lane is busy. */
 bool mm_pipeline_end(struct mm_pipeline *pipeline, struct mm_batch *ended);
-
-#endif

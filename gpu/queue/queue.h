@@ -9,8 +9,7 @@
  * on the host after each piece (gpu/pieces.h). Between two slices or pieces the job ends if it was
  * cancelled, its deadline passed, its device failed or the queue ends. A task is then called a last time,
  * to release what it holds. */
-#ifndef MM_GPU_QUEUE_QUEUE_H
-#define MM_GPU_QUEUE_QUEUE_H
+#pragma once
 
 #include "gpu/backend.h"
 
@@ -78,5 +77,3 @@ void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *d
 /* Stops, runs all accepted products to their end (those of several pieces and tasks end with MM_STOPPING),
  * joins the workers, frees. NULL is allowed. */
 void mm_queue_close(struct mm_queue *queue);
-
-#endif

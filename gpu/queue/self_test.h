@@ -1,6 +1,5 @@
 /* The test that every device passes before it serves, and again when it has nothing else to do. */
-#ifndef MM_GPU_QUEUE_SELF_TEST_H
-#define MM_GPU_QUEUE_SELF_TEST_H
+#pragma once
 
 #include "gpu/backend.h"
 
@@ -16,5 +15,3 @@ enum mm_status mm_self_test_rates(struct mm_device *device, struct mm_error *err
 
 /* The test of one row of the device's backend; MM_OK if it is missing. It takes 0.5 MiB meanwhile. */
 enum mm_status mm_self_test_row(struct mm_device *device, size_t row, struct mm_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* The watch over the devices: it gives up one that hangs, and tests an idle one again, to find a faulty
  * one before a client does. */
-#ifndef MM_GPU_QUEUE_WATCH_H
-#define MM_GPU_QUEUE_WATCH_H
+#pragma once
 
 #include "gpu/queue/queue.h"
 
@@ -33,5 +32,3 @@ enum mm_status mm_watch_look(struct mm_watch *watch, struct mm_queue *queue, uin
 
 /* Any thread. */
 struct mm_watch_counts mm_watch_counts(const struct mm_watch *watch);
-
-#endif

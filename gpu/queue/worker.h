@@ -1,7 +1,6 @@
 /* A worker: the list of jobs in front of one device, and the threads that do them. For gpu/queue alone:
  * queue.c is the callers' side, worker.c the list, worker_thread.c the threads. */
-#ifndef MM_GPU_QUEUE_WORKER_H
-#define MM_GPU_QUEUE_WORKER_H
+#pragma once
 
 #include "gpu/queue/pipeline.h"
 #include "gpu/queue/queue.h"
@@ -108,5 +107,3 @@ enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error)
 
 /* Joins them, once queue->closing is set and `changed` was broadcast. */
 void mm_worker_join(struct mm_worker *worker);
-
-#endif

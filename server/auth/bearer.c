@@ -18,7 +18,6 @@ static enum MHD_Result look(void *seen, enum MHD_ValueKind kind, const char *nam
                             const char *value, size_t value_bytes) {
     static const char wanted[] = MHD_HTTP_HEADER_AUTHORIZATION;
     struct authorization *authorization = seen;
-    (void)kind;
     if (name_bytes != sizeof wanted - 1 || strncasecmp(name, wanted, name_bytes) != 0)
         return MHD_YES;
     authorization->value = value;

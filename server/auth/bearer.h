@@ -1,7 +1,6 @@
 /* Whether a request has a key that its route needs, in Authorization (RFC 6750, 2.1). keys.h knows the
  * keys. */
-#ifndef MM_SERVER_AUTH_BEARER_H
-#define MM_SERVER_AUTH_BEARER_H
+#pragma once
 
 #include "gpu/status.h"
 
@@ -19,5 +18,3 @@ enum mm_status mm_bearer_judge(struct mm_request *request);
 /* Sets *key to the key within a value such as "Bearer KEY", and returns its length; 0 if the value is not
  * such. Any thread. */
 size_t mm_bearer_key(const char *value, size_t value_bytes, const char **key);
-
-#endif

@@ -1,7 +1,6 @@
 /* API keys: a set, read from the text of a key file or from a list; and the set in force, which a reload
  * replaces while requests are judged, with its counts. Knows no HTTP, and never shows a key. */
-#ifndef MM_SERVER_AUTH_KEYS_H
-#define MM_SERVER_AUTH_KEYS_H
+#pragma once
 
 #include "gpu/status.h"
 #include "server/options.h"
@@ -72,5 +71,3 @@ bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes);
 size_t mm_keys_label_count(const struct mm_keys *keys);
 const char *mm_keys_label(const struct mm_keys *keys, size_t index);
 uint64_t mm_keys_requests(const struct mm_keys *keys, size_t index);
-
-#endif

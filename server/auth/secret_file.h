@@ -1,6 +1,5 @@
 /* Small files of keys and certificates, read as a whole. Shows nothing of their content. */
-#ifndef MM_SERVER_AUTH_SECRET_FILE_H
-#define MM_SERVER_AUTH_SECRET_FILE_H
+#pragma once
 
 #include "gpu/status.h"
 
@@ -25,5 +24,3 @@ void mm_secret_file_wipe(struct mm_secret_file *file);
 /* Fails by a sentence on the content: `what` `path`: `why`. Returns MM_BAD_REQUEST. */
 enum mm_status mm_secret_file_fail(const char *what, const char *path, const char *why,
                                    struct mm_error *error);
-
-#endif

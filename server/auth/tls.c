@@ -149,8 +149,6 @@ static int copy_pair(const struct pair *pair, gnutls_pcert_st *certs, unsigned *
 static int give_pair(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
                      gnutls_pcert_st **certs, unsigned *count, gnutls_ocsp_data_st **ocsp,
                      unsigned *ocsp_count, gnutls_privkey_t *key, unsigned *flags) {
-    (void)session;
-    (void)info;
     *ocsp = NULL;
     *ocsp_count = 0;
     *key = NULL;

@@ -1,8 +1,7 @@
 /* TLS: the certificate and the private key in force, their reload, and what is sent past libmicrohttpd. A
  * build without GnuTLS has tls_missing.c, whose mm_tls_load fails. Of HTTP it knows only what to answer a
  * client that speaks it without TLS. */
-#ifndef MM_SERVER_AUTH_TLS_H
-#define MM_SERVER_AUTH_TLS_H
+#pragma once
 
 #include "gpu/status.h"
 #include "server/options.h"
@@ -54,5 +53,3 @@ void mm_tls_end(void *session);
  * reply_size - 1 bytes, as a text. False with errno: EPROTO if the other side has no TLS, EPROTONOSUPPORT if
  * this build has none. Any thread. */
 bool mm_tls_ask(int socket, const char *request, char *reply, size_t reply_size);
-
-#endif

@@ -19,26 +19,16 @@ void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]) {
 }
 
 void mm_tls_attach(void *session, struct mm_tls_stream *stream) {
-    (void)session;
-    (void)stream;
 }
 
 size_t mm_tls_send(void *session, const void *data, size_t bytes) {
-    (void)session;
-    (void)data;
-    (void)bytes;
     return 0;
 }
 
 void mm_tls_end(void *session) {
-    (void)session;
 }
 
 bool mm_tls_ask(int socket, const char *request, char *reply, size_t reply_size) {
-    (void)socket;
-    (void)request;
-    (void)reply;
-    (void)reply_size;
     errno = EPROTONOSUPPORT;
     return false;
 }

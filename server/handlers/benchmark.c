@@ -33,8 +33,6 @@ static enum mm_status fail_busy(struct mm_request *request) {
 static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
                                        const char *value) {
     struct mm_request *request = argument;
-    (void)kind;
-    (void)value;
     mm_fail_field(&request->error, MM_BAD_REQUEST, name,
                   "'%.64s' is in the query, but a benchmark's parameters must be members of its body, as "
                   "in " MM_BENCHMARK_EXAMPLE,
@@ -163,7 +161,6 @@ static bool ends_all(const struct mm_error *error) {
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
     struct mm_benchmark_run *run = run_of(request);
     struct mm_job *job = &run->job;
-    (void)ended;
     request->span_ns[MM_SPAN_QUEUE] += job->span_ns[MM_SPAN_QUEUE];
     if (run->benchmark == NULL || ends_all(&job->error))
         return MM_ANSWERING;

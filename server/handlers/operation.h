@@ -1,7 +1,6 @@
 /* The state of POST /v1/matmul and POST /v1/transpose, shared by operation_head.c, which judges the head, and
  * operation.c, which does what follows the body. */
-#ifndef MM_SERVER_HANDLERS_OPERATION_H
-#define MM_SERVER_HANDLERS_OPERATION_H
+#pragma once
 
 #include "server/http/request.h"
 
@@ -33,5 +32,3 @@ enum mm_status mm_operation_settle(struct mm_request *request);
 
 /* By the limit in the query before the body, in the body after it. */
 uint64_t mm_operation_deadline_ns(const struct mm_request *request);
-
-#endif

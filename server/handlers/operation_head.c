@@ -38,7 +38,6 @@ static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, co
                                      size_t name_length, const char *value, size_t value_length) {
     struct mm_request *request = argument;
     struct mm_error error;
-    (void)kind;
     enum mm_status status =
         mm_call_set_text(&mm_operation_of(request)->call, MM_CALL_QUERY, name, name_length,
                          value == NULL ? "" : value, value_length, &request->server->limits, &error);

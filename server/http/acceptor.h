@@ -3,8 +3,7 @@
  *
  * libmicrohttpd's own pool shares the listening socket: of 16 connections to 16 threads, one thread got up to
  * 14 (0.9.75). */
-#ifndef MM_SERVER_HTTP_ACCEPTOR_H
-#define MM_SERVER_HTTP_ACCEPTOR_H
+#pragma once
 
 #include "server/server.h"
 
@@ -29,5 +28,3 @@ void mm_acceptor_closed(struct mm_acceptor *acceptor, int fd);
 
 /* How many connections are open; 0 for NULL. Any thread. */
 unsigned mm_acceptor_open(const struct mm_acceptor *acceptor);
-
-#endif

@@ -1,7 +1,6 @@
 /* Receiving a body. Memory counts as it arrives. If the budget has no room, the connection is suspended until
  * the sweep finds some. Knows no format. */
-#ifndef MM_SERVER_HTTP_BODY_H
-#define MM_SERVER_HTTP_BODY_H
+#pragma once
 
 #include "server/http/request.h"
 
@@ -27,5 +26,3 @@ void mm_body_drop(struct mm_request *request);
 /* Gives memory to the bodies that wait, the longest wait first. If there is none, refuses the upload that is
  * furthest behind. The sweep's thread, no mutex held. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns);
-
-#endif

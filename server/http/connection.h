@@ -8,8 +8,7 @@
  *
  * The thread that moves a connection on from HEAD or BODY has it to itself: either the connection's thread,
  * or the sweep. */
-#ifndef MM_SERVER_HTTP_CONNECTION_H
-#define MM_SERVER_HTTP_CONNECTION_H
+#pragma once
 
 #include "server/http/headers.h"
 #include "server/server.h"
@@ -100,5 +99,3 @@ bool mm_connection_close_idle(struct mm_server *server, struct mm_connection *co
 /* Ends our reading side in MM_PHASE_CUT, with a reset if the client still sends: else the client would hang
  * for minutes before a full window. */
 void mm_connection_stop_sender(struct mm_connection *connection);
-
-#endif

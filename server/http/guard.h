@@ -1,8 +1,7 @@
 /* The guard against request smuggling (RFC 9112, 11.2): refuses what a front end and this server could read
  * differently and libmicrohttpd accepts. It sees a head, one header at a time; knows no route and no
  * libmicrohttpd. */
-#ifndef MM_SERVER_HTTP_GUARD_H
-#define MM_SERVER_HTTP_GUARD_H
+#pragma once
 
 #include "gpu/status.h"
 
@@ -30,5 +29,3 @@ enum mm_status mm_guard_end(const struct mm_guard *guard);
 /* Replaces zero bytes, which a percent escape left in a decoded target, by \x01: the guard refuses that in a
  * path, and no value of a parameter contains it. */
 void mm_guard_show_zeros(char *text, size_t bytes);
-
-#endif

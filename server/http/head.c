@@ -19,8 +19,6 @@ struct reading {
 
 /* The handler gets a C string, which %00 would end early: /healthz%00x would be /healthz. */
 size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text) {
-    (void)server;
-    (void)connection;
     size_t bytes = MHD_http_unescape(text);
     mm_guard_show_zeros(text, bytes);
     return bytes;
@@ -28,7 +26,6 @@ size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *t
 
 void *mm_head_note_target(void *server, const char *target, struct MHD_Connection *connection) {
     struct mm_connection *peer = mm_connection_of(connection);
-    (void)server;
     if (peer != NULL)
         peer->target_bytes = strlen(target);
     return NULL; /* the request has no state yet */
@@ -49,7 +46,6 @@ static bool is_next_line(const char *end, const char *line) {
 static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, const char *name,
                                    size_t name_bytes, const char *value, size_t value_bytes) {
     struct reading *reading = argument;
-    (void)kind;
     if (reading->looks_for_gaps && !is_next_line(reading->end, name)) {
         fail_gap(reading);
         return MHD_NO;
@@ -106,7 +102,6 @@ static bool is_identity(const char *value, size_t bytes) {
 static enum MHD_Result read_coding(void *argument, enum MHD_ValueKind kind, const char *name,
                                    size_t name_bytes, const char *value, size_t value_bytes) {
     static const char wanted[] = MHD_HTTP_HEADER_CONTENT_ENCODING;
-    (void)kind;
     if (name_bytes != sizeof wanted - 1 || strncasecmp(name, wanted, name_bytes) != 0 ||
         is_identity(value, value_bytes))
         return MHD_YES;

@@ -1,7 +1,6 @@
 /* Whether a head as libmicrohttpd has read it is what the client sent. The guard judges what its headers
  * hold. */
-#ifndef MM_SERVER_HTTP_HEAD_H
-#define MM_SERVER_HTTP_HEAD_H
+#pragma once
 
 #include "gpu/status.h"
 
@@ -33,5 +32,3 @@ enum mm_status mm_head_judge_coding(struct MHD_Connection *connection, struct mm
  * Accept-Encoding (RFC 9110, 15.5.16). Any thread. */
 #define MM_HEAD_CODINGS "identity"
 bool mm_head_is_about_coding(const struct mm_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* The headers of a response, for both ways of sending it: through libmicrohttpd (reply.c), or past it on a
  * connection that is cut off (connection.c). Any thread. */
-#ifndef MM_SERVER_HTTP_HEADERS_H
-#define MM_SERVER_HTTP_HEADERS_H
+#pragma once
 
 #include "gpu/status.h"
 #include "api/number/digits.h"
@@ -60,5 +59,3 @@ void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_
 
 /* Adds what the response to OPTIONS has, for a path with these methods ("GET, HEAD"). */
 void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, const char *methods);
-
-#endif

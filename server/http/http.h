@@ -1,7 +1,6 @@
 /* The HTTP server: the listening socket, libmicrohttpd's threads, the acceptor and the sweep. Only the main
  * thread calls these functions. */
-#ifndef MM_SERVER_HTTP_HTTP_H
-#define MM_SERVER_HTTP_HTTP_H
+#pragma once
 
 #include "server/server.h"
 
@@ -15,5 +14,3 @@ enum mm_status mm_http_start(struct mm_server *server, struct mm_http **http, un
 
 /* Ends all connections and threads. No request may be suspended. NULL is allowed. */
 void mm_http_stop(struct mm_http *http);
-
-#endif

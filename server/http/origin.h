@@ -1,7 +1,6 @@
 /* Whether a browser sent the request for a page of another site: by Origin, and by Host, which names another
  * site after DNS rebinding. Knows neither libmicrohttpd nor routes. */
-#ifndef MM_SERVER_HTTP_ORIGIN_H
-#define MM_SERVER_HTTP_ORIGIN_H
+#pragma once
 
 #include "gpu/status.h"
 
@@ -22,5 +21,3 @@ bool mm_origin_is_origin(const char *text);
 
 /* Whether a text is a list of hosts: HOST or HOST:PORT, separated by commas. */
 bool mm_origin_is_list(const char *hosts);
-
-#endif

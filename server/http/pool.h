@@ -1,7 +1,6 @@
 /* A worker pool: threads for work that would hold up a connection's thread, and all of that thread's
  * connections. The caller embeds the task in what its work needs. */
-#ifndef MM_SERVER_HTTP_POOL_H
-#define MM_SERVER_HTTP_POOL_H
+#pragma once
 
 struct mm_pool;
 
@@ -24,5 +23,3 @@ void mm_pool_add(struct mm_pool *pool, struct mm_pool_task *task);
 /* Calls one(data, index) for each index below count, on this thread and on idle threads of the pool in
  * parallel, and returns once all are done. Any thread, also one of the pool. */
 void mm_pool_share(struct mm_pool *pool, unsigned count, void (*one)(void *data, unsigned index), void *data);
-
-#endif

@@ -1,7 +1,6 @@
 /* Replies handed to MHD. Each function queues one reply and moves the request to MM_SENDING; on failure
  * request->error is set and the state unchanged. The connection's thread. */
-#ifndef MM_SERVER_HTTP_REPLY_H
-#define MM_SERVER_HTTP_REPLY_H
+#pragma once
 
 #include "server/http/request.h"
 
@@ -20,5 +19,3 @@ enum mm_status mm_reply_options(struct mm_request *request);
 /* Queues the 200 of a finished product with Server-Timing and Matmul-*; takes the body over, also on
  * failure. */
 enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body, const char *type);
-
-#endif

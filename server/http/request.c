@@ -47,7 +47,6 @@ const char *mm_request_header(const struct mm_request *request, const char *name
 static enum MHD_Result join_accept(void *argument, enum MHD_ValueKind kind, const char *name,
                                    const char *value) {
     char *text = argument;
-    (void)kind;
     if (strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) != 0 || value == NULL)
         return MHD_YES;
     const size_t length = strlen(text);
@@ -285,7 +284,6 @@ void mm_request_completed(void *argument, struct MHD_Connection *connection, voi
                           enum MHD_RequestTerminationCode why) {
     struct mm_server *server = argument;
     struct mm_request *request = *slot;
-    (void)connection;
     if (request == NULL)
         return;
     struct mm_connection *peer = request->peer;

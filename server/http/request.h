@@ -1,8 +1,7 @@
 /* A request and its response, from MHD's first callback to its last. docs/architecture.md draws its states.
  * mm_request_abandon moves a waiting request to MM_ANSWERING early. The worker pool or the queue may still
  * work for it then (`is_worked_on`); it is freed once they and the connection are done. */
-#ifndef MM_SERVER_HTTP_REQUEST_H
-#define MM_SERVER_HTTP_REQUEST_H
+#pragma once
 
 #include "api/codec.h"
 #include "server/http/connection.h"
@@ -151,5 +150,3 @@ void mm_request_resume(struct mm_request *first);
 
 /* Abandons and resumes all waiting requests. Any thread. */
 void mm_request_abandon_all(struct mm_server *server, enum mm_status status, const char *detail);
-
-#endif

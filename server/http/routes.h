@@ -1,6 +1,5 @@
 /* The routes, one row each. */
-#ifndef MM_SERVER_HTTP_ROUTES_H
-#define MM_SERVER_HTTP_ROUTES_H
+#pragma once
 
 #include "server/http/request.h"
 
@@ -90,5 +89,3 @@ enum mm_status mm_benchmark_admit(struct mm_request *request);
 enum mm_status mm_benchmark_complete(struct mm_request *request);
 enum mm_status mm_benchmark_answer(struct mm_request *request);
 extern const struct mm_route_state mm_benchmark_state;
-
-#endif

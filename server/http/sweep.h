@@ -1,7 +1,6 @@
 /* The sweep: a thread that looks at all connections ten times a second, for what no event reports: a client
  * that left while its connection is suspended, deadlines, slow clients. */
-#ifndef MM_SERVER_HTTP_SWEEP_H
-#define MM_SERVER_HTTP_SWEEP_H
+#pragma once
 
 #include "server/server.h"
 
@@ -17,5 +16,3 @@ size_t mm_sweep_close_idle(struct mm_server *server, size_t count);
 
 /* Joins the thread. NULL is allowed. */
 void mm_sweep_stop(struct mm_sweep *sweep);
-
-#endif

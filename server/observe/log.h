@@ -1,8 +1,7 @@
 /* Log lines on stderr, as text for people or as JSON for collectors. A bounded buffer and a thread that
  * empties it (log_writer.c) keep them whole and in order; many cost one write, and a stderr that nobody reads
  * blocks no request. One log per process. */
-#ifndef MM_SERVER_OBSERVE_LOG_H
-#define MM_SERVER_OBSERVE_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ void mm_log_put(const char *line, size_t bytes, bool one_of_many);
 
 /* Lines dropped, or refused by stderr. Any thread. */
 uint64_t mm_log_dropped(void);
-
-#endif

@@ -90,7 +90,6 @@ static bool wait_until(uint64_t until_ns) {
 
 static void *run(void *argument) {
     uint64_t told = 0;
-    (void)argument;
     pthread_mutex_lock(&writer.mutex);
     for (;;) {
         while (writer.filled_bytes == 0 && !writer.stopping) {

@@ -1,7 +1,6 @@
 /* The counters, in several copies to keep threads off each other's cache lines. Knows no text format and
  * no names (scrape.c). Counting takes no lock and no memory. Gauges are not here. */
-#ifndef MM_SERVER_OBSERVE_METRICS_H
-#define MM_SERVER_OBSERVE_METRICS_H
+#pragma once
 
 #include "gpu/lab/benchmark.h"
 #include "server/observe/record.h"
@@ -79,5 +78,3 @@ uint64_t mm_counts_in_flight(const struct mm_counts *counts);
 
 /* The index of a variant: `row` of the backend's table. */
 size_t mm_variant_slot(const struct mm_backend *backend, size_t row);
-
-#endif

@@ -1,6 +1,5 @@
 /* A record of one request, from which its log line and its counts are made. */
-#ifndef MM_SERVER_OBSERVE_RECORD_H
-#define MM_SERVER_OBSERVE_RECORD_H
+#pragma once
 
 #include "gpu/job.h"
 #include "server/observe/log.h"
@@ -66,5 +65,3 @@ enum { MM_REQUEST_LINE_MAX = 2048 };
  * thread. */
 size_t mm_request_line(char line[MM_REQUEST_LINE_MAX], enum mm_log_format format, const char *time,
                        const struct mm_record *record);
-
-#endif

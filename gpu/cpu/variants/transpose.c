@@ -67,14 +67,10 @@ TRANSPOSES(uint64_t)
 
 enum mm_status mm_cpu_transpose_naive(const struct mm_product *product, struct mm_lane *lane,
                                       struct mm_error *error) {
-    (void)lane;
-    (void)error;
     return transpose(product, naive_uint32_t, naive_uint64_t);
 }
 
 enum mm_status mm_cpu_transpose_shared(const struct mm_product *product, struct mm_lane *lane,
                                        struct mm_error *error) {
-    (void)lane;
-    (void)error;
     return transpose(product, shared_uint32_t, shared_uint64_t);
 }

@@ -1,7 +1,6 @@
 /* Kernels for a device's memories as wholes: the time of one read of global memory, by following pointers,
  * and reads by all multiprocessors at once, which the host times. */
-#ifndef MM_GPU_CUDA_PROBE_MEMORIES_CUH
-#define MM_GPU_CUDA_PROBE_MEMORIES_CUH
+#pragma once
 
 #include <cstdint>
 
@@ -146,5 +145,3 @@ cudaError_t launch_global(const struct sweep *sweep, cudaStream_t stream) {
 }
 
 } // namespace
-
-#endif

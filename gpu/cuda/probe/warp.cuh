@@ -8,8 +8,7 @@
  * Reads are volatile assembler, so the compiler cannot drop, merge or move them. The code is straight,
  * since a loop's instructions would count. One warp reaches a quarter of shared memory's speed, as it
  * belongs to one of four schedulers. */
-#ifndef MM_GPU_CUDA_PROBE_WARP_CUH
-#define MM_GPU_CUDA_PROBE_WARP_CUH
+#pragma once
 
 #include "gpu/cuda/probe/memories.cuh"
 #include "gpu/lab/access.h"
@@ -226,5 +225,3 @@ cudaError_t launch_time_global(const struct lanes &lanes, unsigned word_bytes, c
 }
 
 } // namespace
-
-#endif

@@ -4,8 +4,7 @@
  *
  * cp.async needs compute capability 8.0. On older devices these are ordinary copies, complete at once, and
  * the same code is correct. */
-#ifndef MM_GPU_CUDA_VARIANTS_ASYNC_CUH
-#define MM_GPU_CUDA_VARIANTS_ASYNC_CUH
+#pragma once
 
 /* Begins to copy the first `count` of WORDS floats (1 or 4), and to fill the rest with zeros. It loads
  * nothing past `count`, so edges need no other path; if `count` is 0, `from` may point anywhere. Both
@@ -48,5 +47,3 @@ __device__ __forceinline__ void mm_wait_copies() {
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* A kernel may start while the one before it still runs (programmatic dependent launch, from compute
  * capability 9.0 on), so starting it costs no time of its own. layout.follows asks for that. Such a kernel
  * must wait before it touches memory. Without such a launch both calls do nothing. For kernel files alone. */
-#ifndef MM_GPU_CUDA_VARIANTS_FOLLOW_CUH
-#define MM_GPU_CUDA_VARIANTS_FOLLOW_CUH
+#pragma once
 
 /* Whether this file's kernels wait where a device can do it. Those that were compiled for less do not, though
  * newer devices run them too: then layout.follows must not be set. */
@@ -27,5 +26,3 @@ __device__ __forceinline__ void mm_let_kernel_behind_begin() {
     cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
-
-#endif

@@ -9,8 +9,7 @@
  * The grid has ⌈n/COLS⌉×⌈m/ROWS⌉ blocks; blockIdx.x and blockIdx.y say which part of C a block computes. Each
  * block that calls `run` has at least one element of C. mm_cuda_launch (launch.c) starts the kernel, and cuts
  * C into bands of rows if the grid would have more than 65535 blocks along y. */
-#ifndef MM_GPU_CUDA_VARIANTS_KERNEL_CUH
-#define MM_GPU_CUDA_VARIANTS_KERNEL_CUH
+#pragma once
 
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/lane.h"
@@ -137,5 +136,3 @@ enum mm_status mm_cuda_plan_transpose_by(const struct mm_product *product, struc
     mm_cuda_plan_transposition(&layout, product, plan);
     return MM_OK;
 }
-
-#endif

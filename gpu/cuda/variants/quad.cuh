@@ -1,7 +1,6 @@
 /* Quads: four neighbouring floats, by one access of 16 bytes. For kernel files alone. Each thread of a kernel
  * calls them for elements of its own. */
-#ifndef MM_GPU_CUDA_VARIANTS_QUAD_CUH
-#define MM_GPU_CUDA_VARIANTS_QUAD_CUH
+#pragma once
 
 #include "gpu/matrix.h"
 
@@ -35,5 +34,3 @@ __device__ __forceinline__ void mm_store_quad(const struct mm_matrix &c, bool wi
         if (col + j < c.cols)
             to[j] = sums[j];
 }
-
-#endif

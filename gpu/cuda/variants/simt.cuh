@@ -5,8 +5,7 @@
  * stores its sums: to C, or to the workspace if k is split.
  *
  * For simt.cu and for programs that compare tiles. */
-#ifndef MM_GPU_CUDA_VARIANTS_SIMT_CUH
-#define MM_GPU_CUDA_VARIANTS_SIMT_CUH
+#pragma once
 
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/variants/follow.cuh"
@@ -468,5 +467,3 @@ __global__ void __launch_bounds__(TILE::THREADS, 2)
     } while (begin < item->k);
     mm_simt_epilogue<TILE, TRANSPOSE_A, TRANSPOSE_B>(product.c, thread, first_row, first_col, total);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* How the launch of another variant computes a product by `simt`: always, or only if the device finds at run
  * time that it must. Only the thread that uses the lane calls them. */
-#ifndef MM_GPU_CUDA_VARIANTS_SIMT_H
-#define MM_GPU_CUDA_VARIANTS_SIMT_H
+#pragma once
 
 #include "gpu/cuda/lane.h"
 
@@ -23,5 +22,4 @@ enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_
 
 #ifdef __cplusplus
 }
-#endif
 #endif

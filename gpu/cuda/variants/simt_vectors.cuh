@@ -2,8 +2,7 @@
  * or a few times, so memory sets the pace and tiles would gain nothing. Threads load the matrix straight into
  * registers, 16 bytes an access if alignment allows, with eight accesses in flight. They stage the vectors in
  * shared memory. For simt.cu and for programs that time it. */
-#ifndef MM_GPU_CUDA_VARIANTS_SIMT_VECTORS_CUH
-#define MM_GPU_CUDA_VARIANTS_SIMT_VECTORS_CUH
+#pragma once
 
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/quad.cuh"
@@ -205,5 +204,3 @@ __global__ void __launch_bounds__(MM_SIMT_VECTOR_THREADS, VECTORS == 1 ? 3 : 2)
             mm_simt_k_strided<VECTORS, false>(params, staged);
     }
 }
-
-#endif

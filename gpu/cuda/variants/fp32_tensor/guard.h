@@ -38,8 +38,7 @@
  * Cores and Matrix Cores", arXiv 2511.10909), by which a product with a zero has no exponent.
  * tests/kernels/guard compares it with the hardware, and searches for sums that are certified and wrong. On
  * an H200 all certified ones of 10.5 million elements had the model's bits (2026-11-23). */
-#ifndef MM_GPU_CUDA_VARIANTS_FP32_TENSOR_GUARD_H
-#define MM_GPU_CUDA_VARIANTS_FP32_TENSOR_GUARD_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -246,5 +245,3 @@ MM_FP32_FUNCTION float mm_fp32_threshold(unsigned k) {
     const double slack = (2.0 * k + 16.0 - c) * unit;
     return (float)((1.0 + 0x1p-10) * (1.0 + (1.0 + c * unit) / slack) * (1.0 + 0x1p-22));
 }
-
-#endif

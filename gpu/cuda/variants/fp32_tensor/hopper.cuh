@@ -4,8 +4,7 @@
  * Waits have block scope even if the other block arrives: only TMA writes and only wgmma reads the memory
  * that such a barrier guards. Waiting with cluster scope (acquire.cluster) made drafts 1.4 times as slow on
  * an H200. */
-#ifndef MM_GPU_CUDA_VARIANTS_FP32_TENSOR_HOPPER_CUH
-#define MM_GPU_CUDA_VARIANTS_FP32_TENSOR_HOPPER_CUH
+#pragma once
 
 #include <cstdint>
 
@@ -148,5 +147,3 @@ __device__ __forceinline__ void mm_wgmma_add(float (&d)[96], uint64_t a, uint64_
 #undef MM_ALL_OF_D
 #undef MM_EIGHT
 #undef MM_WGMMA_TEXT
-
-#endif

@@ -1,7 +1,6 @@
 /* What the kernels of fp32_tensor share: the layout of split operands, what is known of their lines, and
  * which block computes what. For this folder alone; fp32_tensor.c has the overview. */
-#ifndef MM_GPU_CUDA_VARIANTS_FP32_TENSOR_PARTS_H
-#define MM_GPU_CUDA_VARIANTS_FP32_TENSOR_PARTS_H
+#pragma once
 
 #include "gpu/cuda/variants/fp32_tensor/guard.h"
 #include "gpu/cuda/lane.h"
@@ -101,5 +100,4 @@ unsigned mm_fp32_split_blocks(const struct mm_fp32_operand *operand);
 
 #ifdef __cplusplus
 }
-#endif
 #endif
