@@ -1,7 +1,6 @@
-/* Benchmarks on the wire: what a request may say, which format answers it, and what the reply tells of rows
- * that are right, wrong and failed. */
+/* Benchmarks on the wire: what a request may say, and what the reply tells of rows that are right, wrong and
+ * failed. (http/benchmark has the types of requests and replies, and operands that are stored transposed.) */
 #include "api/call.h"
-#include "api/lab/access.h"
 #include "api/lab/benchmark.h"
 #include "gpu/backend.h"
 #include "tests/unit/unit.h"
@@ -64,28 +63,6 @@ static void large_repeats(void **state) {
     assert_true(call.request.repeats == 4294967297);
     assert_int_equal(decode(ONES "`repeats`: 1e300}"), MM_OK);
     assert_true(call.request.repeats == MM_CALL_WHOLE_MAX);
-}
-
-static void operands_that_are_stored_transposed(void **state) {
-    for (unsigned bits = 0; bits < 4; bits++) {
-        static const char *const words[] = {"false", "true"};
-        char text[128];
-        snprintf(text, sizeof text, "{`transpose_b`: %s, `m`: 1, `k`: 2, `n`: 3, `transpose_a`: %s}",
-                 words[bits & 1], words[bits >> 1]);
-        assert_int_equal(decode(text), MM_OK);
-        assert_true(call.request.transpose_b == (bits & 1) && call.request.transpose_a == bits >> 1);
-        expect_shape(MM_MATMUL, 1, 2, 3);
-    }
-}
-
-static void requests_for_accesses(void **state) {
-    assert_int_equal(decode("{`op`: `shared_access`, `patterns`: [`linear`], `word_bytes`: 4, "
-                            "`padded`: false, `timeout_ms`: 7}"),
-                     MM_OK);
-    assert_string_equal(call.op->name, "shared_access");
-    assert_false(call.op->has_variants);
-    assert_int_equal(call.timeout_ms, 7);
-    assert_int_equal(call.probe.count, 1);
 }
 
 static void malformed_requests_are_refused(void **state) {
@@ -187,57 +164,6 @@ static void rows_are_bounded(void **state) {
     assert_int_equal(told.limit, MM_BENCHMARK_ROWS_MAX);
 }
 
-static void types_are_judged(void **state) {
-    static const struct {
-        const char *type;
-        bool body_seen;
-        char first;
-        const char *words; /* of the refusal; NULL: it is taken */
-    } cases[] = {
-        {"application/json; charset=utf-8"},
-        {NULL},
-        {NULL, true, '{'},
-        {"application/x-www-form-urlencoded", true, '{'},
-        {"", true, 'm', "ADDRESS/v1/benchmark -d"},
-        {"application/octet-stream", false, 0, "application/json"},
-    };
-    for (size_t index = 0; index < COUNT(cases); index++) {
-        const enum mm_status status =
-            mm_benchmark_judge_type(cases[index].type, cases[index].body_seen, cases[index].first, &told);
-        assert_int_equal(status, cases[index].words == NULL ? MM_OK : MM_UNSUPPORTED_MEDIA_TYPE);
-        if (status != MM_OK) {
-            assert_string_equal(told.field, "Content-Type");
-            assert_non_null(strstr(told.detail, cases[index].words));
-        }
-    }
-}
-
-static void formats_follow_accept(void **state) {
-    static const struct {
-        const char *accept;
-        const char *reply_type; /* NULL: none */
-    } cases[] = {
-        {NULL, "application/json"},
-        {"*/*", "application/json"},
-        {"text/plain", "text/plain; charset=utf-8"},
-        {"text/*", "text/plain; charset=utf-8"},
-        {"application/json;q=0.5, text/plain;q=0.6", "text/plain; charset=utf-8"},
-        {"application/json;q=0.5, text/plain;q=0.5", "application/json"},
-        {"text/plain;q=0, */*", "application/json"},
-        {"application/x-npy, application/octet-stream", NULL},
-        {"text/html", NULL},
-    };
-    for (size_t index = 0; index < COUNT(cases); index++) {
-        const struct mm_benchmark_format *format;
-        enum mm_status status = mm_benchmark_choose_format(cases[index].accept, &format, &told);
-        assert_int_equal(status, cases[index].reply_type == NULL ? MM_NOT_ACCEPTABLE : MM_OK);
-        if (status == MM_OK)
-            assert_string_equal(format->reply_type, cases[index].reply_type);
-        else
-            assert_non_null(strstr(told.detail, "application/json, text/plain"));
-    }
-}
-
 static enum mm_status do_nothing(const struct mm_product *product, struct mm_lane *lane,
                                  struct mm_error *error) {
     return MM_OK;
@@ -319,17 +245,7 @@ static const char *names_of(json_t *object) {
     return names;
 }
 
-/* Parses the reply, whose members are these, and returns its row 0. */
-static json_t *read_reply(char *text, size_t length, const char *members) {
-    assert_int_equal(length, strlen(text));
-    reply = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    free(text);
-    assert_non_null(reply);
-    assert_string_equal(names_of(reply), members);
-    return json_array_get(json_object_get(reply, "rows"), 0);
-}
-
-/* Runs a benchmark of these rows on the CPU, and returns row 0 of the reply. */
+/* Runs a benchmark of these rows on the CPU, and returns row 0 of the reply, whose members are these. */
 static json_t *run(const struct mm_benchmark_request *request, const char *members) {
     struct mm_job job;
     size_t length = 0;
@@ -342,7 +258,12 @@ static json_t *run(const struct mm_benchmark_request *request, const char *membe
     table = mm_benchmark_text(benchmark, &length);
     assert_int_equal(length, strlen(table));
     char *text = mm_benchmark_json(benchmark, &length);
-    return read_reply(text, length, members);
+    assert_int_equal(length, strlen(text));
+    reply = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    free(text);
+    assert_non_null(reply);
+    assert_string_equal(names_of(reply), members);
+    return json_array_get(json_object_get(reply, "rows"), 0);
 }
 
 static bool is_near(double value, double expected) {
@@ -351,11 +272,6 @@ static bool is_near(double value, double expected) {
 
 static void expect_text(const json_t *object, const char *name, const char *text) {
     assert_string_equal(json_string_value(json_object_get(object, name)), text);
-}
-
-static void expect_nulls(const json_t *row, const char *const *names, size_t count) {
-    for (size_t index = 0; index < count; index++)
-        assert_true(json_is_null(json_object_get(row, names[index])));
 }
 
 static void replies_tell_the_rows(void **state) {
@@ -395,7 +311,8 @@ static void replies_tell_the_rows(void **state) {
 
     row = json_array_get(rows, 4);
     assert_memory_equal(names_of(row), members, sizeof members - 1);
-    expect_nulls(row, nulls, COUNT(nulls));
+    for (size_t index = 0; index < COUNT(nulls); index++)
+        assert_true(json_is_null(json_object_get(row, nulls[index])));
     assert_true(number(row, "repeats") == 0);
     expect_text(json_object_get(row, "error"), "code", "unsupported");
     expect_text(json_object_get(row, "error"), "detail", "not this \"shape\"");
@@ -415,23 +332,6 @@ static void replies_tell_the_rows(void **state) {
         assert_true(strcspn(line, "\n") == width || strstr(line, "refuses") == line);
 }
 
-static void replies_tell_how_operands_are_stored(void **state) {
-    static const char *const words[] = {"transpose_a ", "transpose_b ", "transpose_a transpose_b "};
-    for (unsigned bits = 1; bits < 4; bits++) {
-        struct mm_benchmark_request request = {
-            .op = MM_MATMUL, .m = 8, .k = 4, .n = 9, .dtype = MM_FLOAT32, .repeats = 1};
-        char members[96], title[96];
-        request.transpose_a = (bits & 1) != 0;
-        request.transpose_b = (bits & 2) != 0;
-        snprintf(members, sizeof members, "op m k n dtype %srows device ", words[bits - 1]);
-        snprintf(title, sizeof title, "matmul m=8 k=4 n=9 float32 %son A", words[bits - 1]);
-        ask(&request, &mm_cpu_backend.variants[0], 0);
-        const json_t *row = run(&request, members);
-        assert_true(number(row, "max_error") < 0.5 && number(row, "relative_error") < 1e-6);
-        assert_ptr_equal(strstr(table, title), table);
-    }
-}
-
 static void replies_tell_transpositions(void **state) {
     struct mm_benchmark_request request = {
         .op = MM_TRANSPOSE, .m = 40, .n = 30, .dtype = MM_INT64, .repeats = 2};
@@ -447,26 +347,5 @@ static void replies_tell_transpositions(void **state) {
     assert_non_null(strstr(table, " GB/s  of copy  max error  "));
 }
 
-static void replies_tell_accesses(void **state) {
-    const struct mm_device banked = {
-        .backend = &mm_cpu_backend, .name = "A device with banks", .shared_bank_bytes = 4};
-    const struct mm_probe probe = {
-        .device = &banked,
-        .count = 1,
-        .done = 1,
-        .accesses = {{.memory = MM_MEMORY_SHARED, .pattern = MM_PATTERN_LINEAR, .word_bytes = 4}},
-        .times = {{.latency_cycles = 29.0, .cycles = 1.25}}};
-    size_t length = 0;
-    char *text = mm_access_json(&probe, &length);
-    json_t *row = read_reply(text, length, "op backend device shared_bank_bytes rows summary ");
-    assert_true(number(row, "cycles_per_access") == 1.25);
-    table = mm_access_table(&probe, &length);
-    assert_int_equal(length, strlen(table));
-    assert_ptr_equal(strstr(table, "A device with banks (cpu), banks of 4 bytes"), table);
-}
-
-RUN_TESTS_BETWEEN(open_cpu, close_cpu, defaults, all_members, large_repeats,
-                  operands_that_are_stored_transposed, requests_for_accesses, malformed_requests_are_refused,
-                  nesting_is_bounded, rows_are_bounded, types_are_judged, formats_follow_accept,
-                  replies_tell_the_rows, replies_tell_how_operands_are_stored, replies_tell_transpositions,
-                  replies_tell_accesses)
+RUN_TESTS_BETWEEN(open_cpu, close_cpu, defaults, all_members, large_repeats, malformed_requests_are_refused,
+                  nesting_is_bounded, rows_are_bounded, replies_tell_the_rows, replies_tell_transpositions)
