@@ -174,19 +174,6 @@ static void test_twice(void **state) {
     }
 }
 
-/* The query says one thing, the JSON body the same or another. */
-static void test_query_and_body(void **state) {
-    mm_call_init(&call, MM_MATMUL);
-    assert_int_equal(set_text("transpose_a", "1"), MM_OK);
-    assert_int_equal(set_value("transpose_a", MM_VALUE_TRUE, "", 0), MM_OK);
-    assert_int_equal(set_value("transpose_a", MM_VALUE_FALSE, "", 0), MM_BAD_REQUEST);
-    assert_int_equal(set_text("timeout_ms", "0250"), MM_OK);
-    assert_int_equal(set_value("timeout_ms", MM_VALUE_NUMBER, "", 250), MM_OK);
-    assert_int_equal(set_text("variant", "blas"), MM_OK);
-    assert_int_equal(set_value("variant", MM_VALUE_TEXT, "naive", 0), MM_BAD_REQUEST);
-    assert_string_equal(error.field, "variant");
-}
-
 /* What a value of JSON gives; -1: it is refused. */
 static const struct {
     const char *name;
@@ -270,43 +257,6 @@ static void test_refuse_dimensions(void **state) {
     }
 }
 
-static void test_resolve(void **state) {
-    mm_call_init(&call, MM_MATMUL);
-    assert_int_equal(mm_call_resolve(&call, &error), MM_OK);
-    assert_int_equal(call.dtype, MM_FLOAT32);
-    assert_int_equal(set_text("dtype", "float64"), MM_OK);
-    assert_int_equal(mm_call_resolve(&call, &error), MM_UNSUPPORTED);
-    assert_string_equal(error.field, "dtype");
-}
-
-/* What each operation has, and the shape that it makes of its matrices. */
-static void test_operations(void **state) {
-    size_t rows, cols;
-    mm_call_init(&call, MM_MATMUL);
-    assert_int_equal(mm_call_operands(&call), 2);
-    assert_true(mm_call_takes(&call, MM_PARAMETER_K) && mm_call_takes(&call, MM_PARAMETER_LDB));
-    call.a = mm_matrix_dense(MM_FLOAT32, 2, 3, NULL);
-    call.b = mm_matrix_dense(MM_FLOAT32, 4, 5, NULL);
-    mm_call_result_shape(&call, &rows, &cols);
-    assert_true(rows == 2 && cols == 5);
-    call.numbers[MM_PARAMETER_TRANSPOSE_A] = call.numbers[MM_PARAMETER_TRANSPOSE_B] = 1;
-    mm_call_result_shape(&call, &rows, &cols);
-    assert_true(rows == 3 && cols == 4);
-
-    mm_call_init(&call, MM_TRANSPOSE);
-    assert_int_equal(mm_call_operands(&call), 1);
-    assert_true(mm_call_takes(&call, MM_PARAMETER_M) && !mm_call_takes(&call, MM_PARAMETER_K));
-    call.a = mm_matrix_dense(MM_INT64, 2, 3, NULL);
-    mm_call_result_shape(&call, &rows, &cols);
-    assert_true(rows == 3 && cols == 2);
-    assert_int_equal(set_text("dtype", "int64"), MM_OK);
-    assert_int_equal(mm_call_resolve(&call, &error), MM_OK);
-    assert_int_equal(call.dtype, MM_INT64);
-    assert_int_equal(set_value("k", MM_VALUE_NUMBER, "", 1), MM_BAD_REQUEST);
-    assert_int_equal(set_text("k", "1"), MM_BAD_REQUEST);
-    assert_string_equal(error.field, "k");
-}
-
 static const struct {
     size_t a_rows, a_cols, a_ld, b_rows, b_cols, b_ld;
     bool transpose_a, transpose_b;
@@ -358,6 +308,5 @@ static void test_sizes(void **state) {
     }
 }
 
-RUN_TESTS(test_good_texts, test_bad_texts, test_dimension_without_limit, test_names, test_twice,
-          test_query_and_body, test_values, test_large_numbers_are_told, test_refuse_dimensions, test_resolve,
-          test_operations, test_sizes)
+RUN_TESTS(test_good_texts, test_bad_texts, test_dimension_without_limit, test_names, test_twice, test_values,
+          test_large_numbers_are_told, test_refuse_dimensions, test_sizes)

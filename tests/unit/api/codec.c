@@ -143,18 +143,4 @@ static void test_reply(void **state) {
     }
 }
 
-/* What the server relies on, row by row. */
-static void test_table(void **state) {
-    size_t count;
-    const struct mm_codec *codecs = mm_codecs(&count);
-    assert_int_equal(count, 4);
-    for (size_t index = 0; index < count; index++) {
-        assert_int_equal((codecs[index].decode != NULL) + (codecs[index].reader != NULL),
-                         codecs[index].media_type != NULL);
-        assert_true((codecs[index].encode != NULL) == (codecs[index].reply_type != NULL));
-        assert_true(codecs[index].reply_type != NULL || find(codecs[index].natural_reply)->encode != NULL);
-        assert_true(codecs[index].takes_dimensions == (codecs[index].plan != NULL));
-    }
-}
-
-RUN_TESTS(test_request, test_bare_npy_shows_a_form, test_untyped_shows_curl, test_reply, test_table)
+RUN_TESTS(test_request, test_bare_npy_shows_a_form, test_untyped_shows_curl, test_reply)

@@ -54,19 +54,6 @@ static void test_names(void **state) {
     json_decref(document);
 }
 
-static void test_version(void **state) {
-    struct mm_device host = {.backend = &plain};
-    struct mm_device *const devices[] = {&host};
-    const char *openapi = NULL;
-    const char *version = NULL;
-    json_t *document = make_document(devices, 1);
-    assert_int_equal(
-        json_unpack(document, "{s:s, s:{s:s}}", "openapi", &openapi, "info", "version", &version), 0);
-    assert_string_equal(openapi, "3.1.0");
-    assert_string_equal(version, "1.2.3");
-    json_decref(document);
-}
-
 static bool is_or_holds(json_t *schema, const char *name) {
     const char *only = json_string_value(json_object_get(schema, "const"));
     size_t index;
@@ -101,4 +88,4 @@ static void test_codes(void **state) {
     json_decref(document);
 }
 
-RUN_TESTS(test_names, test_version, test_codes)
+RUN_TESTS(test_names, test_codes)
