@@ -1,85 +1,6 @@
-/* api/access: what requests for shared_access are refused with, and the report of made-up times. (The fuzz
- * target access combines the accesses that a request comes to once more.) */
+/* api/access: the report of made-up accesses and times, as JSON and as a table. */
 #include "api/lab/access.h"
-#include "api/lab/benchmark.h"
 #include "tests/unit/unit.h"
-
-/* Reads the members of a request, which are not its op. */
-static enum mm_status read_text(const char *text, struct mm_probe *probe, struct mm_error *error) {
-    static const struct mm_limits limits = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
-    static struct mm_benchmark_call call; /* of many kilobytes */
-    char request[256];
-    assert_int_equal(text[0], '{');
-    snprintf(request, sizeof request, "{`op`: `shared_access`%s%s", text[1] == '}' ? "" : ", ", text + 1);
-    const char *json = quoted(request);
-    const enum mm_status status = mm_benchmark_decode(json, strlen(json), &limits, &call, error);
-    *probe = call.probe;
-    return status;
-}
-
-static void test_bad(void **state) {
-    static const struct {
-        const char *request;
-        const char *field;
-        const char *words;
-    } cases[] = {
-        {"{`pattern`: `linear`}", "pattern",
-         "'pattern' is unknown in the body, which takes: timeout_ms, op, patterns, strides, word_bytes, "
-         "padded"},
-        {"{`variant`: `tiled_16`}", "variant", "'variant' is unknown in the body"},
-        {"{`patterns`: `Linear`}", "patterns", "is the string `Linear`"},
-        {"{`patterns`: []}", "patterns", "is an empty array"},
-        {"{`patterns`: {}}", "patterns", "is an object"},
-        {"{`patterns`: [[`linear`]]}", "patterns", "has an array"},
-        {"{`patterns`: [`linear`, 5]}", "patterns", "has 5"},
-        {"{`patterns`: [`stride`, `linear`, `stride`]}", "patterns", "has the string `stride` twice"},
-        {"{`patterns`: [`0123456789012345678901234567890123`]}", "patterns",
-         "has the string `01234567890123456789012345678901...`"},
-        {"{`strides`: 0}", "strides", "strides is 0, but must be whole numbers from 1 to 32"},
-        {"{`strides`: 33}", "strides", "is 33"},
-        {"{`strides`: [1, 2.5]}", "strides", "has 2.5"},
-        {"{`strides`: [-1]}", "strides", "has -1"},
-        {"{`strides`: 1e300}", "strides", "is 1e+300"},
-        {"{`strides`: `4`}", "strides", "is the string `4`"},
-        {"{`strides`: [4, 8, 4.0]}", "strides", "has 4 twice"},
-        {"{`strides`: []}", "strides", "is an empty array"},
-        {"{`strides`: [ ]}", "strides", "is an empty array"},
-        {"{`strides`: null}", "strides", "is null"},
-        {"{`strides`: [3], `patterns`: [`linear`]}", "strides", "needs the pattern 'stride'"},
-        {"{`word_bytes`: 16}", "word_bytes", "word_bytes is 16, but must be 4, 8 or a list of both"},
-        {"{`word_bytes`: [4, 6]}", "word_bytes", "has 6"},
-        {"{`word_bytes`: true}", "word_bytes", "is true"},
-        {"{`padded`: 1}", "padded", "padded is 1, but must be true, false or a list of both"},
-        {"{`padded`: `true`}", "padded", "is the string `true`"},
-        {"{`padded`: [true, true]}", "padded", "has true twice"},
-    };
-    for (size_t index = 0; index < COUNT(cases); index++) {
-        struct mm_probe probe;
-        struct mm_error error;
-        if (read_text(cases[index].request, &probe, &error) != MM_BAD_REQUEST)
-            fail_msg("%s was taken", cases[index].request);
-        assert_string_equal(error.field, cases[index].field);
-        if (strstr(error.detail, quoted(cases[index].words)) == NULL)
-            fail_msg("%s: %s", cases[index].request, error.detail);
-        assert_int_equal(read_text(cases[index].request, &probe, NULL), MM_BAD_REQUEST);
-    }
-}
-
-static void test_all(void **state) {
-    struct mm_probe probe;
-    assert_int_equal(read_text("{}", &probe, NULL), MM_OK);
-    assert_int_equal(probe.count, MM_PROBE_ACCESSES_MAX);
-}
-
-/* What is said of patterns names each that there is. */
-static void test_every_pattern_is_told(void **state) {
-    struct mm_probe probe;
-    struct mm_error error;
-    assert_int_equal(read_text("{`patterns`: 0}", &probe, &error), MM_BAD_REQUEST);
-    for (unsigned pattern = 0; pattern < MM_PATTERN_COUNT; pattern++)
-        assert_non_null(strstr(error.expected, mm_pattern_name((enum mm_pattern)pattern)));
-    assert_string_equal(error.got, "0");
-}
 
 static const struct mm_backend backend = {.name = "fast"};
 static const struct mm_device card = {.backend = &backend, .name = "Card \xff", .shared_bank_bytes = 4};
@@ -186,4 +107,4 @@ static void test_table(void **state) {
                          "shared is by         -          - times better\n");
 }
 
-RUN_TESTS(test_all, test_bad, test_every_pattern_is_told, test_report, test_report_of_nothing, test_table)
+RUN_TESTS(test_report, test_report_of_nothing, test_table)

@@ -65,6 +65,8 @@ static void large_repeats(void **state) {
     assert_true(call.request.repeats == MM_CALL_WHOLE_MAX);
 }
 
+#define ACCESS "{`op`: `shared_access`, "
+
 static void malformed_requests_are_refused(void **state) {
     static const struct {
         const char *text, *field, *words;
@@ -127,18 +129,60 @@ static void malformed_requests_are_refused(void **state) {
         {"{`op`: `shared_access`, `m`: 1}", "m", "'m'"},
         {"{`op`: `shared_access`, `timeout_ms`: 0}", "timeout_ms", "0"},
         {ONES "`patterns`: `linear`}", "patterns", "'patterns'"},
+        {ACCESS "`pattern`: `linear`}", "pattern",
+         "'pattern' is unknown in the body, which takes: timeout_ms, op, patterns, strides, word_bytes, "
+         "padded"},
+        {ACCESS "`variant`: `tiled_16`}", "variant", "'variant' is unknown in the body"},
+        {ACCESS "`patterns`: `Linear`}", "patterns", "is the string `Linear`"},
+        {ACCESS "`patterns`: []}", "patterns", "is an empty array"},
+        {ACCESS "`patterns`: {}}", "patterns", "is an object"},
+        {ACCESS "`patterns`: [[`linear`]]}", "patterns", "has an array"},
+        {ACCESS "`patterns`: [`linear`, 5]}", "patterns", "has 5"},
+        {ACCESS "`patterns`: [`stride`, `linear`, `stride`]}", "patterns", "has the string `stride` twice"},
+        {ACCESS "`patterns`: [`0123456789012345678901234567890123`]}", "patterns",
+         "has the string `01234567890123456789012345678901...`"},
+        {ACCESS "`strides`: 0}", "strides", "strides is 0, but must be whole numbers from 1 to 32"},
+        {ACCESS "`strides`: 33}", "strides", "is 33"},
+        {ACCESS "`strides`: [1, 2.5]}", "strides", "has 2.5"},
+        {ACCESS "`strides`: [-1]}", "strides", "has -1"},
+        {ACCESS "`strides`: 1e300}", "strides", "is 1e+300"},
+        {ACCESS "`strides`: `4`}", "strides", "is the string `4`"},
+        {ACCESS "`strides`: [4, 8, 4.0]}", "strides", "has 4 twice"},
+        {ACCESS "`strides`: []}", "strides", "is an empty array"},
+        {ACCESS "`strides`: [ ]}", "strides", "is an empty array"},
+        {ACCESS "`strides`: null}", "strides", "is null"},
+        {ACCESS "`strides`: [3], `patterns`: [`linear`]}", "strides", "needs the pattern 'stride'"},
+        {ACCESS "`word_bytes`: 16}", "word_bytes", "word_bytes is 16, but must be 4, 8 or a list of both"},
+        {ACCESS "`word_bytes`: [4, 6]}", "word_bytes", "has 6"},
+        {ACCESS "`word_bytes`: true}", "word_bytes", "is true"},
+        {ACCESS "`padded`: 1}", "padded", "padded is 1, but must be true, false or a list of both"},
+        {ACCESS "`padded`: `true`}", "padded", "is the string `true`"},
+        {ACCESS "`padded`: [true, true]}", "padded", "has true twice"},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         const enum mm_status expected = cases[index].status == MM_OK ? MM_BAD_REQUEST : cases[index].status;
         const enum mm_status status = decode(cases[index].text);
         if (status != expected || told.status != status || strcmp(told.field, cases[index].field) != 0 ||
-            strstr(told.detail, cases[index].words) == NULL)
+            strstr(told.detail, quoted(cases[index].words)) == NULL)
             fail_msg("%s: %s of '%s': %s", cases[index].text, mm_status_name(status), told.field,
                      told.detail);
         assert_int_equal(told.has_limit, status == MM_TOO_LARGE);
+        const char *text = quoted(cases[index].text);
+        assert_int_equal(mm_benchmark_decode(text, strlen(text), &limits, &call, NULL), status);
     }
     static const char zero[] = "{\"m\": 1, \"k\": 1, \"n\": 1\0}";
     assert_int_equal(mm_benchmark_decode(zero, sizeof zero - 1, &limits, &call, &told), MM_BAD_REQUEST);
+}
+
+/* Without members, all accesses; and what is said of patterns names each that there is. (The fuzz target
+ * access combines the accesses once more.) */
+static void accesses_of_all_patterns(void **state) {
+    assert_int_equal(decode("{`op`: `shared_access`}"), MM_OK);
+    assert_int_equal(call.probe.count, MM_PROBE_ACCESSES_MAX);
+    assert_int_equal(decode(ACCESS "`patterns`: 0}"), MM_BAD_REQUEST);
+    for (unsigned pattern = 0; pattern < MM_PATTERN_COUNT; pattern++)
+        assert_non_null(strstr(told.expected, mm_pattern_name((enum mm_pattern)pattern)));
+    assert_string_equal(told.got, "0");
 }
 
 /* As deep as a body of a benchmark can be: refused, and no stack is used up. */
@@ -348,4 +392,5 @@ static void replies_tell_transpositions(void **state) {
 }
 
 RUN_TESTS_BETWEEN(open_cpu, close_cpu, defaults, all_members, large_repeats, malformed_requests_are_refused,
-                  nesting_is_bounded, rows_are_bounded, replies_tell_the_rows, replies_tell_transpositions)
+                  accesses_of_all_patterns, nesting_is_bounded, rows_are_bounded, replies_tell_the_rows,
+                  replies_tell_transpositions)

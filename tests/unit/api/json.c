@@ -118,22 +118,6 @@ static void test_valid(void **state) {
     }
 }
 
-static void test_parameters(void **state) {
-    assert_int_equal(
-        decode(MM_MATMUL,
-               "{`variant`: `tiled_16`, `backend`: `cuda`, `dtype`: `float32`, `transpose_a`: true, "
-               "`transpose_b`: false, `timeout_ms`: 250, `a`: [], `b`: []}"),
-        MM_OK);
-    assert_string_equal(call.names[MM_PARAMETER_VARIANT], "tiled_16");
-    assert_string_equal(call.names[MM_PARAMETER_BACKEND], "cuda");
-    assert_int_equal(call.numbers[MM_PARAMETER_TRANSPOSE_A], 1);
-    assert_int_equal(call.numbers[MM_PARAMETER_TRANSPOSE_B], 0);
-    assert_true(mm_call_has(&call, MM_PARAMETER_TRANSPOSE_B));
-    assert_int_equal(call.numbers[MM_PARAMETER_TIMEOUT_MS], 250);
-    assert_int_equal(call.dtype, MM_FLOAT32);
-    release();
-}
-
 /* Beside whole numbers, too, which are read as 64 bits, a time of any length is bounded and no error. */
 static void test_long_times(void **state) {
     static const char *const bodies[] = {
@@ -396,5 +380,5 @@ static void test_sizes(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_valid, test_parameters, test_long_times, test_refused,
+RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_valid, test_long_times, test_refused,
                   test_limits_before_memory, test_hostile, test_zero_bytes, test_sizes)
