@@ -56,77 +56,60 @@ static const char *encode(const struct mm_job *job, uint64_t *span_ns) {
     return text;
 }
 
+/* What ran on no device has no variant but what was asked for. */
 static const struct {
-    size_t m, k, n;
+    size_t shape[3]; /* m, k, n */
     float elements[4];
     uint64_t kernel_ns;
-    bool ran;
-    const char *device, *text, *kernel_ms;
+    const char *device, *c, *device_text, *gflops, *kernel_ms;
 } replies[] = {
-    {2,
-     3,
-     2,
+    {{2, 3, 2},
      {19, -0.0f, 0.1f, 50},
      12,
-     true,
      "NVIDIA H200",
-     "{`c`: [[19,-0.0],[0.1,50]], `shape`: [2, 2], `dtype`: `float32`, `variant`: `tiled_16`, `backend`: "
-     "`cuda`, `device`: `NVIDIA H200`, `gflops`: 2.0",
+     "[[19,-0.0],[0.1,50]]",
+     "NVIDIA H200",
+     "2.0",
      "1.2e-5"},
-    {1,
-     1,
-     3,
+    {{1, 1, 3},
      {NAN, INFINITY, -INFINITY},
      3,
-     true,
      "a \"b\" \xff",
-     "{`c`: [[`NaN`,`Infinity`,`-Infinity`]], `shape`: [1, 3], `dtype`: `float32`, `variant`: `tiled_16`, "
-     "`backend`: `cuda`, `device`: `a \\`b\\` \xef\xbf\xbd`, `gflops`: 2.0",
+     "[[`NaN`,`Infinity`,`-Infinity`]]",
+     "a \\`b\\` \xef\xbf\xbd",
+     "2.0",
      "3e-6"},
-    {3,
-     1,
-     0,
-     {0},
-     0,
-     false,
-     NULL,
-     "{`c`: [[],[],[]], `shape`: [3, 0], `dtype`: `float32`, `variant`: `auto`, `backend`: `cuda`, `device`: "
-     "``, `gflops`: 0.0",
-     "0.0"},
-    {0,
-     1,
-     3,
-     {0},
-     0,
-     false,
-     NULL,
-     "{`c`: [], `shape`: [0, 3], `dtype`: `float32`, `variant`: `auto`, `backend`: `cuda`, `device`: ``, "
-     "`gflops`: 0.0",
-     "0.0"},
+    {{3, 1, 0}, {0}, 0, NULL, "[[],[],[]]", "", "0.0", "0.0"},
+    {{0, 1, 3}, {0}, 0, NULL, "[]", "", "0.0", "0.0"},
 };
 
 static void test_reply(void **state) {
     for (size_t index = 0; index < COUNT(replies); index++) {
+        const size_t m = replies[index].shape[0], n = replies[index].shape[2];
+        const bool ran = replies[index].device != NULL;
         float elements[4];
         char expected[1024];
         struct mm_device device = {.backend = &backend};
         struct mm_job job = {.backend = &backend, .variant = &chooser, .batched = 1};
         uint64_t span_ns[MM_SPAN_COUNT] = {1000000, 1, 0, 123456, replies[index].kernel_ns, 1234567890123};
         memcpy(elements, replies[index].elements, sizeof elements);
-        job.product =
-            (struct mm_product){.m = replies[index].m, .k = replies[index].k, .n = replies[index].n};
-        job.product.c = mm_matrix_dense(MM_FLOAT32, replies[index].m, replies[index].n, elements);
-        job.ran = replies[index].ran ? &variant : NULL;
-        if (replies[index].device != NULL) {
+        job.product = (struct mm_product){.m = m, .k = replies[index].shape[1], .n = n};
+        job.product.c = mm_matrix_dense(MM_FLOAT32, m, n, elements);
+        if (ran) {
+            job.ran = &variant;
             job.device = &device;
-            strcpy(device.name, quoted(replies[index].device));
+            strcpy(device.name, replies[index].device);
         }
         job.span_ns[MM_SPAN_KERNEL] = replies[index].kernel_ns;
         snprintf(expected, sizeof expected,
-                 "%s, `batched`: 1, `timing`: {`receive_ms`: 1.0, `decode_ms`: 1e-6, `queue_ms`: 0.0, "
+                 "{`c`: %s, `shape`: [%zu, %zu], `dtype`: `float32`, `variant`: `%s`, `backend`: `cuda`, "
+                 "`device`: "
+                 "`%s`, `gflops`: %s, `batched`: 1, `timing`: {`receive_ms`: 1.0, `decode_ms`: 1e-6, "
+                 "`queue_ms`: 0.0, "
                  "`upload_ms`: 0.123456, `kernel_ms`: %s, `download_ms`: 1234567.890123, `encode_ms`: 0.5, "
                  "`total_ms`: 60000.000001}}",
-                 replies[index].text, replies[index].kernel_ms);
+                 replies[index].c, m, n, ran ? "tiled_16" : "auto", replies[index].device_text,
+                 replies[index].gflops, replies[index].kernel_ms);
         assert_string_equal(encode(&job, span_ns), quoted(expected));
     }
 }
