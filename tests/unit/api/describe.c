@@ -161,11 +161,6 @@ static void test_names(void **state) {
     assert_names(document, "BackendName", " auto fast plain ");
     assert_names(document, "DtypeName", " float32 ");
     json_decref(document);
-
-    document = make_document(all + 2, 1);
-    assert_names(document, "VariantName", " auto naive tiled_16 ");
-    assert_names(document, "BackendName", " auto plain ");
-    json_decref(document);
 }
 
 static bool is_or_holds(json_t *schema, const char *name) {

@@ -1,11 +1,14 @@
-/* api/float_text: known texts, and that others are the shortest of printf's that read back. */
+/* api/float_text and api/digits: numbers as text, against printf's. Floats are the shortest that read back.
+ */
+#include "api/number/digits.h"
 #include "api/number/float_text.h"
 #include "tests/unit/unit.h"
 
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 
-enum { RANDOM_COUNT = 500000 };
+enum { RANDOM_COUNT = 500000, TEXT_BYTES = 32 };
 
 static const char *text_of(double value, bool is_float) {
     static char text[MM_DOUBLE_TEXT_MAX + 2];
@@ -58,10 +61,11 @@ static void expect_shortest(double value, bool is_float) {
 static void test_hard(void **state) {
     static const float floats[] = {
         1234567.0f,      16777216.0f,      1234.5f,     0.00012345f, 999999.94f,
-        FLT_MIN,         -1.40129846e-45f, 1048576.25f, /* half way between two of eight digits */
-        9.8e-45f,                                       /* subnormal: seven units of the last place */
-        1.1754942e-38f,                                 /* the largest of those */
-        9.9999998e17f,                                  /* rounded up to a digit more */
+        FLT_MIN,         -1.40129846e-45f, 1048576.25f, 1048576.75f, /* half way between two of eight digits
+                                                                      */
+        9.8e-45f,        /* subnormal: seven units of the last place */
+        1.1754942e-38f,  /* the largest of those */
+        9.9999998e17f,   /* rounded up to a digit more */
         0x1.9d37b2p+34f, /* whose seven digits lie on a midpoint, and go to the other side */
         0x1.000008p+25f, /* whose lie on one, and come back */
     };
@@ -86,4 +90,28 @@ static void test_random_doubles(void **state) {
     }
 }
 
-RUN_TESTS(test_known, test_hard, test_random_doubles)
+/* Nothing is written behind the text of a whole number. */
+static void expect_text(const char *end, char *text, const char *expected) {
+    assert_ptr_equal(end, text + strlen(expected));
+    assert_int_equal(strspn(end, "#"), TEXT_BYTES - strlen(expected));
+    text[end - text] = '\0';
+    assert_string_equal(text, expected);
+    memset(text, '#', strlen(expected) + 1);
+}
+
+static void test_digits(void **state) {
+    char text[TEXT_BYTES + 1] = "", expected[TEXT_BYTES];
+    memset(text, '#', TEXT_BYTES);
+    uint64_t number = 0;
+    for (unsigned step = 0; step < 140; step++) {
+        snprintf(expected, sizeof expected, "%" PRIu64, number);
+        expect_text(mm_put_digits(text, number), text, expected);
+        snprintf(expected, sizeof expected, "%" PRIu64 ".%06" PRIu64, number / 1000000, number % 1000000);
+        expect_text(mm_put_milliseconds(text, number), text, expected);
+        number = step % 2 == 0 ? number * 2 + 1 : number + 1;
+    }
+    expect_text(mm_put_digits(text, UINT64_MAX), text, "18446744073709551615");
+    expect_text(mm_put_milliseconds(text, UINT64_MAX), text, "18446744073709.551615");
+}
+
+RUN_TESTS(test_known, test_hard, test_random_doubles, test_digits)

@@ -142,8 +142,6 @@ static const struct {
     {MM_TRANSPOSE, PART("a") "$D|" PART("dtype") "float64|" END},
     {MM_TRANSPOSE, AB END, MM_BAD_REQUEST, "b",
      "'b' is unknown in the body, which takes: a, variant, backend, dtype, timeout_ms"},
-    {MM_TRANSPOSE, END, MM_BAD_REQUEST, "a", "no part named a"},
-    {MM_TRANSPOSE, PART("a") "$A|" PART("a") "$A|" END, MM_BAD_REQUEST, "a", "two parts named a"},
     {MM_TRANSPOSE, PART("a") "$J|" PART("transpose_a") "1|" END, MM_BAD_REQUEST, "transpose_a",
      "is unknown in the body"},
     {MM_TRANSPOSE, PART("a") "$F|" END, MM_UNSUPPORTED, "dtype",

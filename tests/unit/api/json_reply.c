@@ -154,7 +154,6 @@ static void test_envelope(void **state) {
     } cases[] = {
         {{MM_PATH_NONE}, {0}, ""},
         {{MM_PATH_CERTIFIED}, {0}, "`path`: `certified`, "},
-        {{MM_PATH_REPAIRED, 3}, {0}, "`path`: `repaired:3`, "},
         {{MM_PATH_REPAIRED, UINT64_MAX}, {0}, "`path`: `repaired:18446744073709551615`, "},
         {{MM_PATH_SIMT}, {0}, "`path`: `simt`, "},
         {{MM_PATH_NONE},
