@@ -149,7 +149,6 @@ static const struct {
     {"vendor", "never", "allow", true},
     {"m", "5", "0005"},
     {"m", "5", "6", true},
-    {"timeout_ms", "10", "010"},
     {"timeout_ms", "10", "11", true},
     {"timeout_ms", "5000000000", "6000000000", true},
     {"dtype", "float32", "float64", true},
