@@ -36,17 +36,13 @@ static const struct {
     uint64_t number;
 } good[] = {
     {"m", "0", 0},
-    {"m", "1", 1},
     {"k", "2147483647", 2147483647},
     {"n", "0000000000000000000000005", 5},
     {"lda", "0000000000000000000000000000000000000000", 0},
-    {"timeout_ms", "1", 1},
     {"timeout_ms", "4294967295", 4294967295},
-    {"timeout_ms", "4294967296", 4294967296},
     {"timeout_ms", "9007199254740991", 9007199254740991},
     {"timeout_ms", "9007199254740993", 9007199254740992},
     {"timeout_ms", "9999999999999999999999999999999999999999", 9007199254740992},
-    {"transpose_a", "true", 1},
     {"transpose_a", "1", 1},
     {"transpose_b", "false", 0},
     {"transpose_b", "0", 0},
@@ -146,18 +142,13 @@ static const struct {
     const char *name, *first, *second;
     bool differs;
 } twice[] = {
-    {"variant", "naive", "naive"},
     {"variant", "naive", "tiled_16", true},
     {"variant", "auto", "naive", true},
     {"transpose_a", "1", "true"},
-    {"transpose_a", "0", "false"},
     {"transpose_a", "0", "true", true},
-    {"vendor", "allow", "allow"},
     {"vendor", "never", "allow", true},
     {"m", "5", "0005"},
     {"m", "5", "6", true},
-    {"m", "0", "1", true},
-    {"timeout_ms", "10", "010"},
     {"timeout_ms", "10", "11", true},
     {"timeout_ms", "5000000000", "6000000000", true},
     {"dtype", "float32", "float64", true},
@@ -174,19 +165,6 @@ static void test_twice(void **state) {
     }
 }
 
-/* The query says one thing, the JSON body the same or another. */
-static void test_query_and_body(void **state) {
-    mm_call_init(&call, MM_MATMUL);
-    assert_int_equal(set_text("transpose_a", "1"), MM_OK);
-    assert_int_equal(set_value("transpose_a", MM_VALUE_TRUE, "", 0), MM_OK);
-    assert_int_equal(set_value("transpose_a", MM_VALUE_FALSE, "", 0), MM_BAD_REQUEST);
-    assert_int_equal(set_text("timeout_ms", "0250"), MM_OK);
-    assert_int_equal(set_value("timeout_ms", MM_VALUE_NUMBER, "", 250), MM_OK);
-    assert_int_equal(set_text("variant", "blas"), MM_OK);
-    assert_int_equal(set_value("variant", MM_VALUE_TEXT, "naive", 0), MM_BAD_REQUEST);
-    assert_string_equal(error.field, "variant");
-}
-
 /* What a value of JSON gives; -1: it is refused. */
 static const struct {
     const char *name;
@@ -197,23 +175,16 @@ static const struct {
 } values[] = {
     {"variant", MM_VALUE_TEXT, "naive", 0, 0},
     {"variant", MM_VALUE_NUMBER, "", 1, -1},
-    {"variant", MM_VALUE_TRUE, "", 0, -1},
-    {"variant", MM_VALUE_NULL, "", 0, -1},
-    {"variant", MM_VALUE_ARRAY, "", 0, -1},
     {"variant", MM_VALUE_OBJECT, "", 0, -1},
     {"transpose_a", MM_VALUE_TRUE, "", 0, 1},
     {"transpose_b", MM_VALUE_FALSE, "", 0, 0},
     {"transpose_a", MM_VALUE_TEXT, "true", 0, -1},
     {"transpose_a", MM_VALUE_NUMBER, "", 1, -1},
-    {"transpose_a", MM_VALUE_NULL, "", 0, -1},
     {"vendor", MM_VALUE_TEXT, "allow", 0, 1},
     {"vendor", MM_VALUE_TEXT, "never", 0, 0},
     {"vendor", MM_VALUE_TEXT, "sometimes", 0, -1},
     {"vendor", MM_VALUE_TRUE, "", 0, -1},
-    {"vendor", MM_VALUE_NUMBER, "", 1, -1},
-    {"vendor", MM_VALUE_NULL, "", 0, -1},
     {"timeout_ms", MM_VALUE_NUMBER, "", 1, 1},
-    {"timeout_ms", MM_VALUE_NUMBER, "", 4294967295, 4294967295},
     {"timeout_ms", MM_VALUE_NUMBER, "", 4294967296, 4294967296},
     {"timeout_ms", MM_VALUE_NUMBER, "", 1e300, 9007199254740992},
     {"tile", MM_VALUE_NUMBER, "", 4294967295, 4294967295},
@@ -225,10 +196,8 @@ static const struct {
     {"timeout_ms", MM_VALUE_NUMBER, "", -1, -1},
     {"timeout_ms", MM_VALUE_NUMBER, "", 1.5, -1},
     {"timeout_ms", MM_VALUE_TEXT, "5", 0, -1},
-    {"timeout_ms", MM_VALUE_TRUE, "", 0, -1},
     {"timeout_ms", MM_VALUE_NULL, "", 0, -1},
     {"m", MM_VALUE_NUMBER, "", 2, -1},
-    {"lda", MM_VALUE_NUMBER, "", 2, -1},
     {"colour", MM_VALUE_TEXT, "red", 0, -1},
 };
 
@@ -257,56 +226,6 @@ static void test_large_numbers_are_told(void **state) {
     assert_non_null(strstr(error.detail, "is beyond 1.79769313e+308"));
 }
 
-static void test_refuse_dimensions(void **state) {
-    static const char *const dimensions[] = {"m", "k", "n", "lda", "ldb"};
-    mm_call_init(&call, MM_MATMUL);
-    assert_int_equal(set_text("variant", "naive"), MM_OK);
-    assert_int_equal(mm_call_refuse_dimensions(&call, &error), MM_OK);
-    for (size_t index = 0; index < COUNT(dimensions); index++) {
-        mm_call_init(&call, MM_MATMUL);
-        assert_int_equal(set_text(dimensions[index], "0"), MM_OK);
-        assert_int_equal(mm_call_refuse_dimensions(&call, &error), MM_BAD_REQUEST);
-        assert_string_equal(error.field, dimensions[index]);
-    }
-}
-
-static void test_resolve(void **state) {
-    mm_call_init(&call, MM_MATMUL);
-    assert_int_equal(mm_call_resolve(&call, &error), MM_OK);
-    assert_int_equal(call.dtype, MM_FLOAT32);
-    assert_int_equal(set_text("dtype", "float64"), MM_OK);
-    assert_int_equal(mm_call_resolve(&call, &error), MM_UNSUPPORTED);
-    assert_string_equal(error.field, "dtype");
-}
-
-/* What each operation has, and the shape that it makes of its matrices. */
-static void test_operations(void **state) {
-    size_t rows, cols;
-    mm_call_init(&call, MM_MATMUL);
-    assert_int_equal(mm_call_operands(&call), 2);
-    assert_true(mm_call_takes(&call, MM_PARAMETER_K) && mm_call_takes(&call, MM_PARAMETER_LDB));
-    call.a = mm_matrix_dense(MM_FLOAT32, 2, 3, NULL);
-    call.b = mm_matrix_dense(MM_FLOAT32, 4, 5, NULL);
-    mm_call_result_shape(&call, &rows, &cols);
-    assert_true(rows == 2 && cols == 5);
-    call.numbers[MM_PARAMETER_TRANSPOSE_A] = call.numbers[MM_PARAMETER_TRANSPOSE_B] = 1;
-    mm_call_result_shape(&call, &rows, &cols);
-    assert_true(rows == 3 && cols == 4);
-
-    mm_call_init(&call, MM_TRANSPOSE);
-    assert_int_equal(mm_call_operands(&call), 1);
-    assert_true(mm_call_takes(&call, MM_PARAMETER_M) && !mm_call_takes(&call, MM_PARAMETER_K));
-    call.a = mm_matrix_dense(MM_INT64, 2, 3, NULL);
-    mm_call_result_shape(&call, &rows, &cols);
-    assert_true(rows == 3 && cols == 2);
-    assert_int_equal(set_text("dtype", "int64"), MM_OK);
-    assert_int_equal(mm_call_resolve(&call, &error), MM_OK);
-    assert_int_equal(call.dtype, MM_INT64);
-    assert_int_equal(set_value("k", MM_VALUE_NUMBER, "", 1), MM_BAD_REQUEST);
-    assert_int_equal(set_text("k", "1"), MM_BAD_REQUEST);
-    assert_string_equal(error.field, "k");
-}
-
 static const struct {
     size_t a_rows, a_cols, a_ld, b_rows, b_cols, b_ld;
     bool transpose_a, transpose_b;
@@ -325,12 +244,6 @@ static const struct {
     {0, 9, 9, 9, 0, 0, true, true, 9, 323, MM_TOO_LARGE, "c"},
     {0, 9, 9, 9, 0, 0, true, true, 9, 324, MM_OK, ""},
     {0, 9, 9, 9, 0, 0, false, false, 9, 0, MM_OK, ""},
-    {SIZE_MAX, SIZE_MAX, SIZE_MAX, 1, 1, 1, false, false, SIZE_MAX, SIZE_MAX, MM_TOO_LARGE, "a"},
-    {4294967296, 4294967296, 4294967296, 1, 1, 1, false, false, SIZE_MAX, SIZE_MAX, MM_TOO_LARGE, "a"},
-    {1, 1, 1, 2147483648, 2147483648, 2147483648, false, false, SIZE_MAX, SIZE_MAX, MM_TOO_LARGE, "b"},
-    {4294967296, 0, 0, 0, 4294967296, 4294967296, false, false, SIZE_MAX, SIZE_MAX, MM_TOO_LARGE, "c"},
-    {2147483648, 2147483647, 2147483647, 2147483647, 2147483648, 2147483648, false, false, SIZE_MAX, SIZE_MAX,
-     MM_TOO_LARGE, "c"},
     {1073741824, 2147483648, 2147483648, 2147483648, 1073741824, 1073741824, false, false, SIZE_MAX, SIZE_MAX,
      MM_TOO_LARGE, ""},
 };
@@ -358,6 +271,5 @@ static void test_sizes(void **state) {
     }
 }
 
-RUN_TESTS(test_good_texts, test_bad_texts, test_dimension_without_limit, test_names, test_twice,
-          test_query_and_body, test_values, test_large_numbers_are_told, test_refuse_dimensions, test_resolve,
-          test_operations, test_sizes)
+RUN_TESTS(test_good_texts, test_bad_texts, test_dimension_without_limit, test_names, test_twice, test_values,
+          test_large_numbers_are_told, test_sizes)

@@ -1,126 +1,117 @@
-/* api/float_text: known texts, and that random doubles read back as they were; floats do in number.c. */
+/* api/float_text and api/digits: numbers as text, against printf's. Floats are the shortest that read back.
+ */
+#include "api/number/digits.h"
 #include "api/number/float_text.h"
 #include "tests/unit/unit.h"
 
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 
-enum { RANDOM_COUNT = 500000 };
+enum { RANDOM_COUNT = 500000, TEXT_BYTES = 32 };
 
-static const struct {
-    float value;
-    const char *text;
-} known[] = {
-    {0.0f, "0"},
-    {-0.0f, "-0.0"},
-    {1.0f, "1"},
-    {-1.0f, "-1"},
-    {19.0f, "19"},
-    {0.1f, "0.1"},
-    {-2.5f, "-2.5"},
-    {100000.0f, "100000"},
-    {1234567.0f, "1234567"},
-    {16777216.0f, "16777216"},
-    {1.0f / 3.0f, "0.33333334"},
-    {1e10f, "1e+10"},
-    {1e6f, "1e+06"},
-    {2.5e6f, "2.5e+06"},
-    {1234.5f, "1234.5"},
-    {0.00012345f, "0.00012345"},
-    {999999.94f, "999999.94"},
-    {1048576.25f, "1048576.2"},         /* half way between two of eight digits */
-    {9.8e-45f, "9.80909e-45"},          /* subnormal: seven units of the last place */
-    {1.1754942e-38f, "1.1754942e-38"},  /* the largest of those */
-    {9.9999998e17f, "1e+18"},           /* rounded up to a digit more */
-    {0x1.9d37b2p+34f, "2.7730561e+10"}, /* whose seven digits lie on a midpoint, and go to the other side */
-    {0x1.000008p+25f, "3.355445e+07"},  /* whose lie on one, and come back */
-    {1e-5f, "1e-05"},
-    {FLT_MAX, "3.4028235e+38"},
-    {FLT_MIN, "1.1754944e-38"},
-    {-1.40129846e-45f, "-1.4013e-45"},
-    {INFINITY, "\"Infinity\""},
-    {-INFINITY, "\"-Infinity\""},
-    {NAN, "\"NaN\""},
-    {-NAN, "\"NaN\""},
-};
+static const char *text_of(double value, bool is_float) {
+    static char text[MM_DOUBLE_TEXT_MAX + 2];
+    memset(text, '?', sizeof text);
+    const size_t length = is_float ? mm_float_text((float)value, text) : mm_double_text(value, text);
+    assert_true(length <= (is_float ? MM_FLOAT_TEXT_MAX : MM_DOUBLE_TEXT_MAX));
+    assert_true(is_float || text[length] == '?');
+    text[length] = '\0';
+    return text;
+}
 
 static void test_known(void **state) {
-    for (size_t index = 0; index < COUNT(known); index++) {
-        char text[MM_FLOAT_TEXT_ROOM + 1];
-        size_t length = mm_float_text(known[index].value, text);
-        assert_true(length <= MM_FLOAT_TEXT_MAX);
-        text[length] = '\0';
-        assert_string_equal(text, known[index].text);
-    }
-}
-
-static uint64_t next(uint64_t *random) {
-    *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return *random >> 32;
-}
-
-static const struct {
-    double value;
-    const char *text;
-} known_doubles[] = {
-    {0.0, "0"},
-    {-0.0, "-0.0"},
-    {1.0, "1"},
-    {-2.5, "-2.5"},
-    {0.1, "0.1"},
-    {0.1 + 0.2, "0.30000000000000004"},
-    {1.0 / 3.0, "0.3333333333333333"},
-    {123456789012345.0, "123456789012345"},
-    {9007199254740991.0, "9007199254740991"},
-    {1e22, "1e+22"},
-    {1e23, "1e+23"},
-    {5e-324, "4.94065645841247e-324"},
-    {DBL_MIN, "2.2250738585072014e-308"},
-    {-DBL_MAX, "-1.7976931348623157e+308"},
-    {INFINITY, "\"Infinity\""},
-    {-INFINITY, "\"-Infinity\""},
-    {NAN, "\"NaN\""},
-};
-
-static void test_known_doubles(void **state) {
-    for (size_t index = 0; index < COUNT(known_doubles); index++) {
-        char text[MM_DOUBLE_TEXT_MAX + 1];
-        size_t length = mm_double_text(known_doubles[index].value, text);
-        assert_true(length <= MM_DOUBLE_TEXT_MAX);
-        text[length] = '\0';
-        assert_string_equal(text, known_doubles[index].text);
-    }
-}
-
-/* Bit patterns of every magnitude; and where 15 or 16 digits read back, no more are written. */
-static void test_doubles_read_back(void **state) {
-    uint64_t random = 1;
-    for (unsigned index = 0; index < RANDOM_COUNT; index++) {
-        const uint64_t high = next(&random);
-        const uint64_t bits = high << 32 | next(&random);
+    static const struct {
         double value;
-        memcpy(&value, &bits, sizeof value);
-        char text[MM_DOUBLE_TEXT_MAX + 1];
-        memset(text, '?', sizeof text);
-        size_t length = mm_double_text(value, text);
-        assert_true(length <= MM_DOUBLE_TEXT_MAX);
-        assert_true(text[length] == '?');
-        text[length] = '\0';
-        if (isnan(value)) {
-            assert_string_equal(text, "\"NaN\"");
-            continue;
-        }
-        double back = strtod(text, NULL);
-        assert_memory_equal(&back, &value, sizeof value);
-        char shorter[MM_DOUBLE_TEXT_MAX + 1];
-        for (int digits = 15; digits < 17; digits++) {
-            snprintf(shorter, sizeof shorter, "%.*g", digits, value);
-            if (strtod(shorter, NULL) == value)
-                break;
-        }
-        if (strtod(shorter, NULL) == value)
-            assert_string_equal(text, shorter);
+        const char *as_float, *as_double;
+    } known[] = {
+        {0.0, "0", "0"},
+        {-0.0, "-0.0", "-0.0"},
+        {19.0, "19", "19"},
+        {-2.5, "-2.5", "-2.5"},
+        {0.1, "0.1", "0.1"},
+        {1.0 / 3.0, "0.33333334", "0.3333333333333333"},
+        {1e5, "100000", "100000"},
+        {1e6, "1e+06", "1000000"},
+        {1e-5, "1e-05", "1e-05"},
+        {1e22, "1e+22", "1e+22"},
+        {(double)FLT_MAX, "3.4028235e+38", "3.4028234663852886e+38"},
+        {(double)INFINITY, "\"Infinity\"", "\"Infinity\""},
+        {(double)-INFINITY, "\"-Infinity\"", "\"-Infinity\""},
+        {(double)NAN, "\"NaN\"", "\"NaN\""},
+        {-(double)NAN, "\"NaN\"", "\"NaN\""},
+    };
+    for (size_t index = 0; index < COUNT(known); index++) {
+        assert_string_equal(text_of(known[index].value, true), known[index].as_float);
+        assert_string_equal(text_of(known[index].value, false), known[index].as_double);
     }
 }
 
-RUN_TESTS(test_known, test_known_doubles, test_doubles_read_back)
+static void expect_shortest(double value, bool is_float) {
+    const int most = is_float ? 9 : 17;
+    char expected[MM_DOUBLE_TEXT_MAX + 1];
+    for (int digits = is_float ? 6 : 15; digits <= most; digits++) {
+        snprintf(expected, sizeof expected, "%.*g", digits, value);
+        if ((is_float ? (double)strtof(expected, NULL) : strtod(expected, NULL)) == value)
+            break;
+    }
+    assert_string_equal(text_of(value, is_float), expected);
+}
+
+static void test_hard(void **state) {
+    static const float floats[] = {
+        1234567.0f,      16777216.0f,      1234.5f,     0.00012345f, 999999.94f,
+        FLT_MIN,         -1.40129846e-45f, 1048576.25f, 1048576.75f, /* half way between two of eight digits
+                                                                      */
+        9.8e-45f,        /* subnormal: seven units of the last place */
+        1.1754942e-38f,  /* the largest of those */
+        9.9999998e17f,   /* rounded up to a digit more */
+        0x1.9d37b2p+34f, /* whose seven digits lie on a midpoint, and go to the other side */
+        0x1.000008p+25f, /* whose lie on one, and come back */
+    };
+    static const double doubles[] = {0.1 + 0.2, 123456789012345.0, 9007199254740991.0, 1e23, 5e-324,
+                                     DBL_MIN,   -DBL_MAX};
+    for (size_t index = 0; index < COUNT(floats); index++)
+        expect_shortest((double)floats[index], true);
+    for (size_t index = 0; index < COUNT(doubles); index++)
+        expect_shortest(doubles[index], false);
+}
+
+/* Bit patterns of every magnitude. (Those of floats are read back in number.c.) */
+static void test_random_doubles(void **state) {
+    uint64_t bits = 1;
+    for (unsigned index = 0; index < RANDOM_COUNT; index++) {
+        double value;
+        bits = bits * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const uint64_t mixed = bits ^ bits >> 32;
+        memcpy(&value, &mixed, sizeof value);
+        if (isfinite(value))
+            expect_shortest(value, false);
+    }
+}
+
+/* Nothing is written behind the text of a whole number. */
+static void expect_text(const char *end, char *text, const char *expected) {
+    assert_ptr_equal(end, text + strlen(expected));
+    assert_int_equal(strspn(end, "#"), TEXT_BYTES - strlen(expected));
+    text[end - text] = '\0';
+    assert_string_equal(text, expected);
+    memset(text, '#', strlen(expected) + 1);
+}
+
+static void test_digits(void **state) {
+    char text[TEXT_BYTES + 1] = "", expected[TEXT_BYTES];
+    memset(text, '#', TEXT_BYTES);
+    uint64_t number = 0;
+    for (unsigned step = 0; step < 140; step++) {
+        snprintf(expected, sizeof expected, "%" PRIu64, number);
+        expect_text(mm_put_digits(text, number), text, expected);
+        snprintf(expected, sizeof expected, "%" PRIu64 ".%06" PRIu64, number / 1000000, number % 1000000);
+        expect_text(mm_put_milliseconds(text, number), text, expected);
+        number = step % 2 == 0 ? number * 2 + 1 : number + 1;
+    }
+    expect_text(mm_put_digits(text, UINT64_MAX), text, "18446744073709551615");
+    expect_text(mm_put_milliseconds(text, UINT64_MAX), text, "18446744073709.551615");
+}
+
+RUN_TESTS(test_known, test_hard, test_random_doubles, test_digits)

@@ -1,11 +1,10 @@
 /* api/json, the request: what is taken, of products and of transpositions of any type, and what is refused
  * with which words. The rounding of numbers is number.c's, the reply json_reply.c's. */
 #include "api/formats.h"
+#include "api/json/json_matrix.h"
 #include "tests/unit/unit.h"
 
 #include <fenv.h>
-#include <inttypes.h>
-#include <math.h>
 
 static const struct mm_limits limits = {
     .dimension_max = 8, .body_bytes_max = 1 << 20, .memory_bytes_max = 256};
@@ -49,71 +48,88 @@ static enum mm_status decode(enum mm_op op, const char *text) {
     return decode_bytes(op, text, strlen(text), &limits);
 }
 
-static void expect_good(enum mm_op op, const char *text) {
-    if (decode(op, text) != MM_OK)
-        fail_msg("%s: %s", text, error.detail);
-}
-
 static void release(void) {
     mm_call_release(&call, buffers);
     assert_int_equal(mm_buffers_used(buffers), 0);
 }
 
+/* Bodies, and their matrices as JSON of just their types. Rows of a transposition have no b. */
 static const struct {
-    const char *body;
-    size_t shapes[4];  /* rows and columns of a, then of b */
-    float elements[8]; /* a's, then b's */
+    const char *body, *a, *b;
 } valid[] = {
-    {"{`a`: [[1,2],[3,4]], `b`: [[5,6],[7,8]]}", {2, 2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}},
-    {"{`b`:[[1]],`a`:[[2]]}", {1, 1, 1, 1}, {2, 1}},
-    {" \r\n\t{ `a` : [ [ 1 , 2 ] ] , `b` : [ [ 3 ] , [ 4 ] ] } \n", {1, 2, 2, 1}, {1, 2, 3, 4}},
-    {"{`a`: [], `b`: []}", {0, 0, 0, 0}, {0}},
-    {"{`a`: [[],[]], `b`: [[]]}", {2, 0, 1, 0}, {0}},
-    {"{`a`: [[1]], `b`: []}", {1, 1, 0, 0}, {1}},
-    {"{`a`: [[-0, 0, -0.0, 1e-400, -1e-400]], `b`: []}", {1, 5, 0, 0}, {-0.0f, 0, -0.0f, 0, -0.0f}},
-    {"{`a`: [[`NaN`, `Infinity`, `-Infinity`]], `b`: []}", {1, 3, 0, 0}, {NAN, INFINITY, -INFINITY}},
-    {"{`a`: [[10000000000000000000, -123456789012345678901234567890]], `b`: []}",
-     {1, 2, 0, 0},
-     {1e19f, -123456789012345678901234567890.0f}},
-    {"{`a`: [[1.0000000596046447753906250001, 0.1]], `b`: []}", {1, 2, 0, 0}, {1.00000012f, 0.1f}},
+    {"{`a`: [[1,2],[3,4]], `b`: [[5,6],[7,8]]}", "[[1,2],[3,4]]", "[[5,6],[7,8]]"},
+    {"{`b`:[[1]],`a`:[[2]]}", "[[2]]", "[[1]]"},
+    {" \r\n\t{ `a` : [ [ 1 , 2 ] ] , `b` : [ [ 3 ] , [ 4 ] ] } \n", "[[1,2]]", "[[3],[4]]"},
+    {"{`a`: [], `b`: []}", "[]", "[]"},
+    {"{`a`: [[],[]], `b`: [[]]}", "[[],[]]", "[[]]"},
+    {"{`a`: [[1]], `b`: []}", "[[1]]", "[]"},
+    {"{`a`: [[-0, 0, -0.0, 1e-400, -1e-400]], `b`: []}", "[[-0.0,0,-0.0,0,-0.0]]", "[]"},
+    {"{`a`: [[`NaN`, `Infinity`, `-Infinity`]], `b`: []}", "[[`NaN`,`Infinity`,`-Infinity`]]", "[]"},
+    {"{`a`: [[10000000000000000000, -123456789012345678901234567890]], `b`: []}", "[[1e+19,-1.2345679e+29]]",
+     "[]"},
+    {"{`a`: [[1.0000000596046447753906250001, 0.1]], `b`: []}", "[[1.0000001,0.1]]", "[]"},
     {"{`a`: [[1]], `\\u0062`: [[2]], `variant`: `n\\u0061ive`, `timeout_ms`: 5e2, `transpose_a`: true}",
-     {1, 1, 1, 1},
-     {1, 2}},
+     "[[1]]", "[[2]]"},
+    {"{`a`: [[1, -2.5, 0, 1e2]], `dtype`: `float64`}", "[[1,-2.5,0,100]]"},
+    {"{`a`: [[0.1, 0.30000000000000004, 1e23, 5e-324]], `dtype`: `float64`}",
+     "[[0.1,0.30000000000000004,1e+23,4.94065645841247e-324]]"},
+    {"{`dtype`: `float64`, `a`: [[-0, -0.0, -1e-400, 1e-400]]}", "[[-0.0,-0.0,-0.0,0]]"},
+    {"{`a`: [[`NaN`, `Infinity`, `-Infinity`]], `dtype`: `float64`}", "[[`NaN`,`Infinity`,`-Infinity`]]"},
+    /* Ties of float64, on which both neighbours have the same distance, and what is just beside them. */
+    {"{`a`: [[9007199254740993, 9007199254740995, 9007199254740993.0000000000000000000001]], `dtype`: "
+     "`float64`}",
+     "[[9007199254740992,9007199254740996,9007199254740994]]"},
+    /* Beyond the largest, but nearer to it than to the next that there would be. */
+    {"{`a`: [[1.7976931348623158e308, -1.7976931348623158e308]], `dtype`: `float64`}",
+     "[[1.7976931348623157e+308,-1.7976931348623157e+308]]"},
+    {"{`a`: [[-1.7976931348623158e308, 1, `NaN`]], `dtype`: `float64`}",
+     "[[-1.7976931348623157e+308,1,`NaN`]]"},
+    {"{`a`: [[0, -0, 2147483647, -2147483648]], `dtype`: `int32`}", "[[0,0,2147483647,-2147483648]]"},
+    {"{`dtype`: `int32`, `a`: [[1e2, 1.0, -5E+1, 2147483647.0, -0.0, 0e999, 1000e-3]]}",
+     "[[100,1,-50,2147483647,0,0,1]]"},
+    {"{`a`: [[9223372036854775807, -9223372036854775808]], `dtype`: `int64`}",
+     "[[9223372036854775807,-9223372036854775808]]"},
+    {"{`dtype`: `int64`, `a`: [[9007199254740993, -9007199254740993, 9223372036854775806]]}",
+     "[[9007199254740993,-9007199254740993,9223372036854775806]]"},
+    {"{`a`: [[1e18, -9223372036854775808.0, 9223372036854774784.0, 1e0]], `dtype`: `int64`}",
+     "[[1000000000000000000,-9223372036854775808,9223372036854774784,1]]"},
 };
 
-static void expect_elements(const float *expected, const struct mm_matrix *matrix) {
-    const float *elements = matrix->data;
-    for (size_t index = 0; index < matrix->rows * matrix->cols; index++)
-        assert_true(isnan(expected[index]) ? isnan(elements[index])
-                                           : memcmp(&elements[index], &expected[index], sizeof(float)) == 0);
+static void expect_matrix(const struct mm_matrix *matrix, const char *expected) {
+    char text[512];
+    assert_int_equal((uintptr_t)matrix->data % 64, 0);
+    assert_int_equal(matrix->ld, matrix->cols);
+    text[mm_json_matrix_write(matrix, NULL, text)] = '\0';
+    assert_string_equal(text, quoted(expected));
 }
 
 static void test_valid(void **state) {
     for (size_t index = 0; index < COUNT(valid); index++) {
-        const size_t *shapes = valid[index].shapes;
-        expect_good(MM_MATMUL, valid[index].body);
-        assert_true(call.a.rows == shapes[0] && call.a.cols == shapes[1] && call.a.ld == shapes[1]);
-        assert_true(call.b.rows == shapes[2] && call.b.cols == shapes[3] && call.b.ld == shapes[3]);
-        assert_int_equal((uintptr_t)call.a.data % 64, 0);
-        assert_int_equal((uintptr_t)call.b.data % 64, 0);
-        expect_elements(valid[index].elements, &call.a);
-        expect_elements(valid[index].elements + shapes[0] * shapes[1], &call.b);
+        const enum mm_op op = valid[index].b == NULL ? MM_TRANSPOSE : MM_MATMUL;
+        if (decode(op, valid[index].body) != MM_OK)
+            fail_msg("%s: %s", valid[index].body, error.detail);
+        const char *dtype = strstr(valid[index].body, "`dtype`: `");
+        assert_true(dtype == NULL ? call.dtype == MM_FLOAT32
+                                  : strstr(dtype, mm_dtype_name(call.dtype)) != NULL);
+        expect_matrix(&call.a, valid[index].a);
+        expect_matrix(&call.b, op == MM_TRANSPOSE ? "[]" : valid[index].b);
         release();
     }
 }
 
-static void test_parameters(void **state) {
-    expect_good(MM_MATMUL,
-                "{`variant`: `tiled_16`, `backend`: `cuda`, `dtype`: `float32`, `transpose_a`: true, "
-                "`transpose_b`: false, `timeout_ms`: 250, `a`: [], `b`: []}");
-    assert_string_equal(call.names[MM_PARAMETER_VARIANT], "tiled_16");
-    assert_string_equal(call.names[MM_PARAMETER_BACKEND], "cuda");
-    assert_int_equal(call.numbers[MM_PARAMETER_TRANSPOSE_A], 1);
-    assert_int_equal(call.numbers[MM_PARAMETER_TRANSPOSE_B], 0);
-    assert_true(mm_call_has(&call, MM_PARAMETER_TRANSPOSE_B));
-    assert_int_equal(call.numbers[MM_PARAMETER_TIMEOUT_MS], 250);
-    assert_int_equal(call.dtype, MM_FLOAT32);
-    release();
+/* Beside whole numbers, too, which are read as 64 bits, a time of any length is bounded and no error. */
+static void test_long_times(void **state) {
+    static const char *const bodies[] = {
+        "{`timeout_ms`: 18446744073709551616, `a`: [[1, 7]], `dtype`: `int64`}",
+        "{`a`: [[1, 7]], `dtype`: `int32`, `timeout_ms`: 9223372036854775808}",
+        "{`dtype`: `int64`, `timeout_ms`: 99999999999999999999999999999999999999999, `a`: [[1, 7]]}",
+    };
+    for (size_t index = 0; index < COUNT(bodies); index++) {
+        assert_int_equal(decode(MM_TRANSPOSE, bodies[index]), MM_OK);
+        assert_true(call.numbers[MM_PARAMETER_TIMEOUT_MS] == MM_CALL_WHOLE_MAX);
+        expect_matrix(&call.a, "[[1,7]]");
+        release();
+    }
 }
 
 #define B ", `b`: [[1]]}"
@@ -139,19 +155,13 @@ static const struct refused products[] = {
     {"{`a`: [[1,2,]]" B, "", 1, 13, "']'"},
     {"{`a`: [[01]]" B, "", 1, 10, "'01'"},
     {"{`a`: [[+1]]" B, "", 1, 10, "'+1'"},
-    {"{`a`: [[.5]]" B, "", 1, 10, "'.5'"},
-    {"{`a`: [[1.]]" B, "", 1, 10, "'1.'"},
     {"{`a`: [[0x1]]" B, "", 1, 11, "has 'x1'"},
     {"{`a`: [[NaN]]" B, "", 1, 11, "has 'NaN' at line 1, column 11, but must have \"NaN\" in quotes"},
-    {"{`a`: [[nan]]" B, "", 1, 11, "\"NaN\" in quotes"},
-    {"{`a`: [[Infinity]]" B, "", 1, 16, "\"Infinity\" in quotes"},
     {"{`a`: [[-Infinity]]" B, "", 1, 17, "\"-Infinity\" in quotes"},
     {"{`a`: [[1]]" B " x", "", 1, 26,
      "has 'x' at line 1, column 26, but must have nothing behind the object"},
-    {"{`a`: [[1]]" B "{}", "", 1, 25, "nothing behind the object"},
     {"{`a`: [[1]], `a`: [[1]]" B, "", 1, 16, "a name that was not given before"},
     {"{'a': [[1]]" B, "", 1, 2, "'"},
-    {"5", "", 1, 1, "must have an object"},
     {"null", "", 1, 4, "must have an object"},
     {"[[1]]", "", 1, 1, "has '[' at line 1, column 1, but must have an object like {"},
     {"\xef\xbb\xbf{}", "", 1, 1, "must have an object"},
@@ -164,7 +174,6 @@ static const struct refused products[] = {
     {"{`a`: [[-1e999]]" B, "a", 1, 14, "a[0][0] is beyond -1.79769313e+308 (overflow)"},
     /* Not two-dimensional */
     {"{}", "a", 0, 0, "missing"},
-    {"{`b`: [[1]]}", "a", 0, 0, "missing"},
     {"{`a`: [[1]]}", "b", 0, 0, "b is missing, but b must be an array of rows of numbers, like [["},
     {"{`a`: null" B, "a", 1, 10, "a is null"},
     {"{`a`: [[1], false]" B, "a", 1, 17, "row 1 of a is false"},
@@ -172,12 +181,9 @@ static const struct refused products[] = {
     {"{`a`: `NaN`" B, "a", 1, 11, "a is a string"},
     {"{`a`: {}" B, "a", 1, 7, "a is an object"},
     {"{`a`: [1,2]" B, "a", 1, 8, "row 0 of a is a number, but a must be an array of rows"},
-    {"{`a`: [[1],2]" B, "a", 1, 12, "row 1 of a is a number"},
-    {"{`a`: [[1],null]" B, "a", 1, 15, "row 1 of a is null"},
     {"{`a`: [[[1]]]" B, "a", 1, 9, "a[0][0] is an array"},
     {"{`a`: [[1,2],[3,4],[5,6,7]]" B, "a", 1, 26, "row 2 of a has 3 elements, but row 0 has 2"},
     {"{`a`: [[1,2],[]]" B, "a", 1, 15, "row 1 of a has 0 elements, but row 0 has 2"},
-    {"{`a`: [[],[1]]" B, "a", 1, 13, "row 1 of a has 1 element, but row 0 has 0"},
     {"{`a`: [[1]], `b`: [[1],[2,3]]}", "b", 1, 28, "row 1 of b has 2 elements"},
     /* Elements */
     {"{`a`: [[1,null]]" B, "a", 1, 14, "a[0][1] is null"},
@@ -185,20 +191,16 @@ static const struct refused products[] = {
     {"{`a`: [[1],[{}]]" B, "a", 1, 13, "a[1][0] is an object"},
     {"{`a`: [[`1`]]" B, "a", 1, 11, "a[0][0] is the string \"1\""},
     {"{`a`: [[`nan`]]" B, "a", 1, 13, "the string \"nan\""},
-    {"{`a`: [[`+Infinity`]]" B, "a", 1, 19, "the string"},
     {"{`a`: [[1]], `b`: [[1, 1e39]]}", "b", 1, 27, "b[0][1] is 1e+39, but float32 takes"},
     {"{`a`: [[-1e39]]" B, "a", 1, 13, "a[0][0] is -1e+39"},
-    {"{`a`: [[1e999]]" B, "a", 1, 13, "a[0][0] is beyond 1.79769313e+308"},
     /* Parameters */
     {"{`a`: [[1]], `shape`: [1, 1]" B, "shape", 1, 23,
      "'shape' is unknown in the body, which takes: a, b, variant"},
-    {"{`a`: [[1]], `m`: 1" B, "m", 1, 19, "'m' is unknown"},
     {"{`a`: [[1]], `A`: 1" B, "A", 1, 19, "did you mean 'a'?"},
     {"{`a`: [[1]], ``: 1" B, "", 1, 18, "is unknown"},
     {"{`a`: [[1]], `variant`: null" B, "variant", 1, 28, "variant is null, but must be a string"},
     {"{`a`: [[1]], `transpose_b`: 1" B, "transpose_b", 1, 29, "must be true or false"},
     {"{`a`: [[1]], `timeout_ms`: 1.5" B, "timeout_ms", 1, 30, "is 1.5"},
-    {"{`a`: [[1]], `timeout_ms`: `5`" B, "timeout_ms", 1, 30, "the string \"5\""},
     {"{`a`: [[1]], `timeout_ms`: 1e999" B, "timeout_ms", 1, 32, "a whole number"},
     {"{`a`: [[1]], `backend`: `cpu`" B, "backend", 1, 29, "backend is given twice with different values"},
     {"{`a`: [[1]], `dtype`: `float64`" B, "dtype", 0, 0, "float64", MM_UNSUPPORTED},
@@ -220,7 +222,6 @@ static const struct refused transpositions[] = {
     {"{`a`: [[-1e-400]], `dtype`: `int64`}", "a", 1, 0, "but " INT64_TAKES},
     {"{`a`: [[2147483648]], `dtype`: `int32`}", "a", 1, 0, "a[0][0] is 2147483648, but " INT32_TAKES},
     {"{`a`: [[-2147483649]], `dtype`: `int32`}", "a", 1, 0, "is -2147483649, but"},
-    {"{`a`: [[-2147483648.5]], `dtype`: `int32`}", "a", 1, 0, "but " INT32_TAKES},
     {"{`a`: [[9223372036854775808]], `dtype`: `int64`}", "a", 1, 0,
      "a[0][0] is 9.22337204e+18, but " INT64_TAKES},
     {"{`a`: [[-9223372036854775809]], `dtype`: `int64`}", "a", 1, 0,
@@ -230,17 +231,13 @@ static const struct refused transpositions[] = {
     {"{`a`: [[1e999]], `dtype`: `int64`}", "a", 1, 0, "beyond 1.79769313e+308"},
     {"{`a`: [[1.00000000000000000001]], `dtype`: `int64`}", "a", 1, 0,
      "a[0][0] is not exactly 1, but " INT64_TAKES},
-    {"{`a`: [[0.99999999999999999999]], `dtype`: `int64`}", "a", 1, 0, "a[0][0]"},
     {"{`a`: [[9007199254740993.0]], `dtype`: `int64`}", "a", 1, 0, "not exactly 9007199254740992"},
     {"{`a`: [[`NaN`]], `dtype`: `int32`}", "a", 1, 0, "a[0][0] is the string \"NaN\", but " INT32_TAKES},
     {"{`a`: [[`1`]], `dtype`: `int64`}", "a", 1, 0, "the string \"1\""},
     {"{`a`: [[null]], `dtype`: `int64`}", "a", 1, 0, "a[0][0] is null, but"},
     {"{`a`: [[true]], `dtype`: `float64`}", "a", 1, 0, "a[0][0] is true, but float64 takes"},
-    {"{`a`: [[`inf`]], `dtype`: `float64`}", "a", 1, 0, "the string \"inf\""},
     {"{`a`: [[1e309]], `dtype`: `float64`}", "a", 1, 0, "overflow"},
-    {"{`a`: [[-1e309]], `dtype`: `float64`}", "a", 1, 0, "overflow"},
     {"{`a`: [[1.7976931348623159e308]], `dtype`: `float64`}", "a", 1, 0, "overflow"},
-    {"{`a`: [[-1.7976931348623159e308]], `dtype`: `float64`}", "a", 1, 0, "overflow"},
     /* Without a lower bound, and not float64. */
     {"{`a`: [[16777217, -1.7976931348623158e308]]}", "a", 1, 0, "a[0][1] is beyond"},
     {"{`a`: [[1, -1.7976931348623158e308]], `dtype`: `int64`}", "a", 1, 0, "a[0][1]"},
@@ -251,10 +248,7 @@ static const struct refused transpositions[] = {
     {"{`a`: [[1]], `b`: [[1]]}", "b", 1, 0,
      "'b' is unknown in the body, which takes: a, variant, backend, dtype, timeout_ms"},
     {"{`a`: [[1]], `transpose_a`: true}", "transpose_a", 1, 0, "is unknown in the body"},
-    {"{`a`: [[1]], `tile`: 16}", "tile", 1, 0, "is unknown in the body"},
-    {"{`a`: [[1]], `m`: 1}", "m", 1, 0, "is unknown in the body"},
     {"", "", 0, 0, "the body is empty, but must be a JSON object like {"},
-    {"[]", "", 1, 0, "but must have an object like {"},
     {"{`a`: [[1]], `dtype`: `float16`}", "dtype", 0, 0,
      "'float16', but must be one of: float32, float64, int32, int64", MM_UNSUPPORTED},
     {"{`a`: [[1, null]], `dtype`: `float16`}", "a", 1, 0, "a[0][1] is null"},
@@ -296,143 +290,14 @@ static void test_limits_before_memory(void **state) {
     assert_string_equal(error.field, "a");
 }
 
-/* Zero bytes in place of a character, and between any two. Where one stands is told: lines end in LF, and a
- * character counts once however many bytes it has. */
-static void test_zero_bytes(void **state) {
+/* Where a zero byte stands is told: lines end in LF, and a character counts once however many bytes it has.
+ */
+static void test_zero_byte(void **state) {
     static const char body[] = "{\"a\":\r\n \"\xe2\x82\xac\"\0, \"b\": [[1]]}";
-    static const char good[] =
-        "{\"\\u0061\":\n[[1, 2e0]], \"b\": [[1], [2]],\n\"variant\": \"na\xc3\xaf\", \"transpose_a\": false}";
-    enum { LENGTH = sizeof good - 1 };
-    assert_int_equal(decode_bytes(MM_MATMUL, good, LENGTH, &limits), MM_OK);
-    release();
-    for (size_t place = 0; place <= LENGTH; place++) {
-        char bad[LENGTH + 1];
-        memcpy(bad, good, place);
-        bad[place] = '\0';
-        memcpy(bad + place + 1, good + place, LENGTH - place);
-        assert_int_equal(decode_bytes(MM_MATMUL, bad, LENGTH + 1, &limits), MM_BAD_REQUEST);
-        if (place < LENGTH) {
-            memcpy(bad, good, LENGTH);
-            bad[place] = '\0';
-            assert_int_equal(decode_bytes(MM_MATMUL, bad, LENGTH, &limits), MM_BAD_REQUEST);
-        }
-    }
     assert_int_equal(decode_bytes(MM_MATMUL, body, sizeof body - 1, &limits), MM_BAD_REQUEST);
     assert_non_null(strstr(error.detail,
                            "has a zero byte at line 2, column 5, but must have ',' or the closing bracket"));
     assert_true(error.line == 2 && error.column == 5);
-}
-
-/* Bodies that a C string cannot show well: cut anywhere, and nested without end. */
-static void test_hostile(void **state) {
-    static const char good[] = "{\"a\": [[1]], \"b\": [[1]], \"variant\": \"naive\"}";
-    enum { DEPTH = 100000 };
-    static char deep[DEPTH + 5] = "{\"a\":";
-    for (size_t length = 0; length < sizeof good - 1; length++)
-        assert_int_equal(decode_bytes(MM_MATMUL, good, length, &limits), MM_BAD_REQUEST);
-    memset(deep + 5, '[', DEPTH);
-    assert_int_equal(decode_bytes(MM_MATMUL, deep, sizeof deep, &limits), MM_BAD_REQUEST);
-    assert_true(error.line == 1 && error.column > 0);
-}
-
-/* --- transpositions, of every type -----------------------------------------------------------------------
- */
-
-static void decode_row(const char *dtype, const char *elements) {
-    char text[512];
-    snprintf(text, sizeof text, "{`a`: [[%s]], `dtype`: `%s`}", elements, dtype);
-    expect_good(MM_TRANSPOSE, text);
-    assert_string_equal(mm_dtype_name(call.a.dtype), dtype);
-}
-
-static const struct {
-    const char *elements;
-    size_t count;
-    double expected[6];
-} floats[] = {
-    {"1, -2.5, 0, 1e2", 4, {1, -2.5, 0, 100}},
-    {"0.1, 0.30000000000000004, 1e23, 5e-324", 4, {0.1, 0.1 + 0.2, 1e23, 5e-324}},
-    {"-0, -0.0, -1e-400, 1e-400", 4, {-0.0, -0.0, -0.0, 0}},
-    {"`NaN`, `Infinity`, `-Infinity`", 3, {NAN, INFINITY, -INFINITY}},
-    {"1e39, 123456789012345678901234567890", 2, {1e39, 123456789012345678901234567890.0}},
-    /* Ties of float64, on which both neighbours have the same distance, and what is just beside them. */
-    {"9007199254740993, 9007199254740995, 9007199254740993.0000000000000000000001",
-     3,
-     {9007199254740992.0, 9007199254740996.0, 9007199254740994.0}},
-    {"2.4703282292062327e-324, 2.4703282292062328e-324", 2, {0, 5e-324}},
-    /* Beyond the largest, but nearer to it than to the next that there would be. */
-    {"1.7976931348623158e308, -1.7976931348623158e308", 2, {1.7976931348623157e308, -1.7976931348623157e308}},
-    {"-1.7976931348623158e308, 1, `NaN`", 3, {-1.7976931348623157e308, 1, NAN}},
-};
-
-static void test_float64(void **state) {
-    for (size_t index = 0; index < COUNT(floats); index++) {
-        decode_row("float64", floats[index].elements);
-        assert_true(call.a.rows == 1 && call.a.cols == floats[index].count);
-        assert_int_equal(mm_matrix_bytes(&call.b), 0);
-        for (size_t col = 0; col < floats[index].count; col++) {
-            const double *got = (const double *)call.a.data + col, *expected = &floats[index].expected[col];
-            if (isnan(*expected) ? !isnan(*got) : memcmp(got, expected, sizeof *got) != 0)
-                fail_msg("%s: %zu is %.17g", floats[index].elements, col, *got);
-        }
-        release();
-    }
-}
-
-static const struct {
-    const char *dtype;
-    const char *elements;
-    size_t count;
-    int64_t expected[4];
-} wholes[] = {
-    {"int32", "0, -0, 2147483647, -2147483648", 4, {0, 0, INT32_MAX, INT32_MIN}},
-    {"int32", "1e2, 1.0, -5E+1, 2147483647.0", 4, {100, 1, -50, INT32_MAX}},
-    {"int32", "-0.0, 0e999, 1000e-3", 3, {0, 0, 1}},
-    {"int64", "9223372036854775807, -9223372036854775808", 2, {INT64_MAX, INT64_MIN}},
-    {"int64",
-     "9007199254740993, -9007199254740993, 9223372036854775806",
-     3,
-     {9007199254740993, -9007199254740993, INT64_MAX - 1}},
-    {"int64",
-     "1e18, -9223372036854775808.0, 9223372036854774784.0, 1e0",
-     4,
-     {1000000000000000000, INT64_MIN, INT64_MAX - 1023, 1}},
-};
-
-static int64_t whole_at(const struct mm_matrix *matrix, size_t index) {
-    return matrix->dtype == MM_INT32 ? ((const int32_t *)matrix->data)[index]
-                                     : ((const int64_t *)matrix->data)[index];
-}
-
-static void test_wholes(void **state) {
-    for (size_t index = 0; index < COUNT(wholes); index++) {
-        decode_row(wholes[index].dtype, wholes[index].elements);
-        assert_int_equal(call.a.cols, wholes[index].count);
-        for (size_t col = 0; col < wholes[index].count; col++)
-            if (whole_at(&call.a, col) != wholes[index].expected[col])
-                fail_msg("%s: %zu is %" PRId64, wholes[index].elements, col, whole_at(&call.a, col));
-        release();
-    }
-}
-
-/* Beside whole numbers, too, which are read as 64 bits, a time of any length is bounded and no error. */
-static void test_long_times(void **state) {
-    static const char *const times[] = {"9223372036854775807", "9223372036854775808", "18446744073709551616",
-                                        "99999999999999999999999999999999999999999", "1e19"};
-    static const char *const dtypes[] = {"float32", "float64", "int32", "int64"};
-    for (size_t index = 0; index < 8 * COUNT(times); index++) {
-        const char *time = times[index / 8], *dtype = dtypes[index / 2 % 4];
-        char text[160];
-        if (index % 2 == 0)
-            snprintf(text, sizeof text, "{`timeout_ms`: %s, `a`: [[1, 7]], `dtype`: `%s`}", time, dtype);
-        else
-            snprintf(text, sizeof text, "{`a`: [[1, 7]], `dtype`: `%s`, `timeout_ms`: %s}", dtype, time);
-        expect_good(MM_TRANSPOSE, text);
-        assert_true(call.numbers[MM_PARAMETER_TIMEOUT_MS] == MM_CALL_WHOLE_MAX);
-        if (index / 2 % 4 >= 2)
-            assert_true(whole_at(&call.a, 0) == 1 && whole_at(&call.a, 1) == 7);
-        release();
-    }
 }
 
 /* The type decides of how many bytes the limits speak, of A and C together; and what is malformed is told
@@ -444,11 +309,9 @@ static void test_sizes(void **state) {
         enum mm_status status;
     } bodies[] = {
         {"{`a`: [[1, 2, 3]]}", 8, 24},
-        {"{`a`: [[1, 2, 3]], `dtype`: `int32`}", 8, 24},
         {"{`a`: [[1, 2, 3]], `dtype`: `float64`}", 8, 48},
         {"{`dtype`: `int64`, `a`: [[1, 2, 3]]}", 8, 48},
         {"{`a`: [[1, 2, 3]]}", 8, 23, MM_TOO_LARGE},
-        {"{`a`: [[1, 2, 3]], `dtype`: `int32`}", 8, 23, MM_TOO_LARGE},
         {"{`a`: [[1, 2, 3]], `dtype`: `float64`}", 8, 47, MM_TOO_LARGE},
         {"{`dtype`: `int64`, `a`: [[1, 2, 3]]}", 8, 47, MM_TOO_LARGE},
         {"{`a`: [[1, 2, 0.5]], `dtype`: `int32`}", 2, 1 << 10, MM_BAD_REQUEST},
@@ -463,6 +326,5 @@ static void test_sizes(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_valid, test_parameters, test_refused,
-                  test_limits_before_memory, test_hostile, test_zero_bytes, test_float64, test_wholes,
-                  test_long_times, test_sizes)
+RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_valid, test_long_times, test_refused,
+                  test_limits_before_memory, test_zero_byte, test_sizes)

