@@ -233,9 +233,10 @@ static void unlock_pages(void *memory) {
         nanosleep(&pause, NULL);
 }
 
-static void lock(void) {
+static void lock(bool refuses) {
     static const struct mm_page_locking locking = {lock_pages, unlock_pages};
     memset(&pages, 0, sizeof pages);
+    pages.refuses = refuses;
     mm_buffers_lock(buffers, &locking);
 }
 
@@ -254,7 +255,7 @@ static void expect_locked(size_t bytes, bool is_locked) {
 static void pages_are_locked_once(void **state) {
     buffers = mm_buffers_open(MIB);
     pass(LARGE);
-    lock();
+    lock(false);
     expect_locks(1, 0); /* the arena's */
     expect_locked(100, true);
     expect_locked(LARGE, true); /* what was kept before is gone */
@@ -264,6 +265,12 @@ static void pages_are_locked_once(void **state) {
     expect_locked(3 * LARGE, false);
     close_buffers(state);
     expect_locks(2, 2);
+
+    buffers = mm_buffers_open(MIB);
+    lock(true);
+    expect_locked(100, false);
+    close_buffers(state);
+    expect_locks(0, 0);
 }
 
 /* By the C library, or, where pages are locked, in locked pages, which are kept for who comes. */
@@ -274,7 +281,7 @@ static void small_pieces_past_the_arena_are_the_librarys_or_locked(void **state)
         const size_t mapped = is_locked ? MANY - 512 : 0;
         buffers = mm_buffers_open((size_t)MANY * PAGES);
         if (is_locked)
-            lock();
+            lock(false);
         for (int index = 0; index < MANY; index++) {
             lend(BYTES, &lent[index]);
             assert_int_equal(lent[index].is_locked, is_locked);
@@ -350,7 +357,7 @@ static void what_grows_is_warm_and_gives_way(void **state) {
 static void what_has_grown_is_locked(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(16 * MIB);
-    lock();
+    lock(false);
     for (int round = 1; round <= 3; round++) {
         const size_t bytes = (size_t)round * 2 * MIB;
         grow(bytes, 12 * MIB, &buffer);
@@ -442,7 +449,7 @@ static void *trim_often(void *argument) {
 static void what_goes_back_counts_no_more(void **state) {
     pthread_t trimmer;
     buffers = mm_buffers_open(LARGE);
-    lock();
+    lock(false);
     pages.unlock_ns = 300000;
     assert_int_equal(pthread_create(&trimmer, NULL, trim_often, NULL), 0);
     while (__atomic_load_n(&pages.unlocks, __ATOMIC_RELAXED) < 20) {
