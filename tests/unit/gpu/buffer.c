@@ -216,6 +216,7 @@ static void without_memory_nothing_is_taken(void **state) {
 /* A device's locking that keeps books, refuses on demand, and takes its time to unlock. */
 static struct {
     int locks, unlocks; /* __atomic */
+    size_t bytes;       /* of the last lock */
     bool refuses;
     long unlock_ns;
 } pages;
@@ -223,6 +224,7 @@ static struct {
 static bool lock_pages(void *memory, size_t bytes) {
     if (!pages.refuses)
         __atomic_add_fetch(&pages.locks, 1, __ATOMIC_RELAXED);
+    pages.bytes = bytes;
     return !pages.refuses;
 }
 
@@ -257,6 +259,7 @@ static void pages_are_locked_once(void **state) {
     pass(LARGE);
     lock(false);
     expect_locks(1, 0); /* the arena's */
+    assert_int_equal(pages.bytes, 16 * MIB);
     expect_locked(100, true);
     expect_locked(LARGE, true); /* what was kept before is gone */
     expect_locked(LARGE, true);
