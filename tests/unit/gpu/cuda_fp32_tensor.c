@@ -107,7 +107,7 @@ static struct mm_product product_of(size_t m, size_t k, size_t n) {
 }
 
 /* Plans it, prepares it and enqueues it; the workspace that it needs. */
-static size_t launch_by(const struct mm_product *product, bool is_frugal) {
+static size_t launch(const struct mm_product *product, bool is_frugal) {
     struct mm_lane lane = {.device = &device, .path = &path, .scratch = scratch};
     struct mm_plan plan = {.device = &device.head, .is_frugal = is_frugal};
     struct mm_error error;
@@ -121,10 +121,6 @@ static size_t launch_by(const struct mm_product *product, bool is_frugal) {
     }
     assert_int_equal(plan.launch(&plan, product, &lane, &error), MM_OK);
     return plan.workspace_bytes;
-}
-
-static size_t launch(const struct mm_product *product) {
-    return launch_by(product, false);
 }
 
 static size_t offset_of(const void *piece) {
@@ -166,7 +162,7 @@ static void expect_pieces(size_t bytes) {
     assert_true(seen.cleared <= offset_of(plan->uncertain));
 }
 
-static void clusters_have_room_and_work(void) {
+static void expect_clusters(void) {
     const struct mm_fp32_plan *plan = &seen.plan;
     const unsigned pairs = plan->pair_rows * plan->pair_cols;
     const unsigned rest = pairs - plan->whole_pairs;
@@ -183,16 +179,17 @@ static void each_shape_has_its_memory_and_its_shares(void **state) {
                                        {257, 63, 40}, {300, 700, 80}, {256, 8193, 192}, {2000, 64, 2000}};
     for (size_t index = 0; index < COUNT(shapes); index++) {
         const struct mm_product product = product_of(shapes[index][0], shapes[index][1], shapes[index][2]);
-        const size_t bytes = launch(&product);
+        const size_t bytes = launch(&product, false);
         assert_int_equal(seen.plan.steps, (product.k + 63) / 64);
         assert_true((size_t)seen.plan.pair_rows * 256 >= product.m);
         assert_true((size_t)seen.plan.pair_cols * 192 >= product.n);
         assert_int_equal(seen.plan.most_b - seen.plan.most_a, product.m);
         assert_int_equal(seen.plan.lost_b - seen.plan.lost_a, product.m);
-        assert_true(seen.plan.threshold > 1.0F);
+        assert_true(seen.plan.threshold ==
+                    mm_fp32_threshold((unsigned)product.k)); /* kernels/guard has those */
         assert_ptr_equal(seen.wanted, &seen.plan.notes->fallback);
         expect_pieces(bytes);
-        clusters_have_room_and_work();
+        expect_clusters();
     }
 }
 
@@ -202,7 +199,7 @@ static void operands_are_read_as_they_are_stored(void **state) {
         struct mm_product product = product_of(30, 20, 10);
         product.transpose_a = (orientation & 1) != 0;
         product.transpose_b = (orientation & 2) != 0;
-        launch(&product);
+        launch(&product, false);
         assert_int_equal(seen.a.along, !product.transpose_a);
         assert_int_equal(seen.b.along, product.transpose_b);
         assert_int_equal(seen.a.lines, 30);
@@ -211,57 +208,34 @@ static void operands_are_read_as_they_are_stored(void **state) {
     }
 }
 
-/* The bound that it keeps, for as little depth as there is and as much: the factor of E is least where a step
- * is whole. */
-static void the_guard_is_wary_of_short_sums(void **state) {
-    struct mm_product product = product_of(1, 1, 1);
-    launch(&product);
-    assert_true(seen.plan.threshold > 0x1p24F / 18 && seen.plan.threshold < 0x1p24F / 6);
-    product = product_of(1, 64, 1);
-    launch(&product);
-    assert_true(seen.plan.threshold > 0x1p24F / 144 && seen.plan.threshold < 0x1p24F / 92);
-    product = product_of(1, 65536, 1);
-    launch(&product);
-    assert_true(seen.plan.threshold > 0x1p24F / 131088 && seen.plan.threshold < 0x1p24F / 128000);
-}
-
-static void expect_left_to_simt(size_t m, size_t k, size_t n) {
-    const struct mm_product product = product_of(m, k, n);
-    launch(&product);
-    assert_int_equal(seen.count, 0);
-    assert_int_equal(seen.simts, 1);
-    assert_null(seen.wanted);
-    assert_int_equal(path.kind, MM_PATH_SIMT);
-}
-
-/* Without depth, of vectors that tiles would make many times as large, and of what no memory can hold. */
+/* Without depth, of vectors that tiles would make many times as large, of what no memory can hold, and if
+ * there is no memory for the halves: there is for simt's workspace. */
 static void what_is_not_worth_splitting_is_left_to_simt(void **state) {
-    expect_left_to_simt(5, 0, 7);
-    expect_left_to_simt(1, 33554432, 1);
-    expect_left_to_simt(5, 1 << 20, 5);
-    expect_left_to_simt(0x7fffffff, 0x7fffffff, 0x7fffffff);
-}
-
-/* If there is no memory for the halves, there is for simt's workspace. */
-static void a_frugal_plan_is_left_to_simt(void **state) {
-    const struct mm_product product = product_of(300, 700, 80);
-    path.kind = MM_PATH_NONE;
-    assert_int_equal(launch_by(&product, true), SIMT_BYTES);
-    assert_int_equal(seen.count, 0);
-    assert_int_equal(seen.simts, 1);
-    assert_null(seen.wanted);
-    assert_int_equal(path.kind, MM_PATH_SIMT);
+    static const struct {
+        size_t m, k, n;
+        bool is_frugal;
+    } cases[] = {{5, 0, 7},
+                 {1, 33554432, 1},
+                 {5, 1 << 20, 5},
+                 {0x7fffffff, 0x7fffffff, 0x7fffffff},
+                 {300, 700, 80, true}};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        const struct mm_product product = product_of(cases[index].m, cases[index].k, cases[index].n);
+        path.kind = MM_PATH_NONE;
+        assert_int_equal(launch(&product, cases[index].is_frugal), SIMT_BYTES);
+        assert_int_equal(seen.count, 0);
+        assert_int_equal(seen.simts, 1);
+        assert_null(seen.wanted);
+        assert_int_equal(path.kind, MM_PATH_SIMT);
+    }
 }
 
 static void it_wants_hopper(void **state) {
-    struct mm_device head = {.compute_capability = 90};
-    assert_null(mm_cuda_fp32_tensor_missing(&head));
-    head.compute_capability = 89;
-    assert_non_null(mm_cuda_fp32_tensor_missing(&head));
-    head.compute_capability = 100;
-    assert_non_null(mm_cuda_fp32_tensor_missing(&head));
+    for (unsigned capability = 89; capability < 101; capability++) {
+        const struct mm_device head = {.compute_capability = capability};
+        assert_int_equal(mm_cuda_fp32_tensor_missing(&head) == NULL, capability == 90);
+    }
 }
 
 RUN_TESTS(each_shape_has_its_memory_and_its_shares, operands_are_read_as_they_are_stored,
-          the_guard_is_wary_of_short_sums, what_is_not_worth_splitting_is_left_to_simt,
-          a_frugal_plan_is_left_to_simt, it_wants_hopper)
+          what_is_not_worth_splitting_is_left_to_simt, it_wants_hopper)
