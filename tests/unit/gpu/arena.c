@@ -1,5 +1,5 @@
 /* The arena's pieces: aligned, none upon another, at most a quarter larger than asked for, and lent again;
- * and its pages, which are taken as they are lent. (buffer.c has how they are locked.) */
+ * and its pages, which are taken as they are lent. buffer.c has how they are locked. */
 #include "gpu/memory/arena.h"
 #include "gpu/memory/poison.h"
 #include "tests/unit/unit.h"

@@ -205,8 +205,12 @@ static void only_those_that_wait_begin_before(void **state) {
 /* --- transpositions ------------------------------------------------------------------------------------- */
 
 static enum mm_status plan_turn(const struct mm_product *product, struct mm_plan *plan, struct mm_error *e) {
-    const struct mm_layout layout = {
-        .kernel = memory, .block_rows = 64, .block_cols = 32, .threads_x = 256, .threads_y = 1};
+    const struct mm_layout layout = {.kernel = memory,
+                                     .batch_kernel = memory,
+                                     .block_rows = 64,
+                                     .block_cols = 32,
+                                     .threads_x = 256,
+                                     .threads_y = 1};
     mm_cuda_plan_transposition(&layout, product, plan);
     return MM_OK;
 }
@@ -240,6 +244,7 @@ static void what_lies_there_is_copied(void **state) {
         mm_product_conform_transposition(&product);
         reset(0, 227 * KIB);
         assert_int_equal(mm_plan_make(&device.head, &turn, &product, false, &plan, &error), MM_OK);
+        assert_null(plan.layout.batch_kernel); /* it goes alone */
         assert_int_equal(mm_cuda_prepare(&plan, &product, &lane, &error), MM_OK);
         assert_int_equal(runtime.call_count, 0);
         assert_int_equal(plan.launch(&plan, &product, &lane, &error), MM_OK);

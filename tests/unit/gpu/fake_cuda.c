@@ -189,20 +189,8 @@ static void compute_items(const struct mm_cuda_items *items, unsigned count, boo
     }
 }
 
-static void transpose_items(const struct mm_cuda_items *items, unsigned count) {
-    for (unsigned index = 0; index < count; index++) {
-        const struct mm_cuda_item *item = &items->items[index];
-        const uint64_t *a = item->a;
-        uint64_t *c = item->c;
-        for (size_t row = 0; row < item->m; row++)
-            for (size_t col = 0; col < item->n; col++)
-                c[row * item->n + col] = a[col * item->m + row];
-    }
-}
-
 static bool is_for_batches(const void *kernel) {
-    return kernel == &fake_kernels.plain_batch || kernel == &fake_kernels.turned_batch ||
-           kernel == &fake_kernels.transposing_batch;
+    return kernel == &fake_kernels.plain_batch || kernel == &fake_kernels.turned_batch;
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel, void **arguments) {
@@ -214,10 +202,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *ke
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->tile, FAKE_BLOCK);
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_rows, FAKE_BLOCK);
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_cols, FAKE_BLOCK);
-        if (kernel == &fake_kernels.transposing_batch)
-            transpose_items(arguments[0], launch->gridDim.z);
-        else
-            compute_items(arguments[0], launch->gridDim.z, kernel == &fake_kernels.turned_batch);
+        compute_items(arguments[0], launch->gridDim.z, kernel == &fake_kernels.turned_batch);
     } else {
         fake_cuda.launches++;
         fake_compute(arguments[0], kernel == &fake_kernels.turned);

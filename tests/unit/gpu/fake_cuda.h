@@ -28,10 +28,9 @@ struct fake_cuda {
 extern struct fake_cuda fake_cuda;
 
 /* Its kernels, by their addresses: one that has another for batches, once for A as it is and once for it
- * transposed; one that has none; and one for batches of transpositions of elements of 8 bytes. A batch is of
- * blocks of FAKE_BLOCK along either edge. */
+ * transposed; and one that has none. A batch is of blocks of FAKE_BLOCK along either edge. */
 struct fake_kernels {
-    char plain, turned, plain_batch, turned_batch, lonely, transposing_batch;
+    char plain, turned, plain_batch, turned_batch, lonely;
 };
 extern const struct fake_kernels fake_kernels;
 enum { FAKE_BLOCK = 16 };
