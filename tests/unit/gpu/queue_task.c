@@ -128,16 +128,11 @@ static void a_task_may_share_the_device(void **state) {
     job_wait(task, MM_OK);
 }
 
-static void a_task_is_not_run_at_once(void **state) {
+static void a_task_needs_the_worker_of_its_backend(void **state) {
     open_scene((struct setting){.backend = &fake_host});
     task_init(&jobs[0], 1);
     assert_false(mm_queue_run(queue, &jobs[0].job));
-}
-
-static void a_task_needs_a_device_of_its_backend(void **state) {
-    open_scene((struct setting){0});
-    task_init(&jobs[0], 1);
-    jobs[0].job.backend = &fake_host;
+    jobs[0].job.backend = &fake_backend;
     assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_UNSUPPORTED);
 }
 
@@ -172,19 +167,6 @@ static void many_threads_submit(void **state) {
 static void expect_runs(const struct test_job *task, unsigned runs, unsigned cancelled_runs) {
     assert_int_equal(task->runs, runs);
     assert_int_equal(task->cancelled_runs, cancelled_runs);
-}
-
-static void a_task_that_waits_is_taken_back(void **state) {
-    open_scene((struct setting){.closed = true});
-    submit_product(&jobs[0], 2);
-    wait_begun(fake, 1);
-    submit_task(&jobs[1], 2);
-    assert_true(mm_queue_cancel(queue, &jobs[1].job));
-    open_gate(fake);
-    job_wait(&jobs[0], MM_OK);
-    close_queue();
-    expect_runs(&jobs[1], 0, 0);
-    assert_int_equal(jobs[1].done_count, 0);
 }
 
 static void a_cancelled_task_ends_before_those_that_wait(void **state) {
@@ -366,10 +348,9 @@ static void close_ends_tasks(void **state) {
     expect_runs(&jobs[0], 1, 1);
 }
 
-RUN_TESTS_BETWEEN(NULL, close_scene, products_get_in_between, a_slice_has_the_device_to_itself,
-                  a_begun_task_does_not_wait, products_keep_away_from_tasks, a_task_is_not_run_at_once,
-                  a_task_needs_a_device_of_its_backend, products_get_in_between_pieces,
-                  a_task_may_share_the_device, many_threads_submit, a_task_that_waits_is_taken_back,
+RUN_TESTS_BETWEEN(NULL, close_scene, a_task_needs_the_worker_of_its_backend, products_get_in_between,
+                  a_slice_has_the_device_to_itself, a_begun_task_does_not_wait, products_keep_away_from_tasks,
+                  products_get_in_between_pieces, a_task_may_share_the_device, many_threads_submit,
                   a_cancelled_task_ends_before_those_that_wait, a_task_is_cancelled_in_its_slice,
                   a_product_ends_between_its_pieces, deadlines_are_judged_between_slices,
                   a_failed_device_ends_a_task, stop_lets_tasks_go_on, abort_ends_tasks, close_ends_tasks)
