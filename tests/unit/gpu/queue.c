@@ -191,25 +191,6 @@ static void an_empty_product_needs_no_device(void **state) {
     }
 }
 
-static void *submit_many(void *argument) {
-    for (int round = 0; round < 500; round++) {
-        struct test_job test;
-        job_init(&test, "auto", 1 + (size_t)round % 7);
-        const enum mm_status status = mm_queue_submit(queue, &test.job, NULL);
-        if (status == MM_OK)
-            job_wait(&test, MM_OK);
-        else
-            assert_int_equal(status, MM_BUSY);
-    }
-    return NULL;
-}
-
-static void many_threads_submit(void **state) {
-    open_scene((struct setting){.devices = 3, .lanes = 2, .jobs_max = 4});
-    run_threads(8, submit_many);
-    assert_int_equal(mm_queue_look(queue).jobs, 0);
-}
-
 static void stop_refuses_and_close_drains(void **state) {
     open_scene((struct setting){0});
     submit_product(&jobs[0], 2);
@@ -272,5 +253,5 @@ static void a_waiting_job_is_taken_back(void **state) {
 RUN_TESTS_BETWEEN(NULL, close_scene, without_threads_there_is_no_queue, a_full_queue_refuses,
                   a_late_job_is_not_begun, a_job_is_as_new_each_time,
                   a_tiny_product_of_the_hosts_runs_at_once, the_least_loaded_device_is_chosen,
-                  a_variant_goes_where_it_can_run, an_empty_product_needs_no_device, many_threads_submit,
+                  a_variant_goes_where_it_can_run, an_empty_product_needs_no_device,
                   stop_refuses_and_close_drains, abort_ends_those_that_wait, a_waiting_job_is_taken_back)

@@ -137,14 +137,16 @@ static void a_task_needs_the_worker_of_its_backend(void **state) {
 }
 
 static void *submit_many(void *argument) {
-    for (unsigned round = 0; round < 300; round++) {
+    for (unsigned round = 0; round < 500; round++) {
         struct test_job test;
         if (round % 3 == 0)
-            job_init(&test, "naive", 2);
+            job_init(&test, "auto", 1 + round % 7);
         else
             task_init(&test, round % 3);
         let_slices(&test, round % 3);
-        if (mm_queue_submit(queue, &test.job, NULL) != MM_OK)
+        const enum mm_status status = mm_queue_submit(queue, &test.job, NULL);
+        assert_true(status == MM_OK || status == MM_BUSY);
+        if (status != MM_OK)
             continue;
         if (round % 5 == 0 && mm_queue_cancel(queue, &test.job))
             continue;
@@ -156,8 +158,8 @@ static void *submit_many(void *argument) {
 }
 
 static void many_threads_submit(void **state) {
-    open_scene((struct setting){.lanes = 2, .jobs_max = 4});
-    run_threads(6, submit_many);
+    open_scene((struct setting){.devices = 3, .lanes = 2, .jobs_max = 4});
+    run_threads(8, submit_many);
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 

@@ -114,8 +114,6 @@ static bool is_over(struct mm_device *device, unsigned lane) {
     struct fake_device *used = (struct fake_device *)device;
     pthread_mutex_lock(&used->mutex);
     const bool over = is_open(used, lane);
-    used->looks++;
-    pthread_cond_broadcast(&used->changed);
     pthread_mutex_unlock(&used->mutex);
     return over;
 }
@@ -182,13 +180,6 @@ void wait_begun(struct fake_device *asked, unsigned begun) {
     pthread_mutex_unlock(&asked->mutex);
 }
 
-void wait_looks(struct fake_device *asked, unsigned more) {
-    pthread_mutex_lock(&asked->mutex);
-    for (const unsigned end = asked->looks + more; asked->looks < end;)
-        pthread_cond_wait(&asked->changed, &asked->mutex);
-    pthread_mutex_unlock(&asked->mutex);
-}
-
 unsigned begun_by(struct fake_device *asked) {
     pthread_mutex_lock(&asked->mutex);
     const unsigned begun = asked->begun;
@@ -244,7 +235,6 @@ void count_done(struct mm_job *first) {
 static enum mm_task_state run_slice(struct mm_task *task, struct mm_device *device, bool cancelled,
                                     struct mm_error *error) {
     struct test_job *test = (struct test_job *)((char *)task - offsetof(struct test_job, task));
-    assert_ptr_equal(device, &fake->device);
     if (cancelled) {
         assert_int_not_equal(error->status, MM_OK);
         test->cancelled_runs++;

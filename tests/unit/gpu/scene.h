@@ -33,7 +33,6 @@ struct fake_device {
     bool is_starved;                 /* whether it has no memory for HUNGRY_N */
     uint64_t kernel_ns;              /* of each job; 0: 1 */
     unsigned batches;                /* calls of begin */
-    unsigned looks;                  /* calls of is_over */
     unsigned begun;                  /* jobs that begin was called for */
     unsigned under_way;              /* begun and not ended */
     unsigned most;                   /* the most under way at one time */
@@ -56,7 +55,6 @@ void open_lane(struct fake_device *fake, unsigned lane);
 void let_pass(struct fake_device *fake, unsigned jobs); /* while the gate is closed */
 void wait_begun(struct fake_device *fake, unsigned begun);
 unsigned begun_by(struct fake_device *fake);
-void wait_looks(struct fake_device *fake, unsigned more); /* until is_over was called so often more */
 
 /* The scene of a test. What is 0 is 1 of each, an open gate, fake_backend, 8 jobs, and any wait. */
 struct setting {
