@@ -116,13 +116,6 @@ LAUNCH(transpose) {
     return MM_OK;
 }
 
-/* The first row of C is as A's first, and not its first column. */
-LAUNCH(transpose_wrongly) {
-    enum mm_status status = transpose(product, lane, error);
-    memcpy(product->c.data, product->a.data, product->n * mm_dtype_bytes(product->a.dtype));
-    return status;
-}
-
 /* Of two elements in the interior, the first four bytes of one and the last four of the other are those of a
  * neighbour. */
 LAUNCH(misplace_two) {
@@ -177,7 +170,6 @@ static const struct mm_variant variants[] = {
     {MATMUL("cuts", multiply), .cut = 8},
     {.name = "auto", .choose[MM_FLOAT32] = choose},
     {TRANSPOSE("naive", transpose)},
-    {TRANSPOSE("wrong", transpose_wrongly)},
     {TRANSPOSE("nothing", do_nothing)},
     {TRANSPOSE("misplaces", misplace_two)},
 };

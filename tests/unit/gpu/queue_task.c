@@ -158,8 +158,12 @@ static void *submit_many(void *argument) {
 }
 
 static void many_threads_submit(void **state) {
+    pthread_t threads[8];
     open_scene((struct setting){.devices = 3, .lanes = 2, .jobs_max = 4});
-    run_threads(8, submit_many);
+    for (size_t index = 0; index < COUNT(threads); index++)
+        assert_int_equal(pthread_create(&threads[index], NULL, submit_many, NULL), 0);
+    for (size_t index = 0; index < COUNT(threads); index++)
+        pthread_join(threads[index], NULL);
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 

@@ -315,12 +315,3 @@ void let_slices(struct test_job *test, unsigned count) {
     while (count-- > 0)
         sem_post(&test->let);
 }
-
-void run_threads(unsigned count, void *(*run)(void *)) {
-    pthread_t threads[16];
-    assert_true(count <= COUNT(threads));
-    for (unsigned index = 0; index < count; index++)
-        assert_int_equal(pthread_create(&threads[index], NULL, run, NULL), 0);
-    for (unsigned index = 0; index < count; index++)
-        pthread_join(threads[index], NULL);
-}

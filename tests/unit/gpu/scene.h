@@ -106,7 +106,4 @@ void job_wait(struct test_job *test, enum mm_status status);
 void wait_all(struct test_job *first, unsigned count); /* with MM_OK */
 void let_slices(struct test_job *test, unsigned count);
 
-/* Runs this on so many threads, and joins them. */
-void run_threads(unsigned count, void *(*run)(void *));
-
 #endif
