@@ -90,7 +90,8 @@ int reset(void **state) {
     static struct mm_verification verifications[LANES];
     memset(&fake_cuda, 0, sizeof fake_cuda);
     memset(&device, 0, sizeof device);
-    fake_cuda.memory_max = (size_t)1 << 20;
+    fake_cuda.memory_max = fake_cuda.pitch_max = (size_t)1 << 20;
+    fake_cuda.dynamic_max = 48 << 10;
     device.head = (struct mm_device){.backend = &backend, .name = "Card", .memory_bytes = (size_t)1 << 20};
     device.reads_locked_pages = true;
     device.pitch_bytes_max = 1 << 20;
