@@ -74,7 +74,7 @@ static void grow(size_t bytes, size_t bytes_max, struct mm_buffer *buffer) {
 
 /* --- the budget ----------------------------------------------------------------------------------------- */
 
-static void counts_against_the_budget(void **state) {
+static void loans_and_reservations_count_against_the_budget(void **state) {
     struct mm_buffer first = {0}, second = {.bytes = 7};
     struct mm_error error = {0};
     buffers = mm_buffers_open(1000);
@@ -84,12 +84,16 @@ static void counts_against_the_budget(void **state) {
     assert_int_equal(mm_buffers_acquire(buffers, 401, &second, &error), MM_BUSY);
     assert_true(second.data == NULL && second.bytes == 7);
     assert_true(error.needed_bytes == 401 && !error.has_limit);
+    expect_reserve(401, MM_BUSY);
     expect_used(600);
-    lend(400, &second);
+    expect_reserve(300, MM_OK);
+    assert_int_equal(mm_buffers_acquire(buffers, 101, &second, NULL), MM_BUSY);
+    lend(100, &second);
     expect_used(1000);
     give(&first);
     give(&first);
     expect_used(400);
+    mm_buffers_unreserve(buffers, 300);
     give(&second);
     expect_used(0);
 }
@@ -103,17 +107,7 @@ static void more_than_all_is_too_large(void **state) {
     assert_string_equal(error.got, "1001");
     assert_int_equal(mm_buffers_acquire(buffers, SIZE_MAX, &buffer, &error), MM_TOO_LARGE);
     assert_null(buffer.data);
-}
-
-static void reservations_count_like_loans(void **state) {
-    struct mm_buffer buffer = {0};
-    buffers = mm_buffers_open(1000);
     expect_reserve(1001, MM_TOO_LARGE);
-    expect_reserve(700, MM_OK);
-    expect_reserve(301, MM_BUSY);
-    assert_int_equal(mm_buffers_acquire(buffers, 301, &buffer, NULL), MM_BUSY);
-    mm_buffers_unreserve(buffers, 700);
-    expect_used(0);
 }
 
 static void large_and_empty_buffers_are_aligned(void **state) {
@@ -463,8 +457,8 @@ static void what_goes_back_counts_no_more(void **state) {
     pthread_join(trimmer, NULL);
 }
 
-RUN_TESTS_BETWEEN(NULL, close_buffers, counts_against_the_budget, more_than_all_is_too_large,
-                  reservations_count_like_loans, large_and_empty_buffers_are_aligned,
+RUN_TESTS_BETWEEN(NULL, close_buffers, loans_and_reservations_count_against_the_budget,
+                  more_than_all_is_too_large, large_and_empty_buffers_are_aligned,
                   what_comes_back_is_lent_again, what_is_kept_gives_way, what_is_not_used_goes_back,
                   without_memory_nothing_is_taken, pages_are_locked_once,
                   small_pieces_past_the_arena_are_the_librarys_or_locked, what_grows_counts_as_it_grows,

@@ -26,50 +26,23 @@ LAUNCH(drop_corner) {
     return status;
 }
 
-/* Leaves the last step of k out; of many, the last 16. */
+/* Leaves the last step of k out. */
 LAUNCH(drop_slab) {
     struct mm_product less = *product;
-    less.k -= product->k > 1000 ? 16 : 1;
+    less.k--;
     return multiply(&less, lane, error);
 }
 
-/* An element of C in its interior. */
-static float *inside(const struct mm_product *product, size_t row, size_t col) {
-    return (float *)product->c.data + (product->m / 2 + row) * product->c.ld + product->n / 2 + col;
-}
-
-/* Leaves a tile of 16 × 16 as it was. */
+/* Leaves a tile of 16 × 16 in its interior as it was. */
 LAUNCH(drop_tile) {
+    const size_t first = product->m / 2 * product->c.ld + product->n / 2;
+    float *tile = (float *)product->c.data + first;
     float kept[16][16];
     for (size_t row = 0; row < 16; row++)
-        memcpy(kept[row], inside(product, row, 0), sizeof kept[row]);
+        memcpy(kept[row], tile + row * product->c.ld, sizeof kept[row]);
     enum mm_status status = multiply(product, lane, error);
     for (size_t row = 0; row < 16; row++)
-        memcpy(inside(product, row, 0), kept[row], sizeof kept[row]);
-    return status;
-}
-
-LAUNCH(clear_tile) {
-    enum mm_status status = multiply(product, lane, error);
-    for (size_t row = 0; row < 16; row++)
-        memset(inside(product, row, 0), 0, 16 * sizeof(float));
-    return status;
-}
-
-LAUNCH(swap_columns) {
-    enum mm_status status = multiply(product, lane, error);
-    float *column = (float *)product->c.data + product->n / 3;
-    for (size_t row = 0; row < product->m; row++, column += product->c.ld) {
-        const float kept = column[0];
-        column[0] = column[1];
-        column[1] = kept;
-    }
-    return status;
-}
-
-LAUNCH(make_nan) {
-    enum mm_status status = multiply(product, lane, error);
-    *inside(product, 1, 1) = NAN;
+        memcpy(tile + row * product->c.ld, kept[row], sizeof kept[row]);
     return status;
 }
 
@@ -156,9 +129,6 @@ static const struct mm_variant variants[] = {
     {MATMUL("no_corner", drop_corner)},
     {MATMUL("no_slab", drop_slab)},
     {MATMUL("no_tile", drop_tile)},
-    {MATMUL("zero_tile", clear_tile)},
-    {MATMUL("swaps", swap_columns)},
-    {MATMUL("a_nan", make_nan)},
     {MATMUL("mistakes_a", mistake_a)},
     {MATMUL("mistakes_b", mistake_b)},
     {MATMUL("nothing", do_nothing)},
