@@ -1,6 +1,6 @@
 /* What fp32_tensor asks the device for (gpu/cuda/variants/fp32_tensor/fp32_tensor.c): memory that holds all
  * that its kernels are told of, and clusters that there is room for. The kernels are made up; no GPU takes
- * part. */
+ * part. What they compute of it, of each shape and orientation, is for kernels/cuda. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants/fp32_tensor/parts.h"
 #include "gpu/cuda/variants/simt.h"
@@ -19,11 +19,7 @@ const size_t mm_fp32_product_shared_bytes = 200000;
 /* What was enqueued last. */
 static struct {
     unsigned count;
-    unsigned splits;
-    struct mm_fp32_operand a;
-    struct mm_fp32_operand b;
     struct mm_fp32_plan plan;
-    dim3 grid; /* of the product */
     char *simt_scratch;
     const unsigned *wanted;
     unsigned simts;
@@ -69,16 +65,10 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     seen.count++;
     /* The first comes behind what clears memory, which it does not wait for by itself. */
     assert_int_equal(layout->follows, layout->kernel != mm_fp32_scan_kernel);
-    if (layout->kernel == mm_fp32_scan_kernel) {
-        seen.a = *(const struct mm_fp32_operand *)arguments[0];
-        seen.b = *(const struct mm_fp32_operand *)arguments[1];
-        assert_int_equal(grid.x, seen.a.lines + seen.b.lines);
-        assert_int_equal(*(const unsigned *)arguments[2], seen.a.lines);
-    }
-    seen.splits += layout->kernel == mm_fp32_split_kernel;
     if (layout->kernel == mm_fp32_product_kernel) {
         seen.plan = *(const struct mm_fp32_plan *)arguments[0];
-        seen.grid = grid;
+        assert_int_equal(grid.x, seen.plan.clusters * MM_FP32_CLUSTER);
+        assert_in_range(seen.plan.clusters, 1, MULTIPROCESSORS / MM_FP32_CLUSTER);
     }
     return MM_OK;
 }
@@ -162,19 +152,7 @@ static void expect_pieces(size_t bytes) {
     assert_true(seen.cleared <= offset_of(plan->uncertain));
 }
 
-static void expect_clusters(void) {
-    const struct mm_fp32_plan *plan = &seen.plan;
-    const unsigned pairs = plan->pair_rows * plan->pair_cols;
-    const unsigned rest = pairs - plan->whole_pairs;
-    assert_true(plan->clusters > 0 && plan->clusters <= MULTIPROCESSORS / MM_FP32_CLUSTER);
-    assert_int_equal(seen.grid.x, plan->clusters * MM_FP32_CLUSTER);
-    assert_int_equal(plan->whole_pairs % plan->clusters, 0);
-    assert_true(rest < plan->clusters);
-    assert_int_equal(plan->clusters * plan->share + plan->longer_shares, rest * plan->steps);
-    assert_true(plan->longer_shares < plan->clusters);
-}
-
-static void each_shape_has_its_memory_and_its_shares(void **state) {
+static void each_shape_has_its_memory(void **state) {
     static const size_t shapes[][3] = {{1, 1, 1},     {1, 64, 192},   {128, 65, 193},   {129, 512, 1},
                                        {257, 63, 40}, {300, 700, 80}, {256, 8193, 192}, {2000, 64, 2000}};
     for (size_t index = 0; index < COUNT(shapes); index++) {
@@ -189,22 +167,6 @@ static void each_shape_has_its_memory_and_its_shares(void **state) {
                     mm_fp32_threshold((unsigned)product.k)); /* kernels/guard has those */
         assert_ptr_equal(seen.wanted, &seen.plan.notes->fallback);
         expect_pieces(bytes);
-        expect_clusters();
-    }
-}
-
-/* Lines of op(A) are rows, those of op(B) columns. */
-static void operands_are_read_as_they_are_stored(void **state) {
-    for (unsigned orientation = 0; orientation < 4; orientation++) {
-        struct mm_product product = product_of(30, 20, 10);
-        product.transpose_a = (orientation & 1) != 0;
-        product.transpose_b = (orientation & 2) != 0;
-        launch(&product, false);
-        assert_int_equal(seen.a.along, !product.transpose_a);
-        assert_int_equal(seen.b.along, product.transpose_b);
-        assert_int_equal(seen.a.lines, 30);
-        assert_int_equal(seen.b.lines, 10);
-        assert_int_equal(seen.splits, seen.a.along && seen.b.along ? 0 : 1);
     }
 }
 
@@ -237,5 +199,4 @@ static void it_wants_hopper(void **state) {
     }
 }
 
-RUN_TESTS(each_shape_has_its_memory_and_its_shares, operands_are_read_as_they_are_stored,
-          what_is_not_worth_splitting_is_left_to_simt, it_wants_hopper)
+RUN_TESTS(each_shape_has_its_memory, what_is_not_worth_splitting_is_left_to_simt, it_wants_hopper)
