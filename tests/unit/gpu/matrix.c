@@ -1,6 +1,6 @@
 /* Sizes from outside: limits, overflow, and that a refusal leaves the result untouched. */
 #include "gpu/matrix.h"
-#include "gpu/variant.h"
+#include "gpu/product.h"
 #include "tests/unit/unit.h"
 
 static void sizes_are_held_to_their_limits(void **state) {
@@ -81,33 +81,4 @@ static void products_conform(void **state) {
     }
 }
 
-static void dtypes_by_name(void **state) {
-    enum mm_dtype dtype;
-    struct mm_error error;
-    assert_int_equal(mm_dtype_find("float32", MM_DTYPE_BIT(MM_FLOAT32), &dtype, &error), MM_OK);
-    assert_int_equal(dtype, MM_FLOAT32);
-    assert_int_equal(mm_dtype_find("float31", MM_DTYPE_BIT(MM_FLOAT32), &dtype, &error), MM_UNSUPPORTED);
-    assert_non_null(strstr(error.detail, "float31"));
-    assert_non_null(strstr(error.detail, "float32"));
-    assert_int_equal(mm_dtype_find("int64", mm_op_dtypes(MM_MATMUL), &dtype, &error), MM_UNSUPPORTED);
-    assert_int_equal(mm_dtype_find("int64", mm_op_dtypes(MM_TRANSPOSE), &dtype, &error), MM_OK);
-    assert_int_equal(dtype, MM_INT64);
-    assert_int_equal(mm_dtype_bytes(dtype), 8);
-    assert_int_equal(mm_dtype_find("float16", mm_op_dtypes(MM_TRANSPOSE), &dtype, &error), MM_UNSUPPORTED);
-    assert_non_null(strstr(error.detail, "float32, float64, int32, int64"));
-}
-
-/* A transposition's result has the shape of op(A), and there is no B. */
-static void transpositions_conform(void **state) {
-    for (int turned = 0; turned < 2; turned++) {
-        struct mm_product product = {.a = mm_matrix_dense(MM_INT64, 3, 5, NULL), .transpose_a = turned};
-        mm_product_conform_transposition(&product);
-        assert_int_equal(product.m, turned ? 5 : 3);
-        assert_int_equal(product.n, turned ? 3 : 5);
-        assert_int_equal(product.k, 0);
-        assert_int_equal(mm_matrix_bytes(&product.b), 0);
-    }
-}
-
-RUN_TESTS(sizes_are_held_to_their_limits, sums_are_checked, products_conform, dtypes_by_name,
-          transpositions_conform)
+RUN_TESTS(sizes_are_held_to_their_limits, sums_are_checked, products_conform)
