@@ -1,5 +1,6 @@
-/* The CPU backend's seam: what it tells of its device, its memory, its refusals, and how `auto` chooses.
- * Whether products are right is the kernel harness's business (tests/kernels). */
+/* The CPU backend's seam: its memory, its refusals, how `auto` chooses, pieces, and the self-test. Whether
+ * products are right is the kernel harness's business (tests/kernels), and what its device tells
+ * http/describe's. */
 #include "gpu/backend.h"
 #include "gpu/job.h"
 #include "gpu/queue/self_test.h"
@@ -24,20 +25,6 @@ static int open_cpu(void **state) {
 static int close_cpu(void **state) {
     mm_cpu_backend.close(*state);
     return 0;
-}
-
-static void tells_its_one_device(void **state) {
-    const struct mm_device *device = *state;
-    unsigned count = 0;
-    assert_int_equal(mm_cpu_backend.count(&count, NULL), MM_OK);
-    assert_int_equal(count, 1);
-    assert_ptr_equal(device->backend, &mm_cpu_backend);
-    assert_in_range(device->lane_count, 1, 16);
-    assert_true(strlen(device->name) > 0);
-    assert_null(strchr(device->name, '\n'));
-    assert_true(device->memory_bytes > 0);
-    size_t free_bytes = mm_cpu_backend.memory_free(device);
-    assert_in_range(free_bytes, 1, device->memory_bytes);
 }
 
 static void has_no_second_device(void **state) {
@@ -266,7 +253,7 @@ static void self_test_tries_each_type_of_a_row(void **state) {
     assert_int_equal(mm_self_test(&device, &error), MM_INTERNAL);
 }
 
-RUN_TESTS_BETWEEN(open_cpu, close_cpu, tells_its_one_device, has_no_second_device, lends_aligned_memory,
+RUN_TESTS_BETWEEN(open_cpu, close_cpu, has_no_second_device, lends_aligned_memory,
                   refuses_memory_past_the_installed, auto_picks_a_row_that_runs,
                   blas_refuses_sizes_past_an_int, pieces_give_the_whole, sizes_follow_the_time,
                   a_job_of_pieces_is_computed_to_its_end, self_test_tries_each_type_of_a_row)
