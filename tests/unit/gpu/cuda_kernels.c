@@ -26,6 +26,7 @@ static struct mm_plan plan_of(const struct mm_variant *variant, const struct mm_
 }
 
 static void rows_go_together_unless_they_are_listed(void **state) {
+    const struct mm_matrix none = mm_matrix_dense(MM_FLOAT32, 0, 0, NULL);
     const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, 32, 32, NULL);
     unsigned together[MM_OP_COUNT] = {0};
     for (size_t row = 0; row < MM_CUDA_VARIANT_COUNT; row++) {
@@ -35,7 +36,7 @@ static void rows_go_together_unless_they_are_listed(void **state) {
                                            .n = 32,
                                            .k = turns ? 0 : 32,
                                            .a = square,
-                                           .b = turns ? (struct mm_matrix){0} : square,
+                                           .b = turns ? none : square,
                                            .c = square,
                                            .transpose_a = turns};
         if (variant->plan[MM_FLOAT32] == NULL)
