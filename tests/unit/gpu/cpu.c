@@ -128,8 +128,9 @@ static unsigned run_in_pieces(const struct mm_device *device, const struct mm_va
     while (more) {
         const struct mm_product piece = mm_pieces_next(&pieces, device, variant, product);
         const double took_ns = (double)MM_PIECE_NS / elements * (double)piece.m * (double)piece.n;
-        assert_true(variant->cut != 0 && (piece.m % variant->cut == 0 || piece.m == product->m - pieces.row));
-        assert_true(piece.n % variant->cut == 0 || piece.n == product->n - pieces.col);
+        assert_true(variant->cut != 0 &&
+                    (piece.m % variant->cut == 0 || piece.m == product->m - pieces.row) &&
+                    (piece.n % variant->cut == 0 || piece.n == product->n - pieces.col));
         assert_int_equal(variant->launch[MM_FLOAT32](&piece, NULL, NULL), MM_OK);
         more = mm_pieces_end(&pieces, product, (uint64_t)took_ns + 1);
         count++;
