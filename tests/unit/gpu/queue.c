@@ -128,7 +128,7 @@ static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
     assert_false(run_now(1, 5000, 1)); /* 10000 operations, but 40 KB to be read */
     assert_true(run_now(0, 2, 2));
     assert_int_equal(job->span_ns[MM_SPAN_KERNEL], 0);
-    fake->fail_begin = true;
+    fake->fail_measure = true;
     assert_true(run_now(4, 2, 2));
     assert_int_equal(job->error.status, MM_INTERNAL);
     __atomic_store_n(&fake->device.failed, 1, __ATOMIC_RELAXED);

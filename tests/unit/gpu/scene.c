@@ -51,7 +51,7 @@ static void begin_one(struct fake_device *used, struct mm_job *job) {
     used->begun++;
     if (used->makes_late)
         job->deadline_ns = 1;
-    if (used->fail_begin || job->product.n == FAILING_N) {
+    if (job->product.n == FAILING_N) {
         mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail");
         return;
     }
@@ -128,7 +128,7 @@ static void schedule(struct mm_job *job) {
 static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     *kernel_ns = 7;
-    return ((struct fake_device *)device)->fail_begin
+    return ((struct fake_device *)device)->fail_measure
                ? mm_fail(error, MM_INTERNAL, "told to fail")
                : plan->variant->launch[MM_FLOAT32](product, NULL, error);
 }
@@ -137,16 +137,6 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
 const struct mm_backend fake_backend = {.name = "fake", ROWS, .schedule = schedule};
 const struct mm_backend fake_async = {.name = "async", ROWS, .is_over = is_over, .schedule = schedule};
 const struct mm_backend fake_host = {.name = "host", ROWS, .is_host = true, .measure = measure};
-
-void fake_init(struct fake_device *made, const struct mm_backend *backend, unsigned index, unsigned lanes) {
-    memset(made, 0, sizeof *made);
-    made->device.backend = backend;
-    made->device.index = index;
-    made->device.lane_count = lanes;
-    made->open_gate = true;
-    pthread_mutex_init(&made->mutex, NULL);
-    pthread_cond_init(&made->changed, NULL);
-}
 
 static void set_gate(struct fake_device *told, bool open, unsigned lanes, unsigned passes) {
     pthread_mutex_lock(&told->mutex);
@@ -190,10 +180,14 @@ unsigned begun_by(struct fake_device *asked) {
 /* --- the queue ------------------------------------------------------------------------------------------ */
 
 void set_fakes(struct setting setting) {
+    memset(fakes, 0, sizeof fakes);
     for (unsigned index = 0; index < FAKES_MAX; index++) {
-        fake_init(&fakes[index], setting.backend == NULL ? &fake_backend : setting.backend, index,
-                  setting.lanes == 0 ? 1 : setting.lanes);
+        fakes[index].device.backend = setting.backend == NULL ? &fake_backend : setting.backend;
+        fakes[index].device.index = index;
+        fakes[index].device.lane_count = setting.lanes == 0 ? 1 : setting.lanes;
         fakes[index].open_gate = !setting.closed;
+        pthread_mutex_init(&fakes[index].mutex, NULL);
+        pthread_cond_init(&fakes[index].changed, NULL);
     }
 }
 

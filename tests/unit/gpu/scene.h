@@ -27,7 +27,7 @@ struct fake_device {
     bool open_gate;                  /* whether `end` returns */
     unsigned open_lanes;             /* a bit for each lane that is over though the gate is closed, once */
     unsigned passes;                 /* calls of `end` that return all the same */
-    bool fail_begin;                 /* whether `begin` fails */
+    bool fail_measure;               /* whether `measure` fails */
     bool fail_end;                   /* whether `end` tells of a failure */
     bool makes_late;                 /* whether the deadline of what is begun has passed from then on */
     bool is_starved;                 /* whether it has no memory for HUNGRY_N */
@@ -48,7 +48,6 @@ extern const struct mm_backend fake_async; /* the same, but it tells when a lane
                                               together by their tile */
 extern const struct mm_backend fake_host;  /* the same on the host, whose kernels take no time */
 
-void fake_init(struct fake_device *fake, const struct mm_backend *backend, unsigned index, unsigned lanes);
 void open_gate(struct fake_device *fake);
 void close_gate(struct fake_device *fake);
 void open_lane(struct fake_device *fake, unsigned lane);
