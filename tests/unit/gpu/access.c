@@ -3,23 +3,8 @@
 #include "gpu/lab/access.h"
 #include "tests/unit/unit.h"
 
-static struct mm_bank_cost shared(enum mm_pattern pattern, unsigned stride, unsigned word_bytes, bool padded,
-                                  unsigned bank_bytes) {
-    const struct mm_access access = {MM_MEMORY_SHARED, pattern, stride, word_bytes, padded};
-    uint32_t offsets[MM_WARP_LANES];
-    mm_access_offsets(&access, offsets);
-    return mm_banks_predict(offsets, word_bytes, bank_bytes);
-}
-
 static unsigned greatest_divisor(unsigned a, unsigned b) {
     return b == 0 ? a : greatest_divisor(b, a % b);
-}
-
-static void test_names(void **state) {
-    assert_string_equal(mm_memory_name(MM_MEMORY_SHARED), "shared");
-    assert_string_equal(mm_memory_name(MM_MEMORY_GLOBAL), "global");
-    assert_string_equal(mm_pattern_name(MM_PATTERN_LINEAR), "linear");
-    assert_string_equal(mm_pattern_name(MM_PATTERN_BROADCAST), "broadcast");
 }
 
 static void test_offsets(void **state) {
@@ -65,70 +50,20 @@ static void test_permuted(void **state) {
     assert_in_range(moved, 16, 32);
 }
 
-static void test_known_conflicts(void **state) {
-    static const struct {
-        enum mm_pattern pattern;
-        unsigned stride, word_bytes;
-        bool padded;
-        unsigned bank_bytes, degree, wavefronts;
-    } cases[] = {
-        {MM_PATTERN_LINEAR, 0, 4, false, 4, 1, 1},
-        {MM_PATTERN_PERMUTED, 0, 4, false, 4, 1, 1},
-        {MM_PATTERN_BROADCAST, 0, 4, false, 4, 1, 1},
-        {MM_PATTERN_SAME_BANK, 0, 4, false, 4, 32, 32},
-        {MM_PATTERN_STRIDE, 2, 4, false, 4, 2, 2},
-        {MM_PATTERN_STRIDE, 3, 4, false, 4, 1, 1},
-        {MM_PATTERN_STRIDE, 16, 4, false, 4, 16, 16},
-        {MM_PATTERN_STRIDE, 32, 4, false, 4, 32, 32},
-        /* Padding: rows of 33 words undo the column walk, and any stride that divides 32. */
-        {MM_PATTERN_STRIDE, 32, 4, true, 4, 1, 1},
-        {MM_PATTERN_SAME_BANK, 0, 4, true, 4, 1, 1},
-        {MM_PATTERN_STRIDE, 16, 4, true, 4, 1, 1},
-        {MM_PATTERN_STRIDE, 8, 4, true, 4, 1, 1},
-        {MM_PATTERN_LINEAR, 0, 4, true, 4, 1, 1},
-        /* It is no gift to all: at stride 31, lane i > 0 reads word 31·i, which i − 1 gaps make 32·i − 1. */
-        {MM_PATTERN_STRIDE, 31, 4, true, 4, 31, 31},
-        {MM_PATTERN_STRIDE, 31, 4, false, 4, 1, 1},
-        /* Words of 8 bytes from banks of 4: two halves of 16 lanes, in which 16 words fill the banks. */
-        {MM_PATTERN_LINEAR, 0, 8, false, 4, 1, 2},
-        {MM_PATTERN_PERMUTED, 0, 8, false, 4, 1, 2},
-        {MM_PATTERN_BROADCAST, 0, 8, false, 4, 1, 2},
-        {MM_PATTERN_STRIDE, 2, 8, false, 4, 2, 4},
-        {MM_PATTERN_STRIDE, 16, 8, false, 4, 16, 32},
-        {MM_PATTERN_SAME_BANK, 0, 8, false, 4, 16, 32},
-        {MM_PATTERN_SAME_BANK, 0, 8, true, 4, 1, 2},
-        {MM_PATTERN_STRIDE, 16, 8, true, 4, 2, 4},
-        /* Banks of 8 bytes: a bank holds two words of 4 side by side, and words 0 and 32 of those lie in
-         * banks 0 and 16, so that the walk by 32 meets two banks. */
-        {MM_PATTERN_LINEAR, 0, 4, false, 8, 1, 1},
-        {MM_PATTERN_PERMUTED, 0, 4, false, 8, 1, 1},
-        {MM_PATTERN_BROADCAST, 0, 4, false, 8, 1, 1},
-        {MM_PATTERN_STRIDE, 2, 4, false, 8, 1, 1},
-        {MM_PATTERN_STRIDE, 4, 4, false, 8, 2, 2},
-        {MM_PATTERN_SAME_BANK, 0, 4, false, 8, 16, 16},
-        {MM_PATTERN_LINEAR, 0, 8, false, 8, 1, 1},
-        {MM_PATTERN_STRIDE, 2, 8, false, 8, 2, 2},
-        {MM_PATTERN_SAME_BANK, 0, 8, false, 8, 32, 32},
-        {MM_PATTERN_SAME_BANK, 0, 8, true, 8, 1, 1},
-        {MM_PATTERN_BROADCAST, 0, 8, false, 8, 1, 1},
-    };
-    for (size_t index = 0; index < COUNT(cases); index++) {
-        const struct mm_bank_cost cost =
-            shared(cases[index].pattern, cases[index].stride, cases[index].word_bytes, cases[index].padded,
-                   cases[index].bank_bytes);
-        if (cost.degree != cases[index].degree || cost.wavefronts != cases[index].wavefronts)
-            fail_msg("case %zu, %s, gives degree %u, %u wavefronts", index,
-                     mm_pattern_name(cases[index].pattern), cost.degree, cost.wavefronts);
-    }
-}
-
 /* What strides cost, by the theory of numbers: lanes i and j meet where s·(i − j) is a multiple of the words
  * that the banks hold side by side. */
+static unsigned degree_of(unsigned stride, unsigned word_bytes, unsigned bank_bytes) {
+    const struct mm_access access = {MM_MEMORY_SHARED, MM_PATTERN_STRIDE, stride, word_bytes, false};
+    uint32_t offsets[MM_WARP_LANES];
+    mm_access_offsets(&access, offsets);
+    return mm_banks_predict(offsets, word_bytes, bank_bytes).degree;
+}
+
 static void test_strides(void **state) {
     for (unsigned stride = 1; stride <= MM_STRIDE_MAX; stride++) {
-        assert_int_equal(shared(MM_PATTERN_STRIDE, stride, 4, false, 4).degree, greatest_divisor(stride, 32));
-        assert_int_equal(shared(MM_PATTERN_STRIDE, stride, 8, false, 4).degree, greatest_divisor(stride, 16));
-        assert_int_equal(shared(MM_PATTERN_STRIDE, stride, 8, false, 8).degree, greatest_divisor(stride, 32));
+        assert_int_equal(degree_of(stride, 4, 4), greatest_divisor(stride, 32));
+        assert_int_equal(degree_of(stride, 8, 4), greatest_divisor(stride, 16));
+        assert_int_equal(degree_of(stride, 8, 8), greatest_divisor(stride, 32));
     }
 }
 
@@ -215,5 +150,4 @@ static void test_sectors(void **state) {
     }
 }
 
-RUN_TESTS(test_names, test_offsets, test_permuted, test_known_conflicts, test_strides, test_against_marks,
-          test_scattered, test_sectors)
+RUN_TESTS(test_offsets, test_permuted, test_strides, test_against_marks, test_scattered, test_sectors)

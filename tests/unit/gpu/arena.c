@@ -1,5 +1,5 @@
 /* The arena's pieces: aligned, none upon another, at most a quarter larger than asked for, and lent again;
- * and its pages: taken as they are lent, and locked once. */
+ * and its pages, which are taken as they are lent. buffer.c has how they are locked. */
 #include "gpu/memory/arena.h"
 #include "tests/unit/unit.h"
 
@@ -68,24 +68,6 @@ static void an_empty_arena_refuses(void **state) {
     mm_arena_give(arena, first, 449);
     mm_arena_give(arena, second, 512);
     mm_arena_close(arena);
-}
-
-static void each_piece_is_lent_once(void **state) {
-    enum { COUNT = 3, BYTES = 1000 };
-    struct mm_arena *arena = mm_arena_open(COUNT * 1024);
-    void *pieces[COUNT];
-    for (int round = 0; round < 2; round++) {
-        for (int index = 0; index < COUNT; index++) {
-            pieces[index] = mm_arena_take(arena, BYTES);
-            assert_non_null(pieces[index]);
-            for (int other = 0; other < index; other++)
-                assert_ptr_not_equal(pieces[index], pieces[other]);
-        }
-        assert_null(mm_arena_take(arena, BYTES));
-        for (int index = 0; index < COUNT; index++)
-            mm_arena_give(arena, pieces[index], BYTES);
-    }
-    mm_arena_close(arena);
     mm_arena_close(NULL);
 }
 
@@ -141,47 +123,6 @@ static void pages_are_taken_as_they_are_lent(void **state) {
     mm_arena_close(arena);
 }
 
-/* A device's locking that keeps books, and refuses on demand. */
-static struct {
-    char *memory;
-    size_t bytes;
-    unsigned locks;
-    unsigned unlocks;
-    bool refuses;
-} pages;
-
-static bool lock_pages(void *memory, size_t bytes) {
-    pages.memory = memory;
-    pages.bytes = bytes;
-    pages.locks++;
-    return !pages.refuses;
-}
-
-static void unlock_pages(void *memory) {
-    assert_ptr_equal(memory, pages.memory);
-    pages.unlocks++;
-}
-
-static void all_pages_are_locked_once(void **state) {
-    static const struct mm_page_locking locking = {lock_pages, unlock_pages};
-    enum { BYTES = 1 << 20 };
-    for (unsigned refuses = 0; refuses < 2; refuses++) {
-        memset(&pages, 0, sizeof pages);
-        pages.refuses = refuses;
-        struct mm_arena *arena = mm_arena_open(BYTES);
-        assert_false(mm_arena_is_locked(arena));
-        mm_arena_lock(arena, &locking);
-        assert_int_equal(mm_arena_is_locked(arena), !refuses);
-        char *piece = mm_arena_take(arena, 1);
-        assert_ptr_equal(piece, pages.memory);
-        assert_int_equal(pages.bytes, BYTES);
-        mm_arena_give(arena, piece, 1);
-        mm_arena_close(arena);
-        assert_int_equal(pages.locks, 1);
-        assert_int_equal(pages.unlocks, !refuses);
-    }
-}
-
 static void what_was_not_asked_for_is_poisoned(void **state) {
 #ifdef __SANITIZE_ADDRESS__
     struct mm_arena *arena = mm_arena_open(4096);
@@ -194,5 +135,5 @@ static void what_was_not_asked_for_is_poisoned(void **state) {
 #endif
 }
 
-RUN_TESTS(pieces_lie_apart, an_empty_arena_refuses, each_piece_is_lent_once, threads_take_pieces_apart,
-          pages_are_taken_as_they_are_lent, all_pages_are_locked_once, what_was_not_asked_for_is_poisoned)
+RUN_TESTS(pieces_lie_apart, an_empty_arena_refuses, threads_take_pieces_apart,
+          pages_are_taken_as_they_are_lent, what_was_not_asked_for_is_poisoned)

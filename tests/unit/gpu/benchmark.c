@@ -1,5 +1,6 @@
-/* Benchmarks on a made-up device: the order of runs and the rotation of sets, the figures, the limits, and
- * that memory is given back however it ends. What is judged right is benchmark_judge.c's. */
+/* Benchmarks on a made-up device: the order of runs and the rotation of sets, the figures, and that memory is
+ * given back however it ends. What is judged right is benchmark_judge.c's, and limits are http/benchmark's.
+ */
 #include "tests/kernels/benchmark_wrong.h"
 #include "lab.h"
 
@@ -45,18 +46,6 @@ static void figures_are_of_the_runs_that_count(void **state) {
     assert_true(rows[0].of_yardstick == 0.0);
 }
 
-static void rows_fail_alone(void **state) {
-    const struct mm_benchmark_request request = lab_product(16, 16, 16, 2, "refuses missing auto");
-    const struct mm_benchmark_row *rows = lab_run(&request);
-    assert_int_equal(rows[0].error.status, MM_UNSUPPORTED);
-    assert_string_equal(rows[0].error.detail, "not this shape");
-    assert_int_equal(rows[1].error.status, MM_UNSUPPORTED);
-    assert_non_null(strstr(rows[1].error.detail, "no device has it"));
-    assert_int_equal(rows[2].error.status, MM_OK);
-    assert_string_equal(rows[2].ran->name, "tiled_8");
-    assert_int_equal(rows[2].repeats, 2);
-}
-
 static void what_befalls_the_device_befalls_all(void **state) {
     static const enum mm_status statuses[] = {MM_NO_DEVICE_MEMORY, MM_INTERNAL, MM_DEVICE_FAILED};
     const struct mm_benchmark_request request = lab_product(16, 16, 16, 2, "naive loses_device blas");
@@ -84,16 +73,16 @@ static void slow_rows_are_repeated_less(void **state) {
  * one counts, and is the last. With one second it is the second one. On a busy machine it may be an earlier
  * one. */
 static void a_row_has_its_time(void **state) {
+    static const struct {
+        uint64_t row_ns;
+        unsigned runs_max;
+    } cases[] = {{0, 3}, {1000000000, 2}, {1, 1}};
     struct mm_benchmark_request request = lab_product(4, 4, 4, 10, "sleeps");
-    request.row_ns = 0;
-    assert_int_equal(lab_run(&request)[0].repeats, 1);
-    assert_in_range(lab.runs, 1, 3);
-    request.row_ns = UINT64_C(1000000000);
-    assert_int_equal(lab_run(&request)[0].repeats, 1);
-    assert_in_range(lab.runs, 1, 2);
-    request.row_ns = 1;
-    assert_int_equal(lab_run(&request)[0].repeats, 1);
-    assert_int_equal(lab.runs, 1);
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        request.row_ns = cases[index].row_ns;
+        assert_int_equal(lab_run(&request)[0].repeats, 1);
+        assert_in_range(lab.runs, 1, cases[index].runs_max);
+    }
 }
 
 /* m, k, n, and for T of 1, 8, 4, and 8 by choice: m·k·⌈n/T⌉ + k·n·⌈m/T⌉. What ran last is tiled_8. */
@@ -108,7 +97,10 @@ static void loads_are_predicted(void **state) {
         struct mm_benchmark_request request = lab_product(cases[which].m, cases[which].k, cases[which].n, 1,
                                                           "naive tiled_8 dynamic dynamic auto blas missing");
         request.subjects[3].tile = 8;
-        lab_run(&request);
+        const struct mm_benchmark_row *rows = lab_run(&request);
+        assert_string_equal(rows[4].ran->name, "tiled_8");
+        assert_int_equal(rows[6].error.status, MM_UNSUPPORTED);
+        assert_non_null(strstr(rows[6].error.detail, "no device has it"));
         for (size_t row = 0; row < 5; row++)
             assert_int_equal(mm_benchmark_loads(benchmark, row), cases[which].loads[row]);
         assert_int_equal(mm_benchmark_loads(benchmark, 5), 0);
@@ -120,7 +112,7 @@ static void transpositions_are_compared_with_a_copy(void **state) {
     enum { M = 37, N = 19 };
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
         const struct mm_benchmark_request request =
-            lab_transposition(M, N, (enum mm_dtype)dtype, "wrong naive");
+            lab_transposition(M, N, (enum mm_dtype)dtype, "naive naive");
         const struct mm_benchmark_row *rows = lab_run(&request);
         const struct mm_benchmark_row *copy = benchmark_copy(benchmark);
         assert_int_equal(lab.runs, 3 * 6);
@@ -131,7 +123,6 @@ static void transpositions_are_compared_with_a_copy(void **state) {
         assert_true(mm_benchmark_rate(benchmark, &rows[1]) ==
                     2.0 * M * N * (double)mm_dtype_bytes((enum mm_dtype)dtype) / 1016.0);
         assert_true(rows[1].max_error == 0.0);
-        assert_true(rows[0].max_error == (M - 1.0) / (M * N)); /* all of the first row but the corner */
         assert_int_equal(mm_benchmark_loads(benchmark, 1), M * N);
     }
 }
@@ -168,21 +159,6 @@ static void backends_have_their_turn(void **state) {
     expect_host_bytes(&request, LAB_MEMORY_MAX, judging + times);
 }
 
-static void a_cancelled_benchmark_gives_memory_back(void **state) {
-    struct mm_benchmark_request request = lab_product(64, 64, 64, 1000, "");
-    struct mm_job job = {.backend = NULL};
-    struct mm_error error = {.status = MM_STOPPING};
-    for (int index = 0; index < 40; index++)
-        lab_ask(&request, "naive");
-    lab_open(&request);
-    assert_true(mm_benchmark_next(benchmark, &job));
-    assert_int_equal(job.task->run(job.task, &lab_device, false, &error), MM_TASK_AGAIN);
-    assert_int_equal(lab.held, 1);
-    assert_int_equal(job.task->run(job.task, &lab_device, true, &error), MM_TASK_OVER);
-    assert_int_equal(lab.held, 0);
-    assert_int_equal(error.status, MM_STOPPING);
-}
-
 /* Refused before it began, or broken off: the other backend's figures stay, and so does a row's own failure.
  */
 static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
@@ -198,7 +174,9 @@ static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
         assert_true(mm_benchmark_next(benchmark, &job));
         if (begun != 0) {
             assert_int_equal(job.task->run(job.task, &lab_device, false, &error), MM_TASK_AGAIN);
+            assert_int_equal(lab.held, 1);
             assert_int_equal(job.task->run(job.task, &lab_device, true, &error), MM_TASK_OVER);
+            assert_int_equal(lab.held, 0);
         }
         mm_fail(&error, MM_NOT_READY, "it came to nothing");
         mm_benchmark_refuse(benchmark, &error);
@@ -230,59 +208,6 @@ static void sets_fit_into_half_of_the_memory(void **state) {
     assert_int_equal(lab.held_bytes, (size_t)524288 * 3 * 256);
 }
 
-/* Just what a product of 20×30 by 30×10 takes, with 7 repeats of two rows. */
-enum { BYTES = 4 * (20 * 30 + 30 * 10 + 2 * 20 * 10) + 8 * (20 + 30) + 4 * 10, FLOPS = 2 * 20 * 30 * 10 };
-
-static void limits_are_judged_at_their_edges(void **state) {
-    static const struct {
-        size_t m, k, n;
-        uint64_t repeats;
-        const char *rows;
-        size_t memory_bytes_max;
-        enum mm_status status;
-        const char *field;
-        uint64_t limit; /* 0: none */
-        const char *words;
-    } cases[] = {
-        {20, 30, 10, 7, "naive blas", BYTES, MM_OK},
-        {20, 30, 10, 8, "naive blas", BYTES, MM_TOO_LARGE, "repeats", 7, "more than the limit of 7"},
-        {20, 30, 10, 4294967297, "naive blas", BYTES, MM_TOO_LARGE, "repeats", 7, ""},
-        {20, 30, 10, 7, "naive blas naive", BYTES, MM_TOO_LARGE, NULL, 2 * 7 * FLOPS,
-         "3 rows of 7 repeats take 252000 operations, but the limit is 168000 (--benchmark-flops)"},
-        {20, 31, 10, 1, "naive", SIZE_MAX, MM_TOO_LARGE, NULL, FLOPS,
-         "one run takes 12400 operations, but the limit is 12000 (--benchmark-run-flops)"},
-        {21, 30, 10, 1, "naive", BYTES, MM_TOO_LARGE, NULL, BYTES, ""}, /* 4·(30 + 2·10) + 8 bytes more */
-        {1001, 1, 1, 1, "naive", BYTES, MM_TOO_LARGE, NULL, 1000, ""},
-    };
-    for (size_t index = 0; index < COUNT(cases); index++) {
-        const struct mm_limits matrices = {.dimension_max = 1000,
-                                           .memory_bytes_max = cases[index].memory_bytes_max};
-        const struct mm_benchmark_limits limits = {
-            .matrices = &matrices, .repeats_max = 7, .flops_max = 2 * 7 * FLOPS, .run_flops_max = FLOPS};
-        struct mm_error error = {0};
-        struct mm_benchmark_request request =
-            lab_product(cases[index].m, cases[index].k, cases[index].n, 1, cases[index].rows);
-        request.repeats = cases[index].repeats;
-        enum mm_status status = mm_benchmark_judge_size(&request, &limits, &error);
-        if (status == MM_OK)
-            status = mm_benchmark_judge_work(&request, &limits, &error);
-        if (status != cases[index].status || error.limit != cases[index].limit ||
-            error.has_limit != (cases[index].limit > 0) ||
-            (cases[index].field != NULL && strcmp(error.field, cases[index].field) != 0) ||
-            (status != MM_OK && strstr(error.detail, cases[index].words) == NULL))
-            fail_msg("case %zu: %s of '%s': %s", index, mm_status_name(status), error.field, error.detail);
-    }
-}
-
-static void transpositions_have_no_depth_to_judge(void **state) {
-    const struct mm_benchmark_request request = lab_transposition(10, 20, MM_FLOAT64, "naive");
-    const struct mm_limits matrices = {.dimension_max = 1000, .memory_bytes_max = SIZE_MAX};
-    const struct mm_benchmark_limits limits = {
-        .matrices = &matrices, .repeats_max = 7, .flops_max = FLOPS, .run_flops_max = FLOPS};
-    assert_int_equal(mm_benchmark_judge_size(&request, &limits, NULL), MM_OK);
-    assert_int_equal(mm_benchmark_judge_work(&request, &limits, NULL), MM_OK);
-}
-
 /* By the rates of the device; the limit is that of products. */
 static void slow_rows_are_refused_alone(void **state) {
     struct mm_benchmark_request request = lab_product(16, 16, 16, 2, "naive blas tiled_8");
@@ -299,9 +224,6 @@ static void slow_rows_are_refused_alone(void **state) {
     const struct mm_benchmark_row *rows = lab_run(&request);
     assert_int_equal(rows[0].error.status, MM_TOO_LARGE);
     assert_true(rows[0].error.has_limit && rows[0].error.limit == 7);
-    assert_non_null(strstr(rows[0].error.detail, "naive would take about"));
-    assert_non_null(strstr(rows[0].error.detail,
-                           "but the limit is 7 ms (--max-kernel-ms), enough for squares of an edge up to"));
     assert_int_equal(rows[1].error.status, MM_OK);
     assert_int_equal(rows[1].repeats, 2);
     assert_int_equal(rows[2].error.status, MM_OK); /* nothing is known of it */
@@ -324,9 +246,7 @@ static void long_runs_are_cut_into_pieces(void **state) {
 }
 
 RUN_TESTS_BETWEEN(lab_reset, lab_close, rows_are_run_in_turn, figures_are_of_the_runs_that_count,
-                  rows_fail_alone, what_befalls_the_device_befalls_all, slow_rows_are_repeated_less,
+                  what_befalls_the_device_befalls_all, slow_rows_are_repeated_less,
                   slow_rows_are_refused_alone, long_runs_are_cut_into_pieces, a_row_has_its_time,
                   loads_are_predicted, transpositions_are_compared_with_a_copy, backends_have_their_turn,
-                  a_cancelled_benchmark_gives_memory_back, a_job_that_came_to_nothing_tells_its_rows,
-                  sets_fit_into_half_of_the_memory, limits_are_judged_at_their_edges,
-                  transpositions_have_no_depth_to_judge)
+                  a_job_that_came_to_nothing_tells_its_rows, sets_fit_into_half_of_the_memory)

@@ -74,7 +74,7 @@ static void grow(size_t bytes, size_t bytes_max, struct mm_buffer *buffer) {
 
 /* --- the budget ----------------------------------------------------------------------------------------- */
 
-static void counts_against_the_budget(void **state) {
+static void loans_and_reservations_count_against_the_budget(void **state) {
     struct mm_buffer first = {0}, second = {.bytes = 7};
     struct mm_error error = {0};
     buffers = mm_buffers_open(1000);
@@ -84,12 +84,16 @@ static void counts_against_the_budget(void **state) {
     assert_int_equal(mm_buffers_acquire(buffers, 401, &second, &error), MM_BUSY);
     assert_true(second.data == NULL && second.bytes == 7);
     assert_true(error.needed_bytes == 401 && !error.has_limit);
+    expect_reserve(401, MM_BUSY);
     expect_used(600);
-    lend(400, &second);
+    expect_reserve(300, MM_OK);
+    assert_int_equal(mm_buffers_acquire(buffers, 101, &second, NULL), MM_BUSY);
+    lend(100, &second);
     expect_used(1000);
     give(&first);
     give(&first);
     expect_used(400);
+    mm_buffers_unreserve(buffers, 300);
     give(&second);
     expect_used(0);
 }
@@ -103,17 +107,7 @@ static void more_than_all_is_too_large(void **state) {
     assert_string_equal(error.got, "1001");
     assert_int_equal(mm_buffers_acquire(buffers, SIZE_MAX, &buffer, &error), MM_TOO_LARGE);
     assert_null(buffer.data);
-}
-
-static void reservations_count_like_loans(void **state) {
-    struct mm_buffer buffer = {0};
-    buffers = mm_buffers_open(1000);
     expect_reserve(1001, MM_TOO_LARGE);
-    expect_reserve(700, MM_OK);
-    expect_reserve(301, MM_BUSY);
-    assert_int_equal(mm_buffers_acquire(buffers, 301, &buffer, NULL), MM_BUSY);
-    mm_buffers_unreserve(buffers, 700);
-    expect_used(0);
 }
 
 static void large_and_empty_buffers_are_aligned(void **state) {
@@ -216,6 +210,7 @@ static void without_memory_nothing_is_taken(void **state) {
 /* A device's locking that keeps books, refuses on demand, and takes its time to unlock. */
 static struct {
     int locks, unlocks; /* __atomic */
+    size_t bytes;       /* of the last lock */
     bool refuses;
     long unlock_ns;
 } pages;
@@ -223,6 +218,7 @@ static struct {
 static bool lock_pages(void *memory, size_t bytes) {
     if (!pages.refuses)
         __atomic_add_fetch(&pages.locks, 1, __ATOMIC_RELAXED);
+    pages.bytes = bytes;
     return !pages.refuses;
 }
 
@@ -233,9 +229,10 @@ static void unlock_pages(void *memory) {
         nanosleep(&pause, NULL);
 }
 
-static void lock(void) {
+static void lock(bool refuses) {
     static const struct mm_page_locking locking = {lock_pages, unlock_pages};
     memset(&pages, 0, sizeof pages);
+    pages.refuses = refuses;
     mm_buffers_lock(buffers, &locking);
 }
 
@@ -254,8 +251,9 @@ static void expect_locked(size_t bytes, bool is_locked) {
 static void pages_are_locked_once(void **state) {
     buffers = mm_buffers_open(MIB);
     pass(LARGE);
-    lock();
+    lock(false);
     expect_locks(1, 0); /* the arena's */
+    assert_int_equal(pages.bytes, 16 * MIB);
     expect_locked(100, true);
     expect_locked(LARGE, true); /* what was kept before is gone */
     expect_locked(LARGE, true);
@@ -264,6 +262,12 @@ static void pages_are_locked_once(void **state) {
     expect_locked(3 * LARGE, false);
     close_buffers(state);
     expect_locks(2, 2);
+
+    buffers = mm_buffers_open(MIB);
+    lock(true);
+    expect_locked(100, false);
+    close_buffers(state);
+    expect_locks(0, 0);
 }
 
 /* By the C library, or, where pages are locked, in locked pages, which are kept for who comes. */
@@ -274,7 +278,7 @@ static void small_pieces_past_the_arena_are_the_librarys_or_locked(void **state)
         const size_t mapped = is_locked ? MANY - 512 : 0;
         buffers = mm_buffers_open((size_t)MANY * PAGES);
         if (is_locked)
-            lock();
+            lock(false);
         for (int index = 0; index < MANY; index++) {
             lend(BYTES, &lent[index]);
             assert_int_equal(lent[index].is_locked, is_locked);
@@ -350,7 +354,7 @@ static void what_grows_is_warm_and_gives_way(void **state) {
 static void what_has_grown_is_locked(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(16 * MIB);
-    lock();
+    lock(false);
     for (int round = 1; round <= 3; round++) {
         const size_t bytes = (size_t)round * 2 * MIB;
         grow(bytes, 12 * MIB, &buffer);
@@ -442,7 +446,7 @@ static void *trim_often(void *argument) {
 static void what_goes_back_counts_no_more(void **state) {
     pthread_t trimmer;
     buffers = mm_buffers_open(LARGE);
-    lock();
+    lock(false);
     pages.unlock_ns = 300000;
     assert_int_equal(pthread_create(&trimmer, NULL, trim_often, NULL), 0);
     while (__atomic_load_n(&pages.unlocks, __ATOMIC_RELAXED) < 20) {
@@ -453,8 +457,8 @@ static void what_goes_back_counts_no_more(void **state) {
     pthread_join(trimmer, NULL);
 }
 
-RUN_TESTS_BETWEEN(NULL, close_buffers, counts_against_the_budget, more_than_all_is_too_large,
-                  reservations_count_like_loans, large_and_empty_buffers_are_aligned,
+RUN_TESTS_BETWEEN(NULL, close_buffers, loans_and_reservations_count_against_the_budget,
+                  more_than_all_is_too_large, large_and_empty_buffers_are_aligned,
                   what_comes_back_is_lent_again, what_is_kept_gives_way, what_is_not_used_goes_back,
                   without_memory_nothing_is_taken, pages_are_locked_once,
                   small_pieces_past_the_arena_are_the_librarys_or_locked, what_grows_counts_as_it_grows,

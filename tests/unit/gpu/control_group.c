@@ -9,7 +9,7 @@
 enum { FILES_MAX = 6, PATH_BYTES = 256 };
 
 struct group_file {
-    const char *path;
+    const char *path; /* below the hierarchies' folder */
     const char *text;
 };
 
@@ -35,6 +35,7 @@ static void put_plain(char *plain, const char *path) {
 
 /* In place of the system's, by the linker: what there is is the present case's. */
 FILE *__wrap_fopen(const char *path, const char *mode) {
+    static const char root[] = "/sys/fs/cgroup/";
     char plain[PATH_BYTES];
     const char *text = NULL;
     if (present == NULL)
@@ -44,7 +45,7 @@ FILE *__wrap_fopen(const char *path, const char *mode) {
     if (strcmp(plain, "/proc/self/cgroup") == 0)
         text = present->own;
     for (const struct group_file *file = present->files; text == NULL && file->path != NULL; file++)
-        if (strcmp(plain, file->path) == 0)
+        if (strncmp(plain, root, strlen(root)) == 0 && strcmp(plain + strlen(root), file->path) == 0)
             text = file->text;
     errno = ENOENT;
     return text == NULL ? NULL : fmemopen((void *)(uintptr_t)text, strlen(text), "r");
@@ -57,61 +58,49 @@ static double read_number(const char *text) {
 static const struct mm_control control = {
     .file = "memory.max", .controller = "memory", .controller_file = "memory.limit", .read = read_number};
 
+#define NONE ((double)INFINITY)
 static const struct group_case cases[] = {
-    {"no groups", NULL, {{"/sys/fs/cgroup/memory.max", "5"}}, (double)INFINITY},
-    {"no limit", "0::/a\n", {{"/sys/fs/cgroup/a/memory.max", "max\n"}}, (double)INFINITY},
-    {"no file", "0::/a\n", {{NULL, NULL}}, (double)INFINITY},
-    {"a container's own", "0::/\n", {{"/sys/fs/cgroup/memory.max", "5\n"}}, 5.0},
-    {"of the group itself",
-     "0::/a/b\n",
-     {{"/sys/fs/cgroup/a/b/memory.max", "5\n"}, {"/sys/fs/cgroup/a/memory.max", "7\n"}},
-     5.0},
+    {"no groups", NULL, {{"memory.max", "5"}}, NONE},
+    {"no limit", "0::/a\n", {{"a/memory.max", "max\n"}}, NONE},
+    {"no file", "0::/a\n", {{NULL, NULL}}, NONE},
+    {"a container's own", "0::/\n", {{"memory.max", "5\n"}}, 5.0},
+    {"of the group itself", "0::/a/b\n", {{"a/b/memory.max", "5\n"}, {"a/memory.max", "7\n"}}, 5.0},
     {"of an ancestor",
      "0::/a/b/c\n",
-     {{"/sys/fs/cgroup/a/b/c/memory.max", "9"},
-      {"/sys/fs/cgroup/a/b/memory.max", "max"},
-      {"/sys/fs/cgroup/a/memory.max", "5"},
-      {"/sys/fs/cgroup/memory.max", "7"}},
+     {{"a/b/c/memory.max", "9"}, {"a/b/memory.max", "max"}, {"a/memory.max", "5"}, {"memory.max", "7"}},
      5.0},
-    {"of the root", "0::/a\n", {{"/sys/fs/cgroup/memory.max", "5"}}, 5.0},
-    {"of another group", "0::/a\n", {{"/sys/fs/cgroup/b/memory.max", "5"}}, (double)INFINITY},
-    {"without a line's end", "0::/a", {{"/sys/fs/cgroup/a/memory.max", "5"}}, 5.0},
-    {"a path with colons", "0::/a:b\n", {{"/sys/fs/cgroup/a:b/memory.max", "5"}}, 5.0},
+    {"of the root", "0::/a\n", {{"memory.max", "5"}}, 5.0},
+    {"of another group", "0::/a\n", {{"b/memory.max", "5"}}, NONE},
+    {"without a line's end", "0::/a", {{"a/memory.max", "5"}}, 5.0},
+    {"a path with colons", "0::/a:b\n", {{"a:b/memory.max", "5"}}, 5.0},
     {"version 1",
      "3:cpu:/x\n2:memory:/a\n",
-     {{"/sys/fs/cgroup/memory/a/memory.limit", "5"}, {"/sys/fs/cgroup/memory/x/memory.limit", "3"}},
+     {{"memory/a/memory.limit", "5"}, {"memory/x/memory.limit", "3"}},
      5.0},
-    {"version 1, of the root", "2:memory:/a/b\n", {{"/sys/fs/cgroup/memory/memory.limit", "5"}}, 5.0},
-    {"version 1, first of several",
-     "2:memory,cpu:/a\n",
-     {{"/sys/fs/cgroup/memory/a/memory.limit", "5"}},
-     5.0},
-    {"version 1, last of several", "2:cpu,memory:/a\n", {{"/sys/fs/cgroup/memory/a/memory.limit", "5"}}, 5.0},
+    {"version 1, of the root", "2:memory:/a/b\n", {{"memory/memory.limit", "5"}}, 5.0},
+    {"version 1, first of several", "2:memory,cpu:/a\n", {{"memory/a/memory.limit", "5"}}, 5.0},
+    {"version 1, last of several", "2:cpu,memory:/a\n", {{"memory/a/memory.limit", "5"}}, 5.0},
     {"names that are like it",
      "4:memory2:/a\n3:mem:/a\n2:xmemory,name=memory:/a\n",
-     {{"/sys/fs/cgroup/memory/a/memory.limit", "5"}},
-     (double)INFINITY},
-    {"both versions",
-     "2:memory:/a\n0::/a\n",
-     {{"/sys/fs/cgroup/memory/a/memory.limit", "5"}, {"/sys/fs/cgroup/a/memory.max", "7"}},
-     5.0},
+     {{"memory/a/memory.limit", "5"}},
+     NONE},
+    {"both versions", "2:memory:/a\n0::/a\n", {{"memory/a/memory.limit", "5"}, {"a/memory.max", "7"}}, 5.0},
     {"both versions, the other way round",
      "2:memory:/a\n0::/a\n",
-     {{"/sys/fs/cgroup/memory/a/memory.limit", "7"}, {"/sys/fs/cgroup/a/memory.max", "5"}},
+     {{"memory/a/memory.limit", "7"}, {"a/memory.max", "5"}},
      5.0},
     {"both versions, the lower line first",
      "0::/a\n2:memory:/a\n",
-     {{"/sys/fs/cgroup/memory/a/memory.limit", "7"}, {"/sys/fs/cgroup/a/memory.max", "5"}},
+     {{"memory/a/memory.limit", "7"}, {"a/memory.max", "5"}},
      5.0},
     {"each version's own file",
      "2:memory:/a\n0::/a\n",
-     {{"/sys/fs/cgroup/memory/a/memory.max", "5"}, {"/sys/fs/cgroup/a/memory.limit", "5"}},
-     (double)INFINITY},
-    {"lines that are none", "\nmemory\n0:/a\n0::/b\n", {{"/sys/fs/cgroup/b/memory.max", "5"}}, 5.0},
+     {{"memory/a/memory.max", "5"}, {"a/memory.limit", "5"}},
+     NONE},
+    {"lines that are none", "\nmemory\n0:/a\n0::/b\n", {{"b/memory.max", "5"}}, 5.0},
     {"more than a number",
      "0::/a\n",
-     {{"/sys/fs/cgroup/a/memory.max",
-       "5                                                                  6"}},
+     {{"a/memory.max", "5                                                                  6"}},
      5.0},
 };
 

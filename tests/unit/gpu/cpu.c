@@ -1,6 +1,6 @@
-/* The CPU backend's seam: what it tells of its device, its memory, its refusals, and how `auto` chooses.
- * Whether products are right is the kernel harness's business (tests/kernels). */
-#include "gpu/check/verify.h"
+/* The CPU backend's seam: its memory, its refusals, how `auto` chooses, pieces, and the self-test. Whether
+ * products are right is the kernel harness's business (tests/kernels), and what its device tells
+ * http/describe's. */
 #include "gpu/backend.h"
 #include "gpu/job.h"
 #include "gpu/queue/self_test.h"
@@ -25,20 +25,6 @@ static int open_cpu(void **state) {
 static int close_cpu(void **state) {
     mm_cpu_backend.close(*state);
     return 0;
-}
-
-static void tells_its_one_device(void **state) {
-    const struct mm_device *device = *state;
-    unsigned count = 0;
-    assert_int_equal(mm_cpu_backend.count(&count, NULL), MM_OK);
-    assert_int_equal(count, 1);
-    assert_ptr_equal(device->backend, &mm_cpu_backend);
-    assert_in_range(device->lane_count, 1, 16);
-    assert_true(strlen(device->name) > 0);
-    assert_null(strchr(device->name, '\n'));
-    assert_true(device->memory_bytes > 0);
-    size_t free_bytes = mm_cpu_backend.memory_free(device);
-    assert_in_range(free_bytes, 1, device->memory_bytes);
 }
 
 static void has_no_second_device(void **state) {
@@ -75,13 +61,6 @@ static void refuses_memory_past_the_installed(void **state) {
     }
 }
 
-static void table_opens_with_the_reference(void **state) {
-    assert_string_equal(mm_cpu_backend.variants[0].name, "naive");
-    static const char *const names[] = {"tiled_8", "tiled_16", "tiled_32", "blas", "auto"};
-    for (size_t index = 0; index < COUNT(names); index++)
-        assert_non_null(mm_backend_variant(&mm_cpu_backend, MM_MATMUL, names[index]));
-}
-
 static void auto_picks_a_row_that_runs(void **state) {
     struct mm_device *device = *state;
     const struct mm_variant *row = mm_backend_variant(&mm_cpu_backend, MM_MATMUL, "auto");
@@ -113,58 +92,6 @@ static void blas_refuses_sizes_past_an_int(void **state) {
     assert_int_equal(mm_device_run(*state, &job), MM_UNSUPPORTED);
     assert_int_equal(job.error.status, MM_UNSUPPORTED);
     assert_non_null(strstr(job.error.detail, "2147483648"));
-}
-
-/* A job of squares of edge 2, whose C becomes 19, 22, 43 and 50. */
-static struct mm_job small_job(const struct mm_variant *variant, float *c) {
-    static float small_a[] = {1.0F, 2.0F, 3.0F, 4.0F}, small_b[] = {5.0F, 6.0F, 7.0F, 8.0F};
-    struct mm_job job = {.backend = &mm_cpu_backend, .variant = variant, .product = {.m = 2, .n = 2, .k = 2}};
-    job.product.a = mm_matrix_dense(MM_FLOAT32, 2, 2, small_a);
-    job.product.b = mm_matrix_dense(MM_FLOAT32, 2, 2, small_b);
-    job.product.c = mm_matrix_dense(MM_FLOAT32, 2, 2, c);
-    return job;
-}
-
-static void a_job_tells_its_time(void **state) {
-    static const float expected[] = {19.0F, 22.0F, 43.0F, 50.0F};
-    float c[4] = {0};
-    struct mm_job job = small_job(&mm_cpu_backend.variants[0], c);
-    job.span_ns[MM_SPAN_UPLOAD] = job.span_ns[MM_SPAN_DOWNLOAD] = 1;
-    assert_int_equal(mm_device_run(*state, &job), MM_OK);
-    assert_memory_equal(c, expected, sizeof c);
-    assert_int_equal(job.error.status, MM_OK);
-    assert_int_equal(job.batched, 1);
-    assert_int_equal(job.span_ns[MM_SPAN_UPLOAD] + job.span_ns[MM_SPAN_DOWNLOAD], 0);
-    assert_false(job.verification.is_done);
-}
-
-/* A job that is to be checked, of which C comes out as it is told. */
-static struct mm_verification check_job(struct mm_device *device, const struct mm_variant *variant) {
-    float c[4];
-    double memory[64];
-    struct mm_job job = small_job(variant, c);
-    job.verify = true;
-    job.verify_memory = memory;
-    assert_in_range(mm_verify_bytes(&job.product), 1, sizeof memory);
-    assert_int_equal(mm_device_run(device, &job), MM_OK);
-    assert_true(job.verification.is_done);
-    return job.verification;
-}
-
-static enum mm_status compute_zeros(const struct mm_product *product, struct mm_lane *lane,
-                                    struct mm_error *error) {
-    memset(product->c.data, 0, mm_matrix_bytes(&product->c));
-    return MM_OK;
-}
-
-static void a_job_is_checked_where_that_was_asked_for(void **state) {
-    const struct mm_variant zeros = {.name = "zeros", .launch[MM_FLOAT32] = compute_zeros};
-    const struct mm_verification good = check_job(*state, &mm_cpu_backend.variants[0]);
-    const struct mm_verification bad = check_job(*state, &zeros);
-    assert_int_equal(mm_verification_verdict(&good), MM_VERDICT_PASSED);
-    assert_int_equal(good.rows_judged, 2);
-    assert_int_equal(mm_verification_verdict(&bad), MM_VERDICT_FAILED);
-    assert_true(good.seed != bad.seed);
 }
 
 /* --- pieces: every variant gives in them what it gives of the whole, to the bit but for blas -------------
@@ -201,8 +128,9 @@ static unsigned run_in_pieces(const struct mm_device *device, const struct mm_va
     while (more) {
         const struct mm_product piece = mm_pieces_next(&pieces, device, variant, product);
         const double took_ns = (double)MM_PIECE_NS / elements * (double)piece.m * (double)piece.n;
-        assert_true(variant->cut != 0 && (piece.m % variant->cut == 0 || piece.m == product->m - pieces.row));
-        assert_true(piece.n % variant->cut == 0 || piece.n == product->n - pieces.col);
+        assert_true(variant->cut != 0 &&
+                    (piece.m % variant->cut == 0 || piece.m == product->m - pieces.row) &&
+                    (piece.n % variant->cut == 0 || piece.n == product->n - pieces.col));
         assert_int_equal(variant->launch[MM_FLOAT32](&piece, NULL, NULL), MM_OK);
         more = mm_pieces_end(&pieces, product, (uint64_t)took_ns + 1);
         count++;
@@ -326,8 +254,7 @@ static void self_test_tries_each_type_of_a_row(void **state) {
     assert_int_equal(mm_self_test(&device, &error), MM_INTERNAL);
 }
 
-RUN_TESTS_BETWEEN(open_cpu, close_cpu, tells_its_one_device, has_no_second_device, lends_aligned_memory,
-                  refuses_memory_past_the_installed, table_opens_with_the_reference,
-                  auto_picks_a_row_that_runs, blas_refuses_sizes_past_an_int, a_job_tells_its_time,
-                  a_job_is_checked_where_that_was_asked_for, pieces_give_the_whole, sizes_follow_the_time,
+RUN_TESTS_BETWEEN(open_cpu, close_cpu, has_no_second_device, lends_aligned_memory,
+                  refuses_memory_past_the_installed, auto_picks_a_row_that_runs,
+                  blas_refuses_sizes_past_an_int, pieces_give_the_whole, sizes_follow_the_time,
                   a_job_of_pieces_is_computed_to_its_end, self_test_tries_each_type_of_a_row)

@@ -13,112 +13,106 @@ const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
 #undef X
 };
 
-static bool has_async = true;
+/* What a row of a table changes: of the product, and of the device, which else has all. */
+enum { TURNED_B = 1, ALLOWED = 2, NO_ASYNC = 4, NO_TENSOR_CORES = 8, NO_BLAS = 16 };
+
+static unsigned flags;
+
+static const char *missing(unsigned flag) {
+    return (flags & flag) != 0 ? "not here" : NULL;
+}
 
 const char *mm_cuda_async_missing(const struct mm_device *device) {
-    return has_async ? NULL : "not here";
+    return missing(NO_ASYNC);
 }
-
-static bool has_tensor_cores = true;
 
 const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device) {
-    return has_tensor_cores ? NULL : "not here";
+    return missing(NO_TENSOR_CORES);
 }
 
-static bool has_blas = true;
-
 const char *mm_cuda_blas_missing(const struct mm_device *device) {
-    return has_blas ? NULL : "not here";
+    return missing(NO_BLAS);
 }
 
 static const struct mm_device device = {.multiprocessors = 132};
 
-static void expect(const struct mm_product *product, const char *name) {
-    const struct mm_variant *chosen = mm_cuda_choose(&device, product);
-    if (strcmp(chosen->name, name) != 0)
-        fail_msg("%zux%zux%zu%s%s: %s, not %s", product->m, product->k, product->n,
-                 product->transpose_b ? ", B transposed" : "",
-                 product->allow_vendor ? ", the vendor allowed" : "", chosen->name, name);
-}
-
-static void expect_product(size_t m, size_t k, size_t n, bool turned, const char *name) {
-    const struct mm_product product = {.m = m, .n = n, .k = k, .transpose_b = turned};
-    expect(&product, name);
-}
-
-static void expect_allowed(size_t m, size_t k, size_t n, const char *name) {
-    const struct mm_product product = {.m = m, .n = n, .k = k, .allow_vendor = true};
-    expect(&product, name);
-}
-
-static void small_products_go_to_tiles(void **state) {
-    expect_product(4, 4, 4, false, "tiled_16");
-    expect_product(149, 150, 150, false, "tiled_async");
-    expect_product(150, 150, 150, false, "simt");
-    expect_product(31, 512, 31, false, "tiled_16");
-    expect_product(31, 513, 31, false, "simt");
-    expect_product(100, 127, 100, false, "tiled_16");
-    expect_product(100, 128, 100, true, "tiled_16");
-    expect_product(352, 8, 353, false, "tiled_16"); /* 132 blocks of 32, and 144 */
-    has_async = false;
-    expect_product(149, 150, 150, false, "tiled_16");
-    has_async = true;
-}
-
-/* The first entry that is wide and deep enough decides, whichever edge is the narrow one. */
-static void large_ones_go_to_the_tensor_cores(void **state) {
-    expect_product(64, 640, 1000000, false, "simt"); /* never */
-    expect_product(64, 641, 4096, false, "simt");
-    expect_product(64, 641, 4097, false, "fp32_tensor");
-    expect_product(4097, 1000000, 1, true, "fp32_tensor");
-    expect_product(65, 640, 2048, false, "simt");
-    expect_product(65, 640, 2049, false, "fp32_tensor");
-    expect_product(512, 641, 512, false, "simt");
-    expect_product(512, 641, 513, false, "fp32_tensor");
-    expect_product(513, 640, 2999, false, "simt");
-    expect_product(513, 640, 3000, false, "fp32_tensor");
-    expect_product(513, 641, 513, false, "fp32_tensor");
-    expect_product(0x7fffffff, 0x7fffffff, 0x7fffffff, false, "fp32_tensor");
-    expect_product((size_t)1 << 31, 641, (size_t)1 << 31, false, "fp32_tensor"); /* the plan refuses it */
-    has_tensor_cores = false;
-    expect_product(4096, 4096, 4096, false, "simt");
-    has_tensor_cores = true;
-}
-
-/* Without leave there is none of it, as the rows above show where the library was there throughout. */
-static void the_vendor_is_for_what_fills_the_chip_where_it_is_allowed(void **state) {
-    expect_allowed(4096, 4096, 4096, "fp32_tensor");
-    expect_allowed(4, 4, 4, "tiled_16");
-    has_tensor_cores = false;
-    expect_allowed(4096, 4096, 4096, "blas");
-    expect_allowed(1471, 512, 1471, "blas");
-    expect_allowed(1470, 512, 1471, "simt"); /* 16,383 elements for each multiprocessor */
-    expect_allowed(1471, 511, 1471, "simt");
-    expect_allowed(512, 512, 4224, "blas");
-    expect_allowed(511, 512, 4300, "simt");
-    has_blas = false;
-    expect_allowed(4096, 4096, 4096, "simt");
-    has_blas = has_tensor_cores = true;
-}
-
-static void expect_transposition(enum mm_dtype dtype, size_t m, size_t n, const char *name) {
-    struct mm_product product = {.m = m, .n = n, .transpose_a = true};
-    product.a = mm_matrix_dense(dtype, n, m, NULL);
-    product.c = mm_matrix_dense(dtype, m, n, NULL);
-    const struct mm_variant *chosen = mm_cuda_choose_transpose(&device, &product);
-    if (strcmp(chosen->name, name) != 0)
-        fail_msg("%zux%zu, %s: %s, not %s", m, n, mm_dtype_name(dtype), chosen->name, name);
+static void products_cross_where_the_table_says(void **state) {
+    static const struct {
+        size_t m, k, n;
+        const char *name;
+        unsigned flags;
+    } cases[] = {
+        {4, 4, 4, "tiled_16"},
+        {149, 150, 150, "tiled_async"},
+        {149, 150, 150, "tiled_16", NO_ASYNC},
+        {150, 150, 150, "simt"},
+        {31, 512, 31, "tiled_16"},
+        {31, 513, 31, "simt"},
+        {100, 127, 100, "tiled_16"},
+        {100, 128, 100, "tiled_16", TURNED_B},
+        {352, 8, 353, "tiled_16"}, /* 132 blocks of 32, and 144 */
+        /* The first entry that is wide and deep enough decides, whichever edge is the narrow one. */
+        {64, 640, 1000000, "simt"}, /* never */
+        {64, 641, 4096, "simt"},
+        {64, 641, 4097, "fp32_tensor"},
+        {4097, 1000000, 1, "fp32_tensor", TURNED_B},
+        {65, 640, 2048, "simt"},
+        {65, 640, 2049, "fp32_tensor"},
+        {512, 641, 512, "simt"},
+        {512, 641, 513, "fp32_tensor"},
+        {513, 640, 2999, "simt"},
+        {513, 640, 3000, "fp32_tensor"},
+        {513, 641, 513, "fp32_tensor"},
+        {0x7fffffff, 0x7fffffff, 0x7fffffff, "fp32_tensor"},
+        {(size_t)1 << 31, 641, (size_t)1 << 31, "fp32_tensor"}, /* the plan refuses it */
+        {4096, 4096, 4096, "simt", NO_TENSOR_CORES},
+        /* The vendor is for what fills the chip where it is allowed. */
+        {4096, 4096, 4096, "fp32_tensor", ALLOWED},
+        {4, 4, 4, "tiled_16", ALLOWED},
+        {4096, 4096, 4096, "blas", ALLOWED | NO_TENSOR_CORES},
+        {1471, 512, 1471, "blas", ALLOWED | NO_TENSOR_CORES},
+        {1470, 512, 1471, "simt", ALLOWED | NO_TENSOR_CORES}, /* 16,383 elements for each multiprocessor */
+        {1471, 511, 1471, "simt", ALLOWED | NO_TENSOR_CORES},
+        {512, 512, 4224, "blas", ALLOWED | NO_TENSOR_CORES},
+        {511, 512, 4300, "simt", ALLOWED | NO_TENSOR_CORES},
+        {4096, 4096, 4096, "simt", ALLOWED | NO_TENSOR_CORES | NO_BLAS},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        flags = cases[index].flags;
+        const struct mm_product product = {.m = cases[index].m,
+                                           .n = cases[index].n,
+                                           .k = cases[index].k,
+                                           .transpose_b = (flags & TURNED_B) != 0,
+                                           .allow_vendor = (flags & ALLOWED) != 0};
+        const struct mm_variant *chosen = mm_cuda_choose(&device, &product);
+        if (strcmp(chosen->name, cases[index].name) != 0)
+            fail_msg("case %zu: %s, not %s", index, chosen->name, cases[index].name);
+    }
 }
 
 static void transpositions_cross_where_measured(void **state) {
-    expect_transposition(MM_FLOAT32, 1408, 1408, "padded"); /* 484 tiles of 64 */
-    expect_transposition(MM_FLOAT32, 1412, 1412, "vectorized");
-    expect_transposition(MM_FLOAT32, 1412, 1413, "padded"); /* C's rows end in the middle of 16 bytes */
-    expect_transposition(MM_FLOAT32, 1413, 1412, "padded"); /* A's do */
-    expect_transposition(MM_FLOAT32, 28, 1000000, "padded");
-    expect_transposition(MM_FLOAT64, 4096, 4096, "padded");
-    expect_transposition(MM_INT32, 4096, 4096, "vectorized");
+    static const struct {
+        enum mm_dtype dtype;
+        size_t m, n;
+        const char *name;
+    } cases[] = {
+        {MM_FLOAT32, 1408, 1408, "padded"}, /* 484 tiles of 64 */
+        {MM_FLOAT32, 1412, 1412, "vectorized"},
+        {MM_FLOAT32, 1412, 1413, "padded"}, /* C's rows end in the middle of 16 bytes */
+        {MM_FLOAT32, 1413, 1412, "padded"}, /* A's do */
+        {MM_FLOAT32, 28, 1000000, "padded"},
+        {MM_FLOAT64, 4096, 4096, "padded"},
+        {MM_INT32, 4096, 4096, "vectorized"},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        const size_t m = cases[index].m, n = cases[index].n;
+        struct mm_product product = {.m = m, .n = n, .transpose_a = true};
+        product.a = mm_matrix_dense(cases[index].dtype, n, m, NULL);
+        product.c = mm_matrix_dense(cases[index].dtype, m, n, NULL);
+        const struct mm_variant *chosen = mm_cuda_choose_transpose(&device, &product);
+        if (strcmp(chosen->name, cases[index].name) != 0)
+            fail_msg("case %zu: %s, not %s", index, chosen->name, cases[index].name);
+    }
 }
 
-RUN_TESTS(small_products_go_to_tiles, large_ones_go_to_the_tensor_cores,
-          the_vendor_is_for_what_fills_the_chip_where_it_is_allowed, transpositions_cross_where_measured)
+RUN_TESTS(products_cross_where_the_table_says, transpositions_cross_where_measured)

@@ -1,5 +1,5 @@
-/* Jobs that a CUDA device does together (gpu/cuda/batch.c, transpose.c), on a made-up CUDA runtime. No GPU
- * takes part. */
+/* Products that a CUDA device computes together (gpu/cuda/batch.c), on a made-up CUDA runtime. No GPU takes
+ * part. */
 #include "cuda_job.h"
 
 static struct test_job tests[MM_BATCH_MAX];
@@ -126,13 +126,6 @@ static const struct batch {
     {{{1, 5, 17, true}, {16, 2, 48, true}, {3, 0, 33, false}, {4, 7, 31, true}}, 3, 1},
 };
 
-static void expect_one_launch(unsigned grid_x, unsigned grid_y, unsigned gathers) {
-    assert_int_equal(fake_cuda.batches, 1);
-    assert_int_equal(fake_cuda.gathers, gathers);
-    assert_int_equal(fake_cuda.launches + fake_cuda.copies, 0);
-    assert_true(fake_cuda.grid.x == grid_x && fake_cuda.grid.y == grid_y && fake_cuda.grid.z == SHAPES);
-}
-
 static void run_batch(const struct batch *batch, bool turns) {
     double flops = 0.0;
     run_square(2, 3, MM_OK); /* by copies, before */
@@ -156,7 +149,11 @@ static void run_batch(const struct batch *batch, bool turns) {
         assert_int_equal(jobs[index]->downloaded_bytes, 0);
         expect_spans_ms(jobs[index], 1, 2, 0);
     }
-    expect_one_launch(batch->grid_x, batch->grid_y, 1);
+    assert_int_equal(fake_cuda.batches, 1);
+    assert_int_equal(fake_cuda.gathers, 1);
+    assert_int_equal(fake_cuda.launches + fake_cuda.copies, 0);
+    assert_true(fake_cuda.grid.x == batch->grid_x && fake_cuda.grid.y == batch->grid_y &&
+                fake_cuda.grid.z == SHAPES);
 }
 
 static void a_batch_is_one_launch_where_the_matrices_lie(void **state) {
@@ -204,61 +201,6 @@ static void a_batch_without_memory_fails_as_a_whole(void **state) {
     assert_false(device.lanes[0].is_busy);
 }
 
-/* --- transpositions ------------------------------------------------------------------------------------- */
-
-/* C becomes m×n, of bits that mean something else as numbers. */
-static void make_transposition(unsigned index, enum mm_dtype dtype, bool turned, size_t m, size_t n) {
-    struct test_job *test = &tests[index];
-    struct mm_product *product = make(index, &ours, 1, 1, 1);
-    memset(test->turned, 0, sizeof test->turned);
-    for (size_t element = 0; element < ELEMENTS_MAX; element++)
-        test->bits[element] = UINT64_C(0x7ff4000000000001) + element;
-    *product = (struct mm_product){.transpose_a = turned};
-    product->a = mm_matrix_dense(dtype, turned ? n : m, turned ? m : n, test->bits);
-    product->c = mm_matrix_dense(dtype, m, n, test->turned);
-    mm_product_conform_transposition(product);
-    test->job.variant = &turning;
-    test->job.queued_bytes = 2 * m * n * mm_dtype_bytes(dtype);
-    assert_int_equal(mm_job_plan(&test->job, &device.head, NULL), MM_OK);
-    test->job.ran = &turning;
-}
-
-static void elements_of_any_type_go_together_but_those_that_are_copied(void **state) {
-    for (int dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
-        make_transposition(0, (enum mm_dtype)dtype, true, 4, 12);
-        assert_int_not_equal(jobs[0]->plan.batch_key, 0);
-    }
-    make_transposition(0, MM_FLOAT64, false, 4, 12);
-    assert_int_equal(jobs[0]->plan.batch_key, 0);
-}
-
-/* However many blocks they take: each element is read once. */
-static void transpositions_are_one_launch_where_the_matrices_lie(void **state) {
-    static const size_t shapes[SHAPES][2] = {{17, 20}, {31, 32}, {33, 30}, {17, 48}};
-    double bytes = 0.0;
-    for (unsigned index = 0; index < SHAPES; index++) {
-        make_transposition(index, MM_FLOAT64, true, shapes[index][0], shapes[index][1]);
-        assert_int_not_equal(jobs[index]->plan.batch_key, 0);
-        assert_int_equal(jobs[index]->plan.batch_key, jobs[0]->plan.batch_key);
-        bytes += (double)jobs[index]->queued_bytes;
-    }
-    run(0, jobs, SHAPES);
-    for (unsigned index = 0; index < SHAPES; index++) {
-        const size_t m = shapes[index][0], n = shapes[index][1];
-        const struct test_job *test = &tests[index];
-        assert_int_equal(test->job.error.status, MM_OK);
-        for (size_t at = 0; at < ELEMENTS_MAX; at++)
-            assert_int_equal(test->turned[at], at < m * n ? test->bits[at % n * m + at / n] : 0);
-        assert_int_equal(test->job.batched, SHAPES);
-        assert_int_equal(test->job.uploaded_bytes + test->job.downloaded_bytes, 0);
-        expect_spans_ms(&test->job, 0, 2, 0);
-        assert_true(mm_job_rate(&test->job) == bytes / 2e6);
-    }
-    expect_one_launch(3, 3, 0);
-}
-
 RUN_TESTS_BETWEEN(reset, drop, keys_tell_who_goes_together, those_of_other_outlines_have_another_key,
                   a_batch_is_one_launch_where_the_matrices_lie, a_full_batch_is_launched,
-                  what_may_go_together_goes_so_alone, a_batch_without_memory_fails_as_a_whole,
-                  elements_of_any_type_go_together_but_those_that_are_copied,
-                  transpositions_are_one_launch_where_the_matrices_lie)
+                  what_may_go_together_goes_so_alone, a_batch_without_memory_fails_as_a_whole)

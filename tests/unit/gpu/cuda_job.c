@@ -24,26 +24,8 @@ static enum mm_status plan_alone(const struct mm_product *product, struct mm_pla
     return MM_OK;
 }
 
-static enum mm_status plan_turning(const struct mm_product *product, struct mm_plan *plan,
-                                   struct mm_error *error) {
-    const struct mm_layout layout = {.kernel = &fake_kernels.lonely,
-                                     .batch_kernel = &fake_kernels.transposing_batch,
-                                     .block_rows = FAKE_BLOCK,
-                                     .block_cols = FAKE_BLOCK,
-                                     .threads_x = FAKE_BLOCK,
-                                     .threads_y = FAKE_BLOCK,
-                                     .reads_once = true};
-    mm_cuda_plan_transposition(&layout, product, plan);
-    return MM_OK;
-}
-
 const struct mm_variant ours = {.name = "ours", .tile = FAKE_BLOCK, .plan[MM_FLOAT32] = plan_ours};
 const struct mm_variant alone = {.name = "alone", .plan[MM_FLOAT32] = plan_alone};
-const struct mm_variant turning = {.name = "turning",
-                                   .op = MM_TRANSPOSE,
-                                   .tile = FAKE_BLOCK,
-                                   .plan = {[0 ... MM_DTYPE_COUNT - 1] = plan_turning}};
-
 static void fill(float *elements, unsigned seed) {
     for (size_t index = 0; index < ELEMENTS_MAX; index++)
         elements[index] = (float)((index * 7 + seed) % 11) - 5.0F;
@@ -108,7 +90,8 @@ int reset(void **state) {
     static struct mm_verification verifications[LANES];
     memset(&fake_cuda, 0, sizeof fake_cuda);
     memset(&device, 0, sizeof device);
-    fake_cuda.memory_max = (size_t)1 << 20;
+    fake_cuda.memory_max = fake_cuda.pitch_max = (size_t)1 << 20;
+    fake_cuda.dynamic_max = 48 << 10;
     device.head = (struct mm_device){.backend = &backend, .name = "Card", .memory_bytes = (size_t)1 << 20};
     device.reads_locked_pages = true;
     device.pitch_bytes_max = 1 << 20;

@@ -9,22 +9,14 @@ enum { LANES = MM_CUDA_LANES, ELEMENTS_MAX = 2000 };
 
 extern struct mm_cuda_device device;
 
-/* A variant that has a kernel for batches as well, one that has none, and one that turns A. */
-extern const struct mm_variant ours, alone, turning;
+/* A variant that has a kernel for batches as well, and one that has none. */
+extern const struct mm_variant ours, alone;
 enum mm_status plan_ours(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
 
-/* A product, or a transposition of any type, with its matrices, and room behind them. */
+/* A product with its matrices, and room behind them. */
 struct test_job {
     struct mm_job job;
-    union {
-        float a[ELEMENTS_MAX];
-        uint64_t bits[ELEMENTS_MAX]; /* of a transposition's A */
-    };
-    float b[ELEMENTS_MAX];
-    union {
-        float c[ELEMENTS_MAX];
-        uint64_t turned[ELEMENTS_MAX];
-    };
+    float a[ELEMENTS_MAX], b[ELEMENTS_MAX], c[ELEMENTS_MAX];
 };
 
 /* op(A) is m×k, op(B) k×n, of small whole numbers; in locked pages, as far as the device knows. */

@@ -1,77 +1,81 @@
-/* The engine on the CPU: it opens, multiplies, and says what there is where a name is unknown. */
+/* The engine with a backend of two devices: whether it is lost, and its judgement of long products. */
+#include "gpu/backend.h"
 #include "gpu/engine.h"
 #include "tests/unit/unit.h"
 
-static struct mm_engine *open_engine(const char *backend) {
-    const struct mm_engine_options options = {.backend = backend, .queue = {.jobs_max = 4}};
+/* The CPU's backend with two devices and one variant. */
+static struct mm_backend twins;
+
+const struct mm_backend *const *mm_backends(void) {
+    static const struct mm_backend *const backends[] = {&twins, NULL};
+    return backends;
+}
+
+static enum mm_status count_two(unsigned *count, struct mm_error *error) {
+    *count = 2;
+    return MM_OK;
+}
+
+static enum mm_status open_twin(unsigned index, struct mm_device **device, struct mm_error *error) {
+    const enum mm_status status = mm_cpu_backend.open(0, device, error);
+    assert_int_equal(status, MM_OK);
+    (*device)->backend = &twins;
+    (*device)->index = index;
+    return MM_OK;
+}
+
+/* The devices option is for GPUs: it leaves both of the host's. */
+static struct mm_engine *open_engine(void) {
+    static const unsigned chosen[] = {0};
+    const struct mm_engine_options options = {.backend = "twins",
+                                              .devices = chosen,
+                                              .device_count = COUNT(chosen),
+                                              .queue = {.jobs_max = 4},
+                                              .kernel_ms_max = 1000};
     struct mm_engine *engine = NULL;
-    struct mm_error error;
-    if (mm_engine_open(&options, &engine, &error) != MM_OK)
-        return NULL;
+    twins = mm_cpu_backend;
+    twins.name = "twins";
+    twins.variant_count = 1;
+    twins.count = count_two;
+    twins.open = open_twin;
+    assert_int_equal(mm_engine_open(&options, &engine, NULL), MM_OK);
     return engine;
 }
 
-static void opens_the_cpu(void **state) {
+static void it_is_lost_with_its_last_device(void **state) {
+    struct mm_engine *engine = open_engine();
     size_t count = 0;
-    struct mm_engine *engine = open_engine("cpu");
-    assert_non_null(engine);
     struct mm_device *const *devices = mm_engine_devices(engine, &count);
-    assert_int_equal(count, 1);
-    assert_string_equal(devices[0]->backend->name, "cpu");
-    assert_true(devices[0]->name[0] != '\0');
-    assert_false(mm_engine_is_lost(engine));
-    __atomic_store_n(&devices[0]->failed, 1, __ATOMIC_RELAXED);
+    assert_int_equal(count, 2);
+    for (size_t device = 0; device < 2; device++) {
+        assert_false(mm_engine_is_lost(engine));
+        __atomic_store_n(&devices[device]->failed, 1, __ATOMIC_RELAXED);
+    }
     assert_true(mm_engine_is_lost(engine));
     mm_engine_close(engine);
 }
 
-static void an_unknown_backend_does_not_open(void **state) {
-    const struct mm_engine_options options = {.backend = "tpu", .queue = {.jobs_max = 4}};
-    struct mm_engine *engine = NULL;
-    struct mm_error error;
-    assert_int_equal(mm_engine_open(&options, &engine, &error), MM_NOT_READY);
-    assert_non_null(strstr(error.detail, "tpu"));
-    assert_null(engine);
-}
-
-static void names_resolve_or_tell_what_there_is(void **state) {
+/* Then there is no error either: a request with one is refused. */
+static void one_device_that_is_fast_enough_will_do(void **state) {
     static const struct {
-        const char *backend, *variant;
+        double rates[2]; /* nanoseconds for an operation */
         enum mm_status status;
-        const char *words;
-    } cases[] = {
-        {"auto", "auto", MM_OK, ""},
-        {"cpu", "naive", MM_OK, ""},
-        {"auto", "tiled_16", MM_OK, ""},
-        {"cpu", "tiled_17", MM_UNSUPPORTED, "naive, tiled_8, tiled_16, tiled_32"},
-        {"cpu", "", MM_UNSUPPORTED, "variant is ''"},
-        {"npu", "naive", MM_UNSUPPORTED, "auto, cpu"},
-        {"cuda", "naive", MM_UNSUPPORTED, "auto, cpu"},
-    };
-    struct mm_engine *engine = open_engine("cpu");
-    assert_non_null(engine);
+    } cases[] = {{{1.0, 1.0}, MM_OK}, {{1e6, 1.0}, MM_OK}, {{1.0, 1e6}, MM_OK}, {{1e6, 1e6}, MM_TOO_LARGE}};
+    const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, 100, 100, NULL);
+    struct mm_job job = {.backend = &twins, .product = {.a = square, .b = square, .c = square}};
+    struct mm_engine *engine = open_engine();
+    size_t count = 0;
+    struct mm_device *const *devices = mm_engine_devices(engine, &count);
+    job.variant = &twins.variants[0];
+    assert_int_equal(mm_product_conform(&job.product, NULL), MM_OK);
     for (size_t index = 0; index < COUNT(cases); index++) {
-        struct mm_job job = {0};
-        struct mm_error error = {0};
-        job.product.a.dtype = MM_FLOAT32;
-        assert_int_equal(
-            mm_engine_choose(engine, MM_MATMUL, cases[index].backend, cases[index].variant, &job, &error),
-            cases[index].status);
-        assert_non_null(strstr(error.detail, cases[index].words));
-        if (cases[index].status == MM_OK)
-            assert_string_equal(job.variant->name, cases[index].variant);
+        struct mm_error error = {.status = MM_OK};
+        for (size_t device = 0; device < 2; device++)
+            devices[device]->forecast.kernel_ns[0] = cases[index].rates[device];
+        assert_int_equal(mm_engine_judge(engine, &job, &error), cases[index].status);
+        assert_int_equal(error.status, cases[index].status);
     }
     mm_engine_close(engine);
 }
 
-static void devices_are_for_gpus(void **state) {
-    static const unsigned chosen[] = {0};
-    const struct mm_engine_options options = {
-        .backend = "cpu", .devices = chosen, .device_count = 1, .queue = {.jobs_max = 4}};
-    struct mm_engine *engine = NULL;
-    assert_int_equal(mm_engine_open(&options, &engine, NULL), MM_OK);
-    mm_engine_close(engine);
-}
-
-RUN_TESTS(opens_the_cpu, an_unknown_backend_does_not_open, names_resolve_or_tell_what_there_is,
-          devices_are_for_gpus)
+RUN_TESTS(it_is_lost_with_its_last_device, one_device_that_is_fast_enough_will_do)

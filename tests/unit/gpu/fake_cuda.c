@@ -101,6 +101,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                               size_t row_bytes, size_t rows, enum cudaMemcpyKind kind, cudaStream_t stream) {
+    if (to_pitch > fake_cuda.pitch_max || from_pitch > fake_cuda.pitch_max)
+        return cudaErrorInvalidPitchValue;
     fake_cuda.copies++;
     for (size_t row = 0; row < rows; row++)
         memcpy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, row_bytes);
@@ -108,17 +110,25 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 }
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
-    *attributes = (struct cudaFuncAttributes){.maxDynamicSharedSizeBytes = 48 << 10};
+    fake_cuda.attributes_read++;
+    *attributes = (struct cudaFuncAttributes){.sharedSizeBytes = fake_cuda.static_bytes,
+                                              .numRegs = 32,
+                                              .maxDynamicSharedSizeBytes = (int)fake_cuda.dynamic_max};
     return cudaSuccess;
 }
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value) {
+    fake_cuda.attributes_set++;
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
+        fake_cuda.static_bytes + (size_t)value > fake_cuda.block_max)
+        return cudaErrorInvalidValue;
+    fake_cuda.dynamic_max = (size_t)value;
     return cudaSuccess;
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel, int threads,
                                                           size_t dynamic_bytes) {
-    *blocks = 1;
+    *blocks = dynamic_bytes <= fake_cuda.dynamic_max ? 2 : 0;
     return cudaSuccess;
 }
 
@@ -189,35 +199,34 @@ static void compute_items(const struct mm_cuda_items *items, unsigned count, boo
     }
 }
 
-static void transpose_items(const struct mm_cuda_items *items, unsigned count) {
-    for (unsigned index = 0; index < count; index++) {
-        const struct mm_cuda_item *item = &items->items[index];
-        const uint64_t *a = item->a;
-        uint64_t *c = item->c;
-        for (size_t row = 0; row < item->m; row++)
-            for (size_t col = 0; col < item->n; col++)
-                c[row * item->n + col] = a[col * item->m + row];
-    }
+static bool is_for_batches(const void *kernel) {
+    return kernel == &fake_kernels.plain_batch || kernel == &fake_kernels.turned_batch;
 }
 
-static bool is_for_batches(const void *kernel) {
-    return kernel == &fake_kernels.plain_batch || kernel == &fake_kernels.turned_batch ||
-           kernel == &fake_kernels.transposing_batch;
+static bool is_ours(const void *kernel) {
+    return kernel == &fake_kernels.plain || kernel == &fake_kernels.turned || kernel == &fake_kernels.lonely;
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel, void **arguments) {
     if (fake_cuda.launch_fails != cudaSuccess)
         return fake_cuda.launch_fails;
+    if (launch->dynamicSmemBytes > fake_cuda.dynamic_max || launch->gridDim.y > FAKE_GRID_Y_MAX)
+        return cudaErrorInvalidValue;
+    fake_cuda.launched_bytes = launch->dynamicSmemBytes;
+    fake_cuda.may_begin_before = launch->numAttrs == 1 &&
+                                 launch->attrs[0].id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+                                 launch->attrs[0].val.programmaticStreamSerializationAllowed == 1;
     if (is_for_batches(kernel)) {
         fake_cuda.batches++;
         fake_cuda.grid = launch->gridDim;
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->tile, FAKE_BLOCK);
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_rows, FAKE_BLOCK);
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_cols, FAKE_BLOCK);
-        if (kernel == &fake_kernels.transposing_batch)
-            transpose_items(arguments[0], launch->gridDim.z);
-        else
-            compute_items(arguments[0], launch->gridDim.z, kernel == &fake_kernels.turned_batch);
+        compute_items(arguments[0], launch->gridDim.z, kernel == &fake_kernels.turned_batch);
+    } else if (!is_ours(kernel)) {
+        assert_true(fake_cuda.notes < 4);
+        fake_cuda.noted[fake_cuda.notes].product = *(const struct mm_product *)arguments[0];
+        fake_cuda.noted[fake_cuda.notes++].grid = launch->gridDim;
     } else {
         fake_cuda.launches++;
         fake_compute(arguments[0], kernel == &fake_kernels.turned);

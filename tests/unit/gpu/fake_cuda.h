@@ -14,6 +14,17 @@ struct fake_cuda {
     unsigned launches;
     unsigned batches;
     dim3 grid; /* of the last batch */
+    struct {
+        struct mm_product product;
+        dim3 grid;
+    } noted[4]; /* launches of any other kernel, which computes nothing */
+    unsigned notes;
+    size_t launched_bytes; /* of dynamic shared memory, by the last launch */
+    bool may_begin_before; /* the last launch, before the one ahead of it is over */
+    /* Of every kernel: what a block has of static shared memory, what it may have of dynamic, and of both. */
+    size_t static_bytes, dynamic_max, block_max;
+    unsigned attributes_read, attributes_set;
+    size_t pitch_max;
     size_t memory_max;
     size_t memory_used;
     unsigned taken; /* pieces of memory, ever */
@@ -28,13 +39,12 @@ struct fake_cuda {
 extern struct fake_cuda fake_cuda;
 
 /* Its kernels, by their addresses: one that has another for batches, once for A as it is and once for it
- * transposed; one that has none; and one for batches of transpositions of elements of 8 bytes. A batch is of
- * blocks of FAKE_BLOCK along either edge. */
+ * transposed; and one that has none. A batch is of blocks of FAKE_BLOCK along either edge. */
 struct fake_kernels {
-    char plain, turned, plain_batch, turned_batch, lonely, transposing_batch;
+    char plain, turned, plain_batch, turned_batch, lonely;
 };
 extern const struct fake_kernels fake_kernels;
-enum { FAKE_BLOCK = 16 };
+enum { FAKE_BLOCK = 16, FAKE_GRID_Y_MAX = 65535 };
 
 /* k goes in two parts, but not if that is less than 2. */
 static inline unsigned fake_split_depth(size_t k) {

@@ -1,4 +1,5 @@
 /* A forecast follows the best times that were seen, of kernels by their variant and of copies. */
+#include "gpu/backend.h"
 #include "gpu/cpu/variants.h"
 #include "gpu/queue/self_test.h"
 #include "tests/unit/unit.h"
@@ -165,20 +166,6 @@ static void a_rate_is_assumed_first(void **state) {
     }
 }
 
-static enum mm_status acquire(struct mm_device *used, size_t bytes, void **memory, struct mm_error *error) {
-    static char only_its_address;
-    *memory = &only_its_address;
-    return MM_OK;
-}
-
-static void release(struct mm_device *used, void *memory) {
-}
-
-static enum mm_status fill(struct mm_device *used, void *memory, size_t count, uint64_t seed,
-                           struct mm_error *error) {
-    return MM_OK;
-}
-
 /* A millisecond, but every second run is held up. */
 static enum mm_status measure(struct mm_device *used, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
@@ -188,18 +175,14 @@ static enum mm_status measure(struct mm_device *used, const struct mm_plan *plan
 }
 
 static void one_run_that_is_held_up_is_not_assumed(void **state) {
-    static const struct mm_backend measured = {.name = "measured",
-                                               .is_host = true,
-                                               .variants = variants,
-                                               .variant_count = 1,
-                                               .acquire = acquire,
-                                               .release = release,
-                                               .fill = fill,
-                                               .measure = measure};
+    struct mm_backend measured = mm_cpu_backend;
+    measured.variants = variants;
+    measured.variant_count = 1;
+    measured.measure = measure;
     const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, 128, 128, NULL);
     struct mm_product product = {.a = square, .b = square, .c = square};
     struct mm_error error;
-    device.backend = &measured;
+    device = (struct mm_device){.backend = &measured, .memory_bytes = SIZE_MAX};
     assert_int_equal(mm_product_conform(&product, NULL), MM_OK);
     assert_int_equal(mm_self_test_rates(&device, &error), MM_OK);
     assert_in_range((uint64_t)mm_forecast_kernel_ns(&device, &variants[0], &product), 1990 * US, 2010 * US);

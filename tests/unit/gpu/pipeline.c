@@ -23,18 +23,6 @@ static void end(void) {
     assert_true(mm_pipeline_end(&pipeline, &batch));
 }
 
-static void any_number_up_to_the_lanes_is_begun(void **state) {
-    for (unsigned index = 0; index < 3; index++) {
-        assert_true(mm_pipeline_may_begin(&pipeline, pipeline.changed_ns));
-        begin(index, 0, 1);
-    }
-    assert_false(mm_pipeline_may_begin(&pipeline, UINT64_MAX));
-    for (unsigned index = 0; index < 3; index++) {
-        end();
-        assert_true(mm_pipeline_may_begin(&pipeline, pipeline.changed_ns));
-    }
-}
-
 /* Others may begin from 30 us on. */
 static void expect_collecting(uint64_t begun_ns) {
     assert_false(mm_pipeline_may_begin(&pipeline, begun_ns));
@@ -73,5 +61,5 @@ static void those_that_fail_keep_nobody(void **state) {
     assert_true(mm_pipeline_may_begin(&pipeline, mm_clock_ns()));
 }
 
-RUN_TESTS_BETWEEN(set_up, close_scene, any_number_up_to_the_lanes_is_begun,
-                  beside_small_ones_others_wait_30_us, only_small_ones_collect, those_that_fail_keep_nobody)
+RUN_TESTS_BETWEEN(set_up, close_scene, beside_small_ones_others_wait_30_us, only_small_ones_collect,
+                  those_that_fail_keep_nobody)

@@ -167,27 +167,6 @@ static void what_is_not_finite_is_infinitely_wrong(void **state) {
     assert_true(error_of() == (double)INFINITY);
 }
 
-static void memory_is_told_of_every_shape(void **state) {
-    /* 8·(m·groups + k) + 4·n, where there are 16 groups or more for each row or column that A has. */
-    const size_t huge = (size_t)1 << 28;
-    const struct {
-        size_t m, k, n, bytes;
-    } cases[] = {
-        {1024, 1024, 1024, 8 * 2048 + 4 * 1024},
-        {16, 16, 100, 8 * 32 + 400},
-        {15, 16, 100, 8 * (15 * 2 + 16) + 400},
-        {1, 7, 1000, 8 * (17 + 7) + 4000}, /* of 62 columns, which leave 8 */
-        {1000, 1, 16, 8 * (16000 + 1) + 64},
-        {1000, 1, 31, 8 * (31000 + 1) + 124},
-        {huge, 1, 1, 8 * (huge + 1) + 4},
-        {1, huge, 1, 8 * (1 + huge) + 4},
-        {1, 1, huge, 8 * (16 + 1) + 4 * huge},
-    };
-    for (size_t which = 0; which < COUNT(cases); which++)
-        assert_int_equal(mm_projection_bytes(cases[which].m, cases[which].k, cases[which].n),
-                         cases[which].bytes);
-}
-
 /* k·n + m·k numbers in steps of 2^17; however long a row is, it is no step of its own. */
 static void preparing_is_done_in_steps(void **state) {
     static const struct {
@@ -214,5 +193,4 @@ static void preparing_is_done_in_steps(void **state) {
 }
 
 RUN_TESTS_BETWEEN(NULL, drop, right_products_are_right, single_elements_show, noise_is_told_by_its_size,
-                  what_is_not_finite_is_infinitely_wrong, memory_is_told_of_every_shape,
-                  preparing_is_done_in_steps)
+                  what_is_not_finite_is_infinitely_wrong, preparing_is_done_in_steps)

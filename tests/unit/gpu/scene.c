@@ -51,7 +51,7 @@ static void begin_one(struct fake_device *used, struct mm_job *job) {
     used->begun++;
     if (used->makes_late)
         job->deadline_ns = 1;
-    if (used->fail_begin || job->product.n == FAILING_N) {
+    if (job->product.n == FAILING_N) {
         mm_fail(&job->error, MM_DEVICE_FAILED, "told to fail");
         return;
     }
@@ -114,8 +114,6 @@ static bool is_over(struct mm_device *device, unsigned lane) {
     struct fake_device *used = (struct fake_device *)device;
     pthread_mutex_lock(&used->mutex);
     const bool over = is_open(used, lane);
-    used->looks++;
-    pthread_cond_broadcast(&used->changed);
     pthread_mutex_unlock(&used->mutex);
     return over;
 }
@@ -130,7 +128,7 @@ static void schedule(struct mm_job *job) {
 static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     *kernel_ns = 7;
-    return ((struct fake_device *)device)->fail_begin
+    return ((struct fake_device *)device)->fail_measure
                ? mm_fail(error, MM_INTERNAL, "told to fail")
                : plan->variant->launch[MM_FLOAT32](product, NULL, error);
 }
@@ -139,16 +137,6 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
 const struct mm_backend fake_backend = {.name = "fake", ROWS, .schedule = schedule};
 const struct mm_backend fake_async = {.name = "async", ROWS, .is_over = is_over, .schedule = schedule};
 const struct mm_backend fake_host = {.name = "host", ROWS, .is_host = true, .measure = measure};
-
-void fake_init(struct fake_device *made, const struct mm_backend *backend, unsigned index, unsigned lanes) {
-    memset(made, 0, sizeof *made);
-    made->device.backend = backend;
-    made->device.index = index;
-    made->device.lane_count = lanes;
-    made->open_gate = true;
-    pthread_mutex_init(&made->mutex, NULL);
-    pthread_cond_init(&made->changed, NULL);
-}
 
 static void set_gate(struct fake_device *told, bool open, unsigned lanes, unsigned passes) {
     pthread_mutex_lock(&told->mutex);
@@ -182,13 +170,6 @@ void wait_begun(struct fake_device *asked, unsigned begun) {
     pthread_mutex_unlock(&asked->mutex);
 }
 
-void wait_looks(struct fake_device *asked, unsigned more) {
-    pthread_mutex_lock(&asked->mutex);
-    for (const unsigned end = asked->looks + more; asked->looks < end;)
-        pthread_cond_wait(&asked->changed, &asked->mutex);
-    pthread_mutex_unlock(&asked->mutex);
-}
-
 unsigned begun_by(struct fake_device *asked) {
     pthread_mutex_lock(&asked->mutex);
     const unsigned begun = asked->begun;
@@ -199,10 +180,14 @@ unsigned begun_by(struct fake_device *asked) {
 /* --- the queue ------------------------------------------------------------------------------------------ */
 
 void set_fakes(struct setting setting) {
+    memset(fakes, 0, sizeof fakes);
     for (unsigned index = 0; index < FAKES_MAX; index++) {
-        fake_init(&fakes[index], setting.backend == NULL ? &fake_backend : setting.backend, index,
-                  setting.lanes == 0 ? 1 : setting.lanes);
+        fakes[index].device.backend = setting.backend == NULL ? &fake_backend : setting.backend;
+        fakes[index].device.index = index;
+        fakes[index].device.lane_count = setting.lanes == 0 ? 1 : setting.lanes;
         fakes[index].open_gate = !setting.closed;
+        pthread_mutex_init(&fakes[index].mutex, NULL);
+        pthread_cond_init(&fakes[index].changed, NULL);
     }
 }
 
@@ -244,7 +229,6 @@ void count_done(struct mm_job *first) {
 static enum mm_task_state run_slice(struct mm_task *task, struct mm_device *device, bool cancelled,
                                     struct mm_error *error) {
     struct test_job *test = (struct test_job *)((char *)task - offsetof(struct test_job, task));
-    assert_ptr_equal(device, &fake->device);
     if (cancelled) {
         assert_int_not_equal(error->status, MM_OK);
         test->cancelled_runs++;
@@ -324,13 +308,4 @@ void wait_all(struct test_job *first, unsigned count) {
 void let_slices(struct test_job *test, unsigned count) {
     while (count-- > 0)
         sem_post(&test->let);
-}
-
-void run_threads(unsigned count, void *(*run)(void *)) {
-    pthread_t threads[16];
-    assert_true(count <= COUNT(threads));
-    for (unsigned index = 0; index < count; index++)
-        assert_int_equal(pthread_create(&threads[index], NULL, run, NULL), 0);
-    for (unsigned index = 0; index < count; index++)
-        pthread_join(threads[index], NULL);
 }

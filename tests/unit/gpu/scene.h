@@ -27,13 +27,12 @@ struct fake_device {
     bool open_gate;                  /* whether `end` returns */
     unsigned open_lanes;             /* a bit for each lane that is over though the gate is closed, once */
     unsigned passes;                 /* calls of `end` that return all the same */
-    bool fail_begin;                 /* whether `begin` fails */
+    bool fail_measure;               /* whether `measure` fails */
     bool fail_end;                   /* whether `end` tells of a failure */
     bool makes_late;                 /* whether the deadline of what is begun has passed from then on */
     bool is_starved;                 /* whether it has no memory for HUNGRY_N */
     uint64_t kernel_ns;              /* of each job; 0: 1 */
     unsigned batches;                /* calls of begin */
-    unsigned looks;                  /* calls of is_over */
     unsigned begun;                  /* jobs that begin was called for */
     unsigned under_way;              /* begun and not ended */
     unsigned most;                   /* the most under way at one time */
@@ -49,14 +48,12 @@ extern const struct mm_backend fake_async; /* the same, but it tells when a lane
                                               together by their tile */
 extern const struct mm_backend fake_host;  /* the same on the host, whose kernels take no time */
 
-void fake_init(struct fake_device *fake, const struct mm_backend *backend, unsigned index, unsigned lanes);
 void open_gate(struct fake_device *fake);
 void close_gate(struct fake_device *fake);
 void open_lane(struct fake_device *fake, unsigned lane);
 void let_pass(struct fake_device *fake, unsigned jobs); /* while the gate is closed */
 void wait_begun(struct fake_device *fake, unsigned begun);
 unsigned begun_by(struct fake_device *fake);
-void wait_looks(struct fake_device *fake, unsigned more); /* until is_over was called so often more */
 
 /* The scene of a test. What is 0 is 1 of each, an open gate, fake_backend, 8 jobs, and any wait. */
 struct setting {
@@ -107,8 +104,5 @@ void wait_for(sem_t *semaphore);
 void job_wait(struct test_job *test, enum mm_status status);
 void wait_all(struct test_job *first, unsigned count); /* with MM_OK */
 void let_slices(struct test_job *test, unsigned count);
-
-/* Runs this on so many threads, and joins them. */
-void run_threads(unsigned count, void *(*run)(void *));
 
 #endif
