@@ -16,18 +16,9 @@ stat_of() {
 # Larger inputs reach nothing new, since each limit is passed by less (fuzz.h), and take longer.
 bytes_max() {
     case $1 in
-    form_read | json | json_scan | multipart) echo 8192 ;;
+    json | multipart) echo 8192 ;;
     media | request) echo 512 ;;
     *) echo 4096 ;;
-    esac
-}
-
-# Targets that read the same share a dictionary.
-dictionary() {
-    case $1 in
-    form_read) echo multipart ;;
-    json_scan) echo json ;;
-    *) echo "$1" ;;
     esac
 }
 
@@ -43,7 +34,7 @@ fuzz() {
     touch "$build/begun-$target"
     code=0
     "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len="$(bytes_max "$target")" -timeout=60 \
-        -rss_limit_mb=2048 -print_final_stats=1 -dict="tests/fuzz/$(dictionary "$target").dict" \
+        -rss_limit_mb=2048 -print_final_stats=1 -dict="tests/fuzz/$target.dict" \
         -artifact_prefix="$corpus/" "$work" "$corpus" >"$log" 2>&1 || code=$?
     found=$(find "$corpus" -newer "$build/begun-$target" -name '*-*' -type f)
     edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
