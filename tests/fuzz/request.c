@@ -1,7 +1,7 @@
 /* Fuzzes whole requests through the service in this process (in_process.h): one connection, on which the
  * input's pieces are sent one behind the other, cut into writes as the input says. A piece is
  *
- *   a small product or transposition, well-formed, in any of the formats: the reply must be the exact result
+ *   a product or transposition of product.h's: the reply must be the exact result
  *   a request of the other routes, well-formed: the reply must have the status that it is known to have
  *   a request put together from tables and from bytes of the input, with or without faults
  *   bytes of the input as they are
@@ -22,8 +22,9 @@ enum { PIECES_MAX = 8, CUTS_MAX = 15, HEADERS_MAX = 7 };
 struct expected {
     unsigned status;
     bool head_only;
-    bool has_product;
-    struct product product;
+    const struct product *product; /* NULL: no product */
+    const struct product_accept *accept;
+    bool is_chunked;
 };
 
 struct session {
@@ -80,20 +81,15 @@ static void put_body(struct session *session, const char *body, size_t bytes, bo
 
 static void put_product(struct session *session) {
     struct expected *expected = &session->expected[session->count];
-    char target[160];
-    char *body = NULL;
-    size_t bytes = 0;
-    product_make(&expected->product, &session->input);
-    product_target(&expected->product, target, sizeof target);
-    product_body(&expected->product, &body, &bytes);
-    put_common(session, "POST", target, 0);
-    fprintf(session->out, "Content-Type: %s\r\n", product_type(&expected->product));
-    if (expected->product.accept != NULL)
-        fprintf(session->out, "Accept: %s\r\n", expected->product.accept);
-    put_body(session, body, bytes, expected->product.is_chunked);
-    free(body);
     expected->status = 200;
-    expected->has_product = true;
+    expected->product = product_take(&session->input);
+    expected->accept = product_take_accept(&session->input);
+    expected->is_chunked = (input_byte(&session->input) & 1) != 0;
+    put_common(session, "POST", expected->product->target, 0);
+    fprintf(session->out, "Content-Type: %s\r\n", expected->product->type);
+    if (expected->accept->accept != NULL)
+        fprintf(session->out, "Accept: %s\r\n", expected->accept->accept);
+    put_body(session, expected->product->body, expected->product->bytes, expected->is_chunked);
 }
 
 static void put_plain(struct session *session) {
@@ -299,8 +295,8 @@ static void judge_expected(const struct reply *reply, const struct expected *exp
     snprintf(id, sizeof id, "fuzz-%zu", index);
     REQUIRE(piece_is(reply_header(reply, "X-Request-Id"), id));
     REQUIRE(reply->status == expected->status);
-    if (expected->has_product)
-        product_judge(&expected->product, reply);
+    if (expected->product != NULL)
+        product_judge(expected->product, expected->accept, reply);
 }
 
 static void judge(const struct session *session, struct piece sent, struct piece came) {
@@ -313,8 +309,7 @@ static void judge(const struct session *session, struct piece sent, struct piece
         REQUIRE(reply_take(&came, &bounds, session->expected[index].head_only, &reply));
         judge_expected(&reply, &session->expected[index], index);
         /* libmicrohttpd 0.9 reports a trailer if the last line end comes in two pieces. */
-        if (session->expected[index].has_product && session->expected[index].product.is_chunked &&
-            piece_is(reply_header(&reply, "Connection"), "close")) {
+        if (session->expected[index].is_chunked && piece_is(reply_header(&reply, "Connection"), "close")) {
             REQUIRE(!reply_take(&came, &bounds, false, &reply));
             return;
         }
