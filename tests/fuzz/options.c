@@ -5,6 +5,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,6 +134,23 @@ static void require_read_again(const char *printed) {
     end(&command);
 }
 
+/* --max-body=SIZE alone: a long double holds what a size comes to, also beyond 64 bits. */
+static void judge_size(const char *argument) {
+    static const char units[] = "KMGT";
+    struct mm_options options;
+    struct mm_error error;
+    struct command alone;
+    char *end_of_number;
+    const long double number = strtold(strchr(argument, '=') + 1, &end_of_number);
+    const char *unit = *end_of_number == '\0' ? NULL : strchr(units, *end_of_number);
+    begin(&alone);
+    add_line(&alone, join(argument, "", ""));
+    if (parse(&alone, &options, &error))
+        REQUIRE(ldexpl(number, unit == NULL ? 0 : 10 * (int)(unit - units + 1)) ==
+                (long double)options.body_bytes_max);
+    end(&alone);
+}
+
 static void judge(struct command *command) {
     struct mm_options options;
     struct mm_error error;
@@ -158,6 +176,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     while (rest.bytes > 0)
         add_line(&command, fuzz_copy_text(fuzz_take(&rest, '\n')));
     judge(&command);
+    for (int index = 1; index < command.count; index++)
+        if (begins(command.arguments[index], "--max-body="))
+            judge_size(command.arguments[index]);
     clearenv();
     end(&command);
     return 0;
