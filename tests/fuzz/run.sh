@@ -17,7 +17,7 @@ stat_of() {
 bytes_max() {
     case $1 in
     json | multipart) echo 8192 ;;
-    media | request) echo 512 ;;
+    media) echo 512 ;;
     *) echo 4096 ;;
     esac
 }
