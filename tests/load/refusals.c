@@ -66,15 +66,8 @@ const struct mm_load_code mm_load_codes[MM_LOAD_CODE_COUNT] = {
     {"no_device_memory", 507},
 };
 
-const struct mm_load_refusal *mm_load_refusals(size_t *count) {
-    *count = sizeof refusals / sizeof refusals[0];
-    return refusals;
-}
-
-const struct mm_load_refusal *mm_load_faults(size_t *count) {
-    *count = sizeof faults / sizeof faults[0];
-    return faults;
-}
+const struct mm_load_refusals mm_load_refusals = {refusals, sizeof refusals / sizeof refusals[0]};
+const struct mm_load_refusals mm_load_faults = {faults, sizeof faults / sizeof faults[0]};
 
 size_t mm_load_code_find(const char *name) {
     size_t index = 0;
