@@ -1,6 +1,7 @@
 /* Fuzzes the process's options. The input is lines: those that begin with MATMULD_ are the environment, the
- * others are arguments. What is taken lies within the table's ranges, is printed line by line, and comes out
- * the same when the lines are read again; what is refused is told in a sentence; no key is ever shown. */
+ * others are arguments. What is taken is printed line by line, and comes out the same when the lines are read
+ * again; a size is what arithmetic makes of it; what is refused is told in a sentence; no key is ever shown.
+ */
 #include "server/options.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -70,21 +71,6 @@ static bool parse(struct command *command, struct mm_options *options, struct mm
     if (!good)
         REQUIRE(memchr(error->detail, '\0', sizeof error->detail) != NULL && error->detail[0] != '\0');
     return good;
-}
-
-static void require_in_range(const struct mm_options *options) {
-    REQUIRE(options->host[0] != '\0' && options->port <= 65535);
-    REQUIRE(options->devices.all
-                ? options->devices.count == 0
-                : options->devices.count >= 1 && options->devices.count <= MM_OPTION_DEVICES_MAX);
-    REQUIRE(options->threads <= 1024 && options->cpu_jobs <= 1024);
-    REQUIRE(options->queue_depth >= 1 && options->body_bytes_max >= 1);
-    REQUIRE(options->dimension_max >= 1 && options->dimension_max <= INT32_MAX);
-    REQUIRE(options->timeout_ms >= 1 && options->timeout_ms <= UINT32_MAX);
-    REQUIRE(options->receive_rate >= 1 && options->drain_timeout_ms <= UINT32_MAX);
-    REQUIRE(options->memory_budget_bytes == 0 || options->memory_budget_bytes >= 1 << 20);
-    REQUIRE(options->log_format == NULL || strcmp(options->log_format, "text") == 0 ||
-            strcmp(options->log_format, "json") == 0);
 }
 
 static char *print(const struct mm_options *options) {
@@ -160,7 +146,6 @@ static void judge(struct command *command) {
     }
     if (options.help || options.version)
         return;
-    require_in_range(&options);
     char *printed = print(&options);
     REQUIRE(strstr(printed, mark) == NULL);
     require_read_again(printed);
