@@ -155,7 +155,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     const enum mm_status status = mm_key_set_add_text(of_text, text, rest.bytes, &error);
     /* A zero byte is as little of a key as another control character. */
     for (size_t index = 0; index < rest.bytes; index++)
-        text[index] = text[index] == '\0' ? '\x01' : text[index];
+        if (text[index] == '\0')
+            text[index] = '\x01';
     char *apart = fuzz_copy_text((struct piece){text, rest.bytes});
     const struct expected by_text = expect_text(apart);
     judge(of_text, status, &by_text, &error, rest);
