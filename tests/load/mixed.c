@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_USAGE = 2, CLIENTS_MAX = 10000, EDGE_MAX = 96, LARGE_MAX = 512, SECONDS_MAX = 1000000 };
+enum { EXIT_USAGE = 2, CLIENTS_MAX = 10000, SECONDS_MAX = 1000000 };
 
 #define HOST "127.0.0.1"
 
@@ -146,8 +146,6 @@ static bool load(const struct options *options, const struct addrinfo *address) 
     }
     const struct mm_load_plan plan = {.authority = authority,
                                       .catalogue = &catalogue,
-                                      .edge_max = EDGE_MAX,
-                                      .large_max = LARGE_MAX,
                                       .name_backend = options->backend != NULL,
                                       .fault_percent = (unsigned)options->fault_percent};
     printf("%" PRIu64 " clients for %" PRIu64 " s, seed %" PRIu64 ", %zu variants\n", options->clients,

@@ -6,7 +6,14 @@
 /* A refused body is now and then followed by spaces, so that the service has something to read and to
  * drop; what is past WAIT_BYTES is sent only once asked for, as curl does, since the service refuses
  * such bodies unread. */
-enum { SMALL_EDGE_MAX = 12, SPACES_MAX = 200000, WAIT_BYTES = 1 << 20, REFUSED_PERCENT = 15 };
+enum {
+    EDGE_MAX = 96,
+    SMALL_EDGE_MAX = 12,
+    LARGE_MAX = 512,
+    SPACES_MAX = 200000,
+    WAIT_BYTES = 1 << 20,
+    REFUSED_PERCENT = 15
+};
 
 /* Where options are written: to the query, or as members of the JSON object. */
 struct options {
@@ -179,11 +186,10 @@ static void make_product(struct mm_load_request *request, struct mm_load_random 
     request->refusal = NULL;
     request->form = mm_load_random_chance(random, 50) ? MM_LOAD_JSON : MM_LOAD_RAW;
     request->variant = &plan->catalogue->variants[mm_load_random_below(random, plan->catalogue->count)];
-    const struct mm_load_shapes shapes = {
-        .edge_max = small && plan->edge_max > SMALL_EDGE_MAX ? SMALL_EDGE_MAX : plan->edge_max,
-        .large_max = small ? 0 : plan->large_max,
-        .multiple_of = request->variant->multiple_of,
-        .dense = request->form == MM_LOAD_JSON};
+    const struct mm_load_shapes shapes = {.edge_max = small ? SMALL_EDGE_MAX : EDGE_MAX,
+                                          .large_max = small ? 0 : LARGE_MAX,
+                                          .multiple_of = request->variant->multiple_of,
+                                          .dense = request->form == MM_LOAD_JSON};
     mm_load_product_make(&request->product, random, &shapes);
     struct options options = {
         .random = random, .query = &request->target, .query_only = request->form == MM_LOAD_RAW};
