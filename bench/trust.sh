@@ -325,10 +325,8 @@ corpora() {
         done
     done <<'END'
 json /v1/matmul application/json
-json_scan /v1/matmul application/json
 benchmark /v1/benchmark application/json
 multipart /v1/matmul multipart/form-data;boundary=B
-form_read /v1/matmul multipart/form-data;boundary=B
 npy /v1/transpose multipart/form-data;boundary=B
 raw /v1/matmul?m=2&k=2&n=2 application/octet-stream
 END

@@ -1,5 +1,5 @@
-/* Fuzzes the requests of benchmarks: what is taken lies within its limits, and is the same when it is written
- * and read again. */
+/* Fuzzes the requests of benchmarks and of shared_access: what is taken lies within its limits; a benchmark
+ * is the same when it is written and read again, and no access comes twice. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/lab/benchmark.h"
@@ -91,6 +91,24 @@ static void write_and_read_again(const struct mm_benchmark_call *call) {
     json_decref(root);
 }
 
+static bool is_same_access(const struct mm_access *x, const struct mm_access *y) {
+    return x->memory == y->memory && x->pattern == y->pattern && x->stride == y->stride &&
+           x->word_bytes == y->word_bytes && x->padded == y->padded;
+}
+
+static void judge_accesses(const struct mm_probe *probe) {
+    REQUIRE(probe->count >= 1 && probe->count <= MM_PROBE_ACCESSES_MAX && probe->done == 0);
+    for (size_t index = 0; index < probe->count; index++) {
+        const struct mm_access *access = &probe->accesses[index];
+        REQUIRE(access->pattern < MM_PATTERN_COUNT && (access->word_bytes == 4 || access->word_bytes == 8));
+        REQUIRE(access->pattern == MM_PATTERN_STRIDE ? access->stride >= 1 && access->stride <= MM_STRIDE_MAX
+                                                     : access->stride == 0);
+        REQUIRE(access->memory == MM_MEMORY_SHARED || !access->padded);
+        for (size_t other = 0; other < index; other++)
+            REQUIRE(!is_same_access(access, &probe->accesses[other]));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     struct mm_benchmark_call call;
     struct mm_error error = {0};
@@ -98,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     void *body = fuzz_copy_bytes((struct piece){(const char *)data, bytes});
     enum mm_status status = mm_benchmark_decode(body, bytes, &fuzz_limits, &call, &error);
     if (status == MM_OK && !call.op->has_variants) {
-        REQUIRE(call.probe.count >= 1 && call.probe.count <= MM_PROBE_ACCESSES_MAX && call.probe.done == 0);
+        judge_accesses(&call.probe);
     } else if (status == MM_OK) {
         judge(&call);
         write_and_read_again(&call);

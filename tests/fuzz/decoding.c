@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUDGET_BYTES = 8 << 10, POOLS_MAX = 8 };
+/* ALIGNMENT holds for a body, and for the second matrix of a JSON body. */
+enum { BUDGET_BYTES = 8 << 10, ALIGNMENT = 64, POOLS_MAX = 2 };
 
 const struct mm_limits fuzz_limits = {
     .dimension_max = 1 << 20, .body_bytes_max = 32 << 10, .memory_bytes_max = 64 << 10};
@@ -112,9 +113,9 @@ static void require_turnable(const struct mm_call *call) {
     touch(&turned.b);
 }
 
-static void require_decoded(const struct decoding *decoding, const struct mm_codec *codec,
-                            const struct mm_body *body) {
+static void require_decoded(const struct decoding *decoding, const struct mm_codec *codec) {
     const struct mm_call *call = &decoding->call;
+    const struct mm_body *body = &decoding->body;
     size_t a_bytes, b_bytes;
     REQUIRE(decoding->error.status == MM_OK);
     REQUIRE(mm_call_sizes(call, &fuzz_limits, &a_bytes, &b_bytes, NULL) == MM_OK);
@@ -130,40 +131,34 @@ static void require_decoded(const struct decoding *decoding, const struct mm_cod
     require_turnable(call);
 }
 
+/* Pools are used again, since making one costs more than most decodings; what is free in them is poisoned for
+ * the address sanitizer all the same. No more than POOLS_MAX decodings live at a time. */
 static struct mm_buffers *idle_pools[POOLS_MAX];
+static size_t idle_count;
 
-struct mm_buffers *fuzz_buffers_take(size_t budget_bytes) {
-    struct mm_buffers *taken = NULL;
-    for (size_t index = 0; index < POOLS_MAX && taken == NULL; index++) {
-        if (idle_pools[index] == NULL || mm_buffers_budget(idle_pools[index]) != budget_bytes)
-            continue;
-        taken = idle_pools[index];
-        idle_pools[index] = NULL;
-    }
-    if (taken == NULL)
-        taken = mm_buffers_open(budget_bytes);
-    REQUIRE(taken != NULL);
-    return taken;
+static struct mm_buffers *take_pool(void) {
+    struct mm_buffers *pool = idle_count > 0 ? idle_pools[--idle_count] : mm_buffers_open(BUDGET_BYTES);
+    REQUIRE(pool != NULL);
+    return pool;
 }
 
-void fuzz_buffers_give(struct mm_buffers *buffers) {
-    REQUIRE(mm_buffers_used(buffers) == 0);
-    for (size_t index = 0; index < POOLS_MAX; index++) {
-        if (idle_pools[index] == NULL) {
-            idle_pools[index] = buffers;
-            return;
-        }
-    }
-    mm_buffers_close(buffers);
+void fuzz_release(struct decoding *decoding) {
+    mm_call_release(&decoding->call, decoding->buffers);
+    free(decoding->body.data);
+    REQUIRE(mm_buffers_used(decoding->buffers) == 0 && idle_count < POOLS_MAX);
+    idle_pools[idle_count++] = decoding->buffers;
 }
 
-void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const struct mm_body *body) {
+void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const char *content_type,
+                 struct piece text) {
     decoding->error = (struct mm_error){0};
-    decoding->buffers = fuzz_buffers_take(BUDGET_BYTES);
-    decoding->status =
-        mm_codec_decode(codec, &decoding->call, body, &fuzz_limits, decoding->buffers, &decoding->error);
+    decoding->buffers = take_pool();
+    decoding->body =
+        (struct mm_body){.data = fuzz_copy_bytes(text), .bytes = text.bytes, .content_type = content_type};
+    decoding->status = mm_codec_decode(codec, &decoding->call, &decoding->body, &fuzz_limits,
+                                       decoding->buffers, &decoding->error);
     if (decoding->status == MM_OK) {
-        require_decoded(decoding, codec, body);
+        require_decoded(decoding, codec);
         return;
     }
     /* Nobody else takes of the budget, and there is memory: neither MM_BUSY nor MM_INTERNAL. */
@@ -174,9 +169,67 @@ void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const 
     REQUIRE(mm_buffers_used(decoding->buffers) == 0);
 }
 
-void fuzz_release(struct decoding *decoding) {
-    mm_call_release(&decoding->call, decoding->buffers);
-    fuzz_buffers_give(decoding->buffers);
+/* Puts a piece behind the body, which moves to memory of just its size. */
+static void extend(struct mm_body *body, struct piece piece) {
+    void *copy = NULL;
+    REQUIRE(posix_memalign(&copy, ALIGNMENT, body->bytes + piece.bytes) == 0);
+    if (body->bytes > 0)
+        memcpy(copy, body->data, body->bytes);
+    if (piece.bytes > 0)
+        memcpy((char *)copy + body->bytes, piece.text, piece.bytes);
+    free(body->data);
+    body->data = copy;
+    body->bytes += piece.bytes;
+}
+
+static void require_same_decoding(const struct decoding *x, const struct decoding *y) {
+    REQUIRE(x->status == y->status);
+    if (x->status != MM_OK) {
+        REQUIRE(strcmp(x->error.detail, y->error.detail) == 0 && strcmp(x->error.field, y->error.field) == 0);
+        REQUIRE(strcmp(x->error.expected, y->error.expected) == 0 && strcmp(x->error.got, y->error.got) == 0);
+        REQUIRE(x->error.line == y->error.line && x->error.column == y->error.column);
+        REQUIRE(x->error.has_limit == y->error.has_limit && x->error.limit == y->error.limit);
+        return;
+    }
+    fuzz_require_same(&x->call.a, &y->call.a);
+    fuzz_require_same(&x->call.b, &y->call.b);
+    REQUIRE(x->call.a_column_major == y->call.a_column_major &&
+            x->call.b_column_major == y->call.b_column_major);
+    REQUIRE(x->call.given == y->call.given && x->call.dtype == y->call.dtype);
+    REQUIRE(memcmp(x->call.names, y->call.names, sizeof x->call.names) == 0);
+    REQUIRE(memcmp(x->call.numbers, y->call.numbers, sizeof x->call.numbers) == 0);
+}
+
+void fuzz_require_read(const struct decoding *whole, const struct mm_codec *codec, uint64_t announced,
+                       struct piece text, struct piece lengths) {
+    struct decoding read = {.buffers = take_pool(), .body.content_type = whole->body.content_type};
+    struct mm_body *body = &read.body;
+    mm_call_init(&read.call, whole->call.op);
+    void *reading =
+        codec->reader->begin(&read.call, body->content_type, announced, &fuzz_limits, read.buffers);
+    if (reading == NULL) {
+        REQUIRE(whole->status != MM_OK); /* the Content-Type is refused */
+        fuzz_release(&read);
+        return;
+    }
+    for (size_t at = 0, turn = 0; at < text.bytes; turn++) {
+        size_t length = lengths.bytes == 0 ? text.bytes : (unsigned char)lengths.text[turn % lengths.bytes];
+        length = length < text.bytes - at ? length + (length == 0) : text.bytes - at;
+        extend(body, (struct piece){text.text + at, length});
+        at += length;
+        body->bytes = codec->reader->feed(reading, body->data, body->bytes);
+        REQUIRE(body->bytes <= at);
+    }
+    REQUIRE(mm_buffers_used(read.buffers) <= fuzz_limits.memory_bytes_max + ALIGNMENT);
+    if (body->data == NULL)
+        extend(body, (struct piece){NULL, 0});
+    read.status = codec->reader->finish(reading, &read.call, body, &read.error);
+    if (read.status != MM_OK)
+        fuzz_require_error(read.status, &read.error);
+    REQUIRE(mm_buffers_used(read.buffers) == read.call.storage.bytes);
+    REQUIRE(read.status == MM_OK || read.call.storage.bytes == 0);
+    require_same_decoding(whole, &read);
+    fuzz_release(&read);
 }
 
 void fuzz_require_same(const struct mm_matrix *x, const struct mm_matrix *y) {

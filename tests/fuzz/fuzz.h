@@ -52,31 +52,26 @@ extern const struct mm_limits fuzz_limits;
 /* That a refusal says why, in an error that makes a proper problem document. */
 void fuzz_require_error(enum mm_status status, const struct mm_error *error);
 
-/* A pool of so much, of which nothing is lent, and back with it. Pools are used again, since making one costs
- * more than most decodings; what is free in them is poisoned for the address sanitizer all the same. */
-struct mm_buffers *fuzz_buffers_take(size_t budget_bytes);
-void fuzz_buffers_give(struct mm_buffers *buffers);
-
-/* A body that was decoded, or not: `status` tells. */
+/* A body that was decoded, or not: `status` tells. The body is the decoding's own copy. */
 struct decoding {
     enum mm_status status;
     struct mm_call call;
     struct mm_error error;
+    struct mm_body body;
     struct mm_buffers *buffers;
 };
 
 /* Decodes a body into decoding->call, which the caller has begun, and checks either the error or the views:
- * shapes within the limits, every element readable, in the body or in the call's storage. Both, and the body,
- * have to be kept until fuzz_release, which checks that no memory stays taken. */
-void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const struct mm_body *body);
+ * shapes within the limits, every element readable, in the body or in the call's storage. fuzz_release checks
+ * that no memory stays taken. */
+void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const char *content_type,
+                 struct piece text);
 void fuzz_release(struct decoding *decoding);
 
-/* Reads a body as it arrives, in pieces of these lengths in turn, or all at once if there are none, into
- * memory of its size, which is the caller's to free after fuzz_release. False where the Content-Type is
- * refused. */
-bool fuzz_read(struct decoding *decoding, enum mm_op op, const struct mm_codec *codec, struct mm_body *body,
-               uint64_t announced, struct piece text, struct piece lengths);
-void fuzz_require_same_decoding(const struct decoding *x, const struct decoding *y);
+/* Reads a body as it arrives, in pieces of these lengths in turn, or all at once if there are none, and
+ * checks that it comes to the same as the body that was decoded whole. */
+void fuzz_require_read(const struct decoding *whole, const struct mm_codec *codec, uint64_t announced,
+                       struct piece text, struct piece lengths);
 
 /* That both have the same shape and, stored row by row, the same bits. */
 void fuzz_require_same(const struct mm_matrix *x, const struct mm_matrix *y);

@@ -6,7 +6,6 @@
 #include "server/http/head.h"
 #include "server/auth/keys.h"
 #include "server/observe/log.h"
-#include "server/observe/log.h"
 #include "server/observe/metrics.h"
 
 #include "tests/fuzz/fuzz.h"

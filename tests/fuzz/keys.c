@@ -6,6 +6,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,101 +18,73 @@ enum { KEYS_MAX = 256 };
 struct expected {
     bool is_good;
     size_t count;
-    struct piece keys[KEYS_MAX];
+    const char *keys[KEYS_MAX];
     char labels[KEYS_MAX][MM_KEY_NAME_MAX + 1];
 };
 
-static bool same(struct piece x, struct piece y) {
-    return x.bytes == y.bytes && (x.bytes == 0 || memcmp(x.text, y.text, x.bytes) == 0);
-}
-
-static bool is_one_of(struct piece piece, const char *first, const char *last) {
-    for (size_t index = 0; index < piece.bytes; index++)
-        if (piece.text[index] < *first || piece.text[index] > *last)
+static bool is_key(const char *text) {
+    const size_t bytes = strlen(text);
+    for (size_t index = 0; index < bytes; index++)
+        if (text[index] < '!' || text[index] > '~')
             return false;
-    return true;
+    return bytes >= 16 && bytes <= 256;
 }
 
-static bool is_key(struct piece piece) {
-    return piece.bytes >= 16 && piece.bytes <= 256 && is_one_of(piece, "!", "~");
-}
-
-static bool is_name(struct piece piece) {
-    char text[16];
-    if (piece.bytes < 1 || piece.bytes > 15 || memchr(piece.text, '\0', piece.bytes) != NULL)
-        return false;
-    memcpy(text, piece.text, piece.bytes);
-    text[piece.bytes] = '\0';
-    return ((text[0] | 0x20) >= 'a' && (text[0] | 0x20) <= 'z') &&
+static bool is_name(const char *text) {
+    return isalpha((unsigned char)text[0]) && strlen(text) <= 15 &&
            text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")] == '\0';
 }
 
-static bool has(const struct expected *expected, struct piece key) {
+static bool has(const struct expected *expected, const char *key, size_t bytes) {
     for (size_t index = 0; index < expected->count; index++)
-        if (same(expected->keys[index], key))
+        if (strlen(expected->keys[index]) == bytes && memcmp(expected->keys[index], key, bytes) == 0)
             return true;
     return false;
 }
 
-static void add(struct expected *expected, struct piece key, const char *label, size_t label_bytes) {
+static char *add(struct expected *expected, const char *key) {
     REQUIRE(expected->count < KEYS_MAX);
-    snprintf(expected->labels[expected->count], sizeof expected->labels[0], "%.*s", (int)label_bytes, label);
-    expected->keys[expected->count++] = key;
+    expected->keys[expected->count] = key;
+    return expected->labels[expected->count++];
 }
 
-/* The line's words, of which the first three are kept. */
-static size_t split(struct piece line, struct piece *words) {
+static bool expect_line(struct expected *expected, char *line, size_t number) {
+    char *words[3] = {NULL}, *rest = NULL;
     size_t count = 0;
-    bool in_word = false;
-    for (size_t index = 0; index < line.bytes; index++) {
-        const bool is_space = line.text[index] == ' ' || line.text[index] == '\t' || line.text[index] == '\r';
-        if (!is_space && !in_word && count < 3)
-            words[count++] = (struct piece){line.text + index, 0};
-        in_word = !is_space;
-        if (in_word && count > 0)
-            words[count - 1].bytes = (size_t)(line.text + index + 1 - words[count - 1].text);
-    }
-    return count;
-}
-
-static bool expect_line(struct expected *expected, struct piece line, size_t number) {
-    struct piece words[3];
-    char digits[24];
-    const size_t count = split(line, words);
-    if (count == 0 || words[0].text[0] == '#')
+    for (char *word = strtok_r(line, " \t\r", &rest); word != NULL && count < 3;
+         word = strtok_r(NULL, " \t\r", &rest))
+        words[count++] = word;
+    if (count == 0 || words[0][0] == '#')
         return true;
-    const struct piece key = words[count == 2];
-    if (count > 2 || !is_key(key) || has(expected, key) || (count == 2 && !is_name(words[0])))
+    const char *key = words[count == 2];
+    if (count > 2 || !is_key(key) || has(expected, key, strlen(key)) || (count == 2 && !is_name(words[0])))
         return false;
-    const int length = snprintf(digits, sizeof digits, "%zu", number);
+    char *label = add(expected, key);
     if (count == 2)
-        add(expected, key, words[0].text, words[0].bytes);
+        snprintf(label, MM_KEY_NAME_MAX + 1, "%s", words[0]);
     else
-        add(expected, key, digits, (size_t)length);
+        snprintf(label, MM_KEY_NAME_MAX + 1, "%zu", number);
     return true;
 }
 
-static struct expected expect_text(struct piece text) {
+/* Takes the text apart. */
+static struct expected expect_text(char *text) {
     struct expected expected = {.is_good = true};
-    for (size_t number = 1; text.bytes > 0 && expected.is_good; number++)
-        expected.is_good = expect_line(&expected, fuzz_take(&text, '\n'), number);
+    for (size_t number = 1; text != NULL && expected.is_good; number++)
+        expected.is_good = expect_line(&expected, strsep(&text, "\n"), number);
     expected.is_good &= expected.count > 0;
     return expected;
 }
 
-static struct expected expect_list(const char *list) {
+static struct expected expect_list(char *list) {
     struct expected expected = {.is_good = true};
-    for (size_t number = 1; expected.is_good && list != NULL; number++) {
-        char label[32];
-        const char *comma = strchr(list, ',');
-        const struct piece key = {list, comma == NULL ? strlen(list) : (size_t)(comma - list)};
-        const int length = snprintf(label, sizeof label, "env:%zu", number);
-        list = comma == NULL ? NULL : comma + 1;
-        if (has(&expected, key))
+    for (size_t number = 1; list != NULL && expected.is_good; number++) {
+        const char *key = strsep(&list, ",");
+        if (has(&expected, key, strlen(key)))
             continue;
         expected.is_good = is_key(key);
         if (expected.is_good)
-            add(&expected, key, label, (size_t)length);
+            snprintf(add(&expected, key), MM_KEY_NAME_MAX + 1, "env:%zu", number);
     }
     return expected;
 }
@@ -131,20 +104,20 @@ static void require_sentence(const struct mm_error *error, struct piece text) {
     }
 }
 
-static void judge(struct mm_key_set *set, bool good, const struct expected *expected,
+/* `text` is what came; `expected` is taken from a copy of it. */
+static void judge(struct mm_key_set *set, enum mm_status status, const struct expected *expected,
                   const struct mm_error *error, struct piece text) {
-    REQUIRE(good == expected->is_good);
-    if (!good) {
+    REQUIRE((status == MM_OK) == expected->is_good);
+    if (status != MM_OK) {
         require_sentence(error, text);
         return;
     }
     REQUIRE(set->count == expected->count);
     for (size_t index = 0; index < expected->count; index++) {
-        const struct piece key = expected->keys[index];
-        char *copy = fuzz_copy_bytes(key);
-        REQUIRE(mm_key_set_find(set, copy, key.bytes) == index);
-        REQUIRE(mm_key_set_find(set, copy, key.bytes - 1) == MM_KEY_NONE ||
-                has(expected, (struct piece){key.text, key.bytes - 1}));
+        const size_t bytes = strlen(expected->keys[index]);
+        char *copy = fuzz_copy_bytes((struct piece){expected->keys[index], bytes});
+        REQUIRE(mm_key_set_find(set, copy, bytes) == index);
+        REQUIRE(mm_key_set_find(set, copy, bytes - 1) == MM_KEY_NONE || has(expected, copy, bytes - 1));
         REQUIRE(strcmp(set->keys[index].label, expected->labels[index]) == 0);
         free(copy);
     }
@@ -164,9 +137,9 @@ static void judge_header(const struct mm_key_set *set, struct piece value, const
                (wanted.text[wanted.bytes - 1] == ' ' || wanted.text[wanted.bytes - 1] == '\t'))
             wanted.bytes--;
     }
-    REQUIRE(same((struct piece){key, bytes}, wanted));
+    REQUIRE(bytes == wanted.bytes && (bytes == 0 || memcmp(key, wanted.text, bytes) == 0));
     if (bytes > 0 && expected->is_good)
-        REQUIRE((mm_key_set_find(set, key, bytes) != MM_KEY_NONE) == has(expected, wanted));
+        REQUIRE((mm_key_set_find(set, key, bytes) != MM_KEY_NONE) == has(expected, key, bytes));
     free(copy);
 }
 
@@ -178,17 +151,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     char *text = fuzz_copy_bytes(rest);
     struct mm_key_set *of_list = mm_key_set_open(), *of_text = mm_key_set_open();
     REQUIRE(of_list != NULL && of_text != NULL);
-    const struct expected by_list = expect_list(list), by_text = expect_text(rest);
     memset(&error, 0x7f, sizeof error);
-    const bool good = mm_key_set_add_list(of_list, list, &error) == MM_OK;
-    judge(of_list, good, &by_list, &error, (struct piece){list, strlen(list)});
-    memset(&error, 0x7f, sizeof error);
-    const bool good_text = mm_key_set_add_text(of_text, text, rest.bytes, &error) == MM_OK;
-    judge(of_text, good_text, &by_text, &error, rest);
+    const enum mm_status status = mm_key_set_add_text(of_text, text, rest.bytes, &error);
+    /* A zero byte is as little of a key as another control character. */
+    for (size_t index = 0; index < rest.bytes; index++)
+        if (text[index] == '\0')
+            text[index] = '\x01';
+    char *apart = fuzz_copy_text((struct piece){text, rest.bytes});
+    const struct expected by_text = expect_text(apart);
+    judge(of_text, status, &by_text, &error, rest);
     judge_header(of_text, header, &by_text);
+
+    memset(&error, 0x7f, sizeof error);
+    const enum mm_status list_status = mm_key_set_add_list(of_list, list, &error);
+    char *list_apart = fuzz_copy_text((struct piece){list, strlen(list)});
+    const struct expected by_list = expect_list(list_apart);
+    judge(of_list, list_status, &by_list, &error, (struct piece){list, strlen(list)});
     judge_header(of_list, header, &by_list);
     mm_key_set_close(of_text);
     mm_key_set_close(of_list);
+    free(list_apart);
+    free(apart);
     free(text);
     free(list);
     return 0;

@@ -1,5 +1,6 @@
-/* Fuzzes forms. The first line of the input is the Content-Type, the rest is the body. Its parts are read
- * alone, and are the same when they are put together again; then the form's codec decodes the body. */
+/* Fuzzes forms. The input is a line, whose bytes are the lengths of the pieces in turn, the Content-Type in a
+ * line, and the body. Its parts are read alone, and are the same when they are put together again; then the
+ * form's codec decodes the body, which is the same however it arrives. */
 #include "tests/fuzz/fuzz.h"
 
 #include "api/form/multipart.h"
@@ -83,10 +84,12 @@ static bool can_be_written(const char *sent, const struct mm_part *parts, size_t
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    struct piece rest = {(const char *)data, bytes};
-    char *content_type = fuzz_copy_text(fuzz_take(&rest, '\n'));
-    struct mm_body body = {.bytes = rest.bytes, .content_type = content_type};
-    body.data = fuzz_copy_bytes(rest);
+    const struct mm_codec *codec = fuzz_codec("multipart/form-data");
+    struct piece text = {(const char *)data, bytes};
+    const struct piece lengths = fuzz_take(&text, '\n');
+    char *content_type = fuzz_copy_text(fuzz_take(&text, '\n'));
+    const struct mm_body body = {
+        .data = fuzz_copy_bytes(text), .bytes = text.bytes, .content_type = content_type};
     struct mm_part parts[MM_MULTIPART_PARTS_MAX];
     size_t count;
     enum mm_status status = read_parts(&body, parts, &count);
@@ -95,13 +98,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     free(body.data);
 
     FUZZ_EACH_OP(op) {
-        struct decoding decoding;
-        body.data = fuzz_copy_bytes(rest); /* again, since decoding moves elements */
-        mm_call_init(&decoding.call, op);
-        fuzz_decode(&decoding, fuzz_codec("multipart/form-data"), &body);
-        REQUIRE(status == MM_OK || decoding.status != MM_OK);
-        fuzz_release(&decoding);
-        free(body.data);
+        struct decoding whole;
+        mm_call_init(&whole.call, op);
+        fuzz_decode(&whole, codec, content_type, text);
+        REQUIRE(status == MM_OK || whole.status != MM_OK);
+        fuzz_require_read(&whole, codec, MM_LENGTH_UNKNOWN, text, lengths);
+        fuzz_require_read(&whole, codec, MM_LENGTH_UNKNOWN, text, (struct piece){NULL, 0});
+        fuzz_release(&whole);
     }
     free(content_type);
     return 0;

@@ -35,7 +35,7 @@ static void require_header(enum mm_op op, const struct mm_npy_header *header, si
     REQUIRE(again.rows == header->rows && again.cols == header->cols && !again.column_major);
 }
 
-/* A form with this file as a and, of a product, as b, in memory that the caller frees. */
+/* A form with this file as a and, of a product, as b, which the caller frees. */
 static char *make_form(enum mm_op op, struct piece file, size_t *bytes) {
     static const char begin[] = "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n";
     static const char end[] = "--" BOUNDARY "--\r\n";
@@ -50,17 +50,16 @@ static char *make_form(enum mm_op op, struct piece file, size_t *bytes) {
     }
     fputs(end, stream);
     REQUIRE(fclose(stream) == 0);
-    char *body = fuzz_copy_bytes((struct piece){form, *bytes});
-    free(form);
-    return body;
+    return form;
 }
 
-static char *decode(struct decoding *decoding, enum mm_op op, struct piece file) {
-    struct mm_body body = {.content_type = "multipart/form-data; boundary=" BOUNDARY};
-    body.data = make_form(op, file, &body.bytes);
+static void decode(struct decoding *decoding, enum mm_op op, struct piece file) {
+    size_t bytes;
+    char *form = make_form(op, file, &bytes);
     mm_call_init(&decoding->call, op);
-    fuzz_decode(decoding, fuzz_codec("multipart/form-data"), &body);
-    return body.data;
+    fuzz_decode(decoding, fuzz_codec("multipart/form-data"), "multipart/form-data; boundary=" BOUNDARY,
+                (struct piece){form, bytes});
+    free(form);
 }
 
 /* Whether a file with this header has to be taken as each matrix. */
@@ -95,13 +94,12 @@ static void require_round_trip(enum mm_op op, const struct mm_matrix *matrix) {
     if (bytes > 0)
         memcpy(file + reply.head_bytes, reply.buffer.data, bytes);
     struct decoding again;
-    char *body = decode(&again, op, (struct piece){file, reply.head_bytes + bytes});
+    decode(&again, op, (struct piece){file, reply.head_bytes + bytes});
     REQUIRE(again.status == MM_OK && !again.call.a_column_major && !again.call.b_column_major);
     fuzz_require_same(matrix, &again.call.a);
     if (op == MM_MATMUL)
         fuzz_require_same(matrix, &again.call.b);
     fuzz_release(&again);
-    free(body);
     free(file);
     free(reply.buffer.data);
 }
@@ -119,7 +117,7 @@ static void judge(enum mm_op op, struct piece input, char *file) {
     if (bytes > 0 && memmem(file, bytes, BOUNDARY, sizeof BOUNDARY - 1) != NULL)
         return;
     struct decoding decoding;
-    char *body = decode(&decoding, op, input);
+    decode(&decoding, op, input);
     bool good = status == MM_OK && is_good(op, &header, bytes);
     REQUIRE(good == (decoding.status == MM_OK));
     if (good) {
@@ -132,7 +130,6 @@ static void judge(enum mm_op op, struct piece input, char *file) {
         require_round_trip(op, &call->a);
     }
     fuzz_release(&decoding);
-    free(body);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {

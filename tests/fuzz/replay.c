@@ -2,61 +2,32 @@
  * folders named. Prints the name first, so that the last line tells on which one it ended. */
 #include "tests/fuzz/fuzz.h"
 
-#include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-static bool replay_file(const char *path) {
-    char *bytes = NULL;
-    size_t count = 0;
+static unsigned replayed;
+
+static int replay_file(const char *path, const struct stat *status, int type, struct FTW *place) {
+    if (type != FTW_F || path[place->base] == '.')
+        return 0;
+    const size_t bytes = (size_t)status->st_size;
+    char *input = malloc(bytes + 1);
     FILE *file = fopen(path, "rb");
-    FILE *copy = open_memstream(&bytes, &count);
-    bool read = file != NULL && copy != NULL;
-    for (int byte; read && (byte = getc(file)) != EOF;)
-        putc(byte, copy);
-    read = read && ferror(file) == 0;
-    if (file != NULL)
-        fclose(file);
-    if (copy != NULL)
-        fclose(copy);
-    printf("%s: %zu bytes\n", path, count);
+    REQUIRE(input != NULL && file != NULL && fread(input, 1, bytes + 1, file) == bytes);
+    fclose(file);
+    printf("%s: %zu bytes\n", path, bytes);
     fflush(stdout);
-    if (read)
-        LLVMFuzzerTestOneInput((const uint8_t *)bytes, count);
-    else
-        perror(path);
-    free(bytes);
-    return read;
-}
-
-/* Files whose names begin with a dot are no inputs. Returns how many were replayed, or −1. */
-static int replay_folder(const char *folder) {
-    struct dirent **entries;
-    int count = scandir(folder, &entries, NULL, alphasort);
-    int replayed = 0;
-    for (int index = 0; index < count; index++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s", folder, entries[index]->d_name);
-        if (entries[index]->d_name[0] != '.' && replayed >= 0)
-            replayed = replay_file(path) ? replayed + 1 : -1;
-        free(entries[index]);
-    }
-    if (count >= 0)
-        free(entries);
-    return count < 0 ? (replay_file(folder) ? 1 : -1) : replayed;
+    LLVMFuzzerTestOneInput((const uint8_t *)input, bytes);
+    free(input);
+    replayed++;
+    return 0;
 }
 
 int main(int argc, char **argv) {
-    int total = 0;
-    for (int index = 1; index < argc && total >= 0; index++) {
-        int replayed = replay_folder(argv[index]);
-        total = replayed < 0 ? -1 : total + replayed;
-    }
-    if (total <= 0) {
-        fprintf(stderr, "nothing was replayed; usage: %s FILE-OR-FOLDER...\n", argv[0]);
-        return 1;
-    }
-    printf("%d inputs replayed\n", total);
-    return 0;
+    for (int index = 1; index < argc; index++)
+        if (nftw(argv[index], replay_file, 16, 0) != 0)
+            perror(argv[index]);
+    printf("%u inputs replayed\n", replayed);
+    return replayed == 0;
 }

@@ -7,27 +7,12 @@ set -eu
 
 build=build/fuzz
 
-# The value of a line "stat::NAME: VALUE" in a log; 0 where the run ended without one.
-stat_of() {
-    value=$(sed -n "s/^stat::$1: *//p" "$2" | tail -n 1)
-    echo "${value:-0}"
-}
-
 # Larger inputs reach nothing new, since each limit is passed by less (fuzz.h), and take longer.
 bytes_max() {
     case $1 in
-    form_read | json | json_scan | multipart) echo 8192 ;;
-    media | request) echo 512 ;;
+    json | multipart) echo 8192 ;;
+    media) echo 512 ;;
     *) echo 4096 ;;
-    esac
-}
-
-# Targets that read the same share a dictionary.
-dictionary() {
-    case $1 in
-    form_read) echo multipart ;;
-    json_scan) echo json ;;
-    *) echo "$1" ;;
     esac
 }
 
@@ -39,22 +24,13 @@ fuzz() {
     work=$build/corpus/$target
     log=$build/fuzz-$target.log
     mkdir -p "$work"
-    # What libFuzzer finds, it names crash-, leak-, timeout- and oom-.
-    touch "$build/begun-$target"
-    code=0
-    "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len="$(bytes_max "$target")" -timeout=60 \
-        -rss_limit_mb=2048 -print_final_stats=1 -dict="tests/fuzz/$(dictionary "$target").dict" \
-        -artifact_prefix="$corpus/" "$work" "$corpus" >"$log" 2>&1 || code=$?
-    found=$(find "$corpus" -newer "$build/begun-$target" -name '*-*' -type f)
-    edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
-    printf '%-10s %9d executions, %4d edges, %4d new units, ' "$target" \
-        "$(stat_of number_of_executed_units "$log")" "${edges:-0}" "$(stat_of new_units_added "$log")"
-    if [ "$code" -eq 0 ] && [ -z "$found" ]; then
-        echo "nothing found"
+    if "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len="$(bytes_max "$target")" -timeout=60 \
+        -rss_limit_mb=2048 -dict="tests/fuzz/$target.dict" -artifact_prefix="$corpus/" "$work" "$corpus" >"$log" 2>&1; then
+        sed -n "s/^#\([0-9]*\)\tDONE *cov: \([0-9]*\) .*/$target: \1 executions, \2 edges, nothing found/p" "$log"
         return 0
     fi
-    echo "FOUND ${found:-no input, but exit status $code}"
-    grep -E -m 1 'does not hold|runtime error|ERROR: ' "$log" || :
+    echo "$target: FOUND"
+    grep -E -m 2 'does not hold|runtime error|ERROR: |Test unit written' "$log" || tail -n 5 "$log"
     return 1
 }
 

@@ -1,82 +1,54 @@
 /* Reads the list of variants, with no knowledge of any name in it. */
 #include "tests/load/catalogue.h"
 
-#include "tests/load/scan.h"
-
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
-struct row {
-    char op[MM_LOAD_NAME_BYTES];
-    struct mm_load_variant variant;
-    bool available;
-    bool float32;
-};
-
-static void read_dtypes(struct mm_load_scan *scan, bool *float32) {
-    char name[MM_LOAD_NAME_BYTES];
-    if (!mm_load_scan_expect(scan, '['))
-        return;
-    for (bool first = true; mm_load_scan_more(scan, ']', &first);)
-        if (mm_load_scan_string(scan, name, sizeof name) && strcmp(name, "float32") == 0)
-            *float32 = true;
+static bool takes_float32(const json_t *dtypes) {
+    size_t index;
+    const json_t *name;
+    json_array_foreach(dtypes, index, name) {
+        if (json_is_string(name) && strcmp(json_string_value(name), "float32") == 0)
+            return true;
+    }
+    return false;
 }
 
-static void read_row(struct mm_load_scan *scan, struct row *row) {
-    char name[MM_LOAD_NAME_BYTES];
-    if (!mm_load_scan_expect(scan, '{'))
-        return;
-    for (bool first = true; mm_load_scan_more(scan, '}', &first);) {
-        if (!mm_load_scan_name(scan, name, sizeof name))
-            return;
-        if (strcmp(name, "op") == 0)
-            mm_load_scan_string(scan, row->op, sizeof row->op);
-        else if (strcmp(name, "name") == 0)
-            mm_load_scan_string(scan, row->variant.name, sizeof row->variant.name);
-        else if (strcmp(name, "backend") == 0)
-            mm_load_scan_string(scan, row->variant.backend, sizeof row->variant.backend);
-        else if (strcmp(name, "multiple_of") == 0)
-            mm_load_scan_count(scan, &row->variant.multiple_of);
-        else if (strcmp(name, "available") == 0)
-            mm_load_scan_boolean(scan, &row->available);
-        else if (strcmp(name, "dtypes") == 0)
-            read_dtypes(scan, &row->float32);
-        else
-            mm_load_scan_skip(scan);
-    }
-}
-
-static void read_rows(struct mm_load_scan *scan, struct mm_load_catalogue *catalogue, const char *backend) {
-    if (!mm_load_scan_expect(scan, '['))
-        return;
-    for (bool first = true; mm_load_scan_more(scan, ']', &first);) {
-        struct row row = {0};
-        read_row(scan, &row);
-        if (strcmp(row.op, "matmul") != 0)
-            continue;
-        if (catalogue->default_backend[0] == '\0')
-            memcpy(catalogue->default_backend, row.variant.backend, sizeof row.variant.backend);
-        bool wanted = backend == NULL || strcmp(row.variant.backend, backend) == 0;
-        if (wanted && row.available && row.float32 && catalogue->count < MM_LOAD_VARIANTS_MAX)
-            catalogue->variants[catalogue->count++] = row.variant;
-    }
+static bool read_row(struct mm_load_catalogue *catalogue, json_t *row, const char *wanted) {
+    const char *op, *name, *backend;
+    json_int_t multiple_of = 0;
+    int available;
+    json_t *dtypes;
+    if (json_unpack(row, "{s:s, s:s, s:s, s?I, s:b, s:o}", "op", &op, "name", &name, "backend", &backend,
+                    "multiple_of", &multiple_of, "available", &available, "dtypes", &dtypes) != 0)
+        return false;
+    if (strcmp(op, "matmul") != 0)
+        return true;
+    if (catalogue->default_backend[0] == '\0')
+        snprintf(catalogue->default_backend, sizeof catalogue->default_backend, "%s", backend);
+    if (available == 0 || !takes_float32(dtypes) || (wanted != NULL && strcmp(backend, wanted) != 0) ||
+        catalogue->count == MM_LOAD_VARIANTS_MAX)
+        return true;
+    struct mm_load_variant *variant = &catalogue->variants[catalogue->count++];
+    snprintf(variant->name, sizeof variant->name, "%s", name);
+    snprintf(variant->backend, sizeof variant->backend, "%s", backend);
+    variant->multiple_of = (size_t)multiple_of;
+    return true;
 }
 
 static bool parse(struct mm_load_catalogue *catalogue, const struct mm_load_bytes *body,
                   const char *backend) {
-    struct mm_load_scan scan = mm_load_scan_start(body->data, body->length);
-    char name[MM_LOAD_NAME_BYTES];
+    json_t *root = json_loadb(body->data, body->length, JSON_REJECT_DUPLICATES, NULL);
+    json_t *rows = json_object_get(root, "variants"), *row;
+    size_t index;
+    bool good = json_is_array(rows);
     memset(catalogue, 0, sizeof *catalogue);
-    mm_load_scan_expect(&scan, '{');
-    for (bool first = true; mm_load_scan_more(&scan, '}', &first);) {
-        if (!mm_load_scan_name(&scan, name, sizeof name))
-            break;
-        if (strcmp(name, "variants") == 0)
-            read_rows(&scan, catalogue, backend);
-        else
-            mm_load_scan_skip(&scan);
+    json_array_foreach(rows, index, row) {
+        good = good && read_row(catalogue, row, backend);
     }
-    return mm_load_scan_done(&scan);
+    json_decref(root);
+    return good;
 }
 
 bool mm_load_catalogue_fetch(struct mm_load_catalogue *catalogue, const struct addrinfo *address,

@@ -2,8 +2,7 @@
  * element. Members and headers that the contract does not name are left alone. */
 #include "tests/load/check.h"
 
-#include "tests/load/scan.h"
-
+#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,28 +11,7 @@
 static const char *const spans[] = {"receive", "decode",   "queue",  "upload",
                                     "kernel",  "download", "encode", "total"};
 
-enum { SPAN_COUNT = sizeof spans / sizeof spans[0], VALUE_BYTES = 512 };
-
-/* What the envelope of a JSON reply says. */
-struct envelope {
-    size_t rows;
-    size_t cols;
-    char dtype[VALUE_BYTES];
-    char variant[VALUE_BYTES];
-    char backend[VALUE_BYTES];
-    char device[VALUE_BYTES];
-    float *c; /* the product's m×n elements; NULL where it has none */
-    unsigned seen;
-};
-
-/* What a problem says. */
-struct problem {
-    char code[VALUE_BYTES];
-    char request_id[VALUE_BYTES];
-    char detail[VALUE_BYTES];
-    size_t status;
-    unsigned seen;
-};
+enum { SPAN_COUNT = sizeof spans / sizeof spans[0] };
 
 __attribute__((format(printf, 2, 3))) static bool fail(struct mm_load_verdict *verdict, const char *format,
                                                        ...) {
@@ -56,25 +34,19 @@ static bool header_is(const struct mm_load_reply *reply, const char *name, const
  * millisecond, since a device measures by its own clock. */
 static bool check_timing(const struct mm_load_reply *reply, struct mm_load_verdict *verdict) {
     const char *header = mm_load_header(reply, "Server-Timing");
-    const char *at = header == NULL ? "" : header;
     double ms[SPAN_COUNT];
-    for (size_t span = 0; span < SPAN_COUNT; span++) {
-        char name[32];
-        char *end;
-        size_t length = (size_t)snprintf(name, sizeof name, "%s%s;dur=", span > 0 ? ", " : "", spans[span]);
-        if (strncmp(at, name, length) != 0)
-            return fail(verdict, "Server-Timing is '%s', with no %s where it is due", header, spans[span]);
-        at += length;
-        ms[span] = strtod(at, &end);
-        if (end == at || !(ms[span] >= 0) || isinf(ms[span]))
-            return fail(verdict, "Server-Timing is '%s', with a bad %s", header, spans[span]);
-        at = end;
-    }
-    if (*at != '\0')
-        return fail(verdict, "Server-Timing is '%s', with '%s' behind total", header, at);
+    int end = 0;
+    if (header == NULL ||
+        sscanf(header,
+               "receive;dur=%lf, decode;dur=%lf, queue;dur=%lf, upload;dur=%lf, kernel;dur=%lf, "
+               "download;dur=%lf, encode;dur=%lf, total;dur=%lf%n",
+               &ms[0], &ms[1], &ms[2], &ms[3], &ms[4], &ms[5], &ms[6], &ms[7], &end) != SPAN_COUNT ||
+        header[end] != '\0' || isinf(ms[SPAN_COUNT - 1]))
+        return fail(verdict, "Server-Timing is '%s'", header == NULL ? "(absent)" : header);
     for (size_t span = 0; span < SPAN_COUNT; span++)
-        if (ms[span] > ms[SPAN_COUNT - 1] + 1)
-            return fail(verdict, "Server-Timing is '%s': %s is longer than total", header, spans[span]);
+        if (!(ms[span] >= 0 && ms[span] <= ms[SPAN_COUNT - 1] + 1))
+            return fail(verdict, "Server-Timing is '%s': %s is negative or longer than total", header,
+                        spans[span]);
     return true;
 }
 
@@ -102,119 +74,65 @@ static bool check_headers(const struct mm_load_request *request, const struct mm
 }
 
 /* Nested rows of exactly m×n numbers. */
-static void scan_matrix(struct mm_load_scan *scan, size_t m, size_t n, float *c) {
-    mm_load_scan_expect(scan, '[');
-    for (size_t row = 0; row < m && !scan->failed; row++) {
-        if (row > 0)
-            mm_load_scan_expect(scan, ',');
-        mm_load_scan_expect(scan, '[');
+static bool read_matrix(const json_t *rows, size_t m, size_t n, float *c) {
+    if (json_array_size(rows) != m)
+        return false;
+    for (size_t row = 0; row < m; row++) {
+        const json_t *cols = json_array_get(rows, row);
+        if (json_array_size(cols) != n)
+            return false;
         for (size_t col = 0; col < n; col++) {
-            const char *number;
-            if ((col > 0 && !mm_load_scan_expect(scan, ',')) || !mm_load_scan_number(scan, &number))
-                return;
-            c[row * n + col] = strtof(number, NULL);
-        }
-        mm_load_scan_expect(scan, ']');
-    }
-    mm_load_scan_expect(scan, ']');
-}
-
-static void scan_shape(struct mm_load_scan *scan, struct envelope *envelope) {
-    if (mm_load_scan_expect(scan, '[') && mm_load_scan_count(scan, &envelope->rows) &&
-        mm_load_scan_expect(scan, ',') && mm_load_scan_count(scan, &envelope->cols))
-        mm_load_scan_expect(scan, ']');
-}
-
-/* The eight spans and nothing else, each a number. */
-static void scan_timing(struct mm_load_scan *scan) {
-    unsigned seen = 0;
-    mm_load_scan_expect(scan, '{');
-    for (bool first = true; mm_load_scan_more(scan, '}', &first);) {
-        char name[VALUE_BYTES];
-        char expected[32];
-        const char *number;
-        if (!mm_load_scan_name(scan, name, sizeof name) || !mm_load_scan_number(scan, &number))
-            return;
-        for (unsigned span = 0; span < SPAN_COUNT; span++) {
-            snprintf(expected, sizeof expected, "%s_ms", spans[span]);
-            if (strcmp(name, expected) == 0)
-                seen |= 1U << span;
+            const json_t *number = json_array_get(cols, col);
+            if (!json_is_number(number))
+                return false;
+            c[row * n + col] = (float)json_number_value(number);
         }
     }
-    scan->failed = scan->failed || seen != (1U << SPAN_COUNT) - 1;
+    return true;
 }
 
-/* The members of the envelope, by their place in `seen`. */
-enum member { C, SHAPE, DTYPE, VARIANT, BACKEND, DEVICE, GFLOPS, BATCHED, TIMING, MEMBER_COUNT };
-
-static const char *const members[] = {"c",      "shape",  "dtype",   "variant", "backend",
-                                      "device", "gflops", "batched", "timing"};
-
-static void scan_member(struct mm_load_scan *scan, const char *name, const struct mm_load_product *product,
-                        struct envelope *envelope) {
-    const char *number;
-    size_t count;
-    unsigned member = 0;
-    while (member < MEMBER_COUNT && strcmp(members[member], name) != 0)
-        member++;
-    if (envelope->seen & 1U << member)
-        scan->failed = true;
-    envelope->seen |= 1U << member;
-    switch (member) {
-    case C:
-        scan_matrix(scan, product->m, product->n, envelope->c);
-        break;
-    case SHAPE:
-        scan_shape(scan, envelope);
-        break;
-    case DTYPE:
-        mm_load_scan_string(scan, envelope->dtype, sizeof envelope->dtype);
-        break;
-    case VARIANT:
-        mm_load_scan_string(scan, envelope->variant, sizeof envelope->variant);
-        break;
-    case BACKEND:
-        mm_load_scan_string(scan, envelope->backend, sizeof envelope->backend);
-        break;
-    case DEVICE:
-        mm_load_scan_string(scan, envelope->device, sizeof envelope->device);
-        break;
-    case GFLOPS:
-        mm_load_scan_number(scan, &number);
-        break;
-    case BATCHED:
-        if (mm_load_scan_count(scan, &count) && count == 0)
-            scan->failed = true;
-        break;
-    case TIMING:
-        scan_timing(scan);
-        break;
-    default:
-        mm_load_scan_skip(scan);
+static bool has_spans(const json_t *timing) {
+    char name[32];
+    for (size_t span = 0; span < SPAN_COUNT; span++) {
+        snprintf(name, sizeof name, "%s_ms", spans[span]);
+        if (!json_is_number(json_object_get(timing, name)))
+            return false;
     }
+    return true;
 }
 
-/* Fills envelope->c, which has room for the product. */
+static bool check_envelope(const struct mm_load_product *product, const struct mm_load_reply *reply,
+                           json_t *root, float *c, struct mm_load_verdict *verdict) {
+    const char *dtype, *variant, *backend, *device;
+    json_int_t rows, cols, batched;
+    double gflops;
+    json_t *elements, *timing;
+    json_error_t fault;
+    if (json_unpack_ex(root, &fault, 0, "{s:o, s:[I, I!], s:s, s:s, s:s, s:s, s:F, s:I, s:o}", "c", &elements,
+                       "shape", &rows, &cols, "dtype", &dtype, "variant", &variant, "backend", &backend,
+                       "device", &device, "gflops", &gflops, "batched", &batched, "timing", &timing) != 0)
+        return fail(verdict, "the reply is not the JSON expected: %s: '%.200s'", fault.text,
+                    reply->body.data);
+    if (rows != (json_int_t)product->m || cols != (json_int_t)product->n || strcmp(dtype, "float32") != 0)
+        return fail(verdict, "the reply says %lld×%lld of %s", (long long)rows, (long long)cols, dtype);
+    if (batched < 1 || !has_spans(timing) || !read_matrix(elements, product->m, product->n, c))
+        return fail(verdict, "a bad batched, timing or c: '%.200s'", reply->body.data);
+    return header_is(reply, "Matmul-Variant", variant, verdict) &&
+           header_is(reply, "Matmul-Backend", backend, verdict) &&
+           header_is(reply, "Matmul-Device", device, verdict);
+}
+
+static json_t *parse(const struct mm_load_reply *reply) {
+    return json_loadb(reply->body.data, reply->body.length, JSON_REJECT_DUPLICATES, NULL);
+}
+
+/* Fills c, which has room for the product. */
 static bool check_json(const struct mm_load_request *request, const struct mm_load_reply *reply, float *c,
                        struct mm_load_verdict *verdict) {
-    const struct mm_load_product *product = &request->product;
-    struct mm_load_scan scan = mm_load_scan_start(reply->body.data, reply->body.length);
-    struct envelope envelope = {.c = c};
-    char name[VALUE_BYTES];
-    mm_load_scan_expect(&scan, '{');
-    for (bool first = true; mm_load_scan_more(&scan, '}', &first);)
-        if (mm_load_scan_name(&scan, name, sizeof name))
-            scan_member(&scan, name, product, &envelope);
-    if (!mm_load_scan_done(&scan))
-        return fail(verdict, "the reply is not the JSON expected from byte %zu on: '%.200s'",
-                    (size_t)(scan.at - reply->body.data), reply->body.data);
-    if ((~envelope.seen & ((1U << MEMBER_COUNT) - 1)) != 0)
-        return fail(verdict, "the reply lacks a member: '%.200s'", reply->body.data);
-    if (envelope.rows != product->m || envelope.cols != product->n || strcmp(envelope.dtype, "float32") != 0)
-        return fail(verdict, "the reply says %zu×%zu of %s", envelope.rows, envelope.cols, envelope.dtype);
-    return header_is(reply, "Matmul-Variant", envelope.variant, verdict) &&
-           header_is(reply, "Matmul-Backend", envelope.backend, verdict) &&
-           header_is(reply, "Matmul-Device", envelope.device, verdict);
+    json_t *root = parse(reply);
+    const bool good = check_envelope(&request->product, reply, root, c, verdict);
+    json_decref(root);
+    return good;
 }
 
 static bool check_raw(const struct mm_load_request *request, const struct mm_load_reply *reply, float *c,
@@ -241,45 +159,32 @@ static bool check_product(const struct mm_load_request *request, const struct mm
     return good;
 }
 
-static void scan_problem(struct mm_load_scan *scan, struct problem *problem) {
-    char name[VALUE_BYTES];
-    char text[VALUE_BYTES];
-    mm_load_scan_expect(scan, '{');
-    for (bool first = true; mm_load_scan_more(scan, '}', &first);) {
-        if (!mm_load_scan_name(scan, name, sizeof name))
-            return;
-        if (strcmp(name, "code") == 0)
-            mm_load_scan_string(scan, problem->code, sizeof problem->code);
-        else if (strcmp(name, "request_id") == 0)
-            mm_load_scan_string(scan, problem->request_id, sizeof problem->request_id);
-        else if (strcmp(name, "detail") == 0)
-            mm_load_scan_string(scan, problem->detail, sizeof problem->detail);
-        else if (strcmp(name, "status") == 0)
-            mm_load_scan_count(scan, &problem->status);
-        else if (strcmp(name, "type") == 0 || strcmp(name, "title") == 0)
-            problem->seen += mm_load_scan_string(scan, text, sizeof text) && text[0] != '\0';
-        else
-            mm_load_scan_skip(scan);
-    }
+/* The form of any problem; gives its code. */
+static bool check_members(const struct mm_load_request *request, const struct mm_load_reply *reply,
+                          json_t *root, struct mm_load_verdict *verdict) {
+    const char *type, *title, *detail, *code, *request_id;
+    json_int_t status;
+    if (json_unpack(root, "{s:s, s:s, s:s, s:s, s:s, s:I}", "type", &type, "title", &title, "detail", &detail,
+                    "code", &code, "request_id", &request_id, "status", &status) != 0 ||
+        type[0] == '\0' || title[0] == '\0' || detail[0] == '\0')
+        return fail(verdict, "this is no problem of the contract's form: '%.300s'", reply->body.data);
+    verdict->code = mm_load_code_find(code);
+    if (verdict->code == MM_LOAD_CODE_COUNT || mm_load_codes[verdict->code].status != reply->status ||
+        status != (json_int_t)reply->status)
+        return fail(verdict, "status %u does not go with '%.300s'", reply->status, reply->body.data);
+    if (strcmp(request_id, request->id) != 0)
+        return fail(verdict, "the problem's request_id is '%s'", request_id);
+    return true;
 }
 
-/* The form of any problem; gives its code. */
 static bool check_problem(const struct mm_load_request *request, const struct mm_load_reply *reply,
                           struct mm_load_verdict *verdict) {
-    struct mm_load_scan scan = mm_load_scan_start(reply->body.data, reply->body.length);
-    struct problem problem = {0};
     if (!header_is(reply, "Content-Type", "application/problem+json", verdict))
         return false;
-    scan_problem(&scan, &problem);
-    if (!mm_load_scan_done(&scan) || problem.seen != 2 || problem.detail[0] == '\0')
-        return fail(verdict, "this is no problem of the contract's form: '%.300s'", reply->body.data);
-    verdict->code = mm_load_code_find(problem.code);
-    if (verdict->code == MM_LOAD_CODE_COUNT || mm_load_codes[verdict->code].status != reply->status ||
-        problem.status != reply->status)
-        return fail(verdict, "status %u does not go with '%.300s'", reply->status, reply->body.data);
-    if (strcmp(problem.request_id, request->id) != 0)
-        return fail(verdict, "the problem's request_id is '%s'", problem.request_id);
-    return true;
+    json_t *root = parse(reply);
+    const bool good = check_members(request, reply, root, verdict);
+    json_decref(root);
+    return good;
 }
 
 static bool is_put_off(const struct mm_load_reply *reply) {

@@ -63,10 +63,9 @@ static void count_right(struct mm_load_counts *counts, const struct mm_load_plan
 }
 
 /* Judges the reply that was received. False where the connection is of no more use. */
-static bool judge(struct run *run, const struct mm_load_request *request, uint64_t begun_ns) {
+static bool judge(struct run *run, const struct mm_load_request *request) {
     struct mm_load_counts *counts = &run->client->counts;
     struct mm_load_verdict verdict;
-    mm_load_count_latency(counts, mm_load_clock_ns() - begun_ns);
     counts->requests++;
     counts->chunked += request->chunked;
     mm_load_check(request, &run->reply, run->client->plan->catalogue, &verdict);
@@ -87,11 +86,11 @@ static bool judge(struct run *run, const struct mm_load_request *request, uint64
     return true;
 }
 
-static bool take_reply(struct run *run, const struct mm_load_request *request, uint64_t begun_ns) {
+static bool take_reply(struct run *run, const struct mm_load_request *request) {
     char problem[MM_LOAD_PROBLEM_BYTES];
     if (!mm_load_receive(&run->connection, &run->reply, problem))
         return fail_connection(run, request, problem);
-    return judge(run, request, begun_ns);
+    return judge(run, request);
 }
 
 /* Sends the bytes, now and then in pieces of any size. */
@@ -116,14 +115,13 @@ static void make(struct run *run, struct mm_load_request *request, bool small) {
 
 /* A large body is sent once the service asks for it; what comes instead is its refusal. */
 static bool exchange_waiting(struct run *run, const struct mm_load_request *request, char *problem) {
-    uint64_t begun_ns = mm_load_clock_ns();
     if (!send_bytes(run, &request->head, problem) || !mm_load_receive(&run->connection, &run->reply, problem))
         return fail_connection(run, request, problem);
     if (run->reply.status != 100)
-        return judge(run, request, begun_ns);
+        return judge(run, request);
     if (!send_bytes(run, &request->wire, problem))
         return fail_connection(run, request, problem);
-    return take_reply(run, request, begun_ns);
+    return take_reply(run, request);
 }
 
 /* Leaves: in the middle of the request, right after it, or some milliseconds later, when the job waits, runs
@@ -157,10 +155,9 @@ static bool exchange_one(struct run *run) {
     if (request->waits)
         return exchange_waiting(run, request, problem);
     mm_load_bytes_add(&request->head, request->wire.data, request->wire.length);
-    uint64_t begun_ns = mm_load_clock_ns();
     if (!send_bytes(run, &request->head, problem))
         return fail_connection(run, request, problem);
-    return take_reply(run, request, begun_ns);
+    return take_reply(run, request);
 }
 
 /* Several requests in one go, whose replies must come in their order. */
@@ -175,11 +172,10 @@ static bool exchange_batch(struct run *run) {
             mm_load_bytes_add(all, request->head.data, request->head.length);
         mm_load_bytes_add(all, request->wire.data, request->wire.length);
     }
-    uint64_t begun_ns = mm_load_clock_ns();
     if (!send_bytes(run, all, problem))
         return fail_connection(run, &run->requests[0], problem);
     for (size_t index = 0; index < count; index++)
-        if (!take_reply(run, &run->requests[index], begun_ns))
+        if (!take_reply(run, &run->requests[index]))
             return false;
     run->client->counts.pipelined += count - 1;
     return true;

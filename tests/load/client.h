@@ -2,8 +2,21 @@
 #ifndef MM_LOAD_CLIENT_H
 #define MM_LOAD_CLIENT_H
 
-#include "tests/load/counts.h"
 #include "tests/load/request.h"
+
+/* Of one client, or of all: numbers alone, which add up one by one. */
+struct mm_load_counts {
+    uint64_t requests;                       /* that were answered, in whatever way */
+    uint64_t exact;                          /* products of whole numbers, all of whose elements were right */
+    uint64_t bounded;                        /* products within the error bound */
+    uint64_t chunked;                        /* requests sent so, of all */
+    uint64_t pipelined;                      /* sent before the one before was answered */
+    uint64_t left;                           /* whose reply was not waited for; not in `requests` */
+    uint64_t mismatches;                     /* replies that are wrong */
+    uint64_t broken;                         /* connections reset or closed, replies malformed or missing */
+    uint64_t codes[MM_LOAD_CODE_COUNT];      /* of all replies that were no mismatch */
+    uint64_t variants[MM_LOAD_VARIANTS_MAX]; /* right products, by the variant asked for */
+};
 
 /* Owned by who starts the thread; counts may be read once it has ended. */
 struct mm_load_client {

@@ -11,37 +11,20 @@
 static const struct mm_load_refusal refusals[] = {
     {"a and b do not conform", "POST", MATMUL, JSON, NULL, "{\"a\": [[1,2,3]], \"b\": [[1,2,3]]}",
      "bad_shape"},
-    {"they do not conform once transposed", "POST", MATMUL "?transpose_a=1", JSON, NULL,
-     "{\"a\": [[1,2,3]], \"b\": [[1],[2],[3]]}", "bad_shape"},
     {"JSON that is cut off", "POST", MATMUL, JSON, NULL, "{\"a\": [[1,2],[3,4]], \"b\": [[5,6],[7,",
      "bad_request"},
-    {"no JSON", "POST", MATMUL, JSON, NULL, "multiply, please", "bad_request"},
-    {"no JSON object", "POST", MATMUL, JSON, NULL, "[[1,2],[3,4]]", "bad_request"},
     {"an empty body", "POST", MATMUL, JSON, NULL, "", "bad_request"},
     {"ragged rows", "POST", MATMUL, JSON, NULL, "{\"a\": [[1,2],[3]], \"b\": [[5,6],[7,8]]}", "bad_request"},
-    {"b is missing", "POST", MATMUL, JSON, NULL, "{\"a\": [[1,2],[3,4]]}", "bad_request"},
-    {"an element is text", "POST", MATMUL, JSON, NULL, "{\"a\": [[\"one\"]], \"b\": [[1]]}", "bad_request"},
-    {"an element is too large", "POST", MATMUL, JSON, NULL, "{\"a\": [[1e39]], \"b\": [[1]]}", "bad_request"},
     {"a member twice", "POST", MATMUL, JSON, NULL, "{\"a\": [[1]], \"a\": [[1]], \"b\": [[1]]}",
-     "bad_request"},
-    {"an unknown member", "POST", MATMUL, JSON, NULL, "{\"a\": [[1]], \"b\": [[1]], \"colour\": 1}",
      "bad_request"},
     {"an unknown parameter", "POST", MATMUL "?colour=1", JSON, NULL, "{\"a\": [[1]], \"b\": [[1]]}",
      "bad_request"},
-    {"two variants", "POST", MATMUL "?variant=auto", JSON, NULL,
-     "{\"a\": [[1]], \"b\": [[1]], \"variant\": \"naive\"}", "bad_request"},
     {"an unknown variant", "POST", MATMUL, JSON, NULL, "{\"a\": [[1]], \"b\": [[1]], \"variant\": \"magic\"}",
-     "unsupported"},
-    {"an unknown backend", "POST", MATMUL "?backend=abacus", JSON, NULL, "{\"a\": [[1]], \"b\": [[1]]}",
      "unsupported"},
     {"an unknown dtype", "POST", MATMUL "?m=2&k=1&n=2&dtype=float31", RAW, NULL, BYTES_16, "unsupported"},
     {"too few bytes", "POST", MATMUL "?m=2&k=2&n=2", RAW, NULL, BYTES_16, "bad_request"},
     {"too many bytes", "POST", MATMUL "?m=1&k=1&n=1", RAW, NULL, BYTES_16, "bad_request"},
-    {"no n", "POST", MATMUL "?m=1&k=1", RAW, NULL, BYTES_16, "bad_request"},
-    {"a negative dimension", "POST", MATMUL "?m=-1&k=2&n=2", RAW, NULL, BYTES_16, "bad_request"},
-    {"a broken dimension", "POST", MATMUL "?m=1.5&k=2&n=2", RAW, NULL, BYTES_16, "bad_request"},
     {"rows longer than lda", "POST", MATMUL "?m=1&k=2&n=1&lda=1", RAW, NULL, BYTES_16, "bad_request"},
-    {"m for JSON", "POST", MATMUL "?m=1", JSON, NULL, "{\"a\": [[1]], \"b\": [[1]]}", "bad_request"},
     {"a dimension past all limits", "POST", MATMUL "?m=99999999999999999999&k=1&n=1", RAW, NULL, BYTES_16,
      "too_large"},
     {"a product past all memory", "POST", MATMUL "?m=2000000000&k=1&n=2000000000", RAW, NULL, BYTES_16,
@@ -83,15 +66,8 @@ const struct mm_load_code mm_load_codes[MM_LOAD_CODE_COUNT] = {
     {"no_device_memory", 507},
 };
 
-const struct mm_load_refusal *mm_load_refusals(size_t *count) {
-    *count = sizeof refusals / sizeof refusals[0];
-    return refusals;
-}
-
-const struct mm_load_refusal *mm_load_faults(size_t *count) {
-    *count = sizeof faults / sizeof faults[0];
-    return faults;
-}
+const struct mm_load_refusals mm_load_refusals = {refusals, sizeof refusals / sizeof refusals[0]};
+const struct mm_load_refusals mm_load_faults = {faults, sizeof faults / sizeof faults[0]};
 
 size_t mm_load_code_find(const char *name) {
     size_t index = 0;

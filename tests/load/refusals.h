@@ -14,10 +14,15 @@ struct mm_load_refusal {
     const char *code; /* that the reply must give */
 };
 
-const struct mm_load_refusal *mm_load_refusals(size_t *count);
+struct mm_load_refusals {
+    const struct mm_load_refusal *rows;
+    size_t count;
+};
+
+extern const struct mm_load_refusals mm_load_refusals;
 
 /* Those that a device which fails as told (tests/http/faulty) makes fail, as 5xx. */
-const struct mm_load_refusal *mm_load_faults(size_t *count);
+extern const struct mm_load_refusals mm_load_faults;
 
 /* The contract's codes with their HTTP statuses; the first is "ok", 200, which no problem has. */
 enum { MM_LOAD_CODE_COUNT = 20 };

@@ -6,7 +6,14 @@
 /* A refused body is now and then followed by spaces, so that the service has something to read and to
  * drop; what is past WAIT_BYTES is sent only once asked for, as curl does, since the service refuses
  * such bodies unread. */
-enum { SMALL_EDGE_MAX = 12, SPACES_MAX = 200000, WAIT_BYTES = 1 << 20, REFUSED_PERCENT = 15 };
+enum {
+    EDGE_MAX = 96,
+    SMALL_EDGE_MAX = 12,
+    LARGE_MAX = 512,
+    SPACES_MAX = 200000,
+    WAIT_BYTES = 1 << 20,
+    REFUSED_PERCENT = 15
+};
 
 /* Where options are written: to the query, or as members of the JSON object. */
 struct options {
@@ -35,13 +42,11 @@ static void add_name(struct options *options, const char *name, const char *valu
     add_option(options, name, value, member);
 }
 
-/* Both words for each; false is the default, and mostly not said. */
+/* False is the default, and mostly not said. */
 static void add_flag(struct options *options, const char *name, bool value) {
-    bool digit = mm_load_random_chance(options->random, 50);
-    if (value)
-        add_option(options, name, digit ? "1" : "true", "true");
-    else if (mm_load_random_chance(options->random, 10))
-        add_option(options, name, digit ? "0" : "false", "false");
+    const char *word = value ? "true" : "false";
+    if (value || mm_load_random_chance(options->random, 10))
+        add_option(options, name, word, word);
 }
 
 static void add_options(struct options *options, const struct mm_load_request *request,
@@ -60,23 +65,14 @@ static void add_options(struct options *options, const struct mm_load_request *r
     add_flag(options, "transpose_b", request->product.transpose_b);
 }
 
-/* How numbers and lists are written; all of it says the same. */
-struct hand {
-    const char *comma;
-    const char *whole;
-};
-
-static void write_matrix(struct mm_load_bytes *out, const struct mm_load_matrix *matrix, bool whole,
-                         const struct hand *hand) {
-    mm_load_bytes_add(out, "[", 1);
+static void write_matrix(struct mm_load_bytes *out, const char *name, const struct mm_load_matrix *matrix) {
+    mm_load_bytes_print(out, "\"%s\": [", name);
     for (size_t row = 0; row < matrix->rows; row++) {
-        mm_load_bytes_print(out, "%s[", row > 0 ? hand->comma : "");
+        mm_load_bytes_add(out, row > 0 ? ", [" : "[", row > 0 ? 3 : 1);
         for (size_t col = 0; col < matrix->cols; col++) {
             char number[64];
             double value = matrix->data[row * matrix->ld + col];
-            int length = whole ? snprintf(number, sizeof number, "%s%d%s", col > 0 ? hand->comma : "",
-                                          (int)value, hand->whole)
-                               : snprintf(number, sizeof number, "%s%.9g", col > 0 ? hand->comma : "", value);
+            int length = snprintf(number, sizeof number, "%s%.9g", col > 0 ? ", " : "", value);
             mm_load_bytes_add(out, number, (size_t)length);
         }
         mm_load_bytes_add(out, "]", 1);
@@ -86,18 +82,13 @@ static void write_matrix(struct mm_load_bytes *out, const struct mm_load_matrix 
 
 static void write_json(struct mm_load_request *request, const struct mm_load_bytes *members,
                        struct mm_load_random *random) {
-    static const char *const commas[] = {",", ", ", "\n ,\t", " ,\r\n"};
-    static const char *const tails[] = {"", ".0", "e0", ".00E+0"};
     const struct mm_load_product *product = &request->product;
-    struct mm_load_bytes *out = &request->body;
-    const struct hand hand = {commas[mm_load_random_below(random, 4)],
-                              tails[mm_load_random_below(random, 4)]};
     bool a_first = mm_load_random_chance(random, 70);
-    mm_load_bytes_print(out, "{%s\"%s\": ", members->length > 0 ? members->data : "", a_first ? "a" : "b");
-    write_matrix(out, a_first ? &product->a : &product->b, product->whole, &hand);
-    mm_load_bytes_print(out, "%s\"%s\": ", hand.comma, a_first ? "b" : "a");
-    write_matrix(out, a_first ? &product->b : &product->a, product->whole, &hand);
-    mm_load_bytes_add(out, "}", 1);
+    mm_load_bytes_print(&request->body, "{%s", members->length > 0 ? members->data : "");
+    write_matrix(&request->body, a_first ? "a" : "b", a_first ? &product->a : &product->b);
+    mm_load_bytes_add(&request->body, ", ", 2);
+    write_matrix(&request->body, a_first ? "b" : "a", a_first ? &product->b : &product->a);
+    mm_load_bytes_add(&request->body, "}", 1);
 }
 
 static void add_size(struct options *options, const char *name, size_t size) {
@@ -121,18 +112,6 @@ static void write_raw(struct mm_load_request *request, struct options *options) 
     add_leading_dimension(options, "ldb", &product->b);
     mm_load_bytes_add(&request->body, product->a.data, product->a.rows * product->a.ld * sizeof(float));
     mm_load_bytes_add(&request->body, product->b.data, product->b.rows * product->b.ld * sizeof(float));
-}
-
-/* NULL: none, from which the service tells the body's form by itself. */
-static const char *draw_content_type(enum mm_load_form form, struct mm_load_random *random) {
-    size_t kind = mm_load_random_below(random, 10);
-    if (kind == 0)
-        return NULL;
-    if (kind == 1)
-        return "application/x-www-form-urlencoded";
-    if (form == MM_LOAD_RAW)
-        return "application/octet-stream";
-    return kind == 2 ? "Application/JSON; charset=utf-8" : "application/json";
 }
 
 static const char *draw_accept(struct mm_load_request *request, struct mm_load_random *random) {
@@ -191,17 +170,13 @@ static void write_request(struct mm_load_request *request, struct mm_load_random
     write_head(request, method, authority, content_type, accept);
 }
 
-/* One of the table. */
 static void make_refused(struct mm_load_request *request, struct mm_load_random *random,
-                         const struct mm_load_plan *plan, bool small,
-                         const struct mm_load_refusal *(*table)(size_t *count)) {
-    size_t count;
-    const struct mm_load_refusal *refusals = table(&count);
-    const struct mm_load_refusal *refusal = &refusals[mm_load_random_below(random, count)];
+                         const struct mm_load_plan *plan, bool small, const struct mm_load_refusals *table) {
+    const struct mm_load_refusal *refusal = &table->rows[mm_load_random_below(random, table->count)];
     request->refusal = refusal;
     mm_load_bytes_print(&request->target, "%s", refusal->target);
     mm_load_bytes_print(&request->body, "%s", refusal->body);
-    if (table == mm_load_refusals && !small && mm_load_random_chance(random, 10))
+    if (table == &mm_load_refusals && !small && mm_load_random_chance(random, 10))
         mm_load_bytes_print(&request->body, "%*s", (int)mm_load_random_below(random, SPACES_MAX), "");
     write_request(request, random, refusal->method, plan->authority, refusal->content_type, refusal->accept);
 }
@@ -211,11 +186,10 @@ static void make_product(struct mm_load_request *request, struct mm_load_random 
     request->refusal = NULL;
     request->form = mm_load_random_chance(random, 50) ? MM_LOAD_JSON : MM_LOAD_RAW;
     request->variant = &plan->catalogue->variants[mm_load_random_below(random, plan->catalogue->count)];
-    const struct mm_load_shapes shapes = {
-        .edge_max = small && plan->edge_max > SMALL_EDGE_MAX ? SMALL_EDGE_MAX : plan->edge_max,
-        .large_max = small ? 0 : plan->large_max,
-        .multiple_of = request->variant->multiple_of,
-        .dense = request->form == MM_LOAD_JSON};
+    const struct mm_load_shapes shapes = {.edge_max = small ? SMALL_EDGE_MAX : EDGE_MAX,
+                                          .large_max = small ? 0 : LARGE_MAX,
+                                          .multiple_of = request->variant->multiple_of,
+                                          .dense = request->form == MM_LOAD_JSON};
     mm_load_product_make(&request->product, random, &shapes);
     struct options options = {
         .random = random, .query = &request->target, .query_only = request->form == MM_LOAD_RAW};
@@ -226,8 +200,9 @@ static void make_product(struct mm_load_request *request, struct mm_load_random 
     else
         write_raw(request, &options);
     mm_load_bytes_free(&options.members);
-    const char *content_type = draw_content_type(request->form, random);
-    write_request(request, random, "POST", plan->authority, content_type, draw_accept(request, random));
+    const char *content_type = request->form == MM_LOAD_RAW ? "application/octet-stream" : "application/json";
+    write_request(request, random, "POST", plan->authority,
+                  mm_load_random_chance(random, 90) ? content_type : NULL, draw_accept(request, random));
 }
 
 void mm_load_request_make(struct mm_load_request *request, struct mm_load_random *random,
@@ -238,9 +213,9 @@ void mm_load_request_make(struct mm_load_request *request, struct mm_load_random
     mm_load_bytes_clear_large(&request->body);
     mm_load_bytes_clear_large(&request->wire);
     if (mm_load_random_chance(random, plan->fault_percent))
-        make_refused(request, random, plan, small, mm_load_faults);
+        make_refused(request, random, plan, small, &mm_load_faults);
     else if (mm_load_random_chance(random, REFUSED_PERCENT))
-        make_refused(request, random, plan, small, mm_load_refusals);
+        make_refused(request, random, plan, small, &mm_load_refusals);
     else
         make_product(request, random, plan, small);
 }

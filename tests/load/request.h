@@ -29,8 +29,6 @@ struct mm_load_request {
 struct mm_load_plan {
     const char *authority; /* HOST:PORT */
     const struct mm_load_catalogue *catalogue;
-    size_t edge_max;
-    size_t large_max;
     bool name_backend;      /* always say which */
     unsigned fault_percent; /* of the requests: made to fail on the device, which tests/http/faulty can */
 };

@@ -1,5 +1,5 @@
 /* api/form: forms of files and parameters, and the views that they become or the words by which they are
- * refused. The elements lie aligned. (The fuzz target form_read holds a form in pieces against the whole.) */
+ * refused. The elements lie aligned. (The fuzz target multipart holds a form in pieces against the whole.) */
 #include "api/codec.h"
 #include "tests/unit/unit.h"
 

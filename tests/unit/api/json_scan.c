@@ -1,4 +1,4 @@
-/* api/json_scan: the memory and the time that a body in pieces takes. (The fuzz target json_scan holds bodies
+/* api/json_scan: the memory and the time that a body in pieces takes. (The fuzz target json holds bodies
  * in pieces against the whole.) */
 #include "api/formats.h"
 #include "api/json/json_scan.h"
