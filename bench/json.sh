@@ -1,31 +1,35 @@
 #!/bin/sh
-# ./dev bench json: times the JSON codec beside one by Jansson alone. How is bench.c's business; it judges no time.
+# ./dev bench json: what a number in JSON costs the service, read and written, in products of EDGE·EDGE by one
+# connection, by the spans of Server-Timing: numbers are read while they are received. It judges no time.
 #
-#   json.sh BUILD_FOLDER ARGUMENT…  with the program json_bench built there
-#
-# Arguments: EDGE, of two square matrices (1024), and --rounds N, of which the median counts (7).
+#   json.sh BUILD_FOLDER OPTION…  in the top folder, with what was built there
 bench=json
-# shellcheck source=bench/lib/report.sh
-. "$(dirname "$0")/lib/report.sh"
+known_rows='read write'
+rows=$known_rows edge=1024
+# shellcheck source=bench/lib/service.sh
+. "$(dirname "$0")/lib/service.sh"
+rounds=7
 
-read_arguments() {
-    edge='' rounds=7
-    while [ $# -gt 0 ]; do
-        case $1 in
-        --rounds)
-            whole "--rounds takes a number" 100 "${2:-}"
-            rounds=$2 && shift
-            ;;
-        -*) bad_usage "does not take '$1'" ;;
-        *)
-            [ -z "$edge" ] || bad_usage "takes one edge, got $edge and $1"
-            whole "the edge is a number" 8192 "$1"
-            edge=$1
-            ;;
-        esac
-        shift
-    done
+options() {
+    echo '--edge N|edge number 4096|of both matrices (1024)'
 }
 
-take_arguments "$@"
-exec "$build/bench/json/json_bench" "${edge:-1024}" "$rounds"
+# ns_of SPAN NUMBERS
+ns_of() {
+    awk -v numbers="$2" '{ print ($1 == "failed" ? $1 : $1 * 1e6 / numbers) }' "$scratch/values/json.$1_mean_ms" >"$scratch/values/$1"
+}
+
+run() {
+    print_head 'JSON, time per number'
+    print_table_head
+    start_matmuld matmuld --backend cpu || { row_left_out 'all' '' "$why" && return 0; }
+    for _ in $(seq "$rounds"); do
+        measure json 'receive_mean_ms encode_mean_ms' --port "$port" --form json --shape "${edge}x${edge}x$edge" --spans --requests 3
+    done
+    ns_of receive $((2 * edge * edge))
+    ns_of encode $((edge * edge))
+    ! has_row read || row_value "read, of $edge×$edge · $edge×$edge, nine digits" '≤ 25 ns' receive ns
+    ! has_row write || row_value "write, of $edge×$edge, nine digits" '≤ 30 ns' encode ns
+}
+
+main "$@"

@@ -7,34 +7,17 @@
 
 export no_proxy='*' LC_ALL=C
 load=bench/load
-rounds=5 seconds=2 quick=no peers=yes
-servers='' scratch=
+rounds=5 seconds=2 quick=no alone=no
+servers='' scratch=''
 
-# --- arguments
+# --- options
 
-# take_rows NAMES: a list with commas, each of $known_rows.
-take_rows() {
-    [ -n "$1" ] || bad_usage "--rows takes names with commas, of: $known_rows"
-    rows=$(echo "$1" | tr ',' ' ')
-    for name in $rows; do
-        case " $known_rows " in
-        *" $name "*) ;;
-        *) bad_usage "--rows takes names with commas, of: $known_rows; got '$name'" ;;
-        esac
-    done
-}
-
-# common_option OPTION VALUE: sets `taken`, how many words that was; 0 where it is none of the common ones.
-common_option() {
-    taken=2
-    case $1 in
-    --rounds) whole "$1 takes a number" 1000 "$2" && rounds=$2 ;;
-    --seconds) whole "$1 takes a number" 1000 "$2" && seconds=$2 ;;
-    --rows) take_rows "$2" ;;
-    --into) take_folder "$2" ;;
-    --no-peers) peers=no taken=1 ;;
-    *) taken=0 ;;
-    esac
+common_options() {
+    cat <<END
+--rows LIST|rows some $known_rows|these alone: $known_rows
+--rounds N|rounds number 1000|of each comparison ($rounds)
+--seconds N|seconds number 1000|of each run of a rate ($seconds)
+END
 }
 
 has_row() {
@@ -62,17 +45,10 @@ begin() {
     trap 'exit 130' INT TERM HUP
 }
 
-# start NAME PATTERN COMMAND…: a server, whose log matches PATTERN once it serves, the port in \1; sets port and
-# pid. False where it does not come up within two minutes; `why` is then a sentence.
-start() {
-    who=$1 log=$scratch/$1.log pattern=$2
-    shift 2
-    : >"$log"
-    "$@" >>"$log" 2>&1 &
-    pid=$!
-    servers="$servers $pid"
+# await PATTERN: a line of $log, of the server $pid; false if there is none within two minutes, and `why` says so.
+await() {
     tries=6000
-    until port=$(sed -n "s|.*$pattern|\1|p" "$log" | head -n 1) && [ -n "$port" ]; do
+    until grep -q "$1" "$log"; do
         tries=$((tries - 1))
         if [ "$tries" -eq 0 ] || ! kill -0 "$pid" 2>/dev/null; then
             why="$who did not start: $(tail -n 1 "$log" | cut -c 1-200)"
@@ -82,39 +58,55 @@ start() {
     done
 }
 
-# stop PID: ends one of ours.
-stop() {
-    kill "$1" 2>/dev/null || :
-    wait "$1" 2>/dev/null || :
+# start NAME COMMAND…: a server that says "listening on", an address and its port; sets port, pid and log.
+start() {
+    who=$1 log=$scratch/$1.log
+    shift
+    : >"$log"
+    "$@" >>"$log" 2>&1 &
+    pid=$!
+    servers="$servers $pid"
+    await 'listening on .*[0-9]$' && port=$(sed -n 's/.*listening on \(.*:\)*\([0-9]*\)$/\2/p' "$log" | head -n 1)
+}
+
+# ended PID: waits for the end of one of ours, and sets `code`.
+ended() {
+    code=0
+    wait "$1" 2>/dev/null || code=$?
     servers=$(echo "$servers" | sed "s/ $1\$//; s/ $1 / /")
 }
 
-# start_matmuld NAME OPTION…: ready to multiply.
+# stop PID: ends one of ours.
+stop() {
+    kill "$1" 2>/dev/null || :
+    ended "$1"
+}
+
+# start_matmuld NAME OPTION…: ready to multiply. `limiter` is a command that starts it, or nothing.
+limiter=
 start_matmuld() {
     name=$1
     shift
-    start "$name" 'listening on https\{0,1\}://.*:\([0-9]*\)$' "${build:?its folder}/server/matmuld" --port 0 --log-format text "$@" || return 1
-    tries=3000
-    until grep -q ' ready$' "$log"; do
-        tries=$((tries - 1))
-        sleep 0.02
-        if [ "$tries" -eq 0 ] || ! kill -0 "$pid" 2>/dev/null; then
-            why="matmuld was not ready: $(tail -n 1 "$log" | cut -c 1-200)"
-            return 1
-        fi
-    done
+    # shellcheck disable=SC2086
+    start "$name" $limiter "${build:?its folder}/server/matmuld" --port 0 --log-format text "$@" && await ' ready$'
 }
 
 # start_floor NAME PROGRAM ARGUMENT…
 start_floor() {
     name=$1 program=$2
     shift 2
-    start "$name" 'listening on \([0-9]*\)$' "$build/bench/load/$program" "$@"
+    start "$name" "$build/bench/load/$program" "$@"
+}
+
+# start_sockets STREAMS BODY_BYTES REPLY_BYTES [HOST]: the socket loop; sets floor, its port or nothing, and floor_pid.
+start_sockets() {
+    floor=
+    start_floor sockets sockets "${4:-127.0.0.1}" "$1" $(($2 + 4096)) "$3" && floor=$port floor_pid=$pid
 }
 
 # start_peer NAME LIBRARY PROCESSES
 start_peer() {
-    start "$1" 'listening on \([0-9]*\)$' "$python" "$load/peers/serve.py" --with "$2" --processes "$3"
+    start "$1" "$python" "$load/peers/serve.py" --with "$2" --processes "$3"
 }
 
 # The service has a line for each request in its log, which nobody reads here.
@@ -160,9 +152,9 @@ PYTHON
 
 # --- measuring
 
-# figure NAME: of the last run of steady.
+# figure NAME [FILE]: of the last run of steady, or of the run that FILE has.
 figure() {
-    tr ' ' '\n' <"$scratch/figures" | sed -n "s/^$1=//p"
+    tr ' ' '\n' <"${2:-$scratch/figures}" | sed -n "s/^$1=//p"
 }
 
 # measure KEY FIGURES ARGUMENT…: a run of steady, of which the figures named are kept as KEY.FIGURE. A run that
@@ -187,13 +179,6 @@ keep() {
 # memory_kib FIELD PID: of /proc/PID/status.
 memory_kib() {
     sed -n "s/^$1:[^0-9]*\([0-9]*\) kB\$/\1/p" "/proc/$2/status"
-}
-
-# summary FILE: the median, the least and the most of the numbers in it; nothing without any.
-summary() {
-    [ ! -s "$1" ] || sed '/failed/d' "$1" | sort -g | awk '
-        { value[NR] = $1 }
-        END { if (NR > 0) print (NR % 2 ? value[(NR + 1) / 2] : (value[NR / 2] + value[NR / 2 + 1]) / 2), value[1], value[NR] }'
 }
 
 median() {

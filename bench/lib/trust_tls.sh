@@ -30,7 +30,7 @@ by_curl() {
 # by_wrk KEY URL: products a second, where none was answered otherwise.
 by_wrk() {
     command -v wrk >/dev/null || return 0
-    wrk -t 1 -c 64 -d "$(whole_or_dry 5s 1s)" -s bench/load/wrk/json.lua "$2" -- 1 >"$scratch/wrk" || :
+    wrk -t 1 -c 64 -d "$(whole_or_dry 5s 1s)" -s bench/load/wrk.lua "$2" -- 1 json >"$scratch/wrk" || :
     if grep -q 'Non-2xx\|Socket errors' "$scratch/wrk"; then
         keep "$1" ''
     else

@@ -1,14 +1,13 @@
 """What a user would write instead of matmuld: aiohttp with NumPy, or with uvloop and PyTorch.
 
-    serve.py --with numpy|torch [--port 0] [--processes 1]
+    serve.py --with numpy|torch [--processes 1]
 
-It takes the forms of matmuld's POST /v1/matmul that the benches send. Says "listening on PORT" on
+It takes matmuld's POST /v1/matmul as raw float32 and as JSON. Says "listening on PORT" on
 stdout once all its processes serve; each multiplies in its event loop, so that the processes are what
 runs at once. SIGTERM ends it."""
 
 import argparse
 import asyncio
-import io
 import os
 import signal
 import socket
@@ -37,13 +36,6 @@ def make_handler(multiply):
         a, b = (numpy.array(fields[name], dtype=numpy.float32) for name in "ab")
         return web.json_response({"c": multiply(a, b).tolist()})
 
-    async def from_form(request):
-        fields = await request.post()
-        a, b = (numpy.load(fields[name].file) for name in "ab")
-        reply = io.BytesIO()
-        numpy.save(reply, multiply(a, b))
-        return web.Response(body=reply.getvalue(), content_type="application/x-npy")
-
     async def from_raw(request):
         m, k, n = (int(request.query[name]) for name in "mkn")
         body = await request.read()
@@ -52,11 +44,7 @@ def make_handler(multiply):
         return web.Response(body=multiply(a, b).tobytes(), content_type="application/octet-stream")
 
     async def handle(request):
-        if request.content_type == "application/json":
-            return await from_json(request)
-        if request.content_type == "multipart/form-data":
-            return await from_form(request)
-        return await from_raw(request)
+        return await (from_json if request.content_type == "application/json" else from_raw)(request)
 
     return handle
 
@@ -85,7 +73,6 @@ def run_child(library, port, ready):
 def read_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--with", dest="library", choices=["numpy", "torch"], required=True)
-    parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--processes", type=int, default=1)
     return parser.parse_args()
 
@@ -95,7 +82,7 @@ def main():
     # Holds the port for the children, and gets none of their connections, since it does not listen.
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    holder.bind(("127.0.0.1", arguments.port))
+    holder.bind(("127.0.0.1", 0))
     port = holder.getsockname()[1]
     readable, ready = os.pipe()
     children = []
