@@ -38,35 +38,20 @@ set_sizes() {
 # rate KEY PORT CHECKED [PID]: requests a second of a 4×4 product by 64 connections, and of this process the time on a
 # processor for each, which tells more than the rate where others use the machine too.
 rate() {
-    key=$1 rate_port=$2 server=${4:-}
+    rated=$1 rate_port=$2 server=${4:-}
     [ "$3" = checked ] && unchecked='' || unchecked=--unchecked
     [ -z "$server" ] || before=$(cpu_us "$server")
     if [ "$tool" = wrk ]; then
-        by_wrk
+        by_wrk "$rated.rate" "$seconds" "http://127.0.0.1:$rate_port" 4
     else
         # One word or none.
         # shellcheck disable=SC2086
-        measure "$key" rate --port "$rate_port" --connections 64 --seconds "$seconds" $unchecked
+        measure "$rated" rate --port "$rate_port" --connections 64 --seconds "$seconds" $unchecked
         asked=$(figure requests)
     fi
     [ -n "$server" ] || return 0
     spent=$(($(cpu_us "$server") - before))
-    keep "$key.cpu_us" "$(awk -v spent="$spent" -v asked="${asked:-0}" 'BEGIN { if (asked > 0) print spent / asked }')"
-}
-
-by_wrk() {
-    wrk -t 1 -c 64 -d "${seconds}s" -s "$load/wrk.lua" "http://127.0.0.1:$rate_port" -- 4 >"$scratch/figures" 2>&1 || :
-    if grep -q 'Non-2xx\|Socket errors' "$scratch/figures" || ! grep -q '^Requests/sec' "$scratch/figures"; then
-        say "$key: $(grep 'Non-2xx\|Socket errors' "$scratch/figures" || tail -n 1 "$scratch/figures")"
-        : >"$scratch/figures"
-    fi
-    keep "$key.rate" "$(sed -n 's/^Requests\/sec: *//p' "$scratch/figures")"
-    asked=$(sed -n 's/^ *\([0-9]*\) requests in .*/\1/p' "$scratch/figures")
-}
-
-# cpu_us PID: what a process has used so far, by the kernel's ticks, of which there are 100 a second.
-cpu_us() {
-    awk '{ printf "%.0f", ($14 + $15) * 10000 }' "/proc/$1/stat"
+    keep "$rated.cpu_us" "$(awk -v spent="$spent" -v asked="${asked:-0}" 'BEGIN { if (asked > 0) print spent / asked }')"
 }
 
 start_small() {
