@@ -33,7 +33,7 @@ bench 6 trust --dry --rows overload,sigterm,kill,memory
 bench 4 kernels 33 17 29 --backend cpu --repeats 2
 bench 2 kernels --transpose int64 33 17 --backend cpu --repeats 2
 bench 4 accuracy --dry --backend cpu
-sh bench/json.sh "$build" 16 --rounds 1 >"$scratch/shown" || fail "bench json: $(cat "$scratch/shown")"
+bench 2 json --edge 16 --rounds 1
 
 # Wrong usage is exit status 2.
 for wrong in 'wire 64' 'gpu --backend' 'remote --connections 0' 'trust --rows none' 'kernels 64 64' 'accuracy --edge 1025' \

@@ -21,7 +21,7 @@ END
 }
 
 has_row() {
-    case " $rows " in *" $1 "*) return 0 ;; esac
+    case " ${rows:?} " in *" $1 "*) return 0 ;; esac
     return 1
 }
 

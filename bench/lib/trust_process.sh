@@ -64,7 +64,7 @@ bench_descriptors() {
         $(($(of descriptors requests) - $(of descriptors ok) + $(of descriptors unsent)))
     row_value "$what, p99 of these" '≤ 250 ms' descriptors.p99 ms
     row_is "$what, processor time meanwhile" '≤ 400 ms' $spent ms
-    wait $slow
+    wait "$slow"
     row_is "$what, closed to make room" '' "$(dawdled heads ended)"
     stop "$pid"
 }
