@@ -19,7 +19,7 @@ bench_sigterm() {
         fi
         lost=$((lost + $(wrong_of sigterm)))
         answered=$((answered + $(of sigterm ok))) refused=$((refused + $(of sigterm refused)))
-        keep sigterm.ms "$(drained_ms)"
+        keep sigterm.ms $(($(logged_ms stopped) - $(logged_ms draining)))
     done
     what="SIGTERM at 80% of the capacity and $(whole_or_dry 200 50) requests more at once, $times times"
     row_is "$what, requests begun before it and answered with the product" '≥ 1' $answered
@@ -29,22 +29,27 @@ bench_sigterm() {
     row_is "$what, the longest drain" '≤ 30000 ms' "$(most sigterm.ms)" ms
 }
 
-# By the log: from `draining` to `stopped`.
-drained_ms() {
-    for word in draining stopped; do
-        date -d "$(sed -n "s/^\([^ ]*\) .*$word.*/\1/p" "$scratch/sigterm.log" | head -n 1)" +%s%3N
-    done | awk 'NR == 1 { from = $1 } END { printf "%d", $1 - from }'
-}
-
 # --- SIGKILL, and started again
 
+# Half of the callers are in the midst of a head, and half in the midst of a body.
 bench_kill() {
-    "$build/bench/load/startup" --times "$times" "$build/server/matmuld" --backend cpu >"$scratch/kills" 2>"$scratch/kills.log" || :
     what="kill -9 with 64 callers connected, and started again on the same port, $times times"
-    row_is "$what, starts that failed" '≤ 0' $((times - $(grep -c ready_ms "$scratch/kills")))
-    sed 's/.*ready_ms=//' "$scratch/kills" >"$scratch/values/kill"
-    most kill >"$scratch/values/kill.slowest"
-    row_value "$what, the slowest until ready" '≤ 2000 ms' kill.slowest ms
+    failed=0 port=0
+    for _ in $(seq "$times"); do
+        begun=$(now_ms)
+        if start_matmuld kill --backend cpu --port "$port"; then
+            keep kill $(($(logged_ms ' ready$') - begun))
+            dawdle --heads 32 --bodies 32
+            kill -9 "$pid"
+            ended "$pid"
+            kill "$slow" 2>/dev/null || :
+            wait "$slow" 2>/dev/null || :
+        else
+            failed=$((failed + 1))
+        fi
+    done
+    row_is "$what, starts that failed" '≤ 0' $failed
+    row_is "$what, the slowest until ready" '≤ 2000 ms' "$(most kill)" ms
 }
 
 # --- few descriptors
