@@ -7,7 +7,7 @@
 #   wire.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 bench=wire
 known_rows='small latency large ways memory start json'
-rows=$known_rows tool=
+rows=$known_rows
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
 rounds=7 seconds=1 # short turns, since what else runs on a machine comes and goes
@@ -15,14 +15,12 @@ rounds=7 seconds=1 # short turns, since what else runs on a machine comes and go
 options() {
     cat <<'END'
 --quick|quick yes|a smoke test: small shapes, one round, no peers
---tool NAME|tool one wrk steady|what sends the small requests: wrk, if it is installed, or our own client
 --no-peers|alone yes|without aiohttp
 END
 }
 
 # What is large, and what a smoke test takes in its place. The budgets are MiB.
 set_sizes() {
-    [ -n "$tool" ] || if [ "$quick" = no ] && command -v wrk >/dev/null; then tool=wrk; else tool=steady; fi
     if [ "$quick" = yes ]; then
         rounds=1 seconds=0.1 alone=yes edge=128 budget=64 loaded=128x512x128 loaded_json=48x48x48 thick=512 idle=0.1
         inward=1024x128x16 outward=256x16x256
@@ -41,16 +39,11 @@ rate() {
     rated=$1 rate_port=$2 server=${4:-}
     [ "$3" = checked ] && unchecked='' || unchecked=--unchecked
     [ -z "$server" ] || before=$(cpu_us "$server")
-    if [ "$tool" = wrk ]; then
-        by_wrk "$rated.rate" "$seconds" "http://127.0.0.1:$rate_port" 4
-    else
-        # One word or none.
-        # shellcheck disable=SC2086
-        measure "$rated" rate --port "$rate_port" --connections 64 --seconds "$seconds" $unchecked
-        asked=$(figure requests)
-    fi
+    # One word or none.
+    # shellcheck disable=SC2086
+    measure "$rated" rate --port "$rate_port" --connections 64 --seconds "$seconds" $unchecked
     [ -n "$server" ] || return 0
-    spent=$(($(cpu_us "$server") - before))
+    spent=$(($(cpu_us "$server") - before)) asked=$(figure requests)
     keep "$rated.cpu_us" "$(awk -v spent="$spent" -v asked="${asked:-0}" 'BEGIN { if (asked > 0) print spent / asked }')"
 }
 
@@ -219,9 +212,7 @@ row_mib() {
 run() {
     set_sizes
     threads=$("$build/server/matmuld" --print-config | sed -n 's/^threads = //p')
-    driver="steady, our own client"
-    [ "$tool" = steady ] || driver="$(wrk --version 2>/dev/null | sed -n '1s/ \[.*//p') for the small ones by 64 connections, else $driver"
-    print_head 'The wire' "driven by|$driver" "load|$(cut -d ' ' -f 1-3 /proc/loadavg)"
+    print_head 'The wire' "driven by|steady, our own client" "load|$(cut -d ' ' -f 1-3 /proc/loadavg)"
     print_table_head
     if has_row small || has_row latency; then
         if start_small; then

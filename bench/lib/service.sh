@@ -181,20 +181,6 @@ keep() {
     echo "${2:-failed}" >>"$scratch/values/$1"
 }
 
-# by_wrk KEY SECONDS URL ARGUMENT…: products a second by 64 connections of wrk, if none was answered otherwise; sets
-# asked, how many there were.
-by_wrk() {
-    key=$1 lasts=$2 url=$3
-    shift 3
-    wrk -t 1 -c 64 -d "${lasts}s" -s "$load/wrk.lua" "$url" -- "$@" >"$scratch/figures" 2>&1 || :
-    if grep -q 'Non-2xx\|Socket errors' "$scratch/figures" || ! grep -q '^Requests/sec' "$scratch/figures"; then
-        say "$key: $(grep 'Non-2xx\|Socket errors' "$scratch/figures" || tail -n 1 "$scratch/figures")"
-        : >"$scratch/figures"
-    fi
-    keep "$key" "$(sed -n 's/^Requests\/sec: *//p' "$scratch/figures")"
-    asked=$(sed -n 's/^ *\([0-9]*\) requests in .*/\1/p' "$scratch/figures")
-}
-
 # cpu_us PID: what a process has used so far, by the kernel's ticks, of which there are 100 a second.
 cpu_us() {
     awk '{ printf "%.0f", ($14 + $15) * 10000 }' "/proc/$1/stat"

@@ -27,6 +27,17 @@ by_curl() {
     fi
 }
 
+# by_wrk KEY URL: products a second, if none was answered otherwise.
+by_wrk() {
+    command -v wrk >/dev/null || return 0
+    wrk -t 1 -c 64 -d "$(whole_or_dry 5s 1s)" -s "$load/wrk.lua" "$2" -- 1 json >"$scratch/wrk" || :
+    if grep -q 'Non-2xx\|Socket errors' "$scratch/wrk"; then
+        keep "$1" ''
+    else
+        keep "$1" "$(sed -n 's/^Requests\/sec: *//p' "$scratch/wrk")"
+    fi
+}
+
 bench_tls() {
     make_pair || { row_left_out tls '' "$why" && return 0; }
     serve tls || return 0
@@ -42,7 +53,7 @@ bench_tls() {
             for _ in 1 2 3 4 5; do
                 by_curl "tls.$kind.large_ms" "$@" "$url/v1/matmul?m=1024&k=1024&n=1024&variant=auto"
             done
-            ! command -v wrk >/dev/null || by_wrk "tls.$kind.rate" "$(whole_or_dry 5 1)" "$url" 1 json
+            by_wrk "tls.$kind.rate" "$url"
         done
         drop_logs
     done

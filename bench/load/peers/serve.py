@@ -8,7 +8,8 @@ runs at once. SIGTERM ends it."""
 
 import argparse
 import asyncio
-import os
+import multiprocessing
+import multiprocessing.connection
 import signal
 import socket
 import sys
@@ -18,6 +19,7 @@ import numpy
 from aiohttp import web
 
 BODY_BYTES_MAX = 8 << 30
+START_MAX_S = 100
 
 
 def make_multiply(library):
@@ -57,7 +59,7 @@ async def serve(library, port, ready):
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, reuse_port=True, backlog=4096).start()
-    os.write(ready, b".")
+    ready.release()
     await asyncio.Event().wait()
 
 
@@ -70,42 +72,31 @@ def run_child(library, port, ready):
     run(serve(library, port, ready))
 
 
-def read_arguments():
+def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--with", dest="library", choices=["numpy", "torch"], required=True)
     parser.add_argument("--processes", type=int, default=1)
-    return parser.parse_args()
-
-
-def main():
-    arguments = read_arguments()
+    arguments = parser.parse_args()
     # Holds the port for the children, and gets none of their connections, since it does not listen.
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     holder.bind(("127.0.0.1", 0))
     port = holder.getsockname()[1]
-    readable, ready = os.pipe()
-    children = []
-    for _ in range(arguments.processes):
-        child = os.fork()
-        if child == 0:
-            run_child(arguments.library, port, ready)
-            os._exit(1)
-        children.append(child)
-    os.close(ready)
-
-    def stop(*_):
-        for child in children:
-            os.kill(child, signal.SIGTERM)
-        sys.exit(0)
-
-    signal.signal(signal.SIGTERM, stop)
+    context = multiprocessing.get_context("fork")
+    ready = context.Semaphore(0)
+    # A daemon ends with this process.
+    children = [
+        context.Process(target=run_child, args=(arguments.library, port, ready), daemon=True)
+        for _ in range(arguments.processes)
+    ]
+    for child in children:
+        child.start()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     for _ in children:
-        if os.read(readable, 1) == b"":
-            sys.exit("a process ended before it served")
+        if not ready.acquire(timeout=START_MAX_S):
+            sys.exit("a process did not serve")
     print(f"listening on {port}", flush=True)
-    os.wait()
-    stop()
+    multiprocessing.connection.wait([child.sentinel for child in children])
 
 
 if __name__ == "__main__":
