@@ -78,22 +78,18 @@ choose_shapes() {
 
 # --- what the figures depend on
 
-# asked FIELD: what the driver's tool says of the GPU that is timed; nothing where there is no such tool or no answer.
-asked() {
-    nvidia-smi --id="${gpu%%,*}" --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null |
-        sed -n '1s/^ *\([0-9][0-9.]*\) *$/\1/p'
-}
-
 look_around() {
     # The number of a GPU is then the same for CUDA and for the driver's tool.
     export CUDA_DEVICE_ORDER=PCI_BUS_ID
     gpu=${CUDA_VISIBLE_DEVICES:-0}
-    driver=$(asked driver_version)
     toolkit=$(sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\(.*\)")$/\1/p' \
         "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null || :)
-    sm_clock=$(asked clocks.sm) sm_clock_max=$(asked clocks.max.sm)
-    memory_clock=$(asked clocks.mem) memory_clock_max=$(asked clocks.max.mem)
-    power_limit=$(asked power.limit)
+    # What it does not know is no number.
+    IFS=', ' read -r driver sm_clock sm_clock_max memory_clock memory_clock_max power_limit <<END
+$(nvidia-smi --id="${gpu%%,*}" --format=csv,noheader,nounits \
+        --query-gpu=driver_version,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,power.limit 2>/dev/null |
+        sed -n '/^[0-9]/{ s/\[[^]]*\]/ /g; p; q; }')
+END
 }
 
 # A GPU may still idle at the start: its highest clocks are told as well.

@@ -29,20 +29,8 @@ has_row() {
 
 end_servers() {
     for pid in $servers; do
-        kill "$pid" 2>/dev/null || :
+        stop "$pid"
     done
-    for pid in $servers; do
-        wait "$pid" 2>/dev/null || :
-    done
-    servers=
-}
-
-begin() {
-    scratch=$(mktemp -d)
-    mkdir "$scratch/values"
-    : >"$scratch/rows"
-    trap 'rm -rf "$scratch"' EXIT
-    trap 'exit 130' INT TERM HUP
 }
 
 # await PATTERN: a line of $log, of the server $pid; false if there is none within two minutes, and `why` says so.
@@ -220,11 +208,11 @@ print_table_head() {
     echo '|---|---|--:|--:|--:|--:|---|'
 }
 
-# shown VALUE UNIT: three digits or more, thousands apart.
+# shown VALUE UNIT: three digits or more, of a whole number all, thousands apart.
 shown() {
     [ -n "$1" ] || { echo '' && return 0; }
     awk -v value="$1" -v unit="$2" 'BEGIN {
-        text = sprintf(value >= 100 ? "%.0f" : value >= 10 ? "%.1f" : value >= 1 ? "%.2f" : "%.3f", value)
+        text = sprintf(value >= 100 || value == int(value) ? "%.0f" : value >= 10 ? "%.1f" : value >= 1 ? "%.2f" : "%.3f", value)
         while (match(text, /[0-9][0-9][0-9][0-9]($|,)/))
             text = substr(text, 1, RSTART) "," substr(text, RSTART + 1)
         print text (unit == "" ? "" : " " unit)
@@ -262,10 +250,15 @@ END_OF_SUMMARY
 row_value() {
     middle=$(median "$3")
     if [ -n "$middle" ]; then
-        row "$1" "$2" "$(shown "$middle" "$4")" '' '' '' "$(met "$middle" "$2")"
+        row_is "$1" "$2" "$middle" "$4"
     else
         row_left_out "$1" "$2" 'not measured'
     fi
+}
+
+# row_is WHAT TARGET VALUE [UNIT]: one value.
+row_is() {
+    row "$1" "$2" "$(shown "$3" "${4:-}")" '' '' '' "$(met "$3" "$2")"
 }
 
 # rows_of_start BACKEND [NOTE]: how long the service takes, from exec on.
@@ -288,35 +281,26 @@ row_left_out() {
 
 # --- what the figures depend on, and where they go
 
-look_around() {
-    name_machine
-    memory=$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)
-}
-
 # print_head TITLE [NAME|VALUE…]
 print_head() {
     title=$1
     shift
-    print_facts "$title" "machine|$machine" "memory|$memory" "GPU|${gpu:-none}" "kernel|$(uname -sr)" \
+    print_facts "$title" "machine|$machine" "memory|$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)" "GPU|${gpu:-none}" "kernel|$(uname -sr)" \
         "libmicrohttpd|$(pkg-config --modversion libmicrohttpd 2>/dev/null || :)" \
         "rounds|$rounds, in turn, of $seconds s or some requests each; medians" "$@"
     echo
-}
-
-print_csv() {
-    echo 'bench,what,target,measured,beside,ratio,rounds,met,date,commit'
-    while IFS='|' read -r what target measured beside ratio spread verdict; do
-        printf '"%s","%s","%s","%s","%s","%s","%s","%s","%s","%s"\n' "$bench" "$what" "$target" "$measured" "$beside" \
-            "$ratio" "$spread" "$verdict" "$date" "$commit"
-    done <"$scratch/rows"
 }
 
 # main ARGUMENT…: a whole bench. Shows what its `run` prints as it comes, and keeps it in $folder with a CSV file of the
 # rows. `run` has a shell of its own, which is the one that knows the servers.
 main() {
     take_arguments "$@"
-    begin
-    look_around
+    scratch=$(mktemp -d)
+    mkdir "$scratch/values"
+    : >"$scratch/rows"
+    trap 'rm -rf "$scratch"' EXIT
+    trap 'exit 130' INT TERM HUP
+    name_machine
     name_report
     echo 1 >"$scratch/code"
     (
@@ -325,7 +309,9 @@ main() {
         run
         echo 0 >"$scratch/code"
     ) | tee "$report.md"
-    print_csv >"$report.csv"
+    awk -F '|' -v bench="$bench" -v same="$date\",\"$commit" '
+        BEGIN { print "bench,what,target,measured,beside,ratio,rounds,met,date,commit" }
+        { gsub(/[|]/, "\",\""); print "\"" bench "\",\"" $0 "\",\"" same "\"" }' "$scratch/rows" >"$report.csv"
     say "this is in $report.md, and the rows in $report.csv"
     return "$(cat "$scratch/code")"
 }
