@@ -16,15 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum {
-    REPLY_BYTES_MIN = 16 << 10,
-    EVENTS_MAX = 256,
-    WAIT_MAX_MS = 120000,
-    LAST_REPLY_MS = 60000,
-    AFTER_SIGNAL_MS = 200,
-    BURST_MS = 50
-};
-
+enum { REPLY_BYTES_MIN = 16 << 10, EVENTS_MAX = 256 };
+enum { WAIT_MAX_MS = 120000, LAST_REPLY_MS = 60000, AFTER_SIGNAL_MS = 200, BURST_MS = 50 };
 #define MS_NS UINT64_C(1000000)
 
 /* A connection, and the request on it. `received` keeps its memory from reply to reply, so its pages are
@@ -178,13 +171,12 @@ static void finish(struct thread *thread, struct line *line) {
         fate = MM_LOAD_OK;
     else if ((line->status == 429 || line->status == 503) && retry != NULL && *retry >= '1' && *retry <= '9')
         fate = MM_LOAD_REFUSED;
-    if (line->status == 200 && fate == MM_LOAD_OK && loop->checks && (loop->rate > 0 || !line->checked)) {
-        line->checked = true;
-        if (!mm_load_message_check(loop->message, body, line->reply_bytes - line->head_bytes, problem,
-                                   sizeof problem)) {
-            settle(thread, line, MM_LOAD_BROKEN, problem);
-            return;
-        }
+    const bool checks = loop->checks && line->status == 200 && (loop->rate > 0 || !line->checked);
+    line->checked = line->checked || checks;
+    if (checks && !mm_load_message_check(loop->message, body, line->reply_bytes - line->head_bytes, problem,
+                                         sizeof problem)) {
+        settle(thread, line, MM_LOAD_BROKEN, problem);
+        return;
     }
     if (!is_sent(thread, line) || (closes != NULL && strncasecmp(closes, "close", 5) == 0))
         hang_up(line);
@@ -293,7 +285,8 @@ static void run_phase(struct thread *thread) {
         }
 }
 
-static void run_closed(struct thread *thread) {
+static void *run_closed(void *argument) {
+    struct thread *thread = argument;
     for (size_t index = 0; index < thread->line_count && !thread->failed; index++)
         thread->failed = !open_line(thread, &thread->lines[index], thread->tally.trouble);
     thread->quota = thread->loop->warm;
@@ -305,6 +298,7 @@ static void run_closed(struct thread *thread) {
     thread->quota = thread->loop->requests;
     thread->counts = true;
     run_phase(thread);
+    return NULL;
 }
 
 /* --- an open loop */
@@ -337,7 +331,8 @@ static void send_signal(struct thread *thread) {
         perror("kill");
 }
 
-static void run_open(struct thread *thread) {
+static void *run_open(void *argument) {
+    struct thread *thread = argument;
     const struct mm_load_loop *loop = thread->loop;
     const uint64_t begun_ns = mm_load_clock();
     uint64_t until_ns = begun_ns + (uint64_t)(loop->seconds * 1e9);
@@ -357,18 +352,10 @@ static void run_open(struct thread *thread) {
     for (size_t index = 0; index < thread->line_count; index++)
         if (thread->lines[index].busy)
             settle(thread, &thread->lines[index], MM_LOAD_LOST, "no reply within a minute");
+    return NULL;
 }
 
 /* --- all threads */
-
-static void *run_thread(void *argument) {
-    struct thread *thread = argument;
-    if (thread->loop->rate > 0)
-        run_open(thread);
-    else
-        run_closed(thread);
-    return NULL;
-}
 
 static void start_thread(struct thread *thread, const struct mm_load_loop *loop, size_t lines,
                          pthread_barrier_t *start) {
@@ -378,7 +365,8 @@ static void start_thread(struct thread *thread, const struct mm_load_loop *loop,
     memset(thread->lines, 0, lines * sizeof *thread->lines);
     for (size_t index = 0; index < lines; index++)
         thread->lines[index].connection.socket = -1;
-    if (thread->epoll < 0 || pthread_create(&thread->handle, NULL, run_thread, thread) != 0) {
+    if (thread->epoll < 0 ||
+        pthread_create(&thread->handle, NULL, loop->rate > 0 ? run_open : run_closed, thread) != 0) {
         fputs("the load client cannot start its threads\n", stderr);
         exit(EXIT_FAILURE); /* those that were started wait for the others */
     }
@@ -404,8 +392,6 @@ bool mm_load_loop_run(const struct mm_load_loop *loop, struct mm_load_tally *tal
     for (size_t index = 0; index < loop->threads; index++) {
         pthread_join(threads[index].handle, NULL);
         good = good && !threads[index].failed;
-    }
-    for (size_t index = 0; index < loop->threads; index++) {
         mm_load_tally_merge(tally, &threads[index].tally);
         end_thread(&threads[index]);
     }
