@@ -5,10 +5,6 @@
 #
 #   crossovers.sh BUILD_FOLDER ARGUMENT…  in the top folder, with the program kernels built there
 #   crossovers.sh --table CSV             the table of such figures, to the standard output
-#
-# Arguments:
-#   --repeats N    runs of each row, of which the median counts (10)
-#   --into FOLDER  where crossovers-DATE.h and crossovers-DATE.csv go (build/bench)
 # shellcheck disable=SC2034
 bench=crossovers
 
@@ -120,32 +116,21 @@ fi
 # shellcheck source=bench/lib/report.sh
 . "$(dirname "$0")/lib/report.sh"
 
-read_arguments() {
-    repeats=10
-    while [ $# -gt 0 ]; do
-        case $1 in
-        --repeats)
-            whole "--repeats takes a number" 1000 "${2:-}"
-            repeats=$2 && shift
-            ;;
-        --into)
-            take_folder "${2:-}" && shift
-            ;;
-        *) bad_usage "does not take '$1'" ;;
-        esac
-        shift
-    done
+repeats=10
+
+options() {
+    echo '--repeats N|repeats number 1000|runs of each row, of which the median counts (10)'
 }
 
 run() {
     name_report
-    options="--backend cuda --repeats $repeats --csv $report.csv"
+    passed="--backend cuda --repeats $repeats --csv $report.csv"
     for variant in tiled_16 tiled_async simt fp32_tensor; do
-        options="$options --variant $variant"
+        passed="$passed --variant $variant"
     done
     # Each line is a shape, of words to be split; flat ones are not asked of the tiles.
     # shellcheck disable=SC2046,SC2086
-    "$build/tests/kernels/kernels" $options $(cubic_shapes | sed 's/^/--time /') >"$report.log"
+    "$build/tests/kernels/kernels" $passed $(cubic_shapes | sed 's/^/--time /') >"$report.log"
     mv "$report.csv" "$report.cubes"
     # shellcheck disable=SC2046,SC2086
     "$build/tests/kernels/kernels" --backend cuda --repeats "$repeats" --csv "$report.csv" --variant simt \

@@ -2,25 +2,35 @@
 # ./dev bench kernels: times every variant by the harness, and writes what it prints, headed by what the figures
 # depend on, to a Markdown file, and the figures to a CSV file. How things are timed is the harness's business.
 #
-#   kernels.sh BUILD_FOLDER ARGUMENT…  in the top folder, with the program kernels built there
+#   kernels.sh BUILD_FOLDER [OPTION…] [WORD…]  in the top folder, with the program kernels built there
 #
-# Arguments: M K N, op(A) being m×k and op(B) k×n (1024 1024 1024), or --all, which is a list of shapes. Then:
-#   --transpose DTYPE times transpositions of this type instead; the shape is M N, that of A (4096 4096)
-#   --slow            products that take the CPU long, too
-#   --transpose-a, --transpose-b
-#                     A, or B, stored transposed
-#   --repeats N       runs of each row, of which the median counts (20)
-#   --seconds N       what a row may use before it is repeated no more (10)
-#   --backend NAME    this backend's rows alone
-#   --variant NAME    this variant's rows alone; may be given again
-#   --into FOLDER     where kernels-DATE.md and kernels-DATE.csv go (build/bench)
+# Words: M K N, op(A) being m×k and op(B) k×n (1024 1024 1024); with --transpose M N, the shape of A (4096 4096).
 bench=kernels
 # shellcheck source=bench/lib/report.sh
 . "$(dirname "$0")/lib/report.sh"
 
-default_shape='1024 1024 1024'
-default_transposition='4096 4096'
 dimension_max=16777216
+shapes='' dimensions=0 all=no transpose=no
+
+options() {
+    cat <<'END'
+--all|all yes|a list of shapes
+--transpose DTYPE|transpose one float32 float64 int32 int64|times transpositions of this type instead
+--slow|passed yes|products that take the CPU long, too
+--transpose-a|passed yes|A stored transposed
+--transpose-b|passed yes|B stored transposed
+--repeats N|passed number 1000000|runs of each row, of which the median counts (20)
+--seconds N|passed number 1000000|what a row may use before it is repeated no more (10)
+--backend NAME|passed name|this backend's rows alone
+--variant NAME|passed name|this variant's rows alone; may be given again
+END
+}
+
+operand() {
+    whole "M, K and N are numbers" "$dimension_max" "$1"
+    shapes="$shapes $1"
+    dimensions=$((dimensions + 1))
+}
 
 # The shapes of --all, a line each: M K N. Squares, flat and thin ones, and some that suit no tile.
 all_shapes() {
@@ -47,77 +57,39 @@ result_of() {
     echo "$2 1 $1"
 }
 
-# Sets shapes, folder, and options, the words that go on to the harness; none of them holds a space.
-read_arguments() {
-    shapes='' dimensions=0 all=no transpose=no turned=no options=
-    while [ $# -gt 0 ]; do
-        case $1 in
-        --all) all=yes ;;
-        --slow) options="$options $1" ;;
-        --transpose-a | --transpose-b) options="$options $1" turned=yes ;;
-        --repeats | --seconds)
-            whole "$1 takes a number" 1000000 "${2:-}"
-            options="$options $1 $2" && shift
-            ;;
-        --backend | --variant)
-            case ${2:-} in
-            '' | *[!a-z0-9_]*) bad_usage "$1 takes a name, got '${2:-}'" ;;
-            esac
-            options="$options $1 $2" && shift
-            ;;
-        --transpose)
-            case ${2:-} in
-            float32 | float64 | int32 | int64) ;;
-            *) bad_usage "--transpose takes float32, float64, int32 or int64, got '${2:-}'" ;;
-            esac
-            options="$options $1 $2" transpose=yes && shift
-            ;;
-        --into)
-            take_folder "${2:-}" && shift
-            ;;
-        -*) bad_usage "does not take '$1'" ;;
-        *)
-            whole "M, K and N are numbers" "$dimension_max" "$1"
-            shapes="$shapes $1"
-            dimensions=$((dimensions + 1))
-            ;;
-        esac
-        shift
-    done
-    [ "$transpose:$turned" != yes:yes ] || bad_usage "takes either --transpose or operands stored transposed, not both"
+# Sets shapes, three dimensions each, by what was given.
+choose_shapes() {
     # A shape is words to be split.
     # shellcheck disable=SC2086
     case $dimensions:$all:$transpose in
-    0:no:no) shapes=$default_shape ;;
+    0:no:no) shapes='1024 1024 1024' ;;
     0:yes:no) shapes=$(all_shapes) ;;
     3:no:no) ;;
-    0:no:yes) shapes=$(result_of $default_transposition) ;;
-    2:no:yes) shapes=$(result_of $shapes) ;;
-    *:yes:yes) bad_usage "takes either --transpose or --all, not both" ;;
-    *:yes:no) bad_usage "takes either M K N or --all, not both" ;;
-    *:yes) bad_usage "takes the two dimensions M N of A with --transpose, got$shapes" ;;
-    *) bad_usage "takes the three dimensions M K N, got$shapes" ;;
+    0:no:[!n]*) shapes=$(result_of 4096 4096) ;;
+    2:no:[!n]*) shapes=$(result_of $shapes) ;;
+    *) bad_usage "takes M K N, or --all, or --transpose and two dimensions; got$command" ;;
+    esac
+    case $transpose:$passed in
+    no:*) ;;
+    *--transpose-[ab]*) bad_usage "takes either --transpose or operands stored transposed, not both" ;;
+    *) passed="$passed --transpose $transpose" ;;
     esac
 }
 
 # --- what the figures depend on
 
-# asked FIELD: what the driver's tool says of the GPU that is timed; nothing where there is no such tool or no answer.
-asked() {
-    nvidia-smi --id="${gpu%%,*}" --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null |
-        sed -n '1s/^ *\([0-9][0-9.]*\) *$/\1/p'
-}
-
 look_around() {
     # The number of a GPU is then the same for CUDA and for the driver's tool.
     export CUDA_DEVICE_ORDER=PCI_BUS_ID
     gpu=${CUDA_VISIBLE_DEVICES:-0}
-    driver=$(asked driver_version)
     toolkit=$(sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\(.*\)")$/\1/p' \
         "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null || :)
-    sm_clock=$(asked clocks.sm) sm_clock_max=$(asked clocks.max.sm)
-    memory_clock=$(asked clocks.mem) memory_clock_max=$(asked clocks.max.mem)
-    power_limit=$(asked power.limit)
+    # What it does not know is no number.
+    IFS=', ' read -r driver sm_clock sm_clock_max memory_clock memory_clock_max power_limit <<END
+$(nvidia-smi --id="${gpu%%,*}" --format=csv,noheader,nounits \
+        --query-gpu=driver_version,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,power.limit 2>/dev/null |
+        sed -n '/^[0-9]/{ s/\[[^]]*\]/ /g; p; q; }')
+END
 }
 
 # A GPU may still idle at the start: its highest clocks are told as well.
@@ -145,28 +117,14 @@ watch_gpu() {
     kill "$watcher" 2>/dev/null || :
     wait "$watcher" 2>/dev/null || :
     trap - EXIT INT TERM
-    sed -n 's/^ *\([0-9.]*\), *\([0-9]*\) *$/\1 \2/p' "$scratch/watched" | sort -n | awk '
-        { watts[NR] = $1; clock[NR] = $2 }
-        END {
-            for (i = 1; i <= NR; i++)
-                if (watts[i] >= 0.9 * watts[NR])
-                    clocks[++count] = clock[i] + 0
-            for (i = 2; i <= count; i++) # in order
-                for (j = i; j > 1 && clocks[j] < clocks[j - 1]; j--) {
-                    swap = clocks[j]; clocks[j] = clocks[j - 1]; clocks[j - 1] = swap
-                }
-            if (count > 0)
-                printf "\nGPU, asked every 100 ms: at most %.0f W; in the %d samples of 90%% of that and more an SM clock of %d MHz (median; %d to %d)\n",
-                    watts[NR], count, clocks[int((count + 1) / 2)], clocks[1], clocks[count]
+    sed -n 's/^ *\([0-9.]*\), *\([0-9]*\) *$/\1 \2/p' "$scratch/watched" | sort -rn |
+        awk 'NR == 1 { most = $1 } $1 >= 0.9 * most { print $2, most }' >"$scratch/clocks"
+    [ ! -s "$scratch/clocks" ] || summary "$scratch/clocks" | awk -v most="$(sed -n '1s/.* //p' "$scratch/clocks")" \
+        -v count="$(grep -c . "$scratch/clocks")" '{
+            printf "\nGPU, asked every 100 ms: at most %.0f W; in the %d samples of 90%% of that and more an SM clock of %d MHz (median; %d to %d)\n",
+                most, count, $1, $2, $3
         }'
     return "$code"
-}
-
-# The harness's CSV, with the same beside each row.
-print_csv() {
-    awk -v head=,driver,toolkit,sm_clock_mhz,memory_clock_mhz,power_limit_w,date,commit \
-        -v same=",$driver,$toolkit,$sm_clock,$memory_clock,$power_limit,$date,$commit" \
-        '{ print $0 (NR == 1 ? head : same) }' "$1"
 }
 
 # --- running
@@ -176,14 +134,16 @@ run() {
     # shellcheck disable=SC2086
     set -- $shapes
     while [ $# -gt 0 ]; do
-        options="$options --time $1 $2 $3"
+        passed="$passed --time $1 $2 $3"
         shift 3
     done
     look_around
     name_report
     # shellcheck disable=SC2086
-    keep_report print_head watch_gpu "$build/tests/kernels/kernels" $options
+    keep_report print_head driver,toolkit,sm_clock_mhz,memory_clock_mhz,power_limit_w,date,commit \
+        "$driver,$toolkit,$sm_clock,$memory_clock,$power_limit,$date,$commit" watch_gpu "$build/tests/kernels/kernels" $passed
 }
 
 take_arguments "$@"
+choose_shapes
 run

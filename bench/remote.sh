@@ -4,15 +4,9 @@
 # held against a plain socket loop over the same link. It takes root, iproute2 and a kernel with netem; what of these is
 # missing is said in place of figures, and two more rows can do without netem. What it makes, it takes away again.
 #
-#   remote.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
+#   remote.sh BUILD_FOLDER OPTION…  in the top folder, with what was built there
 #
-# Arguments:
-#   --rows LIST     these alone: lossy (5 ms, 0.5% loss), slow (1 ms, 1 Gbit/s), rate (1 Gbit/s by tbf,
-#                   without a delay), plain (the link as it is)
-#   --rounds N      of each comparison (5)
-#   --seconds N     of each run (5)
-#   --connections N at once (8)
-#   --into FOLDER   where remote-DATE.md and remote-DATE.csv go (build/bench)
+# Rows: lossy (5 ms, 0.5% loss), slow (1 ms, 1 Gbit/s), rate (1 Gbit/s by tbf, without a delay), plain (the link as it is)
 bench=remote
 known_rows='lossy slow rate plain'
 rows=$known_rows connections=8
@@ -22,18 +16,8 @@ seconds=5
 near=10.231.77.1 far=10.231.77.2
 space=matmuld-bench-$$ near_link=mm$$a far_link=mm$$b
 
-read_arguments() {
-    while [ $# -gt 0 ]; do
-        common_option "$1" "${2:-}"
-        case $taken:$1 in
-        0:--connections)
-            whole '--connections takes a number' 1000 "${2:-}"
-            connections=$2 taken=2
-            ;;
-        0:*) bad_usage "does not take '$1'" ;;
-        esac
-        shift "$taken"
-    done
+options() {
+    echo '--connections N|connections number 1000|at once (8)'
 }
 
 # link_options ROW: what is done to each direction. The queues are longer than what the connections have under way.
@@ -107,17 +91,17 @@ across() {
 }
 
 bench_link() {
-    options=$(link_options "$1")
-    what="1024, raw, $connections connections, $1 link${options:+ ($options)}; beside: socket loop"
+    link=$(link_options "$1")
+    what="1024, raw, $connections connections, $1 link${link:+ ($link)}; beside: socket loop"
     # The options are words.
     # shellcheck disable=SC2086
-    if ! shape_link $options; then
+    if ! shape_link $link; then
         row_left_out "$what" '≥ 0.9' "$why"
         return 0
     fi
     for _ in $(seq "$rounds"); do
         across "$1" --port "$service"
-        across "$1.sockets" --port "$sockets" --unchecked
+        across "$1.sockets" --port "$floor" --unchecked
     done
     row_ratio "$what" "$([ "$1" = plain ] || echo '≥ 0.9')" "$1" "$1.sockets" MB/s
 }
@@ -131,7 +115,7 @@ run() {
     fi
     trap 'end_servers; take_link_away' EXIT
     if lay_link && start_matmuld matmuld --backend cpu --host "$near" && service=$port &&
-        start_floor sockets sockets "$near" "$connections" 8392704 4194304 && sockets=$port; then
+        start_sockets "$connections" 8388608 4194304 "$near"; then
         for wanted in $rows; do
             bench_link "$wanted"
         done

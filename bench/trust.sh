@@ -4,16 +4,6 @@
 # writes the table to a Markdown and a CSV file, and judges nothing by its exit status.
 #
 #   trust.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
-#
-# Arguments:
-#   --rows LIST     these alone: overload,slow,claims,leave,long,sigterm,kill,descriptors,memory,dimensions,malformed,tls,soak
-#   --rounds N      of each comparison (3)
-#   --times N       how often the process is ended (100)
-#   --seconds N     of the overload (60)
-#   --soak N        seconds of the soak (3600)
-#   --backend NAME  of the soak: cpu, with faults, or cuda (cpu)
-#   --dry           a rehearsal, of a second or two for each row
-#   --into FOLDER   where trust-DATE.md and trust-DATE.csv go (build/bench)
 bench=trust
 known_rows='overload slow claims leave long sigterm kill descriptors memory dimensions malformed tls soak'
 rows=$known_rows times=100 soak_s=3600 soak_backend=cpu dry=no
@@ -25,20 +15,13 @@ rows=$known_rows times=100 soak_s=3600 soak_backend=cpu dry=no
 . "$(dirname "$0")/lib/trust_tls.sh"
 rounds=3 seconds=60
 
-read_arguments() {
-    while [ $# -gt 0 ]; do
-        common_option "$1" "${2:-}"
-        case $taken:$1:${2:-} in
-        2:* | 1:*) ;;
-        0:--times:*) whole '--times takes a number' 10000 "${2:-}" && times=$2 taken=2 ;;
-        0:--soak:*) whole '--soak takes a number' 1000000 "${2:-}" && soak_s=$2 taken=2 ;;
-        0:--backend:cpu | 0:--backend:cuda) soak_backend=$2 taken=2 ;;
-        0:--backend:*) bad_usage "--backend takes cpu or cuda, got '${2:-}'" ;;
-        0:--dry:*) dry=yes rounds=1 seconds=1 times=3 soak_s=2 taken=1 ;;
-        *) bad_usage "does not take '$1'" ;;
-        esac
-        shift "$taken"
-    done
+options() {
+    cat <<'END'
+--times N|times number 10000|how often the process is ended (100)
+--soak N|soak_s number 1000000|seconds of the soak (3600)
+--backend NAME|soak_backend one cpu cuda|of the soak: cpu, with faults, or cuda (cpu)
+--dry|dry yes|a rehearsal, of a second or two for each row
+END
 }
 
 # whole_or_dry VALUE SHORT
@@ -51,22 +34,45 @@ whole_or_dry() {
 # A product whose operands are small for the time that the plain loop takes: the client shares the machine.
 heavy=512x64x512 heavy_query='backend=cpu&variant=naive'
 
-# flood KEY ARGUMENT…: a run of it, whose figures lie in $scratch/flood.KEY.
+# serve ROW OPTION…: the service on the CPU backend; false, and the row is left out, if it does not start.
+serve() {
+    start_matmuld "$@" --backend cpu && return 0
+    row_left_out "$1" '' "$why"
+    return 1
+}
+
+# limit_by COMMAND: the shell runs it before the next server.
+limit_by() {
+    printf '#!/bin/sh\n%s\nexec "$@"\n' "$1" >"$scratch/limiter"
+    limiter="sh $scratch/limiter"
+}
+
+# dawdle ARGUMENT…: slow clients of the service, as the process $slow, once they are connected.
+dawdle() {
+    : >"$scratch/dawdle"
+    "$build/bench/load/dawdle" --port "$port" "$@" >"$scratch/dawdle" &
+    slow=$!
+    until grep -q ready "$scratch/dawdle" || ! kill -0 $slow 2>/dev/null; do
+        sleep 0.02
+    done
+}
+
+# flood KEY ARGUMENT…: a run of it on the service, whose figures lie in $scratch/flood.KEY.
 flood() {
     into=$scratch/flood.$1
     shift
-    "$build/bench/load/flood" "$@" >"$into" 2>"$into.told" || :
+    "$build/bench/load/flood" --port "$port" "$@" >"$into" 2>"$into.told" || :
     [ ! -s "$into.told" ] || say "flood: $(head -n 1 "$into.told" | cut -c 1-300)"
 }
 
 # of KEY FIGURE
 of() {
-    tr ' ' '\n' <"$scratch/flood.$1" | sed -n "s/^$2=//p"
+    figure "$2" "$scratch/flood.$1"
 }
 
-# row_is WHAT TARGET VALUE [UNIT]: a whole number, judged.
-row_is() {
-    row "$1" "$2" "$3${4:+ $4}" '' '' '' "$(met "$3" "$2")"
+# wrong_of KEY: requests that were answered otherwise than expected, or not.
+wrong_of() {
+    echo $(($(of "$1" bad) + $(of "$1" lost) + $(of "$1" unsent)))
 }
 
 # metric PORT PATTERN: the sum of the samples that match.
@@ -83,12 +89,13 @@ now_ms() {
     date +%s%3N
 }
 
-# capacity PORT: products a second that a closed loop has; of a floating number, sets `rate`.
+# capacity ROW: products a second that a closed loop has, as `rate`; false, and the row is left out, if there are none.
 capacity() {
-    measure capacity rate --port "$1" --shape "$heavy" --query "$heavy_query" --connections 4 \
+    measure capacity rate --port "$port" --shape "$heavy" --query "$heavy_query" --connections 4 \
         --seconds "$(whole_or_dry 10 0.5)"
     rate=$(figure rate)
-    [ -n "$rate" ] || { why='the capacity was not measured' && return 1; }
+    [ -n "$rate" ] || row_left_out "$1" '' 'the capacity was not measured'
+    [ -n "$rate" ]
 }
 
 # times_rate FACTOR
@@ -100,28 +107,25 @@ times_rate() {
 
 bench_overload() {
     budget=128
-    start_matmuld overload --backend cpu --cpu-jobs 1 --queue-depth 32 --memory-budget ${budget}MiB || { row_left_out overload '' "$why" && return 0; }
-    capacity "$port" || { row_left_out overload '' "$why" && return 0; }
+    serve overload --cpu-jobs 1 --queue-depth 32 --memory-budget ${budget}MiB && capacity overload || return 0
     before=$(memory_kib VmRSS "$pid")
     first=$rate
     printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n' >"$scratch/healthz"
-    flood health --port "$port" --file "$scratch/healthz" --rate 50 --seconds "$seconds" &
+    flood health --file "$scratch/healthz" --rate 50 --seconds "$seconds" &
     prober=$!
-    flood overload --port "$port" --shape "$heavy" --query "$heavy_query" --rate "$(times_rate 10)" --seconds "$seconds"
+    flood overload --shape "$heavy" --query "$heavy_query" --rate "$(times_rate 10)" --seconds "$seconds"
     wait "$prober"
     peak=$(memory_kib VmHWM "$pid")
-    capacity "$port" || rate=$first
+    capacity again || rate=$first
     keep overload.capacity "$(awk -v a="$first" -v b="$rate" 'BEGIN { print (a + b) / 2 }')"
     keep overload.goodput "$(of overload goodput)"
-    keep overload.refused "$(of overload refused_p99_ms)"
-    keep overload.health "$(of health ok_p99_ms)"
     what="overload: ten times the capacity ($heavy, naive, one at a time), $seconds s"
     row_ratio "$what, products a second; beside: the capacity, before and after" '≥ 0.95' overload.goodput overload.capacity /s
     row_is "$what, requests" '' "$(of overload requests)"
     row_is "$what, requests that are lost, not sent, or answered otherwise than by 200, or 429 with Retry-After" '≤ 0' \
-        $(($(of overload bad) + $(of overload lost) + $(of overload unsent)))
-    row_value "$what, p99 of a refusal" '≤ 10 ms' overload.refused ms
-    row_value "$what, p99 of /healthz" '≤ 50 ms' overload.health ms
+        "$(wrong_of overload)"
+    row_is "$what, p99 of a refusal" '≤ 10 ms' "$(of overload refused_p99_ms)" ms
+    row_is "$what, p99 of /healthz" '≤ 50 ms' "$(of health ok_p99_ms)" ms
     row_is "$what, resident at most, over before" "≤ $budget MiB" $(((peak - before) / 1024)) MiB
     stop "$pid"
 }
@@ -145,15 +149,10 @@ bench_slow() {
         set --
         senders=250 readers=500
     fi
-    start_matmuld slow --backend cpu --memory-budget 512MiB "$@" || { row_left_out slow '' "$why" && return 0; }
+    serve slow --memory-budget 512MiB "$@" || return 0
     for _ in $(seq "$rounds"); do
         others slow.without
-        "$build/bench/load/dawdle" --port "$port" --heads $senders --bodies $senders --readers $readers --shape 384x1x384 \
-            --seconds 90 >"$scratch/dawdle" &
-        slow=$!
-        until grep -q ready "$scratch/dawdle" || ! kill -0 $slow 2>/dev/null; do
-            sleep 0.02
-        done
+        dawdle --heads $senders --bodies $senders --readers $readers --shape 384x1x384 --seconds 90
         others slow.with
         wait $slow || :
         keep slow.left $((2 * senders + readers - $(dawdled heads ended) - $(dawdled bodies ended) - $(dawdled readers ended)))
@@ -162,7 +161,7 @@ bench_slow() {
     done
     what="$((2 * senders + readers)) slow clients ($senders heads, $senders bodies, $readers readers of 576 KiB, a byte a second each)"
     row_ratio "$what, p99 of others (64×64, 4 connections); beside: without them" '≤ 1.1' slow.with.p99_ms slow.without.p99_ms ms
-    row_is "$what, slow ones that are still there" '≤ 0' "$(sort -g "$scratch/values/slow.left" | tail -n 1)"
+    row_is "$what, slow ones that are still there" '≤ 0' "$(most slow.left)"
     row_value "$what, seconds until the last is gone" '≤ 35' slow.last ''
     stop "$pid"
 }
@@ -171,23 +170,19 @@ bench_slow() {
 
 # Of 2 GiB down to 64 KiB, on 21 connections, at 68 KB a second in all.
 bench_claims() {
-    start_matmuld claims --backend cpu --memory-budget 1GiB --max-body 1GiB || { row_left_out claims '' "$why" && return 0; }
-    shape=100x100x100 # 80 KB
+    serve claims --memory-budget 1GiB --max-body 1GiB || return 0
+    set -- --port "$port" --shape 100x100x100 --requests "$(whole_or_dry 1200 50)" # of 80 KB
     for _ in $(seq "$rounds"); do
-        measure claims.without p99_ms --port "$port" --shape $shape --connections 1 --requests "$(whole_or_dry 1200 50)"
-        "$build/bench/load/dawdle" --port "$port" --bodies 21 --claim 1073741800 --bytes 324 --every-ms 100 --seconds 60 >"$scratch/dawdle" &
-        slow=$!
-        until grep -q ready "$scratch/dawdle" || ! kill -0 $slow 2>/dev/null; do
-            sleep 0.02
-        done
+        measure claims.without p99_ms "$@"
+        dawdle --bodies 21 --claim 1073741800 --bytes 324 --every-ms 100 --seconds 60
         sleep 0.2
-        measure claims.with 'p99_ms refused' --port "$port" --shape $shape --connections 1 --requests "$(whole_or_dry 1200 50)" --refusals
+        measure claims.with 'p99_ms refused' "$@" --refusals
         kill $slow 2>/dev/null || :
         wait $slow 2>/dev/null || :
     done
     what='21 uploads that claim 1 GiB to 64 KiB and send 68 KB/s in all, with a budget of 1 GiB'
     row_ratio "$what, p99 of another (80 KB, one connection); beside: without them" '≤ 2' claims.with.p99_ms claims.without.p99_ms ms
-    row_is "$what, requests of the other that are refused" '≤ 0' "$(sort -g "$scratch/values/claims.with.refused" | tail -n 1)"
+    row_is "$what, requests of the other that are refused" '≤ 0' "$(most claims.with.refused)"
     stop "$pid"
 }
 
@@ -206,8 +201,7 @@ kernels() {
 
 # One product runs for seconds, and hundreds wait behind it, whose callers then leave all at once.
 bench_leave() {
-    many=300
-    start_matmuld leave --backend cpu --cpu-jobs 1 --memory-budget 512MiB || { row_left_out leave '' "$why" && return 0; }
+    serve leave --cpu-jobs 1 --memory-budget 512MiB || return 0
     before=$(kernels)
     "$build/bench/load/steady" --port "$port" --shape 1024x2048x1024 --query "$heavy_query" --warm 0 --requests 1 >"$scratch/long" &
     long=$!
@@ -215,17 +209,17 @@ bench_leave() {
     "$build/bench/load/flood" --port "$port" --shape 64x64x64 --query 'backend=cpu' --rate 3000 --seconds 0.1 >/dev/null 2>&1 &
     leavers=$!
     tries=200
-    until [ "$(metric "$port" queue_jobs)" -ge $many ] || [ "$tries" -eq 0 ]; do
+    until [ "$(metric "$port" queue_jobs)" -ge 300 ] || [ "$tries" -eq 0 ]; do
         sleep 0.02
         tries=$((tries - 1))
     done
     waited=$(metric "$port" queue_jobs)
-    kill -9 $leavers
-    keep leave.ms "$(until_queue_is_empty)"
+    kill -9 $leavers 2>/dev/null || :
+    empty_ms=$(until_queue_is_empty)
     wait $leavers 2>/dev/null || :
     wait $long || :
     row_is 'callers who leave while their products are queued behind one of some seconds' '≥ 300' "$waited"
-    row_value 'callers who leave, until the last was cancelled (and seen to be)' '≤ 250 ms' leave.ms ms
+    row_is 'callers who leave, until the last was cancelled (and seen to be)' '≤ 250 ms' "$empty_ms" ms
     row_is 'callers who leave, kernels run but for that one' '≤ 0' $(($(kernels) - before - 1))
     row_is 'callers who leave, not counted as cancelled in the queue' '≤ 0' \
         $((waited - $(metric "$port" 'cancelled_total.*queue')))
@@ -242,7 +236,7 @@ honest() {
 
 # The callers of long products leave after a second; a benchmark is asked for again and again.
 bench_long() {
-    start_matmuld long --backend cpu --memory-budget 1GiB || { row_left_out long '' "$why" && return 0; }
+    serve long --memory-budget 1GiB || return 0
     side=$(whole_or_dry 2500 300)
     for _ in $(seq "$rounds"); do
         honest before
@@ -292,7 +286,7 @@ bad_dimensions() {
 }
 
 bench_dimensions() {
-    start_matmuld dimensions --backend cpu || { row_left_out dimensions '' "$why" && return 0; }
+    serve dimensions || return 0
     measure warm rate --port "$port" --requests 100
     before=$(memory_kib VmRSS "$pid")
     kept_before=$(metric "$port" 'staging_bytes.*kept')
@@ -300,14 +294,13 @@ bench_dimensions() {
     wrong=0
     while IFS='|' read -r target type body; do
         request POST "$target" "$type" "$body" >"$scratch/request"
-        flood dimension --port "$port" --file "$scratch/request" --rate 500 --connections 64 --expect 400,413 \
+        flood dimension --file "$scratch/request" --rate 500 --connections 64 --expect 400,413 \
             --seconds "$(whole_or_dry 1 0.05)"
-        wrong=$((wrong + $(of dimension bad) + $(of dimension lost) + $(of dimension unsent)))
+        wrong=$((wrong + $(wrong_of dimension)))
         keep dimensions.ms "$(of dimension ok_p50_ms)"
     done <"$scratch/dimensions"
-    worst=$(sort -g "$scratch/values/dimensions.ms" | tail -n 1)
     what="bad dimensions ($(wc -l <"$scratch/dimensions") requests, raw and JSON)"
-    row "$what, the slowest's median, by a client here" '≤ 1 ms' "$worst ms" '' '' '' "$(met "$worst" '≤ 1 ms')"
+    row_is "$what, the slowest's median, by a client here" '≤ 1 ms' "$(most dimensions.ms)" ms
     row_is "$what, answered otherwise than by 400 or 413" '≤ 0' "$wrong"
     row_is "$what, bytes of the budget held or kept for them" '≤ 0' \
         $(($(metric "$port" 'staging_bytes.*used') + $(metric "$port" 'staging_bytes.*kept') - kept_before))
@@ -333,7 +326,7 @@ END
 }
 
 bench_malformed() {
-    start_matmuld malformed --backend cpu || { row_left_out malformed '' "$why" && return 0; }
+    serve malformed || return 0
     corpora | sed 1d >"$scratch/curl"
     curl --config "$scratch/curl" >"$scratch/statuses" 2>"$scratch/told" || :
     row_is 'malformed: bodies of the fuzzing corpora, sent' '≥ 400' "$(wc -l <"$scratch/statuses")"
@@ -380,10 +373,12 @@ soaked() {
 run() {
     # shellcheck disable=SC3045
     ulimit -n "$(ulimit -Hn)" 2>/dev/null || :
+    [ "$dry" = no ] || rounds=1 seconds=1 times=3 soak_s=2
     print_head 'Trust' "load|$(cut -d ' ' -f 1-3 /proc/loadavg)"
     print_table_head
-    for name in $rows; do
-        "bench_$name"
+    for wanted_row in $rows; do
+        limiter=
+        "bench_$wanted_row"
         end_servers
     done
 }

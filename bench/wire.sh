@@ -5,43 +5,24 @@
 # CSV file, and judges nothing by its exit status.
 #
 #   wire.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
-#
-# Arguments:
-#   --quick         a smoke test: small shapes, one round, no peers
-#   --rounds N      of each comparison (7)
-#   --seconds N     of each run of a rate (1)
-#   --rows LIST     these alone: small,latency,large,ways,memory,start,json
-#   --tool NAME     what drives the small requests: wrk (where it is installed) or steady, our own client
-#   --no-peers      without aiohttp
-#   --into FOLDER   where wire-DATE.md and wire-DATE.csv go (build/bench)
 bench=wire
 known_rows='small latency large ways memory start json'
-rows=$known_rows tool=
+rows=$known_rows
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
 rounds=7 seconds=1 # short turns, since what else runs on a machine comes and goes
 
-read_arguments() {
-    while [ $# -gt 0 ]; do
-        common_option "$1" "${2:-}"
-        case $taken:$1 in
-        0:--quick) quick=yes taken=1 ;;
-        0:--tool)
-            case ${2:-} in wrk | steady) ;; *) bad_usage "--tool takes wrk or steady, got '${2:-}'" ;; esac
-            tool=$2 taken=2
-            ;;
-        0:*) bad_usage "does not take '$1'" ;;
-        esac
-        shift "$taken"
-    done
-    [ -n "$tool" ] || if [ "$quick" = no ] && command -v wrk >/dev/null; then tool=wrk; else tool=steady; fi
-    set_sizes
+options() {
+    cat <<'END'
+--quick|quick yes|a smoke test: small shapes, one round, no peers
+--no-peers|alone yes|without aiohttp
+END
 }
 
 # What is large, and what a smoke test takes in its place. The budgets are MiB.
 set_sizes() {
     if [ "$quick" = yes ]; then
-        rounds=1 seconds=0.1 peers=no edge=128 budget=64 loaded=128x512x128 loaded_json=48x48x48 thick=512 idle=0.1
+        rounds=1 seconds=0.1 alone=yes edge=128 budget=64 loaded=128x512x128 loaded_json=48x48x48 thick=512 idle=0.1
         inward=1024x128x16 outward=256x16x256
     else
         edge=4096 budget=256 loaded=1024x4096x1024 loaded_json=384x384x384 thick=16384 idle=3
@@ -55,35 +36,15 @@ set_sizes() {
 # rate KEY PORT CHECKED [PID]: requests a second of a 4×4 product by 64 connections, and of this process the time on a
 # processor for each, which tells more than the rate where others use the machine too.
 rate() {
-    key=$1 rate_port=$2 server=${4:-}
+    rated=$1 rate_port=$2 server=${4:-}
     [ "$3" = checked ] && unchecked='' || unchecked=--unchecked
     [ -z "$server" ] || before=$(cpu_us "$server")
-    if [ "$tool" = wrk ]; then
-        by_wrk
-    else
-        # One word or none.
-        # shellcheck disable=SC2086
-        measure "$key" rate --port "$rate_port" --connections 64 --seconds "$seconds" $unchecked
-        asked=$(figure requests)
-    fi
+    # One word or none.
+    # shellcheck disable=SC2086
+    measure "$rated" rate --port "$rate_port" --connections 64 --seconds "$seconds" $unchecked
     [ -n "$server" ] || return 0
-    spent=$(($(cpu_us "$server") - before))
-    keep "$key.cpu_us" "$(awk -v spent="$spent" -v asked="${asked:-0}" 'BEGIN { if (asked > 0) print spent / asked }')"
-}
-
-by_wrk() {
-    wrk -t 1 -c 64 -d "${seconds}s" -s "$load/wrk/raw.lua" "http://127.0.0.1:$rate_port" -- 4 >"$scratch/figures" 2>&1 || :
-    if grep -q 'Non-2xx\|Socket errors' "$scratch/figures" || ! grep -q '^Requests/sec' "$scratch/figures"; then
-        say "$key: $(grep 'Non-2xx\|Socket errors' "$scratch/figures" || tail -n 1 "$scratch/figures")"
-        : >"$scratch/figures"
-    fi
-    keep "$key.rate" "$(sed -n 's/^Requests\/sec: *//p' "$scratch/figures")"
-    asked=$(sed -n 's/^ *\([0-9]*\) requests in .*/\1/p' "$scratch/figures")
-}
-
-# cpu_us PID: what a process has used so far, by the kernel's ticks, of which there are 100 a second.
-cpu_us() {
-    awk '{ printf "%.0f", ($14 + $15) * 10000 }' "/proc/$1/stat"
+    spent=$(($(cpu_us "$server") - before)) asked=$(figure requests)
+    keep "$rated.cpu_us" "$(awk -v spent="$spent" -v asked="${asked:-0}" 'BEGIN { if (asked > 0) print spent / asked }')"
 }
 
 start_small() {
@@ -94,7 +55,7 @@ start_small() {
 
 start_peers() {
     peer_one='' peer_many='' why='left out'
-    [ "$peers" = yes ] && find_python numpy || return 0
+    [ "$alone" = no ] && find_python numpy || return 0
     start_peer peer numpy 1 && peer_one=$port || return 0
     [ "$(nproc)" -eq 1 ] || { start_peer peers numpy "$(nproc)" && peer_many=$port; } || :
 }
@@ -137,45 +98,34 @@ bench_latency() {
 
 # --- large bodies
 
-# large KEY ARGUMENT…: one product, of which the time outside the kernel counts; and four at once, of which that from
-# the first byte to the last reply does, less the kernels, which run one after the other.
+# large KEY FIGURE ARGUMENT…: one product, of which the time outside the kernel counts; or four at once, of which that
+# from the first byte to the last reply does, less the kernels, which run one after the other.
 large() {
-    key=$1
-    shift
-    measure "$key" outside_ms --shape "${edge}x${edge}x$edge" --spans --requests 1 "$@"
-}
-
-large_four() {
-    key=$1
-    shift
-    measure "$key" rest_ms --shape "${edge}x${edge}x$edge" --spans --requests 1 --connections 4 --threads 4 "$@"
-}
-
-start_large() {
-    start_matmuld large --backend cpu && large=$port large_pid=$pid &&
-        start_floor sockets sockets 127.0.0.1 4 "$((in_bytes + 4096))" "$out_bytes" && sockets=$port sockets_pid=$pid
+    key=$1 wanted=$2
+    shift 2
+    measure "$key" "$wanted" --shape "${edge}x${edge}x$edge" --spans --requests 1 "$@"
 }
 
 bench_large() {
-    if ! start_large; then
+    if ! { start_matmuld large --backend cpu && large=$port large_pid=$pid && start_sockets 4 "$in_bytes" "$out_bytes"; }; then
         row_left_out 'large bodies' '' "$why"
         return 0
     fi
     for _ in $(seq "$rounds"); do
-        large raw --port "$large" --query variant=blas
-        large raw_sockets --port "$sockets" --unchecked
-        large form --port "$large" --query variant=blas --form multipart
+        large raw outside_ms --port "$large" --query variant=blas
+        large raw_sockets outside_ms --port "$floor" --unchecked
+        large form outside_ms --port "$large" --query variant=blas --form multipart
     done
     for _ in $(seq "$rounds"); do
-        large_four four --port "$large" --query variant=blas
-        large_four four_sockets --port "$sockets" --unchecked
+        large four rest_ms --port "$large" --query variant=blas --connections 4 --threads 4
+        large four_sockets rest_ms --port "$floor" --unchecked --connections 4 --threads 4
     done
     what="$(mib $((2 * edge * edge))) in, $(mib $((edge * edge))) out ($edge³, blas), outside the kernel"
     row_ratio "$what; beside: socket loop" '≤ 1.3' raw.outside_ms raw_sockets.outside_ms ms
     row_ratio "the same, four at once; beside: socket loop, four at once" '≤ 1.5' four.rest_ms four_sockets.rest_ms ms
     row_ratio "the same by a form of .npy files; beside: raw" '≤ 1.1' form.outside_ms raw.outside_ms ms
     stop "$large_pid"
-    stop "$sockets_pid"
+    stop "$floor_pid"
 }
 
 # Each way for itself, with a product that takes little time: of the large bodies above, the one in which the bytes go
@@ -192,19 +142,20 @@ bench_ways() {
 bench_way() {
     m=${1%%x*} n=${1##*x} k=${1#*x}
     k=${k%x*}
-    start_floor way sockets 127.0.0.1 4 "$((4 * (m * k + k * n) + 4096))" "$((4 * m * n))" || return 1
+    start_sockets 4 $((4 * (m * k + k * n))) $((4 * m * n)) || return 1
+    name=$2
+    set -- --shape "$1" --spans --requests 5
     for _ in $(seq "$rounds"); do
-        measure "$2" outside_ms --port "$ways" --query variant=blas --shape "$1" --spans --requests 5
-        measure "$2.sockets" outside_ms --port "$port" --unchecked --shape "$1" --spans --requests 5
-        measure "$2.four" receive_mean_ms --port "$ways" --query variant=blas --shape "$1" --spans --requests 5 \
-            --connections 4 --threads 4
-        measure "$2.four_sockets" mean_ms --port "$port" --unchecked --shape "$1" --requests 5 --connections 4 --threads 4
+        measure "$name" outside_ms --port "$ways" --query variant=blas "$@"
+        measure "$name.sockets" outside_ms --port "$floor" --unchecked "$@"
+        measure "$name.four" receive_mean_ms --port "$ways" --query variant=blas "$@" --connections 4 --threads 4
+        measure "$name.four_sockets" mean_ms --port "$floor" --unchecked "$@" --connections 4 --threads 4
     done
-    stop "$pid"
+    stop "$floor_pid"
     what="$(mib $((m * k + k * n))) in, $(mib $((m * n))) out ($m×$k · $k×$n, blas)"
-    row_ratio "$what, outside the kernel; beside: socket loop" '' "$2.outside_ms" "$2.sockets.outside_ms" ms
-    [ "$2" = out ] || row_ratio "the same, four at once, receiving; beside: socket loop, four at once" '' \
-        "$2.four.receive_mean_ms" "$2.four_sockets.mean_ms" ms
+    row_ratio "$what, outside the kernel; beside: socket loop" '' "$name.outside_ms" "$name.sockets.outside_ms" ms
+    [ "$name" = out ] || row_ratio "the same, four at once, receiving; beside: socket loop, four at once" '' \
+        "$name.four.receive_mean_ms" "$name.four_sockets.mean_ms" ms
 }
 
 # mib ELEMENTS
@@ -258,22 +209,10 @@ row_mib() {
 
 # --- the rest
 
-# The codec has a bench of its own.
-bench_json() {
-    if [ "$quick" = yes ] || ! sed -n '/^benches() {/,/^}/p' dev | grep -q '^json|'; then
-        row_left_out 'JSON' '' 'by ./dev bench json, where there is that'
-        return 0
-    fi
-    row_left_out 'JSON' '' 'below, by ./dev bench json'
-    echo
-    ./dev bench --preset "${build##*/}" json || :
-}
-
 run() {
+    set_sizes
     threads=$("$build/server/matmuld" --print-config | sed -n 's/^threads = //p')
-    driver="steady, our own client"
-    [ "$tool" = steady ] || driver="$(wrk --version 2>/dev/null | sed -n '1s/ \[.*//p') for the small ones by 64 connections, else $driver"
-    print_head 'The wire' "driven by|$driver" "load|$(cut -d ' ' -f 1-3 /proc/loadavg)"
+    print_head 'The wire' "driven by|steady, our own client" "load|$(cut -d ' ' -f 1-3 /proc/loadavg)"
     print_table_head
     if has_row small || has_row latency; then
         if start_small; then
@@ -288,7 +227,7 @@ run() {
     ! has_row ways || bench_ways
     ! has_row memory || { bench_budget && bench_copies; }
     ! has_row start || rows_of_start cpu ' (the target is for a GPU)'
-    ! has_row json || bench_json
+    ! has_row json || row_left_out 'JSON' '' 'by ./dev bench json, where there is that'
 }
 
 main "$@"

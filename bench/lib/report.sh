@@ -1,9 +1,10 @@
-# What all of ./dev bench shares: the refusal of bad usage, and the head of a report. To be sourced.
+# What all of ./dev bench shares: how options are read, and the head of a report. To be sourced by a script that has the
+# functions `options`, whose rows are below, and `take_arguments "$@"` in its last lines.
 # shellcheck shell=sh disable=SC2034
 set -eu
 
 : "${bench:?its name}"
-folder=build/bench
+folder=build/bench passed=
 
 say() {
     echo "bench $bench: $*" >&2
@@ -11,8 +12,24 @@ say() {
 
 bad_usage() {
     say "$*"
-    echo "see ./dev --help" >&2
+    echo "it takes:" >&2
+    list_options | awk -F '|' '{ printf "  %-18s %s\n", $1, $3 }' >&2
     exit 2
+}
+
+# --- options
+
+# A row an option: it and its value | the variable that is set, the value's kind, what that allows | what it does. The
+# variable `passed` gathers options and values as they are, for the harness. Kinds: yes (no value), number MAX (from 1),
+# numbers MAX (with commas), name, text, one WORD…, some WORD… (with commas).
+list_options() {
+    options
+    common_options
+    echo "--into FOLDER|folder text|where the report goes (build/bench)"
+}
+
+common_options() {
+    :
 }
 
 # whole WHAT MAX TEXT: refuses what is no number from 1 to MAX; no shell overflows on eight digits.
@@ -24,18 +41,66 @@ whole() {
     bad_usage "$1 from 1 to $2, got '$3'"
 }
 
-# take_folder FOLDER: where reports go.
-take_folder() {
-    [ -n "$1" ] || bad_usage "--into takes a folder"
-    folder=$1
+# read_option OPTION VALUE: by its row; sets `taken`, how many words that was.
+read_option() {
+    option=$1 value=$2 words=$2 taken=2
+    row=$(list_options | awk -F '[ |]' -v option="$1" '$1 == option')
+    [ -n "$row" ] || bad_usage "does not take '$1'"
+    row=${row#*|}
+    # shellcheck disable=SC2086
+    set -- ${row%%|*}
+    variable=$1 kind=$2
+    shift 2
+    case $kind in numbers | some) words=$(echo "$value" | tr ',' ' ') ;; esac
+    case $kind in
+    yes) words=yes value='' taken=1 ;;
+    number) whole "$option takes a number" "$1" "$value" ;;
+    numbers)
+        for word in ${words:-none}; do
+            whole "$option takes numbers with commas" "$1" "$word"
+        done
+        ;;
+    name) case $value in '' | *[!a-z0-9_]*) bad_usage "$option takes a name, got '$value'" ;; esac ;;
+    text) [ -n "$value" ] || bad_usage "$option takes a value" ;;
+    one | some)
+        for word in ${words:-none}; do
+            case " $* " in *" $word "*) ;; *) bad_usage "$option takes $kind of: $*; got '$value'" ;; esac
+        done
+        ;;
+    esac
+    case $variable in
+    passed) passed="$passed $option${value:+ $value}" ;;
+    *) eval "$variable=\$words" ;;
+    esac
 }
 
-# take_arguments BUILD_FOLDER ARGUMENT…: of a script, by its read_arguments. Sets build and command.
+# operand WORD: for a script that takes some to replace.
+operand() {
+    bad_usage "does not take '$1'"
+}
+
+# take_arguments BUILD_FOLDER ARGUMENT…: of a script. Sets build, command, and what its options set.
 take_arguments() {
     build=$1
     shift
-    read_arguments "$@"
     command=${*:+ $*}
+    while [ $# -gt 0 ]; do
+        taken=1
+        case $1 in
+        -*) read_option "$1" "${2:-}" ;;
+        *) operand "$1" ;;
+        esac
+        shift "$taken"
+    done
+}
+
+# --- reports
+
+# summary FILE: the median, the least and the most of the numbers in it; nothing without any.
+summary() {
+    [ ! -s "$1" ] || sed '/failed/d' "$1" | sort -g | awk '
+        { value[NR] = $1 }
+        END { if (NR > 0) print (NR % 2 ? value[(NR + 1) / 2] : (value[NR / 2] + value[NR / 2 + 1]) / 2), value[1], value[NR] }'
 }
 
 # Sets what names a report: date and commit, and the path of its files in $folder, without their endings.
@@ -64,12 +129,12 @@ print_facts() {
     done
 }
 
-# keep_report HEAD COMMAND…: the harness's report, headed by what HEAD prints, as it comes, since it can take minutes;
-# in $report.md, and its figures, by the caller's print_csv, in $report.csv. COMMAND is given the file for them. The
-# status is the command's: that of a pipe is its last one's.
+# keep_report HEAD COLUMNS VALUES COMMAND…: the harness's report, headed by what HEAD prints, as it comes, since it can
+# take minutes; in $report.md, and its figures, with the VALUES of more COLUMNS beside each row, in $report.csv. COMMAND
+# is given the file for them. The status is the command's: that of a pipe is its last one's.
 keep_report() {
-    head=$1
-    shift
+    head=$1 columns=$2 values=$3
+    shift 3
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
     {
@@ -79,7 +144,7 @@ keep_report() {
         echo "$code" >"$scratch/code"
     } | tee "$report.md"
     if [ -s "$scratch/csv" ]; then
-        print_csv "$scratch/csv" >"$report.csv"
+        awk -v columns="$columns" -v values="$values" '{ print $0 "," (NR == 1 ? columns : values) }' "$scratch/csv" >"$report.csv"
         say "this is in $report.md, and the figures in $report.csv"
     else
         rm "$report.md"

@@ -7,38 +7,21 @@
 
 export no_proxy='*' LC_ALL=C
 load=bench/load
-rounds=5 seconds=2 quick=no peers=yes
-servers='' scratch=
+rounds=5 seconds=2 quick=no alone=no
+servers='' scratch=''
 
-# --- arguments
+# --- options
 
-# take_rows NAMES: a list with commas, each of $known_rows.
-take_rows() {
-    [ -n "$1" ] || bad_usage "--rows takes names with commas, of: $known_rows"
-    rows=$(echo "$1" | tr ',' ' ')
-    for name in $rows; do
-        case " $known_rows " in
-        *" $name "*) ;;
-        *) bad_usage "--rows takes names with commas, of: $known_rows; got '$name'" ;;
-        esac
-    done
-}
-
-# common_option OPTION VALUE: sets `taken`, how many words that was; 0 where it is none of the common ones.
-common_option() {
-    taken=2
-    case $1 in
-    --rounds) whole "$1 takes a number" 1000 "$2" && rounds=$2 ;;
-    --seconds) whole "$1 takes a number" 1000 "$2" && seconds=$2 ;;
-    --rows) take_rows "$2" ;;
-    --into) take_folder "$2" ;;
-    --no-peers) peers=no taken=1 ;;
-    *) taken=0 ;;
-    esac
+common_options() {
+    cat <<END
+--rows LIST|rows some $known_rows|these alone: $known_rows
+--rounds N|rounds number 1000|of each comparison ($rounds)
+--seconds N|seconds number 1000|of each run of a rate ($seconds)
+END
 }
 
 has_row() {
-    case " $rows " in *" $1 "*) return 0 ;; esac
+    case " ${rows:?} " in *" $1 "*) return 0 ;; esac
     return 1
 }
 
@@ -46,33 +29,14 @@ has_row() {
 
 end_servers() {
     for pid in $servers; do
-        kill "$pid" 2>/dev/null || :
+        stop "$pid"
     done
-    for pid in $servers; do
-        wait "$pid" 2>/dev/null || :
-    done
-    servers=
 }
 
-begin() {
-    scratch=$(mktemp -d)
-    mkdir "$scratch/values"
-    : >"$scratch/rows"
-    trap 'rm -rf "$scratch"' EXIT
-    trap 'exit 130' INT TERM HUP
-}
-
-# start NAME PATTERN COMMAND…: a server, whose log matches PATTERN once it serves, the port in \1; sets port and
-# pid. False where it does not come up within two minutes; `why` is then a sentence.
-start() {
-    who=$1 log=$scratch/$1.log pattern=$2
-    shift 2
-    : >"$log"
-    "$@" >>"$log" 2>&1 &
-    pid=$!
-    servers="$servers $pid"
+# await PATTERN: a line of $log, of the server $pid; false if there is none within two minutes, and `why` says so.
+await() {
     tries=6000
-    until port=$(sed -n "s|.*$pattern|\1|p" "$log" | head -n 1) && [ -n "$port" ]; do
+    until grep -q "$1" "$log"; do
         tries=$((tries - 1))
         if [ "$tries" -eq 0 ] || ! kill -0 "$pid" 2>/dev/null; then
             why="$who did not start: $(tail -n 1 "$log" | cut -c 1-200)"
@@ -82,39 +46,60 @@ start() {
     done
 }
 
-# stop PID: ends one of ours.
-stop() {
-    kill "$1" 2>/dev/null || :
-    wait "$1" 2>/dev/null || :
+# start NAME COMMAND…: a server that says "listening on", an address and its port; sets port, pid and log.
+start() {
+    who=$1 log=$scratch/$1.log
+    shift
+    : >"$log"
+    "$@" >>"$log" 2>&1 &
+    pid=$!
+    servers="$servers $pid"
+    await 'listening on .*[0-9]$' && port=$(sed -n 's/.*listening on \(.*:\)*\([0-9]*\)$/\2/p' "$log" | head -n 1)
+}
+
+# ended PID: waits for the end of one of ours, and sets `code`.
+ended() {
+    code=0
+    wait "$1" 2>/dev/null || code=$?
     servers=$(echo "$servers" | sed "s/ $1\$//; s/ $1 / /")
 }
 
-# start_matmuld NAME OPTION…: ready to multiply.
+# stop PID: ends one of ours.
+stop() {
+    kill "$1" 2>/dev/null || :
+    ended "$1"
+}
+
+# logged_ms PATTERN: when the service wrote such a line to its log first, in ms since 1970.
+logged_ms() {
+    date -d "$(sed -n "/$1/{ s/ .*//p; q; }" "$log")" +%s%3N
+}
+
+# start_matmuld NAME OPTION…: ready to multiply. `limiter` is a command that starts it, or nothing.
+limiter=
 start_matmuld() {
     name=$1
     shift
-    start "$name" 'listening on https\{0,1\}://.*:\([0-9]*\)$' "${build:?its folder}/server/matmuld" --port 0 --log-format text "$@" || return 1
-    tries=3000
-    until grep -q ' ready$' "$log"; do
-        tries=$((tries - 1))
-        sleep 0.02
-        if [ "$tries" -eq 0 ] || ! kill -0 "$pid" 2>/dev/null; then
-            why="matmuld was not ready: $(tail -n 1 "$log" | cut -c 1-200)"
-            return 1
-        fi
-    done
+    # shellcheck disable=SC2086
+    start "$name" $limiter "${build:?its folder}/server/matmuld" --port 0 --log-format text "$@" && await ' ready$'
 }
 
 # start_floor NAME PROGRAM ARGUMENT…
 start_floor() {
     name=$1 program=$2
     shift 2
-    start "$name" 'listening on \([0-9]*\)$' "$build/bench/load/$program" "$@"
+    start "$name" "$build/bench/load/$program" "$@"
+}
+
+# start_sockets STREAMS BODY_BYTES REPLY_BYTES [HOST]: the socket loop; sets floor, its port or nothing, and floor_pid.
+start_sockets() {
+    floor=
+    start_floor sockets sockets "${4:-127.0.0.1}" "$1" $(($2 + 4096)) "$3" && floor=$port floor_pid=$pid
 }
 
 # start_peer NAME LIBRARY PROCESSES
 start_peer() {
-    start "$1" 'listening on \([0-9]*\)$' "$python" "$load/peers/serve.py" --with "$2" --processes "$3"
+    start "$1" "$python" "$load/peers/serve.py" --with "$2" --processes "$3"
 }
 
 # The service has a line for each request in its log, which nobody reads here.
@@ -160,9 +145,9 @@ PYTHON
 
 # --- measuring
 
-# figure NAME: of the last run of steady.
+# figure NAME [FILE]: of the last run of steady, or of the run that FILE has.
 figure() {
-    tr ' ' '\n' <"$scratch/figures" | sed -n "s/^$1=//p"
+    tr ' ' '\n' <"${2:-$scratch/figures}" | sed -n "s/^$1=//p"
 }
 
 # measure KEY FIGURES ARGUMENT…: a run of steady, of which the figures named are kept as KEY.FIGURE. A run that
@@ -184,20 +169,23 @@ keep() {
     echo "${2:-failed}" >>"$scratch/values/$1"
 }
 
+# cpu_us PID: what a process has used so far, by the kernel's ticks, of which there are 100 a second.
+cpu_us() {
+    awk '{ printf "%.0f", ($14 + $15) * 10000 }' "/proc/$1/stat"
+}
+
 # memory_kib FIELD PID: of /proc/PID/status.
 memory_kib() {
     sed -n "s/^$1:[^0-9]*\([0-9]*\) kB\$/\1/p" "/proc/$2/status"
 }
 
-# summary FILE: the median, the least and the most of the numbers in it; nothing without any.
-summary() {
-    [ ! -s "$1" ] || sed '/failed/d' "$1" | sort -g | awk '
-        { value[NR] = $1 }
-        END { if (NR > 0) print (NR % 2 ? value[(NR + 1) / 2] : (value[NR / 2] + value[NR / 2 + 1]) / 2), value[1], value[NR] }'
-}
-
+# median KEY, and most KEY: of the values kept.
 median() {
     summary "$scratch/values/$1" | cut -d ' ' -f 1
+}
+
+most() {
+    summary "$scratch/values/$1" | cut -d ' ' -f 3
 }
 
 # --- the table
@@ -220,11 +208,11 @@ print_table_head() {
     echo '|---|---|--:|--:|--:|--:|---|'
 }
 
-# shown VALUE UNIT: three digits or more, thousands apart.
+# shown VALUE UNIT: three digits or more, of a whole number all, thousands apart.
 shown() {
     [ -n "$1" ] || { echo '' && return 0; }
     awk -v value="$1" -v unit="$2" 'BEGIN {
-        text = sprintf(value >= 100 ? "%.0f" : value >= 10 ? "%.1f" : value >= 1 ? "%.2f" : "%.3f", value)
+        text = sprintf(value >= 100 || value == int(value) ? "%.0f" : value >= 10 ? "%.1f" : value >= 1 ? "%.2f" : "%.3f", value)
         while (match(text, /[0-9][0-9][0-9][0-9]($|,)/))
             text = substr(text, 1, RSTART) "," substr(text, RSTART + 1)
         print text (unit == "" ? "" : " " unit)
@@ -262,19 +250,25 @@ END_OF_SUMMARY
 row_value() {
     middle=$(median "$3")
     if [ -n "$middle" ]; then
-        row "$1" "$2" "$(shown "$middle" "$4")" '' '' '' "$(met "$middle" "$2")"
+        row_is "$1" "$2" "$middle" "$4"
     else
         row_left_out "$1" "$2" 'not measured'
     fi
 }
 
+# row_is WHAT TARGET VALUE [UNIT]: one value.
+row_is() {
+    row "$1" "$2" "$(shown "$3" "${4:-}")" '' '' '' "$(met "$3" "$2")"
+}
+
 # rows_of_start BACKEND [NOTE]: how long the service takes, from exec on.
 rows_of_start() {
     for _ in $(seq "$rounds"); do
-        if "$build/bench/load/startup" "$build/server/matmuld" --backend "$1" >"$scratch/figures" 2>/dev/null; then
-            keep start.accepts_ms "$(figure accepts_ms)"
-            keep start.ready_ms "$(figure ready_ms)"
-        fi
+        begun=$(date +%s%3N)
+        start_matmuld start --backend "$1" || continue
+        keep start.accepts_ms $(($(logged_ms 'listening on') - begun))
+        keep start.ready_ms $(($(logged_ms ' ready$') - begun))
+        stop "$pid"
     done
     row_value 'the socket accepts, after exec' '≤ 200 ms' start.accepts_ms ms
     row_value "ready, after exec${2:-}" '≤ 2000 ms' start.ready_ms ms
@@ -287,35 +281,26 @@ row_left_out() {
 
 # --- what the figures depend on, and where they go
 
-look_around() {
-    name_machine
-    memory=$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)
-}
-
 # print_head TITLE [NAME|VALUE…]
 print_head() {
     title=$1
     shift
-    print_facts "$title" "machine|$machine" "memory|$memory" "GPU|${gpu:-none}" "kernel|$(uname -sr)" \
+    print_facts "$title" "machine|$machine" "memory|$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)" "GPU|${gpu:-none}" "kernel|$(uname -sr)" \
         "libmicrohttpd|$(pkg-config --modversion libmicrohttpd 2>/dev/null || :)" \
         "rounds|$rounds, in turn, of $seconds s or some requests each; medians" "$@"
     echo
-}
-
-print_csv() {
-    echo 'bench,what,target,measured,beside,ratio,rounds,met,date,commit'
-    while IFS='|' read -r what target measured beside ratio spread verdict; do
-        printf '"%s","%s","%s","%s","%s","%s","%s","%s","%s","%s"\n' "$bench" "$what" "$target" "$measured" "$beside" \
-            "$ratio" "$spread" "$verdict" "$date" "$commit"
-    done <"$scratch/rows"
 }
 
 # main ARGUMENT…: a whole bench. Shows what its `run` prints as it comes, and keeps it in $folder with a CSV file of the
 # rows. `run` has a shell of its own, which is the one that knows the servers.
 main() {
     take_arguments "$@"
-    begin
-    look_around
+    scratch=$(mktemp -d)
+    mkdir "$scratch/values"
+    : >"$scratch/rows"
+    trap 'rm -rf "$scratch"' EXIT
+    trap 'exit 130' INT TERM HUP
+    name_machine
     name_report
     echo 1 >"$scratch/code"
     (
@@ -324,7 +309,9 @@ main() {
         run
         echo 0 >"$scratch/code"
     ) | tee "$report.md"
-    print_csv >"$report.csv"
+    awk -F '|' -v bench="$bench" -v same="$date\",\"$commit" '
+        BEGIN { print "bench,what,target,measured,beside,ratio,rounds,met,date,commit" }
+        { gsub(/[|]/, "\",\""); print "\"" bench "\",\"" $0 "\",\"" same "\"" }' "$scratch/rows" >"$report.csv"
     say "this is in $report.md, and the rows in $report.csv"
     return "$(cat "$scratch/code")"
 }

@@ -1,90 +1,76 @@
 # The rows of trust.sh about the process: how it ends, starts again, and does with little. To be sourced.
 # shellcheck shell=sh disable=SC2154
 
-# ended PID: waits for the end of one of ours, and sets `code`.
-ended() {
-    code=0
-    wait "$1" || code=$?
-    servers=$(echo "$servers" | sed "s/ $1\$//; s/ $1 / /")
-}
-
 # --- SIGTERM under load
 
 bench_sigterm() {
     heavy=512x32x512
-    start_matmuld sigterm --backend cpu --cpu-jobs 1 || { row_left_out sigterm '' "$why" && return 0; }
-    capacity "$port" || { row_left_out sigterm '' "$why" && return 0; }
+    serve sigterm --cpu-jobs 1 && capacity sigterm || return 0
     stop "$pid"
     lost=0 answered=0 refused=0 others=0
     for _ in $(seq "$times"); do
-        start_matmuld sigterm --backend cpu --cpu-jobs 1 || { row_left_out sigterm '' "$why" && return 0; }
-        flood sigterm --port "$port" --shape "$heavy" --query "$heavy_query" --rate "$(times_rate 0.8)" --seconds 60 \
+        serve sigterm --cpu-jobs 1 || return 0
+        flood sigterm --shape "$heavy" --query "$heavy_query" --rate "$(times_rate 0.8)" --seconds 60 \
             --kill "$pid" --after 0.5 --burst "$(whole_or_dry 200 50)"
         ended "$pid"
         if [ "$code" -ne 0 ]; then
             say "SIGTERM: exit status $code: $(grep -v 'info  request\|^$' "$scratch/sigterm.log" | tail -n 1 | cut -c 1-200)"
             others=$((others + 1))
         fi
-        lost=$((lost + $(of sigterm lost) + $(of sigterm bad) + $(of sigterm unsent)))
+        lost=$((lost + $(wrong_of sigterm)))
         answered=$((answered + $(of sigterm ok))) refused=$((refused + $(of sigterm refused)))
-        keep sigterm.ms "$(drained_ms)"
+        keep sigterm.ms $(($(logged_ms stopped) - $(logged_ms draining)))
     done
     what="SIGTERM at 80% of the capacity and $(whole_or_dry 200 50) requests more at once, $times times"
     row_is "$what, requests begun before it and answered with the product" '≥ 1' $answered
     row_is "$what, told to come again (503, their heads not yet judged)" '' $refused
     row_is "$what, neither" '≤ 0' $lost
     row_is "$what, other exit statuses than 0" '≤ 0' $others
-    slowest=$(sort -g "$scratch/values/sigterm.ms" | tail -n 1)
-    row_is "$what, the longest drain" '≤ 30000 ms' "$slowest" ms
-}
-
-# By the log: from `draining` to `stopped`.
-drained_ms() {
-    for word in draining stopped; do
-        date -d "$(sed -n "s/^\([^ ]*\) .*$word.*/\1/p" "$scratch/sigterm.log" | head -n 1)" +%s%3N
-    done | awk 'NR == 1 { from = $1 } END { printf "%d", $1 - from }'
+    row_is "$what, the longest drain" '≤ 30000 ms' "$(most sigterm.ms)" ms
 }
 
 # --- SIGKILL, and started again
 
+# Half of the callers are in the midst of a head, and half in the midst of a body.
 bench_kill() {
-    "$build/bench/load/startup" --times "$times" "$build/server/matmuld" --backend cpu >"$scratch/kills" 2>"$scratch/kills.log" || :
     what="kill -9 with 64 callers connected, and started again on the same port, $times times"
-    row_is "$what, starts that failed" '≤ 0' $((times - $(grep -c ready_ms "$scratch/kills")))
-    sed 's/.*ready_ms=//' "$scratch/kills" | sort -g | tail -n 1 >"$scratch/values/kill.slowest"
-    row_value "$what, the slowest until ready" '≤ 2000 ms' kill.slowest ms
+    failed=0 port=0
+    for _ in $(seq "$times"); do
+        begun=$(now_ms)
+        if start_matmuld kill --backend cpu --port "$port"; then
+            keep kill $(($(logged_ms ' ready$') - begun))
+            dawdle --heads 32 --bodies 32
+            kill -9 "$pid"
+            ended "$pid"
+            kill "$slow" 2>/dev/null || :
+            wait "$slow" 2>/dev/null || :
+        else
+            failed=$((failed + 1))
+        fi
+    done
+    row_is "$what, starts that failed" '≤ 0' $failed
+    row_is "$what, the slowest until ready" '≤ 2000 ms' "$(most kill)" ms
 }
 
 # --- few descriptors
 
 # A server that may open 1,024 files, 1,200 silent connections, and a client that connects anew for each request.
 bench_descriptors() {
-    printf '#!/bin/sh\nulimit -n 1024\nexec "$@"\n' >"$scratch/few"
-    start few 'listening on http://.*:\([0-9]*\)$' sh "$scratch/few" "$build/server/matmuld" --port 0 --log-format text \
-        --backend cpu --threads 2 || { row_left_out descriptors '' "$why" && return 0; }
+    limit_by 'ulimit -n 1024'
+    serve descriptors --threads 2 || return 0
     printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >"$scratch/anew"
-    : >"$scratch/dawdle"
-    "$build/bench/load/dawdle" --port "$port" --heads 1200 --every-ms 1000000 --seconds "$(whole_or_dry 6 2)" >"$scratch/dawdle" &
-    many=$!
-    until grep -q ready "$scratch/dawdle" || ! kill -0 $many 2>/dev/null; do
-        sleep 0.02
-    done
-    spent=$(cpu_ms "$pid")
-    flood descriptors --port "$port" --file "$scratch/anew" --rate 50 --seconds "$(whole_or_dry 4 1)"
-    spent=$(($(cpu_ms "$pid") - spent))
-    keep descriptors.p99 "$(of descriptors ok_p99_ms)"
+    dawdle --heads 1200 --every-ms 1000000 --seconds "$(whole_or_dry 6 2)"
+    spent=$(cpu_us "$pid")
+    flood descriptors --file "$scratch/anew" --rate 50 --seconds "$(whole_or_dry 4 1)"
+    spent=$((($(cpu_us "$pid") - spent) / 1000))
     what='1,024 descriptors, 1,200 silent connections'
     row_is "$what, /healthz over 50 new connections a second, not answered" '≤ 0' \
         $(($(of descriptors requests) - $(of descriptors ok) + $(of descriptors unsent)))
-    row_value "$what, p99 of these" '≤ 250 ms' descriptors.p99 ms
+    row_is "$what, p99 of these" '≤ 250 ms' "$(of descriptors ok_p99_ms)" ms
     row_is "$what, processor time meanwhile" '≤ 400 ms' $spent ms
-    wait $many
+    wait "$slow"
     row_is "$what, closed to make room" '' "$(dawdled heads ended)"
     stop "$pid"
-}
-
-cpu_ms() {
-    awk '{ print ($14 + $15) * 10 }' "/proc/$1/stat"
 }
 
 # --- little memory
@@ -92,12 +78,12 @@ cpu_ms() {
 # press KEY: products of 4 MiB in and 4 MiB out, more at a time than the budget has room for, and one that never has; sets
 # `wrong`, how many were answered otherwise than by 200, 413 or 429, and `small`, the status of a small one after them.
 press() {
-    flood "$1" --port "$port" --shape 1024x512x1024 --query 'backend=cpu&variant=tiled_32' --rate 40 --connections 64 \
+    flood "$1" --shape 1024x512x1024 --query 'backend=cpu&variant=tiled_32' --rate 40 --connections 64 \
         --expect 200,413 --seconds "$(whole_or_dry 10 0.4)"
     small=$(curl -s --max-time 10 -o /dev/null -w '%{http_code}' -d '{"a": [[2]], "b": [[3]]}' "http://127.0.0.1:$port/v1/matmul") || :
     huge=$(curl -s --max-time 10 -o /dev/null -w '%{http_code}' -H 'Content-Type: application/octet-stream' -H 'Expect:' \
         --data-binary 12345678 "http://127.0.0.1:$port/v1/matmul?m=20000&k=1&n=20000") || :
-    wrong=$(($(of "$1" bad) + $(of "$1" lost) + $(of "$1" unsent)))
+    wrong=$(wrong_of "$1")
     [ "$huge" = 413 ] || wrong=$((wrong + 1))
 }
 
@@ -113,22 +99,15 @@ rows_of_press() {
 
 bench_memory() {
     budget=64
-    start_matmuld memory --backend cpu --memory-budget ${budget}MiB || { row_left_out memory '' "$why" && return 0; }
+    serve memory --memory-budget ${budget}MiB || return 0
     press idle
     limit=$(($(memory_kib VmPeak "$pid") + 16384))
     stop "$pid"
-    MALLOC_ARENA_MAX=1 start_limited "$limit" --memory-budget ${budget}MiB || { row_left_out memory '' "$why" && return 0; }
+    limit_by "MALLOC_ARENA_MAX=1 && export MALLOC_ARENA_MAX && ulimit -v $limit"
+    serve memory --memory-budget ${budget}MiB || return 0
     press limited
     rows_of_press "address space limited to what it takes with its budget of $budget MiB full, and 16 MiB" limited
     [ "$dry" = yes ] || bench_memory_group
-}
-
-# start_limited KIB OPTION…
-start_limited() {
-    printf '#!/bin/sh\nulimit -v %d\nexec "$@"\n' "$1" >"$scratch/little"
-    shift
-    start limited 'listening on http://.*:\([0-9]*\)$' sh "$scratch/little" "$build/server/matmuld" --port 0 --log-format text \
-        --backend cpu "$@"
 }
 
 # Sets group and its files: of either version, where this process may make one.
@@ -155,17 +134,13 @@ bench_memory_group() {
     group_bytes=$((192 << 20))
     what='a control group of 192 MiB'
     make_group $group_bytes || { row_left_out "$what" '' "$why" && return 0; }
-    printf '#!/bin/sh\necho $$ >"%s/cgroup.procs"\nexec "$@"\n' "$group" >"$scratch/grouped"
-    told=$(sh "$scratch/grouped" "$build/server/matmuld" --print-config | sed -n 's/^memory-budget = //p')
+    limit_by "echo \$\$ >'$group/cgroup.procs'"
+    told=$($limiter "$build/server/matmuld" --print-config | sed -n 's/^memory-budget = //p')
     row_is "$what, the default budget" "≤ $((group_bytes / 2))" "$told"
-    if start group 'listening on http://.*:\([0-9]*\)$' sh "$scratch/grouped" "$build/server/matmuld" --port 0 --log-format text \
-        --backend cpu; then
-        sleep 0.5
+    if serve group; then
         press group
         row_is "$what, killed by the system" '≤ 0' "$(group_kills)"
         rows_of_press "$what" group
-    else
-        row_left_out "$what" '' "$why"
     fi
     rmdir "$group" 2>/dev/null || :
 }

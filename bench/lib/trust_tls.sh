@@ -27,10 +27,10 @@ by_curl() {
     fi
 }
 
-# by_wrk KEY URL: products a second, where none was answered otherwise.
+# by_wrk KEY URL: products a second, if none was answered otherwise.
 by_wrk() {
     command -v wrk >/dev/null || return 0
-    wrk -t 1 -c 64 -d "$(whole_or_dry 5s 1s)" -s bench/load/wrk/json.lua "$2" -- 1 >"$scratch/wrk" || :
+    wrk -t 1 -c 64 -d "$(whole_or_dry 5s 1s)" -s "$load/wrk.lua" "$2" -- 1 json >"$scratch/wrk" || :
     if grep -q 'Non-2xx\|Socket errors' "$scratch/wrk"; then
         keep "$1" ''
     else
@@ -40,10 +40,9 @@ by_wrk() {
 
 bench_tls() {
     make_pair || { row_left_out tls '' "$why" && return 0; }
-    start_matmuld tls.without --backend cpu || { row_left_out tls '' "$why" && return 0; }
+    serve tls || return 0
     plain=http://127.0.0.1:$port
-    start_matmuld tls.with --backend cpu --tls-cert "$scratch/cert.pem" --tls-key "$scratch/key.pem" ||
-        { row_left_out tls '' "$why" && return 0; }
+    serve tls.with --tls-cert "$scratch/cert.pem" --tls-key "$scratch/key.pem" || return 0
     times_new=$(whole_or_dry 100 3)
     head -c 8388608 /dev/zero >"$scratch/matrices"
     set -- -H 'Content-Type: application/octet-stream' -H Expect: --data-binary "@$scratch/matrices"

@@ -7,9 +7,9 @@
  * and before them `ready` on a line of its own, once all are connected and have begun. */
 #include "bench/load/connection.h"
 #include "bench/load/message.h"
+#include "bench/load/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,14 +20,7 @@
 #include <unistd.h>
 
 /* A reader's socket holds little, so that what it does not take stays with the service. */
-enum {
-    EXIT_USAGE = 2,
-    CALLERS_MAX = 20000,
-    PIECE_MAX = 65536,
-    TICK_MS = 20,
-    RECEIVE_BUFFER_BYTES = 8192,
-    CLAIM_MIN = 65536
-};
+enum { CALLERS_MAX = 20000, PIECE_MAX = 65536, TICK_MS = 20, RECEIVE_BUFFER_BYTES = 8192, CLAIM_MIN = 65536 };
 
 enum kind { HEADS, BODIES, READERS, KIND_COUNT };
 
@@ -50,8 +43,6 @@ struct caller {
 };
 
 struct load {
-    const char *host;
-    const char *port;
     size_t counts[KIND_COUNT];
     size_t bytes;
     size_t every_ms;
@@ -68,68 +59,6 @@ static uint64_t now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static bool read_count(const char *text, size_t min, size_t max, size_t *count) {
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-    *count = (size_t)value;
-    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && value >= min && value <= max;
-}
-
-static bool read_shape(const char *text, struct mm_load_message *message) {
-    char rest;
-    return sscanf(text, "%5zux%5zux%5zu%c", &message->m, &message->k, &message->n, &rest) == 3 &&
-           message->m > 0 && message->k > 0 && message->n > 0;
-}
-
-static bool read_option(struct load *load, int option, const char *text) {
-    switch (option) {
-    case HEADS:
-    case BODIES:
-    case READERS:
-        return read_count(text, 0, CALLERS_MAX, &load->counts[option]);
-    case 'h':
-        load->host = text;
-        return true;
-    case 'p':
-        load->port = text;
-        return true;
-    case 'b':
-        return read_count(text, 1, PIECE_MAX, &load->bytes);
-    case 'e':
-        return read_count(text, TICK_MS, 1000000, &load->every_ms);
-    case 's':
-        return read_shape(text, &load->message);
-    case 'd':
-        return read_count(text, 1, 1000000, &load->seconds);
-    case 'c':
-        return read_count(text, CLAIM_MIN, SIZE_MAX / 2, &load->claim);
-    default:
-        return false;
-    }
-}
-
-static bool read_options(struct load *load, int argc, char **argv) {
-    static const struct option table[] = {
-        {"heads", required_argument, NULL, HEADS},
-        {"bodies", required_argument, NULL, BODIES},
-        {"readers", required_argument, NULL, READERS},
-        {"host", required_argument, NULL, 'h'},
-        {"port", required_argument, NULL, 'p'},
-        {"bytes", required_argument, NULL, 'b'},
-        {"every-ms", required_argument, NULL, 'e'},
-        {"shape", required_argument, NULL, 's'},
-        {"seconds", required_argument, NULL, 'd'},
-        {"claim", required_argument, NULL, 'c'},
-        {NULL, 0, NULL, 0},
-    };
-    for (int option; (option = getopt_long(argc, argv, "", table, NULL)) != -1;)
-        if (!read_option(load, option, optarg))
-            return false;
-    for (size_t kind = 0; kind < KIND_COUNT; kind++)
-        load->count += load->counts[kind];
-    return optind == argc && load->port != NULL && load->count > 0;
 }
 
 /* A small buffer has to be asked for before the other end is told of it. */
@@ -268,24 +197,30 @@ static void print(const struct load *load) {
 }
 
 int main(int argc, char **argv) {
-    struct load load = {.host = "127.0.0.1",
-                        .bytes = 1,
-                        .every_ms = 1000,
-                        .seconds = 60,
-                        .message = {.m = 1024, .k = 1, .n = 1024, .path = "/v1/matmul"}};
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *addresses = NULL;
-    if (!read_options(&load, argc, argv)) {
-        fputs(usage, stderr);
-        return EXIT_USAGE;
-    }
-    if (getaddrinfo(load.host, load.port, &hints, &addresses) != 0) {
-        fprintf(stderr, "dawdle: there is no %s port %s\n", load.host, load.port);
-        return EXIT_FAILURE;
-    }
-    load.message.authority = "localhost";
+    const char *host = "127.0.0.1", *port = NULL;
+    struct load load = {
+        .bytes = 1,
+        .every_ms = 1000,
+        .seconds = 60,
+        .message = {.m = 1024, .k = 1, .n = 1024, .path = "/v1/matmul", .authority = "localhost"}};
+    const struct mm_load_option rows[] = {
+        {"heads", MM_LOAD_COUNT, &load.counts[HEADS], 0, CALLERS_MAX},
+        {"bodies", MM_LOAD_COUNT, &load.counts[BODIES], 0, CALLERS_MAX},
+        {"readers", MM_LOAD_COUNT, &load.counts[READERS], 0, CALLERS_MAX},
+        {"host", MM_LOAD_TEXT, &host, 0, 0},
+        {"port", MM_LOAD_TEXT, &port, 0, 0},
+        {"bytes", MM_LOAD_COUNT, &load.bytes, 1, PIECE_MAX},
+        {"every-ms", MM_LOAD_COUNT, &load.every_ms, TICK_MS, 1000000},
+        {"shape", MM_LOAD_SHAPE, &load.message, 0, 0},
+        {"seconds", MM_LOAD_COUNT, &load.seconds, 1, 1000000},
+        {"claim", MM_LOAD_COUNT, &load.claim, CLAIM_MIN, SIZE_MAX / 2},
+        {0},
+    };
+    mm_load_options_read(rows, &port, usage, argc, argv);
+    load.count = load.counts[HEADS] + load.counts[BODIES] + load.counts[READERS];
+    struct addrinfo *addresses = mm_load_resolve(host, port);
     mm_load_message_make(&load.message);
-    bool good = open_all(&load, addresses);
+    const bool good = open_all(&load, addresses);
     freeaddrinfo(addresses);
     if (!good)
         return EXIT_FAILURE;

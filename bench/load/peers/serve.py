@@ -1,15 +1,15 @@
 """What a user would write instead of matmuld: aiohttp with NumPy, or with uvloop and PyTorch.
 
-    serve.py --with numpy|torch [--port 0] [--processes 1]
+    serve.py --with numpy|torch [--processes 1]
 
-It takes the forms of matmuld's POST /v1/matmul that the benches send. Says "listening on PORT" on
+It takes matmuld's POST /v1/matmul as raw float32 and as JSON. Says "listening on PORT" on
 stdout once all its processes serve; each multiplies in its event loop, so that the processes are what
 runs at once. SIGTERM ends it."""
 
 import argparse
 import asyncio
-import io
-import os
+import multiprocessing
+import multiprocessing.connection
 import signal
 import socket
 import sys
@@ -19,6 +19,7 @@ import numpy
 from aiohttp import web
 
 BODY_BYTES_MAX = 8 << 30
+START_MAX_S = 100
 
 
 def make_multiply(library):
@@ -37,13 +38,6 @@ def make_handler(multiply):
         a, b = (numpy.array(fields[name], dtype=numpy.float32) for name in "ab")
         return web.json_response({"c": multiply(a, b).tolist()})
 
-    async def from_form(request):
-        fields = await request.post()
-        a, b = (numpy.load(fields[name].file) for name in "ab")
-        reply = io.BytesIO()
-        numpy.save(reply, multiply(a, b))
-        return web.Response(body=reply.getvalue(), content_type="application/x-npy")
-
     async def from_raw(request):
         m, k, n = (int(request.query[name]) for name in "mkn")
         body = await request.read()
@@ -52,11 +46,7 @@ def make_handler(multiply):
         return web.Response(body=multiply(a, b).tobytes(), content_type="application/octet-stream")
 
     async def handle(request):
-        if request.content_type == "application/json":
-            return await from_json(request)
-        if request.content_type == "multipart/form-data":
-            return await from_form(request)
-        return await from_raw(request)
+        return await (from_json if request.content_type == "application/json" else from_raw)(request)
 
     return handle
 
@@ -69,7 +59,7 @@ async def serve(library, port, ready):
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, reuse_port=True, backlog=4096).start()
-    os.write(ready, b".")
+    ready.release()
     await asyncio.Event().wait()
 
 
@@ -82,43 +72,31 @@ def run_child(library, port, ready):
     run(serve(library, port, ready))
 
 
-def read_arguments():
+def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--with", dest="library", choices=["numpy", "torch"], required=True)
-    parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--processes", type=int, default=1)
-    return parser.parse_args()
-
-
-def main():
-    arguments = read_arguments()
+    arguments = parser.parse_args()
     # Holds the port for the children, and gets none of their connections, since it does not listen.
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    holder.bind(("127.0.0.1", arguments.port))
+    holder.bind(("127.0.0.1", 0))
     port = holder.getsockname()[1]
-    readable, ready = os.pipe()
-    children = []
-    for _ in range(arguments.processes):
-        child = os.fork()
-        if child == 0:
-            run_child(arguments.library, port, ready)
-            os._exit(1)
-        children.append(child)
-    os.close(ready)
-
-    def stop(*_):
-        for child in children:
-            os.kill(child, signal.SIGTERM)
-        sys.exit(0)
-
-    signal.signal(signal.SIGTERM, stop)
+    context = multiprocessing.get_context("fork")
+    ready = context.Semaphore(0)
+    # A daemon ends with this process.
+    children = [
+        context.Process(target=run_child, args=(arguments.library, port, ready), daemon=True)
+        for _ in range(arguments.processes)
+    ]
+    for child in children:
+        child.start()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     for _ in children:
-        if os.read(readable, 1) == b"":
-            sys.exit("a process ended before it served")
+        if not ready.acquire(timeout=START_MAX_S):
+            sys.exit("a process did not serve")
     print(f"listening on {port}", flush=True)
-    os.wait()
-    stop()
+    multiprocessing.connection.wait([child.sentinel for child in children])
 
 
 if __name__ == "__main__":
