@@ -31,7 +31,7 @@ struct survey {
 };
 
 double accuracy_norm(const struct accuracy_row *row) {
-    return row->error.status == MM_OK ? norms_error(&row->exactness.norms) : -1.0;
+    return row->error.status == MM_OK ? exactness_norm(&row->exactness) : -1.0;
 }
 
 double accuracy_norm_allowed(const struct accuracy_set *set) {
@@ -42,30 +42,6 @@ bool accuracy_is_within(const struct accuracy_row *row, const struct accuracy_se
     const double allowed = accuracy_norm_allowed(set);
     return row->error.status == MM_OK && row->exactness.wrong == 0 &&
            !(allowed >= 0.0 && accuracy_norm(row) > allowed);
-}
-
-/* Below k·2^-126 what underflows may cost as much as u of |A|·|B|, and past float32's range C is not finite.
- */
-static bool says_something(const struct expected *expected, size_t k, float value) {
-    return expected->magnitude >= (double)k * 0x1p-126 && expected->magnitude <= (double)FLT_MAX &&
-           isfinite(value);
-}
-
-static void judge(struct exactness *exactness, const struct reference *reference, const struct image *c) {
-    const float *values = c->view.data;
-    for (size_t index = 0; index < reference->count; index++) {
-        const struct expected *expected = &reference->expected[index];
-        const float value = values[expected->row * c->view.ld + expected->col];
-        double fraction;
-        if (!reference_judge(expected, reference->shape.k, value, &fraction))
-            exactness->wrong++;
-        exactness->fraction_max = fmax(exactness->fraction_max, fraction);
-        if (says_something(expected, reference->shape.k, value)) {
-            const double units = fabs((double)value - expected->sum) / expected->magnitude * 0x1p24;
-            exactness->unit_max = fmax(exactness->unit_max, units);
-        }
-        norms_add(&exactness->norms, expected, value);
-    }
 }
 
 /* (Σx)² / Σx² of the squares x: as many as there are where they are equal. */
@@ -86,7 +62,7 @@ static double count_norm_elements(const struct reference *reference) {
 struct data {
     struct operands operands;
     struct reference reference;
-    struct layout layout; /* dense */
+    struct one_case one; /* dense */
     struct image a;
     struct image b;
     struct image c;
@@ -96,8 +72,9 @@ static void data_make(struct data *data, const struct survey *survey, const stru
     *data = (struct data){0};
     operands_make(&data->operands, set->shape, set->family, set->seed);
     reference_make_whole(&data->reference, &data->operands, survey->options->threads);
-    image_make_operands(&data->a, &data->b, &data->operands, &data->layout);
-    image_make_result(&data->c, set->shape, &data->layout);
+    data->one = operands_case(&data->operands, set->family, &data->reference);
+    image_make_operands(&data->a, &data->b, &data->one);
+    image_make_result(&data->c, &data->one);
 }
 
 static void data_free(struct data *data) {
@@ -111,16 +88,14 @@ static void data_free(struct data *data) {
 /* Runs a subject as the service would, as a whole job. An element that is not written stays a NaN. */
 static void run(struct accuracy_row *row, const struct subject *subject, struct data *data) {
     struct mm_job job;
-    struct mm_product product =
-        image_product(&data->a, &data->b, &data->c, data->operands.shape, &data->layout, false);
-    product.tile = subject->tile;
+    const struct mm_product product = image_product(&data->a, &data->b, &data->c, &data->one, false);
     image_poison(&data->c, 0);
     job_prepare(&job, subject, &product);
     *row = (struct accuracy_row){.subject = subject, .ran = job.ran};
     (void)mm_device_run(subject->device, &job);
     row->error = job.error;
     if (row->error.status == MM_OK)
-        judge(&row->exactness, &data->reference, &data->c);
+        reference_compare(&data->reference, &data->c, &row->exactness);
 }
 
 static void add_row(struct survey *survey, const struct accuracy_row *row, const struct accuracy_set *set) {

@@ -4,14 +4,6 @@
 
 #include "tests/kernels/harness.h"
 
-/* What a variant's C is off by. */
-struct exactness {
-    struct norms norms;
-    double unit_max; /* the largest |C−R| / (|A|·|B|), in u = 2^-24, of elements where that says something */
-    double fraction_max; /* the largest error over the bound of its element */
-    size_t wrong;        /* elements past the bound, or Inf or NaN where they must not be */
-};
-
 /* A variant on one set of data. What it tells of how it came to its result stands here. */
 struct accuracy_row {
     const struct subject *subject;

@@ -37,7 +37,7 @@ static void print_norm(FILE *out, const struct accuracy_row *row) {
     if (norm >= 0.0)
         fprintf(out, "%.2e", norm);
     else if (row->error.status == MM_OK)
-        fputs(isfinite(row->exactness.norms.difference_squares) ? "near 0" : "not finite", out);
+        fputs(isfinite(row->exactness.difference_squares) ? "near 0" : "not finite", out);
 }
 
 static void print_number(FILE *out, const char *between, double value, bool there) {

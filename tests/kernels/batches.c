@@ -92,7 +92,7 @@ static void fill_poison(uint32_t *words, size_t count) {
 static void make_job(struct set *set, unsigned index, const struct subject *subject, const struct kind *kind,
                      struct random *random) {
     const struct shape *shape = &shapes[index % SHAPES];
-    struct mm_product product = {.m = shape->m, .n = shape->n, .tile = subject->tile};
+    struct mm_product product = {.m = shape->m, .n = shape->n};
     const size_t words = words_of(kind->dtype, shape->m * shape->n);
     product.transpose_a = kind->transpose_a;
     product.transpose_b = kind->transpose_b;
@@ -114,7 +114,7 @@ static void make_job(struct set *set, unsigned index, const struct subject *subj
 
 static void tell(struct subject *subject, const struct plan *plan, const struct mm_job *job,
                  const char *what) {
-    char text[sizeof subject->first_failure];
+    char text[FAILURE_BYTES];
     const struct mm_product *product = &job->product;
     snprintf(text, sizeof text, "batch of %u: %.200s (%s, %zux%zux%zu%s%s, seed %" PRIu64 ")", job->batched,
              what, mm_dtype_name(product->c.dtype), product->m, product->k, product->n,

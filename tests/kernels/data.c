@@ -292,6 +292,16 @@ void operands_make(struct operands *operands, struct shape shape, const struct f
     family->fill(&random, &columns, false);
 }
 
+struct one_case operands_case(const struct operands *operands, const struct family *family,
+                              const struct reference *reference) {
+    return (struct one_case){.data = family->name,
+                             .shape = operands->shape,
+                             .dtype = MM_FLOAT32,
+                             .a = operands->a,
+                             .b = operands->b,
+                             .reference = reference};
+}
+
 void operands_free(struct operands *operands) {
     free(operands->a);
     free(operands->b);

@@ -64,7 +64,7 @@ extern const struct family families[FAMILY_COUNT];
 /* NULL where there is no such key. */
 const struct family *family_find(const char *key);
 
-/* op(A) and op(B), dense, as the reference sees them; every layout is packed from these. */
+/* op(A) and op(B) of a product, dense, as the reference sees them. */
 struct operands {
     struct shape shape;
     float *a; /* m×k, owned */
@@ -102,16 +102,21 @@ bool reference_judge(const struct expected *expected, size_t k, float value, dou
 /* Elements whose bound would let a zero pass for the result do not say much: how many refuse it. */
 size_t reference_zeros_refused(const struct reference *reference);
 
-/* ‖C−R‖/‖R‖ over the elements of the reference. */
-struct norms {
-    double difference_squares;
-    double sum_squares;
+/* What a C is off by, over the elements of the reference. */
+struct exactness {
+    double difference_squares; /* (C−R)², summed up */
+    double sum_squares;        /* R² */
+    double unit_max; /* the largest |C−R| / (|A|·|B|), in u = 2^-24, of elements where that says something */
+    double fraction_max; /* the largest error over the bound of its element */
+    size_t wrong;        /* elements past the bound, or Inf or NaN where they must not be */
+    size_t first_wrong;  /* the first of them, of the reference's */
 };
-void norms_add(struct norms *norms, const struct expected *expected, float value);
+struct image;
+void reference_compare(const struct reference *reference, const struct image *c, struct exactness *exactness);
 
-/* The relative error; negative where it says nothing (nothing finite, zeros, or so small that the
- * rounding to subnormals decides it). */
-double norms_error(const struct norms *norms);
+/* ‖C−R‖/‖R‖; negative where it says nothing (nothing finite, zeros, or so small that the rounding to
+ * subnormals decides it). */
+double exactness_norm(const struct exactness *exactness);
 
 /* What a claim of float32 accuracy allows it to be, on data on which naive's is this: 1.5 times that,
  * or 2.5e-7 where that is larger. Negative where naive's says nothing, or C has so few elements that the
@@ -120,8 +125,8 @@ double norms_allowed(double naive, size_t elements);
 
 /* --- image.c: matrices in guarded memory ---------------------------------------------------------- */
 
-/* How a product lies in memory: the operands' transposes, and which leading dimensions are wider
- * than the rows. */
+/* How a case lies in memory: the operands' transposes, and which leading dimensions are wider than the
+ * rows. */
 struct layout {
     bool transpose_a;
     bool transpose_b;
@@ -133,59 +138,65 @@ struct layout {
     size_t c_shift;
 };
 
-/* 32 layouts: 2 transposes × 2 transposes × 2³ leading dimensions. `seed` decides how wide, and for one
- * matrix in four that it does not begin at an aligned address. */
+/* 32 layouts of a product: 2 transposes × 2 transposes × 2³ leading dimensions. `seed` decides how wide, and
+ * for one matrix in four that it does not begin at an aligned address. */
 enum { LAYOUT_COUNT = 32 };
 struct layout layout_make(unsigned index, uint64_t seed);
 
-/* A matrix's storage between two guards, as it is to lie on the device, all of it on the host. */
+/* A product or a transposition, and what is right; owns nothing. */
+struct one_case {
+    const char *data; /* what it is made of, for people */
+    struct shape shape;
+    enum mm_dtype dtype;
+    void *a; /* op(A), dense; of a transposition it is also what C must be, bit by bit */
+    void *b; /* op(B), dense; NULL: it is a transposition */
+    const struct reference *reference; /* of a product */
+    struct layout layout;
+};
+
+/* With a layout of zeros: dense. */
+struct one_case operands_case(const struct operands *operands, const struct family *family,
+                              const struct reference *reference);
+
+/* A matrix's storage between two guards, on the host and, where it was brought there, on a device. Of zeros:
+ * none, as B of a transposition. */
 struct image {
     unsigned char *host; /* owned: guard, storage, guard */
     size_t bytes;
     size_t before;         /* of them, the guard in front of the storage */
     struct mm_matrix view; /* into `host` */
-    void *device;          /* the same bytes on the device, owned through its backend; NULL: none */
+    struct mm_device *device;
+    void *memory; /* the same bytes on the device; NULL: none */
 };
 
 /* What C is filled with before a run: a NaN that no computation makes, and a finite number. */
 enum { POISON_COUNT = 2 };
 
-/* An image of a matrix with rows of cols + extra elements, the first of which lies `shift` elements behind an
- * address that 64 divides. It is not filled yet. */
-void image_make(struct image *image, enum mm_dtype dtype, size_t rows, size_t cols, size_t extra,
-                size_t shift);
-
-/* Fills all of an operand's image with the word that guards operands. */
-void image_guard(struct image *operand);
-
 /* Images of op(A) and op(B) as the layout stores them, with NaN in guards and between rows, so that
  * whatever is used from there shows in C; and of C, not filled yet. */
-void image_make_operands(struct image *a, struct image *b, const struct operands *operands,
-                         const struct layout *layout);
-void image_make_result(struct image *c, struct shape shape, const struct layout *layout);
+void image_make_operands(struct image *a, struct image *b, const struct one_case *one);
+void image_make_result(struct image *c, const struct one_case *one);
 void image_free(struct image *image);
 
-void image_poison(struct image *c, unsigned poison);
+void image_poison(const struct image *c, unsigned poison);
 
 /* Whether all outside C's m×n still holds the poison; else *byte is the first that does not, counted
  * from C's first element (negative: in the guard before it). */
 bool image_surroundings_intact(const struct image *c, unsigned poison, ptrdiff_t *byte);
 
-/* The view as the device sees it, or with no storage at all where it has no elements. */
-struct mm_matrix image_view(const struct image *image, bool on_device);
-
-/* The product of three views. The views' data is `device` memory where on_device, else `host`. */
+/* The product of three views. The views' data is the device's memory where on_device, else `host`, and NULL
+ * where there are no elements. */
 struct mm_product image_product(const struct image *a, const struct image *b, const struct image *c,
-                                struct shape shape, const struct layout *layout, bool on_device);
+                                const struct one_case *one, bool on_device);
 
+/* Takes memory there; image_upload fills it, too. */
 enum mm_status image_to_device(struct image *image, struct mm_device *device, struct mm_error *error);
-enum mm_status image_upload(const struct image *image, struct mm_device *device, struct mm_error *error);
-void image_leave_device(struct image *image, struct mm_device *device);
+enum mm_status image_upload(const struct image *image, struct mm_error *error);
 
 /* Whether the device's bytes are still those of the host; `scratch` has room for them. */
-bool image_unchanged(const struct image *image, struct mm_device *device, unsigned char *scratch);
+bool image_unchanged(const struct image *image, unsigned char *scratch);
 
-/* --- check.c and jobs.c: running the cases -------------------------------------------------------- */
+/* --- check.c and jobs.c: running a case ----------------------------------------------------------- */
 
 /* A variant under test, by one of its tiles where it leaves them open, and what came of it. */
 struct subject {
@@ -199,7 +210,6 @@ struct subject {
     double fraction_max; /* of the bound */
     double frobenius_max;
     double against_naive_max; /* Frobenius error over what a claim of float32 accuracy allows */
-    char first_failure[400];  /* "" while there is none */
 };
 
 struct plan {
@@ -225,14 +235,8 @@ struct vacuity {
     size_t failures; /* cases of a positive family whose bounds let zeros pass */
 };
 
-struct one_case {
-    const struct operands *operands;
-    const struct reference *reference;
-    const struct family *family;
-    struct layout layout;
-};
-
 /* Counts a failure of the subject and tells of it. subject_fail adds what the case was. */
+enum { FAILURE_BYTES = 400 };
 void subject_tell(struct subject *subject, const char *text);
 void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -242,41 +246,39 @@ void subject_fail(struct subject *subject, const struct plan *plan, const struct
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error);
 
-/* Judges C, as it lies in the image, and adds to the subject's figures. *frobenius: norms_error. */
-void subject_judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
-                   const struct image *c, double *frobenius);
+/* Judges C, as it lies in the image, and adds to the subject's figures. Its Frobenius error, negative where
+ * there is none. */
+double subject_judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
+                     const struct image *c);
 
-/* Runs every case of the plan on every subject: all are of one device, the first is the backend's
- * entry 0 where Frobenius errors are to be compared. */
-void check_run(struct subject *subjects, size_t count, const struct plan *plan, struct vacuity *vacuity);
-
-/* Runs whole jobs on host memory, through begin and end and every lane. */
-void jobs_run(struct subject *subjects, size_t count, const struct plan *plan);
-
-/* Runs small jobs in locked pages together, where the device does that: batches.c. */
-void batches_run(struct subject *subjects, size_t count, const struct plan *plan);
+/* Run the case on every subject: all are of one device, the first is the backend's entry 0 where Frobenius
+ * errors are to be compared. check_case has it in the device's memory, jobs_case as whole jobs on the host's,
+ * through begin and end and every lane. */
+void check_case(struct subject *subjects, size_t count, const struct plan *plan, const struct one_case *one);
+void jobs_case(struct subject *subjects, size_t count, const struct plan *plan, const struct one_case *one);
 
 /* A job that begin may be called with, of a product on the host; and, after end, whether it told all it must
- * tell. Lanes past LANES_MAX are not tried. */
-enum { LANES_MAX = 4 };
+ * tell. */
 void job_prepare(struct mm_job *job, const struct subject *subject, const struct mm_product *product);
 bool job_told(const struct mm_job *job);
 
-/* --- transposes.c: the cases of transpositions ----------------------------------------------------- */
+/* --- products.c, transposes.c and batches.c: which cases --------------------------------------------- */
 
-/* As check_run and then jobs_run, for transpositions: exact bits of every element type, layout and alignment.
- */
-void transposes_check(struct subject *subjects, size_t count, const struct plan *plan,
-                      struct vacuity *ignored);
-void transposes_run_jobs(struct subject *subjects, size_t count, const struct plan *plan);
+/* The plan's cases; transpositions have no vacuity. */
+typedef void check_function(struct subject *subjects, size_t count, const struct plan *plan,
+                            struct vacuity *vacuity);
+check_function products_check;
+check_function transposes_check;
+
+/* Whole jobs, small ones, whatever the plan's shapes; batches_run: those in locked pages that go together. */
+typedef void jobs_function(struct subject *subjects, size_t count, const struct plan *plan);
+jobs_function products_run_jobs;
+jobs_function transposes_run_jobs;
+jobs_function batches_run;
 
 /* --- share.c: the cases by several threads -------------------------------------------------------- */
 
 enum { SHARE_THREADS_MAX = 16 };
-
-/* check_run or transposes_check. */
-typedef void check_function(struct subject *subjects, size_t count, const struct plan *plan,
-                            struct vacuity *vacuity);
 
 /* Calls `check` on so many threads, each with subjects and a device of its own (all of the same GPU, or the
  * host), the caller's among them, and adds up what they found. False, with a line on stdout, where one of

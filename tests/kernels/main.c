@@ -70,21 +70,13 @@ static void add_up(const struct plan *plan, const struct subject *subjects, size
 
 static void print_figures(const struct subject *subjects, size_t count) {
     printf("\n| variant | cases | unsupported | failed | largest error / bound | largest Frobenius error | / "
-           "allowed for "
-           "float32 accuracy |\n|---|--:|--:|--:|--:|--:|--:|\n");
+           "allowed for float32 accuracy |\n|---|--:|--:|--:|--:|--:|--:|\n");
     for (size_t index = 0; index < count; index++) {
         const struct subject *subject = &subjects[index];
         printf("| %s:%s | %zu | %zu | %zu | %.3f | %.2e | %.2f |\n", subject->device->backend->name,
                subject->name, subject->cases, subject->unsupported, subject->failures, subject->fraction_max,
                subject->frobenius_max, subject->against_naive_max);
     }
-}
-
-static void print_transposes(const struct subject *subjects, size_t count) {
-    printf("\n| transpose | cases | failed |\n|---|--:|--:|\n");
-    for (size_t index = 0; index < count; index++)
-        printf("| %s:%s | %zu | %zu |\n", subjects[index].device->backend->name, subjects[index].name,
-               subjects[index].cases, subjects[index].failures);
 }
 
 /* A bound that lets a C of zeros pass says nothing: every family must refuse it somewhere, if it was met with
@@ -104,51 +96,37 @@ static void print_vacuity(const struct vacuity *vacuity, struct totals *totals) 
     totals->failures += vacuity->failures;
 }
 
-static void check_products(const struct plan *plan, unsigned threads, struct subject *subjects, size_t count,
-                           struct totals *totals) {
-    struct vacuity vacuity = {0};
-    printf("%zu shapes, one case in %u, %u runs each, seed %" PRIu64
-           "; references of large products are samples of 4609 elements\n",
-           plan->shapes.count, plan->thin, plan->repeat, plan->seed);
-    if (!share_check(check_run, threads, subjects, count, plan, &vacuity))
-        totals->failures++;
-    if (plan->has_jobs) {
-        jobs_run(subjects, count, plan);
-        batches_run(subjects, count, plan);
-    }
-    print_figures(subjects, count);
-    print_vacuity(&vacuity, totals);
-}
-
-static void check_transposes(const struct plan *plan, unsigned threads, struct subject *subjects,
-                             size_t count, struct totals *totals) {
-    struct vacuity none = {0};
-    printf("%zu shapes, one case in %u, %u runs each, seed %" PRIu64 "; transpositions, exact bits\n",
-           plan->shapes.count, plan->thin, plan->repeat, plan->seed);
-    if (!share_check(transposes_check, threads, subjects, count, plan, &none))
-        totals->failures++;
-    if (plan->has_jobs) {
-        transposes_run_jobs(subjects, count, plan);
-        batches_run(subjects, count, plan);
-    }
-    print_transposes(subjects, count);
-}
-
 static void check_op(const struct options *options, struct mm_device *device, enum mm_op op,
                      struct totals *totals) {
+    static const struct {
+        check_function *check;
+        jobs_function *run_jobs;
+    } functions[] = {[MM_MATMUL] = {products_check, products_run_jobs},
+                     [MM_TRANSPOSE] = {transposes_check, transposes_run_jobs}};
+    struct vacuity vacuity = {0};
+    struct plan plan;
     size_t count;
     struct subject *subjects = subjects_choose(options, device, op, &count);
-    if (count > 0) {
-        struct plan plan;
-        plan_make(&plan, options, device, op);
-        if (op == MM_MATMUL)
-            check_products(&plan, options->threads, subjects, count, totals);
-        else
-            check_transposes(&plan, options->threads, subjects, count, totals);
-        add_up(&plan, subjects, count, totals);
-        printf("\n");
-        shapes_free(&plan.shapes);
+    if (count == 0) {
+        free(subjects);
+        return;
     }
+    plan_make(&plan, options, device, op);
+    printf("%s: %zu shapes, one case in %u, %u runs each, seed %" PRIu64
+           "; references of large products are samples of 4609 elements\n",
+           mm_op_name(op), plan.shapes.count, plan.thin, plan.repeat, plan.seed);
+    if (!share_check(functions[op].check, options->threads, subjects, count, &plan, &vacuity))
+        totals->failures++;
+    if (plan.has_jobs) {
+        functions[op].run_jobs(subjects, count, &plan);
+        batches_run(subjects, count, &plan);
+    }
+    print_figures(subjects, count);
+    if (op == MM_MATMUL)
+        print_vacuity(&vacuity, totals);
+    add_up(&plan, subjects, count, totals);
+    printf("\n");
+    shapes_free(&plan.shapes);
     free(subjects);
 }
 

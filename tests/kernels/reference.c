@@ -103,16 +103,37 @@ size_t reference_zeros_refused(const struct reference *reference) {
     return refused;
 }
 
-void norms_add(struct norms *norms, const struct expected *expected, float value) {
-    double difference = (double)value - expected->sum;
-    norms->difference_squares += difference * difference;
-    norms->sum_squares += expected->sum * expected->sum;
+/* Below k·2^-126 what underflows may cost as much as u of |A|·|B|, and past float32's range C is not finite.
+ */
+static bool has_units(const struct expected *expected, size_t k, float value) {
+    return expected->magnitude >= (double)k * 0x1p-126 && expected->magnitude <= (double)FLT_MAX &&
+           isfinite(value);
 }
 
-double norms_error(const struct norms *norms) {
-    if (!isfinite(norms->difference_squares) || !(norms->sum_squares > 0x1p-200))
+void reference_compare(const struct reference *reference, const struct image *c,
+                       struct exactness *exactness) {
+    const size_t k = reference->shape.k;
+    const float *values = c->view.data;
+    *exactness = (struct exactness){0};
+    for (size_t index = 0; index < reference->count; index++) {
+        const struct expected *expected = &reference->expected[index];
+        const float value = values[expected->row * c->view.ld + expected->col];
+        const double difference = (double)value - expected->sum;
+        double fraction;
+        if (!reference_judge(expected, k, value, &fraction) && exactness->wrong++ == 0)
+            exactness->first_wrong = index;
+        exactness->fraction_max = fmax(exactness->fraction_max, fraction);
+        if (has_units(expected, k, value))
+            exactness->unit_max = fmax(exactness->unit_max, fabs(difference) / expected->magnitude * 0x1p24);
+        exactness->difference_squares += difference * difference;
+        exactness->sum_squares += expected->sum * expected->sum;
+    }
+}
+
+double exactness_norm(const struct exactness *exactness) {
+    if (!isfinite(exactness->difference_squares) || !(exactness->sum_squares > 0x1p-200))
         return -1.0;
-    return sqrt(norms->difference_squares / norms->sum_squares);
+    return sqrt(exactness->difference_squares / exactness->sum_squares);
 }
 
 double norms_allowed(double naive, size_t elements) {

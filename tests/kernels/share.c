@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct sharer {
     check_function *check;
@@ -24,15 +23,13 @@ static void *run(void *data) {
     return NULL;
 }
 
-/* Copies of the subjects with nothing found yet, on the sharer's device. */
+/* Copies of the subjects, for which nothing is found yet, on the sharer's device. */
 static void take_subjects(struct sharer *sharer, const struct subject *subjects, size_t count) {
     sharer->subjects = harness_allocate(count * sizeof *subjects);
     sharer->count = count;
     for (size_t index = 0; index < count; index++) {
-        struct subject *subject = &sharer->subjects[index];
-        *subject = (struct subject){
-            .device = sharer->device, .variant = subjects[index].variant, .tile = subjects[index].tile};
-        memcpy(subject->name, subjects[index].name, sizeof subject->name);
+        sharer->subjects[index] = subjects[index];
+        sharer->subjects[index].device = sharer->device;
     }
 }
 
@@ -41,8 +38,6 @@ static double larger(double a, double b) {
 }
 
 static void add_subject(struct subject *sum, const struct subject *part) {
-    if (sum->failures == 0)
-        memcpy(sum->first_failure, part->first_failure, sizeof sum->first_failure);
     sum->cases += part->cases;
     sum->unsupported += part->unsupported;
     sum->failures += part->failures;
