@@ -286,7 +286,7 @@ enum { SHARE_THREADS_MAX = 16 };
 bool share_check(check_function *check, unsigned threads, struct subject *subjects, size_t count,
                  const struct plan *plan, struct vacuity *vacuity);
 
-/* --- timing.c and table.c: how long it takes --------------------------------------------------------- */
+/* --- bench.c: how long it takes ------------------------------------------------------------------------ */
 
 struct timing {
     enum mm_op op;
@@ -296,31 +296,6 @@ struct timing {
     bool transpose_a;    /* the operand is stored transposed, and the product says so */
     bool transpose_b;
 };
-
-/* One line of the table. The first five are given, timing_run fills in the rest. */
-struct timed_row {
-    struct mm_device *device;
-    const struct mm_variant *variant;
-    unsigned tile;                   /* edge in elements; 0: none, or the variant's own choice */
-    unsigned chosen_tile;            /* of a variant that leaves it open; 0: its own */
-    bool copies;                     /* not transposed, but only copied: the yardstick of transpositions */
-    struct mm_benchmark_row figures; /* `ran` is NULL where nothing was chosen */
-    double rate;                     /* GFLOP/s, or GB/s of a transposition; 0 where there are no figures */
-    bool wrong;                      /* by benchmark_is_wrong; the copy is not judged */
-    struct mm_attributes attributes; /* of what ran; all 0 where the device tells none */
-};
-
-/* Times the rows, all of one device, in turn; at most MM_BENCHMARK_ROWS_MAX beside the copy. */
-void timing_run(struct timed_row *rows, size_t count, struct shape shape, const struct timing *timing);
-
-/* The rows of one shape, of all devices, as Markdown and as CSV. */
-void table_markdown(FILE *out, const struct timed_row *rows, size_t count, const struct timing *timing);
-void table_csv_head(FILE *out);
-
-/* In quotes, so that commas may be in it; its own quotes are written twice (RFC 4180). */
-void table_text(FILE *out, const char *text);
-void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct shape shape,
-               const struct timing *timing);
 
 /* Allocates or ends the program: a harness without memory has nothing to say. */
 void *harness_allocate(size_t bytes);

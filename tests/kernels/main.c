@@ -17,7 +17,6 @@ struct totals {
     size_t cases;
     size_t variants;
     size_t failures;
-    size_t backends;
 };
 
 static double cost_of(enum mm_op op, const struct shape *shape) {
@@ -35,7 +34,7 @@ static void plan_make(struct plan *plan, const struct options *options, const st
         shapes_named(op, options->set, options->seed, &named);
     for (size_t index = 0; index < named.count; index++) {
         const struct shape *shape = &named.shapes[index];
-        if (device->compute_capability == 0 && cost_of(op, shape) > cpu_cost_max)
+        if (device->backend->is_host && cost_of(op, shape) > cpu_cost_max)
             printf("%s %zux%zux%zu: left out on the CPU; give it by --shape\n", mm_op_name(op), shape->m,
                    shape->k, shape->n);
         else
@@ -130,41 +129,11 @@ static void check_op(const struct options *options, struct mm_device *device, en
     free(subjects);
 }
 
-static void list_backend(struct mm_device *device) {
-    for (size_t index = 0; index < device->backend->variant_count; index++) {
-        const struct mm_variant *row = &device->backend->variants[index];
-        const char *missing = mm_variant_missing(row, device);
-        printf("  %s %s: %s%s%s\n", mm_op_name(row->op), row->name, row->summary,
-               missing != NULL ? "; missing: " : "", missing != NULL ? missing : "");
-    }
-}
-
-static void run_backend(const struct options *options, struct mm_device *device, struct totals *totals) {
-    if (options->list)
-        list_backend(device);
-    else
-        for (enum mm_op op = 0; op < MM_OP_COUNT; op++)
-            check_op(options, device, op, totals);
-}
-
-static int run(const struct options *options) {
+static int check_all(const struct options *options, struct mm_device *const *devices, size_t count) {
     struct totals totals = {0};
-    for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++) {
-        if (options->backend != NULL && strcmp(options->backend, (*backend)->name) != 0)
-            continue;
-        struct mm_device *device = device_open_first(*backend);
-        if (device == NULL)
-            continue;
-        totals.backends++;
-        run_backend(options, device, &totals);
-        (*backend)->close(device);
-    }
-    if (totals.backends == 0) {
-        printf("no backend opens here\n");
-        return EXIT_SKIPPED;
-    }
-    if (options->list)
-        return EXIT_SUCCESS;
+    for (size_t index = 0; index < count; index++)
+        for (enum mm_op op = 0; op < MM_OP_COUNT; op++)
+            check_op(options, devices[index], op, &totals);
     if (totals.variants == 0) {
         printf("FAIL: no variant was run\n");
         totals.failures++;
@@ -173,28 +142,44 @@ static int run(const struct options *options) {
     return totals.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int run(const struct options *options, FILE *csv) {
+    struct mm_device *devices[DEVICES_MAX];
+    const size_t count = devices_open(options, devices);
+    int code;
+    if (count == 0) {
+        printf("no backend opens here\n");
+        code = EXIT_SKIPPED;
+    } else if (options->accuracy) {
+        code = accuracy_run(options, devices[0], csv);
+    } else if (options->times.count > 0) {
+        code = bench_run(options, devices, count, csv);
+    } else {
+        code = check_all(options, devices, count);
+    }
+    for (size_t index = 0; index < count; index++)
+        devices[index]->backend->close(devices[index]);
+    return code;
+}
+
 int main(int count, char **arguments) {
     struct options options;
-    struct shape_list probe = {0};
-    if (!options_read(&options, count, arguments)) {
-        options_free(&options);
-        return EXIT_USAGE;
-    }
+    FILE *csv = NULL;
     int code = EXIT_SUCCESS;
-    if (options.help) {
+    (void)count;
+    if (!options_read(&options, arguments)) {
+        code = EXIT_USAGE;
+    } else if (options.help) {
         options_help();
-    } else if (options.set != NULL && !shapes_named(MM_MATMUL, options.set, options.seed, &probe)) {
-        fprintf(stderr, "kernels: --shapes is '%s', but there is only tiny, small and large\n", options.set);
-        code = EXIT_USAGE;
-    } else if (options.backend != NULL && mm_backend_find(options.backend) == NULL) {
-        fprintf(stderr, "kernels: this build has no backend '%s'\n", options.backend);
-        code = EXIT_USAGE;
+    } else if (options.csv != NULL && (csv = fopen(options.csv, "we")) == NULL) {
+        perror(options.csv);
+        code = EXIT_FAILURE;
     } else {
-        code = options.accuracy          ? accuracy_run(&options)
-               : options.times.count > 0 ? bench_run(&options)
-                                         : run(&options);
+        code = run(&options, csv);
     }
-    shapes_free(&probe);
+    if (csv != NULL && fclose(csv) != 0) {
+        perror(options.csv);
+        code = EXIT_FAILURE;
+    }
     options_free(&options);
     return code;
 }

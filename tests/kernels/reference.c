@@ -122,9 +122,11 @@ void reference_compare(const struct reference *reference, const struct image *c,
         double fraction;
         if (!reference_judge(expected, k, value, &fraction) && exactness->wrong++ == 0)
             exactness->first_wrong = index;
-        exactness->fraction_max = fmax(exactness->fraction_max, fraction);
-        if (has_units(expected, k, value))
-            exactness->unit_max = fmax(exactness->unit_max, fabs(difference) / expected->magnitude * 0x1p24);
+        if (fraction > exactness->fraction_max)
+            exactness->fraction_max = fraction;
+        const double unit = fabs(difference) / expected->magnitude * 0x1p24;
+        if (unit > exactness->unit_max && has_units(expected, k, value))
+            exactness->unit_max = unit;
         exactness->difference_squares += difference * difference;
         exactness->sum_squares += expected->sum * expected->sum;
     }

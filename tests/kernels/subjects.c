@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct mm_device *device_open_first(const struct mm_backend *backend) {
+static struct mm_device *open_first(const struct mm_backend *backend) {
     unsigned count = 0;
     struct mm_error error = {0};
     struct mm_device *device = NULL;
@@ -23,6 +23,17 @@ struct mm_device *device_open_first(const struct mm_backend *backend) {
                device->driver);
     printf("\n");
     return device;
+}
+
+size_t devices_open(const struct options *options, struct mm_device *devices[DEVICES_MAX]) {
+    size_t count = 0;
+    for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL && count < DEVICES_MAX;
+         backend++)
+        if (options->backend == NULL || strcmp(options->backend, (*backend)->name) == 0) {
+            devices[count] = open_first(*backend);
+            count += devices[count] != NULL;
+        }
+    return count;
 }
 
 /* By the row's name, or by that of one subject of the row. */
