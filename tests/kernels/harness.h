@@ -83,6 +83,10 @@ struct expected {
     double magnitude; /* the same of |A|·|B| */
 };
 
+/* A row by a column whose elements lie `b_step` apart. */
+struct expected expected_make(size_t row, size_t col, const float *a, const float *b, size_t b_step,
+                              size_t k);
+
 /* Every element, or a sample with the edges where all would cost too much. */
 struct reference {
     struct shape shape;

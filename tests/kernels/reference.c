@@ -16,12 +16,11 @@
 /* Multiplications that a reference may cost before it is sampled, and the sample's size. */
 enum { WHOLE_COST_MAX = 1 << 25, SAMPLES_INSIDE = 4096, SAMPLES_EACH_EDGE = 128 };
 
-static struct expected element(const struct operands *operands, size_t row, size_t col) {
-    const struct shape *shape = &operands->shape;
+struct expected expected_make(size_t row, size_t col, const float *a, const float *b, size_t b_step,
+                              size_t k) {
     struct expected expected = {.row = row, .col = col};
-    for (size_t depth = 0; depth < shape->k; depth++) {
-        double product =
-            (double)operands->a[row * shape->k + depth] * (double)operands->b[depth * shape->n + col];
+    for (size_t depth = 0; depth < k; depth++) {
+        double product = (double)a[depth] * (double)b[depth * b_step];
         expected.sum += product;
         expected.magnitude += fabs(product);
     }
@@ -29,7 +28,9 @@ static struct expected element(const struct operands *operands, size_t row, size
 }
 
 static void add(struct reference *reference, const struct operands *operands, size_t row, size_t col) {
-    reference->expected[reference->count++] = element(operands, row, col);
+    const struct shape *shape = &operands->shape;
+    reference->expected[reference->count++] =
+        expected_make(row, col, operands->a + row * shape->k, operands->b + col, shape->n, shape->k);
 }
 
 static void sample(struct reference *reference, const struct operands *operands, uint64_t seed) {
