@@ -92,10 +92,9 @@ struct reference {
     struct shape shape;
     struct expected *expected; /* owned */
     size_t count;
-    bool whole;
 };
 void reference_make(struct reference *reference, const struct operands *operands, uint64_t seed);
-/* Every element, by so many threads, at most SHARE_THREADS_MAX: whole.c. */
+/* Every element, by so many threads, at most SHARE_THREADS_MAX. */
 void reference_make_whole(struct reference *reference, const struct operands *operands, unsigned threads);
 void reference_free(struct reference *reference);
 

@@ -11,6 +11,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 /* Multiplications that a reference may cost before it is sampled, and the sample's size. */
@@ -50,20 +51,65 @@ static void sample(struct reference *reference, const struct operands *operands,
     }
 }
 
+/* What threads share that make every element: each takes the next row. */
+struct whole {
+    const struct operands *operands;
+    struct expected *expected;
+    atomic_size_t taken;
+};
+
+/* A row of C at a time, since B's rows are read as they lie. */
+static void *make_rows(void *data) {
+    struct whole *whole = data;
+    const struct shape shape = whole->operands->shape;
+    double *sums = harness_allocate(2 * shape.n * sizeof *sums);
+    double *magnitudes = sums + shape.n;
+    size_t row;
+    while ((row = atomic_fetch_add_explicit(&whole->taken, 1, memory_order_relaxed)) < shape.m) {
+        for (size_t col = 0; col < shape.n; col++)
+            sums[col] = magnitudes[col] = 0.0;
+        for (size_t depth = 0; depth < shape.k; depth++) {
+            const double a = (double)whole->operands->a[row * shape.k + depth];
+            const float *b = whole->operands->b + depth * shape.n;
+            for (size_t col = 0; col < shape.n; col++) {
+                const double product = a * (double)b[col];
+                sums[col] += product;
+                magnitudes[col] += fabs(product);
+            }
+        }
+        for (size_t col = 0; col < shape.n; col++)
+            whole->expected[row * shape.n + col] = (struct expected){row, col, sums[col], magnitudes[col]};
+    }
+    free(sums);
+    return NULL;
+}
+
+void reference_make_whole(struct reference *reference, const struct operands *operands, unsigned threads) {
+    const struct shape shape = operands->shape;
+    *reference = (struct reference){.shape = shape, .count = shape.m * shape.n};
+    reference->expected = harness_allocate(reference->count * sizeof *reference->expected);
+    struct whole whole = {.operands = operands, .expected = reference->expected};
+    pthread_t others[SHARE_THREADS_MAX];
+    unsigned started = 0;
+    /* A thread that does not start leaves its rows to the rest. */
+    while (started + 1 < threads && pthread_create(&others[started], NULL, make_rows, &whole) == 0)
+        started++;
+    make_rows(&whole);
+    for (unsigned index = 0; index < started; index++)
+        pthread_join(others[index], NULL);
+}
+
 void reference_make(struct reference *reference, const struct operands *operands, uint64_t seed) {
-    struct shape shape = operands->shape;
-    size_t elements = shape.m * shape.n;
-    size_t samples = SAMPLES_INSIDE + 4 * SAMPLES_EACH_EDGE + 1;
-    bool whole = elements <= samples || elements * shape.k <= WHOLE_COST_MAX;
-    *reference = (struct reference){.shape = shape, .whole = whole};
-    reference->expected = harness_allocate((whole ? elements : samples) * sizeof *reference->expected);
-    if (!whole) {
-        sample(reference, operands, seed);
+    const struct shape shape = operands->shape;
+    const size_t elements = shape.m * shape.n;
+    const size_t samples = SAMPLES_INSIDE + 4 * SAMPLES_EACH_EDGE + 1;
+    if (elements <= samples || elements * shape.k <= WHOLE_COST_MAX) {
+        reference_make_whole(reference, operands, 1);
         return;
     }
-    for (size_t row = 0; row < shape.m; row++)
-        for (size_t col = 0; col < shape.n; col++)
-            add(reference, operands, row, col);
+    *reference = (struct reference){.shape = shape};
+    reference->expected = harness_allocate(samples * sizeof *reference->expected);
+    sample(reference, operands, seed);
 }
 
 void reference_free(struct reference *reference) {
