@@ -306,8 +306,8 @@ static void search_at_random(size_t thin) {
 static struct pair make_family(const struct family *family, size_t edge, size_t k) {
     struct random random = {1};
     const struct pair pair = pair_make(edge, edge, k);
-    family->fill(&random, &(const struct lines){pair.a.x, edge, k, k, 1}, true);
-    family->fill(&random, &(const struct lines){pair.b.x, edge, k, k, 1}, false);
+    family->fill(&random, &(const struct lines){true, pair.a.x, edge, k, k, 1});
+    family->fill(&random, &(const struct lines){false, pair.b.x, edge, k, k, 1});
     return pair;
 }
 

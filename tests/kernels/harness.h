@@ -44,6 +44,7 @@ uint64_t random_mix(uint64_t a, uint64_t b);              /* a seed from two num
 /* A family fills an operand line by line: the lines of A are its rows, those of B its columns, and
  * each holds `depth` elements. Element (line, d) is x[line·line_step + d·depth_step]. */
 struct lines {
+    bool is_a;
     float *x;
     size_t count;
     size_t depth;
@@ -54,7 +55,7 @@ struct lines {
 struct family {
     const char *key;  /* as options name it: [a-z_]+ */
     const char *name; /* for people */
-    void (*fill)(struct random *random, const struct lines *lines, bool is_a);
+    void (*fill)(struct random *random, const struct lines *lines);
     bool positive; /* no cancellation: a C of zeros is outside every bound */
 };
 

@@ -142,17 +142,28 @@ static int check_all(const struct options *options, struct mm_device *const *dev
     return totals.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int run(const struct options *options, FILE *csv) {
+static int measure(const struct options *options, struct mm_device *const *devices, size_t count) {
+    FILE *csv = options->csv == NULL ? NULL : fopen(options->csv, "we");
+    int code = EXIT_FAILURE;
+    if (options->csv == NULL || csv != NULL)
+        code = options->accuracy ? accuracy_run(options, devices[0], csv)
+                                 : bench_run(options, devices, count, csv);
+    if (options->csv != NULL && (csv == NULL || fclose(csv) != 0)) {
+        perror(options->csv);
+        code = EXIT_FAILURE;
+    }
+    return code;
+}
+
+static int run(const struct options *options) {
     struct mm_device *devices[DEVICES_MAX];
     const size_t count = devices_open(options, devices);
     int code;
     if (count == 0) {
         printf("no backend opens here\n");
         code = EXIT_SKIPPED;
-    } else if (options->accuracy) {
-        code = accuracy_run(options, devices[0], csv);
-    } else if (options->times.count > 0) {
-        code = bench_run(options, devices, count, csv);
+    } else if (options->accuracy || options->times.count > 0) {
+        code = measure(options, devices, count);
     } else {
         code = check_all(options, devices, count);
     }
@@ -163,22 +174,14 @@ static int run(const struct options *options, FILE *csv) {
 
 int main(int count, char **arguments) {
     struct options options;
-    FILE *csv = NULL;
     int code = EXIT_SUCCESS;
     (void)count;
     if (!options_read(&options, arguments)) {
         code = EXIT_USAGE;
     } else if (options.help) {
         options_help();
-    } else if (options.csv != NULL && (csv = fopen(options.csv, "we")) == NULL) {
-        perror(options.csv);
-        code = EXIT_FAILURE;
     } else {
-        code = run(&options, csv);
-    }
-    if (csv != NULL && fclose(csv) != 0) {
-        perror(options.csv);
-        code = EXIT_FAILURE;
+        code = run(&options);
     }
     options_free(&options);
     return code;
