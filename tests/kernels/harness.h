@@ -56,7 +56,6 @@ struct family {
     const char *key;  /* as options name it: [a-z_]+ */
     const char *name; /* for people */
     void (*fill)(struct random *random, const struct lines *lines);
-    bool positive; /* no cancellation: a C of zeros is outside every bound */
 };
 
 enum { FAMILY_COUNT = 18 };
@@ -102,9 +101,6 @@ void reference_free(struct reference *reference);
 /* Whether `value` is right for an element summed over k. *fraction is the error over its bound, at
  * most 1 where it is right; 0 where Inf or NaN was right. */
 bool reference_judge(const struct expected *expected, size_t k, float value, double *fraction);
-
-/* Elements whose bound would let a zero pass for the result do not say much: how many refuse it. */
-size_t reference_zeros_refused(const struct reference *reference);
 
 /* What a C is off by, over the elements of the reference. */
 struct exactness {
@@ -212,8 +208,6 @@ struct subject {
     size_t unsupported;
     size_t failures;
     double fraction_max; /* of the bound */
-    double frobenius_max;
-    double against_naive_max; /* Frobenius error over what a claim of float32 accuracy allows */
 };
 
 struct plan {
@@ -231,14 +225,6 @@ static inline size_t plan_take(const struct plan *plan) {
     return atomic_fetch_add_explicit(plan->taken, 1, memory_order_relaxed);
 }
 
-/* What the data itself says, whatever the kernel: see reference_zeros_refused. */
-struct vacuity {
-    size_t cases[FAMILY_COUNT];
-    size_t telling[FAMILY_COUNT]; /* of these, those with a k for which the bound should not let zeros pass */
-    size_t refused[FAMILY_COUNT];
-    size_t failures; /* cases of a positive family whose bounds let zeros pass */
-};
-
 /* Counts a failure of the subject and tells of it. subject_fail adds what the case was. */
 enum { FAILURE_BYTES = 400 };
 void subject_tell(struct subject *subject, const char *text);
@@ -250,14 +236,12 @@ void subject_fail(struct subject *subject, const struct plan *plan, const struct
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error);
 
-/* Judges C, as it lies in the image, and adds to the subject's figures. Its Frobenius error, negative where
- * there is none. */
-double subject_judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
-                     const struct image *c);
+/* Judges C, as it lies in the image, and adds to the subject's figures. */
+void subject_judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
+                   const struct image *c);
 
-/* Run the case on every subject: all are of one device, the first is the backend's entry 0 where Frobenius
- * errors are to be compared. check_case has it in the device's memory, jobs_case as whole jobs on the host's,
- * through begin and end and every lane. */
+/* Run the case on every subject, all of one device: check_case in the device's memory, jobs_case as whole
+ * jobs on the host's, through begin and end and every lane. */
 void check_case(struct subject *subjects, size_t count, const struct plan *plan, const struct one_case *one);
 void jobs_case(struct subject *subjects, size_t count, const struct plan *plan, const struct one_case *one);
 
@@ -268,17 +252,12 @@ bool job_told(const struct mm_job *job);
 
 /* --- products.c, transposes.c and batches.c: which cases --------------------------------------------- */
 
-/* The plan's cases; transpositions have no vacuity. */
-typedef void check_function(struct subject *subjects, size_t count, const struct plan *plan,
-                            struct vacuity *vacuity);
-check_function products_check;
-check_function transposes_check;
-
-/* Whole jobs, small ones, whatever the plan's shapes; batches_run: those in locked pages that go together. */
-typedef void jobs_function(struct subject *subjects, size_t count, const struct plan *plan);
-jobs_function products_run_jobs;
-jobs_function transposes_run_jobs;
-jobs_function batches_run;
+/* The plan's cases; and whole jobs, small ones, whatever the plan's shapes, of which batches_run has those in
+ * locked pages that go together. */
+typedef void cases_function(struct subject *subjects, size_t count, const struct plan *plan);
+cases_function products_check, products_run_jobs;
+cases_function transposes_check, transposes_run_jobs;
+cases_function batches_run;
 
 /* --- share.c: the cases by several threads -------------------------------------------------------- */
 
@@ -287,8 +266,8 @@ enum { SHARE_THREADS_MAX = 16 };
 /* Calls `check` on so many threads, each with subjects and a device of its own (all of the same GPU, or the
  * host), the caller's among them, and adds up what they found. False, with a line on stdout, where one of
  * the devices does not open. */
-bool share_check(check_function *check, unsigned threads, struct subject *subjects, size_t count,
-                 const struct plan *plan, struct vacuity *vacuity);
+bool share_check(cases_function *check, unsigned threads, struct subject *subjects, size_t count,
+                 const struct plan *plan);
 
 /* --- bench.c: how long it takes ------------------------------------------------------------------------ */
 

@@ -39,7 +39,7 @@ static void judge(struct subject *subject, const struct plan *plan, const struct
     else if (!image_surroundings_intact(c, poison, &byte))
         subject_fail(subject, plan, one, "job: wrote outside C, at byte %td from its start", byte);
     else
-        (void)subject_judge(subject, plan, one, c);
+        subject_judge(subject, plan, one, c);
     subject->cases++;
 }
 

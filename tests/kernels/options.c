@@ -161,21 +161,6 @@ static bool read_option(struct options *options, const char *name, char ***next)
     return false;
 }
 
-static bool is_consistent(const struct options *options) {
-    const struct timing *timing = &options->timing;
-    const bool checks = options->set != NULL || options->shapes.count > 0;
-    const bool times = options->times.count > 0;
-    const bool measures = options->family_count > 0 || options->depth_count > 0 || options->edge > 0;
-    if (timing->op == MM_TRANSPOSE && (!times || timing->transpose_a || timing->transpose_b))
-        fputs("kernels: --transpose goes with --time, and not with --transpose-a or --transpose-b\n", stderr);
-    else if (options->accuracy ? times || checks : measures)
-        fputs("kernels: --family, --depths and --edge go with --accuracy, and --time and --shapes do not\n",
-              stderr);
-    else
-        return true;
-    return false;
-}
-
 bool options_read(struct options *options, char **arguments) {
     *options =
         (struct options){.seed = 1, .repeat = 2, .threads = 1, .timing = {.repeats = 20, .seconds = 10}};
@@ -186,8 +171,6 @@ bool options_read(struct options *options, char **arguments) {
             return false;
         }
     }
-    if (!is_consistent(options))
-        return false;
     if (options->set == NULL && options->shapes.count == 0)
         options->set = "small";
     return true;

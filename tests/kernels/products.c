@@ -1,21 +1,6 @@
 /* The cases of products: every row over shapes, families of data and layouts. */
 #include "tests/kernels/harness.h"
 
-/* Sums of k numbers of either sign come to some 1/√k of |A|·|B|, and the bound is k·2^-23 of it: from k of
- * about 50,000 on zeros are within, and that is no family's fault. */
-enum { TELLING_DEPTH_MAX = 16384 };
-
-static void note_vacuity(struct vacuity *vacuity, size_t family, const struct reference *reference) {
-    if (reference->shape.k == 0)
-        return;
-    bool refused = reference_zeros_refused(reference) > 0;
-    vacuity->cases[family]++;
-    vacuity->telling[family] += reference->shape.k <= TELLING_DEPTH_MAX;
-    vacuity->refused[family] += refused;
-    if (families[family].positive && !refused)
-        vacuity->failures++;
-}
-
 /* A family's data for a shape, made for the first layout that is tried. */
 struct data {
     struct operands operands;
@@ -38,8 +23,7 @@ static bool is_thinned_out(const struct plan *plan, uint64_t seed, unsigned layo
     return random_mix(seed, 0x7417 + layout) % plan->thin != 0;
 }
 
-void products_check(struct subject *subjects, size_t count, const struct plan *plan,
-                    struct vacuity *vacuity) {
+void products_check(struct subject *subjects, size_t count, const struct plan *plan) {
     const size_t pieces = plan->shapes.count * FAMILY_COUNT;
     for (size_t piece = plan_take(plan); piece < pieces; piece = plan_take(plan)) {
         const size_t which = piece / FAMILY_COUNT;
@@ -51,10 +35,8 @@ void products_check(struct subject *subjects, size_t count, const struct plan *p
         for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
             if (family * LAYOUT_COUNT + layout != sure && is_thinned_out(plan, seed, layout))
                 continue;
-            if (data.reference.expected == NULL) {
+            if (data.reference.expected == NULL)
                 data_make(&data, plan->shapes.shapes[which], &families[family], seed);
-                note_vacuity(vacuity, family, &data.reference);
-            }
             data.one.layout = layout_make(layout, seed);
             check_case(subjects, count, plan, &data.one);
         }

@@ -140,16 +140,6 @@ bool reference_judge(const struct expected *expected, size_t k, float value, dou
     return *fraction <= 1.0;
 }
 
-size_t reference_zeros_refused(const struct reference *reference) {
-    size_t refused = 0;
-    for (size_t index = 0; index < reference->count; index++) {
-        double fraction;
-        if (!reference_judge(&reference->expected[index], reference->shape.k, 0.0F, &fraction))
-            refused++;
-    }
-    return refused;
-}
-
 /* Below k·2^-126 what underflows may cost as much as u of |A|·|B|, and past float32's range C is not finite.
  */
 static bool has_units(const struct expected *expected, size_t k, float value) {

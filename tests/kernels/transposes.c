@@ -71,10 +71,8 @@ static bool is_thinned_out(const struct plan *plan, uint64_t seed, unsigned layo
     return random_mix(seed, 0x91ace + layout) % plan->thin != 0;
 }
 
-void transposes_check(struct subject *subjects, size_t count, const struct plan *plan,
-                      struct vacuity *ignored) {
+void transposes_check(struct subject *subjects, size_t count, const struct plan *plan) {
     const size_t pieces = plan->shapes.count * MM_DTYPE_COUNT;
-    (void)ignored; /* no bound, no vacuity */
     for (size_t piece = plan_take(plan); piece < pieces; piece = plan_take(plan)) {
         const uint64_t seed = random_mix(plan->seed, 0x7a5e + piece);
         const unsigned sure = (unsigned)(random_mix(seed, 0x5afe) % LAYOUT_COUNT); /* is always tried */
