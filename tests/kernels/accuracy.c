@@ -74,27 +74,11 @@ static bool is_within(const struct accuracy_row *row, const struct set *set) {
 
 /* --- what is shown ----------------------------------------------------------------------------------- */
 
-static void print_legend(void) {
-    fputs("- every element of C counts, against sums in float64; u is 2^-24\n"
-          "- error: ‖C−R‖/‖R‖, of whole matrices (Frobenius); `not finite` and `near 0` stand where it says "
-          "nothing\n"
-          "- element error: the largest |C−R|/(|A|·|B|) in u, of the elements whose |A|·|B| is in float32's "
-          "range and no less than k·2^-126: below, underflow alone may cost u\n"
-          "- of the bound: the largest |C−R| over 2(k+8)·u·(|A|·|B|) + k·2^-149, of all elements\n"
-          "- within: no element is past that bound, and the error is no more than 1.5 times naive's, or "
-          "2.5e-7 where that is more (not asked of fewer than 256 elements)\n",
-          stdout);
-}
-
-static double known(double number, bool is_known) {
-    return is_known ? number : NAN;
-}
-
 static void print_norm(struct table *table, const char *csv, const char *markdown,
                        const struct accuracy_row *row) {
     const double norm = norm_of(row);
     if (norm >= 0.0 || table->is_csv || row->error.status != MM_OK)
-        table_number(table, csv, markdown, -3, known(norm, norm >= 0.0));
+        table_number(table, csv, markdown, -3, table_known(norm, norm >= 0.0));
     else
         table_text(table, csv, markdown,
                    isfinite(row->exactness.difference_squares) ? "near 0" : "not finite");
@@ -102,7 +86,7 @@ static void print_norm(struct table *table, const char *csv, const char *markdow
 
 static void print_units(struct table *table, const char *csv, const char *markdown,
                         const struct accuracy_row *row) {
-    table_number(table, csv, markdown, -3, known(row->exactness.unit_max, row->error.status == MM_OK));
+    table_number(table, csv, markdown, -3, table_known(row->exactness.unit_max, row->error.status == MM_OK));
 }
 
 /* What is outside, where something is. */
@@ -142,14 +126,14 @@ static void print_cells(struct table *table, const struct accuracy_row *row, con
     print_norm(table, "relative_error", "error", row);
     print_norm(table, "blas_relative_error", "blas", &set->blas);
     print_norm(table, "naive_relative_error", "naive", &set->naive);
-    table_number(table, "relative_error_allowed", NULL, -3, known(set->allowed, set->allowed >= 0.0));
-    table_number(table, "norm_elements", NULL, -3, known(set->norm_elements, set->norm_elements > 0.0));
+    table_number(table, "relative_error_allowed", NULL, -3, table_known(set->allowed, set->allowed >= 0.0));
+    table_number(table, "norm_elements", NULL, -3, table_known(set->norm_elements, set->norm_elements > 0.0));
     print_units(table, "element_error_u", "element error, u", row);
     print_units(table, "blas_element_error_u", "blas", &set->blas);
     print_units(table, "naive_element_error_u", "naive", &set->naive);
-    table_number(table, "of_bound", "of the bound", -3, known(row->exactness.fraction_max, ran));
+    table_number(table, "of_bound", "of the bound", -3, table_known(row->exactness.fraction_max, ran));
     table_number(table, "elements", NULL, 0, (double)(set->shape.m * set->shape.n));
-    table_number(table, "elements_wrong", NULL, 0, known((double)row->exactness.wrong, ran));
+    table_number(table, "elements_wrong", NULL, 0, table_known((double)row->exactness.wrong, ran));
     table_text(table, "within", NULL, !ran ? "" : is_within(row, set) ? "yes" : "no");
     print_verdict(table, row, set);
     table_text(table, "device", NULL, device->name);
@@ -272,7 +256,7 @@ int accuracy_run(const struct options *options, struct mm_device *device, FILE *
     const size_t *depths = usual ? usual_depths : options->depths;
     const size_t count = usual ? sizeof usual_depths / sizeof *usual_depths : options->depth_count;
     survey.subjects = subjects_choose(options, device, MM_MATMUL, &survey.count);
-    print_legend();
+    printf("- docs/accuracy.md says what the columns are\n");
     for (size_t index = 0; index < count && survey.count > 0; index++)
         run_depth(&survey, depths[index]);
     printf("\n%zu rows, %zu of shapes that the variant does not do, %zu outside\n", survey.rows,

@@ -153,10 +153,6 @@ static void time_rows(struct mm_device *device, struct timed_row *rows, size_t c
 
 /* --- what is shown ----------------------------------------------------------------------------------- */
 
-static double known(double number, bool is_known) {
-    return is_known ? number : NAN;
-}
-
 static void print_cells(struct table *table, const struct timed_row *row, const struct mm_device *device,
                         struct shape shape, const struct timing *timing) {
     const struct mm_benchmark_row *figures = &row->figures;
@@ -166,8 +162,8 @@ static void print_cells(struct table *table, const struct timed_row *row, const 
     const bool timed = figures->error.status == MM_OK;
     const bool judged = timed && subject != NULL;
     const bool told = uses->threads_per_block > 0;
-    const double rate = known(row->rate, timed);
-    const double percent = known(100.0 * figures->of_yardstick, figures->of_yardstick > 0.0);
+    const double rate = table_known(row->rate, timed);
+    const double percent = table_known(100.0 * figures->of_yardstick, figures->of_yardstick > 0.0);
     const unsigned tile = subject == NULL ? 0 : subject->tile != 0 ? subject->tile : subject->variant->tile;
     const char *name = subject == NULL ? "copy" : subject->variant->name;
     table_text(table, "op", NULL, mm_op_name(timing->op));
@@ -180,34 +176,35 @@ static void print_cells(struct table *table, const struct timed_row *row, const 
     table_text(table, "backend", "backend", device->backend->name);
     table_text(table, "variant", "variant", name);
     table_text(table, "ran", "ran", subject == NULL || figures->ran == NULL ? name : figures->ran->name);
-    table_number(table, "tile", "tile", 0, known(tile, tile > 0));
+    table_number(table, "tile", "tile", 0, table_known(tile, tile > 0));
     table_text(table, "status", "status", row->wrong ? "wrong" : mm_status_name(figures->error.status));
     table_number(table, "repeats", "repeats", 0, timed ? figures->repeats : 0);
-    table_number(table, NULL, "sets of buffers", 0, known((double)figures->set_count, timed));
+    table_number(table, NULL, "sets of buffers", 0, table_known((double)figures->set_count, timed));
     const int ms_digits = table->is_csv ? 6 : 4;
-    table_number(table, "min_ms", "min ms", ms_digits, known(figures->min_ns * 1e-6, timed));
-    table_number(table, "median_ms", "median ms", ms_digits, known(figures->median_ns * 1e-6, timed));
-    table_number(table, "max_ms", "max ms", ms_digits, known(figures->max_ns * 1e-6, timed));
+    table_number(table, "min_ms", "min ms", ms_digits, table_known(figures->min_ns * 1e-6, timed));
+    table_number(table, "median_ms", "median ms", ms_digits, table_known(figures->median_ns * 1e-6, timed));
+    table_number(table, "max_ms", "max ms", ms_digits, table_known(figures->max_ns * 1e-6, timed));
     table_number(table, "gflops", multiplies ? "GFLOP/s" : NULL, table->is_csv ? 6 : 1,
-                 known(rate, multiplies));
+                 table_known(rate, multiplies));
     table_number(table, "percent_of_blas", multiplies ? "% of blas" : NULL, table->is_csv ? 3 : 1,
-                 known(percent, multiplies));
+                 table_known(percent, multiplies));
     table_number(table, "gigabytes_per_second", multiplies ? NULL : "GB/s", table->is_csv ? 6 : 1,
-                 known(rate, !multiplies));
+                 table_known(rate, !multiplies));
     table_number(table, "percent_of_copy", multiplies ? NULL : "% of copy", table->is_csv ? 3 : 1,
-                 known(percent, !multiplies));
-    table_number(table, "max_error", "max error", -3, known(figures->max_error, judged));
+                 table_known(percent, !multiplies));
+    table_number(table, "max_error", "max error", -3, table_known(figures->max_error, judged));
     table_number(table, "relative_error", "relative error", -3,
-                 known(figures->relative_error, judged && multiplies));
-    table_number(table, "threads_per_block", NULL, 0, known(uses->threads_per_block, told));
-    table_number(table, "registers_per_thread", "registers", 0, known(uses->registers_per_thread, told));
+                 table_known(figures->relative_error, judged && multiplies));
+    table_number(table, "threads_per_block", NULL, 0, table_known(uses->threads_per_block, told));
+    table_number(table, "registers_per_thread", "registers", 0,
+                 table_known(uses->registers_per_thread, told));
     table_number(table, "static_shared_bytes", "static shared bytes", 0,
-                 known((double)uses->static_shared_bytes, told));
+                 table_known((double)uses->static_shared_bytes, told));
     table_number(table, "dynamic_shared_bytes", "dynamic shared bytes", 0,
-                 known((double)uses->dynamic_shared_bytes, told));
-    table_number(table, "local_bytes", NULL, 0, known((double)uses->local_bytes, told));
+                 table_known((double)uses->dynamic_shared_bytes, told));
+    table_number(table, "local_bytes", NULL, 0, table_known((double)uses->local_bytes, told));
     table_number(table, "blocks_per_multiprocessor", "blocks per multiprocessor", 0,
-                 known(uses->blocks_per_multiprocessor, told));
+                 table_known(uses->blocks_per_multiprocessor, told));
     table_text(table, "device", NULL, device->name);
     table_text(table, NULL, "remark", timed ? "" : figures->error.detail);
     table_end(table);

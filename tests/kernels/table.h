@@ -4,6 +4,7 @@
 #ifndef MM_TESTS_KERNELS_TABLE_H
 #define MM_TESTS_KERNELS_TABLE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -19,6 +20,10 @@ void table_text(struct table *table, const char *csv, const char *markdown, cons
 
 /* So many digits behind the point, or, where negative, so many that count. NaN: not known, and empty. */
 void table_number(struct table *table, const char *csv, const char *markdown, int digits, double number);
+
+static inline double table_known(double number, bool is_known) {
+    return is_known ? number : (double)NAN;
+}
 
 /* Ends the row; what follows is no head. */
 void table_end(struct table *table);
