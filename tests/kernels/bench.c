@@ -153,8 +153,8 @@ static void time_rows(struct mm_device *device, struct timed_row *rows, size_t c
 
 /* --- what is shown ----------------------------------------------------------------------------------- */
 
-static void print_cells(struct table *table, const struct timed_row *row, const struct mm_device *device,
-                        struct shape shape, const struct timing *timing) {
+static void print_row(struct table *table, const struct timed_row *row, const struct mm_device *device,
+                      struct shape shape, const struct timing *timing) {
     const struct mm_benchmark_row *figures = &row->figures;
     const struct mm_attributes *uses = &row->attributes;
     const struct subject *subject = row->subject;
@@ -166,55 +166,50 @@ static void print_cells(struct table *table, const struct timed_row *row, const 
     const double percent = table_known(100.0 * figures->of_yardstick, figures->of_yardstick > 0.0);
     const unsigned tile = subject == NULL ? 0 : subject->tile != 0 ? subject->tile : subject->variant->tile;
     const char *name = subject == NULL ? "copy" : subject->variant->name;
-    table_text(table, "op", NULL, mm_op_name(timing->op));
-    table_text(table, "dtype", NULL, mm_dtype_name(timing->dtype));
-    table_number(table, "m", NULL, 0, (double)shape.m);
-    table_number(table, "k", NULL, 0, (double)shape.k);
-    table_number(table, "n", NULL, 0, (double)shape.n);
-    table_number(table, "transpose_a", NULL, 0, timing->transpose_a);
-    table_number(table, "transpose_b", NULL, 0, timing->transpose_b);
-    table_text(table, "backend", "backend", device->backend->name);
-    table_text(table, "variant", "variant", name);
-    table_text(table, "ran", "ran", subject == NULL || figures->ran == NULL ? name : figures->ran->name);
-    table_number(table, "tile", "tile", 0, table_known(tile, tile > 0));
-    table_text(table, "status", "status", row->wrong ? "wrong" : mm_status_name(figures->error.status));
-    table_number(table, "repeats", "repeats", 0, timed ? figures->repeats : 0);
-    table_number(table, NULL, "sets of buffers", 0, table_known((double)figures->set_count, timed));
-    const int ms_digits = table->is_csv ? 6 : 4;
-    table_number(table, "min_ms", "min ms", ms_digits, table_known(figures->min_ns * 1e-6, timed));
-    table_number(table, "median_ms", "median ms", ms_digits, table_known(figures->median_ns * 1e-6, timed));
-    table_number(table, "max_ms", "max ms", ms_digits, table_known(figures->max_ns * 1e-6, timed));
-    table_number(table, "gflops", multiplies ? "GFLOP/s" : NULL, table->is_csv ? 6 : 1,
-                 table_known(rate, multiplies));
-    table_number(table, "percent_of_blas", multiplies ? "% of blas" : NULL, table->is_csv ? 3 : 1,
-                 table_known(percent, multiplies));
-    table_number(table, "gigabytes_per_second", multiplies ? NULL : "GB/s", table->is_csv ? 6 : 1,
-                 table_known(rate, !multiplies));
-    table_number(table, "percent_of_copy", multiplies ? NULL : "% of copy", table->is_csv ? 3 : 1,
-                 table_known(percent, !multiplies));
-    table_number(table, "max_error", "max error", -3, table_known(figures->max_error, judged));
-    table_number(table, "relative_error", "relative error", -3,
-                 table_known(figures->relative_error, judged && multiplies));
-    table_number(table, "threads_per_block", NULL, 0, table_known(uses->threads_per_block, told));
-    table_number(table, "registers_per_thread", "registers", 0,
-                 table_known(uses->registers_per_thread, told));
-    table_number(table, "static_shared_bytes", "static shared bytes", 0,
-                 table_known((double)uses->static_shared_bytes, told));
-    table_number(table, "dynamic_shared_bytes", "dynamic shared bytes", 0,
-                 table_known((double)uses->dynamic_shared_bytes, told));
-    table_number(table, "local_bytes", NULL, 0, table_known((double)uses->local_bytes, told));
-    table_number(table, "blocks_per_multiprocessor", "blocks per multiprocessor", 0,
-                 table_known(uses->blocks_per_multiprocessor, told));
-    table_text(table, "device", NULL, device->name);
-    table_text(table, NULL, "remark", timed ? "" : figures->error.detail);
-    table_end(table);
-}
-
-static void print_row(struct table *table, const struct timed_row *row, const struct mm_device *device,
-                      struct shape shape, const struct timing *timing) {
-    if (table->is_head)
-        print_cells(table, row, device, shape, timing);
-    print_cells(table, row, device, shape, timing);
+    do {
+        table_text(table, "op", NULL, mm_op_name(timing->op));
+        table_text(table, "dtype", NULL, mm_dtype_name(timing->dtype));
+        table_number(table, "m", NULL, 0, (double)shape.m);
+        table_number(table, "k", NULL, 0, (double)shape.k);
+        table_number(table, "n", NULL, 0, (double)shape.n);
+        table_number(table, "transpose_a", NULL, 0, timing->transpose_a);
+        table_number(table, "transpose_b", NULL, 0, timing->transpose_b);
+        table_text(table, "backend", "backend", device->backend->name);
+        table_text(table, "variant", "variant", name);
+        table_text(table, "ran", "ran", subject == NULL || figures->ran == NULL ? name : figures->ran->name);
+        table_number(table, "tile", "tile", 0, table_known(tile, tile > 0));
+        table_text(table, "status", "status", row->wrong ? "wrong" : mm_status_name(figures->error.status));
+        table_number(table, "repeats", "repeats", 0, timed ? figures->repeats : 0);
+        table_number(table, NULL, "sets of buffers", 0, table_known((double)figures->set_count, timed));
+        const int ms_digits = table->is_csv ? 6 : 4;
+        table_number(table, "min_ms", "min ms", ms_digits, table_known(figures->min_ns * 1e-6, timed));
+        table_number(table, "median_ms", "median ms", ms_digits,
+                     table_known(figures->median_ns * 1e-6, timed));
+        table_number(table, "max_ms", "max ms", ms_digits, table_known(figures->max_ns * 1e-6, timed));
+        table_number(table, "gflops", multiplies ? "GFLOP/s" : NULL, table->is_csv ? 6 : 1,
+                     table_known(rate, multiplies));
+        table_number(table, "percent_of_blas", multiplies ? "% of blas" : NULL, table->is_csv ? 3 : 1,
+                     table_known(percent, multiplies));
+        table_number(table, "gigabytes_per_second", multiplies ? NULL : "GB/s", table->is_csv ? 6 : 1,
+                     table_known(rate, !multiplies));
+        table_number(table, "percent_of_copy", multiplies ? NULL : "% of copy", table->is_csv ? 3 : 1,
+                     table_known(percent, !multiplies));
+        table_number(table, "max_error", "max error", -3, table_known(figures->max_error, judged));
+        table_number(table, "relative_error", "relative error", -3,
+                     table_known(figures->relative_error, judged && multiplies));
+        table_number(table, "threads_per_block", NULL, 0, table_known(uses->threads_per_block, told));
+        table_number(table, "registers_per_thread", "registers", 0,
+                     table_known(uses->registers_per_thread, told));
+        table_number(table, "static_shared_bytes", "static shared bytes", 0,
+                     table_known((double)uses->static_shared_bytes, told));
+        table_number(table, "dynamic_shared_bytes", "dynamic shared bytes", 0,
+                     table_known((double)uses->dynamic_shared_bytes, told));
+        table_number(table, "local_bytes", NULL, 0, table_known((double)uses->local_bytes, told));
+        table_number(table, "blocks_per_multiprocessor", "blocks per multiprocessor", 0,
+                     table_known(uses->blocks_per_multiprocessor, told));
+        table_text(table, "device", NULL, device->name);
+        table_text(table, NULL, "remark", timed ? "" : figures->error.detail);
+    } while (table_end(table));
 }
 
 /* What is timed, and what came of it. */

@@ -27,7 +27,7 @@ void subject_fail(struct subject *subject, const struct plan *plan, const struct
     va_end(arguments);
     const struct layout *layout = &one->layout;
     const struct shape *shape = &one->shape;
-    char text[FAILURE_BYTES];
+    char text[400];
     snprintf(text, sizeof text,
              "%s (%zux%zux%zu%s%s, lda+%zu ldb+%zu ldc+%zu, a+%zu b+%zu c+%zu, %s, %s, seed %" PRIu64 ")",
              what, shape->m, shape->k, shape->n, layout->transpose_a ? ", a transposed" : "",

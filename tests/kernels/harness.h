@@ -114,15 +114,6 @@ struct exactness {
 struct image;
 void reference_compare(const struct reference *reference, const struct image *c, struct exactness *exactness);
 
-/* ‖C−R‖/‖R‖; negative where it says nothing (nothing finite, zeros, or so small that the rounding to
- * subnormals decides it). */
-double exactness_norm(const struct exactness *exactness);
-
-/* What a claim of float32 accuracy allows it to be, on data on which naive's is this: 1.5 times that,
- * or 2.5e-7 where that is larger. Negative where naive's says nothing, or C has so few elements that the
- * comparison would be one of luck. */
-double norms_allowed(double naive, size_t elements);
-
 /* --- image.c: matrices in guarded memory ---------------------------------------------------------- */
 
 /* How a case lies in memory: the operands' transposes, and which leading dimensions are wider than the
@@ -226,7 +217,6 @@ static inline size_t plan_take(const struct plan *plan) {
 }
 
 /* Counts a failure of the subject and tells of it. subject_fail adds what the case was. */
-enum { FAILURE_BYTES = 400 };
 void subject_tell(struct subject *subject, const char *text);
 void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));

@@ -168,16 +168,3 @@ void reference_compare(const struct reference *reference, const struct image *c,
         exactness->sum_squares += expected->sum * expected->sum;
     }
 }
-
-double exactness_norm(const struct exactness *exactness) {
-    if (!isfinite(exactness->difference_squares) || !(exactness->sum_squares > 0x1p-200))
-        return -1.0;
-    return sqrt(exactness->difference_squares / exactness->sum_squares);
-}
-
-double norms_allowed(double naive, size_t elements) {
-    enum { ELEMENTS_MIN = 256 };
-    if (naive < 0.0 || elements < ELEMENTS_MIN)
-        return -1.0;
-    return 1.5 * naive > 2.5e-7 ? 1.5 * naive : 2.5e-7;
-}

@@ -47,13 +47,15 @@ void table_number(struct table *table, const char *csv, const char *markdown, in
         fprintf(table->out, "%.*f", digits, number);
 }
 
-void table_end(struct table *table) {
+bool table_end(struct table *table) {
+    const bool was_head = table->is_head;
     fputs(table->is_csv ? "\n" : " |\n", table->out);
-    if (table->is_head && !table->is_csv) {
+    if (was_head && !table->is_csv) {
         while (table->cells-- > 0)
             fputs("|--:", table->out);
         fputs("|\n", table->out);
     }
     table->cells = 0;
     table->is_head = false;
+    return was_head;
 }

@@ -25,7 +25,7 @@ static inline double table_known(double number, bool is_known) {
     return is_known ? number : (double)NAN;
 }
 
-/* Ends the row; what follows is no head. */
-void table_end(struct table *table);
+/* Ends the row. Whether it was the head: the figures are then still to be written. */
+bool table_end(struct table *table);
 
 #endif
