@@ -213,9 +213,10 @@ static void run_set(struct survey *survey, struct set *set) {
     set->allowed = norm_allowed(norm_of(&set->naive), set->shape.m * set->shape.n);
     for (size_t index = 0; index < survey->count; index++) {
         const struct subject *subject = &survey->subjects[index];
-        const struct accuracy_row row = subject->variant == survey->naive.variant  ? set->naive
-                                        : subject->variant == survey->blas.variant ? set->blas
-                                                                                   : run(subject, set);
+        const bool is_blas = set->blas.subject != NULL && subject->variant == survey->blas.variant;
+        const struct accuracy_row row = subject->variant == survey->naive.variant ? set->naive
+                                        : is_blas                                 ? set->blas
+                                                                                  : run(subject, set);
         add_row(survey, &row, set);
     }
     fflush(stdout);
