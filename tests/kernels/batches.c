@@ -3,8 +3,6 @@
  * judged elsewhere. */
 #include "tests/kernels/harness.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,29 +20,6 @@ static const struct shape shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* All that is locked, and what is cut from it. */
-struct pool {
-    uint32_t *words;
-    size_t bytes;
-    size_t used_words;
-};
-
-static uint32_t *cut(struct pool *pool, size_t words) {
-    uint32_t *piece = pool->words + pool->used_words;
-    pool->used_words += (words + ALIGNMENT_WORDS - 1) / ALIGNMENT_WORDS * ALIGNMENT_WORDS;
-    return piece;
-}
-
-struct set {
-    struct pool pool;
-    struct mm_job jobs[JOBS];
-    uint32_t *alone[JOBS];   /* C of each by itself; owned */
-    uint32_t *storage[JOBS]; /* of C, between two guards */
-    size_t words[JOBS];      /* of C */
-    bool is_done[JOBS];
-    uint32_t beside[1 << 18]; /* C of one that is run beside a batch */
-};
-
 /* What all jobs of a set have in common. */
 struct kind {
     enum mm_op op;
@@ -60,26 +35,45 @@ static const struct kind kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
+/* A job, and what is compared: its C between two guards. */
+struct member {
+    struct mm_job job;
+    uint32_t *storage;
+    uint32_t *alone; /* what must be there: what the job gives by itself, and guards; owned */
+    size_t words;    /* of the storage */
+    bool is_done;
+};
+
+struct set {
+    uint32_t *pool; /* all that is locked, and how much of it is in use */
+    size_t pool_bytes;
+    size_t used_words;
+    struct member members[JOBS];
+    uint32_t beside[1 << 18]; /* C of one that is run beside a batch */
+};
+
+static uint32_t *cut(struct set *set, size_t words) {
+    uint32_t *piece = set->pool + set->used_words;
+    set->used_words += (words + ALIGNMENT_WORDS - 1) / ALIGNMENT_WORDS * ALIGNMENT_WORDS;
+    return piece;
+}
+
 static size_t words_of(enum mm_dtype dtype, size_t elements) {
     return elements * mm_dtype_bytes(dtype) / sizeof(uint32_t);
 }
 
-/* Numbers from −1 to 1; of a transposition, any bits. */
-static void fill_operand(uint32_t *words, size_t count, const struct kind *kind, struct random *random) {
-    for (size_t index = 0; index < count; index++) {
-        const float number = (float)((double)(int64_t)random_next(random) * 0x1p-63);
-        if (kind->op == MM_MATMUL)
-            memcpy(&words[index], &number, sizeof number);
-        else
-            words[index] = (uint32_t)random_next(random);
-    }
-}
-
-static struct mm_matrix operand(struct pool *pool, size_t rows, size_t cols, bool transposed,
+/* Of numbers from −1 to 1; of a transposition, any bits. */
+static struct mm_matrix operand(struct set *set, size_t rows, size_t cols, bool transposed,
                                 const struct kind *kind, struct random *random) {
     const size_t words = words_of(kind->dtype, rows * cols);
-    uint32_t *storage = cut(pool, words);
-    fill_operand(storage, words, kind, random);
+    uint32_t *storage = cut(set, words);
+    for (size_t index = 0; index < words; index++) {
+        const float number = (float)((double)(int64_t)random_next(random) * 0x1p-63);
+        if (kind->op == MM_MATMUL)
+            memcpy(&storage[index], &number, sizeof number);
+        else
+            storage[index] = (uint32_t)random_next(random);
+    }
     return transposed ? mm_matrix_dense(kind->dtype, cols, rows, storage)
                       : mm_matrix_dense(kind->dtype, rows, cols, storage);
 }
@@ -92,64 +86,62 @@ static void fill_poison(uint32_t *words, size_t count) {
 static void make_job(struct set *set, unsigned index, const struct subject *subject, const struct kind *kind,
                      struct random *random) {
     const struct shape *shape = &shapes[index % SHAPES];
-    struct mm_product product = {.m = shape->m, .n = shape->n, .tile = subject->tile};
-    const size_t words = words_of(kind->dtype, shape->m * shape->n);
-    product.transpose_a = kind->transpose_a;
-    product.transpose_b = kind->transpose_b;
+    struct member *member = &set->members[index];
+    struct mm_product product = {
+        .m = shape->m, .n = shape->n, .transpose_a = kind->transpose_a, .transpose_b = kind->transpose_b};
     if (kind->op == MM_MATMUL) {
         product.k = shape->k;
-        product.a = operand(&set->pool, shape->m, shape->k, product.transpose_a, kind, random);
-        product.b = operand(&set->pool, shape->k, shape->n, product.transpose_b, kind, random);
+        product.a = operand(set, shape->m, shape->k, product.transpose_a, kind, random);
+        product.b = operand(set, shape->k, shape->n, product.transpose_b, kind, random);
     } else {
-        product.a = operand(&set->pool, shape->m, shape->n, product.transpose_a, kind, random);
+        product.a = operand(set, shape->m, shape->n, product.transpose_a, kind, random);
     }
-    set->words[index] = words;
-    set->storage[index] = cut(&set->pool, words + 2 * GUARD_WORDS);
-    product.c = mm_matrix_dense(kind->dtype, shape->m, shape->n, set->storage[index] + GUARD_WORDS);
-    fill_poison(set->storage[index], words + 2 * GUARD_WORDS);
-    job_prepare(&set->jobs[index], subject, &product);
-    set->jobs[index].queued_bytes =
+    member->words = words_of(kind->dtype, shape->m * shape->n) + 2 * GUARD_WORDS;
+    member->storage = cut(set, member->words);
+    member->alone = harness_allocate(member->words * sizeof(uint32_t));
+    product.c = mm_matrix_dense(kind->dtype, shape->m, shape->n, member->storage + GUARD_WORDS);
+    fill_poison(member->storage, member->words);
+    fill_poison(member->alone, member->words);
+    job_prepare(&member->job, subject, &product);
+    member->job.queued_bytes =
         mm_matrix_bytes(&product.a) + mm_matrix_bytes(&product.b) + mm_matrix_bytes(&product.c);
 }
 
 static void tell(struct subject *subject, const struct plan *plan, const struct mm_job *job,
                  const char *what) {
-    char text[sizeof subject->first_failure];
     const struct mm_product *product = &job->product;
-    snprintf(text, sizeof text, "batch of %u: %.200s (%s, %zux%zux%zu%s%s, seed %" PRIu64 ")", job->batched,
-             what, mm_dtype_name(product->c.dtype), product->m, product->k, product->n,
-             product->transpose_a ? ", a transposed" : "", product->transpose_b ? ", b transposed" : "",
-             plan->seed);
-    subject_tell(subject, text);
+    const struct one_case one = {
+        .data = what,
+        .shape = {product->m, product->n, product->k},
+        .dtype = product->c.dtype,
+        .layout = {.transpose_a = product->transpose_a, .transpose_b = product->transpose_b}};
+    subject_fail(subject, plan, &one, "in a batch of %u", job->batched);
 }
 
 /* By itself, and by copies: what the others are held to. */
-static void run_alone(struct set *set, unsigned index, struct subject *subject, const struct plan *plan) {
-    struct mm_job *job = &set->jobs[index];
-    const size_t bytes = set->words[index] * sizeof(uint32_t);
-    set->alone[index] = harness_allocate(bytes);
-    set->is_done[index] = !mm_variant_takes(job->ran, &job->product);
-    if (set->is_done[index])
+static void run_alone(struct member *member, struct subject *subject, const struct plan *plan) {
+    struct mm_job *job = &member->job;
+    member->is_done = true;
+    if (!mm_variant_takes(job->ran, &job->product))
         return;
     if (mm_device_run(subject->device, job) != MM_OK) {
         tell(subject, plan, job, job->error.detail);
-        set->is_done[index] = true;
         return;
     }
-    memcpy(set->alone[index], job->product.c.data, bytes);
-    fill_poison(set->storage[index], set->words[index] + 2 * GUARD_WORDS);
+    memcpy(member->alone + GUARD_WORDS, job->product.c.data, mm_matrix_bytes(&job->product.c));
+    fill_poison(member->storage, member->words);
     memset(job->span_ns, 0xff, sizeof job->span_ns);
     job->is_locked = true;
     if (mm_job_plan(job, subject->device, &job->error) != MM_OK)
         tell(subject, plan, job, job->error.detail);
-    set->is_done[index] = job->error.status != MM_OK || job->plan.batch_key == 0;
+    member->is_done = job->error.status != MM_OK || job->plan.batch_key == 0;
 }
 
 /* A sum of all that was locked and is only read. */
 static uint64_t sum_operands(const struct set *set) {
     uint64_t sum = 0;
     for (unsigned index = 0; index < JOBS; index++) {
-        const struct mm_product *product = &set->jobs[index].product;
+        const struct mm_product *product = &set->members[index].job.product;
         const struct mm_matrix *operands[] = {&product->a, &product->b};
         for (unsigned which = 0; which < 2; which++)
             for (size_t word = 0; word < mm_matrix_bytes(operands[which]) / sizeof(uint32_t); word++)
@@ -158,64 +150,37 @@ static uint64_t sum_operands(const struct set *set) {
     return sum;
 }
 
-static bool is_intact(const uint32_t *guard) {
-    for (size_t index = 0; index < GUARD_WORDS; index++)
-        if (guard[index] != poison)
-            return false;
-    return true;
-}
-
-static void judge(const struct set *set, unsigned index, unsigned count, struct subject *subject,
-                  const struct plan *plan) {
-    const struct mm_job *job = &set->jobs[index];
-    const uint32_t *storage = set->storage[index];
-    const size_t words = set->words[index];
+/* What a job wrote, against what it writes alone. */
+static void judge(const struct mm_job *job, const uint32_t *got, const uint32_t *alone, size_t bytes,
+                  struct subject *subject, const struct plan *plan) {
     subject->cases++;
     if (job->error.status != MM_OK)
         tell(subject, plan, job, job->error.detail);
-    else if (job->batched != count || !job_told(job))
-        tell(subject, plan, job, "its spans or its batch are not told");
-    else if (memcmp(storage + GUARD_WORDS, set->alone[index], words * sizeof(uint32_t)) != 0)
-        tell(subject, plan, job, "other bits than alone");
-    else if (!is_intact(storage) || !is_intact(storage + GUARD_WORDS + words))
-        tell(subject, plan, job, "wrote outside C");
+    else if (memcmp(got, alone, bytes) != 0)
+        tell(subject, plan, job, "other bits than alone, or written outside C");
 }
 
-/* The first once more, by copies, to be begun beside the others in a lane of its own. */
-static struct mm_job beside_of(struct set *set, unsigned first, const struct subject *subject) {
-    struct mm_job job;
-    struct mm_product product = set->jobs[first].product;
-    product.c.data = set->beside;
-    job_prepare(&job, subject, &product);
-    return job;
-}
-
-static void judge_beside(const struct set *set, unsigned first, const struct mm_job *job,
-                         struct subject *subject, const struct plan *plan) {
-    subject->cases++;
-    if (job->error.status != MM_OK)
-        tell(subject, plan, job, job->error.detail);
-    else if (memcmp(set->beside, set->alone[first], set->words[first] * sizeof(uint32_t)) != 0)
-        tell(subject, plan, job, "other bits beside a batch");
-}
-
-/* All that share the first's key go together. */
+/* All that share the first's key go together, and beside them, in a lane of its own, the first once more, by
+ * copies. */
 static void run_together(struct set *set, unsigned first, struct subject *subject, const struct plan *plan) {
     struct mm_device *device = subject->device;
+    const struct member *const leader = &set->members[first];
+    const struct member *which[JOBS];
     struct mm_job *jobs[JOBS];
-    unsigned which[JOBS];
-    unsigned count = 1;
-    jobs[0] = &set->jobs[first];
-    which[0] = first;
-    for (unsigned index = first + 1; index < JOBS; index++) {
-        if (set->is_done[index] || set->jobs[index].plan.batch_key != set->jobs[first].plan.batch_key)
+    unsigned count = 0;
+    for (unsigned index = first; index < JOBS; index++) {
+        struct member *member = &set->members[index];
+        if (member->is_done || member->job.plan.batch_key != leader->job.plan.batch_key)
             continue;
-        set->is_done[index] = true;
-        which[count] = index;
-        jobs[count++] = &set->jobs[index];
+        member->is_done = true;
+        which[count] = member;
+        jobs[count++] = &member->job;
     }
-    struct mm_job beside = beside_of(set, first, subject);
+    struct mm_job beside;
     struct mm_job *other = &beside;
+    struct mm_product product = leader->job.product;
+    product.c.data = set->beside;
+    job_prepare(&beside, subject, &product);
     const bool has_other = device->lane_count > 1;
     device->backend->begin(device, 0, jobs, count);
     if (has_other)
@@ -228,30 +193,31 @@ static void run_together(struct set *set, unsigned first, struct subject *subjec
     if (has_other && beside.error.status == MM_OK)
         device->backend->end(device, 1, &other, 1);
     if (has_other)
-        judge_beside(set, first, &beside, subject, plan);
-    for (unsigned index = 0; index < count; index++)
-        judge(set, which[index], count, subject, plan);
+        judge(&beside, set->beside, leader->alone + GUARD_WORDS, mm_matrix_bytes(&product.c), subject, plan);
+    for (unsigned index = 0; index < count; index++) {
+        const struct member *member = which[index];
+        judge(&member->job, member->storage, member->alone, member->words * sizeof(uint32_t), subject, plan);
+        if (member->job.error.status == MM_OK && (member->job.batched != count || !job_told(&member->job)))
+            tell(subject, plan, &member->job, "its spans or its batch are not told");
+    }
 }
 
 static void run_kind(struct set *set, struct subject *subject, const struct plan *plan,
                      const struct kind *kind) {
     struct random random = {random_mix(plan->seed, 0xba7c + (uint64_t)(kind - kinds))};
-    const struct pool pool = set->pool;
-    memset(set, 0, sizeof *set);
-    set->pool = pool;
-    set->pool.used_words = 0;
+    set->used_words = 0;
     for (unsigned index = 0; index < JOBS; index++) {
         make_job(set, index, subject, kind, &random);
-        run_alone(set, index, subject, plan);
+        run_alone(&set->members[index], subject, plan);
     }
     const uint64_t sum = sum_operands(set);
     for (unsigned index = 0; index < JOBS; index++)
-        if (!set->is_done[index])
+        if (!set->members[index].is_done)
             run_together(set, index, subject, plan);
     if (sum_operands(set) != sum)
-        tell(subject, plan, &set->jobs[0], "changed an operand");
+        tell(subject, plan, &set->members[0].job, "changed an operand");
     for (unsigned index = 0; index < JOBS; index++)
-        free(set->alone[index]);
+        free(set->members[index].alone);
 }
 
 static size_t pool_bytes(void) {
@@ -267,14 +233,12 @@ static size_t pool_bytes(void) {
 
 void batches_run(struct subject *subjects, size_t count, const struct plan *plan) {
     const struct mm_backend *backend = subjects[0].device->backend;
-    struct set *set = harness_allocate(sizeof *set);
-    if (backend->page_locking == NULL) { /* the host's: each goes alone */
-        free(set);
+    if (backend->page_locking == NULL) /* the host's: each goes alone */
         return;
-    }
-    set->pool.bytes = pool_bytes();
-    set->pool.words = mm_pages_map(set->pool.bytes);
-    if (set->pool.words == NULL || !backend->page_locking->lock(set->pool.words, set->pool.bytes)) {
+    struct set *set = harness_allocate(sizeof *set);
+    set->pool_bytes = pool_bytes();
+    set->pool = mm_pages_map(set->pool_bytes);
+    if (set->pool == NULL || !backend->page_locking->lock(set->pool, set->pool_bytes)) {
         subject_tell(&subjects[0], "no locked pages for batches");
     } else {
         for (size_t index = 0; index < count; index++) {
@@ -287,9 +251,9 @@ void batches_run(struct subject *subjects, size_t count, const struct plan *plan
             if (must && subjects[index].cases == cases)
                 subject_tell(&subjects[index], "goes together with no other");
         }
-        backend->page_locking->unlock(set->pool.words);
+        backend->page_locking->unlock(set->pool);
     }
-    if (set->pool.words != NULL)
-        mm_pages_unmap(set->pool.words, set->pool.bytes);
+    if (set->pool != NULL)
+        mm_pages_unmap(set->pool, set->pool_bytes);
     free(set);
 }

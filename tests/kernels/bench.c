@@ -1,12 +1,12 @@
-/* The harness's timing mode: which rows of which devices are timed, over which shapes. How is timing.c's
- * business. The host's rows stand first; beside a GPU its reference alone is timed. */
+/* The harness's timing mode: times rows by the domain's benchmark (gpu/lab/benchmark.h), so that the command
+ * measures as the service does. The host's rows stand first; beside a GPU its reference alone is timed. */
 #include "tests/kernels/options.h"
+#include "tests/kernels/benchmark_wrong.h"
+#include "tests/kernels/table.h"
 
-#include <errno.h>
+#include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
-
-enum { BACKENDS_MAX = 8 };
 
 /* What the host's reference, and its other rows, are asked for without --slow, as m·n·k: seconds a run. */
 static const double reference_cost_max = 0x1p31;
@@ -19,68 +19,40 @@ struct entrant {
     size_t count;
 };
 
-struct field {
-    struct entrant entrants[BACKENDS_MAX];
-    size_t count;
-    bool accelerated; /* one of them is no host */
+/* One line of the table. */
+struct timed_row {
+    const struct subject
+        *subject; /* NULL: not transposed, but only copied: the yardstick of transpositions */
+    struct mm_benchmark_row figures; /* `ran` is NULL where nothing was chosen */
+    double rate;                     /* GFLOP/s, or GB/s of a transposition; 0 where there are no figures */
+    bool wrong;                      /* by benchmark_is_wrong; the copy is not judged */
+    struct mm_attributes attributes; /* of what ran; all 0 where the device tells none */
 };
 
-static bool is_host(const struct mm_device *device) {
-    return device->compute_capability == 0;
-}
+/* --- which rows -------------------------------------------------------------------------------------- */
 
 static bool is_reference(const struct subject *subject) {
-    const struct mm_backend *backend = subject->device->backend;
-    size_t first = 0;
-    while (backend->variants[first].op != subject->variant->op)
+    const struct mm_variant *first = subject->device->backend->variants;
+    while (first->op != subject->variant->op)
         first++;
-    return subject->variant == &backend->variants[first];
+    return subject->variant == first;
 }
 
-/* Opens the backends in reverse: the preferred one stands first in their list, the host last. */
-static void open_all(const struct options *options, struct field *field) {
-    size_t backends = 0;
-    while (mm_backends()[backends] != NULL)
-        backends++;
-    while (backends-- > 0 && field->count < BACKENDS_MAX) {
-        const struct mm_backend *backend = mm_backends()[backends];
-        if (options->backend != NULL && strcmp(options->backend, backend->name) != 0)
-            continue;
-        struct mm_device *device = device_open_first(backend);
-        if (device == NULL)
-            continue;
-        field->accelerated = field->accelerated || !is_host(device);
-        field->entrants[field->count++].device = device;
-    }
-    if (field->count > 0 && !field->accelerated)
-        printf("- no GPU is timed: the CPU's rows alone\n");
-}
-
-static size_t choose(const struct options *options, struct field *field) {
-    size_t chosen = 0;
-    for (size_t index = 0; index < field->count; index++) {
-        struct entrant *entrant = &field->entrants[index];
-        size_t count;
-        entrant->subjects = subjects_choose(options, entrant->device, options->timing.op, &count);
-        for (size_t which = 0; which < count; which++)
-            if (!is_host(entrant->device) || !field->accelerated || options->variant_count > 0 ||
-                is_reference(&entrant->subjects[which]))
-                entrant->subjects[entrant->count++] = entrant->subjects[which];
-        chosen += entrant->count;
-    }
-    return chosen;
-}
-
-static void close_all(struct field *field) {
-    for (size_t index = 0; index < field->count; index++) {
-        free(field->entrants[index].subjects);
-        field->entrants[index].device->backend->close(field->entrants[index].device);
-    }
+static struct entrant entrant_make(const struct options *options, struct mm_device *device,
+                                   bool is_accelerated) {
+    struct entrant entrant = {.device = device};
+    size_t count;
+    entrant.subjects = subjects_choose(options, device, options->timing.op, &count);
+    for (size_t which = 0; which < count; which++)
+        if (!device->backend->is_host || !is_accelerated || options->variant_count > 0 ||
+            is_reference(&entrant.subjects[which]))
+            entrant.subjects[entrant.count++] = entrant.subjects[which];
+    return entrant;
 }
 
 static bool too_slow(const struct subject *subject, struct shape shape) {
     const double cost = (double)shape.m * (double)shape.n * (double)shape.k;
-    return is_host(subject->device) && subject->variant->op == MM_MATMUL &&
+    return subject->device->backend->is_host && subject->variant->op == MM_MATMUL &&
            cost > (is_reference(subject) ? reference_cost_max : host_cost_max);
 }
 
@@ -89,122 +61,226 @@ static size_t make_rows(const struct options *options, const struct entrant *ent
                         struct timed_row *rows) {
     size_t count = 0;
     if (options->timing.op == MM_TRANSPOSE && entrant->count > 0)
-        rows[count++] = (struct timed_row){
-            .device = entrant->device, .variant = entrant->subjects[0].variant, .copies = true};
+        rows[count++] = (struct timed_row){0};
     for (size_t index = 0; index < entrant->count; index++) {
         const struct subject *subject = &entrant->subjects[index];
         if (!options->slow && too_slow(subject, shape))
             printf("- %s:%s is left out, since it takes long; --slow times it\n",
                    subject->device->backend->name, subject->variant->name);
         else
-            rows[count++] =
-                (struct timed_row){.device = subject->device,
-                                   .variant = subject->variant,
-                                   .tile = subject->tile != 0 ? subject->tile : subject->variant->tile,
-                                   .chosen_tile = subject->tile};
+            rows[count++] = (struct timed_row){.subject = subject};
     }
     return count;
 }
 
-struct totals {
+/* --- how --------------------------------------------------------------------------------------------- */
+
+/* Of a transposition the shape is that of the result. The copy is the benchmark's own, and no subject. */
+static struct mm_benchmark_request make_request(const struct timed_row *rows, size_t count,
+                                                struct shape shape, const struct timing *timing) {
+    const bool multiplies = timing->op == MM_MATMUL;
+    struct mm_benchmark_request request = {.op = timing->op,
+                                           .m = multiplies ? shape.m : shape.n,
+                                           .n = multiplies ? shape.n : shape.m,
+                                           .k = multiplies ? shape.k : 0,
+                                           .dtype = timing->dtype,
+                                           .transpose_a = timing->transpose_a,
+                                           .transpose_b = timing->transpose_b,
+                                           .repeats = timing->repeats,
+                                           .row_ns = (uint64_t)timing->seconds * 1000000000};
+    for (size_t index = 0; index < count; index++) {
+        const struct subject *subject = rows[index].subject;
+        if (subject == NULL)
+            continue;
+        assert(request.subject_count < MM_BENCHMARK_ROWS_MAX);
+        request.subjects[request.subject_count++] = (struct mm_benchmark_subject){
+            .backend = subject->device->backend, .variant = subject->variant, .tile = subject->tile};
+    }
+    return request;
+}
+
+/* The host's matrices take half of its memory; the benchmark itself sees to that of other devices. */
+static enum mm_status open_benchmark(const struct mm_device *device,
+                                     const struct mm_benchmark_request *request,
+                                     struct mm_benchmark **benchmark, struct mm_error *error) {
+    const struct mm_backend *backend = device->backend;
+    const struct mm_limits matrices = {.dimension_max = SIZE_MAX,
+                                       .memory_bytes_max =
+                                           backend->is_host ? backend->memory_free(device) / 2 : SIZE_MAX};
+    const struct mm_benchmark_limits limits = {.matrices = &matrices, .repeats_max = UINT_MAX};
+    enum mm_status status = mm_benchmark_judge_size(request, &limits, error);
+    if (status != MM_OK)
+        return status;
+    *benchmark = mm_benchmark_open(request, matrices.memory_bytes_max);
+    return *benchmark != NULL ? MM_OK : mm_fail(error, MM_INTERNAL, "no memory for the benchmark");
+}
+
+static void tell(const struct mm_benchmark *benchmark, struct mm_device *device, struct timed_row *rows,
+                 size_t count) {
+    const struct mm_benchmark_row *next = mm_benchmark_rows(benchmark);
+    const struct mm_backend *backend = device->backend;
+    for (size_t index = 0; index < count; index++) {
+        struct timed_row *row = &rows[index];
+        struct mm_error none;
+        row->figures = row->subject == NULL ? *benchmark_copy(benchmark) : *next++;
+        row->rate = mm_benchmark_rate(benchmark, &row->figures);
+        row->wrong = benchmark_is_wrong(benchmark, &row->figures);
+        if (row->subject == NULL || row->figures.error.status != MM_OK || backend->attributes == NULL ||
+            backend->attributes(device, row->figures.ran, row->subject->tile, &row->attributes, &none) !=
+                MM_OK)
+            row->attributes = (struct mm_attributes){0};
+    }
+}
+
+/* Times the rows of a device in turn; at most MM_BENCHMARK_ROWS_MAX beside the copy. */
+static void time_rows(struct mm_device *device, struct timed_row *rows, size_t count, struct shape shape,
+                      const struct timing *timing) {
+    const struct mm_benchmark_request request = make_request(rows, count, shape, timing);
+    struct mm_benchmark *benchmark = NULL;
+    struct mm_error error = {0};
+    struct mm_job job = {0};
+    if (open_benchmark(device, &request, &benchmark, &error) == MM_OK) {
+        while (mm_benchmark_next(benchmark, &job))
+            while (job.task->run(job.task, device, false, &job.error) == MM_TASK_AGAIN)
+                continue;
+        tell(benchmark, device, rows, count);
+    } else {
+        for (size_t index = 0; index < count; index++)
+            rows[index].figures = (struct mm_benchmark_row){.error = error};
+    }
+    mm_benchmark_close(benchmark);
+}
+
+/* --- what is shown ----------------------------------------------------------------------------------- */
+
+static void print_row(struct table *table, const struct timed_row *row, const struct mm_device *device,
+                      struct shape shape, const struct timing *timing) {
+    const struct mm_benchmark_row *figures = &row->figures;
+    const struct mm_attributes *uses = &row->attributes;
+    const struct subject *subject = row->subject;
+    const bool multiplies = timing->op == MM_MATMUL;
+    const bool timed = figures->error.status == MM_OK;
+    const bool judged = timed && subject != NULL;
+    const bool told = uses->threads_per_block > 0;
+    const double rate = table_known(row->rate, timed);
+    const double percent = table_known(100.0 * figures->of_yardstick, figures->of_yardstick > 0.0);
+    const unsigned tile = subject == NULL ? 0 : subject->tile != 0 ? subject->tile : subject->variant->tile;
+    const char *name = subject == NULL ? "copy" : subject->variant->name;
+    do {
+        table_text(table, "op", NULL, mm_op_name(timing->op));
+        table_text(table, "dtype", NULL, mm_dtype_name(timing->dtype));
+        table_number(table, "m", NULL, 0, (double)shape.m);
+        table_number(table, "k", NULL, 0, (double)shape.k);
+        table_number(table, "n", NULL, 0, (double)shape.n);
+        table_number(table, "transpose_a", NULL, 0, timing->transpose_a);
+        table_number(table, "transpose_b", NULL, 0, timing->transpose_b);
+        table_text(table, "backend", "backend", device->backend->name);
+        table_text(table, "variant", "variant", name);
+        table_text(table, "ran", "ran", subject == NULL || figures->ran == NULL ? name : figures->ran->name);
+        table_number(table, "tile", "tile", 0, table_known(tile, tile > 0));
+        table_text(table, "status", "status", row->wrong ? "wrong" : mm_status_name(figures->error.status));
+        table_number(table, "repeats", "repeats", 0, timed ? figures->repeats : 0);
+        table_number(table, NULL, "sets of buffers", 0, table_known((double)figures->set_count, timed));
+        const int ms_digits = table->is_csv ? 6 : 4;
+        table_number(table, "min_ms", "min ms", ms_digits, table_known(figures->min_ns * 1e-6, timed));
+        table_number(table, "median_ms", "median ms", ms_digits,
+                     table_known(figures->median_ns * 1e-6, timed));
+        table_number(table, "max_ms", "max ms", ms_digits, table_known(figures->max_ns * 1e-6, timed));
+        table_number(table, "gflops", multiplies ? "GFLOP/s" : NULL, table->is_csv ? 6 : 1,
+                     table_known(rate, multiplies));
+        table_number(table, "percent_of_blas", multiplies ? "% of blas" : NULL, table->is_csv ? 3 : 1,
+                     table_known(percent, multiplies));
+        table_number(table, "gigabytes_per_second", multiplies ? NULL : "GB/s", table->is_csv ? 6 : 1,
+                     table_known(rate, !multiplies));
+        table_number(table, "percent_of_copy", multiplies ? NULL : "% of copy", table->is_csv ? 3 : 1,
+                     table_known(percent, !multiplies));
+        table_number(table, "max_error", "max error", -3, table_known(figures->max_error, judged));
+        table_number(table, "relative_error", "relative error", -3,
+                     table_known(figures->relative_error, judged && multiplies));
+        table_number(table, "threads_per_block", NULL, 0, table_known(uses->threads_per_block, told));
+        table_number(table, "registers_per_thread", "registers", 0,
+                     table_known(uses->registers_per_thread, told));
+        table_number(table, "static_shared_bytes", "static shared bytes", 0,
+                     table_known((double)uses->static_shared_bytes, told));
+        table_number(table, "dynamic_shared_bytes", "dynamic shared bytes", 0,
+                     table_known((double)uses->dynamic_shared_bytes, told));
+        table_number(table, "local_bytes", NULL, 0, table_known((double)uses->local_bytes, told));
+        table_number(table, "blocks_per_multiprocessor", "blocks per multiprocessor", 0,
+                     table_known(uses->blocks_per_multiprocessor, told));
+        table_text(table, "device", NULL, device->name);
+        table_text(table, NULL, "remark", timed ? "" : figures->error.detail);
+    } while (table_end(table));
+}
+
+/* What is timed, and what came of it. */
+struct field {
+    const struct options *options;
+    struct entrant entrants[DEVICES_MAX];
+    size_t count;
+    struct table csv; /* without a file: none */
     size_t timed;
     size_t failures;
 };
 
 /* A product that a row does not do, or that does not fit into the device's or the host's memory, is no
  * failure; one that is wrong is. */
-static void add_rows(struct totals *totals, const struct timed_row *rows, size_t count) {
-    for (size_t index = 0; index < count; index++) {
-        const enum mm_status status = rows[index].figures.error.status;
-        totals->timed += status == MM_OK;
-        totals->failures += rows[index].wrong || (status != MM_OK && status != MM_UNSUPPORTED &&
-                                                  status != MM_NO_DEVICE_MEMORY && status != MM_TOO_LARGE);
-    }
+static void add_row(struct field *field, const struct timed_row *row) {
+    const enum mm_status status = row->figures.error.status;
+    field->timed += status == MM_OK;
+    field->failures += row->wrong || (status != MM_OK && status != MM_UNSUPPORTED &&
+                                      status != MM_NO_DEVICE_MEMORY && status != MM_TOO_LARGE);
 }
 
-static void print_shape(const struct options *options, struct shape shape) {
-    if (options->timing.op == MM_TRANSPOSE)
-        printf("\n## A %zu×%zu transposed, %s\n\n", shape.n, shape.m, mm_dtype_name(options->timing.dtype));
-    else
-        printf("\n## A %zu×%zu · B %zu×%zu%s%s\n\n", shape.m, shape.k, shape.k, shape.n,
-               options->timing.transpose_a ? ", A stored transposed" : "",
-               options->timing.transpose_b ? ", B stored transposed" : "");
-}
-
-/* How the rows of a device were timed; of none, there is nothing to tell. */
-static void print_sets(const struct options *options, const struct timed_row *rows, size_t count) {
-    size_t sets = 0;
-    for (size_t index = 0; index < count; index++)
-        if (rows[index].figures.error.status == MM_OK)
-            sets = rows[index].figures.set_count;
-    if (sets > 0)
-        printf("- %s: %s, over %zu sets of buffers; the rows in turn, %u repeats, fewer of "
-               "what takes over %u s\n",
-               rows[0].device->backend->name,
-               options->timing.op == MM_MATMUL ? "float32, U(-1,1)" : mm_dtype_name(options->timing.dtype),
-               sets, options->timing.repeats, options->timing.seconds);
-}
-
-/* Times one shape on all devices, one after the other: the host at work would let a GPU's clocks sink. */
-static void time_shape(const struct options *options, const struct field *field, struct shape shape,
-                       struct timed_row *rows, FILE *csv, struct totals *totals) {
-    size_t count = 0;
-    print_shape(options, shape);
-    for (size_t index = 0; index < field->count; index++) {
-        const struct entrant *entrant = &field->entrants[index];
-        struct timed_row *own = &rows[count];
-        const size_t own_count = make_rows(options, entrant, shape, own);
-        if (own_count == 0)
-            continue;
-        timing_run(own, own_count, shape, &options->timing);
-        print_sets(options, own, own_count);
-        count += own_count;
-    }
+/* Times one shape on a device. */
+static void time_device(struct field *field, const struct entrant *entrant, struct shape shape) {
+    const struct timing *timing = &field->options->timing;
+    struct timed_row *rows = harness_allocate((entrant->count + 1) * sizeof *rows); /* and the copy */
+    struct table markdown = {.out = stdout, .is_head = true};
+    const size_t count = make_rows(field->options, entrant, shape, rows);
     if (count > 0) {
-        printf("\n");
-        table_markdown(stdout, rows, count, &options->timing);
+        time_rows(entrant->device, rows, count, shape, timing);
+        printf("- %s: %s; the rows in turn, %u repeats, fewer of what takes over %u s\n\n",
+               entrant->device->backend->name,
+               timing->op == MM_MATMUL ? "float32, U(-1,1)" : mm_dtype_name(timing->dtype), timing->repeats,
+               timing->seconds);
+    }
+    for (size_t index = 0; index < count; index++) {
+        print_row(&markdown, &rows[index], entrant->device, shape, timing);
+        if (field->csv.out != NULL)
+            print_row(&field->csv, &rows[index], entrant->device, shape, timing);
+        add_row(field, &rows[index]);
     }
     fflush(stdout);
-    if (csv != NULL)
-        table_csv(csv, rows, count, shape, &options->timing);
-    add_rows(totals, rows, count);
-}
-
-static int time_all(const struct options *options, const struct field *field, size_t chosen, FILE *csv) {
-    struct timed_row *rows = harness_allocate((chosen + field->count) * sizeof *rows); /* and the copies */
-    struct totals totals = {0};
-    if (csv != NULL)
-        table_csv_head(csv);
-    for (size_t index = 0; index < options->times.count; index++)
-        time_shape(options, field, options->times.shapes[index], rows, csv, &totals);
     free(rows);
-    printf("\n%zu rows timed, %zu failures\n", totals.timed, totals.failures);
-    return totals.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-int bench_run(const struct options *options) {
-    struct field field = {0};
-    FILE *csv = options->csv == NULL ? NULL : fopen(options->csv, "we");
-    if (options->csv != NULL && csv == NULL) {
-        fprintf(stderr, "kernels: cannot write %s: %s\n", options->csv, strerror(errno));
-        return EXIT_FAILURE;
+/* On all devices, one after the other: the host at work would let a GPU's clocks sink. */
+static void time_shape(struct field *field, struct shape shape) {
+    const struct timing *timing = &field->options->timing;
+    if (timing->op == MM_TRANSPOSE)
+        printf("\n## A %zu×%zu transposed, %s\n\n", shape.n, shape.m, mm_dtype_name(timing->dtype));
+    else
+        printf("\n## A %zu×%zu · B %zu×%zu%s%s\n\n", shape.m, shape.k, shape.k, shape.n,
+               timing->transpose_a ? ", A stored transposed" : "",
+               timing->transpose_b ? ", B stored transposed" : "");
+    for (size_t index = 0; index < field->count; index++)
+        time_device(field, &field->entrants[index], shape);
+}
+
+int bench_run(const struct options *options, struct mm_device *const *devices, size_t count, FILE *csv) {
+    struct field field = {.options = options, .csv = {.out = csv, .is_csv = true, .is_head = true}};
+    size_t chosen = 0;
+    while (count-- > 0) { /* in reverse: the preferred one stands first, the host last */
+        struct entrant *entrant = &field.entrants[field.count++];
+        *entrant = entrant_make(options, devices[count], !devices[0]->backend->is_host);
+        chosen += entrant->count;
     }
-    open_all(options, &field);
-    const size_t chosen = choose(options, &field);
-    int code;
-    if (field.count == 0) {
-        printf("no backend opens here\n");
-        code = EXIT_SKIPPED;
-    } else if (chosen == 0) {
+    if (chosen == 0)
         printf("FAIL: no variant was run\n");
-        code = EXIT_FAILURE;
-    } else {
-        code = time_all(options, &field, chosen, csv);
-    }
-    close_all(&field);
-    if (csv != NULL && fclose(csv) != 0) {
-        fprintf(stderr, "kernels: cannot write %s: %s\n", options->csv, strerror(errno));
-        code = EXIT_FAILURE;
-    }
-    return code;
+    for (size_t index = 0; index < options->times.count && chosen > 0; index++)
+        time_shape(&field, options->times.shapes[index]);
+    for (size_t index = 0; index < field.count; index++)
+        free(field.entrants[index].subjects);
+    printf("\n%zu rows timed, %zu failures\n", field.timed, field.failures);
+    return chosen > 0 && field.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

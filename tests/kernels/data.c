@@ -54,24 +54,21 @@ static float *at(const struct lines *lines, size_t line, size_t depth) {
     for (size_t line = 0; line < (lines)->count; line++)                                                     \
         for (size_t depth = 0; depth < (lines)->depth; depth++)
 
-static void fill_symmetric(struct random *random, const struct lines *lines, bool is_a) {
-    (void)is_a;
+static void fill_symmetric(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         *at(lines, line, depth) = symmetric(random);
     }
 }
 
 /* Without cancellation: a bias of truncation shows, and zeros are outside every bound. */
-static void fill_unit(struct random *random, const struct lines *lines, bool is_a) {
-    (void)is_a;
+static void fill_unit(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         *at(lines, line, depth) = unit(random) + 0x1p-24F;
     }
 }
 
 /* By the method of Box and Muller. */
-static void fill_normal(struct random *random, const struct lines *lines, bool is_a) {
-    (void)is_a;
+static void fill_normal(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         double radius = sqrt(-2.0 * log(1.0 - (double)unit(random)));
         *at(lines, line, depth) = (float)(radius * cos(6.283185307179586 * (double)unit(random)));
@@ -86,13 +83,12 @@ static void fill_wide(struct random *random, const struct lines *lines, int limi
     }
 }
 
-static void fill_wide_elements(struct random *random, const struct lines *lines, bool is_a) {
-    (void)is_a;
+static void fill_wide_elements(struct random *random, const struct lines *lines) {
     fill_wide(random, lines, 15);
 }
 
-static void fill_wide_lines(struct random *random, const struct lines *lines, bool is_a) {
-    fill_symmetric(random, lines, is_a);
+static void fill_wide_lines(struct random *random, const struct lines *lines) {
+    fill_symmetric(random, lines);
     for (size_t line = 0; line < lines->count; line++) {
         int scale = exponent(random, 40);
         for (size_t depth = 0; depth < lines->depth; depth++)
@@ -100,27 +96,27 @@ static void fill_wide_lines(struct random *random, const struct lines *lines, bo
     }
 }
 
-static void fill_huge_element(struct random *random, const struct lines *lines, bool is_a) {
-    fill_symmetric(random, lines, is_a);
+static void fill_huge_element(struct random *random, const struct lines *lines) {
+    fill_symmetric(random, lines);
     for (size_t line = 0; line < lines->count && lines->depth > 0; line++)
         *at(lines, line, random_below(random, lines->depth)) *= 0x1p20F;
 }
 
 /* A's elements lie below float32's smallest normal number, in half of its rows far above it too. B is
  * such that half of the products are normal again and half are not. */
-static void fill_subnormal(struct random *random, const struct lines *lines, bool is_a) {
+static void fill_subnormal(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         float value = mantissa(random);
-        if (is_a && (line % 2 == 0 || random_next(random) % 2 == 0))
+        if (lines->is_a && (line % 2 == 0 || random_next(random) % 2 == 0))
             value = ldexpf(value, -127 - (int)random_below(random, 12));
-        if (!is_a && line % 2 == 0)
+        if (!lines->is_a && line % 2 == 0)
             value = ldexpf(value, (int)random_below(random, 30));
         *at(lines, line, depth) = value;
     }
 }
 
-static void fill_signed_zeros(struct random *random, const struct lines *lines, bool is_a) {
-    fill_symmetric(random, lines, is_a);
+static void fill_signed_zeros(struct random *random, const struct lines *lines) {
+    fill_symmetric(random, lines);
     FOR_EACH_ELEMENT(lines) {
         uint64_t dice = random_next(random) % 4;
         if (dice < 2)
@@ -130,9 +126,9 @@ static void fill_signed_zeros(struct random *random, const struct lines *lines, 
 
 /* A special value in about a third of the lines, one in eight others zero, so that 0·Inf occurs and
  * yet many elements of C stay finite. */
-static void fill_nonfinite(struct random *random, const struct lines *lines, bool is_a) {
+static void fill_nonfinite(struct random *random, const struct lines *lines) {
     static const float special[] = {NAN, -NAN, INFINITY, -INFINITY, INFINITY};
-    fill_symmetric(random, lines, is_a);
+    fill_symmetric(random, lines);
     FOR_EACH_ELEMENT(lines) {
         if (random_next(random) % 8 == 0)
             *at(lines, line, depth) = random_next(random) % 2 == 0 ? 0.0F : -0.0F;
@@ -144,8 +140,7 @@ static void fill_nonfinite(struct random *random, const struct lines *lines, boo
 
 /* Products around the largest float: a third of the lines is positive (its longer sums overflow for
  * certain), a third mixed, a third small enough for all to stay finite. */
-static void fill_overflow(struct random *random, const struct lines *lines, bool is_a) {
-    (void)is_a;
+static void fill_overflow(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         float value = mantissa(random);
         int scale = line % 3 == 2 ? 20 : 62 + (int)random_below(random, 2);
@@ -156,10 +151,10 @@ static void fill_overflow(struct random *random, const struct lines *lines, bool
 /* One element of each line is 2^30 times as large as the others, and counts for nothing, since the other
  * operand is zero there: scaling by the largest of a line serves that one alone. A's lie where the depth is a
  * multiple of 8, B's halfway between. What is shorter has no room for that, and hides nothing. */
-static void fill_hidden(struct random *random, const struct lines *lines, bool is_a) {
-    const size_t own = is_a ? 0 : 4;
+static void fill_hidden(struct random *random, const struct lines *lines) {
+    const size_t own = lines->is_a ? 0 : 4;
     const size_t others = 4 - own;
-    fill_symmetric(random, lines, is_a);
+    fill_symmetric(random, lines);
     for (size_t line = 0; line < lines->count && lines->depth >= 8; line++) {
         const size_t places = (lines->depth + 7 - own) / 8;
         *at(lines, line, own + 8 * random_below(random, places)) *= 0x1p30F;
@@ -168,8 +163,7 @@ static void fill_hidden(struct random *random, const struct lines *lines, bool i
     }
 }
 
-static void fill_wider_elements(struct random *random, const struct lines *lines, bool is_a) {
-    (void)is_a;
+static void fill_wider_elements(struct random *random, const struct lines *lines) {
     fill_wide(random, lines, 30);
 }
 
@@ -177,22 +171,21 @@ static void fill_wider_elements(struct random *random, const struct lines *lines
  * is 2^-20 of its products. Of the two one stands in either half of the depth: next to each other, they would
  * favour kernels that add in turn. Every fourth row of A is not such, for zeros to be refused there, but as
  * small as what the others leave, for the norm to hear of all rows. */
-static void fill_cancellation(struct random *random, const struct lines *lines, bool is_a) {
+static void fill_cancellation(struct random *random, const struct lines *lines) {
     const size_t half = lines->depth / 2;
-    fill_symmetric(random, lines, is_a);
+    fill_symmetric(random, lines);
     FOR_EACH_ELEMENT(lines) {
         float *value = at(lines, line, depth);
-        if (is_a && line % 4 == 0)
+        if (lines->is_a && line % 4 == 0)
             *value *= 0x1p-20F;
         else if (depth >= half && depth < 2 * half)
-            *value = *at(lines, line, depth - half) * (is_a ? -(1.0F + 0x1p-20F) : 1.0F);
+            *value = *at(lines, line, depth - half) * (lines->is_a ? -(1.0F + 0x1p-20F) : 1.0F);
     }
 }
 
 /* One element in a hundred is not zero, and those are of a wide range. The first line of either operand has
  * no zeros, since C would often have nothing else without. */
-static void fill_sparse(struct random *random, const struct lines *lines, bool is_a) {
-    (void)is_a;
+static void fill_sparse(struct random *random, const struct lines *lines) {
     fill_wide(random, lines, 20);
     FOR_EACH_ELEMENT(lines) {
         if (line > 0 && random_below(random, 100) > 0)
@@ -203,10 +196,10 @@ static void fill_sparse(struct random *random, const struct lines *lines, bool i
 /* Four blocks on the diagonal and zeros beside them; a block of A is 2^24 times as large as the one before,
  * and one of B 2^20 times as small, so that those of C differ by 2^4 and the norm hears of the smallest, too.
  */
-static void fill_blocks(struct random *random, const struct lines *lines, bool is_a) {
+static void fill_blocks(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         const size_t block = 4 * line / lines->count;
-        const int scale = (is_a ? 24 : -20) * ((int)block - 2);
+        const int scale = (lines->is_a ? 24 : -20) * ((int)block - 2);
         const float value = ldexpf(unit(random) + 0x1p-24F, scale);
         *at(lines, line, depth) = 4 * depth / lines->depth == block ? value : 0.0F;
     }
@@ -214,63 +207,63 @@ static void fill_blocks(struct random *random, const struct lines *lines, bool i
 
 /* Along the depth A's elements grow by 2^60 while B's shrink by as much: all products are about as large, so
  * that the smallest elements of a line count as much as its largest. */
-static void fill_balanced(struct random *random, const struct lines *lines, bool is_a) {
-    fill_symmetric(random, lines, is_a);
+static void fill_balanced(struct random *random, const struct lines *lines) {
+    fill_symmetric(random, lines);
     FOR_EACH_ELEMENT(lines) {
         const int scale = (int)(60 * depth / lines->depth) - 30;
         float *value = at(lines, line, depth);
-        *value = ldexpf(*value, is_a ? scale : -scale);
+        *value = ldexpf(*value, lines->is_a ? scale : -scale);
     }
 }
 
 /* Of each eight elements along the depth, the first is A's largest and meets a zero of B, so that it counts
  * for nothing; the fifth is 1 in A, and B has zeros there but for one, its largest. Whatever is aligned to
  * that product as if A's factor were not as small as it is, cuts off the others. */
-static void set_largest(struct random *random, const struct lines *lines, bool is_a, float largest_of_b) {
+static void set_largest(struct random *random, const struct lines *lines, float largest_of_b) {
     for (size_t line = 0; line < lines->count && lines->depth >= 8; line++) {
         for (size_t depth = 0; depth < lines->depth; depth += 4)
-            *at(lines, line, depth) = !is_a ? 0.0F : depth % 8 == 0 ? 0x1p37F : 1.0F;
-        if (!is_a)
+            *at(lines, line, depth) = !lines->is_a ? 0.0F : depth % 8 == 0 ? 0x1p37F : 1.0F;
+        if (!lines->is_a)
             *at(lines, line, 4 + 8 * random_below(random, (lines->depth + 3) / 8)) = largest_of_b;
     }
 }
 
 /* Positive and exact in two float16, once they are scaled. */
-static void fill_whole_numbers(struct random *random, const struct lines *lines, bool is_a) {
+static void fill_whole_numbers(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
-        *at(lines, line, depth) = (float)(1 + random_below(random, is_a ? 1023 : 4));
+        *at(lines, line, depth) = (float)(1 + random_below(random, lines->is_a ? 1023 : 4));
     }
-    set_largest(random, lines, is_a, 0x1p26F);
+    set_largest(random, lines, 0x1p26F);
 }
 
 /* Exact in one, and of either sign. */
-static void fill_powers_of_two(struct random *random, const struct lines *lines, bool is_a) {
+static void fill_powers_of_two(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
-        const int power = (is_a ? 10 : -26) + (int)random_below(random, 4);
+        const int power = (lines->is_a ? 10 : -26) + (int)random_below(random, 4);
         *at(lines, line, depth) = ldexpf(random_next(random) & 1 ? 1.0F : -1.0F, power);
     }
-    set_largest(random, lines, is_a, 1.0F);
+    set_largest(random, lines, 1.0F);
 }
 
 const struct family families[FAMILY_COUNT] = {
-    {"symmetric", "U(-1,1)", fill_symmetric, false},
-    {"unit", "U(0,1)", fill_unit, true},
-    {"normal", "N(0,1)", fill_normal, false},
-    {"wide_elements", "2^±15 per element", fill_wide_elements, false},
-    {"wide_lines", "2^±40 per row", fill_wide_lines, false},
-    {"huge_element", "one 2^20 per row", fill_huge_element, false},
-    {"subnormals", "subnormals", fill_subnormal, false},
-    {"signed_zeros", "signed zeros", fill_signed_zeros, false},
-    {"nonfinite", "NaN and Inf", fill_nonfinite, false},
-    {"overflow", "overflow", fill_overflow, false},
-    {"hidden", "2^30 against zeros", fill_hidden, false},
-    {"wider_elements", "2^±30 per element", fill_wider_elements, false},
-    {"cancellation", "cancelling pairs", fill_cancellation, false},
-    {"sparse", "1% not zero, 2^±20", fill_sparse, false},
-    {"blocks", "blocks on the diagonal", fill_blocks, true},
-    {"balanced", "2^±30 along k, balanced", fill_balanced, false},
-    {"whole_numbers", "whole numbers to 2^37", fill_whole_numbers, true},
-    {"powers_of_two", "powers of two", fill_powers_of_two, false},
+    {"symmetric", "U(-1,1)", fill_symmetric},
+    {"unit", "U(0,1)", fill_unit},
+    {"normal", "N(0,1)", fill_normal},
+    {"wide_elements", "2^±15 per element", fill_wide_elements},
+    {"wide_lines", "2^±40 per row", fill_wide_lines},
+    {"huge_element", "one 2^20 per row", fill_huge_element},
+    {"subnormals", "subnormals", fill_subnormal},
+    {"signed_zeros", "signed zeros", fill_signed_zeros},
+    {"nonfinite", "NaN and Inf", fill_nonfinite},
+    {"overflow", "overflow", fill_overflow},
+    {"hidden", "2^30 against zeros", fill_hidden},
+    {"wider_elements", "2^±30 per element", fill_wider_elements},
+    {"cancellation", "cancelling pairs", fill_cancellation},
+    {"sparse", "1% not zero, 2^±20", fill_sparse},
+    {"blocks", "blocks on the diagonal", fill_blocks},
+    {"balanced", "2^±30 along k, balanced", fill_balanced},
+    {"whole_numbers", "whole numbers to 2^37", fill_whole_numbers},
+    {"powers_of_two", "powers of two", fill_powers_of_two},
 };
 
 const struct family *family_find(const char *key) {
@@ -286,10 +279,18 @@ void operands_make(struct operands *operands, struct shape shape, const struct f
     operands->a = harness_allocate(shape.m * shape.k * sizeof(float));
     operands->b = harness_allocate(shape.k * shape.n * sizeof(float));
     struct random random = {seed};
-    struct lines rows = {operands->a, shape.m, shape.k, shape.k, 1};
-    struct lines columns = {operands->b, shape.n, shape.k, 1, shape.n};
-    family->fill(&random, &rows, true);
-    family->fill(&random, &columns, false);
+    family->fill(&random, &(const struct lines){true, operands->a, shape.m, shape.k, shape.k, 1});
+    family->fill(&random, &(const struct lines){false, operands->b, shape.n, shape.k, 1, shape.n});
+}
+
+struct one_case operands_case(const struct operands *operands, const struct family *family,
+                              const struct reference *reference) {
+    return (struct one_case){.data = family->name,
+                             .shape = operands->shape,
+                             .dtype = MM_FLOAT32,
+                             .a = operands->a,
+                             .b = operands->b,
+                             .reference = reference};
 }
 
 void operands_free(struct operands *operands) {

@@ -44,6 +44,7 @@ uint64_t random_mix(uint64_t a, uint64_t b);              /* a seed from two num
 /* A family fills an operand line by line: the lines of A are its rows, those of B its columns, and
  * each holds `depth` elements. Element (line, d) is x[line·line_step + d·depth_step]. */
 struct lines {
+    bool is_a;
     float *x;
     size_t count;
     size_t depth;
@@ -54,8 +55,7 @@ struct lines {
 struct family {
     const char *key;  /* as options name it: [a-z_]+ */
     const char *name; /* for people */
-    void (*fill)(struct random *random, const struct lines *lines, bool is_a);
-    bool positive; /* no cancellation: a C of zeros is outside every bound */
+    void (*fill)(struct random *random, const struct lines *lines);
 };
 
 enum { FAMILY_COUNT = 18 };
@@ -64,7 +64,7 @@ extern const struct family families[FAMILY_COUNT];
 /* NULL where there is no such key. */
 const struct family *family_find(const char *key);
 
-/* op(A) and op(B), dense, as the reference sees them; every layout is packed from these. */
+/* op(A) and op(B) of a product, dense, as the reference sees them. */
 struct operands {
     struct shape shape;
     float *a; /* m×k, owned */
@@ -83,15 +83,18 @@ struct expected {
     double magnitude; /* the same of |A|·|B| */
 };
 
+/* A row by a column whose elements lie `b_step` apart. */
+struct expected expected_make(size_t row, size_t col, const float *a, const float *b, size_t b_step,
+                              size_t k);
+
 /* Every element, or a sample with the edges where all would cost too much. */
 struct reference {
     struct shape shape;
     struct expected *expected; /* owned */
     size_t count;
-    bool whole;
 };
 void reference_make(struct reference *reference, const struct operands *operands, uint64_t seed);
-/* Every element, by so many threads, at most SHARE_THREADS_MAX: whole.c. */
+/* Every element, by so many threads, at most SHARE_THREADS_MAX. */
 void reference_make_whole(struct reference *reference, const struct operands *operands, unsigned threads);
 void reference_free(struct reference *reference);
 
@@ -99,29 +102,22 @@ void reference_free(struct reference *reference);
  * most 1 where it is right; 0 where Inf or NaN was right. */
 bool reference_judge(const struct expected *expected, size_t k, float value, double *fraction);
 
-/* Elements whose bound would let a zero pass for the result do not say much: how many refuse it. */
-size_t reference_zeros_refused(const struct reference *reference);
-
-/* ‖C−R‖/‖R‖ over the elements of the reference. */
-struct norms {
-    double difference_squares;
-    double sum_squares;
+/* What a C is off by, over the elements of the reference. */
+struct exactness {
+    double difference_squares; /* (C−R)², summed up */
+    double sum_squares;        /* R² */
+    double unit_max; /* the largest |C−R| / (|A|·|B|), in u = 2^-24, of elements where that says something */
+    double fraction_max; /* the largest error over the bound of its element */
+    size_t wrong;        /* elements past the bound, or Inf or NaN where they must not be */
+    size_t first_wrong;  /* the first of them, of the reference's */
 };
-void norms_add(struct norms *norms, const struct expected *expected, float value);
-
-/* The relative error; negative where it says nothing (nothing finite, zeros, or so small that the
- * rounding to subnormals decides it). */
-double norms_error(const struct norms *norms);
-
-/* What a claim of float32 accuracy allows it to be, on data on which naive's is this: 1.5 times that,
- * or 2.5e-7 where that is larger. Negative where naive's says nothing, or C has so few elements that the
- * comparison would be one of luck. */
-double norms_allowed(double naive, size_t elements);
+struct image;
+void reference_compare(const struct reference *reference, const struct image *c, struct exactness *exactness);
 
 /* --- image.c: matrices in guarded memory ---------------------------------------------------------- */
 
-/* How a product lies in memory: the operands' transposes, and which leading dimensions are wider
- * than the rows. */
+/* How a case lies in memory: the operands' transposes, and which leading dimensions are wider than the
+ * rows. */
 struct layout {
     bool transpose_a;
     bool transpose_b;
@@ -133,59 +129,65 @@ struct layout {
     size_t c_shift;
 };
 
-/* 32 layouts: 2 transposes × 2 transposes × 2³ leading dimensions. `seed` decides how wide, and for one
- * matrix in four that it does not begin at an aligned address. */
+/* 32 layouts of a product: 2 transposes × 2 transposes × 2³ leading dimensions. `seed` decides how wide, and
+ * for one matrix in four that it does not begin at an aligned address. */
 enum { LAYOUT_COUNT = 32 };
 struct layout layout_make(unsigned index, uint64_t seed);
 
-/* A matrix's storage between two guards, as it is to lie on the device, all of it on the host. */
+/* A product or a transposition, and what is right; owns nothing. */
+struct one_case {
+    const char *data; /* what it is made of, for people */
+    struct shape shape;
+    enum mm_dtype dtype;
+    void *a; /* op(A), dense; of a transposition it is also what C must be, bit by bit */
+    void *b; /* op(B), dense; NULL: it is a transposition */
+    const struct reference *reference; /* of a product */
+    struct layout layout;
+};
+
+/* With a layout of zeros: dense. */
+struct one_case operands_case(const struct operands *operands, const struct family *family,
+                              const struct reference *reference);
+
+/* A matrix's storage between two guards, on the host and, where it was brought there, on a device. Of zeros:
+ * none, as B of a transposition. */
 struct image {
     unsigned char *host; /* owned: guard, storage, guard */
     size_t bytes;
     size_t before;         /* of them, the guard in front of the storage */
     struct mm_matrix view; /* into `host` */
-    void *device;          /* the same bytes on the device, owned through its backend; NULL: none */
+    struct mm_device *device;
+    void *memory; /* the same bytes on the device; NULL: none */
 };
 
 /* What C is filled with before a run: a NaN that no computation makes, and a finite number. */
 enum { POISON_COUNT = 2 };
 
-/* An image of a matrix with rows of cols + extra elements, the first of which lies `shift` elements behind an
- * address that 64 divides. It is not filled yet. */
-void image_make(struct image *image, enum mm_dtype dtype, size_t rows, size_t cols, size_t extra,
-                size_t shift);
-
-/* Fills all of an operand's image with the word that guards operands. */
-void image_guard(struct image *operand);
-
 /* Images of op(A) and op(B) as the layout stores them, with NaN in guards and between rows, so that
  * whatever is used from there shows in C; and of C, not filled yet. */
-void image_make_operands(struct image *a, struct image *b, const struct operands *operands,
-                         const struct layout *layout);
-void image_make_result(struct image *c, struct shape shape, const struct layout *layout);
+void image_make_operands(struct image *a, struct image *b, const struct one_case *one);
+void image_make_result(struct image *c, const struct one_case *one);
 void image_free(struct image *image);
 
-void image_poison(struct image *c, unsigned poison);
+void image_poison(const struct image *c, unsigned poison);
 
 /* Whether all outside C's m×n still holds the poison; else *byte is the first that does not, counted
  * from C's first element (negative: in the guard before it). */
 bool image_surroundings_intact(const struct image *c, unsigned poison, ptrdiff_t *byte);
 
-/* The view as the device sees it, or with no storage at all where it has no elements. */
-struct mm_matrix image_view(const struct image *image, bool on_device);
-
-/* The product of three views. The views' data is `device` memory where on_device, else `host`. */
+/* The product of three views. The views' data is the device's memory where on_device, else `host`, and NULL
+ * where there are no elements. */
 struct mm_product image_product(const struct image *a, const struct image *b, const struct image *c,
-                                struct shape shape, const struct layout *layout, bool on_device);
+                                const struct one_case *one, bool on_device);
 
+/* Takes memory there; image_upload fills it, too. */
 enum mm_status image_to_device(struct image *image, struct mm_device *device, struct mm_error *error);
-enum mm_status image_upload(const struct image *image, struct mm_device *device, struct mm_error *error);
-void image_leave_device(struct image *image, struct mm_device *device);
+enum mm_status image_upload(const struct image *image, struct mm_error *error);
 
 /* Whether the device's bytes are still those of the host; `scratch` has room for them. */
-bool image_unchanged(const struct image *image, struct mm_device *device, unsigned char *scratch);
+bool image_unchanged(const struct image *image, unsigned char *scratch);
 
-/* --- check.c and jobs.c: running the cases -------------------------------------------------------- */
+/* --- check.c and jobs.c: running a case ----------------------------------------------------------- */
 
 /* A variant under test, by one of its tiles where it leaves them open, and what came of it. */
 struct subject {
@@ -197,9 +199,6 @@ struct subject {
     size_t unsupported;
     size_t failures;
     double fraction_max; /* of the bound */
-    double frobenius_max;
-    double against_naive_max; /* Frobenius error over what a claim of float32 accuracy allows */
-    char first_failure[400];  /* "" while there is none */
 };
 
 struct plan {
@@ -217,21 +216,6 @@ static inline size_t plan_take(const struct plan *plan) {
     return atomic_fetch_add_explicit(plan->taken, 1, memory_order_relaxed);
 }
 
-/* What the data itself says, whatever the kernel: see reference_zeros_refused. */
-struct vacuity {
-    size_t cases[FAMILY_COUNT];
-    size_t telling[FAMILY_COUNT]; /* of these, those with a k for which the bound should not let zeros pass */
-    size_t refused[FAMILY_COUNT];
-    size_t failures; /* cases of a positive family whose bounds let zeros pass */
-};
-
-struct one_case {
-    const struct operands *operands;
-    const struct reference *reference;
-    const struct family *family;
-    struct layout layout;
-};
-
 /* Counts a failure of the subject and tells of it. subject_fail adds what the case was. */
 void subject_tell(struct subject *subject, const char *text);
 void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
@@ -242,49 +226,40 @@ void subject_fail(struct subject *subject, const struct plan *plan, const struct
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error);
 
-/* Judges C, as it lies in the image, and adds to the subject's figures. *frobenius: norms_error. */
+/* Judges C, as it lies in the image, and adds to the subject's figures. */
 void subject_judge(struct subject *subject, const struct plan *plan, const struct one_case *one,
-                   const struct image *c, double *frobenius);
+                   const struct image *c);
 
-/* Runs every case of the plan on every subject: all are of one device, the first is the backend's
- * entry 0 where Frobenius errors are to be compared. */
-void check_run(struct subject *subjects, size_t count, const struct plan *plan, struct vacuity *vacuity);
-
-/* Runs whole jobs on host memory, through begin and end and every lane. */
-void jobs_run(struct subject *subjects, size_t count, const struct plan *plan);
-
-/* Runs small jobs in locked pages together, where the device does that: batches.c. */
-void batches_run(struct subject *subjects, size_t count, const struct plan *plan);
+/* Run the case on every subject, all of one device: check_case in the device's memory, jobs_case as whole
+ * jobs on the host's, through begin and end and every lane. */
+void check_case(struct subject *subjects, size_t count, const struct plan *plan, const struct one_case *one);
+void jobs_case(struct subject *subjects, size_t count, const struct plan *plan, const struct one_case *one);
 
 /* A job that begin may be called with, of a product on the host; and, after end, whether it told all it must
- * tell. Lanes past LANES_MAX are not tried. */
-enum { LANES_MAX = 4 };
+ * tell. */
 void job_prepare(struct mm_job *job, const struct subject *subject, const struct mm_product *product);
 bool job_told(const struct mm_job *job);
 
-/* --- transposes.c: the cases of transpositions ----------------------------------------------------- */
+/* --- products.c, transposes.c and batches.c: which cases --------------------------------------------- */
 
-/* As check_run and then jobs_run, for transpositions: exact bits of every element type, layout and alignment.
- */
-void transposes_check(struct subject *subjects, size_t count, const struct plan *plan,
-                      struct vacuity *ignored);
-void transposes_run_jobs(struct subject *subjects, size_t count, const struct plan *plan);
+/* The plan's cases; and whole jobs, small ones, whatever the plan's shapes, of which batches_run has those in
+ * locked pages that go together. */
+typedef void cases_function(struct subject *subjects, size_t count, const struct plan *plan);
+cases_function products_check, products_run_jobs;
+cases_function transposes_check, transposes_run_jobs;
+cases_function batches_run;
 
 /* --- share.c: the cases by several threads -------------------------------------------------------- */
 
 enum { SHARE_THREADS_MAX = 16 };
 
-/* check_run or transposes_check. */
-typedef void check_function(struct subject *subjects, size_t count, const struct plan *plan,
-                            struct vacuity *vacuity);
-
 /* Calls `check` on so many threads, each with subjects and a device of its own (all of the same GPU, or the
  * host), the caller's among them, and adds up what they found. False, with a line on stdout, where one of
  * the devices does not open. */
-bool share_check(check_function *check, unsigned threads, struct subject *subjects, size_t count,
-                 const struct plan *plan, struct vacuity *vacuity);
+bool share_check(cases_function *check, unsigned threads, struct subject *subjects, size_t count,
+                 const struct plan *plan);
 
-/* --- timing.c and table.c: how long it takes --------------------------------------------------------- */
+/* --- bench.c: how long it takes ------------------------------------------------------------------------ */
 
 struct timing {
     enum mm_op op;
@@ -294,31 +269,6 @@ struct timing {
     bool transpose_a;    /* the operand is stored transposed, and the product says so */
     bool transpose_b;
 };
-
-/* One line of the table. The first five are given, timing_run fills in the rest. */
-struct timed_row {
-    struct mm_device *device;
-    const struct mm_variant *variant;
-    unsigned tile;                   /* edge in elements; 0: none, or the variant's own choice */
-    unsigned chosen_tile;            /* of a variant that leaves it open; 0: its own */
-    bool copies;                     /* not transposed, but only copied: the yardstick of transpositions */
-    struct mm_benchmark_row figures; /* `ran` is NULL where nothing was chosen */
-    double rate;                     /* GFLOP/s, or GB/s of a transposition; 0 where there are no figures */
-    bool wrong;                      /* by benchmark_is_wrong; the copy is not judged */
-    struct mm_attributes attributes; /* of what ran; all 0 where the device tells none */
-};
-
-/* Times the rows, all of one device, in turn; at most MM_BENCHMARK_ROWS_MAX beside the copy. */
-void timing_run(struct timed_row *rows, size_t count, struct shape shape, const struct timing *timing);
-
-/* The rows of one shape, of all devices, as Markdown and as CSV. */
-void table_markdown(FILE *out, const struct timed_row *rows, size_t count, const struct timing *timing);
-void table_csv_head(FILE *out);
-
-/* In quotes, so that commas may be in it; its own quotes are written twice (RFC 4180). */
-void table_text(FILE *out, const char *text);
-void table_csv(FILE *out, const struct timed_row *rows, size_t count, struct shape shape,
-               const struct timing *timing);
 
 /* Allocates or ends the program: a harness without memory has nothing to say. */
 void *harness_allocate(size_t bytes);

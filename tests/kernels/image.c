@@ -1,7 +1,6 @@
 /* Matrices in guarded memory: packed as a layout says, surrounded by words whose change shows. */
 #include "tests/kernels/harness.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,130 +31,122 @@ static void fill_words(unsigned char *bytes, size_t count, uint32_t word) {
         memcpy(bytes + index * sizeof word, &word, sizeof word);
 }
 
-void image_make(struct image *image, enum mm_dtype dtype, size_t rows, size_t cols, size_t extra,
-                size_t shift) {
+/* An image of a matrix with rows of cols + extra elements, the first of which lies `shift` elements behind an
+ * address that 64 divides. It is not filled yet. */
+static void image_make(struct image *image, enum mm_dtype dtype, size_t rows, size_t cols, size_t extra,
+                       size_t shift) {
+    *image = (struct image){0};
     image->view = mm_matrix_dense(dtype, rows, cols, NULL);
     image->view.ld = cols + extra;
     image->before = GUARD_BYTES + shift * mm_dtype_bytes(dtype);
     image->bytes = image->before + mm_matrix_bytes(&image->view) + GUARD_BYTES;
     image->host = harness_allocate(image->bytes);
     image->view.data = image->host + image->before;
-    image->device = NULL;
-}
-
-void image_guard(struct image *operand) {
-    fill_words(operand->host, operand->bytes / sizeof operand_guard, operand_guard);
 }
 
 /* Packs op(X), which is rows × cols and dense, as X or as its transpose. */
-static void pack(struct image *image, const float *x, size_t rows, size_t cols, bool transpose, size_t extra,
-                 size_t shift) {
-    image_make(image, MM_FLOAT32, transpose ? cols : rows, transpose ? rows : cols, extra, shift);
-    image_guard(image);
-    float *stored = image->view.data;
-    size_t row_step = transpose ? 1 : image->view.ld;
-    size_t col_step = transpose ? image->view.ld : 1;
+static void pack(struct image *image, enum mm_dtype dtype, const unsigned char *x, size_t rows, size_t cols,
+                 bool transpose, size_t extra, size_t shift) {
+    image_make(image, dtype, transpose ? cols : rows, transpose ? rows : cols, extra, shift);
+    fill_words(image->host, image->bytes / sizeof operand_guard, operand_guard);
+    const size_t element_bytes = mm_dtype_bytes(dtype);
+    unsigned char *stored = image->view.data;
+    size_t row_bytes = (transpose ? 1 : image->view.ld) * element_bytes;
+    size_t col_bytes = (transpose ? image->view.ld : 1) * element_bytes;
     for (size_t row = 0; row < rows; row++)
-        for (size_t col = 0; col < cols; col++)
-            stored[row * row_step + col * col_step] = x[row * cols + col];
+        for (size_t col = 0; col < cols; col++, x += element_bytes)
+            memcpy(stored + row * row_bytes + col * col_bytes, x, element_bytes);
 }
 
-void image_make_operands(struct image *a, struct image *b, const struct operands *operands,
-                         const struct layout *layout) {
-    struct shape shape = operands->shape;
-    pack(a, operands->a, shape.m, shape.k, layout->transpose_a, layout->a_extra, layout->a_shift);
-    pack(b, operands->b, shape.k, shape.n, layout->transpose_b, layout->b_extra, layout->b_shift);
+void image_make_operands(struct image *a, struct image *b, const struct one_case *one) {
+    const struct shape shape = one->shape;
+    const struct layout *layout = &one->layout;
+    pack(a, one->dtype, one->a, shape.m, one->b == NULL ? shape.n : shape.k, layout->transpose_a,
+         layout->a_extra, layout->a_shift);
+    *b = (struct image){0};
+    if (one->b != NULL)
+        pack(b, one->dtype, one->b, shape.k, shape.n, layout->transpose_b, layout->b_extra, layout->b_shift);
 }
 
-void image_make_result(struct image *c, struct shape shape, const struct layout *layout) {
-    image_make(c, MM_FLOAT32, shape.m, shape.n, layout->c_extra, layout->c_shift);
+void image_make_result(struct image *c, const struct one_case *one) {
+    image_make(c, one->dtype, one->shape.m, one->shape.n, one->layout.c_extra, one->layout.c_shift);
 }
 
 void image_free(struct image *image) {
-    assert(image->device == NULL);
+    if (image->memory != NULL)
+        image->device->backend->release(image->device, image->memory);
     free(image->host);
     *image = (struct image){0};
 }
 
-void image_poison(struct image *c, unsigned poison) {
+void image_poison(const struct image *c, unsigned poison) {
     fill_words(c->host, c->bytes / sizeof poisons[poison], poisons[poison]);
 }
 
-static bool words_are(const unsigned char *bytes, size_t count, uint32_t word, size_t *first) {
-    for (size_t index = 0; index < count; index++) {
-        if (memcmp(bytes + index * sizeof word, &word, sizeof word) != 0) {
-            *first = index * sizeof word;
+static bool words_are(const struct image *image, size_t start, size_t end, uint32_t word, ptrdiff_t *byte) {
+    for (size_t at = start; at < end; at += sizeof word)
+        if (memcmp(image->host + at, &word, sizeof word) != 0) {
+            *byte = (ptrdiff_t)at - (ptrdiff_t)image->before;
             return false;
         }
-    }
     return true;
 }
 
 bool image_surroundings_intact(const struct image *c, unsigned poison, ptrdiff_t *byte) {
-    uint32_t word = poisons[poison];
-    const unsigned char *storage = c->host + c->before;
-    size_t storage_bytes = mm_matrix_bytes(&c->view);
-    size_t row_bytes = c->view.ld * mm_dtype_bytes(c->view.dtype);
-    size_t cols_bytes = c->view.cols * mm_dtype_bytes(c->view.dtype);
-    size_t first = 0;
-    size_t base = 0;
-    bool before = words_are(c->host, c->before / sizeof word, word, &first);
-    if (!before) {
-        *byte = (ptrdiff_t)first - (ptrdiff_t)c->before;
-        return false;
-    }
-    bool intact = true;
-    for (size_t row = 0; row < c->view.rows && intact; row++) {
-        base = row * row_bytes + cols_bytes;
-        intact = words_are(storage + base, (row_bytes - cols_bytes) / sizeof word, word, &first);
-    }
-    if (intact) {
-        base = storage_bytes;
-        intact = words_are(storage + base, GUARD_BYTES / sizeof word, word, &first);
-    }
-    *byte = (ptrdiff_t)(base + first);
-    return intact;
+    const uint32_t word = poisons[poison];
+    const size_t storage_end = c->before + mm_matrix_bytes(&c->view);
+    const size_t row_bytes = c->view.ld * mm_dtype_bytes(c->view.dtype);
+    const size_t cols_bytes = c->view.cols * mm_dtype_bytes(c->view.dtype);
+    bool intact = words_are(c, 0, c->before, word, byte);
+    for (size_t start = c->before; start < storage_end && intact; start += row_bytes)
+        intact = words_are(c, start + cols_bytes, start + row_bytes, word, byte);
+    return intact && words_are(c, storage_end, c->bytes, word, byte);
 }
 
-struct mm_matrix image_view(const struct image *image, bool on_device) {
+/* The view as the device sees it, or with no storage at all where it has no elements. */
+static struct mm_matrix view_of(const struct image *image, bool on_device) {
     struct mm_matrix view = image->view;
-    if (on_device)
-        view.data = (unsigned char *)image->device + image->before;
     if (view.rows * view.cols == 0)
         view.data = NULL;
+    else if (on_device)
+        view.data = (unsigned char *)image->memory + image->before;
     return view;
 }
 
 struct mm_product image_product(const struct image *a, const struct image *b, const struct image *c,
-                                struct shape shape, const struct layout *layout, bool on_device) {
-    return (struct mm_product){
-        .m = shape.m,
-        .n = shape.n,
-        .k = shape.k,
-        .a = image_view(a, on_device),
-        .b = image_view(b, on_device),
-        .c = image_view(c, on_device),
-        .transpose_a = layout->transpose_a,
-        .transpose_b = layout->transpose_b,
+                                const struct one_case *one, bool on_device) {
+    struct mm_product product = {
+        .m = one->shape.m,
+        .n = one->shape.n,
+        .k = one->shape.k,
+        .a = view_of(a, on_device),
+        .b = view_of(b, on_device),
+        .c = view_of(c, on_device),
+        .transpose_a = one->layout.transpose_a,
+        .transpose_b = one->layout.transpose_b,
     };
+    if (one->b == NULL)
+        mm_product_conform_transposition(&product);
+    return product;
 }
 
 enum mm_status image_to_device(struct image *image, struct mm_device *device, struct mm_error *error) {
-    return device->backend->acquire(device, image->bytes, &image->device, error);
+    image->device = device;
+    return image->host == NULL ? MM_OK
+                               : device->backend->acquire(device, image->bytes, &image->memory, error);
 }
 
-enum mm_status image_upload(const struct image *image, struct mm_device *device, struct mm_error *error) {
-    return device->backend->upload(device, image->device, image->host, image->bytes, error);
+enum mm_status image_upload(const struct image *image, struct mm_error *error) {
+    struct mm_device *device = image->device;
+    return image->host == NULL
+               ? MM_OK
+               : device->backend->upload(device, image->memory, image->host, image->bytes, error);
 }
 
-bool image_unchanged(const struct image *image, struct mm_device *device, unsigned char *scratch) {
+bool image_unchanged(const struct image *image, unsigned char *scratch) {
+    struct mm_device *device = image->device;
     struct mm_error error;
-    enum mm_status status = device->backend->download(device, scratch, image->device, image->bytes, &error);
-    return status == MM_OK && memcmp(scratch, image->host, image->bytes) == 0;
-}
-
-void image_leave_device(struct image *image, struct mm_device *device) {
-    if (image->device != NULL)
-        device->backend->release(device, image->device);
-    image->device = NULL;
+    return image->host == NULL ||
+           (device->backend->download(device, scratch, image->memory, image->bytes, &error) == MM_OK &&
+            memcmp(scratch, image->host, image->bytes) == 0);
 }

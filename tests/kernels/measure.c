@@ -3,6 +3,7 @@
 #include "gpu/backend.h"
 #include "gpu/plan.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -22,48 +23,39 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     return plain.launch(&plain, product, lane, error);
 }
 
-/* The least of several, since a host that is busy may wake up late. */
-static bool measure(struct mm_device *device, void *memory, uint64_t *least_ns) {
+/* The least of several, since a host that is busy may wake up late; UINT64_MAX if it fails. */
+static uint64_t measure(struct mm_device *device, void *memory, long pause_ns) {
     struct mm_product product = {.m = EDGE, .n = EDGE, .k = EDGE};
     struct mm_error error;
     char *at = memory;
     product.a = mm_matrix_dense(MM_FLOAT32, EDGE, EDGE, at);
     product.b = mm_matrix_dense(MM_FLOAT32, EDGE, EDGE, at + 256);
     product.c = mm_matrix_dense(MM_FLOAT32, EDGE, EDGE, at + 512);
-    if (mm_plan_make(device, &mm_cuda_backend.variants[0], &product, false, &plain, &error) != MM_OK) {
-        printf("FAIL: %s\n", error.detail);
-        return false;
-    }
+    enum mm_status status =
+        mm_plan_make(device, &mm_cuda_backend.variants[0], &product, false, &plain, &error);
     struct mm_plan late = plain;
+    uint64_t least_ns = UINT64_MAX;
     late.launch = launch;
-    *least_ns = UINT64_MAX;
-    for (unsigned turn = 0; turn < 10; turn++) {
+    dawdle_ns = pause_ns;
+    for (unsigned turn = 0; turn < 10 && status == MM_OK; turn++) {
         uint64_t kernel_ns = 0;
-        if (device->backend->measure(device, &late, &product, &kernel_ns, &error) != MM_OK) {
-            printf("FAIL: %s\n", error.detail);
-            return false;
-        }
-        *least_ns = kernel_ns < *least_ns ? kernel_ns : *least_ns;
+        status = device->backend->measure(device, &late, &product, &kernel_ns, &error);
+        least_ns = kernel_ns < least_ns ? kernel_ns : least_ns;
     }
-    return true;
+    if (status == MM_OK)
+        return least_ns;
+    printf("FAIL: %s\n", error.detail);
+    return UINT64_MAX;
 }
 
 /* A product of 4×4 takes a GPU some microseconds. */
 static bool check(struct mm_device *device, void *memory) {
-    uint64_t prompt_ns = 0;
-    uint64_t late_ns = 0;
-    uint64_t latest_ns = 0;
-    dawdle_ns = 0;
-    bool good = measure(device, memory, &prompt_ns);
-    dawdle_ns = MS;
-    good = good && measure(device, memory, &late_ns);
-    dawdle_ns = 20 * MS;
-    good = good && measure(device, memory, &latest_ns);
-    if (!good)
-        return false;
-    printf("%llu ns, %llu ns after 1 ms of the host's, %llu ns after 20 ms\n", (unsigned long long)prompt_ns,
-           (unsigned long long)late_ns, (unsigned long long)latest_ns);
-    return prompt_ns < 100000 && late_ns < 100000 && latest_ns > 10 * MS;
+    const uint64_t prompt_ns = measure(device, memory, 0);
+    const uint64_t late_ns = measure(device, memory, MS);
+    const uint64_t latest_ns = measure(device, memory, 20 * MS);
+    printf("%" PRIu64 " ns, %" PRIu64 " ns after 1 ms of the host's, %" PRIu64 " ns after 20 ms\n", prompt_ns,
+           late_ns, latest_ns);
+    return prompt_ns < 100000 && late_ns < 100000 && latest_ns > 10 * MS && latest_ns != UINT64_MAX;
 }
 
 int main(void) {

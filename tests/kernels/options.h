@@ -12,11 +12,10 @@ struct options {
     unsigned variant_count;
     const char *set;          /* a named list of shapes; NULL where only --shape was given */
     struct shape_list shapes; /* of --shape, owned */
-    uint64_t seed;
+    unsigned seed;
     unsigned repeat;
     unsigned thin; /* 0: the set's own */
     unsigned threads;
-    bool list;
     bool help;
     struct shape_list times; /* of --time, owned: what is to be timed; empty where cases are to be checked */
     struct timing timing;
@@ -30,30 +29,28 @@ struct options {
     unsigned edge; /* of C, in elements; 0: what suits the device */
 };
 
-/* Reads the arguments; false, with a line on stderr, where they are wrong. */
-bool options_read(struct options *options, int count, char **arguments);
+/* Reads the arguments of main; false, with a line on stderr, where they are wrong. */
+bool options_read(struct options *options, char **arguments);
 void options_free(struct options *options);
 void options_help(void);
 
 /* --- subjects.c ----------------------------------------------------------------------------------- */
 
-/* Opens the backend's first device; NULL, having said why, where there is none. */
-struct mm_device *device_open_first(const struct mm_backend *backend);
+/* Opens the first device of each backend that the options select, the preferred one first and the host last,
+ * and says why of those that do not open. How many are open; the caller closes them. */
+enum { DEVICES_MAX = 8 };
+size_t devices_open(const struct options *options, struct mm_device *devices[DEVICES_MAX]);
 
 /* The op's float32 rows that the options select and the device can run, those that leave their tile open once
  * with each tile. What the device cannot run is told on stdout. The caller frees. */
 struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
                                 size_t *count);
 
-/* --- bench.c -------------------------------------------------------------------------------------- */
+/* --- bench.c and accuracy.c: what is measured instead of checked ---------------------------------- */
 
-/* Times all that the options select and prints Markdown. Returns the exit status. */
-int bench_run(const struct options *options);
-
-/* --- accuracy.c ----------------------------------------------------------------------------------- */
-
-/* Measures how exact the variants are that the options select, on the first device of the preferred backend,
- * and prints Markdown. Returns the exit status: what is outside is told, and no failure. */
-int accuracy_run(const struct options *options);
+/* Time all that the options select, or measure how exact it is on a device, and print Markdown; `csv` may be
+ * NULL. They return the exit status; that something is not exact is told, and no failure. */
+int bench_run(const struct options *options, struct mm_device *const *devices, size_t count, FILE *csv);
+int accuracy_run(const struct options *options, struct mm_device *device, FILE *csv);
 
 #endif

@@ -6,62 +6,42 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct sharer {
-    check_function *check;
+    cases_function *check;
     const struct plan *plan;
     struct mm_device *device; /* of its own, but for the first, which has the caller's */
     struct subject *subjects; /* owned: copies */
     size_t count;
-    struct vacuity vacuity;
     pthread_t thread;
 };
 
 static void *run(void *data) {
     struct sharer *sharer = data;
-    sharer->check(sharer->subjects, sharer->count, sharer->plan, &sharer->vacuity);
+    sharer->check(sharer->subjects, sharer->count, sharer->plan);
     return NULL;
 }
 
-/* Copies of the subjects with nothing found yet, on the sharer's device. */
+/* Copies of the subjects, for which nothing is found yet, on the sharer's device. */
 static void take_subjects(struct sharer *sharer, const struct subject *subjects, size_t count) {
     sharer->subjects = harness_allocate(count * sizeof *subjects);
     sharer->count = count;
     for (size_t index = 0; index < count; index++) {
-        struct subject *subject = &sharer->subjects[index];
-        *subject = (struct subject){
-            .device = sharer->device, .variant = subjects[index].variant, .tile = subjects[index].tile};
-        memcpy(subject->name, subjects[index].name, sizeof subject->name);
+        sharer->subjects[index] = subjects[index];
+        sharer->subjects[index].device = sharer->device;
     }
-}
-
-static double larger(double a, double b) {
-    return a > b ? a : b;
 }
 
 static void add_subject(struct subject *sum, const struct subject *part) {
-    if (sum->failures == 0)
-        memcpy(sum->first_failure, part->first_failure, sizeof sum->first_failure);
     sum->cases += part->cases;
     sum->unsupported += part->unsupported;
     sum->failures += part->failures;
-    sum->fraction_max = larger(sum->fraction_max, part->fraction_max);
-    sum->frobenius_max = larger(sum->frobenius_max, part->frobenius_max);
-    sum->against_naive_max = larger(sum->against_naive_max, part->against_naive_max);
+    if (part->fraction_max > sum->fraction_max)
+        sum->fraction_max = part->fraction_max;
 }
 
-static void add_vacuity(struct vacuity *sum, const struct vacuity *part) {
-    for (size_t family = 0; family < FAMILY_COUNT; family++) {
-        sum->cases[family] += part->cases[family];
-        sum->telling[family] += part->telling[family];
-        sum->refused[family] += part->refused[family];
-    }
-    sum->failures += part->failures;
-}
-
-bool share_check(check_function *check, unsigned threads, struct subject *subjects, size_t count,
-                 const struct plan *plan, struct vacuity *vacuity) {
+bool share_check(cases_function *check, unsigned threads, struct subject *subjects, size_t count,
+                 const struct plan *plan) {
     struct sharer sharers[SHARE_THREADS_MAX] = {0};
     struct mm_device *device = subjects[0].device;
     struct plan shared = *plan;
@@ -87,7 +67,6 @@ bool share_check(check_function *check, unsigned threads, struct subject *subjec
         pthread_join(sharer->thread, NULL);
         for (size_t subject = 0; subject < count; subject++)
             add_subject(&subjects[subject], &sharer->subjects[subject]);
-        add_vacuity(vacuity, &sharer->vacuity);
         free(sharer->subjects);
         if (index > 0)
             device->backend->close(sharer->device);

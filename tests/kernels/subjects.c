@@ -2,10 +2,13 @@
  * as a subject of its own, where the options select it and the device can run it. */
 #include "tests/kernels/options.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-struct mm_device *device_open_first(const struct mm_backend *backend) {
+enum { SUBJECTS_MAX = 64 };
+
+static struct mm_device *open_first(const struct mm_backend *backend) {
     unsigned count = 0;
     struct mm_error error = {0};
     struct mm_device *device = NULL;
@@ -25,6 +28,17 @@ struct mm_device *device_open_first(const struct mm_backend *backend) {
     return device;
 }
 
+size_t devices_open(const struct options *options, struct mm_device *devices[DEVICES_MAX]) {
+    size_t count = 0;
+    for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL && count < DEVICES_MAX;
+         backend++)
+        if (options->backend == NULL || strcmp(options->backend, (*backend)->name) == 0) {
+            devices[count] = open_first(*backend);
+            count += devices[count] != NULL;
+        }
+    return count;
+}
+
 /* By the row's name, or by that of one subject of the row. */
 static bool selected(const struct options *options, const struct subject *subject) {
     for (unsigned index = 0; index < options->variant_count; index++)
@@ -40,25 +54,14 @@ static enum mm_status try_tile(const struct subject *subject, struct mm_error *e
     float elements[3] = {1.0F, 1.0F, 0.0F};
     const struct mm_backend *backend = subject->device->backend;
     struct mm_job job = {.backend = backend, .variant = subject->variant};
-    job.product = (struct mm_product){.m = 1,
-                                      .n = 1,
-                                      .k = 1,
-                                      .a = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[0]),
-                                      .b = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[1]),
-                                      .c = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[2]),
-                                      .tile = subject->tile};
+    job.product.tile = subject->tile;
+    job.product.a = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[0]);
+    job.product.b = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[1]);
+    job.product.c = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[2]);
+    mm_product_conform(&job.product, NULL);
     (void)mm_device_run(subject->device, &job);
     *error = job.error;
     return error->status;
-}
-
-/* Why the device cannot run the subject, or NULL where it can. */
-static const char *missing(const struct subject *subject, struct mm_error *error) {
-    const char *reason = mm_variant_missing(subject->variant, subject->device);
-    const bool is_choice = subject->tile != 0 && subject->tile != subject->variant->tile;
-    if (reason == NULL && is_choice && try_tile(subject, error) == MM_UNSUPPORTED)
-        reason = error->detail;
-    return reason;
 }
 
 /* Sets subject->name and appends it where the options select it and the device can run it. */
@@ -71,37 +74,29 @@ static void add_subject(const struct options *options, struct subject *subject, 
     snprintf(subject->name, sizeof subject->name, "%s%s", subject->variant->name, tile);
     if (!selected(options, subject))
         return;
-    const char *reason = missing(subject, &error);
+    const char *reason = mm_variant_missing(subject->variant, subject->device);
+    const bool is_choice = subject->tile != 0 && subject->tile != subject->variant->tile;
+    if (reason == NULL && is_choice && try_tile(subject, &error) == MM_UNSUPPORTED)
+        reason = error.detail;
+    assert(*count < SUBJECTS_MAX);
     if (reason == NULL)
         subjects[(*count)++] = *subject;
     else
         printf("- %s:%s: %s: skipped\n", subject->device->backend->name, subject->name, reason);
 }
 
-static size_t count_tiles(const struct mm_variant *row) {
-    size_t count = 0;
-    while (row->tiles != NULL && row->tiles[count] != 0)
-        count++;
-    return count;
-}
-
 struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
                                 size_t *count) {
-    const struct mm_variant *rows = device->backend->variants;
-    const size_t row_count = device->backend->variant_count;
-    size_t count_max = row_count;
-    for (size_t index = 0; index < row_count; index++)
-        count_max += count_tiles(&rows[index]);
-    struct subject *subjects = harness_allocate(count_max * sizeof *subjects);
+    struct subject *subjects = harness_allocate(SUBJECTS_MAX * sizeof *subjects);
     *count = 0;
-    for (size_t index = 0; index < row_count; index++) {
-        const struct mm_variant *row = &rows[index];
+    for (size_t index = 0; index < device->backend->variant_count; index++) {
+        const struct mm_variant *row = &device->backend->variants[index];
         struct subject subject = {.device = device, .variant = row};
         if (row->op != op || !(mm_variant_dtypes(row) & MM_DTYPE_BIT(MM_FLOAT32)))
             continue;
         if (row->tiles == NULL)
             add_subject(options, &subject, subjects, count);
-        for (size_t tile = 0; tile < count_tiles(row); tile++) {
+        for (size_t tile = 0; row->tiles != NULL && row->tiles[tile] != 0; tile++) {
             subject.tile = row->tiles[tile];
             add_subject(options, &subject, subjects, count);
         }

@@ -38,14 +38,6 @@ __global__ void delay(long long cycles) {
         ;
 }
 
-struct mm_matrix matrix_of(size_t rows, size_t cols, float *data) {
-    struct mm_matrix matrix = {};
-    matrix.data = data;
-    matrix.rows = rows;
-    matrix.cols = matrix.ld = cols;
-    return matrix;
-}
-
 /* The median of what the product takes by this tile, in milliseconds. */
 float time(const struct tile &tile, const struct mm_product &product, cudaStream_t stream,
            const cudaEvent_t (&marks)[2]) {
@@ -77,9 +69,9 @@ float rate_of(const struct tile &tile, unsigned blocks, float *data, int clock_k
     product.m = static_cast<size_t>(tile.shape.rows) * device.multiprocessors;
     product.n = static_cast<size_t>(tile.shape.cols) * blocks;
     product.k = DEPTH;
-    product.a = matrix_of(product.m, product.k, data);
-    product.b = matrix_of(product.k, product.n, data + product.m * product.k);
-    product.c = matrix_of(product.m, product.n, data + (product.m + product.n) * product.k);
+    product.a = mm_matrix_dense(MM_FLOAT32, product.m, product.k, data);
+    product.b = mm_matrix_dense(MM_FLOAT32, product.k, product.n, data + product.m * product.k);
+    product.c = mm_matrix_dense(MM_FLOAT32, product.m, product.n, data + (product.m + product.n) * product.k);
     const float cycles = time(tile, product, stream, marks) * static_cast<float>(clock_khz) - LAUNCH_CYCLES;
     return static_cast<float>(tile.shape.rows * tile.shape.cols * blocks) * DEPTH / LANES / cycles;
 }
