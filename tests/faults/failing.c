@@ -2,8 +2,6 @@
  * libraries and the C library too, from any thread. What does not fail goes on to who would have had the
  * call, which may be a sanitizer. Threads count as allocations, since each takes a stack. Where no test tells
  * it what to do, nothing fails. */
-#include "tests/faults/control.h"
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,10 +9,22 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+/* What a test tells, and is told, by memory of the file that MATMULD_TEST_FAULTS names, which malloc.py maps
+ * too. All is __atomic access only. */
+struct control {
+    uint64_t armed; /* only while this is not 0 is anything counted, or does anything fail */
+    uint64_t bytes; /* smaller ones are not counted */
+    uint64_t first; /* of the allocations since, from 1, the first and the last that fail */
+    uint64_t last;
+    uint64_t seen;
+    uint64_t failed;
+};
 
 static struct control *control; /* NULL before begin, and without a test */
 
