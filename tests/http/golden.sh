@@ -190,7 +190,7 @@ for one in "$@"; do
     run_case "$one"
 done
 stop
-conform "$folder"
+conform "$scratch/openapi.json" "$folder" "$scratch/exchanges"
 echo "$cases cases"
 [ "$cases" -gt 0 ] || fail "$folder has no case"
 finish
