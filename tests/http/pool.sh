@@ -94,40 +94,4 @@ for body in wrong turned; do
 done
 await 60 has_free_budget || fail "what was given up holds memory"
 stop
-
-# Clients that leave while they wait for the worker pool, which has one thread here: for others' large replies, or their own.
-first_core=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
-printf '#!/bin/sh\nexec taskset -c %s "%s" "$@"\n' "$first_core" "$MATMULD" >"$scratch/on_one_core"
-chmod +x "$scratch/on_one_core"
-MATMULD="$scratch/on_one_core"
-start --backend cpu --threads 1
-{
-    printf '{"a": [[1'
-    awk 'BEGIN { for (i = 1; i < 60000; i++) printf ",%d", i }'
-    printf ']], "dtype": "int64"}'
-} >"$scratch/behind"
-# leave TENTHS FILE QUERY CURL ARGUMENT…: waits for so many tenths of a second, and leaves.
-leave() {
-    tenths=$1 file=$2 query=$3
-    shift 3
-    curl -s -o /dev/null --max-time "$((tenths / 10)).$((tenths % 10))" -H 'Expect:' "$@" --data-binary "@$file" "$url/v1/$query" &
-    left="$left $!"
-}
-# Which moment finds them waiting, only the machine knows.
-for round in $(seq 100); do
-    left=
-    for _ in 1 2 3 4; do
-        leave $((1 + round % 10)) "$scratch/outer" "matmul?m=$side&k=1&n=$side" -H "$raw" -H 'Accept: application/json'
-    done
-    leave $((1 + round % 10)) "$scratch/behind" transpose -H "$json"
-    for caller in $left; do
-        wait "$caller" || :
-    done
-    await 60 has_free_budget || fail "what was given up holds memory"
-    decode=$(metric 'cancelled_total{stage="decode"}') encode=$(metric 'cancelled_total{stage="encode"}')
-    [ "$decode" -lt 1 ] || [ "$encode" -lt 1 ] || break
-done
-at_most "given up while they waited to be decoded, at least" "$decode" 1
-at_most "given up while their reply was encoded, at least" "$encode" 1
-stop
 finish

@@ -273,22 +273,27 @@ start_with_key() {
     unset MATMULD_API_KEY
 }
 
-# ended WHAT: waits for the server's end, which is status 0 without a sanitizer's report.
-ended() {
+# ends STATUS WHAT: waits for the server's end, which has this status.
+ends() {
     status=0
     await 60 has_ended || {
-        fail "$1: it does not end"
+        fail "$2: it does not end"
         kill -KILL "$server"
     }
     wait "$server" || status=$?
     server=
-    same "$1: exit status" 0 "$status"
+    same "$2: exit status" "$1" "$status"
+    conform_kept
+}
+
+# ended WHAT: it ends well, without a sanitizer's report.
+ended() {
+    ends 0 "$1"
     checks=$((checks + 1))
     if grep -E 'Sanitizer|runtime error:' "$scratch/log" >"$scratch/reports"; then
         cat "$scratch/log"
         fail "$1: a sanitizer reports"
     fi
-    conform_kept
 }
 
 stop() {
@@ -296,19 +301,10 @@ stop() {
     ended "after SIGTERM"
 }
 
-# gives_up WHAT: the server has lost a device, and ends by itself with the status for that: in less than a second on a
-# machine that is not loaded, and long before a drain's time is up.
+# gives_up WHAT: the server has lost a device, and ends by itself with the status for that.
 gives_up() {
-    status=0
-    await 20 has_ended || {
-        fail "$1: it does not end"
-        kill -KILL "$server"
-    }
-    wait "$server" || status=$?
-    server=
-    same "$1: exit status" 70 "$status"
+    ends 70 "$1"
     has_logged 'ends with status 70' || fail "$1: the log does not tell of it"
-    conform_kept
 }
 
 # code_of FILE: the member `code` of a problem.
