@@ -63,18 +63,23 @@ at_most() {
     awk -v limit="$2" -v got="$3" 'BEGIN { exit !(got + 0 <= limit + 0) }' || fail "$1: expected at most $2, got $3"
 }
 
-# conform DOCUMENT [REQUESTS EXCHANGES]: by validate.py, with a python3 that has jsonschema: the one on PATH, or the
-# system's, which has what its packages brought. Under a sanitizer that is left out: the replies are the same.
+# python_with MODULE: a python3 that has it: the one on PATH, or the system's, which has what its packages brought.
+python_with() {
+    for python in python3 /usr/bin/python3; do
+        ! "$python" -c "import $1" 2>/dev/null || { echo "$python" && return; }
+    done
+    return 1
+}
+
+# conform DOCUMENT [REQUESTS EXCHANGES]: by validate.py. Under a sanitizer that is left out: the replies are the same.
 conform() {
     [ -z "${ASAN_OPTIONS:-}${TSAN_OPTIONS:-}" ] || return 0
     checks=$((checks + 1))
-    for python in python3 /usr/bin/python3; do
-        if "$python" -c 'import jsonschema' 2>/dev/null; then
-            "$python" "$here/validate.py" "$@" || fail "it does not conform to the OpenAPI document"
-            return
-        fi
-    done
-    echo "nothing was held against the OpenAPI document: there is no python3 with jsonschema"
+    if python=$(python_with jsonschema); then
+        "$python" "$here/validate.py" "$@" || fail "it does not conform to the OpenAPI document"
+    else
+        echo "nothing was held against the OpenAPI document: there is no python3 with jsonschema"
+    fi
 }
 
 # keep METHOD TARGET: puts the exchange in $scratch/head and $scratch/got aside for conform_kept.
