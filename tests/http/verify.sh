@@ -65,18 +65,8 @@ expect "a launch that fails" 500 Matmul-Verify: ''
 counts 0 0 0
 stop
 
-# By all that the CPU has, at once and in the queue, where rows lie apart too.
 MATMULD=$good
 start --backend cpu --memory-budget 1MiB
-printf '2 1 0 3 4 0 5 6 0 ' | "$FLOAT32" encode >"$scratch/apart"
-for variant in $(curl -s "$url/v1/variants" | jq -r '.variants[] | select(.op == "matmul" and .available).name'); do
-    prepare_queued "\"variant\":\"$variant\",\"verify\":true,"
-    told "$variant" 'residual="0", bound="*", passed, rows_unjudged=0, relative_error="0"' /v1/matmul -d "@$scratch/queued"
-    told "$variant, 1x2x2" "$passed" "/v1/matmul?variant=$variant" -d "{$product,\"verify\":true}"
-    told "$variant, rows apart" "$passed" "/v1/matmul?variant=$variant&m=1&k=2&n=2&lda=3&ldb=3&verify=1" -H "$raw" \
-        --data-binary "@$scratch/apart"
-done
-
 # What the check takes is within the budget: 40 bytes for each of 30,000 rows of B.
 "$FLOAT32" fill 60000 1 >"$scratch/deep"
 told "a deep product" '' '/v1/matmul?m=1&k=30000&n=1' -H "$raw" --data-binary "@$scratch/deep"
