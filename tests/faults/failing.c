@@ -2,8 +2,6 @@
  * libraries and the C library too, from any thread. What does not fail goes on to who would have had the
  * call, which may be a sanitizer. Threads count as allocations, since each takes a stack. Where no test tells
  * it what to do, nothing fails. */
-#include "tests/faults/control.h"
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,10 +9,22 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+/* What a test tells, and is told, by memory of the file that MATMULD_TEST_FAULTS names, which malloc.py maps
+ * too. All is __atomic access only. */
+struct control {
+    uint64_t armed; /* only while this is not 0 is anything counted, or does anything fail */
+    uint64_t bytes; /* smaller ones are not counted */
+    uint64_t first; /* of the allocations since, from 1, the first and the last that fail */
+    uint64_t last;
+    uint64_t seen;
+    uint64_t failed;
+};
 
 static struct control *control; /* NULL before begin, and without a test */
 
@@ -97,62 +107,26 @@ static bool fails(size_t bytes, const void *caller) {
         __atomic_store_n(&found, next, __ATOMIC_RELAXED);                                                    \
     }
 
-void *malloc(size_t bytes) {
-    FIND_NEXT(malloc)
-    return fails_here(bytes) ? NULL : next(bytes);
-}
+#define WRAP(type, name, parameters, arguments, bytes, failure)                                              \
+    type name parameters {                                                                                   \
+        FIND_NEXT(name)                                                                                      \
+        return fails_here(bytes) ? (failure) : next arguments;                                               \
+    }
 
-void *calloc(size_t count, size_t bytes) {
-    FIND_NEXT(calloc)
-    return fails_here(count * bytes) ? NULL : next(count, bytes);
-}
-
-void *realloc(void *memory, size_t bytes) {
-    FIND_NEXT(realloc)
-    return fails_here(bytes) ? NULL : next(memory, bytes);
-}
-
-void *reallocarray(void *memory, size_t count, size_t bytes) {
-    FIND_NEXT(reallocarray)
-    return fails_here(count * bytes) ? NULL : next(memory, count, bytes);
-}
-
-void *aligned_alloc(size_t alignment, size_t bytes) {
-    FIND_NEXT(aligned_alloc)
-    return fails_here(bytes) ? NULL : next(alignment, bytes);
-}
-
-void *memalign(size_t alignment, size_t bytes) {
-    FIND_NEXT(memalign)
-    return fails_here(bytes) ? NULL : next(alignment, bytes);
-}
-
-int posix_memalign(void **memory, size_t alignment, size_t bytes) {
-    FIND_NEXT(posix_memalign)
-    return fails_here(bytes) ? ENOMEM : next(memory, alignment, bytes);
-}
-
-/* A sanitizer's own do not come by malloc above. */
-char *strdup(const char *text) {
-    FIND_NEXT(strdup)
-    return fails_here(strlen(text) + 1) ? NULL : next(text);
-}
-
-char *strndup(const char *text, size_t bytes) {
-    FIND_NEXT(strndup)
-    return fails_here(bytes) ? NULL : next(text, bytes);
-}
-
-void *mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset) {
-    FIND_NEXT(mmap)
-    return fails_here(bytes) ? MAP_FAILED : next(address, bytes, protection, flags, file, offset);
-}
-
-/* As libraries know it that are built for large files. */
-void *mmap64(void *address, size_t bytes, int protection, int flags, int file, off64_t offset) {
-    FIND_NEXT(mmap64)
-    return fails_here(bytes) ? MAP_FAILED : next(address, bytes, protection, flags, file, offset);
-}
+/* A sanitizer's strdup does not come by malloc; libraries that are built for large files call mmap64. */
+/* clang-format off */
+WRAP(void *, malloc, (size_t bytes), (bytes), bytes, NULL)
+WRAP(void *, calloc, (size_t count, size_t bytes), (count, bytes), count * bytes, NULL)
+WRAP(void *, realloc, (void *memory, size_t bytes), (memory, bytes), bytes, NULL)
+WRAP(void *, reallocarray, (void *memory, size_t count, size_t bytes), (memory, count, bytes), count * bytes, NULL)
+WRAP(void *, aligned_alloc, (size_t alignment, size_t bytes), (alignment, bytes), bytes, NULL)
+WRAP(void *, memalign, (size_t alignment, size_t bytes), (alignment, bytes), bytes, NULL)
+WRAP(int, posix_memalign, (void **memory, size_t alignment, size_t bytes), (memory, alignment, bytes), bytes, ENOMEM)
+WRAP(char *, strdup, (const char *text), (text), strlen(text) + 1, NULL)
+WRAP(char *, strndup, (const char *text, size_t bytes), (text, bytes), bytes, NULL)
+WRAP(void *, mmap, (void *address, size_t bytes, int protection, int flags, int file, off_t offset), (address, bytes, protection, flags, file, offset), bytes, MAP_FAILED)
+WRAP(void *, mmap64, (void *address, size_t bytes, int protection, int flags, int file, off64_t offset), (address, bytes, protection, flags, file, offset), bytes, MAP_FAILED)
+/* clang-format on */
 
 /* What a thread was to run. */
 struct start {

@@ -9,19 +9,10 @@
 sizes() {
     cat <<END
 matmul naive|0|0
-matmul naive_uncoalesced|0|0
-matmul tiled_8|$((2 * 8 * 8 * 4))|0
 matmul tiled_16|$((2 * 16 * 16 * 4))|0
-matmul tiled_32|$((2 * 32 * 32 * 4))|0
-matmul tiled_strided_16|$((2 * 16 * 16 * 4))|0
-matmul tiled_exact_16|$((2 * 16 * 16 * 4))|0
-matmul tiled_exact_32|$((2 * 32 * 32 * 4))|0
 matmul tiled_dynamic|0|$((2 * 16 * 16 * 4))
 matmul tiled_padded|$((32 * 32 * 4 + 32 * 33 * 4))|0
-matmul tiled_conflicted|$((2 * 32 * 32 * 4))|0
 matmul tiled_async|$((2 * 2 * 32 * 32 * 4))|0
-transpose naive|0|0
-transpose shared|$((32 * 32 * 4))|0
 transpose padded|$((32 * 33 * 4))|0
 transpose vectorized|$((64 * 64 * 4))|0
 END

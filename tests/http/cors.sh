@@ -60,16 +60,13 @@ for origin in "$url" "https://${url#http://}" ''; do
     from 200 "$origin" "/v1/matmul" -d "$product"
     told '' ''
 done
-for origin in "$ours" null "http://localhost:${url##*:}" http://127.0.0.1; do
-    for path in matmul transpose benchmark; do
-        from 403 "$origin" "/v1/$path" -d '{"m":1,"k":1,"n":1}'
-        refused --cors-origin
-    done
+for path in matmul transpose benchmark; do
+    from 403 "$ours" "/v1/$path" -d '{"m":1,"k":1,"n":1}'
+    refused --cors-origin
+    from 403 '' "/v1/$path" -H 'Host: evil.example' -d "$product"
+    refused --allowed-hosts
 done
-from 403 '' "/v1/matmul" -H 'Host: evil.example' -d "$product"
-refused --allowed-hosts
 from 403 "http://evil.example:${url##*:}" "/metrics" -H "Host: evil.example:${url##*:}"
-refused --allowed-hosts
 from 403 '' "/" -H 'Host: evil.example'
 for path in healthz readyz; do
     from 200 '' "/$path" -H 'Host: evil.example'
@@ -91,7 +88,7 @@ preflight 204 "$ours" /v1/devices GET
 allows 'GET, HEAD, OPTIONS'
 curl -s -o "$scratch/got" -D "$scratch/head" -X OPTIONS -H "Origin: $ours" -H 'Access-Control-Request-Method: GET' "$url/nothing"
 same "a preflight of no path: Access-Control-Allow-Origin" "$ours" "$(header Access-Control-Allow-Origin "$scratch/head")"
-for other in https://example.com http://example.org https://example.org.evil https://example.or HTTPS://EXAMPLE.ORG null '*'; do
+for other in https://example.org.evil https://example.or null '*'; do
     preflight 204 "$other" /v1/matmul POST
     told '' Origin
     from 200 "$other" "/v1/variants" -H "Authorization: Bearer $key"
@@ -112,35 +109,28 @@ told "$ours" Origin
 from 400 "$ours" "/v1/matmul" -H "Authorization: Bearer $key" -d '{"a"'
 told "$ours" Origin
 
-# Past libmicrohttpd: a refusal amid a large body.
-printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nOrigin: %s\r\nContent-Length: 99999999\r\n\r\n' "$ours" >"$scratch/requests"
-talk requests 65536
-last_reply
-what="a refusal past libmicrohttpd"
-expect "$what" 401 WWW-Authenticate: 'Bearer realm="matmuld"'
-told "$ours" Origin
 stop
 
-# And a body that never comes.
+# Past libmicrohttpd: a refusal amid a large body, and a body that never comes.
 start_with_key "$key" --cors-origin "$ours" --receive-timeout-ms 1000
-printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nOrigin: %s\r\nContent-Length: 9\r\n\r\n{' "$key" "$ours" >"$scratch/requests"
-talk requests 65536
-last_reply
-what="a body that never comes"
-expect "$what" 408
-told "$ours" Origin
+for row in '401 99999999 X-A: b' "408 9 Authorization: Bearer $key"; do
+    length=${row#* }
+    printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\n%s\r\nOrigin: %s\r\nContent-Length: %s\r\n\r\n{' \
+        "${length#* }" "$ours" "${length%% *}" >"$scratch/requests"
+    talk requests 65536
+    last_reply
+    what="past libmicrohttpd: ${row%% *}"
+    expect "$what" "${row%% *}"
+    told "$ours" Origin
+done
 stop
 
-# By a name of its own, which --allowed-hosts brings, also where others reach the address.
-for host in 127.0.0.1 0.0.0.0; do
-    start --host "$host" --allowed-hosts matmul.example,x
-    for name in matmul.example MATMUL.EXAMPLE.:8443 x:1 localhost 127.0.0.1; do
-        from 200 "https://$name" "/v1/matmul" -H "Host: $name" -d "$product"
-    done
-    from 403 '' "/v1/matmul" -H 'Host: evil.example' -d "$product"
-    refused matmul.example,x
-    stop
-done
+# By a name of its own, which --allowed-hosts brings. (tests/unit/server/origin.c has more.)
+start --host 0.0.0.0 --allowed-hosts matmul.example,x
+from 200 https://matmul.example "/v1/matmul" -H "Host: matmul.example" -d "$product"
+from 403 '' "/v1/matmul" -H 'Host: evil.example' -d "$product"
+refused matmul.example,x
+stop
 start --host 0.0.0.0
 from 200 '' "/v1/matmul" -H 'Host: any.example' -d "$product"
 from 403 "$ours" "/v1/matmul" -H 'Host: any.example' -d "$product"

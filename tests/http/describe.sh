@@ -1,6 +1,7 @@
 #!/bin/sh
 # GET /v1/variants and GET /v1/devices: what their members say holds together, and what they list can be chosen. (Which members
-# there are, and of which types, the OpenAPI document says.)
+# there are, and of which types, the OpenAPI document says.) GET /openapi.json names what there is here, and its examples and
+# defaults conform to its schemas; that replies do is golden.sh's.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -45,5 +46,22 @@ while read -r op backend variant available; do
     *) expect "$what" 422 code unsupported ;;
     esac
 done <"$scratch/rows"
+
+# The document.
+document=$scratch/openapi.json
+ask /openapi.json
+expect "the document" 200 Content-Type: application/json
+
+# The paths are those that the server has: each takes its methods, and says so.
+jq -r '.paths | to_entries[] | "\(.key) \(.value | keys_unsorted - ["parameters"] | join(" "))"' "$document" >"$scratch/paths"
+while read -r path method; do
+    case $method in
+    get) expected='GET, HEAD, OPTIONS' ;;
+    *) expected="$(echo "$method" | tr '[:lower:]' '[:upper:]'), OPTIONS" ;;
+    esac
+    curl -s --max-time 30 -X OPTIONS -D "$scratch/head" -o "$scratch/got" "$url$path"
+    same "$path: Allow" "$expected" "$(tr -d '\r' <"$scratch/head" | header Allow /dev/stdin)"
+done <"$scratch/paths"
+conform "$document"
 stop
 finish

@@ -39,13 +39,9 @@ for signal in TERM INT; do
     same "SIG$signal: connecting afterwards" 000 "$(status_of "$url/healthz")"
 done
 
-# One that is idle waits for nobody.
-start --backend cpu --drain-timeout-ms 600000
-stop
-
 # A signal that comes while the devices are being opened is not lost, and ends nothing by force.
 for _ in 1 2 3 4 5 6 7 8; do
-    launch --port 0
+    launch --port 0 --drain-timeout-ms 600000
     stop
 done
 

@@ -11,10 +11,6 @@ awk -v to="$scratch" '
     is_inside { text = text $0 "\n"; next }
     NF > 0 { before = $0 }' "$1"
 
-has_numpy() {
-    python3 -c 'import numpy' 2>/dev/null
-}
-
 # answers BLOCK: the statuses of its curls, on one line.
 answers() {
     sed -e "s|http://127.0.0.1:8080|$url|g" -e "s|curl -sS|curl -w '%{stderr}%{http_code}\\\\n' -sS|" "$1" >"$scratch/block.sh"
@@ -24,7 +20,7 @@ answers() {
 # A loaded machine would have the long ones refused by the rate it measured.
 start --watchdog-ms 2000000 --max-kernel-ms 900000 --timeout-ms 600000
 for block in "$scratch"/block.????; do
-    if grep -q numpy "$block" && ! has_numpy; then
+    if grep -q numpy "$block" && ! python_with numpy >/dev/null; then
         continue
     fi
     line=${block##*.}

@@ -81,7 +81,7 @@ posted "the job by which it is lost" lost not_ready
 gives_up "without a device"
 release
 
-# One device fails, the other goes on. Without that one too there is no GPU any more, for which the CPU does not stand in.
+# One device fails, the other goes on, and it stops as ever.
 export MATMULD_FAULTY_DEVICES=2
 start
 product loses_device
@@ -89,16 +89,8 @@ expect "one of two devices is lost" 500 code device_failed
 same "one of two devices is lost: /readyz" 200 "$(status_of "$url/readyz")"
 for _ in 1 2 3; do
     next_is_served "one of two devices is lost"
-    expect "one of two devices is lost" 200 .backend cuda
+    expect "one of two devices is lost" 200 .backend cuda # for which the CPU does not stand in
 done
-product loses_device
-expect "both devices are lost" 500 code device_failed
-gives_up "both devices are lost"
-
-# With one that is lost and one that is not it stops as ever.
-start
-product loses_device
-expect "before a stop" 500 code device_failed
 stop
 unset MATMULD_FAULTY_DEVICES
 
@@ -144,20 +136,6 @@ product lies
 expect "the product after which it lies" 200
 gives_up "a device that lies"
 has_logged 'the self-test of cuda:0 failed: the known product by [a-z_]* is wrong' || fail "a device that lies: the log does not say why"
-
-# A device that is not is proved again and again, and serves.
-has_passed() {
-    [ "$(metric 'self_tests_total{result="passed"}')" -ge "$1" ]
-}
-start --self-test-ms 100
-await 60 has_passed 4 || fail "two devices: no self-test was passed twice"
-next_is_served "self-tests"
-same "self-tests that failed" 0 "$(metric 'self_tests_total{result="failed"}')"
-stop
-start --self-test-ms 0
-sleep 0.3 # in which there would be three by the row before
-same "self-tests where none is wanted" 0 "$(metric 'self_tests_total{result="passed"}')"
-stop
 
 # A device that hangs is given up, with those that wait for it.
 start_held --backend cuda --max-kernel-ms 1000 --watchdog-ms 2500

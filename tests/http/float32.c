@@ -3,9 +3,7 @@
  *
  *   float32 encode           numbers on stdin, separated by space, as bytes on stdout
  *   float32 decode           bytes on stdin as numbers on stdout, one a line; nine digits tell all apart
- *   float32 fill COUNT X     COUNT times the number X as bytes
- *   float32 identity N       the identity of N rows as bytes
- *   float32 random COUNT SEED  finite numbers of every magnitude, subnormal ones too, but no -0, as bytes */
+ *   float32 fill COUNT X     COUNT times the number X as bytes */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -66,30 +64,6 @@ static int fill(unsigned long count, float number) {
     return 0;
 }
 
-static int identity(unsigned long rows) {
-    for (unsigned long i = 0; i < rows * rows; i++) {
-        write_number(i % (rows + 1) == 0 ? 1.0f : 0.0f);
-    }
-    return 0;
-}
-
-/* xorshift64* (Vigna 2016, "An experimental exploration of Marsaglia's xorshift generators, scrambled"). */
-static int random_bits(unsigned long count, uint64_t seed) {
-    uint64_t state = seed * 2 + 1;
-    while (count > 0) {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        uint32_t bits = (uint32_t)(state * UINT64_C(2685821657736338717) >> 32);
-        /* An exponent of ones is Inf or NaN, which 0·x of a product turns into NaN elsewhere. */
-        if ((bits & 0x7f800000) != 0x7f800000 && bits != 0x80000000) {
-            write_bits(bits);
-            count--;
-        }
-    }
-    return 0;
-}
-
 int main(int argc, char **argv) {
     int status = 2;
     if (argc == 2 && strcmp(argv[1], "encode") == 0) {
@@ -98,12 +72,8 @@ int main(int argc, char **argv) {
         status = decode();
     } else if (argc == 4 && strcmp(argv[1], "fill") == 0) {
         status = fill(strtoul(argv[2], NULL, 10), strtof(argv[3], NULL));
-    } else if (argc == 3 && strcmp(argv[1], "identity") == 0) {
-        status = identity(strtoul(argv[2], NULL, 10));
-    } else if (argc == 4 && strcmp(argv[1], "random") == 0) {
-        status = random_bits(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10));
     } else {
-        fputs("usage: float32 encode|decode|fill COUNT X|identity N|random COUNT SEED\n", stderr);
+        fputs("usage: float32 encode|decode|fill COUNT X\n", stderr);
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("float32: stdout");

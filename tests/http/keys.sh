@@ -49,7 +49,7 @@ for key in "$alice" "$bob" "$env"; do
     by 200 "$key" POST /v1/matmul -d "$product"
     by 200 "$key" GET /v1/variants
 done
-for key in '' "$wrong" "${alice}x" "${alice%y}" "alice $alice" ALICE-HAS-THIS-KEY; do
+for key in '' "$wrong" "alice $alice"; do
     by 401 "$key" POST /v1/matmul -d "$product"
 done
 while read -r status_without method path; do
@@ -73,10 +73,6 @@ done <<'END'
 END
 runs 0 '' --healthcheck --port "${url##*:}"
 
-# The scheme's name has no case, and a key of another scheme is none.
-by 200 '' GET /v1/devices -H "authorization: bEARER   $alice"
-by 401 '' GET /v1/devices -H "Authorization: Basic $alice"
-by 401 '' GET /v1/devices -H "Authorization: $alice"
 by 401 "$alice" GET /v1/devices -H "Authorization: Bearer $bob"
 expect "two keys" 401 detail 'Authorization stands twice'
 
@@ -104,9 +100,6 @@ printf 'carol %s\nshort\n' "$carol" >"$file"
 reload 'stay as they were: the key file .*: line 2: a key must have 16 to 256 characters, and this one has 5'
 by 200 "$alice" GET /v1/devices
 by 401 "$carol" GET /v1/devices
-rm "$file"
-reload 'stay as they were: the key file .*: No such file'
-by 200 "$alice" GET /v1/devices
 printf 'carol %s\nalice %s\n' "$carol" "$alice" >"$file"
 reload 'API keys in force: 3'
 by 200 "$carol" GET /v1/devices
@@ -124,22 +117,6 @@ for task in /proc/"$server"/task/*; do
 done
 [ "$threads" -ge 5 ] || fail "of its own threads only $threads were found"
 
-# Under load, a reload refuses nobody who has a key.
-seq 300 | sed "s|.*|url = \"$url/v1/devices\"|" >"$scratch/many"
-curl -s --max-time 120 -H "Authorization: Bearer $alice" -K "$scratch/many" -w '\n%{http_code}\n' >"$scratch/codes" &
-asking=$!
-for turn in $(seq 30); do
-    printf 'turn%s key-of-turn-%08d\nalice %s\n' "$turn" "$turn" "$alice" >"$file.new"
-    mv "$file.new" "$file"
-    kill -HUP "$server"
-    sleep 0.02
-done
-wait "$asking" || fail "the requests under reloads"
-same "requests under reloads" 300 "$(grep -cx 200 "$scratch/codes")"
-is_in_force() {
-    [ "$(status_of -H "Authorization: Bearer $1" "$url/v1/devices")" = 200 ]
-}
-await 30 is_in_force key-of-turn-00000030 || fail "the last of the reloads is not in force"
 stop_and_look
 
 # Others can read the file.
@@ -156,18 +133,9 @@ same "with keys on 0.0.0.0: warnings" 0 "$(grep -c ' warn ' "$scratch/log")"
 reload 'API keys in force: 2'
 by 200 "$alice" GET /v1/devices
 stop_and_look
-export MATMULD_API_KEY="$env,$alice"
-runs 0 '' --api-key-file "$file" --print-config
-unset MATMULD_API_KEY
-cat "$scratch/out" >>"$written"
-same "--print-config: the file" "api-key-file = $file" "$(grep '^api-key-file' "$scratch/out")"
-same "--print-config: the environment" 'api-key = (set)' "$(grep '^api-key ' "$scratch/out")"
-
 # A file that is refused. (tests/unit/server/keys.c has more.)
 printf '%s\n' "$alice" "$alice" >"$file"
 runs 2 "line 2: its key stands in another line already" --port 0 --api-key-file "$file"
-cat "$scratch/err" >>"$written"
-runs 2 "set MATMULD_API_KEY" --port 0 "--api-key=$alice"
 cat "$scratch/err" >>"$written"
 
 # Without keys: a warning where others reach it, and none where they do not.
@@ -177,7 +145,7 @@ for row in '0.0.0.0 1' '127.0.0.2 0' '127.0.0.1 0'; do
     stop_and_look
 done
 
-for key in "$alice" "$bob" "$carol" "$env" "$wrong" key-of-turn; do
+for key in "$alice" "$bob" "$carol" "$env" "$wrong"; do
     same "the key $key is in nothing that was written" 0 "$(grep -cF -e "$key" "$written")"
 done
 finish

@@ -1,28 +1,35 @@
 #!/bin/sh
-# Clients that leave, and deadlines by the clock: a job that nobody waits for is taken out of the queue,
-# a deadline is answered when it passes, and an upload that broke off holds neither memory nor the drain.
+# Clients that leave, and deadlines by the clock, whoever set them: a job that nobody waits for is taken out of the queue,
+# a deadline is answered with 504 when it passes, and an upload that broke off holds neither memory nor the drain.
+# (http/metrics has clients that leave the queue.)
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
 : "${TALK:?the path of the program talk}"
 
-# One job runs, has no end by itself, and is not interrupted; one fills the queue; then the client of the second leaves.
-start_held --queue-depth 1
-prepare_queued
-prepare_held cuda
-hold_job runs
-curl -s -o /dev/null -d @"$scratch/queued" "$url/v1/matmul?backend=cuda" &
-caller=$!
-await 60 has_metric queue_jobs 1 || fail "the second job does not wait"
-same "the queue is full: status" 429 "$(status_of -d @"$scratch/queued" "$url/v1/matmul?backend=cuda")"
-kill -KILL "$caller"
-await 60 has_metric queue_jobs 0 || fail "the job of a client that left stays in the queue"
+queued_ms() {
+    jq --arg id "$1" 'select(.request_id == $id).queue_ms' "$scratch/log"
+}
 
-# Deadlines: behind that job, and its own.
-ask '/v1/matmul?backend=cuda&timeout_ms=200' -d @"$scratch/queued"
-expect "a deadline in the queue" 504 code timeout
+# Deadlines behind a job that is not interrupted, and has no end by itself. What comes late to the queue, since the machine
+# was held up, waits there for less than its deadline.
+start_held --log-format json
+prepare_held cuda
+prepare_queued
+hold_job first
+for id in 1 2 3 4 5 6 7 8; do
+    ask '/v1/matmul?backend=cuda&timeout_ms=100' -H "X-Request-Id: $id" -d @"$scratch/queued"
+    expect "behind a slow job, timeout_ms in the query" 504 code timeout
+    await 60 has_logged "\"request_id\":\"$id\"" || fail "no line for the request"
+    [ "$(queued_ms "$id" | cut -d . -f 1)" -lt 50 ] || break
+done
+at_most "at least so many milliseconds in the queue" "$(queued_ms "$id")" 50
+prepare_queued '"timeout_ms":100,'
+ask '/v1/matmul?backend=cuda' -d @"$scratch/queued"
+expect "behind a slow job, timeout_ms in the body" 504 code timeout
 
 # Half of a connection: a client that closes the sending side while the product is awaited has left, and gets no reply.
+prepare_queued
 {
     printf 'POST /v1/matmul?backend=cuda HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n' \
         "$(wc -c <"$scratch/queued")"
@@ -31,8 +38,19 @@ expect "a deadline in the queue" 504 code timeout
 talk requests 65536 HALF
 same "half a connection: bytes that came back" 0 "$(wc -c <"$scratch/raw" | tr -d ' ')"
 release
-finish_slow runs "the job before them" 200
-same "the next: status" 200 "$(status_of -d @"$scratch/queued" "$url/v1/matmul?backend=cuda")"
+finish_slow first "the job before them" 200
+
+# A client may wait for less than the process allows, and not for more.
+for ms in 60000 99999999999999999999; do
+    ask "/v1/matmul?backend=cuda&timeout_ms=$ms" -d @"$scratch/queued"
+    expect "in time, of $ms ms" 200
+done
+stop
+start_held --timeout-ms 200
+: >"$scratch/hold"
+post_slow late timeout_ms=300000
+finish_slow late "slower than --timeout-ms" 504 code timeout
+release
 stop
 
 # A product of the CPU gives its core back once its client has left, or its deadline has passed: it ends between two of

@@ -4,17 +4,10 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-# The system's own is looked for too: another one may stand before it on PATH.
-python=
-for candidate in python3 /usr/bin/python3; do
-    if [ -z "$python" ] && "$candidate" -c 'import numpy' 2>/dev/null; then
-        python=$candidate
-    fi
-done
-if [ -z "$python" ]; then
+python=$(python_with numpy) || {
     echo "no python3 here has NumPy: nothing is tested"
     exit 77
-fi
+}
 
 start
 checks=$((checks + 1))

@@ -18,11 +18,8 @@ like "--help names the environment" "*MATMULD_*" "$(cat "$scratch/out")"
 runs 0 '' --print-config
 same "the options of --help and --print-config" "$(cat "$scratch/options")" "$(sed 's/ = .*//' "$scratch/out" | grep -vx api-key | sort)"
 at_most "options, at least" "$(wc -l <"$scratch/options")" 30
-prints host=127.0.0.1 port=8080 backend=auto devices=all queue-depth=1024 max-dimension=2147483647 timeout-ms=60000 \
-    drain-timeout-ms=30000 send-timeout-ms=10000 send-rate=4096
 runs 0 '' --version
-like "--version" '*[0-9].[0-9]*' "$(cat "$scratch/out")"
-same "--version: lines" 1 "$(wc -l <"$scratch/out" | tr -d ' ')"
+like "--version" 'matmuld [0-9].[0-9]*' "$(cat "$scratch/out")"
 
 # By default no more HTTP threads than cores that it may run on.
 if command -v taskset >/dev/null; then
@@ -30,13 +27,11 @@ if command -v taskset >/dev/null; then
     same "threads on one core" "threads = 1" "$(taskset -c "$one" "$MATMULD" --print-config | grep '^threads ')"
 fi
 
-# Flag over environment over default.
-export MATMULD_QUEUE_DEPTH=7 MATMULD_TIMEOUT_MS=1234 MATMULD_MAX_BODY=64MiB
-runs 0 '' --print-config --queue-depth 9 --drain-timeout-ms=77
-prints queue-depth=9 timeout-ms=1234 max-body=67108864 drain-timeout-ms=77
-unset MATMULD_QUEUE_DEPTH MATMULD_TIMEOUT_MS MATMULD_MAX_BODY
-runs 0 '' --print-config --max-body 3GiB --memory-budget 1GiB --devices 0,2
-prints max-body=1073741824 memory-budget=1073741824 devices=0,2
+# Flag over environment over default. (tests/unit/server/options.c has more.)
+export MATMULD_QUEUE_DEPTH=7 MATMULD_TIMEOUT_MS=1234
+runs 0 '' --print-config --queue-depth 9 --max-body 3GiB --memory-budget 1GiB --devices 0,2
+prints queue-depth=9 timeout-ms=1234 drain-timeout-ms=30000 max-body=1073741824 memory-budget=1073741824 devices=0,2
+unset MATMULD_QUEUE_DEPTH MATMULD_TIMEOUT_MS
 
 # What the machine gives is printed as it is in force.
 like "--print-config: cpu-jobs" 'cpu-jobs = [1-9]*' "$(grep '^cpu-jobs = ' "$scratch/out")"
@@ -56,29 +51,20 @@ MATMULD_QUEUE_DEPHT=7 warn  MATMULD_QUEUE_DEPHT is no option and is ignored; the
 MATMULD_PROT=1 warn  MATMULD_PROT is no option*MATMULD_PORT
 MATMULD_PORT=tcp://10.96.3.7:8080 warn  MATMULD_PORT is 'tcp://10.96.3.7:8080', which Kubernetes *enableServiceLinks: false
 MATMULD_SERVICE_HOST=10.96.3.7
-MATMULD_SERVICE_PORT=8080
 MATMULD_SERVICE_PORT_HTTP=8080
 MATMULD_PORT_8080_TCP=tcp://10.96.3.7:8080
 MATMULD_PORT_8080_TCP_PROTO=tcp
-MATMULD_PORT_8080_TCP_PORT=8080
-MATMULD_PORT_8080_TCP_ADDR=10.96.3.7
 MATMULD_GPU_PORT=tcp://10.96.3.8:80
 MATMULD_GPU_SERVICE_HOST=10.96.3.8
-MATMULD_HOST=127.0.0.2
 MATMULDX=1
 END
 
 # What is refused says so on stderr alone.
-for row in '--colour|--colour red' 'serve|serve' '--port|--port' '65536|--port 65536' "No such file|--print-config --api-key-file $scratch/none"; do
-    # shellcheck disable=SC2086
-    runs 2 "${row%%|*}" ${row#*|}
-    same "matmuld ${row#*|}: stdout" "" "$(cat "$scratch/out")"
-done
-for variable in MATMULD_PORT=http MATMULD_PORT=tcp MATMULD_LOG_FORMAT=xml; do
-    export "${variable?}"
-    runs 2 "${variable%=*}"
-    unset "${variable%=*}"
-done
+runs 2 --colour --colour red
+same "matmuld --colour red: stdout" "" "$(cat "$scratch/out")"
+runs 2 'No such file' --print-config --api-key-file "$scratch/none"
+MATMULD_PORT=tcp runs 2 MATMULD_PORT
+unset MATMULD_PORT
 runs 1 no.such.host.invalid --port 0 --host no.such.host.invalid
 runs 1 192.0.2.1 --port 0 --host 192.0.2.1
 

@@ -1,13 +1,17 @@
-/* Kernels that fail on a real device, each in one way. */
-#include "tests/http/faulty/cuda.h"
-
+/* The real CUDA backend with rows that do what no kernel of ours may, in place of the list of gpu/backends.c:
+ * matmuld linked with it shows what becomes of a service whose GPU fails. They fail in products of one row;
+ * of more rows they are `naive`. */
+#include "gpu/backend.h"
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
 
+#include <cstring>
+
 namespace {
 
-enum fault { OUT_OF_BOUNDS, TRAP, HANG, LAUNCH };
+enum fault { OUT_OF_BOUNDS, TRAP, HANG, LAUNCH, FAULT_COUNT };
 
+/* Writing past all memory loses the context, and so does a kernel that stops itself. */
 template <enum fault FAULT> __global__ void fail(const __grid_constant__ struct mm_product product) {
     constexpr size_t FAR = size_t{1} << 44; /* bytes: more than any device has */
     volatile float *c = static_cast<float *>(product.c.data);
@@ -19,6 +23,7 @@ template <enum fault FAULT> __global__ void fail(const __grid_constant__ struct 
         c[0] = c[0] + 1.0f;
 }
 
+/* LAUNCH has more threads a block than any device takes: it is refused, and nothing else happens. */
 template <enum fault FAULT>
 enum mm_status plan_by(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     if (product->m != 1)
@@ -30,24 +35,52 @@ enum mm_status plan_by(const struct mm_product *product, struct mm_plan *plan, s
     return MM_OK;
 }
 
+/* The backend's own rows, then those that fail. */
+struct mm_variant variants[MM_CUDA_VARIANT_COUNT + FAULT_COUNT];
+struct mm_backend backend;
+
+template <enum fault FAULT> void add(const char *name) {
+    struct mm_variant *row = &variants[MM_CUDA_VARIANT_COUNT + FAULT];
+    row->name = name;
+    row->summary = "fails as told";
+    row->plan[MM_FLOAT32] = plan_by<FAULT>;
+}
+
+/* What the backend chooses is a row of its own table. */
+const struct mm_variant *choose(const struct mm_device *device, const struct mm_product *product) {
+    return &variants[mm_cuda_choose(device, product) - mm_cuda_variants];
+}
+
+const struct mm_variant *choose_transpose(const struct mm_device *device, const struct mm_product *product) {
+    return &variants[mm_cuda_choose_transpose(device, product) - mm_cuda_variants];
+}
+
+enum mm_status open_device(unsigned index, struct mm_device **device, struct mm_error *error) {
+    const enum mm_status status = mm_cuda_backend.open(index, device, error);
+    if (status == MM_OK)
+        (*device)->backend = &backend;
+    return status;
+}
+
+const struct mm_backend *fill_in() {
+    std::memcpy(variants, mm_cuda_variants, sizeof mm_cuda_variants);
+    add<OUT_OF_BOUNDS>("out_of_bounds");
+    add<TRAP>("traps");
+    add<HANG>("hangs");
+    add<LAUNCH>("launch_fails");
+    variants[MM_CUDA_ROW_auto].choose[MM_FLOAT32] = choose;
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        variants[MM_CUDA_ROW_transpose_auto].choose[dtype] = choose_transpose;
+    backend = mm_cuda_backend;
+    backend.variants = variants;
+    backend.variant_count = sizeof variants / sizeof variants[0];
+    backend.open = open_device;
+    return &backend;
+}
+
 } // namespace
 
-enum mm_status mm_faulty_out_of_bounds(const struct mm_product *product, struct mm_plan *plan,
-                                       struct mm_error *error) {
-    return plan_by<OUT_OF_BOUNDS>(product, plan, error);
-}
-
-enum mm_status mm_faulty_trap(const struct mm_product *product, struct mm_plan *plan,
-                              struct mm_error *error) {
-    return plan_by<TRAP>(product, plan, error);
-}
-
-enum mm_status mm_faulty_hang(const struct mm_product *product, struct mm_plan *plan,
-                              struct mm_error *error) {
-    return plan_by<HANG>(product, plan, error);
-}
-
-enum mm_status mm_faulty_launch(const struct mm_product *product, struct mm_plan *plan,
-                                struct mm_error *error) {
-    return plan_by<LAUNCH>(product, plan, error);
+extern "C" const struct mm_backend *const *mm_backends(void) {
+    static const struct mm_backend *const backends[] = {fill_in(), &mm_cpu_backend, nullptr};
+    return backends;
 }

@@ -1,10 +1,15 @@
-/* server/keys: keys that are replaced while threads ask for them, and the counts, which outlive that. */
+/* server/keys: lines that are taken and refused, each limit on both sides, and what finds a key; keys that
+ * are replaced while threads ask for them, and the counts, which outlive that. */
 #include "server/auth/keys.h"
 #include "tests/unit/unit.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define KEY "0123456789abcde!"  /* of the least length */
+#define KEY2 "0123456789abcde?" /* differs in the last character alone */
+#define NAME_15 "n12345678901234"
 
 #define STAYS "this-key-stays-0"
 #define GOES "this-key-goes-01"
@@ -14,6 +19,147 @@ enum { THREADS = 4, RELOADS = 200 };
 
 static char path[] = "keys.XXXXXX";
 static struct mm_error error;
+
+/* --- sets of keys ------------------------------------------------------------------------------------- */
+
+static bool add(struct mm_key_set *set, const char *text) {
+    error.detail[0] = '\0';
+    return mm_key_set_add_text(set, text, strlen(text), &error) == MM_OK;
+}
+
+static bool has(const struct mm_key_set *set, const char *key) {
+    return mm_key_set_find(set, key, strlen(key)) != MM_KEY_NONE;
+}
+
+/* `bytes` times a letter, and then the rest. */
+static const char *repeated(size_t bytes, const char *rest) {
+    static char text[512];
+    memset(text, 'k', bytes);
+    snprintf(text + bytes, sizeof text - bytes, "%s", rest);
+    return text;
+}
+
+struct judged {
+    const char *text;
+    const char *words; /* the refusal's first; NULL: it is taken */
+};
+
+static void judge(const struct judged *judged, bool is_list) {
+    struct mm_key_set *set = mm_key_set_open();
+    error.detail[0] = '\0';
+    const bool good =
+        is_list ? mm_key_set_add_list(set, judged->text, &error) == MM_OK : add(set, judged->text);
+    if (good != (judged->words == NULL) ||
+        (!good && strncmp(error.detail, judged->words, strlen(judged->words)) != 0))
+        fail_msg("'%s': %s '%s'", judged->text, good ? "was taken" : "was refused with", error.detail);
+    if (strstr(error.detail, "0123456789abcd") != NULL || strstr(error.detail, "short") != NULL)
+        fail_msg("'%s': a key is shown: '%s'", judged->text, error.detail);
+    mm_key_set_close(set);
+}
+
+static void lines_and_lists_are_judged(void **state) {
+    static const struct judged texts[] = {
+        {KEY},
+        {KEY "\n"},
+        {KEY "\r\n"},
+        {"# comment\n\n \t \n  # another\n" KEY},
+        {" \t" KEY " \t\n"},
+        {"alice " KEY},
+        {"a.B-c_9\t  " KEY},
+        {NAME_15 " " KEY},
+        {"alice " KEY "\nalice " KEY2},
+        {"alice #123456789abcde!"},
+        {"", "it has no key"},
+        {"\n# none\n", "it has no key"},
+        {"0123456789abcde", "line 1: a key must have 16 to 256 characters, and this one has 15"},
+        {"\n\nalice short", "line 3: a key must have 16 to 256 characters, and this one has 5"},
+        {NAME_15 "5 " KEY, "line 1: a name must be at most 15"},
+        {KEY " production-frontend", "line 1: a name must be"}, /* else the key would be shown */
+        {"9lives " KEY, "line 1: a name must be"},
+        {"a\"b " KEY, "line 1: a name must be"},
+        {"alice " KEY " x", "line 1: a line must be KEY or NAME KEY"},
+        {"0123456789abcd\xc3\xa9", "line 1: a key must be printable"},
+        {"0123456789abcde\x7f", "line 1: a key must be printable"},
+        {"\xef\xbb\xbf" KEY, "line 1: a key must be printable"},
+        {"a " KEY "\nb " KEY, "line 2: its key stands in another line"},
+    };
+    static const struct judged lists[] = {
+        {KEY},
+        {KEY "," KEY2},
+        {KEY "," KEY},
+        {"", "key 1: a key must have 16 to 256 characters, and this one has 0"},
+        {KEY ",", "key 2: a key must have 16 to 256 characters, and this one has 0"},
+        {KEY ", " KEY2, "key 2: a key must be printable"},
+        {KEY ",short", "key 2: a key must have"},
+    };
+    for (size_t index = 0; index < COUNT(texts); index++)
+        judge(&texts[index], false);
+    for (size_t index = 0; index < COUNT(lists); index++)
+        judge(&lists[index], true);
+    struct mm_key_set *set = mm_key_set_open();
+    assert_false(mm_key_set_add_text(set, KEY "\0x", sizeof KEY + 1, &error) == MM_OK);
+    mm_key_set_close(set);
+}
+
+static void labels_are_names_or_lines(void **state) {
+    struct mm_key_set *set = mm_key_set_open();
+    assert_true(add(set, "# first\nalice " KEY "\n\n" KEY2 "\n"));
+    assert_true(mm_key_set_add_list(set, KEY ",0123456789abcdef", &error) == MM_OK);
+    assert_int_equal(set->count, 3);
+    assert_string_equal(set->keys[mm_key_set_find(set, KEY, strlen(KEY))].label, "alice");
+    assert_string_equal(set->keys[mm_key_set_find(set, KEY2, strlen(KEY2))].label, "4");
+    assert_string_equal(set->keys[mm_key_set_find(set, "0123456789abcdef", 16)].label, "env:2");
+    mm_key_set_close(set);
+}
+
+/* Every byte of a key counts, and nothing beside it. */
+static void keys_are_found_whole(void **state) {
+    struct mm_key_set *set = mm_key_set_open();
+    assert_true(add(set, repeated(MM_KEY_BYTES_MAX, "\n" KEY "\n" KEY "longer")));
+    assert_true(has(set, KEY));
+    assert_true(has(set, KEY "longer"));
+    assert_true(has(set, repeated(MM_KEY_BYTES_MAX, "")));
+    assert_false(has(set, KEY2));
+    assert_false(has(set, ""));
+    assert_false(has(set, KEY "longe"));
+    assert_false(has(set, KEY "longer "));
+    assert_false(has(set, repeated(MM_KEY_BYTES_MAX - 1, "")));
+    assert_false(has(set, repeated(MM_KEY_BYTES_MAX + 1, "")));
+    assert_false(add(set, repeated(MM_KEY_BYTES_MAX + 1, "")));
+    assert_non_null(strstr(error.detail, "this one has 257"));
+    assert_true(mm_key_set_find(set, KEY "\0", sizeof KEY) == MM_KEY_NONE);
+    char near[MM_KEY_BYTES_MAX];
+    for (size_t index = 0; index < sizeof near; index++) {
+        memset(near, 'k', sizeof near);
+        near[index] = 'l';
+        assert_true(mm_key_set_find(set, near, sizeof near) == MM_KEY_NONE);
+    }
+    mm_key_set_close(set);
+}
+
+/* 1024 keys, all of which are found at their own index, and one more. */
+static void most_keys(void **state) {
+    char *text = malloc(32 * (MM_KEYS_MAX + 1));
+    size_t length = 0;
+    for (unsigned number = 0; number < MM_KEYS_MAX; number++)
+        length += (size_t)sprintf(text + length, "key-number-%08u\n", number);
+    struct mm_key_set *set = mm_key_set_open();
+    assert_true(add(set, text));
+    for (unsigned number = 0; number < MM_KEYS_MAX; number++) {
+        char key[32];
+        sprintf(key, "key-number-%08u", number);
+        assert_int_equal(mm_key_set_find(set, key, strlen(key)), number);
+    }
+    mm_key_set_close(set);
+    sprintf(text + length, "key-number-%08u\n", (unsigned)MM_KEYS_MAX);
+    set = mm_key_set_open();
+    assert_false(add(set, text));
+    assert_string_equal(error.detail, "line 1025: there may be 1024 keys, and this is one more");
+    mm_key_set_close(set);
+    free(text);
+}
+
+/* --- keys that are replaced --------------------------------------------------------------------------- */
 
 static void write_file(const char *text) {
     FILE *file = fopen(path, "we");
@@ -66,20 +212,17 @@ static void file_and_environment_are_one(void **state) {
 }
 
 static void bad_files_are_refused(void **state) {
-    static const struct {
-        const char *file;
-        const char *words;
-    } cases[] = {
+    static const struct judged cases[] = {
         {"there-is-none", "the key file there-is-none: No such file"},
         {"/dev/null", "no regular file"},
         {".", "no regular file"},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
-        const struct mm_options options = {.api_key_file = cases[index].file};
+        const struct mm_options options = {.api_key_file = cases[index].text};
         struct mm_keys *keys;
         assert_int_equal(mm_keys_open(&options, &keys, &error), MM_BAD_REQUEST);
         if (strstr(error.detail, cases[index].words) == NULL)
-            fail_msg("%s: '%s'", cases[index].file, error.detail);
+            fail_msg("%s: '%s'", cases[index].text, error.detail);
     }
 }
 
@@ -95,25 +238,6 @@ static void files_have_a_limit(void **state) {
     write_file(text);
     assert_int_equal(mm_keys_open(&options, &keys, &error), MM_BAD_REQUEST);
     assert_non_null(strstr(error.detail, "it may have 1048576 bytes, and has more"));
-}
-
-static void a_bad_file_changes_nothing(void **state) {
-    const struct mm_options options = {.api_key_file = path};
-    write_file("a " STAYS "\nb " GOES "\n");
-    struct mm_keys *keys = open_keys(&options);
-    write_file("c " COMES "\nshort\n");
-    mm_keys_reload(keys);
-    assert_true(admits(keys, STAYS));
-    assert_true(admits(keys, GOES));
-    assert_false(admits(keys, COMES));
-    write_file("a " STAYS "\nc " COMES "\n");
-    mm_keys_reload(keys);
-    assert_true(admits(keys, STAYS));
-    assert_false(admits(keys, GOES));
-    assert_true(admits(keys, COMES));
-    assert_int_equal(requests_of(keys, "a"), 2);
-    assert_int_equal(requests_of(keys, "b"), 1);
-    mm_keys_close(keys);
 }
 
 /* A file of as many keys as there may be, whose names no other such file has. */
@@ -202,6 +326,6 @@ static int remove_file(void **state) {
     return unlink(path);
 }
 
-RUN_TESTS_BETWEEN(make_file, remove_file, none_are_asked_for, file_and_environment_are_one,
-                  files_have_a_limit, bad_files_are_refused, a_bad_file_changes_nothing, names_run_out,
-                  keys_change_while_they_are_asked)
+RUN_TESTS_BETWEEN(make_file, remove_file, lines_and_lists_are_judged, labels_are_names_or_lines,
+                  keys_are_found_whole, most_keys, none_are_asked_for, file_and_environment_are_one,
+                  files_have_a_limit, bad_files_are_refused, names_run_out, keys_change_while_they_are_asked)

@@ -146,15 +146,6 @@ static void test_paths_and_checks(void **state) {
     assert_int_equal(counts.verdicts[MM_VERDICT_UNJUDGED], 1);
 }
 
-/* Slots of different rows are different, over all backends. */
-static void test_slots(void **state) {
-    size_t next = 0;
-    for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++)
-        for (size_t row = 0; row < (*backend)->variant_count; row++)
-            assert_int_equal(mm_variant_slot(*backend, row), next++);
-    assert_true(next <= MM_VARIANTS_MAX);
-}
-
 static void *count(void *argument) {
     const struct mm_job job = make_job();
     struct mm_record record = {
@@ -195,4 +186,4 @@ static void test_threads(void **state) {
 }
 
 RUN_TESTS_BETWEEN(open_metrics, close_metrics, test_every_code, test_buckets, test_jobs,
-                  test_paths_and_checks, test_slots, test_threads)
+                  test_paths_and_checks, test_threads)

@@ -66,24 +66,20 @@ static void add_all(struct mm_pool *pool) {
     }
 }
 
+/* By one thread the oldest comes first. */
 static void all_is_done_once(void **state) {
-    struct mm_pool *pool = mm_pool_start(THREADS);
-    assert_non_null(pool);
-    add_all(pool);
-    mm_pool_stop(pool);
-    for (int index = 0; index < WORKS; index++) {
-        assert_int_equal(works[index].runs, 1);
-        assert_false(pthread_equal(works[index].thread, pthread_self()));
-        assert_ptr_equal(works[index].work.next, &works[index].work);
+    for (unsigned threads = 1; threads <= THREADS; threads++) {
+        struct mm_pool *pool = mm_pool_start(threads);
+        assert_non_null(pool);
+        add_all(pool);
+        mm_pool_stop(pool);
+        for (int index = 0; index < WORKS; index++) {
+            assert_int_equal(works[index].runs, 1);
+            assert_true(threads > 1 || works[index].turn == index);
+            assert_false(pthread_equal(works[index].thread, pthread_self()));
+            assert_ptr_equal(works[index].work.next, &works[index].work);
+        }
     }
-}
-
-static void the_oldest_comes_first(void **state) {
-    struct mm_pool *pool = mm_pool_start(1);
-    add_all(pool);
-    mm_pool_stop(pool);
-    for (int index = 0; index < WORKS; index++)
-        assert_int_equal(works[index].turn, index);
 }
 
 /* Each adds the next one from where it runs, and ends when all have begun. */
@@ -116,11 +112,6 @@ static void the_end_waits_for_what_runs(void **state) {
     assert_int_equal(__atomic_load_n(&is_over, __ATOMIC_ACQUIRE), 1);
 }
 
-static void an_idle_pool_ends(void **state) {
-    mm_pool_stop(mm_pool_start(2));
-    mm_pool_stop(NULL);
-}
-
 static void few_threads_are_a_pool_and_none_is_not(void **state) {
     threads_left = 1;
     struct mm_pool *pool = mm_pool_start(THREADS);
@@ -130,6 +121,7 @@ static void few_threads_are_a_pool_and_none_is_not(void **state) {
     assert_int_equal(turns, WORKS);
     threads_left = 0;
     assert_null(mm_pool_start(THREADS));
+    mm_pool_stop(NULL);
     threads_left = -1;
 }
 
@@ -186,15 +178,6 @@ static void idle_threads_help(void **state) {
         most = threads > most ? threads : most;
     }
     assert_int_equal(most, THREADS + 1);
-    mm_pool_stop(pool);
-}
-
-static void any_number_of_parts_is_done_once(void **state) {
-    static const unsigned counts[] = {0, 1, 2, 3, 17, PARTS_MAX};
-    struct mm_pool *pool = mm_pool_start(THREADS);
-    for (int times = 0; times < 500; times++)
-        for (size_t index = 0; index < COUNT(counts); index++)
-            share(pool, counts[index], 0);
     mm_pool_stop(pool);
 }
 
@@ -284,17 +267,18 @@ static void share_again(struct mm_pool_task *work) {
     __atomic_add_fetch(&sharing->runs, 1, __ATOMIC_RELEASE);
 }
 
-/* All at one time: threads that share find other work, and shares of other threads. */
+/* Any number of parts, all at one time: threads that share find other work, and shares of other threads. */
 static void the_pool_itself_shares(void **state) {
     enum { MANY = 2000 };
+    static const unsigned counts[] = {0, 1, 2, 3, 17, PARTS_MAX};
     static struct sharing shared[MANY];
     for (unsigned threads = 1; threads <= THREADS; threads++) {
         struct mm_pool *pool = mm_pool_start(threads);
         for (int index = 0; index < MANY; index++) {
             shared[index] = (struct sharing){.work.run = share_again, .pool = pool};
             mm_pool_add(pool, &shared[index].work);
-            if (index % 50 == 0)
-                share(pool, 5, 0);
+            if (index % 10 == 0)
+                share(pool, counts[index / 10 % COUNT(counts)], 0);
         }
         mm_pool_stop(pool);
         for (int index = 0; index < MANY; index++) {
@@ -305,7 +289,6 @@ static void the_pool_itself_shares(void **state) {
     }
 }
 
-RUN_TESTS(all_is_done_once, the_oldest_comes_first, all_threads_work_at_once, the_end_waits_for_what_runs,
-          an_idle_pool_ends, few_threads_are_a_pool_and_none_is_not, idle_threads_help,
-          any_number_of_parts_is_done_once, help_that_does_not_come_is_not_waited_for,
-          who_helps_leaves_for_other_work, the_pool_itself_shares)
+RUN_TESTS(all_is_done_once, all_threads_work_at_once, the_end_waits_for_what_runs,
+          few_threads_are_a_pool_and_none_is_not, idle_threads_help,
+          help_that_does_not_come_is_not_waited_for, who_helps_leaves_for_other_work, the_pool_itself_shares)

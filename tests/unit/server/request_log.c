@@ -73,20 +73,6 @@ static void test_product(void **state) {
     assert_non_null(strstr(write_line(MM_LOG_JSON, &record), "\"m\":4,\"n\":6,"));
 }
 
-static void test_refusal(void **state) {
-    const struct mm_record record = {.request_id = "x",
-                                     .method = "GET",
-                                     .path = "/a b",
-                                     .route = MM_ROUTE_OTHER,
-                                     .code = 404,
-                                     .problem = MM_NOT_FOUND};
-    assert_string_equal(write_line(MM_LOG_TEXT, &record),
-                        "2026-11-21T09:30:00.123Z info  request request_id=x method=\"GET\" route=other "
-                        "path=\"/a b\" code=404 problem=not_found in_bytes=0 out_bytes=0 receive_ms=0.000 "
-                        "send_ms=0.000 duration_ms=0.000");
-    json_decref(parse_line(&record));
-}
-
 /* Every byte there is, in JSON and in text, stands as itself or as \xNN. */
 static void test_hostile_bytes(void **state) {
     for (int byte = 1; byte < 256; byte++) {
@@ -137,4 +123,4 @@ static void test_longest(void **state) {
     write_line(MM_LOG_TEXT, &record);
 }
 
-RUN_TESTS(test_product, test_refusal, test_hostile_bytes, test_longest)
+RUN_TESTS(test_product, test_hostile_bytes, test_longest)

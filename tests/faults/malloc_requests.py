@@ -1,0 +1,121 @@
+"""The requests that malloc.py makes while memory runs out: one for every path that a request can take through the
+service. What comes to the same allocations is not here."""
+
+import array
+import json
+from dataclasses import dataclass
+
+JSON = "Content-Type: application/json\r\n"
+RAW = "Content-Type: application/octet-stream\r\n"
+CLOSE = "Connection: close\r\n"
+FORM = "Content-Type: multipart/form-data; boundary=edge\r\n"
+KEY = "Authorization: Bearer 0123456789abcdef\r\n"
+TWO_BY_TWO = '{"a":[[1,2],[3,4]],"b":[[5,6],[7,8]]}'
+ESCAPES = r'{"\u0061":[["NaN",2],[12345678901234567890.5,1]],"b":[[5],[7]],"variant":"naive"}'
+OPTIONS = '{"variant":"tiled_8","backend":"cpu","transpose_a":true,"timeout_ms":9000,"a":[[1,3],[2,4]],"b":[[5,6],[7,8]]}'
+LONG_NAMES = '{"a":[[1]],"b":[[1]],"variant":"fifteen letters","backend":"fourteen chars"}'
+TO_BENCHMARK = '{"m":16,"k":16,"n":16,"variants":["naive","tiled_8"],"repeats":2}'
+
+# Flags of a row.
+CHUNKED = "chunked"
+STEADY = "steady"  # the body is the same each time
+SHORT_OF_LARGE = "short of large"  # all allocations of 256 KiB and more fail, none of the others
+SECOND = "second"  # it comes on a connection that has had the same before, when nothing failed
+MAPPED = "mapped"  # its memory is to be mapped anew: ALL_MEMORY comes before
+
+
+@dataclass
+class Request:
+    group: str  # those of a group share a server
+    name: str
+    line: str  # the method and the target
+    headers: str
+    body: object  # text or bytes; None: there is none, and no length
+    status: int
+    expected: str  # in the body
+    flags: tuple = ()
+
+    def encode(self):
+        """The bytes that are sent."""
+        head = f"{self.line} HTTP/1.1\r\nHost: localhost\r\n{self.headers}".encode()
+        if self.body is None:
+            return head + b"\r\n"
+        body = self.body.encode() if isinstance(self.body, str) else self.body
+        if CHUNKED not in self.flags:
+            return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        pieces = [body[start : start + 16000] for start in range(0, len(body), 16000)]
+        chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+        return head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+
+
+def ones(edge):
+    matrix = json.dumps([[1] * edge] * edge, separators=(",", ":"))
+    return f'{{"variant":"tiled_16","a":{matrix},"b":{matrix}}}'
+
+
+def files(edge):
+    """A form with two .npy files of square matrices of ones."""
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({edge}, {edge}), }}"
+    file = b"\x93NUMPY\1\0v\0" + f"{head:<117}\n".encode() + array.array("f", [1.0] * edge * edge).tobytes()
+    disposition = 'Content-Disposition: form-data; name="%s"; filename="%s.npy"\r\n\r\n'
+    parts = [b"--edge\r\n" + (disposition % (name, name)).encode() + file + b"\r\n" for name in "ab"]
+    return b"".join(parts) + b"--edge--\r\n"
+
+
+# fmt: off
+REQUESTS = [Request(*row) for row in [
+    ("matmul", "json", "POST /v1/matmul", JSON, TWO_BY_TWO, 200, "[[19"),
+    ("matmul", "json_again", "POST /v1/matmul", JSON, TWO_BY_TWO, 200, "[[19", (SECOND,)),
+    ("matmul", "json_queued", "POST /v1/matmul", JSON, ones(32), 200, "[[32", (CHUNKED,)),
+    ("matmul", "json_by_crew", "POST /v1/matmul", JSON, ones(260), 200, "[[260"),
+    ("matmul", "json_escapes", "POST /v1/matmul", JSON, ESCAPES, 200, "NaN"),
+    ("matmul", "json_options", "POST /v1/matmul", JSON, OPTIONS, 200, "[[19"),
+    ("matmul", "json_verify", "POST /v1/matmul?verify=1", JSON, TWO_BY_TWO, 200, '"residual"'),
+    ("matmul", "untyped", "POST /v1/matmul", "", TWO_BY_TWO, 200, "[[19"),
+    ("matmul", "raw", "POST /v1/matmul?m=2&k=2&n=2", RAW, bytes(32), 200, ""),
+    ("matmul", "raw_expected", "POST /v1/matmul?m=64&k=64&n=64&variant=tiled_8", RAW + "Expect: 100-continue\r\n", bytes(32768), 200, ""),
+    ("matmul", "blas", "POST /v1/matmul?m=128&k=128&n=128&variant=blas", RAW, bytes(131072), 200, "", (SHORT_OF_LARGE,)),
+    ("matmul", "raw_as_json", "POST /v1/matmul?m=2&k=2&n=2", RAW + "Accept: application/json\r\n", bytes(32), 200, "[[0"),
+    ("matmul", "npy", "POST /v1/matmul", FORM, files(8), 200, "NUMPY"),
+    ("matmul", "npy_as_json", "POST /v1/matmul?variant=tiled_16", FORM + "Accept: application/json\r\n", files(260), 200, "[[260", (CHUNKED,)),
+    ("other", "transpose_json", "POST /v1/transpose", JSON, '{"a":[[1,2],[3,4]]}', 200, "[[1"),
+    ("other", "transpose_raw", "POST /v1/transpose?m=2&n=8", RAW, bytes(64), 200, ""),
+    ("other", "benchmark_json", "POST /v1/benchmark", JSON, TO_BENCHMARK, 200, '"rows"'),
+    ("other", "benchmark_text", "POST /v1/benchmark", JSON + "Accept: text/plain\r\n", TO_BENCHMARK, 200, "naive"),
+    ("other", "benchmark_transpose", "POST /v1/benchmark", JSON, '{"op":"transpose","m":16,"n":16,"repeats":1}', 200, '"rows"'),
+    ("other", "variants", "GET /v1/variants", "", None, 200, '"variants"', (STEADY,)),
+    ("other", "devices", "GET /v1/devices", "", None, 200, '"devices"'),
+    ("other", "page", "GET /", "", None, 200, "</html>", (STEADY,)),
+    ("other", "healthz", "GET /healthz", "", None, 200, "ok", (STEADY,)),
+    ("other", "readyz", "GET /readyz", "", None, 200, "ok", (STEADY,)),
+    ("other", "metrics", "GET /metrics", "", None, 200, "matmuld_build_info"),
+    ("other", "options", "OPTIONS /v1/matmul", "", None, 204, ""),
+    ("other", "openapi", "GET /openapi.json", "", None, 200, '"openapi"', (STEADY,)),
+    ("refused", "bad_text", "POST /v1/matmul", JSON, LONG_NAMES, 422, "fourteen chars"),
+    ("refused", "not_found", "GET /nothing", "", None, 404, "not_found"),
+    ("refused", "method", "DELETE /v1/matmul", "", None, 405, "method_not_allowed"),
+    ("refused", "no_length", "POST /v1/matmul", JSON, None, 411, "length_required"),
+    ("refused", "too_large", "POST /v1/matmul", JSON + "Expect: 100-continue\r\n", bytes(5 << 20), 413, "too_large"),
+    ("refused", "too_large_unread", "POST /v1/matmul", JSON, bytes(5 << 20), 413, "too_large"),
+    ("refused", "media_type", "POST /v1/matmul", "Content-Type: image/png\r\n", bytes(16), 415, "unsupported_media_type"),
+    ("refused", "not_acceptable", "POST /v1/matmul", JSON + "Accept: image/png\r\n", TWO_BY_TWO, 406, "not_acceptable"),
+    ("refused", "bad_query", "POST /v1/matmul?m=x", RAW, bytes(16), 400, "bad_request"),
+    ("refused", "bad_http", "GET /healthz", "Content-Length: 0\r\nContent-Length: 1\r\n", None, 400, "bad_request"),
+    ("refused", "bad_json", "POST /v1/matmul", JSON, '{"a":[[1,2],[3]],"b":[[1]]}', 400, "bad_request"),
+    ("refused", "bad_member", "POST /v1/matmul", JSON, '{"a":[[1]],"b":[[1]],"x":"y"}', 400, "bad_request"),
+    ("refused", "bad_form", "POST /v1/matmul", FORM, "--edge\r\nnothing", 400, "bad_request"),
+    ("refused", "bad_benchmark", "POST /v1/benchmark", JSON, '{"m":[1,"x"]}', 400, "bad_request"),
+    ("refused", "bad_shape", "POST /v1/matmul", JSON, '{"a":[[1,2]],"b":[[1,2]]}', 422, "bad_shape"),
+    ("large", "raw_mapped", "POST /v1/matmul?m=1&k=131072&n=1", RAW + CLOSE, bytes(1 << 20), 200, "", (MAPPED,)),
+    ("large", "chunked", "POST /v1/matmul?m=1&k=131072&n=1", RAW + CLOSE, bytes(1 << 20), 200, "", (MAPPED, CHUNKED)),
+    ("large", "transpose_mapped", "POST /v1/transpose?m=512&n=512", RAW + CLOSE, bytes(1 << 20), 200, "", (MAPPED,)),
+    ("keys", "without_key", "POST /v1/matmul", JSON, TWO_BY_TWO, 401, "unauthorized"),
+    ("keys", "with_key", "POST /v1/matmul", JSON + KEY, TWO_BY_TWO, 200, "[[19"),
+    ("keys", "of_another_origin", "POST /v1/matmul", JSON + KEY + "Origin: https://example.org\r\n", TWO_BY_TWO, 200, "[[19"),
+    ("keys", "preflight", "OPTIONS /v1/matmul", "Origin: https://example.org\r\nAccess-Control-Request-Method: POST\r\n", None, 204, ""),
+    ("tls", "handshake", "POST /v1/matmul", JSON, '{"a":[[2]],"b":[[3]],"backend":"cpu"}', 200, "[[6"),
+]]
+# fmt: on
+
+# Needs so much of a budget of 3 MiB that nothing is kept of what was before.
+ALL_MEMORY = Request("", "all_memory", "POST /v1/matmul?m=1&k=340000&n=1", RAW + CLOSE, bytes(2720000), 200, "")
