@@ -49,7 +49,7 @@ static void run_jobs(struct subject *subject, const struct plan *plan, const str
     const unsigned lanes = device->lane_count < LANES_MAX ? device->lane_count : LANES_MAX;
     struct image a, b, c[LANES_MAX];
     struct mm_job jobs[LANES_MAX];
-    bool begun[LANES_MAX];
+    bool begun[LANES_MAX] = {false};
     image_make_operands(&a, &b, one);
     for (unsigned lane = 0; lane < lanes; lane++) {
         image_make_result(&c[lane], one);
