@@ -119,7 +119,7 @@ fi
 repeats=10
 
 options() {
-    echo '--repeats N|repeats number 1000|runs of each row, of which the median counts (10)'
+    echo '--repeats N|repeats number 1000|runs of each row; the median counts (10)'
 }
 
 run() {

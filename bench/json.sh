@@ -7,7 +7,7 @@ bench=json edge='' rounds=7
 . "$(dirname "$0")/lib/report.sh"
 
 options() {
-    echo '--rounds N|rounds number 100|of which the median counts (7)'
+    echo '--rounds N|rounds number 100|rounds; the median counts (7)'
 }
 
 operand() {

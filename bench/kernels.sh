@@ -19,7 +19,7 @@ options() {
 --slow|passed yes|products that take the CPU long, too
 --transpose-a|passed yes|A stored transposed
 --transpose-b|passed yes|B stored transposed
---repeats N|passed number 1000000|runs of each row, of which the median counts (20)
+--repeats N|passed number 1000000|runs of each row; the median counts (20)
 --seconds N|passed number 1000000|what a row may use before it is repeated no more (10)
 --backend NAME|passed name|this backend's rows alone
 --variant NAME|passed name|this variant's rows alone; may be given again

@@ -1,4 +1,4 @@
-/* What becomes of requests, and how long each took. It knows nothing of connections. */
+/* Counts how requests ended, and how long each took. It knows nothing of connections. */
 #ifndef MM_LOAD_TALLY_H
 #define MM_LOAD_TALLY_H
 
@@ -10,7 +10,7 @@
 enum { MM_LOAD_SPAN_KERNEL = 4, MM_LOAD_SPANS = 8, MM_LOAD_TROUBLE_BYTES = 512 };
 extern const char *const mm_load_span_names[MM_LOAD_SPANS];
 
-/* What becomes of a request. The connection is closed after the last three. */
+/* How a request ended. The connection is closed after the last three. */
 enum mm_load_fate {
     MM_LOAD_OK,        /* an expected status, and right */
     MM_LOAD_REFUSED,   /* 429 or 503, with Retry-After */

@@ -87,7 +87,7 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
 /* Frees it. NULL is allowed. */
 void mm_benchmark_close(struct mm_benchmark *benchmark);
 
-/* The most host memory that its tasks fill: what judges the results, and the sets of host backends. */
+/* The most host memory that it fills: its times, what judges the results, and the sets of host backends. */
 size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
 
 /* Sets the job's product, task, backend and variant to those of the next backend, in the order of the

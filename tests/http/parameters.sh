@@ -69,7 +69,7 @@ for tile in 8 16; do
     MATMULD_FAULTY_TILE=$tile runs 1 'the known product by tiled is wrong' --port 0 --backend cuda
 done
 
-# On the CPU `auto` is the fastest whoever made it: with or without permission the same.
+# On the CPU every variant may be chosen by `auto`: with or without permission it is the same one.
 MATMULD=$sound
 start --backend cpu
 prepare_queued

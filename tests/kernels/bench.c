@@ -75,7 +75,7 @@ static size_t make_rows(const struct options *options, const struct entrant *ent
 
 /* --- how --------------------------------------------------------------------------------------------- */
 
-/* Of a transposition the shape is that of the result. The copy is the benchmark's own, and no subject. */
+/* For a transposition, the shape of the result. The copy is the benchmark's own, and no subject. */
 static struct mm_benchmark_request make_request(const struct timed_row *rows, size_t count,
                                                 struct shape shape, const struct timing *timing) {
     const bool multiplies = timing->op == MM_MATMUL;
