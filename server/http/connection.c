@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
+enum { RECEIVED_BYTES = 4 << 20 };
+
 struct mm_connection *mm_connection_of(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -142,6 +144,14 @@ bool mm_connection_all_quiet(struct mm_server *server) {
 
 void mm_connection_stop_reading(struct mm_connection *connection) {
     (void)shutdown(connection->fd, SHUT_RD);
+}
+
+/* SO_RCVBUF would do this at the price of what the system finds out by itself, and up to net.core.rmem_max
+ * only. What SO_RCVLOWAT needs stays when that is taken back. */
+void mm_connection_widen(struct mm_connection *connection) {
+    const int bytes = RECEIVED_BYTES, none = 1;
+    (void)setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+    (void)setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &none, sizeof none);
 }
 
 /* Makes its close a reset. */
