@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* From here on a client that does not read costs the system no more than four times what it costs us. */
+/* From here on a client that does not read costs the system no more than twice what it costs us. */
 enum { LARGE_BYTES = 1 << 20 };
 
 static bool takes_body(const struct mm_request *request) {

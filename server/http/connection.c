@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { RECEIVED_BYTES = 4 << 20 };
+enum { RECEIVED_BYTES = 2 << 20 };
 
 struct mm_connection *mm_connection_of(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info =

@@ -86,7 +86,7 @@ bool mm_connection_has_unread(const struct mm_connection *connection);
 /* Whether no connection has a request or unread bytes. Any thread, no mutex held. */
 bool mm_connection_all_quiet(struct mm_server *server);
 
-/* Lets the system hold 4 MiB that were received and not yet read. By itself it finds the size by how much is
+/* Lets the system hold 2 MiB that were received and not yet read. By itself it finds the size by how much is
  * read at a time, often too small: the client then waits for its window more than half of the time. The
  * connection's thread. */
 void mm_connection_widen(struct mm_connection *connection);
