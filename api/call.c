@@ -301,48 +301,42 @@ enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error) {
     return mm_dtype_find(call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op), &call->dtype, error);
 }
 
-static enum mm_status fail_together(const struct mm_call *call, size_t a_bytes, size_t b_bytes,
-                                    size_t c_bytes, const struct mm_limits *limits, struct mm_error *error) {
+static enum mm_status fail_together(const struct mm_call *call, const size_t bytes[MM_PRODUCT_MATRICES],
+                                    const struct mm_limits *limits, struct mm_error *error) {
     char b[40] = "";
     if (mm_call_operands(call) == 2)
-        snprintf(b, sizeof b, ", b %zu", b_bytes);
+        snprintf(b, sizeof b, ", b %zu", bytes[1]);
     return mm_fail_limit(error, "", limits->memory_bytes_max,
                          "a takes %zu bytes%s and the result %zu, but together they may take %zu "
                          "(--memory-budget)",
-                         a_bytes, b, c_bytes, limits->memory_bytes_max);
+                         bytes[0], b, bytes[2], limits->memory_bytes_max);
 }
 
-bool mm_call_transposes_a(const struct mm_call *call) {
-    return call->op == MM_TRANSPOSE || call->numbers[MM_PARAMETER_TRANSPOSE_A] != 0;
-}
-
-void mm_call_result_shape(const struct mm_call *call, size_t *rows, size_t *cols) {
-    *rows = mm_call_transposes_a(call) ? call->a.cols : call->a.rows;
-    if (call->op == MM_TRANSPOSE)
-        *cols = call->a.rows;
-    else
-        *cols = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0 ? call->b.rows : call->b.cols;
+struct mm_product mm_call_product(const struct mm_call *call) {
+    struct mm_product product = {
+        .a = call->a,
+        .b = call->b,
+        .transpose_a = call->op == MM_TRANSPOSE || call->numbers[MM_PARAMETER_TRANSPOSE_A] != 0,
+        .transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
+        .allow_vendor = call->numbers[MM_PARAMETER_VENDOR] != 0,
+        .tile = (unsigned)call->numbers[MM_PARAMETER_TILE],
+    };
+    product.c = mm_product_result(call->op, &product);
+    return product;
 }
 
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error) {
-    const struct mm_matrix *a = &call->a;
-    const struct mm_matrix *b = &call->b;
-    size_t m, n;
-    mm_call_result_shape(call, &m, &n);
-    size_t a_size, b_size, c_size, total;
-    enum mm_status status = mm_matrix_size("a", a->dtype, a->rows, a->cols, a->ld, limits, &a_size, error);
-    if (status == MM_OK)
-        status = mm_matrix_size("b", b->dtype, b->rows, b->cols, b->ld, limits, &b_size, error);
-    if (status == MM_OK)
-        status = mm_matrix_size("c", a->dtype, m, n, n, limits, &c_size, error);
+    const struct mm_product product = mm_call_product(call);
+    size_t bytes[MM_PRODUCT_MATRICES], total;
+    const enum mm_status status = mm_product_sizes(&product, limits, bytes, error);
     if (status != MM_OK)
         return status;
-    if (!mm_size_add(a_size, b_size, &total) || !mm_size_add(total, c_size, &total) ||
+    if (!mm_size_add(bytes[0], bytes[1], &total) || !mm_size_add(total, bytes[2], &total) ||
         total > limits->memory_bytes_max)
-        return fail_together(call, a_size, b_size, c_size, limits, error);
-    *a_bytes = a_size;
-    *b_bytes = b_size;
+        return fail_together(call, bytes, limits, error);
+    *a_bytes = bytes[0];
+    *b_bytes = bytes[1];
     return MM_OK;
 }
 

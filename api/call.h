@@ -124,11 +124,9 @@ static inline unsigned mm_call_operands(const struct mm_call *call) {
 /* The names of the operands, of which an operation takes the first mm_call_operands. */
 extern const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX];
 
-/* Whether op(A) is A's transpose. */
-bool mm_call_transposes_a(const struct mm_call *call);
-
-/* The rows and columns that the operation and the flags make of call->a and call->b. */
-void mm_call_result_shape(const struct mm_call *call, size_t *rows, size_t *cols);
+/* The product, or the transposition, of call->a and call->b by the parameters; c has no data. For
+ * mm_product_conform. */
+struct mm_product mm_call_product(const struct mm_call *call);
 
 /* MM_BAD_REQUEST if m, k, n, lda or ldb was given though the codec does not take them. */
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error);

@@ -15,15 +15,10 @@ static void write_rate(double *rate, double value) {
     __atomic_store(rate, &value, __ATOMIC_RELAXED);
 }
 
-static double bytes_of(const struct mm_product *product) {
-    return (double)mm_matrix_bytes(&product->a) + (double)mm_matrix_bytes(&product->b) +
-           (double)mm_matrix_bytes(&product->c);
-}
-
 /* A kernel's work, which grows with its time: a product's operations, a transposition's bytes. A product's
  * bytes do not count: vectors have many for each operation and would make all others look fast. */
 static double work_of(const struct mm_variant *ran, const struct mm_product *product) {
-    return ran->op == MM_MATMUL ? mm_product_flops(product) : bytes_of(product);
+    return ran->op == MM_MATMUL ? mm_product_flops(product) : (double)mm_product_bytes(product);
 }
 
 /* Rows past the table, of which there are none, would have nothing foretold. */
@@ -70,7 +65,7 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
                     job->span_ns[MM_SPAN_UPLOAD] + job->span_ns[MM_SPAN_DOWNLOAD], copied);
     if (job->verify)
         (void)keep_best(&forecast->check_ns, read_rate(&forecast->check_ns) == 0.0, job->verification.took_ns,
-                        bytes_of(&job->product));
+                        (double)mm_product_bytes(&job->product));
 }
 
 double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *ran,
@@ -91,13 +86,11 @@ static size_t largest_edge(const struct mm_device *device, const struct mm_varia
     size_t edge = 0;
     for (size_t bit = (size_t)1 << EDGE_BITS; bit > 0; bit /= 2) {
         const size_t tried = edge + bit;
-        struct mm_product product = {.m = tried, .n = tried};
-        product.a = mm_matrix_dense(like->a.dtype, tried, tried, NULL);
-        product.c = mm_matrix_dense(like->c.dtype, tried, tried, NULL);
-        if (ran->op == MM_MATMUL) {
-            product.k = tried;
+        struct mm_product product = {.a = mm_matrix_dense(like->a.dtype, tried, tried, NULL)};
+        if (ran->op == MM_MATMUL)
             product.b = product.a;
-        }
+        (void)mm_product_conform(ran->op, &product, NULL);
+        product.c = mm_product_result(ran->op, &product);
         if (mm_forecast_kernel_ns(device, ran, &product) <= most_ns)
             edge = tried;
     }
@@ -124,5 +117,5 @@ double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
     const double for_a_byte =
         read_rate(&forecast->copy_ns) + (job->verify ? read_rate(&forecast->check_ns) : 0.0);
     return read_rate(&forecast->kernel_ns[row_of(device, ran)]) * work_of(ran, &job->product) +
-           for_a_byte * bytes_of(&job->product);
+           for_a_byte * (double)mm_product_bytes(&job->product);
 }

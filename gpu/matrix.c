@@ -63,22 +63,24 @@ static enum mm_status check(const char *field, const char *what, size_t value, s
     return MM_TOO_LARGE;
 }
 
-enum mm_status mm_matrix_size(const char *field, enum mm_dtype dtype, size_t rows, size_t cols, size_t ld,
+enum mm_status mm_matrix_size(const char *field, const struct mm_matrix *matrix,
                               const struct mm_limits *limits, size_t *bytes, struct mm_error *error) {
     const size_t most = limits->memory_bytes_max;
     size_t elements;
     size_t total;
-    assert(ld >= cols);
+    assert(matrix->ld >= matrix->cols);
     enum mm_status status =
-        check(field, "the number of rows", rows, limits->dimension_max, "--max-dimension", error);
+        check(field, "the number of rows", matrix->rows, limits->dimension_max, "--max-dimension", error);
     if (status == MM_OK)
-        status = check(field, "the number of columns", cols, limits->dimension_max, "--max-dimension", error);
+        status = check(field, "the number of columns", matrix->cols, limits->dimension_max, "--max-dimension",
+                       error);
     if (status == MM_OK)
-        status = check(field, "the leading dimension", ld, limits->dimension_max, "--max-dimension", error);
+        status = check(field, "the leading dimension", matrix->ld, limits->dimension_max, "--max-dimension",
+                       error);
     if (status != MM_OK)
         return status;
-    if (__builtin_mul_overflow(rows, ld, &elements) ||
-        __builtin_mul_overflow(elements, mm_dtype_bytes(dtype), &total)) {
+    if (__builtin_mul_overflow(matrix->rows, matrix->ld, &elements) ||
+        __builtin_mul_overflow(elements, mm_dtype_bytes(matrix->dtype), &total)) {
         mm_fail_limit(error, field, most,
                       "the size in bytes of %s is more than 2^64, but the limit is %zu (--memory-budget)",
                       field, most);

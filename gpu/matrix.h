@@ -57,10 +57,10 @@ struct mm_limits {
     size_t memory_bytes_max; /* operands and result of one request together */
 };
 
-/* The one checked function for sizes from outside: judges rows × cols with leading dimension ld, and gives
- * the bytes of its storage. MM_TOO_LARGE names `field`, the limit and what came (also past 2⁶⁴). *bytes is
+/* The one checked function for sizes from outside: judges a view, whose data does not count, and gives the
+ * bytes of its storage. MM_TOO_LARGE names `field`, the limit and what came (also past 2⁶⁴). *bytes is
  * untouched on failure. */
-enum mm_status mm_matrix_size(const char *field, enum mm_dtype dtype, size_t rows, size_t cols, size_t ld,
+enum mm_status mm_matrix_size(const char *field, const struct mm_matrix *matrix,
                               const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
 
 /* Adds sizes from outside: false, and *sum untouched, where the sum passes SIZE_MAX. */

@@ -1,16 +1,31 @@
-/* Which matrices conform, and how much work their product is. */
+/* Which matrices conform, what their result is, and how much work and memory the product takes. */
 #include "gpu/product.h"
+
+#include "gpu/names.h"
 
 #include <stdio.h>
 
-enum mm_status mm_product_conform(struct mm_product *product, struct mm_error *error) {
+MM_DEFINE_NAMES(mm_op_name, mm_op, MM_OP_COUNT, MM_OP_TABLE)
+
+struct mm_matrix mm_product_result(enum mm_op op, const struct mm_product *product) {
     const struct mm_matrix *a = &product->a;
     const struct mm_matrix *b = &product->b;
-    size_t m = product->transpose_a ? a->cols : a->rows;
-    size_t a_inner = product->transpose_a ? a->rows : a->cols;
-    size_t b_inner = product->transpose_b ? b->cols : b->rows;
-    size_t n = product->transpose_b ? b->rows : b->cols;
-    if (a_inner != b_inner) {
+    const size_t rows = product->transpose_a ? a->cols : a->rows;
+    size_t cols = product->transpose_b ? b->rows : b->cols;
+    if (op == MM_TRANSPOSE)
+        cols = product->transpose_a ? a->rows : a->cols;
+    return mm_matrix_dense(a->dtype, rows, cols, NULL);
+}
+
+enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, struct mm_error *error) {
+    const struct mm_matrix *a = &product->a;
+    const struct mm_matrix *b = &product->b;
+    const struct mm_matrix c = mm_product_result(op, product);
+    const size_t m = c.rows;
+    const size_t n = c.cols;
+    const size_t a_inner = product->transpose_a ? a->rows : a->cols;
+    const size_t b_inner = product->transpose_b ? b->cols : b->rows;
+    if (op == MM_MATMUL && a_inner != b_inner) {
         char hint[48] = "";
         if (a_inner == n)
             snprintf(hint, sizeof hint, "; set transpose_b to %s", product->transpose_b ? "false" : "true");
@@ -25,17 +40,26 @@ enum mm_status mm_product_conform(struct mm_product *product, struct mm_error *e
     }
     product->m = m;
     product->n = n;
-    product->k = a_inner;
+    product->k = op == MM_MATMUL ? a_inner : 0;
+    if (op == MM_TRANSPOSE) {
+        product->b = mm_matrix_dense(a->dtype, 0, 0, NULL);
+        product->transpose_b = false;
+    }
     return MM_OK;
 }
 
-void mm_product_conform_transposition(struct mm_product *product) {
-    const struct mm_matrix *a = &product->a;
-    product->m = product->transpose_a ? a->cols : a->rows;
-    product->n = product->transpose_a ? a->rows : a->cols;
-    product->k = 0;
-    product->b = mm_matrix_dense(a->dtype, 0, 0, NULL);
-    product->transpose_b = false;
+enum mm_status mm_product_sizes(const struct mm_product *product, const struct mm_limits *limits,
+                                size_t bytes[MM_PRODUCT_MATRICES], struct mm_error *error) {
+    enum mm_status status = mm_matrix_size("a", &product->a, limits, &bytes[0], error);
+    if (status == MM_OK)
+        status = mm_matrix_size("b", &product->b, limits, &bytes[1], error);
+    if (status == MM_OK)
+        status = mm_matrix_size("c", &product->c, limits, &bytes[2], error);
+    return status;
+}
+
+size_t mm_product_bytes(const struct mm_product *product) {
+    return mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) + mm_matrix_bytes(&product->c);
 }
 
 struct mm_product mm_product_dense(const struct mm_product *product) {

@@ -9,6 +9,15 @@
 extern "C" {
 #endif
 
+/* One row an operation: constant, wire name. */
+#define MM_OP_TABLE(X)                                                                                       \
+    X(MM_MATMUL, "matmul")                                                                                   \
+    X(MM_TRANSPOSE, "transpose")
+
+enum mm_op { MM_OP_TABLE(MM_CONSTANT) MM_OP_COUNT };
+
+const char *mm_op_name(enum mm_op op);
+
 /* op(A) is m×k, op(B) is k×n, C is m×n. a and b are as stored (a is k×m where transpose_a is set).
  * Of a transposition C and op(A) are m×n, b is empty and k is 0; transpose_a is set, but where A is stored
  * column by column, so that its transpose lies there already and is only copied.
@@ -27,12 +36,21 @@ struct mm_product {
     unsigned tile;     /* that the caller chose, for a variant which leaves it open; 0: its own */
 };
 
-/* Sets m, n and k from a, b and the flags. MM_BAD_SHAPE, naming both shapes, where the inner
- * dimensions differ; the product is untouched then. */
-enum mm_status mm_product_conform(struct mm_product *product, struct mm_error *error);
+/* Sets m, n and k from a, b and the flags; of a transposition b becomes empty. MM_BAD_SHAPE, naming both
+ * shapes, if the inner dimensions of a and b differ; the product is untouched then. */
+enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, struct mm_error *error);
 
-/* Sets m, n and k of a transposition from a and the flag; b becomes empty. */
-void mm_product_conform_transposition(struct mm_product *product);
+/* The dense view of C, without data, whose shape and element type follow from a, b and the flags. The inner
+ * dimensions of a and b may differ. */
+struct mm_matrix mm_product_result(enum mm_op op, const struct mm_product *product);
+
+/* Judges the stored sizes of a, b and c by mm_matrix_size, and gives the bytes of each. */
+enum { MM_PRODUCT_MATRICES = 3 };
+enum mm_status mm_product_sizes(const struct mm_product *product, const struct mm_limits *limits,
+                                size_t bytes[MM_PRODUCT_MATRICES], struct mm_error *error);
+
+/* Bytes of all three matrices together, whose sizes were judged before. */
+size_t mm_product_bytes(const struct mm_product *product);
 
 /* The same product on dense matrices that are not placed yet: data is NULL. */
 struct mm_product mm_product_dense(const struct mm_product *product);

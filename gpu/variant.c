@@ -2,9 +2,6 @@
 #include "gpu/variant.h"
 
 #include "gpu/backend.h"
-#include "gpu/names.h"
-
-MM_DEFINE_NAMES(mm_op_name, mm_op, MM_OP_COUNT, MM_OP_TABLE)
 
 unsigned mm_variant_dtypes(const struct mm_variant *variant) {
     unsigned dtypes = 0;

@@ -17,15 +17,6 @@ struct mm_plan;
 struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and its notes; unused on the CPU)
                  */
 
-/* One row an operation: constant, wire name. */
-#define MM_OP_TABLE(X)                                                                                       \
-    X(MM_MATMUL, "matmul")                                                                                   \
-    X(MM_TRANSPOSE, "transpose")
-
-enum mm_op { MM_OP_TABLE(MM_CONSTANT) MM_OP_COUNT };
-
-const char *mm_op_name(enum mm_op op);
-
 /* The element types that the operation takes: those of the host's rows. MM_DTYPE_BIT of each. */
 unsigned mm_op_dtypes(enum mm_op op);
 

@@ -78,9 +78,10 @@ static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool
         return bytes;
     const struct mm_npy_header *header = &operand->header;
     operand->elements = data + header->bytes;
-    if (mm_dtype_find(header->dtype_name, mm_op_dtypes(reading->call.op), &dtype, NULL) != MM_OK ||
-        mm_matrix_size(operand->name, dtype, header->rows, header->cols, header->cols, reading->limits,
-                       &file_bytes, NULL) != MM_OK ||
+    if (mm_dtype_find(header->dtype_name, mm_op_dtypes(reading->call.op), &dtype, NULL) != MM_OK)
+        return bytes;
+    const struct mm_matrix view = mm_matrix_dense(dtype, header->rows, header->cols, NULL);
+    if (mm_matrix_size(operand->name, &view, reading->limits, &file_bytes, NULL) != MM_OK ||
         !mm_size_add(operand->elements, file_bytes, &end))
         return bytes;
     if (file_bytes > 0)

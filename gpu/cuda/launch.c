@@ -139,14 +139,11 @@ static enum mm_status read_attributes(const struct mm_layout *layout, struct mm_
 static struct mm_product smallest_of(const struct mm_variant *variant, unsigned tile) {
     const size_t edge = variant->multiple_of > 0 ? variant->multiple_of : 1;
     const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, edge, edge, NULL);
-    return (struct mm_product){.m = edge,
-                               .n = edge,
-                               .k = edge,
-                               .a = square,
-                               .b = square,
-                               .c = square,
-                               .tile = tile,
-                               .transpose_a = variant->op == MM_TRANSPOSE};
+    struct mm_product product = {
+        .a = square, .b = square, .tile = tile, .transpose_a = variant->op == MM_TRANSPOSE};
+    (void)mm_product_conform(variant->op, &product, NULL);
+    product.c = mm_product_result(variant->op, &product);
+    return product;
 }
 
 /* The lane is this call's own, so that any thread may ask while the device's lanes work. */

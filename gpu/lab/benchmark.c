@@ -32,11 +32,9 @@ static struct mm_product make_product(const struct mm_benchmark_request *request
         product.transpose_b = request->transpose_b;
         product.a = make_operand(request->dtype, request->m, request->k, request->transpose_a);
         product.b = make_operand(request->dtype, request->k, request->n, request->transpose_b);
-        (void)mm_product_conform(&product, NULL);
-    } else {
-        mm_product_conform_transposition(&product);
     }
-    product.c = mm_matrix_dense(request->dtype, product.m, product.n, NULL);
+    (void)mm_product_conform(request->op, &product, NULL);
+    product.c = mm_product_result(request->op, &product);
     return product;
 }
 
@@ -51,24 +49,19 @@ static size_t piece_bytes(const struct mm_product *product) {
 enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error) {
     const struct mm_product product = make_product(request);
-    const struct mm_matrix *const matrices[] = {&product.a, &product.b, &product.c};
-    static const char *const names[] = {"a", "b", "c"};
     const size_t bytes_max = limits->matrices->memory_bytes_max;
+    size_t bytes[MM_PRODUCT_MATRICES];
     size_t total = projection_bytes(request) + piece_bytes(&product);
     if (request->repeats > limits->repeats_max)
         return mm_fail_limit(error, "repeats", limits->repeats_max,
                              "repeats is more than the limit of %" PRIu64 " (--benchmark-repeats)",
                              limits->repeats_max);
-    for (size_t index = 0; index < 3; index++) {
-        const struct mm_matrix *matrix = matrices[index];
-        size_t bytes;
-        const enum mm_status status = mm_matrix_size(names[index], matrix->dtype, matrix->rows, matrix->cols,
-                                                     matrix->ld, limits->matrices, &bytes, error);
-        if (status != MM_OK)
-            return status;
-        if (!mm_size_add(total, bytes, &total))
+    const enum mm_status status = mm_product_sizes(&product, limits->matrices, bytes, error);
+    if (status != MM_OK)
+        return status;
+    for (size_t index = 0; index < MM_PRODUCT_MATRICES; index++)
+        if (!mm_size_add(total, bytes[index], &total))
             total = SIZE_MAX;
-    }
     if (total <= bytes_max)
         return MM_OK;
     return mm_fail_limit(

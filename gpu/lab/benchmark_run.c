@@ -80,8 +80,8 @@ static struct mm_product place(const struct mm_benchmark *benchmark, size_t set,
     char *memory = benchmark->memory + set * benchmark->set_bytes;
     if (is_copy(benchmark, row)) {
         product.transpose_a = false;
-        mm_product_conform_transposition(&product);
-        product.c = mm_matrix_dense(product.c.dtype, product.m, product.n, NULL);
+        (void)mm_product_conform(MM_TRANSPOSE, &product, NULL);
+        product.c = mm_product_result(MM_TRANSPOSE, &product);
     } else {
         product.tile = benchmark->request.subjects[row].tile;
     }

@@ -104,8 +104,7 @@ static void prepare(struct mm_job *job) {
         (struct mm_verification){.is_done = job->verify && (product->m == 0 || product->n == 0)};
     for (int span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)
         job->span_ns[span] = 0;
-    job->queued_bytes =
-        mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) + mm_matrix_bytes(&product->c);
+    job->queued_bytes = mm_product_bytes(product);
     job->queued_ns = mm_clock_ns();
 }
 

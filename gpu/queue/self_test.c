@@ -77,7 +77,7 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
     job.product.b = mm_matrix_dense(MM_FLOAT32, known->k, known->n, known->b);
     job.product.c = mm_matrix_dense(MM_FLOAT32, known->m, known->n, known->c);
     job.product.tile = tile;
-    mm_product_conform(&job.product, NULL);
+    (void)mm_product_conform(MM_MATMUL, &job.product, NULL);
     if (run_job(device, &job, error) != MM_OK)
         return error->status;
     return check_known(known, job.ran->name, error);
@@ -141,7 +141,7 @@ static enum mm_status run_transposition(struct mm_device *device, const struct m
     job.product.a = mm_matrix_dense(dtype, TRANSPOSITION_N, TRANSPOSITION_M, known->a);
     job.product.c = mm_matrix_dense(dtype, TRANSPOSITION_M, TRANSPOSITION_N, known->c);
     job.product.transpose_a = true;
-    mm_product_conform_transposition(&job.product);
+    (void)mm_product_conform(MM_TRANSPOSE, &job.product, NULL);
     if (run_job(device, &job, error) != MM_OK)
         return error->status;
     return check_transposition(known, mm_dtype_bytes(dtype), job.ran->name, error);
@@ -196,10 +196,7 @@ static struct mm_product square(enum mm_op op, size_t edge, char *memory) {
                                  .c = mm_matrix_dense(MM_FLOAT32, edge, edge, memory + 2 * bytes),
                                  .transpose_a = op == MM_TRANSPOSE};
     product.b = mm_matrix_dense(MM_FLOAT32, edge, edge, memory + bytes);
-    if (op == MM_MATMUL)
-        (void)mm_product_conform(&product, NULL);
-    else
-        mm_product_conform_transposition(&product);
+    (void)mm_product_conform(op, &product, NULL);
     return product;
 }
 

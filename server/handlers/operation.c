@@ -20,32 +20,15 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* Sets m, n and k; a transposition has nothing to conform to. */
-static enum mm_status conform(struct mm_operation *operation, struct mm_error *error) {
-    struct mm_product *product = &operation->job.product;
-    if (operation->call.op == MM_MATMUL)
-        return mm_product_conform(product, error);
-    mm_product_conform_transposition(product);
-    return MM_OK;
-}
-
 enum mm_status mm_operation_choose(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
     struct mm_product *product = &operation->job.product;
-    size_t rows, cols;
-    mm_call_result_shape(call, &rows, &cols);
-    *product = (struct mm_product){.a = call->a,
-                                   .b = call->b,
-                                   .c = mm_matrix_dense(call->a.dtype, rows, cols, NULL),
-                                   .transpose_a = mm_call_transposes_a(call),
-                                   .transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
-                                   .allow_vendor = call->numbers[MM_PARAMETER_VENDOR] != 0,
-                                   .tile = (unsigned)call->numbers[MM_PARAMETER_TILE]};
+    *product = mm_call_product(call);
     enum mm_status status =
         mm_engine_choose(mm_server_engine(request->server), call->op, call->names[MM_PARAMETER_BACKEND],
                          call->names[MM_PARAMETER_VARIANT], &operation->job, error);
-    return status == MM_OK ? conform(operation, error) : status;
+    return status == MM_OK ? mm_product_conform(call->op, product, error) : status;
 }
 
 static enum mm_status decode(struct mm_request *request, const char *content_type, struct mm_error *error) {
@@ -60,16 +43,11 @@ static enum mm_status decode(struct mm_request *request, const char *content_typ
                            request->server->buffers, error);
 }
 
-/* First the limits, then mm_operation_choose, then the estimated time. */
-static enum mm_status check(struct mm_request *request, size_t *result_bytes, struct mm_error *error) {
+/* The decoder has judged the limits. */
+static enum mm_status check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
-    size_t rows, cols;
-    mm_call_result_shape(call, &rows, &cols);
-    enum mm_status status =
-        mm_matrix_size("c", call->a.dtype, rows, cols, cols, &request->server->limits, result_bytes, error);
-    if (status == MM_OK)
-        status = mm_operation_choose(request, error);
+    enum mm_status status = mm_operation_choose(request, error);
     if (status == MM_OK)
         status = mm_engine_judge(mm_server_engine(request->server), &operation->job, error);
     if (status != MM_OK)
@@ -93,14 +71,14 @@ static enum mm_status acquire_check(struct mm_request *request, struct mm_error 
 }
 
 /* All memory for the result, its check and the reply: a job that has run can be answered. */
-static enum mm_status acquire_output(struct mm_request *request, size_t result_bytes,
-                                     struct mm_error *error) {
+static enum mm_status acquire_output(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *encoder = operation->encoder;
     struct mm_product *product = &operation->job.product;
     struct mm_buffers *buffers = request->server->buffers;
     size_t reply_bytes = 0;
-    enum mm_status status = mm_buffers_acquire(buffers, result_bytes, &operation->result, error);
+    enum mm_status status =
+        mm_buffers_acquire(buffers, mm_matrix_bytes(&product->c), &operation->result, error);
     if (status != MM_OK)
         return status;
     product->c.data = operation->result.data;
@@ -124,16 +102,15 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_buffers *buffers = request->server->buffers;
     const uint64_t begun_ns = mm_clock_ns();
-    size_t result_bytes = 0;
     enum mm_status status = decode(request, content_type, error);
     if (status == MM_OK)
-        status = check(request, &result_bytes, error);
+        status = check(request, error);
     if (status == MM_OK && operation->decoder->views_body)
         mm_buffers_settle(buffers, &request->body, request->body_bytes);
     else if (status == MM_OK)
         mm_buffers_release(buffers, &request->body);
     if (status == MM_OK)
-        status = acquire_output(request, result_bytes, error);
+        status = acquire_output(request, error);
     struct mm_buffer *storage = &operation->call.storage;
     mm_buffers_settle(buffers, storage, storage->bytes);
     operation->job.is_locked =

@@ -182,8 +182,8 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     size_t bytes = body->head_bytes + body->bytes;
     struct MHD_Response *response = respond_with(request->server->buffers, body);
     char shape[2 * MM_DIGITS_MAX + 3];
-    char *end = mm_put_text(mm_put_digits(shape, job->product.m), ", ");
-    *mm_put_digits(end, job->product.n) = '\0';
+    char *end = mm_put_text(mm_put_digits(shape, job->product.c.rows), ", ");
+    *mm_put_digits(end, job->product.c.cols) = '\0';
     add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     add_timing(&response, request->span_ns);
     add_header(&response, "Matmul-Shape", shape);

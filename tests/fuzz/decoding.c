@@ -81,33 +81,21 @@ static bool overlap(const struct mm_matrix *a, size_t a_bytes, const struct mm_m
            (uintptr_t)b->data < (uintptr_t)a->data + a_bytes;
 }
 
-static enum mm_status conform(enum mm_op op, struct mm_product *product, struct mm_error *error) {
-    if (op == MM_MATMUL)
-        return mm_product_conform(product, error);
-    mm_product_conform_transposition(product);
-    return MM_OK;
-}
-
 /* That a product which conforms in the caller's shapes is the same product once it is turned, of the shape
  * that the call foretells. */
 static void require_turnable(const struct mm_call *call) {
     struct mm_error error = {0};
-    struct mm_product product = {.a = call->a,
-                                 .b = call->b,
-                                 .transpose_a = mm_call_transposes_a(call),
-                                 .transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0};
-    enum mm_status status = conform(call->op, &product, &error);
+    struct mm_product product = mm_call_product(call);
+    enum mm_status status = mm_product_conform(call->op, &product, &error);
     if (status != MM_OK) {
         REQUIRE(status == MM_BAD_SHAPE);
         fuzz_require_error(status, &error);
         return;
     }
-    size_t rows, cols;
-    mm_call_result_shape(call, &rows, &cols);
-    REQUIRE(product.m == rows && product.n == cols);
+    REQUIRE(product.m == product.c.rows && product.n == product.c.cols);
     struct mm_product turned = product;
     mm_call_turn(call, &turned);
-    REQUIRE(conform(call->op, &turned, NULL) == MM_OK);
+    REQUIRE(mm_product_conform(call->op, &turned, NULL) == MM_OK);
     REQUIRE(turned.m == product.m && turned.n == product.n && turned.k == product.k);
     touch(&turned.a);
     touch(&turned.b);

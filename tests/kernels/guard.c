@@ -149,7 +149,7 @@ static bool run_block(const struct pair *pair, size_t row, size_t rows, size_t c
     job.product.a = mm_matrix_dense(MM_FLOAT32, rows, k, pair->a.x + row * k);
     job.product.b = mm_matrix_dense(MM_FLOAT32, cols, k, pair->b.x + col * k);
     job.product.c = mm_matrix_dense(MM_FLOAT32, rows, cols, c);
-    mm_product_conform(&job.product, NULL);
+    mm_product_conform(MM_MATMUL, &job.product, NULL);
     if (mm_device_run(device, &job) != MM_OK && fail())
         printf("FAIL: %s\n", job.error.detail);
     return job.error.status == MM_OK;

@@ -126,7 +126,7 @@ struct mm_product image_product(const struct image *a, const struct image *b, co
         .transpose_b = one->layout.transpose_b,
     };
     if (one->b == NULL)
-        mm_product_conform_transposition(&product);
+        (void)mm_product_conform(MM_TRANSPOSE, &product, NULL);
     return product;
 }
 

@@ -58,7 +58,7 @@ static enum mm_status try_tile(const struct subject *subject, struct mm_error *e
     job.product.a = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[0]);
     job.product.b = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[1]);
     job.product.c = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[2]);
-    mm_product_conform(&job.product, NULL);
+    mm_product_conform(MM_MATMUL, &job.product, NULL);
     (void)mm_device_run(subject->device, &job);
     *error = job.error;
     return error->status;

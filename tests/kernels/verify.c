@@ -152,7 +152,7 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
     make(&product->a, product->transpose_a ? k : m, product->transpose_a ? m : k, 1);
     make(&product->b, product->transpose_b ? n : k, product->transpose_b ? k : n, 2);
     make(&product->c, m, n, 3);
-    mm_product_conform(product, NULL);
+    mm_product_conform(MM_MATMUL, product, NULL);
     spoil(product, flaw);
     void *memory = job.verify_memory = allocate(mm_verify_bytes(product));
     const bool good = mm_device_run(device, &job) == MM_OK && judge(&job, flaw, memory);

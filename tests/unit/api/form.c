@@ -302,12 +302,12 @@ static void test_turn(void **state) {
         call.b_column_major = flags & 8;
         struct mm_product product = {
             .a = call.a, .b = call.b, .transpose_a = transpose_a, .transpose_b = transpose_b};
-        assert_int_equal(mm_product_conform(&product, NULL), MM_OK);
+        assert_int_equal(mm_product_conform(MM_MATMUL, &product, NULL), MM_OK);
         mm_call_turn(&call, &product);
         assert_true(product.transpose_a == (transpose_a != call.a_column_major));
         assert_true(product.transpose_b == (transpose_b != call.b_column_major));
         assert_true(product.a.cols == product.a.ld && product.b.cols == product.b.ld);
-        assert_int_equal(mm_product_conform(&product, NULL), MM_OK);
+        assert_int_equal(mm_product_conform(MM_MATMUL, &product, NULL), MM_OK);
         assert_true(product.m == 2 && product.k == 3 && product.n == 5);
     }
 }

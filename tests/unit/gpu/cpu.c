@@ -111,10 +111,7 @@ static struct mm_product product_of(enum mm_op op, size_t m, size_t k, size_t n,
     struct mm_product product = {.transpose_a = turns_a, .transpose_b = turns_b};
     product.a = matrix_of(a, m, op == MM_MATMUL ? k : n, turns_a);
     product.b = matrix_of(b, k, n, turns_b);
-    if (op == MM_MATMUL)
-        assert_int_equal(mm_product_conform(&product, NULL), MM_OK);
-    else
-        mm_product_conform_transposition(&product);
+    assert_int_equal(mm_product_conform(op, &product, NULL), MM_OK);
     product.c = matrix_of(c, m, n, false);
     return product;
 }

@@ -40,7 +40,7 @@ void job_init(struct test_job *test, const struct mm_variant *variant, size_t m,
     product->a = mm_matrix_dense(MM_FLOAT32, m, k, test->a);
     product->b = mm_matrix_dense(MM_FLOAT32, k, n, test->b);
     product->c = mm_matrix_dense(MM_FLOAT32, m, n, test->c);
-    assert_int_equal(mm_product_conform(product, NULL), MM_OK);
+    assert_int_equal(mm_product_conform(MM_MATMUL, product, NULL), MM_OK);
     test->job.variant = variant;
     test->job.queued_bytes = (m * k + k * n + m * n) * sizeof(float);
     plan_job(test);

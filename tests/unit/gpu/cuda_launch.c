@@ -149,7 +149,7 @@ static void a_plain_transposition_is_a_copy(void **state) {
                                      .c = mm_matrix_dense(MM_INT64, m, n, c)};
         product.a.ld += cases[index].a_extra;
         product.c.ld += cases[index].c_extra;
-        mm_product_conform_transposition(&product);
+        (void)mm_product_conform(MM_TRANSPOSE, &product, NULL);
         limit(0, 227 * KIB);
         device.pitch_bytes_max = fake_cuda.pitch_max = PITCH_MAX;
         for (size_t at = 0; at < WORDS; at++) {

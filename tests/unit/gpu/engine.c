@@ -67,7 +67,7 @@ static void one_device_that_is_fast_enough_will_do(void **state) {
     size_t count = 0;
     struct mm_device *const *devices = mm_engine_devices(engine, &count);
     job.variant = &twins.variants[0];
-    assert_int_equal(mm_product_conform(&job.product, NULL), MM_OK);
+    assert_int_equal(mm_product_conform(MM_MATMUL, &job.product, NULL), MM_OK);
     for (size_t index = 0; index < COUNT(cases); index++) {
         struct mm_error error = {.status = MM_OK};
         for (size_t device = 0; device < 2; device++)

@@ -183,7 +183,7 @@ static void one_run_that_is_held_up_is_not_assumed(void **state) {
     struct mm_product product = {.a = square, .b = square, .c = square};
     struct mm_error error;
     device = (struct mm_device){.backend = &measured, .memory_bytes = SIZE_MAX};
-    assert_int_equal(mm_product_conform(&product, NULL), MM_OK);
+    assert_int_equal(mm_product_conform(MM_MATMUL, &product, NULL), MM_OK);
     assert_int_equal(mm_self_test_rates(&device, &error), MM_OK);
     assert_in_range((uint64_t)mm_forecast_kernel_ns(&device, &variants[0], &product), 1990 * US, 2010 * US);
 }

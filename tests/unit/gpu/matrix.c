@@ -30,8 +30,9 @@ static void sizes_are_held_to_their_limits(void **state) {
         const bool is_refused = cases[index].words != NULL;
         struct mm_error error = {0};
         size_t bytes = 77;
-        assert_int_equal(mm_matrix_size("a", MM_FLOAT32, cases[index].rows, cases[index].cols,
-                                        cases[index].ld, &limits, &bytes, &error),
+        const struct mm_matrix matrix = {
+            .rows = cases[index].rows, .cols = cases[index].cols, .ld = cases[index].ld};
+        assert_int_equal(mm_matrix_size("a", &matrix, &limits, &bytes, &error),
                          is_refused ? MM_TOO_LARGE : MM_OK);
         assert_int_equal(bytes, is_refused ? 77 : cases[index].bytes);
         if (is_refused) {
@@ -69,7 +70,7 @@ static void products_conform(void **state) {
             .transpose_b = cases[index].transpose_b,
         };
         struct mm_error error;
-        enum mm_status status = mm_product_conform(&product, &error);
+        enum mm_status status = mm_product_conform(MM_MATMUL, &product, &error);
         assert_int_equal(status, cases[index].conform ? MM_OK : MM_BAD_SHAPE);
         if (!cases[index].conform) {
             assert_non_null(strstr(error.detail, "a is "));

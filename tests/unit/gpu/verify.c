@@ -71,7 +71,7 @@ static void make(size_t m, size_t k, size_t n, unsigned layout) {
     fill(&product->a, sample.a, 1, (layout & 4) != 0 ? 3 : 0);
     fill(&product->b, sample.b, 2, (layout & 8) != 0 ? 5 : 0);
     fill(&product->c, sample.c, 3, (layout & 16) != 0 ? 1 : 0);
-    assert_int_equal(mm_product_conform(product, NULL), MM_OK);
+    assert_int_equal(mm_product_conform(MM_MATMUL, product, NULL), MM_OK);
     multiply();
 }
 
