@@ -1,4 +1,5 @@
-/* Makes plans: resolves `auto`, judges what every variant's row says of shapes, and asks the variant. */
+/* Makes plans: resolves `auto`, judges what every variant's row says of shapes, and asks the variant.
+ * Launches what was planned. */
 #include "gpu/plan.h"
 
 #include "gpu/backend.h"
@@ -29,4 +30,11 @@ enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_vari
     if (!mm_variant_takes(plan->variant, product))
         return fail_multiple(plan->variant, product, error);
     return backend->plan == NULL ? MM_OK : backend->plan(product, plan, error);
+}
+
+enum mm_status mm_plan_launch(const struct mm_plan *plan, const struct mm_product *product,
+                              struct mm_lane *lane, struct mm_error *error) {
+    if (plan->launch != NULL)
+        return plan->launch(plan, product, lane, error);
+    return plan->variant->launch[product->a.dtype](product, lane, error);
 }

@@ -28,7 +28,7 @@ struct mm_plan {
     const struct mm_variant *variant; /* the row that runs, never `auto` */
     bool is_frugal;                   /* device memory is short: take the way that needs least of it */
 
-    /* Enqueues the product on the lane, by this plan. NULL on the host, where variant->launch computes it. */
+    /* The backend's part of mm_plan_launch. NULL on the host, where variant->launch computes the product. */
     enum mm_status (*launch)(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error);
     /* Loads what a first launch would load, so that no job's kernel time includes it. NULL: that is
@@ -50,6 +50,11 @@ struct mm_plan {
 enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_variant *variant,
                             const struct mm_product *product, bool is_frugal, struct mm_plan *plan,
                             struct mm_error *error);
+
+/* Runs a product by its plan: computes it on the calling thread of the host, where `lane` is NULL; else
+ * enqueues it on the lane. Every launch comes through here, also those of a part of C. */
+enum mm_status mm_plan_launch(const struct mm_plan *plan, const struct mm_product *product,
+                              struct mm_lane *lane, struct mm_error *error);
 
 #ifdef __cplusplus
 }

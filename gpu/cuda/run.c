@@ -108,7 +108,7 @@ static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error)
     const size_t rows = left < bands->rows ? left : bands->rows;
     const struct mm_product band =
         mm_product_piece(product, bands->plan.variant->op, bands->row, rows, 0, product->n);
-    const enum mm_status status = bands->plan.launch(&bands->plan, &band, lane, error);
+    const enum mm_status status = mm_plan_launch(&bands->plan, &band, lane, error);
     if (status != MM_OK)
         return status;
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
@@ -308,7 +308,7 @@ void mm_cuda_schedule(struct mm_job *job) {
 
 static enum mm_status run_once(const struct mm_plan *plan, const struct mm_product *product,
                                struct mm_lane *lane, struct mm_error *error) {
-    const enum mm_status status = plan->launch(plan, product, lane, error);
+    const enum mm_status status = mm_plan_launch(plan, product, lane, error);
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);
     if (status == MM_OK && waited != cudaSuccess)
         return mm_cuda_status(lane->device, waited, "running a kernel", error);
@@ -323,7 +323,7 @@ static enum mm_status measure_once(const struct mm_plan *plan, const struct mm_p
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
     if (code == cudaSuccess)
-        status = plan->launch(plan, product, lane, error);
+        status = mm_plan_launch(plan, product, lane, error);
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
     mm_cuda_gate_open(device->gate);
