@@ -57,7 +57,7 @@ static void put_float64(float value, void *element) {
         "whole numbers from -9223372036854775808 to 9223372036854775807"
 
 static const struct mm_element elements[MM_DTYPE_COUNT] = {
-#define X(constant, name, bytes) [constant] = {ROW_##constant},
+#define X(constant, ...) [constant] = {ROW_##constant},
     MM_DTYPE_TABLE(X)
 #undef X
 };

@@ -11,10 +11,14 @@ static const struct {
     const char *name;
     size_t bytes;
 } table[MM_DTYPE_COUNT] = {
-#define X(constant, name, bytes) [constant] = {name, bytes},
+#define X(constant, name, type, word) [constant] = {name, sizeof(type)},
     MM_DTYPE_TABLE(X)
 #undef X
 };
+
+#define X(constant, name, type, word) _Static_assert(sizeof(type) == sizeof(word), "of " name);
+MM_DTYPE_TABLE(X)
+#undef X
 
 const char *mm_dtype_name(enum mm_dtype dtype) {
     assert(dtype < MM_DTYPE_COUNT);

@@ -14,12 +14,13 @@
 extern "C" {
 #endif
 
-/* One row an element type: constant, wire name, bytes per element. */
+/* One row an element type: constant, wire name, the type in C, and the unsigned word of its size by which
+ * transposes move it. */
 #define MM_DTYPE_TABLE(X)                                                                                    \
-    X(MM_FLOAT32, "float32", 4)                                                                              \
-    X(MM_FLOAT64, "float64", 8)                                                                              \
-    X(MM_INT32, "int32", 4)                                                                                  \
-    X(MM_INT64, "int64", 8)
+    X(MM_FLOAT32, "float32", float, uint32_t)                                                                \
+    X(MM_FLOAT64, "float64", double, uint64_t)                                                               \
+    X(MM_INT32, "int32", int32_t, uint32_t)                                                                  \
+    X(MM_INT64, "int64", int64_t, uint64_t)
 
 enum mm_dtype { MM_DTYPE_TABLE(MM_CONSTANT) MM_DTYPE_COUNT };
 

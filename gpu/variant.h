@@ -6,8 +6,6 @@
 #include "gpu/names.h"
 #include "gpu/product.h"
 
-#include <assert.h>
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -70,11 +68,8 @@ struct mm_variant {
     mm_variant_choose *choose[MM_DTYPE_COUNT];
 };
 
-/* For a row whose function moves elements of any type: as words of 4 or 8 bytes. */
+/* For a row whose function moves elements of any type. */
 #define MM_EVERY_DTYPE(function) [0 ... MM_DTYPE_COUNT - 1] = function
-#define X(constant, name, bytes) static_assert(bytes == 4 || bytes == 8, "no transpose moves " name);
-MM_DTYPE_TABLE(X)
-#undef X
 
 /* The element types that the row takes: MM_DTYPE_BIT of each. */
 unsigned mm_variant_dtypes(const struct mm_variant *variant);

@@ -45,11 +45,16 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
            (uint64_t)product->tile << 48 | halvings(cols) << 56 | halvings(rows) << 60;
 }
 
+/* Operands are gathered by words. */
+static bool is_whole_words(const struct mm_matrix *operand) {
+    return ((uintptr_t)operand->data | mm_matrix_bytes(operand)) % sizeof(unsigned) == 0;
+}
+
 /* Whether the operands are read in host memory: each element once, or by one block in a few steps. Others
  * would be read again and again. Limits from 4 to 64 KiB made no difference on an H200. */
 static bool is_read_in_place(const struct mm_layout *layout, const struct mm_product *product) {
     enum { IN_PLACE_BYTES_MAX = 4 << 10 };
-    return layout->reads_once ||
+    return layout->reads_once || !is_whole_words(&product->a) || !is_whole_words(&product->b) ||
            (product->m <= layout->block_rows && product->n <= layout->block_cols &&
             mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) <= IN_PLACE_BYTES_MAX);
 }
@@ -75,10 +80,6 @@ static size_t gathered_bytes(const struct mm_layout *layout, struct mm_job *cons
             bytes += mm_cuda_room(&jobs[index]->product.a) + mm_cuda_room(&jobs[index]->product.b);
     return bytes;
 }
-
-#define X(constant, name, bytes) static_assert((bytes) % sizeof(unsigned) == 0, name " is not whole words");
-MM_DTYPE_TABLE(X)
-#undef X
 
 /* Has the operand copied to `*at`, and steps past it. Without depth there is nothing to copy, or to read. */
 static const void *gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, char **at) {

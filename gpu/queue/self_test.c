@@ -20,44 +20,78 @@ enum {
     TRANSPOSITION_N = 200,
 };
 
-/* The known product: small whole numbers, so that every order of summation gives the exact result. */
+/* The known product: small whole numbers, so that every order of summation gives the exact result. There is
+ * room for elements of any type. */
 struct known_product {
     size_t m;
     size_t n;
     size_t k;
-    float a[SELF_TEST_M_MAX * SELF_TEST_K_MAX];
-    float b[SELF_TEST_K_MAX * SELF_TEST_N_MAX];
-    float c[SELF_TEST_M_MAX * SELF_TEST_N_MAX];
+    uint64_t a[SELF_TEST_M_MAX * SELF_TEST_K_MAX];
+    uint64_t b[SELF_TEST_K_MAX * SELF_TEST_N_MAX];
+    uint64_t c[SELF_TEST_M_MAX * SELF_TEST_N_MAX];
 };
+
+static int known_a(size_t index) {
+    return (int)(index % 17) - 8;
+}
+
+static int known_b(size_t index) {
+    return (int)(index % 13) - 6;
+}
+
+static void put_number(enum mm_dtype dtype, void *elements, size_t index, int number) {
+    switch (dtype) {
+#define X(constant, name, type, word)                                                                        \
+    case constant:                                                                                           \
+        ((type *)elements)[index] = (type)number;                                                            \
+        break;
+        MM_DTYPE_TABLE(X)
+#undef X
+    case MM_DTYPE_COUNT:
+        break;
+    }
+}
+
+static double get_number(enum mm_dtype dtype, const void *elements, size_t index) {
+    switch (dtype) {
+#define X(constant, name, type, word)                                                                        \
+    case constant:                                                                                           \
+        return (double)((const type *)elements)[index];
+        MM_DTYPE_TABLE(X)
+#undef X
+    case MM_DTYPE_COUNT:
+        break;
+    }
+    return 0.0;
+}
 
 static size_t round_up(size_t length, size_t multiple_of) {
     return multiple_of == 0 ? length : mm_size_round_up(length, multiple_of);
 }
 
-static void fill_known(struct known_product *known, size_t multiple_of) {
+static void fill_known(struct known_product *known, enum mm_dtype dtype, size_t multiple_of) {
     assert(multiple_of <= SELF_TEST_MULTIPLE_MAX);
     known->m = round_up(SELF_TEST_M, multiple_of);
     known->n = round_up(SELF_TEST_N, multiple_of);
     known->k = round_up(SELF_TEST_K, multiple_of);
     for (size_t index = 0; index < known->m * known->k; index++)
-        known->a[index] = (float)((int)(index % 17) - 8);
+        put_number(dtype, known->a, index, known_a(index));
     for (size_t index = 0; index < known->k * known->n; index++)
-        known->b[index] = (float)((int)(index % 13) - 6);
-    memset(known->c, 0xff, sizeof known->c); /* NaN, so that an element left out shows */
+        put_number(dtype, known->b, index, known_b(index));
+    memset(known->c, 0xff, sizeof known->c); /* NaN or -1, so that elements left out show */
 }
 
-static enum mm_status check_known(const struct known_product *known, const char *name,
+static enum mm_status check_known(const struct known_product *known, enum mm_dtype dtype, const char *name,
                                   struct mm_error *error) {
     for (size_t row = 0; row < known->m; row++) {
         for (size_t col = 0; col < known->n; col++) {
-            float expected = 0;
+            int expected = 0;
             for (size_t depth = 0; depth < known->k; depth++)
-                expected += known->a[row * known->k + depth] * known->b[depth * known->n + col];
-            float got = known->c[row * known->n + col];
+                expected += known_a(row * known->k + depth) * known_b(depth * known->n + col);
+            const double got = get_number(dtype, known->c, row * known->n + col);
             if (got != expected)
                 return mm_fail(error, MM_DEVICE_FAILED,
-                               "the known product by %s is wrong: %g expected, %g came", name,
-                               (double)expected, (double)got);
+                               "the known product by %s is wrong: %d expected, %g came", name, expected, got);
         }
     }
     return MM_OK;
@@ -69,29 +103,29 @@ static enum mm_status run_job(struct mm_device *device, struct mm_job *job, stru
     return job->error.status;
 }
 
-static enum mm_status run_product(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
-                                  struct known_product *known, struct mm_error *error) {
+static enum mm_status run_product(struct mm_device *device, const struct mm_variant *variant,
+                                  enum mm_dtype dtype, unsigned tile, struct known_product *known,
+                                  struct mm_error *error) {
     struct mm_job job = {.backend = device->backend, .variant = variant};
-    fill_known(known, variant->multiple_of);
-    job.product.a = mm_matrix_dense(MM_FLOAT32, known->m, known->k, known->a);
-    job.product.b = mm_matrix_dense(MM_FLOAT32, known->k, known->n, known->b);
-    job.product.c = mm_matrix_dense(MM_FLOAT32, known->m, known->n, known->c);
+    fill_known(known, dtype, variant->multiple_of);
+    job.product.a = mm_matrix_dense(dtype, known->m, known->k, known->a);
+    job.product.b = mm_matrix_dense(dtype, known->k, known->n, known->b);
     job.product.tile = tile;
     (void)mm_product_conform(MM_MATMUL, &job.product, NULL);
+    job.product.c = mm_product_result(MM_MATMUL, &job.product);
+    job.product.c.data = known->c;
     if (run_job(device, &job, error) != MM_OK)
         return error->status;
-    return check_known(known, job.ran->name, error);
+    return check_known(known, job.product.c.dtype, job.ran->name, error);
 }
 
 /* The row by its own tile, then by each that a client may choose. A device may have too little memory for
  * one of those; then requests for that tile alone are refused. */
 static enum mm_status run_products(struct mm_device *device, const struct mm_variant *variant,
                                    enum mm_dtype dtype, struct known_product *known, struct mm_error *error) {
-    if (dtype != MM_FLOAT32)
-        return mm_fail(error, MM_INTERNAL, "the self-test has no known product of %s", mm_dtype_name(dtype));
-    enum mm_status status = run_product(device, variant, 0, known, error);
+    enum mm_status status = run_product(device, variant, dtype, 0, known, error);
     for (const unsigned *tile = variant->tiles; tile != NULL && *tile != 0 && status == MM_OK; tile++) {
-        status = run_product(device, variant, *tile, known, error);
+        status = run_product(device, variant, dtype, *tile, known, error);
         if (status == MM_UNSUPPORTED)
             status = MM_OK;
     }
@@ -139,9 +173,10 @@ static enum mm_status run_transposition(struct mm_device *device, const struct m
     struct mm_job job = {.backend = device->backend, .variant = variant};
     fill_transposition(known, mm_dtype_bytes(dtype));
     job.product.a = mm_matrix_dense(dtype, TRANSPOSITION_N, TRANSPOSITION_M, known->a);
-    job.product.c = mm_matrix_dense(dtype, TRANSPOSITION_M, TRANSPOSITION_N, known->c);
     job.product.transpose_a = true;
     (void)mm_product_conform(MM_TRANSPOSE, &job.product, NULL);
+    job.product.c = mm_product_result(MM_TRANSPOSE, &job.product);
+    job.product.c.data = known->c;
     if (run_job(device, &job, error) != MM_OK)
         return error->status;
     return check_transposition(known, mm_dtype_bytes(dtype), job.ran->name, error);

@@ -1,4 +1,4 @@
-/* The CPU's transposes. Elements are moved as 4 or 8 bytes, whatever they mean.
+/* The CPU's transposes. Elements are moved as words of their size, whatever they mean.
  *
  * naive: C row by row, so writes follow each other, and every read is a step down a column of A, on a cache
  * line of its own. Once a column has more lines than the cache holds, each element costs a line from memory.
@@ -12,20 +12,6 @@
 #include <string.h>
 
 enum { TILE = 32 };
-
-typedef void turner(const struct mm_product *product);
-
-/* If A is stored column by column, C is there already, and its rows are only copied. */
-static enum mm_status transpose(const struct mm_product *product, turner *turn_4, turner *turn_8) {
-    const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
-    if (product->transpose_a)
-        (element_bytes == 4 ? turn_4 : turn_8)(product);
-    for (size_t row = 0; row < product->m && !product->transpose_a; row++)
-        memcpy((char *)product->c.data + row * product->c.ld * element_bytes,
-               (const char *)product->a.data + row * product->a.ld * element_bytes,
-               product->n * element_bytes);
-    return MM_OK;
-}
 
 #define TRANSPOSES(TYPE)                                                                                     \
     static void naive_##TYPE(const struct mm_product *product) {                                             \
@@ -65,12 +51,38 @@ static enum mm_status transpose(const struct mm_product *product, turner *turn_4
 TRANSPOSES(uint32_t)
 TRANSPOSES(uint64_t)
 
+typedef void turner(const struct mm_product *product);
+
+static turner *const turn_naive[MM_DTYPE_COUNT] = {
+#define X(constant, name, type, word) [constant] = naive_##word,
+    MM_DTYPE_TABLE(X)
+#undef X
+};
+
+static turner *const turn_shared[MM_DTYPE_COUNT] = {
+#define X(constant, name, type, word) [constant] = shared_##word,
+    MM_DTYPE_TABLE(X)
+#undef X
+};
+
+/* If A is stored column by column, C is there already, and its rows are only copied. */
+static enum mm_status transpose(const struct mm_product *product, turner *const *turn) {
+    const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
+    if (product->transpose_a)
+        turn[product->a.dtype](product);
+    for (size_t row = 0; row < product->m && !product->transpose_a; row++)
+        memcpy((char *)product->c.data + row * product->c.ld * element_bytes,
+               (const char *)product->a.data + row * product->a.ld * element_bytes,
+               product->n * element_bytes);
+    return MM_OK;
+}
+
 enum mm_status mm_cpu_transpose_naive(const struct mm_product *product, struct mm_lane *lane,
                                       struct mm_error *error) {
-    return transpose(product, naive_uint32_t, naive_uint64_t);
+    return transpose(product, turn_naive);
 }
 
 enum mm_status mm_cpu_transpose_shared(const struct mm_product *product, struct mm_lane *lane,
                                        struct mm_error *error) {
-    return transpose(product, shared_uint32_t, shared_uint64_t);
+    return transpose(product, turn_shared);
 }

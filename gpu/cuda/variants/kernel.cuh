@@ -120,19 +120,25 @@ enum mm_status mm_cuda_plan_by(const struct mm_product *product, struct mm_plan 
     return MM_OK;
 }
 
+template <class KERNEL, typename ELEMENT> struct mm_layout mm_transpose_layout_of() {
+    struct mm_layout layout = mm_layout_over<KERNEL>();
+    layout.kernel = reinterpret_cast<const void *>(mm_cuda_transpose_one<KERNEL, ELEMENT>);
+    layout.batch_kernel = reinterpret_cast<const void *>(mm_cuda_transpose_each<KERNEL, ELEMENT>);
+    layout.reads_once = true;
+    return layout;
+}
+
 /* The same for a transposition. Elements are moved as unsigned words of their size: arithmetic might quiet a
  * NaN, or flush a subnormal. */
 template <class KERNEL>
 enum mm_status mm_cuda_plan_transpose_by(const struct mm_product *product, struct mm_plan *plan,
                                          struct mm_error *error) {
-    struct mm_layout layout = mm_layout_over<KERNEL>();
-    const bool is_wide = mm_dtype_bytes(product->a.dtype) == 8;
+    static const struct mm_layout layouts[MM_DTYPE_COUNT] = {
+#define X(constant, name, type, word) mm_transpose_layout_of<KERNEL, word>(),
+        MM_DTYPE_TABLE(X)
+#undef X
+    };
     (void)error;
-    layout.kernel = is_wide ? reinterpret_cast<const void *>(mm_cuda_transpose_one<KERNEL, uint64_t>)
-                            : reinterpret_cast<const void *>(mm_cuda_transpose_one<KERNEL, uint32_t>);
-    layout.batch_kernel = is_wide ? reinterpret_cast<const void *>(mm_cuda_transpose_each<KERNEL, uint64_t>)
-                                  : reinterpret_cast<const void *>(mm_cuda_transpose_each<KERNEL, uint32_t>);
-    layout.reads_once = true;
-    mm_cuda_plan_transposition(&layout, product, plan);
+    mm_cuda_plan_transposition(&layouts[product->a.dtype], product, plan);
     return MM_OK;
 }
