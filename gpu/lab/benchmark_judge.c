@@ -35,30 +35,46 @@ enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_dev
     return device->backend->upload(device, to, benchmark->piece, bytes, error);
 }
 
-/* Whether the bytes are those of number `index` of the stream. */
-static bool is_number(const char *number, size_t index) {
-    const float expected = mm_random_element(MM_BENCHMARK_SEED, index);
-    return memcmp(number, &expected, sizeof expected) == 0;
+/* Whether an element of at most 8 bytes is number `index` of its size in the stream of float32s. */
+static inline __attribute__((always_inline)) bool is_element(const char *element, size_t bytes,
+                                                             size_t index) {
+    const size_t at = index * bytes;
+    float numbers[2];
+    for (size_t number = 0; number * sizeof(float) < bytes; number++)
+        numbers[number] = mm_random_element(MM_BENCHMARK_SEED, at / sizeof(float) + number);
+    return memcmp(element, (const char *)numbers + at % sizeof(float), bytes) == 0;
 }
 
-/* How many elements of a piece of C are not those of A's transpose. A is the beginning of the stream; an
- * element of 8 bytes is two of its numbers. */
-static size_t count_misplaced(const struct mm_product *product, const char *piece, size_t first,
-                              size_t count) {
-    const size_t numbers = mm_dtype_bytes(product->c.dtype) / sizeof(float);
+/* How many elements of a piece of C are not those of A's transpose. A is the beginning of the stream.
+ * Inlined, so that each size has its own loop. */
+static inline __attribute__((always_inline)) size_t count_misplaced(const struct mm_product *product,
+                                                                    size_t bytes, const char *piece,
+                                                                    size_t first, size_t count) {
     size_t row = first / product->c.cols;
     size_t col = first % product->c.cols;
     size_t misplaced = 0;
-    for (size_t index = 0; index < count; index++, piece += numbers * sizeof(float)) {
-        const size_t source = (col * product->a.cols + row) * numbers;
-        misplaced +=
-            !(is_number(piece, source) && (numbers == 1 || is_number(piece + sizeof(float), source + 1)));
+    for (size_t index = 0; index < count; index++, piece += bytes) {
+        misplaced += !is_element(piece, bytes, col * product->a.cols + row);
         if (++col == product->c.cols) {
             col = 0;
             row++;
         }
     }
     return misplaced;
+}
+
+static size_t count_misplaced_of_type(const struct mm_product *product, const char *piece, size_t first,
+                                      size_t count) {
+    switch (product->c.dtype) {
+#define X(constant, name, type, word)                                                                        \
+    case constant:                                                                                           \
+        return count_misplaced(product, sizeof(type), piece, first, count);
+        MM_DTYPE_TABLE(X)
+#undef X
+    case MM_DTYPE_COUNT:
+        break;
+    }
+    return count;
 }
 
 /* Finds the largest error of the sample. If zeros are within the bound as well, it says nothing. */
@@ -95,7 +111,7 @@ enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_devic
     if (is_product)
         mm_projection_take(&benchmark->projection, (const float *)(const void *)benchmark->piece, count);
     else
-        row->max_error += (double)count_misplaced(product, benchmark->piece, first, count);
+        row->max_error += (double)count_misplaced_of_type(product, benchmark->piece, first, count);
     end_piece(benchmark, product, bytes);
     if (benchmark->judged > 0)
         return MM_OK;
