@@ -24,6 +24,7 @@
 #include "gpu/random.h"
 #include "gpu/check/verification.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 
@@ -61,6 +62,7 @@ static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_produc
     const double n = (double)product->n;
     const double k = (double)product->k;
     const double root = sqrt(n);
+    assert(product->a.dtype == MM_FLOAT32);
     const struct mm_verify_bounds bounds = {2.0 * (k + 8.0) * 0x1p-24, root * k * 0x1p-149,
                                             root < 9.0 ? root : 9.0, 4.0 * (n + k + 16.0) * 0x1p-53 * root};
     return bounds;

@@ -116,6 +116,7 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     benchmark->piece = (char *)(benchmark->times_ns + time_count) + projection_bytes(request);
     if (request->op != MM_MATMUL)
         return benchmark;
+    assert(request->dtype == MM_FLOAT32); /* which is what the operands are filled with */
     benchmark->operands = (struct mm_random_product){
         .a_seed = MM_BENCHMARK_SEED,
         .b_seed = mm_random_skip(MM_BENCHMARK_SEED, benchmark->b_offset / sizeof(float)),
