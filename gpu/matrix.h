@@ -6,13 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/cdefs.h>
 
 #include "gpu/names.h"
 #include "gpu/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 /* One row an element type: constant, wire name, bytes per element. */
 #define MM_DTYPE_TABLE(X)                                                                                    \
@@ -80,6 +79,4 @@ static inline size_t mm_size_round_up(size_t whole, size_t by) {
     return mm_size_divide_up(whole, by) * by;
 }
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS

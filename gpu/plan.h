@@ -5,10 +5,6 @@
 
 #include "gpu/variant.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* How a kernel lies over C: a grid of blocks, columns of C along x and rows along y. */
 struct mm_layout {
     const void *kernel;       /* NULL: the variant is no kernel of ours (the CPU, a library, a plain copy) */
@@ -50,7 +46,3 @@ struct mm_plan {
 enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_variant *variant,
                             const struct mm_product *product, bool is_frugal, struct mm_plan *plan,
                             struct mm_error *error);
-
-#ifdef __cplusplus
-}
-#endif

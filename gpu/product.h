@@ -5,10 +5,6 @@
 
 #include "gpu/matrix.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* op(A) is m×k, op(B) is k×n, C is m×n. a and b are as stored (a is k×m where transpose_a is set).
  * Of a transposition C and op(A) are m×n, b is empty and k is 0; transpose_a is set, but where A is stored
  * column by column, so that its transpose lies there already and is only copied.
@@ -40,7 +36,3 @@ struct mm_product mm_product_dense(const struct mm_product *product);
 /* 2·m·n·k, the floating-point operations of the product (a multiplication and an addition each). A
  * double, since it can pass 2⁶⁴. */
 double mm_product_flops(const struct mm_product *product);
-
-#ifdef __cplusplus
-}
-#endif

@@ -8,10 +8,6 @@
 
 #include "gpu/names.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* One row a status: constant, wire name (fixed by the contract), title for people. */
 #define MM_STATUS_TABLE(X)                                                                                   \
     X(MM_OK, "ok", "OK")                                                                                     \
@@ -74,7 +70,3 @@ enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t
 /* Add the short forms to an error that was filled in. error may be NULL. */
 void mm_fail_expected(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mm_fail_got(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#ifdef __cplusplus
-}
-#endif

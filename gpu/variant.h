@@ -8,10 +8,6 @@
 
 #include <assert.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct mm_device;
 struct mm_plan;
 struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and its notes; unused on the CPU)
@@ -100,7 +96,3 @@ const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, co
 
 /* Why the row cannot run on the device, or NULL where it can. */
 const char *mm_variant_missing(const struct mm_variant *variant, const struct mm_device *device);
-
-#ifdef __cplusplus
-}
-#endif
