@@ -243,7 +243,7 @@ size_t mm_sweep_close_idle(struct mm_server *server, size_t count) {
 
 /* Adds a request that is to be resumed to the list. */
 static void look_at(struct mm_server *server, struct mm_connection *connection, bool heads, uint64_t now_ns,
-                    struct mm_request **abandoned) {
+                    struct mm_resumed *abandoned) {
     struct mm_request *request;
     struct tcp_info info;
     switch (mm_connection_phase(connection)) {
@@ -265,7 +265,7 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
         request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
         if (request == NULL || !mm_request_waits(request) || !look_at_waiting(request, now_ns))
             break;
-        mm_request_push(abandoned, request);
+        SLIST_INSERT_HEAD(abandoned, request, resumed);
         break;
     case MM_PHASE_CUT:
         if (since(now_ns, connection->cut_ns) > CUT_LINGER_MS * NS_PER_MS)
@@ -277,7 +277,7 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
 /* Looks at the next few connections; false after the last. Their descriptors stay open: before MHD closes
  * one, mm_connection_notify takes the connection off the list, for which it needs the mutex. */
 static bool look_at_slice(struct mm_server *server, bool heads) {
-    struct mm_request *abandoned = NULL;
+    struct mm_resumed abandoned = SLIST_HEAD_INITIALIZER(abandoned);
     uint64_t now_ns = mm_clock_ns();
     pthread_mutex_lock(&server->mutex);
     for (unsigned count = 0; count < SLICE && server->swept != NULL; count++) {
@@ -287,7 +287,7 @@ static bool look_at_slice(struct mm_server *server, bool heads) {
     }
     bool more = server->swept != NULL;
     pthread_mutex_unlock(&server->mutex);
-    mm_request_resume(abandoned);
+    mm_request_resume(&abandoned);
     return more;
 }
 
