@@ -2,8 +2,27 @@
  * into a call. It finds what is wrong with the body, and where. */
 #pragma once
 
-#include "api/json/json_store.h"
+#include "api/codec.h"
 #include "api/json/json_text.h"
+
+enum { MM_JSON_ALIGNMENT = 64 }; /* of each matrix's elements */
+
+static inline size_t mm_json_aligned(size_t bytes) {
+    return mm_size_round_up(bytes, MM_JSON_ALIGNMENT);
+}
+
+/* Where the elements go: memory that grows with them. */
+struct mm_json_store {
+    const struct mm_limits *limits;
+    struct mm_buffers *buffers;
+    uint64_t bytes_left;     /* of the body, behind the piece at hand; or MM_LENGTH_UNKNOWN */
+    size_t element_bytes;    /* may be changed while nothing was put */
+    bool keeps;              /* false: elements that come find no room any more, and none is held */
+    struct mm_buffer memory; /* the caller may take it over, and clear this */
+    size_t used_bytes;
+    size_t room_bytes;
+    size_t bytes_max; /* that the memory can grow to where it is */
+};
 
 /* The first fault in the shape of an operand. */
 enum mm_json_wrong { MM_JSON_RIGHT, MM_JSON_NO_ARRAY, MM_JSON_NO_ROW, MM_JSON_RAGGED };
@@ -54,8 +73,9 @@ struct mm_json_scan {
  * its dtype, unless the body names another before its first matrix. limits and buffers are kept until the
  * scan ends.
  *
- * Elements are stored in memory of `buffers` (json_store.h). If there is none, they are judged and not kept:
- * mm_json_scan_finish reads them once more. */
+ * Elements are stored in memory of `buffers`, of no more than limits->memory_bytes_max, and 64 bytes that
+ * align the second matrix. If there is none, they are judged and not kept: mm_json_scan_finish reads them
+ * once more. */
 void mm_json_scan_begin(struct mm_json_scan *scan, const struct mm_call *call, uint64_t body_bytes,
                         const struct mm_limits *limits, struct mm_buffers *buffers);
 
