@@ -1,6 +1,5 @@
 /* The decoding of a JSON request: what the scanner has found becomes a call, or an error. */
 #include "api/element.h"
-#include "api/formats.h"
 #include "api/json/json_scan.h"
 
 #include <assert.h>

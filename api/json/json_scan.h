@@ -94,6 +94,9 @@ void mm_json_scan_cancel(void *scan);
 enum mm_status mm_json_scan_finish(struct mm_json_scan *scan, struct mm_call *call,
                                    const struct mm_body *body, struct mm_error *error);
 
+/* The codec's, by these functions. */
+extern const struct mm_body_reader mm_json_reader;
+
 /* --- for json_decode.c */
 
 /* Reads the complete text, or what is left of it. */

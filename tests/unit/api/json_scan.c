@@ -1,6 +1,5 @@
 /* api/json_scan: the memory and the time that a body in pieces takes. (The fuzz target json holds bodies
  * in pieces against the whole.) */
-#include "api/formats.h"
 #include "api/json/json_scan.h"
 #include "api/lab/benchmark.h"
 #include "tests/unit/unit.h"
