@@ -157,7 +157,7 @@ static void take(struct mm_acceptor *acceptor, int fd, const struct sockaddr_sto
     struct MHD_Daemon *daemon = fd < SLOT_COUNT ? fill_slot(acceptor, fd, from) : NULL;
     if (daemon == NULL) {
         close(fd);
-        mm_metrics_closed(acceptor->server->metrics, MM_CLOSED_ADDRESS);
+        mm_metrics_closed(MM_CLOSED_ADDRESS);
     } else if (MHD_add_connection(daemon, fd, (const struct sockaddr *)from, length) != MHD_YES) {
         mm_acceptor_closed(acceptor, fd); /* MHD has closed it */
     }

@@ -164,10 +164,10 @@ static void look_at_reader(struct mm_server *server, struct mm_connection *conne
     }
     /* With a request, this ends it, and it counts as cancelled. */
     if (__atomic_load_n(&connection->request, __ATOMIC_ACQUIRE) == NULL)
-        mm_metrics_drop(server->metrics);
+        mm_metrics_drop();
     connection->taking_since_ns = 0; /* else the next sweep might count it again */
     mm_connection_drop(connection);
-    mm_metrics_closed(server->metrics, MM_CLOSED_SLOW_READER);
+    mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
 
 /* Whether a part of a head has arrived. With TLS the first head counts from the start: a client that begins
@@ -206,7 +206,7 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
             "the head of the request was not complete after %" PRIu64 " ms (--receive-timeout-ms)", limit_ms);
     const struct mm_problem_reply reply = {
         .error = &error, .request_id = request_id, .cors = mm_cors_judge(server->options, NULL)};
-    mm_record_cut_head(server, request_id, &error, mm_connection_cut_from_outside(connection, &reply),
+    mm_record_cut_head(request_id, &error, mm_connection_cut_from_outside(connection, &reply),
                        now_ns - connection->head_since_ns);
 }
 
@@ -234,7 +234,7 @@ size_t mm_sweep_close_idle(struct mm_server *server, size_t count) {
            since(now_ns, connection->idle_since_ns) >= IDLE_MS_MIN * NS_PER_MS;
          connection = TAILQ_PREV(connection, mm_connections, listed))
         if (is_idle(connection) && mm_connection_close_idle(server, connection, now_ns)) {
-            mm_metrics_closed(server->metrics, MM_CLOSED_EVICTED);
+            mm_metrics_closed(MM_CLOSED_EVICTED);
             closed++;
         }
     pthread_mutex_unlock(&server->mutex);

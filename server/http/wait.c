@@ -101,7 +101,7 @@ static void jobs_done(struct mm_job *first) {
     struct ends ends = {{NULL}, {NULL}};
     struct mm_job *next;
     for (const struct mm_job *job = first; job != NULL; job = job->next)
-        mm_metrics_job(server->metrics, job);
+        mm_metrics_job(job);
     pthread_mutex_lock(&server->mutex);
     for (struct mm_job *job = first; job != NULL; job = next) {
         next = job->next; /* read now: the job may be submitted again */
