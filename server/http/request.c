@@ -223,8 +223,7 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
         return MHD_NO;
     *slot = request;
     mm_record_begin(request, method);
-    const struct mm_head head = {connection, method, target, version, peer->target_bytes};
-    bool well_formed = mm_head_judge(&head, &request->error) == MM_OK;
+    bool well_formed = mm_head_judge(connection, method, target, version, &request->error) == MM_OK;
     bool accepted = well_formed && judge_head(request, method, version) == MM_OK;
     if (!accepted)
         leave_accepted(request);
