@@ -6,6 +6,7 @@
 #include "api/number/float_text.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- memory */
@@ -309,13 +310,17 @@ static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct m
     scan->body_bytes = body_bytes;
 }
 
-void mm_json_scan_begin(struct mm_json_scan *scan, const struct mm_call *call, uint64_t body_bytes,
-                        const struct mm_limits *limits, struct mm_buffers *buffers) {
+void *mm_json_scan_begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+                         const struct mm_limits *limits, struct mm_buffers *buffers) {
+    struct mm_json_scan *scan = malloc(sizeof *scan);
+    if (scan == NULL)
+        return NULL;
     scan->call = *call;
     scan->error.status = MM_OK;
     scan->dtype = MM_FLOAT32;
     scan->is_again = false;
     begin(scan, body_bytes, limits, buffers);
+    return scan;
 }
 
 void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct mm_buffer storage,
@@ -331,10 +336,12 @@ void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct m
     assert(scan->event == MM_JSON_END);
 }
 
-void mm_json_scan_feed(struct mm_json_scan *scan, const char *text, size_t bytes) {
+size_t mm_json_scan_feed(void *reading, void *body, size_t bytes) {
+    struct mm_json_scan *scan = reading;
     if (scan->body_bytes != MM_LENGTH_UNKNOWN)
         scan->store.bytes_left = scan->body_bytes > bytes ? scan->body_bytes - bytes : 0;
-    read_on(scan, text, bytes, false);
+    read_on(scan, body, bytes, false);
+    return bytes;
 }
 
 void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body) {
@@ -348,6 +355,11 @@ bool mm_json_scan_is_quick(const void *reading) {
            strcmp(scan->call.names[MM_PARAMETER_DTYPE], mm_dtype_name(scan->dtype)) == 0;
 }
 
-void mm_json_scan_cancel(void *scan) {
-    drop(&((struct mm_json_scan *)scan)->store);
+void mm_json_scan_yield(void *reading) {
+    drop(&((struct mm_json_scan *)reading)->store);
+}
+
+void mm_json_scan_cancel(void *reading) {
+    mm_json_scan_yield(reading);
+    free(reading);
 }
