@@ -11,7 +11,6 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -33,12 +32,6 @@ enum {
 
 /* TCP_ESTABLISHED, whose header cannot be included beside linux/tcp.h. */
 enum { ESTABLISHED = 1 };
-
-struct mm_sweep {
-    struct mm_server *server;
-    pthread_t thread;
-    int stopping; /* __atomic access only */
-};
 
 /* 0 for a time that is yet to come: it began after the sweep read the clock. */
 static uint64_t since(uint64_t now_ns, uint64_t then_ns) {
@@ -315,23 +308,18 @@ static void *run(void *argument) {
     return NULL;
 }
 
-struct mm_sweep *mm_sweep_start(struct mm_server *server) {
-    struct mm_sweep *sweep = calloc(1, sizeof *sweep);
-    if (sweep == NULL)
-        return NULL;
+bool mm_sweep_start(struct mm_sweep *sweep, struct mm_server *server) {
     sweep->server = server;
-    if (pthread_create(&sweep->thread, NULL, run, sweep) == 0) {
+    if (pthread_create(&sweep->thread, NULL, run, sweep) == 0)
         pthread_setname_np(sweep->thread, "mm-sweep");
-        return sweep;
-    }
-    free(sweep);
-    return NULL;
+    else
+        sweep->server = NULL;
+    return sweep->server != NULL;
 }
 
 void mm_sweep_stop(struct mm_sweep *sweep) {
-    if (sweep == NULL)
+    if (sweep->server == NULL)
         return;
     __atomic_store_n(&sweep->stopping, 1, __ATOMIC_RELAXED);
     pthread_join(sweep->thread, NULL);
-    free(sweep);
 }
