@@ -1,60 +1,19 @@
 /* The table of codecs, and how a request and its reply find theirs. */
 #include "api/codec.h"
 
-#include "api/formats.h"
 #include "api/media.h"
 #include "api/problem.h"
-#include "api/form/multipart.h"
 #include "api/npy/npy.h"
 
-#include <stddef.h>
-
-static const char npy_type[] = "application/x-npy";
-
-static const struct mm_codec codecs[] = {
-    {
-        .media_type = "application/json",
-        .reply_type = "application/json",
-        .reader = &mm_json_reader,
-        .reply_bytes_max = mm_json_reply_bytes_max,
-        .encode = mm_json_encode,
-        .finish = mm_json_finish,
-    },
-    {
-        .media_type = "application/octet-stream",
-        .reply_type = "application/octet-stream",
-        .takes_dimensions = true,
-        .plan = mm_raw_plan,
-        .decode = mm_raw_decode,
-        .views_body = true,
-        .encode = mm_raw_encode,
-    },
-    {
-        .reply_type = npy_type,
-        .encode = mm_npy_encode,
-    },
-    {
-        .media_type = "multipart/form-data",
-        .natural_reply = npy_type,
-        .judge_type = mm_multipart_judge_type,
-        .reader = &mm_form_reader,
-        .views_body = true,
-    },
-};
+/* In the order in which the server prefers them. */
+static const struct mm_codec *const codecs[] = {&mm_json_codec, &mm_raw_codec, &mm_npy_codec, &mm_form_codec};
 
 enum { CODEC_COUNT = sizeof codecs / sizeof codecs[0] };
-static const struct mm_codec *const json_codec = &codecs[0];
-static const struct mm_codec *const raw_codec = &codecs[1];
-
-const struct mm_codec *mm_codecs(size_t *count) {
-    *count = CODEC_COUNT;
-    return codecs;
-}
 
 /* The types of all requests, or of all replies. */
 static void collect_types(bool replies, const char *types[CODEC_COUNT]) {
     for (size_t index = 0; index < CODEC_COUNT; index++)
-        types[index] = replies ? codecs[index].reply_type : codecs[index].media_type;
+        types[index] = replies ? codecs[index]->reply_type : codecs[index]->media_type;
 }
 
 /* A .npy file that is not a part of a form. */
@@ -88,14 +47,14 @@ enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, boo
     collect_types(false, types);
     *codec = NULL;
     if (!mm_media_untyped(content_type)) {
-        status = mm_media_is(content_type, npy_type)
+        status = mm_media_is(content_type, mm_npy_codec.reply_type)
                      ? fail_npy(op, error)
                      : mm_media_find(content_type, types, CODEC_COUNT, &found, error);
-        *codec = status == MM_OK ? &codecs[found] : NULL;
+        *codec = status == MM_OK ? codecs[found] : NULL;
     } else if (has_dimensions) {
-        *codec = raw_codec;
+        *codec = &mm_raw_codec;
     } else if (body_seen && first == '{') {
-        *codec = json_codec;
+        *codec = &mm_json_codec;
     } else if (body_seen) {
         status = first == MM_NPY_FIRST ? fail_npy(op, error) : fail_untyped(op, types, error);
     }
@@ -111,7 +70,7 @@ enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *nat
     collect_types(true, types);
     const enum mm_status status = mm_media_choose(accept, types, CODEC_COUNT, natural_type, &chosen, error);
     if (status == MM_OK)
-        *codec = &codecs[chosen];
+        *codec = codecs[chosen];
     return status;
 }
 

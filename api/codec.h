@@ -1,4 +1,4 @@
-/* Codecs: one wire format a file, one row of the table each. A codec turns a body into matrix views
+/* Codecs: one wire format a file. A codec turns a body into matrix views
  * and a result into a body. It knows no sockets and no devices.
  *
  * The connection's thread calls everything for its request. If a body or a result is large, a thread of the
@@ -112,8 +112,8 @@ struct mm_codec {
                              struct mm_error *error);
 };
 
-/* The table, in the order in which the server prefers them. */
-const struct mm_codec *mm_codecs(size_t *count);
+/* All that there are. */
+extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_codec;
 
 /* The codec of a request's Content-Type (NULL: absent). A body without a type, or with curl's default, is raw
  * if the query gives all dimensions (has_dimensions), else JSON if it begins with '{': `first` is its first

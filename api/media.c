@@ -6,13 +6,6 @@
 
 #include <stdio.h>
 
-static struct mm_slice trim(const char *start, const char *end) {
-    start = mm_skip_blanks(start, end);
-    while (end > start && mm_is_blank(end[-1]))
-        end--;
-    return (struct mm_slice){start, (size_t)(end - start)};
-}
-
 /* Where the piece that starts here ends: at `separator` outside of quotes, or at the end of the text. */
 static const char *piece_end(const char *text, const char *end, char separator) {
     bool quoted = false;
@@ -28,7 +21,7 @@ static const char *piece_end(const char *text, const char *end, char separator) 
 bool mm_media_is(const char *content_type, const char *type) {
     if (content_type == NULL)
         return false;
-    return mm_slice_is_any_case(trim(content_type, content_type + strcspn(content_type, ";")), type);
+    return mm_slice_is_any_case(mm_slice_trim(content_type, content_type + strcspn(content_type, ";")), type);
 }
 
 /* How exactly a range names the type: 0 for not at all, 1 for any, 2 for its main type, 3 for itself.
@@ -81,10 +74,10 @@ static int read_parameters(const char *text, const char *end, bool *others) {
     *others = false;
     while (text < end) {
         const char *stop = piece_end(text + 1, end, ';');
-        struct mm_slice parameter = trim(text + 1, stop);
+        struct mm_slice parameter = mm_slice_trim(text + 1, stop);
         const char *equals = memchr(parameter.start, '=', parameter.length);
-        if (equals != NULL && mm_slice_is_any_case(trim(parameter.start, equals), "q"))
-            return read_weight(trim(equals + 1, stop));
+        if (equals != NULL && mm_slice_is_any_case(mm_slice_trim(parameter.start, equals), "q"))
+            return read_weight(mm_slice_trim(equals + 1, stop));
         *others = *others || parameter.length > 0;
         text = stop;
     }
@@ -103,7 +96,7 @@ int mm_media_weight(const char *accept, const char *type) {
     for (const char *text = accept; text < end;) {
         const char *stop = piece_end(text, end, ',');
         const char *head_end = piece_end(text, stop, ';');
-        int fit = range_fit(trim(text, head_end), type, &any_range);
+        int fit = range_fit(mm_slice_trim(text, head_end), type, &any_range);
         bool others;
         int weight = read_parameters(head_end, stop, &others);
         if (fit == 3 && others)

@@ -34,3 +34,11 @@ static inline const char *mm_skip_blanks(const char *at, const char *end) {
         at++;
     return at;
 }
+
+/* Without blanks at either end. */
+static inline struct mm_slice mm_slice_trim(const char *start, const char *end) {
+    start = mm_skip_blanks(start, end);
+    while (end > start && mm_is_blank(end[-1]))
+        end--;
+    return (struct mm_slice){start, (size_t)(end - start)};
+}

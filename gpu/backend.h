@@ -8,9 +8,9 @@
 #include "gpu/job.h"
 #include "gpu/memory/pages.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <sys/cdefs.h>
+
+__BEGIN_DECLS
 
 enum { MM_DEVICES_MAX = 64 }; /* that are open at a time, over all backends */
 
@@ -143,6 +143,4 @@ const struct mm_backend *mm_backend_find(const char *name);
 const struct mm_variant *mm_backend_variant(const struct mm_backend *backend, enum mm_op op,
                                             const char *name);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS

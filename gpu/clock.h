@@ -5,10 +5,6 @@
 
 #include "gpu/names.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Nanoseconds of CLOCK_MONOTONIC. Any thread. */
 uint64_t mm_clock_ns(void);
 
@@ -27,7 +23,3 @@ uint64_t mm_clock_ns(void);
 enum mm_span { MM_SPAN_TABLE(MM_CONSTANT) MM_SPAN_COUNT };
 
 const char *mm_span_name(enum mm_span span);
-
-#ifdef __cplusplus
-}
-#endif

@@ -3,10 +3,6 @@
 
 #include "gpu/product.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct mm_device;
 struct mm_job;
 struct mm_variant;
@@ -47,7 +43,3 @@ enum mm_status mm_forecast_judge(const struct mm_device *device, const struct mm
 /* Nanoseconds that a job will keep the device busy by this variant (not `auto`): its kernel, its copies
  * and its check. */
 double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job, const struct mm_variant *ran);
-
-#ifdef __cplusplus
-}
-#endif

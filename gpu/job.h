@@ -8,10 +8,6 @@
 #include "gpu/plan.h"
 #include "gpu/check/verification.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct mm_backend;
 struct mm_device;
 
@@ -102,7 +98,3 @@ double mm_job_work(const struct mm_job *job);
 /* That work per nanosecond of kernel time: GFLOP/s, or GB/s of a transposition; of a shared launch, that
  * of all its jobs. 0 if nothing ran. */
 double mm_job_rate(const struct mm_job *job);
-
-#ifdef __cplusplus
-}
-#endif

@@ -6,13 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/cdefs.h>
 
 #include "gpu/names.h"
 #include "gpu/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 /* One row an element type: constant, wire name, the type in C, and the unsigned word of its size by which
  * transposes move it. */
@@ -81,6 +80,4 @@ static inline size_t mm_size_round_up(size_t whole, size_t by) {
     return mm_size_divide_up(whole, by) * by;
 }
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS

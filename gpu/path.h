@@ -6,10 +6,6 @@
 
 #include "gpu/names.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* One row a way: constant, wire name. The first is that of variants that have one way only, of which nothing
  * is told. */
 #define MM_PATH_TABLE(X)                                                                                     \
@@ -32,7 +28,3 @@ enum { MM_PATH_TEXT_MAX = 32 };
 
 /* The path as callers are told it: its name, and behind a colon how much was repaired. "repaired:3". */
 void mm_path_text(const struct mm_path *path, char text[MM_PATH_TEXT_MAX]);
-
-#ifdef __cplusplus
-}
-#endif

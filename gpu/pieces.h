@@ -5,10 +5,6 @@
 
 #include "gpu/variant.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What a piece should take at most. It is less than a task's slice, since sizes are rounded. */
 #define MM_PIECE_NS UINT64_C(40000000)
 
@@ -33,7 +29,3 @@ struct mm_product mm_pieces_next(struct mm_pieces *pieces, const struct mm_devic
 
 /* The piece is complete, and took so long. Whether there is another one. */
 bool mm_pieces_end(struct mm_pieces *pieces, const struct mm_product *product, uint64_t took_ns);
-
-#ifdef __cplusplus
-}
-#endif

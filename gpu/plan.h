@@ -5,10 +5,6 @@
 
 #include "gpu/variant.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* How a kernel lies over C: a grid of blocks, columns of C along x and rows along y. */
 struct mm_layout {
     const void *kernel;       /* NULL: the variant is no kernel of ours (the CPU, a library, a plain copy) */
@@ -55,7 +51,3 @@ enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_vari
  * enqueues it on the lane. Every launch comes through here, also those of a part of C. */
 enum mm_status mm_plan_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
-
-#ifdef __cplusplus
-}
-#endif

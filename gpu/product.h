@@ -5,10 +5,6 @@
 
 #include "gpu/matrix.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* One row an operation: constant, wire name. */
 #define MM_OP_TABLE(X)                                                                                       \
     X(MM_MATMUL, "matmul")                                                                                   \
@@ -58,7 +54,3 @@ struct mm_product mm_product_dense(const struct mm_product *product);
 /* 2·m·n·k, the floating-point operations of the product (a multiplication and an addition each). A
  * double, since it can pass 2⁶⁴. */
 double mm_product_flops(const struct mm_product *product);
-
-#ifdef __cplusplus
-}
-#endif

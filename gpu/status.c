@@ -31,14 +31,6 @@ __attribute__((format(printf, 4, 0))) static enum mm_status fill(struct mm_error
     return status;
 }
 
-enum mm_status mm_fail(struct mm_error *error, enum mm_status status, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fill(error, status, "", format, arguments);
-    va_end(arguments);
-    return status;
-}
-
 enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, const char *field,
                              const char *format, ...) {
     va_list arguments;

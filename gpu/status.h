@@ -8,10 +8,6 @@
 
 #include "gpu/names.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* One row a status: constant, wire name (fixed by the contract), title for people. */
 #define MM_STATUS_TABLE(X)                                                                                   \
     X(MM_OK, "ok", "OK")                                                                                     \
@@ -57,15 +53,14 @@ struct mm_error {
 const char *mm_status_name(enum mm_status status);
 const char *mm_status_title(enum mm_status status);
 
-/* Clears *error, sets status and detail (cut to fit), and returns the status, so that a function
+/* Clears *error, sets status, field and detail (cut to fit), and returns the status, so that a function
  * can end in `return mm_fail(error, MM_BAD_SHAPE, ...)`. error may be NULL: then only the status
  * is passed on. Further members are set by the caller afterwards. Any thread. */
-enum mm_status mm_fail(struct mm_error *error, enum mm_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* The same, naming the field at fault. */
 enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, const char *field,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* The same without a field. */
+#define mm_fail(error, status, ...) mm_fail_field(error, status, "", __VA_ARGS__)
 
 /* The same for MM_TOO_LARGE, with the limit that was passed; `field` may be "". */
 enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t limit, const char *format,
@@ -74,7 +69,3 @@ enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t
 /* Add the short forms to an error that was filled in. error may be NULL. */
 void mm_fail_expected(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mm_fail_got(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#ifdef __cplusplus
-}
-#endif

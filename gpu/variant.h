@@ -6,10 +6,6 @@
 #include "gpu/names.h"
 #include "gpu/product.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct mm_device;
 struct mm_plan;
 struct mm_lane; /* a backend's own: what one launch runs on (a CUDA stream and its notes; unused on the CPU)
@@ -86,7 +82,3 @@ const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, co
 
 /* Why the row cannot run on the device, or NULL where it can. */
 const char *mm_variant_missing(const struct mm_variant *variant, const struct mm_device *device);
-
-#ifdef __cplusplus
-}
-#endif

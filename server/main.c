@@ -7,7 +7,6 @@
 #include "server/http/http.h"
 #include "server/auth/keys.h"
 #include "server/observe/log.h"
-#include "server/observe/metrics.h"
 #include "server/auth/tls.h"
 
 #include <errno.h>
@@ -57,9 +56,8 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     clock_gettime(CLOCK_REALTIME, &now);
     server->started_seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
     server->buffers = mm_buffers_open(options->memory_budget_bytes);
-    server->metrics = mm_metrics_open();
     server->pool = mm_pool_start(mm_cores());
-    return server->buffers != NULL && server->metrics != NULL && server->pool != NULL;
+    return server->buffers != NULL && server->pool != NULL;
 }
 
 /* Opens the devices while the socket already accepts: a probe finds a live process. */
@@ -269,7 +267,6 @@ close_server:
     mm_engine_close(server.engine);
     free(server.openapi);
     mm_buffers_close(server.buffers);
-    mm_metrics_close(server.metrics);
     pthread_mutex_destroy(&server.mutex);
     return result;
 }

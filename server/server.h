@@ -13,13 +13,11 @@ struct mm_connection;
 struct mm_pool;
 struct mm_request;
 struct mm_keys;
-struct mm_metrics;
 
 struct mm_server {
     const struct mm_options *options; /* complete: with what comes from the machine */
     struct mm_limits limits;
     struct mm_buffers *buffers;
-    struct mm_metrics *metrics;
     struct mm_pool *pool;
     struct mm_acceptor *acceptor; /* NULL: connections are not counted yet or any more */
     struct mm_keys *keys;         /* of main; NULL: no key is needed */

@@ -2,7 +2,7 @@
  * others are parameters. Once a file's header has arrived, the length of its elements is known: they are
  * skipped, not searched for a delimiter, and moved down with the rest of their first piece to lie aligned.
  * The views point into the body. */
-#include "api/formats.h"
+#include "api/codec.h"
 #include "api/form/multipart.h"
 #include "api/npy/npy.h"
 
@@ -274,4 +274,12 @@ static enum mm_status finish(void *argument, struct mm_call *call, const struct 
     return status;
 }
 
-const struct mm_body_reader mm_form_reader = {begin, feed, NULL, is_quick, finish, free};
+static const struct mm_body_reader reader = {begin, feed, NULL, is_quick, finish, free};
+
+const struct mm_codec mm_form_codec = {
+    .media_type = "multipart/form-data",
+    .natural_reply = MM_NPY_TYPE,
+    .judge_type = mm_multipart_judge_type,
+    .reader = &reader,
+    .views_body = true,
+};

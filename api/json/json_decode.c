@@ -1,12 +1,10 @@
 /* The decoding of a JSON request: what the scanner has found becomes a call, or an error. */
 #include "api/element.h"
-#include "api/formats.h"
 #include "api/json/json_scan.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* --- refusals */
 
@@ -129,7 +127,7 @@ static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body
     status = mm_call_sizes(&scan->call, scan->store.limits, &a_bytes, &b_bytes, error);
     if (status == MM_OK && is_judged && scan->store.keeps)
         return MM_OK;
-    mm_json_scan_cancel(scan);
+    mm_json_scan_yield(scan);
     if (status == MM_OK && a_bytes + b_bytes > 0)
         status =
             mm_buffers_acquire(scan->store.buffers, storage_bytes(scan, a_bytes, b_bytes), &storage, error);
@@ -164,8 +162,9 @@ static enum mm_status complete(struct mm_json_scan *scan, const struct mm_body *
     return MM_OK;
 }
 
-enum mm_status mm_json_scan_finish(struct mm_json_scan *scan, struct mm_call *call,
-                                   const struct mm_body *body, struct mm_error *error) {
+static enum mm_status finish(void *reading, struct mm_call *call, const struct mm_body *body,
+                             struct mm_error *error) {
+    struct mm_json_scan *scan = reading;
     const char *example = mm_call_examples[scan->call.op].json;
     enum mm_status status;
     mm_json_scan_complete(scan, body);
@@ -181,32 +180,6 @@ enum mm_status mm_json_scan_finish(struct mm_json_scan *scan, struct mm_call *ca
     return status;
 }
 
-/* --- the codec's reader */
-
-static void *begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
-                   const struct mm_limits *limits, struct mm_buffers *buffers) {
-    struct mm_json_scan *scan = malloc(sizeof *scan);
-    if (scan != NULL)
-        mm_json_scan_begin(scan, call, body_bytes, limits, buffers);
-    return scan;
-}
-
-static size_t feed(void *reading, void *body, size_t body_bytes) {
-    mm_json_scan_feed(reading, body, body_bytes);
-    return body_bytes;
-}
-
-static enum mm_status finish(void *reading, struct mm_call *call, const struct mm_body *body,
-                             struct mm_error *error) {
-    const enum mm_status status = mm_json_scan_finish(reading, call, body, error);
-    free(reading);
-    return status;
-}
-
-static void cancel(void *reading) {
-    mm_json_scan_cancel(reading);
-    free(reading);
-}
-
-const struct mm_body_reader mm_json_reader = {begin,  feed,  mm_json_scan_cancel, mm_json_scan_is_quick,
-                                              finish, cancel};
+const struct mm_body_reader mm_json_reader = {
+    mm_json_scan_begin, mm_json_scan_feed, mm_json_scan_yield, mm_json_scan_is_quick, finish,
+    mm_json_scan_cancel};

@@ -1,7 +1,7 @@
 /* The JSON reply: the matrix by json_matrix.c, and around it an envelope by Jansson. */
 #include "api/number/float_text.h"
-#include "api/formats.h"
 #include "api/json/json_matrix.h"
+#include "api/json/json_scan.h"
 #include "api/json/json_value.h"
 #include "gpu/backend.h"
 
@@ -15,12 +15,12 @@ enum { ENVELOPE_BYTES_MAX = 2048 };
 
 static const char reply_head[] = "{\"c\": ";
 
-bool mm_json_reply_bytes_max(const struct mm_matrix *c, size_t *bytes) {
+static bool reply_bytes_max(const struct mm_matrix *c, size_t *bytes) {
     return mm_json_matrix_text_bytes(c, bytes) &&
            mm_size_add(*bytes, sizeof reply_head + ENVELOPE_BYTES_MAX, bytes);
 }
 
-void mm_json_encode(const struct mm_answer *answer, struct mm_reply_body *body) {
+static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     char *end = body->buffer.data;
     memcpy(end, reply_head, sizeof reply_head - 1);
     end += sizeof reply_head - 1;
@@ -92,8 +92,8 @@ static json_t *make_envelope(const struct mm_answer *answer) {
 }
 
 /* Fifteen significant digits print a time of whole nanoseconds, or six decimals, without a tail of noise. */
-enum mm_status mm_json_finish(const struct mm_answer *answer, struct mm_reply_body *body,
-                              struct mm_error *error) {
+static enum mm_status finish(const struct mm_answer *answer, struct mm_reply_body *body,
+                             struct mm_error *error) {
     char *end = (char *)body->buffer.data + body->bytes;
     size_t room = body->buffer.bytes - body->bytes;
     assert(room >= ENVELOPE_BYTES_MAX);
@@ -110,3 +110,12 @@ enum mm_status mm_json_finish(const struct mm_answer *answer, struct mm_reply_bo
     body->bytes += 2 + bytes + 1;
     return MM_OK;
 }
+
+const struct mm_codec mm_json_codec = {
+    .media_type = "application/json",
+    .reply_type = "application/json",
+    .reader = &mm_json_reader,
+    .reply_bytes_max = reply_bytes_max,
+    .encode = encode,
+    .finish = finish,
+};

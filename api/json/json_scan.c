@@ -6,7 +6,75 @@
 #include "api/number/float_text.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* --- memory */
+
+/* Gives all memory back, and keeps nothing that comes later. */
+static void drop(struct mm_json_store *store) {
+    store->keeps = false;
+    store->used_bytes = store->room_bytes = store->bytes_max = 0;
+    if (store->memory.data != NULL)
+        mm_buffers_release(store->buffers, &store->memory);
+}
+
+/* How many elements may still come. `at` is the begin or the end of the next one; each takes two characters
+ * with its comma. If the length of the body is unknown, the room doubles at least, so all moves together copy
+ * no more than a few times the elements. */
+static uint64_t foretell(const struct mm_json_store *store, const char *at, const char *end,
+                         size_t elements) {
+    const uint64_t here = (uint64_t)(end - at + 1) / 2 + 1;
+    return here + (store->bytes_left == MM_LENGTH_UNKNOWN ? elements : store->bytes_left / 2 + 1);
+}
+
+/* Moves all to memory with room for the next element, which can grow to what is foretold; false if there is
+ * none. */
+static bool move(struct mm_json_store *store, const char *at, const char *end) {
+    const size_t held_bytes = store->used_bytes < store->room_bytes ? store->used_bytes : store->room_bytes;
+    const size_t needed = store->used_bytes + store->element_bytes;
+    const uint64_t elements = foretell(store, at, end, store->used_bytes / store->element_bytes);
+    size_t bytes = store->limits->memory_bytes_max, wanted;
+    if (!__builtin_mul_overflow(elements, store->element_bytes, &wanted) &&
+        mm_size_add(wanted, store->used_bytes, &wanted) && wanted < bytes)
+        bytes = wanted;
+    struct mm_buffer memory = {0};
+    /* What the second matrix is moved by, to begin aligned, comes on top. */
+    if (bytes < needed || !mm_size_add(bytes, MM_JSON_ALIGNMENT, &bytes) || bytes <= store->bytes_max ||
+        mm_buffers_grow(store->buffers, needed, bytes, &memory, NULL) != MM_OK)
+        return false;
+    if (store->memory.data != NULL) {
+        memcpy(memory.data, store->memory.data, held_bytes);
+        mm_buffers_release(store->buffers, &store->memory);
+    }
+    store->memory = memory;
+    store->bytes_max = bytes;
+    return true;
+}
+
+/* Makes room for an element that is about to come. The memory can grow, where it is, to what may follow in
+ * the text from `at` to `end`, which is the rest of this piece, and in what is left of the body. The elements
+ * of a body of unknown length may have to move: then the old memory is held beside the new. Without memory,
+ * all is dropped. */
+static void grow(struct mm_json_store *store, const char *at, const char *end) {
+    const size_t needed = store->used_bytes + store->element_bytes;
+    const bool has_room =
+        needed > store->bytes_max
+            ? move(store, at, end)
+            : mm_buffers_grow(store->buffers, needed, store->bytes_max, &store->memory, NULL) == MM_OK;
+    if (has_room)
+        store->room_bytes = store->memory.bytes < store->bytes_max ? store->memory.bytes : store->bytes_max;
+    else
+        drop(store);
+}
+
+/* The place of the element that is about to come, which counts once used_bytes is moved on; NULL if it is not
+ * kept. `at` and `end` as above. */
+static inline void *place_of_next(struct mm_json_store *store, const char *at, const char *end) {
+    if (store->keeps && store->used_bytes + store->element_bytes > store->room_bytes)
+        grow(store, at, end);
+    return store->keeps ? (char *)store->memory.data + store->used_bytes : NULL;
+}
 
 /* --- elements */
 
@@ -18,7 +86,7 @@ static void refuse_element(struct mm_json_scan *scan, struct mm_json_token token
         operand->refused_col = scan->col;
         operand->refused = token;
     }
-    mm_json_store_drop(&scan->store);
+    drop(&scan->store);
 }
 
 /* "NaN", "Infinity" and "-Infinity". */
@@ -36,7 +104,7 @@ static bool read_special(const struct mm_element *type, const char *text, struct
 static void judge_dimensions(struct mm_json_scan *scan) {
     const size_t dimension_max = scan->store.limits->dimension_max;
     if (scan->store.keeps && (scan->operand->rows >= dimension_max || scan->col >= dimension_max))
-        mm_json_store_drop(&scan->store);
+        drop(&scan->store);
 }
 
 /* Takes an element that take_numbers has left. */
@@ -51,7 +119,7 @@ static void take_element(struct mm_json_scan *scan, const char *text, size_t byt
         (void)type->read(at, at + token.bytes, &element, &held);
     }
     judge_dimensions(scan);
-    void *place = held ? mm_json_store_place(&scan->store, at + token.bytes, text + bytes) : NULL;
+    void *place = held ? place_of_next(&scan->store, at + token.bytes, text + bytes) : NULL;
     if (!held)
         refuse_element(scan, token);
     if (place != NULL) {
@@ -78,7 +146,7 @@ static void take_numbers(struct mm_json_scan *scan, const char *text, size_t byt
     if (scan->reader.place == MM_JSON_COMMA)
         return;
     while (at < end) {
-        void *element = mm_json_store_place(store, at, end);
+        void *element = place_of_next(store, at, end);
         const char *stop = read(at, end, element == NULL ? &unwanted : element, &held);
         if (stop == NULL || stop == end || !held)
             break;
@@ -107,7 +175,7 @@ static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong) {
     operand->wrong_row = operand->rows;
     operand->wrong_cols = scan->col;
     operand->wrong_token = scan->reader.token;
-    mm_json_store_drop(&scan->store);
+    drop(&scan->store);
 }
 
 /* The query or a member may have named the type before. */
@@ -223,15 +291,18 @@ static void read_on(struct mm_json_scan *scan, const char *text, size_t bytes, b
     if (event != MM_JSON_NAME)
         scan->event = event;
     if (scan->event == MM_JSON_FAULT)
-        mm_json_store_drop(&scan->store);
+        drop(&scan->store);
 }
 
 static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct mm_limits *limits,
                   struct mm_buffers *buffers) {
-    mm_json_store_begin(&scan->store, body_bytes, limits, buffers);
+    scan->store = (struct mm_json_store){.limits = limits,
+                                         .buffers = buffers,
+                                         .bytes_left = body_bytes,
+                                         .element_bytes = mm_dtype_bytes(scan->dtype),
+                                         .keeps = true};
     memset(scan->matrices, 0, sizeof scan->matrices);
     memset(&scan->reader, 0, sizeof scan->reader);
-    scan->store.element_bytes = mm_dtype_bytes(scan->dtype);
     scan->last = scan->operand = NULL;
     scan->members = 0;
     scan->is_over = scan->in_matrix = scan->in_row = false;
@@ -239,13 +310,17 @@ static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct m
     scan->body_bytes = body_bytes;
 }
 
-void mm_json_scan_begin(struct mm_json_scan *scan, const struct mm_call *call, uint64_t body_bytes,
-                        const struct mm_limits *limits, struct mm_buffers *buffers) {
+void *mm_json_scan_begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+                         const struct mm_limits *limits, struct mm_buffers *buffers) {
+    struct mm_json_scan *scan = malloc(sizeof *scan);
+    if (scan == NULL)
+        return NULL;
     scan->call = *call;
     scan->error.status = MM_OK;
     scan->dtype = MM_FLOAT32;
     scan->is_again = false;
     begin(scan, body_bytes, limits, buffers);
+    return scan;
 }
 
 void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct mm_buffer storage,
@@ -261,10 +336,12 @@ void mm_json_scan_again(struct mm_json_scan *scan, enum mm_dtype dtype, struct m
     assert(scan->event == MM_JSON_END);
 }
 
-void mm_json_scan_feed(struct mm_json_scan *scan, const char *text, size_t bytes) {
+size_t mm_json_scan_feed(void *reading, void *body, size_t bytes) {
+    struct mm_json_scan *scan = reading;
     if (scan->body_bytes != MM_LENGTH_UNKNOWN)
         scan->store.bytes_left = scan->body_bytes > bytes ? scan->body_bytes - bytes : 0;
-    read_on(scan, text, bytes, false);
+    read_on(scan, body, bytes, false);
+    return bytes;
 }
 
 void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body) {
@@ -278,6 +355,11 @@ bool mm_json_scan_is_quick(const void *reading) {
            strcmp(scan->call.names[MM_PARAMETER_DTYPE], mm_dtype_name(scan->dtype)) == 0;
 }
 
-void mm_json_scan_cancel(void *scan) {
-    mm_json_store_drop(&((struct mm_json_scan *)scan)->store);
+void mm_json_scan_yield(void *reading) {
+    drop(&((struct mm_json_scan *)reading)->store);
+}
+
+void mm_json_scan_cancel(void *reading) {
+    mm_json_scan_yield(reading);
+    free(reading);
 }

@@ -2,8 +2,27 @@
  * into a call. It finds what is wrong with the body, and where. */
 #pragma once
 
-#include "api/json/json_store.h"
+#include "api/codec.h"
 #include "api/json/json_text.h"
+
+enum { MM_JSON_ALIGNMENT = 64 }; /* of each matrix's elements */
+
+static inline size_t mm_json_aligned(size_t bytes) {
+    return mm_size_round_up(bytes, MM_JSON_ALIGNMENT);
+}
+
+/* Where the elements go: memory that grows with them. */
+struct mm_json_store {
+    const struct mm_limits *limits;
+    struct mm_buffers *buffers;
+    uint64_t bytes_left;     /* of the body, behind the piece at hand; or MM_LENGTH_UNKNOWN */
+    size_t element_bytes;    /* may be changed while nothing was put */
+    bool keeps;              /* false: elements that come find no room any more, and none is held */
+    struct mm_buffer memory; /* the caller may take it over, and clear this */
+    size_t used_bytes;
+    size_t room_bytes;
+    size_t bytes_max; /* that the memory can grow to where it is */
+};
 
 /* The first fault in the shape of an operand. */
 enum mm_json_wrong { MM_JSON_RIGHT, MM_JSON_NO_ARRAY, MM_JSON_NO_ROW, MM_JSON_RAGGED };
@@ -25,8 +44,7 @@ struct mm_json_scanned {
     struct mm_json_token refused;
 };
 
-/* Owned by the caller, of fixed size; begins with mm_json_scan_begin. One thread at a time, but not always
- * the same one. */
+/* One thread at a time, but not always the same one. */
 struct mm_json_scan {
     struct mm_call call;   /* of the query, then of the members read so far */
     struct mm_error error; /* of the first member that the call did not take; else MM_OK */
@@ -50,31 +68,22 @@ struct mm_json_scan {
     bool is_again; /* the members are known */
 };
 
-/* Begins a body of body_bytes, or MM_LENGTH_UNKNOWN, for a call with the query's parameters. Elements are of
- * its dtype, unless the body names another before its first matrix. limits and buffers are kept until the
- * scan ends.
+/* Reads bodies into calls; each `reading` is a struct mm_json_scan. Elements are of the call's dtype, unless
+ * the body names another before its first matrix. They are stored in memory of `buffers`, of no more than
+ * limits->memory_bytes_max, and 64 bytes that align the second matrix.
  *
- * Elements are stored in memory of `buffers` (json_store.h). If there is none, they are judged and not kept:
- * mm_json_scan_finish reads them once more. */
-void mm_json_scan_begin(struct mm_json_scan *scan, const struct mm_call *call, uint64_t body_bytes,
-                        const struct mm_limits *limits, struct mm_buffers *buffers);
+ * `finish` reports malformed elements before passed limits. It scans the body once more, into memory of the
+ * right size, if the body names the type behind the elements, or if memory was short. */
+extern const struct mm_body_reader mm_json_reader;
 
-/* Reads what has come: `text` is the whole body so far, which may have moved. */
-void mm_json_scan_feed(struct mm_json_scan *scan, const char *text, size_t bytes);
+/* --- what json_decode.c makes the reader of */
 
-/* Whether mm_json_scan_finish has nothing more to read. */
-bool mm_json_scan_is_quick(const void *scan);
-
-/* Ends the scan, whether or not all was fed, and gives back what it holds. Once more does nothing. */
-void mm_json_scan_cancel(void *scan);
-
-/* Ends the scan when the body is complete, and completes the call as mm_codec_decode does. Malformed elements
- * are reported before passed limits. The body is scanned once more, into memory of the right size, if it
- * names the type behind the elements, or if memory was short. Holds nothing afterwards. */
-enum mm_status mm_json_scan_finish(struct mm_json_scan *scan, struct mm_call *call,
-                                   const struct mm_body *body, struct mm_error *error);
-
-/* --- for json_decode.c */
+void *mm_json_scan_begin(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+                         const struct mm_limits *limits, struct mm_buffers *buffers);
+size_t mm_json_scan_feed(void *reading, void *body, size_t body_bytes);
+void mm_json_scan_yield(void *reading);
+bool mm_json_scan_is_quick(const void *reading);
+void mm_json_scan_cancel(void *reading);
 
 /* Reads the complete text, or what is left of it. */
 void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body);

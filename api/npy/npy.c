@@ -3,7 +3,7 @@
 #include "api/npy/npy.h"
 
 #include "api/element.h"
-#include "api/formats.h"
+#include "api/codec.h"
 #include "api/slice.h"
 
 #include <assert.h>
@@ -308,8 +308,11 @@ void mm_npy_write_head(const struct mm_matrix *matrix, char head[MM_NPY_HEAD_BYT
 }
 
 /* The elements stay where they are: the header goes out before them. */
-void mm_npy_encode(const struct mm_answer *answer, struct mm_reply_body *body) {
+static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     mm_npy_write_head(&answer->job->product.c, body->head);
     body->head_bytes = MM_NPY_HEAD_BYTES;
-    mm_raw_encode(answer, body);
+    mm_raw_codec.encode(answer, body);
 }
+
+/* Requests have such files in forms. */
+const struct mm_codec mm_npy_codec = {.reply_type = MM_NPY_TYPE, .encode = encode};

@@ -8,6 +8,8 @@
 /* All that mm_npy_write_head writes, for any shape: twice the 64 bytes to which NumPy aligns its data. */
 enum { MM_NPY_HEAD_BYTES = 128 };
 
+#define MM_NPY_TYPE "application/x-npy"
+
 /* The first byte of every file. */
 #define MM_NPY_FIRST '\x93'
 

@@ -142,29 +142,21 @@ __attribute__((always_inline)) static inline const char *parse(const char *text,
 enum { COPY_DIGITS_MAX = 800, COPY_BYTES = COPY_DIGITS_MAX + 32 };
 
 /* Writes the number, without its sign and as digits and an exponent alone, so no locale's point matters.
- * The exponent is cut where every number is 0 or infinite. */
+ * decimal->exponent counts for the last of the first DIGITS_MAX digits. It is cut where every number is 0 or
+ * infinite. */
 static void copy_bounded(const struct decimal *decimal, char *copy) {
     const int64_t cut = 100000;
     int count = 0;
-    bool more = false, behind_point = false;
-    int64_t exponent = 0;
-    const char *at = decimal->text;
-    for (; at < decimal->end && (*at | 0x20) != 'e'; at++) {
-        behind_point |= *at == '.';
-        if (!mm_is_digit(*at))
+    bool more = false;
+    for (const char *at = decimal->text; at < decimal->end && (*at | 0x20) != 'e'; at++) {
+        if (!mm_is_digit(*at) || (count == 0 && *at == '0'))
             continue;
-        exponent -= behind_point;
-        if (count == 0 && *at == '0')
-            continue;
-        if (count < COPY_DIGITS_MAX) {
+        if (count < COPY_DIGITS_MAX)
             copy[count++] = *at;
-        } else {
-            exponent++;
+        else
             more |= *at != '0';
-        }
     }
-    if (at < decimal->end)
-        (void)take_exponent(at + 1, decimal->end, &exponent);
+    int64_t exponent = decimal->exponent - (count > DIGITS_MAX ? count - DIGITS_MAX : 0);
     if (count == 0)
         copy[count++] = '0';
     if (more) {

@@ -1,7 +1,7 @@
 /* The raw format: the bytes of A, then of B if the operation has one, row-major and little-endian, with the
  * shape in the query. The views point into the body, and the reply is the result's own buffer: nothing is
  * copied. */
-#include "api/formats.h"
+#include "api/codec.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -85,7 +85,7 @@ static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, s
 
 /* An unknown dtype does not tell how long the body should be. It is refused by decode, after the body, as the
  * contract says. */
-enum mm_status mm_raw_plan(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
+static enum mm_status plan(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error) {
     if (mm_call_resolve(call, NULL) != MM_OK)
         return require_dimensions(call, error);
@@ -96,7 +96,7 @@ enum mm_status mm_raw_plan(struct mm_call *call, uint64_t body_bytes, const stru
     return status;
 }
 
-enum mm_status mm_raw_decode(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
+static enum mm_status decode(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
                              struct mm_error *error) {
     size_t a_bytes, b_bytes;
     enum mm_status status = mm_call_resolve(call, error);
@@ -112,7 +112,7 @@ enum mm_status mm_raw_decode(struct mm_call *call, const struct mm_body *body, c
     return MM_OK;
 }
 
-void mm_raw_encode(const struct mm_answer *answer, struct mm_reply_body *body) {
+static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     const struct mm_matrix *c = &answer->job->product.c;
     assert(c->ld == c->cols);
     assert(c->data == answer->result->data || mm_matrix_bytes(c) == 0);
@@ -120,3 +120,13 @@ void mm_raw_encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     body->bytes = mm_matrix_bytes(c);
     *answer->result = (struct mm_buffer){0};
 }
+
+const struct mm_codec mm_raw_codec = {
+    .media_type = "application/octet-stream",
+    .reply_type = "application/octet-stream",
+    .takes_dimensions = true,
+    .plan = plan,
+    .decode = decode,
+    .views_body = true,
+    .encode = encode,
+};

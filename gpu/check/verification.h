@@ -10,10 +10,6 @@
 
 #include "gpu/names.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* One row a verdict: constant, wire name. */
 #define MM_VERDICT_TABLE(X)                                                                                  \
     X(MM_VERDICT_PASSED, "passed")     /* every judged row is within its bound */                            \
@@ -52,7 +48,3 @@ double mm_verification_relative_error(const struct mm_verification *verification
 
 /* The verdict, once the check is done. */
 enum mm_verdict mm_verification_verdict(const struct mm_verification *verification);
-
-#ifdef __cplusplus
-}
-#endif

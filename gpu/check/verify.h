@@ -27,10 +27,9 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <sys/cdefs.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 /* The vectors, and the sums of each row of a matrix that they multiply. There is one sum for each vector. The
  * last sum leads to s: the squares of a row of B, or |A|·b of a row of A. */
@@ -135,6 +134,4 @@ MM_RANDOM_FUNCTION void mm_verify_row(struct mm_verification *verification,
     }
 }
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS

@@ -6,10 +6,9 @@
 
 #include <assert.h>
 #include <cuda_runtime_api.h>
+#include <sys/cdefs.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 /* One product C = op(A)·op(B) on dense matrices, op(A) m×k and op(B) k×n, by the kernel's transposes; or
  * one transposition C = Aᵀ, A n×m. Their type is the kernel's. They lie in device memory or in locked host
@@ -51,6 +50,4 @@ static_assert(sizeof(struct mm_cuda_items) <= 4096 && sizeof(struct mm_cuda_copi
  */
 cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t stream);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS

@@ -4,9 +4,9 @@
 #include "gpu/backend.h"
 #include "gpu/cuda/lane.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <sys/cdefs.h>
+
+__BEGIN_DECLS
 
 /* Lanes of jobs under way at one time: one uploads, one computes, one downloads. */
 enum { MM_CUDA_LANES = 3 };
@@ -131,6 +131,4 @@ enum mm_status mm_cuda_probe(struct mm_device *device, const struct mm_access *a
                              struct mm_access_time *times, struct mm_memory_speed *speed,
                              struct mm_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS

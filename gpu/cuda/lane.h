@@ -6,10 +6,9 @@
 #include "gpu/plan.h"
 
 #include <cuda_runtime_api.h>
+#include <sys/cdefs.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 struct mm_cuda_device;
 struct mm_job;
@@ -89,9 +88,9 @@ enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cu
                                     unsigned count, unsigned tile, struct mm_lane *lane,
                                     struct mm_error *error);
 
-#ifdef __cplusplus
-}
+__END_DECLS
 
+#ifdef __cplusplus
 /* The kernels of a variant, one an orientation: kernels[transpose_a][transpose_b]. */
 typedef void (*mm_cuda_kernel)(struct mm_product product);
 

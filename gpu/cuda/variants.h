@@ -4,9 +4,9 @@
 
 #include "gpu/variant.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <sys/cdefs.h>
+
+__BEGIN_DECLS
 
 /* clang-format off */
 /* One row a variant: name, tile edge or 0, the edges that a caller may choose or NULL, what m, n and k must be
@@ -81,6 +81,4 @@ enum {
 
 extern const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT];
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS

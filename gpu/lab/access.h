@@ -13,12 +13,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/cdefs.h>
 
 #include "gpu/names.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 enum { MM_WARP_LANES = 32, MM_BANK_COUNT = 32, MM_SECTOR_BYTES = 32, MM_STRIDE_MAX = 32 };
 
@@ -97,6 +96,4 @@ struct mm_memory_speed {
     double global_bytes_per_second; /* every multiprocessor reads a share of more than the L2 cache holds */
 };
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS

@@ -43,6 +43,7 @@ struct mm_buffers *mm_buffers_open(size_t budget_bytes) {
         return NULL;
     }
     pthread_mutex_init(&buffers->mutex, NULL);
+    TAILQ_INIT(&buffers->kept.all);
     return buffers;
 }
 
@@ -91,7 +92,7 @@ static void drop_rest(struct mm_buffers *buffers, struct mm_piece *piece) {
  * it. */
 static bool drop_oldest(struct mm_buffers *buffers, uint64_t before_ns) {
     pthread_mutex_lock(&buffers->mutex);
-    struct mm_piece *piece = buffers->kept.oldest;
+    struct mm_piece *piece = TAILQ_FIRST(&buffers->kept.all);
     if (piece != NULL && piece->since_ns >= before_ns)
         piece = NULL;
     const bool is_idle = piece != NULL && !piece->is_lent;

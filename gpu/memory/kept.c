@@ -15,30 +15,16 @@ static unsigned class_of(size_t bytes) {
 
 void mm_kept_add(struct mm_kept *kept, struct mm_piece *piece, uint64_t now_ns) {
     piece->since_ns = now_ns;
-    if (!piece->is_lent) {
-        struct mm_piece **first = &kept->classes[class_of(piece->bytes)];
-        piece->previous = NULL;
-        piece->next = *first;
-        if (*first != NULL)
-            (*first)->previous = piece;
-        *first = piece;
-    }
-    piece->newer = NULL;
-    piece->older = kept->newest;
-    *(kept->newest != NULL ? &kept->newest->newer : &kept->oldest) = piece;
-    kept->newest = piece;
+    if (!piece->is_lent)
+        LIST_INSERT_HEAD(&kept->classes[class_of(piece->bytes)], piece, of_class);
+    TAILQ_INSERT_TAIL(&kept->all, piece, of_all);
     __atomic_add_fetch(&kept->bytes, piece->open_bytes - piece->lent_bytes, __ATOMIC_RELAXED);
 }
 
 void mm_kept_remove(struct mm_kept *kept, struct mm_piece *piece) {
-    if (!piece->is_lent) {
-        *(piece->previous != NULL ? &piece->previous->next : &kept->classes[class_of(piece->bytes)]) =
-            piece->next;
-        if (piece->next != NULL)
-            piece->next->previous = piece->previous;
-    }
-    *(piece->newer != NULL ? &piece->newer->older : &kept->newest) = piece->older;
-    *(piece->older != NULL ? &piece->older->newer : &kept->oldest) = piece->newer;
+    if (!piece->is_lent)
+        LIST_REMOVE(piece, of_class);
+    TAILQ_REMOVE(&kept->all, piece, of_all);
     __atomic_sub_fetch(&kept->bytes, piece->open_bytes - piece->lent_bytes, __ATOMIC_RELAXED);
 }
 
@@ -46,8 +32,9 @@ struct mm_piece *mm_kept_take(struct mm_kept *kept, size_t bytes) {
     struct mm_piece *found = NULL;
     const unsigned class = class_of(bytes);
     for (unsigned step = 0; step < 2 && class + step < MM_KEPT_CLASSES && found == NULL; step++) {
-        struct mm_piece *piece = kept->classes[class + step];
-        for (unsigned looks = 0; piece != NULL && looks < LOOKS; looks++, piece = piece->next) {
+        struct mm_piece *piece = LIST_FIRST(&kept->classes[class + step]);
+        for (unsigned looks = 0; piece != NULL && looks < LOOKS;
+             looks++, piece = LIST_NEXT(piece, of_class)) {
             if (piece->bytes < bytes || piece->bytes - bytes > bytes / 4)
                 continue;
             if (found == NULL || piece->open_bytes > found->open_bytes)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 enum { MM_KEPT_CLASSES_PER_OCTAVE = 4, MM_KEPT_CLASSES = 64 * MM_KEPT_CLASSES_PER_OCTAVE };
 
@@ -20,17 +21,15 @@ struct mm_piece {
 
     /* While some of it is kept. */
     uint64_t since_ns;
-    struct mm_piece *next; /* of its class, the last kept first; not while it is lent */
-    struct mm_piece *previous;
-    struct mm_piece *newer; /* of all */
-    struct mm_piece *older;
+    LIST_ENTRY(mm_piece) of_class; /* not while it is lent */
+    TAILQ_ENTRY(mm_piece) of_all;
 };
 
+/* Begins as zeros, and `all` by TAILQ_INIT. */
 struct mm_kept {
-    size_t bytes; /* changed with the mutex, __atomic access */
-    struct mm_piece *newest;
-    struct mm_piece *oldest;
-    struct mm_piece *classes[MM_KEPT_CLASSES];
+    size_t bytes;                                                /* changed with the mutex, __atomic access */
+    TAILQ_HEAD(mm_pieces, mm_piece) all;                         /* the oldest first */
+    LIST_HEAD(mm_kept_class, mm_piece) classes[MM_KEPT_CLASSES]; /* the last kept first */
 };
 
 /* Adds the newest piece. Nothing of it that the lists depend on may change until it is removed: sizes,

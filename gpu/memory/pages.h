@@ -5,10 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* How a backend locks pages for all of its devices. lock returns false on failure, which only costs speed;
  * unlock comes before the pages are unmapped. Any thread. */
 struct mm_page_locking {
@@ -32,7 +28,3 @@ void mm_pages_close(void *memory, size_t from, size_t to);
  * takes the same size. Any thread. */
 void *mm_pages_map(size_t bytes);
 void mm_pages_unmap(void *memory, size_t bytes);
-
-#ifdef __cplusplus
-}
-#endif

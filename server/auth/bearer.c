@@ -1,12 +1,10 @@
 /* Reads Authorization, and says why a request is refused. */
 #include "server/auth/bearer.h"
 
+#include "api/slice.h"
 #include "server/http/request.h"
 #include "server/auth/keys.h"
 #include "server/http/routes.h"
-
-#include <string.h>
-#include <strings.h>
 
 struct authorization {
     const char *value;
@@ -26,23 +24,15 @@ static enum MHD_Result look(void *seen, enum MHD_ValueKind kind, const char *nam
     return MHD_YES;
 }
 
-static bool is_space(char byte) {
-    return byte == ' ' || byte == '\t';
-}
-
+/* Blanks at the end are no part of the value: RFC 9112, 5.1. */
 size_t mm_bearer_key(const char *value, size_t value_bytes, const char **key) {
-    static const char scheme[] = "Bearer";
+    static const char scheme[] = "Bearer ";
     const size_t scheme_bytes = sizeof scheme - 1;
-    if (value_bytes <= scheme_bytes || strncasecmp(value, scheme, scheme_bytes) != 0 ||
-        value[scheme_bytes] != ' ')
+    if (value_bytes < scheme_bytes || strncasecmp(value, scheme, scheme_bytes) != 0)
         return 0;
-    size_t begin = scheme_bytes;
-    while (begin < value_bytes && is_space(value[begin]))
-        begin++;
-    while (value_bytes > begin && is_space(value[value_bytes - 1]))
-        value_bytes--; /* no part of the value: RFC 9112, 5.1 */
-    *key = value + begin;
-    return value_bytes - begin;
+    const struct mm_slice found = mm_slice_trim(value + scheme_bytes, value + value_bytes);
+    *key = found.start;
+    return found.length;
 }
 
 static bool needs_key(const struct mm_request *request) {

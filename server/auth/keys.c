@@ -1,6 +1,7 @@
 /* Reads keys line by line, compares them in constant time, and keeps the set in force behind one pointer. */
 #include "server/auth/keys.h"
 
+#include "api/slice.h"
 #include "server/auth/secret_file.h"
 #include "server/observe/log.h"
 
@@ -8,12 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Not ended by a zero. */
-struct piece {
-    const char *text;
-    size_t bytes;
-};
 
 struct mm_key_set *mm_key_set_open(void) {
     return calloc(1, sizeof(struct mm_key_set));
@@ -30,52 +25,52 @@ static bool is_space(char byte) {
 }
 
 /* Cuts the next word off a line; empty at the end of the line. */
-static struct piece take_word(struct piece *line) {
-    while (line->bytes > 0 && is_space(*line->text)) {
-        line->text++;
-        line->bytes--;
+static struct mm_slice take_word(struct mm_slice *line) {
+    while (line->length > 0 && is_space(*line->start)) {
+        line->start++;
+        line->length--;
     }
-    struct piece word = {line->text, 0};
-    while (word.bytes < line->bytes && !is_space(line->text[word.bytes]))
-        word.bytes++;
-    line->text += word.bytes;
-    line->bytes -= word.bytes;
+    struct mm_slice word = {line->start, 0};
+    while (word.length < line->length && !is_space(line->start[word.length]))
+        word.length++;
+    line->start += word.length;
+    line->length -= word.length;
     return word;
 }
 
 /* Cuts off what comes before the next separator or the end. */
-static struct piece take_part(struct piece *text, char separator) {
-    const char *end = memchr(text->text, separator, text->bytes);
-    struct piece part = {text->text, end == NULL ? text->bytes : (size_t)(end - text->text)};
-    size_t taken = part.bytes + (end != NULL);
-    text->text += taken;
-    text->bytes -= taken;
+static struct mm_slice take_part(struct mm_slice *text, char separator) {
+    const char *end = memchr(text->start, separator, text->length);
+    struct mm_slice part = {text->start, end == NULL ? text->length : (size_t)(end - text->start)};
+    size_t taken = part.length + (end != NULL);
+    text->start += taken;
+    text->length -= taken;
     return part;
 }
 
-static bool is_name(struct piece word) {
+static bool is_name(struct mm_slice word) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    if (word.bytes > MM_KEY_NAME_MAX || memchr(letters, word.text[0], 52) == NULL)
+    if (word.length > MM_KEY_NAME_MAX || memchr(letters, word.start[0], 52) == NULL)
         return false;
-    for (size_t index = 0; index < word.bytes; index++)
-        if (memchr(letters, word.text[index], sizeof letters - 1) == NULL)
+    for (size_t index = 0; index < word.length; index++)
+        if (memchr(letters, word.start[index], sizeof letters - 1) == NULL)
             return false;
     return true;
 }
 
-static bool is_printable(struct piece word) {
-    for (size_t index = 0; index < word.bytes; index++)
-        if (word.text[index] <= ' ' || word.text[index] > '~')
+static bool is_printable(struct mm_slice word) {
+    for (size_t index = 0; index < word.length; index++)
+        if (word.start[index] <= ' ' || word.start[index] > '~')
             return false;
     return true;
 }
 
 /* `where` is "line 7" or "key 2". */
-static enum mm_status judge_key(const struct mm_key_set *set, struct piece key, const char *where,
+static enum mm_status judge_key(const struct mm_key_set *set, struct mm_slice key, const char *where,
                                 struct mm_error *error) {
-    if (key.bytes < MM_KEY_BYTES_MIN || key.bytes > MM_KEY_BYTES_MAX)
+    if (key.length < MM_KEY_BYTES_MIN || key.length > MM_KEY_BYTES_MAX)
         return mm_fail(error, MM_BAD_REQUEST, "%s: a key must have %d to %d characters, and this one has %zu",
-                       where, MM_KEY_BYTES_MIN, MM_KEY_BYTES_MAX, key.bytes);
+                       where, MM_KEY_BYTES_MIN, MM_KEY_BYTES_MAX, key.length);
     if (!is_printable(key))
         return mm_fail(error, MM_BAD_REQUEST,
                        "%s: a key must be printable characters of ASCII, and this one has others", where);
@@ -85,27 +80,27 @@ static enum mm_status judge_key(const struct mm_key_set *set, struct piece key, 
     return MM_OK;
 }
 
-static bool has_key(const struct mm_key_set *set, struct piece key) {
-    return mm_key_set_find(set, key.text, key.bytes) != MM_KEY_NONE;
+static bool has_key(const struct mm_key_set *set, struct mm_slice key) {
+    return mm_key_set_find(set, key.start, key.length) != MM_KEY_NONE;
 }
 
-static void add(struct mm_key_set *set, struct piece key, struct piece label) {
+static void add(struct mm_key_set *set, struct mm_slice key, struct mm_slice label) {
     struct mm_key *added = &set->keys[set->count++];
-    memcpy(added->words, key.text, key.bytes);
-    memcpy(added->label, label.text, label.bytes);
+    memcpy(added->words, key.start, key.length);
+    memcpy(added->label, label.start, label.length);
 }
 
-static enum mm_status add_line(struct mm_key_set *set, struct piece line, size_t number,
+static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, size_t number,
                                struct mm_error *error) {
     char where[32];
     char digits[24];
     snprintf(where, sizeof where, "line %zu", number);
-    struct piece label = {digits, (size_t)snprintf(digits, sizeof digits, "%zu", number)};
-    struct piece key = take_word(&line);
-    if (key.bytes == 0 || key.text[0] == '#')
+    struct mm_slice label = {digits, (size_t)snprintf(digits, sizeof digits, "%zu", number)};
+    struct mm_slice key = take_word(&line);
+    if (key.length == 0 || key.start[0] == '#')
         return MM_OK;
-    struct piece second = take_word(&line);
-    if (second.bytes > 0) {
+    struct mm_slice second = take_word(&line);
+    if (second.length > 0) {
         label = key;
         key = second;
         if (!is_name(label))
@@ -115,7 +110,7 @@ static enum mm_status add_line(struct mm_key_set *set, struct piece line, size_t
                 "the first is a letter, and this one is not",
                 where, MM_KEY_NAME_MAX);
     }
-    if (take_word(&line).bytes > 0)
+    if (take_word(&line).length > 0)
         return mm_fail(error, MM_BAD_REQUEST,
                        "%s: a line must be KEY or NAME KEY, and this one has more words", where);
     const enum mm_status status = judge_key(set, key, where, error);
@@ -130,10 +125,10 @@ static enum mm_status add_line(struct mm_key_set *set, struct piece line, size_t
 
 enum mm_status mm_key_set_add_text(struct mm_key_set *set, const char *text, size_t bytes,
                                    struct mm_error *error) {
-    struct piece rest = {text, bytes};
+    struct mm_slice rest = {text, bytes};
     const size_t before = set->count;
     enum mm_status status = MM_OK;
-    for (size_t number = 1; rest.bytes > 0 && status == MM_OK; number++)
+    for (size_t number = 1; rest.length > 0 && status == MM_OK; number++)
         status = add_line(set, take_part(&rest, '\n'), number, error);
     if (status == MM_OK && set->count == before)
         return mm_fail(error, MM_BAD_REQUEST, "it has no key");
@@ -141,13 +136,13 @@ enum mm_status mm_key_set_add_text(struct mm_key_set *set, const char *text, siz
 }
 
 enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, struct mm_error *error) {
-    struct piece rest = {list, strlen(list)};
-    for (size_t number = 1; number == 1 || rest.text[-1] == ','; number++) {
+    struct mm_slice rest = {list, strlen(list)};
+    for (size_t number = 1; number == 1 || rest.start[-1] == ','; number++) {
         char where[32];
         char name[32];
         snprintf(where, sizeof where, "key %zu", number);
-        struct piece label = {name, (size_t)snprintf(name, sizeof name, "env:%zu", number)};
-        struct piece key = take_part(&rest, ',');
+        struct mm_slice label = {name, (size_t)snprintf(name, sizeof name, "env:%zu", number)};
+        struct mm_slice key = take_part(&rest, ',');
         if (has_key(set, key))
             continue;
         const enum mm_status status = judge_key(set, key, where, error);

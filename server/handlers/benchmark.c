@@ -143,7 +143,7 @@ static void release(struct mm_request *request) {
     if (!run->is_the_one)
         return;
     if (run->benchmark != NULL)
-        mm_metrics_rows(server->metrics, run->benchmark);
+        mm_metrics_rows(run->benchmark);
     mm_benchmark_close(run->benchmark);
     free(run->probe);
     mm_buffers_unreserve(server->buffers, run->reserved_bytes);

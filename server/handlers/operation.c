@@ -185,7 +185,7 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
         return MM_OK;
     }
     keep_job_spans(request);
-    mm_metrics_job(request->server->metrics, request->job);
+    mm_metrics_job(request->job);
     return mm_operation_answer(request);
 }
 

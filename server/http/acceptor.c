@@ -42,16 +42,17 @@ struct mm_acceptor {
     int stopping;  /* __atomic access only */
     unsigned open; /* connections; changed with the mutex held, read by __atomic */
 
-    pthread_mutex_t mutex;    /* guards what follows; no lock is taken within it */
-    struct slot *slots;       /* SLOT_COUNT */
-    unsigned *open_by_thread; /* daemon_count */
-    void *addresses;          /* struct address, a tree of tsearch's */
+    pthread_mutex_t mutex; /* guards the next two and open_by_thread; no lock is taken within it */
+    struct slot slots[SLOT_COUNT];
+    void *addresses; /* struct address, a tree of tsearch's */
 
     /* For the thread alone. */
     unsigned next_thread; /* the first candidate for the next connection */
     unsigned full_naps;   /* in a row */
     uint64_t evicted;     /* connections, not logged yet */
     uint64_t told_ns;     /* of the last log line; 0: none */
+
+    unsigned open_by_thread[]; /* daemon_count */
 };
 
 static int compare(const void *one, const void *other) {
@@ -157,7 +158,7 @@ static void take(struct mm_acceptor *acceptor, int fd, const struct sockaddr_sto
     struct MHD_Daemon *daemon = fd < SLOT_COUNT ? fill_slot(acceptor, fd, from) : NULL;
     if (daemon == NULL) {
         close(fd);
-        mm_metrics_closed(acceptor->server->metrics, MM_CLOSED_ADDRESS);
+        mm_metrics_closed(MM_CLOSED_ADDRESS);
     } else if (MHD_add_connection(daemon, fd, (const struct sockaddr *)from, length) != MHD_YES) {
         mm_acceptor_closed(acceptor, fd); /* MHD has closed it */
     }
@@ -238,7 +239,7 @@ static void *run(void *argument) {
 
 struct mm_acceptor *mm_acceptor_start(struct mm_server *server, int listener, struct MHD_Daemon **daemons,
                                       unsigned daemon_count, unsigned connections_max) {
-    struct mm_acceptor *made = calloc(1, sizeof *made);
+    struct mm_acceptor *made = calloc(1, sizeof *made + daemon_count * sizeof made->open_by_thread[0]);
     if (made == NULL)
         return NULL;
     const unsigned share = connections_max / RESERVE_SHARE;
@@ -249,12 +250,9 @@ struct mm_acceptor *mm_acceptor_start(struct mm_server *server, int listener, st
     made->daemon_count = daemon_count;
     made->connections_max = connections_max;
     made->kept_max = connections_max - reserve;
-    made->slots = calloc(SLOT_COUNT, sizeof *made->slots);
-    made->open_by_thread = calloc(daemon_count, sizeof *made->open_by_thread);
     pthread_mutex_init(&made->mutex, NULL);
     server->acceptor = made;
-    if (made->slots != NULL && made->open_by_thread != NULL &&
-        pthread_create(&made->thread, NULL, run, made) == 0) {
+    if (pthread_create(&made->thread, NULL, run, made) == 0) {
         pthread_setname_np(made->thread, "mm-accept");
         return made;
     }
@@ -273,10 +271,8 @@ void mm_acceptor_stop(struct mm_acceptor *acceptor) {
 void mm_acceptor_free(struct mm_acceptor *acceptor) {
     if (acceptor == NULL)
         return;
-    for (int fd = 0; acceptor->slots != NULL && fd < SLOT_COUNT; fd++)
+    for (int fd = 0; fd < SLOT_COUNT; fd++)
         release_slot(acceptor, fd);
     pthread_mutex_destroy(&acceptor->mutex);
-    free(acceptor->open_by_thread);
-    free(acceptor->slots);
     free(acceptor);
 }

@@ -45,7 +45,7 @@ static struct mm_request *find_last(struct mm_server *server, uint64_t now_ns, b
 }
 
 /* False if its own thread has the connection now. */
-static bool refuse(struct mm_request *request, struct mm_request **resumed) {
+static bool refuse(struct mm_request *request, struct mm_resumed *resumed) {
     struct mm_connection *peer = request->peer;
     struct mm_error error;
     const bool was_waiting = mm_request_state(request) == MM_STARVED;
@@ -57,7 +57,7 @@ static bool refuse(struct mm_request *request, struct mm_request **resumed) {
     mm_body_drop(request);
     if (was_waiting) {
         mm_request_end_wait(request, &error);
-        mm_request_push(resumed, request);
+        SLIST_INSERT_HEAD(resumed, request, resumed);
         return true;
     }
     request->error = error;
@@ -67,18 +67,18 @@ static bool refuse(struct mm_request *request, struct mm_request **resumed) {
 }
 
 /* Ends the wait of an upload that now has its memory, or can never have it; else returns false. */
-static bool serve(struct mm_request *request, struct mm_request **resumed) {
+static bool serve(struct mm_request *request, struct mm_resumed *resumed) {
     struct mm_error error;
     const enum mm_status status = mm_body_grow(request, request->needed_bytes, &error);
     if (status == MM_BUSY)
         return false;
     mm_request_end_wait(request, status == MM_OK ? NULL : &error);
-    mm_request_push(resumed, request);
+    SLIST_INSERT_HEAD(resumed, request, resumed);
     return true;
 }
 
 /* Refuses an upload for the first that waits; false if none can be refused. */
-static bool make_room(struct mm_request *first, uint64_t now_ns, struct mm_request **resumed) {
+static bool make_room(struct mm_request *first, uint64_t now_ns, struct mm_resumed *resumed) {
     struct mm_request *last = find_last(first->server, now_ns, false);
     if (last == NULL && now_ns > first->starved_since_ns + WAIT_MAX_MS * NS_PER_MS)
         last = find_last(first->server, now_ns, true);
@@ -86,7 +86,7 @@ static bool make_room(struct mm_request *first, uint64_t now_ns, struct mm_reque
 }
 
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
-    struct mm_request *resumed = NULL;
+    struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
     struct mm_request *first;
     unsigned refusals = 0;
     pthread_mutex_lock(&server->mutex);
@@ -97,5 +97,5 @@ void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
             break;
     }
     pthread_mutex_unlock(&server->mutex);
-    mm_request_resume(resumed);
+    mm_request_resume(&resumed);
 }

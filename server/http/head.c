@@ -56,30 +56,31 @@ static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, cons
 
 /* At the end two line ends are left, each zeroed. A line of a colon and LF leaves as much as CRLF: that one
  * is not seen. */
-static bool ends_here(const struct mm_head *head, const char *end) {
+static bool ends_here(struct MHD_Connection *connection, const char *method, const char *end) {
     static const char zeros[4];
     const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(head->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (info == NULL)
         return false;
-    const size_t read = (size_t)(end - head->method);
+    const size_t read = (size_t)(end - method);
     const size_t left = info->header_size - read;
     return info->header_size >= read && left >= 2 && left <= sizeof zeros && memcmp(end, zeros, left) == 0;
 }
 
-enum mm_status mm_head_judge(const struct mm_head *head, struct mm_error *error) {
-    struct reading reading = {.error = error,
-                              .looks_for_gaps = MHD_get_version()[0] == '0',
-                              .end = head->version + strlen(head->version)};
-    enum mm_status status = mm_guard_begin(&reading.guard, head->version, head->url, error);
+enum mm_status mm_head_judge(struct MHD_Connection *connection, const char *method, const char *url,
+                             const char *version, struct mm_error *error) {
+    const size_t target_bytes = mm_connection_of(connection)->target_bytes;
+    struct reading reading = {
+        .error = error, .looks_for_gaps = MHD_get_version()[0] == '0', .end = version + strlen(version)};
+    enum mm_status status = mm_guard_begin(&reading.guard, version, url, error);
     if (status != MM_OK)
         return status;
-    if (reading.looks_for_gaps && head->version != head->url + head->target_bytes + 1)
+    if (reading.looks_for_gaps && version != url + target_bytes + 1)
         return fail_gap(&reading);
-    MHD_get_connection_values_n(head->connection, MHD_HEADER_KIND, read_header, &reading);
+    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_header, &reading);
     if (error->status != MM_OK)
         return error->status;
-    if (reading.looks_for_gaps && !ends_here(head, reading.end))
+    if (reading.looks_for_gaps && !ends_here(connection, method, reading.end))
         return fail_gap(&reading);
     return mm_guard_end(&reading.guard);
 }

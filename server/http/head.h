@@ -11,18 +11,10 @@
 size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text);
 void *mm_head_note_target(void *server, const char *target, struct MHD_Connection *connection);
 
-/* What MHD passes to the handler at its first call. Borrowed. */
-struct mm_head {
-    struct MHD_Connection *connection;
-    const char *method;
-    const char *url; /* decoded */
-    const char *version;
-    size_t target_bytes; /* as struct mm_connection has it */
-};
-
-/* Whether every parser would read the head alike: MM_OK, or MM_BAD_REQUEST in *error. The connection's
- * thread, at the handler's first call. */
-enum mm_status mm_head_judge(const struct mm_head *head, struct mm_error *error);
+/* Whether every parser would read the head alike: MM_OK, or MM_BAD_REQUEST in *error. The texts are what MHD
+ * passes to the handler at its first call, the url decoded. The connection's thread, at that call. */
+enum mm_status mm_head_judge(struct MHD_Connection *connection, const char *method, const char *url,
+                             const char *version, struct mm_error *error);
 
 /* Whether the body is uncompressed: MM_OK, or MM_UNSUPPORTED_MEDIA_TYPE in *error. The connection's
  * thread. */

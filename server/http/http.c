@@ -34,7 +34,7 @@ enum {
 };
 
 struct mm_http {
-    struct mm_sweep *sweep;
+    struct mm_sweep sweep;
     struct mm_acceptor *acceptor;
     int listener;
     unsigned daemon_count;
@@ -146,8 +146,7 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server) {
 /* False if that fails; the caller stops what was started. */
 static bool start_threads(struct mm_server *server, struct mm_http *http, unsigned connections) {
     const unsigned count = (unsigned)server->options->threads;
-    http->sweep = mm_sweep_start(server);
-    if (http->sweep == NULL)
+    if (!mm_sweep_start(&http->sweep, server))
         return false;
     while (http->daemon_count < count && (http->daemons[http->daemon_count] = start_daemon(server)) != NULL)
         http->daemon_count++;
@@ -183,7 +182,7 @@ enum mm_status mm_http_start(struct mm_server *server, struct mm_http **http, un
 void mm_http_stop(struct mm_http *http) {
     if (http == NULL)
         return;
-    mm_sweep_stop(http->sweep);
+    mm_sweep_stop(&http->sweep);
     if (http->acceptor != NULL)
         mm_acceptor_stop(http->acceptor);
     close(http->listener);

@@ -1,9 +1,9 @@
 /* Hosts and ports, and what may differ between two that are the same. */
 #include "server/http/origin.h"
 
+#include "api/slice.h"
+
 #include <arpa/inet.h>
-#include <string.h>
-#include <strings.h>
 
 /* HOST or HOST:PORT. */
 struct authority {
@@ -33,12 +33,10 @@ static bool cut(const char *text, const char *end, struct authority *authority) 
     return authority->host_bytes > 0;
 }
 
-/* Drops the spaces at the end of a header's value. */
+/* Without the spaces at the end of a header's value. */
 static bool cut_value(const char *value, struct authority *authority) {
-    const char *end = value + strlen(value);
-    while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
-        end--;
-    return cut(value, end, authority);
+    const struct mm_slice trimmed = mm_slice_trim(value, value + strlen(value));
+    return cut(trimmed.start, trimmed.start + trimmed.length, authority);
 }
 
 static bool same_host(const struct authority *left, const struct authority *right) {

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/queue.h>
 
 /* On the stack of the thread that shares. Guarded by the pool's mutex. */
 struct share {
@@ -20,9 +19,8 @@ struct share {
 struct mm_pool {
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t changed;
-    struct mm_pool_task *first; /* oldest first */
-    struct mm_pool_task *last;
-    LIST_HEAD(shares, share) shares; /* that have parts to begin */
+    STAILQ_HEAD(tasks, mm_pool_task) tasks; /* oldest first */
+    LIST_HEAD(shares, share) shares;        /* that have parts to begin */
     bool stopping;
     unsigned thread_count;
     pthread_t threads[];
@@ -45,9 +43,9 @@ static void *work_on(void *argument) {
     struct mm_pool *pool = argument;
     pthread_mutex_lock(&pool->mutex);
     for (;;) {
-        struct mm_pool_task *task = pool->first;
+        struct mm_pool_task *task = STAILQ_FIRST(&pool->tasks);
         if (task != NULL) {
-            pool->first = task->next;
+            STAILQ_REMOVE_HEAD(&pool->tasks, listed);
             pthread_mutex_unlock(&pool->mutex);
             task->run(task);
             pthread_mutex_lock(&pool->mutex);
@@ -69,6 +67,7 @@ struct mm_pool *mm_pool_start(unsigned thread_count) {
         return NULL;
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->changed, NULL);
+    STAILQ_INIT(&pool->tasks);
     while (pool->thread_count < thread_count &&
            pthread_create(&pool->threads[pool->thread_count], NULL, work_on, pool) == 0)
         pthread_setname_np(pool->threads[pool->thread_count++], "mm-pool");
@@ -94,9 +93,7 @@ void mm_pool_stop(struct mm_pool *pool) {
 
 void mm_pool_add(struct mm_pool *pool, struct mm_pool_task *task) {
     pthread_mutex_lock(&pool->mutex);
-    task->next = NULL;
-    *(pool->first == NULL ? &pool->first : &pool->last->next) = task;
-    pool->last = task;
+    STAILQ_INSERT_TAIL(&pool->tasks, task, listed);
     pthread_cond_signal(&pool->changed);
     pthread_mutex_unlock(&pool->mutex);
 }

@@ -2,13 +2,15 @@
  * connections. The caller embeds the task in what its work needs. */
 #pragma once
 
+#include <sys/queue.h>
+
 struct mm_pool;
 
 /* Belongs to the pool from mm_pool_add until the pool calls run(task), on one of its threads with no lock
  * held. */
 struct mm_pool_task {
     void (*run)(struct mm_pool_task *task);
-    struct mm_pool_task *next; /* for the pool */
+    STAILQ_ENTRY(mm_pool_task) listed; /* for the pool */
 };
 
 /* Starts so many threads, or fewer if the system has no more; NULL if it has none. */

@@ -155,8 +155,7 @@ bool mm_request_is_large(const struct mm_request *request) {
 }
 
 struct mm_problem_reply mm_request_problem(const struct mm_request *request, const struct mm_error *error) {
-    return (struct mm_problem_reply){.form = request->problems,
-                                     .error = error,
+    return (struct mm_problem_reply){.error = error,
                                      .request_id = request->request_id,
                                      .allow = request->allow,
                                      .cors = request->cors,
@@ -183,7 +182,6 @@ static struct mm_request *open_request(struct mm_server *server, struct MHD_Conn
     request->connection = connection;
     request->peer = peer;
     request->path = mm_route_path(target);
-    request->problems = mm_route_problems(request->path);
     request->state = MM_RECEIVING;
     request->started_ns = mm_clock_ns();
     request->deadline_ns = request->started_ns + server->options->timeout_ms * UINT64_C(1000000);
@@ -225,8 +223,7 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
         return MHD_NO;
     *slot = request;
     mm_record_begin(request, method);
-    const struct mm_head head = {connection, method, target, version, peer->target_bytes};
-    bool well_formed = mm_head_judge(&head, &request->error) == MM_OK;
+    bool well_formed = mm_head_judge(connection, method, target, version, &request->error) == MM_OK;
     bool accepted = well_formed && judge_head(request, method, version) == MM_OK;
     if (!accepted)
         leave_accepted(request);

@@ -29,13 +29,12 @@ struct mm_route;
 struct mm_request {
     struct mm_server *server;
     struct MHD_Connection *connection;
-    struct mm_connection *peer;             /* the same, as ours */
-    const char *path;                       /* of the target, decoded; MHD's */
-    const struct mm_route *route;           /* NULL: none */
-    const struct mm_problem_form *problems; /* the form of errors at this path */
-    int state;                              /* enum mm_request_state; __atomic access only */
-    bool last;                              /* the reply closes the connection */
-    bool accepted;                          /* counted in server->accepted */
+    struct mm_connection *peer;   /* the same, as ours */
+    const char *path;             /* of the target, decoded; MHD's */
+    const struct mm_route *route; /* NULL: none */
+    int state;                    /* enum mm_request_state; __atomic access only */
+    bool last;                    /* the reply closes the connection */
+    bool accepted;                /* counted in server->accepted */
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_record record; /* complete at the end */
     uint64_t started_ns;     /* the first callback */
@@ -67,7 +66,7 @@ struct mm_request {
     size_t needed_bytes;              /* of the body, then */
     TAILQ_ENTRY(mm_request) starving; /* on the server's list, then */
 
-    struct mm_request *next_resumed; /* in the list of the thread that ended the wait, until the resume */
+    SLIST_ENTRY(mm_request) resumed; /* in the list of the thread that ended the wait, until the resume */
 };
 
 /* Callbacks of MHD (server/http/http.c). */
@@ -142,11 +141,9 @@ void mm_request_submit(struct mm_request *request);
  * thread. */
 void mm_request_abandon(struct mm_request *request, const struct mm_error *error);
 
-/* Adds the request to a list linked by next_resumed. With server->mutex held. */
-void mm_request_push(struct mm_request **list, struct mm_request *request);
-
-/* Resumes all of that list. Any thread, no mutex held. */
-void mm_request_resume(struct mm_request *first);
+/* Resumes all of a list, linked by `resumed`, and empties it. Any thread, no mutex held. */
+SLIST_HEAD(mm_resumed, mm_request);
+void mm_request_resume(struct mm_resumed *list);
 
 /* Abandons and resumes all waiting requests. Any thread. */
 void mm_request_abandon_all(struct mm_server *server, enum mm_status status, const char *detail);

@@ -11,7 +11,6 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -33,12 +32,6 @@ enum {
 
 /* TCP_ESTABLISHED, whose header cannot be included beside linux/tcp.h. */
 enum { ESTABLISHED = 1 };
-
-struct mm_sweep {
-    struct mm_server *server;
-    pthread_t thread;
-    int stopping; /* __atomic access only */
-};
 
 /* 0 for a time that is yet to come: it began after the sweep read the clock. */
 static uint64_t since(uint64_t now_ns, uint64_t then_ns) {
@@ -164,10 +157,10 @@ static void look_at_reader(struct mm_server *server, struct mm_connection *conne
     }
     /* With a request, this ends it, and it counts as cancelled. */
     if (__atomic_load_n(&connection->request, __ATOMIC_ACQUIRE) == NULL)
-        mm_metrics_drop(server->metrics);
+        mm_metrics_drop();
     connection->taking_since_ns = 0; /* else the next sweep might count it again */
     mm_connection_drop(connection);
-    mm_metrics_closed(server->metrics, MM_CLOSED_SLOW_READER);
+    mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
 
 /* Whether a part of a head has arrived. With TLS the first head counts from the start: a client that begins
@@ -204,11 +197,9 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     mm_server_make_id(server, request_id);
     mm_fail(&error, MM_REQUEST_TIMEOUT,
             "the head of the request was not complete after %" PRIu64 " ms (--receive-timeout-ms)", limit_ms);
-    const struct mm_problem_reply reply = {.form = &mm_problem_details,
-                                           .error = &error,
-                                           .request_id = request_id,
-                                           .cors = mm_cors_judge(server->options, NULL)};
-    mm_record_cut_head(server, request_id, &error, mm_connection_cut_from_outside(connection, &reply),
+    const struct mm_problem_reply reply = {
+        .error = &error, .request_id = request_id, .cors = mm_cors_judge(server->options, NULL)};
+    mm_record_cut_head(request_id, &error, mm_connection_cut_from_outside(connection, &reply),
                        now_ns - connection->head_since_ns);
 }
 
@@ -236,7 +227,7 @@ size_t mm_sweep_close_idle(struct mm_server *server, size_t count) {
            since(now_ns, connection->idle_since_ns) >= IDLE_MS_MIN * NS_PER_MS;
          connection = TAILQ_PREV(connection, mm_connections, listed))
         if (is_idle(connection) && mm_connection_close_idle(server, connection, now_ns)) {
-            mm_metrics_closed(server->metrics, MM_CLOSED_EVICTED);
+            mm_metrics_closed(MM_CLOSED_EVICTED);
             closed++;
         }
     pthread_mutex_unlock(&server->mutex);
@@ -245,7 +236,7 @@ size_t mm_sweep_close_idle(struct mm_server *server, size_t count) {
 
 /* Adds a request that is to be resumed to the list. */
 static void look_at(struct mm_server *server, struct mm_connection *connection, bool heads, uint64_t now_ns,
-                    struct mm_request **abandoned) {
+                    struct mm_resumed *abandoned) {
     struct mm_request *request;
     struct tcp_info info;
     switch (mm_connection_phase(connection)) {
@@ -267,7 +258,7 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
         request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
         if (request == NULL || !mm_request_waits(request) || !look_at_waiting(request, now_ns))
             break;
-        mm_request_push(abandoned, request);
+        SLIST_INSERT_HEAD(abandoned, request, resumed);
         break;
     case MM_PHASE_CUT:
         if (since(now_ns, connection->cut_ns) > CUT_LINGER_MS * NS_PER_MS)
@@ -279,7 +270,7 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
 /* Looks at the next few connections; false after the last. Their descriptors stay open: before MHD closes
  * one, mm_connection_notify takes the connection off the list, for which it needs the mutex. */
 static bool look_at_slice(struct mm_server *server, bool heads) {
-    struct mm_request *abandoned = NULL;
+    struct mm_resumed abandoned = SLIST_HEAD_INITIALIZER(abandoned);
     uint64_t now_ns = mm_clock_ns();
     pthread_mutex_lock(&server->mutex);
     for (unsigned count = 0; count < SLICE && server->swept != NULL; count++) {
@@ -289,7 +280,7 @@ static bool look_at_slice(struct mm_server *server, bool heads) {
     }
     bool more = server->swept != NULL;
     pthread_mutex_unlock(&server->mutex);
-    mm_request_resume(abandoned);
+    mm_request_resume(&abandoned);
     return more;
 }
 
@@ -317,23 +308,18 @@ static void *run(void *argument) {
     return NULL;
 }
 
-struct mm_sweep *mm_sweep_start(struct mm_server *server) {
-    struct mm_sweep *sweep = calloc(1, sizeof *sweep);
-    if (sweep == NULL)
-        return NULL;
+bool mm_sweep_start(struct mm_sweep *sweep, struct mm_server *server) {
     sweep->server = server;
-    if (pthread_create(&sweep->thread, NULL, run, sweep) == 0) {
+    if (pthread_create(&sweep->thread, NULL, run, sweep) == 0)
         pthread_setname_np(sweep->thread, "mm-sweep");
-        return sweep;
-    }
-    free(sweep);
-    return NULL;
+    else
+        sweep->server = NULL;
+    return sweep->server != NULL;
 }
 
 void mm_sweep_stop(struct mm_sweep *sweep) {
-    if (sweep == NULL)
+    if (sweep->server == NULL)
         return;
     __atomic_store_n(&sweep->stopping, 1, __ATOMIC_RELAXED);
     pthread_join(sweep->thread, NULL);
-    free(sweep);
 }

@@ -20,14 +20,9 @@ static void work(struct mm_pool_task *task);
 
 /* To be done once the mutex is unlocked. */
 struct ends {
-    struct mm_request *resumed; /* linked by next_resumed, as the next */
-    struct mm_request *freed;
+    struct mm_resumed resumed;
+    struct mm_resumed freed; /* linked in the same way */
 };
-
-void mm_request_push(struct mm_request **list, struct mm_request *request) {
-    request->next_resumed = *list;
-    *list = request;
-}
 
 /* The worker pool and the queue are done with the request. It goes on if it still waits, with this error
  * unless that is NULL; it is freed if it was abandoned and its connection is done too. With server->mutex
@@ -36,19 +31,18 @@ static void end_work(struct mm_request *request, const struct mm_error *error, s
     request->is_worked_on = false;
     if (mm_request_waits(request)) {
         mm_request_end_wait(request, error);
-        mm_request_push(&ends->resumed, request);
+        SLIST_INSERT_HEAD(&ends->resumed, request, resumed);
     } else if (mm_request_state(request) == MM_OVER) {
-        mm_request_push(&ends->freed, request);
+        SLIST_INSERT_HEAD(&ends->freed, request, resumed);
     }
 }
 
-static void carry_out(const struct ends *ends) {
-    struct mm_request *request = ends->freed;
-    mm_request_resume(ends->resumed);
-    while (request != NULL) {
-        struct mm_request *next = request->next_resumed;
+static void carry_out(struct ends *ends) {
+    struct mm_request *request;
+    mm_request_resume(&ends->resumed);
+    while ((request = SLIST_FIRST(&ends->freed)) != NULL) {
+        SLIST_REMOVE_HEAD(&ends->freed, resumed);
         mm_request_free(request);
-        request = next;
     }
 }
 
@@ -95,7 +89,7 @@ static void settle(struct mm_request *request, const struct mm_error *error, str
 /* The same for one request. With server->mutex held, which this unlocks. */
 static void settle_one(struct mm_request *request, const struct mm_error *error) {
     struct mm_server *server = request->server;
-    struct ends ends = {NULL, NULL};
+    struct ends ends = {{NULL}, {NULL}};
     settle(request, error, &ends);
     pthread_mutex_unlock(&server->mutex);
     carry_out(&ends);
@@ -104,10 +98,10 @@ static void settle_one(struct mm_request *request, const struct mm_error *error)
 /* The mutex is taken once for all of them. */
 static void jobs_done(struct mm_job *first) {
     struct mm_server *server = ((struct mm_request *)first->owner)->server;
-    struct ends ends = {NULL, NULL};
+    struct ends ends = {{NULL}, {NULL}};
     struct mm_job *next;
     for (const struct mm_job *job = first; job != NULL; job = job->next)
-        mm_metrics_job(server->metrics, job);
+        mm_metrics_job(job);
     pthread_mutex_lock(&server->mutex);
     for (struct mm_job *job = first; job != NULL; job = next) {
         next = job->next; /* read now: the job may be submitted again */
@@ -185,7 +179,7 @@ void mm_request_abandon(struct mm_request *request, const struct mm_error *error
 }
 
 void mm_request_abandon_all(struct mm_server *server, enum mm_status status, const char *detail) {
-    struct mm_request *abandoned = NULL;
+    struct mm_resumed abandoned = SLIST_HEAD_INITIALIZER(abandoned);
     struct mm_error error;
     mm_fail(&error, status, "%s", detail);
     pthread_mutex_lock(&server->mutex);
@@ -195,16 +189,16 @@ void mm_request_abandon_all(struct mm_server *server, enum mm_status status, con
         if (request == NULL || !mm_request_waits(request))
             continue;
         mm_request_abandon(request, &error);
-        mm_request_push(&abandoned, request);
+        SLIST_INSERT_HEAD(&abandoned, request, resumed);
     }
     pthread_mutex_unlock(&server->mutex);
-    mm_request_resume(abandoned);
+    mm_request_resume(&abandoned);
 }
 
-void mm_request_resume(struct mm_request *first) {
-    while (first != NULL) {
-        struct mm_request *next = first->next_resumed; /* read now: once resumed, it may be freed */
-        MHD_resume_connection(first->connection);
-        first = next;
+void mm_request_resume(struct mm_resumed *list) {
+    struct mm_request *request;
+    while ((request = SLIST_FIRST(list)) != NULL) {
+        SLIST_REMOVE_HEAD(list, resumed); /* first: once resumed, it may be freed */
+        MHD_resume_connection(request->connection);
     }
 }

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Enough for the HTTP threads and a few workers. More threads share copies, which costs time, not counts. */
@@ -18,10 +17,7 @@ struct copy {
     char apart[CACHE_LINE_BYTES];
 };
 
-struct mm_metrics {
-    unsigned threads; /* that have a copy; __atomic access only */
-    struct copy copies[COPIES];
-};
+static struct copy copies[COPIES];
 
 const unsigned mm_codes[MM_CODE_COUNT] = {200, 204, 400, 401, 403, 404, 405, 406, 408, 411,
                                           413, 415, 422, 429, 499, 500, 503, 504, 507};
@@ -35,20 +31,13 @@ const uint64_t mm_bucket_bounds_ns[MM_BUCKET_COUNT] = {
     S(1),  S(5) / 2,  S(5),  S(10),  S(25),  S(50),  S(100),
 };
 
-struct mm_metrics *mm_metrics_open(void) {
-    return calloc(1, sizeof(struct mm_metrics));
-}
-
-void mm_metrics_close(struct mm_metrics *metrics) {
-    free(metrics);
-}
-
-/* The copy of the calling thread, whose number is the same for each mm_metrics of a process. */
-static struct mm_counts *mine(struct mm_metrics *metrics) {
+/* The copy of the calling thread. */
+static struct mm_counts *mine(void) {
+    static unsigned threads;              /* that have a copy; __atomic access only */
     static _Thread_local unsigned number; /* from 1; 0: none yet */
     if (number == 0)
-        number = 1 + __atomic_fetch_add(&metrics->threads, 1, __ATOMIC_RELAXED) % COPIES;
-    return &metrics->copies[number - 1].counts;
+        number = 1 + __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) % COPIES;
+    return &copies[number - 1].counts;
 }
 
 static void add(uint64_t *counter, uint64_t value) {
@@ -89,12 +78,12 @@ size_t mm_variant_slot(const struct mm_backend *backend, size_t row) {
     return slot;
 }
 
-void mm_metrics_begin(struct mm_metrics *metrics) {
-    add(&mine(metrics)->begun, 1);
+void mm_metrics_begin(void) {
+    add(&mine()->begun, 1);
 }
 
-void mm_metrics_end(struct mm_metrics *metrics, const struct mm_record *record) {
-    struct mm_counts *counts = mine(metrics);
+void mm_metrics_end(const struct mm_record *record) {
+    struct mm_counts *counts = mine();
     observe(&counts->durations[record->route], record->duration_ns);
     if (record->problem != MM_OK)
         add(&counts->rejected[record->problem], 1);
@@ -108,8 +97,8 @@ void mm_metrics_end(struct mm_metrics *metrics, const struct mm_record *record) 
     __atomic_fetch_add(&counts->requests[record->route][code_index(record->code)], 1, __ATOMIC_RELEASE);
 }
 
-void mm_metrics_drop(struct mm_metrics *metrics) {
-    add(&mine(metrics)->cancelled[MM_STAGE_SEND], 1);
+void mm_metrics_drop(void) {
+    add(&mine()->cancelled[MM_STAGE_SEND], 1);
 }
 
 static void count_device_error(struct mm_counts *counts, const struct mm_device *device,
@@ -123,8 +112,8 @@ static bool has_result(const struct mm_job *job) {
     return job->ran != NULL && (job->error.status == MM_OK || job->error.status == MM_TIMEOUT);
 }
 
-void mm_metrics_job(struct mm_metrics *metrics, const struct mm_job *job) {
-    struct mm_counts *counts = mine(metrics);
+void mm_metrics_job(const struct mm_job *job) {
+    struct mm_counts *counts = mine();
     count_device_error(counts, job->device, job->error.status);
     if (has_result(job) && job->verification.is_done)
         add(&counts->verdicts[mm_verification_verdict(&job->verification)], 1);
@@ -140,29 +129,28 @@ void mm_metrics_job(struct mm_metrics *metrics, const struct mm_job *job) {
     add_double(&counts->flops[slot], mm_product_flops(&job->product));
 }
 
-void mm_metrics_rows(struct mm_metrics *metrics, const struct mm_benchmark *benchmark) {
+void mm_metrics_rows(const struct mm_benchmark *benchmark) {
     const size_t row_count = mm_benchmark_request(benchmark)->subject_count;
     const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
     for (size_t row = 0; row < row_count; row++)
-        count_device_error(mine(metrics), rows[row].device, rows[row].error.status);
+        count_device_error(mine(), rows[row].device, rows[row].error.status);
 }
 
-void mm_metrics_closed(struct mm_metrics *metrics, enum mm_closed reason) {
-    add(&mine(metrics)->closed[reason], 1);
+void mm_metrics_closed(enum mm_closed reason) {
+    add(&mine()->closed[reason], 1);
 }
 
 /* Backwards, `begun` last: an end that was seen had its beginning before. */
-void mm_metrics_sum(const struct mm_metrics *metrics, struct mm_counts *counts) {
+void mm_metrics_sum(struct mm_counts *counts) {
     memset(counts, 0, sizeof *counts);
     uint64_t *sums = (uint64_t *)counts;
     for (size_t word = WORD_COUNT; word-- > 0;)
         for (size_t copy = 0; copy < COPIES; copy++)
-            sums[word] +=
-                __atomic_load_n((const uint64_t *)&metrics->copies[copy].counts + word, __ATOMIC_ACQUIRE);
+            sums[word] += __atomic_load_n((const uint64_t *)&copies[copy].counts + word, __ATOMIC_ACQUIRE);
     for (size_t slot = 0; slot < MM_VARIANTS_MAX; slot++)
         for (size_t copy = 0; copy < COPIES; copy++) {
             double flops;
-            __atomic_load(&metrics->copies[copy].counts.flops[slot], &flops, __ATOMIC_RELAXED);
+            __atomic_load(&copies[copy].counts.flops[slot], &flops, __ATOMIC_RELAXED);
             counts->flops[slot] += flops;
         }
 }

@@ -1,5 +1,5 @@
-/* The counters, in several copies to keep threads off each other's cache lines. Knows no text format and
- * no names (scrape.c). Counting takes no lock and no memory. Gauges are not here. */
+/* The counters of the process, in several copies to keep threads off each other's cache lines. Knows no text
+ * format and no names (scrape.c). Counting takes no lock and no memory. Gauges are not here. */
 #pragma once
 
 #include "gpu/lab/benchmark.h"
@@ -42,36 +42,28 @@ struct mm_counts {
     double flops[MM_VARIANTS_MAX]; /* exact up to 2⁵³ */
 };
 
-struct mm_metrics;
-
-/* All 0. NULL if memory runs out. */
-struct mm_metrics *mm_metrics_open(void);
-
-/* No thread counts any more. NULL is allowed. */
-void mm_metrics_close(struct mm_metrics *metrics);
-
 /* A head was received. Any thread. */
-void mm_metrics_begin(struct mm_metrics *metrics);
+void mm_metrics_begin(void);
 
 /* A request is over. Any thread. */
-void mm_metrics_end(struct mm_metrics *metrics, const struct mm_record *record);
+void mm_metrics_end(const struct mm_record *record);
 
 /* A slow reader was disconnected after its request was over, when the system had all of the reply. Any
  * thread. */
-void mm_metrics_drop(struct mm_metrics *metrics);
+void mm_metrics_drop(void);
 
 /* A job is over, even if its client has left. Any thread. */
-void mm_metrics_job(struct mm_metrics *metrics, const struct mm_job *job);
+void mm_metrics_job(const struct mm_job *job);
 
 /* A benchmark is over: counts the rows that failed on a device. Any thread. */
-void mm_metrics_rows(struct mm_metrics *metrics, const struct mm_benchmark *benchmark);
+void mm_metrics_rows(const struct mm_benchmark *benchmark);
 
 /* A connection was closed by the server. Any thread. */
-void mm_metrics_closed(struct mm_metrics *metrics, enum mm_closed reason);
+void mm_metrics_closed(enum mm_closed reason);
 
 /* Adds up all copies into *counts. Counts that change meanwhile may be partial, but a request that has ended
  * is always among those begun. Any thread. */
-void mm_metrics_sum(const struct mm_metrics *metrics, struct mm_counts *counts);
+void mm_metrics_sum(struct mm_counts *counts);
 
 /* Requests begun and not ended. */
 uint64_t mm_counts_in_flight(const struct mm_counts *counts);

@@ -28,7 +28,7 @@ void mm_record_begin(struct mm_request *request, const char *method) {
     copy_text(record->method, method, sizeof record->method);
     if (record->route == MM_ROUTE_OTHER)
         copy_text(record->path, request->path, sizeof record->path);
-    mm_metrics_begin(request->server->metrics);
+    mm_metrics_begin();
 }
 
 void mm_record_cancel(struct mm_record *record, unsigned stage) {
@@ -72,10 +72,10 @@ static unsigned find_code(const struct mm_record *record) {
     return record->code != 0 ? record->code : mm_problem_http(record->problem);
 }
 
-static void pass_on(struct mm_metrics *metrics, const struct mm_record *record) {
+static void pass_on(const struct mm_record *record) {
     char line[MM_REQUEST_LINE_MAX];
     char time[MM_LOG_TIME_BYTES];
-    mm_metrics_end(metrics, record);
+    mm_metrics_end(record);
     mm_log_time(time);
     mm_log_put(line, mm_request_line(line, mm_log_format(), time, record), true);
 }
@@ -94,17 +94,17 @@ void mm_record_end(struct mm_request *request, bool sent) {
     record->stage_ns[MM_STAGE_SEND] = record->replied_ns == 0 ? 0 : end_ns - record->replied_ns;
     record->duration_ns = end_ns - request->started_ns;
     record->in_bytes = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
-    pass_on(request->server->metrics, record);
+    pass_on(record);
 }
 
-void mm_record_cut_head(struct mm_server *server, const char *request_id, const struct mm_error *error,
-                        size_t out_bytes, uint64_t duration_ns) {
+void mm_record_cut_head(const char *request_id, const struct mm_error *error, size_t out_bytes,
+                        uint64_t duration_ns) {
     const struct mm_record record = {.request_id = request_id,
                                      .route = MM_ROUTE_OTHER,
                                      .code = mm_problem_http(error->status),
                                      .problem = error->status,
                                      .out_bytes = out_bytes,
                                      .duration_ns = duration_ns};
-    mm_metrics_begin(server->metrics);
-    pass_on(server->metrics, &record);
+    mm_metrics_begin();
+    pass_on(&record);
 }

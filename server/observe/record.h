@@ -5,7 +5,6 @@
 #include "server/observe/log.h"
 
 struct mm_request;
-struct mm_server;
 
 /* The spans of gpu/clock.h, with sending the reply in place of `total`. */
 enum {
@@ -55,8 +54,8 @@ void mm_record_cut(struct mm_request *request, const struct mm_error *error, siz
 void mm_record_end(struct mm_request *request, bool sent);
 
 /* Counts and logs a head that was not completed in time, which has no request. Any thread. */
-void mm_record_cut_head(struct mm_server *server, const char *request_id, const struct mm_error *error,
-                        size_t out_bytes, uint64_t duration_ns);
+void mm_record_cut_head(const char *request_id, const struct mm_error *error, size_t out_bytes,
+                        uint64_t duration_ns);
 
 enum { MM_REQUEST_LINE_MAX = 2048 };
 

@@ -376,7 +376,7 @@ static void look(struct scrape *scrape, struct mm_server *server) {
         scrape->queue_jobs = queue.jobs_waiting;
         scrape->queue_bytes = queue.bytes_waiting;
     }
-    mm_metrics_sum(server->metrics, &scrape->counts);
+    mm_metrics_sum(&scrape->counts);
     mm_process_look(&scrape->process);
     scrape->in_flight = mm_counts_in_flight(&scrape->counts) - 1;
     scrape->log_dropped = mm_log_dropped();

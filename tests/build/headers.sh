@@ -1,6 +1,6 @@
 #!/bin/sh
-# Each public header compiles alone as C11 without a warning. One with extern "C", which CUDA sources include, also does
-# as C++17.
+# Each public header compiles alone as C11 without a warning. One with __BEGIN_DECLS, whose functions CUDA sources call or
+# define, also does as C++17, with all that it includes.
 # Usage: headers.sh C-COMPILER, in the top folder.
 set -eu
 
@@ -19,7 +19,7 @@ for header in gpu/*.h gpu/[!c]*/*.h gpu/cpu/*.h gpu/check/*.h api/*.h api/*/*.h 
     # shellcheck disable=SC2086
     printf '%s\n' "$program" | "$c_compiler" -std=c11 -Wall -Wextra -Wstrict-prototypes -Wundef -Werror -I. \
         $library_flags -fsyntax-only -x c - || { echo "$header: not C11 by itself" && failed=$((failed + 1)); }
-    grep -q __cplusplus "$header" || continue
+    grep -q __BEGIN_DECLS "$header" || continue
     # shellcheck disable=SC2086
     printf '%s\n' "$program" | $cxx_compiler -std=c++17 -Wall -Wextra -Wundef -Werror -I. \
         $library_flags -fsyntax-only -x c++ - || { echo "$header: not C++17 by itself" && failed=$((failed + 1)); }

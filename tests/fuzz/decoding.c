@@ -14,11 +14,10 @@ const struct mm_limits fuzz_limits = {
     .dimension_max = 1 << 20, .body_bytes_max = 32 << 10, .memory_bytes_max = 64 << 10};
 
 const struct mm_codec *fuzz_codec(const char *media_type) {
-    size_t count;
-    const struct mm_codec *codecs = mm_codecs(&count);
-    for (size_t index = 0; index < count; index++)
-        if (codecs[index].media_type != NULL && strcmp(codecs[index].media_type, media_type) == 0)
-            return &codecs[index];
+    const struct mm_codec *const codecs[] = {&mm_json_codec, &mm_raw_codec, &mm_form_codec};
+    for (size_t index = 0; index < sizeof codecs / sizeof codecs[0]; index++)
+        if (strcmp(codecs[index]->media_type, media_type) == 0)
+            return codecs[index];
     abort();
 }
 

@@ -60,9 +60,8 @@ static void open_server(void) {
     TAILQ_INIT(&server.connections);
     TAILQ_INIT(&server.starved);
     server.buffers = mm_buffers_open(options.memory_budget_bytes);
-    server.metrics = mm_metrics_open();
     server.pool = mm_pool_start(1);
-    REQUIRE(server.buffers != NULL && server.metrics != NULL && server.pool != NULL);
+    REQUIRE(server.buffers != NULL && server.pool != NULL);
     const struct mm_engine_options wanted = {
         .backend = options.backend,
         .host_jobs = 1,

@@ -18,19 +18,19 @@ static char *swap_case(const char *text) {
 }
 
 static void judge_accept(const char *accept, const char *swapped) {
-    size_t count;
-    const struct mm_codec *codecs = mm_codecs(&count);
+    const struct mm_codec *const codecs[] = {&mm_json_codec, &mm_raw_codec, &mm_npy_codec, &mm_form_codec};
+    const size_t count = sizeof codecs / sizeof codecs[0];
     int most = 0;
     for (size_t index = 0; index < count; index++) {
-        if (codecs[index].reply_type == NULL)
+        if (codecs[index]->reply_type == NULL)
             continue;
-        int weight = mm_media_weight(accept, codecs[index].reply_type);
+        int weight = mm_media_weight(accept, codecs[index]->reply_type);
         REQUIRE(weight >= 0 && weight <= 1000);
-        REQUIRE(weight == mm_media_weight(swapped, codecs[index].reply_type));
+        REQUIRE(weight == mm_media_weight(swapped, codecs[index]->reply_type));
         most = weight > most ? weight : most;
     }
     for (size_t index = 0; index <= count; index++) {
-        const struct mm_codec *natural = index < count ? &codecs[index] : NULL;
+        const struct mm_codec *natural = index < count ? codecs[index] : NULL;
         const struct mm_codec *chosen = NULL;
         struct mm_error error = {0};
         enum mm_status status = mm_codec_for_reply(accept, natural, &chosen, &error);

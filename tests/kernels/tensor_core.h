@@ -8,10 +8,9 @@
 #define MM_TESTS_KERNELS_TENSOR_CORE_H
 
 #include <stddef.h>
+#include <sys/cdefs.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 /* The exponent of a factor that is not normal. */
 enum tensor_core_alignment {
@@ -28,7 +27,5 @@ enum { TENSOR_CORE_DEPTH = 16 };
 /* c + a·b. The elements of a and b, TENSOR_CORE_DEPTH each, have the values of float16. */
 float tensor_core_add(const float *a, const float *b, float c, enum tensor_core_alignment alignment);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS
 #endif

@@ -4,9 +4,9 @@
 
 #include "gpu/cuda/lane.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <sys/cdefs.h>
+
+__BEGIN_DECLS
 
 /* Loads the kernels of a plan that mm_cuda_simt made (gpu/cuda/variants.h). */
 enum mm_status mm_cuda_simt_prepare(const struct mm_plan *plan, const struct mm_product *product,
@@ -20,6 +20,4 @@ enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_
                                     struct mm_lane *lane, void *workspace, const unsigned *run_flag,
                                     struct mm_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS

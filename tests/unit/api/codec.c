@@ -9,13 +9,12 @@ static const char multipart[] = "multipart/form-data";
 static const char form[] = "application/x-www-form-urlencoded";
 
 static const struct mm_codec *find(const char *type) {
-    size_t count;
-    const struct mm_codec *codecs = mm_codecs(&count);
-    for (size_t index = 0; index < count && type != NULL; index++)
-        if (strcmp(codecs[index].reply_type != NULL ? codecs[index].reply_type : codecs[index].media_type,
-                   type) == 0)
-            return &codecs[index];
-    return NULL;
+    if (type == NULL)
+        return NULL;
+    return type == json  ? &mm_json_codec
+           : type == raw ? &mm_raw_codec
+           : type == npy ? &mm_npy_codec
+                         : &mm_form_codec;
 }
 
 static const struct {

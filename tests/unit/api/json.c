@@ -1,6 +1,6 @@
 /* api/json, the request: what is taken, of products and of transpositions of any type, and what is refused
  * with which words. The rounding of numbers is number.c's, the reply json_reply.c's. */
-#include "api/formats.h"
+#include "api/codec.h"
 #include "api/json/json_matrix.h"
 #include "tests/unit/unit.h"
 
@@ -35,8 +35,7 @@ static enum mm_status decode_bytes(enum mm_op op, const char *text, size_t bytes
     error = (struct mm_error){0};
     mm_call_init(&call, op);
     assert_int_equal(mm_call_set_text(&call, MM_CALL_QUERY, "backend", 7, "cuda", 4, &limits, NULL), MM_OK);
-    const enum mm_status status =
-        mm_codec_decode(mm_codecs(&(size_t){0}), &call, &body, within, buffers, &error);
+    const enum mm_status status = mm_codec_decode(&mm_json_codec, &call, &body, within, buffers, &error);
     assert_int_equal(fegetround(), FE_TONEAREST);
     assert_int_equal(error.status, status);
     free(copy);

@@ -1,7 +1,6 @@
 /* api/json, the reply: its text to the last byte, at once or in parts, and the memory that it takes. (The
  * fuzz target json reads the elements again.) */
 #include "api/codec.h"
-#include "api/formats.h"
 #include "api/json/json_matrix.h"
 #include "gpu/backend.h"
 #include "tests/unit/unit.h"
@@ -22,12 +21,6 @@ static int close_buffers(void **state) {
     return 0;
 }
 
-static const struct mm_codec *codec(void) {
-    const struct mm_codec *codec = NULL;
-    assert_int_equal(mm_codec_for_reply("application/json", NULL, &codec, NULL), MM_OK);
-    return codec;
-}
-
 static const struct mm_variant variant = {.name = "tiled_16"};
 static const struct mm_variant chooser = {.name = "auto"};
 static const struct mm_backend backend = {.name = "cuda"};
@@ -41,14 +34,14 @@ static const char *encode(const struct mm_job *job, uint64_t *span_ns) {
     size_t bytes;
     mm_buffers_release(buffers, &body.buffer);
     body = (struct mm_reply_body){0};
-    assert_true(codec()->reply_bytes_max(&job->product.c, &bytes));
+    assert_true(mm_json_codec.reply_bytes_max(&job->product.c, &bytes));
     assert_int_equal(mm_buffers_acquire(buffers, bytes, &body.buffer, NULL), MM_OK);
-    codec()->encode(&answer, &body);
+    mm_json_codec.encode(&answer, &body);
     if (span_ns[MM_SPAN_RECEIVE] != 0) {
         span_ns[MM_SPAN_ENCODE] = 500000;
         span_ns[MM_SPAN_TOTAL] = 60000000001;
     }
-    assert_int_equal(codec()->finish(&answer, &body, NULL), MM_OK);
+    assert_int_equal(mm_json_codec.finish(&answer, &body, NULL), MM_OK);
     assert_true(body.bytes <= body.buffer.bytes && body.bytes < sizeof text);
     memcpy(text, body.buffer.data, body.bytes);
     text[body.bytes] = '\0';
@@ -222,12 +215,12 @@ static void test_transposition(void **state) {
 static void test_bound_of_a_reply(void **state) {
     size_t bytes = 0;
     struct mm_matrix c = mm_matrix_dense(MM_FLOAT32, 1000, 1000, NULL);
-    assert_true(codec()->reply_bytes_max(&c, &bytes));
+    assert_true(mm_json_codec.reply_bytes_max(&c, &bytes));
     assert_true(bytes > 15000000 && bytes < 20000000);
     c = mm_matrix_dense(MM_FLOAT32, SIZE_MAX / 8, 8, NULL);
-    assert_false(codec()->reply_bytes_max(&c, &bytes));
+    assert_false(mm_json_codec.reply_bytes_max(&c, &bytes));
     c = mm_matrix_dense(MM_FLOAT64, SIZE_MAX / 16, 1, NULL);
-    assert_false(codec()->reply_bytes_max(&c, &bytes));
+    assert_false(mm_json_codec.reply_bytes_max(&c, &bytes));
 }
 
 /* --- elements ------------------------------------------------------------------------------------------- */

@@ -1,6 +1,5 @@
 /* api/json_scan: the memory and the time that a body in pieces takes. (The fuzz target json holds bodies
  * in pieces against the whole.) */
-#include "api/formats.h"
 #include "api/json/json_scan.h"
 #include "api/lab/benchmark.h"
 #include "tests/unit/unit.h"
@@ -14,24 +13,29 @@ static const struct mm_limits limits = {
     .dimension_max = 512, .body_bytes_max = SIZE_MAX, .memory_bytes_max = 1 << 20};
 
 /* Of the body at hand. */
-static struct mm_json_scan scan;
+static struct mm_json_scan *scan;
 static struct mm_call call;
 
 static void begin(enum mm_op op, size_t bytes, const struct mm_limits *within, struct mm_buffers *buffers) {
     mm_call_init(&call, op);
-    mm_json_scan_begin(&scan, &call, bytes, within, buffers);
+    scan = mm_json_reader.begin(&call, NULL, bytes, within, buffers);
+    assert_non_null(scan);
+}
+
+static void feed(const char *text, size_t bytes) {
+    assert_int_equal(mm_json_reader.feed(scan, (char *)(uintptr_t)text, bytes), bytes);
 }
 
 static enum mm_status finish(const char *text, size_t bytes, struct mm_error *error) {
     const struct mm_body body = {.data = (char *)(uintptr_t)text, .bytes = bytes};
-    return mm_json_scan_finish(&scan, &call, &body, error);
+    return mm_json_reader.finish(scan, &call, &body, error);
 }
 
 /* A product in one piece. */
 static enum mm_status read_whole(const char *text, struct mm_buffers *buffers) {
     const size_t bytes = strlen(text);
     begin(MM_MATMUL, bytes, &limits, buffers);
-    mm_json_scan_feed(&scan, text, bytes);
+    feed(text, bytes);
     return finish(text, bytes, NULL);
 }
 
@@ -71,8 +75,8 @@ static void test_memory_of_pieces(void **state) {
         struct mm_buffers *buffers = mm_buffers_open(known ? BYTES + BYTES / 8 : 3 * BYTES);
         begin(MM_TRANSPOSE, known ? length : MM_LENGTH_UNKNOWN, &wide, buffers);
         for (size_t at = 0; at < length; at += 8192)
-            mm_json_scan_feed(&scan, text, length - at < 8192 ? length : at + 8192);
-        assert_true(mm_json_scan_is_quick(&scan));
+            feed(text, length - at < 8192 ? length : at + 8192);
+        assert_true(mm_json_reader.is_quick(scan));
         assert_true(mm_buffers_used(buffers) >= BYTES && mm_buffers_used(buffers) <= BYTES * 7 / 4);
         assert_int_equal(finish(text, length, NULL), MM_OK);
         assert_true(((const float *)call.a.data)[COUNT - 1] == 0.123456f);
@@ -94,8 +98,8 @@ static void test_room_comes_late(void **state) {
         struct mm_error error;
         assert_int_equal(mm_buffers_acquire(buffers, BYTES, &taken, NULL), MM_OK);
         begin(MM_TRANSPOSE, bytes, &limits, buffers);
-        mm_json_scan_feed(&scan, text, bytes);
-        assert_false(mm_json_scan_is_quick(&scan));
+        feed(text, bytes);
+        assert_false(mm_json_reader.is_quick(scan));
         if (ways & 2)
             mm_buffers_release(buffers, &taken);
         enum mm_status status = finish(text, bytes, &error);
@@ -162,10 +166,11 @@ static void test_type_is_noticed(void **state) {
             assert_int_equal(mm_call_set_text(&call, MM_CALL_QUERY, "dtype", 5, cases[index].query,
                                               strlen(cases[index].query), &limits, NULL),
                              MM_OK);
-        mm_json_scan_begin(&scan, &call, MM_LENGTH_UNKNOWN, &limits, buffers);
-        mm_json_scan_feed(&scan, cases[index].text, strlen(cases[index].text));
-        assert_int_equal(scan.dtype, cases[index].dtype);
-        mm_json_scan_cancel(&scan);
+        scan = mm_json_reader.begin(&call, NULL, MM_LENGTH_UNKNOWN, &limits, buffers);
+        assert_non_null(scan);
+        feed(cases[index].text, strlen(cases[index].text));
+        assert_int_equal(scan->dtype, cases[index].dtype);
+        mm_json_reader.cancel(scan);
     }
     mm_buffers_close(buffers);
 }
@@ -191,14 +196,14 @@ static void test_nothing_remains(void **state) {
         char text[128];
         sprintf(text, "%s%s", cases[row].good, cases[row].bad);
         begin(MM_TRANSPOSE, MM_LENGTH_UNKNOWN, &cases[row].limits, buffers);
-        mm_json_scan_feed(&scan, text, bytes);
+        feed(text, bytes);
         assert_true(mm_buffers_used(buffers) > 0 && mm_buffers_used(buffers) <= cases[row].used_bytes_max);
         if (index % 2 == 0)
-            mm_json_scan_feed(&scan, text, strlen(text));
+            feed(text, strlen(text));
         else
-            mm_json_scan_cancel(&scan);
+            mm_json_reader.yield(scan);
         assert_int_equal(mm_buffers_used(buffers), 0);
-        mm_json_scan_cancel(&scan);
+        mm_json_reader.cancel(scan);
     }
     mm_buffers_close(buffers);
 }
@@ -221,18 +226,18 @@ static void test_sparse_pieces_move_little(void **state) {
     while (bytes + SPARSE < BYTES) {
         memset(text + bytes, ' ', SPARSE);
         bytes += SPARSE;
-        mm_json_scan_feed(&scan, text, bytes);
-        moves += scan.store.memory.data != data;
-        data = scan.store.memory.data;
-        size_t room = (scan.store.bytes_max - scan.store.used_bytes) / sizeof(float);
+        feed(text, bytes);
+        moves += scan->store.memory.data != data;
+        data = scan->store.memory.data;
+        size_t room = (scan->store.bytes_max - scan->store.used_bytes) / sizeof(float);
         for (; room > 0 && bytes + 4 < BYTES; room--, bytes += 2)
             memcpy(text + bytes, ",1", 2);
-        mm_json_scan_feed(&scan, text, bytes);
+        feed(text, bytes);
         memcpy(text + bytes, ",1", 2);
         bytes += 2;
     }
-    assert_true(scan.store.keeps && moves > 1 && moves <= MOVES_MAX);
-    mm_json_scan_cancel(&scan);
+    assert_true(scan->store.keeps && moves > 1 && moves <= MOVES_MAX);
+    mm_json_reader.cancel(scan);
     mm_buffers_close(buffers);
     free(text);
 }
@@ -248,9 +253,9 @@ static void test_cut_tokens_wait(void **state) {
         strcpy(text, begins[index]);
         memset(text + start, '1', DIGITS);
         begin(MM_TRANSPOSE, 4 * DIGITS, &vast, buffers);
-        mm_json_scan_feed(&scan, text, start + DIGITS);
-        assert_true(scan.reader.retry_bytes >= start + 2 * DIGITS);
-        mm_json_scan_cancel(&scan);
+        feed(text, start + DIGITS);
+        assert_true(scan->reader.retry_bytes >= start + 2 * DIGITS);
+        mm_json_reader.cancel(scan);
     }
     mm_buffers_close(buffers);
 }

@@ -5,14 +5,6 @@
 static const struct mm_limits limits = {
     .dimension_max = 2147483647, .body_bytes_max = 1 << 20, .memory_bytes_max = 2 << 20};
 
-static const struct mm_codec *codec(void) {
-    size_t count;
-    const struct mm_codec *codecs = mm_codecs(&count);
-    while (strcmp(codecs->reply_type, "application/octet-stream") != 0)
-        codecs++;
-    return codecs;
-}
-
 /* Gives the parameters of a query like "m=1&k=2"; no escapes. */
 static enum mm_status set_query(enum mm_op op, struct mm_call *call, const char *query,
                                 const struct mm_limits *within, struct mm_error *error) {
@@ -98,7 +90,7 @@ static void check_plan(enum mm_op op, const struct plan *row) {
     struct mm_call call;
     struct mm_error error = {0};
     assert_int_equal(set_query(op, &call, row->query, &limits, &error), MM_OK);
-    enum mm_status status = codec()->plan(&call, row->body_bytes, &limits, &error);
+    enum mm_status status = mm_raw_codec.plan(&call, row->body_bytes, &limits, &error);
     if (status != row->status || strcmp(error.field, row->field == NULL ? "" : row->field) != 0)
         fail_msg("%s gives %s, field '%s': %s", row->query, mm_status_name(status), error.field,
                  error.detail);
@@ -118,10 +110,10 @@ static void test_transposition_words(void **state) {
     struct mm_call call;
     struct mm_error error = {0};
     assert_int_equal(set_query(MM_TRANSPOSE, &call, "m=2&n=3", &limits, &error), MM_OK);
-    assert_int_equal(codec()->plan(&call, 20, &limits, &error), MM_BAD_REQUEST);
+    assert_int_equal(mm_raw_codec.plan(&call, 20, &limits, &error), MM_BAD_REQUEST);
     assert_string_equal(error.detail, "the body has 20 bytes, but these dimensions make 24");
     assert_int_equal(set_query(MM_TRANSPOSE, &call, "m=2", &limits, &error), MM_OK);
-    assert_int_equal(codec()->plan(&call, 20, &limits, &error), MM_BAD_REQUEST);
+    assert_int_equal(mm_raw_codec.plan(&call, 20, &limits, &error), MM_BAD_REQUEST);
     assert_non_null(
         strstr(error.detail, "n is missing in the query, but a raw body needs m and n, as in ?m=1&n=2"));
 }
@@ -140,7 +132,7 @@ static void test_overflow(void **state) {
         struct mm_call call;
         struct mm_error error;
         assert_int_equal(set_query(MM_MATMUL, &call, queries[index], &none, &error), MM_OK);
-        if (codec()->plan(&call, 4, &none, &error) != MM_TOO_LARGE)
+        if (mm_raw_codec.plan(&call, 4, &none, &error) != MM_TOO_LARGE)
             fail_msg("%s is not too large: %s", queries[index], error.detail);
     }
 }
@@ -168,7 +160,7 @@ static void test_decode(void **state) {
     for (size_t index = 0; index < COUNT(cases); index++) {
         const size_t *a = cases[index].a, *b = cases[index].b;
         assert_int_equal(set_query(cases[index].op, &call, cases[index].query, &limits, &error), MM_OK);
-        assert_int_equal(mm_codec_decode(codec(), &call, &body, &limits, buffers, &error),
+        assert_int_equal(mm_codec_decode(&mm_raw_codec, &call, &body, &limits, buffers, &error),
                          cases[index].status);
         if (cases[index].status == MM_BAD_REQUEST) {
             assert_string_equal(error.expected, "124 bytes");
@@ -184,7 +176,7 @@ static void test_decode(void **state) {
         mm_call_release(&call, buffers);
     }
     assert_int_equal(set_query(MM_MATMUL, &call, "m=3&k=0&n=3", &limits, &error), MM_OK);
-    assert_int_equal(mm_codec_decode(codec(), &call, &empty, &limits, buffers, &error), MM_OK);
+    assert_int_equal(mm_codec_decode(&mm_raw_codec, &call, &empty, &limits, buffers, &error), MM_OK);
     assert_int_equal(mm_buffers_used(buffers), 0);
     free(elements);
     mm_buffers_close(buffers);

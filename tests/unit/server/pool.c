@@ -52,7 +52,7 @@ static void run(struct mm_pool_task *work) {
     struct counted *counted = (struct counted *)work;
     counted->thread = pthread_self();
     counted->turn = __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
-    work->next = work; /* it is the caller's again */
+    work->listed.stqe_next = work; /* it is the caller's again */
     __atomic_add_fetch(&counted->runs, 1, __ATOMIC_RELEASE);
 }
 
@@ -61,7 +61,7 @@ static void add_all(struct mm_pool *pool) {
     for (int index = 0; index < WORKS; index++) {
         works[index].runs = 0;
         works[index].work.run = run;
-        works[index].work.next = &works[0].work; /* whatever stands there */
+        works[index].work.listed.stqe_next = &works[0].work; /* whatever stands there */
         mm_pool_add(pool, &works[index].work);
     }
 }
@@ -77,7 +77,7 @@ static void all_is_done_once(void **state) {
             assert_int_equal(works[index].runs, 1);
             assert_true(threads > 1 || works[index].turn == index);
             assert_false(pthread_equal(works[index].thread, pthread_self()));
-            assert_ptr_equal(works[index].work.next, &works[index].work);
+            assert_ptr_equal(works[index].work.listed.stqe_next, &works[index].work);
         }
     }
 }

@@ -6,9 +6,9 @@
 #include "gpu/cuda/lane.h"
 #include "gpu/path.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <sys/cdefs.h>
+
+__BEGIN_DECLS
 
 /* A line is a row of op(A) or a column of op(B): k elements. A tile has EDGE lines of op(A) or WIDE lines of
  * op(B), in slabs of 32 of k. A line of a slab takes 128 bytes: 32 high halves, then the 32 low ones. Its
@@ -98,6 +98,4 @@ extern const size_t mm_fp32_product_shared_bytes;
 unsigned mm_fp32_scan_blocks(const struct mm_fp32_operand *operand);
 unsigned mm_fp32_split_blocks(const struct mm_fp32_operand *operand);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS
