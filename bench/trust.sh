@@ -50,7 +50,7 @@ limit_by() {
 # dawdle ARGUMENT…: slow clients of the service, as the process $slow, once they are connected.
 dawdle() {
     : >"$scratch/dawdle"
-    "$build/bench/load/dawdle" --port "$port" "$@" >"$scratch/dawdle" &
+    "$load/dawdle.py" --port "$port" "$@" >"$scratch/dawdle" &
     slow=$!
     until grep -q ready "$scratch/dawdle" || ! kill -0 $slow 2>/dev/null; do
         sleep 0.02
@@ -344,10 +344,10 @@ bench_malformed() {
 
 bench_soak() {
     if [ "$soak_backend" = cuda ]; then
-        set -- "$build/server/matmuld" "$build/tests/load/mixed" --backend cuda
+        set -- "$build/server/matmuld" --backend cuda
         what="soak: $soak_s s of mixed load on a GPU"
     else
-        set -- "$build/tests/http/faulty" "$build/tests/load/mixed" --backend cpu --faults 1
+        set -- "$build/tests/http/faulty" --backend cpu --faults 1
         what="soak: $soak_s s of mixed load, 1% of it faults"
     fi
     if ! SOAK_GROWTH_MAX_KIB=any SOAK_WARM_UP_S=$(whole_or_dry 120 1) sh tests/load/soak.sh "$@" --leave 10 \
