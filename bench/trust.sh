@@ -5,7 +5,7 @@
 #
 #   trust.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 bench=trust
-known_rows='overload slow claims leave long sigterm kill descriptors memory tls soak'
+known_rows='overload slow claims long sigterm kill memory tls soak'
 rows=$known_rows times=100 soak_s=3600 soak_backend=cpu dry=no
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
@@ -73,11 +73,6 @@ of() {
 # wrong_of KEY: requests that were answered otherwise than expected, or not.
 wrong_of() {
     echo $(($(of "$1" bad) + $(of "$1" lost) + $(of "$1" unsent)))
-}
-
-# metric PORT PATTERN: the sum of the samples that match.
-metric() {
-    curl -s --max-time 10 "http://127.0.0.1:$1/metrics" | awk -v name="^matmuld_$2" '$1 ~ name { sum += $2 } END { printf "%.0f", sum }'
 }
 
 now_ms() {
@@ -178,46 +173,6 @@ bench_claims() {
     what='21 uploads that claim 1 GiB to 64 KiB and send 68 KB/s in all, with a budget of 1 GiB'
     row_ratio "$what, p99 of another (80 KB, one connection); beside: without them" '≤ 2' claims.with.p99_ms claims.without.p99_ms ms
     row_is "$what, requests of the other that are refused" '≤ 0' "$(most claims.with.refused)"
-    stop "$pid"
-}
-
-# --- callers who leave
-
-# Waits until nothing is queued, and says for how long; the look itself costs some milliseconds.
-until_queue_is_empty() {
-    from=$(now_ms)
-    until [ "$(metric "$port" queue_jobs)" -eq 0 ] || [ $(($(now_ms) - from)) -gt 5000 ]; do :; done
-    echo $(($(now_ms) - from))
-}
-
-kernels() {
-    metric "$port" kernel_duration_seconds_count
-}
-
-# One product runs for seconds, and hundreds wait behind it, whose callers then leave all at once.
-bench_leave() {
-    serve leave --cpu-jobs 1 --memory-budget 512MiB || return 0
-    before=$(kernels)
-    "$build/bench/load/steady" --port "$port" --shape 1024x2048x1024 --query "$heavy_query" --warm 0 --requests 1 >"$scratch/long" &
-    long=$!
-    sleep 0.3 # it is computed by then
-    "$build/bench/load/flood" --port "$port" --shape 64x64x64 --query 'backend=cpu' --rate 3000 --seconds 0.1 >/dev/null 2>&1 &
-    leavers=$!
-    tries=200
-    until [ "$(metric "$port" queue_jobs)" -ge 300 ] || [ "$tries" -eq 0 ]; do
-        sleep 0.02
-        tries=$((tries - 1))
-    done
-    waited=$(metric "$port" queue_jobs)
-    kill -9 $leavers 2>/dev/null || :
-    empty_ms=$(until_queue_is_empty)
-    wait $leavers 2>/dev/null || :
-    wait $long || :
-    row_is 'callers who leave while their products are queued behind one of some seconds' '≥ 300' "$waited"
-    row_is 'callers who leave, until the last was cancelled (and seen to be)' '≤ 250 ms' "$empty_ms" ms
-    row_is 'callers who leave, kernels run but for that one' '≤ 0' $(($(kernels) - before - 1))
-    row_is 'callers who leave, not counted as cancelled in the queue' '≤ 0' \
-        $((waited - $(metric "$port" 'cancelled_total.*queue')))
     stop "$pid"
 }
 

@@ -52,27 +52,6 @@ bench_kill() {
     row_is "$what, the slowest until ready" '≤ 2000 ms' "$(most kill)" ms
 }
 
-# --- few descriptors
-
-# A server that may open 1,024 files, 1,200 silent connections, and a client that connects anew for each request.
-bench_descriptors() {
-    limit_by 'ulimit -n 1024'
-    serve descriptors --threads 2 || return 0
-    printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >"$scratch/anew"
-    dawdle --heads 1200 --every-ms 1000000 --seconds "$(whole_or_dry 6 2)"
-    spent=$(cpu_us "$pid")
-    flood descriptors --file "$scratch/anew" --rate 50 --seconds "$(whole_or_dry 4 1)"
-    spent=$((($(cpu_us "$pid") - spent) / 1000))
-    what='1,024 descriptors, 1,200 silent connections'
-    row_is "$what, /healthz over 50 new connections a second, not answered" '≤ 0' \
-        $(($(of descriptors requests) - $(of descriptors ok) + $(of descriptors unsent)))
-    row_is "$what, p99 of these" '≤ 250 ms' "$(of descriptors ok_p99_ms)" ms
-    row_is "$what, processor time meanwhile" '≤ 400 ms' $spent ms
-    wait "$slow"
-    row_is "$what, closed to make room" '' "$(dawdled heads ended)"
-    stop "$pid"
-}
-
 # --- little memory
 
 # press KEY: products of 4 MiB in and 4 MiB out, more at a time than the budget has room for, and one that never has; sets
