@@ -21,8 +21,7 @@ bool mm_load_connect(struct mm_load_connection *connection, const struct addrinf
     const int one = 1;
     connection->received = (struct mm_load_bytes){0};
     connection->socket = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connection->socket >= 0 &&
-        connect(connection->socket, address->ai_addr, address->ai_addrlen) == 0) {
+    if (connection->socket >= 0 && connect(connection->socket, address->ai_addr, address->ai_addrlen) == 0) {
         (void)setsockopt(connection->socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         return true;
     }
