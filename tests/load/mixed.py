@@ -399,13 +399,13 @@ class Client:
         self.counts["  pipelined"] += len(requests) - 1
 
     def step(self):
-        if self.socket is None:
-            self.socket = socket.create_connection((HOST, self.plan.port), timeout=REPLY_WAIT_S)
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.reader = self.socket.makefile("rb")
         is_batch = chance(5)
         requests = [Request(self, is_batch) for _ in range(random.randint(2, 6) if is_batch else 1)]
         try:
+            if self.socket is None:
+                self.socket = socket.create_connection((HOST, self.plan.port), timeout=REPLY_WAIT_S)
+                self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self.reader = self.socket.makefile("rb")
             if not is_batch and chance(self.plan.leave):
                 self.leave(requests[0])
             else:
