@@ -5,7 +5,7 @@
 #
 #   trust.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 bench=trust
-known_rows='overload slow claims long sigterm kill memory tls soak'
+known_rows='overload slow claims long sigterm memory tls soak'
 rows=$known_rows times=100 soak_s=3600 soak_backend=cpu dry=no
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
@@ -73,10 +73,6 @@ of() {
 # wrong_of KEY: requests that were answered otherwise than expected, or not.
 wrong_of() {
     echo $(($(of "$1" bad) + $(of "$1" lost) + $(of "$1" unsent)))
-}
-
-now_ms() {
-    date +%s%3N
 }
 
 # capacity ROW: products a second that a closed loop has, as `rate`; false, and the row is left out, if there are none.

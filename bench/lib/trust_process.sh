@@ -1,4 +1,4 @@
-# The rows of trust.sh about the process: how it ends, starts again, and does with little. To be sourced.
+# The rows of trust.sh about the process: how it ends, and does with little. To be sourced.
 # shellcheck shell=sh disable=SC2154
 
 # --- SIGTERM under load
@@ -27,29 +27,6 @@ bench_sigterm() {
     row_is "$what, neither" '≤ 0' $lost
     row_is "$what, other exit statuses than 0" '≤ 0' $others
     row_is "$what, the longest drain" '≤ 30000 ms' "$(most sigterm.ms)" ms
-}
-
-# --- SIGKILL, and started again
-
-# Half of the callers are in the midst of a head, and half in the midst of a body.
-bench_kill() {
-    what="kill -9 with 64 callers connected, and started again on the same port, $times times"
-    failed=0 port=0
-    for _ in $(seq "$times"); do
-        begun=$(now_ms)
-        if start_matmuld kill --backend cpu --port "$port"; then
-            keep kill $(($(logged_ms ' ready$') - begun))
-            dawdle --heads 32 --bodies 32
-            kill -9 "$pid"
-            ended "$pid"
-            kill "$slow" 2>/dev/null || :
-            wait "$slow" 2>/dev/null || :
-        else
-            failed=$((failed + 1))
-        fi
-    done
-    row_is "$what, starts that failed" '≤ 0' $failed
-    row_is "$what, the slowest until ready" '≤ 2000 ms' "$(most kill)" ms
 }
 
 # --- little memory
