@@ -41,7 +41,7 @@ build() {
         !sub(/^ *Test *#[0-9]*: /, "") { next }
         { kind = $0; sub("/.*", "", kind) }
         kind ~ /unit|fuzz/ { gsub("/", "_"); print; next }
-        { print "server/all tests/load/all tests/" kind "/all" }' | sort -u)
+        { print "server/all tests/" kind "/all" }' | sort -u)
     # The targets are words to be split.
     # shellcheck disable=SC2086
     [ -n "$targets" ] && (cd "$copy" && cmake --build --preset "$1" --target $targets) >"$log" 2>&1

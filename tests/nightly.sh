@@ -24,7 +24,6 @@ done
 part valgrind ./dev test --preset valgrind
 part mutants sh tests/mutants.sh
 part fuzz ./dev fuzz --total 1800
-part soak sh tests/load/soak.sh build/cpu-only/tests/http/faulty build/cpu-only/tests/load/mixed \
-    --backend cpu --faults 1 --leave 10 --clients 100 --seconds 3600
+part soak sh tests/load/soak.sh build/cpu-only/tests/http/faulty --backend cpu --faults 1 --leave 10 --clients 100 --seconds 3600
 [ -z "$failed" ] || echo "failed:$failed; the logs are in $logs"
 [ -z "$failed" ]

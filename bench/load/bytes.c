@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT_BYTES = 256 << 10 };
-
 static void *checked(void *memory) {
     if (memory == NULL) {
         fputs("the load client is out of memory\n", stderr);
@@ -27,12 +25,6 @@ void mm_load_bytes_free(struct mm_load_bytes *bytes) {
 }
 
 void mm_load_bytes_clear(struct mm_load_bytes *bytes) {
-    bytes->length = 0;
-}
-
-void mm_load_bytes_clear_large(struct mm_load_bytes *bytes) {
-    if (bytes->capacity > KEPT_BYTES)
-        mm_load_bytes_free(bytes);
     bytes->length = 0;
 }
 
@@ -63,10 +55,4 @@ void mm_load_bytes_print(struct mm_load_bytes *bytes, const char *format, ...) {
     vsnprintf(end, (size_t)length + 1, format, arguments);
     va_end(arguments);
     bytes->length += (size_t)length;
-}
-
-void mm_load_bytes_drop(struct mm_load_bytes *bytes, size_t count) {
-    memmove(bytes->data, bytes->data + count, bytes->length - count);
-    bytes->length -= count;
-    bytes->data[bytes->length] = '\0';
 }

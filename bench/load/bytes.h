@@ -16,9 +16,6 @@ struct mm_load_bytes {
 /* Keeps the memory for the next use. */
 void mm_load_bytes_clear(struct mm_load_bytes *bytes);
 
-/* Keeps no more than 256 KiB; where there was more, data is NULL until something is written. A hundred
- * clients have a thousand of these, of which each would come to hold the largest that it ever had. */
-void mm_load_bytes_clear_large(struct mm_load_bytes *bytes);
 void mm_load_bytes_free(struct mm_load_bytes *bytes);
 
 /* Room for `count` more bytes, and the place where they go; length is the caller's to raise. */
@@ -27,9 +24,6 @@ char *mm_load_bytes_reserve(struct mm_load_bytes *bytes, size_t count);
 void mm_load_bytes_add(struct mm_load_bytes *bytes, const void *data, size_t count);
 void mm_load_bytes_print(struct mm_load_bytes *bytes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-/* Takes away the first `count` bytes. */
-void mm_load_bytes_drop(struct mm_load_bytes *bytes, size_t count);
 
 /* malloc that ends the process where it fails; never NULL. */
 void *mm_load_allocate(size_t bytes);

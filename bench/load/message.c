@@ -1,8 +1,6 @@
 /* Elements are a function of their index, so that a gigabyte of them need not be kept twice to be checked. */
 #include "bench/load/message.h"
 
-#include "bench/load/random.h"
-
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,10 +15,13 @@ static const char *const form_names[] = {"raw", "json", "multipart"};
 static const char *const content_types[] = {"application/octet-stream", "application/json",
                                             ("multipart/form-data; boundary=" BOUNDARY)};
 
-/* A number in [-1, 1) of 24 bits, which nine digits tell exactly. */
+/* A number in [-1, 1) of 24 bits, which nine digits tell exactly (splitmix64, Steele and others, 2014). */
 static float element(size_t index) {
-    struct mm_load_random random = {.state = (uint64_t)index * UINT64_C(0x9e3779b97f4a7c15)};
-    return (float)((int32_t)(mm_load_random_bits(&random) >> 40) - (1 << 23)) * 0x1p-23F;
+    uint64_t bits = ((uint64_t)index + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
+    bits ^= bits >> 31;
+    return (float)((int32_t)(bits >> 40) - (1 << 23)) * 0x1p-23F;
 }
 
 bool mm_load_message_form_find(const char *name, enum mm_load_message_form *form) {

@@ -11,7 +11,6 @@ build=build/fuzz
 bytes_max() {
     case $1 in
     json | multipart) echo 8192 ;;
-    media) echo 512 ;;
     *) echo 4096 ;;
     esac
 }

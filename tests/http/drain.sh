@@ -103,4 +103,16 @@ server=
 for job in runs waits; do
     finish_slow $job "two signals: the job that $job has no reply" 000
 done
+
+# Killed while a client is connected, it leaves a port that the next one can have at once.
+start
+port=${url##*:}
+"${TALK:?the path of the program talk}" 127.0.0.1 "$port" 1 </dev/null >"$scratch/held" 2>&1 &
+held=$!
+await 30 has_metric 'connections{state="idle"}' 1 || fail "killed: the client is not connected"
+kill -KILL "$server"
+wait "$server" "$held" 2>/dev/null || :
+launch --port "$port"
+await_ready
+stop
 finish

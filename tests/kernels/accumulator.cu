@@ -1,9 +1,8 @@
-/* How Hopper's tensor cores add: what the float16 `wgmma` keeps of the bits of its products and of the
- * float32 that it adds them to, which of its 16 products it adds at one time, whether it rounds or cuts off,
- * how it aligns products with a subnormal factor or a zero, and how the error of a sum grows with its length,
- * for each interval at which the sum is taken out and added up in registers instead. Prints the tables.
- * Judges that what is exact for certain comes out so, and that single instructions have the bits of the model
- * by which the guard of fp32_tensor is derived. Exits 77 where there is no device of compute capability 9.0.
+/* How Hopper's tensor cores add: that what is exact for certain comes out so, that single instructions of the
+ * float16 `wgmma` have the bits of the model by which the guard of fp32_tensor is derived (tensor_core.h),
+ * and, as tables that nobody judges, how the error of a sum grows with its length, for each interval at which
+ * the sum is taken out and added up in registers instead. Exits 77 where there is no device of compute
+ * capability 9.0.
  *
  * usage: accumulator */
 #include "tests/kernels/tensor_core.h"
@@ -116,10 +115,6 @@ struct trial {
     explicit trial(unsigned depth_)
         : depth(depth_), a(M * size_t{depth_}), b(N * size_t{depth_}), c(M * N, 0.0f) {
     }
-    void set(unsigned k, float x, float y) { /* in the first row and column */
-        a[k] = __float2half(x);
-        b[k] = __float2half(y);
-    }
     std::vector<float> run_by(unsigned interval) const {
         buffer<__half> a_there(a), b_there(b);
         buffer<float> c_there(c);
@@ -129,9 +124,6 @@ struct trial {
         check(cudaMemcpy(result.data(), c_there.data, result.size() * sizeof(float), cudaMemcpyDeviceToHost),
               "copying back");
         return result;
-    }
-    float first() const {
-        return run_by(0)[0];
     }
 };
 
@@ -157,88 +149,6 @@ void judge_layout() {
     failures += wrong > 0;
 }
 
-/* 2^-j as a product of two float16, each normal. */
-void set_power(trial &t, unsigned k, int power, float sign) {
-    const int half_power = power / 2;
-    t.set(k, std::ldexp(sign, half_power), std::ldexp(1.0f, power - half_power));
-}
-
-/* What is left of 2^-j beside two products of 1 and -1 in the same instruction, or beside an accumulator of 1
- * or of a product of 1 that is taken away by the next instruction: how far below the largest a bit may lie to
- * count. */
-void print_bits() {
-    std::printf("2^-j kept beside 1, which is then taken away\n   j  products  1 in C  c = 1 first, -1 with "
-                "it  1, 2^-j, -1 one after another\n");
-    for (int j = 20; j <= 28; j++) {
-        trial one(DEPTH), in_c(DEPTH), taken(DEPTH), after(3 * DEPTH);
-        one.set(0, 1.0f, 1.0f);
-        set_power(one, 5, -j, 1.0f);
-        one.set(10, -1.0f, 1.0f);
-        in_c.c[0] = 1.0f;
-        set_power(in_c, 5, -j, 1.0f);
-        taken.c[0] = 1.0f;
-        set_power(taken, 5, -j, 1.0f);
-        taken.set(10, -1.0f, 1.0f);
-        after.set(0, 1.0f, 1.0f);
-        set_power(after, DEPTH, -j, 1.0f);
-        after.set(2 * DEPTH, -1.0f, 1.0f);
-        std::printf("%4d  %8s  %6s  %23s  %28s\n", j, one.first() != 0.0f ? "yes" : "no",
-                    in_c.first() != 1.0f ? "yes" : "no", taken.first() != 0.0f ? "yes" : "no",
-                    after.first() != 0.0f ? "yes" : "no");
-    }
-    std::printf("\n");
-}
-
-/* The last bit of the result: ±(1 + f·2^-23) for fractions f, as products of one instruction, and added to a
- * C of ±1. */
-void print_rounding() {
-    static const float fractions[] = {0.25f, 0.5f, 0.75f, 1.0f, 1.25f, 1.5f, 1.75f};
-    std::printf(
-        "±(1 + f·2^-23), less ±1, in units of 2^-23\n      f  products   minus  to C = 1  to C = -1\n");
-    for (const float fraction : fractions) {
-        float got[4];
-        for (unsigned kind = 0; kind < 4; kind++) {
-            const float sign = kind % 2 == 0 ? 1.0f : -1.0f;
-            trial t(DEPTH);
-            if (kind < 2)
-                t.set(0, sign, 1.0f);
-            else
-                t.c[0] = sign;
-            t.set(5, sign * fraction * 0x1p-11f, 0x1p-12f);
-            got[kind] = (t.first() - sign) * 0x1p23f;
-        }
-        std::printf("%7.2f  %8.2f  %6.2f  %8.2f  %9.2f\n", fraction, got[0], got[1], got[2], got[3]);
-    }
-    std::printf("\n");
-}
-
-/* Which products are added at one time: 1 at index i, -1 at j, and 2^-30 at l. It survives only where it is
- * added to what the two have left: where it is in another group than they, or later. */
-void print_groups() {
-    std::printf("2^-30 beside 1 and -1: where it survives\n  1 at  -1 at   2^-30 at\n");
-    for (unsigned i = 0; i < DEPTH; i++)
-        for (unsigned j = 0; j < DEPTH; j++) {
-            bool any = false;
-            for (unsigned l = 0; l < DEPTH; l++) {
-                trial t(DEPTH);
-                if (i == j || l == i || l == j)
-                    continue;
-                t.set(i, 1.0f, 1.0f);
-                t.set(j, -1.0f, 1.0f);
-                set_power(t, l, -30, 1.0f);
-                if (t.first() == 0.0f)
-                    continue;
-                if (!any)
-                    std::printf("%6u %6u   ", i, j);
-                any = true;
-                std::printf(" %u", l);
-            }
-            if (any)
-                std::printf("\n");
-        }
-    std::printf("(no line: nowhere)\n\n");
-}
-
 uint64_t next(uint64_t &state) {
     state += UINT64_C(0x9e3779b97f4a7c15);
     uint64_t z = state;
@@ -255,44 +165,6 @@ float model_of(const trial &t, unsigned row, unsigned col, unsigned alignment) {
         b[k] = __half2float(t.b[col * DEPTH + k]);
     }
     return tensor_core_add(a, b, t.c[row * N + col], static_cast<tensor_core_alignment>(alignment));
-}
-
-/* How far below x·y, taken away again, a bit may lie to count. By its factors' exponents x·y is 1, or 2^-28.
- */
-void print_alignment() {
-    static const struct {
-        const char *name;
-        float x, y;
-    } pairs[] = {{"normal", 1.0f, 1.0f},
-                 {"subnormal in A, 2^-15", 0x1p-15f, 0x1p14f},
-                 {"subnormal in A, 2^-24", 0x1p-24f, 0x1p14f},
-                 {"subnormal in B, 2^-15", 0x1p14f, 0x1p-15f},
-                 {"subnormal in B, 2^-24", 0x1p14f, 0x1p-24f},
-                 {"zero in A", 0.0f, 0x1p14f},
-                 {"zero in B", 0x1p14f, 0.0f},
-                 {"subnormal in both, 2^-24", 0x1p-24f, 0x1p-24f}};
-    std::printf(
-        "the largest j for which 2^-j is kept beside x·y and -x·y (in C up to 60, as a product up to 28)\n"
-        "                           in C  product  in C by the model:");
-    for (const char *name : tensor_core_names)
-        std::printf(" %10s", name);
-    for (const auto &pair : pairs) {
-        int kept[2 + TENSOR_CORE_ALIGNMENTS] = {};
-        for (int j = 1; j <= 60; j++) {
-            trial in_c(DEPTH);
-            in_c.set(0, pair.x, pair.y);
-            in_c.set(9, -pair.x, pair.y);
-            trial product = in_c;
-            in_c.c[0] = std::ldexp(1.0f, -j);
-            kept[0] = in_c.first() != 0.0f ? j : kept[0];
-            set_power(product, 5, j <= 28 ? -j : -100, 1.0f); /* 0 */
-            kept[1] = product.first() != 0.0f ? j : kept[1];
-            for (unsigned i = 0; i < TENSOR_CORE_ALIGNMENTS; i++)
-                kept[2 + i] = model_of(in_c, 0, 0, i) != 0.0f ? j : kept[2 + i];
-        }
-        std::printf("\n%-26s %4d  %7d                    %10d %10d %10d", pair.name, kept[0], kept[1],
-                    kept[2], kept[3], kept[4]);
-    }
 }
 
 /* Often a large one meets one that is subnormal or zero, and nothing else is as large. */
@@ -321,7 +193,7 @@ void judge_model() {
             for (unsigned alignment = 0; alignment < TENSOR_CORE_ALIGNMENTS; alignment++)
                 differing[alignment] += got[i] != model_of(t, i / N, i % N, alignment);
     }
-    std::printf("\n\nof %u single instructions at random differ from the model:", TRIALS * M * N);
+    std::printf("of %u single instructions at random differ from the model:", TRIALS * M * N);
     for (unsigned i = 0; i < TENSOR_CORE_ALIGNMENTS; i++)
         std::printf(" subnormals %s %u%s", tensor_core_names[i], differing[i],
                     i + 1 < TENSOR_CORE_ALIGNMENTS ? ";" : "\n\n");
@@ -389,10 +261,6 @@ int main() {
     }
     std::printf("%s: float16 wgmma (m64n8k16), sums in float32\n\n", properties.name);
     judge_layout();
-    print_bits();
-    print_rounding();
-    print_groups();
-    print_alignment();
     judge_model();
     print_growth();
     std::printf("%u failures\n", failures);

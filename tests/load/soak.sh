@@ -1,8 +1,9 @@
 #!/bin/sh
-# Starts a matmuld on a free port, loads it by `mixed`, and looks at the process: after the load it holds the memory
+# Starts a matmuld on a free port, loads it by mixed.py, and looks at the process: after the load it holds the memory
 # and the descriptors of before, by its own metrics no job and no byte of the budget, and a SIGTERM ends it with 0
 # (under a sanitizer: no leak, no race). Needs /proc.
-# Usage: soak.sh MATMULD MIXED [options of mixed]
+# Usage: soak.sh MATMULD [options of mixed.py]. The long run, for which ./dev bench trust --rows soak has faults as well:
+#   SOAK_WARM_UP_S=60 sh tests/load/soak.sh build/cpu-only/server/matmuld --clients 100 --seconds 3600 --leave 10
 # SOAK_WARM_UP_S: seconds of load before memory is looked at the first time, 2.
 # SOAK_GROWTH_MAX_KIB: what resident memory may grow by from then on; "any" for a sanitizer's process.
 #   The default is 16384, the arena for small pieces: its pages are taken as they are first lent, and stay.
@@ -11,8 +12,8 @@
 set -eu
 
 matmuld=$1
-mixed=$2
-shift 2
+mixed=$(dirname "$0")/mixed.py
+shift
 growth_max_kib=${SOAK_GROWTH_MAX_KIB:-16384}
 scratch=$(mktemp -d)
 server=
@@ -101,7 +102,7 @@ port=$(sed -n 's|.*listening on http://.*:\([0-9]*\)$|\1|p' "$scratch/log")
 descriptors_before=$(descriptors)
 
 # What is allocated once is allocated now.
-"$mixed" --port "$port" "$@" --seconds "${SOAK_WARM_UP_S:-2}" >"$scratch/warm-up" || {
+python3 "$mixed" --port "$port" "$@" --seconds "${SOAK_WARM_UP_S:-2}" >"$scratch/warm-up" || {
     cat "$scratch/warm-up"
     fail "mixed failed while warming up"
 }
@@ -111,7 +112,7 @@ device_before_bytes=$(device_bytes)
 
 for _ in 1 2 3; do
     resident_before_kib=$resident_after_kib
-    "$mixed" --port "$port" "$@" || fail "mixed failed"
+    python3 "$mixed" --port "$port" "$@" || fail "mixed failed"
     await_idle
     resident_after_kib=$(resident_kib)
     growth_kib=$((resident_after_kib - resident_before_kib))

@@ -171,8 +171,7 @@ static void malformed_requests_are_refused(void **state) {
     assert_int_equal(mm_benchmark_decode(zero, sizeof zero - 1, &limits, &call, &told), MM_BAD_REQUEST);
 }
 
-/* Without members, all accesses; and what is said of patterns names each that there is. (The fuzz target
- * access combines the accesses once more.) */
+/* Without members, all accesses; and what is said of patterns names each that there is. */
 static void accesses_of_all_patterns(void **state) {
     assert_int_equal(decode("{`op`: `shared_access`}"), MM_OK);
     assert_int_equal(call.probe.count, MM_PROBE_ACCESSES_MAX);

@@ -58,7 +58,7 @@ static void values_are_judged(void **state) {
     static const char taken[] =
         "--port=0|--port=65535|--queue-depth=1|--backend=cpu|--memory-budget=64MiB|"
         "--memory-budget=1048576|--max-body=1|--max-dimension=2147483647|--devices=all|"
-        "--devices=0,2,17|--benchmark-flops=1|--benchmark-run-flops=1000000000000000000|"
+        "--devices=0,2,1023|--benchmark-flops=1|--benchmark-run-flops=1000000000000000000|"
         "--benchmark-repeats=1000000|--max-kernel-ms=1|--max-kernel-ms=299999|--no-benchmark|"
         "--no-benchmark=true|--no-benchmark=false|--connections-per-address=0|"
         "--connections-per-address=1000000|--api-key-file=/run/keys|--open-metrics|--cors-origin=*|"
@@ -90,6 +90,8 @@ static void values_are_judged(void **state) {
         {"--devices=1,0,1", "--devices is"},
         {"--devices=,", "--devices is"},
         {"--devices=a", "--devices is"},
+        {"--devices=1024", "--devices is"},
+        {"--devices=0;1", "--devices is"},
         {"--benchmark-flops=0", "--benchmark-flops is '0', but must be N from 1 to 1000000000000000000"},
         {"--benchmark-flops=1000000000000000001", "from 1 to 1000000000000000000"},
         {"--benchmark-flops=2e15", "--benchmark-flops is"},

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Callers who are slow on purpose: heads and bodies that come a few bytes at a time, and replies that are taken so, each on
+a connection of its own. It says `ready` once all are connected and have begun. At the end it tells how many of them the
+service has ended, and when, in a line for each kind: heads=N ended=N first_s=SECONDS last_s=SECONDS
+"""
+
+import argparse
+import select
+import socket
+import time
+
+TICK_S = 0.02
+CLAIM_MIN = 65536
+RECEIVE_BUFFER_BYTES = 8192  # a reader's socket holds little, so that what it does not take stays with the service
+
+
+def parse():
+    parser = argparse.ArgumentParser(description="Each caller sends or takes --bytes in --every-ms, until the service ends it.")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, required=True)
+    for kind in "heads", "bodies", "readers":
+        parser.add_argument("--" + kind, type=int, default=0)
+    parser.add_argument("--bytes", type=int, default=1)
+    parser.add_argument("--every-ms", type=int, default=1000)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--shape", default="1024x1x1024", help="MxKxN of the product whose body or reply it is")
+    parser.add_argument("--claim", type=int, help="heads of bodies promise so many bytes, half of that, and so on to 64 KiB")
+    return parser.parse_args()
+
+
+def make_head(m, k, n):
+    return (
+        f"POST /v1/matmul?m={m}&k={k}&n={n} HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Type: application/octet-stream\r\nContent-Length: {4 * (m * k + k * n)}\r\n\r\n"
+    ).encode()
+
+
+def claimed(claim, index):
+    """The depth of the product whose operands are this caller's part of --claim."""
+    claims = [claim]
+    while claims[-1] // 2 >= CLAIM_MIN:
+        claims.append(claims[-1] // 2)
+    return claims[index % len(claims)] // 8
+
+
+class Caller:
+    def __init__(self, options, kind, index, due):
+        self.kind, self.due, self.ended = kind, due, None
+        m, k, n = map(int, options.shape.split("x"))
+        head = make_head(1, claimed(options.claim, index), 1) if options.claim and kind == "bodies" else make_head(m, k, n)
+        self.socket = socket.socket()
+        if kind == "readers":  # to be asked for before the other end is told of it
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+        self.socket.connect((options.host, options.port))
+        self.left = memoryview(head[:-1] if kind == "heads" else bytes(4 * (m * k + k * n)))
+        try:
+            if kind != "heads":
+                self.socket.sendall(head)
+            if kind == "readers":
+                self.socket.sendall(self.left)
+        except OSError:
+            pass  # who is refused by now is found to be when it is looked at
+        self.socket.setblocking(False)
+
+    def go_on(self, count):
+        """False if the service has ended the connection."""
+        try:
+            if self.kind == "readers":
+                return len(self.socket.recv(count)) > 0
+            if self.left:
+                self.left = self.left[self.socket.send(self.left[:count]) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            return False
+        return True
+
+
+def main():
+    options = parse()
+    kinds = {kind: getattr(options, kind) for kind in ("heads", "bodies", "readers")}
+    begun, every_s, count = time.monotonic(), options.every_ms / 1e3, sum(kinds.values())
+    callers, poll = {}, select.poll()
+    for kind in kinds:
+        for index in range(kinds[kind]):
+            due = time.monotonic() + len(callers) * every_s / count  # not all in one moment
+            caller = Caller(options, kind, index, due)
+            callers[caller.socket.fileno()] = caller
+            poll.register(caller.socket, select.POLLRDHUP)
+    print("ready", flush=True)
+    while (now := time.monotonic()) < begun + options.seconds and any(caller.ended is None for caller in callers.values()):
+        hung_up = {descriptor for descriptor, _ in poll.poll(0)}
+        for descriptor, caller in callers.items():
+            if caller.ended is not None or (descriptor not in hung_up and now < caller.due):
+                continue
+            caller.due += every_s
+            if descriptor in hung_up or not caller.go_on(options.bytes):
+                caller.ended = now - begun
+                poll.unregister(descriptor)
+        time.sleep(TICK_S)
+    for kind in kinds:
+        ended = [caller.ended for caller in callers.values() if caller.kind == kind and caller.ended is not None] or []
+        print(f"{kind}={kinds[kind]} ended={len(ended)} first_s={min(ended, default=0):.2f} last_s={max(ended, default=0):.2f}")
+
+
+main()

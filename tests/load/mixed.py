@@ -1,0 +1,467 @@
+"""A load of mixed requests, each of whose replies is judged.
+
+Many keep-alive connections, a process each, ask at the same time for random products in JSON and raw, by every variant
+that the service has, among requests that it must refuse; some leave without waiting. It shares no code with the service.
+Elements are whole numbers times a power of two, so a product has one right value in any order of sums. mixed.py --help
+lists the options; soak.sh starts a service for it.
+"""
+
+import argparse
+import collections
+import json
+import multiprocessing
+import operator
+import os
+import random
+import re
+import socket
+import struct
+import sys
+import time
+import urllib.request
+
+HOST = "127.0.0.1"
+JSON, RAW = "application/json", "application/octet-stream"
+REPLY_WAIT_S = 120  # the service answers within its --timeout-ms (60 s) or says so
+REQUESTS_MIN, FAILURES_MAX = 20, 10  # of a client: even if the machine stops for as long as it is to last
+EDGE_MAX, SMALL_EDGE_MAX, LARGE_MAX = 96, 12, 512
+EXPECT_BYTES = 1 << 20  # a longer body is sent once asked for, since the service refuses such bodies unread
+LEAVE_S_MAX = 0.02
+SPANS = "receive decode queue upload kernel download encode total".split()
+TIMING = re.compile(", ".join(span + r";dur=(\d+(?:\.\d+)?)" for span in SPANS))
+STATUSES = {
+    "bad_request": 400, "not_found": 404, "method_not_allowed": 405, "not_acceptable": 406, "too_large": 413,
+    "unsupported_media_type": 415, "bad_shape": 422, "unsupported": 422, "busy": 429, "internal": 500,
+    "stopping": 503, "not_ready": 503, "no_device_memory": 507,
+}  # fmt: skip
+
+MATMUL, ONES, BYTES_16 = "/v1/matmul", '{"a": [[1]], "b": [[1]]}', "0123456789abcdef"
+# What outsiders get wrong: method, target, Content-Type, Accept, body, and the code that the reply must give.
+REFUSALS = [
+    ("POST", MATMUL, JSON, None, '{"a": [[1,2,3]], "b": [[1,2,3]]}', "bad_shape"),
+    ("POST", MATMUL, JSON, None, '{"a": [[1,2],[3,4]], "b": [[5,6],[7,', "bad_request"),
+    ("POST", MATMUL, JSON, None, "", "bad_request"),
+    ("POST", MATMUL, JSON, None, '{"a": [[1,2],[3]], "b": [[5,6],[7,8]]}', "bad_request"),
+    ("POST", MATMUL, JSON, None, '{"a": [[1]], "a": [[1]], "b": [[1]]}', "bad_request"),
+    ("POST", MATMUL + "?colour=1", JSON, None, ONES, "bad_request"),
+    ("POST", MATMUL, JSON, None, '{"a": [[1]], "b": [[1]], "variant": "magic"}', "unsupported"),
+    ("POST", MATMUL + "?m=2&k=1&n=2&dtype=float31", RAW, None, BYTES_16, "unsupported"),
+    ("POST", MATMUL + "?m=2&k=2&n=2", RAW, None, BYTES_16, "bad_request"),
+    ("POST", MATMUL + "?m=1&k=1&n=1", RAW, None, BYTES_16, "bad_request"),
+    ("POST", MATMUL + "?m=1&k=2&n=1&lda=1", RAW, None, BYTES_16, "bad_request"),
+    ("POST", MATMUL + "?m=99999999999999999999&k=1&n=1", RAW, None, BYTES_16, "too_large"),
+    ("POST", MATMUL + "?m=2000000000&k=1&n=2000000000", RAW, None, BYTES_16, "too_large"),
+    ("POST", MATMUL, "image/png", None, BYTES_16, "unsupported_media_type"),
+    ("POST", MATMUL, JSON, "text/html", ONES, "not_acceptable"),
+    ("POST", "/v1/matmull", JSON, None, ONES, "not_found"),
+    ("PUT", MATMUL, JSON, None, ONES, "method_not_allowed"),
+]
+# Of tests/http/faulty, which calls itself cuda: its variants fail where the product has one row.
+FAULTS = [
+    ("POST", MATMUL + "?m=1&k=2&n=1&backend=cuda&variant=fails", RAW, None, BYTES_16, "internal"),
+    ("POST", MATMUL + "?m=1&k=2&n=1&backend=cuda&variant=needs_memory", RAW, None, BYTES_16, "no_device_memory"),
+]
+
+
+class Wrong(Exception):
+    """A reply that is not what it must be."""
+
+
+def require(condition, *what):
+    if not condition:
+        raise Wrong(" ".join(map(str, what))[:400])
+
+
+def chance(percent):
+    return random.randrange(100) < percent
+
+
+# --- products
+
+
+def draw_shape(edge_max, is_small, multiple_of):
+    """Shapes that are easily got wrong: nothing, one row, one column, a depth of none, one off a tile's edge."""
+    kind = random.randrange(100)
+    if not is_small and random.randrange(1000) == 0:
+        shape = [random.randint(1, LARGE_MAX) for _ in range(3)]
+    elif kind < 85:
+        shape = [
+            random.randint(1, min(16, edge_max)) if kind < 75
+            else min(edge_max, random.choice([8, 16, 32, 64]) + random.randint(-1, 1))
+            for _ in range(3)
+        ]  # fmt: skip
+    else:
+        shape = [random.randint(1, edge_max) for _ in range(3)]
+    special = random.randrange(100)
+    if special < 30:
+        shape[special % 3] = 1 if special < 20 else 0
+    return [-(-size // multiple_of) * multiple_of for size in shape]
+
+
+class Operand:
+    """op(X), rows by cols, whose elements are whole numbers times `scale`, and the matrix that is sent."""
+
+    def __init__(self, rows, cols, scale, form):
+        self.rows, self.cols, self.scale = rows, cols, scale
+        self.elements = [[random.randint(-8, 8) for _ in range(cols)] for _ in range(rows)]
+        self.transposed = chance(30)
+        # Nested lists cannot say 0×3, but can say its transpose.
+        if form == JSON and (rows == 0) != (cols == 0):
+            self.transposed = rows == 0
+        self.stored_cols = rows if self.transposed else cols
+        self.ld = self.stored_cols + (random.randrange(10) if form == RAW and chance(25) else 0)
+
+    def stored(self):
+        if self.transposed:
+            columns = zip(*self.elements) if self.rows > 0 else [()] * self.cols
+            return [[self.scale * element for element in column] for column in columns]
+        return [[self.scale * element for element in row] for row in self.elements]
+
+    def raw(self):
+        """Between the rows lie NaNs, which must go nowhere."""
+        gap = [float("nan")] * (self.ld - self.stored_cols)
+        return b"".join(struct.pack(f"<{self.ld}f", *row, *gap) for row in self.stored())
+
+    def times(self, vector):
+        return [sum(map(operator.mul, row, vector)) for row in self.elements]
+
+
+class Product:
+    def __init__(self, plan, is_small):
+        self.form = random.choice([JSON, RAW])
+        self.variant = random.choice(plan.variants)
+        edge_max = SMALL_EDGE_MAX if is_small else EDGE_MAX
+        self.m, self.k, self.n = draw_shape(edge_max, is_small, self.variant.get("multiple_of") or 1)
+        self.a = Operand(self.m, self.k, 2.0 ** -random.randrange(10), self.form)
+        self.b = Operand(self.k, self.n, 2.0 ** random.randrange(10), self.form)
+        self.accept, self.reply_form = random.choice(
+            [(None, self.form), ("*/*", self.form), (JSON, JSON), ("application/json;q=0.5, " + RAW, RAW)]
+        )
+
+    def options(self, plan):
+        name, backend = self.variant["name"], self.variant["backend"]
+        options = {}
+        if name != "auto" or chance(50):
+            options["variant"] = name
+        if plan.backend or backend != plan.default_backend or chance(30):
+            options["backend"] = backend
+        if chance(20):
+            options["dtype"] = "float32"
+        if chance(10):
+            options["timeout_ms"] = 3600000
+        for operand, flag in (self.a, "transpose_a"), (self.b, "transpose_b"):
+            if operand.transposed or chance(10):
+                options[flag] = operand.transposed
+        return options
+
+    def request(self, plan):
+        """Target and body. Options stand in the query or, of JSON, among the members, which come in any order."""
+        options = self.options(plan)
+        query = dict(options) if self.form == RAW else {name: options.pop(name) for name in list(options) if chance(30)}
+        if self.form == RAW:
+            query.update(m=self.m, k=self.k, n=self.n)
+            for operand, name in (self.a, "lda"), (self.b, "ldb"):
+                if operand.ld != operand.stored_cols or chance(10):
+                    query[name] = operand.ld
+            body = self.a.raw() + self.b.raw()
+        else:
+            members = [*options.items(), ("a", self.a.stored()), ("b", self.b.stored())]
+            random.shuffle(members)
+            body = json.dumps(dict(members)).encode()
+        text = "&".join(f"{name}={str(value).lower()}" for name, value in query.items())
+        return MATMUL + ("?" + text if text else ""), body
+
+    def judge(self, plan, reply):
+        head = reply.headers
+        require(reply.status == 200, "status", reply.status, "expected 200:", reply.body[:300])
+        require(head.get("content-type") == self.reply_form, "Content-Type is", head.get("content-type"))
+        require(head.get("matmul-shape") == f"{self.m}, {self.n}", "Matmul-Shape is", head.get("matmul-shape"))
+        require(head.get("matmul-dtype") == "float32", "Matmul-Dtype is", head.get("matmul-dtype"))
+        require(head.get("matmul-backend") == self.variant["backend"], "Matmul-Backend is", head.get("matmul-backend"))
+        require(head.get("matmul-device"), "Matmul-Device is absent")
+        asked, ran = self.variant["name"], head.get("matmul-variant")
+        runs = [row["name"] for row in plan.variants if row["backend"] == self.variant["backend"] and row["name"] != "auto"]
+        require(ran in runs if asked == "auto" else ran == asked, "Matmul-Variant is", ran, "for", asked)
+        # A device measures by its own clock, so a span may be a little longer than all of them together.
+        timing = TIMING.fullmatch(head.get("server-timing", ""))
+        require(timing, "Server-Timing is", head.get("server-timing"))
+        require(max(map(float, timing.groups())) <= float(timing[len(SPANS)]) + 1, "Server-Timing is", timing[0])
+        self.judge_elements(self.read_json(reply) if self.reply_form == JSON else self.read_raw(reply))
+
+    def read_raw(self, reply):
+        require(len(reply.body) == 4 * self.m * self.n, "the reply has", len(reply.body), "bytes")
+        return list(struct.iter_unpack(f"<{self.n}f", reply.body)) if self.n > 0 else [()] * self.m
+
+    def read_json(self, reply):
+        members = parse(reply)
+        require(members.get("shape") == [self.m, self.n] and members.get("dtype") == "float32", reply.body[:300])
+        for name in "variant", "backend", "device":
+            require(members.get(name) == reply.headers.get("matmul-" + name), name, "is", members.get(name))
+        timing = members.get("timing", {})
+        require(all(isinstance(timing.get(span + "_ms"), (int, float)) for span in SPANS), "timing is", timing)
+        require(isinstance(members.get("gflops"), (int, float)), "gflops is", members.get("gflops"))
+        require(isinstance(members.get("batched"), int) and members["batched"] >= 1, "batched is", members.get("batched"))
+        rows = members.get("c")
+        require(isinstance(rows, list) and len(rows) == self.m and all(len(row) == self.n for row in rows), reply.body[:300])
+        row_of = struct.Struct(f"<{self.n}f")  # a decimal stands for the float32 that it is the nearest to
+        return [row_of.unpack(row_of.pack(*row)) for row in rows]
+
+    def judge_elements(self, rows):
+        """Freivalds' check: C·x = A·(B·x), exact in float64. A wrong C passes once in a million times."""
+        x = [random.randrange(1, 1 << 20) for _ in range(self.n)]
+        scale = self.a.scale * self.b.scale
+        for row, (got, right) in enumerate(zip(rows, self.a.times(self.b.times(x)))):
+            require(sum(map(operator.mul, got, x)) == scale * right, f"row {row} of the product is wrong:", list(got))
+
+
+class Refusal:
+    def __init__(self, rows, is_small):
+        self.row = random.choice(rows)
+        # Spaces behind it, so that the service has something to read and to drop.
+        self.spaces = random.randrange(200000) if rows is REFUSALS and not is_small and chance(10) else 0
+        self.method, self.target, self.form, self.accept, self.body, self.code = self.row
+
+    def request(self, _):
+        return self.target, (self.body + " " * self.spaces).encode()
+
+    def judge(self, _, reply):
+        code = judge_problem(reply)
+        require(code == self.code, "code", code, "expected", self.code)
+        require(reply.status != 405 or "allow" in reply.headers, "status 405 without Allow")
+
+
+def parse(reply):
+    def unique(pairs):
+        require(len(dict(pairs)) == len(pairs), "a member twice")
+        return dict(pairs)
+
+    try:
+        members = json.loads(reply.body, object_pairs_hook=unique)
+    except ValueError as error:
+        raise Wrong(f"{error}: {reply.body[:300]}") from error
+    require(isinstance(members, dict), "no object:", reply.body[:300])
+    return members
+
+
+def judge_problem(reply):
+    """Any problem's form; returns its code."""
+    require(reply.headers.get("content-type") == "application/problem+json", "Content-Type of status", reply.status)
+    problem = parse(reply)
+    require(all(problem.get(name) for name in ("type", "title", "detail", "code")), "no problem's form:", reply.body[:300])
+    require(problem.get("status") == reply.status == STATUSES.get(problem["code"]), "status", reply.status, "of", reply.body[:300])
+    require(problem.get("request_id") == reply.headers.get("x-request-id"), "request_id is", problem.get("request_id"))
+    return problem["code"]
+
+
+# --- the wire
+
+Reply = collections.namedtuple("Reply", "status headers body")
+
+
+class Request:
+    def __init__(self, client, is_small):
+        plan = client.plan
+        self.id = f"{plan.seed:x}.{client.number}.{client.made}"
+        client.made += 1
+        if chance(plan.faults):
+            self.kind = Refusal(FAULTS, is_small)
+        elif chance(15):
+            self.kind = Refusal(REFUSALS, is_small)
+        else:
+            self.kind = Product(plan, is_small)
+        self.target, body = self.kind.request(plan)
+        self.chunked = chance(10)
+        self.waits = len(body) > EXPECT_BYTES
+        content_type = self.kind.form if isinstance(self.kind, Refusal) or chance(90) else None
+        headers = {
+            "Host": f"{HOST}:{plan.port}",
+            "X-Request-Id": self.id,
+            "Content-Type": content_type,
+            "Accept": self.kind.accept,
+            "Transfer-Encoding": "chunked" if self.chunked else None,
+            "Content-Length": None if self.chunked else len(body),
+            "Expect": "100-continue" if self.waits else None,
+        }
+        lines = [f"{getattr(self.kind, 'method', 'POST')} {self.target} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in headers.items() if value is not None]
+        self.head = ("\r\n".join(lines) + "\r\n\r\n").encode()
+        self.body = b"".join(chunks(body)) if self.chunked else body
+
+    def __str__(self):
+        kind = self.kind
+        what = kind.code if isinstance(kind, Refusal) else f"{kind.m}x{kind.k}.{kind.k}x{kind.n} to {kind.reply_form}"
+        return f"{self.id} ({what}; {self.target}, {len(self.body)} bytes{', chunked' if self.chunked else ''})"
+
+
+def chunks(body):
+    at = 0
+    while at < len(body):
+        chunk = body[at : at + random.randint(1, len(body) // 2 + 64)]
+        yield (f"{len(chunk):x}" if chance(50) else f"{len(chunk):X}").encode() + b"\r\n" + chunk + b"\r\n"
+        at += len(chunk)
+    yield b"0\r\n\r\n"
+
+
+def read_reply(reader):
+    """A reply with each header once and a body of the length that it says; an interim one (1xx) too."""
+    line = reader.readline()
+    match = re.fullmatch(rb"HTTP/1\.1 (\d{3}) .*\r\n", line)
+    if not match:
+        raise ConnectionError(f"no reply, but {line[:100]}")
+    status, headers = int(match[1]), {}
+    while (line := reader.readline()) != b"\r\n":
+        name, colon, value = line.decode().partition(":")
+        if not colon or name.lower() in headers:
+            raise ConnectionError(f"malformed or doubled header: {line[:100]}")
+        headers[name.lower()] = value.strip()
+    length = int(headers["content-length"]) if status >= 200 else 0
+    body = reader.read(length)
+    if len(body) < length:
+        raise ConnectionError(f"closed with {len(body)} of {length} bytes of a reply sent")
+    return Reply(status, headers, body)
+
+
+# --- a client
+
+
+class Client:
+    def __init__(self, plan, number):
+        self.plan, self.number, self.made = plan, number, 0
+        self.counts = collections.Counter()
+        self.socket = self.reader = None
+
+    def hang_up(self, by_reset=False):
+        if by_reset:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.reader.close()
+        self.socket.close()
+        self.socket = self.reader = None
+
+    def send(self, data):
+        """Now and then in pieces of any size."""
+        in_pieces, at = chance(5), 0
+        while at < len(data):
+            piece = data[at : at + random.randint(1, len(data))] if in_pieces else data
+            self.socket.sendall(piece)
+            at += len(piece)
+
+    def judge(self, request, reply):
+        self.counts["requests"] += 1
+        self.counts["  in chunks"] += request.chunked
+        code = "ok"
+        try:
+            require(reply.headers.get("x-request-id") == request.id, "X-Request-Id is", reply.headers.get("x-request-id"))
+            if reply.status in (429, 503):  # neither right nor wrong, but well said
+                code = judge_problem(reply)
+                require(reply.headers.get("retry-after", "").isdigit(), "Retry-After is", reply.headers.get("retry-after"))
+            else:
+                request.kind.judge(self.plan, reply)
+                code = getattr(request.kind, "code", "ok")
+                if code == "ok":
+                    self.counts["products right"] += 1
+                    self.counts["  by {backend}:{name}".format(**request.kind.variant)] += 1
+            self.counts[f"{reply.status} {code}"] += 1
+        except Wrong as wrong:
+            self.counts["mismatches"] += 1
+            print(f"{request}: {wrong}", file=sys.stderr)
+        if reply.headers.get("connection", "").lower() == "close":
+            self.hang_up()
+            # A body that was refused unread may cost the connection, and so may a chunked one: libmicrohttpd 0.9
+            # reports a trailer that is none if the last line ends in a later packet (SECURITY.md).
+            if not request.waits and not request.chunked:
+                raise ConnectionError("the reply closes the connection without need")
+
+    def leave(self, request):
+        """In the middle of the request, right after it, or later, when the job waits, runs or is being answered."""
+        everything = request.head + request.body
+        try:
+            self.socket.sendall(everything[: random.randrange(len(everything) + 1)] if chance(50) else everything)
+        except OSError:
+            pass  # it was refused before it was sent
+        if chance(50):
+            time.sleep(random.uniform(0, LEAVE_S_MAX))
+        self.hang_up(by_reset=chance(50))
+        self.counts["left before the reply"] += 1
+
+    def exchange(self, requests):
+        """Several are sent in one go, and their replies must come in their order."""
+        if requests[0].waits:
+            self.send(requests[0].head)
+            reply = read_reply(self.reader)
+            if reply.status == 100:
+                self.send(requests[0].body)
+                reply = read_reply(self.reader)
+            self.judge(requests[0], reply)
+            return
+        self.send(b"".join(request.head + request.body for request in requests))
+        for request in requests:
+            self.judge(request, read_reply(self.reader))
+        self.counts["  pipelined"] += len(requests) - 1
+
+    def step(self):
+        is_batch = chance(5)
+        requests = [Request(self, is_batch) for _ in range(random.randint(2, 6) if is_batch else 1)]
+        try:
+            if self.socket is None:
+                self.socket = socket.create_connection((HOST, self.plan.port), timeout=REPLY_WAIT_S)
+                self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self.reader = self.socket.makefile("rb")
+            if not is_batch and chance(self.plan.leave):
+                self.leave(requests[0])
+            else:
+                self.exchange(requests)
+        except (OSError, ValueError, KeyError) as error:  # the latter two: a length that is none
+            self.counts["broken connections"] += 1
+            print(f"{requests[0]}: {error}", file=sys.stderr)
+            if self.socket is not None:
+                self.hang_up()
+
+    def run(self):
+        random.seed(f"{self.plan.seed} {self.number}")
+        until = time.monotonic() + self.plan.seconds
+        while (time.monotonic() < until or self.made < REQUESTS_MIN) and (
+            self.counts["mismatches"] + self.counts["broken connections"] < FAILURES_MAX
+        ):
+            self.step()
+        return self.counts
+
+
+def run_client(plan, number):
+    return Client(plan, number).run()
+
+
+def fetch_variants(plan):
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"http://{HOST}:{plan.port}/v1/variants", timeout=REPLY_WAIT_S) as reply:
+        rows = [row for row in json.load(reply)["variants"] if row["op"] == "matmul"]
+    plan.default_backend = rows[0]["backend"]  # what backend=auto means
+    plan.variants = [row for row in rows if row["available"] and "float32" in row["dtypes"] and plan.backend in (None, row["backend"])]
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Loads a matmuld on this machine; exits with 1 if a reply is wrong or missing.")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--clients", type=int, default=100)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=time.time_ns())
+    parser.add_argument("--backend", help="its variants alone")
+    parser.add_argument("--leave", type=int, default=0, help="percent of the requests whose reply is not waited for")
+    parser.add_argument("--faults", type=int, default=0, help="percent made to fail on the device, as tests/http/faulty can")
+    plan = parser.parse_args()
+    fetch_variants(plan)
+    print(f"{plan.clients} clients for {plan.seconds} s, seed {plan.seed}, {len(plan.variants)} variants", flush=True)
+    begun = time.monotonic()
+    with multiprocessing.get_context("fork").Pool(plan.clients) as pool:
+        counts = sum(pool.starmap(run_client, [(plan, number) for number in range(plan.clients)], 1), collections.Counter())
+    for name in ["requests", "mismatches", "broken connections"]:
+        counts[name] += 0
+    for name, count in sorted(counts.items(), key=lambda item: item[0].strip()):
+        print(f"{name:36} {count:12}")
+    print(f"{'requests a second':36} {counts['requests'] / (time.monotonic() - begun):12.3f}")
+    if counts["products right"] == 0:
+        sys.exit("mixed: no product was checked, which proves nothing")
+    sys.exit(counts["mismatches"] + counts["broken connections"] > 0)
+
+
+if __name__ == "__main__":
+    main()
