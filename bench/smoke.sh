@@ -27,16 +27,17 @@ bench() {
     rm -f "$scratch/$name"-*
 }
 
-bench 14 wire --quick
+bench 12 wire --quick
 bench 5 gpu --dry --no-peers --rows wire,64,4096,json64
-bench 15 trust --dry --rows overload,sigterm,memory,tls
+bench 17 trust --dry --rows overload,sigterm,kill,memory,tls
 bench 4 kernels 33 17 29 --backend cpu --repeats 2
 bench 2 kernels --transpose int64 33 17 --backend cpu --repeats 2
 bench 4 accuracy --dry --backend cpu
+sh bench/json.sh "$build" 16 --rounds 1 >"$scratch/shown" || fail "bench json: $(cat "$scratch/shown")"
 
 # Wrong usage is exit status 2.
 for wrong in 'wire 64' 'gpu --backend' 'trust --rows none' 'kernels 64 64' 'accuracy --edge 1025' \
-    'crossovers --repeats 0' 'remote --connections 0'; do
+    'crossovers --repeats 0' 'json 1x' 'remote --connections 0'; do
     code=0
     # A name and its arguments.
     # shellcheck disable=SC2086

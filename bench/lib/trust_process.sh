@@ -1,4 +1,4 @@
-# The rows of trust.sh about the process: how it ends, and does with little. To be sourced.
+# The rows of trust.sh about the process: how it ends, starts again, and does with little. To be sourced.
 # shellcheck shell=sh disable=SC2154
 
 # --- SIGTERM under load
@@ -27,6 +27,50 @@ bench_sigterm() {
     row_is "$what, neither" '≤ 0' $lost
     row_is "$what, other exit statuses than 0" '≤ 0' $others
     row_is "$what, the longest drain" '≤ 30000 ms' "$(most sigterm.ms)" ms
+}
+
+# --- SIGKILL, and started again
+
+# Half of the callers are in the midst of a head, and half in the midst of a body.
+bench_kill() {
+    what="kill -9 with 64 callers connected, and started again on the same port, $times times"
+    failed=0 port=0
+    for _ in $(seq "$times"); do
+        begun=$(now_ms)
+        if start_matmuld kill --backend cpu --port "$port"; then
+            keep kill $(($(logged_ms ' ready$') - begun))
+            dawdle --heads 32 --bodies 32
+            kill -9 "$pid"
+            ended "$pid"
+            kill "$slow" 2>/dev/null || :
+            wait "$slow" 2>/dev/null || :
+        else
+            failed=$((failed + 1))
+        fi
+    done
+    row_is "$what, starts that failed" '≤ 0' $failed
+    row_is "$what, the slowest until ready" '≤ 2000 ms' "$(most kill)" ms
+}
+
+# --- few descriptors
+
+# A server that may open 1,024 files, 1,200 silent connections, and a client that connects anew for each request.
+bench_descriptors() {
+    limit_by 'ulimit -n 1024'
+    serve descriptors --threads 2 || return 0
+    printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >"$scratch/anew"
+    dawdle --heads 1200 --every-ms 1000000 --seconds "$(whole_or_dry 6 2)"
+    spent=$(cpu_us "$pid")
+    flood descriptors --file "$scratch/anew" --rate 50 --seconds "$(whole_or_dry 4 1)"
+    spent=$((($(cpu_us "$pid") - spent) / 1000))
+    what='1,024 descriptors, 1,200 silent connections'
+    row_is "$what, /healthz over 50 new connections a second, not answered" '≤ 0' \
+        $(($(of descriptors requests) - $(of descriptors ok) + $(of descriptors unsent)))
+    row_is "$what, p99 of these" '≤ 250 ms' "$(of descriptors ok_p99_ms)" ms
+    row_is "$what, processor time meanwhile" '≤ 400 ms' $spent ms
+    wait "$slow"
+    row_is "$what, closed to make room" '' "$(dawdled heads ended)"
+    stop "$pid"
 }
 
 # --- little memory
