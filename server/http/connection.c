@@ -57,7 +57,7 @@ static void compose(struct mm_last_words *words, const struct mm_problem_reply *
     size_t length = 0;
     struct tm broken_down;
     time_t now = time(NULL);
-    words->body = mm_problem_json(reply->error, reply->request_id, &length);
+    words->body = reply->form->write(reply->error, reply->request_id, &length);
     if (words->body == NULL)
         return;
     gmtime_r(&now, &broken_down);

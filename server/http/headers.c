@@ -44,9 +44,11 @@ void mm_headers_add_common(struct mm_headers *headers, const char *request_id, s
         add(headers, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 
+const struct mm_problem_form mm_problem_details = {MM_PROBLEM_TYPE, mm_problem_json};
+
 void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_reply *reply) {
     const struct mm_error *error = reply->error;
-    add(headers, MHD_HTTP_HEADER_CONTENT_TYPE, MM_PROBLEM_TYPE);
+    add(headers, MHD_HTTP_HEADER_CONTENT_TYPE, reply->form->type);
     if (error->status == MM_METHOD_NOT_ALLOWED) /* OPTIONS has the methods too, whatever it is refused for */
         add(headers, MHD_HTTP_HEADER_ALLOW, reply->allow);
     if (error->status == MM_UNAUTHORIZED)

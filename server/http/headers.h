@@ -32,8 +32,20 @@ struct mm_headers {
 void mm_headers_add_common(struct mm_headers *headers, const char *request_id, struct mm_cors cors,
                            bool closes);
 
+/* How a protocol writes its errors. */
+struct mm_problem_form {
+    const char *type; /* the media type */
+
+    /* malloc'ed; NULL if memory runs out. Any thread. */
+    char *(*write)(const struct mm_error *error, const char *request_id, size_t *length);
+};
+
+/* RFC 9457 (api/problem.h). */
+extern const struct mm_problem_form mm_problem_details;
+
 /* The reply to a request that fails. Borrows all that it points to. */
 struct mm_problem_reply {
+    const struct mm_problem_form *form;
     const struct mm_error *error;
     const char *request_id;
     const char *allow; /* the methods for a 405 */

@@ -64,7 +64,7 @@ static struct MHD_Response *respond_with_text(char *text, size_t length) {
 enum MHD_Result mm_reply_problem(struct mm_request *request) {
     const struct mm_problem_reply problem = mm_request_problem(request, &request->error);
     size_t length = 0;
-    char *text = mm_problem_json(problem.error, problem.request_id, &length);
+    char *text = problem.form->write(problem.error, problem.request_id, &length);
     struct MHD_Response *response = respond_with_text(text, length);
     struct mm_headers headers = {.count = 0};
     mm_headers_add_problem(&headers, &problem);

@@ -155,7 +155,8 @@ bool mm_request_is_large(const struct mm_request *request) {
 }
 
 struct mm_problem_reply mm_request_problem(const struct mm_request *request, const struct mm_error *error) {
-    return (struct mm_problem_reply){.error = error,
+    return (struct mm_problem_reply){.form = request->problems,
+                                     .error = error,
                                      .request_id = request->request_id,
                                      .allow = request->allow,
                                      .cors = request->cors,
@@ -182,6 +183,7 @@ static struct mm_request *open_request(struct mm_server *server, struct MHD_Conn
     request->connection = connection;
     request->peer = peer;
     request->path = mm_route_path(target);
+    request->problems = mm_route_problems(request->path);
     request->state = MM_RECEIVING;
     request->started_ns = mm_clock_ns();
     request->deadline_ns = request->started_ns + server->options->timeout_ms * UINT64_C(1000000);

@@ -29,12 +29,13 @@ struct mm_route;
 struct mm_request {
     struct mm_server *server;
     struct MHD_Connection *connection;
-    struct mm_connection *peer;   /* the same, as ours */
-    const char *path;             /* of the target, decoded; MHD's */
-    const struct mm_route *route; /* NULL: none */
-    int state;                    /* enum mm_request_state; __atomic access only */
-    bool last;                    /* the reply closes the connection */
-    bool accepted;                /* counted in server->accepted */
+    struct mm_connection *peer;             /* the same, as ours */
+    const char *path;                       /* of the target, decoded; MHD's */
+    const struct mm_route *route;           /* NULL: none */
+    const struct mm_problem_form *problems; /* the form of errors at this path */
+    int state;                              /* enum mm_request_state; __atomic access only */
+    bool last;                              /* the reply closes the connection */
+    bool accepted;                          /* counted in server->accepted */
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_record record; /* complete at the end */
     uint64_t started_ns;     /* the first callback */

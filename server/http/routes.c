@@ -124,6 +124,21 @@ const char *mm_route_path(const char *target) {
     return target;
 }
 
+/* How errors look at the paths that begin so: the first row that matches. */
+static const struct {
+    const char *path;
+    const struct mm_problem_form *problems;
+} protocols[] = {
+    {"", &mm_problem_details},
+};
+
+const struct mm_problem_form *mm_route_problems(const char *path) {
+    size_t index = 0;
+    while (strncmp(path, protocols[index].path, strlen(protocols[index].path)) != 0)
+        index++;
+    return protocols[index].problems;
+}
+
 static bool is_at(const struct mm_route *route, const char *path) {
     return strcmp(route->path, path) == 0;
 }

@@ -60,6 +60,9 @@ size_t mm_route_state_bytes_max(void);
 /* The path of a target, which may be in absolute form (RFC 9112, 3.2.2). Points into the target. */
 const char *mm_route_path(const char *target);
 
+/* The form of errors at a path, also if nothing is there. Any thread. */
+const struct mm_problem_form *mm_route_problems(const char *path);
+
 /* Sets request->route by request->path, or request->error: MM_NOT_FOUND, also for a route that an option
  * switches off, or MM_METHOD_NOT_ALLOWED. For that and for OPTIONS request->allow has the path's methods. The
  * connection's thread. */

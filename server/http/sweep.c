@@ -197,8 +197,10 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     mm_server_make_id(server, request_id);
     mm_fail(&error, MM_REQUEST_TIMEOUT,
             "the head of the request was not complete after %" PRIu64 " ms (--receive-timeout-ms)", limit_ms);
-    const struct mm_problem_reply reply = {
-        .error = &error, .request_id = request_id, .cors = mm_cors_judge(server->options, NULL)};
+    const struct mm_problem_reply reply = {.form = &mm_problem_details,
+                                           .error = &error,
+                                           .request_id = request_id,
+                                           .cors = mm_cors_judge(server->options, NULL)};
     mm_record_cut_head(request_id, &error, mm_connection_cut_from_outside(connection, &reply),
                        now_ns - connection->head_since_ns);
 }
