@@ -33,10 +33,10 @@ static bool cut(const char *text, const char *end, struct authority *authority) 
     return authority->host_bytes > 0;
 }
 
-/* Without the spaces at the end of a header's value. */
+/* Without the blanks at the end of a header's value; it begins with none. */
 static bool cut_value(const char *value, struct authority *authority) {
     const struct mm_slice trimmed = mm_slice_trim(value, value + strlen(value));
-    return cut(trimmed.start, trimmed.start + trimmed.length, authority);
+    return trimmed.start == value && cut(trimmed.start, trimmed.start + trimmed.length, authority);
 }
 
 static bool same_host(const struct authority *left, const struct authority *right) {

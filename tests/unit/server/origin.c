@@ -48,6 +48,7 @@ static void origins(void **state) {
         {"http://[::1]:8080", "[::1]:8080", true},
         {"x://a.example", "a.example", true},
         {"http://a.example", "a.example:443", false},
+        {"http:// a.example", "a.example", false},
         {"https://a.example", "a.example:80", false},
         {"http://a.example:8080", "a.example", false},
         {"http://a.example", "a.example:8080", false},
