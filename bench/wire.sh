@@ -98,8 +98,8 @@ bench_latency() {
 
 # --- large bodies
 
-# large KEY FIGURE ARGUMENT…: one product, of which the time outside the kernel counts; or four at once, of which that
-# from the first byte to the last reply does, less the kernels, which run one after the other.
+# large KEY FIGURE ARGUMENT…: of one product, the time outside the kernel counts. Of four at once, the time from the first
+# byte to the last reply counts, less the kernels, which run one after the other.
 large() {
     key=$1 wanted=$2
     shift 2
@@ -201,24 +201,6 @@ bench_copies() {
     row_mib "idle ${idle} s after it, over before it" '' copies.idle
 }
 
-# --- JSON
-
-# What a number of JSON takes, from the socket to the element and from the element into the reply's text. A body is read as
-# it arrives, so its reading is in the span of receiving.
-bench_json() {
-    [ "$quick" = yes ] && edge=64 || edge=1024
-    start_matmuld json --backend cpu || { row_left_out 'JSON' '' "$why" && return 0; }
-    for _ in $(seq "$rounds"); do
-        measure json 'receive_mean_ms encode_mean_ms' --port "$port" --form json --shape "${edge}x${edge}x$edge" --spans \
-            --query variant=blas --requests 5
-        keep json.read "$(figure receive_mean_ms | awk -v edge="$edge" '{ print $1 * 1e6 / (2 * edge * edge) }')"
-        keep json.written "$(figure encode_mean_ms | awk -v edge="$edge" '{ print $1 * 1e6 / (edge * edge) }')"
-    done
-    stop "$pid"
-    row_value "JSON, $edge³, a number of nine digits received and read" '≤ 30 ns' json.read ns
-    row_value 'the same, a number written' '≤ 30 ns' json.written ns
-}
-
 # row_mib WHAT TARGET KEY: of KiB; what is below nothing is shown as it is.
 row_mib() {
     mib=$(awk -v kib="$(median "$3")" 'BEGIN { printf "%.1f", kib / 1024 }')
@@ -245,7 +227,7 @@ run() {
     ! has_row ways || bench_ways
     ! has_row memory || { bench_budget && bench_copies; }
     ! has_row start || rows_of_start cpu ' (the target is for a GPU)'
-    ! has_row json || bench_json
+    ! has_row json || row_left_out 'JSON' '' 'by ./dev bench json, where there is that'
 }
 
 main "$@"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Clients that leave, and deadlines by the clock, whoever set them: a job that nobody waits for is taken out of the queue,
-# a deadline is answered with 504 when it passes, and an upload that broke off holds neither memory nor the drain.
+# Clients that leave, and deadlines. A job that nobody waits for is taken out of the queue. A deadline is answered with 504
+# when it passes. An upload that broke off holds neither memory nor the drain.
 # (http/metrics has clients that leave the queue.)
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"

@@ -1,6 +1,6 @@
-/* The real CUDA backend with rows that do what no kernel of ours may, in place of the list of gpu/backends.c:
- * matmuld linked with it shows what becomes of a service whose GPU fails. They fail in products of one row;
- * of more rows they are `naive`. */
+/* The real CUDA backend with variants that do what no kernel of ours may. It replaces the list of
+ * gpu/backends.c, so that tests see how a service goes on when its GPU fails. The variants fail at products
+ * of one row; for more rows they are `naive`. */
 #include "gpu/backend.h"
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"

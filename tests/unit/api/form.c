@@ -94,7 +94,7 @@ static const struct text *text_of(const char *form) {
 #define END "--B--|"
 #define VARIANT PART("variant") "naive|"
 
-/* What becomes of a form. Those of AB are a product of 2×3 by 3×1. */
+/* What the decoder makes of a form. The forms AB hold a product of 2×3 by 3×1. */
 static const struct {
     enum mm_op op;
     const char *form;

@@ -129,9 +129,9 @@ static void some_are_never_given_up(void **state) {
     }
 }
 
-/* Six jobs wait for two devices in turn, of which the first two run. The first device hangs, or fails
- * otherwise, which its own thread finds out: those who wait for it are computed by the other, which is chosen
- * from then on. */
+/* Six jobs are queued at two devices in turn, and the first two run. Then the first device hangs, or its own
+ * thread finds another failure. The other device computes the jobs that wait for it, and is chosen from then
+ * on. */
 static void who_waits_goes_to_the_other(void **state) {
     for (int hangs = 0; hangs < 2; hangs++) {
         watch_scene((struct setting){.devices = 2, .closed = true}, hangs ? HANG : 0, 0);
