@@ -62,10 +62,15 @@ for item in *; do
 done
 all=$(printf "%s\n" "$rows" | wc -l)
 nvidia-smi -L >"$log" 2>&1 || rows=$(printf "%s\n" "$rows" | awk -F'|' '$5 != "dev"')
+limit=60 # seconds that the tests of a mutant may take; more if they take over half of it without one
 for preset in $(printf "%s\n" "$rows" | cut -d'|' -f5 | sort -u); do
     tests=$(printf "%s\n" "$rows" | awk -F'|' -v preset="$preset" '$5 == preset { print $6 }' | tr ' ' '\n' | sort -u | paste -sd' ')
     (cd "$copy" && cmake --preset "$preset" -DMATMULD_WERROR=OFF) >"$log" 2>&1 &&
-        build "$preset" "$tests" && pass "$preset" "$tests" 1000 && continue
+        build "$preset" "$tests" && started=$(date +%s) && pass "$preset" "$tests" 1000 && {
+        taken=$(($(date +%s) - started))
+        [ $((2 * taken)) -le "$limit" ] || limit=$((2 * taken))
+        continue
+    }
     tail -n 40 "$log" && echo "preset $preset fails without a mutant; if it does so here alone, remove $copy" && exit 1
 done
 
@@ -74,7 +79,7 @@ while IFS='|' read -r number file old new preset tests defect; do
     mutated=$file code=0
     [ -n "$file" ] || continue
     if change "$file" "$old" "$new" >"$copy/$file" && build "$preset" "$tests"; then
-        pass "$preset" "$tests" 60 || code=$?
+        pass "$preset" "$tests" "$limit" || code=$?
         [ "$code" -ne 0 ] && result=found found=$((found + 1)) || result=SURVIVED survived=$((survived + 1))
         [ "$code" -ne 124 ] || result='found (hangs)'
     else
