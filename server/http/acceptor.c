@@ -47,10 +47,11 @@ struct mm_acceptor {
     void *addresses; /* struct address, a tree of tsearch's */
 
     /* For the thread alone. */
-    unsigned next_thread; /* the first candidate for the next connection */
-    unsigned full_naps;   /* in a row */
-    uint64_t evicted;     /* connections, not logged yet */
-    uint64_t told_ns;     /* of the last log line; 0: none */
+    unsigned next_thread;     /* the first candidate for the next connection */
+    unsigned full_naps;       /* in a row */
+    uint64_t evicted;         /* connections, not logged yet */
+    uint64_t told_ns;         /* of the last warning that none could be taken; 0: none */
+    uint64_t evicted_told_ns; /* of the last that idle ones were closed; 0: none */
 
     unsigned open_by_thread[]; /* daemon_count */
 };
@@ -168,17 +169,17 @@ static bool is_stopping(const struct mm_acceptor *acceptor) {
     return __atomic_load_n(&acceptor->stopping, __ATOMIC_RELAXED) != 0;
 }
 
-static bool may_tell(struct mm_acceptor *acceptor) {
+static bool may_tell(uint64_t *told_ns) {
     const uint64_t now_ns = mm_clock_ns();
-    if (acceptor->told_ns != 0 && now_ns - acceptor->told_ns < TELL_EVERY_NS)
+    if (*told_ns != 0 && now_ns - *told_ns < TELL_EVERY_NS)
         return false;
-    acceptor->told_ns = now_ns;
+    *told_ns = now_ns;
     return true;
 }
 
 /* A young connection is not idle yet: only a shortage of a second is logged. */
 static void tell_full(struct mm_acceptor *acceptor) {
-    if (++acceptor->full_naps * NAP_MS >= FULL_MS && may_tell(acceptor))
+    if (++acceptor->full_naps * NAP_MS >= FULL_MS && may_tell(&acceptor->told_ns))
         mm_log_warning(
             "all of at most %u connections are open and none is idle: new ones wait. Allow more open "
             "files (ulimit -n)",
@@ -186,7 +187,7 @@ static void tell_full(struct mm_acceptor *acceptor) {
 }
 
 static void tell_evicted(struct mm_acceptor *acceptor) {
-    if (acceptor->evicted == 0 || !may_tell(acceptor))
+    if (acceptor->evicted == 0 || !may_tell(&acceptor->evicted_told_ns))
         return;
     mm_log_warning("connections that were idle longest were closed to make room for new ones: %" PRIu64
                    ", at most %u can be open. Allow more open files (ulimit -n)",
@@ -216,7 +217,7 @@ static int accept_one(struct mm_acceptor *acceptor, struct sockaddr_storage *fro
     while (fd < 0 && (errno == ECONNABORTED || errno == EINTR));
     if (fd >= 0 || is_stopping(acceptor))
         return fd;
-    if (may_tell(acceptor))
+    if (may_tell(&acceptor->told_ns))
         mm_log_warning("a connection cannot be accepted: %s", strerror(errno));
     acceptor->evicted += mm_sweep_close_idle(acceptor->server, 1);
     return -1;
