@@ -49,7 +49,8 @@ struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, ui
 
 /* Takes a job that still waits out of the queue: true, and it is the caller's again, without a done().
  * False if it is running or over: its done() comes, or has come. A begun task or long product ends after
- * the slice or piece at hand, with MM_STOPPING unless that was the last. Never blocks. Any thread. */
+ * the slice or piece at hand, with MM_STOPPING unless that was the last; so does a product that a device has
+ * only begun in vain, or that is on its way to another device. Never blocks. Any thread. */
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_job *job);
 
 /* How long a job that does not wait any more has waited, also while it runs. Any thread. */

@@ -6,7 +6,6 @@
 #include "gpu/cpu/cores.h"
 
 #include <assert.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -20,9 +19,11 @@ static bool is_late(const struct mm_job *job, uint64_t now_ns) {
     return job->deadline_ns != 0 && now_ns > job->deadline_ns;
 }
 
-/* Whether the job is in time and the device works; else its error says why not. */
+/* Whether the job is wanted and in time, and the device works; else its error says why not. */
 static bool can_run(const struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
-    if (is_late(job, now_ns))
+    if (__atomic_load_n(&job->given_up, __ATOMIC_RELAXED))
+        mm_fail(&job->error, MM_STOPPING, "the job was given up before its end");
+    else if (is_late(job, now_ns))
         mm_fail(&job->error, MM_TIMEOUT, "%s",
                 job->begun ? "the deadline passed before the job was over"
                            : "the deadline passed while the job waited; its kernel was not started");
@@ -35,18 +36,15 @@ static bool can_run(const struct mm_worker *worker, struct mm_job *job, uint64_t
 static bool can_go_on(const struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
     struct mm_queue *queue = worker->queue;
     pthread_mutex_lock(&queue->mutex);
-    bool ends = queue->ending_tasks;
-    bool given_up = __atomic_load_n(&job->given_up, __ATOMIC_RELAXED);
+    const bool ends = queue->ending_tasks;
     pthread_mutex_unlock(&queue->mutex);
-    if (ends || given_up)
-        mm_fail(&job->error, MM_STOPPING, "%s",
-                given_up ? "the job was given up before its end"
-                         : "the service stopped before the job's end");
-    return job->error.status == MM_OK && can_run(worker, job, now_ns);
+    if (ends)
+        mm_fail(&job->error, MM_STOPPING, "the service stopped before the job's end");
+    return !ends && can_run(worker, job, now_ns);
 }
 
-/* Whether the device has something to do for this product. If not, it is over: too late, cancelled between
- * two pieces, or empty. */
+/* Whether the device has something to do for this product. If not, it is over: too late, cancelled, or
+ * empty. */
 static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
     if (job->begun)
         return can_go_on(worker, job, now_ns);
@@ -111,17 +109,39 @@ static bool wants_memory(const struct mm_batch *failed) {
     return failed->count > 0;
 }
 
-/* Begins what found no memory again, once nothing else is under way. */
-static void begin_alone(struct mm_worker_thread *self, struct mm_batch *batch) {
+/* How long to poll, which covers a small product; how long to nap after that: a part of the time waited,
+ * so it adds little. */
+enum { SPIN_NS = 30000, NAP_PART = 16, NAP_NS_MAX = 200000 };
+
+/* When to look at the lanes again; now, if the thread still polls. */
+static uint64_t next_look_ns(const struct mm_worker_thread *self, uint64_t now_ns) {
+    const uint64_t waited_ns = now_ns - self->pipeline.changed_ns;
+    if (waited_ns <= self->spin_ns)
+        return now_ns;
+    return now_ns + (waited_ns / NAP_PART < NAP_NS_MAX ? waited_ns / NAP_PART : NAP_NS_MAX);
+}
+
+static struct timespec time_of(uint64_t ns) {
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+}
+
+static void sleep_until(uint64_t then_ns) {
+    const struct timespec then = time_of(then_ns);
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &then, NULL);
+}
+
+/* Begins jobs that found no memory again, once nothing else is under way. By then a deadline may have passed,
+ * or the device have failed. */
+static void begin_alone(struct mm_worker_thread *self, const struct mm_batch *batch) {
     while (self->pipeline.busy > 0) {
         if (end(self))
             tell(self);
         else
-            sched_yield();
+            sleep_until(next_look_ns(self, mm_clock_ns()));
     }
     for (unsigned index = 0; index < batch->count; index++)
         batch->jobs[index]->error = (struct mm_error){.status = MM_OK};
-    mm_pipeline_begin(&self->pipeline, batch);
+    begin(self, batch);
 }
 
 /* Whether a job that this device cannot run any more goes to another one. */
@@ -146,10 +166,11 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
     const unsigned count = begun.count;
     if (count > 0)
         mm_pipeline_begin(&self->pipeline, &begun);
+    finish(self, &over);
     if (begun.count == count && self->pipeline.busy > 0 && wants_memory(&begun))
         begin_alone(self, &begun);
-    finish(self, &over);
-    finish(self, &begun); /* what is left of it failed */
+    else
+        finish(self, &begun); /* what is left of it failed */
 }
 
 /* Whether there may be a job that the thread could begin, since it looked at the list last. */
@@ -158,27 +179,17 @@ static bool has_arrivals(const struct mm_worker_thread *self) {
            __atomic_load_n(&self->worker->changes, __ATOMIC_RELAXED) != self->seen;
 }
 
-/* How long to poll, which covers a small product; how long to nap after that: a part of the time waited,
- * so it adds little. */
-enum { SPIN_NS = 30000, NAP_PART = 16, NAP_NS_MAX = 200000 };
-
-static struct timespec after(uint64_t now_ns, uint64_t wait_ns) {
-    const uint64_t then_ns = now_ns + wait_ns;
-    return (struct timespec){.tv_sec = (time_t)(then_ns / 1000000000),
-                             .tv_nsec = (long)(then_ns % 1000000000)};
-}
-
-/* Sleeps for so long, or until a job comes that the thread could begin. */
-static void nap(struct mm_worker_thread *self, uint64_t now_ns, uint64_t wait_ns) {
+/* Sleeps until then, or until a job comes that the thread could begin. */
+static void nap(struct mm_worker_thread *self, uint64_t then_ns) {
     struct mm_worker *worker = self->worker;
-    const struct timespec until = after(now_ns, wait_ns);
+    const struct timespec then = time_of(then_ns);
     if (!mm_pipeline_has_room(&self->pipeline)) {
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+        sleep_until(then_ns);
         return;
     }
     pthread_mutex_lock(&worker->queue->mutex);
     if (!has_arrivals(self))
-        pthread_cond_timedwait(&worker->changed, &worker->queue->mutex, &until);
+        pthread_cond_timedwait(&worker->changed, &worker->queue->mutex, &then);
     pthread_mutex_unlock(&worker->queue->mutex);
 }
 
@@ -186,9 +197,9 @@ static void nap(struct mm_worker_thread *self, uint64_t now_ns, uint64_t wait_ns
 static void wait_and_end(struct mm_worker_thread *self) {
     while (!end(self) && !has_arrivals(self)) {
         const uint64_t now_ns = mm_clock_ns();
-        const uint64_t waited_ns = now_ns - self->pipeline.changed_ns;
-        if (waited_ns > self->spin_ns)
-            nap(self, now_ns, waited_ns / NAP_PART < NAP_NS_MAX ? waited_ns / NAP_PART : NAP_NS_MAX);
+        const uint64_t then_ns = next_look_ns(self, now_ns);
+        if (then_ns > now_ns)
+            nap(self, then_ns);
     }
 }
 

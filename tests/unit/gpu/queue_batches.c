@@ -183,23 +183,49 @@ static void a_cancel_lets_others_begin(void **state) {
     job_wait(&jobs[2], MM_OK);
 }
 
-/* Beside another there is no memory for it; and where there is none by itself either, it fails. */
+/* Beside another there is no memory for it. Until it is begun again, its deadline may pass, it may be
+ * cancelled, and its device may fail. */
 static void who_finds_no_memory_is_begun_again_alone(void **state) {
+    enum { IN_TIME, LATE, CANCELLED, DEVICE_FAILED };
+    static const struct {
+        enum mm_status status;
+        unsigned begun;
+    } ways[] = {[IN_TIME] = {MM_OK, 3},
+                [LATE] = {MM_TIMEOUT, 2},
+                [CANCELLED] = {MM_STOPPING, 2},
+                [DEVICE_FAILED] = {MM_NOT_READY, 2}};
     const struct timespec while_ = {.tv_nsec = 20000000}; /* in which it could be begun again, or fail */
+    for (int way = 0; way <= DEVICE_FAILED; way++) {
+        open_async(2);
+        submit_first();
+        pthread_mutex_lock(&fake->mutex);
+        fake->makes_late = way == LATE;
+        pthread_mutex_unlock(&fake->mutex);
+        submit_keyed(1, 0, HUNGRY_N);
+        wait_begun(fake, 2);
+        nanosleep(&while_, NULL);
+        assert_int_equal(done_of(1), 0);
+        if (way == CANCELLED)
+            assert_false(mm_queue_cancel(queue, &jobs[1].job));
+        if (way == DEVICE_FAILED)
+            __atomic_store_n(&fake->device.failed, 1, __ATOMIC_RELAXED);
+        open_gate(fake);
+        job_wait(&jobs[0], MM_OK);
+        job_wait(&jobs[1], ways[way].status);
+        assert_int_equal(begun_by(fake), ways[way].begun);
+        close_queue();
+    }
+}
+
+static void who_finds_no_memory_alone_fails(void **state) {
     open_async(2);
-    submit_first();
-    submit_keyed(1, 0, HUNGRY_N);
-    wait_begun(fake, 2);
-    nanosleep(&while_, NULL);
-    assert_int_equal(done_of(1), 0);
-    open_gate(fake);
-    wait_all(jobs, 2);
-    assert_int_equal(begun_by(fake), 3);
     fake->is_starved = true;
-    submit_keyed(2, 0, HUNGRY_N);
-    job_wait(&jobs[2], MM_NO_DEVICE_MEMORY);
+    submit_keyed(0, 0, HUNGRY_N);
+    job_wait(&jobs[0], MM_NO_DEVICE_MEMORY);
+    assert_int_equal(begun_by(fake), 1);
 }
 
 RUN_TESTS_BETWEEN(NULL, close_scene, those_that_wait_go_together, a_batch_is_bounded, lanes_end_in_any_order,
                   who_comes_is_begun_beside_what_takes_long, nobody_in_the_list_waits_for_a_long_small_one,
-                  a_cancel_lets_others_begin, who_finds_no_memory_is_begun_again_alone)
+                  a_cancel_lets_others_begin, who_finds_no_memory_is_begun_again_alone,
+                  who_finds_no_memory_alone_fails)
