@@ -71,8 +71,9 @@ struct mm_job {
     /* The queue's own while it owns the job; `next` is still set at done. */
     struct mm_job *next;
     struct mm_job *previous;
-    void *worker;       /* in whose list it waits; NULL: in none */
-    uint64_t queued_ns; /* when it came; later by the time that its pieces took */
+    void *worker;       /* chosen for it; NULL: none can run it */
+    bool waits;         /* in that worker's list */
+    uint64_t queued_ns; /* when it was prepared; later by the time that its pieces took */
     uint64_t seen_ns; /* when it was first seen running; 0: not yet, or not since the device last showed that
                          it goes on with it; __atomic access while it runs */
     size_t queued_bytes;

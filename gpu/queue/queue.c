@@ -32,9 +32,8 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
     return MM_OK;
 }
 
-/* The least loaded worker that can run the job, as far as can be seen without a lock. */
-static enum mm_status choose_worker(struct mm_queue *queue, const struct mm_job *job,
-                                    struct mm_worker **chosen, struct mm_error *error) {
+/* Sets job->worker: the least loaded that can run it, as far as can be seen without a lock. */
+static enum mm_status choose_worker(struct mm_queue *queue, struct mm_job *job, struct mm_error *error) {
     struct mm_worker *best = NULL;
     double least = 0.0;
     bool failed = false;
@@ -52,7 +51,7 @@ static enum mm_status choose_worker(struct mm_queue *queue, const struct mm_job 
             least = load;
         }
     }
-    *chosen = best;
+    job->worker = best;
     if (best != NULL)
         return MM_OK;
     if (failed)
@@ -86,12 +85,12 @@ static enum mm_status fail_stopping(struct mm_error *error) {
 }
 
 /* Clears what the queue and the backend set. No backend gets an empty product, in which nothing is wrong. */
-static void prepare(struct mm_job *job) {
+static void clear(struct mm_job *job) {
     const struct mm_product *product = &job->product;
     memset(&job->error, 0, sizeof job->error);
     job->ran = NULL;
     job->device = NULL;
-    job->worker = NULL;
+    job->waits = false;
     job->begun = false;
     job->given_up = false;
     job->pieces = (struct mm_pieces){0};
@@ -108,26 +107,27 @@ static void prepare(struct mm_job *job) {
     job->queued_ns = mm_clock_ns();
 }
 
+/* Chooses the job's worker and plans it for that one's device. No lock is held. */
+static enum mm_status assign(struct mm_queue *queue, struct mm_job *job, struct mm_error *error) {
+    const enum mm_status status = choose_worker(queue, job, error);
+    const struct mm_worker *worker = job->worker;
+    return worker != NULL ? mm_job_plan(job, worker->device, error) : status;
+}
+
+void mm_queue_prepare(struct mm_queue *queue, struct mm_job *job) {
+    clear(job);
+    (void)assign(queue, job, &job->error);
+}
+
 /* Less than a suspended connection costs: some 10 µs of the plain loop, at 1 GFLOP/s. */
 enum { RUN_FLOPS_MAX = 16000, RUN_BYTES_MAX = 32 << 10 };
 
-/* Chooses the job's worker and plans it for that one's device. No lock is held. */
-static enum mm_status assign(struct mm_queue *queue, struct mm_job *job, struct mm_worker **worker,
-                             struct mm_error *error) {
-    const enum mm_status status = choose_worker(queue, job, worker, error);
-    return *worker != NULL ? mm_job_plan(job, (*worker)->device, error) : status;
-}
-
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
-    struct mm_worker *worker = NULL;
-    if (job->task != NULL || job->verify || !job->backend->is_host ||
-        mm_product_flops(&job->product) > RUN_FLOPS_MAX)
+    if (job->task != NULL || job->verify || !job->backend->is_host || job->error.status != MM_OK ||
+        mm_product_flops(&job->product) > RUN_FLOPS_MAX || job->queued_bytes > RUN_BYTES_MAX ||
+        __atomic_load_n(&queue->stopping, __ATOMIC_RELAXED))
         return false;
-    prepare(job);
-    if (job->queued_bytes > RUN_BYTES_MAX)
-        return false;
-    if (__atomic_load_n(&queue->stopping, __ATOMIC_RELAXED) || assign(queue, job, &worker, NULL) != MM_OK)
-        return false;
+    const struct mm_worker *worker = job->worker;
     job->device = worker->device;
     job->ran = job->plan.variant;
     if (job->product.m > 0 && job->product.n > 0)
@@ -143,24 +143,24 @@ static void hand_over(struct mm_worker *worker, struct mm_job *job) {
 }
 
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struct mm_error *error) {
-    struct mm_worker *worker = NULL;
-    prepare(job);
-    enum mm_status status = assign(queue, job, &worker, error);
+    enum mm_status status = job->error.status;
+    if (status != MM_OK && error != NULL)
+        *error = job->error;
     if (status != MM_OK)
         return status;
     pthread_mutex_lock(&queue->mutex);
     status = queue->stopping ? fail_stopping(error) : check_room(queue, error);
     if (status == MM_OK)
-        status = check_wait(queue, worker, error);
+        status = check_wait(queue, job->worker, error);
     if (status == MM_OK)
-        hand_over(worker, job);
+        hand_over(job->worker, job);
     pthread_mutex_unlock(&queue->mutex);
     return status;
 }
 
 bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_job *job) {
     struct mm_worker *worker = NULL;
-    prepare(job);
+    clear(job);
     job->alone = !job->task->shares;
     pthread_mutex_lock(&queue->mutex);
     for (size_t index = 0; index < queue->worker_count; index++)
@@ -176,13 +176,12 @@ bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device
 
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_job *job) {
     pthread_mutex_lock(&queue->mutex);
-    struct mm_worker *worker = job->worker;
-    bool waits = worker != NULL && !job->begun;
+    const bool waits = job->waits && !job->begun;
     __atomic_store_n(&job->given_up, !waits, __ATOMIC_RELAXED);
     if (waits)
-        mm_worker_remove(worker, job);
-    else if (worker != NULL)
-        mm_worker_prefer(worker, job); /* its end takes no time, and gives memory back */
+        mm_worker_remove(job->worker, job);
+    else if (job->waits)
+        mm_worker_prefer(job->worker, job); /* its end takes no time, and gives memory back */
     pthread_mutex_unlock(&queue->mutex);
     return waits;
 }
@@ -232,15 +231,14 @@ static struct mm_job *take_waiting(struct mm_worker *worker, struct mm_job *take
 }
 
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_job *job, struct mm_worker *runs_at) {
-    struct mm_worker *other = NULL;
-    if (job->task != NULL || assign(queue, job, &other, NULL) != MM_OK)
+    if (job->task != NULL || assign(queue, job, NULL) != MM_OK)
         return false;
     pthread_mutex_lock(&queue->mutex);
     const bool passes = !queue->closing; /* else the other's threads may have ended */
     if (passes && runs_at != NULL)
         mm_worker_untake(runs_at, job);
     if (passes)
-        hand_over(other, job);
+        hand_over(job->worker, job);
     pthread_mutex_unlock(&queue->mutex);
     return passes;
 }

@@ -27,14 +27,19 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
                              const struct mm_queue_limits *limits, struct mm_queue **queue,
                              struct mm_error *error);
 
-/* Puts the job in front of the least loaded device of job->backend that can run job->variant. Never
- * blocks. MM_BUSY, MM_STOPPING, MM_UNSUPPORTED (no device for the variant), MM_NOT_READY (all such devices
- * have failed). Any thread. A job with m = 0 or n = 0 is done without a device's work; k = 0 runs like any
+/* Before each run or submit, since planning takes longer than a lock should be held: clears what is not the
+ * caller's, and plans the job for the least loaded device of job->backend that can run job->variant. On
+ * failure job->error says why: MM_UNSUPPORTED (no device for the variant, or not this shape), MM_NOT_READY
+ * (all such devices have failed). Any thread that owns the job, best with no lock held. */
+void mm_queue_prepare(struct mm_queue *queue, struct mm_job *job);
+
+/* Puts a prepared job in front of its device. Never blocks. MM_BUSY, MM_STOPPING, or why the job could not be
+ * prepared. Any thread. A job with m = 0 or n = 0 is done without a device's work; k = 0 runs like any
  * other. */
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_job *job, struct mm_error *error);
 
-/* Runs a product at once on the calling thread if the host computes it faster than another thread would
- * wake up: true, the job is over, and done() is not called. False: submit it. Any thread. */
+/* Runs a prepared product at once on the calling thread if the host computes it faster than another thread
+ * would wake up: true, the job is over, and done() is not called. False: submit it. Any thread. */
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
 
 /* Puts a task in front of this device of the queue if it is idle: true. False if it is busy or failed, or

@@ -33,11 +33,12 @@ static void take(struct mm_job_list *list, struct mm_job *job) {
 static void begin_waiting(struct mm_worker *worker, struct mm_job *job, struct mm_job *previous) {
     insert(&worker->waiting, job, previous);
     job->worker = worker;
+    job->waits = true;
 }
 
 static void leave_waiting(struct mm_worker *worker, struct mm_job *job) {
     take(&worker->waiting, job);
-    job->worker = NULL;
+    job->waits = false;
 }
 
 /* How long the job will keep the device busy. Of a task nothing is known: it lasts as long as it likes. */

@@ -166,7 +166,10 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
         return MM_ANSWERING;
     if (job->error.status != MM_OK)
         mm_benchmark_refuse(run->benchmark, &job->error);
-    return mm_benchmark_next(run->benchmark, job) ? MM_QUEUED : MM_ANSWERING;
+    if (!mm_benchmark_next(run->benchmark, job))
+        return MM_ANSWERING;
+    mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), job);
+    return MM_QUEUED;
 }
 
 const struct mm_route_state mm_benchmark_state = {
@@ -240,6 +243,7 @@ enum mm_status mm_benchmark_complete(struct mm_request *request) {
     request->job = &run_of(request)->job;
     request->job->deadline_ns = mm_request_deadline_ns(request, call.timeout_ms);
     request->span_ns[MM_SPAN_DECODE] = mm_clock_ns() - begun_ns;
+    mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), request->job);
     mm_request_submit(request);
     return MM_OK;
 }

@@ -96,8 +96,8 @@ static bool is_locked(const struct mm_buffer *buffer) {
     return buffer->data == NULL || buffer->is_locked;
 }
 
-/* From the complete body, with its Content-Type (NULL: absent), to a job with its memory. On failure *error
- * says why. On the connection's thread or on one of the worker pool. */
+/* From the complete body, with its Content-Type (NULL: absent), to a prepared job with its memory. On failure
+ * *error says why. On the connection's thread or on one of the worker pool. */
 static enum mm_status make_job(struct mm_request *request, const char *content_type, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_buffers *buffers = request->server->buffers;
@@ -116,8 +116,10 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
     operation->job.is_locked =
         is_locked(&request->body) && is_locked(storage) && is_locked(&operation->result);
     operation->decode_ns = mm_clock_ns() - begun_ns;
-    if (status == MM_OK)
+    if (status == MM_OK) {
+        mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job);
         return MM_OK;
+    }
     mm_request_judge_busy(request, request->body.bytes + storage->bytes + operation->result.bytes, error);
     return error->status;
 }

@@ -133,7 +133,7 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
  * calls the handler again, to answer or with request->error set. The connection's thread. */
 void mm_request_decode_on_pool(struct mm_request *request);
 
-/* The same for request->job, which is submitted to the queue. */
+/* The same for request->job, which is prepared (gpu/queue/queue.h) and is submitted to the queue. */
 void mm_request_submit(struct mm_request *request);
 
 /* Ends the wait of a request early. error: the reply; NULL: the client has disconnected, and the connection

@@ -37,7 +37,7 @@ static void a_full_queue_refuses(void **state) {
     assert_int_equal(mm_queue_look(queue).jobs, MOST + 1);
     expect_waiting(MOST, MOST * 3 * 2 * 2 * sizeof(float));
     job_init(&jobs[MOST + 1], "naive", 2);
-    assert_int_equal(mm_queue_submit(queue, &jobs[MOST + 1].job, &error), MM_BUSY);
+    assert_int_equal(try_submit(&jobs[MOST + 1], &error), MM_BUSY);
     assert_int_equal(error.status, MM_BUSY);
     open_gate(fake);
     wait_all(jobs, MOST + 1);
@@ -102,11 +102,30 @@ static void a_job_is_as_new_each_time(void **state) {
     }
 }
 
+/* A submit plans nothing, since its caller may hold a lock; and it tells what a plan failed for. */
+static void a_job_is_planned_once(void **state) {
+    struct mm_error error;
+    open_scene((struct setting){0});
+    __atomic_store_n(&plans, 0, __ATOMIC_SEQ_CST);
+    job_init(&jobs[0], "naive", 2);
+    mm_queue_prepare(queue, &jobs[0].job);
+    assert_int_equal(plans, 1);
+    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_OK);
+    job_wait(&jobs[0], MM_OK);
+    assert_int_equal(plans, 1);
+    job_init(&jobs[1], "nowhere", 2);
+    mm_queue_prepare(queue, &jobs[1].job);
+    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, &error), MM_UNSUPPORTED);
+    assert_string_equal(error.detail, "no fake device here can run nowhere");
+    assert_int_equal(mm_queue_look(queue).jobs, 0);
+}
+
 static bool run_now(size_t m, size_t k, size_t n) {
     struct mm_product *product = &jobs[0].job.product;
     *product = (struct mm_product){.m = m, .n = n, .k = k};
     product->a = mm_matrix_dense(MM_FLOAT32, m, k, NULL);
     product->b = mm_matrix_dense(MM_FLOAT32, k, n, NULL);
+    mm_queue_prepare(queue, &jobs[0].job);
     return mm_queue_run(queue, &jobs[0].job);
 }
 
@@ -167,9 +186,9 @@ static void a_variant_goes_where_it_can_run(void **state) {
     job_wait(&jobs[0], MM_OK);
     assert_int_equal(jobs[0].job.device->index, 1);
     job_init(&jobs[1], "nowhere", 2);
-    assert_int_equal(mm_queue_submit(queue, &jobs[1].job, NULL), MM_UNSUPPORTED);
+    assert_int_equal(try_submit(&jobs[1], NULL), MM_UNSUPPORTED);
     __atomic_store_n(&fakes[1].device.failed, 1, __ATOMIC_RELAXED);
-    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_NOT_READY);
+    assert_int_equal(try_submit(&jobs[0], NULL), MM_NOT_READY);
 }
 
 static void an_empty_product_needs_no_device(void **state) {
@@ -197,7 +216,7 @@ static void stop_refuses_and_close_drains(void **state) {
     submit_product(&jobs[1], 2);
     mm_queue_stop(queue);
     job_init(&jobs[2], "naive", 2);
-    assert_int_equal(mm_queue_submit(queue, &jobs[2].job, NULL), MM_STOPPING);
+    assert_int_equal(try_submit(&jobs[2], NULL), MM_STOPPING);
     close_queue();
     wait_all(jobs, 2);
 }
@@ -251,7 +270,7 @@ static void a_waiting_job_is_taken_back(void **state) {
 }
 
 RUN_TESTS_BETWEEN(NULL, close_scene, without_threads_there_is_no_queue, a_full_queue_refuses,
-                  a_late_job_is_not_begun, a_job_is_as_new_each_time,
+                  a_late_job_is_not_begun, a_job_is_as_new_each_time, a_job_is_planned_once,
                   a_tiny_product_of_the_hosts_runs_at_once, the_least_loaded_device_is_chosen,
                   a_variant_goes_where_it_can_run, an_empty_product_needs_no_device,
                   stop_refuses_and_close_drains, abort_ends_those_that_wait, a_waiting_job_is_taken_back)

@@ -116,7 +116,7 @@ static void the_wait_is_foretold_and_bounded(void **state) {
     expect_wait(2);
     submit(long_job(3, "naive", 2));
     expect_wait(4);
-    assert_int_equal(mm_queue_submit(queue, &long_job(4, "naive", 2)->job, &error), MM_BUSY);
+    assert_int_equal(try_submit(long_job(4, "naive", 2), &error), MM_BUSY);
     assert_non_null(strstr(error.detail, "will take 4 s"));
     assert_true(mm_queue_cancel(queue, &jobs[3].job));
     expect_wait(2);

@@ -62,7 +62,7 @@ static void a_begun_task_does_not_wait(void **state) {
     assert_int_equal(mm_queue_look(queue).jobs, 2);
     submit_product(&jobs[1], 2);
     job_init(&jobs[2], "naive", 2);
-    assert_int_equal(mm_queue_submit(queue, &jobs[2].job, NULL), MM_BUSY);
+    assert_int_equal(try_submit(&jobs[2], NULL), MM_BUSY);
     open_gate(fake);
     let_slices(task, 1);
     job_wait(task, MM_OK);
@@ -131,9 +131,10 @@ static void a_task_may_share_the_device(void **state) {
 static void a_task_needs_the_worker_of_its_backend(void **state) {
     open_scene((struct setting){.backend = &fake_host});
     task_init(&jobs[0], 1);
+    mm_queue_prepare(queue, &jobs[0].job);
     assert_false(mm_queue_run(queue, &jobs[0].job));
     jobs[0].job.backend = &fake_backend;
-    assert_int_equal(mm_queue_submit(queue, &jobs[0].job, NULL), MM_UNSUPPORTED);
+    assert_int_equal(try_submit(&jobs[0], NULL), MM_UNSUPPORTED);
 }
 
 static void *submit_many(void *argument) {
@@ -144,7 +145,7 @@ static void *submit_many(void *argument) {
         else
             task_init(&test, round % 3);
         let_slices(&test, round % 3);
-        const enum mm_status status = mm_queue_submit(queue, &test.job, NULL);
+        const enum mm_status status = try_submit(&test, NULL);
         assert_true(status == MM_OK || status == MM_BUSY);
         if (status != MM_OK)
             continue;
@@ -327,7 +328,7 @@ static void close_ends_tasks(void **state) {
     assert_int_equal(pthread_create(&closer, NULL, close_it, queue), 0);
     task_init(&jobs[1], 1);
     /* Once it refuses, it closes. What it took before waits behind the slice, and is ended too. */
-    while (mm_queue_submit(queue, &jobs[1].job, &error) == MM_OK)
+    while (try_submit(&jobs[1], &error) == MM_OK)
         assert_true(mm_queue_cancel(queue, &jobs[1].job));
     assert_int_equal(error.status, MM_STOPPING);
     let_slices(&jobs[0], 1);

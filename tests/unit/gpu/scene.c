@@ -5,6 +5,7 @@ struct fake_device *const fake = &fakes[0];
 struct mm_queue *queue;
 struct test_job jobs[JOBS_MAX];
 unsigned done_calls;
+unsigned plans;
 
 /* --- devices -------------------------------------------------------------------------------------------- */
 
@@ -119,6 +120,7 @@ static bool is_over(struct mm_device *device, unsigned lane) {
 }
 
 static void schedule(struct mm_job *job) {
+    __atomic_add_fetch(&plans, 1, __ATOMIC_SEQ_CST);
     assert_true(job->product.m > 0 && job->product.n > 0);
     job->plan.fills_device = job->product.n == ALONE_N && job->plan.device->memory_bytes == 0;
     if (job->backend == &fake_async)
@@ -274,8 +276,13 @@ void task_init(struct test_job *test, unsigned slices) {
     test->task.run = run_slice;
 }
 
+enum mm_status try_submit(struct test_job *test, struct mm_error *error) {
+    mm_queue_prepare(queue, &test->job);
+    return mm_queue_submit(queue, &test->job, error);
+}
+
 void submit(struct test_job *test) {
-    assert_int_equal(mm_queue_submit(queue, &test->job, NULL), MM_OK);
+    assert_int_equal(try_submit(test, NULL), MM_OK);
 }
 
 void submit_product(struct test_job *test, size_t n) {

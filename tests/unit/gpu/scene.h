@@ -67,6 +67,7 @@ extern struct fake_device fakes[FAKES_MAX];
 extern struct fake_device *const fake; /* the first of them */
 extern struct mm_queue *queue;
 extern unsigned done_calls; /* calls of a job's done, with a list each; __atomic */
+extern unsigned plans;      /* that were made; __atomic */
 
 void set_fakes(struct setting setting);
 void open_scene(struct setting setting);
@@ -96,6 +97,7 @@ extern struct test_job jobs[JOBS_MAX];
 void job_init(struct test_job *test, const char *variant, size_t m); /* m×2 by 2×2 */
 void task_init(struct test_job *test, unsigned slices);
 void count_done(struct mm_job *first); /* the done of these jobs */
+enum mm_status try_submit(struct test_job *test, struct mm_error *error);
 void submit(struct test_job *test);
 void submit_product(struct test_job *test, size_t n); /* a new one of 2×2 by 2×n, naive */
 void submit_task(struct test_job *test, unsigned slices);

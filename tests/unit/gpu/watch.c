@@ -90,7 +90,7 @@ static void who_hangs_is_given_up_once(void **state) {
     assert_true(mm_device_has_failed(&fake->device));
     job_wait(&jobs[1], MM_NOT_READY);
     job_init(&jobs[2], "naive", 2);
-    assert_int_equal(mm_queue_submit(queue, &jobs[2].job, NULL), MM_NOT_READY);
+    assert_int_equal(try_submit(&jobs[2], NULL), MM_NOT_READY);
     expect_quiet(102 + 2 * (uint64_t)HANG);
     open_gate(fake);
     job_wait(&jobs[0], MM_OK);
