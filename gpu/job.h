@@ -23,7 +23,8 @@ struct mm_task {
     /* Does one slice, of about MM_TASK_SLICE_NS and at least one step. If `cancelled`, it releases what it
      * holds of the device and returns MM_TASK_OVER; *error, which says why, stays as it is. Else a failure
      * of the whole task goes into *error, with MM_TASK_OVER. On the thread of the device's worker, with no
-     * lock held. */
+     * lock held. If that thread hangs, another one cancels with a device of NULL: what the task holds of it
+     * is lost. */
     enum mm_task_state (*run)(struct mm_task *task, struct mm_device *device, bool cancelled,
                               struct mm_error *error);
 };

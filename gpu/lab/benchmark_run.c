@@ -255,7 +255,7 @@ enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *devi
     while (!cancelled && step(benchmark, device))
         if (mm_clock_ns() >= until_ns)
             return MM_TASK_AGAIN;
-    if (benchmark->memory != NULL)
+    if (benchmark->memory != NULL && device != NULL)
         device->backend->release(device, benchmark->memory);
     benchmark->memory = NULL;
     if (!cancelled)

@@ -215,13 +215,13 @@ void mm_queue_stop(struct mm_queue *queue) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* Takes every job that was not begun out of the worker's list, and puts them, in order, before those `taken`.
- */
-static struct mm_job *take_waiting(struct mm_worker *worker, struct mm_job *taken) {
+/* Takes the jobs out of the worker's list, those that have begun only if told to, and puts them, in order,
+ * before those `taken`. */
+static struct mm_job *take_waiting(struct mm_worker *worker, bool with_begun, struct mm_job *taken) {
     struct mm_job *previous;
     for (struct mm_job *job = worker->waiting.last; job != NULL; job = previous) {
         previous = job->previous;
-        if (job->begun)
+        if (job->begun && !with_begun)
             continue;
         mm_worker_remove(worker, job);
         job->next = taken;
@@ -243,7 +243,8 @@ bool mm_worker_pass_on(struct mm_queue *queue, struct mm_job *job, struct mm_wor
     return passes;
 }
 
-/* Hands the jobs that waited for hung devices over to others. Those for which there is no other end. */
+/* Hands the jobs that waited for hung devices over to others. Those for which there is no other end: begun
+ * tasks among them, whose thread cannot end them. */
 static void save(struct mm_queue *queue, struct mm_job *stranded) {
     struct mm_job *refused = NULL;
     struct mm_job *next;
@@ -252,6 +253,8 @@ static void save(struct mm_queue *queue, struct mm_job *stranded) {
         if (mm_worker_pass_on(queue, job, NULL))
             continue;
         mm_fail(&job->error, MM_NOT_READY, "the device failed while the job waited");
+        if (job->begun)
+            (void)job->task->run(job->task, NULL, true, &job->error);
         job->next = refused;
         refused = job;
     }
@@ -281,7 +284,7 @@ struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, ui
         if (!mm_device_has_failed(worker->device))
             found = worker->device;
         __atomic_store_n(&worker->device->failed, 1, __ATOMIC_RELAXED);
-        stranded = take_waiting(worker, stranded);
+        stranded = take_waiting(worker, true, stranded);
     }
     queue->looked_ns = now_ns;
     pthread_mutex_unlock(&queue->mutex);
@@ -294,7 +297,7 @@ void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *d
     pthread_mutex_lock(&queue->mutex);
     queue->ending_tasks = true;
     for (size_t index = 0; index < queue->worker_count; index++)
-        aborted = take_waiting(&queue->workers[index], aborted);
+        aborted = take_waiting(&queue->workers[index], false, aborted);
     pthread_mutex_unlock(&queue->mutex);
     for (struct mm_job *job = aborted; job != NULL; job = job->next)
         mm_fail(&job->error, status, "%s", detail);

@@ -48,8 +48,8 @@ bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device
 
 /* Finds a GPU that has been at one product, or one slice of a task, for longer than most_ns (0: no limit),
  * counted from the first call while it ran. The device has failed from then on, and its thread never comes
- * back; the jobs that wait for it go to another device, or end with MM_NOT_READY. NULL if none was found
- * newly. One thread at a time. */
+ * back; the jobs that wait for it go to another device, or end with MM_NOT_READY, as its begun tasks do. NULL
+ * if none was found newly. One thread at a time. */
 struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
 
 /* Takes a job that still waits out of the queue: true, and it is the caller's again, without a done().

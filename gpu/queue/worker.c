@@ -77,7 +77,12 @@ void mm_worker_add(struct mm_worker *worker, struct mm_job *job) {
     worker->queue->bytes_waiting += job->queued_bytes;
 }
 
-/* A job that waited, and was not begun, does not wait any more. */
+/* A begun task does, also while it stands in the list. */
+static bool counts_as_running(const struct mm_job *job) {
+    return job->begun && job->task != NULL;
+}
+
+/* A job that counted as waiting does not wait any more. */
 static void end_waiting(struct mm_queue *queue, struct mm_job *job) {
     job->span_ns[MM_SPAN_QUEUE] = mm_clock_ns() - job->queued_ns;
     queue->jobs_waiting--;
@@ -94,7 +99,10 @@ static void leave(struct mm_worker *worker, const struct mm_job *job) {
 void mm_worker_remove(struct mm_worker *worker, struct mm_job *job) {
     const bool was_first = worker->waiting.first == job; /* whom others may not have gone past */
     leave_waiting(worker, job);
-    end_waiting(worker->queue, job);
+    if (counts_as_running(job))
+        worker->queue->jobs_running--;
+    else
+        end_waiting(worker->queue, job);
     leave(worker, job);
     if (was_first) {
         note_change(worker);
@@ -121,7 +129,7 @@ static void take_to_run(struct mm_worker *worker, struct mm_job *job, struct mm_
     job->seen_ns = 0;
     worker->under_way++;
     worker->is_taken = job->alone;
-    if (!job->begun || job->task == NULL) {
+    if (!counts_as_running(job)) {
         end_waiting(queue, job);
         queue->jobs_running++;
     }

@@ -61,7 +61,7 @@ struct mm_queue {
 /* With the mutex held. A job comes to a worker, where it waits from then on. */
 void mm_worker_add(struct mm_worker *worker, struct mm_job *job);
 
-/* Takes a job that waits, and was not begun, away from its worker. */
+/* Takes a job of the list away from its worker. */
 void mm_worker_remove(struct mm_worker *worker, struct mm_job *job);
 
 /* Moves a job of the list to its front. */

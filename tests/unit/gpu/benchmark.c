@@ -166,7 +166,8 @@ static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
     for (int index = 0; index < 40; index++)
         lab_ask(&request, "naive");
     request.subjects[0].backend = &lab_host_backend;
-    for (int begun = 0; begun < 2; begun++) {
+    for (int begun = 0; begun < 3; begun++) {
+        struct mm_device *device = begun < 2 ? &lab_device : NULL; /* which hangs */
         struct mm_job job = {.backend = NULL};
         struct mm_error error = {.status = MM_OK};
         lab_open(&request);
@@ -175,8 +176,8 @@ static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
         if (begun != 0) {
             assert_int_equal(job.task->run(job.task, &lab_device, false, &error), MM_TASK_AGAIN);
             assert_int_equal(lab.held, 1);
-            assert_int_equal(job.task->run(job.task, &lab_device, true, &error), MM_TASK_OVER);
-            assert_int_equal(lab.held, 0);
+            assert_int_equal(job.task->run(job.task, device, true, &error), MM_TASK_OVER);
+            assert_int_equal(lab.held, device == NULL);
         }
         mm_fail(&error, MM_NOT_READY, "it came to nothing");
         mm_benchmark_refuse(benchmark, &error);

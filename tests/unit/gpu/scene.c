@@ -234,6 +234,7 @@ static enum mm_task_state run_slice(struct mm_task *task, struct mm_device *devi
     if (cancelled) {
         assert_int_not_equal(error->status, MM_OK);
         test->cancelled_runs++;
+        test->device_was_lost = device == NULL;
         test->begun_at_end = begun_by(fake);
         return MM_TASK_OVER;
     }

@@ -86,6 +86,7 @@ struct test_job {
     unsigned slices;
     unsigned runs; /* calls that were not cancelled */
     unsigned cancelled_runs;
+    bool device_was_lost;       /* at the last of these */
     unsigned begun[SLICES_MAX]; /* products that the first device had begun when each slice began */
     unsigned begun_at_end;      /* the same when it was cancelled */
     unsigned beside;            /* products under way beside a slice, the most */

@@ -2,6 +2,7 @@
  * is proved anew, and each failure is told once. */
 #include "gpu/queue/watch.h"
 #include "gpu/queue/self_test.h"
+#include "gpu/queue/worker.h"
 #include "scene.h"
 
 #include <time.h>
@@ -163,6 +164,44 @@ static void who_waits_goes_to_the_other(void **state) {
     }
 }
 
+/* Between two slices it waits for the device, which hangs at a product. */
+static void a_begun_task_does_not_wait_for_who_hangs(void **state) {
+    struct test_job *task = &jobs[0];
+    watch_scene((struct setting){.closed = true}, HANG, 0);
+    submit_task(task, 2);
+    wait_for(&task->entered);
+    submit_product(&jobs[1], 2);
+    let_slices(task, 1);
+    wait_begun(fake, 1);
+    expect_quiet(1);
+    assert_int_equal(look(2 + HANG), MM_DEVICE_FAILED);
+    job_wait(task, MM_NOT_READY);
+    assert_int_equal(task->cancelled_runs, 1);
+    assert_true(task->device_was_lost);
+    assert_int_equal(mm_queue_look(queue).jobs, 1);
+    assert_int_equal(mm_queue_look(queue).jobs_waiting, 0);
+    open_gate(fake);
+    job_wait(&jobs[1], MM_OK);
+}
+
+/* A job that is cancelled on its way to the other device, which is busy, does not run there. */
+static void who_is_cancelled_on_the_way_does_not_run(void **state) {
+    watch_scene((struct setting){.devices = 2, .closed = true}, 0, 0);
+    for (unsigned index = 0; index < 2; index++) {
+        submit_product(&jobs[index], 2);
+        wait_begun(&fakes[index], 1);
+    }
+    job_init(&jobs[2], "naive", 2);
+    mm_queue_prepare(queue, &jobs[2].job);
+    assert_false(mm_queue_cancel(queue, &jobs[2].job)); /* no worker has it */
+    assert_true(mm_worker_pass_on(queue, &jobs[2].job, NULL));
+    open_gate(&fakes[0]);
+    open_gate(&fakes[1]);
+    job_wait(&jobs[2], MM_STOPPING);
+    wait_all(jobs, 2);
+    assert_int_equal(begun_by(&fakes[0]) + begun_by(&fakes[1]), 2);
+}
+
 /* A variant that the other device has not ends as before. */
 static void who_cannot_go_elsewhere_is_told(void **state) {
     watch_scene((struct setting){.devices = 2, .closed = true}, 0, 0);
@@ -263,6 +302,7 @@ static void a_pause_is_no_hang(void **state) {
 }
 
 RUN_TESTS_BETWEEN(NULL, close_watch, who_hangs_is_given_up_once, who_goes_on_does_not_hang,
-                  some_are_never_given_up, who_waits_goes_to_the_other, who_cannot_go_elsewhere_is_told,
-                  who_rests_is_proved, who_works_or_has_failed_is_left_alone, a_proof_waits_for_callers,
-                  a_pause_is_no_hang, what_a_proof_found_is_told_once)
+                  some_are_never_given_up, who_waits_goes_to_the_other,
+                  a_begun_task_does_not_wait_for_who_hangs, who_is_cancelled_on_the_way_does_not_run,
+                  who_cannot_go_elsewhere_is_told, who_rests_is_proved, who_works_or_has_failed_is_left_alone,
+                  a_proof_waits_for_callers, a_pause_is_no_hang, what_a_proof_found_is_told_once)
