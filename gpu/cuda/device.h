@@ -45,7 +45,7 @@ void mm_cuda_give(struct mm_lane *lane, void *memory);
 /* The lane's workspace of at least so many bytes, aligned to 256; MM_NO_DEVICE_MEMORY as mm_cuda_take. */
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);
 
-/* Once the lane's jobs are over: gives a large workspace back. */
+/* Once the lane's jobs are over, or could not begin: gives a large workspace back. */
 void mm_cuda_leave_workspace(struct mm_lane *lane);
 
 /* A job that takes more of the device's memory is large: it runs alone, and leaves nothing taken. */

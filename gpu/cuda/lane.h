@@ -47,8 +47,8 @@ struct mm_lane {
     struct mm_cuda_bands bands;
     struct mm_verification *verification; /* of the last check; in locked memory of the host, where the device
                                              writes it; owned */
-    void *workspace; /* device memory for its jobs' matrices, kept from job to job, only ever exchanged for
-                      * more; NULL: none yet */
+    void *workspace; /* device memory for its jobs' matrices, kept from job to job unless it is large, and
+                      * dropped where memory is short; NULL: none */
     struct mm_path *path; /* by which the last result came about, where the variant tells it; in locked memory
                              of the host, where the device writes it too; owned */
     void *scratch; /* what the plan at hand has as workspace, aligned to 256 bytes; valid during its launch */

@@ -222,6 +222,8 @@ void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const 
         status = begin(lane, jobs, count, &error);
     for (unsigned job = 0; job < count && status != MM_OK; job++)
         jobs[job]->error = error;
+    if (status != MM_OK)
+        mm_cuda_leave_workspace(lane);
     __atomic_store_n(&lane->is_busy, status == MM_OK, __ATOMIC_RELAXED);
 }
 

@@ -92,11 +92,15 @@ static void scratch_memory_can_be_less(void **state) {
     }
 }
 
-/* Once it is over, others find all of the device's memory. */
+/* Once it is over, or has failed, others find all of the device's memory. */
 static void the_largest_leave_nothing_taken(void **state) {
     device.head.memory_bytes = 8 * 3 * 40 * 40 * 4;
     run_square(0, 41, MM_OK);
     assert_int_equal(fake_cuda.memory_used, 0);
+    fake_cuda.launch_fails = cudaErrorInvalidValue;
+    run_square(0, 41, MM_INTERNAL);
+    assert_int_equal(fake_cuda.memory_used, 0);
+    fake_cuda.launch_fails = cudaSuccess;
     run_square(0, 20, MM_OK);
     assert_int_not_equal(fake_cuda.memory_used, 0);
 }
