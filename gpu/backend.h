@@ -65,7 +65,7 @@ struct mm_backend {
      *
      * A host device may compute one piece of the product (job->pieces) and set job->more: then both are
      * called again, in any lane, unless the job is cancelled. The spans are the sum over all pieces. A GPU
-     * cuts a long product itself, and ends it with MM_STOPPING once job->given_up is set. */
+     * cuts a long product itself, and ends it with MM_STOPPING once job->is_cancelled is set. */
     void (*begin)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 

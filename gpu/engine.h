@@ -19,8 +19,9 @@ struct mm_engine_options {
 };
 
 /* Opens the devices and proves each by a known product by each of its variants. MM_NOT_READY with the
- * reason if no device is left, MM_UNSUPPORTED if one of options->devices does not exist. With "auto" a
- * CUDA device that fails is left out; mm_engine_note says why. The caller owns *engine. */
+ * reason if no device is left, MM_UNSUPPORTED if one of options->devices does not exist, MM_INTERNAL if
+ * memory or threads run out; *engine is untouched then. With "auto" a CUDA device that fails is left out;
+ * mm_engine_note says why. The caller owns *engine. error may be NULL. */
 enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm_engine **engine,
                               struct mm_error *error);
 
@@ -33,6 +34,7 @@ const char *mm_engine_note(const struct mm_engine *engine);
 /* How pages are locked for the devices that copy; NULL where none does. */
 const struct mm_page_locking *mm_engine_page_locking(const struct mm_engine *engine);
 
+/* The queue in front of all its devices. The engine's, valid until close. Any thread. */
 struct mm_queue *mm_engine_queue(struct mm_engine *engine);
 
 /* The open devices, the preferred backend's first. Valid until close. */
@@ -45,9 +47,8 @@ const struct mm_backend *mm_engine_backend(const struct mm_engine *engine);
 /* Whether all devices of a backend have failed: only a new process mends that. Any thread. */
 bool mm_engine_is_lost(const struct mm_engine *engine);
 
-/* Has the watch look at the devices (gpu/queue/watch.h): by one thread, some times a second, until the end
- * begins.
- */
+/* Looks at the devices once, and returns mm_watch_look's status and *error (gpu/queue/watch.h). One thread
+ * calls it, some times a second, until shutdown begins. */
 enum mm_status mm_engine_watch(struct mm_engine *engine, struct mm_error *error);
 
 /* Any thread. */

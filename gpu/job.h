@@ -83,7 +83,7 @@ struct mm_job {
                            fills the device */
     bool begun;         /* a slice of the task, or a piece of the product, was done; a task does not count as
                            waiting any more */
-    bool given_up;      /* its caller cancelled it once it could not be taken back; __atomic access */
+    bool is_cancelled;  /* its caller cancelled it when it could not be taken back; __atomic access */
 };
 
 /* Plans the job for a device: sets `plan` and `alone`. A task and an empty product get no plan.

@@ -67,6 +67,8 @@ struct mm_variant {
 /* For a row whose function moves elements of any type. */
 #define MM_EVERY_DTYPE(function) [0 ... MM_DTYPE_COUNT - 1] = function
 
+/* --- Any thread may call these; no pointer may be NULL --------------------------------------------- */
+
 /* The element types that the row takes: MM_DTYPE_BIT of each. */
 unsigned mm_variant_dtypes(const struct mm_variant *variant);
 

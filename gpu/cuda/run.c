@@ -130,8 +130,8 @@ static bool has_bands_left(const struct mm_lane *lane) {
 static void go_on(struct mm_lane *lane) {
     struct mm_cuda_bands *bands = &lane->bands;
     __atomic_store_n(&bands->job->seen_ns, 0, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&bands->job->given_up, __ATOMIC_RELAXED))
-        mm_fail(&bands->error, MM_STOPPING, "the job was given up before its end");
+    if (__atomic_load_n(&bands->job->is_cancelled, __ATOMIC_RELAXED))
+        mm_fail(&bands->error, MM_STOPPING, "the job was cancelled before its end");
     else
         (void)enqueue_band(lane, &bands->error);
 }

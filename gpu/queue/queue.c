@@ -92,7 +92,7 @@ static void clear(struct mm_job *job) {
     job->device = NULL;
     job->waits = false;
     job->begun = false;
-    job->given_up = false;
+    job->is_cancelled = false;
     job->pieces = (struct mm_pieces){0};
     job->more = false;
     job->batched = 1;
@@ -177,7 +177,7 @@ bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_job *job) {
     pthread_mutex_lock(&queue->mutex);
     const bool waits = job->waits && !job->begun;
-    __atomic_store_n(&job->given_up, !waits, __ATOMIC_RELAXED);
+    __atomic_store_n(&job->is_cancelled, !waits, __ATOMIC_RELAXED);
     if (waits)
         mm_worker_remove(job->worker, job);
     else if (job->waits)
@@ -243,9 +243,9 @@ bool mm_worker_pass_on(struct mm_queue *queue, struct mm_job *job, struct mm_wor
     return passes;
 }
 
-/* Hands the jobs that waited for hung devices over to others. Those for which there is no other end: begun
- * tasks among them, whose thread cannot end them. */
-static void save(struct mm_queue *queue, struct mm_job *stranded) {
+/* Hands the jobs that waited for hung devices over to others. Fails those for which there is no other, and
+ * begun tasks, which their own thread cannot end. */
+static void move_or_fail(struct mm_queue *queue, struct mm_job *stranded) {
     struct mm_job *refused = NULL;
     struct mm_job *next;
     for (struct mm_job *job = stranded; job != NULL; job = next) {
@@ -288,7 +288,7 @@ struct mm_device *mm_queue_find_hung(struct mm_queue *queue, uint64_t now_ns, ui
     }
     queue->looked_ns = now_ns;
     pthread_mutex_unlock(&queue->mutex);
-    save(queue, stranded);
+    move_or_fail(queue, stranded);
     return found;
 }
 

@@ -19,9 +19,10 @@ struct mm_watch_counts {
 };
 
 /* The devices were proved just now, and are the queue's, which is opened after the watch and closed before
- * it. NULL where memory is out. */
+ * it. The caller owns the watch. NULL if memory runs out. */
 struct mm_watch *mm_watch_open(struct mm_device *const *devices, size_t device_count,
                                const struct mm_watch_limits *limits);
+/* Frees it, once the queue is closed. NULL is allowed. */
 void mm_watch_close(struct mm_watch *watch);
 
 /* Looks at all devices, begins the self-test of one that is idle and has its time, and returns at once. To be

@@ -237,7 +237,7 @@ void mm_worker_put_back(struct mm_worker *worker, struct mm_job *job) {
         job->queued_ns = mm_clock_ns() - job->span_ns[MM_SPAN_QUEUE]; /* while it ran it did not wait */
     }
     begin_waiting(worker, job,
-                  __atomic_load_n(&job->given_up, __ATOMIC_RELAXED) ? NULL : worker->waiting.last);
+                  __atomic_load_n(&job->is_cancelled, __ATOMIC_RELAXED) ? NULL : worker->waiting.last);
     wake_others(worker);
     pthread_mutex_unlock(&queue->mutex);
 }

@@ -21,8 +21,8 @@ static bool is_late(const struct mm_job *job, uint64_t now_ns) {
 
 /* Whether the job is wanted and in time, and the device works; else its error says why not. */
 static bool can_run(const struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
-    if (__atomic_load_n(&job->given_up, __ATOMIC_RELAXED))
-        mm_fail(&job->error, MM_STOPPING, "the job was given up before its end");
+    if (__atomic_load_n(&job->is_cancelled, __ATOMIC_RELAXED))
+        mm_fail(&job->error, MM_STOPPING, "the job was cancelled before its end");
     else if (is_late(job, now_ns))
         mm_fail(&job->error, MM_TIMEOUT, "%s",
                 job->begun ? "the deadline passed before the job was over"
@@ -65,7 +65,7 @@ static void finish(struct mm_worker_thread *self, const struct mm_batch *batch) 
 }
 
 /* Calls done for all that are over. */
-static void tell(struct mm_worker_thread *self) {
+static void call_done(struct mm_worker_thread *self) {
     struct mm_job *list = self->over;
     self->over = NULL;
     mm_job_list_done(list);
@@ -135,7 +135,7 @@ static void sleep_until(uint64_t then_ns) {
 static void begin_alone(struct mm_worker_thread *self, const struct mm_batch *batch) {
     while (self->pipeline.busy > 0) {
         if (end(self))
-            tell(self);
+            call_done(self);
         else
             sleep_until(next_look_ns(self, mm_clock_ns()));
     }
@@ -238,7 +238,7 @@ static void *work(void *argument) {
         if (batch.count > 0 && !is_task)
             begin(self, &batch);
         if (self->over != NULL)
-            tell(self);
+            call_done(self);
         else if (batch.count == 0 && self->pipeline.busy > 0)
             wait_and_end(self);
         else if (batch.count == 0)

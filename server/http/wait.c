@@ -37,7 +37,7 @@ static void end_work(struct mm_request *request, const struct mm_error *error, s
     }
 }
 
-static void carry_out(struct ends *ends) {
+static void resume_and_free(struct ends *ends) {
     struct mm_request *request;
     mm_request_resume(&ends->resumed);
     while ((request = SLIST_FIRST(&ends->freed)) != NULL) {
@@ -92,7 +92,7 @@ static void settle_one(struct mm_request *request, const struct mm_error *error)
     struct ends ends = {{NULL}, {NULL}};
     settle(request, error, &ends);
     pthread_mutex_unlock(&server->mutex);
-    carry_out(&ends);
+    resume_and_free(&ends);
 }
 
 /* The mutex is taken once for all of them. */
@@ -108,7 +108,7 @@ static void jobs_done(struct mm_job *first) {
         settle(job->owner, NULL, &ends);
     }
     pthread_mutex_unlock(&server->mutex);
-    carry_out(&ends);
+    resume_and_free(&ends);
 }
 
 /* Decodes or encodes on the worker pool, unless the request was abandoned before. If it is abandoned

@@ -218,7 +218,7 @@ static void no_band_follows_one_that_fails_or_is_cancelled(void **state) {
             fake_cuda.launch_fails = cudaErrorInvalidValue;
         } else {
             assert_false(mm_cuda_is_over(&device.head, 0));
-            __atomic_store_n(&job->given_up, true, __ATOMIC_RELAXED);
+            __atomic_store_n(&job->is_cancelled, true, __ATOMIC_RELAXED);
         }
         assert_true(mm_cuda_is_over(&device.head, 0));
         mm_cuda_end(&device.head, 0, &job, 1);
