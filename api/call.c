@@ -60,11 +60,6 @@ struct value {
     uint64_t number;
 };
 
-const struct mm_call_example mm_call_examples[MM_OP_COUNT] = {
-    [MM_MATMUL] = {MM_MATMUL_EXAMPLE, "-F a=@a.npy -F b=@b.npy -o c.npy", "m=1&k=2&n=1", "m, k and n"},
-    [MM_TRANSPOSE] = {MM_TRANSPOSE_EXAMPLE, "-F a=@a.npy -o c.npy", "m=1&n=2", "m and n"},
-};
-
 const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX] = {"a", "b"};
 
 void mm_call_init(struct mm_call *call, enum mm_op op) {

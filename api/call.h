@@ -15,16 +15,6 @@ enum { MM_CALL_NAME_MAX = 63, MM_CALL_OPERANDS_MAX = 2 };
 #define MM_MATMUL_EXAMPLE "{\"a\": [[1,2]], \"b\": [[3],[4]]}"
 #define MM_TRANSPOSE_EXAMPLE "{\"a\": [[1,2]]}"
 
-/* Requests that work, in each format, for the details of errors: a JSON body, curl's arguments for .npy
- * files, and the query of a raw body, with the names that it needs. */
-struct mm_call_example {
-    const char *json;
-    const char *form;
-    const char *query;
-    const char *dimensions;
-};
-extern const struct mm_call_example mm_call_examples[MM_OP_COUNT];
-
 /* Below it a whole number of JSON, read as a double, is exact. Times are cut to it. */
 #define MM_CALL_WHOLE_MAX (UINT64_C(1) << 53)
 

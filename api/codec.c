@@ -3,7 +3,6 @@
 
 #include "api/media.h"
 #include "api/problem.h"
-#include "api/npy/npy.h"
 
 /* In the order in which the server prefers them. */
 static const struct mm_codec *const codecs[] = {&mm_json_codec, &mm_raw_codec, &mm_npy_codec, &mm_form_codec};
@@ -21,12 +20,11 @@ static enum mm_status fail_npy(enum mm_op op, struct mm_error *error) {
     return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
                          "the body is a .npy file, but must be a form with .npy files; send: " MM_CURL
                          "/v1/%s %s",
-                         mm_op_name(op), mm_call_examples[op].form);
+                         mm_op_name(op), mm_form_codec.example[op]);
 }
 
 /* The body says nothing of itself: shows one that does. */
 static enum mm_status fail_untyped(enum mm_op op, const char *const *types, struct mm_error *error) {
-    const struct mm_call_example *example = &mm_call_examples[op];
     char list[128];
     mm_media_list(types, CODEC_COUNT, list, sizeof list);
     return mm_fail_field(
@@ -35,29 +33,35 @@ static enum mm_status fail_untyped(enum mm_op op, const char *const *types, stru
         "one of %s; send: " MM_CURL
         "/v1/%s -d '%s'; for raw elements add -H 'Content-Type: application/octet-stream' "
         "and the query ?%s",
-        example->dimensions, list, mm_op_name(op), example->json, example->query);
+        mm_raw_codec.dimensions[op], list, mm_op_name(op), mm_json_codec.example[op],
+        mm_raw_codec.example[op]);
+}
+
+static const struct mm_codec *find_untyped(enum mm_op op, bool has_dimensions, char first) {
+    for (size_t index = 0; index < CODEC_COUNT; index++) {
+        const struct mm_codec *codec = codecs[index];
+        if (has_dimensions ? codec->dimensions[op] != NULL : first != 0 && codec->first == first)
+            return codec;
+    }
+    return NULL;
 }
 
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
                                     bool body_seen, char first, const struct mm_codec **codec,
                                     struct mm_error *error) {
     const char *types[CODEC_COUNT];
+    const bool is_untyped = mm_media_untyped(content_type);
+    const struct mm_codec *const untyped = is_untyped ? find_untyped(op, has_dimensions, first) : NULL;
     size_t found;
-    enum mm_status status = MM_OK;
     collect_types(false, types);
     *codec = NULL;
-    if (!mm_media_untyped(content_type)) {
-        status = mm_media_is(content_type, mm_npy_codec.reply_type)
-                     ? fail_npy(op, error)
-                     : mm_media_find(content_type, types, CODEC_COUNT, &found, error);
-        *codec = status == MM_OK ? codecs[found] : NULL;
-    } else if (has_dimensions) {
-        *codec = &mm_raw_codec;
-    } else if (body_seen && first == '{') {
-        *codec = &mm_json_codec;
-    } else if (body_seen) {
-        status = first == MM_NPY_FIRST ? fail_npy(op, error) : fail_untyped(op, types, error);
-    }
+    if (untyped == &mm_npy_codec || mm_media_is(content_type, mm_npy_codec.reply_type))
+        return fail_npy(op, error);
+    *codec = untyped;
+    if (is_untyped)
+        return untyped != NULL || !body_seen ? MM_OK : fail_untyped(op, types, error);
+    const enum mm_status status = mm_media_find(content_type, types, CODEC_COUNT, &found, error);
+    *codec = status == MM_OK ? codecs[found] : NULL;
     return status;
 }
 

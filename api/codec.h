@@ -79,8 +79,16 @@ struct mm_codec {
     const char *natural_reply; /* the reply_type that answers its requests if Accept leaves the choice; NULL:
                                   its own */
 
-    /* Whether m, k, n, lda and ldb (those that the operation has) are parameters with this codec. */
-    bool takes_dimensions;
+    /* A request that works, by operation, for the details of errors: a body of text, a query, or curl's
+     * arguments. */
+    const char *example[MM_OP_COUNT];
+
+    /* A body without a type is this format's if it begins with this character; 0: that says nothing. */
+    char first;
+
+    /* The names of the dimensions that its query must have, by operation: m, k, n, lda and ldb (those that
+     * the operation has) are parameters with this codec. NULL: they are not. */
+    const char *dimensions[MM_OP_COUNT];
 
     /* Judges the parameters of its Content-Type: MM_BAD_REQUEST. NULL: they do not matter. */
     enum mm_status (*judge_type)(const char *content_type, struct mm_error *error);
@@ -116,7 +124,7 @@ struct mm_codec {
 extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_codec;
 
 /* The codec of a request's Content-Type (NULL: absent). A body without a type, or with curl's default, is raw
- * if the query gives all dimensions (has_dimensions), else JSON if it begins with '{': `first` is its first
+ * if the query gives all dimensions (has_dimensions), else of the codec with the same `first`: its first
  * character that is no space, or 0; known once body_seen. *codec is NULL with MM_OK if that has to be waited
  * for. MM_UNSUPPORTED_MEDIA_TYPE lists the types. */
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,

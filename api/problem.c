@@ -5,32 +5,35 @@
 
 #include <assert.h>
 
-static const unsigned short http[MM_STATUS_COUNT] = {
-    [MM_OK] = 200,
-    [MM_BAD_REQUEST] = 400,
-    [MM_UNAUTHORIZED] = 401,
-    [MM_FORBIDDEN] = 403,
-    [MM_NOT_FOUND] = 404,
-    [MM_METHOD_NOT_ALLOWED] = 405,
-    [MM_NOT_ACCEPTABLE] = 406,
-    [MM_REQUEST_TIMEOUT] = 408,
-    [MM_LENGTH_REQUIRED] = 411,
-    [MM_TOO_LARGE] = 413,
-    [MM_UNSUPPORTED_MEDIA_TYPE] = 415,
-    [MM_BAD_SHAPE] = 422,
-    [MM_UNSUPPORTED] = 422,
-    [MM_BUSY] = 429,
-    [MM_INTERNAL] = 500,
-    [MM_DEVICE_FAILED] = 500,
-    [MM_STOPPING] = 503,
-    [MM_NOT_READY] = 503,
-    [MM_TIMEOUT] = 504,
-    [MM_NO_DEVICE_MEMORY] = 507,
+const struct mm_http mm_http_table[MM_HTTP_COUNT] = {
+    {200, NULL, {MM_OK}},
+    {204, NULL, {MM_OK}},
+    {400, "BadRequest", {MM_BAD_REQUEST}},
+    {401, "Unauthorized", {MM_UNAUTHORIZED}},
+    {403, "Forbidden", {MM_FORBIDDEN}},
+    {404, "NotFound", {MM_NOT_FOUND}},
+    {405, "MethodNotAllowed", {MM_METHOD_NOT_ALLOWED}},
+    {406, "NotAcceptable", {MM_NOT_ACCEPTABLE}},
+    {408, "RequestTimeout", {MM_REQUEST_TIMEOUT}},
+    {411, "LengthRequired", {MM_LENGTH_REQUIRED}},
+    {413, "TooLarge", {MM_TOO_LARGE}},
+    {415, "UnsupportedMediaType", {MM_UNSUPPORTED_MEDIA_TYPE}},
+    {422, "Unprocessable", {MM_BAD_SHAPE, MM_UNSUPPORTED}},
+    {429, "Busy", {MM_BUSY}},
+    {499, NULL, {MM_OK}},
+    {500, "Failed", {MM_INTERNAL, MM_DEVICE_FAILED}},
+    {503, "Unavailable", {MM_STOPPING, MM_NOT_READY}},
+    {504, "Timeout", {MM_TIMEOUT}},
+    {507, "NoDeviceMemory", {MM_NO_DEVICE_MEMORY}},
 };
 
 unsigned mm_problem_http(enum mm_status status) {
-    assert(status < MM_STATUS_COUNT && http[status] != 0);
-    return http[status];
+    size_t row = 0;
+    while (row < MM_HTTP_COUNT && mm_http_table[row].statuses[0] != status &&
+           mm_http_table[row].statuses[1] != status)
+        row++;
+    assert(row < MM_HTTP_COUNT);
+    return mm_http_table[row].code;
 }
 
 bool mm_problem_passes(enum mm_status status) {

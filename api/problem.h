@@ -10,6 +10,16 @@
 #define MM_PROBLEM_TYPE "application/problem+json"
 #define MM_PROBLEM_URN "urn:matmuld:problem:" /* and the name of the status */
 
+/* An HTTP status of replies. The rows rise; a status of the domain is sent as the first that has it. 499 is
+ * sent to nobody: the client has left. */
+struct mm_http {
+    unsigned code;
+    const char *response;       /* its name among openapi.json's; NULL: it is no problem */
+    enum mm_status statuses[2]; /* that it stands for; a second one if it is not MM_OK */
+};
+enum { MM_HTTP_COUNT = 19 };
+extern const struct mm_http mm_http_table[MM_HTTP_COUNT];
+
 /* How a request begins that a detail shows; ADDRESS is this server's. */
 #define MM_CURL "curl -sS --fail-with-body ADDRESS"
 

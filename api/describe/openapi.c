@@ -75,31 +75,17 @@ static void write_dtypes(const struct filling *filling) {
     write_names(filling->out, &names);
 }
 
-/* The document's response for each HTTP status. */
-static const struct {
-    unsigned http;
-    const char *name;
-} responses[] = {
-    {400, "BadRequest"},       {401, "Unauthorized"},
-    {403, "Forbidden"},        {404, "NotFound"},
-    {405, "MethodNotAllowed"}, {406, "NotAcceptable"},
-    {408, "RequestTimeout"},   {411, "LengthRequired"},
-    {413, "TooLarge"},         {415, "UnsupportedMediaType"},
-    {422, "Unprocessable"},    {429, "Busy"},
-    {500, "Failed"},           {503, "Unavailable"},
-    {504, "Timeout"},          {507, "NoDeviceMemory"},
-};
-
 /* The argument is HTTP statuses: refers to the response of each. */
 static void write_errors(const struct filling *filling) {
     char *end;
     for (const char *text = filling->argument; *text != '"'; text = end) {
         const unsigned long http = strtoul(text, &end, 10);
         size_t row = 0;
-        while (responses[row].http != http)
+        while (row < MM_HTTP_COUNT && mm_http_table[row].code != http)
             row++;
+        assert(row < MM_HTTP_COUNT);
         fprintf(filling->out, "\"%lu\": {\"$ref\": \"#/components/responses/%s\"}%s", http,
-                responses[row].name, *end == '"' ? "" : ",\n          ");
+                mm_http_table[row].response, *end == '"' ? "" : ",\n          ");
     }
 }
 

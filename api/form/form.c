@@ -279,6 +279,7 @@ static const struct mm_body_reader reader = {begin, feed, NULL, is_quick, finish
 const struct mm_codec mm_form_codec = {
     .media_type = "multipart/form-data",
     .natural_reply = MM_NPY_TYPE,
+    .example = {[MM_MATMUL] = "-F a=@a.npy -F b=@b.npy -o c.npy", [MM_TRANSPOSE] = "-F a=@a.npy -o c.npy"},
     .judge_type = mm_multipart_judge_type,
     .reader = &reader,
     .views_body = true,

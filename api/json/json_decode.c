@@ -165,7 +165,7 @@ static enum mm_status complete(struct mm_json_scan *scan, const struct mm_body *
 static enum mm_status finish(void *reading, struct mm_call *call, const struct mm_body *body,
                              struct mm_error *error) {
     struct mm_json_scan *scan = reading;
-    const char *example = mm_call_examples[scan->call.op].json;
+    const char *example = mm_json_codec.example[scan->call.op];
     enum mm_status status;
     mm_json_scan_complete(scan, body);
     if (body->bytes == 0)

@@ -114,6 +114,8 @@ static enum mm_status finish(const struct mm_answer *answer, struct mm_reply_bod
 const struct mm_codec mm_json_codec = {
     .media_type = "application/json",
     .reply_type = "application/json",
+    .example = {[MM_MATMUL] = MM_MATMUL_EXAMPLE, [MM_TRANSPOSE] = MM_TRANSPOSE_EXAMPLE},
+    .first = '{',
     .reader = &mm_json_reader,
     .reply_bytes_max = reply_bytes_max,
     .encode = encode,

@@ -315,4 +315,4 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
 }
 
 /* Requests have such files in forms. */
-const struct mm_codec mm_npy_codec = {.reply_type = MM_NPY_TYPE, .encode = encode};
+const struct mm_codec mm_npy_codec = {.reply_type = MM_NPY_TYPE, .first = '\x93', .encode = encode};

@@ -10,9 +10,6 @@ enum { MM_NPY_HEAD_BYTES = 128 };
 
 #define MM_NPY_TYPE "application/x-npy"
 
-/* The first byte of every file. */
-#define MM_NPY_FIRST '\x93'
-
 /* What a header says. The dtype is not looked up in the domain, which may not have it. */
 struct mm_npy_header {
     size_t bytes; /* the header's own, with the magic: the data begin here */

@@ -10,7 +10,6 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are sent in the byte order of memory");
 
 static enum mm_status require_dimensions(const struct mm_call *call, struct mm_error *error) {
-    const struct mm_call_example *example = &mm_call_examples[call->op];
     const char *missing = mm_call_missing_dimension(call, call->given);
     if (missing == NULL)
         return MM_OK;
@@ -18,7 +17,8 @@ static enum mm_status require_dimensions(const struct mm_call *call, struct mm_e
         error, MM_BAD_REQUEST, missing,
         "%s is missing in the query, but a raw body needs %s, as in ?%s; send .npy files as a "
         "form: %s",
-        missing, example->dimensions, example->query, example->form);
+        missing, mm_raw_codec.dimensions[call->op], mm_raw_codec.example[call->op],
+        mm_form_codec.example[call->op]);
 }
 
 /* The view of one stored operand without its data; op() of it is rows × cols. */
@@ -124,7 +124,8 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
 const struct mm_codec mm_raw_codec = {
     .media_type = "application/octet-stream",
     .reply_type = "application/octet-stream",
-    .takes_dimensions = true,
+    .example = {[MM_MATMUL] = "m=1&k=2&n=1", [MM_TRANSPOSE] = "m=1&n=2"},
+    .dimensions = {[MM_MATMUL] = "m, k and n", [MM_TRANSPOSE] = "m and n"},
     .plan = plan,
     .decode = decode,
     .views_body = true,

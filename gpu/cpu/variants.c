@@ -8,22 +8,15 @@ enum { TRANSPOSE_CUT = 32 };
 
 /* clang-format off */
 const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT] = {
-#define X(row, row_tile, row_cut, row_missing, row_needs, row_summary, ...)                                  \
-    [MM_CPU_ROW_##row] = {                                                                                   \
-        .name = #row, .summary = row_summary, .needs = row_needs, .op = MM_MATMUL,                           \
-        .tile = row_tile, .cut = row_cut, .missing = row_missing, .launch = {__VA_ARGS__},                   \
-    },
+#define X(row, ...) [MM_CPU_ROW_##row] = {.name = #row, .op = MM_MATMUL, __VA_ARGS__},
     MM_CPU_VARIANTS(X)
 #undef X
     [MM_CPU_ROW_auto] = {
         .name = "auto", .summary = "the fastest of the others for the shape, as measured",
         .op = MM_MATMUL, .choose = {[MM_FLOAT32] = choose},
     },
-#define X(row, row_tile, row_summary, ...)                                                                   \
-    [MM_CPU_ROW_transpose_##row] = {                                                                         \
-        .name = #row, .summary = row_summary, .op = MM_TRANSPOSE, .tile = row_tile, .cut = TRANSPOSE_CUT,    \
-        .launch = {__VA_ARGS__},                                                                             \
-    },
+#define X(row, ...)                                                                                          \
+    [MM_CPU_ROW_transpose_##row] = {.name = #row, .op = MM_TRANSPOSE, .cut = TRANSPOSE_CUT, __VA_ARGS__},
     MM_CPU_TRANSPOSES(X)
 #undef X
     [MM_CPU_ROW_transpose_auto] = {

@@ -4,31 +4,28 @@
 
 #include "gpu/backend.h"
 
-/* One row a variant: name, tile edge or 0, what the edges of a long product's pieces are multiples of, why it
- * may be missing, what it needs beyond the backend, one line for people, its function for each element type.
- * Pieces of naive and of the tiled variants give the same bits as the whole, since k is never cut. OpenBLAS
- * chooses its kernels by the shape, so the last bits may differ; it wants large pieces. The first is the
- * reference of every other variant of every backend. */
+/* One row a variant: name, then members of struct mm_variant (gpu/variant.h). Pieces of naive and of the
+ * tiled variants give the same bits as the whole, since k is never cut. OpenBLAS chooses its kernels by the
+ * shape, so the last bits may differ; it wants large pieces. The first is the reference of every other
+ * variant of every backend. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
-    X(naive, 0, 1, NULL, NULL,                                                                               \
-      "triple loop over rows, columns and depth; the host's reference", [MM_FLOAT32] = mm_cpu_naive)         \
-    X(tiled_8, 8, 8, NULL, NULL, "8x8 squares of A and B copied to small arrays that stay in the L1 cache",  \
-      [MM_FLOAT32] = mm_cpu_tiled_8)                                                                         \
-    X(tiled_16, 16, 16, NULL, NULL,                                                                          \
-      "16x16 squares of A and B copied to small arrays that stay in the L1 cache",                           \
-      [MM_FLOAT32] = mm_cpu_tiled_16)                                                                        \
-    X(tiled_32, 32, 32, NULL, NULL,                                                                          \
-      "32x32 squares of A and B copied to small arrays that stay in the L1 cache",                           \
-      [MM_FLOAT32] = mm_cpu_tiled_32)                                                                        \
-    X(blas, 0, 256, mm_cpu_blas_missing, "OpenBLAS at build time",                                           \
-      "OpenBLAS: the yardstick", [MM_FLOAT32] = mm_cpu_blas)
+    X(naive, .launch = {[MM_FLOAT32] = mm_cpu_naive}, .cut = 1,                                              \
+      .summary = "triple loop over rows, columns and depth; the host's reference")                           \
+    X(tiled_8, .launch = {[MM_FLOAT32] = mm_cpu_tiled_8}, .tile = 8, .cut = 8,                               \
+      .summary = "8x8 squares of A and B copied to small arrays that stay in the L1 cache")                  \
+    X(tiled_16, .launch = {[MM_FLOAT32] = mm_cpu_tiled_16}, .tile = 16, .cut = 16,                           \
+      .summary = "16x16 squares of A and B copied to small arrays that stay in the L1 cache")                \
+    X(tiled_32, .launch = {[MM_FLOAT32] = mm_cpu_tiled_32}, .tile = 32, .cut = 32,                           \
+      .summary = "32x32 squares of A and B copied to small arrays that stay in the L1 cache")                \
+    X(blas, .launch = {[MM_FLOAT32] = mm_cpu_blas}, .cut = 256, .missing = mm_cpu_blas_missing,              \
+      .needs = "OpenBLAS at build time", .summary = "OpenBLAS: the yardstick")
 
-/* The same for transpositions: name, tile edge or 0, one line for people, its functions. */
+/* The same for transpositions. */
 #define MM_CPU_TRANSPOSES(X)                                                                                 \
-    X(naive, 0, "row by row of the result, each read a step down a column",                                  \
-      MM_EVERY_DTYPE(mm_cpu_transpose_naive))                                                                \
-    X(shared, 32, "through 32x32 squares copied to a small array that stays in the L1 cache",                \
-      MM_EVERY_DTYPE(mm_cpu_transpose_shared))
+    X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_transpose_naive)},                                             \
+      .summary = "row by row of the result, each read a step down a column")                                 \
+    X(shared, .launch = {MM_EVERY_DTYPE(mm_cpu_transpose_shared)}, .tile = 32,                               \
+      .summary = "through 32x32 squares copied to a small array that stays in the L1 cache")
 
 mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32, mm_cpu_blas;
 mm_variant_launch mm_cpu_transpose_naive, mm_cpu_transpose_shared;

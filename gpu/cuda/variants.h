@@ -9,36 +9,34 @@
 __BEGIN_DECLS
 
 /* clang-format off */
-/* One row a variant: name, tile edge or 0, the edges that a caller may choose or NULL, what m, n and k must be
- * multiples of or 0, why it may be missing, what it needs beyond the backend, one line for people, its function
- * for each element type. The first is the plain reference; each of the others stands behind the ones that it
- * builds on. */
+/* One row a variant: name, then members of struct mm_variant (gpu/variant.h). The first is the plain
+ * reference; each of the others stands behind the ones that it builds on. */
 #define MM_CUDA_VARIANTS(X)                                                                                  \
-    X(naive, 0, NULL, 0, NULL, NULL, "one thread per element of C, neighbours along a row, all reads from global memory", [MM_FLOAT32] = mm_cuda_naive) \
-    X(naive_uncoalesced, 0, NULL, 0, NULL, NULL, "as naive, but neighbouring threads walk down a column: a transaction for each thread", [MM_FLOAT32] = mm_cuda_naive_uncoalesced) \
-    X(tiled_8, 8, NULL, 0, NULL, NULL, "8x8 tiles of A and B staged in static shared memory, two barriers a step", [MM_FLOAT32] = mm_cuda_tiled_8) \
-    X(tiled_16, 16, NULL, 0, NULL, NULL, "16x16 tiles of A and B staged in static shared memory, two barriers a step", [MM_FLOAT32] = mm_cuda_tiled_16) \
-    X(tiled_32, 32, NULL, 0, NULL, NULL, "32x32 tiles of A and B staged in static shared memory, two barriers a step", [MM_FLOAT32] = mm_cuda_tiled_32) \
-    X(tiled_strided_16, 16, NULL, 0, NULL, NULL, "as tiled_16, told in sub-matrices that keep the stride of the matrix they lie in", [MM_FLOAT32] = mm_cuda_tiled_strided_16) \
-    X(tiled_exact_16, 16, NULL, 16, NULL, "m, n and k that are multiples of 16", "as tiled_16, by pointer stepping and without guards, for whole tiles only", [MM_FLOAT32] = mm_cuda_tiled_exact_16) \
-    X(tiled_exact_32, 32, NULL, 32, NULL, "m, n and k that are multiples of 32", "as tiled_32, by pointer stepping and without guards, for whole tiles only", [MM_FLOAT32] = mm_cuda_tiled_exact_32) \
-    X(tiled_dynamic, 16, mm_cuda_dynamic_tiles, 0, NULL, NULL, "tiles of the edge that the request chooses, in dynamic shared memory; 2x2 or 3x3 elements a thread past 32", [MM_FLOAT32] = mm_cuda_tiled_dynamic) \
-    X(tiled_padded, 32, NULL, 0, NULL, NULL, "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) meets 32 banks", [MM_FLOAT32] = mm_cuda_tiled_padded) \
-    X(tiled_conflicted, 32, NULL, 0, NULL, NULL, "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised", [MM_FLOAT32] = mm_cuda_tiled_conflicted) \
-    X(tiled_async, 32, NULL, 0, mm_cuda_async_missing, "compute capability 8.0", "as tiled_32, but the next tiles are copied asynchronously while these are used", [MM_FLOAT32] = mm_cuda_tiled_async) \
-    X(register_tiled, 128, NULL, 0, NULL, NULL, "128x128 of C a block, and an 8x8 square of it in the registers of each thread", [MM_FLOAT32] = mm_cuda_register_tiled) \
-    X(vectorized, 128, NULL, 0, NULL, NULL, "as register_tiled, by accesses of 16 bytes to global and shared memory", [MM_FLOAT32] = mm_cuda_vectorized) \
-    X(warp_tiled, 128, NULL, 0, NULL, NULL, "64x32 of C a warp and 8x8 a thread, whose next operands and slabs are fetched meanwhile", [MM_FLOAT32] = mm_cuda_warp_tiled) \
-    X(simt, 0, NULL, 0, NULL, NULL, "blocks of the shape that suits the product, k cut into parts where few blocks would fill the chip; vectors by themselves", [MM_FLOAT32] = mm_cuda_simt) \
-    X(fp32_tensor, 128, NULL, 0, mm_cuda_fp32_tensor_missing, "compute capability 9.0", "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired", [MM_FLOAT32] = mm_cuda_fp32_tensor) \
-    X(blas, 0, NULL, 0, mm_cuda_blas_missing, "cuBLAS 13 or 12 at run time", "cuBLAS in plain float32: the yardstick", [MM_FLOAT32] = mm_cuda_blas)
+    X(naive, .plan = {[MM_FLOAT32] = mm_cuda_naive}, .summary = "one thread per element of C, neighbours along a row, all reads from global memory") \
+    X(naive_uncoalesced, .plan = {[MM_FLOAT32] = mm_cuda_naive_uncoalesced}, .summary = "as naive, but neighbouring threads walk down a column: a transaction for each thread") \
+    X(tiled_8, .plan = {[MM_FLOAT32] = mm_cuda_tiled_8}, .tile = 8, .summary = "8x8 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_16}, .tile = 16, .summary = "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_32, .plan = {[MM_FLOAT32] = mm_cuda_tiled_32}, .tile = 32, .summary = "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_strided_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_strided_16}, .tile = 16, .summary = "as tiled_16, told in sub-matrices that keep the stride of the matrix they lie in") \
+    X(tiled_exact_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_16}, .tile = 16, .multiple_of = 16, .needs = "m, n and k that are multiples of 16", .summary = "as tiled_16, by pointer stepping and without guards, for whole tiles only") \
+    X(tiled_exact_32, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_32}, .tile = 32, .multiple_of = 32, .needs = "m, n and k that are multiples of 32", .summary = "as tiled_32, by pointer stepping and without guards, for whole tiles only") \
+    X(tiled_dynamic, .plan = {[MM_FLOAT32] = mm_cuda_tiled_dynamic}, .tile = 16, .tiles = mm_cuda_dynamic_tiles, .summary = "tiles of the edge that the request chooses, in dynamic shared memory; 2x2 or 3x3 elements a thread past 32") \
+    X(tiled_padded, .plan = {[MM_FLOAT32] = mm_cuda_tiled_padded}, .tile = 32, .summary = "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) meets 32 banks") \
+    X(tiled_conflicted, .plan = {[MM_FLOAT32] = mm_cuda_tiled_conflicted}, .tile = 32, .summary = "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised") \
+    X(tiled_async, .plan = {[MM_FLOAT32] = mm_cuda_tiled_async}, .tile = 32, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0", .summary = "as tiled_32, but the next tiles are copied asynchronously while these are used") \
+    X(register_tiled, .plan = {[MM_FLOAT32] = mm_cuda_register_tiled}, .tile = 128, .summary = "128x128 of C a block, and an 8x8 square of it in the registers of each thread") \
+    X(vectorized, .plan = {[MM_FLOAT32] = mm_cuda_vectorized}, .tile = 128, .summary = "as register_tiled, by accesses of 16 bytes to global and shared memory") \
+    X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .tile = 128, .summary = "64x32 of C a warp and 8x8 a thread, whose next operands and slabs are fetched meanwhile") \
+    X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .summary = "blocks of the shape that suits the product, k cut into parts where few blocks would fill the chip; vectors by themselves") \
+    X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor}, .tile = 128, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired") \
+    X(blas, .plan = {[MM_FLOAT32] = mm_cuda_blas}, .missing = mm_cuda_blas_missing, .needs = "cuBLAS 13 or 12 at run time", .summary = "cuBLAS in plain float32: the yardstick")
 
-/* The same for transpositions: name, tile edge or 0, one line for people, its functions. */
+/* The same for transpositions. */
 #define MM_CUDA_TRANSPOSES(X)                                                                                \
-    X(naive, 0, "one thread per element: neighbours read along a row of A, and write down a column of C, a transaction each", MM_EVERY_DTYPE(mm_cuda_transpose_naive)) \
-    X(shared, 32, "through 32x32 tiles in shared memory, whose columns lie in one bank: 32-way serialised", MM_EVERY_DTYPE(mm_cuda_transpose_shared)) \
-    X(padded, 32, "as shared, with rows of the tile padded to 33 elements, so that a column walk meets 32 banks", MM_EVERY_DTYPE(mm_cuda_transpose_padded)) \
-    X(vectorized, 64, "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled", MM_EVERY_DTYPE(mm_cuda_transpose_vectorized))
+    X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_naive)}, .summary = "one thread per element: neighbours read along a row of A, and write down a column of C, a transaction each") \
+    X(shared, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_shared)}, .tile = 32, .summary = "through 32x32 tiles in shared memory, whose columns lie in one bank: 32-way serialised") \
+    X(padded, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_padded)}, .tile = 32, .summary = "as shared, with rows of the tile padded to 33 elements, so that a column walk meets 32 banks") \
+    X(vectorized, .plan = {MM_EVERY_DTYPE(mm_cuda_transpose_vectorized)}, .tile = 64, .summary = "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled")
 /* clang-format on */
 
 mm_variant_plan mm_cuda_naive, mm_cuda_naive_uncoalesced, mm_cuda_tiled_8, mm_cuda_tiled_16, mm_cuda_tiled_32,

@@ -52,7 +52,7 @@ static enum mm_status plan(struct mm_request *request, uint64_t body_bytes) {
     const struct mm_codec *codec = operation->decoder;
     struct mm_error *error = &request->error;
     enum mm_status status = MM_OK;
-    if (!codec->takes_dimensions)
+    if (codec->dimensions[operation->call.op] == NULL)
         status = mm_call_refuse_dimensions(&operation->call, error);
     if (status == MM_OK && codec->judge_type != NULL)
         status = codec->judge_type(mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), error);
@@ -77,8 +77,9 @@ static void begin_reading(struct mm_request *request) {
  * all if the body is small. */
 static enum mm_status judge_head(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
-    const bool tells = operation->decoder != NULL && operation->decoder->takes_dimensions;
-    if (!tells || request->content_length <= SMALL_BYTES || mm_operation_choose(request, NULL) != MM_OK)
+    const struct mm_codec *decoder = operation->decoder;
+    if (decoder == NULL || decoder->dimensions[operation->call.op] == NULL ||
+        request->content_length <= SMALL_BYTES || mm_operation_choose(request, NULL) != MM_OK)
         return MM_OK;
     return mm_engine_judge(mm_server_engine(request->server), &operation->job, &request->error);
 }

@@ -19,9 +19,6 @@ struct copy {
 
 static struct copy copies[COPIES];
 
-const unsigned mm_codes[MM_CODE_COUNT] = {200, 204, 400, 401, 403, 404, 405, 406, 408, 411,
-                                          413, 415, 422, 429, 499, 500, 503, 504, 507};
-
 #define US(count) (UINT64_C(1000) * (count))
 #define MS(count) (UINT64_C(1000000) * (count))
 #define S(count) (UINT64_C(1000000000) * (count))
@@ -64,9 +61,9 @@ static void observe(struct mm_histogram *histogram, uint64_t ns) {
 
 static size_t code_index(unsigned code) {
     size_t index = 0;
-    while (index < MM_CODE_COUNT && mm_codes[index] != code)
+    while (index < MM_HTTP_COUNT && mm_http_table[index].code != code)
         index++;
-    assert(index < MM_CODE_COUNT);
+    assert(index < MM_HTTP_COUNT);
     return index;
 }
 
@@ -158,7 +155,7 @@ void mm_metrics_sum(struct mm_counts *counts) {
 uint64_t mm_counts_in_flight(const struct mm_counts *counts) {
     uint64_t ended = 0;
     for (size_t route = 0; route < MM_ROUTE_LABELS; route++)
-        for (size_t code = 0; code < MM_CODE_COUNT; code++)
+        for (size_t code = 0; code < MM_HTTP_COUNT; code++)
             ended += counts->requests[route][code];
     return counts->begun - ended;
 }

@@ -2,15 +2,14 @@
  * format and no names (scrape.c). Counting takes no lock and no memory. Gauges are not here. */
 #pragma once
 
+#include "api/problem.h"
 #include "gpu/lab/benchmark.h"
 #include "server/observe/record.h"
 #include "server/http/routes.h"
 
-enum { MM_CODE_COUNT = 19, MM_BUCKET_COUNT = 25 };
+enum { MM_BUCKET_COUNT = 25 };
 
-/* Every HTTP status that is counted, and the upper bounds of all histograms: 1 µs to 100 s, three a decade.
- * Both rise. */
-extern const unsigned mm_codes[MM_CODE_COUNT];
+/* The upper bounds of all histograms: 1 µs to 100 s, three a decade. They rise. */
 extern const uint64_t mm_bucket_bounds_ns[MM_BUCKET_COUNT];
 
 struct mm_histogram {
@@ -27,7 +26,7 @@ enum { MM_VARIANTS_MAX = 128 }; /* of all backends */
 /* 64-bit counters throughout: they are added up without a look at which is which. */
 struct mm_counts {
     uint64_t begun; /* requests */
-    uint64_t requests[MM_ROUTE_LABELS][MM_CODE_COUNT];
+    uint64_t requests[MM_ROUTE_LABELS][MM_HTTP_COUNT];
     struct mm_histogram durations[MM_ROUTE_LABELS];
     struct mm_histogram stages[MM_STAGE_COUNT];
     uint64_t rejected[MM_STATUS_COUNT];

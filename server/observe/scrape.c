@@ -84,9 +84,9 @@ static void put_histogram(const struct scrape *scrape, const struct label *label
 
 static void write_requests(const struct scrape *scrape) {
     for (size_t route = 0; route < MM_ROUTE_LABELS; route++) {
-        for (size_t index = 0; mm_route_label(route) != NULL && index < MM_CODE_COUNT; index++) {
+        for (size_t index = 0; mm_route_label(route) != NULL && index < MM_HTTP_COUNT; index++) {
             char code[8];
-            snprintf(code, sizeof code, "%u", mm_codes[index]);
+            snprintf(code, sizeof code, "%u", mm_http_table[index].code);
             const struct label *labels = LABELS({"route", mm_route_label(route)}, {"code", code});
             put_count(scrape, labels, scrape->counts.requests[route][index]);
         }

@@ -54,8 +54,8 @@ static void test_every_code(void **state) {
     }
     sum();
     uint64_t requests = 0;
-    for (size_t code = 0; code < MM_CODE_COUNT; code++) {
-        assert_true(code == 0 || mm_codes[code] > mm_codes[code - 1]);
+    for (size_t code = 0; code < MM_HTTP_COUNT; code++) {
+        assert_true(code == 0 || mm_http_table[code].code > mm_http_table[code - 1].code);
         requests += counts.requests[0][code];
     }
     assert_int_equal(requests, MM_STATUS_COUNT);
