@@ -10,11 +10,29 @@
 #include <string.h>
 #include <strings.h>
 
-bool piece_is(struct piece piece, const char *text) {
+enum { REPLY_HEADERS_MAX = 32 };
+
+struct reply {
+    unsigned status;
+    size_t header_count;
+    struct piece names[REPLY_HEADERS_MAX];
+    struct piece values[REPLY_HEADERS_MAX];
+    struct piece body;
+    bool is_ours; /* it has an X-Request-Id: libmicrohttpd's own refusals have none */
+};
+
+/* How far replies are known before they are read. */
+struct reply_bounds {
+    bool has_deadline;  /* some request may have asked for little time */
+    bool has_head_only; /* some request may have been HEAD, whose reply has no body */
+};
+
+static bool piece_is(struct piece piece, const char *text) {
     return piece.bytes == strlen(text) && strncasecmp(piece.text, text, piece.bytes) == 0;
 }
 
-struct piece reply_header(const struct reply *reply, const char *name) {
+/* The value of a header; no text where there is none. */
+static struct piece reply_header(const struct reply *reply, const char *name) {
     struct piece value = {NULL, 0};
     for (size_t index = 0; index < reply->header_count; index++)
         if (piece_is(reply->names[index], name))
@@ -138,14 +156,13 @@ static size_t content_length(const struct reply *reply) {
 }
 
 /* Where it is not known whether HEAD was asked, what follows tells: no body begins like a reply. */
-static bool has_body(struct piece rest, const struct reply_bounds *bounds, bool head_only) {
-    if (head_only)
-        return false;
+static bool has_body(struct piece rest, const struct reply_bounds *bounds) {
     return !bounds->has_head_only ||
            (rest.bytes > 0 && (rest.bytes < 7 || memcmp(rest.text, "HTTP/1.", 7) != 0));
 }
 
-bool reply_take(struct piece *rest, const struct reply_bounds *bounds, bool head_only, struct reply *reply) {
+/* Takes the next reply that is no 1xx from what came back; false where nothing is left. */
+static bool reply_take(struct piece *rest, const struct reply_bounds *bounds, struct reply *reply) {
     do {
         if (rest->bytes == 0)
             return false;
@@ -162,7 +179,7 @@ bool reply_take(struct piece *rest, const struct reply_bounds *bounds, bool head
         return true;
     }
     const size_t bytes = content_length(reply);
-    const bool with_body = bytes > 0 && has_body(*rest, bounds, head_only);
+    const bool with_body = bytes > 0 && has_body(*rest, bounds);
     if (with_body) {
         REQUIRE(bytes <= rest->bytes);
         reply->body = (struct piece){rest->text, bytes};
@@ -172,4 +189,16 @@ bool reply_take(struct piece *rest, const struct reply_bounds *bounds, bool head
     if (piece_is(reply_header(reply, "Connection"), "close"))
         REQUIRE(rest->bytes == 0);
     return true;
+}
+
+static bool has_word(struct piece sent, const char *word) {
+    return sent.bytes > 0 && memmem(sent.text, sent.bytes, word, strlen(word)) != NULL;
+}
+
+void replies_judge(struct piece sent, struct piece came) {
+    const struct reply_bounds bounds = {.has_deadline = has_word(sent, "timeout"),
+                                        .has_head_only = has_word(sent, "HEAD")};
+    struct reply reply;
+    while (reply_take(&came, &bounds, &reply))
+        continue;
 }

@@ -10,7 +10,7 @@ build=build/fuzz
 # Larger inputs reach nothing new, since each limit is passed by less (fuzz.h), and take longer.
 bytes_max() {
     case $1 in
-    json | multipart) echo 8192 ;;
+    json | multipart | request) echo 8192 ;;
     *) echo 4096 ;;
     esac
 }

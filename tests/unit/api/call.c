@@ -1,4 +1,5 @@
-/* api/call: every parameter's form, as text and as JSON value, and the sizes that are judged from them. */
+/* api/call: every parameter's form, as text and as JSON value. (raw.c has the sizes that are judged from
+ * them.) */
 #include "api/call.h"
 #include "tests/unit/unit.h"
 
@@ -226,50 +227,5 @@ static void test_large_numbers_are_told(void **state) {
     assert_non_null(strstr(error.detail, "is beyond 1.79769313e+308"));
 }
 
-static const struct {
-    size_t a_rows, a_cols, a_ld, b_rows, b_cols, b_ld;
-    bool transpose_a, transpose_b;
-    size_t dimension_max, memory_bytes_max;
-    enum mm_status status;
-    const char *field;
-} sizes[] = {
-    {2, 3, 3, 3, 4, 4, false, false, 4, (6 + 12 + 8) * 4, MM_OK, ""},
-    {2, 3, 3, 3, 4, 4, false, false, 4, (6 + 12 + 8) * 4 - 1, MM_TOO_LARGE, ""},
-    {2, 3, 3, 3, 4, 4, false, false, 3, 1000, MM_TOO_LARGE, "b"},
-    {2, 3, 5, 3, 4, 4, false, false, 4, 1000, MM_TOO_LARGE, "a"},
-    {0, 0, 0, 0, 0, 0, false, false, 0, 0, MM_OK, ""},
-    {0, 0, 9, 0, 0, 0, false, false, 9, 0, MM_OK, ""},
-    {9, 0, 0, 0, 9, 9, false, false, 9, 323, MM_TOO_LARGE, "c"},
-    {9, 0, 0, 0, 9, 9, false, false, 9, 324, MM_OK, ""},
-    {0, 9, 9, 9, 0, 0, true, true, 9, 323, MM_TOO_LARGE, "c"},
-    {0, 9, 9, 9, 0, 0, true, true, 9, 324, MM_OK, ""},
-    {0, 9, 9, 9, 0, 0, false, false, 9, 0, MM_OK, ""},
-    {1073741824, 2147483648, 2147483648, 2147483648, 1073741824, 1073741824, false, false, SIZE_MAX, SIZE_MAX,
-     MM_TOO_LARGE, ""},
-};
-
-static void test_sizes(void **state) {
-    for (size_t index = 0; index < COUNT(sizes); index++) {
-        const struct mm_limits row_limits = {.dimension_max = sizes[index].dimension_max,
-                                             .memory_bytes_max = sizes[index].memory_bytes_max};
-        error = (struct mm_error){0};
-        mm_call_init(&call, MM_MATMUL);
-        call.a = (struct mm_matrix){
-            .rows = sizes[index].a_rows, .cols = sizes[index].a_cols, .ld = sizes[index].a_ld};
-        call.b = (struct mm_matrix){
-            .rows = sizes[index].b_rows, .cols = sizes[index].b_cols, .ld = sizes[index].b_ld};
-        call.numbers[MM_PARAMETER_TRANSPOSE_A] = sizes[index].transpose_a;
-        call.numbers[MM_PARAMETER_TRANSPOSE_B] = sizes[index].transpose_b;
-        size_t a_bytes = 77, b_bytes = 77;
-        enum mm_status status = mm_call_sizes(&call, &row_limits, &a_bytes, &b_bytes, &error);
-        if (status != sizes[index].status || strcmp(error.field, sizes[index].field) != 0)
-            fail_msg("row %zu gives %s, field '%s': %s", index, mm_status_name(status), error.field,
-                     error.detail);
-        bool ok = status == MM_OK;
-        assert_true(a_bytes == (ok ? mm_matrix_bytes(&call.a) : 77));
-        assert_true(b_bytes == (ok ? mm_matrix_bytes(&call.b) : 77));
-    }
-}
-
 RUN_TESTS(test_good_texts, test_bad_texts, test_dimension_without_limit, test_names, test_twice, test_values,
-          test_large_numbers_are_told, test_sizes)
+          test_large_numbers_are_told)

@@ -11,11 +11,11 @@
 enum { RANDOM_COUNT = 500000, TEXT_BYTES = 32 };
 
 static const char *text_of(double value, bool is_float) {
-    static char text[MM_DOUBLE_TEXT_MAX + 2];
+    static char text[MM_DOUBLE_TEXT_MAX + 2]; /* larger than a float's room */
     memset(text, '?', sizeof text);
     const size_t length = is_float ? mm_float_text((float)value, text) : mm_double_text(value, text);
     assert_true(length <= (is_float ? MM_FLOAT_TEXT_MAX : MM_DOUBLE_TEXT_MAX));
-    assert_true(is_float || text[length] == '?');
+    assert_int_equal(text[is_float ? MM_FLOAT_TEXT_ROOM : length], '?');
     text[length] = '\0';
     return text;
 }
@@ -77,8 +77,15 @@ static void test_hard(void **state) {
         expect_shortest(doubles[index], false);
 }
 
-/* Bit patterns of every magnitude. (Those of floats are read back in number.c.) */
-static void test_random_doubles(void **state) {
+static void expect_shortest_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    if (isfinite(value) && value != 0.0F)
+        expect_shortest((double)value, true);
+}
+
+/* Bit patterns of every magnitude. */
+static void test_random(void **state) {
     uint64_t bits = 1;
     for (unsigned index = 0; index < RANDOM_COUNT; index++) {
         double value;
@@ -87,7 +94,17 @@ static void test_random_doubles(void **state) {
         memcpy(&value, &mixed, sizeof value);
         if (isfinite(value))
             expect_shortest(value, false);
+        expect_shortest_bits((uint32_t)(bits >> 32));
     }
+}
+
+/* Powers of two with their neighbours, where the distance from one float to the next changes. */
+static void test_powers_of_two(void **state) {
+    for (uint32_t exponent = 0; exponent < 512; exponent++)
+        for (uint32_t beside = 0; beside < 3; beside++)
+            expect_shortest_bits((exponent << 23) + beside - 1);
+    for (uint32_t bit = 0; bit < 23; bit++)
+        expect_shortest_bits(UINT32_C(1) << bit);
 }
 
 /* Nothing is written behind the text of a whole number. */
@@ -114,4 +131,4 @@ static void test_digits(void **state) {
     expect_text(mm_put_milliseconds(text, UINT64_MAX), text, "18446744073709.551615");
 }
 
-RUN_TESTS(test_known, test_hard, test_random_doubles, test_digits)
+RUN_TESTS(test_known, test_hard, test_random, test_powers_of_two, test_digits)

@@ -291,25 +291,4 @@ static void test_cancel(void **state) {
     assert_null(reader->begin(&call, "multipart/form-data", MM_LENGTH_UNKNOWN, &limits, NULL));
 }
 
-/* A product that conforms in the caller's shapes stays the same product when it is turned. */
-static void test_turn(void **state) {
-    for (unsigned flags = 0; flags < 16; flags++) {
-        begin(MM_MATMUL);
-        bool transpose_a = flags & 1, transpose_b = flags & 2;
-        call.a = mm_matrix_dense(MM_FLOAT32, transpose_a ? 3 : 2, transpose_a ? 2 : 3, NULL);
-        call.b = mm_matrix_dense(MM_FLOAT32, transpose_b ? 5 : 3, transpose_b ? 3 : 5, NULL);
-        call.a_column_major = flags & 4;
-        call.b_column_major = flags & 8;
-        struct mm_product product = {
-            .a = call.a, .b = call.b, .transpose_a = transpose_a, .transpose_b = transpose_b};
-        assert_int_equal(mm_product_conform(MM_MATMUL, &product, NULL), MM_OK);
-        mm_call_turn(&call, &product);
-        assert_true(product.transpose_a == (transpose_a != call.a_column_major));
-        assert_true(product.transpose_b == (transpose_b != call.b_column_major));
-        assert_true(product.a.cols == product.a.ld && product.b.cols == product.b.ld);
-        assert_int_equal(mm_product_conform(MM_MATMUL, &product, NULL), MM_OK);
-        assert_true(product.m == 2 && product.k == 3 && product.n == 5);
-    }
-}
-
-RUN_TESTS(test_judged, test_views, test_truncated, test_boundary_within, test_cancel, test_turn)
+RUN_TESTS(test_judged, test_views, test_truncated, test_boundary_within, test_cancel)

@@ -132,8 +132,6 @@ static void test_long_times(void **state) {
 }
 
 #define B ", `b`: [[1]]}"
-#define INT32_TAKES "int32 takes whole numbers from -2147483648 to 2147483647"
-#define INT64_TAKES "int64 takes whole numbers from -9223372036854775808 to 9223372036854775807"
 
 struct refused {
     const char *body, *field;
@@ -214,43 +212,16 @@ static const struct refused products[] = {
     {"{`a`: [[1,2,3,4,5,6,7,8,9]], `b`: [[1e39]]}", "b", 1, 40, "but float32 takes"},
 };
 
+/* (The golden cases of transpose_invalid have the other numbers and members that are refused.) */
 static const struct refused transpositions[] = {
-    {"{`a`: [[1, 2.5]], `dtype`: `int32`}", "a", 1, 0, "a[0][1] is 2.5, but " INT32_TAKES},
-    {"{`dtype`: `int32`, `a`: [[1], [0.1]]}", "a", 1, 0, "a[1][0] is 0.1, but"},
     {"{`a`: [[1e-400]], `dtype`: `int64`}", "a", 1, 0, "a[0][0] is not exactly 0, but"},
-    {"{`a`: [[-1e-400]], `dtype`: `int64`}", "a", 1, 0, "but " INT64_TAKES},
-    {"{`a`: [[2147483648]], `dtype`: `int32`}", "a", 1, 0, "a[0][0] is 2147483648, but " INT32_TAKES},
-    {"{`a`: [[-2147483649]], `dtype`: `int32`}", "a", 1, 0, "is -2147483649, but"},
-    {"{`a`: [[9223372036854775808]], `dtype`: `int64`}", "a", 1, 0,
-     "a[0][0] is 9.22337204e+18, but " INT64_TAKES},
-    {"{`a`: [[-9223372036854775809]], `dtype`: `int64`}", "a", 1, 0,
-     "a[0][0] is not exactly -9223372036854775808, but " INT64_TAKES},
-    {"{`a`: [[1, 99999999999999999999999]], `dtype`: `int64`}", "a", 1, 0,
-     "a[0][1] is 1e+23, but " INT64_TAKES},
-    {"{`a`: [[1e999]], `dtype`: `int64`}", "a", 1, 0, "beyond 1.79769313e+308"},
-    {"{`a`: [[1.00000000000000000001]], `dtype`: `int64`}", "a", 1, 0,
-     "a[0][0] is not exactly 1, but " INT64_TAKES},
-    {"{`a`: [[9007199254740993.0]], `dtype`: `int64`}", "a", 1, 0, "not exactly 9007199254740992"},
-    {"{`a`: [[`NaN`]], `dtype`: `int32`}", "a", 1, 0, "a[0][0] is the string \"NaN\", but " INT32_TAKES},
-    {"{`a`: [[`1`]], `dtype`: `int64`}", "a", 1, 0, "the string \"1\""},
-    {"{`a`: [[null]], `dtype`: `int64`}", "a", 1, 0, "a[0][0] is null, but"},
+    {"{`a`: [[-1e-400]], `dtype`: `int64`}", "a", 1, 0,
+     "but int64 takes whole numbers from -9223372036854775808 to 9223372036854775807"},
     {"{`a`: [[true]], `dtype`: `float64`}", "a", 1, 0, "a[0][0] is true, but float64 takes"},
-    {"{`a`: [[1e309]], `dtype`: `float64`}", "a", 1, 0, "overflow"},
     {"{`a`: [[1.7976931348623159e308]], `dtype`: `float64`}", "a", 1, 0, "overflow"},
     /* Without a lower bound, and not float64. */
-    {"{`a`: [[16777217, -1.7976931348623158e308]]}", "a", 1, 0, "a[0][1] is beyond"},
     {"{`a`: [[1, -1.7976931348623158e308]], `dtype`: `int64`}", "a", 1, 0, "a[0][1]"},
     {"{`a`: [[1]], `timeout_ms`: -1.7976931348623158e308}", "timeout_ms", 1, 0, "whole"},
-    {"{`a`: [[1e39]]}", "a", 1, 0, "a[0][0] is 1e+39, but float32 takes numbers up to 3.40282347e+38"},
-    /* Members */
-    {"{`dtype`: `int32`}", "a", 0, 0, "a is missing, but a must be an array of rows of numbers"},
-    {"{`a`: [[1]], `b`: [[1]]}", "b", 1, 0,
-     "'b' is unknown in the body, which takes: a, variant, backend, dtype, timeout_ms"},
-    {"{`a`: [[1]], `transpose_a`: true}", "transpose_a", 1, 0, "is unknown in the body"},
-    {"", "", 0, 0, "the body is empty, but must be a JSON object like {"},
-    {"{`a`: [[1]], `dtype`: `float16`}", "dtype", 0, 0,
-     "'float16', but must be one of: float32, float64, int32, int64", MM_UNSUPPORTED},
-    {"{`a`: [[1, null]], `dtype`: `float16`}", "a", 1, 0, "a[0][1] is null"},
     {"{`a`: [[1], [2, 3]], `dtype`: `float16`}", "a", 1, 0, "row 1 of a"},
 };
 

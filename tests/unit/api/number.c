@@ -1,7 +1,6 @@
 /* api/number: every number is what strtof and strtod make of its text. (The fuzz target number has the texts
  * that are hard, whole or no numbers.) */
 #include "api/number/number.h"
-#include "api/number/float_text.h"
 #include "tests/unit/unit.h"
 
 #include <float.h>
@@ -156,32 +155,4 @@ static void test_midpoints(void **state) {
     }
 }
 
-static void check_round_trip(uint32_t bits) {
-    uint32_t back;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    if (!isfinite(value))
-        return;
-    char text[MM_FLOAT_TEXT_ROOM + 1];
-    text[MM_FLOAT_TEXT_ROOM] = '?';
-    const size_t length = mm_float_text(value, text);
-    assert_true(length <= MM_FLOAT_TEXT_MAX && text[MM_FLOAT_TEXT_ROOM] == '?');
-    bool held = true;
-    if (mm_number_float32(text, text + length, &back, &held) != text + length || back != bits || !held)
-        fail_msg("%a is written as %.*s", (double)value, (int)length, text);
-}
-
-/* What is written is read again: any bit pattern, and all powers of two with their neighbours, where the
- * distance from one to the next changes. */
-static void test_round_trip(void **state) {
-    uint64_t random = 17;
-    for (unsigned index = 0; index < 2 * RANDOM_COUNT; index++)
-        check_round_trip((uint32_t)next(&random));
-    for (uint32_t exponent = 0; exponent < 512; exponent++)
-        for (uint32_t beside = 0; beside < 3; beside++)
-            check_round_trip((exponent << 23) + beside - 1);
-    for (uint32_t bit = 0; bit < 23; bit++)
-        check_round_trip(UINT32_C(1) << bit);
-}
-
-RUN_TESTS(test_long, test_powers, test_random, test_midpoints, test_round_trip)
+RUN_TESTS(test_long, test_powers, test_random, test_midpoints)

@@ -56,6 +56,8 @@ static const struct plan plans[] = {
     {"m=2147483647&k=0&n=2147483647", 0, MM_TOO_LARGE, "c"},
     {"m=1024&k=0&n=513", 0, MM_TOO_LARGE, "c"},
     {"m=1024&k=0&n=512", 0},
+    {"m=1024&k=0&n=513&transpose_a=1&transpose_b=1", 0, MM_TOO_LARGE, "c"},
+    {"m=1024&k=0&n=512&transpose_a=1&transpose_b=1", 0},
     {"m=1&k=1&n=1&lda=262144", 5, MM_TOO_LARGE},
     {"m=1&k=1&n=1&lda=262143", 1048576},
     /* A dtype that there is not is told after the body. */

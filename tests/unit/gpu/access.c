@@ -3,10 +3,6 @@
 #include "gpu/lab/access.h"
 #include "tests/unit/unit.h"
 
-static unsigned greatest_divisor(unsigned a, unsigned b) {
-    return b == 0 ? a : greatest_divisor(b, a % b);
-}
-
 static void test_offsets(void **state) {
     static const struct {
         struct mm_access access;
@@ -48,23 +44,6 @@ static void test_permuted(void **state) {
     }
     assert_true(seen == UINT32_MAX);
     assert_in_range(moved, 16, 32);
-}
-
-/* What strides cost, by the theory of numbers: lanes i and j meet where s·(i − j) is a multiple of the words
- * that the banks hold side by side. */
-static unsigned degree_of(unsigned stride, unsigned word_bytes, unsigned bank_bytes) {
-    const struct mm_access access = {MM_MEMORY_SHARED, MM_PATTERN_STRIDE, stride, word_bytes, false};
-    uint32_t offsets[MM_WARP_LANES];
-    mm_access_offsets(&access, offsets);
-    return mm_banks_predict(offsets, word_bytes, bank_bytes).degree;
-}
-
-static void test_strides(void **state) {
-    for (unsigned stride = 1; stride <= MM_STRIDE_MAX; stride++) {
-        assert_int_equal(degree_of(stride, 4, 4), greatest_divisor(stride, 32));
-        assert_int_equal(degree_of(stride, 8, 4), greatest_divisor(stride, 16));
-        assert_int_equal(degree_of(stride, 8, 8), greatest_divisor(stride, 32));
-    }
 }
 
 /* The second model: every byte that some lane of a transaction reads is marked in a picture of shared memory,
@@ -150,4 +129,4 @@ static void test_sectors(void **state) {
     }
 }
 
-RUN_TESTS(test_offsets, test_permuted, test_strides, test_against_marks, test_scattered, test_sectors)
+RUN_TESTS(test_offsets, test_permuted, test_against_marks, test_scattered, test_sectors)

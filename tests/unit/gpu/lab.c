@@ -46,24 +46,6 @@ LAUNCH(drop_tile) {
     return status;
 }
 
-/* Takes an operand that is stored as it is for one that is stored transposed, and the other way round. */
-static void mistake(struct mm_matrix *operand, bool *transpose) {
-    *operand = mm_matrix_dense(operand->dtype, operand->cols, operand->rows, operand->data);
-    *transpose = !*transpose;
-}
-
-LAUNCH(mistake_a) {
-    struct mm_product other = *product;
-    mistake(&other.a, &other.transpose_a);
-    return multiply(&other, lane, error);
-}
-
-LAUNCH(mistake_b) {
-    struct mm_product other = *product;
-    mistake(&other.b, &other.transpose_b);
-    return multiply(&other, lane, error);
-}
-
 LAUNCH(do_nothing) {
     return MM_OK;
 }
@@ -129,8 +111,6 @@ static const struct mm_variant variants[] = {
     {MATMUL("no_corner", drop_corner)},
     {MATMUL("no_slab", drop_slab)},
     {MATMUL("no_tile", drop_tile)},
-    {MATMUL("mistakes_a", mistake_a)},
-    {MATMUL("mistakes_b", mistake_b)},
     {MATMUL("nothing", do_nothing)},
     {MATMUL("refuses", refuse)},
     {MATMUL("loses_device", lose_device)},

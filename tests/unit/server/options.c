@@ -1,4 +1,5 @@
-/* The process's options: order of precedence, values at their edges, and clear refusals. */
+/* The process's options: order of precedence, values at their edges, and clear refusals. (build/docs has the
+ * defaults.) */
 #include "server/options.h"
 #include "tests/unit/unit.h"
 
@@ -28,24 +29,6 @@ static const char *print(void) {
     mm_options_print(&options, out);
     fclose(out);
     return text;
-}
-
-static void defaults(void **state) {
-    assert_true(parse(NULL));
-    assert_string_equal(options.host, "127.0.0.1");
-    assert_int_equal(options.port, 8080);
-    assert_string_equal(options.backend, "auto");
-    assert_true(options.devices.all);
-    assert_int_equal(options.queue_depth, 1024);
-    assert_int_equal(options.body_bytes_max, UINT64_C(2) << 30);
-    assert_int_equal(options.dimension_max, INT32_MAX);
-    assert_int_equal(options.timeout_ms, 60000);
-    assert_int_equal(options.max_kernel_ms, 30000);
-    assert_int_equal(options.drain_timeout_ms, 30000);
-    assert_int_equal(options.benchmark_flops, UINT64_C(2000000000000000));
-    assert_int_equal(options.benchmark_run_flops, UINT64_C(4000000000000));
-    assert_int_equal(options.benchmark_repeats, 1000);
-    assert_false(options.no_benchmark);
 }
 
 static void expect_flag(const char *flag, const char *words) {
@@ -240,5 +223,5 @@ static void a_flag_takes_no_word_behind_it(void **state) {
     unsetenv("MATMULD_NO_BENCHMARK");
 }
 
-RUN_TESTS(defaults, values_are_judged, the_kernel_time_is_under_half_of_the_watchdog, secrets_are_not_shown,
+RUN_TESTS(values_are_judged, the_kernel_time_is_under_half_of_the_watchdog, secrets_are_not_shown,
           what_is_printed_would_be_taken, texts_have_a_limit, a_flag_takes_no_word_behind_it)
