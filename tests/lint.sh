@@ -11,6 +11,7 @@ set -eu
 
 jobs=$1
 quick=${2:-}
+case $quick in '' | --quick) ;; *) echo "lint: does not take '$quick'" >&2 && exit 2 ;; esac
 folders='gpu api server bench tests'
 database=build/lint
 done='' skipped='' failed=''
