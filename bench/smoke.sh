@@ -35,15 +35,5 @@ bench 2 kernels --transpose int64 33 17 --backend cpu --repeats 2
 bench 4 accuracy --dry --backend cpu
 sh bench/json.sh "$build" 16 --rounds 1 >"$scratch/shown" || fail "bench json: $(cat "$scratch/shown")"
 
-# Wrong usage is exit status 2.
-for wrong in 'wire 64' 'gpu --backend' 'trust --rows none' 'kernels 64 64' 'accuracy --edge 1025' \
-    'crossovers --repeats 0' 'json 1x' 'remote --connections 0'; do
-    code=0
-    # A name and its arguments.
-    # shellcheck disable=SC2086
-    sh "bench/${wrong%% *}.sh" "$build" ${wrong#* } >"$scratch/shown" 2>&1 || code=$?
-    [ "$code" -eq 2 ] || fail "bench $wrong: exit status $code, expected 2: $(cat "$scratch/shown")"
-done
-
 echo "$failed failures"
 [ "$failed" -eq 0 ]

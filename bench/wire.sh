@@ -6,7 +6,7 @@
 #
 #   wire.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 bench=wire
-known_rows='small latency large ways memory start json'
+known_rows='small latency large memory start'
 rows=$known_rows
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
@@ -23,10 +23,8 @@ END
 set_sizes() {
     if [ "$quick" = yes ]; then
         rounds=1 seconds=0.1 alone=yes edge=128 budget=64 loaded=128x512x128 loaded_json=48x48x48 thick=512 idle=0.1
-        inward=1024x128x16 outward=256x16x256
     else
         edge=4096 budget=256 loaded=1024x4096x1024 loaded_json=384x384x384 thick=16384 idle=3
-        inward=16384x2048x16 outward=4096x16x4096
     fi
     in_bytes=$((8 * edge * edge)) out_bytes=$((4 * edge * edge))
 }
@@ -128,36 +126,6 @@ bench_large() {
     stop "$floor_pid"
 }
 
-# Each way for itself, with a product that takes little time: of the large bodies above, the one in which the bytes go
-# in, and the one in which they come out.
-bench_ways() {
-    if start_matmuld ways --backend cpu && ways=$port ways_pid=$pid && bench_way "$inward" 'in' && bench_way "$outward" 'out'; then
-        stop "$ways_pid"
-    else
-        row_left_out 'each way' '' "$why"
-    fi
-}
-
-# bench_way MxKxN NAME
-bench_way() {
-    m=${1%%x*} n=${1##*x} k=${1#*x}
-    k=${k%x*}
-    start_sockets 4 $((4 * (m * k + k * n))) $((4 * m * n)) || return 1
-    name=$2
-    set -- --shape "$1" --spans --requests 5
-    for _ in $(seq "$rounds"); do
-        measure "$name" outside_ms --port "$ways" --query variant=blas "$@"
-        measure "$name.sockets" outside_ms --port "$floor" --unchecked "$@"
-        measure "$name.four" receive_mean_ms --port "$ways" --query variant=blas "$@" --connections 4 --threads 4
-        measure "$name.four_sockets" mean_ms --port "$floor" --unchecked "$@" --connections 4 --threads 4
-    done
-    stop "$floor_pid"
-    what="$(mib $((m * k + k * n))) in, $(mib $((m * n))) out ($m×$k · $k×$n, blas)"
-    row_ratio "$what, outside the kernel; beside: socket loop" '' "$name.outside_ms" "$name.sockets.outside_ms" ms
-    [ "$name" = out ] || row_ratio "the same, four at once, receiving; beside: socket loop, four at once" '' \
-        "$name.four.receive_mean_ms" "$name.four_sockets.mean_ms" ms
-}
-
 # mib ELEMENTS
 mib() {
     awk -v elements="$1" 'BEGIN { printf "%.3g MiB", elements / 262144 }'
@@ -224,10 +192,8 @@ run() {
         end_servers
     fi
     ! has_row large || bench_large
-    ! has_row ways || bench_ways
     ! has_row memory || { bench_budget && bench_copies; }
     ! has_row start || rows_of_start cpu ' (the target is for a GPU)'
-    ! has_row json || row_left_out 'JSON' '' 'by ./dev bench json, where there is that'
 }
 
 main "$@"

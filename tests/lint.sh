@@ -1,6 +1,6 @@
 #!/bin/sh
-# Looks for mistakes in the C code without running it: by gcc's analyzer, clang-tidy and cppcheck; and holds the
-# sources against clang-format and shellcheck, as the tests do. ./dev lint is the way to call this.
+# Looks for mistakes in the code without running it: by gcc's analyzer, clang-tidy and cppcheck in C, by shellcheck in
+# scripts; and holds the C sources against clang-format. ./dev lint is the way to call this.
 # Usage: lint.sh JOBS [--quick], in the top folder, with the presets cpu-only and analyze configured. Quick is without
 # clang-tidy, which takes longer than all the others.
 #
@@ -11,6 +11,7 @@ set -eu
 
 jobs=$1
 quick=${2:-}
+case $quick in '' | --quick) ;; *) echo "lint: does not take '$quick'" >&2 && exit 2 ;; esac
 folders='gpu api server bench tests'
 database=build/lint
 done='' skipped='' failed=''
@@ -59,13 +60,36 @@ check_cpp() {
         --suppressions-list=tests/cppcheck.supp --error-exitcode=1 -D_GNU_SOURCE -I . $folders
 }
 
+# Its versions differ in details, so 14 alone judges.
+# The folders are words to be split.
+# shellcheck disable=SC2086
+check_format() {
+    for clang_format in clang-format-14 clang-format; do
+        case $("$clang_format" --version 2>/dev/null || :) in
+        *"version 14."*)
+            find $folders -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) \
+                -exec "$clang_format" --dry-run --Werror {} +
+            return
+            ;;
+        esac
+    done
+    return 77
+}
+
+# Every shell script of the project.
+check_shell() {
+    command -v shellcheck >/dev/null || return 77
+    find . \( -name '.?*' ! -name .ci -o -path ./build \) -prune -o \
+        -type f \( -path ./dev -o -path './.ci/*' -o -name '*.sh' \) -print0 | xargs -0 -n 8 -P "$jobs" shellcheck -x
+}
+
 mkdir -p "$database"
 list_sources
 check "gcc's analyzer" analyzer
 [ "$quick" = --quick ] || check clang-tidy tidy
 check cppcheck check_cpp
-check clang-format sh tests/build/format.sh
-check shellcheck sh tests/build/shell.sh
+check clang-format check_format
+check shellcheck check_shell
 
 [ -z "$skipped" ] || echo "lint: not checked, since the tool is not here: $skipped"
 if [ -n "$failed" ]; then

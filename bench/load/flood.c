@@ -12,7 +12,7 @@
 enum { PIECE_BYTES = 64 << 10, LINES_MAX = 20000, RATE_MAX = 1000000, SECONDS_MAX = 1000000 };
 
 static const char usage[] =
-    "usage: flood --port P [--host 127.0.0.1] [--rate 100] [--seconds 1] [--connections 1024]\n"
+    "usage: flood --port P [--rate 100] [--seconds 1] [--connections 1024]\n"
     "             [--shape 4x4x4] [--query TEXT] [--file REQUEST] [--expect 200,400,...]\n"
     "             [--kill PID --after SECONDS --burst N]\n\n"
     "--file is a whole request as it goes over the wire, in place of a raw product. --kill sends SIGTERM\n"
@@ -58,13 +58,12 @@ static void read_file(struct mm_load_message *message, const char *path) {
 }
 
 int main(int argc, char **argv) {
-    const char *host = "127.0.0.1", *port = NULL, *file = NULL, *expected = NULL;
-    struct mm_load_message message = {.m = 4, .k = 4, .n = 4, .path = "/v1/matmul", .authority = "localhost"};
+    const char *port = NULL, *file = NULL, *expected = NULL;
+    struct mm_load_message message = {.m = 4, .k = 4, .n = 4, .authority = "localhost"};
     struct mm_load_loop loop = {
         .message = &message, .rate = 100, .seconds = 1, .connections = 1024, .threads = 1};
     struct mm_load_tally tally;
     const struct mm_load_option rows[] = {
-        {"host", MM_LOAD_TEXT, &host, 0, 0},
         {"port", MM_LOAD_TEXT, &port, 0, 0},
         {"rate", MM_LOAD_SECONDS, &loop.rate, 0, RATE_MAX},
         {"seconds", MM_LOAD_SECONDS, &loop.seconds, 0, SECONDS_MAX},
@@ -83,7 +82,7 @@ int main(int argc, char **argv) {
         fputs(usage, stderr);
         return MM_LOAD_EXIT_USAGE;
     }
-    struct addrinfo *addresses = mm_load_resolve(host, port);
+    struct addrinfo *addresses = mm_load_resolve("127.0.0.1", port);
     loop.address = addresses;
     loop.checks = file == NULL;
     if (file == NULL)

@@ -3,7 +3,7 @@
 //
 //   k6 run -e RATE=500 -e EDGE=64 -e FORM=raw -e DURATION=30s -e URL=http://127.0.0.1:8080 bench/load/k6.js
 //
-// FORM is raw, json or multipart. Look at dropped_iterations: where it is not 0, k6 had no free user (VUS, 200) to ask
+// FORM is raw or json. Look at dropped_iterations: where it is not 0, k6 had no free user (VUS, 200) to ask
 // with, and the latencies tell too little.
 import http from 'k6/http';
 import { check } from 'k6';
@@ -48,18 +48,6 @@ function rawBody() {
   return both.buffer;
 }
 
-// A .npy file of version 1.0, with a header of 128 bytes.
-function npyFile(values) {
-  const shape = `{'descr': '<f4', 'fortran_order': False, 'shape': (${edge}, ${edge}), }`;
-  const header = `\x93NUMPY\x01\x00\x76\x00${shape.padEnd(117)}\n`;
-  const bytes = new Uint8Array(header.length + 4 * values.length);
-  for (let at = 0; at < header.length; at++) {
-    bytes[at] = header.charCodeAt(at);
-  }
-  bytes.set(new Uint8Array(values.buffer), header.length);
-  return bytes.buffer;
-}
-
 const requests = {
   raw: () => ({
     path: `/v1/matmul?m=${edge}&k=${edge}&n=${edge}`,
@@ -70,11 +58,6 @@ const requests = {
     path: '/v1/matmul',
     body: JSON.stringify({ a: rows(elements()), b: rows(elements()) }),
     parameters: { headers: { 'Content-Type': 'application/json' } },
-  }),
-  multipart: () => ({
-    path: '/v1/matmul',
-    body: { a: http.file(npyFile(elements()), 'a.npy'), b: http.file(npyFile(elements()), 'b.npy') },
-    parameters: {},
   }),
 };
 

@@ -111,8 +111,8 @@ void mm_load_message_make(struct mm_load_message *message) {
                  extra[0] != '\0' ? "&" : "");
     mm_load_bytes_print(
         &message->head,
-        "POST %s?%s%s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n", message->path,
-        query, extra, message->authority, content_types[message->form], message->body.length);
+        "POST /v1/matmul?%s%s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n", query,
+        extra, message->authority, content_types[message->form], message->body.length);
 }
 
 void mm_load_message_free(struct mm_load_message *message) {

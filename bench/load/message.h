@@ -11,7 +11,6 @@ enum mm_load_message_form { MM_LOAD_MESSAGE_RAW, MM_LOAD_MESSAGE_JSON, MM_LOAD_M
 struct mm_load_message {
     enum mm_load_message_form form;
     size_t m, k, n;
-    const char *path;
     const char *extra;     /* more of the query, as "variant=blas"; NULL: nothing */
     const char *authority; /* HOST:PORT */
 

@@ -14,7 +14,7 @@ enum { COUNT_MAX = 1000000000, CONNECTIONS_MAX = 60000 };
 
 static const char usage[] =
     "usage: steady --port P [--host 127.0.0.1] [--form raw|json|multipart] [--shape 4x4x4]\n"
-    "              [--path /v1/matmul] [--query TEXT] [--connections 1] [--threads 1] [--warm 1]\n"
+    "              [--query TEXT] [--connections 1] [--threads 1] [--warm 1]\n"
     "              [--seconds 1 | --requests N] [--spans] [--refusals] [--unchecked]\n\n"
     "Each connection asks for the same product over and over. The shape is MxKxN; --requests are those of\n"
     "each connection, after --warm that are not timed. --refusals counts replies other than 200, which\n"
@@ -40,7 +40,7 @@ static void print(const struct mm_load_tally *tally, size_t refused, bool with_s
 int main(int argc, char **argv) {
     const char *host = "127.0.0.1", *port = NULL;
     bool takes_refusals = false, unchecked = false;
-    struct mm_load_message message = {.m = 4, .k = 4, .n = 4, .path = "/v1/matmul"};
+    struct mm_load_message message = {.m = 4, .k = 4, .n = 4};
     struct mm_load_loop loop = {.connections = 1, .threads = 1, .warm = 1, .seconds = 1};
     struct mm_load_tally tally;
     char authority[300];
@@ -49,7 +49,6 @@ int main(int argc, char **argv) {
         {"port", MM_LOAD_TEXT, &port, 0, 0},
         {"form", MM_LOAD_FORM, &message.form, 0, 0},
         {"shape", MM_LOAD_SHAPE, &message, 0, 0},
-        {"path", MM_LOAD_TEXT, &message.path, 0, 0},
         {"query", MM_LOAD_TEXT, &message.extra, 0, 0},
         {"connections", MM_LOAD_COUNT, &loop.connections, 1, CONNECTIONS_MAX},
         {"threads", MM_LOAD_COUNT, &loop.threads, 1, 1024},

@@ -48,26 +48,28 @@ class Request:
         return head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
 
 
-def ones(edge):
-    matrix = json.dumps([[1] * edge] * edge, separators=(",", ":"))
-    return f'{{"variant":"tiled_16","a":{matrix},"b":{matrix}}}'
+def ones(rows, depth, cols):
+    a, b = ([[1] * width] * height for height, width in ((rows, depth), (depth, cols)))
+    return json.dumps({"variant": "tiled_16", "a": a, "b": b}, separators=(",", ":"))
 
 
-def files(edge):
-    """A form with two .npy files of square matrices of ones."""
-    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({edge}, {edge}), }}"
-    file = b"\x93NUMPY\1\0v\0" + f"{head:<117}\n".encode() + array.array("f", [1.0] * edge * edge).tobytes()
-    disposition = 'Content-Disposition: form-data; name="%s"; filename="%s.npy"\r\n\r\n'
-    parts = [b"--edge\r\n" + (disposition % (name, name)).encode() + file + b"\r\n" for name in "ab"]
-    return b"".join(parts) + b"--edge--\r\n"
+def files(rows, depth, cols):
+    """A form with two .npy files of ones."""
+    body = b""
+    for name, height, width in ("a", rows, depth), ("b", depth, cols):
+        head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({height}, {width}), }}"
+        disposition = f'--edge\r\nContent-Disposition: form-data; name="{name}"; filename="{name}.npy"\r\n\r\n'
+        body += disposition.encode() + b"\x93NUMPY\1\0v\0" + f"{head:<117}\n".encode()
+        body += array.array("f", [1.0] * height * width).tobytes() + b"\r\n"
+    return body + b"--edge--\r\n"
 
 
 # fmt: off
 REQUESTS = [Request(*row) for row in [
     ("matmul", "json", "POST /v1/matmul", JSON, TWO_BY_TWO, 200, "[[19"),
     ("matmul", "json_again", "POST /v1/matmul", JSON, TWO_BY_TWO, 200, "[[19", (SECOND,)),
-    ("matmul", "json_queued", "POST /v1/matmul", JSON, ones(32), 200, "[[32", (CHUNKED,)),
-    ("matmul", "json_by_crew", "POST /v1/matmul", JSON, ones(260), 200, "[[260"),
+    ("matmul", "json_queued", "POST /v1/matmul", JSON, ones(32, 32, 32), 200, "[[32", (CHUNKED,)),
+    ("matmul", "json_by_crew", "POST /v1/matmul", JSON, ones(67600, 1, 1), 200, "[[1]"),
     ("matmul", "json_escapes", "POST /v1/matmul", JSON, ESCAPES, 200, "NaN"),
     ("matmul", "json_options", "POST /v1/matmul", JSON, OPTIONS, 200, "[[19"),
     ("matmul", "json_verify", "POST /v1/matmul?verify=1", JSON, TWO_BY_TWO, 200, '"residual"'),
@@ -76,8 +78,8 @@ REQUESTS = [Request(*row) for row in [
     ("matmul", "raw_expected", "POST /v1/matmul?m=64&k=64&n=64&variant=tiled_8", RAW + "Expect: 100-continue\r\n", bytes(32768), 200, ""),
     ("matmul", "blas", "POST /v1/matmul?m=128&k=128&n=128&variant=blas", RAW, bytes(131072), 200, "", (SHORT_OF_LARGE,)),
     ("matmul", "raw_as_json", "POST /v1/matmul?m=2&k=2&n=2", RAW + "Accept: application/json\r\n", bytes(32), 200, "[[0"),
-    ("matmul", "npy", "POST /v1/matmul", FORM, files(8), 200, "NUMPY"),
-    ("matmul", "npy_as_json", "POST /v1/matmul?variant=tiled_16", FORM + "Accept: application/json\r\n", files(260), 200, "[[260", (CHUNKED,)),
+    ("matmul", "npy", "POST /v1/matmul", FORM, files(8, 8, 8), 200, "NUMPY"),
+    ("matmul", "npy_as_json", "POST /v1/matmul?variant=tiled_16", FORM + "Accept: application/json\r\n", files(67600, 2, 1), 200, "[[2]", (CHUNKED,)),
     ("other", "transpose_json", "POST /v1/transpose", JSON, '{"a":[[1,2],[3,4]]}', 200, "[[1"),
     ("other", "transpose_raw", "POST /v1/transpose?m=2&n=8", RAW, bytes(64), 200, ""),
     ("other", "benchmark_json", "POST /v1/benchmark", JSON, TO_BENCHMARK, 200, '"rows"'),

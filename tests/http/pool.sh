@@ -61,8 +61,9 @@ start --backend cpu --threads 1
 side=2000
 "$FLOAT32" fill $((2 * side)) 1 >"$scratch/outer"
 answers "a large reply" 200 encode "$scratch/outer" "matmul?m=$side&k=1&n=$side" -H "$raw" -H 'Accept: application/json' -D "$scratch/head"
-same "a large reply: elements" "$((side * side))" "$(jq '[.c[] | length] | add' "$scratch/reply")"
-same "a large reply: the others" '[1,1]' "$(jq -c '.c | flatten | [min, max]' "$scratch/reply")"
+same "a large reply: its elements" "$((side * side)) {1}" "$(python3 -c 'import json, sys
+elements = [element for row in json.load(sys.stdin)["c"] for element in row]
+print(len(elements), set(elements))' <"$scratch/reply")"
 like "a large reply: the header tells its encoding" '*encode;dur=[1-9]*' "$(header Server-Timing "$scratch/head")"
 
 # The type behind the matrix: scanned once more, by the worker pool as well.

@@ -23,6 +23,18 @@ for piece in 1 7 64; do
     like "in pieces of $piece bytes: the product" '*[[6]]*' "$(tr -d ' \n' <"$scratch/replies")"
 done
 
+# Chunks may be cut anywhere, and replies come in the order of their requests, also while one of these is not whole.
+{
+    printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n'
+    printf '0c\r\n{"a":[[2]], \r\nb\r\n"b":[[3]] }\r\n0\r\n\r\n'
+    printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s' ${#product} "$product"
+    printf 'GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
+} >"$scratch/requests"
+# (If the last byte of a chunked body comes alone, libmicrohttpd 0.9 closes after its reply, and says so in it.)
+for piece in 2 7 64; do
+    replies "chunks and pipelined requests in pieces of $piece bytes" '200 200 404 200' $piece
+done
+
 # A head that outgrows the buffer it is read into stays in one piece for those who look where its headers lie.
 {
     printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n'

@@ -272,6 +272,13 @@ static enum mm_status measure(struct mm_device *asked, const struct mm_plan *pla
                               const struct mm_product *product, uint64_t *measured_ns,
                               struct mm_error *error) {
     busy = asked;
+    /* At the start the service measures a rate of each row, which takes a sanitizer seconds: only the first
+     * one's is measured. */
+    if (product->m > 1 && plan->variant != &variants[ROW_NAIVE]) {
+        if (measured_ns != NULL)
+            *measured_ns = 2000000;
+        return MM_OK;
+    }
     return mm_cpu_backend.measure(asked, plan, product, measured_ns, error);
 }
 

@@ -1,0 +1,233 @@
+"""Sends the cases of a golden folder (golden/README.md says how they are written) to a server, and judges the replies.
+
+After each case a small product goes over the same connection, which stays open unless the reply says otherwise.
+Usage: golden.py FOLDER URL EXCHANGES [CASE…]: puts each reply into the folder EXCHANGES for validate.py, as CASE.head and
+CASE.body, and prints what is wrong. Ends with 1 if anything is.
+"""
+
+import http.client
+import json
+import re
+import socket
+import struct
+import sys
+import urllib.parse
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+SPANS = ["receive", "decode", "queue", "upload", "kernel", "download", "encode", "total"]
+NEXT = b'{"a":[[2]],"b":[[3]]}'
+
+
+def split_case(path):
+    """The first line, the other lines of the head, and the text behind the first empty line; None if there is none."""
+    head, empty, text = path.read_bytes().decode().partition("\n\n")
+    first, *lines = head.removesuffix("\n").split("\n")
+    return first, lines, text if empty else None
+
+
+def read_bytes(text):
+    """The bytes that a body of a case stands for, and its kind, which is its first line if that begins with %."""
+    kind, _, rest = text.partition("\n")
+    if kind == "%f32":
+        return kind, b"".join(struct.pack("<f", float(word)) for word in rest.split())
+    if kind == "%hex":
+        return kind, bytes.fromhex(rest)
+    if kind == "%repeat":
+        lines = (line.partition(" ") for line in rest.splitlines())
+        return kind, b"".join(int(count) * piece.encode() for count, _, piece in lines)
+    if kind == "%empty":
+        return kind, b""
+    if kind.startswith("%"):
+        raise ValueError(f"the body begins with '{kind}', which means nothing")
+    return "", text.removesuffix("\n").encode()
+
+
+class Connection:
+    def __init__(self, url):
+        self.host = urllib.parse.urlsplit(url).netloc
+        name, _, port = self.host.rpartition(":")
+        self.socket = socket.create_connection((name, int(port)), timeout=60)
+
+    def send(self, first, lines, body):
+        """The request, with Host and the length if it has neither; the body in one chunk if it is to be chunked."""
+        method, target, version = (first.split() + ["HTTP/1.1"])[:3]
+        names = {line.partition(":")[0].lower() for line in lines}
+        if "transfer-encoding" in names:
+            body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+        elif body is not None:
+            lines = [*lines, f"Content-Length: {len(body)}"]
+        head = "\r\n".join([f"{method} {target} {version}", f"Host: {self.host}", *lines, "", ""]).encode()
+        # A client that expects 100 sends the body when it comes.
+        self.socket.sendall(head if "expect" in names else head + (body or b""))
+        if "expect" in names and b" 100 " in self.socket.recv(64, socket.MSG_PEEK):
+            self.socket.sendall(body)
+
+    def receive(self, method):
+        """The last reply to a request of this method, past interim ones, and its body."""
+        reply = http.client.HTTPResponse(self.socket, method=method)
+        reply.begin()
+        return reply, reply.read()
+
+    def has_ended(self):
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+def header(reply, name):
+    return "\n".join(reply.msg.get_all(name, []))
+
+
+def to_float32(number):
+    return struct.pack("<f", number) if abs(number) < 3.5e38 else number
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def differences(path, expected, got, rounds):
+    """Objects may have more members than named, arrays not more elements; "*" stands for any value; `detail` is to contain
+    the text, or all of several. Numbers in a `c` of float32 compare as such."""
+    if expected == "*":
+        if got is None:
+            yield f"{path}: expected any value, got none"
+    elif path.endswith(".detail"):
+        for part in expected if isinstance(expected, list) else [expected]:
+            if part not in str(got):
+                yield f"{path}: expected it to contain {part!r}, got {got!r}"
+    elif isinstance(expected, dict) and isinstance(got, dict):
+        for name in expected:
+            yield from differences(f"{path}.{name}", expected[name], got.get(name), rounds)
+    elif isinstance(expected, list) and isinstance(got, list) and len(expected) == len(got):
+        for index, (one, other) in enumerate(zip(expected, got)):
+            yield from differences(f"{path}[{index}]", one, other, rounds)
+    elif is_number(expected) and is_number(got):
+        as_float32 = rounds and path.startswith(".c[")
+        if (to_float32(expected) != to_float32(got)) if as_float32 else expected != got:
+            yield f"{path}: expected {expected}, got {got}"
+    elif type(expected) is not type(got) or expected != got:
+        yield f"{path}: expected {expected!r}, got {got!r}"
+
+
+def promises_of_problem(reply, got):
+    """RFC 9457, and the project's own members."""
+    yield "type, a text", isinstance(got.get("type"), str) and got["type"]
+    yield "title, a text", isinstance(got.get("title"), str) and got["title"]
+    yield "detail, a sentence", isinstance(got.get("detail"), str) and len(got["detail"]) > 10
+    yield "code, a name", isinstance(got.get("code"), str) and re.fullmatch("[a-z_]+", got["code"])
+    yield "status, as in the status line", got.get("status") == reply.status
+    yield "request_id, as in X-Request-Id", got.get("request_id") == header(reply, "X-Request-Id")
+    place = [got.get("line"), got.get("column")]
+    yield "line and column together, from 1", place == [None, None] or all(is_number(one) and one >= 1 for one in place)
+
+
+def promises_of_result(reply, got, rate, other):
+    """Of a product or a transposition, whose rate has this name and not the other."""
+    rows, columns = got["shape"]
+    timing = got["timing"]
+    yield "shape, as in Matmul-Shape", f"{rows}, {columns}" == header(reply, "Matmul-Shape")
+    yield "rows of c as shape says", [len(row) for row in got["c"]] == [columns] * rows
+    for name in ("dtype", "variant", "backend", "device"):
+        yield f"{name}, as in Matmul-{name.title()}", got[name] == header(reply, f"Matmul-{name.title()}") != "auto"
+    yield f"{rate}, a number, and no {other}", is_number(got[rate]) and got[rate] >= 0 and other not in got
+    yield "batched, a count", is_number(got["batched"]) and got["batched"] >= 1
+    yield f"the spans {SPANS} in timing", sorted(timing) == sorted(f"{span}_ms" for span in SPANS)
+    yield "milliseconds in timing", all(is_number(span) and span >= 0 for span in timing.values())
+    least = timing["queue_ms"] + timing["kernel_ms"]
+    yield "a total of at least queue and kernel", timing["total_ms"] * 1.000001 + 0.000001 >= least
+    kernel = re.search("kernel;dur=([0-9.]+)", header(reply, "Server-Timing"))
+    yield "the kernel's time as in Server-Timing", kernel and abs(float(kernel[1]) - timing["kernel_ms"]) < 0.001
+
+
+def judge_json(reply, target, expected, body):
+    got = json.loads(body)
+    if expected:
+        rounds = isinstance(got, dict) and got.get("dtype") == "float32"
+        yield from differences("", json.loads(expected), got, rounds)
+    promises = ()
+    if reply.status >= 400:
+        promises = promises_of_problem(reply, got)
+    elif reply.status == 200 and target.startswith("/v1/matmul"):
+        promises = promises_of_result(reply, got, "gflops", "gigabytes_per_second")
+    elif reply.status == 200 and target.startswith("/v1/transpose"):
+        promises = promises_of_result(reply, got, "gigabytes_per_second", "gflops")
+    for promise, holds in promises:
+        if not holds:
+            yield f"expected {promise}"
+
+
+def judge_body(reply, request, text, body):
+    method, target = request.split()[:2]
+    kind, expected = read_bytes(text)
+    if kind == "%f32":
+        # The sign and the payload of a NaN are left to the hardware.
+        numbers = [[one if one == one else "NaN" for (one,) in struct.iter_unpack("<f", some)] for some in (expected, body)]
+        if repr(numbers[0]) != repr(numbers[1]):
+            yield f"expected the numbers {numbers[0]}, got {numbers[1]}"
+    elif kind:
+        if body != expected:
+            yield f"expected the bytes {expected.hex(' ')}, got {body.hex(' ')}"
+    elif header(reply, "Content-Type").endswith("json"):
+        if method != "HEAD":
+            yield from judge_json(reply, target, expected, body)
+    elif expected:
+        yield f"expected JSON, got '{header(reply, 'Content-Type')}'"
+
+
+def judge_head(reply, status, lines):
+    if not fnmatchcase(str(reply.status), status):
+        yield f"status: expected {status}, got {reply.status}"
+    for line in [*lines, "X-Request-Id: [A-Za-z0-9._-]*"]:
+        name, _, pattern = line.partition(": ")
+        if line.startswith("!") and header(reply, line[1:]):
+            yield f"header {line[1:]}: expected none, got '{header(reply, line[1:])}'"
+        elif not line.startswith("!") and not fnmatchcase(header(reply, name), pattern):
+            yield f"header {name}: expected {pattern}, got '{header(reply, name)}'"
+
+
+def judge_next(reply, connection, url):
+    """No error ends the process, and none spoils the connection that it leaves open."""
+    if header(reply, "Connection").lower() == "close":
+        if not connection.has_ended():
+            yield "the reply says Connection: close, but the connection goes on"
+        connection = Connection(url)
+    connection.send("POST /v1/matmul", ["Content-Type: application/json"], NEXT)
+    _, body = connection.receive("POST")
+    if b'"c": [[6]]' not in body:
+        yield f"the next product: got {body}"
+
+
+def run_case(folder, name, url, exchanges):
+    request, lines, text = split_case(folder / f"{name}.request")
+    status, patterns, expected = split_case(folder / f"{name}.reply")
+    connection = Connection(url)
+    connection.send(request, lines, None if text is None else read_bytes(text)[1])
+    reply, body = connection.receive(request.split()[0])
+    head = [f"HTTP/1.1 {reply.status} {reply.reason}", *(f"{key}: {value}" for key, value in reply.getheaders())]
+    (exchanges / f"{name}.head").write_text("\n".join(head) + "\n")
+    (exchanges / f"{name}.body").write_bytes(body)
+    faults = [*judge_head(reply, status, patterns), *judge_body(reply, request, expected or "", body)]
+    faults += judge_next(reply, connection, url)
+    return [*faults, *head, body[:2000]] if faults else []
+
+
+def main(folder, url, exchanges, *names):
+    failed = 0
+    # Also of those of which a file is missing.
+    names = names or sorted({path.stem for path in Path(folder).iterdir()})
+    for name in names:
+        try:
+            faults = run_case(Path(folder), name, url, Path(exchanges))
+        except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException) as error:
+            faults = [repr(error)]
+        for fault in faults:
+            print(f"{name}: {fault}")
+        failed += bool(faults)
+    print(f"{len(names)} cases, {failed} failed")
+    return failed > 0 or not names
+
+
+sys.exit(main(*sys.argv[1:]))
