@@ -261,10 +261,10 @@ static enum mm_status extend(struct mm_buffers *buffers, struct mm_piece *piece,
 static enum mm_status take_room(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
                                 struct mm_piece **piece, struct mm_error *error) {
     const size_t least = bytes > ROOM_MIN ? bytes : ROOM_MIN;
-    enum mm_status status = take_piece(buffers, bytes_max, false, piece, error);
+    enum mm_status status = take_piece(buffers, bytes_max, false, piece, NULL);
     for (size_t room = bytes_max / 2; *piece == NULL && room >= least; room /= 2)
-        status = take_piece(buffers, room, false, piece, error);
-    return status;
+        status = take_piece(buffers, room, false, piece, NULL);
+    return status == MM_OK ? MM_OK : fail_pages(buffers, bytes, error);
 }
 
 /* Keeps a piece that was lent, or drops it if it has no memory. */
@@ -288,21 +288,32 @@ static void lend(struct mm_piece *piece, struct mm_buffer *buffer) {
     *buffer = (struct mm_buffer){.data = piece->memory, .bytes = piece->lent_bytes, .piece = piece};
 }
 
+/* Lends the first `bytes` of a piece, or all that is open of it if that is less, and keeps the rest. */
+static void lend_first(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes) {
+    struct mm_piece *piece = buffer->piece;
+    pthread_mutex_lock(&buffers->mutex);
+    if (piece->lent_bytes < piece->open_bytes)
+        mm_kept_remove(&buffers->kept, piece);
+    piece->lent_bytes = bytes < piece->open_bytes ? bytes : piece->open_bytes;
+    if (piece->lent_bytes < piece->open_bytes)
+        mm_kept_add(&buffers->kept, piece, mm_clock_ns());
+    pthread_mutex_unlock(&buffers->mutex);
+    lend(piece, buffer);
+}
+
+void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes) {
+    if (buffer->piece != NULL)
+        lend_first(buffers, buffer, bytes);
+}
+
 void mm_buffers_settle(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes) {
     const struct mm_page_locking *locking = __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE);
     struct mm_piece *piece = buffer->piece;
     if (piece == NULL)
         return;
-    pthread_mutex_lock(&buffers->mutex);
-    if (piece->lent_bytes < piece->open_bytes)
-        mm_kept_remove(&buffers->kept, piece);
-    piece->lent_bytes = locking == NULL ? bytes : piece->open_bytes;
-    if (piece->lent_bytes < piece->open_bytes)
-        mm_kept_add(&buffers->kept, piece, mm_clock_ns());
-    pthread_mutex_unlock(&buffers->mutex);
+    lend_first(buffers, buffer, locking == NULL ? bytes : SIZE_MAX);
     if (locking != NULL && !piece->is_locked)
         piece->is_locked = locking->lock(piece->memory, piece->open_bytes);
-    lend(piece, buffer);
     buffer->is_locked = locking != NULL && piece->is_locked;
 }
 

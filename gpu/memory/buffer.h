@@ -45,9 +45,12 @@ enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, stru
 enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
                                struct mm_buffer *buffer, struct mm_error *error);
 
-/* Ends the growth of a buffer: its first `bytes` stay on loan, the rest is kept for others. If devices
- * want pages locked, all are locked and stay on loan, since they can only be unlocked together. Any
- * thread, one at a time for a buffer. */
+/* Leaves the first `bytes` of a buffer that has grown on loan; the rest is kept for others. Any thread, one
+ * at a time for a buffer. */
+void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes);
+
+/* Ends the growth of a buffer. If devices want pages locked, all it has are locked and stay on loan, since
+ * they can only be unlocked together; else it shrinks to `bytes`. The same threads. */
 void mm_buffers_settle(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes);
 
 /* Takes it back and clears *buffer; nothing happens where it holds nothing. Any thread. */

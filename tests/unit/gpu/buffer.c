@@ -63,7 +63,9 @@ static void *pass(size_t bytes) {
 static void grow(size_t bytes, size_t bytes_max, struct mm_buffer *buffer) {
     const size_t before = buffer->bytes;
     const void *data = buffer->data;
-    assert_int_equal(mm_buffers_grow(buffers, bytes, bytes_max, buffer, NULL), MM_OK);
+    struct mm_error error = {0};
+    assert_int_equal(mm_buffers_grow(buffers, bytes, bytes_max, buffer, &error), MM_OK);
+    assert_int_equal(error.status, MM_OK);
     assert_true(buffer->bytes >= bytes);
     assert_true(data == NULL || buffer->data == data);
     for (size_t index = 0; index < before; index += 997)
@@ -322,6 +324,12 @@ static void what_grows_counts_as_it_grows(void **state) {
     assert_int_equal(mm_buffers_grow(buffers, 7 * MIB, 15 * MIB, &buffer, &error), MM_BUSY);
     grow(6 * MIB, 15 * MIB, &buffer); /* just what is left, without a step */
     assert_int_equal(mm_buffers_grow(buffers, 1, 15 * MIB, &none, &error), MM_BUSY);
+    mm_buffers_shrink(buffers, &buffer, 5 * MIB);
+    assert_int_equal(buffer.bytes, 5 * MIB);
+    expect_reserve(MIB + 1, MM_BUSY);
+    expect_reserve(MIB, MM_OK);
+    mm_buffers_unreserve(buffers, MIB);
+    mm_buffers_shrink(buffers, &none, 1);
     assert_null(none.data);
     mm_buffers_unreserve(buffers, 10 * MIB);
     give(&buffer);
@@ -367,6 +375,8 @@ static void what_has_grown_is_locked(void **state) {
         give(&buffer);
     }
     grow(MIB, 12 * MIB, &buffer); /* warm, and less than there is */
+    mm_buffers_shrink(buffers, &buffer, MIB);
+    assert_false(buffer.is_locked);
     mm_buffers_settle(buffers, &buffer, MIB);
     assert_true(buffer.is_locked);
     expect_locks(4, 2);
