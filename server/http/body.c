@@ -67,6 +67,7 @@ enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, struct mm_
     enum mm_status status = mm_buffers_grow(buffers, bytes, bytes_max(request), &request->body, error);
     if (status == MM_BUSY && request->reading != NULL && request->reader->yield != NULL) {
         request->reader->yield(request->reading);
+        *error = (struct mm_error){0};
         status = mm_buffers_grow(buffers, bytes, bytes_max(request), &request->body, error);
     }
     if (status == MM_OK)
