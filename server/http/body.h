@@ -23,6 +23,10 @@ enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, struct mm_
 /* Releases the memory of the body and of its reader. The same threads. */
 void mm_body_drop(struct mm_request *request);
 
+/* Notes whether the upload stands: whether the last second brought less than the even rate that completes the
+ * body at its deadline. In MM_PHASE_BODY. The sweep's thread, server->mutex held. */
+void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns);
+
 /* Gives memory to the bodies that wait, the longest wait first. If there is none, refuses the upload that is
  * furthest behind. The sweep's thread, no mutex held. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns);

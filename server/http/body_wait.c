@@ -3,8 +3,9 @@
 #include "server/http/body.h"
 #include "server/observe/metrics.h"
 
-/* WAIT_MAX_MS: how long an upload waits if no upload is behind. */
-enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 1000 };
+/* WAIT_MAX_MS: how long an upload waits if no upload is behind. PACE_MS: how often an upload's pace is judged,
+ * so that one that stands is found before that. */
+enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 2000, PACE_MS = 1000 };
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -13,16 +14,41 @@ static bool uploads(const struct mm_request *request) {
            __atomic_load_n(&request->holds_body, __ATOMIC_RELAXED) != 0;
 }
 
-/* How far the upload is behind the even rate that completes it at its deadline; below 0: ahead. A chunked
- * body is taken to be twice as long as what has come. */
-static double behind_ns(const struct mm_request *request, uint64_t now_ns) {
+/* What has come of the body, with the piece that waits for memory. */
+static size_t arrived_bytes(const struct mm_request *request) {
+    return mm_request_state(request) == MM_STARVED
+               ? request->needed_bytes
+               : __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
+}
+
+/* How long so many bytes may take at the even rate that completes the body at its deadline. A chunked body is
+ * taken to be twice as long as what has come. */
+static double even_ns(const struct mm_request *request, size_t bytes) {
     enum { CHUNKED_BYTES_MIN = 64 << 10 };
-    const double received = (double)__atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
     double length = (double)request->content_length;
     if (request->content_length == MM_LENGTH_UNKNOWN)
-        length = 2 * received > CHUNKED_BYTES_MIN ? 2 * received : CHUNKED_BYTES_MIN;
-    const double time_ns = (double)(request->deadline_ns - request->started_ns);
-    return (double)now_ns - (double)request->started_ns - time_ns * received / length;
+        length = 2 * (double)arrived_bytes(request);
+    if (request->content_length == MM_LENGTH_UNKNOWN && length < CHUNKED_BYTES_MIN)
+        length = CHUNKED_BYTES_MIN;
+    return (double)(request->deadline_ns - request->started_ns) * (double)bytes / length;
+}
+
+void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns) {
+    const size_t bytes = arrived_bytes(request);
+    if (now_ns < request->paced_ns + PACE_MS * NS_PER_MS)
+        return;
+    request->stands = (double)(now_ns - request->paced_ns) > even_ns(request, bytes - request->paced_bytes) &&
+                      !mm_connection_has_unread(request->peer);
+    request->paced_ns = now_ns;
+    request->paced_bytes = bytes;
+}
+
+/* How far the upload is behind the even rate; below 0: ahead. What an upload that stands brought before does
+ * not count: it may hold most of the memory, and never end. */
+static double behind_ns(const struct mm_request *request, uint64_t now_ns) {
+    const bool stands = request->stands && mm_request_state(request) != MM_STARVED;
+    return (double)now_ns - (double)request->started_ns -
+           (stands ? 0 : even_ns(request, arrived_bytes(request)));
 }
 
 /* The upload that is furthest behind, or NULL. anyhow: of those that wait, even if it is ahead. With

@@ -185,7 +185,7 @@ static struct mm_request *open_request(struct mm_server *server, struct MHD_Conn
     request->path = mm_route_path(target);
     request->problems = mm_route_problems(request->path);
     request->state = MM_RECEIVING;
-    request->started_ns = mm_clock_ns();
+    request->started_ns = request->paced_ns = mm_clock_ns();
     request->deadline_ns = request->started_ns + server->options->timeout_ms * UINT64_C(1000000);
     request->content_length = content_length(request);
     set_request_id(request);

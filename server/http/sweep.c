@@ -104,7 +104,10 @@ static bool tell_end(struct mm_connection *connection) {
 static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
     struct mm_request *request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
     struct mm_error error;
-    if (request == NULL || tell_end(connection) || !is_slow_body(request, now_ns, &error))
+    if (request == NULL || tell_end(connection))
+        return;
+    mm_body_judge_pace(request, now_ns);
+    if (!is_slow_body(request, now_ns, &error))
         return;
     if (!mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT))
         return;

@@ -11,6 +11,8 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
         return;
     }
     TAILQ_REMOVE(&request->server->starved, request, starving);
+    request->paced_ns = mm_clock_ns();
+    request->stands = false;
     mm_request_move(request, MM_RECEIVING);
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
 }

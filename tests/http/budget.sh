@@ -34,6 +34,20 @@ expect "600 kB raw" 200
 post row 'm=1&k=75000&n=1' 'Transfer-Encoding: chunked'
 expect "600 kB in chunks, which grow in place" 200
 
+# Nor does what was read of a text, or room to grow, count against its matrices.
+for row in '21000 1.23456789012345' '20000 1.234567890123456'; do
+    awk -v count="${row% *}" -v number="${row#* }" 'BEGIN {
+        printf "{\"a\":[[%s", number
+        for (i = 1; i < count; i++) printf ",%s", number
+        printf "]],\"b\":[[%s]", number
+        for (i = 1; i < count; i++) printf ",[%s]", number
+        printf "]}" }' >"$scratch/text"
+    for framing in 'X-A: b' 'Transfer-Encoding: chunked'; do
+        post text '' "$json" "$framing"
+        expect "1×${row% *}×1 as JSON, $framing" 200
+    done
+done
+
 # As text the result takes more than the budget, which is known before anything is computed.
 "$FLOAT32" fill 460 1 >"$scratch/outer"
 post outer 'm=230&k=1&n=230'
@@ -115,6 +129,26 @@ exec 3>&- 4>&-
 wait "$one" "$two" || :
 same "two that need more than the budget together" "200 429" "$(sort "$scratch/status.one" "$scratch/status.two" | paste -sd ' ' -)"
 await 60 has_free_budget || fail "memory was left taken"
+stop
+
+# An upload that stands has to go too, however much it brought before. What it holds leaves less than the other needs.
+start --backend cpu --memory-budget 3MiB
+head -c 3100000 /dev/zero >"$scratch/most"
+for framing in 'Transfer-Encoding: chunked' 'Content-Length: 3102000'; do
+    {
+        printf 'POST /v1/matmul?m=1&k=387750&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\n%s\r\n\r\n' "$raw" "$framing"
+        case $framing in Transfer*) printf '2f5530\r\n' ;; esac
+        cat "$scratch/most"
+    } >"$scratch/stands"
+    talk stands 65536 &
+    talk=$!
+    await 60 is_taken_beyond 3099999 || fail "the upload that will stand did not come"
+    post row 'm=1&k=10000&n=1'
+    expect "80 kB beside an upload that stands, $framing" 200
+    wait $talk || :
+    last_reply
+    expect "the one that stands, $framing" 429 code busy Retry-After: '[1-9]*'
+done
 stop
 
 # Of two that fit one by one, the second has to come again if it asks before it sends.

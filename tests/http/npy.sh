@@ -19,9 +19,9 @@ bytes() {
     done
 }
 
-# judge_file DESCR SHAPE TARGET ARG…: the reply is a file of this type and shape, and of the elements of stdin.
+# judge_file DESCR SHAPE TARGET ARG…: the reply is a file of this type and shape, and of the bytes of `elements`.
 judge_file() {
-    file expected "$1" False "($2)"
+    file expected "$1" False "($2)" <elements
     shape=$2
     shift 2
     ask "$@"
@@ -47,7 +47,8 @@ END
 printf '2 3 ' | "$FLOAT32" encode >raw
 # shellcheck disable=SC2086
 while IFS='|' read -r numbers shape query arguments; do
-    echo "$numbers" | "$FLOAT32" encode | judge_file '<f4' "$shape" "/v1/matmul$query" $arguments
+    echo "$numbers" | "$FLOAT32" encode >elements
+    judge_file '<f4' "$shape" "/v1/matmul$query" $arguments
 done <<'END'
 4 5 10 11|2, 2||-F a=@a -F b=@b -F variant=naive
 4 5 10 11|2, 2||-F variant=naive -F b=@b -F a=@a_fortran
@@ -63,9 +64,10 @@ END
 
 # Transposes of files. (http/numpy has every type, order and bit pattern.)
 bytes 01 00 00 00 00 00 00 80 ff ff ff ff ff ff ff 7f | file turned '<i8' True '(2, 1)'
-bytes 01 00 00 00 00 00 00 80 ff ff ff ff ff ff ff 7f | judge_file '<i8' '1, 2' /v1/transpose -F a=@turned -F variant=shared
-bytes 01 00 00 00 ff ff ff ff |
-    judge_file '<i4' '2, 1' /v1/transpose -H 'Accept: application/x-npy' -d '{"a":[[1,-1]],"dtype":"int32"}'
+bytes 01 00 00 00 00 00 00 80 ff ff ff ff ff ff ff 7f >elements
+judge_file '<i8' '1, 2' /v1/transpose -F a=@turned -F variant=shared
+bytes 01 00 00 00 ff ff ff ff >elements
+judge_file '<i4' '2, 1' /v1/transpose -H 'Accept: application/x-npy' -d '{"a":[[1,-1]],"dtype":"int32"}'
 ask /v1/transpose -H 'Transfer-Encoding: chunked' -H 'Accept: application/json' -F a=@turned
 same "a file in, JSON out" '{"c": [[-9223372036854775807,9223372036854775807]]' "$(sed 's/, "shape": .*//' got)"
 for row in 'application/json [[4,5],[10,11]]' "application/octet-stream 4 5 10 11 "; do
@@ -104,8 +106,8 @@ for last in '--B--' '--B-- '; do
         printf '\r\n%s\r\n' "$last"
     } >form
     for framing in 'X-A: b' 'Transfer-Encoding: chunked'; do
-        echo $((6 * count)) | "$FLOAT32" encode |
-            judge_file '<f4' '1, 1' /v1/matmul -H "$type" -H "$framing" --data-binary @form
+        echo $((6 * count)) | "$FLOAT32" encode >elements
+        judge_file '<f4' '1, 1' /v1/matmul -H "$type" -H "$framing" --data-binary @form
     done
     sed '$ s/--B--/--B-/' form >form_cut
     ask /v1/matmul -H "$type" --data-binary @form_cut
