@@ -3,7 +3,7 @@
 #include "server/http/body.h"
 #include "server/observe/metrics.h"
 
-/* WAIT_MAX_MS: how long an upload waits if no upload is behind. PACE_MS: how often an upload's pace is judged,
+/* WAIT_MAX_MS: how long an upload waits if no upload is behind. PACE_MS: how often the pace of one is judged,
  * so that one that stands is found before that. */
 enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 2000, PACE_MS = 1000 };
 

@@ -22,6 +22,7 @@ struct scrape {
     struct mm_counts counts;
     struct mm_process process;
     uint64_t queue_jobs;
+    uint64_t queue_jobs_max;
     uint64_t queue_bytes;
     uint64_t in_flight; /* requests, without this one */
     uint64_t log_dropped;
@@ -297,6 +298,7 @@ static const struct family {
      "Bytes of matrices copied between host and device; none for products on the CPU.",
      .write = write_transfers},
     {"matmuld_queue_jobs", "gauge", "Products that wait for a device.", COUNT(queue_jobs)},
+    {"matmuld_queue_jobs_max", "gauge", "How many products may wait (--queue-depth).", COUNT(queue_jobs_max)},
     {"matmuld_queue_bytes", "gauge", "Bytes of the operands and results of products that wait.",
      COUNT(queue_bytes)},
     {"matmuld_requests_in_flight", "gauge",
@@ -370,6 +372,7 @@ static char *make_page(struct scrape *scrape, size_t *length) {
 static void look(struct scrape *scrape, struct mm_server *server) {
     struct mm_engine *engine = mm_server_engine(server);
     scrape->server = server;
+    scrape->queue_jobs_max = server->options->queue_depth;
     if (engine != NULL) {
         const struct mm_queue_state queue = mm_queue_look(mm_engine_queue(engine));
         scrape->devices = mm_engine_devices(engine, &scrape->device_count);

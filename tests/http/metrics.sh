@@ -79,7 +79,7 @@ send() {
 
 raw='Content-Type: application/octet-stream'
 
-start --backend cpu --max-body 4096
+start --backend cpu --max-body 4096 --queue-depth 77
 settle
 same "the media type" "text/plain; version=0.0.4; charset=utf-8" "$(header Content-Type "$scratch/page.head")"
 cp "$page" "$scratch/got"
@@ -94,6 +94,7 @@ for series in "http_requests_total{$matmul,code=\"504\"}" 'cancelled_total{stage
     'self_tests_total{result="failed"}' 'staging_bytes{state="used"}' 'cancelled_total*' 'rejected_total*'; do
     counts "$series" 0
 done
+counts queue_jobs_max 77
 counts "build_info{version=\"$("$MATMULD" --version | cut -d ' ' -f 2)\",backends=\"$(sed -n 's/.*backends="\([^"]*\)".*/\1/p' "$page")\"}" 1
 for name in cpu_seconds_total resident_memory_bytes virtual_memory_bytes open_fds max_fds start_time_seconds; do
     same "process_$name, above 0" yes "$(awk -v name="process_$name" '$1 == name && $2 > 0 { print "yes" }' "$page")"
