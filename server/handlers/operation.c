@@ -102,8 +102,7 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_buffers *buffers = request->server->buffers;
     const uint64_t begun_ns = mm_clock_ns();
-    mm_buffers_shrink(buffers, &request->body,
-                      __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED));
+    mm_buffers_shrink(buffers, &request->body, __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED));
     enum mm_status status = decode(request, content_type, error);
     if (status == MM_OK)
         status = check(request, error);
