@@ -55,6 +55,11 @@ json='Content-Type: application/json'
 
 # What is given back is overwritten, so that whoever still reads it is found out.
 export MALLOC_PERTURB_=165
+# On one core the worker pool has one thread, and its work takes long enough on any machine.
+first_core=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
+printf '#!/bin/sh\nexec taskset -c %s "%s" "$@"\n' "$first_core" "$MATMULD" >"$scratch/on_one_core"
+chmod +x "$scratch/on_one_core"
+MATMULD="$scratch/on_one_core"
 start --backend cpu --threads 1
 
 # An outer product: its kernel takes no time, its text does.
@@ -96,11 +101,7 @@ done
 await 60 has_free_budget || fail "what was given up holds memory"
 stop
 
-# Clients that leave while they wait for the worker pool, which has one thread here: for others' large replies, or their own.
-first_core=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
-printf '#!/bin/sh\nexec taskset -c %s "%s" "$@"\n' "$first_core" "$MATMULD" >"$scratch/on_one_core"
-chmod +x "$scratch/on_one_core"
-MATMULD="$scratch/on_one_core"
+# Clients that leave while they wait for the worker pool: for others' large replies, or their own.
 start --backend cpu --threads 1
 {
     printf '{"a": [[1'
@@ -117,7 +118,7 @@ leave() {
 # Which moment finds them waiting, only the machine knows.
 for round in $(seq 100); do
     left=
-    for _ in 1 2 3 4; do
+    for _ in 1 2 3 4 5 6 7 8; do
         leave $((1 + round % 10)) "$scratch/outer" "matmul?m=$side&k=1&n=$side" -H "$raw" -H 'Accept: application/json'
     done
     leave $((1 + round % 10)) "$scratch/behind" transpose -H "$json"

@@ -83,7 +83,7 @@ device_bytes() {
 # kept for ten seconds.
 await_idle() {
     await "descriptors leaked" has_its_descriptors
-    for gauge in queue_jobs queue_bytes 'staging_bytes.*used'; do
+    for gauge in 'queue_jobs$' queue_bytes 'staging_bytes.*used'; do
         await "matmuld_$gauge is not 0" is_zero "$gauge"
     done
     [ "$growth_max_kib" = any ] || await "memory is still kept" is_zero 'staging_bytes.*kept'
