@@ -178,6 +178,8 @@ static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
             assert_int_equal(lab.held, 1);
             assert_int_equal(job.task->run(job.task, device, true, &error), MM_TASK_OVER);
             assert_int_equal(lab.held, device == NULL);
+            if (device == NULL)
+                free(lab.memory); /* goes with the device */
         }
         mm_fail(&error, MM_NOT_READY, "it came to nothing");
         mm_benchmark_refuse(benchmark, &error);

@@ -133,7 +133,7 @@ static enum mm_status acquire(struct mm_device *device, size_t bytes, void **mem
         return mm_fail(error, MM_NO_DEVICE_MEMORY, "none as told");
     lab.held++;
     lab.held_bytes = bytes;
-    *memory = calloc(1, bytes);
+    *memory = lab.memory = calloc(1, bytes);
     assert_non_null(*memory);
     return MM_OK;
 }

@@ -15,6 +15,7 @@ struct lab {
     unsigned runs, uploads, downloads;
     unsigned held; /* pieces of memory */
     size_t held_bytes;
+    void *memory; /* acquired last */
     bool no_memory, no_fill;
     unsigned failing_copy; /* the number of the upload and of the download that fails; 0: none */
     long copy_ns;          /* what every copy takes, less than a second */
