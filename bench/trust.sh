@@ -191,7 +191,7 @@ bench_claims() {
 # Waits until nothing is queued, and says for how long; the look itself costs some milliseconds.
 until_queue_is_empty() {
     from=$(now_ms)
-    until [ "$(metric "$port" queue_jobs)" -eq 0 ] || [ $(($(now_ms) - from)) -gt 5000 ]; do :; done
+    until [ "$(metric "$port" 'queue_jobs$')" -eq 0 ] || [ $(($(now_ms) - from)) -gt 5000 ]; do :; done
     echo $(($(now_ms) - from))
 }
 
@@ -209,11 +209,11 @@ bench_leave() {
     "$build/bench/load/flood" --port "$port" --shape 64x64x64 --query 'backend=cpu' --rate 3000 --seconds 0.1 >/dev/null 2>&1 &
     leavers=$!
     tries=200
-    until [ "$(metric "$port" queue_jobs)" -ge 300 ] || [ "$tries" -eq 0 ]; do
+    until [ "$(metric "$port" 'queue_jobs$')" -ge 300 ] || [ "$tries" -eq 0 ]; do
         sleep 0.02
         tries=$((tries - 1))
     done
-    waited=$(metric "$port" queue_jobs)
+    waited=$(metric "$port" 'queue_jobs$')
     kill -9 $leavers 2>/dev/null || :
     empty_ms=$(until_queue_is_empty)
     wait $leavers 2>/dev/null || :
@@ -318,7 +318,6 @@ corpora() {
         done
     done <<'END'
 json /v1/matmul application/json
-benchmark /v1/benchmark application/json
 multipart /v1/matmul multipart/form-data;boundary=B
 npy /v1/transpose multipart/form-data;boundary=B
 raw /v1/matmul?m=2&k=2&n=2 application/octet-stream

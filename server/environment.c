@@ -5,6 +5,7 @@
 #include "server/observe/log.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 extern char **environ;
@@ -67,10 +68,9 @@ static void judge(const char *variable) {
     char name[2 * MM_OPTION_VARIABLE_MAX];
     char nearest[MM_OPTION_VARIABLE_MAX];
     const char *equals = strchr(variable, '=');
-    if (equals == NULL || !begins(variable, prefix) || (size_t)(equals - variable) >= sizeof name)
+    if (equals == NULL || !begins(variable, prefix))
         return;
-    memcpy(name, variable, (size_t)(equals - variable));
-    name[equals - variable] = '\0';
+    snprintf(name, sizeof name, "%.*s", (int)(equals - variable), variable); /* a longer name is cut */
     const char *value = equals + 1;
     if (strcmp(name, "MATMULD_PORT") == 0 && mm_environment_is_link(value))
         mm_log_warning("MATMULD_PORT is '%.100s', which Kubernetes sets for a Service named matmuld, and is "

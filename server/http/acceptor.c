@@ -257,7 +257,6 @@ struct mm_acceptor *mm_acceptor_start(struct mm_server *server, int listener, st
         pthread_setname_np(made->thread, "mm-accept");
         return made;
     }
-    server->acceptor = NULL;
     mm_acceptor_free(made);
     return NULL;
 }
@@ -274,6 +273,7 @@ void mm_acceptor_free(struct mm_acceptor *acceptor) {
         return;
     for (int fd = 0; fd < SLOT_COUNT; fd++)
         release_slot(acceptor, fd);
+    acceptor->server->acceptor = NULL;
     pthread_mutex_destroy(&acceptor->mutex);
     free(acceptor);
 }

@@ -1,6 +1,8 @@
 /* Log lines: a time, a level, a message. Knows nothing of requests. */
 #include "server/observe/log.h"
 
+#include "api/json/utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,18 +39,25 @@ void mm_log_time(char text[MM_LOG_TIME_BYTES]) {
     text[22] = (char)('0' + ms % 10);
 }
 
-/* Escapes a JSON string. Bytes past ASCII pass: where we wrote them they are UTF-8. */
+/* Escapes a JSON string. A byte that is not UTF-8 is written as \xff. */
 static size_t escape(char *out, const char *text) {
+    const char *end = text + strlen(text);
     size_t length = 0;
-    for (; *text != '\0'; text++) {
-        unsigned char byte = (unsigned char)*text;
+    size_t bytes;
+    for (; text != end; text += bytes) {
+        const unsigned char byte = (unsigned char)*text;
+        bytes = mm_utf8_bytes(text, end);
         if (byte == '"' || byte == '\\') {
             out[length++] = '\\';
             out[length++] = (char)byte;
         } else if (byte < 0x20) {
             length += (size_t)sprintf(out + length, "\\u%04x", byte);
+        } else if (bytes == 0) {
+            length += (size_t)sprintf(out + length, "\\\\x%02x", byte);
+            bytes = 1;
         } else {
-            out[length++] = (char)byte;
+            memcpy(out + length, text, bytes);
+            length += bytes;
         }
     }
     out[length] = '\0';

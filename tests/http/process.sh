@@ -58,6 +58,15 @@ MATMULD_GPU_PORT=tcp://10.96.3.8:80
 MATMULD_GPU_SERVICE_HOST=10.96.3.8
 MATMULDX=1
 END
+long=MATMULD_$(printf '%0200d' 0)
+export "$long=1"
+runs 0 "warn  MATMULD_00*is no option" --print-config --log-format text
+unset "$long"
+
+# A byte of the machine that is not UTF-8 leaves the log JSON.
+env "$(printf 'MATMULD_\303\251\377"=1')" "$MATMULD" --print-config --log-format json 2>&1 >"$scratch/out" |
+    jq -r .message >"$scratch/err" || fail "the log is not JSON"
+like "what is not UTF-8 in JSON" 'MATMULD_é[\\]xff" is no option*' "$(cat "$scratch/err")"
 
 # What is refused says so on stderr alone.
 runs 2 --colour --colour red
