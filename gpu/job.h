@@ -35,8 +35,9 @@ struct mm_task {
 enum { MM_BATCH_MAX = 64 };
 
 /* Ownership: the caller's until mm_queue_submit returns MM_OK; then the queue's until it calls done with a
- * list that has the job, from a worker's thread, mm_queue_abort or mm_queue_find_hung, with no lock held; then
- * the caller's again. Meanwhile the caller keeps the matrices of `product` alive and reads nothing of the job. */
+ * list that has the job, from a worker's thread, mm_queue_abort or mm_queue_find_hung, with no lock held;
+ * then the caller's again. Meanwhile the caller keeps the matrices of `product` alive and reads nothing of
+ * the job. */
 struct mm_job {
     /* Set by the caller. */
     struct mm_product product;        /* host memory; conforming; m = 0, n = 0, k = 0 allowed */
