@@ -11,11 +11,16 @@ unsigned mm_variant_dtypes(const struct mm_variant *variant) {
     return dtypes;
 }
 
+/* Each request asks, and the tables are constant. */
 unsigned mm_op_dtypes(enum mm_op op) {
-    unsigned dtypes = 0;
+    static unsigned found[MM_OP_COUNT]; /* 0: not yet; __atomic access only */
+    unsigned dtypes = __atomic_load_n(&found[op], __ATOMIC_RELAXED);
+    if (dtypes != 0)
+        return dtypes;
     for (size_t index = 0; index < mm_cpu_backend.variant_count; index++)
         if (mm_cpu_backend.variants[index].op == op)
             dtypes |= mm_variant_dtypes(&mm_cpu_backend.variants[index]);
+    __atomic_store_n(&found[op], dtypes, __ATOMIC_RELAXED);
     return dtypes;
 }
 
@@ -33,11 +38,12 @@ bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product 
 
 const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, const struct mm_device *device,
                                             const struct mm_product *product) {
-    if (!mm_variant_chooses(variant))
+    const enum mm_dtype dtype = product->a.dtype;
+    if (variant->choose[dtype] == NULL)
         return variant;
-    const struct mm_variant *chosen = variant->choose[product->a.dtype](device, product);
+    const struct mm_variant *chosen = variant->choose[dtype](device, product);
     assert(!mm_variant_chooses(chosen));
-    assert((mm_variant_dtypes(chosen) & MM_DTYPE_BIT(product->a.dtype)) != 0);
+    assert((mm_variant_dtypes(chosen) & MM_DTYPE_BIT(dtype)) != 0);
     return chosen;
 }
 
