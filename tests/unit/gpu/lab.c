@@ -51,7 +51,7 @@ LAUNCH(do_nothing) {
 }
 
 LAUNCH(refuse) {
-    return mm_fail(error, MM_UNSUPPORTED, "not this shape");
+    return mm_fail(error, MM_UNSUPPORTED, "not \"this\" shape");
 }
 
 LAUNCH(lose_device) {
