@@ -3,6 +3,7 @@
  * (tensor_core.h). Exits 77 where there is no device of compute capability 9.0.
  *
  * usage: accumulator */
+#include "gpu/random.h"
 #include "tests/kernels/tensor_core.h"
 
 #include <cuda_fp16.h>
@@ -139,14 +140,6 @@ void judge_layout() {
     failures += wrong > 0;
 }
 
-uint64_t next(uint64_t &state) {
-    state += UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t z = state;
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 /* An element of C by the model; the trial is one instruction deep. */
 float model_of(const trial &t, unsigned row, unsigned col, unsigned alignment) {
     float a[DEPTH], b[DEPTH];
@@ -157,10 +150,12 @@ float model_of(const trial &t, unsigned row, unsigned col, unsigned alignment) {
     return tensor_core_add(a, b, t.c[row * N + col], static_cast<tensor_core_alignment>(alignment));
 }
 
+uint64_t random_count; /* numbers taken so far */
+
 /* Often a large one meets one that is subnormal or zero, and nothing else is as large. */
-float random_half(uint64_t &state) {
+float random_half() {
     static const int exponents[] = {10, -24, -20, -100, -100, -12, -10, -8};
-    const uint64_t bits = next(state);
+    const uint64_t bits = mm_random_bits(1, random_count++);
     const int exponent = exponents[bits % 8] + static_cast<int>(bits >> 8 & 0xff) % 5;
     const float significand = 1.0f + static_cast<float>(bits >> 16 & 0x3ff) * 0x1p-10f;
     return std::ldexp(bits >> 26 & 1 ? -significand : significand, exponent);
@@ -170,14 +165,13 @@ float random_half(uint64_t &state) {
 void judge_model() {
     enum { TRIALS = 200 };
     unsigned differing[TENSOR_CORE_ALIGNMENTS] = {};
-    uint64_t state = 1;
     for (unsigned count = 0; count < TRIALS; count++) {
         trial t(DEPTH);
         for (std::vector<__half> *matrix : {&t.a, &t.b})
             for (__half &element : *matrix)
-                element = __float2half(random_half(state));
+                element = __float2half(random_half());
         for (float &c : t.c)
-            c = __half2float(__float2half(random_half(state))) * 0x1p-12f;
+            c = __half2float(__float2half(random_half())) * 0x1p-12f;
         const std::vector<float> got = t.run_it();
         for (unsigned i = 0; i < M * N; i++)
             for (unsigned alignment = 0; alignment < TENSOR_CORE_ALIGNMENTS; alignment++)
