@@ -1,7 +1,6 @@
 /* What the fuzz targets share: pieces of an input, and the decoding of a body under small limits, after
  * which all that codec.h promises is checked. A target that finds a promise broken ends by abort(). */
-#ifndef MM_TESTS_FUZZ_FUZZ_H
-#define MM_TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include "api/codec.h"
 
@@ -69,5 +68,3 @@ void fuzz_require_read(const struct decoding *whole, const struct mm_codec *code
 
 /* That both have the same shape and, stored row by row, the same bits. */
 void fuzz_require_same(const struct mm_matrix *x, const struct mm_matrix *y);
-
-#endif
