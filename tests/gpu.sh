@@ -220,7 +220,6 @@ step verify "$build/tests/kernels/verify" cuda
 }
 step memories "$build/tests/kernels/memories"
 step accumulator "$build/tests/kernels/accumulator"
-step tiles "$build/tests/kernels/tiles"
 bench="sh bench/kernels.sh $build --into $logs/bench"
 # What a change to fp32_tensor has to show, in minutes: 'guard_*' accumulator.
 step guard_requests ask_guard
@@ -274,7 +273,7 @@ done
 step racecheck sanitize racecheck --thin 200 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1 --shape 32 64 32
 step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do
-    case $name in guard_* | memories | accumulator | tiles | time_* | transpose_* | counters | profile | benchmark) cat "$logs/$name.log" ;; esac
+    case $name in guard_* | memories | accumulator | time_* | transpose_* | counters | profile | benchmark) cat "$logs/$name.log" ;; esac
 done
 [ -n "$names" ] || {
     echo "no step is named so"

@@ -1,7 +1,6 @@
 /* What the fuzz targets share: pieces of an input, and the decoding of a body under small limits, after
  * which all that codec.h promises is checked. A target that finds a promise broken ends by abort(). */
-#ifndef MM_TESTS_FUZZ_FUZZ_H
-#define MM_TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include "api/codec.h"
 
@@ -23,14 +22,8 @@ struct piece {
 /* Takes what stands before the next separator, which goes too, or all that is left where there is none. */
 struct piece fuzz_take(struct piece *rest, char separator);
 
-/* What is left of an input whose bytes decide one thing after the other. Where none is left, the next is 0,
- * and a piece is shorter than was asked for. */
-struct input {
-    const char *at;
-    const char *end;
-};
-unsigned input_byte(struct input *input);
-struct piece input_piece(struct input *input, size_t bytes_max);
+/* Takes so many bytes, or all that is left where there are fewer. */
+struct piece fuzz_take_bytes(struct piece *rest, size_t bytes_max);
 
 /* Copies in memory of just their size, so that a sanitizer sees the first byte that is read past them;
  * the caller frees. The bytes are aligned as a request's body is; NULL where there are none. The text
@@ -75,5 +68,3 @@ void fuzz_require_read(const struct decoding *whole, const struct mm_codec *code
 
 /* That both have the same shape and, stored row by row, the same bits. */
 void fuzz_require_same(const struct mm_matrix *x, const struct mm_matrix *y);
-
-#endif

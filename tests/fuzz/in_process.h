@@ -1,15 +1,13 @@
 /* The service within a fuzz target: all of server/, api/ and gpu/ with the CPU backend, and libmicrohttpd,
  * which this file's caller turns itself, in place of a thread. One connection at a time, over a socket pair.
  */
-#ifndef MM_TESTS_FUZZ_IN_PROCESS_H
-#define MM_TESTS_FUZZ_IN_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The key that the service has where it asks for one, and what its limits are. */
+/* The key that the service has where it asks for one. */
 #define IN_PROCESS_KEY "0123456789abcdef-fuzz"
-enum { IN_PROCESS_BODY_MAX = 64 << 10, IN_PROCESS_DIMENSION_MAX = 256 };
 
 /* Starts the service, once; later calls say anew whether it asks for keys and lets pages of all origins read.
  */
@@ -32,5 +30,3 @@ void talk_send(struct talk *talk, const char *bytes, size_t count);
  * hold nothing for it after that. What came back stays until talk_free. */
 void talk_end(struct talk *talk);
 void talk_free(struct talk *talk);
-
-#endif

@@ -21,15 +21,11 @@ struct piece fuzz_take(struct piece *rest, char separator) {
     return taken;
 }
 
-unsigned input_byte(struct input *input) {
-    return input->at < input->end ? (unsigned char)*input->at++ : 0;
-}
-
-struct piece input_piece(struct input *input, size_t bytes_max) {
-    const size_t left = (size_t)(input->end - input->at);
-    const struct piece piece = {input->at, bytes_max < left ? bytes_max : left};
-    input->at += piece.bytes;
-    return piece;
+struct piece fuzz_take_bytes(struct piece *rest, size_t bytes_max) {
+    const struct piece taken = {rest->text, bytes_max < rest->bytes ? bytes_max : rest->bytes};
+    if (taken.bytes > 0)
+        *rest = (struct piece){rest->text + taken.bytes, rest->bytes - taken.bytes};
+    return taken;
 }
 
 void *fuzz_copy_bytes(struct piece piece) {

@@ -8,21 +8,19 @@ enum { ASKS_KEYS = 1, HAS_CORS = 2, CUTS_SHIFT = 2, CUTS_MAX = 15 };
 
 /* The writes after the cuts take all that is left. */
 static void send_cut(struct talk *talk, struct piece sent, struct piece cuts) {
-    struct input rest = {sent.text, sent.text + sent.bytes};
     for (size_t cut = 0; cut < cuts.bytes; cut++) {
-        const struct piece write = input_piece(&rest, 1 + (size_t)(unsigned char)cuts.text[cut]);
+        const struct piece write = fuzz_take_bytes(&sent, 1 + (size_t)(unsigned char)cuts.text[cut]);
         talk_send(talk, write.text, write.bytes);
     }
-    const struct piece last = input_piece(&rest, SIZE_MAX);
-    talk_send(talk, last.text, last.bytes);
+    talk_send(talk, sent.text, sent.bytes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    struct input input = {(const char *)data, (const char *)data + bytes};
+    struct piece sent = {(const char *)data, bytes};
     struct talk talk;
-    const unsigned flags = input_byte(&input);
-    const struct piece cuts = input_piece(&input, flags >> CUTS_SHIFT & CUTS_MAX);
-    const struct piece sent = input_piece(&input, SIZE_MAX);
+    const struct piece first = fuzz_take_bytes(&sent, 1);
+    const unsigned flags = first.bytes > 0 ? (unsigned char)*first.text : 0;
+    const struct piece cuts = fuzz_take_bytes(&sent, flags >> CUTS_SHIFT & CUTS_MAX);
     in_process_begin((flags & ASKS_KEYS) != 0, (flags & HAS_CORS) != 0);
     talk_begin(&talk);
     send_cut(&talk, sent, cuts);

@@ -1,6 +1,5 @@
 /* What tests ask of a benchmark's rows: the plain copy's, and which are certainly wrong. */
-#ifndef TESTS_KERNELS_BENCHMARK_WRONG_H
-#define TESTS_KERNELS_BENCHMARK_WRONG_H
+#pragma once
 
 #include "gpu/lab/benchmark.h"
 
@@ -29,5 +28,3 @@ static inline bool benchmark_is_wrong(const struct mm_benchmark *benchmark,
     return row->max_error > 1.0 || isinf(row->relative_error) ||
            (is_many && row->relative_error > relative_error_max);
 }
-
-#endif

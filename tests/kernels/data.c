@@ -2,6 +2,7 @@
  * meant for kernels that scale each row of A and each column of B by a power of two and split what is scaled
  * into narrower numbers: there elements far below the largest of their line lose bits, and these families
  * make such elements count. */
+#include "gpu/random.h"
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -10,10 +11,9 @@
 #include <string.h>
 
 uint64_t random_next(struct random *random) {
-    uint64_t z = random->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    const uint64_t bits = mm_random_bits(random->state, 0);
+    random->state = mm_random_skip(random->state, 1);
+    return bits;
 }
 
 size_t random_below(struct random *random, size_t bound) {

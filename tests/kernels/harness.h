@@ -1,8 +1,7 @@
 /* The kernel harness: one generic test and one generic benchmark for every row of every backend's
  * table. This header is what its parts share. The harness knows the backend's seam and the bounds of
  * float32, and nothing of any kernel. */
-#ifndef MM_TESTS_KERNELS_HARNESS_H
-#define MM_TESTS_KERNELS_HARNESS_H
+#pragma once
 
 #include "gpu/lab/benchmark.h"
 
@@ -33,7 +32,7 @@ void shapes_free(struct shape_list *list);
 
 /* --- data.c: deterministic data ------------------------------------------------------------------ */
 
-/* A pseudo-random sequence (splitmix64, public domain, by S. Vigna): the same seed, the same data. */
+/* A pseudo-random sequence (that of gpu/random.h): the same seed, the same data. */
 struct random {
     uint64_t state;
 };
@@ -272,5 +271,3 @@ struct timing {
 
 /* Allocates or ends the program: a harness without memory has nothing to say. */
 void *harness_allocate(size_t bytes);
-
-#endif

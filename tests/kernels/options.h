@@ -1,6 +1,5 @@
 /* The harness's command line, and what follows from it at once: which devices and which of their rows. */
-#ifndef MM_TESTS_KERNELS_OPTIONS_H
-#define MM_TESTS_KERNELS_OPTIONS_H
+#pragma once
 
 #include "tests/kernels/harness.h"
 
@@ -52,5 +51,3 @@ struct subject *subjects_choose(const struct options *options, struct mm_device 
  * NULL. They return the exit status; that something is not exact is told, and no failure. */
 int bench_run(const struct options *options, struct mm_device *const *devices, size_t count, FILE *csv);
 int accuracy_run(const struct options *options, struct mm_device *device, FILE *csv);
-
-#endif

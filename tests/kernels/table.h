@@ -1,8 +1,7 @@
 /* Tables of figures, as CSV or as Markdown: a row is written cell by cell. A cell is given its column's name
  * in either form; NULL: the column is not shown there. The first row is written twice, since a table begins
  * with a head of names. */
-#ifndef MM_TESTS_KERNELS_TABLE_H
-#define MM_TESTS_KERNELS_TABLE_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ static inline double table_known(double number, bool is_known) {
 
 /* Ends the row. Whether it was the head: the figures are then still to be written. */
 bool table_end(struct table *table);
-
-#endif

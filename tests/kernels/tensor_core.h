@@ -4,8 +4,7 @@
  * so far are aligned to the largest exponent among them, each is cut to 25 bits behind the point, and what
  * they add up to is cut to 24 bits. A product's exponent is the sum of its factors' exponents. For C and for
  * CUDA; any thread. */
-#ifndef MM_TESTS_KERNELS_TENSOR_CORE_H
-#define MM_TESTS_KERNELS_TENSOR_CORE_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/cdefs.h>
@@ -28,4 +27,3 @@ enum { TENSOR_CORE_DEPTH = 16 };
 float tensor_core_add(const float *a, const float *b, float c, enum tensor_core_alignment alignment);
 
 __END_DECLS
-#endif

@@ -11,6 +11,13 @@ const char *quoted(const char *text) {
     return copy;
 }
 
+void expect_made(char *text, size_t length, const char *expected) {
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    assert_int_equal(length, strlen(expected));
+    free(text);
+}
+
 int unit_run(const char *names, void (*const *tests)(void **), size_t count, CMFixtureFunction setup,
              CMFixtureFunction teardown) {
     static char copy[4096];

@@ -1,6 +1,5 @@
 /* What every unit test needs: cmocka, with the headers that it asks for, and the main of a file of tests. */
-#ifndef TESTS_UNIT_UNIT_H
-#define TESTS_UNIT_UNIT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,8 +30,9 @@
 /* JSON with ` for each ". Until the next call. */
 const char *quoted(const char *text);
 
+/* Asserts that a text was made, of this length, and frees it. */
+void expect_made(char *text, size_t length, const char *expected);
+
 /* Runs tests whose names are listed as C lists them. Returns the exit status. */
 int unit_run(const char *names, void (*const *tests)(void **), size_t count, CMFixtureFunction setup,
              CMFixtureFunction teardown);
-
-#endif

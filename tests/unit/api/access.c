@@ -21,11 +21,9 @@ static void make_probe(struct mm_probe *probe) {
 }
 
 static void assert_report(const struct mm_probe *probe, const char *expected) {
-    size_t length;
+    size_t length = 0;
     char *text = mm_access_json(probe, &length);
-    assert_non_null(text);
-    assert_string_equal(text, quoted(expected));
-    free(text);
+    expect_made(text, length, quoted(expected));
 }
 
 #define HEAD                                                                                                 \
@@ -68,10 +66,7 @@ static void test_report_of_nothing(void **state) {
 static void assert_table(const struct mm_probe *probe, const char *expected) {
     size_t length = 0;
     char *text = mm_access_table(probe, &length);
-    assert_non_null(text);
-    assert_string_equal(text, expected);
-    assert_int_equal(length, strlen(expected));
-    free(text);
+    expect_made(text, length, expected);
 }
 
 static void test_table(void **state) {

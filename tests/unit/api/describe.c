@@ -65,10 +65,7 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
 static void assert_variants(struct mm_device *const *devices, size_t count, const char *expected) {
     size_t length = 0;
     char *text = mm_describe_variants(devices, count, &length);
-    assert_non_null(text);
-    assert_string_equal(text, quoted(expected));
-    assert_int_equal(length, strlen(text));
-    free(text);
+    expect_made(text, length, quoted(expected));
 }
 
 static void test_variants(void **state) {
@@ -116,10 +113,7 @@ static void test_devices(void **state) {
         "`fast`, `name`: `Lost`, `memory_bytes`: 64, `state`: `failed`}]}";
     size_t length = 0;
     char *text = mm_describe_devices(devices, 3, &length);
-    assert_non_null(text);
-    assert_string_equal(text, quoted(expected));
-    assert_int_equal(length, strlen(text));
-    free(text);
+    expect_made(text, length, quoted(expected));
 }
 
 /* --- the OpenAPI document */

@@ -5,10 +5,7 @@
 static void assert_problem(const struct mm_error *error, const char *request_id, const char *expected) {
     size_t length = 0;
     char *text = mm_problem_json(error, request_id, &length);
-    assert_non_null(text);
-    assert_string_equal(text, expected);
-    assert_int_equal(length, strlen(expected));
-    free(text);
+    expect_made(text, length, expected);
 }
 
 static void test_members(void **state) {

@@ -107,19 +107,6 @@ static void test_plan(void **state) {
         check_plan(MM_TRANSPOSE, &transpositions[index]);
 }
 
-/* What is asked of the body of a transposition speaks of A alone. */
-static void test_transposition_words(void **state) {
-    struct mm_call call;
-    struct mm_error error = {0};
-    assert_int_equal(set_query(MM_TRANSPOSE, &call, "m=2&n=3", &limits, &error), MM_OK);
-    assert_int_equal(mm_raw_codec.plan(&call, 20, &limits, &error), MM_BAD_REQUEST);
-    assert_string_equal(error.detail, "the body has 20 bytes, but these dimensions make 24");
-    assert_int_equal(set_query(MM_TRANSPOSE, &call, "m=2", &limits, &error), MM_OK);
-    assert_int_equal(mm_raw_codec.plan(&call, 20, &limits, &error), MM_BAD_REQUEST);
-    assert_non_null(
-        strstr(error.detail, "n is missing in the query, but a raw body needs m and n, as in ?m=1&n=2"));
-}
-
 /* Everything past 2⁶⁴, with no limit but that: nothing wraps around. */
 static void test_overflow(void **state) {
     static const char *const queries[] = {
@@ -184,4 +171,4 @@ static void test_decode(void **state) {
     mm_buffers_close(buffers);
 }
 
-RUN_TESTS(test_plan, test_transposition_words, test_overflow, test_decode)
+RUN_TESTS(test_plan, test_overflow, test_decode)

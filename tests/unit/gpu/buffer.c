@@ -112,13 +112,6 @@ static void more_than_all_is_too_large(void **state) {
     expect_reserve(1001, MM_TOO_LARGE);
 }
 
-static void large_and_empty_buffers_are_aligned(void **state) {
-    static const size_t sizes[] = {0, 1, 63, 4096, (2 << 20) - 1, (2 << 20) + 1, 33 << 20};
-    buffers = mm_buffers_open(64 * MIB);
-    for (size_t index = 0; index < COUNT(sizes); index++)
-        assert_non_null(pass(sizes[index]));
-}
-
 /* --- the pool ------------------------------------------------------------------------------------------- */
 
 static void what_comes_back_is_lent_again(void **state) {
@@ -468,9 +461,8 @@ static void what_goes_back_counts_no_more(void **state) {
 }
 
 RUN_TESTS_BETWEEN(NULL, close_buffers, loans_and_reservations_count_against_the_budget,
-                  more_than_all_is_too_large, large_and_empty_buffers_are_aligned,
-                  what_comes_back_is_lent_again, what_is_kept_gives_way, what_is_not_used_goes_back,
-                  without_memory_nothing_is_taken, pages_are_locked_once,
+                  more_than_all_is_too_large, what_comes_back_is_lent_again, what_is_kept_gives_way,
+                  what_is_not_used_goes_back, without_memory_nothing_is_taken, pages_are_locked_once,
                   small_pieces_past_the_arena_are_the_librarys_or_locked, what_grows_counts_as_it_grows,
                   what_grows_is_warm_and_gives_way, what_has_grown_is_locked,
                   little_address_space_is_enough_for_little, threads_share_the_budget,

@@ -1,6 +1,5 @@
 /* A made-up CUDA device for tests of jobs, on the runtime of fake_cuda.h, and jobs for it. */
-#ifndef TESTS_UNIT_GPU_CUDA_JOB_H
-#define TESTS_UNIT_GPU_CUDA_JOB_H
+#pragma once
 
 #include "fake_cuda.h"
 #include "tests/unit/unit.h"
@@ -37,5 +36,3 @@ void run_square(unsigned lane, size_t edge, enum mm_status expected);
 /* Before and after each test: a device as new, and one that has given back all memory. */
 int reset(void **state);
 int drop(void **state);
-
-#endif

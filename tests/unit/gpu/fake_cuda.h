@@ -1,8 +1,7 @@
 /* A made-up CUDA runtime for tests of jobs: its device memory is the host's, and what it is asked for it does
  * at once. It takes the place of the real one where a test is linked with it; mm_cuda_gather, the gate and
  * the check of a product, which are kernels, are its own. */
-#ifndef TESTS_UNIT_GPU_FAKE_CUDA_H
-#define TESTS_UNIT_GPU_FAKE_CUDA_H
+#pragma once
 
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
@@ -53,5 +52,3 @@ static inline unsigned fake_split_depth(size_t k) {
 
 /* What they compute; `turns`: of A transposed. */
 void fake_compute(const struct mm_product *product, bool turns);
-
-#endif

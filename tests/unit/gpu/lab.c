@@ -51,7 +51,7 @@ LAUNCH(do_nothing) {
 }
 
 LAUNCH(refuse) {
-    return mm_fail(error, MM_UNSUPPORTED, "not this shape");
+    return mm_fail(error, MM_UNSUPPORTED, "not \"this\" shape");
 }
 
 LAUNCH(lose_device) {
@@ -83,12 +83,6 @@ LAUNCH(misplace_two) {
     return status;
 }
 
-LAUNCH(sleep_long) {
-    const struct timespec pause = {.tv_nsec = 700000000};
-    nanosleep(&pause, NULL);
-    return multiply(product, lane, error);
-}
-
 static const char *nowhere(const struct mm_device *device) {
     return "no device has it";
 }
@@ -116,7 +110,6 @@ static const struct mm_variant variants[] = {
     {MATMUL("loses_device", lose_device)},
     {MATMUL("missing", multiply), .missing = nowhere},
     {MATMUL("slow", multiply)},
-    {MATMUL("sleeps", sleep_long)},
     {MATMUL("cuts", multiply), .cut = 8},
     {.name = "auto", .choose[MM_FLOAT32] = choose},
     {TRANSPOSE("naive", transpose)},

@@ -1,7 +1,6 @@
 /* A made-up device for tests of benchmarks: it computes on the host, right and wrong in known ways, by a
  * clock of its own, and notes what it was asked for. */
-#ifndef TESTS_UNIT_GPU_LAB_H
-#define TESTS_UNIT_GPU_LAB_H
+#pragma once
 
 #include "gpu/lab/benchmark.h"
 #include "tests/unit/unit.h"
@@ -45,5 +44,3 @@ bool lab_run_next(struct mm_device *device);
 void lab_open(const struct mm_benchmark_request *request);
 /* Opens it, and runs it to its end on the one device, whose runs are counted anew. */
 const struct mm_benchmark_row *lab_run(const struct mm_benchmark_request *request);
-
-#endif

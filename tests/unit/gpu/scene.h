@@ -1,6 +1,5 @@
 /* A queue in front of fake devices, which end their jobs when told to, and jobs for it. */
-#ifndef TESTS_UNIT_GPU_SCENE_H
-#define TESTS_UNIT_GPU_SCENE_H
+#pragma once
 
 #include "gpu/queue/queue.h"
 #include "tests/unit/unit.h"
@@ -107,5 +106,3 @@ void wait_for(sem_t *semaphore);
 void job_wait(struct test_job *test, enum mm_status status);
 void wait_all(struct test_job *first, unsigned count); /* with MM_OK */
 void let_slices(struct test_job *test, unsigned count);
-
-#endif

@@ -1,5 +1,6 @@
 /* server/keys: lines that are taken and refused, each limit on both sides, and what finds a key; keys that
- * are replaced while threads ask for them, and the counts, which outlive that. */
+ * are replaced while threads ask for them, and the counts, which outlive that. (http/keys has the labels, and
+ * a file with the environment.) */
 #include "server/auth/keys.h"
 #include "tests/unit/unit.h"
 
@@ -108,17 +109,6 @@ static void lines_and_lists_are_judged(void **state) {
     mm_key_set_close(set);
 }
 
-static void labels_are_names_or_lines(void **state) {
-    struct mm_key_set *set = mm_key_set_open();
-    assert_true(add(set, "# first\nalice " KEY "\n\n" KEY2 "\n"));
-    assert_true(mm_key_set_add_list(set, KEY ",0123456789abcdef", &error) == MM_OK);
-    assert_int_equal(set->count, 3);
-    assert_string_equal(set->keys[mm_key_set_find(set, KEY, strlen(KEY))].label, "alice");
-    assert_string_equal(set->keys[mm_key_set_find(set, KEY2, strlen(KEY2))].label, "4");
-    assert_string_equal(set->keys[mm_key_set_find(set, "0123456789abcdef", 16)].label, "env:2");
-    mm_key_set_close(set);
-}
-
 /* Every byte of a key counts, and nothing beside it. */
 static void keys_are_found_whole(void **state) {
     struct mm_key_set *set = mm_key_set_open();
@@ -200,40 +190,8 @@ static uint64_t requests_of(const struct mm_keys *keys, const char *label) {
     return requests;
 }
 
-static void none_are_asked_for(void **state) {
-    const struct mm_options options = {0};
-    assert_null(open_keys(&options));
-    mm_keys_close(NULL);
-}
-
-static void file_and_environment_are_one(void **state) {
-    const struct mm_options options = {.api_key_file = path, .api_key = COMES "," STAYS};
-    write_file("alice " STAYS "\n");
-    struct mm_keys *keys = open_keys(&options);
-    assert_true(admits(keys, STAYS));
-    assert_true(admits(keys, COMES));
-    assert_false(admits(keys, GOES));
-    assert_int_equal(requests_of(keys, "alice"), 1);
-    assert_int_equal(requests_of(keys, "env:1"), 1);
-    mm_keys_close(keys);
-}
-
-static void bad_files_are_refused(void **state) {
-    static const struct judged cases[] = {
-        {"there-is-none", "the key file there-is-none: No such file"},
-        {"/dev/null", "no regular file"},
-        {".", "no regular file"},
-    };
-    for (size_t index = 0; index < COUNT(cases); index++) {
-        const struct mm_options options = {.api_key_file = cases[index].text};
-        struct mm_keys *keys;
-        assert_int_equal(mm_keys_open(&options, &keys, &error), MM_BAD_REQUEST);
-        if (strstr(error.detail, cases[index].words) == NULL)
-            fail_msg("%s: '%s'", cases[index].text, error.detail);
-    }
-}
-
-static void files_have_a_limit(void **state) {
+/* (http/process has one that is not there.) */
+static void files_are_regular_and_have_a_limit(void **state) {
     enum { BYTES_MAX = 1 << 20 };
     static char text[BYTES_MAX + 2] = STAYS;
     const struct mm_options options = {.api_key_file = path};
@@ -245,6 +203,11 @@ static void files_have_a_limit(void **state) {
     write_file(text);
     assert_int_equal(mm_keys_open(&options, &keys, &error), MM_BAD_REQUEST);
     assert_non_null(strstr(error.detail, "it may have 1048576 bytes, and has more"));
+    EACH(no_file, "/dev/null|.") {
+        const struct mm_options bad = {.api_key_file = no_file};
+        assert_int_equal(mm_keys_open(&bad, &keys, &error), MM_BAD_REQUEST);
+        assert_non_null(strstr(error.detail, "no regular file"));
+    }
 }
 
 /* A file of as many keys as there may be, whose names no other such file has. */
@@ -333,6 +296,5 @@ static int remove_file(void **state) {
     return unlink(path);
 }
 
-RUN_TESTS_BETWEEN(make_file, remove_file, lines_and_lists_are_judged, labels_are_names_or_lines,
-                  keys_are_found_whole, most_keys, none_are_asked_for, file_and_environment_are_one,
-                  files_have_a_limit, bad_files_are_refused, names_run_out, keys_change_while_they_are_asked)
+RUN_TESTS_BETWEEN(make_file, remove_file, lines_and_lists_are_judged, keys_are_found_whole, most_keys,
+                  files_are_regular_and_have_a_limit, names_run_out, keys_change_while_they_are_asked)

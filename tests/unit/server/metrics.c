@@ -1,4 +1,5 @@
-/* server/metrics: what is counted where, from many threads at once. */
+/* server/metrics: what is counted where, from many threads at once. (http/metrics has jobs that fail or are
+ * late.) */
 #include "server/observe/metrics.h"
 #include "api/problem.h"
 #include "tests/unit/unit.h"
@@ -82,32 +83,6 @@ static void test_buckets(void **state) {
     assert_int_equal(durations->buckets[MM_BUCKET_COUNT], 1);
 }
 
-static void test_jobs(void **state) {
-    size_t slot = mm_variant_slot(cpu(), 0);
-    static const enum mm_status statuses[] = {MM_OK, MM_TIMEOUT, MM_NO_DEVICE_MEMORY, MM_DEVICE_FAILED};
-    struct mm_job job = make_job();
-    for (size_t index = 0; index < COUNT(statuses); index++) { /* one ran, and came too late */
-        job.error.status = statuses[index];
-        mm_metrics_job(&job);
-    }
-    job.error.status = MM_OK;
-    job.product.m = 0; /* no kernel */
-    mm_metrics_job(&job);
-    job = make_job();
-    job.ran = NULL; /* its deadline passed in the queue */
-    job.error.status = MM_TIMEOUT;
-    mm_metrics_job(&job);
-    sum();
-    assert_int_equal(counts.kernels[slot].buckets[1], 2);
-    assert_int_equal(counts.kernels[slot].sum_ns, 5000);
-    assert_true(counts.flops[slot] == 2 * (2.0 * 3 * 5 * 7));
-    assert_int_equal(counts.uploaded_bytes, 4 * 11);
-    assert_int_equal(counts.downloaded_bytes, 4 * 13);
-    assert_int_equal(counts.device_errors[2][MM_NO_DEVICE_MEMORY], 1);
-    assert_int_equal(counts.device_errors[2][MM_DEVICE_FAILED], 1);
-    assert_int_equal(counts.device_errors[2][MM_INTERNAL], 0);
-}
-
 #define FAILED                                                                                               \
     { .is_done = true, .residual = 2.0, .bound = 1.0, .rows_judged = 1 }
 
@@ -181,8 +156,10 @@ static void test_threads(void **state) {
     for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
         assert_int_equal(counts.stages[stage].sum_ns, stage * total);
     assert_true(counts.flops[mm_variant_slot(cpu(), 0)] == 210.0 * (double)total);
+    assert_int_equal(counts.kernels[mm_variant_slot(cpu(), 0)].sum_ns, 2500 * total);
+    assert_int_equal(counts.uploaded_bytes, 11 * total);
+    assert_int_equal(counts.downloaded_bytes, 13 * total);
     assert_int_equal(mm_counts_in_flight(&counts), 0);
 }
 
-RUN_TESTS_BETWEEN(note_counts, NULL, test_every_code, test_buckets, test_jobs, test_paths_and_checks,
-                  test_threads)
+RUN_TESTS_BETWEEN(note_counts, NULL, test_every_code, test_buckets, test_paths_and_checks, test_threads)

@@ -9,7 +9,7 @@
 #include <semaphore.h>
 #include <time.h>
 
-enum { WORKS = 1000, THREADS = 3, PARTS_MAX = 100 };
+enum { THREADS = 3, PARTS_MAX = 100 };
 
 /* Work that holds the thread that does it, until it is told to end. */
 struct held {
@@ -38,50 +38,6 @@ static void held_init(struct held *held, struct mm_pool *pool, struct held *next
     sem_init(&held->end, 0, 0);
 }
 
-struct counted {
-    struct mm_pool_task work; /* first */
-    int runs;                 /* __atomic */
-    int turn;                 /* which of all it was */
-    pthread_t thread;
-};
-
-static struct counted works[WORKS];
-static int turns; /* __atomic */
-
-static void run(struct mm_pool_task *work) {
-    struct counted *counted = (struct counted *)work;
-    counted->thread = pthread_self();
-    counted->turn = __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
-    work->listed.stqe_next = work; /* it is the caller's again */
-    __atomic_add_fetch(&counted->runs, 1, __ATOMIC_RELEASE);
-}
-
-static void add_all(struct mm_pool *pool) {
-    turns = 0;
-    for (int index = 0; index < WORKS; index++) {
-        works[index].runs = 0;
-        works[index].work.run = run;
-        works[index].work.listed.stqe_next = &works[0].work; /* whatever stands there */
-        mm_pool_add(pool, &works[index].work);
-    }
-}
-
-/* By one thread the oldest comes first. */
-static void all_is_done_once(void **state) {
-    for (unsigned threads = 1; threads <= THREADS; threads++) {
-        struct mm_pool *pool = mm_pool_start(threads);
-        assert_non_null(pool);
-        add_all(pool);
-        mm_pool_stop(pool);
-        for (int index = 0; index < WORKS; index++) {
-            assert_int_equal(works[index].runs, 1);
-            assert_true(threads > 1 || works[index].turn == index);
-            assert_false(pthread_equal(works[index].thread, pthread_self()));
-            assert_ptr_equal(works[index].work.listed.stqe_next, &works[index].work);
-        }
-    }
-}
-
 /* Each adds the next one from where it runs, and ends when all have begun. */
 static void all_threads_work_at_once(void **state) {
     struct held held[THREADS];
@@ -96,29 +52,11 @@ static void all_threads_work_at_once(void **state) {
     mm_pool_stop(pool);
 }
 
-static int is_over; /* __atomic */
-
-static void take_time(struct mm_pool_task *work) {
-    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-    nanosleep(&pause, NULL);
-    __atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
-}
-
-static void the_end_waits_for_what_runs(void **state) {
-    struct mm_pool_task work = {.run = take_time};
-    struct mm_pool *pool = mm_pool_start(1);
-    mm_pool_add(pool, &work);
-    mm_pool_stop(pool);
-    assert_int_equal(__atomic_load_n(&is_over, __ATOMIC_ACQUIRE), 1);
-}
-
 static void few_threads_are_a_pool_and_none_is_not(void **state) {
     threads_left = 1;
     struct mm_pool *pool = mm_pool_start(THREADS);
     assert_non_null(pool);
-    add_all(pool);
     mm_pool_stop(pool);
-    assert_int_equal(turns, WORKS);
     threads_left = 0;
     assert_null(mm_pool_start(THREADS));
     mm_pool_stop(NULL);
@@ -254,6 +192,7 @@ struct sharing {
     struct mm_pool *pool;
     int sums[8]; /* __atomic */
     int runs;    /* __atomic */
+    int turn;    /* which of all it was */
 };
 
 static void add_one(void *data, unsigned index) {
@@ -261,19 +200,25 @@ static void add_one(void *data, unsigned index) {
     __atomic_add_fetch(&sharing->sums[index], 1, __ATOMIC_RELAXED);
 }
 
+static int turns; /* __atomic */
+
 static void share_again(struct mm_pool_task *work) {
     struct sharing *sharing = (struct sharing *)work;
+    sharing->turn = __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
+    work->listed.stqe_next = work; /* it is the caller's again */
     mm_pool_share(sharing->pool, 8, add_one, sharing);
     __atomic_add_fetch(&sharing->runs, 1, __ATOMIC_RELEASE);
 }
 
-/* Any number of parts, all at one time: threads that share find other work, and shares of other threads. */
+/* Each once, by one thread the oldest first, and all before the end. Any number of parts, all at one time:
+ * threads that share find other work, and shares of other threads. */
 static void the_pool_itself_shares(void **state) {
     enum { MANY = 2000 };
     static const unsigned counts[] = {0, 1, 2, 3, 17, PARTS_MAX};
     static struct sharing shared[MANY];
     for (unsigned threads = 1; threads <= THREADS; threads++) {
         struct mm_pool *pool = mm_pool_start(threads);
+        turns = 0;
         for (int index = 0; index < MANY; index++) {
             shared[index] = (struct sharing){.work.run = share_again, .pool = pool};
             mm_pool_add(pool, &shared[index].work);
@@ -283,12 +228,12 @@ static void the_pool_itself_shares(void **state) {
         mm_pool_stop(pool);
         for (int index = 0; index < MANY; index++) {
             assert_int_equal(shared[index].runs, 1);
+            assert_true(threads > 1 || shared[index].turn == index);
             for (int part = 0; part < 8; part++)
                 assert_int_equal(shared[index].sums[part], 1);
         }
     }
 }
 
-RUN_TESTS(all_is_done_once, all_threads_work_at_once, the_end_waits_for_what_runs,
-          few_threads_are_a_pool_and_none_is_not, idle_threads_help,
+RUN_TESTS(all_threads_work_at_once, few_threads_are_a_pool_and_none_is_not, idle_threads_help,
           help_that_does_not_come_is_not_waited_for, who_helps_leaves_for_other_work, the_pool_itself_shares)
