@@ -32,10 +32,20 @@ static uint64_t special_bits(struct random *random, size_t element_bytes) {
 static const struct pattern patterns[] = {{"any bits", any_bits}, {"NaN, zeros, subnormals", special_bits}};
 enum { PATTERN_COUNT = sizeof patterns / sizeof *patterns };
 
-/* How a transposition lies in memory. */
+/* How a transposition lies in memory: whether A is transposed, 2² leading dimensions, 2² alignments. */
 static struct layout layout_of(unsigned index, uint64_t seed) {
-    struct layout layout = layout_make(index, seed);
-    layout.transpose_b = false; /* there is no B */
+    /* Multiples of 4 keep the alignment of 16-byte accesses where there is one; odd ones break it. */
+    static const size_t extras[] = {1, 2, 3, 4, 5, 8, 16, 31};
+    struct random random = {random_mix(seed, index)};
+    struct layout layout = {.transpose_a = !(index & 1)};
+    if (index & 2)
+        layout.a_extra = extras[random_below(&random, sizeof extras / sizeof *extras)];
+    if (index & 4)
+        layout.c_extra = extras[random_below(&random, sizeof extras / sizeof *extras)];
+    if (index & 8)
+        layout.a_shift = 1 + random_below(&random, 3);
+    if (index & 16)
+        layout.c_shift = 1 + random_below(&random, 3);
     return layout;
 }
 
