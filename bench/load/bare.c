@@ -6,8 +6,8 @@
  * `handler` answers in its handler. `worker` suspends the connection, hands it to one worker thread, which
  * resumes it, and answers then, as a service must whose work is done by another thread. `bodies` has a thread
  * for each connection and copies the body into one of its warm buffers, one for each connection. */
-#include "bench/load/bytes.h"
-#include "bench/load/listener.h"
+#include "bench/load/floor.h"
+#include "bench/load/memory.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -121,7 +121,7 @@ static enum MHD_Result handle(void *argument, struct MHD_Connection *connection,
     struct exchange *exchange = *state;
     (void)url, (void)method, (void)version;
     if (exchange == NULL) {
-        exchange = mm_load_allocate(sizeof *exchange);
+        exchange = mm_load_resize(NULL, sizeof *exchange);
         *exchange = (struct exchange){.connection = connection};
         *state = exchange;
         return MHD_YES;
@@ -161,12 +161,10 @@ static struct MHD_Daemon *start(struct floor *floor, unsigned threads, int liste
                             MHD_OPTION_END);
 }
 
-/* Written once, so that no page is new to a request. */
 static void warm_up(struct floor *floor, unsigned count) {
     for (unsigned index = 0; index < count; index++) {
-        struct buffer *buffer = mm_load_allocate(sizeof *buffer);
-        buffer->bytes = mm_load_allocate(floor->body_bytes);
-        memset(buffer->bytes, 0, floor->body_bytes);
+        struct buffer *buffer = mm_load_resize(NULL, sizeof *buffer);
+        buffer->bytes = mm_load_warm_buffer(floor->body_bytes);
         give_back(floor, buffer);
     }
 }
@@ -184,8 +182,7 @@ int main(int argc, char **argv) {
     }
     floor.has_worker = strcmp(argv[1], "worker") == 0;
     floor.reply_bytes = strtoull(argv[3], NULL, 10);
-    floor.reply = mm_load_allocate(floor.reply_bytes);
-    memset(floor.reply, 0, floor.reply_bytes);
+    floor.reply = mm_load_warm_buffer(floor.reply_bytes);
     floor.body_bytes = has_bodies ? strtoull(argv[4], NULL, 10) : 0;
     warm_up(&floor, has_bodies ? threads : 0);
     if (floor.has_worker && pthread_create(&worker, NULL, work, &floor) != 0)
