@@ -181,7 +181,8 @@ bench_leave() {
     "$build/bench/load/steady" --port "$port" --shape 1024x2048x1024 --query "$heavy_query" --warm 0 --requests 1 >"$scratch/long" &
     long=$!
     sleep 0.3 # it is computed by then
-    "$build/bench/load/steady" --port "$port" --shape 512x128x512 --query "$heavy_query" --rate 3000 --seconds 0.1 >/dev/null 2>&1 &
+    "$build/bench/load/steady" --port "$port" --shape 512x128x512 --query "$heavy_query" --connections 300 \
+        --rate 3000 --seconds 0.1 >/dev/null 2>&1 &
     leavers=$!
     tries=200
     until [ "$(metric "$port" 'queue_jobs$')" -ge 300 ] || [ "$tries" -eq 0 ]; do
