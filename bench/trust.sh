@@ -278,8 +278,9 @@ bench_soak() {
     if ! SOAK_GROWTH_MAX_KIB=any SOAK_WARM_UP_S=$(whole_or_dry 120 1) sh tests/load/soak.sh "$@" --leave 10 \
         --clients "$(whole_or_dry 100 10)" --seconds "$soak_s" >"$scratch/soak" 2>&1; then
         cp "$scratch/soak" "$report-soak.txt"
-        say "$(grep '^soak: ' "$scratch/soak" | head -n 1); all that was said is in $report-soak.txt"
-        row_left_out "$what" '' "$(grep '^soak: ' "$scratch/soak" | head -n 1 | cut -c 1-100)"
+        why=$(grep -m 1 '^FAILED: ' "$scratch/soak" | cut -c 1-100) || :
+        say "$why; all that was said is in $report-soak.txt"
+        row_left_out "$what" '' "$why"
         return 0
     fi
     row_is "$what, requests, each judged" '≥ 1' "$(soaked 'requests')"

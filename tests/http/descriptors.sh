@@ -79,7 +79,7 @@ await 60 grep -qsx ready "$scratch/many" || fail "the others do not hold on"
 from=$(cpu_ms)
 sleep 1
 at_most "milliseconds of a processor's time in a second" 200 $(($(cpu_ms) - from))
-at_most "descriptors" 32 "$(find "/proc/$server/fd" -mindepth 1 | wc -l)"
+at_most "descriptors" 32 "$(descriptors)"
 same "one more client" 000 "$(status_of --max-time 0.5 "$url/healthz")"
 leave
 await 30 is_served || fail "after the others have left nobody is served"
