@@ -71,31 +71,19 @@ static void hang_up(struct line *line) {
     line->socket = -1;
 }
 
-/* Where a header's value begins in the text of a head; NULL where there is none. Case is ignored. */
-static const char *header_in(const char *head, const char *name) {
-    const size_t length = strlen(name);
-    for (const char *at = strstr(head, "\r\n"); at != NULL; at = strstr(at + 2, "\r\n"))
-        if (strncasecmp(at + 2, name, length) == 0 && at[2 + length] == ':')
-            return at + 2 + length + 1 + strspn(at + 2 + length + 1, " ");
-    return NULL;
-}
-
-static bool is_fatal(const struct mm_load_loop *loop, enum mm_load_fate fate) {
-    return loop->rate == 0 && fate != MM_LOAD_OK && (fate > MM_LOAD_LOST || !loop->takes_refusals);
-}
-
 /* The request on a line is over; `why` says what was wrong with it. */
 static void settle(struct thread *thread, struct line *line, enum mm_load_fate fate, const char *why) {
     struct mm_load_tally *tally = &thread->tally;
     const bool has_spans = thread->loop->reads_spans && fate == MM_LOAD_OK;
     if (line->counts)
         mm_load_tally_add(tally, fate, line->begun_ns,
-                          has_spans ? header_in(line->received, "Server-Timing") : NULL);
+                          has_spans ? mm_load_header_in(line->received, "Server-Timing") : NULL);
     if (fate >= MM_LOAD_LOST)
         hang_up(line);
-    thread->failed = thread->failed || is_fatal(thread->loop, fate);
-    if ((line->counts || thread->failed) && fate != MM_LOAD_OK && tally->trouble[0] == '\0' &&
-        (fate != MM_LOAD_REFUSED || thread->failed))
+    if (thread->loop->rate == 0 && fate != MM_LOAD_OK &&
+        (fate > MM_LOAD_LOST || !thread->loop->takes_refusals))
+        thread->failed = true;
+    if (tally->trouble[0] == '\0' && (thread->failed || (line->counts && fate > MM_LOAD_REFUSED)))
         snprintf(tally->trouble, sizeof tally->trouble,
                  "after %zu bytes sent and %zu received, status %u: %.400s", line->sent, line->received_bytes,
                  line->status, why);
@@ -182,8 +170,8 @@ static bool is_expected(const struct mm_load_loop *loop, unsigned status) {
 static void finish(struct thread *thread, struct line *line) {
     const struct mm_load_loop *loop = thread->loop;
     const char *head = line->received, *body = head + line->head_bytes;
-    const char *closes = header_in(head, "Connection");
-    const char *retry = header_in(head, "Retry-After");
+    const char *closes = mm_load_header_in(head, "Connection");
+    const char *retry = mm_load_header_in(head, "Retry-After");
     char problem[MM_LOAD_TROUBLE_BYTES];
     enum mm_load_fate fate = MM_LOAD_OTHER;
     if (is_expected(loop, line->status))
@@ -205,7 +193,7 @@ static void finish(struct thread *thread, struct line *line) {
 /* The head, which ends at `end`, becomes a string. */
 static bool read_head(struct line *line, char *end) {
     end[2] = '\0';
-    const char *length = header_in(line->received, "Content-Length");
+    const char *length = mm_load_header_in(line->received, "Content-Length");
     if (strncmp(line->received, "HTTP/1.1 ", 9) != 0 || length == NULL)
         return false;
     line->status = (unsigned)strtoul(line->received + 9, NULL, 10);
@@ -308,12 +296,6 @@ static void run_phase(struct thread *thread) {
 
 static void *run_closed(void *argument) {
     struct thread *thread = argument;
-    for (size_t index = 0; index < thread->line_count && !thread->failed; index++)
-        if (!open_line(thread, &thread->lines[index])) {
-            snprintf(thread->tally.trouble, sizeof thread->tally.trouble, "cannot connect: %s",
-                     strerror(errno));
-            thread->failed = true;
-        }
     thread->quota = thread->loop->warm;
     if (thread->quota > 0)
         run_phase(thread);

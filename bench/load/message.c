@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { NPY_HEADER_BYTES = 128, PIECE_BYTES = 64 << 10 };
 
@@ -121,6 +122,14 @@ void mm_load_message_read(struct mm_load_message *message, const char *path) {
     }
     fclose(file);
     require(message->head_bytes > 0, "no request in its file");
+}
+
+const char *mm_load_header_in(const char *head, const char *name) {
+    const size_t length = strlen(name);
+    for (const char *at = strstr(head, "\r\n"); at != NULL; at = strstr(at + 2, "\r\n"))
+        if (strncasecmp(at + 2, name, length) == 0 && at[2 + length] == ':')
+            return at + 2 + length + 1 + strspn(at + 2 + length + 1, " ");
+    return NULL;
 }
 
 /* An element of the product in float64. */

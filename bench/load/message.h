@@ -29,6 +29,9 @@ void mm_load_message_make(struct mm_load_message *message);
 /* Takes the bytes of a file for the head; there is no body beside them. Ends the process if it has none. */
 void mm_load_message_read(struct mm_load_message *message, const char *path);
 
+/* Where a header's value begins in the text of a reply's head; NULL where there is none. Case is ignored. */
+const char *mm_load_header_in(const char *head, const char *name);
+
 /* Whether a reply's body can be the product: its length, and some of its elements. What is wrong is said
  * in `problem`. */
 bool mm_load_message_check(const struct mm_load_message *message, const char *body, size_t bytes,
