@@ -1,5 +1,5 @@
 # The rows of trust.sh about the process: how it ends, starts again, and does with little. To be sourced.
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2034,SC2154
 
 # --- SIGTERM under load
 
