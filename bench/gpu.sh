@@ -40,7 +40,7 @@ start_all() {
     serving=''
     [ "$dry" = no ] || backend=cpu library=numpy processes='1 2' rounds=1 seconds=0.1
     start_matmuld matmuld --backend "$backend" || return 1
-    service=$port service_pid=$pid
+    service=$port
     device=$(curl -s --max-time 5 "http://127.0.0.1:$service/v1/devices" |
         sed -n 's/.*"name": *"\([^"]*\)".*/\1/p' | head -n 1)
     [ "$alone" = no ] || { no_peer='left out' && return 0; }
@@ -208,12 +208,9 @@ bench_wire() {
     for _ in $(seq "$rounds"); do
         measure stream rate --port "$floor" --shape "$shape" --requests 5 --unchecked
         measure streams rate --port "$floor" --shape "$shape" --requests 5 --unchecked --connections 4 --threads 4
-        watch_memory &
-        watcher=$!
         # shellcheck disable=SC2046
         measure loaded 'rate kernel_mean_ms upload_mean_ms download_mean_ms' --port "$service" --spans \
             $(squares "$edge_loaded" 32 "$seconds")
-        wait "$watcher"
         drop_logs
     done
     stop "$floor_pid"
@@ -227,20 +224,6 @@ bench_wire() {
         paste "$scratch/values/loaded.rate" "$scratch/values/loaded.${span}_mean_ms" |
             awk '!/failed/ { print $1 / 1e3 * $2 }' >"$scratch/values/loaded.$span"
         row_value "under that load, ${span}s under way (of all requests, over the time)" '' "loaded.$span" ''
-    done
-    read -r middle least most <<END_OF_SUMMARY
-$(summary "$scratch/values/loaded.resident")
-END_OF_SUMMARY
-    row 'under that load, resident memory, five times a second' '' "$(shown "$middle" MiB)" '' '' \
-        "$(shown "$least" '') – $(shown "$most" '')" '–'
-}
-
-# Notes what the service has resident, from a quarter of the load's time on, and once at least.
-watch_memory() {
-    sleep "$(awk -v seconds="$seconds" 'BEGIN { print seconds / 4 }')"
-    for _ in $(seq "$(awk -v seconds="$seconds" 'BEGIN { print int(3.5 * seconds) + 1 }')"); do
-        keep loaded.resident "$(($(memory_kib VmRSS "$service_pid") / 1024))"
-        sleep 0.2
     done
 }
 

@@ -1,13 +1,17 @@
 #!/bin/sh
-# ./dev bench json: times the JSON codec beside one by Jansson alone. How is bench.c's business; it judges no time.
+# ./dev bench json: what a number in JSON costs the codec, read and written, beside a codec by Jansson alone (json.c).
+# It writes the table to a Markdown and a CSV file, and judges nothing by its exit status.
 #
-#   json.sh BUILD_FOLDER [EDGE] OPTION…  with the program json_bench built there; EDGE is of two square matrices (1024)
-bench=json edge='' rounds=7
-# shellcheck source=bench/lib/report.sh
-. "$(dirname "$0")/lib/report.sh"
+#   json.sh BUILD_FOLDER [EDGE] OPTION…  with what was built there; EDGE is of two square matrices (1024)
+bench=json
+known_rows='random short'
+rows=$known_rows edge=''
+# shellcheck source=bench/lib/service.sh
+. "$(dirname "$0")/lib/service.sh"
+rounds=7
 
 options() {
-    echo '--rounds N|rounds number 100|rounds; the median counts (7)'
+    :
 }
 
 operand() {
@@ -16,5 +20,24 @@ operand() {
     edge=$1
 }
 
-take_arguments "$@"
-exec "$build/bench/json/json_bench" "${edge:-1024}" "$rounds"
+# row_beside_jansson KIND TASK TARGET WHAT
+row_beside_jansson() {
+    row_value "$2, $4, a number" "$3" "$1.$2" ns
+    row_ratio "Jansson alone; beside: $2, $4" '≥ 8' "$1.$2_jansson" "$1.$2" ns
+}
+
+run() {
+    print_head 'JSON' "shape|${edge:=1024}×$edge by ${edge}×$edge"
+    "$build/bench/json_bench" "$edge" "$rounds" >"$scratch/figures"
+    while read -r key value; do
+        keep "$key" "$value"
+    done <"$scratch/figures"
+    print_table_head
+    for kind in $rows; do
+        case $kind in random) what='nine digits' ;; *) what='short ones, as -4.5 or 3' ;; esac
+        row_beside_jansson "$kind" decode '≤ 25 ns' "$what"
+        row_beside_jansson "$kind" encode '≤ 30 ns' "$what"
+    done
+}
+
+main "$@"

@@ -2,10 +2,6 @@
 # What bounds fp32_tensor and simt, by a GPU's counters: of each kernel of a product its time and clock, and how busy
 # the parts of the chip were that it could wait for. Needs Nsight Compute (ncu) and the right to read counters.
 # usage: profile.sh BUILD_FOLDER [EDGE], in the top folder; a Markdown table for products of EDGE³ (4096).
-set -eu
-
-kernels=$1/tests/kernels/kernels
-edge=${2:-4096}
 # In the order of the table's columns.
 metrics='gpu__time_duration.sum
 sm__cycles_elapsed.avg.per_second
@@ -17,65 +13,24 @@ smsp__issue_active.avg.pct_of_peak_sustained_elapsed
 l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed
 lts__t_sectors.avg.pct_of_peak_sustained_elapsed
 dram__throughput.avg.pct_of_peak_sustained_elapsed'
-
-command -v ncu >/dev/null || {
-    echo "profile: Nsight Compute (ncu) is not here"
-    exit 77
-}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-# count VARIANT: the counters of its second product's kernels, a line each: number, kernel, metric, value. The caches are
-# left as they are, since one pass finds there what the one before it wrote.
-count() {
-    ncu --csv --print-units base --cache-control none --clock-control none --kernel-name-base function \
-        --kernel-name 'regex:^(scan|split_rest|product|repair|mm_simt_tiles|simt_sum)$' \
-        --metrics "$(printf '%s' "$metrics" | tr '\n' ,)" "$kernels" --backend cuda --time "$edge" "$edge" "$edge" \
-        --variant "$1" --repeats 1 >"$scratch/ncu" 2>&1 || {
-        cat "$scratch/ncu" >&2
-        return 1
-    }
-    # All fields are quoted; the fifth is the kernel with its template's and its own parameters, the last three are a
-    # metric's name, unit and value, which has commas.
-    awk -F '","' '/^"[0-9]/ {
-        name = $5
-        sub(/[(].*/, "", name)
-        sub(/^(void )?(<unnamed>::)?/, "", name)
-        sub(/<.*/, "", name)
-        gsub(/[",]/, "", $NF)
-        print substr($1, 2), name, $(NF - 2), $NF
-    }' "$scratch/ncu"
-}
+# shellcheck source=bench/lib/ncu.sh
+. "$(dirname "$0")/lib/ncu.sh"
 
 echo "| variant | kernel | ms | SM clock, GHz | multiprocessors at work | tensor cores | float32 pipes | issue slots | shared memory | L2 | DRAM |"
 echo "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+# The caches are left as they are, since one pass finds there what the one before it wrote. The kernels of the last
+# product count: from the last launch of the first kernel on.
 for variant in fp32_tensor simt; do
-    count "$variant" >"$scratch/counts"
-    awk -v variant="$variant" -v metrics="$metrics" '
-        { kernel[$1] = $2; value[$1, $3] = $4; if (!($1 in seen)) { seen[$1] = ++launches; number[launches] = $1 } }
-        function of(launch, i) {
-            if (value[launch, name[i]] !~ /^[0-9]/) {
-                print "profile: ncu does not give " name[i] " of " kernel[launch] > "/dev/stderr"
-                exit 1
-            }
-            return value[launch, name[i]]
+    count "$variant" "${2:-4096}" --cache-control none --kernel-name-base function \
+        --kernel-name 'regex:^(scan|split_rest|product|repair|mm_simt_tiles|simt_sum)$'
+    awk -v variant="$variant" '
+        NR == 1 { first = $NF }
+        $NF == first { rows = "" }
+        {
+            row = sprintf("| `%s` | `%s` | %.4f | %.2f | %.1f%%", variant, $NF, $1 / 1e6, $2 / 1e9, 100 * $3 / $4)
+            for (i = 5; i <= 10; i++)
+                row = row sprintf(" | %.1f%%", $i)
+            rows = rows row " |\n"
         }
-        END {
-            split(metrics, name, "\n")
-            if (launches == 0) {
-                print "profile: ncu tells nothing of " variant > "/dev/stderr"
-                exit 1
-            }
-            # Those of the last product: from the last launch of the first kernel on.
-            for (i = launches; i > 1 && kernel[number[i]] != kernel[number[1]]; i--)
-                ;
-            for (; i <= launches; i++) {
-                launch = number[i]
-                printf "| `%s` | `%s` | %.4f | %.2f | %.1f%%", variant, kernel[launch], of(launch, 1) / 1e6, of(launch, 2) / 1e9,
-                    100 * of(launch, 3) / of(launch, 4)
-                for (j = 5; j <= 10; j++)
-                    printf " | %.1f%%", of(launch, j)
-                print " |"
-            }
-        }' "$scratch/counts"
+        END { printf "%s", rows }' "$scratch/counts"
 done

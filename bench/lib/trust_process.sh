@@ -1,5 +1,5 @@
 # The rows of trust.sh about the process: how it ends, starts again, and does with little. To be sourced.
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2034,SC2154
 
 # --- SIGTERM under load
 
@@ -52,27 +52,6 @@ bench_kill() {
     row_is "$what, the slowest until ready" '≤ 2000 ms' "$(most kill)" ms
 }
 
-# --- few descriptors
-
-# A server that may open 1,024 files, 1,200 silent connections, and a client that connects anew for each request.
-bench_descriptors() {
-    limit_by 'ulimit -n 1024'
-    serve descriptors --threads 2 || return 0
-    printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >"$scratch/anew"
-    dawdle --heads 1200 --every-ms 1000000 --seconds "$(whole_or_dry 6 2)"
-    spent=$(cpu_us "$pid")
-    flood descriptors --file "$scratch/anew" --rate 50 --seconds "$(whole_or_dry 4 1)"
-    spent=$((($(cpu_us "$pid") - spent) / 1000))
-    what='1,024 descriptors, 1,200 silent connections'
-    row_is "$what, /healthz over 50 new connections a second, not answered" '≤ 0' \
-        $(($(of descriptors requests) - $(of descriptors ok) + $(of descriptors unsent)))
-    row_is "$what, p99 of these" '≤ 250 ms' "$(of descriptors ok_p99_ms)" ms
-    row_is "$what, processor time meanwhile" '≤ 400 ms' $spent ms
-    wait "$slow"
-    row_is "$what, closed to make room" '' "$(dawdled heads ended)"
-    stop "$pid"
-}
-
 # --- little memory
 
 # press KEY: products of 4 MiB in and 4 MiB out, more at a time than the budget has room for, and one that never has; sets
@@ -87,60 +66,20 @@ press() {
     [ "$huge" = 413 ] || wrong=$((wrong + 1))
 }
 
-# rows_of_press WHAT KEY: what was pressed, whose server must still be there, and end well.
-rows_of_press() {
-    row_is "$1, answered with 200" '≥ 1' "$(of "$2" ok)"
-    row_is "$1, with 429" '≥ 1' "$(of "$2" refused)"
-    row_is "$1, otherwise, 413 for one that never fits" '≤ 0' "$wrong"
-    kill "$pid" 2>/dev/null || :
-    ended "$pid"
-    row_is "$1, ends or fails afterwards (exit status, or no 200)" '≤ 0' $((code + (small == 200 ? 0 : 1)))
-}
-
 bench_memory() {
     budget=64
     serve memory --memory-budget ${budget}MiB || return 0
     press idle
     limit=$(($(memory_kib VmPeak "$pid") + 16384))
     stop "$pid"
-    limit_by "MALLOC_ARENA_MAX=1 && export MALLOC_ARENA_MAX && ulimit -v $limit"
+    printf 'ulimit -v %d\nMALLOC_ARENA_MAX=1 exec "$@"\n' "$limit" >"$scratch/limiter"
+    limiter="sh $scratch/limiter"
     serve memory --memory-budget ${budget}MiB || return 0
     press limited
-    rows_of_press "address space limited to what it takes with its budget of $budget MiB full, and 16 MiB" limited
-    [ "$dry" = yes ] || bench_memory_group
-}
-
-# Sets group and its files: of either version, where this process may make one.
-make_group() {
-    why='no control group can be made here'
-    [ "$(id -u)" -eq 0 ] || { why='this takes root' && return 1; }
-    for folder in /sys/fs/cgroup/memory /sys/fs/cgroup; do
-        group=$folder/matmuld-bench-$$
-        mkdir "$group" 2>/dev/null || continue
-        for limit_file in "$group/memory.limit_in_bytes" "$group/memory.max"; do
-            [ ! -f "$limit_file" ] || ! echo "$1" >"$limit_file" 2>/dev/null || return 0
-        done
-        rmdir "$group"
-    done
-    return 1
-}
-
-# Kills by the system in the group, of either version.
-group_kills() {
-    sed -n 's/^oom_kill \([0-9]*\)$/\1/p' "$group/memory.oom_control" "$group/memory.events" 2>/dev/null | head -n 1 | grep . || echo 0
-}
-
-bench_memory_group() {
-    group_bytes=$((192 << 20))
-    what='a control group of 192 MiB'
-    make_group $group_bytes || { row_left_out "$what" '' "$why" && return 0; }
-    limit_by "echo \$\$ >'$group/cgroup.procs'"
-    told=$($limiter "$build/server/matmuld" --print-config | sed -n 's/^memory-budget = //p')
-    row_is "$what, the default budget" "≤ $((group_bytes / 2))" "$told"
-    if serve group; then
-        press group
-        row_is "$what, killed by the system" '≤ 0' "$(group_kills)"
-        rows_of_press "$what" group
-    fi
-    rmdir "$group" 2>/dev/null || :
+    what="address space limited to what it takes with its budget of $budget MiB full, and 16 MiB"
+    row_is "$what, answered with 200" '≥ 1' "$(of limited ok)"
+    row_is "$what, with 429" '≥ 1' "$(of limited refused)"
+    row_is "$what, otherwise, 413 for one that never fits" '≤ 0' "$wrong"
+    stop "$pid"
+    row_is "$what, ends or fails afterwards (exit status, or no 200)" '≤ 0' $((code + (small == 200 ? 0 : 1)))
 }

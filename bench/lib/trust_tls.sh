@@ -1,18 +1,6 @@
 # The rows of trust.sh about what TLS costs, beside the same without it, in turn. To be sourced.
 # shellcheck shell=sh disable=SC2154
 
-# make_pair: a P-256 certificate for 127.0.0.1 and its key; false where none can be made, and `why` says so.
-make_pair() {
-    why='no openssl is here, which makes the certificate'
-    command -v openssl >/dev/null || return 1
-    why='openssl makes no certificate'
-    (
-        umask 077
-        openssl req -x509 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 -newkey ec \
-            -pkeyopt ec_paramgen_curve:P-256 -keyout "$scratch/key.pem" -out "$scratch/cert.pem" >/dev/null 2>&1
-    )
-}
-
 # by_curl KEY ARG…: seconds of each transfer, of which the median is kept in milliseconds, where all had 200.
 by_curl() {
     key=$1
@@ -39,7 +27,9 @@ by_wrk() {
 }
 
 bench_tls() {
-    make_pair || { row_left_out tls '' "$why" && return 0; }
+    (umask 077 && openssl req -x509 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 -newkey ec \
+        -pkeyopt ec_paramgen_curve:P-256 -keyout "$scratch/key.pem" -out "$scratch/cert.pem" >/dev/null 2>&1) ||
+        { row_left_out tls '' 'openssl makes no certificate here' && return 0; }
     serve tls || return 0
     plain=http://127.0.0.1:$port
     serve tls.with --tls-cert "$scratch/cert.pem" --tls-key "$scratch/key.pem" || return 0

@@ -5,9 +5,9 @@
  *
  * `handler` answers in its handler. `worker` suspends the connection, hands it to one worker thread, which
  * resumes it, and answers then, as a service must whose work is done by another thread. `bodies` has a thread
- * for each connection and copies the body into one of its warm buffers, one for each connection. */
-#include "bench/load/bytes.h"
-#include "bench/load/listener.h"
+ * for each connection, and copies the body into a buffer of that thread, which is warm after the first. */
+#include "bench/load/floor.h"
+#include "bench/load/memory.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -28,23 +28,16 @@ struct exchange {
     struct MHD_Connection *connection;
     struct exchange *next;
     enum stage stage;
-    struct buffer *buffer;
-    size_t filled; /* bytes */
-};
-
-/* Where a body goes; free ones are linked by `next`. */
-struct buffer {
-    struct buffer *next;
-    char *bytes;
+    size_t filled; /* bytes of the body */
 };
 
 struct floor {
     bool has_worker;
     char *reply;
     size_t reply_bytes;
-    size_t body_bytes; /* of each buffer; 0 if bodies are dropped */
-    struct buffer *free;
-    pthread_mutex_t mutex; /* guards `first`, `last` and `free` */
+    size_t body_bytes;     /* of each buffer; 0 if bodies are dropped */
+    pthread_key_t buffer;  /* where the bodies of a thread's connection go */
+    pthread_mutex_t mutex; /* guards `first` and `last` */
     pthread_cond_t arrived;
     struct exchange *first;
     struct exchange *last;
@@ -87,31 +80,21 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* A client that sends more than it said, or one more of them than there are buffers, is a mistake of the
- * bench. */
+/* A client that sends more than it said is a mistake of the bench. */
 static void keep(struct floor *floor, struct exchange *exchange, const char *data, size_t bytes) {
     if (floor->body_bytes == 0)
         return;
-    if (exchange->buffer == NULL) {
-        pthread_mutex_lock(&floor->mutex);
-        exchange->buffer = floor->free;
-        if (floor->free != NULL)
-            floor->free = floor->free->next;
-        pthread_mutex_unlock(&floor->mutex);
+    char *buffer = pthread_getspecific(floor->buffer);
+    if (buffer == NULL) {
+        buffer = mm_load_resize(NULL, floor->body_bytes);
+        (void)pthread_setspecific(floor->buffer, buffer);
     }
-    if (exchange->buffer == NULL || bytes > floor->body_bytes - exchange->filled) {
-        fputs("a body has no buffer\n", stderr);
+    if (bytes > floor->body_bytes - exchange->filled) {
+        fputs("a body is larger than its buffer\n", stderr);
         exit(EXIT_FAILURE);
     }
-    memcpy(exchange->buffer->bytes + exchange->filled, data, bytes);
+    memcpy(buffer + exchange->filled, data, bytes);
     exchange->filled += bytes;
-}
-
-static void give_back(struct floor *floor, struct buffer *buffer) {
-    pthread_mutex_lock(&floor->mutex);
-    buffer->next = floor->free;
-    floor->free = buffer;
-    pthread_mutex_unlock(&floor->mutex);
 }
 
 static enum MHD_Result handle(void *argument, struct MHD_Connection *connection, const char *url,
@@ -121,7 +104,7 @@ static enum MHD_Result handle(void *argument, struct MHD_Connection *connection,
     struct exchange *exchange = *state;
     (void)url, (void)method, (void)version;
     if (exchange == NULL) {
-        exchange = mm_load_allocate(sizeof *exchange);
+        exchange = mm_load_resize(NULL, sizeof *exchange);
         *exchange = (struct exchange){.connection = connection};
         *state = exchange;
         return MHD_YES;
@@ -139,11 +122,8 @@ static enum MHD_Result handle(void *argument, struct MHD_Connection *connection,
 
 static void completed(void *argument, struct MHD_Connection *connection, void **state,
                       enum MHD_RequestTerminationCode code) {
-    struct exchange *exchange = *state;
-    (void)connection, (void)code;
-    if (exchange != NULL && exchange->buffer != NULL)
-        give_back(argument, exchange->buffer);
-    free(exchange);
+    (void)argument, (void)connection, (void)code;
+    free(*state);
     *state = NULL;
 }
 
@@ -161,16 +141,6 @@ static struct MHD_Daemon *start(struct floor *floor, unsigned threads, int liste
                             MHD_OPTION_END);
 }
 
-/* Written once, so that no page is new to a request. */
-static void warm_up(struct floor *floor, unsigned count) {
-    for (unsigned index = 0; index < count; index++) {
-        struct buffer *buffer = mm_load_allocate(sizeof *buffer);
-        buffer->bytes = mm_load_allocate(floor->body_bytes);
-        memset(buffer->bytes, 0, floor->body_bytes);
-        give_back(floor, buffer);
-    }
-}
-
 int main(int argc, char **argv) {
     static struct floor floor = {.mutex = PTHREAD_MUTEX_INITIALIZER, .arrived = PTHREAD_COND_INITIALIZER};
     pthread_t worker;
@@ -184,11 +154,10 @@ int main(int argc, char **argv) {
     }
     floor.has_worker = strcmp(argv[1], "worker") == 0;
     floor.reply_bytes = strtoull(argv[3], NULL, 10);
-    floor.reply = mm_load_allocate(floor.reply_bytes);
-    memset(floor.reply, 0, floor.reply_bytes);
+    floor.reply = mm_load_warm_buffer(floor.reply_bytes);
     floor.body_bytes = has_bodies ? strtoull(argv[4], NULL, 10) : 0;
-    warm_up(&floor, has_bodies ? threads : 0);
-    if (floor.has_worker && pthread_create(&worker, NULL, work, &floor) != 0)
+    if (pthread_key_create(&floor.buffer, free) != 0 ||
+        (floor.has_worker && pthread_create(&worker, NULL, work, &floor) != 0))
         return EXIT_FAILURE;
     if (start(&floor, threads, mm_load_listen("127.0.0.1", false)) == NULL) {
         fputs("libmicrohttpd could not be started\n", stderr);

@@ -8,62 +8,34 @@
 import http from 'k6/http';
 import { check } from 'k6';
 
-const url = __ENV.URL || 'http://127.0.0.1:8080';
-const edge = Number(__ENV.EDGE || 64);
-const form = __ENV.FORM || 'raw';
-const users = Number(__ENV.VUS || 200);
+const { URL = 'http://127.0.0.1:8080', EDGE = 64, FORM = 'raw', RATE = 100, DURATION = '10s', VUS = 200 } = __ENV;
+const edge = Number(EDGE);
 
 export const options = {
   discardResponseBodies: true,
   scenarios: {
     products: {
       executor: 'constant-arrival-rate',
-      rate: Number(__ENV.RATE || 100),
+      rate: Number(RATE),
       timeUnit: '1s',
-      duration: __ENV.DURATION || '10s',
-      preAllocatedVUs: users,
-      maxVUs: users,
+      duration: DURATION,
+      preAllocatedVUs: Number(VUS),
     },
   },
   summaryTrendStats: ['min', 'med', 'p(95)', 'p(99)', 'p(99.9)', 'max'],
 };
 
-function elements() {
-  return Float32Array.from({ length: edge * edge }, () => 2 * Math.random() - 1);
-}
+const element = () => 2 * Math.random() - 1;
+const matrix = () => Array.from({ length: edge }, () => Array.from({ length: edge }, element));
 
-function rows(values) {
-  const all = [];
-  for (let row = 0; row < edge; row++) {
-    all.push(Array.from(values.subarray(row * edge, (row + 1) * edge)));
-  }
-  return all;
-}
-
-// Both matrices, one behind the other.
-function rawBody() {
-  const both = new Float32Array(2 * edge * edge);
-  both.set(elements(), 0);
-  both.set(elements(), edge * edge);
-  return both.buffer;
-}
-
-const requests = {
-  raw: () => ({
-    path: `/v1/matmul?m=${edge}&k=${edge}&n=${edge}`,
-    body: rawBody(),
-    parameters: { headers: { 'Content-Type': 'application/octet-stream' } },
-  }),
-  json: () => ({
-    path: '/v1/matmul',
-    body: JSON.stringify({ a: rows(elements()), b: rows(elements()) }),
-    parameters: { headers: { 'Content-Type': 'application/json' } },
-  }),
-};
-
-const request = requests[form]();
+const json = FORM === 'json';
+const target = json ? '/v1/matmul' : `/v1/matmul?m=${edge}&k=${edge}&n=${edge}`;
+const body = json
+  ? JSON.stringify({ a: matrix(), b: matrix() })
+  : Float32Array.from({ length: 2 * edge * edge }, element).buffer; // both matrices, one behind the other
+const headers = { 'Content-Type': json ? 'application/json' : 'application/octet-stream' };
 
 export default function () {
-  const reply = http.post(url + request.path, request.body, request.parameters);
+  const reply = http.post(URL + target, body, { headers });
   check(reply, { 'status is 200': (r) => r.status === 200 });
 }

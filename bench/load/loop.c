@@ -2,10 +2,12 @@
  * client one send, one wait and one recv. Connections that are idle wait in a list, the last used first. */
 #include "bench/load/loop.h"
 
-#include "bench/load/connection.h"
+#include "bench/load/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +25,10 @@ enum { WAIT_MAX_MS = 120000, LAST_REPLY_MS = 60000, AFTER_SIGNAL_MS = 200, BURST
 /* A connection, and the request on it. `received` keeps its memory from reply to reply, so its pages are
  * warm. */
 struct line {
-    struct mm_load_connection connection;
+    int socket; /* -1: closed */
+    char *received;
+    size_t received_bytes;
+    size_t capacity; /* of `received` */
     struct line *next_idle;
     bool busy;
     bool awaits_room;
@@ -61,25 +66,27 @@ static void rest(struct thread *thread, struct line *line) {
 }
 
 static void hang_up(struct line *line) {
-    if (line->connection.socket >= 0)
-        close(line->connection.socket);
-    line->connection.socket = -1;
+    if (line->socket >= 0)
+        close(line->socket);
+    line->socket = -1;
 }
 
 /* The request on a line is over; `why` says what was wrong with it. */
 static void settle(struct thread *thread, struct line *line, enum mm_load_fate fate, const char *why) {
     struct mm_load_tally *tally = &thread->tally;
+    const bool has_spans = thread->loop->reads_spans && fate == MM_LOAD_OK;
     if (line->counts)
         mm_load_tally_add(tally, fate, line->begun_ns,
-                          thread->loop->reads_spans ? line->connection.received.data : NULL);
+                          has_spans ? mm_load_header_in(line->received, "Server-Timing") : NULL);
     if (fate >= MM_LOAD_LOST)
         hang_up(line);
-    thread->failed = thread->failed || (thread->loop->fatal >> fate & 1) != 0;
-    if ((line->counts || thread->failed) && fate != MM_LOAD_OK && tally->trouble[0] == '\0' &&
-        (fate != MM_LOAD_REFUSED || thread->failed))
+    if (thread->loop->rate == 0 && fate != MM_LOAD_OK &&
+        (fate > MM_LOAD_LOST || !thread->loop->takes_refusals))
+        thread->failed = true;
+    if (tally->trouble[0] == '\0' && (thread->failed || (line->counts && fate > MM_LOAD_REFUSED)))
         snprintf(tally->trouble, sizeof tally->trouble,
-                 "after %zu bytes sent and %zu received, status %u: %.400s", line->sent,
-                 line->connection.received.length, line->status, why);
+                 "after %zu bytes sent and %zu received, status %u: %.400s", line->sent, line->received_bytes,
+                 line->status, why);
     line->busy = false;
     line->done++;
     thread->busy--;
@@ -91,35 +98,37 @@ static void settle(struct thread *thread, struct line *line, enum mm_load_fate f
 static bool watch(struct thread *thread, struct line *line, int how, bool for_room) {
     struct epoll_event event = {.events = for_room ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = line};
     line->awaits_room = for_room;
-    return epoll_ctl(thread->epoll, how, line->connection.socket, &event) == 0;
+    return epoll_ctl(thread->epoll, how, line->socket, &event) == 0;
 }
 
-static bool open_line(struct thread *thread, struct line *line, char *problem) {
-    struct mm_load_bytes kept = line->connection.received;
-    const bool good = mm_load_connect(&line->connection, thread->loop->address, problem);
-    line->connection.received = kept;
-    if (!good)
+/* Connects without a delay for small packets; false, with errno, if that fails. */
+static bool open_line(struct thread *thread, struct line *line) {
+    const struct addrinfo *address = thread->loop->address;
+    const int one = 1;
+    line->socket = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (line->socket < 0 || connect(line->socket, address->ai_addr, address->ai_addrlen) != 0)
         return false;
-    (void)fcntl(line->connection.socket, F_SETFL, O_NONBLOCK);
+    (void)setsockopt(line->socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    (void)fcntl(line->socket, F_SETFL, O_NONBLOCK);
     return watch(thread, line, EPOLL_CTL_ADD, false);
 }
 
 static bool is_sent(const struct thread *thread, const struct line *line) {
     const struct mm_load_message *message = thread->loop->message;
-    return line->sent == message->head.length + message->body.length;
+    return line->sent == message->head_bytes + message->body_bytes;
 }
 
 /* Sends what the socket takes. False if the server closed the connection. */
 static bool send_some(const struct thread *thread, struct line *line) {
     const struct mm_load_message *message = thread->loop->message;
-    const size_t head = message->head.length;
+    const size_t head = message->head_bytes;
     while (!is_sent(thread, line)) {
         const size_t of_head = line->sent < head ? line->sent : head;
         struct iovec pieces[] = {
-            {message->head.data + of_head, head - of_head},
-            {message->body.data + (line->sent - of_head), message->body.length - (line->sent - of_head)}};
+            {message->head + of_head, head - of_head},
+            {message->body + (line->sent - of_head), message->body_bytes - (line->sent - of_head)}};
         const struct msghdr all = {.msg_iov = pieces, .msg_iovlen = 2};
-        const ssize_t bytes = sendmsg(line->connection.socket, &all, MSG_NOSIGNAL);
+        const ssize_t bytes = sendmsg(line->socket, &all, MSG_NOSIGNAL);
         if (bytes < 0 && errno == EINTR)
             continue;
         if (bytes < 0)
@@ -131,15 +140,13 @@ static bool send_some(const struct thread *thread, struct line *line) {
 
 /* A request on an idle line, due at that time; 0: now, once there is a connection. */
 static void begin(struct thread *thread, struct line *line, uint64_t due_ns) {
-    char problem[MM_LOAD_PROBLEM_BYTES];
-    line->sent = line->reply_bytes = line->status = 0;
-    mm_load_bytes_clear(&line->connection.received);
+    line->sent = line->received_bytes = line->reply_bytes = line->status = 0;
     line->busy = true;
     line->counts = thread->counts;
     line->begun_ns = due_ns;
     thread->busy++;
-    if (line->connection.socket < 0 && !open_line(thread, line, problem)) {
-        settle(thread, line, MM_LOAD_UNREACHED, problem);
+    if (line->socket < 0 && !open_line(thread, line)) {
+        settle(thread, line, MM_LOAD_UNREACHED, strerror(errno));
         return;
     }
     if (due_ns == 0)
@@ -162,10 +169,10 @@ static bool is_expected(const struct mm_load_loop *loop, unsigned status) {
 /* A whole reply is there, its head a string. */
 static void finish(struct thread *thread, struct line *line) {
     const struct mm_load_loop *loop = thread->loop;
-    const char *head = line->connection.received.data, *body = head + line->head_bytes;
+    const char *head = line->received, *body = head + line->head_bytes;
     const char *closes = mm_load_header_in(head, "Connection");
     const char *retry = mm_load_header_in(head, "Retry-After");
-    char problem[MM_LOAD_PROBLEM_BYTES];
+    char problem[MM_LOAD_TROUBLE_BYTES];
     enum mm_load_fate fate = MM_LOAD_OTHER;
     if (is_expected(loop, line->status))
         fate = MM_LOAD_OK;
@@ -185,23 +192,25 @@ static void finish(struct thread *thread, struct line *line) {
 
 /* The head, which ends at `end`, becomes a string. */
 static bool read_head(struct line *line, char *end) {
-    struct mm_load_bytes *received = &line->connection.received;
     end[2] = '\0';
-    const char *length = mm_load_header_in(received->data, "Content-Length");
-    if (strncmp(received->data, "HTTP/1.1 ", 9) != 0 || length == NULL)
+    const char *length = mm_load_header_in(line->received, "Content-Length");
+    if (strncmp(line->received, "HTTP/1.1 ", 9) != 0 || length == NULL)
         return false;
-    line->status = (unsigned)strtoul(received->data + 9, NULL, 10);
-    line->head_bytes = (size_t)(end - received->data) + 4;
+    line->status = (unsigned)strtoul(line->received + 9, NULL, 10);
+    line->head_bytes = (size_t)(end - line->received) + 4;
     line->reply_bytes = line->head_bytes + (size_t)strtoull(length, NULL, 10);
     return true;
 }
 
 static void receive(struct thread *thread, struct line *line) {
-    struct mm_load_bytes *received = &line->connection.received;
     const size_t want =
-        line->reply_bytes > received->length ? line->reply_bytes - received->length : REPLY_BYTES_MIN;
-    char *to = mm_load_bytes_reserve(received, want);
-    const ssize_t bytes = recv(line->connection.socket, to, want, 0);
+        line->reply_bytes > line->received_bytes ? line->reply_bytes - line->received_bytes : REPLY_BYTES_MIN;
+    if (line->received_bytes + want >= line->capacity) { /* a NUL follows what was received */
+        line->capacity = line->received_bytes + want + 1;
+        line->received = mm_load_resize(line->received, line->capacity);
+    }
+    char *to = line->received + line->received_bytes;
+    const ssize_t bytes = recv(line->socket, to, want, 0);
     if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (!line->busy) { /* nothing is lost with a connection that nobody uses */
@@ -213,19 +222,19 @@ static void receive(struct thread *thread, struct line *line) {
         return;
     }
     to[bytes] = '\0';
-    received->length += (size_t)bytes;
+    line->received_bytes += (size_t)bytes;
     if (line->reply_bytes == 0) {
-        char *end = memmem(received->data, received->length, "\r\n\r\n", 4);
-        if (end == NULL && received->length < REPLY_BYTES_MIN)
+        char *end = memmem(line->received, line->received_bytes, "\r\n\r\n", 4);
+        if (end == NULL && line->received_bytes < REPLY_BYTES_MIN)
             return;
         if (end == NULL || !read_head(line, end)) {
-            settle(thread, line, MM_LOAD_BROKEN, received->data);
+            settle(thread, line, MM_LOAD_BROKEN, line->received);
             return;
         }
     }
-    if (received->length > line->reply_bytes)
+    if (line->received_bytes > line->reply_bytes)
         settle(thread, line, MM_LOAD_BROKEN, "more bytes came than the reply had");
-    else if (received->length == line->reply_bytes)
+    else if (line->received_bytes == line->reply_bytes)
         finish(thread, line);
 }
 
@@ -238,7 +247,7 @@ static void serve(struct thread *thread, struct line *line, uint32_t events) {
         if (is_sent(thread, line))
             (void)watch(thread, line, EPOLL_CTL_MOD, false);
     }
-    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && line->connection.socket >= 0)
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && line->socket >= 0)
         receive(thread, line);
 }
 
@@ -287,8 +296,6 @@ static void run_phase(struct thread *thread) {
 
 static void *run_closed(void *argument) {
     struct thread *thread = argument;
-    for (size_t index = 0; index < thread->line_count && !thread->failed; index++)
-        thread->failed = !open_line(thread, &thread->lines[index], thread->tally.trouble);
     thread->quota = thread->loop->warm;
     if (thread->quota > 0)
         run_phase(thread);
@@ -361,10 +368,9 @@ static void start_thread(struct thread *thread, const struct mm_load_loop *loop,
                          pthread_barrier_t *start) {
     *thread = (struct thread){
         .loop = loop, .start = start, .line_count = lines, .epoll = epoll_create1(EPOLL_CLOEXEC)};
-    thread->lines = mm_load_allocate(lines * sizeof *thread->lines);
-    memset(thread->lines, 0, lines * sizeof *thread->lines);
+    thread->lines = mm_load_resize(NULL, lines * sizeof *thread->lines);
     for (size_t index = 0; index < lines; index++)
-        thread->lines[index].connection.socket = -1;
+        thread->lines[index] = (struct line){.socket = -1};
     if (thread->epoll < 0 ||
         pthread_create(&thread->handle, NULL, loop->rate > 0 ? run_open : run_closed, thread) != 0) {
         fputs("the load client cannot start its threads\n", stderr);
@@ -372,18 +378,11 @@ static void start_thread(struct thread *thread, const struct mm_load_loop *loop,
     }
 }
 
-static void end_thread(struct thread *thread) {
-    for (size_t index = 0; index < thread->line_count; index++)
-        mm_load_disconnect(&thread->lines[index].connection);
-    close(thread->epoll);
-    free(thread->lines);
-    mm_load_tally_free(&thread->tally);
-}
-
 bool mm_load_loop_run(const struct mm_load_loop *loop, struct mm_load_tally *tally) {
-    struct thread *threads = mm_load_allocate(loop->threads * sizeof *threads);
+    static struct thread *threads; /* with lines and times, until the process ends */
     pthread_barrier_t start;
     bool good = true;
+    threads = mm_load_resize(NULL, loop->threads * sizeof *threads);
     *tally = (struct mm_load_tally){0};
     pthread_barrier_init(&start, NULL, (unsigned)loop->threads);
     for (size_t index = 0; index < loop->threads; index++)
@@ -393,10 +392,8 @@ bool mm_load_loop_run(const struct mm_load_loop *loop, struct mm_load_tally *tal
         pthread_join(threads[index].handle, NULL);
         good = good && !threads[index].failed;
         mm_load_tally_merge(tally, &threads[index].tally);
-        end_thread(&threads[index]);
     }
     mm_load_tally_sort(tally);
     pthread_barrier_destroy(&start);
-    free(threads);
     return good;
 }

@@ -2,8 +2,7 @@
  * connection asks again once it is answered. In an open loop requests are due at a constant rate, whatever
  * becomes of those before, and are timed from when they were due. It knows nothing of what is in the message.
  */
-#ifndef MM_LOAD_LOOP_H
-#define MM_LOAD_LOOP_H
+#pragma once
 
 #include "bench/load/message.h"
 #include "bench/load/tally.h"
@@ -25,11 +24,11 @@ struct mm_load_loop {
     size_t expected_count;                 /* 0: 200 alone */
 
     /* Closed loops */
-    size_t threads;   /* connections are dealt out among them; at most as many. An open loop has 1 */
-    size_t warm;      /* requests of each connection before the clock starts */
-    size_t requests;  /* of each connection; 0: until the time is up */
-    bool reads_spans; /* takes Server-Timing apart, which costs the client time */
-    unsigned fatal;   /* fates that end the run, a bit each */
+    size_t threads;      /* connections are dealt out among them; at most as many. An open loop has 1 */
+    size_t warm;         /* requests of each connection before the clock starts */
+    size_t requests;     /* of each connection; 0: until the time is up */
+    bool reads_spans;    /* takes Server-Timing apart, which costs the client time */
+    bool takes_refusals; /* a reply that was not expected, or none, does not end the run */
 
     /* Open loops */
     size_t pid;   /* of a process that gets SIGTERM; 0: none */
@@ -39,5 +38,3 @@ struct mm_load_loop {
 
 /* Runs it all, and sorts the times. False if a fatal request ended it. */
 bool mm_load_loop_run(const struct mm_load_loop *loop, struct mm_load_tally *tally);
-
-#endif

@@ -1,13 +1,16 @@
 /* Elements are a function of their index, so that a gigabyte of them need not be kept twice to be checked. */
 #include "bench/load/message.h"
 
+#include "bench/load/memory.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-enum { NPY_HEADER_BYTES = 128, JSON_NUMBER_BYTES_MAX = 20 };
+enum { NPY_HEADER_BYTES = 128, PIECE_BYTES = 64 << 10 };
 
 #define BOUNDARY "matmuld-load-5d1f7a"
 
@@ -33,91 +36,100 @@ bool mm_load_message_form_find(const char *name, enum mm_load_message_form *form
     return false;
 }
 
-static void add_elements(struct mm_load_bytes *body, size_t first, size_t count) {
-    char *to = mm_load_bytes_reserve(body, count * sizeof(float));
+static void put_elements(FILE *body, size_t first, size_t count) {
+    float values[1024];
     for (size_t index = 0; index < count; index++) {
-        float value = element(first + index);
-        memcpy(to + index * sizeof value, &value, sizeof value);
+        const size_t at = index % (sizeof values / sizeof values[0]);
+        values[at] = element(first + index);
+        if (at + 1 == sizeof values / sizeof values[0] || index + 1 == count)
+            fwrite(values, sizeof values[0], at + 1, body);
     }
-    body->length += count * sizeof(float);
 }
 
-static void add_text(struct mm_load_bytes *body, const char *text) {
-    mm_load_bytes_add(body, text, strlen(text));
-}
-
-static void add_json_matrix(struct mm_load_bytes *body, size_t first, size_t rows, size_t cols) {
-    for (size_t row = 0; row < rows; row++) {
-        add_text(body, row == 0 ? "[[" : ",[");
-        for (size_t col = 0; col < cols; col++) {
-            char *to = mm_load_bytes_reserve(body, JSON_NUMBER_BYTES_MAX);
-            double value = (double)element(first + row * cols + col);
-            body->length += (size_t)snprintf(to, JSON_NUMBER_BYTES_MAX, col == 0 ? "%.9g" : ",%.9g", value);
-        }
-        add_text(body, "]");
+static void put_json_matrix(FILE *body, size_t first, size_t rows, size_t cols) {
+    for (size_t index = 0; index < rows * cols; index++) {
+        const char *before = index == 0 ? "[[" : index % cols == 0 ? "],[" : ",";
+        fprintf(body, "%s%.9g", before, (double)element(first + index));
     }
-    add_text(body, "]");
+    fputs("]]", body);
 }
 
-static void add_npy_part(struct mm_load_bytes *body, const char *name, size_t first, size_t rows,
-                         size_t cols) {
-    char header[NPY_HEADER_BYTES + 1];
+static void put_npy_part(FILE *body, const char *name, size_t first, size_t rows, size_t cols) {
     const unsigned char magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, NPY_HEADER_BYTES - 10, 0};
-    memset(header, ' ', sizeof header);
-    memcpy(header, magic, sizeof magic);
-    int length = snprintf(header + sizeof magic, sizeof header - sizeof magic,
-                          "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", rows, cols);
-    header[sizeof magic + (size_t)length] = ' ';
-    header[NPY_HEADER_BYTES - 1] = '\n';
-    mm_load_bytes_print(body,
-                        "--" BOUNDARY
-                        "\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"%s.npy\"\r\n"
-                        "Content-Type: application/octet-stream\r\n\r\n",
-                        name, name);
-    mm_load_bytes_add(body, header, NPY_HEADER_BYTES);
-    add_elements(body, first, rows * cols);
-    add_text(body, "\r\n");
+    char header[NPY_HEADER_BYTES];
+    snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", rows,
+             cols);
+    fprintf(body,
+            "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"%s.npy\"\r\n"
+            "Content-Type: application/octet-stream\r\n\r\n",
+            name, name);
+    fwrite(magic, 1, sizeof magic, body);
+    fprintf(body, "%-*s\n", NPY_HEADER_BYTES - (int)sizeof magic - 1, header);
+    put_elements(body, first, rows * cols);
+    fputs("\r\n", body);
 }
 
-static void make_body(struct mm_load_message *message) {
-    struct mm_load_bytes *body = &message->body;
-    size_t of_a = message->m * message->k;
-    size_t of_b = message->k * message->n;
+static void put_body(FILE *body, const struct mm_load_message *message) {
+    const size_t of_a = message->m * message->k;
     switch (message->form) {
     case MM_LOAD_MESSAGE_RAW:
-        add_elements(body, 0, of_a + of_b);
+        put_elements(body, 0, of_a + message->k * message->n);
         break;
     case MM_LOAD_MESSAGE_JSON:
-        add_text(body, "{\"a\": ");
-        add_json_matrix(body, 0, message->m, message->k);
-        add_text(body, ", \"b\": ");
-        add_json_matrix(body, of_a, message->k, message->n);
-        add_text(body, "}");
+        fputs("{\"a\": ", body);
+        put_json_matrix(body, 0, message->m, message->k);
+        fputs(", \"b\": ", body);
+        put_json_matrix(body, of_a, message->k, message->n);
+        fputs("}", body);
         break;
     case MM_LOAD_MESSAGE_MULTIPART:
-        add_npy_part(body, "a", 0, message->m, message->k);
-        add_npy_part(body, "b", of_a, message->k, message->n);
-        add_text(body, "--" BOUNDARY "--\r\n");
+        put_npy_part(body, "a", 0, message->m, message->k);
+        put_npy_part(body, "b", of_a, message->k, message->n);
+        fputs("--" BOUNDARY "--\r\n", body);
         break;
     }
+}
+
+static void require(bool condition, const char *what) {
+    if (condition)
+        return;
+    fprintf(stderr, "the load client has %s\n", what);
+    exit(EXIT_FAILURE);
 }
 
 void mm_load_message_make(struct mm_load_message *message) {
     const char *extra = message->extra == NULL ? "" : message->extra;
-    char query[128] = "";
-    make_body(message);
+    FILE *body = open_memstream(&message->body, &message->body_bytes);
+    require(body != NULL, "no memory");
+    put_body(body, message);
+    require(!ferror(body) && fclose(body) == 0, "no memory for the body");
+    FILE *head = open_memstream(&message->head, &message->head_bytes);
+    require(head != NULL, "no memory");
+    fputs("POST /v1/matmul?", head);
     if (message->form == MM_LOAD_MESSAGE_RAW)
-        snprintf(query, sizeof query, "m=%zu&k=%zu&n=%zu%s", message->m, message->k, message->n,
-                 extra[0] != '\0' ? "&" : "");
-    mm_load_bytes_print(
-        &message->head,
-        "POST /v1/matmul?%s%s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n", query,
-        extra, message->authority, content_types[message->form], message->body.length);
+        fprintf(head, "m=%zu&k=%zu&n=%zu%s", message->m, message->k, message->n, extra[0] != '\0' ? "&" : "");
+    fprintf(head, "%s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n", extra,
+            message->authority, content_types[message->form], message->body_bytes);
+    require(!ferror(head) && fclose(head) == 0, "no memory for the head");
 }
 
-void mm_load_message_free(struct mm_load_message *message) {
-    mm_load_bytes_free(&message->head);
-    mm_load_bytes_free(&message->body);
+void mm_load_message_read(struct mm_load_message *message, const char *path) {
+    FILE *file = fopen(path, "rb");
+    require(file != NULL, "no such file");
+    for (size_t count = 1; count > 0; message->head_bytes += count) {
+        message->head = mm_load_resize(message->head, message->head_bytes + PIECE_BYTES);
+        count = fread(message->head + message->head_bytes, 1, PIECE_BYTES, file);
+    }
+    fclose(file);
+    require(message->head_bytes > 0, "no request in its file");
+}
+
+const char *mm_load_header_in(const char *head, const char *name) {
+    const size_t length = strlen(name);
+    for (const char *at = strstr(head, "\r\n"); at != NULL; at = strstr(at + 2, "\r\n"))
+        if (strncasecmp(at + 2, name, length) == 0 && at[2 + length] == ':')
+            return at + 2 + length + 1 + strspn(at + 2 + length + 1, " ");
+    return NULL;
 }
 
 /* An element of the product in float64. */

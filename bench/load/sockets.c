@@ -4,8 +4,8 @@
  *   sockets HOST STREAMS BODY_BYTES_MAX REPLY_BYTES
  *
  * STREAMS threads serve a connection each at a time. */
-#include "bench/load/bytes.h"
-#include "bench/load/listener.h"
+#include "bench/load/floor.h"
+#include "bench/load/memory.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -80,19 +80,13 @@ static void *run(void *argument) {
     }
 }
 
-static char *warm_buffer(size_t bytes) {
-    char *buffer = mm_load_allocate(bytes);
-    memset(buffer, '0', bytes);
-    return buffer;
-}
-
 static void prepare(struct stream *stream, size_t body_bytes_max, size_t reply_bytes) {
     char head[128];
     int length = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", reply_bytes);
     stream->body_bytes_max = body_bytes_max;
-    stream->buffer = warm_buffer(HEAD_BYTES_MAX + body_bytes_max);
+    stream->buffer = mm_load_warm_buffer(HEAD_BYTES_MAX + body_bytes_max);
     stream->reply_bytes = (size_t)length + reply_bytes;
-    stream->reply = warm_buffer(stream->reply_bytes);
+    stream->reply = mm_load_warm_buffer(stream->reply_bytes);
     memcpy(stream->reply, head, (size_t)length);
 }
 
@@ -102,7 +96,7 @@ int main(int argc, char **argv) {
         fputs("usage: sockets HOST STREAMS BODY_BYTES_MAX REPLY_BYTES\n", stderr);
         return 2;
     }
-    struct stream *streams = mm_load_allocate(count * sizeof *streams);
+    struct stream *streams = mm_load_resize(NULL, count * sizeof *streams);
     for (size_t index = 0; index < count; index++)
         prepare(&streams[index], strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
     int listener = mm_load_listen(argv[1], true);

@@ -1,8 +1,7 @@
 /* Each thread has a tally of its own, and they are merged at the end. */
 #include "bench/load/tally.h"
 
-#include "bench/load/bytes.h"
-#include "bench/load/connection.h"
+#include "bench/load/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,22 +20,17 @@ uint64_t mm_load_clock(void) {
 static void add_times(struct mm_load_times *times, const double *ms, size_t count) {
     if (count > times->capacity - times->count) {
         times->capacity = 2 * times->capacity + count + 1024;
-        double *grown = mm_load_allocate(times->capacity * sizeof *grown);
-        if (times->count > 0)
-            memcpy(grown, times->ms, times->count * sizeof *grown);
-        free(times->ms);
-        times->ms = grown;
+        times->ms = mm_load_resize(times->ms, times->capacity * sizeof *times->ms);
     }
     if (count > 0)
         memcpy(times->ms + times->count, ms, count * sizeof *ms);
     times->count += count;
 }
 
-/* Adds up the spans of a reply; the kernel's milliseconds. */
-static double read_spans(struct mm_load_tally *tally, const char *head) {
-    const char *timing = mm_load_header_in(head, "Server-Timing");
+/* Adds up the spans of a reply, and returns the kernel's milliseconds. */
+static double read_spans(struct mm_load_tally *tally, const char *timing) {
     double kernel_ms = 0;
-    for (size_t span = 0; timing != NULL && span < MM_LOAD_SPANS; span++) {
+    for (size_t span = 0; span < MM_LOAD_SPANS; span++) {
         char name[32];
         snprintf(name, sizeof name, "%s;dur=", mm_load_span_names[span]);
         const char *at = strstr(timing, name);
@@ -49,15 +43,15 @@ static double read_spans(struct mm_load_tally *tally, const char *head) {
 }
 
 void mm_load_tally_add(struct mm_load_tally *tally, enum mm_load_fate fate, uint64_t begun_ns,
-                       const char *head) {
+                       const char *timing) {
     const uint64_t now_ns = mm_load_clock();
     const double ms = (double)(now_ns - begun_ns) / 1e6;
     add_times(&tally->fates[fate], &ms, 1);
     if (fate != MM_LOAD_OK)
         return;
     tally->ended_ns = now_ns;
-    if (head != NULL) {
-        const double outside_ms = ms - read_spans(tally, head);
+    if (timing != NULL) {
+        const double outside_ms = ms - read_spans(tally, timing);
         add_times(&tally->outside, &outside_ms, 1);
     }
 }
@@ -91,12 +85,6 @@ void mm_load_tally_sort(struct mm_load_tally *tally) {
     for (size_t fate = 0; fate < MM_LOAD_FATES; fate++)
         sort(&tally->fates[fate]);
     sort(&tally->outside);
-}
-
-void mm_load_tally_free(struct mm_load_tally *tally) {
-    for (size_t fate = 0; fate < MM_LOAD_FATES; fate++)
-        free(tally->fates[fate].ms);
-    free(tally->outside.ms);
 }
 
 double mm_load_tally_seconds(const struct mm_load_tally *tally) {

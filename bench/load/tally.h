@@ -1,8 +1,6 @@
 /* Counts how requests ended, and how long each took. It knows nothing of connections. */
-#ifndef MM_LOAD_TALLY_H
-#define MM_LOAD_TALLY_H
+#pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +19,7 @@ enum mm_load_fate {
     MM_LOAD_FATES
 };
 
-/* Starts as {0}; the owner frees `ms`. */
+/* Starts as {0}. The times live as long as the process. */
 struct mm_load_times {
     double *ms;
     size_t count;
@@ -36,27 +34,23 @@ struct mm_load_tally {
     size_t unsent;                 /* because all connections were busy */
     uint64_t begun_ns;             /* the first request after the warm ones; the last good reply's end */
     uint64_t ended_ns;
-    char trouble[MM_LOAD_TROUBLE_BYTES]; /* the first request that was neither OK nor REFUSED; "" if none was
-                                          */
+    char trouble[MM_LOAD_TROUBLE_BYTES]; /* the first request that was neither OK nor REFUSED; or "" */
 };
 
 uint64_t mm_load_clock(void); /* ns, monotonic */
 
-/* A request that was begun or due at begun_ns is over. Of one that is OK `head` is the reply's, whose spans
- * are read; NULL: they are not. */
+/* A request that was begun or due at begun_ns is over. Of one that is OK `timing` is the reply's
+ * Server-Timing, whose spans are read; NULL: they are not. */
 void mm_load_tally_add(struct mm_load_tally *tally, enum mm_load_fate fate, uint64_t begun_ns,
-                       const char *head);
+                       const char *timing);
 
 /* Adds what another thread measured. */
 void mm_load_tally_merge(struct mm_load_tally *tally, const struct mm_load_tally *other);
 
 /* Puts all times in order. */
 void mm_load_tally_sort(struct mm_load_tally *tally);
-void mm_load_tally_free(struct mm_load_tally *tally);
 
 double mm_load_tally_seconds(const struct mm_load_tally *tally);
 
 /* Of times in order, by the nearest rank; 0 if there are none. */
 double mm_load_percentile(const struct mm_load_times *times, size_t hundredths);
-
-#endif

@@ -28,14 +28,6 @@ for needed in CMakeLists.txt CMakePresets.json api gpu server $(sed -n 's/^insta
 done
 grep -qx '\*' .dockerignore || fail ".dockerignore does not begin with everything"
 
-# Wrong usage of the script behind ./dev image is exit status 2, before any tool is asked.
-for words in '--tool' '--tool podman' '--colour'; do
-    code=0
-    # shellcheck disable=SC2086
-    docker/build.sh $words >/dev/null 2>&1 || code=$?
-    [ "$code" -eq 2 ] || fail "docker/build.sh $words: exit status $code, expected 2"
-done
-
 # Docker ends the process by force after stop_grace_period, so a drain must be over by then; and what the compose files
 # publish has neither TLS nor keys.
 drain_s=$(sed -n 's/^  --drain-timeout-ms .*(default: \([0-9]*\)000)$/\1/p' docs/operations.md)

@@ -15,21 +15,7 @@ END
 chmod +x "$scratch/matmuld"
 MATMULD=$scratch/matmuld
 
-descriptors() {
-    find "/proc/$server/fd" -mindepth 1 | wc -l
-}
-
 # fault TASK ARG…: malloc.py says which tasks there are.
 fault() {
     python3 "$(dirname "$0")/malloc.py" "$control" "$@"
-}
-
-has_descriptors() {
-    [ "$(descriptors)" -le "$1" ]
-}
-
-# same_descriptors BEFORE: the server's, soon.
-same_descriptors() {
-    checks=$((checks + 1))
-    await 30 has_descriptors "$1" || fail "there were $1 descriptors, and there are $(descriptors)"
 }

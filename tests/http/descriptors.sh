@@ -5,7 +5,7 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${DAWDLE:?the path of the program dawdle}" "${FLOOD:?the path of the program flood}"
+: "${DAWDLE:?the path of the program dawdle}" "${STEADY:?the path of the program steady}"
 
 # limited N: from here on matmuld may open so many.
 program=$MATMULD
@@ -45,7 +45,7 @@ leave() {
 limited 1024
 begun=$(now_ms)
 start --backend cpu --threads 2
-"$FLOOD" --port "${url##*:}" --rate 100 --seconds 1 >"$scratch/before" &
+"$STEADY" --port "${url##*:}" --rate 100 --seconds 1 >"$scratch/before" &
 flood=$!
 await 30 has_flood || fail "the flood did not begin"
 dawdle one --heads 600 --every-ms 1000000
@@ -79,7 +79,7 @@ await 60 grep -qsx ready "$scratch/many" || fail "the others do not hold on"
 from=$(cpu_ms)
 sleep 1
 at_most "milliseconds of a processor's time in a second" 200 $(($(cpu_ms) - from))
-at_most "descriptors" 32 "$(find "/proc/$server/fd" -mindepth 1 | wc -l)"
+at_most "descriptors" 32 "$(descriptors)"
 same "one more client" 000 "$(status_of --max-time 0.5 "$url/healthz")"
 leave
 await 30 is_served || fail "after the others have left nobody is served"

@@ -195,6 +195,21 @@ now_ms() {
     date +%s%3N
 }
 
+# The server's, as many as are open.
+descriptors() {
+    find "/proc/$server/fd" -mindepth 1 | wc -l
+}
+
+has_descriptors() {
+    [ "$(descriptors)" -le "$1" ]
+}
+
+# same_descriptors BEFORE: none is leaked, soon.
+same_descriptors() {
+    checks=$((checks + 1))
+    await 60 has_descriptors "$1" || fail "there were $1 descriptors, and there are $(descriptors)"
+}
+
 # The last word of every script: nothing checked is a failure too.
 finish() {
     conform_kept

@@ -1,9 +1,12 @@
 /* What the kernel gives, or the end: a floor without a port has nothing to serve. */
-#include "bench/load/listener.h"
+#include "bench/load/floor.h"
+
+#include "bench/load/memory.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 enum { BACKLOG = 4096 };
@@ -22,4 +25,10 @@ int mm_load_listen(const char *host, bool waits) {
     printf("listening on %u\n", (unsigned)ntohs(address.sin_port));
     fflush(stdout);
     return listener;
+}
+
+char *mm_load_warm_buffer(size_t bytes) {
+    char *buffer = mm_load_resize(NULL, bytes);
+    memset(buffer, 0, bytes);
+    return buffer;
 }

@@ -1,0 +1,14 @@
+/* The C library's memory, or the end. */
+#include "bench/load/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void *mm_load_resize(void *memory, size_t bytes) {
+    void *resized = realloc(memory, bytes > 0 ? bytes : 1);
+    if (resized == NULL) {
+        fputs("the load client is out of memory\n", stderr);
+        exit(EXIT_FAILURE);
+    }
+    return resized;
+}
