@@ -50,6 +50,7 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     pthread_mutex_init(&server->mutex, NULL);
     TAILQ_INIT(&server->connections);
     TAILQ_INIT(&server->starved);
+    server->starved_ns = UINT64_MAX;
     if (getrandom(&server->id_seed, sizeof server->id_seed, 0) != (ssize_t)sizeof server->id_seed)
         server->id_seed = mm_clock_ns() ^ (uint64_t)getpid() << 48;
     struct timespec now;

@@ -46,7 +46,8 @@ struct mm_server {
     TAILQ_HEAD(mm_connections, mm_connection) connections; /* the most recently idle first */
     struct mm_connection *swept;                           /* where the sweep goes on; NULL: done */
     size_t closing;                             /* connections closed as idle that are still on the list */
-    TAILQ_HEAD(mm_starved, mm_request) starved; /* bodies that wait for memory, the longest wait first */
+    TAILQ_HEAD(mm_starved, mm_request) starved; /* bodies that wait for memory, the oldest request first */
+    uint64_t starved_ns; /* when that began; UINT64_MAX: none waits. __atomic access by readers */
 };
 
 enum { MM_REQUEST_ID_MAX = 128 };

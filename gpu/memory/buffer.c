@@ -341,7 +341,7 @@ static enum mm_status acquire_pages(struct mm_buffers *buffers, size_t bytes, st
         return status;
     }
     lend(piece, buffer);
-    mm_buffers_settle(buffers, buffer, buffer->bytes);
+    mm_buffers_settle(buffers, buffer, bytes);
     return MM_OK;
 }
 

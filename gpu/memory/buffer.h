@@ -31,9 +31,9 @@ void mm_buffers_close(struct mm_buffers *buffers);
  * Once; any thread. */
 void mm_buffers_lock(struct mm_buffers *buffers, const struct mm_page_locking *locking);
 
-/* Lends at least `bytes` of undefined contents, at most a quarter more, which counts as well. MM_TOO_LARGE
- * if it passes the whole budget, MM_BUSY if the budget is taken, MM_INTERNAL if the system has no memory.
- * *buffer is untouched on failure. Any thread. */
+/* Lends at least `bytes` of undefined contents; if pages are locked at most a quarter more, which counts as
+ * well. MM_TOO_LARGE if it passes the whole budget, MM_BUSY if the budget is taken, MM_INTERNAL if the system
+ * has no memory. *buffer is untouched on failure. Any thread. */
 enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
                                   struct mm_error *error);
 

@@ -96,6 +96,20 @@ static bool is_locked(const struct mm_buffer *buffer) {
     return buffer->data == NULL || buffer->is_locked;
 }
 
+/* What it needs of the memory that it has: a buffer may be larger. */
+static size_t needed_bytes(const struct mm_request *request) {
+    const struct mm_operation *operation = request->own;
+    const struct mm_product *product = &operation->job.product;
+    size_t bytes = request->body.data != NULL ? request->body_bytes : 0;
+    if (operation->call.storage.data != NULL)
+        bytes += mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b);
+    if (operation->result.data != NULL)
+        bytes += mm_matrix_bytes(&product->c);
+    if (operation->check.data != NULL)
+        bytes += mm_verify_bytes(product);
+    return bytes;
+}
+
 /* From the complete body, with its Content-Type (NULL: absent), to a prepared job with its memory. On failure
  * *error says why. On the connection's thread or on one of the worker pool. */
 static enum mm_status make_job(struct mm_request *request, const char *content_type, struct mm_error *error) {
@@ -121,7 +135,7 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
         mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job);
         return MM_OK;
     }
-    mm_request_judge_busy(request, request->body.bytes + storage->bytes + operation->result.bytes, error);
+    mm_request_judge_busy(request, needed_bytes(request), error);
     return error->status;
 }
 

@@ -11,6 +11,9 @@
  * costs the system a few times what it costs us, at most. */
 enum { LARGE_BYTES = 1 << 20 };
 
+/* A body of so many bytes does not wait behind others for its memory. */
+enum { SMALL_BYTES = 64 << 10 };
+
 static bool takes_body(const struct mm_request *request) {
     return request->route != NULL && request->route->body != MM_BODY_NONE;
 }
@@ -49,9 +52,19 @@ static size_t bytes_max(const struct mm_request *request) {
     return request->content_length == MM_LENGTH_UNKNOWN ? body_bytes_max(request) : request->content_length;
 }
 
+/* Whether an older request waits for memory: it goes first, or uploads would take each other's memory until
+ * none can end. A small body takes too little for that. */
+static bool is_behind_others(const struct mm_request *request) {
+    return bytes_max(request) > SMALL_BYTES &&
+           __atomic_load_n(&request->server->starved_ns, __ATOMIC_RELAXED) < request->started_ns;
+}
+
 enum mm_status mm_body_acquire(struct mm_request *request) {
     if (!takes_body(request) || request->content_length == MM_LENGTH_UNKNOWN || request->content_length == 0)
         return MM_OK;
+    if (is_behind_others(request))
+        return mm_fail(&request->error, MM_BUSY,
+                       "memory is full (--memory-budget), and other bodies wait for some; try again later");
     const enum mm_status status = mm_buffers_acquire(request->server->buffers, request->content_length,
                                                      &request->body, &request->error);
     __atomic_store_n(&request->holds_body, status == MM_OK, __ATOMIC_RELAXED);
@@ -121,7 +134,8 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
     if (request->record.left)
         return MHD_NO;
     if (is_ours && takes_body(request) && request->error.status == MM_OK &&
-        mm_body_grow(request, received, &request->error) == MM_BUSY) {
+        ((received > request->body.bytes && is_behind_others(request)) ||
+         mm_body_grow(request, received, &request->error) == MM_BUSY)) {
         request->error = (struct mm_error){0};
         mm_request_wait_for_memory(request, received);
         return MHD_YES;

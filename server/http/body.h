@@ -8,7 +8,7 @@
 enum mm_status mm_body_judge(struct mm_request *request);
 
 /* Acquires memory for the whole body if its length is known, for a client that waits for 100 Continue;
- * MM_BUSY if there is none now. The connection's thread. */
+ * MM_BUSY if there is none now, or older requests wait for some. The connection's thread. */
 enum mm_status mm_body_acquire(struct mm_request *request);
 
 /* Keeps a piece of the body and sets *bytes to 0; drops it if the request was refused or needs no body. If
@@ -27,6 +27,6 @@ void mm_body_drop(struct mm_request *request);
  * body at its deadline. In MM_PHASE_BODY. The sweep's thread, server->mutex held. */
 void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns);
 
-/* Gives memory to the bodies that wait, the longest wait first. If there is none, refuses the upload that is
- * furthest behind. The sweep's thread, no mutex held. */
+/* Gives memory to the bodies that wait, the oldest request first. If there is none, refuses an upload for it:
+ * docs/http-api.md, "Time limits". The sweep's thread, no mutex held. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns);

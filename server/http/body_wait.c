@@ -3,16 +3,11 @@
 #include "server/http/body.h"
 #include "server/observe/metrics.h"
 
-/* WAIT_MAX_MS: how long an upload waits if no upload is behind. PACE_MS: how often the pace of one is judged,
- * so that one that stands is found before that. */
-enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 2000, PACE_MS = 1000 };
+/* WAIT_MAX_MS: how long a body waits. PACE_MS: how often the pace of an upload is judged, so that one that
+ * stands is found before that. */
+enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 3000, PACE_MS = 1000 };
 
 #define NS_PER_MS UINT64_C(1000000)
-
-static bool uploads(const struct mm_request *request) {
-    return mm_connection_phase(request->peer) == MM_PHASE_BODY &&
-           __atomic_load_n(&request->holds_body, __ATOMIC_RELAXED) != 0;
-}
 
 /* What has come of the body, with the piece that waits for memory. */
 static size_t arrived_bytes(const struct mm_request *request) {
@@ -51,35 +46,54 @@ static double behind_ns(const struct mm_request *request, uint64_t now_ns) {
            (stands ? 0 : even_ns(request, arrived_bytes(request)));
 }
 
-/* The upload that is furthest behind, or NULL. anyhow: of those that wait, even if it is ahead. With
- * server->mutex held, like all that follow. */
-static struct mm_request *find_last(struct mm_server *server, uint64_t now_ns, bool anyhow) {
-    struct mm_request *last = NULL;
+/* Who holds memory while `first` waits for some. */
+struct holders {
+    struct mm_request *last;     /* the upload that is furthest behind; NULL: none is behind */
+    struct mm_request *youngest; /* of the others that wait; NULL: none */
+    bool go_on;                  /* one at least does not wait, and will give its memory back */
+};
+
+static void look_at(struct mm_request *request, const struct mm_request *first, uint64_t now_ns,
+                    double *most_ns, struct holders *holders) {
+    const enum mm_request_state state = mm_request_state(request);
+    const bool waits = state == MM_STARVED;
+    if (state != MM_RECEIVING && !waits)
+        holders->go_on = true;
+    else if (__atomic_load_n(&request->holds_body, __ATOMIC_RELAXED) != 0) {
+        const double late_ns = behind_ns(request, now_ns);
+        const bool is_ours = waits || mm_connection_phase(request->peer) == MM_PHASE_BODY;
+        if (is_ours && late_ns > *most_ns) {
+            holders->last = request;
+            *most_ns = late_ns;
+        }
+        holders->go_on |= !waits;
+        if (waits && request != first &&
+            (holders->youngest == NULL || request->started_ns > holders->youngest->started_ns))
+            holders->youngest = request;
+    }
+}
+
+/* With server->mutex held, like all that follow. */
+static struct holders find_holders(const struct mm_request *first, uint64_t now_ns) {
+    struct holders holders = {0};
     double most_ns = 0;
     const struct mm_connection *peer;
-    TAILQ_FOREACH(peer, &server->connections, listed) {
+    TAILQ_FOREACH(peer, &first->server->connections, listed) {
         struct mm_request *request = __atomic_load_n(&peer->request, __ATOMIC_ACQUIRE);
-        if (request == NULL || !(mm_request_state(request) == MM_STARVED || (!anyhow && uploads(request))))
-            continue;
-        const double late_ns = behind_ns(request, now_ns);
-        if (late_ns <= most_ns && !(anyhow && last == NULL))
-            continue;
-        last = request;
-        most_ns = late_ns;
+        if (request != NULL)
+            look_at(request, first, now_ns, &most_ns, &holders);
     }
-    return last;
+    return holders;
 }
 
 /* False if its own thread has the connection now. */
-static bool refuse(struct mm_request *request, struct mm_resumed *resumed) {
+static bool refuse(struct mm_request *request, const char *why, struct mm_resumed *resumed) {
     struct mm_connection *peer = request->peer;
     struct mm_error error;
     const bool was_waiting = mm_request_state(request) == MM_STARVED;
     if (!was_waiting && !mm_connection_move(peer, MM_PHASE_BODY, MM_PHASE_CUT))
         return false;
-    mm_fail(&error, MM_BUSY,
-            "memory is full (--memory-budget), and this upload is slower than the others for its length and "
-            "deadline; try again later");
+    mm_fail(&error, MM_BUSY, "memory is full (--memory-budget), and %s; try again later", why);
     mm_body_drop(request);
     if (was_waiting) {
         mm_request_end_wait(request, &error);
@@ -103,17 +117,20 @@ static bool serve(struct mm_request *request, struct mm_resumed *resumed) {
     return true;
 }
 
-/* Refuses an upload for the first that waits; false if none can be refused. */
+/* Refuses an upload for the first that waits; false if none can be refused. If all that hold memory wait for
+ * more, the youngest goes, so that the oldest are answered. */
 static bool make_room(struct mm_request *first, uint64_t now_ns, struct mm_resumed *resumed) {
-    struct mm_request *last = find_last(first->server, now_ns, false);
-    if (last == NULL && now_ns > first->starved_since_ns + WAIT_MAX_MS * NS_PER_MS)
-        last = find_last(first->server, now_ns, true);
-    return last != NULL && refuse(last, resumed);
+    const struct holders holders = find_holders(first, now_ns);
+    if (holders.last != NULL)
+        return refuse(holders.last, "this upload is slower than the others for its length and deadline",
+                      resumed);
+    return !holders.go_on && holders.youngest != NULL &&
+           refuse(holders.youngest, "all uploads wait for more, of which this is the latest", resumed);
 }
 
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
-    struct mm_request *first;
+    struct mm_request *first, *next;
     unsigned refusals = 0;
     pthread_mutex_lock(&server->mutex);
     while ((first = TAILQ_FIRST(&server->starved)) != NULL) {
@@ -121,6 +138,11 @@ void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
             continue;
         if (refusals++ == REFUSALS_MAX || !make_room(first, now_ns, &resumed))
             break;
+    }
+    for (struct mm_request *request = first; request != NULL; request = next) {
+        next = TAILQ_NEXT(request, starving);
+        if (now_ns > request->starved_since_ns + WAIT_MAX_MS * NS_PER_MS)
+            refuse(request, "none became free while this body waited", &resumed);
     }
     pthread_mutex_unlock(&server->mutex);
     mm_request_resume(&resumed);

@@ -17,6 +17,7 @@
 /* HEADS_EVERY, TRIM_EVERY: in periods. Heads and readers cost a system call each, and many are idle. */
 enum {
     PERIOD_MS = 100,
+    SERVE_MS = 10, /* while bodies wait for memory */
     HEADS_EVERY = 5,
     TRIM_EVERY = 10,
     SLICE = 128,
@@ -299,14 +300,26 @@ static void sweep_once(struct mm_server *server, bool heads) {
         nanosleep(&pause, NULL);
 }
 
+/* Until the next sweep. Meanwhile it gives bodies that wait the memory that others release. */
+static void rest(struct mm_server *server) {
+    long left_ms = PERIOD_MS;
+    while (left_ms > 0) {
+        const bool waits = __atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX;
+        const long ms = waits ? SERVE_MS : PERIOD_MS;
+        const struct timespec period = {.tv_nsec = ms * 1000000};
+        nanosleep(&period, NULL);
+        if (waits)
+            mm_body_serve_waiting(server, mm_clock_ns());
+        left_ms -= ms;
+    }
+}
+
 static void *run(void *argument) {
-    const struct timespec period = {.tv_nsec = PERIOD_MS * 1000000L};
     struct mm_sweep *sweep = argument;
     for (unsigned count = 1; __atomic_load_n(&sweep->stopping, __ATOMIC_RELAXED) == 0; count++) {
-        nanosleep(&period, NULL);
+        rest(sweep->server);
         sweep_once(sweep->server, count % HEADS_EVERY == 0);
         const uint64_t now_ns = mm_clock_ns();
-        mm_body_serve_waiting(sweep->server, now_ns);
         if (count % TRIM_EVERY == 0 && now_ns > KEEP_NS)
             mm_buffers_trim(sweep->server->buffers, now_ns - KEEP_NS);
     }

@@ -3,6 +3,12 @@
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
 
+/* With server->mutex held. */
+static void note_first_starved(struct mm_server *server) {
+    const struct mm_request *first = TAILQ_FIRST(&server->starved);
+    __atomic_store_n(&server->starved_ns, first == NULL ? UINT64_MAX : first->started_ns, __ATOMIC_RELAXED);
+}
+
 void mm_request_end_wait(struct mm_request *request, const struct mm_error *error) {
     if (error != NULL)
         request->error = *error;
@@ -11,6 +17,7 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
         return;
     }
     TAILQ_REMOVE(&request->server->starved, request, starving);
+    note_first_starved(request->server);
     request->paced_ns = mm_clock_ns();
     request->stands = false;
     mm_request_move(request, MM_RECEIVING);
@@ -136,12 +143,20 @@ static void suspend(struct mm_request *request) {
 }
 
 void mm_request_wait_for_memory(struct mm_request *request, size_t bytes) {
+    struct mm_server *server = request->server;
     suspend(request);
     mm_request_move(request, MM_STARVED);
     request->starved_since_ns = mm_clock_ns();
     request->needed_bytes = bytes;
-    TAILQ_INSERT_TAIL(&request->server->starved, request, starving);
-    pthread_mutex_unlock(&request->server->mutex);
+    struct mm_request *before = TAILQ_LAST(&server->starved, mm_starved);
+    while (before != NULL && before->started_ns > request->started_ns)
+        before = TAILQ_PREV(before, mm_starved, starving);
+    if (before == NULL)
+        TAILQ_INSERT_HEAD(&server->starved, request, starving);
+    else
+        TAILQ_INSERT_AFTER(&server->starved, before, request, starving);
+    note_first_starved(server);
+    pthread_mutex_unlock(&server->mutex);
 }
 
 void mm_request_decode_on_pool(struct mm_request *request) {

@@ -4,7 +4,7 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}" "${DAWDLE:?the path of the program dawdle}"
+: "${TALK:?the path of the program talk}" "${DAWDLE:?the path of the program dawdle}" "${STEADY:?the path of the program steady}"
 
 raw='Content-Type: application/octet-stream'
 json='Content-Type: application/json'
@@ -110,25 +110,43 @@ last_reply
 expect "the one that had to go" 429 code busy Retry-After: '[1-9]*'
 keep POST /v1/matmul
 
-# Of two that are both in time and wait for each other, one has to go: each has sent three quarters of 10 MiB before
-# it goes on.
+# Of two that are both in time and wait for each other, the later has to go: each has sent three quarters of 10 MiB
+# before it goes on.
 mkfifo "$scratch/one" "$scratch/two"
 exec 3<>"$scratch/one" 4<>"$scratch/two"
+taken=0
 for name in one two; do
     curl -s -o "$scratch/got.$name" -w '%{http_code}\n' -X POST -T - -H 'Expect:' -H "$raw" \
         "$url/v1/matmul?m=1&k=1310720&n=1" <"$scratch/$name" >"$scratch/status.$name" 3<&- 4<&- &
     eval "$name=\$!"
+    head -c 7864320 /dev/zero >"$scratch/$name"
+    await 60 is_taken_beyond $((taken += 7864319)) || fail "the upload $name did not come"
 done
-head -c 7864320 /dev/zero >&3
-head -c 7864320 /dev/zero >&4
-await 60 is_taken_beyond 15728639 || fail "the two uploads did not come"
 (head -c 2621440 /dev/zero >&3) &
 (head -c 2621440 /dev/zero >&4) &
 exec 3>&- 4>&-
 # shellcheck disable=SC2154
 wait "$one" "$two" || :
-same "two that need more than the budget together" "200 429" "$(sort "$scratch/status.one" "$scratch/status.two" | paste -sd ' ' -)"
+same "two that need more than the budget together" "200 429" "$(paste -d ' ' "$scratch/status.one" "$scratch/status.two")"
 await 60 has_free_budget || fail "memory was left taken"
+stop
+
+# Many together need more than twice the budget, and come again and again: it goes on, since who comes later waits.
+start --backend cpu --memory-budget 64MiB
+"$STEADY" --port "${url##*:}" --shape 64x12288x64 --connections 48 --threads 4 --seconds 4 --refusals >"$scratch/figures"
+at_most "products of 6 MiB by 48 clients in 4 s, at least" "$(sed -n 's/.* ok=\([0-9]*\) .*/\1/p' "$scratch/figures")" 20
+await 60 has_free_budget || fail "memory was left taken"
+# Whether a request fits does not depend on larger pieces of memory that are kept for others.
+"$FLOAT32" fill 655368 1 >"$scratch/outer"
+post outer 'm=655360&k=1&n=8'
+expect "a result of 20 MiB" 200
+"$FLOAT32" fill 6815848 1 >"$scratch/outer"
+post outer 'm=524288&k=13&n=8&verify=true'
+expect "63 MiB with their check, after it" 200
+# With the check alone it would fit, and as text alone too.
+"$FLOAT32" fill 1048577 1 >"$scratch/outer"
+post outer 'm=1048576&k=1&n=1&verify=true' 'Accept: application/json'
+expect "a checked product as JSON" 413 code too_large
 stop
 
 # An upload that stands has to go too, however much it brought before. What it holds leaves less than the other needs.
