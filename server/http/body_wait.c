@@ -9,11 +9,10 @@ enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 3000, PACE_MS = 1000 };
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* What has come of the body, with the piece that waits for memory. */
+/* What has come of the body, with a piece that waits for memory, or has waited and is yet to be kept. */
 static size_t arrived_bytes(const struct mm_request *request) {
-    return mm_request_state(request) == MM_STARVED
-               ? request->needed_bytes
-               : __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
+    const size_t received = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
+    return received > request->needed_bytes ? received : request->needed_bytes;
 }
 
 /* How long so many bytes may take at the even rate that completes the body at its deadline. A chunked body is

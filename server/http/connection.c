@@ -127,6 +127,12 @@ static void say_late(struct mm_tls_stream *stream) {
     free(words);
 }
 
+void mm_connection_say_late(struct mm_server *server, struct mm_connection *connection) {
+    pthread_mutex_lock(&server->mutex); /* waits for the thread that has cut it */
+    pthread_mutex_unlock(&server->mutex);
+    say_late(&connection->stream);
+}
+
 bool mm_connection_has_unread(const struct mm_connection *connection) {
     int bytes = 0;
     return ioctl(connection->fd, FIONREAD, &bytes) == 0 && bytes > 0;

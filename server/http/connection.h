@@ -77,6 +77,10 @@ size_t mm_connection_cut(struct mm_connection *connection, const struct mm_probl
  * is returned, and late_bytes counts later. */
 size_t mm_connection_cut_from_outside(struct mm_connection *connection, const struct mm_problem_reply *reply);
 
+/* Sends what another thread has left to be said when it cut the connection off, if MHD does not read on. The
+ * connection's thread, no mutex held. */
+void mm_connection_say_late(struct mm_server *server, struct mm_connection *connection);
+
 /* Marks the connection as idle from now on: it becomes the first of the list. With server->mutex held. */
 void mm_connection_renew(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
 

@@ -263,8 +263,10 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
         return mm_body_receive(request, upload_data, upload_data_size);
     switch (mm_request_state(request)) {
     case MM_RECEIVING:
-        if (!mm_connection_move(request->peer, MM_PHASE_BODY, MM_PHASE_HANDLED))
+        if (!mm_connection_move(request->peer, MM_PHASE_BODY, MM_PHASE_HANDLED)) {
+            mm_connection_say_late(server, request->peer);
             return MHD_NO;
+        }
         request->span_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
         /* The lines of a trailer are not judged, so what follows one is not read. libmicrohttpd 0.9 also
          * reports a trailer if the body's last line end comes in two pieces: that only costs a connection. */

@@ -64,7 +64,7 @@ struct mm_request {
     /* Guarded by server->mutex. */
     bool is_worked_on;                /* by the worker pool or the queue, even after it was abandoned */
     uint64_t starved_since_ns;        /* in MM_STARVED */
-    size_t needed_bytes;              /* of the body, then */
+    size_t needed_bytes;              /* of the body, when it last waited */
     uint64_t paced_ns;                /* when the sweep last judged the pace of the upload, */
     size_t paced_bytes;               /* what had come by then, */
     bool stands;                      /* and what it found: mm_body_judge_pace */

@@ -169,6 +169,30 @@ for framing in 'Transfer-Encoding: chunked' 'Content-Length: 3102000'; do
 done
 stop
 
+# Whoever is given the memory that another has left keeps it, though one more waits.
+start_held --backend cpu --memory-budget 16150000
+prepare_held cpu 1 2000000 1
+hold_job first
+{
+    printf 'POST /v1/matmul?m=1&k=12500&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 100000\r\n\r\n' "$raw"
+    head -c 60000 /dev/zero
+} >"$scratch/half"
+talk half 65536 &
+talk=$!
+await 60 is_taken_beyond 16060000 || fail "the upload that will stand did not come"
+for name in one two; do
+    curl -s -o "$scratch/got.$name" -w '%{http_code}\n' -H Expect: -H "$raw" --data-binary "@$scratch/row" \
+        "$url/v1/matmul?m=1&k=10000&n=1" >"$scratch/status.$name" &
+    eval "$name=\$!"
+    sleep 0.1
+done
+kill "$talk"
+wait "$one" "$two" "$talk" || :
+same "two that wait, and memory for one" "200 200" "$(paste -d ' ' "$scratch/status.one" "$scratch/status.two")"
+release
+finish_slow first "the one that came first" 200
+stop
+
 # Of two that fit one by one, the second has to come again if it asks before it sends.
 start_held --backend cpu --memory-budget 24000000
 prepare_held cpu 1 2000000 1
