@@ -170,16 +170,16 @@ done
 stop
 
 # Whoever is given the memory that another has left keeps it, though one more waits.
-start_held --backend cpu --memory-budget 16150000
+start_held --backend cpu --memory-budget 16084004
 prepare_held cpu 1 2000000 1
 hold_job first
 {
-    printf 'POST /v1/matmul?m=1&k=12500&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 100000\r\n\r\n' "$raw"
-    head -c 60000 /dev/zero
+    printf 'POST /v1/matmul?m=1&k=10000&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 80000\r\n\r\n' "$raw"
+    head -c 50000 /dev/zero
 } >"$scratch/half"
 talk half 65536 &
 talk=$!
-await 60 is_taken_beyond 16060000 || fail "the upload that will stand did not come"
+await 60 is_taken_beyond 16049999 || fail "the upload that will stand did not come"
 for name in one two; do
     curl -s -o "$scratch/got.$name" -w '%{http_code}\n' -H Expect: -H "$raw" --data-binary "@$scratch/row" \
         "$url/v1/matmul?m=1&k=10000&n=1" >"$scratch/status.$name" &
