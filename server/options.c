@@ -48,7 +48,7 @@ static const struct option table[] = {
      "names that Host may hold, beside IP addresses and localhost (default: any if other machines reach the "
      "address)"},
     {"backend", "auto|cpu|cuda", CHOICE, AT(backend), 0, 0, "auto",
-     "what multiplies; auto: CUDA if a device works, and always the CPU"},
+     "what multiplies; auto: every CUDA device that works, and the CPU"},
     {"devices", "all|I,J,...", DEVICES, AT(devices), 0, 0, "all", "CUDA devices to use, by index"},
     {"threads", "N", NUMBER, AT(threads), 1, 1024, NULL, "HTTP threads (default: from the cores)"},
     {"cpu-jobs", "N", NUMBER, AT(cpu_jobs), 1, 1024, NULL,
@@ -66,7 +66,7 @@ static const struct option table[] = {
     {"timeout-ms", "MS", NUMBER, AT(timeout_ms), 1, UINT32_MAX, "60000",
      "longest time from the arrival of a request to its result"},
     {"max-kernel-ms", "MS", NUMBER, AT(max_kernel_ms), 1, UINT32_MAX, NULL,
-     "longest kernel time of a product, estimated from its variant's measured rate; less than half of "
+     "most estimated kernel time of a product, by its variant's measured rate; over it 413; less than half of "
      "--watchdog-ms (default: 30000)"},
     {"receive-timeout-ms", "MS", NUMBER, AT(receive_timeout_ms), 1, UINT32_MAX, "10000",
      "longest time to receive a request's head; a body may take this long plus its size over --receive-rate"},

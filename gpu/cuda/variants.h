@@ -17,7 +17,7 @@ __BEGIN_DECLS
     X(tiled_8, .plan = {[MM_FLOAT32] = mm_cuda_tiled_8}, .tile = 8, .summary = "8x8 tiles of A and B staged in static shared memory, two barriers a step") \
     X(tiled_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_16}, .tile = 16, .summary = "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
     X(tiled_32, .plan = {[MM_FLOAT32] = mm_cuda_tiled_32}, .tile = 32, .summary = "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_strided_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_strided_16}, .tile = 16, .summary = "as tiled_16, told in sub-matrices that keep the stride of the matrix they lie in") \
+    X(tiled_strided_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_strided_16}, .tile = 16, .summary = "as tiled_16, written with sub-matrices: a pointer, a size, and the stride of the whole matrix") \
     X(tiled_exact_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_16}, .tile = 16, .multiple_of = 16, .needs = "m, n and k that are multiples of 16", .summary = "as tiled_16, by pointer stepping and without guards, for whole tiles only") \
     X(tiled_exact_32, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_32}, .tile = 32, .multiple_of = 32, .needs = "m, n and k that are multiples of 32", .summary = "as tiled_32, by pointer stepping and without guards, for whole tiles only") \
     X(tiled_dynamic, .plan = {[MM_FLOAT32] = mm_cuda_tiled_dynamic}, .tile = 16, .tiles = mm_cuda_dynamic_tiles, .summary = "tiles of the edge that the request chooses, in dynamic shared memory; 2x2 or 3x3 elements a thread past 32") \
@@ -27,7 +27,7 @@ __BEGIN_DECLS
     X(register_tiled, .plan = {[MM_FLOAT32] = mm_cuda_register_tiled}, .tile = 128, .summary = "128x128 of C a block, and an 8x8 square of it in the registers of each thread") \
     X(vectorized, .plan = {[MM_FLOAT32] = mm_cuda_vectorized}, .tile = 128, .summary = "as register_tiled, by accesses of 16 bytes to global and shared memory") \
     X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .tile = 128, .summary = "64x32 of C a warp and 8x8 a thread, whose next operands and slabs are fetched meanwhile") \
-    X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .summary = "blocks of the shape that suits the product, k cut into parts where few blocks would fill the chip; vectors by themselves") \
+    X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .summary = "blocks of the shape that suits the product, k cut into parts where few blocks would fill the chip; a kernel of its own for vectors") \
     X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor}, .tile = 128, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired") \
     X(blas, .plan = {[MM_FLOAT32] = mm_cuda_blas}, .missing = mm_cuda_blas_missing, .needs = "cuBLAS 13 or 12 at run time", .summary = "cuBLAS in plain float32: the yardstick")
 
