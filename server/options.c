@@ -45,8 +45,8 @@ static const struct option table[] = {
     {"cors-origin", "ORIGIN", ORIGIN, AT(cors_origin), 0, 0, NULL,
      "origin whose pages may read replies (CORS), such as https://example.org, or * for all"},
     {"allowed-hosts", "HOST,...", HOSTS, AT(allowed_hosts), 0, 0, NULL,
-     "names that Host may hold, beside IP addresses and localhost (default: any if other machines reach the "
-     "address)"},
+     "names that Host may hold, beside IP addresses and localhost (default: none; Host is not checked if "
+     "other machines reach the address)"},
     {"backend", "auto|cpu|cuda", CHOICE, AT(backend), 0, 0, "auto",
      "what multiplies; auto: every CUDA device that works, and the CPU"},
     {"devices", "all|I,J,...", DEVICES, AT(devices), 0, 0, "all", "CUDA devices to use, by index"},
@@ -66,7 +66,8 @@ static const struct option table[] = {
     {"timeout-ms", "MS", NUMBER, AT(timeout_ms), 1, UINT32_MAX, "60000",
      "longest time from the arrival of a request to its result"},
     {"max-kernel-ms", "MS", NUMBER, AT(max_kernel_ms), 1, UINT32_MAX, NULL,
-     "most estimated kernel time of a product, by its variant's measured rate; over it 413; less than half of "
+     "most estimated kernel time of a product, by its variant's measured rate; over it 413; less than half "
+     "of "
      "--watchdog-ms (default: 30000)"},
     {"receive-timeout-ms", "MS", NUMBER, AT(receive_timeout_ms), 1, UINT32_MAX, "10000",
      "longest time to receive a request's head; a body may take this long plus its size over --receive-rate"},
@@ -370,6 +371,23 @@ static void help_name(const struct option *option, char *text, size_t size) {
         snprintf(text, size, "--%s %s", option->name, option->value);
 }
 
+/* Wraps the text at HELP_COLUMNS, behind the flag. */
+static void help_entry(FILE *out, const char *flag, const char *text) {
+    enum { HELP_COLUMNS = 100, TEXT_COLUMN = 29 };
+    int column = fprintf(out, "  %s", flag);
+    while (*text != '\0') {
+        const int word = (int)strcspn(text, " ");
+        if (column + 1 + word > HELP_COLUMNS) {
+            fputc('\n', out);
+            column = 0;
+        }
+        const int gap = column < TEXT_COLUMN ? TEXT_COLUMN - column : 1;
+        column += fprintf(out, "%*s%.*s", gap, "", word, text);
+        text += word + strspn(text + word, " ");
+    }
+    fputc('\n', out);
+}
+
 void mm_options_help(FILE *out) {
     fprintf(out, "usage: matmuld [OPTION]...\n\n"
                  "Multiplies matrices for anyone who can send an HTTP request.\n\n"
@@ -377,15 +395,18 @@ void mm_options_help(FILE *out) {
                  "a flag wins over the environment, the environment over the default.\n\n");
     for (size_t index = 0; index < OPTION_COUNT; index++) {
         char flag[MM_OPTION_VARIABLE_MAX + 64];
-        bool bare = table[index].kind == FLAG;
+        char text[400];
+        const bool has_default = table[index].fallback != NULL && table[index].kind != FLAG;
         help_name(&table[index], flag, sizeof flag);
-        fprintf(out, "  %-26s %s", flag, table[index].help);
-        if (table[index].fallback != NULL && !bare)
-            fprintf(out, " (default: %s)", table[index].fallback);
-        fputc('\n', out);
+        snprintf(text, sizeof text, "%s%s%s%s", table[index].help, has_default ? " (default: " : "",
+                 has_default ? table[index].fallback : "", has_default ? ")" : "");
+        help_entry(out, flag, text);
     }
-    for (size_t index = 0; index < SWITCH_COUNT; index++)
-        fprintf(out, "  --%-24s %s\n", switches[index].name, switches[index].help);
+    for (size_t index = 0; index < SWITCH_COUNT; index++) {
+        char flag[64];
+        snprintf(flag, sizeof flag, "--%s", switches[index].name);
+        help_entry(out, flag, switches[index].help);
+    }
 }
 
 static void print_devices(const struct mm_options *options, FILE *out) {
