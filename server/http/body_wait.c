@@ -56,20 +56,19 @@ static void look_at(struct mm_request *request, const struct mm_request *first, 
                     double *most_ns, struct holders *holders) {
     const enum mm_request_state state = mm_request_state(request);
     const bool waits = state == MM_STARVED;
-    if (state != MM_RECEIVING && !waits)
-        holders->go_on = true;
-    else if (__atomic_load_n(&request->holds_body, __ATOMIC_RELAXED) != 0) {
-        const double late_ns = behind_ns(request, now_ns);
-        const bool is_ours = waits || mm_connection_phase(request->peer) == MM_PHASE_BODY;
-        if (is_ours && late_ns > *most_ns) {
-            holders->last = request;
-            *most_ns = late_ns;
-        }
-        holders->go_on |= !waits;
-        if (waits && request != first &&
-            (holders->youngest == NULL || request->started_ns > holders->youngest->started_ns))
-            holders->youngest = request;
+    const bool uploads = state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY;
+    const bool holds = __atomic_load_n(&request->holds_body, __ATOMIC_RELAXED) != 0;
+    holders->go_on |= !waits && (holds || state != MM_RECEIVING);
+    if (!holds || !(waits || uploads)) /* in another phase its own thread has it */
+        return;
+    const double late_ns = behind_ns(request, now_ns);
+    if (late_ns > *most_ns) {
+        holders->last = request;
+        *most_ns = late_ns;
     }
+    if (waits && request != first &&
+        (holders->youngest == NULL || request->started_ns > holders->youngest->started_ns))
+        holders->youngest = request;
 }
 
 /* With server->mutex held, like all that follow. */
