@@ -63,10 +63,10 @@ export "$long=1"
 runs 0 "warn  MATMULD_00*is no option" --print-config --log-format text
 unset "$long"
 
-# A byte of the machine that is not UTF-8 leaves the log JSON.
-env "$(printf 'MATMULD_\303\251\377"=1')" "$MATMULD" --print-config --log-format json 2>&1 >"$scratch/out" |
+# A byte that is not UTF-8 leaves the log JSON.
+MATMULD_PORT=$(printf 'tcp://\303\251\377"') "$MATMULD" --print-config --log-format json 2>&1 >"$scratch/out" |
     jq -r .message >"$scratch/err" || fail "the log is not JSON"
-like "what is not UTF-8 in JSON" 'MATMULD_é[\\]xff" is no option*' "$(cat "$scratch/err")"
+like "what is not UTF-8 in JSON" "MATMULD_PORT is 'tcp://é[\\]xff\"', which*" "$(cat "$scratch/err")"
 
 # What is refused says so on stderr alone.
 runs 2 --colour --colour red
