@@ -37,7 +37,7 @@ static const struct {
 
 /* mm_call.names has a place for these alone. */
 #define X(constant, wire_name, wire_kind, where)                                                             \
-    _Static_assert(wire_kind != NAME || constant <= MM_PARAMETER_DTYPE, "names come before all others");
+    _Static_assert(wire_kind != NAME || constant <= MM_PARAMETER_RESULT_DTYPE, "names come before all others");
 MM_PARAMETER_TABLE(X)
 #undef X
 
@@ -293,7 +293,15 @@ enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_e
 }
 
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error) {
-    return mm_dtype_find(call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op), &call->dtype, error);
+    enum mm_status status = mm_dtype_find("dtype", call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op),
+                                          &call->dtype, error);
+    if (status != MM_OK)
+        return status;
+    call->result_dtype = call->op == MM_MATMUL ? mm_dtype_result(call->dtype) : call->dtype;
+    if (mm_call_has(call, MM_PARAMETER_RESULT_DTYPE))
+        status = mm_dtype_find("result_dtype", call->names[MM_PARAMETER_RESULT_DTYPE],
+                               mm_dtype_results(call->dtype), &call->result_dtype, error);
+    return status;
 }
 
 static enum mm_status fail_together(const struct mm_call *call, const size_t bytes[MM_PRODUCT_MATRICES],
@@ -317,6 +325,7 @@ struct mm_product mm_call_product(const struct mm_call *call) {
         .tile = (unsigned)call->numbers[MM_PARAMETER_TILE],
     };
     product.c = mm_product_result(call->op, &product);
+    product.c.dtype = call->result_dtype;
     return product;
 }
 

@@ -29,6 +29,7 @@ enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_BENCHMARK, MM_CALL_PRO
     X(MM_PARAMETER_VARIANT, "variant", NAME, CALLS)                                                          \
     X(MM_PARAMETER_BACKEND, "backend", NAME, CALLS)                                                          \
     X(MM_PARAMETER_DTYPE, "dtype", NAME, CALLS | BENCHMARKS)                                                 \
+    X(MM_PARAMETER_RESULT_DTYPE, "result_dtype", NAME, PRODUCTS)                                             \
     X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG, PRODUCTS | BENCHMARK_OF_PRODUCT)                        \
     X(MM_PARAMETER_TRANSPOSE_B, "transpose_b", FLAG, PRODUCTS | BENCHMARK_OF_PRODUCT)                        \
     X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", WHOLE, CALLS | BENCHMARKS | PROBE)                              \
@@ -55,11 +56,12 @@ struct mm_call {
     enum mm_op op;
 
     /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
-    char names[MM_PARAMETER_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* variant, backend, dtype */
+    char names[MM_PARAMETER_RESULT_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* of those of kind NAME */
     uint64_t
         numbers[MM_PARAMETER_COUNT]; /* all others; flags are 0 or 1, permissions 0 (never) or 1 (allow) */
     uint32_t given;                  /* bit p: parameter p was given */
-    enum mm_dtype dtype;             /* set by mm_call_resolve */
+    enum mm_dtype dtype;             /* of the operands; set by mm_call_resolve, as is that of the result */
+    enum mm_dtype result_dtype;
 
     /* Set by mm_codec_decode: views into the body or into `storage`, in the shapes that the client sees (a
      * transposition's b is empty). If a flag is set, the dense elements lie column by column, as in files in
@@ -121,8 +123,8 @@ struct mm_product mm_call_product(const struct mm_call *call);
 /* MM_BAD_REQUEST if m, k, n, lda or ldb was given though the codec does not take them. */
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error);
 
-/* Turns the dtype's name into call->dtype: MM_UNSUPPORTED lists what the operation takes. Judged after the
- * body, by mm_codec_decode. */
+/* Turns the names of the types into call->dtype and call->result_dtype. MM_UNSUPPORTED lists what the
+ * operation takes, or what a product of such operands can be. Judged after the body, by mm_codec_decode. */
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
 
 /* Judges the stored sizes of call->a, call->b and the result, and all three together, and gives the bytes of

@@ -5,7 +5,7 @@
 #include "api/number/float_text.h"
 
 #include <assert.h>
-#include <string.h>
+#include <math.h>
 
 enum { WHOLE_TEXT_MAX = sizeof "-9223372036854775808" - 1 };
 
@@ -27,34 +27,61 @@ static size_t whole_text(int64_t value, char *text) {
         return end;                                                                                          \
     }
 
+#define NARROW_WRITER(NAME, EXPONENT, MANTISSA)                                                              \
+    static size_t NAME##_text(mm_##NAME element, char *text) {                                               \
+        return mm_narrow_text(mm_##NAME##_value(element), EXPONENT, MANTISSA, text);                         \
+    }                                                                                                        \
+    WRITER(NAME, mm_##NAME, NAME##_text)
+
 WRITER(float32, float, mm_float_text)
 WRITER(float64, double, mm_double_text)
+NARROW_WRITER(float16, 5, 10)
+NARROW_WRITER(bfloat16, 8, 7)
+NARROW_WRITER(float8_e4m3fn, 4, 3)
+NARROW_WRITER(float8_e5m2, 5, 2)
+WRITER(int8, int8_t, whole_text)
+WRITER(uint8, uint8_t, whole_text)
 WRITER(int32, int32_t, whole_text)
 WRITER(int64, int64_t, whole_text)
 
-static void put_float32(float value, void *element) {
-    memcpy(element, &value, sizeof value);
-}
+#define SPECIAL(DTYPE, NAME)                                                                                 \
+    static bool put_##NAME(float value, void *element) {                                                     \
+        mm_dtype_put(DTYPE, element, 0, (double)value);                                                      \
+        return isnan(value) || isinf(mm_dtype_get(DTYPE, element, 0));                                       \
+    }
 
-static void put_float64(float value, void *element) {
-    const double wide = (double)value;
-    memcpy(element, &wide, sizeof wide);
-}
+SPECIAL(MM_FLOAT32, float32)
+SPECIAL(MM_FLOAT64, float64)
+SPECIAL(MM_FLOAT16, float16)
+SPECIAL(MM_BFLOAT16, bfloat16)
+SPECIAL(MM_FLOAT8_E4M3FN, float8_e4m3fn)
+SPECIAL(MM_FLOAT8_E5M2, float8_e5m2)
 
-#define SPECIALS "\"NaN\", \"Infinity\", \"-Infinity\""
+#define FLOATS(LARGEST) "numbers up to " LARGEST ", \"NaN\", \"Infinity\", \"-Infinity\""
+#define WHOLES(LEAST, MOST) "whole numbers from " LEAST " to " MOST
 
 /* The members in the order of struct mm_element. */
 #define ROW_MM_FLOAT32                                                                                       \
-    "<f4", mm_number_float32, put_float32, write_float32, MM_FLOAT_TEXT_MAX,                                 \
-        "numbers up to 3.40282347e+38, " SPECIALS
+    "<f4", mm_number_float32, put_float32, write_float32, MM_FLOAT_TEXT_MAX, FLOATS("3.40282347e+38")
 #define ROW_MM_FLOAT64                                                                                       \
-    "<f8", mm_number_float64, put_float64, write_float64, MM_DOUBLE_TEXT_MAX,                                \
-        "numbers up to 1.79769313e+308, " SPECIALS
+    "<f8", mm_number_float64, put_float64, write_float64, MM_DOUBLE_TEXT_MAX, FLOATS("1.79769313e+308")
+#define ROW_MM_FLOAT16                                                                                       \
+    "<f2", mm_number_float16, put_float16, write_float16, MM_FLOAT_TEXT_MAX, FLOATS("65504")
+#define ROW_MM_BFLOAT16                                                                                      \
+    "<V2", mm_number_bfloat16, put_bfloat16, write_bfloat16, MM_FLOAT_TEXT_MAX, FLOATS("3.38953139e+38")
+#define ROW_MM_FLOAT8_E4M3FN                                                                                 \
+    "<V1", mm_number_float8_e4m3fn, put_float8_e4m3fn, write_float8_e4m3fn, MM_FLOAT_TEXT_MAX,               \
+        "numbers up to 448, \"NaN\""
+#define ROW_MM_FLOAT8_E5M2                                                                                   \
+    "<f1", mm_number_float8_e5m2, put_float8_e5m2, write_float8_e5m2, MM_FLOAT_TEXT_MAX, FLOATS("57344")
+#define ROW_MM_INT8 "|i1", mm_number_int8, NULL, write_int8, WHOLE_TEXT_MAX, WHOLES("-128", "127")
+#define ROW_MM_UINT8 "|u1", mm_number_uint8, NULL, write_uint8, WHOLE_TEXT_MAX, WHOLES("0", "255")
+#define ROW_MM_BOOL "|b1", mm_number_bool, NULL, write_uint8, WHOLE_TEXT_MAX, "0, 1, true and false"
 #define ROW_MM_INT32                                                                                         \
-    "<i4", mm_number_int32, NULL, write_int32, WHOLE_TEXT_MAX, "whole numbers from -2147483648 to 2147483647"
+    "<i4", mm_number_int32, NULL, write_int32, WHOLE_TEXT_MAX, WHOLES("-2147483648", "2147483647")
 #define ROW_MM_INT64                                                                                         \
     "<i8", mm_number_int64, NULL, write_int64, WHOLE_TEXT_MAX,                                               \
-        "whole numbers from -9223372036854775808 to 9223372036854775807"
+        WHOLES("-9223372036854775808", "9223372036854775807")
 
 static const struct mm_element elements[MM_DTYPE_COUNT] = {
 #define X(constant, ...) [constant] = {ROW_##constant},

@@ -8,8 +8,9 @@ struct mm_element {
     const char *npy;        /* NumPy's name of it, little-endian */
     mm_number_reader *read; /* a number of JSON */
 
-    /* Writes one of the numbers that JSON has a string for; NULL if the type has none of them. */
-    void (*put_special)(float value, void *element);
+    /* Writes one of the numbers that JSON has a string for; false if the type has not this one. NULL: it has
+     * none of them. */
+    bool (*put_special)(float value, void *element);
 
     /* Writes `count` elements as JSON with commas between them, and returns the end. Each takes text_max
      * bytes at most; MM_FLOAT_TEXT_ROOM bytes behind its beginning may be written over. */

@@ -49,18 +49,26 @@ static bool keep_best(double *best, bool is_first, uint64_t ns, double work) {
 
 void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
                         const struct mm_product *product, double took_ns) {
-    write_rate(&device->forecast.kernel_ns[row_of(device, ran)], took_ns / work_of(ran, product));
+    const double rate = took_ns / work_of(ran, product);
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        /* Wide elements take more time each, and narrow ones more time for each byte. */
+        const double of_float32 = (double)mm_dtype_bytes((enum mm_dtype)dtype) / sizeof(float);
+        const double times = ran->op == MM_MATMUL ? of_float32 : 1.0 / of_float32;
+        write_rate(&device->forecast.kernel_ns[row_of(device, ran)][dtype], rate * (times > 1.0 ? times : 1.0));
+    }
 }
 
 void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
     struct mm_forecast *forecast = &device->forecast;
     const size_t row = row_of(device, job->ran);
+    const enum mm_dtype dtype = job->product.a.dtype;
+    bool *measured = &forecast->measured[row][dtype];
     const double copied = (double)job->uploaded_bytes + (double)job->downloaded_bytes;
     const bool computed = job->ran->op != MM_MATMUL || job->product.k > 0; /* zeros are soon written */
-    const bool is_first = !__atomic_load_n(&forecast->measured[row], __ATOMIC_RELAXED);
-    if (computed && keep_best(&forecast->kernel_ns[row], is_first, job->span_ns[MM_SPAN_KERNEL],
+    const bool is_first = !__atomic_load_n(measured, __ATOMIC_RELAXED);
+    if (computed && keep_best(&forecast->kernel_ns[row][dtype], is_first, job->span_ns[MM_SPAN_KERNEL],
                               work_of(job->ran, &job->product)))
-        __atomic_store_n(&forecast->measured[row], true, __ATOMIC_RELAXED);
+        __atomic_store_n(measured, true, __ATOMIC_RELAXED);
     (void)keep_best(&forecast->copy_ns, read_rate(&forecast->copy_ns) == 0.0,
                     job->span_ns[MM_SPAN_UPLOAD] + job->span_ns[MM_SPAN_DOWNLOAD], copied);
     if (job->verify)
@@ -75,7 +83,7 @@ double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_var
                           elements < MM_FORECAST_ELEMENTS_MIN && elements > 0.0;
     const double work =
         is_small ? 2.0 * MM_FORECAST_ELEMENTS_MIN * (double)product->k : work_of(ran, product);
-    return read_rate(&device->forecast.kernel_ns[row_of(device, ran)]) * work;
+    return read_rate(&device->forecast.kernel_ns[row_of(device, ran)][product->a.dtype]) * work;
 }
 
 /* The largest edge of a square product (or transposition) of these element types that should take no longer;
@@ -117,6 +125,7 @@ double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
     const double for_a_byte =
         read_rate(&forecast->copy_ns) + (job->verify ? read_rate(&forecast->check_ns) : 0.0);
     /* Not by mm_forecast_kernel_ns: small products share launches, so its least C would count many times. */
-    return read_rate(&forecast->kernel_ns[row_of(device, ran)]) * work_of(ran, &job->product) +
+    return read_rate(&forecast->kernel_ns[row_of(device, ran)][job->product.a.dtype]) *
+               work_of(ran, &job->product) +
            for_a_byte * (double)mm_product_bytes(&job->product);
 }

@@ -12,14 +12,15 @@ enum { MM_FORECAST_VARIANTS_MAX = 64 };
 /* A device's rates. The best time seen counts, so a forecast is rather too short. All 0: nothing is known,
  * and the forecast is 0. Any thread reads and writes without a lock: a lost update does no harm. */
 struct mm_forecast {
-    double kernel_ns[MM_FORECAST_VARIANTS_MAX]; /* for an operation, or a byte of a transposition, by the
-                                                   variant's row */
-    bool measured[MM_FORECAST_VARIANTS_MAX];    /* by a job; else kernel_ns is what the self-test assumed */
-    double copy_ns;                             /* for a byte, there or back */
-    double check_ns;                            /* for a byte of the three matrices, where they are checked */
+    /* For an operation, or a byte of a transposition, by the variant's row and the operands' type. */
+    double kernel_ns[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT];
+    bool measured[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT]; /* by a job; else the self-test assumed it */
+    double copy_ns;                                          /* for a byte, there or back */
+    double check_ns; /* for a byte of the three matrices, where they are checked */
 };
 
-/* A rate for jobs until the first was measured: that of a product or a transposition that took so long. */
+/* A rate for jobs until the first was measured: that of a float32 product or transposition that took so long,
+ * and from it a guess for the other types. */
 void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
                         const struct mm_product *product, double took_ns);
 

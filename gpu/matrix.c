@@ -1,53 +1,9 @@
-/* Element types, views, and the checked arithmetic for sizes from outside. */
+/* Views, and the checked arithmetic for sizes from outside. */
 #include "gpu/matrix.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <string.h>
 
 _Static_assert(sizeof(size_t) == 8, "sizes are 64 bits wide");
-
-static const struct {
-    const char *name;
-    size_t bytes;
-} table[MM_DTYPE_COUNT] = {
-#define X(constant, name, type, word) [constant] = {name, sizeof(type)},
-    MM_DTYPE_TABLE(X)
-#undef X
-};
-
-#define X(constant, name, type, word) _Static_assert(sizeof(type) == sizeof(word), "of " name);
-MM_DTYPE_TABLE(X)
-#undef X
-
-const char *mm_dtype_name(enum mm_dtype dtype) {
-    assert(dtype < MM_DTYPE_COUNT);
-    return table[dtype].name;
-}
-
-size_t mm_dtype_bytes(enum mm_dtype dtype) {
-    assert(dtype < MM_DTYPE_COUNT);
-    return table[dtype].bytes;
-}
-
-enum mm_status mm_dtype_find(const char *name, unsigned dtypes, enum mm_dtype *dtype,
-                             struct mm_error *error) {
-    char known[64] = "";
-    size_t length = 0;
-    for (unsigned index = 0; index < MM_DTYPE_COUNT; index++) {
-        if ((dtypes & MM_DTYPE_BIT(index)) == 0)
-            continue;
-        if (strcmp(table[index].name, name) == 0) {
-            *dtype = (enum mm_dtype)index;
-            return MM_OK;
-        }
-        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "",
-                                   table[index].name);
-    }
-    assert(length < sizeof known);
-    return mm_fail_field(error, MM_UNSUPPORTED, "dtype", "dtype is '%.64s', but must be one of: %s", name,
-                         known);
-}
 
 struct mm_matrix mm_matrix_dense(enum mm_dtype dtype, size_t rows, size_t cols, void *data) {
     return (struct mm_matrix){.data = data, .rows = rows, .cols = cols, .ld = cols, .dtype = dtype};

@@ -1,6 +1,5 @@
-/* Matrix views, element types, and the one place where sizes from outside are multiplied. A view owns
- * nothing. It knows no device: the same view describes host and device memory. Any thread may call these
- * functions. */
+/* Matrix views, and the one place where sizes from outside are multiplied. A view owns nothing. It knows no
+ * device: the same view describes host and device memory. Any thread may call these functions. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,30 +7,10 @@
 #include <stdint.h>
 #include <sys/cdefs.h>
 
-#include "gpu/names.h"
+#include "gpu/dtype.h"
 #include "gpu/status.h"
 
 __BEGIN_DECLS
-
-/* One row an element type: constant, wire name, the type in C, and the unsigned word of its size by which
- * transposes move it. */
-#define MM_DTYPE_TABLE(X)                                                                                    \
-    X(MM_FLOAT32, "float32", float, uint32_t)                                                                \
-    X(MM_FLOAT64, "float64", double, uint64_t)                                                               \
-    X(MM_INT32, "int32", int32_t, uint32_t)                                                                  \
-    X(MM_INT64, "int64", int64_t, uint64_t)
-
-enum mm_dtype { MM_DTYPE_TABLE(MM_CONSTANT) MM_DTYPE_COUNT };
-
-/* A set of element types, as a variant's table row states it. */
-#define MM_DTYPE_BIT(dtype) (1u << (dtype))
-
-const char *mm_dtype_name(enum mm_dtype dtype);
-size_t mm_dtype_bytes(enum mm_dtype dtype);
-
-/* Finds a type by its wire name among those of the set; MM_UNSUPPORTED, with the names of the set, where
- * it is none of them. */
-enum mm_status mm_dtype_find(const char *name, unsigned dtypes, enum mm_dtype *dtype, struct mm_error *error);
 
 /* A row-major matrix of rows × cols elements. Row r starts at data + r·ld elements; ld ≥ cols, and every
  * row takes ld elements of storage, the last one included. data is aligned to the element's size, and may

@@ -16,3 +16,10 @@
         assert(value < COUNT);                                                                               \
         return names[value];                                                                                 \
     }
+
+/* Before a function that the host and the kernels share. */
+#ifdef __CUDACC__
+#define MM_HOST_AND_DEVICE __host__ __device__ static inline
+#else
+#define MM_HOST_AND_DEVICE static inline
+#endif

@@ -14,7 +14,7 @@ struct mm_matrix mm_product_result(enum mm_op op, const struct mm_product *produ
     size_t cols = product->transpose_b ? b->rows : b->cols;
     if (op == MM_TRANSPOSE)
         cols = product->transpose_a ? a->rows : a->cols;
-    return mm_matrix_dense(a->dtype, rows, cols, NULL);
+    return mm_matrix_dense(op == MM_MATMUL ? mm_dtype_result(a->dtype) : a->dtype, rows, cols, NULL);
 }
 
 enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, struct mm_error *error) {

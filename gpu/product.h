@@ -17,7 +17,8 @@ const char *mm_op_name(enum mm_op op);
 /* op(A) is m×k, op(B) is k×n, C is m×n. a and b are as stored (a is k×m where transpose_a is set).
  * Of a transposition C and op(A) are m×n, b is empty and k is 0; transpose_a is set, but where A is stored
  * column by column, so that its transpose lies there already and is only copied.
- * All views are on one device, of one element type, and C overlaps neither operand. Elements of C's
+ * All views are on one device, A and B are of one element type, C is of one of mm_dtype_results of it (of a
+ * transposition the same), and C overlaps neither operand. Elements of C's
  * storage that lie outside its m×n are never written. Passed by value to kernels: plain data only. */
 struct mm_product {
     size_t m;
@@ -36,8 +37,8 @@ struct mm_product {
  * shapes, if the inner dimensions of a and b differ; the product is untouched then. */
 enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, struct mm_error *error);
 
-/* The dense view of C, without data, whose shape and element type follow from a, b and the flags. The inner
- * dimensions of a and b may differ. */
+/* The dense view of C, without data, whose shape and element type (mm_dtype_result) follow from a, b and the
+ * flags. The inner dimensions of a and b may differ. */
 struct mm_matrix mm_product_result(enum mm_op op, const struct mm_product *product);
 
 /* Judges the stored sizes of a, b and c by mm_matrix_size, and gives the bytes of each. */

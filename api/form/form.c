@@ -42,13 +42,11 @@ struct reading {
 
 /* --- parts */
 
-/* Reads the header of the operand's file, of which `bytes` have arrived. A product takes floating-point
- * numbers, a transposition integers too. */
+/* Reads the header of the operand's file, of which `bytes` have arrived. */
 static enum mm_status read_header(struct reading *reading, const char *file, size_t bytes,
                                   struct mm_error *error) {
-    const enum mm_npy_types types = reading->call.op == MM_MATMUL ? MM_NPY_FLOATS : MM_NPY_NUMBERS;
     struct operand *operand = reading->operand;
-    return mm_npy_read_header(operand->name, types, file, bytes, &operand->header, error);
+    return mm_npy_read_header(operand->name, file, bytes, &operand->header, error);
 }
 
 /* Moves the elements that have arrived, and what follows them, down to where they are aligned, over
@@ -70,7 +68,6 @@ static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool
     struct operand *operand = reading->operand;
     const size_t data = reading->part.data, left = bytes - data;
     const size_t looked_at = left < FILE_HEADER_BYTES_MAX ? left : FILE_HEADER_BYTES_MAX;
-    enum mm_dtype dtype;
     size_t file_bytes, end;
     const bool is_read = read_header(reading, body + data, looked_at, NULL) == MM_OK;
     reading->in_header = !is_read && looked_at < FILE_HEADER_BYTES_MAX && !is_all;
@@ -78,9 +75,7 @@ static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool
         return bytes;
     const struct mm_npy_header *header = &operand->header;
     operand->elements = data + header->bytes;
-    if (mm_dtype_find(header->dtype_name, mm_op_dtypes(reading->call.op), &dtype, NULL) != MM_OK)
-        return bytes;
-    const struct mm_matrix view = mm_matrix_dense(dtype, header->rows, header->cols, NULL);
+    const struct mm_matrix view = mm_matrix_dense(header->dtype, header->rows, header->cols, NULL);
     if (mm_matrix_size(operand->name, &view, reading->limits, &file_bytes, NULL) != MM_OK ||
         !mm_size_add(operand->elements, file_bytes, &end))
         return bytes;
@@ -148,29 +143,33 @@ static size_t read_on(struct reading *reading, char *body, size_t bytes, bool is
 
 /* --- the call */
 
-/* Both files must have one element type, which no parameter may contradict. */
+/* Both files must have one element type, which no parameter may contradict. One that NumPy does not know must
+ * be named by the parameter. */
 static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand *operands,
                                      struct mm_error *error) {
     const struct mm_npy_header *a = &operands[0].header;
     const struct mm_npy_header *b = &operands[1].header;
+    const char *a_name = mm_dtype_name(a->dtype);
     bool two = mm_call_operands(call) == 2;
     char *asked = call->names[MM_PARAMETER_DTYPE];
-    assert(a->dtype_name != NULL && (!two || b->dtype_name != NULL));
-    if (two && strcmp(a->dtype_name, b->dtype_name) != 0)
+    if (two && a->dtype != b->dtype)
         return mm_fail_field(error, MM_BAD_REQUEST, "b",
-                             "b has elements of type %s ('%s'), but a of type %s ('%s'); convert both to "
-                             "float32, as NumPy does by a.astype('float32')",
-                             b->dtype_name, b->descr, a->dtype_name, a->descr);
-    if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(asked, a->dtype_name) != 0)
+                             "b has elements of type %s ('%s'), but a of type %s ('%s'); convert one, as "
+                             "NumPy does by b.astype(a.dtype)",
+                             mm_dtype_name(b->dtype), b->descr, a_name, a->descr);
+    if (a->is_void && !mm_call_has(call, MM_PARAMETER_DTYPE))
+        return mm_fail_field(error, MM_UNSUPPORTED, "dtype",
+                             "the elements of %s are of type '%s', which NumPy writes for types that it does "
+                             "not know; if they are %s, add -F dtype=%s",
+                             two ? "a and b" : "a", a->descr, a_name, a_name);
+    if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(asked, a_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "dtype",
-                             "dtype is '%s', but the elements of %s are of type %s ('%s'); leave dtype out, "
-                             "since a .npy file names its type",
-                             asked, two ? "a and b" : "a", a->dtype_name, a->descr);
-    snprintf(asked, sizeof call->names[MM_PARAMETER_DTYPE], "%s", a->dtype_name);
-    const enum mm_status status = mm_call_resolve(call, error);
-    if (status != MM_OK && error != NULL)
-        strcat(error->detail, "; convert the file, as NumPy does by a.astype('float32')");
-    return status;
+                             "dtype is '%s', but the elements of %s are of type %s ('%s'); %s", asked,
+                             two ? "a and b" : "a", a_name, a->descr,
+                             a->is_void ? "give that type, or convert them"
+                                        : "leave dtype out, since a .npy file names its type");
+    snprintf(asked, sizeof call->names[MM_PARAMETER_DTYPE], "%s", a_name);
+    return mm_call_resolve(call, error);
 }
 
 static enum mm_status check_length(const struct operand *operand, const struct mm_matrix *view, size_t bytes,
@@ -181,7 +180,7 @@ static enum mm_status check_length(const struct operand *operand, const struct m
         return MM_OK;
     mm_fail_field(error, MM_BAD_REQUEST, name,
                   "%s is %zu×%zu of %s by its header, which takes %zu bytes, but %zu bytes follow", name,
-                  view->rows, view->cols, operand->header.dtype_name, bytes, got);
+                  view->rows, view->cols, mm_dtype_name(operand->header.dtype), bytes, got);
     mm_fail_expected(error, "%zu bytes", bytes);
     mm_fail_got(error, "%zu bytes", got);
     return MM_BAD_REQUEST;

@@ -91,7 +91,7 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
     struct mm_call *call = &scan->call;
     struct mm_matrix *const views[MM_CALL_OPERANDS_MAX] = {&call->a, &call->b};
     if (mm_call_resolve(call, NULL) != MM_OK)
-        call->dtype = MM_FLOAT32;
+        call->dtype = call->result_dtype = MM_FLOAT32;
     for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++) {
         const struct mm_json_scanned *operand = &scan->matrices[index];
         enum mm_status status = MM_OK;

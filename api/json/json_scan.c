@@ -94,10 +94,8 @@ static bool read_special(const struct mm_element *type, const char *text, struct
                          void *element) {
     char room[MM_JSON_ROOM];
     float value;
-    if (!mm_float_of_word(mm_json_value(text, token, room).text, &value) || type->put_special == NULL)
-        return false;
-    type->put_special(value, element);
-    return true;
+    return type->put_special != NULL && mm_float_of_word(mm_json_value(text, token, room).text, &value) &&
+           type->put_special(value, element);
 }
 
 /* If the next element passes a limit on dimensions, no memory is needed: the rest is only judged. */
@@ -117,6 +115,9 @@ static void take_element(struct mm_json_scan *scan, const char *text, size_t byt
     if (token.kind == MM_VALUE_NUMBER) {
         held = true;
         (void)type->read(at, at + token.bytes, &element, &held);
+    } else if (scan->dtype == MM_BOOL && (token.kind == MM_VALUE_TRUE || token.kind == MM_VALUE_FALSE)) {
+        held = true;
+        mm_dtype_put(MM_BOOL, &element, 0, token.kind == MM_VALUE_TRUE);
     }
     judge_dimensions(scan);
     void *place = held ? place_of_next(&scan->store, at + token.bytes, text + bytes) : NULL;

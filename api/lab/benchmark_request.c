@@ -178,6 +178,10 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
     if (!call->op->has_variants)
         return mm_access_combine(reading.sets, &call->probe, error);
     status = mm_call_resolve(values, error);
+    if (status == MM_OK && values->op == MM_MATMUL && values->dtype != MM_FLOAT32)
+        status = mm_fail_field(error, MM_UNSUPPORTED, "dtype",
+                               "dtype is '%s', but a benchmark of products takes float32",
+                               mm_dtype_name(values->dtype));
     call->request = (struct mm_benchmark_request){
         .op = values->op,
         .m = (size_t)numbers[MM_PARAMETER_M],

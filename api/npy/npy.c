@@ -16,24 +16,9 @@ enum { MAGIC_BYTES = sizeof magic - 1, DESCR_SHOWN_MAX = 40, NUMBER_SHOWN_MAX = 
 
 _Static_assert((int)MM_NPY_HEAD_BYTES <= (int)MM_REPLY_HEAD_MAX, "a reply has room for the head");
 
-/* No variant takes it yet, but a refusal should name it. */
-static const char float16_descr[] = "<f2", float16_name[] = "float16";
-
-/* The types that a file may have, in words and in NumPy's names. */
-static const struct {
-    const char *words;
-    const char *expected;
-} sets[] = {
-    [MM_NPY_FLOATS] = {"little-endian floating-point numbers, as '<f4' is", "<f4"},
-    [MM_NPY_NUMBERS] =
-        {"little-endian numbers of 4 or 8 bytes, floating-point or signed, as '<f4' and '<i8' are",
-         "<f4, <f8, <i4 or <i8"},
-};
-
 /* Where the reading of a header stands. */
 struct reader {
     const char *field;
-    enum mm_npy_types types;
     const char *text;
     const char *position;
     const char *end;
@@ -49,6 +34,24 @@ fail_file(const char *field, struct mm_error *error, const char *format, ...) {
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     return mm_fail_field(error, MM_BAD_REQUEST, field, "the .npy file %s is refused: %s", field, what);
+}
+
+/* Shows NumPy's names of all types that there are. */
+static enum mm_status fail_descr(const char *field, struct mm_slice descr, struct mm_error *error) {
+    char known[96];
+    size_t length = 0;
+    const int shown = descr.length > DESCR_SHOWN_MAX ? DESCR_SHOWN_MAX : (int)descr.length;
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", dtype > 0 ? ", " : "",
+                                   mm_element((enum mm_dtype)dtype)->npy);
+    assert(length < sizeof known);
+    mm_fail_field(error, MM_UNSUPPORTED, field,
+                  "the elements of the .npy file %s are of type '%.*s', but must be one of: %s; convert them, "
+                  "as NumPy does by %s.astype('float32')",
+                  field, shown, descr.start, known, field);
+    mm_fail_expected(error, "%s", known);
+    mm_fail_got(error, "%.*s", shown, descr.start);
+    return MM_UNSUPPORTED;
 }
 
 static enum mm_status fail_expected(const struct reader *reader, const char *expected) {
@@ -88,29 +91,27 @@ static enum mm_status read_string(struct reader *reader, const char *expected, s
     return MM_OK;
 }
 
+/* Types that NumPy does not know are void to it, of any byte order. */
+static bool is_descr(struct mm_slice descr, const char *npy) {
+    return mm_slice_is(descr, npy) ||
+           (npy[1] == 'V' && *descr.start == '|' &&
+            mm_slice_is((struct mm_slice){descr.start + 1, descr.length - 1}, npy + 1));
+}
+
 static enum mm_status read_descr(struct reader *reader, struct mm_npy_header *header) {
     struct mm_slice descr = {.start = ""};
+    unsigned dtype = 0;
     enum mm_status status = read_string(reader, "a simple type such as '<f4'", &descr);
     if (status != MM_OK)
         return status;
-    header->dtype_name = mm_slice_is(descr, float16_descr) ? float16_name : NULL;
-    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
-        const struct mm_element *element = mm_element((enum mm_dtype)dtype);
-        if (mm_slice_is(descr, element->npy) &&
-            (element->put_special != NULL || reader->types == MM_NPY_NUMBERS))
-            header->dtype_name = mm_dtype_name((enum mm_dtype)dtype);
-    }
-    if (header->dtype_name != NULL) {
-        snprintf(header->descr, sizeof header->descr, "%.*s", (int)descr.length, descr.start);
-        return MM_OK;
-    }
-    int shown = descr.length > DESCR_SHOWN_MAX ? DESCR_SHOWN_MAX : (int)descr.length;
-    fail_file(reader->field, reader->error,
-              "its elements are of type '%.*s', but must be %s; convert them by astype", shown, descr.start,
-              sets[reader->types].words);
-    mm_fail_expected(reader->error, "%s", sets[reader->types].expected);
-    mm_fail_got(reader->error, "%.*s", shown, descr.start);
-    return MM_BAD_REQUEST;
+    while (dtype < MM_DTYPE_COUNT && (descr.length == 0 || !is_descr(descr, mm_element(dtype)->npy)))
+        dtype++;
+    if (dtype == MM_DTYPE_COUNT)
+        return fail_descr(reader->field, descr, reader->error);
+    header->dtype = (enum mm_dtype)dtype;
+    header->is_void = descr.start[1] == 'V';
+    snprintf(header->descr, sizeof header->descr, "%.*s", (int)descr.length, descr.start);
+    return MM_OK;
 }
 
 static enum mm_status read_order(struct reader *reader, struct mm_npy_header *header) {
@@ -263,8 +264,8 @@ static enum mm_status fail_magic(const char *field, const char *data, size_t byt
                          field, got, field, field, field, field);
 }
 
-enum mm_status mm_npy_read_header(const char *field, enum mm_npy_types taken, const void *data,
-                                  size_t bytes_max, struct mm_npy_header *header, struct mm_error *error) {
+enum mm_status mm_npy_read_header(const char *field, const void *data, size_t bytes_max,
+                                  struct mm_npy_header *header, struct mm_error *error) {
     const unsigned char *file = data;
     if (bytes_max < MAGIC_BYTES + 2 || memcmp(file, magic, MAGIC_BYTES) != 0)
         return fail_magic(field, data, bytes_max, error);
@@ -284,7 +285,6 @@ enum mm_status mm_npy_read_header(const char *field, enum mm_npy_types taken, co
                          bytes_max - start);
     const char *text = (const char *)file + start;
     struct reader reader = {.field = field,
-                            .types = taken,
                             .text = text,
                             .position = text,
                             .end = text + length,

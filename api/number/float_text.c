@@ -201,29 +201,63 @@ static size_t write_exponent(const struct digits *digits, int exponent, char *te
     return (size_t)(end - text);
 }
 
-size_t mm_float_text(float value, char *text) {
+/* Writes number·10^(exponent − 8), which has nine digits, as %g of this precision writes it. */
+static inline size_t write_number(bool is_negative, uint64_t number, int exponent, int precision,
+                                  char *text) {
     enum { FIXED_MIN = -4 }; /* the least decimal exponent without an e, as of %g */
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if ((bits & FLOAT_BITS_INFINITE) == FLOAT_BITS_INFINITE || bits << 1 == 0)
-        return special_text((double)value, text);
-    const struct parts parts = take_apart(bits);
-    const struct scaled scaled = scale(&parts);
-    int precision, exponent = scaled.exponent;
-    uint64_t number = choose_digits(&scaled, &precision);
     if (number == 1000000000) { /* rounded up to a digit more */
         number /= 10;
         exponent++;
     }
     const struct digits digits = make_digits(number);
-    const size_t sign = bits >> 31;
     *text = '-';
-    text += sign;
+    text += is_negative;
     if (exponent < FIXED_MIN || exponent >= precision)
-        return sign + write_exponent(&digits, exponent, text);
+        return is_negative + write_exponent(&digits, exponent, text);
     if (exponent < 0)
-        return sign + write_fraction(&digits, -1 - exponent, text);
-    return sign + write_fixed(&digits, exponent + 1, text);
+        return is_negative + write_fraction(&digits, -1 - exponent, text);
+    return is_negative + write_fixed(&digits, exponent + 1, text);
+}
+
+static inline bool is_special_of(uint32_t bits) {
+    return (bits & FLOAT_BITS_INFINITE) == FLOAT_BITS_INFINITE || bits << 1 == 0;
+}
+
+size_t mm_float_text(float value, char *text) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (is_special_of(bits))
+        return special_text((double)value, text);
+    const struct parts parts = take_apart(bits);
+    const struct scaled scaled = scale(&parts);
+    int precision;
+    const uint64_t number = choose_digits(&scaled, &precision);
+    return write_number(bits >> 31, number, scaled.exponent, precision, text);
+}
+
+/* Which bit of the float32's mantissa is the last one of the narrow element. */
+static struct parts take_apart_narrow(uint32_t bits, unsigned exponent_bits, unsigned mantissa_bits) {
+    const int least_exponent = 2 - (1 << (exponent_bits - 1)); /* of those that are not subnormal */
+    struct parts parts = take_apart(bits);
+    const int exponent = parts.exponent + FLT_MANT_DIG - 1;
+    const int subnormal = exponent < least_exponent ? least_exponent - exponent : 0;
+    parts.unit = UINT64_C(1) << (FLT_MANT_DIG - 1 - (int)mantissa_bits + subnormal);
+    parts.is_least = parts.mantissa == UINT64_C(1) << (FLT_MANT_DIG - 1) && exponent > least_exponent;
+    return parts;
+}
+
+size_t mm_narrow_text(float value, unsigned exponent_bits, unsigned mantissa_bits, char *text) {
+    enum { PRECISION = 6 }; /* as of %g: larger numbers are written with an exponent */
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (is_special_of(bits))
+        return special_text((double)value, text);
+    const struct parts parts = take_apart_narrow(bits, exponent_bits, mantissa_bits);
+    const struct scaled scaled = scale(&parts);
+    uint64_t unit = 100000000;
+    while (unit > 1 && !reads_back(&scaled, round_to(&scaled, unit)))
+        unit /= 10;
+    return write_number(bits >> 31, round_to(&scaled, unit), scaled.exponent, PRECISION, text);
 }
 
 size_t mm_double_text(double value, char *text) {

@@ -5,6 +5,7 @@
 
 #include "api/number/ten.h"
 #include "api/slice.h"
+#include "gpu/narrow.h"
 
 #include <endian.h>
 #include <float.h>
@@ -233,11 +234,12 @@ const char *mm_number_float32(const char *text, const char *end, void *element, 
 }
 
 /* Up to 10²² and 2⁵³ all are doubles, so one operation rounds once. */
+enum { EXACT_MAX = 22 };
+static const double tens[EXACT_MAX + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                           1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                           1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
 static bool round_float64(const struct decimal *decimal, double *value) {
-    enum { EXACT_MAX = 22 };
-    static const double tens[EXACT_MAX + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                               1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                               1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     if (decimal->more || decimal->digits > UINT64_C(1) << DBL_MANT_DIG || decimal->exponent < -EXACT_MAX ||
         decimal->exponent > EXACT_MAX)
         return false;
@@ -264,6 +266,79 @@ const char *mm_number_float64(const char *text, const char *end, void *element, 
     return stop;
 }
 
+/* Digits and an exponent of a positive number: d.ddd·10^exponent, with no zeros at the end. */
+struct scientific {
+    char digits[COPY_BYTES];
+    long exponent;
+};
+
+static void trim(struct scientific *number, size_t count) {
+    while (count > 1 && number->digits[count - 1] == '0')
+        count--;
+    number->digits[count] = '\0';
+}
+
+/* How the number compares with the positive float32 that was found nearest to it: below 0, 0, above 0. */
+static int compare_slowly(const struct decimal *decimal, float nearest) {
+    enum { FLOAT32_DIGITS_MAX = 112 }; /* that a float32 has in full */
+    struct scientific number, other;
+    char text[FLOAT32_DIGITS_MAX + 16];
+    copy_bounded(decimal, number.digits);
+    char *e = strchr(number.digits, 'e');
+    const size_t count = (size_t)(e - number.digits);
+    number.exponent = strtol(e + 1, NULL, 10) + (long)count - 1;
+    trim(&number, count);
+    snprintf(text, sizeof text, "%.*e", FLOAT32_DIGITS_MAX, (double)nearest);
+    other.digits[0] = text[0];
+    memcpy(other.digits + 1, text + 2, FLOAT32_DIGITS_MAX);
+    other.exponent = strtol(strchr(text, 'e') + 1, NULL, 10);
+    trim(&other, FLOAT32_DIGITS_MAX + 1);
+    if (number.exponent != other.exponent)
+        return number.exponent < other.exponent ? -1 : 1;
+    return strcmp(number.digits, other.digits);
+}
+
+/* Takes a number to a float32 from which narrower types are rounded as from the number itself. The nearest
+ * float64 lies on the same side of each midpoint, unless it is that midpoint; then the digits decide. */
+static const char *read_to_odd(const char *text, const char *end, float *odd) {
+    struct decimal decimal;
+    double value;
+    const char *stop = parse(text, end, &decimal);
+    if (stop == NULL)
+        return NULL;
+    const bool is_quick = round_float64(&decimal, &value);
+    if (!is_quick)
+        value = read_slowly(&decimal, false);
+    *odd = mm_round_to_odd(value);
+    if (value != 0.0 && (double)*odd == value) {
+        const double past = is_quick && decimal.exponent <= 0
+                                ? fma(value, tens[-decimal.exponent], -(double)(int64_t)decimal.digits)
+                                : -(double)compare_slowly(&decimal, *odd);
+        if (past != 0.0)
+            *odd = mm_round_to_odd(nextafter(value, past > 0.0 ? 0.0 : (double)INFINITY));
+    }
+    *odd = decimal.negative ? -*odd : *odd;
+    return stop;
+}
+
+#define NARROW_READER(TYPE)                                                                                  \
+    const char *mm_number_##TYPE(const char *text, const char *end, void *element, bool *held) {             \
+        float odd;                                                                                           \
+        const char *stop = read_to_odd(text, end, &odd);                                                     \
+        if (stop == NULL)                                                                                    \
+            return NULL;                                                                                     \
+        const mm_##TYPE nearest = mm_##TYPE##_of(odd);                                                       \
+        if (!isfinite(mm_##TYPE##_value(nearest)))                                                           \
+            *held = false;                                                                                   \
+        memcpy(element, &nearest, sizeof nearest);                                                           \
+        return stop;                                                                                         \
+    }
+
+NARROW_READER(float16)
+NARROW_READER(bfloat16)
+NARROW_READER(float8_e4m3fn)
+NARROW_READER(float8_e5m2)
+
 /* The digits with their power of ten worked in: false where that is no whole number or passes 64 bits. */
 static bool make_whole(const struct decimal *decimal, uint64_t *magnitude) {
     uint64_t value = decimal->digits;
@@ -286,33 +361,34 @@ static bool is_float64(uint64_t magnitude) {
     return magnitude == 0 || 64 - __builtin_clzll(magnitude) - __builtin_ctzll(magnitude) <= DBL_MANT_DIG;
 }
 
-/* Reads a whole number from -most − 1 to most. */
-static const char *read_whole(const char *text, const char *end, uint64_t most, int64_t *value, bool *held) {
+/* Reads a whole number from `least`, which is 0 or -most − 1, to `most`. */
+static const char *read_whole(const char *text, const char *end, int64_t least, int64_t most, int64_t *value,
+                              bool *held) {
     struct decimal decimal;
     uint64_t magnitude = 0;
     const char *stop = parse(text, end, &decimal);
     if (stop == NULL)
         return NULL;
-    if (!make_whole(&decimal, &magnitude) || magnitude > most + decimal.negative ||
+    const uint64_t magnitude_max = decimal.negative ? -(uint64_t)least : (uint64_t)most;
+    if (!make_whole(&decimal, &magnitude) || magnitude > magnitude_max ||
         (!decimal.whole && !is_float64(magnitude)))
         *held = false;
     *value = (int64_t)(decimal.negative ? -magnitude : magnitude);
     return stop;
 }
 
-const char *mm_number_int32(const char *text, const char *end, void *element, bool *held) {
-    int64_t value = 0;
-    const char *stop = read_whole(text, end, INT32_MAX, &value, held);
-    const int32_t narrow = (int32_t)value;
-    if (stop != NULL)
-        memcpy(element, &narrow, sizeof narrow);
-    return stop;
-}
+#define WHOLE_READER(NAME, TYPE, LEAST, MOST)                                                                \
+    const char *mm_number_##NAME(const char *text, const char *end, void *element, bool *held) {             \
+        int64_t value = 0;                                                                                   \
+        const char *stop = read_whole(text, end, LEAST, MOST, &value, held);                                 \
+        const TYPE narrow = (TYPE)value;                                                                     \
+        if (stop != NULL)                                                                                    \
+            memcpy(element, &narrow, sizeof narrow);                                                         \
+        return stop;                                                                                         \
+    }
 
-const char *mm_number_int64(const char *text, const char *end, void *element, bool *held) {
-    int64_t value = 0;
-    const char *stop = read_whole(text, end, INT64_MAX, &value, held);
-    if (stop != NULL)
-        memcpy(element, &value, sizeof value);
-    return stop;
-}
+WHOLE_READER(int8, int8_t, INT8_MIN, INT8_MAX)
+WHOLE_READER(uint8, uint8_t, 0, UINT8_MAX)
+WHOLE_READER(bool, uint8_t, 0, 1)
+WHOLE_READER(int32, int32_t, INT32_MIN, INT32_MAX)
+WHOLE_READER(int64, int64_t, INT64_MIN, INT64_MAX)

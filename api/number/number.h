@@ -20,7 +20,10 @@ mm_number_reader mm_number_float32;
 /* The nearest float64, as strtod finds it. Not held: what rounds to infinity. */
 mm_number_reader mm_number_float64;
 
+/* The nearest element of a narrower float (gpu/narrow.h). Not held: what rounds to infinity, or past the
+ * largest number of a type without infinity. */
+mm_number_reader mm_number_float16, mm_number_bfloat16, mm_number_float8_e4m3fn, mm_number_float8_e5m2;
+
 /* Whole numbers, exactly. One with a point or an exponent is held where it is whole and float64 holds it
  * too; one of more than 19 significant digits is not held. */
-mm_number_reader mm_number_int32;
-mm_number_reader mm_number_int64;
+mm_number_reader mm_number_int8, mm_number_uint8, mm_number_bool, mm_number_int32, mm_number_int64;

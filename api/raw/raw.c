@@ -59,6 +59,17 @@ static enum mm_status lay_out(struct mm_call *call, const struct mm_limits *limi
     return status;
 }
 
+/* A raw body does not tell its type. If the client named none, twice or half the bytes suggest one. */
+static const char *guess(const struct mm_call *call, size_t expected, uint64_t body_bytes) {
+    if (mm_call_has(call, MM_PARAMETER_DTYPE) || expected == 0)
+        return "";
+    if (body_bytes / 2 == expected && body_bytes % 2 == 0)
+        return "; are they float64? add dtype=float64 to the query";
+    return expected / 2 == body_bytes && expected % 2 == 0
+               ? "; are they float16? add dtype=float16 to the query"
+               : "";
+}
+
 static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, size_t b_bytes,
                                    uint64_t body_bytes, const struct mm_limits *limits,
                                    struct mm_error *error) {
@@ -76,8 +87,8 @@ static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, s
     char pieces[64] = "";
     if (mm_call_operands(call) == 2)
         snprintf(pieces, sizeof pieces, " (a %zu, then b %zu)", a_bytes, b_bytes);
-    mm_fail(error, MM_BAD_REQUEST, "the body has %" PRIu64 " bytes, but these dimensions make %zu%s",
-            body_bytes, expected, pieces);
+    mm_fail(error, MM_BAD_REQUEST, "the body has %" PRIu64 " bytes, but these dimensions make %zu of %s%s%s",
+            body_bytes, expected, mm_dtype_name(call->dtype), pieces, guess(call, expected, body_bytes));
     mm_fail_expected(error, "%zu bytes", expected);
     mm_fail_got(error, "%" PRIu64 " bytes", body_bytes);
     return MM_BAD_REQUEST;

@@ -68,7 +68,7 @@ static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_produc
 }
 
 /* The larger of a residual and another vector's difference; INFINITY if that is not finite. */
-MM_RANDOM_FUNCTION double mm_verify_larger(double residual, double difference) {
+MM_HOST_AND_DEVICE double mm_verify_larger(double residual, double difference) {
     const double size = fabs(difference);
     if (size <= residual)
         return residual;
@@ -76,12 +76,12 @@ MM_RANDOM_FUNCTION double mm_verify_larger(double residual, double difference) {
 }
 
 /* A residual as a fraction of its bound. */
-MM_RANDOM_FUNCTION double mm_verify_part(double residual, double bound) {
+MM_HOST_AND_DEVICE double mm_verify_part(double residual, double bound) {
     return residual == 0.0 ? 0.0 : residual / bound;
 }
 
 /* Makes a row the worst one, unless the verification has a worse one. */
-MM_RANDOM_FUNCTION void mm_verify_take(struct mm_verification *verification, size_t row, double residual,
+MM_HOST_AND_DEVICE void mm_verify_take(struct mm_verification *verification, size_t row, double residual,
                                        double bound) {
     const double part = mm_verify_part(residual, bound);
     const double held = mm_verify_part(verification->residual, verification->bound);
@@ -94,7 +94,7 @@ MM_RANDOM_FUNCTION void mm_verify_take(struct mm_verification *verification, siz
 
 /* Adds the rows of one verification to another. The order of such additions shows only in the last bits of
  * the sums of squares. */
-MM_RANDOM_FUNCTION void mm_verify_merge(struct mm_verification *into, const struct mm_verification *rows) {
+MM_HOST_AND_DEVICE void mm_verify_merge(struct mm_verification *into, const struct mm_verification *rows) {
     if (rows->rows_judged > 0)
         mm_verify_take(into, rows->row, rows->residual, rows->bound);
     into->rows_judged += rows->rows_judged;
@@ -111,7 +111,7 @@ struct mm_verify_sums {
 };
 
 /* Adds a vector: its product with the row of C, and with the row of A·B. */
-MM_RANDOM_FUNCTION void mm_verify_add(struct mm_verify_sums *sums, double of_c, double of_product) {
+MM_HOST_AND_DEVICE void mm_verify_add(struct mm_verify_sums *sums, double of_c, double of_product) {
     const double difference = of_c - of_product;
     sums->residual = mm_verify_larger(sums->residual, difference);
     sums->error_squares += difference * difference;
@@ -119,7 +119,7 @@ MM_RANDOM_FUNCTION void mm_verify_add(struct mm_verify_sums *sums, double of_c, 
 }
 
 /* Judges a row by the sums over all vectors and by s, and adds it to the verification. */
-MM_RANDOM_FUNCTION void mm_verify_row(struct mm_verification *verification,
+MM_HOST_AND_DEVICE void mm_verify_row(struct mm_verification *verification,
                                       const struct mm_verify_bounds *bounds, size_t row,
                                       const struct mm_verify_sums *sums, double s) {
     const double e = bounds->relative * s + bounds->absolute;

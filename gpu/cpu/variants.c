@@ -13,7 +13,7 @@ const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT] = {
 #undef X
     [MM_CPU_ROW_auto] = {
         .name = "auto", .summary = "the fastest of the others for the shape, as measured",
-        .op = MM_MATMUL, .choose = {[MM_FLOAT32] = choose},
+        .op = MM_MATMUL, .choose = {MM_EVERY_DTYPE(choose)},
     },
 #define X(row, ...)                                                                                          \
     [MM_CPU_ROW_transpose_##row] = {.name = #row, .op = MM_TRANSPOSE, .cut = TRANSPOSE_CUT, __VA_ARGS__},
@@ -28,18 +28,20 @@ const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT] = {
 
 /* As measured (two cores with AVX-512, gcc 12 at -O2): a call of OpenBLAS costs as much as 16
  * multiplications of naive. Without OpenBLAS, naive wins up to about 12³ and for vectors, then tiled_8,
- * whose squares have less padding, then tiled_32. */
+ * whose squares have less padding, then tiled_32. Types that OpenBLAS or tiled_8 lacks take the next. */
 static const struct mm_variant *choose(const struct mm_device *device, const struct mm_product *product) {
     enum { BLAS_MIN = 17, TILED_MIN = 12 * 12 * 12, TILED_EDGE_MIN = 4, TILED_32_EDGE_MIN = 64 };
-    double multiplications = mm_product_flops(product) / 2.0;
-    if (mm_cpu_blas_missing(device) == NULL)
-        return &mm_cpu_variants[multiplications < BLAS_MIN ? MM_CPU_ROW_naive : MM_CPU_ROW_blas];
-    size_t edge = product->m < product->n ? product->m : product->n;
-    if (product->k < edge)
-        edge = product->k;
+    const struct mm_variant *rows = mm_cpu_variants;
+    const enum mm_dtype dtype = product->a.dtype;
+    const double multiplications = mm_product_flops(product) / 2.0;
+    const size_t edge = mm_size_min(product->k, mm_size_min(product->m, product->n));
+    if (rows[MM_CPU_ROW_blas].launch[dtype] != NULL && mm_cpu_blas_missing(device) == NULL)
+        return &rows[multiplications < BLAS_MIN ? MM_CPU_ROW_naive : MM_CPU_ROW_blas];
     if (multiplications < TILED_MIN || edge < TILED_EDGE_MIN)
-        return &mm_cpu_variants[MM_CPU_ROW_naive];
-    return &mm_cpu_variants[edge < TILED_32_EDGE_MIN ? MM_CPU_ROW_tiled_8 : MM_CPU_ROW_tiled_32];
+        return &rows[MM_CPU_ROW_naive];
+    if (edge >= TILED_32_EDGE_MIN)
+        return &rows[MM_CPU_ROW_tiled_32];
+    return &rows[rows[MM_CPU_ROW_tiled_8].launch[dtype] != NULL ? MM_CPU_ROW_tiled_8 : MM_CPU_ROW_tiled_16];
 }
 
 /* A row of C reads a cache line from each row of A, and the next rows want the same lines: naive wins

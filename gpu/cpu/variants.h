@@ -9,16 +9,23 @@
  * shape, so the last bits may differ; it wants large pieces. The first is the reference of every other
  * variant of every backend. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
-    X(naive, .launch = {[MM_FLOAT32] = mm_cpu_naive}, .cut = 1,                                              \
+    X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_naive)}, .cut = 1,                                              \
       .summary = "triple loop over rows, columns and depth; the host's reference")                           \
     X(tiled_8, .launch = {[MM_FLOAT32] = mm_cpu_tiled_8}, .tile = 8, .cut = 8,                               \
       .summary = "8x8 squares of A and B copied to small arrays that stay in the L1 cache")                  \
-    X(tiled_16, .launch = {[MM_FLOAT32] = mm_cpu_tiled_16}, .tile = 16, .cut = 16,                           \
+    X(tiled_16, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_16)}, .tile = 16, .cut = 16,                           \
       .summary = "16x16 squares of A and B copied to small arrays that stay in the L1 cache")                \
-    X(tiled_32, .launch = {[MM_FLOAT32] = mm_cpu_tiled_32}, .tile = 32, .cut = 32,                           \
+    X(tiled_32, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_32)}, .tile = 32, .cut = 32,                           \
       .summary = "32x32 squares of A and B copied to small arrays that stay in the L1 cache")                \
-    X(blas, .launch = {[MM_FLOAT32] = mm_cpu_blas}, .cut = 256, .missing = mm_cpu_blas_missing,              \
-      .needs = "OpenBLAS at build time", .summary = "OpenBLAS: the yardstick")
+    X(blas,                                                                                                  \
+      .launch = {[MM_FLOAT32] = mm_cpu_blas,                                                                 \
+                 [MM_FLOAT64] = mm_cpu_blas,                                                                 \
+                 [MM_FLOAT16] = mm_cpu_blas_narrow,                                                          \
+                 [MM_BFLOAT16] = mm_cpu_blas_narrow,                                                         \
+                 [MM_FLOAT8_E4M3FN] = mm_cpu_blas_narrow,                                                    \
+                 [MM_FLOAT8_E5M2] = mm_cpu_blas_narrow},                                                     \
+      .cut = 256, .missing = mm_cpu_blas_missing, .needs = "OpenBLAS at build time",                         \
+      .summary = "OpenBLAS: the yardstick")
 
 /* The same for transpositions. */
 #define MM_CPU_TRANSPOSES(X)                                                                                 \
@@ -27,7 +34,8 @@
     X(shared, .launch = {MM_EVERY_DTYPE(mm_cpu_transpose_shared)}, .tile = 32,                               \
       .summary = "through 32x32 squares copied to a small array that stays in the L1 cache")
 
-mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32, mm_cpu_blas;
+mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32, mm_cpu_blas,
+    mm_cpu_blas_narrow;
 mm_variant_launch mm_cpu_transpose_naive, mm_cpu_transpose_shared;
 
 /* Why this build has no `blas`, or NULL where it has. Any thread. */

@@ -66,7 +66,7 @@ static inline __attribute__((always_inline)) size_t count_misplaced(const struct
 static size_t count_misplaced_of_type(const struct mm_product *product, const char *piece, size_t first,
                                       size_t count) {
     switch (product->c.dtype) {
-#define X(constant, name, type, word)                                                                        \
+#define X(constant, name, type, ...)                                                                         \
     case constant:                                                                                           \
         return count_misplaced(product, sizeof(type), piece, first, count);
         MM_DTYPE_TABLE(X)

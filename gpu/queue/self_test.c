@@ -31,38 +31,20 @@ struct known_product {
     uint64_t c[SELF_TEST_M_MAX * SELF_TEST_N_MAX];
 };
 
-static int known_a(size_t index) {
-    return (int)(index % 17) - 8;
+/* Element `index` of an operand: a small whole number that every type holds. */
+static int known_number(enum mm_dtype dtype, size_t index, int count) {
+    const int number = (int)(index % (size_t)count);
+    if (dtype == MM_BOOL)
+        return number & 1;
+    return dtype == MM_UINT8 ? number : number - count / 2;
 }
 
-static int known_b(size_t index) {
-    return (int)(index % 13) - 6;
+static int known_a(enum mm_dtype dtype, size_t index) {
+    return known_number(dtype, index, 17);
 }
 
-static void put_number(enum mm_dtype dtype, void *elements, size_t index, int number) {
-    switch (dtype) {
-#define X(constant, name, type, word)                                                                        \
-    case constant:                                                                                           \
-        ((type *)elements)[index] = (type)number;                                                            \
-        break;
-        MM_DTYPE_TABLE(X)
-#undef X
-    case MM_DTYPE_COUNT:
-        break;
-    }
-}
-
-static double get_number(enum mm_dtype dtype, const void *elements, size_t index) {
-    switch (dtype) {
-#define X(constant, name, type, word)                                                                        \
-    case constant:                                                                                           \
-        return (double)((const type *)elements)[index];
-        MM_DTYPE_TABLE(X)
-#undef X
-    case MM_DTYPE_COUNT:
-        break;
-    }
-    return 0.0;
+static int known_b(enum mm_dtype dtype, size_t index) {
+    return known_number(dtype, index, 13);
 }
 
 static size_t round_up(size_t length, size_t multiple_of) {
@@ -75,23 +57,28 @@ static void fill_known(struct known_product *known, enum mm_dtype dtype, size_t 
     known->n = round_up(SELF_TEST_N, multiple_of);
     known->k = round_up(SELF_TEST_K, multiple_of);
     for (size_t index = 0; index < known->m * known->k; index++)
-        put_number(dtype, known->a, index, known_a(index));
+        mm_dtype_put(dtype, known->a, index, known_a(dtype, index));
     for (size_t index = 0; index < known->k * known->n; index++)
-        put_number(dtype, known->b, index, known_b(index));
+        mm_dtype_put(dtype, known->b, index, known_b(dtype, index));
     memset(known->c, 0xff, sizeof known->c); /* NaN or -1, so that elements left out show */
 }
 
-static enum mm_status check_known(const struct known_product *known, enum mm_dtype dtype, const char *name,
-                                  struct mm_error *error) {
+/* Sums are exact, and then rounded to the type of C. */
+static enum mm_status check_known(const struct known_product *known, enum mm_dtype dtype,
+                                  enum mm_dtype c_dtype, const char *name, struct mm_error *error) {
     for (size_t row = 0; row < known->m; row++) {
         for (size_t col = 0; col < known->n; col++) {
-            int expected = 0;
+            int sum = 0;
+            uint64_t element;
             for (size_t depth = 0; depth < known->k; depth++)
-                expected += known_a(row * known->k + depth) * known_b(depth * known->n + col);
-            const double got = get_number(dtype, known->c, row * known->n + col);
+                sum += known_a(dtype, row * known->k + depth) * known_b(dtype, depth * known->n + col);
+            mm_dtype_put(c_dtype, &element, 0, sum);
+            const double expected = mm_dtype_get(c_dtype, &element, 0);
+            const double got = mm_dtype_get(c_dtype, known->c, row * known->n + col);
             if (got != expected)
                 return mm_fail(error, MM_DEVICE_FAILED,
-                               "the known product by %s is wrong: %d expected, %g came", name, expected, got);
+                               "the known product of %s by %s is wrong: %g expected, %g came",
+                               mm_dtype_name(dtype), name, expected, got);
         }
     }
     return MM_OK;
@@ -116,7 +103,7 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
     job.product.c.data = known->c;
     if (run_job(device, &job, error) != MM_OK)
         return error->status;
-    return check_known(known, job.product.c.dtype, job.ran->name, error);
+    return check_known(known, dtype, job.product.c.dtype, job.ran->name, error);
 }
 
 /* The row by its own tile, then by each that a client may choose. A device may have too little memory for

@@ -11,7 +11,7 @@
 /* What a page's script may read beside what the standard always allows. Not every browser knows * here. */
 static const char exposed[] =
     "X-Request-Id, Server-Timing, Retry-After, WWW-Authenticate, Accept-Encoding, Allow, Matmul-Shape, "
-    "Matmul-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, Matmul-Path, "
+    "Matmul-Dtype, Matmul-Operand-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, Matmul-Path, "
     "Matmul-Verify";
 
 struct mm_cors mm_cors_judge(const struct mm_options *options, const char *origin) {

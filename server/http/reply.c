@@ -188,6 +188,8 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     add_timing(&response, request->span_ns);
     add_header(&response, "Matmul-Shape", shape);
     add_header(&response, "Matmul-Dtype", mm_dtype_name(job->product.c.dtype));
+    if (job->product.a.dtype != job->product.c.dtype)
+        add_header(&response, "Matmul-Operand-Dtype", mm_dtype_name(job->product.a.dtype));
     add_header(&response, "Matmul-Variant", job->ran->name);
     add_header(&response, "Matmul-Backend", job->backend->name);
     add_header(&response, "Matmul-Device", job->device->name);

@@ -122,6 +122,8 @@ void mm_metrics_job(const struct mm_job *job) {
         return;
     size_t slot = mm_variant_slot(job->backend, (size_t)(job->ran - job->backend->variants));
     observe(&counts->kernels[slot], job->span_ns[MM_SPAN_KERNEL]);
+    if (job->ran->op == MM_MATMUL)
+        add(&counts->products[job->product.a.dtype], 1);
     add(&counts->paths[job->path.kind], 1);
     add_double(&counts->flops[slot], mm_product_flops(&job->product));
 }

@@ -145,6 +145,12 @@ static void write_paths(const struct scrape *scrape) {
                   scrape->counts.paths[kind]);
 }
 
+static void write_products(const struct scrape *scrape) {
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        put_count(scrape, LABELS({"dtype", mm_dtype_name((enum mm_dtype)dtype)}),
+                  scrape->counts.products[dtype]);
+}
+
 static void write_verdicts(const struct scrape *scrape) {
     for (unsigned verdict = 0; verdict < MM_VERDICT_COUNT; verdict++)
         put_count(scrape, LABELS({"result", mm_verdict_name((enum mm_verdict)verdict)}),
@@ -291,6 +297,8 @@ static const struct family {
      .write = write_kernels},
     {"matmuld_path_total", "counter",
      "Products of variants that have several ways to a result, by the way taken.", .write = write_paths},
+    {"matmuld_products_total", "counter", "Products that were computed, by the type of their operands.",
+     .write = write_products},
     {"matmuld_verify_total", "counter",
      "Checked products by result; unjudged: infinities and NaN left nothing to compare.",
      .write = write_verdicts},

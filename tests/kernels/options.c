@@ -87,7 +87,7 @@ static bool read_variant(const struct option *option, char ***next, struct optio
 static bool read_dtype(const struct option *option, char ***next, struct options *options) {
     (void)option;
     options->timing.op = MM_TRANSPOSE;
-    return mm_dtype_find(take(next), mm_op_dtypes(MM_TRANSPOSE), &options->timing.dtype, NULL) == MM_OK;
+    return mm_dtype_find("dtype", take(next), mm_op_dtypes(MM_TRANSPOSE), &options->timing.dtype, NULL) == MM_OK;
 }
 
 static bool read_family(const struct option *option, char ***next, struct options *options) {

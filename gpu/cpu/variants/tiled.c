@@ -1,17 +1,18 @@
 /* tiled_8, tiled_16, tiled_32: the shared-memory idea on a CPU. Squares of TILE×TILE elements of A
  * and of B are copied side by side into small arrays, and each copied element is used TILE times from
  * there, so that reads of the matrices fall to 1/TILE and the column walk of `naive` becomes a walk
- * along rows that the L1 cache holds and the compiler can vectorise. It costs 12·TILE² bytes of stack
- * (12 KiB at 32, a quarter of a usual L1) and the copying. Each element is still one sum in the order
- * of depth. The idea is that of the CUDA tutorials' shared memory; no barriers, since one thread does
- * both halves. */
+ * along rows that the L1 cache holds and the compiler can vectorise. Elements are converted to the type of
+ * the sums on their way, once for TILE uses. It costs three squares of sums on the stack (of 4 bytes 12 KiB
+ * at 32, a quarter of a usual L1) and the copying. Each element is still one sum in the order of depth. The
+ * idea is that of the CUDA tutorials' shared memory; no barriers, since one thread does both halves. */
 #include "gpu/cpu/variants.h"
+#include "gpu/sums.h"
 
 #include <string.h>
 
 /* op(X), as the element at (row, col) is found in its storage. */
 struct operand {
-    const float *data;
+    const void *data;
     size_t row_step;
     size_t col_step;
 };
@@ -22,66 +23,95 @@ static struct operand operand_of(const struct mm_matrix *matrix, bool transpose)
     return (struct operand){matrix->data, matrix->ld, 1};
 }
 
-/* Copies the rows × cols elements of op(X) from (row, col) on. */
-static inline void stage(float *square, size_t tile, const struct operand *x, size_t row, size_t rows,
-                         size_t col, size_t cols) {
-    const float *first = x->data + row * x->row_step + col * x->col_step;
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < cols; c++)
-            square[r * tile + c] = first[r * x->row_step + c * x->col_step];
-}
-
 /* Adds the product of a square's rows × depths and another's depths × cols to a third. Inlined, so that whole
  * squares have loops of a known length. At an edge of a matrix the squares hold less. */
-static inline __attribute__((always_inline)) void accumulate(float *sums, const float *a, const float *b,
-                                                             size_t tile, size_t rows, size_t depths,
-                                                             size_t cols) {
-    for (size_t r = 0; r < rows; r++) {
-        for (size_t depth = 0; depth < depths; depth++) {
-            float factor = a[r * tile + depth];
-            for (size_t c = 0; c < cols; c++)
-                sums[r * tile + c] += factor * b[depth * tile + c];
-        }
+#define ACCUMULATE(SUM)                                                                                      \
+    static inline __attribute__((always_inline)) void accumulate_##SUM(                                      \
+        SUM *sums, const SUM *a, const SUM *b, size_t tile, size_t rows, size_t depths, size_t cols) {       \
+        for (size_t r = 0; r < rows; r++) {                                                                  \
+            for (size_t depth = 0; depth < depths; depth++) {                                                \
+                const SUM factor = a[r * tile + depth];                                                      \
+                for (size_t c = 0; c < cols; c++)                                                            \
+                    sums[r * tile + c] += factor * b[depth * tile + c];                                      \
+            }                                                                                                \
+        }                                                                                                    \
     }
+
+ACCUMULATE(float)
+ACCUMULATE(double)
+ACCUMULATE(uint32_t)
+ACCUMULATE(uint64_t)
+
+/* stage copies the rows × cols elements of op(X) from (row, col) on. multiply is the whole product, inlined
+ * into one function a tile, where `tile` is a constant and the loops over it have a known length. */
+#define MULTIPLY(constant, name, type, word, SUM, value, ...)                                                \
+    static inline void stage_##constant(SUM *square, size_t tile, const struct operand *x, size_t row,       \
+                                        size_t rows, size_t col, size_t cols) {                              \
+        const type *first = (const type *)x->data + row * x->row_step + col * x->col_step;                   \
+        for (size_t r = 0; r < rows; r++)                                                                    \
+            for (size_t c = 0; c < cols; c++)                                                                \
+                square[r * tile + c] = (SUM)value(first[r * x->row_step + c * x->col_step]);                 \
+    }                                                                                                        \
+    static inline __attribute__((always_inline)) void multiply_##constant(                                   \
+        const struct mm_product *product, size_t tile, SUM *a_square, SUM *b_square, SUM *sums) {            \
+        struct operand a = operand_of(&product->a, product->transpose_a);                                    \
+        struct operand b = operand_of(&product->b, product->transpose_b);                                    \
+        for (size_t row = 0; row < product->m; row += tile) {                                                \
+            const size_t rows = mm_size_min(tile, product->m - row);                                         \
+            for (size_t col = 0; col < product->n; col += tile) {                                            \
+                const size_t cols = mm_size_min(tile, product->n - col);                                     \
+                memset(sums, 0, tile * tile * sizeof *sums);                                                 \
+                for (size_t depth = 0; depth < product->k; depth += tile) {                                  \
+                    const size_t depths = mm_size_min(tile, product->k - depth);                             \
+                    stage_##constant(a_square, tile, &a, row, rows, depth, depths);                          \
+                    stage_##constant(b_square, tile, &b, depth, depths, col, cols);                          \
+                    if (rows == tile && depths == tile && cols == tile)                                      \
+                        accumulate_##SUM(sums, a_square, b_square, tile, tile, tile, tile);                  \
+                    else                                                                                     \
+                        accumulate_##SUM(sums, a_square, b_square, tile, rows, depths, cols);                \
+                }                                                                                            \
+                for (size_t r = 0; r < rows; r++)                                                            \
+                    for (size_t c = 0; c < cols; c++)                                                        \
+                        mm_store_##SUM(product->c.dtype, product->c.data,                                    \
+                                       (row + r) * product->c.ld + col + c, sums[r * tile + c]);             \
+            }                                                                                                \
+        }                                                                                                    \
+    }
+
+MM_DTYPE_TABLE(MULTIPLY)
+
+#define TILED(TILE, constant, SUM)                                                                           \
+    static void tiled_##TILE##_##constant(const struct mm_product *product) {                                \
+        _Alignas(64) SUM a_square[TILE * TILE];                                                              \
+        _Alignas(64) SUM b_square[TILE * TILE];                                                              \
+        _Alignas(64) SUM sums[TILE * TILE];                                                                  \
+        multiply_##constant(product, TILE, a_square, b_square, sums);                                        \
+    }
+
+#define TILED_16_AND_32(constant, name, type, word, SUM, ...)                                                \
+    TILED(16, constant, SUM)                                                                                 \
+    TILED(32, constant, SUM)
+
+TILED(8, MM_FLOAT32, float)
+MM_DTYPE_TABLE(TILED_16_AND_32)
+
+enum mm_status mm_cpu_tiled_8(const struct mm_product *product, struct mm_lane *lane,
+                              struct mm_error *error) {
+    tiled_8_MM_FLOAT32(product);
+    return MM_OK;
 }
 
-/* The whole product. Inlined into one function a tile, where `tile` is a constant and the loops over
- * it have a known length. */
-static inline __attribute__((always_inline)) void multiply(const struct mm_product *product, size_t tile,
-                                                           float *a_square, float *b_square, float *sums) {
-    struct operand a = operand_of(&product->a, product->transpose_a);
-    struct operand b = operand_of(&product->b, product->transpose_b);
-    for (size_t row = 0; row < product->m; row += tile) {
-        const size_t rows = mm_size_min(tile, product->m - row);
-        for (size_t col = 0; col < product->n; col += tile) {
-            const size_t cols = mm_size_min(tile, product->n - col);
-            memset(sums, 0, tile * tile * sizeof *sums);
-            for (size_t depth = 0; depth < product->k; depth += tile) {
-                const size_t depths = mm_size_min(tile, product->k - depth);
-                stage(a_square, tile, &a, row, rows, depth, depths);
-                stage(b_square, tile, &b, depth, depths, col, cols);
-                if (rows == tile && depths == tile && cols == tile)
-                    accumulate(sums, a_square, b_square, tile, tile, tile, tile);
-                else
-                    accumulate(sums, a_square, b_square, tile, rows, depths, cols);
-            }
-            float *c = (float *)product->c.data + row * product->c.ld + col;
-            for (size_t r = 0; r < rows; r++)
-                memcpy(c + r * product->c.ld, sums + r * tile, cols * sizeof *c);
-        }
-    }
-}
-
-#define TILED(TILE)                                                                                          \
+#define VARIANT(TILE, ROW)                                                                                   \
     enum mm_status mm_cpu_tiled_##TILE(const struct mm_product *product, struct mm_lane *lane,               \
                                        struct mm_error *error) {                                             \
-        _Alignas(64) float a_square[TILE * TILE];                                                            \
-        _Alignas(64) float b_square[TILE * TILE];                                                            \
-        _Alignas(64) float sums[TILE * TILE];                                                                \
-        multiply(product, TILE, a_square, b_square, sums);                                                   \
+        static void (*const multiply[MM_DTYPE_COUNT])(const struct mm_product *product) = {                  \
+            MM_DTYPE_TABLE(ROW)};                                                                            \
+        multiply[product->a.dtype](product);                                                                 \
         return MM_OK;                                                                                        \
     }
 
-TILED(8)
-TILED(16)
-TILED(32)
+#define ROW_16(constant, ...) [constant] = tiled_16_##constant,
+#define ROW_32(constant, ...) [constant] = tiled_32_##constant,
+
+VARIANT(16, ROW_16)
+VARIANT(32, ROW_32)

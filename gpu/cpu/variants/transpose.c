@@ -5,7 +5,7 @@
  *
  * shared: the shared-memory idea of the CUDA tutorials on a CPU. A square of 32×32 elements of A is read row
  * by row into a small array, and written from there row by row of C. Both matrices are walked along their
- * cache lines, and the column walk happens in an array of 4 or 8 KiB that the L1 cache holds. It costs the
+ * cache lines, and the column walk happens in an array of 1 to 8 KiB that the L1 cache holds. It costs the
  * copying. */
 #include "gpu/cpu/variants.h"
 
@@ -48,19 +48,21 @@ enum { TILE = 32 };
         }                                                                                                    \
     }
 
+TRANSPOSES(uint8_t)
+TRANSPOSES(uint16_t)
 TRANSPOSES(uint32_t)
 TRANSPOSES(uint64_t)
 
 typedef void turner(const struct mm_product *product);
 
 static turner *const turn_naive[MM_DTYPE_COUNT] = {
-#define X(constant, name, type, word) [constant] = naive_##word,
+#define X(constant, name, type, word, ...) [constant] = naive_##word,
     MM_DTYPE_TABLE(X)
 #undef X
 };
 
 static turner *const turn_shared[MM_DTYPE_COUNT] = {
-#define X(constant, name, type, word) [constant] = shared_##word,
+#define X(constant, name, type, word, ...) [constant] = shared_##word,
     MM_DTYPE_TABLE(X)
 #undef X
 };

@@ -134,7 +134,7 @@ template <class KERNEL>
 enum mm_status mm_cuda_plan_transpose_by(const struct mm_product *product, struct mm_plan *plan,
                                          struct mm_error *error) {
     static const struct mm_layout layouts[MM_DTYPE_COUNT] = {
-#define X(constant, name, type, word) mm_transpose_layout_of<KERNEL, word>(),
+#define X(constant, name, type, word, ...) mm_transpose_layout_of<KERNEL, word>(),
         MM_DTYPE_TABLE(X)
 #undef X
     };

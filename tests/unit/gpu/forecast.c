@@ -197,7 +197,7 @@ static void what_takes_too_long_is_refused_with_the_largest_edge(void **state) {
     const struct mm_product transposition = {.m = 1000, .n = 1000, .a = square, .c = square};
     struct mm_error error;
     assert_int_equal(mm_forecast_judge(&device, &variants[0], &larger, 1, NULL), MM_OK); /* no rate */
-    device.forecast.kernel_ns[0] = mover.forecast.kernel_ns[0] = 1.0;
+    device.forecast.kernel_ns[0][MM_FLOAT32] = mover.forecast.kernel_ns[0][MM_FLOAT64] = 1.0;
     assert_int_equal(mm_forecast_judge(&device, &variants[0], &larger, 0, NULL), MM_OK); /* no limit */
     assert_int_equal(mm_forecast_judge(&device, &variants[0], &product, 1, NULL), MM_OK);
     assert_int_equal(mm_forecast_judge(&device, &variants[0], &larger, 1, &error), MM_TOO_LARGE);
@@ -215,7 +215,7 @@ static void a_deep_product_of_a_small_result_takes_a_gpu_long(void **state) {
     const struct mm_product small = {.m = 16, .n = 16, .k = 1000};
     const struct mm_product large = {.m = 256, .n = 256, .k = 1000};
     device.backend = &gpu;
-    device.forecast.kernel_ns[0] = 1.0;
+    device.forecast.kernel_ns[0][MM_FLOAT32] = 1.0;
     assert_true(mm_forecast_kernel_ns(&device, &variants[0], &small) == 2.0 * 65536 * 1000);
     assert_true(mm_forecast_kernel_ns(&device, &variants[0], &large) == 2.0 * 65536 * 1000);
     device.backend = &backend;

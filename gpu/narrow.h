@@ -1,0 +1,116 @@
+/* The floating-point types that C does not have: their values, and rounding to them. Each is a struct of its
+ * bits, so arithmetic does not compile until the value is asked for. For C and for CUDA, where the processor
+ * converts the types that it knows. Any thread.
+ *
+ *     type            bits of exponent, mantissa   largest     infinity
+ *     float16         5, 10                        65504       yes        IEEE 754's binary16
+ *     bfloat16        8, 7                         3.39e38     yes        the upper half of a float32
+ *     float8_e4m3fn   4, 3                         448         no         OCP's E4M3; NaN has all bits set
+ *     float8_e5m2     5, 2                         57344       yes        OCP's E5M2; the upper half of a float16
+ *
+ * Source of the last two: Open Compute Project, "OCP 8-bit Floating Point Specification (OFP8)", 2023. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "gpu/names.h"
+
+typedef struct {
+    uint16_t bits;
+} mm_float16;
+
+typedef struct {
+    uint16_t bits;
+} mm_bfloat16;
+
+typedef struct {
+    uint8_t bits;
+} mm_float8_e4m3fn;
+
+typedef struct {
+    uint8_t bits;
+} mm_float8_e5m2;
+
+MM_HOST_AND_DEVICE float mm_float_of_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+MM_HOST_AND_DEVICE uint32_t mm_bits_of_float(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* The two functions below are for any type of `exponent` and `mantissa` bits behind a sign. */
+
+/* Its value, exactly. The bits are moved to where a float32 has them, and a multiplication by a power of two
+ * mends the exponent; so subnormals need no case of their own, and a loop of these is vectorised. */
+MM_HOST_AND_DEVICE float mm_narrow_value(uint32_t bits, unsigned exponent, unsigned mantissa,
+                                         bool has_infinity) {
+    const unsigned shift = 23 - mantissa;
+    const uint32_t sign = bits >> (exponent + mantissa);
+    const uint32_t magnitude = bits & ((UINT32_C(1) << (exponent + mantissa)) - 1);
+    const uint32_t infinite = ((UINT32_C(1) << exponent) - 1) << mantissa;
+    const uint32_t least_special = has_infinity ? infinite : infinite | ((UINT32_C(1) << mantissa) - 1);
+    const uint32_t rebias = (UINT32_C(254) - ((UINT32_C(1) << (exponent - 1)) - 1)) << 23;
+    const float scaled = mm_float_of_bits(magnitude << shift) * mm_float_of_bits(rebias);
+    const uint32_t special = UINT32_C(0x7f800000) | magnitude << shift;
+    const uint32_t wide = magnitude >= least_special ? special : mm_bits_of_float(scaled);
+    return mm_float_of_bits(wide | sign << 31);
+}
+
+/* The bits of the value that is nearest, ties to even. What rounds past the largest is infinity, or NaN if
+ * the type has no infinity. */
+MM_HOST_AND_DEVICE uint32_t mm_narrow_bits(float value, unsigned exponent, unsigned mantissa,
+                                           bool has_infinity) {
+    const unsigned shift = 23 - mantissa;
+    const uint32_t bits = mm_bits_of_float(value);
+    const uint32_t sign = bits >> 31 << (exponent + mantissa);
+    const uint32_t magnitude = bits & UINT32_C(0x7fffffff);
+    const uint32_t infinite = ((UINT32_C(1) << exponent) - 1) << mantissa;
+    const uint32_t nan = has_infinity ? infinite | UINT32_C(1) << (mantissa - 1)
+                                           : infinite | ((UINT32_C(1) << mantissa) - 1);
+    const uint32_t past = has_infinity ? infinite : nan;
+    const uint32_t bias = UINT32_C(127) - ((UINT32_C(1) << (exponent - 1)) - 1); /* how much less */
+    if (magnitude > UINT32_C(0x7f800000))
+        return sign | nan;
+    if (magnitude < (bias + 1) << 23) { /* subnormal: an addition rounds to the type's least step */
+        const uint32_t step = (bias + 1 + shift) << 23;
+        const float sum = mm_float_of_bits(magnitude) + mm_float_of_bits(step);
+        return sign | (mm_bits_of_float(sum) - step);
+    }
+    const uint32_t even = magnitude >> shift & 1;
+    const uint32_t rounded =
+        (magnitude - (bias << 23) + (UINT32_C(1) << (shift - 1)) - 1 + even) >> shift;
+    return sign | (rounded < past ? rounded : past);
+}
+
+#define MM_NARROW(TYPE, BITS, EXPONENT, MANTISSA, HAS_INFINITY)                                              \
+    MM_HOST_AND_DEVICE float TYPE##_value(TYPE element) {                                                    \
+        return mm_narrow_value(element.bits, EXPONENT, MANTISSA, HAS_INFINITY);                              \
+    }                                                                                                        \
+    MM_HOST_AND_DEVICE TYPE TYPE##_of(float value) {                                                         \
+        const TYPE element = {(BITS)mm_narrow_bits(value, EXPONENT, MANTISSA, HAS_INFINITY)};                \
+        return element;                                                                                      \
+    }
+
+MM_NARROW(mm_float16, uint16_t, 5, 10, true)
+MM_NARROW(mm_bfloat16, uint16_t, 8, 7, true)
+MM_NARROW(mm_float8_e4m3fn, uint8_t, 4, 3, false)
+MM_NARROW(mm_float8_e5m2, uint8_t, 5, 2, true)
+
+/* A float32 from which the functions above round as they would from the float64: cut off, and its last bit
+ * set if that lost anything. The narrow types have at least two bits less, so only that bit matters. */
+MM_HOST_AND_DEVICE float mm_round_to_odd(double value) {
+    const float nearest = (float)value;
+    const uint32_t bits = mm_bits_of_float(nearest);
+    const double back = (double)nearest;
+    if (back == value || value != value)
+        return nearest;
+    const bool is_past = value < 0.0 ? back < value : back > value;
+    return mm_float_of_bits((is_past ? bits - 1 : bits) | 1);
+}
