@@ -70,8 +70,7 @@ static void write_variants(const struct filling *filling) {
 static void write_dtypes(const struct filling *filling) {
     struct names names = {0};
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
-        if (mm_op_dtypes(filling->op) & MM_DTYPE_BIT(dtype))
-            add_once(&names, mm_dtype_name((enum mm_dtype)dtype));
+        add_once(&names, mm_dtype_name((enum mm_dtype)dtype));
     write_names(filling->out, &names);
 }
 
@@ -133,9 +132,8 @@ static const struct {
     {"\"@version", write_version, MM_MATMUL},
     {"\"@backends", write_backends, MM_MATMUL},
     {"\"@matmul variants", write_variants, MM_MATMUL},
-    {"\"@matmul dtypes", write_dtypes, MM_MATMUL},
+    {"\"@dtypes", write_dtypes, MM_MATMUL},
     {"\"@transpose variants", write_variants, MM_TRANSPOSE},
-    {"\"@transpose dtypes", write_dtypes, MM_TRANSPOSE},
     {"\"@errors\": \"", write_errors, MM_MATMUL},
     {"\"@schema\": \"", write_schema, MM_MATMUL},
     {"\"@problem\": \"", write_problem, MM_MATMUL},
