@@ -72,7 +72,7 @@ ask /v1/transpose -H 'Transfer-Encoding: chunked' -H 'Accept: application/json' 
 same "a file in, JSON out" '{"c": [[-9223372036854775807,9223372036854775807]]' "$(sed 's/, "shape": .*//' got)"
 for row in 'application/json [[4,5],[10,11]]' "application/octet-stream 4 5 10 11 "; do
     ask /v1/matmul -H "Accept: ${row%% *}" -F "a=@a" -F "b=@b"
-    same "Accept: ${row%% *}" "${row#* }" "$(jq -c .c got 2>/dev/null || "$FLOAT32" decode <got | tr '\n' ' ')"
+    same "Accept: ${row%% *}" "${row#* }" "$(jq -c .c got 2>/dev/null | grep . || "$FLOAT32" decode <got | tr '\n' ' ')"
 done
 
 # Refused by more than the form alone.
