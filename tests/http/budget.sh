@@ -4,7 +4,7 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}" "${DAWDLE:?the path of the program dawdle}" "${STEADY:?the path of the program steady}"
+: "${DAWDLE:?the path of the program dawdle}" "${STEADY:?the path of the program steady}"
 
 raw='Content-Type: application/octet-stream'
 json='Content-Type: application/json'

@@ -4,8 +4,6 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}"
-
 # line ID: the line of the request with this id, once it is there.
 line() {
     await 30 has_logged "request_id[\":=]*$1[\", ]" || fail "no line for the request $1"

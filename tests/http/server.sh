@@ -12,7 +12,7 @@ for variable in $(env | sed -n 's/^\(MATMULD_[A-Z0-9_]*\)=.*/\1/p'); do
 done
 
 here=$(cd "$(dirname "$0")/../http" && pwd)
-FLOAT32=$here/float32.py
+FLOAT32=$here/float32.py TALK=$here/talk.py
 checks=0
 failures=0
 kept=0
