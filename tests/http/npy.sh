@@ -85,10 +85,6 @@ done <<'END'
 400|bad_request|m is in the query|matmul?m=2|-F a=@a -F b=@b
 422|bad_shape|a is 2×3 and b is 2×3|matmul|-F a=@a_fortran -F b=@a_fortran
 422|bad_shape|transposed a is 3×2 and b is 3×2|matmul|-F a=@a_fortran -F b=@b_fortran -F transpose_a=1
-422|unsupported|tiled_33|matmul|-F a=@a -F b=@b -F variant=tiled_33
-400|bad_request|floating-point numbers, as '<f4' is|matmul|-F a=@turned -F b=@turned
-400|bad_request|dtype is 'float32', but the elements of a are of type int64|transpose|-F a=@turned -F dtype=float32
-400|bad_request|'b' is unknown in the body, which takes: a, variant, backend, dtype, timeout_ms|transpose|-F a=@turned -F b=@turned
 END
 
 # A form larger than what comes at once, as clients write it, and with a blank behind the last boundary, for which it is
