@@ -27,7 +27,7 @@ for needed in "${tool:-docker}" curl; do
 done
 export no_proxy='*'
 
-checks=0 failures=0 container=''
+container=''
 scratch=$(mktemp -d)
 clean_up() {
     [ -z "$container" ] || "$tool" rm --force "$container" >/dev/null 2>&1 || :
@@ -35,20 +35,11 @@ clean_up() {
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
+# shellcheck source=docker/checks.sh
+. "$(dirname "$0")/checks.sh"
 
-# check WHAT COMMAND…: the command succeeds; what it prints is shown where it does not.
-check() {
-    what=$1
-    shift
-    checks=$((checks + 1))
-    if "$@" >"$scratch/output" 2>&1; then
-        echo "ok      $what"
-        return 0
-    fi
-    failures=$((failures + 1))
-    echo "FAILED  $what"
-    sed 's/^/        /' "$scratch/output"
-    return 1
+beside() {
+    "$@"
 }
 
 start() {
@@ -101,54 +92,35 @@ runs_as() {
     [ "$("$tool" exec "$container" id -u)" = "$1" ]
 }
 
-# multiply_zeros SIDE ARGUMENT...: two square matrices of zeros, by the slowest variant; the arguments are curl's.
-multiply_zeros() {
-    side=$1
-    shift
-    head -c $((2 * 4 * side * side)) /dev/zero >"$scratch/zeros"
-    curl -s --max-time 300 -o /dev/null "$@" -H 'Content-Type: application/octet-stream' \
-        --data-binary "@$scratch/zeros" "$url/v1/matmul?m=$side&k=$side&n=$side&backend=cpu&variant=naive"
-}
-
-# A product that takes about four seconds here, by what a smaller one takes.
-begin_slow_product() {
-    multiply_zeros 400 -D "$scratch/timing" || :
-    milliseconds=$(sed -n 's/^Server-Timing:.*kernel;dur=\([0-9.]*\).*/\1/Ip' "$scratch/timing")
-    multiply_zeros "$(awk -v ms="${milliseconds:-30}" 'BEGIN { print int(400 * (4000 / ms) ^ (1 / 3)) }')" \
-        -w '%{http_code}' >"$scratch/slow" &
-    slow=$!
-    sleep 1
-}
-
 drained() {
     "$tool" logs "$container" 2>&1 | grep 'draining: 1 requests under way' ||
         { "$tool" logs "$container" 2>&1 | tail -n 20 && return 1; }
 }
 
 examine() {
-    check "a product is right, computed on $backend" multiplies auto "$backend" || :
-    check "and on cpu" multiplies cpu cpu || :
-    check "healthy by its own health check" await 30 is_healthy || :
-    check "it runs as user 10001" runs_as 10001 || :
-    check "the root is read-only" no_write || :
+    check "a product is right, computed on $backend" multiplies auto "$backend"
+    check "and on cpu" multiplies cpu cpu
+    check "healthy by its own health check" await 30 is_healthy
+    check "it runs as user 10001" runs_as 10001
+    check "the root is read-only" no_write
 }
 
 stop() {
     begin_slow_product
-    check "it is told to stop" "$tool" stop --time 40 "$container" || :
+    check "it is told to stop" "$tool" stop --time 40 "$container"
     wait "$slow" || :
-    check "it drained" drained || :
-    check "the product under way was answered" grep -qx 200 "$scratch/slow" || :
-    check "exit status 0" [ "$("$tool" inspect --format '{{.State.ExitCode}}' "$container")" = 0 ] || :
+    check "it drained" drained
+    check "the product under way was answered" grep -qx 200 "$scratch/slow"
+    check "exit status 0" [ "$("$tool" inspect --format '{{.State.ExitCode}}' "$container")" = 0 ]
 }
 
-if check "$tool runs $image" start; then
-    if check "ready within 60 s" await 60 is_ready; then
-        examine
-        stop
-    else
-        "$tool" logs "$container"
-    fi
+check "$tool runs $image" start
+[ "$failures" -gt 0 ] || check "ready within 60 s" await 60 is_ready
+if [ "$failures" -eq 0 ]; then
+    examine
+    stop
+elif [ -n "$container" ]; then
+    "$tool" logs "$container"
 fi
 echo "$checks checks, $failures failures"
 [ "$failures" -eq 0 ]

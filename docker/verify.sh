@@ -25,7 +25,7 @@ for tool in buildah mmdebstrap jq curl ip unshare nsenter; do
 done
 [ "$(id -u)" -eq 0 ] || { echo "docker/verify.sh: this takes root" >&2 && exit 1; }
 
-checks=0 failures=0 holder='' container='' base_container=''
+holder='' container='' base_container='' url=http://127.0.0.1:8080
 scratch=$(mktemp -d)
 clean_up() {
     [ -z "$holder" ] || kill -KILL "$holder" 2>/dev/null || :
@@ -36,6 +36,8 @@ clean_up() {
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
+# shellcheck source=docker/checks.sh
+. docker/checks.sh
 
 # A storage of its own, and nothing that a kernel has to be asked for.
 cat >"$scratch/storage.conf" <<END
@@ -46,23 +48,9 @@ runroot = "$scratch/run"
 END
 export CONTAINERS_STORAGE_CONF="$scratch/storage.conf" BUILDAH_ISOLATION=chroot
 
-# check WHAT COMMAND…: the command succeeds.
-check() {
-    what=$1
-    shift
-    checks=$((checks + 1))
-    if "$@" >"$scratch/output" 2>&1; then
-        echo "ok      $what"
-    else
-        failures=$((failures + 1))
-        echo "FAILED  $what"
-        sed 's/^/        /' "$scratch/output"
-    fi
-}
-
 # same WHAT EXPECTED GOT
 same() {
-    check "$1: $2" [ "$2" = "$3" ] || :
+    check "$1: $2" [ "$2" = "$3" ]
     [ "$2" = "$3" ] || echo "        got: $3"
 }
 
@@ -172,12 +160,11 @@ beside() {
 
 multiplies() {
     beside curl -fsS --max-time 10 -d '{"a": [[1,2],[3,4]], "b": [[5,6],[7,8]], "variant": "blas"}' \
-        http://127.0.0.1:8080/v1/matmul \
-        >"$scratch/product" && jq -e '.c == [[19,22],[43,50]]' "$scratch/product"
+        "$url/v1/matmul" >"$scratch/product" && jq -e '.c == [[19,22],[43,50]]' "$scratch/product"
 }
 
 is_ready() {
-    beside curl -fsS --max-time 5 http://127.0.0.1:8080/readyz
+    beside curl -fsS --max-time 5 "$url/readyz"
 }
 
 await_ready() {
@@ -201,26 +188,6 @@ of_process() {
 
 health() {
     eval "inside $(said '.Healthcheck.Test[1:] | @sh')"
-}
-
-# multiply_zeros SIDE ARGUMENT...: two square matrices of zeros, by the slowest variant; the arguments are curl's.
-multiply_zeros() {
-    side=$1
-    shift
-    head -c $((2 * 4 * side * side)) /dev/zero >"$scratch/zeros"
-    beside curl -s --max-time 300 -o /dev/null "$@" -H 'Content-Type: application/octet-stream' \
-        --data-binary "@$scratch/zeros" \
-        "http://127.0.0.1:8080/v1/matmul?m=$side&k=$side&n=$side&backend=cpu&variant=naive"
-}
-
-# A product that takes about four seconds here, by what a smaller one takes.
-begin_slow_product() {
-    multiply_zeros 400 -D "$scratch/timing" || :
-    milliseconds=$(sed -n 's/^Server-Timing:.*kernel;dur=\([0-9.]*\).*/\1/Ip' "$scratch/timing")
-    multiply_zeros "$(awk -v ms="${milliseconds:-30}" 'BEGIN { print int(400 * (4000 / ms) ^ (1 / 3)) }')" \
-        -w '%{http_code}' >"$scratch/slow" &
-    slow=$!
-    sleep 1
 }
 
 check_run() {

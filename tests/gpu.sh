@@ -226,9 +226,9 @@ step counters sh bench/counters.sh "$build"
 step profile sh bench/profile.sh "$build"
 step server ask_server
 step benchmark ask_benchmark
-step attributes env MATMULD="$build/server/matmuld" FLOAT32="$build/tests/http/float32" sh tests/http/attributes.sh
-step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" HOLD="$build/tests/http/hold" \
-    FLOAT32="$build/tests/http/float32" sh tests/http/gpu_faults.sh
+step attributes env MATMULD="$build/server/matmuld" sh tests/http/attributes.sh
+step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" \
+    HOLD="$build/tests/http/hold" sh tests/http/gpu_faults.sh
 # Odd shapes of one block, and one of several for every variant, with some slabs of k.
 for tool in memcheck initcheck synccheck; do
     step "$tool" sanitize "$tool" --shapes tiny --thin 40

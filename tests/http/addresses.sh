@@ -4,8 +4,6 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}"
-
 # hold: an idle connection, for half a minute, once who asked before has gone; sets $held to the process that has it.
 hold() {
     await 30 has_connections $holds || fail "a connection that has ended counts"

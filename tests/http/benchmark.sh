@@ -59,7 +59,9 @@ same "a table: aligned" 1 "$(sed 1,2d "$scratch/got" | awk '{ print length }' | 
 # An operand that is stored transposed; the rows are compared with the exact product, which differs.
 post '{"m": 33, "k": 20, "n": 17, "transpose_a": true, "transpose_b": true, "repeats": 1}'
 expect "both transposed" 200 '[.transpose_a, .transpose_b]' '[true,true]' \
-    '[.rows[] | .max_error < 1 and .relative_error < 2.5e-7] | all' true
+    '[.rows[] | .max_error < 1 and .relative_error < 2.5e-7] | all' true \
+    '[.rows[] | select(.variant == "blas").of_blas] - [1]' '[]' \
+    '[.rows[] | select(.of_blas) | .of_blas * .kernel_ms.median] | length == 0 or max / min < 1.001' true
 
 post '{"op": "transpose", "m": 130, "n": 70, "dtype": "int64", "repeats": 2}'
 expect "transpositions" 200 'has("k") or ([.rows[] | has("relative_error")] | any)' false \
@@ -169,13 +171,21 @@ post '{"op": "shared_access", "patterns": "broadcast"}' -H 'Accept: text/plain'
 expect "accesses that fail" 507
 post '{"op": "shared_access", "patterns": "broadcast", "word_bytes": 4}' -H 'Accept: text/plain'
 like "a table of accesses" 'Faulty (cuda), banks of 4 bytes*' "$(cat "$scratch/got")"
-post '{"m": 1, "k": 9, "n": 300, "repeats": 2, "variants": ["naive", "cpu:naive", "fails", "cpu:tiled_8", "needs_memory", "forgets_corner"]}'
+mixed='{"m": 1, "k": 9, "n": 300, "repeats": 2,
+    "variants": ["naive", "cpu:naive", "fails", "cpu:tiled_8", "needs_memory", "forgets_corner", "tiled/8", "cuda:auto"]}'
+post "$mixed"
 expect "two backends" 200 \
     '[.rows[] | "\(.backend) \(if .device == "Faulty" then "Faulty" else "CPU" end) \(.error.code // "none")"] | join(",")' \
-    'cuda Faulty none,cpu CPU none,cuda Faulty internal,cpu CPU none,cuda Faulty no_device_memory,cuda Faulty none' \
-    '[.rows[].max_error | if type == "number" then . < 1 else . end | tostring] | join(" ")' 'true true null true null Infinity' \
-    '[.rows[].relative_error | if type == "number" then . < 1e-6 else . end | tostring] | join(" ")' 'true true null true null Infinity' \
-    '.device | startswith("Faulty, ")' true .rows[2].kernel_ms null
+    'cuda Faulty none,cpu CPU none,cuda Faulty internal,cpu CPU none,cuda Faulty no_device_memory,cuda Faulty none,cuda Faulty none,cuda Faulty none' \
+    '[.rows[].max_error | if type == "number" then . < 1 else . end | tostring] | join(" ")' 'true true null true null Infinity false true' \
+    '[.rows[].relative_error | if type == "number" then . < 1e-6 else . end | tostring] | join(" ")' \
+    'true true null true null Infinity false true' '.device | startswith("Faulty, ")' true \
+    '.rows[2] | [.kernel_ms, .gflops, .of_blas, .global_loads, .repeats, .error.detail]' '[null,null,null,null,0,"the launch failed as told"]' \
+    '[.rows[6].tile, .rows[6].global_loads]' "[8,$((9 * 38 + 9 * 300))]" '[.rows[0, 7] | .tile, .ran]' '[null,null,null,"naive"]'
+post "$mixed" -H 'Accept: text/plain'
+for line in ' on Faulty, ' 'tiled/8 ' 'auto (naive) ' 'fails *  internal: the launch failed as told' 'forgets_corner *  inf *  inf  '; do
+    like "a table of two backends" "*$line*" "$(cat "$scratch/got")"
+done
 post '{"m": 1, "k": 2, "n": 3, "variants": ["naive", "loses_device", "cpu:naive", "naive"]}'
 expect "a device is lost" 200 '[.rows[] | .error.code // "none"] | join(" ")' 'device_failed device_failed none device_failed'
 gives_up "a device is lost"

@@ -4,20 +4,10 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}" "${DAWDLE:?the path of the program dawdle}" "${STEADY:?the path of the program steady}"
+: "${DAWDLE:?the path of the program dawdle}" "${STEADY:?the path of the program steady}"
 
 raw='Content-Type: application/octet-stream'
 json='Content-Type: application/json'
-
-# post FILE QUERY HEADER…: raw, unless a header says otherwise.
-post() {
-    file=$1 query=$2
-    shift 2
-    case "$*" in *Content-Type*) ;; *) set -- "$raw" "$@" ;; esac
-    case "$*" in *Expect:*) ;; *) set -- Expect: "$@" ;; esac
-    printf 'header = "%s"\n' "$@" >"$scratch/headers"
-    ask "/v1/matmul?$query" -K "$scratch/headers" --data-binary "@$scratch/$file"
-}
 
 is_taken() {
     has_metric 'staging_bytes{state="used"}' "$1"
@@ -29,9 +19,9 @@ is_taken_beyond() {
 
 start --backend cpu --memory-budget 1MiB
 "$FLOAT32" fill 150000 1 >"$scratch/row"
-post row 'm=1&k=75000&n=1'
+post_file row 'm=1&k=75000&n=1'
 expect "600 kB raw" 200
-post row 'm=1&k=75000&n=1' 'Transfer-Encoding: chunked'
+post_file row 'm=1&k=75000&n=1' 'Transfer-Encoding: chunked'
 expect "600 kB in chunks, which grow in place" 200
 
 # Nor does what was read of a text, or room to grow, count against its matrices.
@@ -43,17 +33,17 @@ for row in '21000 1.23456789012345' '20000 1.234567890123456'; do
         for (i = 1; i < count; i++) printf ",[%s]", number
         printf "]}" }' >"$scratch/text"
     for framing in 'X-A: b' 'Transfer-Encoding: chunked'; do
-        post text '' "$json" "$framing"
+        post_file text '' "$json" "$framing"
         expect "1×${row% *}×1 as JSON, $framing" 200
     done
 done
 
 # As text the result takes more than the budget, which is known before anything is computed.
 "$FLOAT32" fill 460 1 >"$scratch/outer"
-post outer 'm=230&k=1&n=230'
+post_file outer 'm=230&k=1&n=230'
 expect "an outer product in raw" 200
 "$FLOAT32" fill 520 1 >"$scratch/outer"
-post outer 'm=260&k=1&n=260' 'Accept: application/json'
+post_file outer 'm=260&k=1&n=260' 'Accept: application/json'
 expect "an outer product as JSON" 413 code too_large
 
 # A JSON body is counted with its matrices, and with nothing else: an escape in a name takes no more.
@@ -62,17 +52,17 @@ expect "an outer product as JSON" 413 code too_large
     awk 'BEGIN { for (i = 0; i < 49000; i++) printf ",0" }'
     printf ']]}'
 } >"$scratch/matrix"
-post matrix '' "$json"
+post_file matrix '' "$json"
 expect "a body with its matrix, within the budget" 422 code bad_shape
 stop
 
 # The limit holds for chunks, whatever memory was used before: here a result of 1.2 MB.
 start --backend cpu --max-body 1MiB
 "$FLOAT32" fill 1100 1 >"$scratch/outer"
-post outer 'm=550&k=1&n=550'
+post_file outer 'm=550&k=1&n=550'
 expect "a result over --max-body" 200
 head -c 1150021 /dev/zero >"$scratch/row"
-post row '' "$json" 'Transfer-Encoding: chunked'
+post_file row '' "$json" 'Transfer-Encoding: chunked'
 expect "chunks over --max-body" 413
 stop
 
@@ -83,10 +73,10 @@ dawdle=$!
 await 60 grep -qs ready "$scratch/dawdle" || fail "the slow uploads did not begin"
 "$FLOAT32" fill 20000 1 >"$scratch/row"
 for _ in 1 2 3 4 5 6 7 8 9 10; do
-    post row 'm=1&k=10000&n=1'
+    post_file row 'm=1&k=10000&n=1'
     expect "80 kB beside claims of the whole budget" 200
 done
-post row 'm=1&k=10000&n=1' 'Expect: 100-continue'
+post_file row 'm=1&k=10000&n=1' 'Expect: 100-continue'
 expect "80 kB with Expect, beside them" 200
 kill $dawdle
 wait $dawdle 2>/dev/null || :
@@ -101,9 +91,9 @@ await 60 has_free_budget || fail "the slow uploads left memory taken"
 talk slow_upload 1000 100 &
 talk=$!
 await 60 is_taken 16769024 || fail "the large body has not its memory"
-post row 'm=1&k=10000&n=1' 'Expect: 100-continue'
+post_file row 'm=1&k=10000&n=1' 'Expect: 100-continue'
 expect "80 kB with Expect, which does not wait" 429
-post row 'm=1&k=10000&n=1'
+post_file row 'm=1&k=10000&n=1'
 expect "80 kB for which another has to go" 200
 wait $talk || :
 last_reply
@@ -138,14 +128,14 @@ at_most "products of 6 MiB by 48 clients in 4 s, at least" "$(sed -n 's/.* ok=\(
 await 60 has_free_budget || fail "memory was left taken"
 # Whether a request fits does not depend on larger pieces of memory that are kept for others.
 "$FLOAT32" fill 655368 1 >"$scratch/outer"
-post outer 'm=655360&k=1&n=8'
+post_file outer 'm=655360&k=1&n=8'
 expect "a result of 20 MiB" 200
 "$FLOAT32" fill 6815848 1 >"$scratch/outer"
-post outer 'm=524288&k=13&n=8&verify=true'
+post_file outer 'm=524288&k=13&n=8&verify=true'
 expect "63 MiB with their check, after it" 200
 # With the check alone it would fit, and as text alone too.
 "$FLOAT32" fill 1048577 1 >"$scratch/outer"
-post outer 'm=1048576&k=1&n=1&verify=true' 'Accept: application/json'
+post_file outer 'm=1048576&k=1&n=1&verify=true' 'Accept: application/json'
 expect "a checked product as JSON" 413 code too_large
 stop
 
@@ -161,7 +151,7 @@ for framing in 'Transfer-Encoding: chunked' 'Content-Length: 3102000'; do
     talk stands 65536 &
     talk=$!
     await 60 is_taken_beyond 3099999 || fail "the upload that will stand did not come"
-    post row 'm=1&k=10000&n=1'
+    post_file row 'm=1&k=10000&n=1'
     expect "80 kB beside an upload that stands, $framing" 200
     wait $talk || :
     last_reply
@@ -197,7 +187,7 @@ stop
 start_held --backend cpu --memory-budget 24000000
 prepare_held cpu 1 2000000 1
 hold_job first
-post slow "$slow_query" 'Expect: 100-continue'
+post_file slow "$slow_query" 'Expect: 100-continue'
 expect "the budget is taken" 429 code busy Retry-After: '[1-9]*'
 release
 finish_slow first "the one that came first" 200

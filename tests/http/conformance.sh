@@ -5,7 +5,6 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}"
 folder=$1
 library=$(pkg-config --modversion libmicrohttpd)
 

@@ -4,8 +4,6 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}"
-
 ours=https://example.org
 key=a-key-for-the-tests
 product='{"a":[[2]],"b":[[3]]}'

@@ -52,6 +52,12 @@ document=$scratch/openapi.json
 ask /openapi.json
 expect "the document" 200 Content-Type: application/json
 
+# Its names are those of the variants and backends, each once.
+for row in 'VariantName select(.op == "matmul").name' 'TransposeVariantName select(.op == "transpose").name' 'BackendName .backend'; do
+    same "the document: ${row%% *}" "$(jq -c "[.variants[] | ${row#* }] + [\"auto\"] | unique" "$scratch/variants")" \
+        "$(jq -c ".components.schemas.${row%% *}.enum | sort" "$document")"
+done
+
 # The paths are those that the server has: each takes its methods, and says so.
 jq -r '.paths | to_entries[] | "\(.key) \(.value | keys_unsorted - ["parameters"] | join(" "))"' "$document" >"$scratch/paths"
 while read -r path method; do

@@ -107,7 +107,7 @@ done
 # Killed while a client is connected, it leaves a port that the next one can have at once.
 start
 port=${url##*:}
-"${TALK:?the path of the program talk}" 127.0.0.1 "$port" 1 </dev/null >"$scratch/held" 2>&1 &
+"$TALK" 127.0.0.1 "$port" 1 </dev/null >"$scratch/held" 2>&1 &
 held=$!
 await 30 has_metric 'connections{state="idle"}' 1 || fail "killed: the client is not connected"
 kill -KILL "$server"

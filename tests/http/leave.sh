@@ -5,8 +5,6 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}"
-
 queued_ms() {
     jq --arg id "$1" 'select(.request_id == $id).queue_ms' "$scratch/log"
 }

@@ -7,15 +7,12 @@
 
 mib=1048576
 
-# post STATUS OUTCOME QUERY HEADER…: posts $scratch/body (raw, and without Expect, unless a header says otherwise).
+# post STATUS OUTCOME QUERY HEADER…: posts $scratch/body, by post_file.
 # OUTCOME is the code of a refusal, the number that all elements of the product are, or - for any.
 post() {
     wanted=$1 outcome=$2 query=$3
     shift 3
-    case "$*" in *Content-Type:*) ;; *) set -- 'Content-Type: application/octet-stream' "$@" ;; esac
-    case "$*" in *Expect:*) ;; *) set -- Expect: "$@" ;; esac
-    printf 'header = "%s"\n' "$@" >"$scratch/headers"
-    ask "/v1/matmul?$query" -K "$scratch/headers" --data-binary "@$scratch/body"
+    post_file body "$query" "$@"
     what="$(wc -c <"$scratch/body" | tr -d ' ') bytes, $query, $*"
     case $outcome in
     -) expect "$what" "$wanted" ;;
@@ -121,19 +118,6 @@ post 400 bad_request 'm=x&k=1&n=1'
 expect "over 1 MiB refused" 400 Connection: '[Cc]lose'
 stop
 
-start --max-dimension 16
-ones 512
-post 200 16 'm=16&k=16&n=16'
-for query in 'm=17&k=16&n=16' 'm=16&k=17&n=16' 'm=16&k=16&n=17' 'm=16&k=16&n=16&lda=17' 'm=16&k=16&n=16&ldb=17'; do
-    post 413 too_large "$query"
-    expect "$query" 413 .limit 16
-done
-jq -n -c '[range(16) | [range(16) | 1]] | {a: ., b: .}' >"$scratch/body"
-post 200 - '' "$json"
-jq -n -c '{a: [[range(17)]], b: [[1, 2]]}' >"$scratch/body"
-post 413 too_large '' "$json"
-stop
-
 # A product that would take too long by its variant's rate: of a raw body before it, of JSON after it. Both take
 # milliseconds on a fast machine too; the last one takes microseconds on a slow one.
 start --backend cpu --max-kernel-ms 1
@@ -145,19 +129,5 @@ jq -n -c '[range(200) | [range(200) | 1]] | {a: ., b: ., variant: "naive"}' >"$s
 post 413 too_large '' "$json"
 ones 128
 post 200 8 'm=8&k=8&n=8&variant=naive'
-stop
-
-# The operands fit, the result does not; the budget is also the most that a body may have.
-start --memory-budget 1MiB
-ones 2048
-post 200 8 'm=128&k=8&n=128'
-post 413 too_large 'm=1024&k=1&n=1024'
-post 413 too_large 'm=1024&k=0&n=1024'
-ones $((mib / 4 + 1))
-post 413 too_large 'm=1&k=1&n=1' "$expects"
-printf '{"a": [[2]], "b": [[3]]}' >"$scratch/body"
-for _ in 1 2 3 4 5 6 7 8; do
-    post 200 - '' "$json"
-done
 stop
 finish

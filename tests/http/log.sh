@@ -4,8 +4,6 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}"
-
 # line ID: the line of the request with this id, once it is there.
 line() {
     await 30 has_logged "request_id[\":=]*$1[\", ]" || fail "no line for the request $1"
@@ -84,8 +82,10 @@ same "no id twice" "" "$(jq -r 'select(.message == "request").request_id' "$scra
 same "the last line" stopped "$(tail -n 1 "$scratch/log" | jq -r .message)"
 
 start --log-format text
-curl -s -o "$scratch/got" -H 'X-Request-Id: product.2' -d "$product" "$url/v1/matmul"
-like "a product as text" '[0-9]*Z info  request request_id=product.2 method="POST" route=/v1/matmul code=200 *' "$(line product.2)"
+curl -s -o "$scratch/got" -H 'X-Request-Id: product.2' -d "$product" "$url/v1/matmul?verify=1"
+like "a product as text" "[0-9]*Z info  request request_id=product.2 method=\"POST\" route=/v1/matmul code=200 in_bytes=${#product} \
+out_bytes=$(wc -c <"$scratch/got" | tr -d ' ') m=3 k=2 n=1 backend=cpu variant=tiled_8 device=0 verify=passed receive_ms=[0-9]*.[0-9][0-9][0-9] \
+decode_ms=* queue_ms=* upload_ms=0.000 kernel_ms=* download_ms=* encode_ms=* send_ms=* duration_ms=*.[0-9][0-9][0-9]" "$(line product.2)"
 stop
 same "every line begins with its time" "$(wc -l <"$scratch/log" | tr -d ' ')" \
     "$(grep -cE '^[0-9-]{10}T[0-9:]{8}[.][0-9]{3}Z (info |error) ' "$scratch/log")"

@@ -3,7 +3,7 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}" "${FAULTY:?the path of the faulty matmuld}"
+: "${FAULTY:?the path of the faulty matmuld}"
 
 page=$scratch/page
 before=$scratch/before

@@ -70,10 +70,10 @@ bytes 01 00 00 00 ff ff ff ff >elements
 judge_file '<i4' '2, 1' /v1/transpose -H 'Accept: application/x-npy' -d '{"a":[[1,-1]],"dtype":"int32"}'
 ask /v1/transpose -H 'Transfer-Encoding: chunked' -H 'Accept: application/json' -F a=@turned
 same "a file in, JSON out" '{"c": [[-9223372036854775807,9223372036854775807]]' "$(sed 's/, "shape": .*//' got)"
-ask /v1/matmul -H 'Accept: application/json' -F a=@a -F b=@b
-expect "a form answered as JSON" 200 .c '[[4,5],[10,11]]'
-ask /v1/matmul -H 'Accept: application/octet-stream' -F a=@a -F b=@b
-same "a form answered raw" '4 5 10 11 ' "$("$FLOAT32" decode <got | tr '\n' ' ')"
+for row in 'application/json [[4,5],[10,11]]' "application/octet-stream 4 5 10 11 "; do
+    ask /v1/matmul -H "Accept: ${row%% *}" -F "a=@a" -F "b=@b"
+    same "Accept: ${row%% *}" "${row#* }" "$(jq -c .c got 2>/dev/null | grep . || "$FLOAT32" decode <got | tr '\n' ' ')"
+done
 
 # Refused by more than the form alone.
 # shellcheck disable=SC2086
@@ -85,10 +85,6 @@ done <<'END'
 400|bad_request|m is in the query|matmul?m=2|-F a=@a -F b=@b
 422|bad_shape|a is 2×3 and b is 2×3|matmul|-F a=@a_fortran -F b=@a_fortran
 422|bad_shape|transposed a is 3×2 and b is 3×2|matmul|-F a=@a_fortran -F b=@b_fortran -F transpose_a=1
-422|unsupported|tiled_33|matmul|-F a=@a -F b=@b -F variant=tiled_33
-400|bad_request|floating-point numbers, as '<f4' is|matmul|-F a=@turned -F b=@turned
-400|bad_request|dtype is 'float32', but the elements of a are of type int64|transpose|-F a=@turned -F dtype=float32
-400|bad_request|'b' is unknown in the body, which takes: a, variant, backend, dtype, timeout_ms|transpose|-F a=@turned -F b=@turned
 END
 
 # A form larger than what comes at once, as clients write it, and with a blank behind the last boundary, for which it is

@@ -1,10 +1,10 @@
 # What the scripts of this folder share: a server of their own on a free port, and a count of checks
-# and failures. To be sourced, with MATMULD and FLOAT32 in the environment; it makes $scratch inside
+# and failures. To be sourced, with MATMULD in the environment; it makes $scratch inside
 # the current folder, and ends what it started however the script ends.
 # shellcheck shell=sh disable=SC2034
 set -eu
 
-: "${MATMULD:?the path of matmuld}" "${FLOAT32:?the path of the program float32}"
+: "${MATMULD:?the path of matmuld}"
 export no_proxy='*'
 # A test sets the options that it needs: none comes from outside.
 for variable in $(env | sed -n 's/^\(MATMULD_[A-Z0-9_]*\)=.*/\1/p'); do
@@ -12,6 +12,7 @@ for variable in $(env | sed -n 's/^\(MATMULD_[A-Z0-9_]*\)=.*/\1/p'); do
 done
 
 here=$(cd "$(dirname "$0")/../http" && pwd)
+FLOAT32=$here/float32.py TALK=$here/talk.py
 checks=0
 failures=0
 kept=0
@@ -112,6 +113,16 @@ ask() {
     status=${sent%% *} method=${sent##* } uploaded=${sent#* }
     uploaded=${uploaded% *}
     [ "$status" = 000 ] || keep "$method" "$target"
+}
+
+# post_file FILE QUERY HEADER…: asks for the product of $scratch/FILE, raw and without Expect, unless a header says otherwise.
+post_file() {
+    file=$1 query=$2
+    shift 2
+    case "$*" in *Content-Type:*) ;; *) set -- 'Content-Type: application/octet-stream' "$@" ;; esac
+    case "$*" in *Expect:*) ;; *) set -- Expect: "$@" ;; esac
+    printf 'header = "%s"\n' "$@" >"$scratch/headers"
+    ask "/v1/matmul?$query" -K "$scratch/headers" --data-binary "@$scratch/$file"
 }
 
 # expect WHAT STATUS [KEY VALUE]…: what the last reply is. A key is `code` of a problem; `detail`, of which the value is a part;

@@ -5,7 +5,7 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}" "${DAWDLE:?the path of the program dawdle}"
+: "${DAWDLE:?the path of the program dawdle}"
 
 # slowly FILE PIECE PAUSE_MS WHAT STATUSES [LEAST]: sends it like that, beside the others. The replies are to have these
 # statuses, and the connection is to last at least so many milliseconds.

@@ -4,8 +4,6 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}"
-
 "$MATMULD" --tls-cert no-such-file --tls-key no-such-file 2>"$scratch/complaint" && fail "it serves without a certificate"
 if grep 'without TLS' "$scratch/complaint"; then
     [ "$failures" -eq 0 ] || exit 1

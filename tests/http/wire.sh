@@ -4,8 +4,6 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-: "${TALK:?the path of the program talk}"
-
 # replies WHAT STATUSES PIECE: to $scratch/requests, in pieces of so many bytes.
 replies() {
     talk requests "$3" || fail "$1: talk did not end well"

@@ -3,7 +3,7 @@
 Many keep-alive connections, a process each, ask at the same time for random products in JSON and raw, by every variant
 that the service has, among requests that it must refuse; some leave without waiting. It shares no code with the service.
 Elements are whole numbers times a power of two, so a product has one right value in any order of sums. mixed.py --help
-lists the options; soak.sh starts a service for it.
+lists the options; soak.sh starts a service for it. What each reply must look like golden.py and validate.py judge.
 """
 
 import argparse
@@ -11,9 +11,7 @@ import collections
 import json
 import multiprocessing
 import operator
-import os
 import random
-import re
 import socket
 import struct
 import sys
@@ -27,29 +25,15 @@ REQUESTS_MIN, FAILURES_MAX = 20, 10  # of a client: even if the machine stops fo
 EDGE_MAX, SMALL_EDGE_MAX, LARGE_MAX = 96, 12, 512
 EXPECT_BYTES = 1 << 20  # a longer body is sent once asked for, since the service refuses such bodies unread
 LEAVE_S_MAX = 0.02
-SPANS = "receive decode queue upload kernel download encode total".split()
-TIMING = re.compile(", ".join(span + r";dur=(\d+(?:\.\d+)?)" for span in SPANS))
-STATUSES = {
-    "bad_request": 400, "not_found": 404, "method_not_allowed": 405, "not_acceptable": 406, "too_large": 413,
-    "unsupported_media_type": 415, "bad_shape": 422, "unsupported": 422, "busy": 429, "internal": 500,
-    "stopping": 503, "not_ready": 503, "no_device_memory": 507,
-}  # fmt: skip
 
 MATMUL, ONES, BYTES_16 = "/v1/matmul", '{"a": [[1]], "b": [[1]]}', "0123456789abcdef"
 # What outsiders get wrong: method, target, Content-Type, Accept, body, and the code that the reply must give.
 REFUSALS = [
     ("POST", MATMUL, JSON, None, '{"a": [[1,2,3]], "b": [[1,2,3]]}', "bad_shape"),
     ("POST", MATMUL, JSON, None, '{"a": [[1,2],[3,4]], "b": [[5,6],[7,', "bad_request"),
-    ("POST", MATMUL, JSON, None, "", "bad_request"),
-    ("POST", MATMUL, JSON, None, '{"a": [[1,2],[3]], "b": [[5,6],[7,8]]}', "bad_request"),
-    ("POST", MATMUL, JSON, None, '{"a": [[1]], "a": [[1]], "b": [[1]]}', "bad_request"),
     ("POST", MATMUL + "?colour=1", JSON, None, ONES, "bad_request"),
     ("POST", MATMUL, JSON, None, '{"a": [[1]], "b": [[1]], "variant": "magic"}', "unsupported"),
-    ("POST", MATMUL + "?m=2&k=1&n=2&dtype=float31", RAW, None, BYTES_16, "unsupported"),
-    ("POST", MATMUL + "?m=2&k=2&n=2", RAW, None, BYTES_16, "bad_request"),
     ("POST", MATMUL + "?m=1&k=1&n=1", RAW, None, BYTES_16, "bad_request"),
-    ("POST", MATMUL + "?m=1&k=2&n=1&lda=1", RAW, None, BYTES_16, "bad_request"),
-    ("POST", MATMUL + "?m=99999999999999999999&k=1&n=1", RAW, None, BYTES_16, "too_large"),
     ("POST", MATMUL + "?m=2000000000&k=1&n=2000000000", RAW, None, BYTES_16, "too_large"),
     ("POST", MATMUL, "image/png", None, BYTES_16, "unsupported_media_type"),
     ("POST", MATMUL, JSON, "text/html", ONES, "not_acceptable"),
@@ -176,16 +160,10 @@ class Product:
         require(reply.status == 200, "status", reply.status, "expected 200:", reply.body[:300])
         require(head.get("content-type") == self.reply_form, "Content-Type is", head.get("content-type"))
         require(head.get("matmul-shape") == f"{self.m}, {self.n}", "Matmul-Shape is", head.get("matmul-shape"))
-        require(head.get("matmul-dtype") == "float32", "Matmul-Dtype is", head.get("matmul-dtype"))
         require(head.get("matmul-backend") == self.variant["backend"], "Matmul-Backend is", head.get("matmul-backend"))
-        require(head.get("matmul-device"), "Matmul-Device is absent")
         asked, ran = self.variant["name"], head.get("matmul-variant")
         runs = [row["name"] for row in plan.variants if row["backend"] == self.variant["backend"] and row["name"] != "auto"]
         require(ran in runs if asked == "auto" else ran == asked, "Matmul-Variant is", ran, "for", asked)
-        # A device measures by its own clock, so a span may be a little longer than all of them together.
-        timing = TIMING.fullmatch(head.get("server-timing", ""))
-        require(timing, "Server-Timing is", head.get("server-timing"))
-        require(max(map(float, timing.groups())) <= float(timing[len(SPANS)]) + 1, "Server-Timing is", timing[0])
         self.judge_elements(self.read_json(reply) if self.reply_form == JSON else self.read_raw(reply))
 
     def read_raw(self, reply):
@@ -193,14 +171,8 @@ class Product:
         return list(struct.iter_unpack(f"<{self.n}f", reply.body)) if self.n > 0 else [()] * self.m
 
     def read_json(self, reply):
-        members = parse(reply)
-        require(members.get("shape") == [self.m, self.n] and members.get("dtype") == "float32", reply.body[:300])
-        for name in "variant", "backend", "device":
-            require(members.get(name) == reply.headers.get("matmul-" + name), name, "is", members.get(name))
-        timing = members.get("timing", {})
-        require(all(isinstance(timing.get(span + "_ms"), (int, float)) for span in SPANS), "timing is", timing)
-        require(isinstance(members.get("gflops"), (int, float)), "gflops is", members.get("gflops"))
-        require(isinstance(members.get("batched"), int) and members["batched"] >= 1, "batched is", members.get("batched"))
+        members = json.loads(reply.body)
+        require(members.get("shape") == [self.m, self.n], reply.body[:300])
         rows = members.get("c")
         require(isinstance(rows, list) and len(rows) == self.m and all(len(row) == self.n for row in rows), reply.body[:300])
         row_of = struct.Struct(f"<{self.n}f")  # a decimal stands for the float32 that it is the nearest to
@@ -227,28 +199,13 @@ class Refusal:
     def judge(self, _, reply):
         code = judge_problem(reply)
         require(code == self.code, "code", code, "expected", self.code)
-        require(reply.status != 405 or "allow" in reply.headers, "status 405 without Allow")
-
-
-def parse(reply):
-    def unique(pairs):
-        require(len(dict(pairs)) == len(pairs), "a member twice")
-        return dict(pairs)
-
-    try:
-        members = json.loads(reply.body, object_pairs_hook=unique)
-    except ValueError as error:
-        raise Wrong(f"{error}: {reply.body[:300]}") from error
-    require(isinstance(members, dict), "no object:", reply.body[:300])
-    return members
 
 
 def judge_problem(reply):
-    """Any problem's form; returns its code."""
+    """That it is this request's problem, of the reply's status; returns its code."""
     require(reply.headers.get("content-type") == "application/problem+json", "Content-Type of status", reply.status)
-    problem = parse(reply)
-    require(all(problem.get(name) for name in ("type", "title", "detail", "code")), "no problem's form:", reply.body[:300])
-    require(problem.get("status") == reply.status == STATUSES.get(problem["code"]), "status", reply.status, "of", reply.body[:300])
+    problem = json.loads(reply.body)
+    require(problem.get("status") == reply.status, "status", reply.status, "of", reply.body[:300])
     require(problem.get("request_id") == reply.headers.get("x-request-id"), "request_id is", problem.get("request_id"))
     return problem["code"]
 
@@ -303,16 +260,13 @@ def chunks(body):
 
 
 def read_reply(reader):
-    """A reply with each header once and a body of the length that it says; an interim one (1xx) too."""
+    """A reply, with a body of the length that it says; an interim one (1xx) too."""
     line = reader.readline()
-    match = re.fullmatch(rb"HTTP/1\.1 (\d{3}) .*\r\n", line)
-    if not match:
+    if not line.startswith(b"HTTP/1.1 "):
         raise ConnectionError(f"no reply, but {line[:100]}")
-    status, headers = int(match[1]), {}
-    while (line := reader.readline()) != b"\r\n":
-        name, colon, value = line.decode().partition(":")
-        if not colon or name.lower() in headers:
-            raise ConnectionError(f"malformed or doubled header: {line[:100]}")
+    status, headers = int(line.split()[1]), {}
+    while line := reader.readline().decode().rstrip():
+        name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
     length = int(headers["content-length"]) if status >= 200 else 0
     body = reader.read(length)
@@ -410,7 +364,7 @@ class Client:
                 self.leave(requests[0])
             else:
                 self.exchange(requests)
-        except (OSError, ValueError, KeyError) as error:  # the latter two: a length that is none
+        except (OSError, ValueError, KeyError) as error:  # the latter two: what is malformed
             self.counts["broken connections"] += 1
             print(f"{requests[0]}: {error}", file=sys.stderr)
             if self.socket is not None:

@@ -9,7 +9,7 @@
 #   The default is 16384, the arena for small pieces: its pages are taken as they are first lent, and stay.
 #   A load that grows it by more is repeated, three times at most: only a leak grows it by as much each time.
 # SOAK_SERVER_OPTIONS: more options of matmuld, as words.
-MATMULD=$1 FLOAT32=none
+MATMULD=$1
 shift
 # shellcheck source=tests/http/server.sh
 . "$(dirname "$0")/../http/server.sh"

@@ -1,12 +1,8 @@
-/* Benchmarks on the wire: what a request may say, and what the reply tells of rows that are right, wrong and
- * failed. (http/benchmark has the types of requests and replies, and operands that are stored transposed, and
- * transpositions.) */
+/* Benchmarks on the wire: what a request may say. (http/benchmark has the types of requests and replies, and
+ * what the replies tell of rows that are right, wrong and failed.) */
 #include "api/call.h"
 #include "api/lab/benchmark.h"
-#include "tests/unit/gpu/lab.h"
-
-#include <jansson.h>
-#include <math.h>
+#include "tests/unit/unit.h"
 
 static const struct mm_limits limits = {
     .dimension_max = 100000, .body_bytes_max = 1 << 20, .memory_bytes_max = 1 << 30};
@@ -203,91 +199,5 @@ static void rows_are_bounded(void **state) {
     assert_int_equal(told.limit, MM_BENCHMARK_ROWS_MAX);
 }
 
-/* --- replies: of the device of lab.h -----------------------------------------------------------------------
- */
-
-static double number(const json_t *row, const char *name) {
-    const json_t *value = json_object_get(row, name);
-    assert_true(json_is_number(value));
-    return json_number_value(value);
-}
-
-/* The members of an object, in their order, each with a space behind it. */
-static const char *names_of(json_t *object) {
-    static char names[512];
-    const char *name;
-    json_t *value;
-    names[0] = '\0';
-    json_object_foreach(object, name, value) {
-        strcat(strcat(names, name), " ");
-    }
-    return names;
-}
-
-static void expect_text(const json_t *object, const char *name, const char *text) {
-    assert_string_equal(json_string_value(json_object_get(object, name)), text);
-}
-
-static void replies_tell_the_rows(void **state) {
-    static const char members[] = "variant backend kernel_ms gflops of_blas relative_error max_error "
-                                  "global_loads repeats device ";
-    static const char *const nulls[] = {"kernel_ms", "gflops",       "of_blas",
-                                        "max_error", "global_loads", "relative_error"};
-    struct mm_benchmark_request request = lab_product(8, 4, 8, 3, "naive dynamic auto nothing refuses blas");
-    size_t length = 0;
-    request.subjects[1].tile = 8;
-    strcpy(lab_device.name, "A \"GPU\"");
-    lab_run(&request);
-    char *table = mm_benchmark_text(benchmark, &length);
-    assert_int_equal(length, strlen(table));
-    char *text = mm_benchmark_json(benchmark, &length);
-    assert_int_equal(length, strlen(text));
-    json_t *reply = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    assert_non_null(reply);
-    assert_string_equal(names_of(reply), "op m k n dtype rows device ");
-    expect_text(reply, "device", "A \"GPU\"");
-    json_t *rows = json_object_get(reply, "rows");
-    assert_int_equal(json_array_size(rows), 6);
-
-    json_t *row = json_array_get(rows, 0);
-    assert_string_equal(names_of(row), members);
-    expect_text(row, "variant", "naive");
-    assert_true(number(row, "of_blas") > 0.1 && number(row, "of_blas") < 0.2);
-    assert_true(number(row, "max_error") < 0.5);
-    assert_true(number(row, "relative_error") > 0.0 && number(row, "relative_error") < 1e-6);
-    assert_true(number(row, "global_loads") == 512 && number(row, "repeats") == 3);
-
-    row = json_array_get(rows, 1);
-    json_t *times = json_object_get(row, "kernel_ms");
-    assert_true(0.001 <= number(times, "min") && number(times, "min") <= number(times, "median") &&
-                number(times, "median") <= number(times, "max"));
-    assert_true(fabs(number(row, "gflops") * number(times, "median") * 1e6 / 512.0 - 1.0) < 0.001);
-    assert_true(number(row, "tile") == 8 && number(row, "global_loads") == 64);
-
-    expect_text(json_array_get(rows, 2), "ran", "tiled_8");
-    expect_text(json_array_get(rows, 3), "max_error", "Infinity");
-    expect_text(json_array_get(rows, 3), "relative_error", "Infinity");
-
-    row = json_array_get(rows, 4);
-    assert_memory_equal(names_of(row), members, sizeof members - 1);
-    for (size_t index = 0; index < COUNT(nulls); index++)
-        assert_true(json_is_null(json_object_get(row, nulls[index])));
-    assert_true(number(row, "repeats") == 0);
-    expect_text(json_object_get(row, "error"), "code", "unsupported");
-    expect_text(json_object_get(row, "error"), "detail", "not \"this\" shape");
-    row = json_array_get(rows, 5);
-    assert_true(json_is_null(json_object_get(row, "global_loads")) && number(row, "of_blas") == 1.0);
-
-    static const char *const parts[] = {"\ndynamic/8 ", "\nauto (tiled_8) ", "  relative error  max error  ",
-                                        "             inf        inf  " /* both */,
-                                        "  unsupported: not \"this\" shape\n"};
-    assert_ptr_equal(strstr(table, "matmul m=8 k=4 n=8 float32 on A \"GPU\"\n\nvariant"), table);
-    for (size_t index = 0; index < COUNT(parts); index++)
-        assert_non_null(strstr(table, parts[index]));
-    json_decref(reply);
-    free(text);
-    free(table);
-}
-
-RUN_TESTS_BETWEEN(lab_reset, lab_close, defaults, all_members, large_repeats, malformed_requests_are_refused,
-                  accesses_of_all_patterns, nesting_is_bounded, rows_are_bounded, replies_tell_the_rows)
+RUN_TESTS(defaults, all_members, large_repeats, malformed_requests_are_refused, accesses_of_all_patterns,
+          nesting_is_bounded, rows_are_bounded)

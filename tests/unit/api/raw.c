@@ -1,4 +1,6 @@
-/* api/raw: shapes from the query, judged before the body's length, and views without a copy. */
+/* api/raw: shapes from the query, judged before the body's length, and views without a copy. (The golden
+ * cases raw_* have the shapes and lengths that are usual, the parameters that are missing, and bodies of
+ * another length.) */
 #include "api/codec.h"
 #include "tests/unit/unit.h"
 
@@ -28,26 +30,12 @@ struct plan {
 };
 
 static const struct plan plans[] = {
-    {"m=2&k=3&n=4", 72},
     {"m=2&k=3&n=4", MM_LENGTH_UNKNOWN},
-    {"m=2&k=3&n=4", 71, MM_BAD_REQUEST},
-    {"m=2&k=3&n=4", 73, MM_BAD_REQUEST},
-    {"m=2&k=3&n=4&transpose_a=1&transpose_b=true", 72},
-    {"k=3&n=4", 72, MM_BAD_REQUEST, "m"},
-    {"m=2&k=3", 72, MM_BAD_REQUEST, "n"},
-    {"m=0&k=0&n=0", 0},
-    {"m=0&k=3&n=4", 48},
     /* Leading dimensions are of the rows as stored, the last one included. */
-    {"m=2&k=3&n=4&lda=5", 88},
-    {"m=2&k=3&n=4&lda=5&ldb=6", 112},
-    {"m=2&k=3&n=4&lda=2", 64, MM_BAD_REQUEST, "lda"},
-    {"m=2&k=3&n=4&ldb=3", 60, MM_BAD_REQUEST, "ldb"},
     {"m=2&k=3&n=4&lda=0", 72, MM_BAD_REQUEST, "lda"},
     {"m=2&k=3&n=4&lda=2&transpose_a=1", 72},
-    {"m=2&k=3&n=4&lda=1&transpose_a=1", 72, MM_BAD_REQUEST, "lda"},
     {"m=2&k=3&n=4&ldb=3&transpose_b=1", 72},
     {"m=2&k=3&n=4&ldb=2&transpose_b=1", 72, MM_BAD_REQUEST, "ldb"},
-    {"m=2&k=0&n=4&lda=3", 24},
     {"m=0&k=3&n=0&lda=9&ldb=9", 108},
     /* Sizes are judged before the length. */
     {"m=2147483647&k=2147483647&n=1", 5, MM_TOO_LARGE, "a"},
@@ -67,17 +55,6 @@ static const struct plan plans[] = {
 
 /* Of a transposition: A alone, m×n as it is stored. */
 static const struct plan transpositions[] = {
-    {"m=2&n=3", 24},
-    {"m=2&n=3", 23, MM_BAD_REQUEST},
-    {"m=2&n=3&dtype=int32", 24},
-    {"m=2&n=3&dtype=int64", 48},
-    {"m=2&n=3&dtype=int64", 24, MM_BAD_REQUEST},
-    {"m=2", 8, MM_BAD_REQUEST, "n"},
-    {"m=3&n=0", 0},
-    {"m=2&n=3&lda=5", 40},
-    {"m=2&n=3&lda=5&dtype=int64", 80},
-    {"m=2&n=3&lda=2", 16, MM_BAD_REQUEST, "lda"},
-    {"m=3&n=0&lda=2", 24},
     /* Twice 2^20 bytes and no more: of A and of C. */
     {"m=512&n=512", 1048576},
     {"m=512&n=513", 1050624, MM_TOO_LARGE},

@@ -1,9 +1,9 @@
 /* The arena's pieces: aligned, none upon another, at most a quarter larger than asked for, and lent again;
- * and its pages, which are taken as they are lent. buffer.c has how they are locked. */
+ * and its pages, which are taken as they are lent. buffer.c has how they are locked, and threads that
+ * share them. */
 #include "gpu/memory/arena.h"
 #include "tests/unit/unit.h"
 
-#include <pthread.h>
 #include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
@@ -71,44 +71,6 @@ static void an_empty_arena_refuses(void **state) {
     mm_arena_close(NULL);
 }
 
-/* Takes pieces that nobody else has, and gives them back; a failure is told by not NULL. */
-static void *take_and_give(void *argument) {
-    enum { COUNT = 8, ROUNDS = 3000 };
-    struct mm_arena *arena = argument;
-    struct lent lent[COUNT];
-    const void *mark = lent; /* each thread has its own */
-    bool apart = true;
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int index = 0; index < COUNT; index++) {
-            lent[index].bytes = sizeof mark + (size_t)((round + index * 37) % 600);
-            lent[index].data = mm_arena_take(arena, lent[index].bytes);
-            if (lent[index].data != NULL)
-                memcpy(lent[index].data, &mark, sizeof mark);
-        }
-        for (int index = 0; index < COUNT; index++) {
-            if (lent[index].data == NULL)
-                continue;
-            apart = apart && memcmp(lent[index].data, &mark, sizeof mark) == 0;
-            mm_arena_give(arena, lent[index].data, lent[index].bytes);
-        }
-    }
-    return apart ? NULL : arena;
-}
-
-static void threads_take_pieces_apart(void **state) {
-    enum { THREADS = 4 };
-    struct mm_arena *arena = mm_arena_open(4 << 20);
-    pthread_t threads[THREADS];
-    void *failed;
-    for (int index = 0; index < THREADS; index++)
-        assert_int_equal(pthread_create(&threads[index], NULL, take_and_give, arena), 0);
-    for (int index = 0; index < THREADS; index++) {
-        pthread_join(threads[index], &failed);
-        assert_null(failed);
-    }
-    mm_arena_close(arena);
-}
-
 static void pages_are_taken_as_they_are_lent(void **state) {
     enum { BYTES = 32 << 20, PAGE = 4096 };
     static unsigned char resident[BYTES / PAGE];
@@ -135,5 +97,5 @@ static void what_was_not_asked_for_is_poisoned(void **state) {
 #endif
 }
 
-RUN_TESTS(pieces_lie_apart, an_empty_arena_refuses, threads_take_pieces_apart,
-          pages_are_taken_as_they_are_lent, what_was_not_asked_for_is_poisoned)
+RUN_TESTS(pieces_lie_apart, an_empty_arena_refuses, pages_are_taken_as_they_are_lent,
+          what_was_not_asked_for_is_poisoned)

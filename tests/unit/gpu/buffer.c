@@ -400,9 +400,12 @@ struct taking {
     bool grows;
 };
 
+/* What a thread writes into its buffers nobody else writes over. */
 static void *take_and_give(void *argument) {
+    static int marks; /* __atomic */
     const struct taking *taking = argument;
-    for (size_t round = 0; round < 2000; round++) {
+    const char mark = (char)__atomic_add_fetch(&marks, 1, __ATOMIC_RELAXED);
+    for (size_t round = 0; round < 10000; round++) {
         struct mm_buffer buffer = {0};
         const size_t bytes = taking->bytes + (taking->more == 0 ? 0 : round * KIB % taking->more);
         const enum mm_status status = taking->grows ? mm_buffers_grow(buffers, 1, bytes, &buffer, NULL)
@@ -411,7 +414,9 @@ static void *take_and_give(void *argument) {
             continue;
         if (taking->grows)
             (void)mm_buffers_grow(buffers, bytes, bytes, &buffer, NULL);
-        ((volatile char *)buffer.data)[0] = ((volatile char *)buffer.data)[buffer.bytes - 1] = 1;
+        volatile char *const data = buffer.data;
+        data[0] = data[buffer.bytes - 1] = mark;
+        assert_true(data[0] == mark && data[buffer.bytes - 1] == mark);
         give(&buffer);
         if (round % 100 == 0)
             trim();
@@ -422,8 +427,8 @@ static void *take_and_give(void *argument) {
 /* The budget, what is kept, and what others have not reached. */
 static void threads_share_the_budget(void **state) {
     static struct taking takings[] = {
-        {300, 0, false}, {40 * KIB, 20 * KIB, false}, {80 * KIB, 40 * KIB, true}};
-    static const size_t budgets[] = {1000, 200 * KIB, 300 * KIB};
+        {300, 600, false}, {40 * KIB, 20 * KIB, false}, {80 * KIB, 40 * KIB, true}};
+    static const size_t budgets[] = {3000, 200 * KIB, 300 * KIB};
     for (size_t way = 0; way < COUNT(takings); way++) {
         pthread_t threads[4];
         buffers = mm_buffers_open(budgets[way]);

@@ -22,17 +22,7 @@ static void lanes_are_filled_and_no_more(void **state) {
     assert_int_equal(fake->most, 3);
 }
 
-static void who_wants_all_runs_alone(void **state) {
-    enum { MANY = 60 };
-    open_scene((struct setting){.lanes = 4, .jobs_max = MANY});
-    for (int index = 0; index < MANY; index++)
-        submit_product(&jobs[index], index % 5 == 3 ? ALONE_N : 2);
-    wait_all(jobs, MANY);
-    assert_int_equal(begun_by(fake), MANY);
-    assert_false(fake->was_shared);
-}
-
-/* And then the others are woken: of those who came while it ran, all lanes are filled. */
+/* Once it is over the others are woken: of those who came while it ran, all lanes are filled. */
 static void nobody_runs_beside_who_wants_all(void **state) {
     const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000}; /* for who would begin one */
     open_scene((struct setting){.lanes = 3, .closed = true});
@@ -202,6 +192,6 @@ static void what_is_over_is_told_before_the_thread_computes(void **state) {
 }
 
 RUN_TESTS_BETWEEN(NULL, close_scene, what_is_over_is_told_before_the_thread_computes,
-                  lanes_are_filled_and_no_more, who_wants_all_runs_alone, nobody_runs_beside_who_wants_all,
+                  lanes_are_filled_and_no_more, nobody_runs_beside_who_wants_all,
                   who_wants_all_keeps_its_turn, who_wants_all_is_passed_on, the_wait_is_foretold_and_bounded,
                   the_busiest_device_is_foretold, threads_share_the_wait, a_wait_may_be_unknown_or_endless)

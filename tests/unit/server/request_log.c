@@ -1,4 +1,5 @@
-/* server/request_log: a request's line in both formats, whatever bytes the caller sent. */
+/* server/request_log: a request's line in both formats, whatever bytes the caller sent. (http/log has what is
+ * in it.) */
 #include "server/observe/record.h"
 #include "gpu/backend.h"
 #include "server/http/routes.h"
@@ -24,53 +25,6 @@ static json_t *parse_line(const struct mm_record *record) {
     json_t *object = json_loads(write_line(MM_LOG_JSON, record), JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(object);
     return object;
-}
-
-/* A product by the CPU's reference. */
-static void test_product(void **state) {
-    const struct mm_backend *cpu = mm_backend_find("cpu");
-    struct mm_device device = {.backend = cpu, .index = 1};
-    struct mm_job job = {.backend = cpu, .ran = cpu->variants, .device = &device};
-    struct mm_record record = {.request_id = "job-17",
-                               .method = "POST",
-                               .route = mm_route_label_index("/v1/matmul"),
-                               .code = 200,
-                               .in_bytes = 128,
-                               .out_bytes = 64,
-                               .has_shape = true,
-                               .has_depth = true,
-                               .m = 4,
-                               .k = 5,
-                               .n = 6,
-                               .job = &job,
-                               .duration_ns = 12345678901};
-    for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
-        record.stage_ns[stage] = 1000499 + stage;
-    assert_string_equal(
-        write_line(MM_LOG_TEXT, &record),
-        "2026-11-21T09:30:00.123Z info  request request_id=job-17 method=\"POST\" route=/v1/matmul code=200 "
-        "in_bytes=128 out_bytes=64 m=4 k=5 n=6 backend=cpu variant=naive device=1 receive_ms=1.000 "
-        "decode_ms=1.001 queue_ms=1.001 upload_ms=1.001 kernel_ms=1.001 download_ms=1.001 encode_ms=1.001 "
-        "send_ms=1.001 duration_ms=12345.679");
-    assert_string_equal(
-        write_line(MM_LOG_JSON, &record),
-        "{\"time\":\"2026-11-21T09:30:00.123Z\",\"level\":\"info\",\"message\":\"request\","
-        "\"request_id\":\"job-17\",\"method\":\"POST\",\"route\":\"/v1/"
-        "matmul\",\"code\":200,\"in_bytes\":128,"
-        "\"out_bytes\":64,\"m\":4,\"k\":5,\"n\":6,\"backend\":\"cpu\",\"variant\":\"naive\",\"device\":1,"
-        "\"receive_ms\":1.000,\"decode_ms\":1.001,\"queue_ms\":1.001,\"upload_ms\":1.001,\"kernel_ms\":1.001,"
-        "\"download_ms\":1.001,\"encode_ms\":1.001,\"send_ms\":1.001,\"duration_ms\":12345.679}");
-    json_decref(parse_line(&record));
-    job.verification =
-        (struct mm_verification){.is_done = true, .residual = 2.0, .bound = 1.0, .rows_judged = 4};
-    assert_non_null(strstr(write_line(MM_LOG_TEXT, &record), " device=1 verify=failed receive_ms="));
-    assert_non_null(
-        strstr(write_line(MM_LOG_JSON, &record), "\"device\":1,\"verify\":\"failed\",\"receive_ms\":"));
-    json_decref(parse_line(&record));
-    job.verification.is_done = false;
-    record.has_depth = false; /* a transposition */
-    assert_non_null(strstr(write_line(MM_LOG_TEXT, &record), " out_bytes=64 m=4 n=6 backend=cpu "));
-    assert_non_null(strstr(write_line(MM_LOG_JSON, &record), "\"m\":4,\"n\":6,"));
 }
 
 /* Every byte there is, in JSON and in text, stands as itself or as \xNN. */
@@ -120,7 +74,7 @@ static void test_longest(void **state) {
     for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
         record.stage_ns[stage] = UINT64_MAX - 500;
     json_decref(parse_line(&record));
-    write_line(MM_LOG_TEXT, &record);
+    assert_non_null(strstr(write_line(MM_LOG_TEXT, &record), " device=4294967295 "));
 }
 
-RUN_TESTS(test_product, test_hostile_bytes, test_longest)
+RUN_TESTS(test_hostile_bytes, test_longest)

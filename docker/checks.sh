@@ -1,0 +1,39 @@
+# What smoke.sh and verify.sh share: a line for each check, the counts, and a product that takes some seconds. To be
+# sourced; `beside` runs a command where the service at $url can be reached.
+# shellcheck shell=sh disable=SC2034,SC2154
+
+checks=0 failures=0
+
+# check WHAT COMMAND…: the command succeeds; what it prints is shown where it does not.
+check() {
+    what=$1
+    shift
+    checks=$((checks + 1))
+    if "$@" >"$scratch/output" 2>&1; then
+        echo "ok      $what"
+    else
+        failures=$((failures + 1))
+        echo "FAILED  $what"
+        sed 's/^/        /' "$scratch/output"
+    fi
+}
+
+# multiply_zeros SIDE ARGUMENT...: two square matrices of zeros, by the slowest variant; the arguments are curl's.
+multiply_zeros() {
+    side=$1
+    shift
+    head -c $((2 * 4 * side * side)) /dev/zero >"$scratch/zeros"
+    beside curl -s --max-time 300 -o /dev/null "$@" -H 'Content-Type: application/octet-stream' \
+        --data-binary "@$scratch/zeros" "$url/v1/matmul?m=$side&k=$side&n=$side&backend=cpu&variant=naive"
+}
+
+# A product that takes about four seconds here, by what a smaller one takes; sets slow, the process that waits for it, and
+# leaves its status in $scratch/slow.
+begin_slow_product() {
+    multiply_zeros 400 -D "$scratch/timing" || :
+    milliseconds=$(sed -n 's/^Server-Timing:.*kernel;dur=\([0-9.]*\).*/\1/Ip' "$scratch/timing")
+    multiply_zeros "$(awk -v ms="${milliseconds:-30}" 'BEGIN { print int(400 * (4000 / ms) ^ (1 / 3)) }')" \
+        -w '%{http_code}' >"$scratch/slow" &
+    slow=$!
+    sleep 1
+}

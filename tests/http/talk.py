@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Sends stdin to a TCP port as it is, so many bytes a write and so many milliseconds apart (2), and copies what comes back
+to stdout until the other side closes; if that comes before all is sent, the rest is not. It knows nothing of HTTP.
+
+    talk.py HOST PORT PIECE [LEAVE | HALF | FOREVER | PAUSE_MS]
+
+With LEAVE it goes without waiting for what comes back, with HALF it closes its sending side. With FOREVER it goes on with
+zeros, without a pause, until the connection takes no more.
+"""
+
+import select
+import socket
+import sys
+import time
+
+PATIENCE_S, PAUSE_MS = 30, 2
+
+
+def talk(host, port, piece, how=str(PAUSE_MS)):
+    data, piece = sys.stdin.buffer.read(), int(piece)
+    pause_ms = int(how) if how.isdigit() else PAUSE_MS
+    with socket.create_connection((host, int(port)), PATIENCE_S) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # each write is to be a packet of its own
+        other = select.poll()
+        other.register(connection, select.POLLRDHUP)
+        for at in range(0, len(data), piece):
+            if pause_ms > PAUSE_MS and other.poll(0):
+                break
+            connection.sendall(data[at : at + piece])
+            time.sleep(pause_ms / 1000)
+        try:
+            while how == "FOREVER":
+                connection.sendall(bytes(piece))
+        except OSError:
+            pass
+        if how == "HALF":
+            connection.shutdown(socket.SHUT_WR)
+        while how != "LEAVE" and (got := connection.recv(4096)):
+            sys.stdout.buffer.write(got)
+
+
+try:
+    talk(*sys.argv[1:])
+except OSError as error:
+    sys.exit(f"talk: {error}")
