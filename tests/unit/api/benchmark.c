@@ -117,7 +117,7 @@ static void malformed_requests_are_refused(void **state) {
         {"{`m`: 100001, `k`: 1, `n`: 0}", "n", "at least 1"},
         {ONES "`op`: `add`}", "op", "op is 'add', but must be one of: matmul, transpose, shared_access",
          MM_UNSUPPORTED},
-        {ONES "`dtype`: `int32`}", "dtype", "one of: float32", MM_UNSUPPORTED},
+        {ONES "`dtype`: `int32`}", "dtype", "takes float32", MM_UNSUPPORTED},
         {"{`dtype`: `int32`, `m`: 100001, `k`: 1, `n`: 1}", "m", "limit", MM_TOO_LARGE},
         {"{`dtype`: `int32`, `m`: 1, `k`: 1, `n`: 1, `x`: 1}", "x", "'x' is unknown"},
         {"{`op`: `shared_access`, `m`: 1}", "m", "'m'"},

@@ -90,6 +90,15 @@ static const struct {
      "[[9223372036854775807,-9223372036854775808]]"},
     {"{`dtype`: `int64`, `a`: [[9007199254740993, -9007199254740993, 9223372036854775806]]}",
      "[[9007199254740993,-9007199254740993,9223372036854775806]]"},
+    {"{`a`: [[0.1, 65504, 65519, 2e-8, -1e-9, `NaN`]], `dtype`: `float16`}",
+     "[[0.1,65500,65500,0,-0.0,`NaN`]]"},
+    {"{`dtype`: `bfloat16`, `a`: [[0.1, 3.39e38, `-Infinity`]]}", "[[0.1,3.39e+38,`-Infinity`]]"},
+    {"{`a`: [[0.1, 448, `NaN`]], `dtype`: `float8_e4m3fn`}", "[[0.1,450,`NaN`]]"},
+    {"{`a`: [[0.1, 57344, `Infinity`]], `dtype`: `float8_e5m2`}", "[[0.09,60000,`Infinity`]]"},
+    {"{`a`: [[127, -128, 1e1]], `dtype`: `int8`}", "[[127,-128,10]]"},
+    {"{`a`: [[255, 0, -0]], `dtype`: `uint8`}", "[[255,0,0]]"},
+    {"{`a`: [[true, false, 1, 0, 1.0]], `dtype`: `bool`}", "[[1,0,1,0,1]]"},
+    {"{`dtype`: `bool`, `a`: [[true, false], [0, 1]]}", "[[1,0],[0,1]]"},
     /* A time of any length is no error, beside whole numbers either, which are read as 64 bits. */
     {"{`timeout_ms`: 18446744073709551616, `a`: [[1, 7]], `dtype`: `int64`}", "[[1,7]]"},
     {"{`a`: [[1, 7]], `dtype`: `int32`, `timeout_ms`: 9223372036854775808}", "[[1,7]]"},
@@ -189,7 +198,7 @@ static const struct refused products[] = {
     {"{`a`: [[1]], `timeout_ms`: 1.5" B, "timeout_ms", 1, 30, "is 1.5"},
     {"{`a`: [[1]], `timeout_ms`: 1e999" B, "timeout_ms", 1, 32, "a whole number"},
     {"{`a`: [[1]], `backend`: `cpu`" B, "backend", 1, 29, "backend is given twice with different values"},
-    {"{`a`: [[1]], `dtype`: `float64`" B, "dtype", 0, 0, "float64", MM_UNSUPPORTED},
+    {"{`a`: [[1]], `dtype`: `float65`" B, "dtype", 0, 0, "float64", MM_UNSUPPORTED},
     /* Limits: of a dimension, of one matrix, of the result, of all together */
     {"{`a`: [[1,2,3,4,5,6,7,8,9]]" B, "a", 0, 0, "the limit is 8", MM_TOO_LARGE},
     {"{`a`: [[],[],[],[],[],[],[],[],[]]" B, "a", 0, 0, "the limit is 8", MM_TOO_LARGE},
@@ -206,12 +215,17 @@ static const struct refused transpositions[] = {
     {"{`a`: [[1e-400]], `dtype`: `int64`}", "a", 1, 0, "a[0][0] is not exactly 0, but"},
     {"{`a`: [[-1e-400]], `dtype`: `int64`}", "a", 1, 0,
      "but int64 takes whole numbers from -9223372036854775808 to 9223372036854775807"},
+    {"{`a`: [[`Infinity`]], `dtype`: `float8_e4m3fn`}", "a", 1, 0, "float8_e4m3fn takes numbers up to 448, "},
+    {"{`a`: [[65520]], `dtype`: `float16`}", "a", 1, 0, "float16 takes numbers up to 65504"},
+    {"{`a`: [[2]], `dtype`: `bool`}", "a", 1, 0, "bool takes 0, 1, true and false"},
+    {"{`a`: [[true]], `dtype`: `int8`}", "a", 1, 0, "a[0][0] is true, but int8 takes"},
+    {"{`a`: [[`NaN`]], `dtype`: `int8`}", "a", 1, 0, "int8 takes whole numbers from -128 to 127"},
     {"{`a`: [[true]], `dtype`: `float64`}", "a", 1, 0, "a[0][0] is true, but float64 takes"},
     {"{`a`: [[1.7976931348623159e308]], `dtype`: `float64`}", "a", 1, 0, "overflow"},
     /* Without a lower bound, and not float64. */
     {"{`a`: [[1, -1.7976931348623158e308]], `dtype`: `int64`}", "a", 1, 0, "a[0][1]"},
     {"{`a`: [[1]], `timeout_ms`: -1.7976931348623158e308}", "timeout_ms", 1, 0, "whole"},
-    {"{`a`: [[1], [2, 3]], `dtype`: `float16`}", "a", 1, 0, "row 1 of a"},
+    {"{`a`: [[1], [2, 3]], `dtype`: `float17`}", "a", 1, 0, "row 1 of a"},
 };
 
 /* Whoever is refused leaves nothing on loan. */

@@ -157,7 +157,7 @@ static void test_type_is_noticed(void **state) {
         {NULL, "{\"a\":[[1]],\"dtype\":\"float64\"}", MM_FLOAT32},
         {NULL, "{\"variant\":\"int64\",\"a\":[[1]]}", MM_FLOAT32},
         {"int32", "{\"a\":[[1]]}", MM_INT32},
-        {"int8", "{\"a\":[[1]]}", MM_FLOAT32},
+        {"int9", "{\"a\":[[1]]}", MM_FLOAT32},
     };
     struct mm_buffers *buffers = mm_buffers_open(BUDGET_BYTES);
     for (size_t index = 0; index < COUNT(cases); index++) {

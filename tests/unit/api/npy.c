@@ -83,7 +83,7 @@ static const struct {
     {1, "{'descr': ", "'>f4'|'=f4'|'f4'|'!b2'|'!O'|'<c8'|'<f4x'|'<f16'|''|'>V2'|'!V3'|'<i1'|'<u4'|'>i4'|'!'", ROWS_2,
      NULL, MM_UNSUPPORTED},
     {1, "{'descr': ", "[('x', '<f4')]|'<\\f4'|u'<f4'", ROWS_2, "a simple type"},
-    {1, "{'descr': ", "'<f4|'<f4\"", ROWS_2, ""},
+    {1, "{'descr': ", "'<f4|'<f4\"", ROWS_2, "", MM_UNSUPPORTED},
     {1, HEAD, "()", ", }\n", "rank 0"},
     {1, HEAD, "(6,)", ", }\n", "rank 1"},
     {1, HEAD, "(2, 3, 1)|(99999999999999999999, 3, 1)", ", }\n", "rank 3"},

@@ -115,7 +115,7 @@ static void test_decode(void **state) {
         {MM_MATMUL, "m=2&k=3&n=4&lda=5&ldb=6&transpose_a=0", MM_OK, {2, 3, 5}, {3, 4, 6}, 10},
         {MM_MATMUL, "m=2&k=3&n=4&lda=5&ldb=4&transpose_a=1&transpose_b=1", MM_BAD_REQUEST},
         {MM_MATMUL, "m=4&k=4&n=3&transpose_a=1&transpose_b=1", MM_OK, {4, 4, 4}, {3, 4, 4}, 16},
-        {MM_MATMUL, "m=2&k=3&n=4&dtype=float64", MM_UNSUPPORTED},
+        {MM_MATMUL, "m=2&k=3&n=4&dtype=float65", MM_UNSUPPORTED},
         {MM_TRANSPOSE, "m=2&n=3&lda=7&dtype=float64", MM_OK, {2, 3, 7}},
     };
     struct mm_buffers *buffers = mm_buffers_open(0);
