@@ -132,7 +132,7 @@ done <<END
 1|200||/healthz|-I
 1|204||/readyz|-X OPTIONS
 1|400|bad_request|/v1/transpose|-d {"a":[[1]],"b":[[1]]}
-1|422|unsupported|/v1/transpose|-d {"a":[[1]],"dtype":"float16"}
+1|422|unsupported|/v1/transpose|-d {"a":[[1]],"dtype":"float17"}
 END
 
 # Products and transpositions: how many, operation, variant, operations of each, target and arguments. Without depth or

@@ -66,7 +66,7 @@ stop
 
 # A tile that computes wrongly: the device is not served.
 for tile in 8 16; do
-    MATMULD_FAULTY_TILE=$tile runs 1 'the known product by tiled is wrong' --port 0 --backend cuda
+    MATMULD_FAULTY_TILE=$tile runs 1 'the known product of float32 by tiled is wrong' --port 0 --backend cuda
 done
 
 # On the CPU every variant may be chosen by `auto`: with or without permission it is the same one.
