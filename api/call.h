@@ -132,6 +132,10 @@ enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error);
 
+/* Judges elements that not every bit pattern makes: those of a bool, in a product, must be 0 or 1.
+ * MM_BAD_REQUEST. After decoding. */
+enum mm_status mm_call_judge_elements(const struct mm_call *call, struct mm_error *error);
+
 /* Turns a conforming product (or transposition) of call->a and call->b into the same one of the matrices as
  * they are stored: a column-major matrix is the row-major storage of its transpose. m, n and k stay. Called
  * after mm_product_conform, whose errors speak of the client's shapes. */

@@ -47,7 +47,9 @@ static enum mm_status decode(struct mm_request *request, const char *content_typ
 static enum mm_status check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
-    enum mm_status status = mm_operation_choose(request, error);
+    enum mm_status status = mm_call_judge_elements(call, error);
+    if (status == MM_OK)
+        status = mm_operation_choose(request, error);
     if (status == MM_OK)
         status = mm_engine_judge(mm_server_engine(request->server), &operation->job, error);
     if (status != MM_OK)

@@ -12,38 +12,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The nearest float of the text whose nearest double is known: the same, or, where the double lies in the
- * middle of two floats, either, since the text need not. */
-static bool is_nearest(float element, double number) {
-    const float rounded = (float)number;
-    const double other = isinf(rounded) ? copysign(0x1p128, number) : (double)rounded;
+static double nearest_to(enum mm_dtype dtype, double number) {
+    uint64_t element = 0;
+    mm_dtype_put(dtype, &element, 0, number);
+    return mm_dtype_get(dtype, &element, 0);
+}
+
+/* The element that is nearest to a text whose nearest double is known: the same, or, if the double lies in
+ * the middle of two, either, since the text need not. */
+static bool is_nearest(enum mm_dtype dtype, double element, double number) {
     return (signbit(element) != 0) == (signbit(number) != 0) &&
-           (element == rounded || ((double)element + other) / 2 == number);
+           (element == nearest_to(dtype, number) || element == nearest_to(dtype, nextafter(number, 0)) ||
+            element == nearest_to(dtype, nextafter(number, copysign(INFINITY, number))));
 }
 
 static void require_element(const json_t *value, enum mm_dtype dtype, const void *element) {
     const char *name = json_string_value(value);
-    double number = json_number_value(value);
+    const double got = mm_dtype_get(dtype, element, 0);
+    double number = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
     if (name != NULL) {
         REQUIRE(strcmp(name, "NaN") == 0 || strcmp(name, "Infinity") == 0 || strcmp(name, "-Infinity") == 0);
         number = *name == 'N' ? NAN : *name == 'I' ? INFINITY : -INFINITY;
     }
-    REQUIRE(json_is_number(value) || (name != NULL && (dtype == MM_FLOAT32 || dtype == MM_FLOAT64)));
-    switch (dtype) {
-    case MM_FLOAT32:
-        REQUIRE(isnan(number) ? isnan(*(const float *)element) : is_nearest(*(const float *)element, number));
-        break;
-    case MM_FLOAT64:
-        REQUIRE(isnan(number) ? isnan(*(const double *)element)
-                              : memcmp(&number, element, sizeof number) == 0);
-        break;
-    case MM_INT32:
-        REQUIRE(number == (double)*(const int32_t *)element);
-        break;
-    default:
-        REQUIRE(json_is_integer(value) ? json_integer_value(value) == *(const int64_t *)element
-                                       : number == (double)*(const int64_t *)element);
-    }
+    REQUIRE(json_is_number(value) || (name != NULL && mm_dtype_is_float(dtype)) ||
+            (json_is_boolean(value) && dtype == MM_BOOL));
+    if (isnan(number))
+        REQUIRE(isnan(got));
+    else if (dtype == MM_FLOAT64)
+        REQUIRE(memcmp(&number, element, sizeof number) == 0);
+    else if (mm_dtype_is_float(dtype))
+        REQUIRE(is_nearest(dtype, got, number));
+    else if (dtype == MM_INT64 && json_is_integer(value))
+        REQUIRE(json_integer_value(value) == *(const int64_t *)element);
+    else
+        REQUIRE(number == got);
 }
 
 static void require_elements(const struct mm_matrix *matrix, const json_t *rows) {

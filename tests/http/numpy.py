@@ -6,12 +6,18 @@ for bit, as files and raw.
 """
 
 import itertools
+import json
 import subprocess
 import sys
 
 # The script's own name is NumPy's: its folder must not be where imports are looked for.
 sys.path.pop(0)
 import numpy as np  # noqa: E402
+
+try:
+    import ml_dtypes
+except ImportError:
+    ml_dtypes = None
 
 VERSIONS = [(1, 0), (2, 0), (3, 0)]
 SHAPES = [
@@ -93,5 +99,74 @@ def check_transposes(url, folder, random):
         check_bits(np.fromfile(c, dtype).reshape(n, m), a, f"{what}, raw")
 
 
+# Type, type of the result, 2·unit roundoff of the sums, of the result.
+TYPES = [("float64", "float64", 2.0**-52, 0), ("float64", "float32", 2.0**-52, 2.0**-24),
+         ("float32", "float16", 2.0**-23, 2.0**-11), ("float16", "float16", 2.0**-23, 2.0**-11),
+         ("float16", "float32", 2.0**-23, 0), ("bfloat16", "bfloat16", 2.0**-23, 2.0**-8),
+         ("bfloat16", "float32", 2.0**-23, 0), ("float32", "bfloat16", 2.0**-23, 2.0**-8),
+         ("float8_e4m3fn", "float32", 2.0**-23, 0), ("float8_e5m2", "float16", 2.0**-23, 2.0**-11),
+         ("int8", "int32", 0, 0), ("uint8", "int32", 0, 0), ("bool", "int32", 0, 0),
+         ("int32", "int32", 0, 0), ("int64", "int64", 0, 0)]  # fmt: skip
+
+
+def dtype_of(name):
+    """None if nobody here has the type."""
+    return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name) if hasattr(np, name) else None
+
+
+def typed(random, dtype, shape, order):
+    """Whole ranges of integers; floats of the size of 1."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        matrix = random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
+    elif dtype.kind == "b":
+        matrix = random.integers(0, 2, shape).astype(bool)
+    else:
+        matrix = random.standard_normal(shape).astype(dtype)
+    return np.array(matrix, order=order)
+
+
+def check_typed(c, a, b, sums, rounding, what):
+    if a.dtype.kind in "iub":
+        expected = a.astype(c.dtype) @ b.astype(c.dtype)
+        assert (c == expected).all(), f"{what}: {np.count_nonzero(c != expected)} elements are wrong"
+        return
+    wide_a, wide_b = a.astype(np.longdouble), b.astype(np.longdouble)
+    exact, size = wide_a @ wide_b, np.abs(wide_a) @ np.abs(wide_b)
+    bound = (a.shape[1] + 8) * sums * size * (1 + rounding) + rounding * np.abs(exact) + 1e-7 * (rounding > 0)
+    wrong = np.count_nonzero(np.abs(c.astype(np.longdouble) - exact) > bound)
+    assert wrong == 0, f"{what}: {wrong} elements are wrong"
+
+
+def check_types(url, folder, random):
+    for case, ((name, result, sums, rounding), variant) in enumerate(
+        itertools.product(TYPES, ("naive", "tiled_16", "tiled_32", "auto"))
+    ):
+        what = f"{name} to {result} by {variant}"
+        dtype, c_dtype = dtype_of(name), dtype_of(result)
+        if dtype is None or c_dtype is None:
+            continue
+        m, k, n = [(1, 70, 1), (33, 65, 34), (64, 40, 97)][case % 3]
+        a = typed(random, dtype, (m, k), "CF"[case % 2])
+        b = typed(random, dtype, (k, n), "CF"[case // 2 % 2])
+        options = [f"dtype={name}", f"result_dtype={result}", f"variant={variant}"]
+        c = np.load(curl(folder, *form(folder, VERSIONS[0], options, a=a, b=b), f"{url}/v1/matmul"))
+        c = c.view(c_dtype) if c.dtype.kind == "V" else c
+        assert c.dtype == c_dtype and c.shape == (m, n), (what, c.dtype, c.shape)
+        check_typed(c, a, b, sums, rounding, what)
+        raw = np.ascontiguousarray(a).tobytes() + np.ascontiguousarray(b).tobytes()
+        open(f"{folder}/raw", "wb").write(raw)
+        query = "&".join([f"m={m}&k={k}&n={n}", *options])
+        octets = ["-H", "Content-Type: application/octet-stream", "--data-binary", f"@{folder}/raw"]
+        got = np.fromfile(curl(folder, *octets, f"{url}/v1/matmul?{query}"), c_dtype)
+        check_typed(got.reshape(m, n), a, b, sums, rounding, f"{what}, raw")
+        # JSON both ways: its numbers read back as the same elements. (A file in another order may have other bits.)
+        body = {"a": a.tolist(), "b": b.tolist(), "dtype": name, "result_dtype": result, "variant": variant}
+        json.dump(body, open(f"{folder}/body", "w"))
+        reply = json.load(open(curl(folder, "-d", f"@{folder}/body", f"{url}/v1/matmul")))
+        assert np.array(reply["c"], c_dtype).tobytes() == got.tobytes(), f"{what}: JSON differs from raw"
+
+
 check_products(*sys.argv[1:], np.random.default_rng(1))
 check_transposes(*sys.argv[1:], np.random.default_rng(2))
+check_types(*sys.argv[1:], np.random.default_rng(3))

@@ -4,22 +4,7 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
-venv=$here/../../build/schemathesis
-wanted=$here/schemathesis/requirements.txt
-
-install() {
-    rm -rf "$venv"
-    python3 -m venv "$venv" &&
-        "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 1 --timeout 10 -r "$wanted" &&
-        cp "$wanted" "$venv/installed"
-}
-
-if ! cmp -s "$wanted" "$venv/installed" && ! install >"$scratch/pip" 2>&1; then
-    tail -n 1 "$scratch/pip"
-    echo "schemathesis cannot be installed here"
-    exit 77
-fi
-
+make_venv schemathesis || exit 77
 start --backend cpu --benchmark-run-flops 1000000 --benchmark-flops 10000000
 curl -sS --fail-with-body -o "$scratch/document.json" "$url/openapi.json"
 cd "$scratch" # where it leaves files of its own

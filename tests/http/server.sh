@@ -72,6 +72,20 @@ python_with() {
     return 1
 }
 
+# make_venv NAME: installs tests/http/NAME/requirements.txt from PyPI into build/NAME, as $venv; if that fails, says why.
+make_venv() {
+    venv=$here/../../build/$1
+    wanted=$here/$1/requirements.txt
+    ! cmp -s "$wanted" "$venv/installed" || return 0
+    rm -rf "$venv"
+    { python3 -m venv "$venv" &&
+        "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 1 --timeout 10 -r "$wanted" &&
+        cp "$wanted" "$venv/installed"; } >"$scratch/pip" 2>&1 && return
+    tail -n 1 "$scratch/pip"
+    echo "$1 cannot be installed from PyPI here"
+    return 1
+}
+
 # conform DOCUMENT [REQUESTS EXCHANGES]: by validate.py. Under a sanitizer that is left out: the replies are the same.
 conform() {
     [ -z "${ASAN_OPTIONS:-}${TSAN_OPTIONS:-}" ] || return 0

@@ -3,6 +3,7 @@
  * and says why it cannot run. */
 #include "gpu/cpu/variants.h"
 
+#include "gpu/pieces.h"
 #include "gpu/sums.h"
 
 #if MATMULD_WITH_OPENBLAS
@@ -61,26 +62,61 @@ static CBLAS_TRANSPOSE flag(bool transpose) {
     return transpose ? CblasTrans : CblasNoTrans;
 }
 
-enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+/* All matrices have one type, which OpenBLAS has. */
+static void multiply(const struct mm_product *product) {
     const struct mm_matrix *a = &product->a, *b = &product->b, *c = &product->c;
     const int m = (int)product->m, n = (int)product->n, k = (int)product->k;
-    const enum mm_status status = judge(product, error);
-    if (status != MM_OK)
-        return status;
-    if (k == 0)
-        clear(c);
-    else if (a->dtype == MM_FLOAT64)
+    assert(a->dtype == c->dtype);
+    if (a->dtype == MM_FLOAT64)
         cblas_dgemm(CblasRowMajor, flag(product->transpose_a), flag(product->transpose_b), m, n, k, 1.0, a->data,
                     leading_dimension(a), b->data, leading_dimension(b), 0.0, c->data, leading_dimension(c));
     else
         cblas_sgemm(CblasRowMajor, flag(product->transpose_a), flag(product->transpose_b), m, n, k, 1.0F,
                     a->data, leading_dimension(a), b->data, leading_dimension(b), 0.0F, c->data,
                     leading_dimension(c));
+}
+
+enum { BLOCK = 512 };
+
+/* C is narrower than its sums: these go through a block of memory. */
+static enum mm_status multiply_and_round(const struct mm_product *product, struct mm_error *error) {
+    void *sums = malloc((size_t)BLOCK * BLOCK * mm_dtype_bytes(product->a.dtype));
+    if (sums == NULL)
+        return mm_fail(error, MM_INTERNAL, "the system has no memory for a block of sums");
+    for (size_t row = 0; row < product->m; row += BLOCK) {
+        for (size_t col = 0; col < product->n; col += BLOCK) {
+            struct mm_product block =
+                mm_product_piece(product, MM_MATMUL, row, mm_size_min(BLOCK, product->m - row), col,
+                                 mm_size_min(BLOCK, product->n - col));
+            const struct mm_matrix c = block.c;
+            block.c = mm_matrix_dense(product->a.dtype, block.m, block.n, sums);
+            multiply(&block);
+            for (size_t r = 0; r < block.m; r++)
+                for (size_t at = r * block.n, end = at + block.n, to = r * c.ld; at < end; at++, to++)
+                    if (product->a.dtype == MM_FLOAT64)
+                        mm_store_double(c.dtype, c.data, to, ((const double *)sums)[at]);
+                    else
+                        mm_store_float(c.dtype, c.data, to, ((const float *)sums)[at]);
+        }
+    }
+    free(sums);
     return MM_OK;
 }
 
+enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+    enum mm_status status = judge(product, error);
+    if (status != MM_OK)
+        return status;
+    if (product->k == 0)
+        clear(&product->c);
+    else if (product->c.dtype != product->a.dtype)
+        status = multiply_and_round(product, error);
+    else
+        multiply(product);
+    return status;
+}
+
 /* Blocks of A, B and C as float32, 1 MiB each. Converting takes a tenth of the time of multiplying them. */
-enum { BLOCK = 512 };
 
 struct blocks {
     float a[BLOCK * BLOCK];
