@@ -19,7 +19,7 @@
     X(MM_NOT_ACCEPTABLE, "not_acceptable", "None of the accepted types can be produced")                     \
     X(MM_REQUEST_TIMEOUT, "request_timeout", "The request took too long to arrive")                          \
     X(MM_LENGTH_REQUIRED, "length_required", "The request does not say its length")                          \
-    X(MM_TOO_LARGE, "too_large", "The request passes a limit")                                               \
+    X(MM_TOO_LARGE, "too_large", "The request exceeds a limit")                                              \
     X(MM_UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body's type is not supported")               \
     X(MM_BAD_SHAPE, "bad_shape", "The matrices do not conform")                                              \
     X(MM_UNSUPPORTED, "unsupported", "Not supported")                                                        \

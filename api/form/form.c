@@ -158,8 +158,8 @@ static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand 
     assert(a->dtype_name != NULL && (!two || b->dtype_name != NULL));
     if (two && strcmp(a->dtype_name, b->dtype_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "b",
-                             "b has elements of type %s ('%s'), but a of type %s ('%s'); convert one, as "
-                             "NumPy does by b.astype(a.dtype)",
+                             "b has elements of type %s ('%s'), but a of type %s ('%s'); convert both to "
+                             "float32, as NumPy does by a.astype('float32')",
                              b->dtype_name, b->descr, a->dtype_name, a->descr);
     if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(asked, a->dtype_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "dtype",

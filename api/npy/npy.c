@@ -147,8 +147,9 @@ static enum mm_status read_number(struct reader *reader, uint64_t *number, struc
 static enum mm_status fail_rank(const struct reader *reader, unsigned long rank, struct mm_slice shape) {
     int shown = shape.length > NUMBER_SHOWN_MAX ? NUMBER_SHOWN_MAX : (int)shape.length;
     fail_file(reader->field, reader->error,
-              "its shape is %.*s%s, of rank %lu, but a matrix has rank 2; reshape it", shown, shape.start,
-              shape.length > NUMBER_SHOWN_MAX ? "..." : "", rank);
+              "its shape is %.*s%s, of rank %lu, but a matrix has rank 2; reshape it, a vector by "
+              "x.reshape(-1, 1)",
+              shown, shape.start, shape.length > NUMBER_SHOWN_MAX ? "..." : "", rank);
     mm_fail_expected(reader->error, "rank 2");
     mm_fail_got(reader->error, "rank %lu", rank);
     return MM_BAD_REQUEST;

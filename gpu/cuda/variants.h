@@ -26,8 +26,8 @@ __BEGIN_DECLS
     X(tiled_async, .plan = {[MM_FLOAT32] = mm_cuda_tiled_async}, .tile = 32, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0", .summary = "as tiled_32, but the next tiles are copied asynchronously while these are used") \
     X(register_tiled, .plan = {[MM_FLOAT32] = mm_cuda_register_tiled}, .tile = 128, .summary = "128x128 of C a block, and an 8x8 square of it in the registers of each thread") \
     X(vectorized, .plan = {[MM_FLOAT32] = mm_cuda_vectorized}, .tile = 128, .summary = "as register_tiled, by accesses of 16 bytes to global and shared memory") \
-    X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .tile = 128, .summary = "64x32 of C a warp and 8x8 a thread, whose next operands and slabs are fetched meanwhile") \
-    X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .summary = "blocks of the shape that suits the product, k cut into parts where few blocks would fill the chip; a kernel of its own for vectors") \
+    X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .tile = 128, .summary = "64x32 of C a warp and 8x8 a thread; the next operands and slabs are loaded meanwhile") \
+    X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .summary = "blocks of the shape that suits the product; k is split if there are too few blocks to fill the chip; a kernel of its own for vectors") \
     X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor}, .tile = 128, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired") \
     X(blas, .plan = {[MM_FLOAT32] = mm_cuda_blas}, .missing = mm_cuda_blas_missing, .needs = "cuBLAS 13 or 12 at run time", .summary = "cuBLAS in plain float32: the yardstick")
 

@@ -4,8 +4,9 @@
 #include "server/observe/metrics.h"
 
 /* WAIT_MAX_MS: how long a body waits. PACE_MS: how often the pace of an upload is judged, so that one that
- * stands is found before that. */
-enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 3000, PACE_MS = 1000 };
+ * stands is found before that. GO_ON_MS: how long one that waits counts on what others will release, since a
+ * product can take longer than it may wait. SEND_MS: the same for one reply, which a client need not read. */
+enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 3000, PACE_MS = 1000, GO_ON_MS = 2000, SEND_MS = 500 };
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -52,13 +53,22 @@ struct holders {
     bool go_on;                  /* one at least does not wait, and will give its memory back */
 };
 
+/* Whether the client leaves its reply unread, as far as the looks tell. */
+static bool is_unread(struct mm_request *request, uint64_t now_ns) {
+    if (mm_request_state(request) != MM_SENDING)
+        return false;
+    if (request->sent_since_ns == 0)
+        request->sent_since_ns = now_ns;
+    return now_ns > request->sent_since_ns + SEND_MS * NS_PER_MS;
+}
+
 static void look_at(struct mm_request *request, const struct mm_request *first, uint64_t now_ns,
                     double *most_ns, struct holders *holders) {
     const enum mm_request_state state = mm_request_state(request);
     const bool waits = state == MM_STARVED;
     const bool uploads = state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY;
     const bool holds = __atomic_load_n(&request->holds_body, __ATOMIC_RELAXED) != 0;
-    holders->go_on |= !waits && (holds || state != MM_RECEIVING);
+    holders->go_on |= holds && !waits && !is_unread(request, now_ns);
     if (!holds || !(waits || uploads)) /* in another phase its own thread has it */
         return;
     const double late_ns = behind_ns(request, now_ns);
@@ -104,43 +114,57 @@ static bool refuse(struct mm_request *request, const char *why, struct mm_resume
     return true;
 }
 
-/* Ends the wait of an upload that now has its memory, or can never have it; else returns false. */
-static bool serve(struct mm_request *request, struct mm_resumed *resumed) {
+/* Ends the wait of an upload that now has its memory, or can never have it; else returns false. by_itself: no
+ * other was refused for it. */
+static bool serve(struct mm_request *request, bool by_itself, struct mm_resumed *resumed) {
     struct mm_error error;
     const enum mm_status status = mm_body_grow(request, request->needed_bytes, &error);
     if (status == MM_BUSY)
         return false;
+    if (by_itself)
+        request->counts_since_ns = 0;
     mm_request_end_wait(request, status == MM_OK ? NULL : &error);
     SLIST_INSERT_HEAD(resumed, request, resumed);
     return true;
 }
 
 /* Refuses an upload for the first that waits; false if none can be refused. If all that hold memory wait for
- * more, the youngest goes, so that the oldest are answered. */
+ * more, or what the others hold has not come, the youngest goes, so that the oldest are answered. */
 static bool make_room(struct mm_request *first, uint64_t now_ns, struct mm_resumed *resumed) {
     const struct holders holders = find_holders(first, now_ns);
     if (holders.last != NULL)
         return refuse(holders.last, "this upload is slower than the others for its length and deadline",
                       resumed);
-    return !holders.go_on && holders.youngest != NULL &&
+    const bool may_come = holders.go_on && now_ns <= first->counts_since_ns + GO_ON_MS * NS_PER_MS;
+    return !may_come && holders.youngest != NULL &&
            refuse(holders.youngest, "all uploads wait for more, of which this is the latest", resumed);
 }
 
+/* One whose wait has been too long; NULL: none. */
+static struct mm_request *find_overdue(const struct mm_server *server, uint64_t now_ns) {
+    struct mm_request *request = TAILQ_FIRST(&server->starved);
+    while (request != NULL && now_ns <= request->starved_since_ns + WAIT_MAX_MS * NS_PER_MS)
+        request = TAILQ_NEXT(request, starving);
+    return request;
+}
+
+/* What one leaves that is refused is given to the next before that is refused as well. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
-    struct mm_request *first, *next;
+    struct mm_request *first, *overdue;
     unsigned refusals = 0;
     pthread_mutex_lock(&server->mutex);
     while ((first = TAILQ_FIRST(&server->starved)) != NULL) {
-        if (serve(first, &resumed))
+        if (serve(first, refusals == 0, &resumed))
             continue;
-        if (refusals++ == REFUSALS_MAX || !make_room(first, now_ns, &resumed))
+        if (refusals++ == REFUSALS_MAX)
             break;
-    }
-    for (struct mm_request *request = first; request != NULL; request = next) {
-        next = TAILQ_NEXT(request, starving);
-        if (now_ns > request->starved_since_ns + WAIT_MAX_MS * NS_PER_MS)
-            refuse(request, "none became free while this body waited", &resumed);
+        if (make_room(first, now_ns, &resumed))
+            continue;
+        overdue = find_overdue(server, now_ns);
+        if (overdue == NULL)
+            break;
+        refuse(overdue, "none became free while this body waited", &resumed);
     }
     pthread_mutex_unlock(&server->mutex);
     mm_request_resume(&resumed);

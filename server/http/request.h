@@ -51,7 +51,8 @@ struct mm_request {
     size_t body_bytes;     /* kept so far; the decoder's reader may drop some again */
     size_t received_bytes; /* kept or dropped so far; __atomic access only */
     size_t dropped_bytes;  /* received after a refusal */
-    int holds_body;        /* not 0 while `body` counts in the memory budget; __atomic access only */
+    int holds_body;        /* not 0 once `body` counts in the memory budget, until it is dropped: the request
+                            * may also hold what was made of it. __atomic access only */
 
     /* Reads the body as it arrives; NULL `reading`: nothing does. */
     const struct mm_body_reader *reader;
@@ -64,6 +65,8 @@ struct mm_request {
     /* Guarded by server->mutex. */
     bool is_worked_on;                /* by the worker pool or the queue, even after it was abandoned */
     uint64_t starved_since_ns;        /* in MM_STARVED */
+    uint64_t counts_since_ns;         /* since when it counts on what others release */
+    uint64_t sent_since_ns;           /* when a wait first found it in MM_SENDING; 0: none */
     size_t needed_bytes;              /* of the body, when it last waited */
     uint64_t paced_ns;                /* when the sweep last judged the pace of the upload, */
     size_t paced_bytes;               /* what had come by then, */

@@ -147,6 +147,8 @@ void mm_request_wait_for_memory(struct mm_request *request, size_t bytes) {
     suspend(request);
     mm_request_move(request, MM_STARVED);
     request->starved_since_ns = mm_clock_ns();
+    if (request->counts_since_ns == 0) /* else it goes on: another was refused in the wait before */
+        request->counts_since_ns = request->starved_since_ns;
     request->needed_bytes = bytes;
     struct mm_request *before = TAILQ_LAST(&server->starved, mm_starved);
     while (before != NULL && before->started_ns > request->started_ns)

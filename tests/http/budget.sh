@@ -17,6 +17,32 @@ is_taken_beyond() {
     [ "$(metric 'staging_bytes{state="used"}')" -gt "$1" ]
 }
 
+# compete WHAT [COMMAND]: of two that are both in time and wait for each other, the later has to go: each has sent three
+# quarters of 10 MiB before it goes on. Then the command, and the other is answered.
+compete() {
+    rm -f "$scratch/one" "$scratch/two"
+    mkfifo "$scratch/one" "$scratch/two"
+    exec 3<>"$scratch/one" 4<>"$scratch/two"
+    taken=$(metric 'staging_bytes{state="used"}')
+    for name in one two; do
+        curl -s -o "$scratch/got.$name" -w '%{http_code}\n' -X POST -T - -H 'Expect:' -H "$raw" \
+            "$url/v1/matmul?m=1&k=1310720&n=1" <"$scratch/$name" >"$scratch/status.$name" 3<&- 4<&- &
+        eval "$name=\$!"
+        head -c 7864320 /dev/zero >"$scratch/$name"
+        await 60 is_taken_beyond $((taken += 7864319)) || fail "the upload $name did not come"
+    done
+    (head -c 2621440 /dev/zero >&3) &
+    (head -c 2621440 /dev/zero >&4) &
+    exec 3>&- 4>&-
+    # shellcheck disable=SC2154
+    wait "$two" || :
+    ${2:-:}
+    # shellcheck disable=SC2154
+    wait "$one" || :
+    same "two that need more than the budget together, $1" "200 429" \
+        "$(paste -d ' ' "$scratch/status.one" "$scratch/status.two")"
+}
+
 start --backend cpu --memory-budget 1MiB
 "$FLOAT32" fill 150000 1 >"$scratch/row"
 post_file row 'm=1&k=75000&n=1'
@@ -100,24 +126,28 @@ last_reply
 expect "the one that had to go" 429 code busy Retry-After: '[1-9]*'
 keep POST /v1/matmul
 
-# Of two that are both in time and wait for each other, the later has to go: each has sent three quarters of 10 MiB
-# before it goes on.
-mkfifo "$scratch/one" "$scratch/two"
-exec 3<>"$scratch/one" 4<>"$scratch/two"
-taken=0
-for name in one two; do
-    curl -s -o "$scratch/got.$name" -w '%{http_code}\n' -X POST -T - -H 'Expect:' -H "$raw" \
-        "$url/v1/matmul?m=1&k=1310720&n=1" <"$scratch/$name" >"$scratch/status.$name" 3<&- 4<&- &
-    eval "$name=\$!"
-    head -c 7864320 /dev/zero >"$scratch/$name"
-    await 60 is_taken_beyond $((taken += 7864319)) || fail "the upload $name did not come"
-done
-(head -c 2621440 /dev/zero >&3) &
-(head -c 2621440 /dev/zero >&4) &
-exec 3>&- 4>&-
-# shellcheck disable=SC2154
-wait "$one" "$two" || :
-same "two that need more than the budget together" "200 429" "$(paste -d ' ' "$scratch/status.one" "$scratch/status.two")"
+compete "alone"
+await 60 has_free_budget || fail "memory was left taken"
+stop
+
+# A client that does not read its reply, which holds 8 MiB, changes nothing in that.
+start --backend cpu --memory-budget 24MiB --send-timeout-ms 600000
+"$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --every-ms 600000 --seconds 600 >"$scratch/dawdle" &
+dawdle=$!
+await 60 is_taken_beyond 8386816 || fail "the reply that is not read did not come"
+sleep 1
+compete "beside a reply that is not read"
+kill $dawdle
+wait $dawdle 2>/dev/null || :
+await 60 has_free_budget || fail "memory was left taken"
+stop
+
+# Nor does a product that takes longer than any of them waits.
+start_held --backend cpu --memory-budget 16MiB
+prepare_held cpu
+hold_job first
+compete "beside a product that takes long" release
+finish_slow first "the product that takes long" 200
 await 60 has_free_budget || fail "memory was left taken"
 stop
 

@@ -134,7 +134,7 @@ static const struct {
     {MM_MATMUL, PART("a") "$O|" PART("b") "$B|" END, MM_TOO_LARGE, "a", "the size in bytes"},
     {MM_MATMUL, PART("a") "$I|" PART("b") "$B|" END, MM_BAD_REQUEST, "a",
      "must be little-endian floating-point numbers, as '<f4' is"},
-    {MM_MATMUL, PART("a") "$F|" PART("b") "$B|" END, MM_BAD_REQUEST, "b", "b.astype(a.dtype)"},
+    {MM_MATMUL, PART("a") "$F|" PART("b") "$B|" END, MM_BAD_REQUEST, "b", "a.astype('float32')"},
     {MM_TRANSPOSE, PART("a") "$A|" END},
     {MM_TRANSPOSE, PART("a") "$D|" END},
     {MM_TRANSPOSE, PART("a") "$I|" END},

@@ -23,7 +23,8 @@ static void test_members(void **state) {
     error.line = 3;
     error.column = 7;
     assert_problem(&error, "x",
-                   "{\"type\": \"urn:matmuld:problem:too_large\", \"title\": \"The request passes a limit\", "
+                   "{\"type\": \"urn:matmuld:problem:too_large\", "
+                   "\"title\": \"The request exceeds a limit\", "
                    "\"status\": 413, \"detail\": \"m is \\\"9\\\\9\\\"\", \"code\": \"too_large\", "
                    "\"request_id\": \"x\", \"field\": \"m\", \"limit\": 0, \"expected\": \"less\", \"got\": "
                    "\"more\", \"line\": 3, \"column\": 7}");
