@@ -16,7 +16,6 @@ RECEIVE_BUFFER_BYTES = 8192  # a reader's socket holds little, so that what it d
 
 def parse():
     parser = argparse.ArgumentParser(description="Each caller sends or takes --bytes in --every-ms, until the service ends it.")
-    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
     for kind in "heads", "bodies", "readers":
         parser.add_argument("--" + kind, type=int, default=0)
@@ -51,7 +50,7 @@ class Caller:
         self.socket = socket.socket()
         if kind == "readers":  # to be asked for before the other end is told of it
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
-        self.socket.connect((options.host, options.port))
+        self.socket.connect(("127.0.0.1", options.port))
         self.left = memoryview(head[:-1] if kind == "heads" else bytes(4 * (m * k + k * n)))
         try:
             if kind != "heads":

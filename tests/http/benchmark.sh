@@ -186,6 +186,8 @@ post "$mixed" -H 'Accept: text/plain'
 for line in ' on Faulty, ' 'tiled/8 ' 'auto (naive) ' 'fails *  internal: the launch failed as told' 'forgets_corner *  inf *  inf  '; do
     like "a table of two backends" "*$line*" "$(cat "$scratch/got")"
 done
+stop
+start
 post '{"m": 1, "k": 2, "n": 3, "variants": ["naive", "loses_device", "cpu:naive", "naive"]}'
 expect "a device is lost" 200 '[.rows[] | .error.code // "none"] | join(" ")' 'device_failed device_failed none device_failed'
 gives_up "a device is lost"

@@ -70,10 +70,10 @@ bytes 01 00 00 00 ff ff ff ff >elements
 judge_file '<i4' '2, 1' /v1/transpose -H 'Accept: application/x-npy' -d '{"a":[[1,-1]],"dtype":"int32"}'
 ask /v1/transpose -H 'Transfer-Encoding: chunked' -H 'Accept: application/json' -F a=@turned
 same "a file in, JSON out" '{"c": [[-9223372036854775807,9223372036854775807]]' "$(sed 's/, "shape": .*//' got)"
-for row in 'application/json [[4,5],[10,11]]' "application/octet-stream 4 5 10 11 "; do
-    ask /v1/matmul -H "Accept: ${row%% *}" -F "a=@a" -F "b=@b"
-    same "Accept: ${row%% *}" "${row#* }" "$(jq -c .c got 2>/dev/null | grep . || "$FLOAT32" decode <got | tr '\n' ' ')"
-done
+ask /v1/matmul -H 'Accept: application/json' -F a=@a -F b=@b
+expect "a form answered as JSON" 200 .c '[[4,5],[10,11]]'
+ask /v1/matmul -H 'Accept: application/octet-stream' -F a=@a -F b=@b
+same "a form answered raw" '4 5 10 11 ' "$("$FLOAT32" decode <got | tr '\n' ' ')"
 
 # Refused by more than the form alone.
 # shellcheck disable=SC2086
