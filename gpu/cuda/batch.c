@@ -45,16 +45,16 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
            (uint64_t)product->tile << 48 | halvings(cols) << 56 | halvings(rows) << 60;
 }
 
-/* Operands are gathered by words. */
-static bool is_whole_words(const struct mm_matrix *operand) {
-    return ((uintptr_t)operand->data | mm_matrix_bytes(operand)) % sizeof(unsigned) == 0;
+/* Operands are gathered by words. A last word that an operand fills in part lies in the same page. */
+static bool begins_with_word(const struct mm_matrix *operand) {
+    return (uintptr_t)operand->data % sizeof(unsigned) == 0;
 }
 
 /* Whether the operands are read in host memory: each element once, or by one block in a few steps. Others
  * would be read again and again. Limits from 4 to 64 KiB made no difference on an H200. */
 static bool is_read_in_place(const struct mm_layout *layout, const struct mm_product *product) {
     enum { IN_PLACE_BYTES_MAX = 4 << 10 };
-    return layout->reads_once || !is_whole_words(&product->a) || !is_whole_words(&product->b) ||
+    return layout->reads_once || !begins_with_word(&product->a) || !begins_with_word(&product->b) ||
            (product->m <= layout->block_rows && product->n <= layout->block_cols &&
             mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) <= IN_PLACE_BYTES_MAX);
 }
@@ -69,6 +69,7 @@ static struct mm_cuda_item item_of(const struct mm_job *job) {
                                  .m = (unsigned)product->m,
                                  .n = (unsigned)product->n,
                                  .k = (unsigned)product->k,
+                                 .c_dtype = product->c.dtype,
                                  .split_depth = split_depth > 0 ? split_depth : (unsigned)product->k};
 }
 
@@ -83,7 +84,7 @@ static size_t gathered_bytes(const struct mm_layout *layout, struct mm_job *cons
 
 /* Has the operand copied to `*at`, and steps past it. Without depth there is nothing to copy, or to read. */
 static const void *gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, char **at) {
-    const unsigned words = (unsigned)(mm_matrix_bytes(operand) / sizeof(unsigned));
+    const unsigned words = (unsigned)mm_size_divide_up(mm_matrix_bytes(operand), sizeof(unsigned));
     void *to = *at;
     if (words == 0)
         return NULL;

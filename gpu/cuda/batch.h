@@ -11,8 +11,8 @@
 __BEGIN_DECLS
 
 /* One product C = op(A)·op(B) on dense matrices, op(A) m×k and op(B) k×n, by the kernel's transposes; or
- * one transposition C = Aᵀ, A n×m. Their type is the kernel's. They lie in device memory or in locked host
- * pages. */
+ * one transposition C = Aᵀ, A n×m. The operands' type is the kernel's; products of one batch may differ in the
+ * type of C. The matrices lie in device memory or in locked host pages. */
 struct mm_cuda_item {
     const void *a;
     const void *b;
@@ -21,6 +21,7 @@ struct mm_cuda_item {
     unsigned n;
     unsigned k;
     unsigned split_depth; /* k's parts, which are added up each by itself; as mm_cuda_layout's */
+    enum mm_dtype c_dtype;
 };
 
 /* A batch kernel's one parameter, by value (at most 4 KiB). Layer z of the grid computes item z by blocks

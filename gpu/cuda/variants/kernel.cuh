@@ -14,6 +14,48 @@
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
+#include "gpu/sums.h"
+
+/* a·b + sum, rounded once. Integers wrap around. */
+__device__ __forceinline__ float mm_cuda_multiply_add(float a, float b, float sum) {
+    return fmaf(a, b, sum);
+}
+__device__ __forceinline__ double mm_cuda_multiply_add(double a, double b, double sum) {
+    return fma(a, b, sum);
+}
+__device__ __forceinline__ uint32_t mm_cuda_multiply_add(uint32_t a, uint32_t b, uint32_t sum) {
+    return a * b + sum;
+}
+__device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b, uint64_t sum) {
+    return a * b + sum;
+}
+
+/* An element type, for kernels that take it as a template parameter. `type` is the type in C, and `sum_type`
+ * what products add up in. `value` converts an element to that, exactly. `store` rounds a sum to the type of
+ * C, which only the running kernel knows. The rows of MM_DTYPE_TABLE become one of these each. */
+template <enum mm_dtype DTYPE> struct mm_cuda_element;
+
+#define X(constant, name, TYPE, word, SUM, VALUE, ...)                                                       \
+    template <> struct mm_cuda_element<constant> {                                                           \
+        using type = TYPE;                                                                                   \
+        using sum_type = SUM;                                                                                \
+        static __device__ __forceinline__ sum_type value(type element) {                                     \
+            return static_cast<sum_type>(VALUE(element));                                                    \
+        }                                                                                                    \
+        static __device__ __forceinline__ void store(const struct mm_matrix &c, size_t index,                \
+                                                     sum_type sum) {                                         \
+            mm_store_##SUM(c.dtype, c.data, index, sum);                                                     \
+        }                                                                                                    \
+    };
+MM_DTYPE_TABLE(X)
+#undef X
+
+/* float32 with a C of float32, the most frequent case: a kernel of its own need not look at C's type. */
+struct mm_cuda_float32 : mm_cuda_element<MM_FLOAT32> {
+    static __device__ __forceinline__ void store(const struct mm_matrix &c, size_t index, float sum) {
+        static_cast<float *>(c.data)[index] = sum;
+    }
+};
 
 /* The sizes of a kernel whose block computes a square of C, one element a thread. */
 template <unsigned EDGE> struct mm_cuda_square {
@@ -34,7 +76,7 @@ __device__ __forceinline__ struct mm_matrix mm_cuda_dense(const void *data, unsi
     matrix.data = const_cast<void *>(data);
     matrix.rows = rows;
     matrix.cols = matrix.ld = cols;
-    return matrix; /* its element type is what the kernel was made for */
+    return matrix; /* an operand's element type is what the kernel was made for */
 }
 
 /* The product of the block in a batch; NULL if the block lies outside its C. */
@@ -53,6 +95,7 @@ __device__ __forceinline__ struct mm_product mm_cuda_product_of(const struct mm_
     product.a = mm_cuda_dense(item.a, TRANSPOSE_A ? item.k : item.m, TRANSPOSE_A ? item.m : item.k);
     product.b = mm_cuda_dense(item.b, TRANSPOSE_B ? item.n : item.k, TRANSPOSE_B ? item.k : item.n);
     product.c = mm_cuda_dense(item.c, item.m, item.n);
+    product.c.dtype = item.c_dtype;
     return product;
 }
 
@@ -117,6 +160,23 @@ enum mm_status mm_cuda_plan_by(const struct mm_product *product, struct mm_plan 
                                struct mm_error *error) {
     (void)error;
     plan->layout = mm_layout_of<KERNEL>(product);
+    return MM_OK;
+}
+
+/* The `plan` of a variant for every element type. KERNEL is a template, whose parameter is one of the types
+ * mm_cuda_element above. */
+template <template <class ELEMENT> class KERNEL>
+enum mm_status mm_cuda_plan_by_dtype(const struct mm_product *product, struct mm_plan *plan,
+                                     struct mm_error *error) {
+    static struct mm_layout (*const layout_of[MM_DTYPE_COUNT])(const struct mm_product *product) = {
+#define X(constant, ...) mm_layout_of<KERNEL<mm_cuda_element<constant>>>,
+        MM_DTYPE_TABLE(X)
+#undef X
+    };
+    const bool is_float32 = product->a.dtype == MM_FLOAT32 && product->c.dtype == MM_FLOAT32;
+    (void)error;
+    plan->layout = is_float32 ? mm_layout_of<KERNEL<mm_cuda_float32>>(product)
+                              : layout_of[product->a.dtype](product);
     return MM_OK;
 }
 

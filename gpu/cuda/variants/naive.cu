@@ -6,6 +6,10 @@
  * elements of B, which are one line of 128 bytes, and store another line. If B is stored transposed, each
  * thread loads from a line of its own; `tiled` avoids that.
  *
+ * Types: it takes every element type; the numbers here and below are those of float32. The thread converts
+ * each element that it loads to the type of the sums: float16 to float32, int8 to an integer of 32 bits. It
+ * rounds its sum to C's type once, at the end.
+ *
  * Edges: the grid covers C with whole blocks, and a thread outside C returns at once. For m = n = 100 the
  * last block covers rows 96 to 103 and columns 96 to 127, and 16 of its 256 threads have an element.
  *
@@ -20,13 +24,16 @@
 
 namespace {
 
-struct naive {
+template <class ELEMENT> struct naive {
     /* A block is as wide as a warp, so no warp spans two rows of C. It has eight rows, so eight warps load
      * the same lines of B soon after one another and find them in the L1 cache. */
     static constexpr unsigned COLS = 32;
     static constexpr unsigned ROWS = 8;
     static constexpr unsigned THREADS_X = COLS;
     static constexpr unsigned THREADS_Y = ROWS;
+
+    using type = typename ELEMENT::type;         /* float, if the operands are float32 */
+    using sum_type = typename ELEMENT::sum_type; /* float too */
 
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
     static __device__ __forceinline__ void run(const struct mm_product &product) {
@@ -39,21 +46,21 @@ struct naive {
          * r·ld elements after its first. Offsets have 64 bits: a matrix may have more than 2³² elements. */
         const size_t lda = product.a.ld;
         const size_t ldb = product.b.ld;
-        const float *a = static_cast<const float *>(product.a.data) + (TRANSPOSE_A ? row : row * lda);
-        const float *b = static_cast<const float *>(product.b.data) + (TRANSPOSE_B ? col * ldb : col);
+        const type *a = static_cast<const type *>(product.a.data) + (TRANSPOSE_A ? row : row * lda);
+        const type *b = static_cast<const type *>(product.b.data) + (TRANSPOSE_B ? col * ldb : col);
         const size_t a_stride = TRANSPOSE_A ? lda : 1;
         const size_t b_stride = TRANSPOSE_B ? 1 : ldb;
 
-        float sum = 0.0f;
+        sum_type sum = 0;
         for (size_t i = 0; i < product.k; i++)
-            sum = fmaf(a[i * a_stride], b[i * b_stride], sum);
-        static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
+            sum = mm_cuda_multiply_add(ELEMENT::value(a[i * a_stride]), ELEMENT::value(b[i * b_stride]), sum);
+        ELEMENT::store(product.c, row * product.c.ld + col, sum);
     }
 };
 
 } // namespace
 
-/* Plans `run`, compiled for the product's transposes, on the grid above. */
+/* Plans `run`, compiled for the product's element type and transposes, on the grid above. */
 enum mm_status mm_cuda_naive(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
-    return mm_cuda_plan_by<naive>(product, plan, error);
+    return mm_cuda_plan_by_dtype<naive>(product, plan, error);
 }

@@ -36,6 +36,10 @@
  * chip fetches those of a row together: the loads are coalesced. A transposed operand is turned only on its
  * way into shared memory.
  *
+ * Types: tiled_16 and tiled_32 take every element type; the numbers here and below are those of float32. A
+ * thread converts its elements to the type of the sums on their way into shared memory, once for TILE uses:
+ * float16 to float32, int8 to integers of 32 bits. It rounds its sum to C's type once, at the end.
+ *
  * Edges: for m = n = k = 100 and TILE 32, 4×4 blocks cover 128×128 of C, and the steps 0, 32, 64 and 96 cover
  * 128 of k. A thread whose element lies past an edge loads nothing and stores 0 in the tile. A thread whose
  * element of C lies past an edge does not store it. But it must stay: it may still load for others, and
@@ -45,11 +49,11 @@
  * Launch: ⌈n/TILE⌉×⌈m/TILE⌉ blocks of TILE×TILE threads; 1024³ at TILE 32 takes 32×32 blocks of 1024 threads.
  * The first number is that along n, blockIdx.x. Shared memory is static: none is asked for at the launch.
  *
- * Cost: 2·TILE²·4 bytes of shared memory a block (512 bytes, 2 KiB, 8 KiB) and two barriers a step. Each
- * multiplication reads one word of b_tile and one of a_tile; the compiler reads the latter four at a time.
- * Now these reads of shared memory take longest, not the global loads. At TILE 32 a block has 1024 threads,
- * and a multiprocessor, which runs 2048 at most, has one or two blocks. While one waits at a barrier, half of
- * it or all of it is idle.
+ * Cost: 2·TILE²·4 bytes of shared memory a block (512 bytes, 2 KiB, 8 KiB; twice that for sums of 8 bytes)
+ * and two barriers a step. Each multiplication reads one word of b_tile and one of a_tile; the compiler reads
+ * the latter four at a time. Now these reads of shared memory take longest, not the global loads. At TILE 32
+ * a block has 1024 threads, and a multiprocessor, which runs 2048 at most, has one or two blocks. While one
+ * waits at a barrier, half of it or all of it is idle.
  *
  * Measured on an H200 at 1024³: 0.439, 0.280 and 0.250 ms; `naive` 0.366. tiled_8 is slower than `naive`,
  * whose blocks have 32×8 threads. Those find most of their loads in the L1 cache, and ask the L2 cache
@@ -74,16 +78,18 @@ __device__ unsigned k_left(const struct mm_matrix &stored, unsigned row, unsigne
 }
 
 /* mm_cuda_square gives the grid its sizes: a block has TILE×TILE threads and computes as many elements. */
-template <unsigned TILE> struct tiled : mm_cuda_square<TILE> {
+template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
+    using type = typename ELEMENT::type;         /* float, if the operands are float32 */
+    using sum_type = typename ELEMENT::sum_type; /* float too */
+
     /* The body of the kernel, what one thread does; kernel.cuh has the __global__ function around it. The
-     * matrices are float32 in device memory, which the table in variants.h says of this variant. A is stored
-     * as m×k, or as k×m if TRANSPOSE_A; B as k×n, or as n×k if TRANSPOSE_B. Row r of a stored matrix begins
-     * r·ld elements after its first one. Offsets have 64 bits, as ld has: a matrix may have more than 2³²
-     * elements. */
+     * matrices lie in device memory; the elements of A and B have this `type`. A is stored as m×k, or as k×m
+     * if TRANSPOSE_A; B as k×n, or as n×k if TRANSPOSE_B. Row r of a stored matrix begins r·ld elements after
+     * its first one. Offsets have 64 bits, as ld has: a matrix may have more than 2³² elements. */
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
     static __device__ __forceinline__ void run(const struct mm_product &product) {
-        __shared__ float a_tile[TILE][TILE];
-        __shared__ float b_tile[TILE][TILE];
+        __shared__ sum_type a_tile[TILE][TILE];
+        __shared__ sum_type b_tile[TILE][TILE];
         const unsigned x = threadIdx.x;
         const unsigned y = threadIdx.y;
         const unsigned first_row = blockIdx.y * TILE;
@@ -95,18 +101,18 @@ template <unsigned TILE> struct tiled : mm_cuda_square<TILE> {
          * thread's element is inside A; after that `a` points outside, and is not read. */
         const unsigned a_row = TRANSPOSE_A ? y : first_row + y;
         const unsigned a_col = TRANSPOSE_A ? first_row + x : x;
-        const float *a = static_cast<const float *>(product.a.data) + (a_row * product.a.ld + a_col);
+        const type *a = static_cast<const type *>(product.a.data) + (a_row * product.a.ld + a_col);
         const size_t a_stride = TRANSPOSE_A ? TILE * product.a.ld : TILE;
         const unsigned a_left = k_left<TRANSPOSE_A>(product.a, a_row, a_col);
 
         /* The same for B: TILE rows down, or to the right if B is transposed. */
         const unsigned b_row = TRANSPOSE_B ? first_col + y : y;
         const unsigned b_col = TRANSPOSE_B ? x : first_col + x;
-        const float *b = static_cast<const float *>(product.b.data) + (b_row * product.b.ld + b_col);
+        const type *b = static_cast<const type *>(product.b.data) + (b_row * product.b.ld + b_col);
         const size_t b_stride = TRANSPOSE_B ? TILE : TILE * product.b.ld;
         const unsigned b_left = k_left<!TRANSPOSE_B>(product.b, b_row, b_col);
 
-        float sum = 0.0f;
+        sum_type sum = 0;
         for (unsigned step = 0; step < product.k; step += TILE) { /* cannot wrap: k is below 2³¹ */
             /* Word w of shared memory lies in bank w mod 32, and a bank serves one word at a time. A turned
              * tile is written down its columns, so a thread's word lies TILE words after its neighbour's. At
@@ -116,11 +122,11 @@ template <unsigned TILE> struct tiled : mm_cuda_square<TILE> {
              * If B's tile were not turned, the loop below would read b_tile[x][i]: TILE reads a step, each as
              * slow. `tiled_padded` shows how to avoid both. A's tile is turned only so that one loop serves
              * all four cases. */
-            float &a_slot = TRANSPOSE_A ? a_tile[x][y] : a_tile[y][x];
-            a_slot = a_left > step ? *a : 0.0f;
+            sum_type &a_slot = TRANSPOSE_A ? a_tile[x][y] : a_tile[y][x];
+            a_slot = a_left > step ? ELEMENT::value(*a) : 0;
             a += a_stride;
-            float &b_slot = TRANSPOSE_B ? b_tile[x][y] : b_tile[y][x];
-            b_slot = b_left > step ? *b : 0.0f;
+            sum_type &b_slot = TRANSPOSE_B ? b_tile[x][y] : b_tile[y][x];
+            b_slot = b_left > step ? ELEMENT::value(*b) : 0;
             b += b_stride;
 
             /* Each thread reads what others wrote: none may read before all have written. */
@@ -132,7 +138,7 @@ template <unsigned TILE> struct tiled : mm_cuda_square<TILE> {
              * past m or n only reach sums that are not stored. */
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++)
-                sum = fmaf(a_tile[y][i], b_tile[i][x], sum);
+                sum = mm_cuda_multiply_add(a_tile[y][i], b_tile[i][x], sum);
 
             /* The next step overwrites the tiles: none may write before all have read. (After the last step
              * nothing remains to protect; a test for that would cost more than the barrier.) */
@@ -142,31 +148,34 @@ template <unsigned TILE> struct tiled : mm_cuda_square<TILE> {
         const unsigned row = first_row + y;
         const unsigned col = first_col + x;
         if (row < product.m && col < product.n)
-            static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
+            ELEMENT::store(product.c, row * product.c.ld + col, sum);
     }
 };
+
+template <class ELEMENT> using tiled_16 = tiled<16, ELEMENT>;
+template <class ELEMENT> using tiled_32 = tiled<32, ELEMENT>;
 
 } // namespace
 
 /* When a product waits in the queue, mm_cuda_plan calls the function that the table in variants.h names for
  * its variant. The function chooses what is to be launched: the __global__ function around `run` for this
- * product's transposes, and the sizes of grid and block. It launches nothing and always succeeds; functions
- * of other variants may refuse a product. Later mm_cuda_launch launches the kernel with the product as its
- * argument, by value. It reports a launch that CUDA refuses; a fault while the kernel runs fails the request
- * that waits for the result. A grid has at most 65535 blocks along y. If C needs more, mm_cuda_launch splits
- * it into bands of rows and launches each as a product of its own: m, C and op(A) hold the rows of the band
- * alone. */
+ * product's element type and transposes, and the sizes of grid and block. It launches nothing and always
+ * succeeds; functions of other variants may refuse a product. Later mm_cuda_launch launches the kernel with
+ * the product as its argument, by value. It reports a launch that CUDA refuses; a fault while the kernel runs
+ * fails the request that waits for the result. A grid has at most 65535 blocks along y. If C needs more,
+ * mm_cuda_launch splits it into bands of rows and launches each as a product of its own: m, C and op(A) hold
+ * the rows of the band alone. */
 enum mm_status mm_cuda_tiled_8(const struct mm_product *product, struct mm_plan *plan,
                                struct mm_error *error) {
-    return mm_cuda_plan_by<tiled<8>>(product, plan, error);
+    return mm_cuda_plan_by<tiled<8, mm_cuda_float32>>(product, plan, error);
 }
 
 enum mm_status mm_cuda_tiled_16(const struct mm_product *product, struct mm_plan *plan,
                                 struct mm_error *error) {
-    return mm_cuda_plan_by<tiled<16>>(product, plan, error);
+    return mm_cuda_plan_by_dtype<tiled_16>(product, plan, error);
 }
 
 enum mm_status mm_cuda_tiled_32(const struct mm_product *product, struct mm_plan *plan,
                                 struct mm_error *error) {
-    return mm_cuda_plan_by<tiled<32>>(product, plan, error);
+    return mm_cuda_plan_by_dtype<tiled_32>(product, plan, error);
 }
