@@ -163,12 +163,12 @@ static void what_fails_fails_all(void **state) {
 
 /* Lets the product be foretold to take so long, by whatever variant. */
 static void foretell_ms(const struct mm_product *product, double ms) {
-    double *rates = device.head.forecast.kernel_ns;
+    double(*rates)[MM_DTYPE_COUNT] = device.head.forecast.kernel_ns;
     for (unsigned row = 0; row < MM_FORECAST_VARIANTS_MAX; row++)
-        rates[row] = 1.0;
+        rates[row][MM_FLOAT32] = 1.0;
     const double ns = mm_forecast_kernel_ns(&device.head, &ours, product);
     for (unsigned row = 0; row < MM_FORECAST_VARIANTS_MAX; row++)
-        rates[row] = ms * 1e6 / ns;
+        rates[row][MM_FLOAT32] = ms * 1e6 / ns;
 }
 
 /* A product whose 60 rows are four of blocks, each of which takes some 100 ms. */
