@@ -12,12 +12,14 @@ static enum mm_status fail_multiple(const struct mm_variant *variant, const stru
         const char *name;
         size_t length;
     } dimensions[] = {{"m", product->m}, {"n", product->n}, {"k", product->k}};
+    const enum mm_dtype dtype = product->a.dtype;
+    const unsigned edge = mm_variant_multiple_of(variant, dtype);
     unsigned index = 0;
-    while (dimensions[index].length % variant->multiple_of == 0)
+    while (dimensions[index].length % edge == 0)
         index++;
     return mm_fail_field(error, MM_UNSUPPORTED, "variant",
-                         "%s takes m, n and k that are multiples of %u, but %s is %zu", variant->name,
-                         variant->multiple_of, dimensions[index].name, dimensions[index].length);
+                         "%s takes m, n and k that are multiples of %u for %s, but %s is %zu", variant->name,
+                         edge, mm_dtype_name(dtype), dimensions[index].name, dimensions[index].length);
 }
 
 enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_variant *variant,

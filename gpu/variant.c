@@ -31,9 +31,14 @@ bool mm_variant_chooses(const struct mm_variant *variant) {
     return chooses;
 }
 
+unsigned mm_variant_multiple_of(const struct mm_variant *variant, enum mm_dtype dtype) {
+    const unsigned edge = variant->multiples[dtype] > 0 ? variant->multiples[dtype] : variant->multiple_of;
+    return edge > 0 ? edge : 1;
+}
+
 bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product) {
-    const size_t edge = variant->multiple_of;
-    return edge == 0 || (product->m % edge == 0 && product->n % edge == 0 && product->k % edge == 0);
+    const size_t edge = mm_variant_multiple_of(variant, product->a.dtype);
+    return product->m % edge == 0 && product->n % edge == 0 && product->k % edge == 0;
 }
 
 const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, const struct mm_device *device,

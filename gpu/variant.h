@@ -52,6 +52,8 @@ struct mm_variant {
     unsigned cut; /* on the host: a long product is computed in pieces of C whose edges are multiples of
                      this (gpu/pieces.h); 0: in one */
     unsigned multiple_of; /* it takes only m, n and k that are multiples of this (at most 32); 0: any */
+    unsigned multiples[MM_DTYPE_COUNT]; /* the same for one element type; 0: multiple_of holds for it */
+    bool converts; /* not on the host: C may have any type of mm_dtype_results; else only mm_dtype_result */
 
     /* Why it cannot run on this device (a static sentence), or NULL if it can. Any thread. NULL pointer:
      * it always can. */
@@ -75,7 +77,10 @@ unsigned mm_variant_dtypes(const struct mm_variant *variant);
 /* Whether it is the row `auto`. */
 bool mm_variant_chooses(const struct mm_variant *variant);
 
-/* Whether m, n and k are multiples of the row's multiple_of. */
+/* What m, n and k of such operands must be multiples of; at least 1. */
+unsigned mm_variant_multiple_of(const struct mm_variant *variant, enum mm_dtype dtype);
+
+/* Whether they are. */
 bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product);
 
 /* What a device runs for the row that the caller chose: the row itself, or what `choose` picks. */

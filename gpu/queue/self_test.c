@@ -47,15 +47,11 @@ static int known_b(enum mm_dtype dtype, size_t index) {
     return known_number(dtype, index, 13);
 }
 
-static size_t round_up(size_t length, size_t multiple_of) {
-    return multiple_of == 0 ? length : mm_size_round_up(length, multiple_of);
-}
-
 static void fill_known(struct known_product *known, enum mm_dtype dtype, size_t multiple_of) {
     assert(multiple_of <= SELF_TEST_MULTIPLE_MAX);
-    known->m = round_up(SELF_TEST_M, multiple_of);
-    known->n = round_up(SELF_TEST_N, multiple_of);
-    known->k = round_up(SELF_TEST_K, multiple_of);
+    known->m = mm_size_round_up(SELF_TEST_M, multiple_of);
+    known->n = mm_size_round_up(SELF_TEST_N, multiple_of);
+    known->k = mm_size_round_up(SELF_TEST_K, multiple_of);
     for (size_t index = 0; index < known->m * known->k; index++)
         mm_dtype_put(dtype, known->a, index, known_a(dtype, index));
     for (size_t index = 0; index < known->k * known->n; index++)
@@ -94,7 +90,7 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
                                   enum mm_dtype dtype, unsigned tile, struct known_product *known,
                                   struct mm_error *error) {
     struct mm_job job = {.backend = device->backend, .variant = variant};
-    fill_known(known, dtype, variant->multiple_of);
+    fill_known(known, dtype, mm_variant_multiple_of(variant, dtype));
     job.product.a = mm_matrix_dense(dtype, known->m, known->k, known->a);
     job.product.b = mm_matrix_dense(dtype, known->k, known->n, known->b);
     job.product.tile = tile;
