@@ -1,6 +1,7 @@
 /* How `auto` chooses: by crossovers measured on an H200, among our own kernels unless the client allows
  * the vendor's library. crossovers.h, which `./dev bench crossovers` writes, has those between tensor
- * cores, simt and tiles; the others stand below. It launches nothing. */
+ * cores, simt and tiles; the others stand below. Those of types other than float32 are not measured yet. It
+ * launches nothing. */
 #include "gpu/backend.h"
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
@@ -57,9 +58,21 @@ static bool is_for_vendor(const struct mm_device *device, const struct mm_produc
            product->m * product->n >= least && mm_cuda_blas_missing(device) == NULL;
 }
 
+/* For element types other than float32, of the operands or of C. This is not measured yet: it assumes that
+ * narrow products, and those of few blocks, are faster by the smaller tile. */
+static unsigned choose_unmeasured(const struct mm_device *device, const struct mm_product *product) {
+    const size_t blocks_of_32 = mm_size_divide_up(product->m, 32) * mm_size_divide_up(product->n, 32);
+    if (product->allow_vendor && mm_cuda_blas_missing(device) == NULL && mm_cuda_blas_takes(product))
+        return MM_CUDA_ROW_blas;
+    return narrow_of(product) < 32 || blocks_of_32 <= device->multiprocessors ? MM_CUDA_ROW_tiled_16
+                                                                              : MM_CUDA_ROW_tiled_32;
+}
+
 const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const struct mm_product *product) {
     unsigned row = MM_CUDA_ROW_simt;
-    if (is_for_tensor_cores(device, product))
+    if (product->a.dtype != MM_FLOAT32 || product->c.dtype != MM_FLOAT32)
+        row = choose_unmeasured(device, product);
+    else if (is_for_tensor_cores(device, product))
         row = MM_CUDA_ROW_fp32_tensor;
     else if (is_for_vendor(device, product))
         row = MM_CUDA_ROW_blas;

@@ -62,12 +62,24 @@ enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_produ
     return plan->layout.kernel == NULL ? MM_OK : mm_cuda_load(&plan->layout, lane, error);
 }
 
+/* A kernel that knows one type of C would write past the end of another, or only part of it. */
+static bool suits_c(const struct mm_variant *variant, const struct mm_product *product) {
+    return variant->op != MM_MATMUL || variant->converts ||
+           product->c.dtype == mm_dtype_result(product->a.dtype);
+}
+
 /* What holds for all variants: kernels count rows and columns in 32 bits. */
 enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     if (product->m > DIMENSION_MAX || product->n > DIMENSION_MAX || product->k > DIMENSION_MAX)
         return mm_fail(error, MM_UNSUPPORTED,
                        "a CUDA kernel takes dimensions up to %d, but the product is %zu x %zu x %zu",
                        DIMENSION_MAX, product->m, product->n, product->k);
+    if (!suits_c(plan->variant, product))
+        return mm_fail_field(
+            error, MM_UNSUPPORTED, "variant",
+            "%s gives products of %s in %s, but result_dtype is %s; choose naive, tiled_16 or tiled_32",
+            plan->variant->name, mm_dtype_name(product->a.dtype),
+            mm_dtype_name(mm_dtype_result(product->a.dtype)), mm_dtype_name(product->c.dtype));
     plan->launch = mm_cuda_launch;
     return plan->variant->plan[product->a.dtype](product, plan, error);
 }
@@ -137,7 +149,7 @@ static enum mm_status read_attributes(const struct mm_layout *layout, struct mm_
 
 /* The smallest product that the variant takes; a transposition, since as a copy it would have no kernel. */
 static struct mm_product smallest_of(const struct mm_variant *variant, unsigned tile) {
-    const size_t edge = variant->multiple_of > 0 ? variant->multiple_of : 1;
+    const size_t edge = mm_variant_multiple_of(variant, MM_FLOAT32);
     const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, edge, edge, NULL);
     struct mm_product product = {
         .a = square, .b = square, .tile = tile, .transpose_a = variant->op == MM_TRANSPOSE};

@@ -12,11 +12,11 @@ __BEGIN_DECLS
 /* One row a variant: name, then members of struct mm_variant (gpu/variant.h). The first is the plain
  * reference; each of the others stands behind the ones that it builds on. */
 #define MM_CUDA_VARIANTS(X)                                                                                  \
-    X(naive, .plan = {[MM_FLOAT32] = mm_cuda_naive}, .summary = "one thread per element of C, neighbours along a row, all reads from global memory") \
+    X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_naive)}, .converts = true, .summary = "one thread per element of C, neighbours along a row, all reads from global memory") \
     X(naive_uncoalesced, .plan = {[MM_FLOAT32] = mm_cuda_naive_uncoalesced}, .summary = "as naive, but neighbouring threads walk down a column: a transaction for each thread") \
     X(tiled_8, .plan = {[MM_FLOAT32] = mm_cuda_tiled_8}, .tile = 8, .summary = "8x8 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_16}, .tile = 16, .summary = "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
-    X(tiled_32, .plan = {[MM_FLOAT32] = mm_cuda_tiled_32}, .tile = 32, .summary = "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_16, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_16)}, .tile = 16, .converts = true, .summary = "16x16 tiles of A and B staged in static shared memory, two barriers a step") \
+    X(tiled_32, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_32)}, .tile = 32, .converts = true, .summary = "32x32 tiles of A and B staged in static shared memory, two barriers a step") \
     X(tiled_strided_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_strided_16}, .tile = 16, .summary = "as tiled_16, written with sub-matrices: a pointer, a size, and the stride of the whole matrix") \
     X(tiled_exact_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_16}, .tile = 16, .multiple_of = 16, .needs = "m, n and k that are multiples of 16", .summary = "as tiled_16, by pointer stepping and without guards, for whole tiles only") \
     X(tiled_exact_32, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_32}, .tile = 32, .multiple_of = 32, .needs = "m, n and k that are multiples of 32", .summary = "as tiled_32, by pointer stepping and without guards, for whole tiles only") \
@@ -29,7 +29,7 @@ __BEGIN_DECLS
     X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .tile = 128, .summary = "64x32 of C a warp and 8x8 a thread; the next operands and slabs are loaded meanwhile") \
     X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .summary = "blocks of the shape that suits the product; k is split if there are too few blocks to fill the chip; a kernel of its own for vectors") \
     X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor}, .tile = 128, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired") \
-    X(blas, .plan = {[MM_FLOAT32] = mm_cuda_blas}, .missing = mm_cuda_blas_missing, .needs = "cuBLAS 13 or 12 at run time", .summary = "cuBLAS in plain float32: the yardstick")
+    X(blas, .plan = {[MM_FLOAT32] = mm_cuda_blas, [MM_FLOAT64] = mm_cuda_blas, [MM_FLOAT16] = mm_cuda_blas, [MM_BFLOAT16] = mm_cuda_blas, [MM_INT8] = mm_cuda_blas}, .multiples = {[MM_INT8] = 4}, .converts = true, .missing = mm_cuda_blas_missing, .needs = "cuBLAS 13 or 12 at run time", .summary = "cuBLAS, with float32 computed in plain float32: the yardstick")
 
 /* The same for transpositions. */
 #define MM_CUDA_TRANSPOSES(X)                                                                                \
@@ -57,6 +57,9 @@ const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device);
 
 /* Why cuBLAS cannot be used, or NULL where it can. The first call looks for it. Any thread. */
 const char *mm_cuda_blas_missing(const struct mm_device *device);
+
+/* Whether cuBLAS multiplies these element types and shapes into this type of C. Any thread. */
+bool mm_cuda_blas_takes(const struct mm_product *product);
 
 /* Gives the lane's cuBLAS handle back, if it has one. */
 void mm_cuda_blas_close(struct mm_lane *lane);

@@ -14,7 +14,7 @@ const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
 };
 
 /* What a row of a table changes: of the product, and of the device, which else has all. */
-enum { TURNED_B = 1, ALLOWED = 2, NO_ASYNC = 4, NO_TENSOR_CORES = 8, NO_BLAS = 16 };
+enum { TURNED_B = 1, ALLOWED = 2, NO_ASYNC = 4, NO_TENSOR_CORES = 8, NO_BLAS = 16, UNFIT_FOR_BLAS = 32 };
 
 static unsigned flags;
 
@@ -32,6 +32,10 @@ const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device) {
 
 const char *mm_cuda_blas_missing(const struct mm_device *device) {
     return missing(NO_BLAS);
+}
+
+bool mm_cuda_blas_takes(const struct mm_product *product) {
+    return (flags & UNFIT_FOR_BLAS) == 0;
 }
 
 static const struct mm_device device = {.multiprocessors = 132};
@@ -90,6 +94,40 @@ static void products_cross_where_the_table_says(void **state) {
     }
 }
 
+/* Of a float32 kernel alone none is for them, nor is what rounds operands. */
+static void other_types_take_tiles_or_the_vendor(void **state) {
+    static const struct {
+        enum mm_dtype dtype, c_dtype;
+        size_t m, k, n;
+        const char *name;
+        unsigned flags;
+    } cases[] = {
+        {MM_FLOAT64, MM_FLOAT64, 4, 4, 4, "tiled_16"},
+        {MM_FLOAT64, MM_FLOAT64, 31, 4096, 1000000, "tiled_16"},
+        {MM_FLOAT64, MM_FLOAT64, 32, 4096, 1000000, "tiled_32"},
+        {MM_INT8, MM_INT32, 352, 4096, 384, "tiled_16"}, /* 132 blocks of 32, and 144 */
+        {MM_INT8, MM_INT32, 353, 4096, 384, "tiled_32"},
+        {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tiled_32"},
+        {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "blas", ALLOWED},
+        {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tiled_32", ALLOWED | NO_BLAS},
+        {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tiled_32", ALLOWED | UNFIT_FOR_BLAS},
+        {MM_FLOAT32, MM_FLOAT16, 4096, 4096, 4096, "tiled_32"},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        flags = cases[index].flags;
+        const struct mm_product product = {.m = cases[index].m,
+                                           .n = cases[index].n,
+                                           .k = cases[index].k,
+                                           .a.dtype = cases[index].dtype,
+                                           .b.dtype = cases[index].dtype,
+                                           .c.dtype = cases[index].c_dtype,
+                                           .allow_vendor = (flags & ALLOWED) != 0};
+        const struct mm_variant *chosen = mm_cuda_choose(&device, &product);
+        if (strcmp(chosen->name, cases[index].name) != 0)
+            fail_msg("case %zu: %s, not %s", index, chosen->name, cases[index].name);
+    }
+}
+
 static void transpositions_cross_where_measured(void **state) {
     static const struct {
         enum mm_dtype dtype;
@@ -103,6 +141,8 @@ static void transpositions_cross_where_measured(void **state) {
         {MM_FLOAT32, 28, 1000000, "padded"},
         {MM_FLOAT64, 4096, 4096, "padded"},
         {MM_INT32, 4096, 4096, "vectorized"},
+        {MM_BFLOAT16, 4096, 4096, "padded"},
+        {MM_INT8, 4096, 4096, "padded"},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         const size_t m = cases[index].m, n = cases[index].n;
@@ -115,4 +155,5 @@ static void transpositions_cross_where_measured(void **state) {
     }
 }
 
-RUN_TESTS(products_cross_where_the_table_says, transpositions_cross_where_measured)
+RUN_TESTS(products_cross_where_the_table_says, other_types_take_tiles_or_the_vendor,
+          transpositions_cross_where_measured)

@@ -172,6 +172,44 @@ static void a_full_batch_is_launched(void **state) {
         expect_product(&tests[index]);
 }
 
+static void jobs_of_one_batch_may_differ_in_the_type_of_c(void **state) {
+    static const enum mm_dtype dtypes[] = {MM_FLOAT32, MM_FLOAT16, MM_BFLOAT16};
+    for (unsigned index = 0; index < COUNT(dtypes); index++) {
+        make(index, &ours, 17, 3, 17)->c.dtype = dtypes[index];
+        plan_job(&tests[index]);
+        assert_int_not_equal(jobs[index]->plan.batch_key, 0);
+        assert_int_equal(jobs[index]->plan.batch_key, jobs[0]->plan.batch_key);
+    }
+    run(0, jobs, COUNT(dtypes));
+    for (unsigned index = 0; index < COUNT(dtypes); index++)
+        expect_product(&tests[index]);
+    assert_int_equal(fake_cuda.batches, 1);
+}
+
+static enum mm_status plan_bytes(const struct mm_product *product, struct mm_plan *plan,
+                                 struct mm_error *error) {
+    static const char kernel; /* which computes nothing */
+    plan->layout = (struct mm_layout){
+        .kernel = &kernel, .batch_kernel = &kernel, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
+    return MM_OK;
+}
+
+/* Their last word is not full. */
+static void operands_of_odd_bytes_are_gathered(void **state) {
+    static const struct mm_variant bytes = {.name = "bytes", .plan[MM_INT8] = plan_bytes};
+    struct mm_product *product = make(0, &ours, 17, 3, 17);
+    product->a = mm_matrix_dense(MM_INT8, 17, 3, tests[0].a);
+    product->b = mm_matrix_dense(MM_INT8, 3, 17, tests[0].b);
+    product->c = mm_matrix_dense(MM_INT32, 17, 17, tests[0].c);
+    jobs[0]->variant = &bytes;
+    plan_job(&tests[0]);
+    assert_int_not_equal(jobs[0]->plan.batch_key, 0);
+    run(0, jobs, 1);
+    assert_int_equal(jobs[0]->error.status, MM_OK);
+    assert_int_equal(fake_cuda.gathered_words, 13 + 13);
+    assert_int_equal(jobs[0]->uploaded_bytes, 51 + 51);
+}
+
 static void what_may_go_together_goes_so_alone(void **state) {
     make(0, &ours, 5, 5, 5);
     run(0, jobs, 1);
@@ -203,4 +241,5 @@ static void a_batch_without_memory_fails_as_a_whole(void **state) {
 
 RUN_TESTS_BETWEEN(reset, drop, keys_tell_who_goes_together, those_of_other_outlines_have_another_key,
                   a_batch_is_one_launch_where_the_matrices_lie, a_full_batch_is_launched,
+                  jobs_of_one_batch_may_differ_in_the_type_of_c, operands_of_odd_bytes_are_gathered,
                   what_may_go_together_goes_so_alone, a_batch_without_memory_fails_as_a_whole)

@@ -24,7 +24,8 @@ static enum mm_status plan_alone(const struct mm_product *product, struct mm_pla
     return MM_OK;
 }
 
-const struct mm_variant ours = {.name = "ours", .tile = FAKE_BLOCK, .plan[MM_FLOAT32] = plan_ours};
+const struct mm_variant ours = {
+    .name = "ours", .tile = FAKE_BLOCK, .converts = true, .plan[MM_FLOAT32] = plan_ours};
 const struct mm_variant alone = {.name = "alone", .plan[MM_FLOAT32] = plan_alone};
 static void fill(float *elements, unsigned seed) {
     for (size_t index = 0; index < ELEMENTS_MAX; index++)

@@ -16,12 +16,14 @@ static bool goes_alone(const struct mm_variant *variant) {
 
 static const struct mm_backend backend = {.name = "made up", .plan = mm_cuda_plan};
 
+static struct mm_error error;
+static enum mm_status status;
+
 static struct mm_plan plan_of(const struct mm_variant *variant, const struct mm_product *product) {
     const struct mm_device device = {
         .backend = &backend, .shared_bytes_per_block_max = 227 << 10, .multiprocessors = 132};
     struct mm_plan plan = {.layout.kernel = NULL};
-    struct mm_error error;
-    (void)mm_plan_make(&device, variant, product, false, &plan, &error); /* blas may not be here */
+    status = mm_plan_make(&device, variant, product, false, &plan, &error); /* blas may not be here */
     return plan;
 }
 
@@ -50,13 +52,112 @@ static void rows_go_together_unless_they_are_listed(void **state) {
     assert_int_equal(together[MM_TRANSPOSE], 4);
 }
 
+static struct mm_product product_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size_t m, size_t k,
+                                    size_t n) {
+    return (struct mm_product){.m = m,
+                               .n = n,
+                               .k = k,
+                               .a = mm_matrix_dense(dtype, m, k, NULL),
+                               .b = mm_matrix_dense(dtype, k, n, NULL),
+                               .c = mm_matrix_dense(c_dtype, m, n, NULL)};
+}
+
+/* A row without kernels of our own, for any type. */
+static bool is_a_library(const struct mm_variant *variant) {
+    return variant == &mm_cuda_variants[MM_CUDA_ROW_blas];
+}
+
+static void expect_kernels(const struct mm_variant *variant, enum mm_dtype dtype, enum mm_dtype c_dtype) {
+    const struct mm_product product = product_of(dtype, c_dtype, 32, 32, 32);
+    const struct mm_plan plan = plan_of(variant, &product);
+    const bool is_given = variant->converts || c_dtype == mm_dtype_result(dtype);
+    const bool has_kernels = plan.layout.kernel != NULL || plan.launch != NULL;
+    if (is_a_library(variant))
+        return;
+    if ((status == MM_OK) != is_given || (is_given && !has_kernels))
+        fail_msg("%s of %s in %s", variant->name, mm_dtype_name(dtype), mm_dtype_name(c_dtype));
+    if (variant->converts)
+        assert_true(plan.layout.kernel != NULL && plan.layout.batch_kernel != NULL);
+    if (!is_given)
+        assert_non_null(strstr(error.detail, mm_dtype_name(c_dtype)));
+}
+
+/* And no other type of C than it can write. */
+static void rows_plan_the_types_that_they_take(void **state) {
+    unsigned planned = 0;
+    for (size_t row = 0; row < MM_CUDA_ROW_auto; row++) {
+        const struct mm_variant *variant = &mm_cuda_variants[row];
+        for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+            for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
+                if (variant->plan[dtype] == NULL || (mm_dtype_results(dtype) & MM_DTYPE_BIT(c_dtype)) == 0)
+                    continue;
+                expect_kernels(variant, dtype, c_dtype);
+                planned++;
+            }
+        }
+    }
+    assert_true(planned >= 3 * 20); /* naive, tiled_16 and tiled_32 take 20 pairs */
+}
+
+/* Each type has kernels of its own, and so has float32 if C is float32. */
+static void types_share_no_kernel(void **state) {
+    static const unsigned rows[] = {MM_CUDA_ROW_naive, MM_CUDA_ROW_tiled_16, MM_CUDA_ROW_tiled_32};
+    const void *kernels[COUNT(rows) * (MM_DTYPE_COUNT + 1)];
+    size_t count = 0;
+    for (size_t row = 0; row < COUNT(rows); row++) {
+        for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+            const struct mm_product product = product_of(dtype, mm_dtype_result(dtype), 32, 32, 32);
+            kernels[count++] = plan_of(&mm_cuda_variants[rows[row]], &product).layout.kernel;
+        }
+        const struct mm_product rounded = product_of(MM_FLOAT32, MM_FLOAT16, 32, 32, 32);
+        kernels[count++] = plan_of(&mm_cuda_variants[rows[row]], &rounded).layout.kernel;
+    }
+    for (size_t index = 0; index < count; index++)
+        for (size_t other = 0; other < index; other++)
+            assert_ptr_not_equal(kernels[index], kernels[other]);
+}
+
+/* Whether cuBLAS is here or not; the words are those of the refusal. */
+static void blas_refuses_what_cublas_lacks(void **state) {
+    static const struct {
+        enum mm_dtype dtype, c_dtype;
+        size_t m, k, n;
+        const char *refusal; /* NULL: none */
+    } cases[] = {
+        {MM_FLOAT32, MM_FLOAT32, 5, 6, 7, NULL},
+        {MM_FLOAT32, MM_FLOAT16, 8, 8, 8, "float32 in float16"},
+        {MM_FLOAT32, MM_BFLOAT16, 8, 8, 8, "float32 in bfloat16"},
+        {MM_FLOAT64, MM_FLOAT64, 5, 6, 7, NULL},
+        {MM_FLOAT64, MM_FLOAT32, 8, 8, 8, "float64 in float32"},
+        {MM_FLOAT16, MM_FLOAT16, 5, 6, 7, NULL},
+        {MM_FLOAT16, MM_FLOAT32, 5, 6, 7, NULL},
+        {MM_BFLOAT16, MM_BFLOAT16, 5, 6, 7, NULL},
+        {MM_BFLOAT16, MM_FLOAT32, 5, 6, 7, NULL},
+        {MM_FLOAT32, MM_FLOAT32, 1, 1, 0x80000000, "dimensions"},
+        {MM_INT8, MM_INT32, 4, 8, 12, NULL},
+        {MM_INT8, MM_INT32, 4, 0, 12, NULL},
+        {MM_INT8, MM_INT32, 5, 8, 12, "multiples of 4 for int8, but m is 5"},
+        {MM_INT8, MM_INT32, 4, 9, 12, "multiples of 4 for int8, but k is 9"},
+        {MM_INT8, MM_INT32, 4, 8, 13, "multiples of 4 for int8, but n is 13"},
+    };
+    const struct mm_variant *blas = &mm_cuda_variants[MM_CUDA_ROW_blas];
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        const struct mm_product product = product_of(cases[index].dtype, cases[index].c_dtype, cases[index].m,
+                                                     cases[index].k, cases[index].n);
+        const char *refusal = cases[index].refusal;
+        (void)plan_of(blas, &product);
+        if (mm_cuda_blas_takes(&product) != (refusal == NULL))
+            fail_msg("case %zu", index);
+        if (refusal != NULL && (status != MM_UNSUPPORTED || strstr(error.detail, refusal) == NULL))
+            fail_msg("case %zu: %s", index, error.detail);
+        if (refusal == NULL)
+            assert_int_equal(status, mm_cuda_blas_missing(NULL) == NULL ? MM_OK : MM_UNSUPPORTED);
+    }
+    assert_int_equal(mm_variant_dtypes(blas) & (MM_DTYPE_BIT(MM_FLOAT8_E4M3FN) | MM_DTYPE_BIT(MM_UINT8)), 0);
+}
+
 static struct mm_plan plan_simt(size_t m, size_t k, size_t n) {
-    const struct mm_product product = {.m = m,
-                                       .n = n,
-                                       .k = k,
-                                       .a = mm_matrix_dense(MM_FLOAT32, m, k, NULL),
-                                       .b = mm_matrix_dense(MM_FLOAT32, k, n, NULL),
-                                       .c = mm_matrix_dense(MM_FLOAT32, m, n, NULL)};
+    const struct mm_product product = product_of(MM_FLOAT32, MM_FLOAT32, m, k, n);
     return plan_of(&mm_cuda_variants[MM_CUDA_ROW_simt], &product);
 }
 
@@ -77,4 +178,5 @@ static void simt_tells_its_parts(void **state) {
     assert_null(plan_simt(64, 1024, 64).layout.batch_kernel);
 }
 
-RUN_TESTS(rows_go_together_unless_they_are_listed, simt_tells_its_parts)
+RUN_TESTS(rows_go_together_unless_they_are_listed, rows_plan_the_types_that_they_take, types_share_no_kernel,
+          blas_refuses_what_cublas_lacks, simt_tells_its_parts)

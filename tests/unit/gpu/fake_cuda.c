@@ -1,6 +1,7 @@
 /* A CUDA runtime of the host's memory and processor. */
 #include "fake_cuda.h"
 #include "gpu/check/verify.h"
+#include "gpu/sums.h"
 #include "tests/unit/unit.h"
 
 struct fake_cuda fake_cuda;
@@ -150,6 +151,7 @@ cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t str
         const unsigned words = copies->copies[index].words;
         assert_int_not_equal(words, 0);
         words_max = words > words_max ? words : words_max;
+        fake_cuda.gathered_words += words;
         memcpy(copies->copies[index].to, copies->copies[index].from, words * sizeof(unsigned));
     }
     assert_int_equal(copies->words_max, words_max);
@@ -171,13 +173,14 @@ enum mm_status mm_cuda_verify(const struct mm_product *product, void *memory, st
     return MM_OK;
 }
 
-static void compute(const float *a, const float *b, float *c, const size_t *sizes, const size_t *steps) {
+static void compute(const float *a, const float *b, void *c, enum mm_dtype c_dtype, const size_t *sizes,
+                    const size_t *steps) {
     for (size_t row = 0; row < sizes[0]; row++) {
         for (size_t col = 0; col < sizes[1]; col++) {
             float sum = 0.0F;
             for (size_t i = 0; i < sizes[2]; i++)
                 sum += a[row * steps[0] + i * steps[1]] * b[i * steps[2] + col];
-            c[row * steps[3] + col] = sum;
+            mm_store_float(c_dtype, c, row * steps[3] + col, sum);
         }
     }
 }
@@ -186,7 +189,7 @@ void fake_compute(const struct mm_product *product, bool turns) {
     const size_t sizes[] = {product->m, product->n, product->k};
     const size_t steps[] = {turns ? 1 : product->a.ld, turns ? product->a.ld : 1, product->b.ld,
                             product->c.ld};
-    compute(product->a.data, product->b.data, product->c.data, sizes, steps);
+    compute(product->a.data, product->b.data, product->c.data, product->c.dtype, sizes, steps);
 }
 
 static void compute_items(const struct mm_cuda_items *items, unsigned count, bool turns) {
@@ -195,7 +198,7 @@ static void compute_items(const struct mm_cuda_items *items, unsigned count, boo
         const size_t sizes[] = {item->m, item->n, item->k};
         assert_int_equal(item->split_depth, item->k < 2 ? item->k : fake_split_depth(item->k));
         const size_t steps[] = {turns ? 1 : item->k, turns ? item->m : 1, item->n, item->n};
-        compute(item->a, item->b, item->c, sizes, steps);
+        compute(item->a, item->b, item->c, item->c_dtype, sizes, steps);
     }
 }
 

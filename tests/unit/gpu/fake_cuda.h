@@ -10,6 +10,7 @@
 struct fake_cuda {
     unsigned copies;
     unsigned gathers;
+    size_t gathered_words;
     unsigned launches;
     unsigned batches;
     dim3 grid; /* of the last batch */
