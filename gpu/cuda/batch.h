@@ -11,8 +11,8 @@
 __BEGIN_DECLS
 
 /* One product C = op(A)·op(B) on dense matrices, op(A) m×k and op(B) k×n, by the kernel's transposes; or
- * one transposition C = Aᵀ, A n×m. The operands' type is the kernel's; products of one batch may differ in the
- * type of C. The matrices lie in device memory or in locked host pages. */
+ * one transposition C = Aᵀ, A n×m. The operands' type is the kernel's; products of one batch may differ in
+ * the type of C. The matrices lie in device memory or in locked host pages. */
 struct mm_cuda_item {
     const void *a;
     const void *b;

@@ -175,8 +175,8 @@ enum mm_status mm_cuda_plan_by_dtype(const struct mm_product *product, struct mm
     };
     const bool is_float32 = product->a.dtype == MM_FLOAT32 && product->c.dtype == MM_FLOAT32;
     (void)error;
-    plan->layout = is_float32 ? mm_layout_of<KERNEL<mm_cuda_float32>>(product)
-                              : layout_of[product->a.dtype](product);
+    plan->layout =
+        is_float32 ? mm_layout_of<KERNEL<mm_cuda_float32>>(product) : layout_of[product->a.dtype](product);
     return MM_OK;
 }
 

@@ -4,8 +4,8 @@
  *
  * Loads: the 32 threads of a warp load neighbours in a row of A, one line of 128 bytes. They store down a
  * column of C, each into a line of its own: 32 transactions. Each of these moves one element, of the 32
- * bytes that memory stores at least. The L2 cache hides part of that, if the threads beside in C soon store the rest of
- * those bytes.
+ * bytes that memory stores at least. The L2 cache hides part of that, if the threads beside in C soon store
+ * the rest of those bytes.
  *
  * Edges: a thread outside C returns at once. Launch: ⌈n/8⌉×⌈m/32⌉ blocks of 32×8 threads for a C of m×n.
  *

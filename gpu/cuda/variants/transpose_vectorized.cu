@@ -26,8 +26,8 @@
  *
  * Launch: ⌈n/64⌉×⌈m/64⌉ blocks of 256 threads for a C of m×n.
  *
- * Cost: a barrier and 16 or 32 KiB of shared memory (4 or 8 for elements of 1 or 2 bytes). Measured on an H200: 97% of the speed of a copy at
- * 16384² float32; `padded` 88%.
+ * Cost: a barrier and 16 or 32 KiB of shared memory (4 or 8 for elements of 1 or 2 bytes). Measured on an
+ * H200: 97% of the speed of a copy at 16384² float32; `padded` 88%.
  *
  * Source: NVIDIA's "CUDA Pro Tip: Increase Performance with Vectorized Memory Access". Its CUTLASS swizzles
  * shared memory likewise. */
