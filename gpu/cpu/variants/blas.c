@@ -61,21 +61,70 @@ static CBLAS_TRANSPOSE flag(bool transpose) {
     return transpose ? CblasTrans : CblasNoTrans;
 }
 
-enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+/* A, B and C are of one type. */
+static void multiply(const struct mm_product *product) {
     const struct mm_matrix *a = &product->a, *b = &product->b, *c = &product->c;
     const int m = (int)product->m, n = (int)product->n, k = (int)product->k;
-    const enum mm_status status = judge(product, error);
-    if (status != MM_OK)
-        return status;
-    if (k == 0)
-        clear(c);
-    else if (a->dtype == MM_FLOAT64)
-        cblas_dgemm(CblasRowMajor, flag(product->transpose_a), flag(product->transpose_b), m, n, k, 1.0, a->data,
-                    leading_dimension(a), b->data, leading_dimension(b), 0.0, c->data, leading_dimension(c));
+    if (a->dtype == MM_FLOAT64)
+        cblas_dgemm(CblasRowMajor, flag(product->transpose_a), flag(product->transpose_b), m, n, k, 1.0,
+                    a->data, leading_dimension(a), b->data, leading_dimension(b), 0.0, c->data,
+                    leading_dimension(c));
     else
         cblas_sgemm(CblasRowMajor, flag(product->transpose_a), flag(product->transpose_b), m, n, k, 1.0F,
                     a->data, leading_dimension(a), b->data, leading_dimension(b), 0.0F, c->data,
                     leading_dimension(c));
+}
+
+/* The view of rows × cols of op(X) from (row, col) on. */
+static struct mm_matrix part_of(const struct mm_matrix *x, bool transpose, size_t row, size_t rows,
+                                size_t col, size_t cols) {
+    struct mm_matrix part = *x;
+    part.rows = transpose ? cols : rows;
+    part.cols = transpose ? rows : cols;
+    part.data =
+        (char *)x->data + (transpose ? col * x->ld + row : row * x->ld + col) * mm_dtype_bytes(x->dtype);
+    return part;
+}
+
+/* A C that is narrower than its sums: OpenBLAS computes blocks of it, which are then rounded. */
+static enum mm_status multiply_rounded(const struct mm_product *product, struct mm_error *error) {
+    enum { EDGE = 512 };
+    const struct mm_matrix *c = &product->c;
+    double *sums = malloc(EDGE * EDGE * sizeof *sums);
+    if (sums == NULL)
+        return mm_fail(error, MM_INTERNAL, "the system has no memory for blocks of sums");
+    for (size_t row = 0; row < product->m; row += EDGE) {
+        for (size_t col = 0; col < product->n; col += EDGE) {
+            struct mm_product block = *product;
+            block.m = mm_size_min(EDGE, product->m - row);
+            block.n = mm_size_min(EDGE, product->n - col);
+            block.a = part_of(&product->a, product->transpose_a, row, block.m, 0, product->k);
+            block.b = part_of(&product->b, product->transpose_b, 0, product->k, col, block.n);
+            block.c = mm_matrix_dense(product->a.dtype, block.m, block.n, sums);
+            multiply(&block);
+            for (size_t index = 0; index < block.m * block.n; index++) {
+                const size_t to = (row + index / block.n) * c->ld + col + index % block.n;
+                if (product->a.dtype == MM_FLOAT64)
+                    mm_store_double(c->dtype, c->data, to, sums[index]);
+                else
+                    mm_store_float(c->dtype, c->data, to, ((const float *)sums)[index]);
+            }
+        }
+    }
+    free(sums);
+    return MM_OK;
+}
+
+enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+    const enum mm_status status = judge(product, error);
+    if (status != MM_OK)
+        return status;
+    if (product->k == 0)
+        clear(&product->c);
+    else if (product->c.dtype != product->a.dtype)
+        return multiply_rounded(product, error);
+    else
+        multiply(product);
     return MM_OK;
 }
 
