@@ -15,12 +15,19 @@ static const struct {
     enum mm_dtype result;
     unsigned others;
 } table[MM_DTYPE_COUNT] = {
-#define X(constant, name, type, word, sum, value, result, others, unit, least, largest)                       \
+#define X(constant, name, type, word, sum, value, result, others, unit, least, largest)                      \
     [constant] = {name,                                                                                      \
                   sizeof(type),                                                                              \
-                  _Generic((sum)0, float: true, double: true, default: false),                               \
+                  _Generic((sum)0, float                                                                     \
+                           : true, double                                                                    \
+                           : true, default                                                                   \
+                           : false),                                                                         \
                   {unit, least, largest},                                                                    \
-                  _Generic((sum)0, float: MM_FLOAT32, double: MM_FLOAT64, uint32_t: MM_INT32, uint64_t: MM_INT64), \
+                  _Generic((sum)0, float                                                                     \
+                           : MM_FLOAT32, double                                                              \
+                           : MM_FLOAT64, uint32_t                                                            \
+                           : MM_INT32, uint64_t                                                              \
+                           : MM_INT64),                                                                      \
                   result,                                                                                    \
                   others},
     MM_DTYPE_TABLE(X)
