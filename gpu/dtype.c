@@ -10,11 +10,26 @@ static const struct {
     const char *name;
     size_t bytes;
     bool is_float;
+    struct mm_precision precision;
+    enum mm_dtype sum;
     enum mm_dtype result;
     unsigned others;
 } table[MM_DTYPE_COUNT] = {
-#define X(constant, name, type, word, sum, value, result, others)                                            \
-    [constant] = {name, sizeof(type), _Generic((sum)0, float: true, double: true, default: false), result, others},
+#define X(constant, name, type, word, sum, value, result, others, unit, least, largest)                      \
+    [constant] = {name,                                                                                      \
+                  sizeof(type),                                                                              \
+                  _Generic((sum)0, float                                                                     \
+                           : true, double                                                                    \
+                           : true, default                                                                   \
+                           : false),                                                                         \
+                  {unit, least, largest},                                                                    \
+                  _Generic((sum)0, float                                                                     \
+                           : MM_FLOAT32, double                                                              \
+                           : MM_FLOAT64, uint32_t                                                            \
+                           : MM_INT32, uint64_t                                                              \
+                           : MM_INT64),                                                                      \
+                  result,                                                                                    \
+                  others},
     MM_DTYPE_TABLE(X)
 #undef X
 };
@@ -36,6 +51,16 @@ size_t mm_dtype_bytes(enum mm_dtype dtype) {
 bool mm_dtype_is_float(enum mm_dtype dtype) {
     assert(dtype < MM_DTYPE_COUNT);
     return table[dtype].is_float;
+}
+
+struct mm_precision mm_dtype_precision(enum mm_dtype dtype) {
+    assert(dtype < MM_DTYPE_COUNT);
+    return table[dtype].precision;
+}
+
+enum mm_dtype mm_dtype_sum(enum mm_dtype operand) {
+    assert(operand < MM_DTYPE_COUNT);
+    return table[operand].sum;
 }
 
 enum mm_dtype mm_dtype_result(enum mm_dtype operand) {

@@ -21,21 +21,28 @@ __BEGIN_DECLS
  *     value    the function that gives an element's value, which converts to `sum` exactly
  *     result   the type of a product, unless the client asks for another
  *     others   the types that a client may ask for instead, as bits
- * float32 comes first: it is the type of what says nothing. */
+ *     unit     the most that rounding to the type is off by, as a fraction of the value
+ *     least    the smallest number above 0
+ *     largest  the largest that is finite
+ * The last three are 0 of whole numbers. float32 comes first: it is the type of what says nothing. */
 #define MM_DTYPE_TABLE(X)                                                                                    \
-    X(MM_FLOAT32, "float32", float, uint32_t, float, MM_ITSELF, MM_FLOAT32, MM_16_BITS)                      \
-    X(MM_FLOAT64, "float64", double, uint64_t, double, MM_ITSELF, MM_FLOAT64, MM_32_BITS)                    \
-    X(MM_FLOAT16, "float16", mm_float16, uint16_t, float, mm_float16_value, MM_FLOAT16, MM_32_BITS)          \
-    X(MM_BFLOAT16, "bfloat16", mm_bfloat16, uint16_t, float, mm_bfloat16_value, MM_BFLOAT16, MM_32_BITS)     \
+    X(MM_FLOAT32, "float32", float, uint32_t, float, MM_ITSELF, MM_FLOAT32, MM_16_BITS, 0x1p-24, 0x1p-149,   \
+      0x1.fffffep127)                                                                                        \
+    X(MM_FLOAT64, "float64", double, uint64_t, double, MM_ITSELF, MM_FLOAT64, MM_32_BITS, 0x1p-53,           \
+      0x1p-1074, 0x1.fffffffffffffp1023)                                                                     \
+    X(MM_FLOAT16, "float16", mm_float16, uint16_t, float, mm_float16_value, MM_FLOAT16, MM_32_BITS, 0x1p-11, \
+      0x1p-24, 65504.0)                                                                                      \
+    X(MM_BFLOAT16, "bfloat16", mm_bfloat16, uint16_t, float, mm_bfloat16_value, MM_BFLOAT16, MM_32_BITS,     \
+      0x1p-8, 0x1p-133, 0x1.fep127)                                                                          \
     X(MM_FLOAT8_E4M3FN, "float8_e4m3fn", mm_float8_e4m3fn, uint8_t, float, mm_float8_e4m3fn_value,           \
-      MM_FLOAT32, MM_16_BITS)                                                                                \
+      MM_FLOAT32, MM_16_BITS, 0x1p-4, 0x1p-9, 448.0)                                                         \
     X(MM_FLOAT8_E5M2, "float8_e5m2", mm_float8_e5m2, uint8_t, float, mm_float8_e5m2_value, MM_FLOAT32,       \
-      MM_16_BITS)                                                                                            \
-    X(MM_INT8, "int8", int8_t, uint8_t, uint32_t, MM_ITSELF, MM_INT32, 0)                                    \
-    X(MM_UINT8, "uint8", uint8_t, uint8_t, uint32_t, MM_ITSELF, MM_INT32, 0)                                 \
-    X(MM_BOOL, "bool", mm_bool, uint8_t, uint32_t, MM_ITSELF, MM_INT32, 0)                                   \
-    X(MM_INT32, "int32", int32_t, uint32_t, uint32_t, MM_ITSELF, MM_INT32, 0)                                \
-    X(MM_INT64, "int64", int64_t, uint64_t, uint64_t, MM_ITSELF, MM_INT64, 0)
+      MM_16_BITS, 0x1p-3, 0x1p-16, 57344.0)                                                                  \
+    X(MM_INT8, "int8", int8_t, uint8_t, uint32_t, MM_ITSELF, MM_INT32, 0, 0.0, 0.0, 0.0)                     \
+    X(MM_UINT8, "uint8", uint8_t, uint8_t, uint32_t, MM_ITSELF, MM_INT32, 0, 0.0, 0.0, 0.0)                  \
+    X(MM_BOOL, "bool", mm_bool, uint8_t, uint32_t, MM_ITSELF, MM_INT32, 0, 0.0, 0.0, 0.0)                    \
+    X(MM_INT32, "int32", int32_t, uint32_t, uint32_t, MM_ITSELF, MM_INT32, 0, 0.0, 0.0, 0.0)                 \
+    X(MM_INT64, "int64", int64_t, uint64_t, uint64_t, MM_ITSELF, MM_INT64, 0, 0.0, 0.0, 0.0)
 
 #define MM_32_BITS MM_DTYPE_BIT(MM_FLOAT32)
 #define MM_16_BITS (MM_DTYPE_BIT(MM_FLOAT16) | MM_DTYPE_BIT(MM_BFLOAT16))
@@ -53,6 +60,19 @@ size_t mm_dtype_bytes(enum mm_dtype dtype);
 
 /* Whether it has a point; if not, it holds whole numbers. */
 bool mm_dtype_is_float(enum mm_dtype dtype);
+
+/* What a type with a point can tell apart: the table's unit, least and largest. */
+struct mm_precision {
+    double unit;
+    double least;
+    double largest;
+};
+
+struct mm_precision mm_dtype_precision(enum mm_dtype dtype);
+
+/* What products of such operands add up in: MM_FLOAT32, MM_FLOAT64, MM_INT32 or MM_INT64. Whole numbers stand
+ * for the unsigned ones of their size. */
+enum mm_dtype mm_dtype_sum(enum mm_dtype operand);
 
 /* The type of a product of such operands, and all that it may have: MM_DTYPE_BIT of each. */
 enum mm_dtype mm_dtype_result(enum mm_dtype operand);

@@ -21,29 +21,31 @@ enum mm_verdict { MM_VERDICT_TABLE(MM_CONSTANT) MM_VERDICT_COUNT };
 struct mm_verification {
     bool is_done; /* false: nothing below has a meaning */
 
-    /* The worst row: its residual is the largest fraction of its bound. If several are, the first. */
+    /* The worst row: its residual is the largest fraction of its bound. If several are, the first. Of whole
+     * numbers the first wrong row, the residual is the number of wrong rows, and the bound is 0. */
     double residual; /* |C·x - A·(B·x)|, the largest over the vectors; INFINITY if C is not finite */
-    double bound;    /* of the residual; 0 only if k is 0, or no row was judged */
+    double bound;    /* of the residual; else 0 only if k is 0, or no row was judged */
     size_t row;      /* 0 if no row was judged */
 
     size_t rows_judged;   /* rows_judged + rows_unjudged = m; both are 0 of an empty product */
-    size_t rows_unjudged; /* their sums exceed float32, or may have done so on the way */
+    size_t rows_unjudged; /* their sums exceed the type's range, or may have done so on the way */
 
     /* Over the judged rows and all vectors: the sums of the squares of C·x - A·(B·x) and of A·(B·x). Their
-     * last bits depend on the order of the additions. */
+     * last bits depend on the order of the additions. Of whole numbers the number of wrong rows, and 0. */
     double error_squares;
     double norm_squares;
 
     uint64_t took_ns; /* the time that the device (a CPU too) took for the check */
     uint64_t seed;    /* of the vectors: vector v is -1 at column j if bit v of mm_random_bits(seed, j) is
-                         set, else 1 */
+                         set, else 1; of whole numbers it is mm_verify_word(seed, v, j) */
 };
 
 /* "passed", "failed", "unjudged". A static string. */
 const char *mm_verdict_name(enum mm_verdict verdict);
 
 /* An estimate of ||C - A·B|| / ||A·B|| (Frobenius) over the judged rows, once the check is done. INFINITY if
- * C is not finite and should be, or is not 0 although A·(B·x) is. */
+ * C is not finite and should be, or is not 0 although A·(B·x) is, or whole numbers are wrong. float64s whose
+ * squares over- or underflow are not seen. */
 double mm_verification_relative_error(const struct mm_verification *verification);
 
 /* The verdict, once the check is done. */

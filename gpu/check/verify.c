@@ -1,10 +1,12 @@
-/* The check of a product on the host: plain loops over A, B and C as they are stored, row by row. */
+/* The check of a product on the host: plain loops over A, B and C as they are stored, row by row. Each row is
+ * converted to float64, or to words of 64 bits, before it is summed. */
 #include "gpu/check/verify.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { VECTORS = MM_VERIFY_VECTORS, SUMS = MM_VERIFY_SUMS };
+enum { VECTORS = MM_VERIFY_VECTORS, SUMS = MM_VERIFY_SUMS, WORDS = MM_VERIFY_WORDS, NUMBER_BYTES = 8 };
+enum { PRECISE_SUMS = MM_VERIFY_PRECISE_SUMS, LARGEST = PRECISE_SUMS - 2, LAST = PRECISE_SUMS - 1 };
 
 #define SEEDS_SEED UINT64_C(0x766572696679)
 
@@ -13,89 +15,272 @@ uint64_t mm_verify_seed(void) {
     return mm_random_bits(SEEDS_SEED, __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED));
 }
 
-size_t mm_verify_bytes(const struct mm_product *product) {
-    return (VECTORS * product->n + SUMS * (product->k + product->m)) * sizeof(double);
-}
+/* Which matrix is summed: what the last of the sums is depends on it. */
+enum part { OF_A, OF_B, OF_C };
 
-static void make_vectors(double *x, size_t length, uint64_t seed) {
+/* What the elements of a line are multiplied by: number i of vector v is at v·length + i. Of A these are the
+ * sums of B, the last of which are its norms. */
+struct factors {
+    enum part part;
+    const void *numbers;
+    size_t length;
+};
+
+/* How a kind of numbers is summed. Sum s of line l is at s·lines + l. */
+struct kind {
+    size_t vectors; /* numbers of a column in x */
+    size_t sums;    /* of a line */
+
+    /* Stores the sums of a row, which is line `line`. */
+    void (*sum_row)(const void *row, const struct factors *by, void *sums, size_t lines, size_t line);
+
+    /* Adds a row of a transposed operand to the sums of all lines, each element by number `depth` of the
+     * factors. */
+    void (*add_row)(const void *row, const struct factors *by, size_t depth, void *sums, size_t lines);
+
+    void (*make_vectors)(void *x, size_t length, uint64_t seed);
+    void (*make_norms)(void *sums, size_t lines); /* NULL: there are none */
+};
+
+/* --- sums in float64 --------------------------------------------------------------------------------- */
+
+static void make_signs(void *x, size_t length, uint64_t seed) {
+    double *signs = x;
     for (size_t index = 0; index < length; index++) {
         const uint64_t bits = mm_random_bits(seed, index);
         for (unsigned v = 0; v < VECTORS; v++)
-            x[v * length + index] = (bits >> v & 1) != 0 ? -1.0 : 1.0;
+            signs[v * length + index] = (bits >> v & 1) != 0 ? -1.0 : 1.0;
     }
 }
 
-/* An element's term in the last of the sums: for B (norm NULL) its square, for A its size times the norm. */
-static double last_term(double element, const double *norm) {
-    return norm == NULL ? element * element : fabs(element) * *norm;
+/* An element's term in the last of the sums: of A its size times the norm, else its square. */
+static double last_term(enum part part, double element, double norm) {
+    return part == OF_A ? fabs(element) * norm : element * element;
 }
 
-/* The sums of a row: times each vector, and the last. */
-static void sum_row(const float *row, size_t length, const double *vectors, const double *norms,
-                    double sums[SUMS]) {
-    memset(sums, 0, SUMS * sizeof sums[0]);
-    for (size_t index = 0; index < length; index++) {
-        const double element = (double)row[index];
+static double norm_of(const struct factors *by, size_t index, size_t last) {
+    return by->part == OF_A ? ((const double *)by->numbers)[last * by->length + index] : 0.0;
+}
+
+static void sum_real_row(const void *data, const struct factors *by, void *sums, size_t lines, size_t line) {
+    const double *row = data, *vectors = by->numbers;
+    double own[SUMS] = {0.0};
+    for (size_t index = 0; index < by->length; index++) {
         for (unsigned v = 0; v < VECTORS; v++)
-            sums[v] += element * vectors[v * length + index];
-        sums[VECTORS] += last_term(element, norms == NULL ? NULL : &norms[index]);
+            own[v] += row[index] * vectors[v * by->length + index];
+        own[VECTORS] += last_term(by->part, row[index], norm_of(by, index, VECTORS));
     }
+    for (unsigned s = 0; s < SUMS; s++)
+        ((double *)sums)[s * lines + line] = own[s];
 }
 
-/* Adds a stored row of a transposed operand to the sums of all lines. `factors` has the row's element of each
- * vector, `step` apart. */
-static void add_row(const float *row, size_t lines, const double *factors, size_t step, const double *norm,
-                    double *sums) {
+static void add_real_row(const void *data, const struct factors *by, size_t depth, void *sums, size_t lines) {
+    const double *restrict row = data;
+    const double *vectors = by->numbers;
+    double *restrict own = sums;
+    const double norm = norm_of(by, depth, VECTORS);
     for (unsigned v = 0; v < VECTORS; v++)
         for (size_t line = 0; line < lines; line++)
-            sums[v * lines + line] += (double)row[line] * factors[v * step];
+            own[v * lines + line] += row[line] * vectors[v * by->length + depth];
     for (size_t line = 0; line < lines; line++)
-        sums[VECTORS * lines + line] += last_term((double)row[line], norm);
+        own[VECTORS * lines + line] += last_term(by->part, row[line], norm);
 }
 
-/* The sums of each row ("line") of op(X), by the vectors and the norms. */
-static void multiply(const struct mm_matrix *x, bool transpose, const double *vectors, const double *norms,
-                     double *sums) {
-    const float *data = x->data;
+static void make_real_norms(void *sums, size_t lines) {
+    double *squares = (double *)sums + VECTORS * lines;
+    for (size_t line = 0; line < lines; line++)
+        squares[line] = sqrt(squares[line]);
+}
+
+static const struct kind real = {VECTORS, SUMS, sum_real_row, add_real_row, make_signs, make_real_norms};
+
+/* --- sums of float64s, in twice the precision ---------------------------------------------------------- */
+
+/* Adds an element to sums that lie `step` apart. Products with signs are exact. */
+static void add_precisely(double element, const struct factors *by, size_t index, double *sums, size_t step) {
+    const double *vectors = (const double *)by->numbers + index;
+    for (unsigned v = 0; v < VECTORS; v++) {
+        double *high = sums + v * step, *low = sums + (VECTORS + v) * step;
+        if (by->part == OF_A)
+            mm_verify_add_product(high, low, element, vectors[v * by->length],
+                                  vectors[(VECTORS + v) * by->length]);
+        else
+            mm_verify_add_exactly(high, low, element * vectors[v * by->length]);
+    }
+    if (by->part == OF_B) {
+        sums[LARGEST * step] = fmax(sums[LARGEST * step], fabs(element));
+        sums[LAST * step] += fabs(element);
+    } else {
+        sums[LAST * step] += last_term(by->part, element, norm_of(by, index, LAST));
+    }
+}
+
+static void sum_precise_row(const void *data, const struct factors *by, void *sums, size_t lines,
+                            size_t line) {
+    const double *row = data;
+    double own[PRECISE_SUMS] = {0.0};
+    for (size_t index = 0; index < by->length; index++)
+        add_precisely(row[index], by, index, own, 1);
+    for (unsigned s = 0; s < PRECISE_SUMS; s++)
+        ((double *)sums)[s * lines + line] = own[s];
+}
+
+static void add_precise_row(const void *data, const struct factors *by, size_t depth, void *sums,
+                            size_t lines) {
+    const double *row = data;
+    for (size_t line = 0; line < lines; line++)
+        add_precisely(row[line], by, depth, (double *)sums + line, lines);
+}
+
+static void make_precise_norms(void *sums, size_t lines) {
+    const double *largest = (const double *)sums + LARGEST * lines;
+    double *last = (double *)sums + LAST * lines;
+    for (size_t line = 0; line < lines; line++)
+        last[line] = sqrt(largest[line]) * sqrt(last[line]);
+}
+
+static const struct kind precise = {VECTORS,         PRECISE_SUMS, sum_precise_row,
+                                    add_precise_row, make_signs,   make_precise_norms};
+
+/* --- whole numbers, modulo 2^64 ------------------------------------------------------------------------ */
+
+static void make_words(void *x, size_t length, uint64_t seed) {
+    for (unsigned v = 0; v < WORDS; v++)
+        for (size_t index = 0; index < length; index++)
+            ((uint64_t *)x)[v * length + index] = mm_verify_word(seed, v, index);
+}
+
+static void sum_words_row(const void *data, const struct factors *by, void *sums, size_t lines, size_t line) {
+    const uint64_t *row = data;
+    for (unsigned v = 0; v < WORDS; v++) {
+        const uint64_t *vector = (const uint64_t *)by->numbers + v * by->length;
+        uint64_t sum = 0;
+        for (size_t index = 0; index < by->length; index++)
+            sum += row[index] * vector[index];
+        ((uint64_t *)sums)[v * lines + line] = sum;
+    }
+}
+
+static void add_words_row(const void *data, const struct factors *by, size_t depth, void *sums,
+                          size_t lines) {
+    const uint64_t *restrict row = data;
+    for (unsigned v = 0; v < WORDS; v++) {
+        const uint64_t factor = ((const uint64_t *)by->numbers)[v * by->length + depth];
+        uint64_t *restrict own = (uint64_t *)sums + v * lines;
+        for (size_t line = 0; line < lines; line++)
+            own[line] += row[line] * factor;
+    }
+}
+
+static const struct kind words = {WORDS, WORDS, sum_words_row, add_words_row, make_words, NULL};
+
+/* --- all of them ------------------------------------------------------------------------------------- */
+
+static const struct kind *kind_of(enum mm_dtype dtype) {
+    if (!mm_dtype_is_float(dtype))
+        return &words;
+    return mm_dtype_sum(dtype) == MM_FLOAT64 ? &precise : &real;
+}
+
+/* The longest stored row of the three. */
+static size_t longest_row(const struct mm_product *product) {
+    const size_t a_or_b = product->a.cols > product->b.cols ? product->a.cols : product->b.cols;
+    return a_or_b > product->c.cols ? a_or_b : product->c.cols;
+}
+
+size_t mm_verify_bytes(const struct mm_product *product) {
+    const struct kind *kind = kind_of(product->a.dtype);
+    return (kind->vectors * product->n + kind->sums * (product->k + product->m + 1) + longest_row(product)) *
+           NUMBER_BYTES;
+}
+
+/* Converts a stored row. Whole numbers keep their sign, as far as 64 bits go. */
+static void widen(const struct mm_matrix *x, size_t row, void *wide) {
+    const bool is_real = mm_dtype_is_float(x->dtype);
+    switch (x->dtype) {
+#define X(constant, name, type, word, sum, value, ...)                                                       \
+    case constant: {                                                                                         \
+        const type *from = (const type *)x->data + row * x->ld;                                              \
+        for (size_t col = 0; is_real && col < x->cols; col++)                                                \
+            ((double *)wide)[col] = (double)value(from[col]);                                                \
+        for (size_t col = 0; !is_real && col < x->cols; col++)                                               \
+            ((uint64_t *)wide)[col] = (uint64_t)(int64_t)value(from[col]);                                   \
+        break;                                                                                               \
+    }
+        MM_DTYPE_TABLE(X)
+#undef X
+    case MM_DTYPE_COUNT:
+        break;
+    }
+}
+
+/* The sums of each row ("line") of op(X). `wide` has room for a stored row. */
+static void multiply(const struct kind *kind, const struct mm_matrix *x, bool transpose,
+                     const struct factors *by, void *sums, void *wide) {
     const size_t lines = transpose ? x->cols : x->rows;
     if (transpose || x->cols == 0)
-        memset(sums, 0, SUMS * lines * sizeof *sums);
+        memset(sums, 0, kind->sums * lines * NUMBER_BYTES);
     if (x->rows == 0 || x->cols == 0)
         return; /* it may have no storage then */
     for (size_t row = 0; row < x->rows; row++) {
-        double own[SUMS];
-        if (transpose) {
-            add_row(data + row * x->ld, lines, vectors + row, x->rows, norms == NULL ? NULL : &norms[row],
-                    sums);
-        } else {
-            sum_row(data + row * x->ld, x->cols, vectors, norms, own);
-            for (unsigned s = 0; s < SUMS; s++)
-                sums[s * lines + row] = own[s];
-        }
+        widen(x, row, wide);
+        if (transpose)
+            kind->add_row(wide, by, row, sums, lines);
+        else
+            kind->sum_row(wide, by, sums, lines, row);
     }
 }
 
-void mm_verify(const struct mm_product *product, uint64_t seed, void *memory,
+/* Judges a row of a product with a point by its sums, of C and of A. */
+static void judge_real(const struct kind *kind, const struct mm_product *product,
+                       const struct mm_verify_bounds *bounds, size_t row, const double *of_c,
+                       const double *of_a, struct mm_verification *verification) {
+    const size_t m = product->m, last = kind->sums - 1;
+    struct mm_verify_sums sums = {0};
+    for (unsigned v = 0; v < VECTORS; v++) {
+        double difference = of_c[v] - of_a[v * m + row];
+        if (kind == &precise)
+            difference += of_c[VECTORS + v] - of_a[(VECTORS + v) * m + row];
+        mm_verify_add(&sums, difference, of_a[v * m + row]);
+    }
+    mm_verify_row(verification, bounds, row, &sums, of_a[last * m + row], of_c[last]);
+}
+
+static void judge_words(const struct mm_product *product, size_t row, const uint64_t *of_c,
+                        const uint64_t *of_a, struct mm_verification *verification) {
+    const unsigned unused = 64 - 8 * (unsigned)mm_dtype_bytes(product->c.dtype);
+    bool is_wrong = false;
+    for (unsigned v = 0; v < WORDS; v++)
+        is_wrong = is_wrong || (of_c[v] - of_a[v * product->m + row]) << unused != 0;
+    mm_verify_words_row(verification, row, is_wrong);
+}
+
+void mm_verify(const struct mm_product *product, bool has_tensor_cores, uint64_t seed, void *memory,
                struct mm_verification *verification) {
-    const struct mm_verify_bounds bounds = mm_verify_bounds_of(product);
-    const float *c = product->c.data;
-    double *x = memory;
-    double *of_b = x + VECTORS * product->n;
-    double *norms = of_b + VECTORS * product->k;
-    double *of_a = of_b + SUMS * product->k;
+    const struct kind *kind = kind_of(product->a.dtype);
+    const struct mm_verify_bounds bounds = mm_verify_bounds_of(product, has_tensor_cores);
+    char *x = memory;
+    char *of_b = x + kind->vectors * product->n * NUMBER_BYTES;
+    char *of_a = of_b + kind->sums * product->k * NUMBER_BYTES;
+    char *of_c = of_a + kind->sums * product->m * NUMBER_BYTES;
+    char *wide = of_c + kind->sums * NUMBER_BYTES;
+    const struct factors b_factors = {OF_B, x, product->n}, a_factors = {OF_A, of_b, product->k},
+                         c_factors = {OF_C, x, product->n};
     assert(product->m > 0 && product->n > 0);
-    make_vectors(x, product->n, seed);
-    multiply(&product->b, product->transpose_b, x, NULL, of_b);
-    for (size_t depth = 0; depth < product->k; depth++)
-        norms[depth] = sqrt(norms[depth]);
-    multiply(&product->a, product->transpose_a, of_b, norms, of_a);
+    kind->make_vectors(x, product->n, seed);
+    multiply(kind, &product->b, product->transpose_b, &b_factors, of_b, wide);
+    if (kind->make_norms != NULL)
+        kind->make_norms(of_b, product->k);
+    multiply(kind, &product->a, product->transpose_a, &a_factors, of_a, wide);
     *verification = (struct mm_verification){.is_done = true, .seed = seed};
     for (size_t row = 0; row < product->m; row++) {
-        double sums[SUMS];
-        struct mm_verify_sums of_row = {0};
-        sum_row(c + row * product->c.ld, product->n, x, NULL, sums);
-        for (unsigned v = 0; v < VECTORS; v++)
-            mm_verify_add(&of_row, sums[v], of_a[v * product->m + row]);
-        mm_verify_row(verification, &bounds, row, &of_row, of_a[VECTORS * product->m + row]);
+        widen(&product->c, row, wide);
+        kind->sum_row(wide, &c_factors, of_c, 1, 0);
+        if (kind == &words)
+            judge_words(product, row, (const uint64_t *)(const void *)of_c,
+                        (const uint64_t *)(const void *)of_a, verification);
+        else
+            judge_real(kind, product, &bounds, row, (const double *)(const void *)of_c,
+                       (const double *)(const void *)of_a, verification);
     }
 }

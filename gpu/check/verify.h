@@ -1,20 +1,32 @@
-/* Checks a computed product without computing it again: compares C·x with A·(B·x) in float64 (R. Freivalds,
+/* Checks a computed product without computing it again: compares C·x with A·(B·x) (R. Freivalds,
  * "Probabilistic machines can use less running time", IFIP 1977). A and B stand for op(A) and op(B). For C
  * and for CUDA; it knows no device and no variant.
  *
- * Each check has four new vectors x of random ±1. They show a single element that is wrong by more than twice
- * the bound. Errors that cancel within a row are missed once in 16 checks at worst.
+ * Types with a point. Each check has four new vectors x of random ±1, and adds up in float64; of float64s in
+ * twice the precision. The vectors show a single element that is wrong by more than twice the bound. Errors
+ * that cancel within a row are missed once in 16 checks at worst.
  *
- * The bound of a row. Let u = 2^-24, b the norms of the rows of B, and s the row's sum of |A|·b. Each of the
- * n elements may be off by 2·(k+8)·u·(|A|·|B|) + k·2^-149. So their norm is at most e = 2·(k+8)·u·s +
- * n^1/2·k·2^-149. Their sum with random signs is always below n^1/2·e, and exceeds 9·e once in 2·10^17 checks
- * (W. Hoeffding, 1963). The bound is the smaller of the two. float64's own rounding adds less than
- * 4·(n+k+16)·2^-53·n^1/2·(s+e).
+ * The bound of a row. Let u and t be the unit roundoff and the least number of the type that sums have
+ * (float32: 2^-24 and 2^-149), b the norms of the rows of B, and s the row's sum of |A|·b. Each of the n
+ * elements may be off by 2·(k+8)·u·(|A|·|B|) + k·t. So their norm is at most e = 2·(k+8)·u·s + n^1/2·k·t.
+ * (Where tensor cores may compute 16-bit floats, which cut off instead of rounding, twice the first term; of
+ * 8-bit floats it is 2^-6·s at least.) If C is narrower than the sums, rounding to it adds v times the norm
+ * of C's row, and half of C's least number for each element, v being C's unit roundoff. The sum of the errors
+ * with random signs is always below n^1/2·e, and exceeds 9·e once in 2·10^17 checks (W. Hoeffding, 1963). The
+ * bound is the smaller of the two. The rounding of the check itself adds less than
+ * 4·(n+k+16)·2^-53·n^1/2·(s+e); of float64s, less than 8·(n+k+16)^2·2^-106·n^1/2·(s+e).
  *
- * A row is judged if s is finite. If its C is not finite, its residual is infinite; but if s + e exceeds
- * float32's range, the row is not judged, since float32 may have overflowed on the way. The squares of the
+ * For float64 b is not a norm, whose squares overflow, but the root of the row's largest element times its
+ * sum of absolute values. That is never less, and of ordinary rows a fifth more.
+ *
+ * A row is judged if s is finite. If its C is not finite, its residual is infinite; but if s + e exceeds the
+ * range of the sums or of C, the row is not judged, since they may have overflowed. The squares of the
  * residuals and of A·(B·x), summed over all rows, estimate the relative error of the result
  * (gpu/check/verification.h).
+ *
+ * Whole numbers. Each check has 32 new vectors of random words, modulo 2^w as the sums. A wrong row shows in
+ * each with a probability of at least 1/2, so all of them miss it at most once in 2^32 checks. The bound is
+ * 0, and the residual is the number of wrong rows.
  *
  * The functions cannot fail, and take no NULL. On the host any thread may call them, on different memory; on
  * a device they run in the threads of verify.cu's kernels. */
@@ -31,9 +43,16 @@
 
 __BEGIN_DECLS
 
-/* The vectors, and the sums of each row of a matrix that they multiply. There is one sum for each vector. The
- * last sum leads to s: the squares of a row of B, or |A|·b of a row of A. */
-enum { MM_VERIFY_VECTORS = 4, MM_VERIFY_SUMS = MM_VERIFY_VECTORS + 1 };
+/* The vectors, and the sums of each row of a matrix that they multiply. There is one sum for each vector; of
+ * float64s there are two, the second of which has what the first lost. The last sum leads to s: the squares
+ * of a row of B, or |A|·b of a row of A. Before it float64s have a row's largest element of B. Sums of whole
+ * numbers are of words. */
+enum {
+    MM_VERIFY_VECTORS = 4,
+    MM_VERIFY_SUMS = MM_VERIFY_VECTORS + 1,
+    MM_VERIFY_PRECISE_SUMS = 2 * MM_VERIFY_VECTORS + 2,
+    MM_VERIFY_WORDS = 32
+};
 
 /* The seed of the next check in this process. */
 uint64_t mm_verify_seed(void);
@@ -41,30 +60,74 @@ uint64_t mm_verify_seed(void);
 /* The bytes of memory that mm_verify needs for a product that is not empty. */
 size_t mm_verify_bytes(const struct mm_product *product);
 
-/* Judges the product in a, b and c, in the host's memory (float32, conforming, m and n not 0). `memory` has
+/* Judges the product in a, b and c, in the host's memory (conforming, m and n not 0). `memory` has
  * mm_verify_bytes, aligned for a double; the call overwrites it. All memory is the caller's. *verification is
- * set as a whole. */
-void mm_verify(const struct mm_product *product, uint64_t seed, void *memory,
+ * set as a whole. has_tensor_cores: those of a GPU may have computed it. */
+void mm_verify(const struct mm_product *product, bool has_tensor_cores, uint64_t seed, void *memory,
                struct mm_verification *verification);
 
 /* --- what the host and the device share ---------------------------------------------------------- */
 
-/* The factors of e, of the bound, and of float64's rounding. */
+/* The factors of e, of the bound, and of the check's own rounding; all 0 of whole numbers. */
 struct mm_verify_bounds {
     double relative; /* e = relative·s + absolute */
     double absolute;
-    double spread;     /* the bound is spread·e, and float64's rounding adds */
+    double unit; /* and rounding to C adds unit·(the norm of C's row) + step */
+    double step;
+    double spread;     /* the bound is spread·e, and the check's rounding adds */
     double of_float64; /* of_float64·(s + e) */
+    double largest;    /* where s + e is larger, C may be infinite */
 };
 
-static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_product *product) {
+static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_product *product,
+                                                          bool has_tensor_cores) {
+    const enum mm_dtype dtype = product->a.dtype, sum_dtype = mm_dtype_sum(dtype), c_dtype = product->c.dtype;
+    const struct mm_precision sum = mm_dtype_precision(sum_dtype), c = mm_dtype_precision(c_dtype);
     const double n = (double)product->n;
     const double k = (double)product->k;
     const double root = sqrt(n);
-    assert(product->a.dtype == MM_FLOAT32);
-    const struct mm_verify_bounds bounds = {2.0 * (k + 8.0) * 0x1p-24, root * k * 0x1p-149,
-                                            root < 9.0 ? root : 9.0, 4.0 * (n + k + 16.0) * 0x1p-53 * root};
+    struct mm_verify_bounds bounds = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+    if (!mm_dtype_is_float(dtype))
+        return bounds;
+    const bool cuts_off = has_tensor_cores && mm_dtype_bytes(dtype) <= 2;
+    bounds.relative = (cuts_off ? 4.0 : 2.0) * (k + 8.0) * sum.unit;
+    if (cuts_off && mm_dtype_bytes(dtype) == 1)
+        bounds.relative = fmax(bounds.relative, 0x1p-6);
+    bounds.absolute = root * k * sum.least;
+    bounds.spread = root < 9.0 ? root : 9.0;
+    bounds.of_float64 = 4.0 * (n + k + 16.0) * 0x1p-53 * root;
+    bounds.largest = sum.largest;
+    if (sum_dtype == MM_FLOAT64) {
+        bounds.of_float64 *= 2.0 * (n + k + 16.0) * 0x1p-53;
+        bounds.largest /= 2.0 * root; /* past this, the sums of the check may overflow */
+    }
+    if (c_dtype != sum_dtype) {
+        bounds.unit = c.unit;
+        bounds.step = 0.5 * root * c.least;
+        bounds.largest = fmin(bounds.largest, c.largest);
+    }
     return bounds;
+}
+
+/* Word v of the random vectors of whole numbers, at column `col`. */
+MM_HOST_AND_DEVICE uint64_t mm_verify_word(uint64_t seed, unsigned v, size_t col) {
+    return mm_random_bits(seed, col * MM_VERIFY_WORDS + v);
+}
+
+/* Adds a number to a sum of two parts, without losing anything but in the second (D. Knuth's two-sum). */
+MM_HOST_AND_DEVICE void mm_verify_add_exactly(double *high, double *low, double number) {
+    const double sum = *high + number;
+    const double added = sum - *high;
+    *low += (*high - (sum - added)) + (number - added);
+    *high = sum;
+}
+
+/* Adds element·factor, whose factor may have two parts. */
+MM_HOST_AND_DEVICE void mm_verify_add_product(double *high, double *low, double element, double factor,
+                                              double factor_low) {
+    const double product = element * factor;
+    *low += fma(element, factor, -product) + element * factor_low;
+    mm_verify_add_exactly(high, low, product);
 }
 
 /* The larger of a residual and another vector's difference; INFINITY if that is not finite. */
@@ -92,8 +155,8 @@ MM_HOST_AND_DEVICE void mm_verify_take(struct mm_verification *verification, siz
     verification->row = row;
 }
 
-/* Adds the rows of one verification to another. The order of such additions shows only in the last bits of
- * the sums of squares. */
+/* Adds the rows of one verification to another, of a product with a point or not. The order of such additions
+ * shows only in the last bits of the sums of squares. */
 MM_HOST_AND_DEVICE void mm_verify_merge(struct mm_verification *into, const struct mm_verification *rows) {
     if (rows->rows_judged > 0)
         mm_verify_take(into, rows->row, rows->residual, rows->bound);
@@ -103,6 +166,24 @@ MM_HOST_AND_DEVICE void mm_verify_merge(struct mm_verification *into, const stru
     into->norm_squares += rows->norm_squares;
 }
 
+MM_HOST_AND_DEVICE void mm_verify_merge_words(struct mm_verification *into,
+                                              const struct mm_verification *rows) {
+    if (rows->residual > 0.0 && (into->residual == 0.0 || rows->row < into->row))
+        into->row = rows->row;
+    into->residual += rows->residual;
+    into->rows_judged += rows->rows_judged;
+    into->error_squares += rows->error_squares;
+}
+
+/* Adds a row of whole numbers. */
+MM_HOST_AND_DEVICE void mm_verify_words_row(struct mm_verification *verification, size_t row, bool is_wrong) {
+    struct mm_verification one = {};
+    one.row = row;
+    one.rows_judged = 1;
+    one.residual = one.error_squares = is_wrong ? 1.0 : 0.0;
+    mm_verify_merge_words(verification, &one);
+}
+
 /* The sums of a row over its vectors; all 0 before the first. */
 struct mm_verify_sums {
     double residual; /* the largest difference */
@@ -110,28 +191,30 @@ struct mm_verify_sums {
     double norm_squares;
 };
 
-/* Adds a vector: its product with the row of C, and with the row of A·B. */
-MM_HOST_AND_DEVICE void mm_verify_add(struct mm_verify_sums *sums, double of_c, double of_product) {
-    const double difference = of_c - of_product;
+/* Adds a vector: how its product with the row of C differs from that with the row of A·B, and the latter. */
+MM_HOST_AND_DEVICE void mm_verify_add(struct mm_verify_sums *sums, double difference, double of_product) {
     sums->residual = mm_verify_larger(sums->residual, difference);
     sums->error_squares += difference * difference;
     sums->norm_squares += of_product * of_product;
 }
 
-/* Judges a row by the sums over all vectors and by s, and adds it to the verification. */
+/* Judges a row by the sums over all vectors, by s, and by the squares of C's row, which count if C is
+ * narrower than the sums. Adds it to the verification. */
 MM_HOST_AND_DEVICE void mm_verify_row(struct mm_verification *verification,
                                       const struct mm_verify_bounds *bounds, size_t row,
-                                      const struct mm_verify_sums *sums, double s) {
-    const double e = bounds->relative * s + bounds->absolute;
-    const bool is_within_range = s + e <= (double)FLT_MAX;
-    if (s <= DBL_MAX && (sums->residual <= DBL_MAX || is_within_range)) {
-        mm_verify_take(verification, row, sums->residual, bounds->spread * e + bounds->of_float64 * (s + e));
-        verification->rows_judged++;
-        verification->error_squares += sums->error_squares;
-        verification->norm_squares += sums->norm_squares;
-    } else {
+                                      const struct mm_verify_sums *sums, double s, double c_squares) {
+    double e = bounds->relative * s + bounds->absolute;
+    const bool is_within_range = s + e <= bounds->largest;
+    if (!(s <= DBL_MAX && (sums->residual <= DBL_MAX || is_within_range))) {
         verification->rows_unjudged++;
+        return;
     }
+    if (bounds->unit > 0.0 && c_squares <= DBL_MAX)
+        e += bounds->unit * sqrt(c_squares) + bounds->step;
+    mm_verify_take(verification, row, sums->residual, bounds->spread * e + bounds->of_float64 * (s + e));
+    verification->rows_judged++;
+    verification->error_squares += sums->error_squares;
+    verification->norm_squares += sums->norm_squares;
 }
 
 __END_DECLS

@@ -88,7 +88,7 @@ static void begin(struct mm_device *device, unsigned lane, struct mm_job *const 
     if (job->more || !job->verify)
         return;
     const uint64_t start_ns = mm_clock_ns();
-    mm_verify(&job->product, mm_verify_seed(), job->verify_memory, &job->verification);
+    mm_verify(&job->product, false, mm_verify_seed(), job->verify_memory, &job->verification);
     job->verification.took_ns = mm_clock_ns() - start_ns;
 }
 

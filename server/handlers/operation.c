@@ -55,9 +55,6 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
     if (status != MM_OK)
         return status;
     operation->job.verify = call->numbers[MM_PARAMETER_VERIFY] != 0;
-    if (operation->job.verify && call->dtype != MM_FLOAT32)
-        return mm_fail_field(error, MM_UNSUPPORTED, "verify", "verify takes float32, but dtype is '%s'",
-                             mm_dtype_name(call->dtype));
     mm_call_turn(call, &operation->job.product);
     return MM_OK;
 }

@@ -183,7 +183,8 @@ static struct accuracy_row run(const struct subject *subject, struct set *set) {
     (void)mm_device_run(subject->device, &job);
     row.error = job.error;
     if (row.error.status == MM_OK)
-        reference_compare(&set->reference, &set->c, &row.exactness);
+        reference_compare(&set->reference, &set->c, subject_is_tensor(subject, set->one.dtype),
+                          &row.exactness);
     return row;
 }
 
@@ -200,7 +201,7 @@ static void add_row(struct survey *survey, const struct accuracy_row *row, const
 
 /* The yardsticks are run in any case, and not again where they are among the subjects. */
 static void run_set(struct survey *survey, struct set *set) {
-    operands_make(&set->operands, set->shape, set->family, set->seed);
+    operands_make(&set->operands, survey->options->timing.dtype, set->shape, set->family, set->seed);
     reference_make_whole(&set->reference, &set->operands, survey->options->threads);
     set->one = operands_case(&set->operands, set->family, &set->reference);
     image_make_operands(&set->a, &set->b, &set->one);
@@ -231,7 +232,7 @@ static bool is_wanted(const struct options *options, const struct family *family
     for (unsigned index = 0; index < options->family_count; index++)
         if (options->families[index] == family)
             return true;
-    return options->family_count == 0;
+    return options->family_count == 0 && family_is_of(family, options->timing.dtype);
 }
 
 static void run_depth(struct survey *survey, size_t depth) {
@@ -246,9 +247,11 @@ static void run_depth(struct survey *survey, size_t depth) {
     }
 }
 
-static struct subject yardstick(struct mm_device *device, const struct mm_variant *variant) {
+static struct subject yardstick(struct mm_device *device, const struct mm_variant *variant,
+                                enum mm_dtype dtype) {
     struct subject subject = {.device = device, .variant = variant};
-    if (variant != NULL && mm_variant_missing(variant, device) != NULL)
+    if (variant != NULL && (mm_variant_missing(variant, device) != NULL ||
+                            (mm_variant_dtypes(variant) & MM_DTYPE_BIT(dtype)) == 0))
         subject.variant = NULL;
     if (subject.variant != NULL)
         snprintf(subject.name, sizeof subject.name, "%s", variant->name);
@@ -257,17 +260,18 @@ static struct subject yardstick(struct mm_device *device, const struct mm_varian
 
 int accuracy_run(const struct options *options, struct mm_device *device, FILE *csv) {
     const struct mm_backend *backend = device->backend;
-    struct survey survey = {.options = options,
-                            .naive = yardstick(device, &backend->variants[0]),
-                            .blas = yardstick(device, mm_backend_variant(backend, MM_MATMUL, "blas")),
-                            .edge = options->edge > 0  ? options->edge
-                                    : backend->is_host ? EDGE_OF_HOST
-                                                       : EDGE_OF_GPU,
-                            .csv = {.out = csv, .is_csv = true, .is_head = true}};
+    struct survey survey = {
+        .options = options,
+        .naive = yardstick(device, &backend->variants[0], options->timing.dtype),
+        .blas = yardstick(device, mm_backend_variant(backend, MM_MATMUL, "blas"), options->timing.dtype),
+        .edge = options->edge > 0  ? options->edge
+                : backend->is_host ? EDGE_OF_HOST
+                                   : EDGE_OF_GPU,
+        .csv = {.out = csv, .is_csv = true, .is_head = true}};
     const bool usual = options->depth_count == 0;
     const size_t *depths = usual ? usual_depths : options->depths;
     const size_t count = usual ? sizeof usual_depths / sizeof *usual_depths : options->depth_count;
-    survey.subjects = subjects_choose(options, device, MM_MATMUL, &survey.count);
+    survey.subjects = subjects_choose(options, device, MM_MATMUL, options->timing.dtype, &survey.count);
     printf("- docs/accuracy.md says what the columns are\n");
     for (size_t index = 0; index < count && survey.count > 0; index++)
         run_depth(&survey, depths[index]);

@@ -42,7 +42,7 @@ static struct entrant entrant_make(const struct options *options, struct mm_devi
                                    bool is_accelerated) {
     struct entrant entrant = {.device = device};
     size_t count;
-    entrant.subjects = subjects_choose(options, device, options->timing.op, &count);
+    entrant.subjects = subjects_choose(options, device, options->timing.op, options->timing.dtype, &count);
     for (size_t which = 0; which < count; which++)
         if (!device->backend->is_host || !is_accelerated || options->variant_count > 0 ||
             is_reference(&entrant.subjects[which]))
@@ -240,8 +240,7 @@ static void time_device(struct field *field, const struct entrant *entrant, stru
     if (count > 0) {
         time_rows(entrant->device, rows, count, shape, timing);
         printf("- %s: %s; the rows in turn, %u repeats, fewer of what takes over %u s\n\n",
-               entrant->device->backend->name,
-               timing->op == MM_MATMUL ? "float32, U(-1,1)" : mm_dtype_name(timing->dtype), timing->repeats,
+               entrant->device->backend->name, mm_dtype_name(timing->dtype), timing->repeats,
                timing->seconds);
     }
     for (size_t index = 0; index < count; index++) {

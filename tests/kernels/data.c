@@ -1,4 +1,5 @@
-/* Deterministic data of eighteen families, each of which shows another kind of mistake. The last eight are
+/* Deterministic data of several families, each of which shows another kind of mistake. They are made in
+ * float64, or as whole words, and then rounded to the element type. Eight of them, from `hidden` on, are
  * meant for kernels that scale each row of A and each column of B by a power of two and split what is scaled
  * into narrower numbers: there elements far below the largest of their line lose bits, and these families
  * make such elements count. */
@@ -26,19 +27,19 @@ uint64_t random_mix(uint64_t a, uint64_t b) {
     return random_next(&random);
 }
 
-/* U[0, 1) in steps of 2^-24, and U(-1, 1) in odd steps, so never 0. Exact in float32. */
-static float unit(struct random *random) {
-    return (float)(random_next(random) >> 40) * 0x1p-24F;
+/* U[0, 1) in steps of 2^-53, and U(-1, 1) in odd steps, so never 0. */
+static double unit(struct random *random) {
+    return (double)(random_next(random) >> 11) * 0x1p-53;
 }
 
-static float symmetric(struct random *random) {
-    int64_t odd = (int64_t)(random_next(random) >> 40) | 1;
-    return (float)(odd - (INT64_C(1) << 23)) * 0x1p-23F;
+static double symmetric(struct random *random) {
+    const int64_t odd = (int64_t)(random_next(random) >> 11) | 1;
+    return (double)(odd - (INT64_C(1) << 52)) * 0x1p-52;
 }
 
 /* A sign and a mantissa in [1, 2). */
-static float mantissa(struct random *random) {
-    float value = 1.0F + unit(random);
+static double mantissa(struct random *random) {
+    const double value = 1.0 + unit(random);
     return random_next(random) & 1 ? value : -value;
 }
 
@@ -46,8 +47,29 @@ static int exponent(struct random *random, int limit) {
     return (int)random_below(random, 2 * (size_t)limit + 1) - limit;
 }
 
-static float *at(const struct lines *lines, size_t line, size_t depth) {
-    return &lines->x[line * lines->line_step + depth * lines->depth_step];
+/* What the type can hold: the exponents of its smallest normal and its largest number, and its binary digits.
+ */
+struct range {
+    int least_normal;
+    int largest;
+    int digits;
+};
+
+static struct range range_of(enum mm_dtype dtype) {
+    const struct mm_precision precision = mm_dtype_precision(dtype);
+    const int digits = -ilogb(precision.unit);
+    return (struct range){ilogb(precision.least) + digits - 1, ilogb(precision.largest), digits};
+}
+
+/* An exponent that suits float32, in proportion for a type of a smaller range. */
+static int fit(const struct lines *lines, int wanted) {
+    enum { ENOUGH = 64 };
+    const int largest = range_of(lines->dtype).largest;
+    return largest >= ENOUGH ? wanted : wanted * largest / ENOUGH;
+}
+
+static double *at(const struct lines *lines, size_t line, size_t depth) {
+    return &lines->x[line * lines->line_step + depth * lines->depth_step].real;
 }
 
 #define FOR_EACH_ELEMENT(lines)                                                                              \
@@ -63,23 +85,24 @@ static void fill_symmetric(struct random *random, const struct lines *lines) {
 /* Without cancellation: a bias of truncation shows, and zeros are outside every bound. */
 static void fill_unit(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
-        *at(lines, line, depth) = unit(random) + 0x1p-24F;
+        *at(lines, line, depth) = unit(random) + 0x1p-24;
     }
 }
 
 /* By the method of Box and Muller. */
 static void fill_normal(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
-        double radius = sqrt(-2.0 * log(1.0 - (double)unit(random)));
-        *at(lines, line, depth) = (float)(radius * cos(6.283185307179586 * (double)unit(random)));
+        double radius = sqrt(-2.0 * log(1.0 - unit(random)));
+        *at(lines, line, depth) = radius * cos(6.283185307179586 * unit(random));
     }
 }
 
 /* Signs, mantissas and exponents at random, the latter up to the limit either way. */
 static void fill_wide(struct random *random, const struct lines *lines, int limit) {
+    limit = fit(lines, limit);
     FOR_EACH_ELEMENT(lines) {
-        float value = mantissa(random);
-        *at(lines, line, depth) = ldexpf(value, exponent(random, limit));
+        const double value = mantissa(random);
+        *at(lines, line, depth) = ldexp(value, exponent(random, limit));
     }
 }
 
@@ -90,27 +113,29 @@ static void fill_wide_elements(struct random *random, const struct lines *lines)
 static void fill_wide_lines(struct random *random, const struct lines *lines) {
     fill_symmetric(random, lines);
     for (size_t line = 0; line < lines->count; line++) {
-        int scale = exponent(random, 40);
+        const int scale = exponent(random, fit(lines, 40));
         for (size_t depth = 0; depth < lines->depth; depth++)
-            *at(lines, line, depth) = ldexpf(*at(lines, line, depth), scale);
+            *at(lines, line, depth) = ldexp(*at(lines, line, depth), scale);
     }
 }
 
 static void fill_huge_element(struct random *random, const struct lines *lines) {
     fill_symmetric(random, lines);
     for (size_t line = 0; line < lines->count && lines->depth > 0; line++)
-        *at(lines, line, random_below(random, lines->depth)) *= 0x1p20F;
+        *at(lines, line, random_below(random, lines->depth)) *= 0x1p20;
 }
 
-/* A's elements lie below float32's smallest normal number, in half of its rows far above it too. B is
- * such that half of the products are normal again and half are not. */
+/* A's elements lie below the type's smallest normal number, in half of its rows far above it too. B is such
+ * that half of the products are normal again and half are not. */
 static void fill_subnormal(struct random *random, const struct lines *lines) {
+    const struct range range = range_of(lines->dtype);
     FOR_EACH_ELEMENT(lines) {
-        float value = mantissa(random);
+        double value = mantissa(random);
         if (lines->is_a && (line % 2 == 0 || random_next(random) % 2 == 0))
-            value = ldexpf(value, -127 - (int)random_below(random, 12));
+            value =
+                ldexp(value, range.least_normal - 1 - (int)random_below(random, (size_t)range.digits / 2));
         if (!lines->is_a && line % 2 == 0)
-            value = ldexpf(value, (int)random_below(random, 30));
+            value = ldexp(value, (int)random_below(random, (size_t)fit(lines, 30)));
         *at(lines, line, depth) = value;
     }
 }
@@ -120,31 +145,32 @@ static void fill_signed_zeros(struct random *random, const struct lines *lines) 
     FOR_EACH_ELEMENT(lines) {
         uint64_t dice = random_next(random) % 4;
         if (dice < 2)
-            *at(lines, line, depth) = dice == 0 ? 0.0F : -0.0F;
+            *at(lines, line, depth) = dice == 0 ? 0.0 : -0.0;
     }
 }
 
 /* A special value in about a third of the lines, one in eight others zero, so that 0·Inf occurs and
  * yet many elements of C stay finite. */
 static void fill_nonfinite(struct random *random, const struct lines *lines) {
-    static const float special[] = {NAN, -NAN, INFINITY, -INFINITY, INFINITY};
+    static const double special[] = {NAN, -NAN, INFINITY, -INFINITY, INFINITY};
     fill_symmetric(random, lines);
     FOR_EACH_ELEMENT(lines) {
         if (random_next(random) % 8 == 0)
-            *at(lines, line, depth) = random_next(random) % 2 == 0 ? 0.0F : -0.0F;
+            *at(lines, line, depth) = random_next(random) % 2 == 0 ? 0.0 : -0.0;
     }
     for (size_t line = 0; line < lines->count && lines->depth > 0; line++)
         if (random_next(random) % 3 == 0)
             *at(lines, line, random_below(random, lines->depth)) = special[random_below(random, 5)];
 }
 
-/* Products around the largest float: a third of the lines is positive (its longer sums overflow for
- * certain), a third mixed, a third small enough for all to stay finite. */
+/* Products around the type's largest number: a third of the lines is positive (its longer sums overflow for
+ * certain, unless they are wider), a third mixed, a third small enough for all to stay finite. */
 static void fill_overflow(struct random *random, const struct lines *lines) {
+    const int half = range_of(lines->dtype).largest / 2;
     FOR_EACH_ELEMENT(lines) {
-        float value = mantissa(random);
-        int scale = line % 3 == 2 ? 20 : 62 + (int)random_below(random, 2);
-        *at(lines, line, depth) = ldexpf(line % 3 == 0 ? fabsf(value) : value, scale);
+        const double value = mantissa(random);
+        const int scale = line % 3 == 2 ? fit(lines, 20) : half - 1 + (int)random_below(random, 2);
+        *at(lines, line, depth) = ldexp(line % 3 == 0 ? fabs(value) : value, scale);
     }
 }
 
@@ -157,9 +183,9 @@ static void fill_hidden(struct random *random, const struct lines *lines) {
     fill_symmetric(random, lines);
     for (size_t line = 0; line < lines->count && lines->depth >= 8; line++) {
         const size_t places = (lines->depth + 7 - own) / 8;
-        *at(lines, line, own + 8 * random_below(random, places)) *= 0x1p30F;
+        *at(lines, line, own + 8 * random_below(random, places)) *= 0x1p30;
         for (size_t depth = others; depth < lines->depth; depth += 8)
-            *at(lines, line, depth) = 0.0F;
+            *at(lines, line, depth) = 0.0;
     }
 }
 
@@ -168,18 +194,20 @@ static void fill_wider_elements(struct random *random, const struct lines *lines
 }
 
 /* A's elements come in pairs of x and -x(1 + 2^-20), B's in pairs of equals, so that what is left of a pair
- * is 2^-20 of its products. Of the two one stands in either half of the depth: next to each other, they would
- * favour kernels that add in turn. Every fourth row of A is not such, for zeros to be refused there, but as
- * small as what the others leave, for the norm to hear of all rows. */
+ * is 2^-20 of its products. (A type of fewer digits takes a larger part.) Of the two one stands in either
+ * half of the depth: next to each other, they would favour kernels that add in turn. Every fourth row of A is
+ * not such, for zeros to be refused there, but as small as what the others leave, for the norm to hear of all
+ * rows. */
 static void fill_cancellation(struct random *random, const struct lines *lines) {
     const size_t half = lines->depth / 2;
+    const double part = fmax(0x1p-20, 4.0 * mm_dtype_precision(lines->dtype).unit);
     fill_symmetric(random, lines);
     FOR_EACH_ELEMENT(lines) {
-        float *value = at(lines, line, depth);
+        double *value = at(lines, line, depth);
         if (lines->is_a && line % 4 == 0)
-            *value *= 0x1p-20F;
+            *value *= part;
         else if (depth >= half && depth < 2 * half)
-            *value = *at(lines, line, depth - half) * (lines->is_a ? -(1.0F + 0x1p-20F) : 1.0F);
+            *value = *at(lines, line, depth - half) * (lines->is_a ? -(1.0 + part) : 1.0);
     }
 }
 
@@ -189,7 +217,7 @@ static void fill_sparse(struct random *random, const struct lines *lines) {
     fill_wide(random, lines, 20);
     FOR_EACH_ELEMENT(lines) {
         if (line > 0 && random_below(random, 100) > 0)
-            *at(lines, line, depth) = 0.0F;
+            *at(lines, line, depth) = 0.0;
     }
 }
 
@@ -200,8 +228,8 @@ static void fill_blocks(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         const size_t block = 4 * line / lines->count;
         const int scale = (lines->is_a ? 24 : -20) * ((int)block - 2);
-        const float value = ldexpf(unit(random) + 0x1p-24F, scale);
-        *at(lines, line, depth) = 4 * depth / lines->depth == block ? value : 0.0F;
+        const float value = ldexp(unit(random) + 0x1p-24, scale);
+        *at(lines, line, depth) = 4 * depth / lines->depth == block ? value : 0.0;
     }
 }
 
@@ -210,19 +238,19 @@ static void fill_blocks(struct random *random, const struct lines *lines) {
 static void fill_balanced(struct random *random, const struct lines *lines) {
     fill_symmetric(random, lines);
     FOR_EACH_ELEMENT(lines) {
-        const int scale = (int)(60 * depth / lines->depth) - 30;
-        float *value = at(lines, line, depth);
-        *value = ldexpf(*value, lines->is_a ? scale : -scale);
+        const int scale = fit(lines, (int)(60 * depth / lines->depth) - 30);
+        double *value = at(lines, line, depth);
+        *value = ldexp(*value, lines->is_a ? scale : -scale);
     }
 }
 
 /* Of each eight elements along the depth, the first is A's largest and meets a zero of B, so that it counts
  * for nothing; the fifth is 1 in A, and B has zeros there but for one, its largest. Whatever is aligned to
  * that product as if A's factor were not as small as it is, cuts off the others. */
-static void set_largest(struct random *random, const struct lines *lines, float largest_of_b) {
+static void set_largest(struct random *random, const struct lines *lines, double largest_of_b) {
     for (size_t line = 0; line < lines->count && lines->depth >= 8; line++) {
         for (size_t depth = 0; depth < lines->depth; depth += 4)
-            *at(lines, line, depth) = !lines->is_a ? 0.0F : depth % 8 == 0 ? 0x1p37F : 1.0F;
+            *at(lines, line, depth) = !lines->is_a ? 0.0 : depth % 8 == 0 ? 0x1p37 : 1.0;
         if (!lines->is_a)
             *at(lines, line, 4 + 8 * random_below(random, (lines->depth + 3) / 8)) = largest_of_b;
     }
@@ -231,18 +259,56 @@ static void set_largest(struct random *random, const struct lines *lines, float 
 /* Positive and exact in two float16, once they are scaled. */
 static void fill_whole_numbers(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
-        *at(lines, line, depth) = (float)(1 + random_below(random, lines->is_a ? 1023 : 4));
+        *at(lines, line, depth) = (double)(1 + random_below(random, lines->is_a ? 1023 : 4));
     }
-    set_largest(random, lines, 0x1p26F);
+    set_largest(random, lines, 0x1p26);
 }
 
 /* Exact in one, and of either sign. */
 static void fill_powers_of_two(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         const int power = (lines->is_a ? 10 : -26) + (int)random_below(random, 4);
-        *at(lines, line, depth) = ldexpf(random_next(random) & 1 ? 1.0F : -1.0F, power);
+        *at(lines, line, depth) = ldexp(random_next(random) & 1 ? 1.0 : -1.0, power);
     }
-    set_largest(random, lines, 1.0F);
+    set_largest(random, lines, 1.0);
+}
+
+/* Every number of a small type: bits at random. Those that are no number, or infinite, stand in every fourth
+ * line alone, so that much of C stays finite. */
+static void fill_encodings(struct random *random, const struct lines *lines) {
+    FOR_EACH_ELEMENT(lines) {
+        const uint64_t bits = random_next(random);
+        const double value = mm_dtype_get(lines->dtype, &bits, 0);
+        *at(lines, line, depth) = isfinite(value) || line % 4 == 3 ? value : 1.0;
+    }
+}
+
+/* --- whole numbers: words of 64 bits, of which the type takes the lowest ---------------------------- */
+
+static uint64_t *word_at(const struct lines *lines, size_t line, size_t depth) {
+    return &lines->x[line * lines->line_step + depth * lines->depth_step].whole;
+}
+
+/* Sums of these wrap around. */
+static void fill_words(struct random *random, const struct lines *lines) {
+    FOR_EACH_ELEMENT(lines) {
+        *word_at(lines, line, depth) = random_next(random);
+    }
+}
+
+static void fill_small_words(struct random *random, const struct lines *lines) {
+    FOR_EACH_ELEMENT(lines) {
+        *word_at(lines, line, depth) = random_below(random, 16) - (uint64_t)8;
+    }
+}
+
+/* The smallest, the largest, and those around 0. */
+static void fill_extreme_words(struct random *random, const struct lines *lines) {
+    const uint64_t highest = UINT64_C(1) << (8 * mm_dtype_bytes(lines->dtype) - 1);
+    const uint64_t extremes[] = {highest, highest - 1, highest + 1, 0, 1, UINT64_MAX};
+    FOR_EACH_ELEMENT(lines) {
+        *word_at(lines, line, depth) = extremes[random_below(random, sizeof extremes / sizeof *extremes)];
+    }
 }
 
 const struct family families[FAMILY_COUNT] = {
@@ -264,6 +330,10 @@ const struct family families[FAMILY_COUNT] = {
     {"balanced", "2^±30 along k, balanced", fill_balanced},
     {"whole_numbers", "whole numbers to 2^37", fill_whole_numbers},
     {"powers_of_two", "powers of two", fill_powers_of_two},
+    {"encodings", "every encoding", fill_encodings},
+    {"words", "words at random", fill_words},
+    {"small_words", "-8 to 7", fill_small_words},
+    {"extreme_words", "extremes", fill_extreme_words},
 };
 
 const struct family *family_find(const char *key) {
@@ -273,29 +343,71 @@ const struct family *family_find(const char *key) {
     return NULL;
 }
 
-void operands_make(struct operands *operands, struct shape shape, const struct family *family,
-                   uint64_t seed) {
-    operands->shape = shape;
-    operands->a = harness_allocate(shape.m * shape.k * sizeof(float));
-    operands->b = harness_allocate(shape.k * shape.n * sizeof(float));
+bool family_is_of(const struct family *family, enum mm_dtype dtype) {
+    const size_t index = (size_t)(family - families);
+    if (!mm_dtype_is_float(dtype))
+        return index >= FAMILY_WORDS;
+    const bool has_small_range = range_of(dtype).largest < 64; /* their products are within that of float32 */
+    return index < FAMILY_ENCODINGS || (index == FAMILY_ENCODINGS && has_small_range);
+}
+
+/* Rounds a number to the type. What is finite stays so. */
+static void settle(union number *number, enum mm_dtype dtype, void *elements, size_t index) {
+    if (mm_dtype_is_float(dtype)) {
+        const double largest = mm_dtype_precision(dtype).largest;
+        if (isfinite(number->real))
+            number->real = fmin(fmax(number->real, -largest), largest);
+        mm_dtype_put(dtype, elements, index, number->real);
+        number->real = mm_dtype_get(dtype, elements, index);
+        return;
+    }
+    const size_t bytes = mm_dtype_bytes(dtype);
+    const uint64_t word = dtype == MM_BOOL ? number->whole & 1 : number->whole;
+    memcpy((char *)elements + index * bytes, &word, bytes); /* little-endian, as everywhere here */
+    number->whole = bytes == sizeof word ? word : (uint64_t)(int64_t)mm_dtype_get(dtype, elements, index);
+}
+
+static void make_operand(struct operand *operand, const struct family *family, struct random *random,
+                         struct lines *lines) {
+    const size_t count = lines->count * lines->depth;
+    operand->numbers = harness_allocate(count * sizeof *operand->numbers);
+    operand->elements = harness_allocate(count * mm_dtype_bytes(lines->dtype));
+    lines->x = operand->numbers;
+    family->fill(random, lines);
+    for (size_t index = 0; index < count; index++)
+        settle(&operand->numbers[index], lines->dtype, operand->elements, index);
+}
+
+void operands_make(struct operands *operands, enum mm_dtype dtype, struct shape shape,
+                   const struct family *family, uint64_t seed) {
     struct random random = {seed};
-    family->fill(&random, &(const struct lines){true, operands->a, shape.m, shape.k, shape.k, 1});
-    family->fill(&random, &(const struct lines){false, operands->b, shape.n, shape.k, 1, shape.n});
+    struct lines rows = {.is_a = true, .dtype = dtype, .count = shape.m, .depth = shape.k};
+    struct lines cols = {.dtype = dtype, .count = shape.n, .depth = shape.k};
+    rows.line_step = shape.k;
+    rows.depth_step = 1;
+    cols.line_step = 1;
+    cols.depth_step = shape.n;
+    *operands = (struct operands){.shape = shape, .dtype = dtype};
+    make_operand(&operands->a, family, &random, &rows);
+    make_operand(&operands->b, family, &random, &cols);
 }
 
 struct one_case operands_case(const struct operands *operands, const struct family *family,
                               const struct reference *reference) {
     return (struct one_case){.data = family->name,
                              .shape = operands->shape,
-                             .dtype = MM_FLOAT32,
-                             .a = operands->a,
-                             .b = operands->b,
+                             .dtype = operands->dtype,
+                             .c_dtype = mm_dtype_result(operands->dtype),
+                             .a = operands->a.elements,
+                             .b = operands->b.elements,
                              .reference = reference};
 }
 
 void operands_free(struct operands *operands) {
-    free(operands->a);
-    free(operands->b);
+    free(operands->a.elements);
+    free(operands->a.numbers);
+    free(operands->b.elements);
+    free(operands->b.numbers);
     *operands = (struct operands){0};
 }
 

@@ -1,6 +1,6 @@
 /* The kernel harness: one generic test and one generic benchmark for every row of every backend's
  * table. This header is what its parts share. The harness knows the backend's seam and the bounds of
- * float32, and nothing of any kernel. */
+ * the element types, and nothing of any kernel. */
 #pragma once
 
 #include "gpu/lab/benchmark.h"
@@ -40,11 +40,19 @@ uint64_t random_next(struct random *random);
 size_t random_below(struct random *random, size_t bound); /* in [0, bound); bound is not 0 */
 uint64_t random_mix(uint64_t a, uint64_t b);              /* a seed from two numbers */
 
+/* What an element is worth: of a type with a point `real`, else `whole`, modulo 2^64. */
+union number {
+    double real;
+    uint64_t whole;
+};
+
 /* A family fills an operand line by line: the lines of A are its rows, those of B its columns, and
- * each holds `depth` elements. Element (line, d) is x[line·line_step + d·depth_step]. */
+ * each holds `depth` numbers. Number (line, d) is x[line·line_step + d·depth_step]. What it writes is then
+ * rounded to the type. */
 struct lines {
     bool is_a;
-    float *x;
+    enum mm_dtype dtype;
+    union number *x;
     size_t count;
     size_t depth;
     size_t line_step;
@@ -57,38 +65,48 @@ struct family {
     void (*fill)(struct random *random, const struct lines *lines);
 };
 
-enum { FAMILY_COUNT = 18 };
+/* The first are of every type with a point, then comes one of the small ones, and the rest is of whole
+ * numbers. */
+enum { FAMILY_ENCODINGS = 18, FAMILY_WORDS, FAMILY_COUNT = FAMILY_WORDS + 3 };
 extern const struct family families[FAMILY_COUNT];
 
 /* NULL where there is no such key. */
 const struct family *family_find(const char *key);
+bool family_is_of(const struct family *family, enum mm_dtype dtype);
 
-/* op(A) and op(B) of a product, dense, as the reference sees them. */
+/* op(A) and op(B) of a product, dense: m×k and k×n elements, and what they are worth. Owned. */
+struct operand {
+    void *elements;
+    union number *numbers;
+};
+
 struct operands {
     struct shape shape;
-    float *a; /* m×k, owned */
-    float *b; /* k×n, owned */
+    enum mm_dtype dtype;
+    struct operand a;
+    struct operand b;
 };
-void operands_make(struct operands *operands, struct shape shape, const struct family *family, uint64_t seed);
+void operands_make(struct operands *operands, enum mm_dtype dtype, struct shape shape,
+                   const struct family *family, uint64_t seed);
 void operands_free(struct operands *operands);
 
 /* --- reference.c: what is right ------------------------------------------------------------------- */
 
-/* One element of C, in float64. */
+/* One element of C. */
 struct expected {
     size_t row;
     size_t col;
-    double sum;       /* R: NaN and Inf as IEEE says */
+    double sum;       /* R: NaN and Inf as IEEE says. Of whole numbers as C holds it, for people */
+    double low;       /* what R has beyond `sum`, of float64 alone */
     double magnitude; /* the same of |A|·|B| */
+    double scale;     /* the three above are R's times this, which is 1 unless they would overflow */
+    uint64_t whole;   /* R modulo 2^64, of whole numbers */
 };
-
-/* A row by a column whose elements lie `b_step` apart. */
-struct expected expected_make(size_t row, size_t col, const float *a, const float *b, size_t b_step,
-                              size_t k);
 
 /* Every element, or a sample with the edges where all would cost too much. */
 struct reference {
     struct shape shape;
+    enum mm_dtype dtype;       /* of the operands */
     struct expected *expected; /* owned */
     size_t count;
 };
@@ -97,21 +115,41 @@ void reference_make(struct reference *reference, const struct operands *operands
 void reference_make_whole(struct reference *reference, const struct operands *operands, unsigned threads);
 void reference_free(struct reference *reference);
 
-/* Whether `value` is right for an element summed over k. *fraction is the error over its bound, at
- * most 1 where it is right; 0 where Inf or NaN was right. */
-bool reference_judge(const struct expected *expected, size_t k, float value, double *fraction);
+/* What is right for elements that are summed over k, of a type with a point: how far the sums may be off,
+ * which is e = relative·(|A|·|B|) + absolute, and where they overflow; and how far rounding them to a
+ * narrower type may be off, which is unit·(|R| + e) + step, and where that overflows. */
+struct arithmetic {
+    double sum_unit; /* of the sums' own type */
+    double sum_normal;
+    double relative;
+    double absolute;
+    double sum_largest;
+    double unit; /* 0 where C has the type of the sums, as has `step` */
+    double step;
+    double past; /* from here on a sum becomes infinite in C */
+};
+
+/* Of a product of tensor cores more is allowed, which add what they align and cut off. */
+struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size_t k, bool is_tensor);
+
+/* Whether `value` is right. *fraction is the error over its bound, at most 1 where it is right; 0 where Inf
+ * or NaN was right. */
+bool reference_judge(const struct expected *expected, const struct arithmetic *arithmetic, double value,
+                     double *fraction);
 
 /* What a C is off by, over the elements of the reference. */
 struct exactness {
     double difference_squares; /* (C−R)², summed up */
     double sum_squares;        /* R² */
-    double unit_max; /* the largest |C−R| / (|A|·|B|), in u = 2^-24, of elements where that says something */
+    double
+        unit_max; /* the largest |C−R| / (|A|·|B|), in the sums' u, of elements where that says something */
     double fraction_max; /* the largest error over the bound of its element */
     size_t wrong;        /* elements past the bound, or Inf or NaN where they must not be */
     size_t first_wrong;  /* the first of them, of the reference's */
 };
 struct image;
-void reference_compare(const struct reference *reference, const struct image *c, struct exactness *exactness);
+void reference_compare(const struct reference *reference, const struct image *c, bool is_tensor,
+                       struct exactness *exactness);
 
 /* --- image.c: matrices in guarded memory ---------------------------------------------------------- */
 
@@ -138,6 +176,7 @@ struct one_case {
     const char *data; /* what it is made of, for people */
     struct shape shape;
     enum mm_dtype dtype;
+    enum mm_dtype c_dtype;
     void *a; /* op(A), dense; of a transposition it is also what C must be, bit by bit */
     void *b; /* op(B), dense; NULL: it is a transposition */
     const struct reference *reference; /* of a product */
@@ -159,11 +198,11 @@ struct image {
     void *memory; /* the same bytes on the device; NULL: none */
 };
 
-/* What C is filled with before a run: a NaN that no computation makes, and a finite number. */
+/* What C is filled with before a run: a NaN that no computation makes, and a finite number; or whole ones. */
 enum { POISON_COUNT = 2 };
 
-/* Images of op(A) and op(B) as the layout stores them, with NaN in guards and between rows, so that
- * whatever is used from there shows in C; and of C, not filled yet. */
+/* Images of op(A) and op(B) as the layout stores them, with NaN or -1 in guards and between rows, so
+ * that whatever is used from there shows in C; and of C, not filled yet. */
 void image_make_operands(struct image *a, struct image *b, const struct one_case *one);
 void image_make_result(struct image *c, const struct one_case *one);
 void image_free(struct image *image);
@@ -200,8 +239,13 @@ struct subject {
     double fraction_max; /* of the bound */
 };
 
+/* Whether its sums may come from tensor cores, for whose bound see arithmetic_of. */
+bool subject_is_tensor(const struct subject *subject, enum mm_dtype dtype);
+
 struct plan {
     struct shape_list shapes;
+    enum mm_dtype dtype; /* of the operands of products */
+    unsigned dtypes;     /* of transpositions, as bits */
     uint64_t seed;
     unsigned repeat;      /* runs of a case, all of which must give the same bits; at least 2 */
     unsigned thin;        /* one case in so many, and of every shape at least one */
@@ -221,7 +265,8 @@ void subject_fail(struct subject *subject, const struct plan *plan, const struct
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Whether the shape is one that the variant's row says it does not do. It must then have been
- * refused: that is counted, and anything else a failure. */
+ * refused: that is counted, and anything else a failure. A GPU's row may also refuse a result of another type
+ * than the usual, and its library elements of one byte. */
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error);
 
@@ -262,10 +307,10 @@ bool share_check(cases_function *check, unsigned threads, struct subject *subjec
 
 struct timing {
     enum mm_op op;
-    enum mm_dtype dtype; /* of a transposition; products are of float32 */
-    unsigned repeats;    /* of each row; at least 1 */
-    unsigned seconds;    /* a row that has used so many is not run again, though once at least; not 0 */
-    bool transpose_a;    /* the operand is stored transposed, and the product says so */
+    enum mm_dtype dtype;
+    unsigned repeats; /* of each row; at least 1 */
+    unsigned seconds; /* a row that has used so many is not run again, though once at least; not 0 */
+    bool transpose_a; /* the operand is stored transposed, and the product says so */
     bool transpose_b;
 };
 

@@ -23,9 +23,22 @@ static double cost_of(enum mm_op op, const struct shape *shape) {
     return (double)shape->m * (double)shape->n * (op == MM_MATMUL ? (double)shape->k : moved_cost);
 }
 
+/* Of float32 all shapes of a set are checked, in many cases. What other types do not share with it, a part of
+ * the shapes shows, another part for each type, and fewer cases; but what is asked for by --dtype is checked
+ * as float32 is. */
+enum { SHAPES_SHARE = 8, CASES_SHARE = 16 };
+
+static bool is_left_to_others(const struct options *options, enum mm_op op, enum mm_dtype dtype,
+                              size_t shape) {
+    return op == MM_MATMUL && dtype != MM_FLOAT32 && options->dtypes == 0 &&
+           shape % SHAPES_SHARE != dtype % SHAPES_SHARE;
+}
+
 static void plan_make(struct plan *plan, const struct options *options, const struct mm_device *device,
-                      enum mm_op op) {
-    *plan = (struct plan){.seed = options->seed,
+                      enum mm_op op, enum mm_dtype dtype) {
+    *plan = (struct plan){.dtype = dtype,
+                          .dtypes = options->dtypes == 0 ? ~0U : options->dtypes,
+                          .seed = options->seed,
                           .repeat = options->repeat,
                           .thin = options->thin,
                           .has_jobs = options->set != NULL};
@@ -34,6 +47,8 @@ static void plan_make(struct plan *plan, const struct options *options, const st
         shapes_named(op, options->set, options->seed, &named);
     for (size_t index = 0; index < named.count; index++) {
         const struct shape *shape = &named.shapes[index];
+        if (is_left_to_others(options, op, dtype, index))
+            continue;
         if (device->backend->is_host && cost_of(op, shape) > cpu_cost_max)
             printf("%s %zux%zux%zu: left out on the CPU; give it by --shape\n", mm_op_name(op), shape->m,
                    shape->k, shape->n);
@@ -48,10 +63,16 @@ static void plan_make(struct plan *plan, const struct options *options, const st
         plan->thin = options->set == NULL || strcmp(options->set, "tiny") == 0 ? 1
                      : strcmp(options->set, "large") == 0                      ? 64
                                                                                : 4;
+    if (op == MM_MATMUL && dtype != MM_FLOAT32 && options->dtypes == 0)
+        plan->thin *= CASES_SHARE;
+}
+
+static bool must_run(const struct plan *plan, const struct subject *subject) {
+    return plan->has_jobs && (subject->device->backend->is_host || mm_dtype_bytes(plan->dtype) > 1);
 }
 
 /* What the op's subjects add up to. One that no case reached has shown nothing; of shapes that were given one
- * by one it may have refused all. */
+ * by one it may have refused all, and of a small type the library of a GPU. */
 static void add_up(const struct plan *plan, const struct subject *subjects, size_t count,
                    struct totals *totals) {
     for (size_t index = 0; index < count; index++) {
@@ -59,7 +80,7 @@ static void add_up(const struct plan *plan, const struct subject *subjects, size
         totals->cases += subject->cases;
         totals->failures += subject->failures;
         totals->variants++;
-        if (subject->cases == 0 && (plan->has_jobs || subject->unsupported == 0)) {
+        if (subject->cases == 0 && (subject->unsupported == 0 || must_run(plan, subject))) {
             printf("FAIL %s %s:%s: no case was run\n", mm_op_name(subject->variant->op),
                    subject->device->backend->name, subject->name);
             totals->failures++;
@@ -77,7 +98,7 @@ static void print_figures(const struct subject *subjects, size_t count) {
 }
 
 static void check_op(const struct options *options, struct mm_device *device, enum mm_op op,
-                     struct totals *totals) {
+                     enum mm_dtype dtype, struct totals *totals) {
     static const struct {
         cases_function *check;
         cases_function *run_jobs;
@@ -85,15 +106,16 @@ static void check_op(const struct options *options, struct mm_device *device, en
                      [MM_TRANSPOSE] = {transposes_check, transposes_run_jobs}};
     struct plan plan;
     size_t count;
-    struct subject *subjects = subjects_choose(options, device, op, &count);
+    struct subject *subjects = subjects_choose(options, device, op, dtype, &count);
     if (count == 0) {
         free(subjects);
         return;
     }
-    plan_make(&plan, options, device, op);
-    printf("%s: %zu shapes, one case in %u, %u runs each, seed %" PRIu64
+    plan_make(&plan, options, device, op, dtype);
+    printf("%s%s%s: %zu shapes, one case in %u, %u runs each, seed %" PRIu64
            "; references of large products are samples of 4609 elements\n",
-           mm_op_name(op), plan.shapes.count, plan.thin, plan.repeat, plan.seed);
+           mm_op_name(op), op == MM_MATMUL ? " of " : "", op == MM_MATMUL ? mm_dtype_name(dtype) : "",
+           plan.shapes.count, plan.thin, plan.repeat, plan.seed);
     if (!share_check(functions[op].check, options->threads, subjects, count, &plan))
         totals->failures++;
     if (plan.has_jobs) {
@@ -109,14 +131,17 @@ static void check_op(const struct options *options, struct mm_device *device, en
 
 static int check_all(const struct options *options, struct mm_device *const *devices, size_t count) {
     struct totals totals = {0};
-    for (size_t index = 0; index < count; index++)
-        for (enum mm_op op = 0; op < MM_OP_COUNT; op++)
-            check_op(options, devices[index], op, &totals);
+    for (size_t index = 0; index < count; index++) {
+        for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+            if (options->dtypes == 0 || (options->dtypes & MM_DTYPE_BIT(dtype)) != 0)
+                check_op(options, devices[index], MM_MATMUL, dtype, &totals);
+        check_op(options, devices[index], MM_TRANSPOSE, MM_FLOAT32, &totals); /* rows of all types */
+    }
     if (totals.variants == 0) {
         printf("FAIL: no variant was run\n");
         totals.failures++;
     }
-    printf("%zu cases, %zu variants, %zu failures\n", totals.cases, totals.variants, totals.failures);
+    printf("%zu cases, %zu variants by type, %zu failures\n", totals.cases, totals.variants, totals.failures);
     return totals.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

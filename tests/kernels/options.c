@@ -86,8 +86,15 @@ static bool read_variant(const struct option *option, char ***next, struct optio
 
 static bool read_dtype(const struct option *option, char ***next, struct options *options) {
     (void)option;
+    if (mm_dtype_find("dtype", take(next), mm_op_dtypes(MM_TRANSPOSE), &options->timing.dtype, NULL) != MM_OK)
+        return false;
+    options->dtypes |= MM_DTYPE_BIT(options->timing.dtype);
+    return true;
+}
+
+static bool read_transpose(const struct option *option, char ***next, struct options *options) {
     options->timing.op = MM_TRANSPOSE;
-    return mm_dtype_find("dtype", take(next), mm_op_dtypes(MM_TRANSPOSE), &options->timing.dtype, NULL) == MM_OK;
+    return read_dtype(option, next, options);
 }
 
 static bool read_family(const struct option *option, char ***next, struct options *options) {
@@ -121,6 +128,10 @@ static const struct option rows[] = {
      AT(backend), 0, 0},
     {"--variant", "NAME", "only this variant (may be given again); NAME/TILE: by this tile alone",
      read_variant, 0, 0, 0},
+    {"--dtype", "NAME",
+     "only this element type (may be given again); with --time and --accuracy products of it (default "
+     "float32)",
+     read_dtype, 0, 0, 0},
     {"--shapes", "SET", "tiny, small (default) or large", read_set, AT(set), 0, 0},
     {"--shape", "M K N",
      "this shape (may be given again), M×N of a transposition; without --shapes no whole jobs", read_shape,
@@ -137,7 +148,7 @@ static const struct option rows[] = {
     {"--seconds", "N", "a row that has used so many is not repeated again (default 10)", read_number,
      AT(timing.seconds), 1, COUNT_MAX},
     {"--transpose", "DTYPE", "times transpositions of this type instead: M×N is the result, K is ignored",
-     read_dtype, 0, 0, 0},
+     read_transpose, 0, 0, 0},
     {"--transpose-a", "", "times products of an A that is stored transposed", read_flag,
      AT(timing.transpose_a), 0, 0},
     {"--transpose-b", "", "likewise", read_flag, AT(timing.transpose_b), 0, 0},
@@ -183,8 +194,8 @@ void options_free(struct options *options) {
 
 void options_help(void) {
     puts("usage: kernels [option...]\n"
-         "Checks every variant of every backend: products against float64, with the bounds of float32,\n"
-         "transpositions bit for bit.");
+         "Checks every variant of every backend: products of every element type against a reference\n"
+         "that is more exact, with the bounds of the type, transpositions bit for bit.");
     for (size_t index = 0; index < ROWS; index++)
         printf("  %-13s %-6s %s\n", rows[index].name, rows[index].value, rows[index].help);
 }

@@ -15,6 +15,7 @@ struct options {
     unsigned repeat;
     unsigned thin; /* 0: the set's own */
     unsigned threads;
+    unsigned dtypes; /* as bits: the element types that are checked; 0: all */
     bool help;
     struct shape_list times; /* of --time, owned: what is to be timed; empty where cases are to be checked */
     struct timing timing;
@@ -40,10 +41,10 @@ void options_help(void);
 enum { DEVICES_MAX = 8 };
 size_t devices_open(const struct options *options, struct mm_device *devices[DEVICES_MAX]);
 
-/* The op's float32 rows that the options select and the device can run, those that leave their tile open once
- * with each tile. What the device cannot run is told on stdout. The caller frees. */
+/* The op's rows of this element type that the options select and the device can run, those that leave their
+ * tile open once with each tile. What the device cannot run is told on stdout. The caller frees. */
 struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
-                                size_t *count);
+                                enum mm_dtype dtype, size_t *count);
 
 /* --- bench.c and accuracy.c: what is measured instead of checked ---------------------------------- */
 

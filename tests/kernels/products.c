@@ -1,4 +1,4 @@
-/* The cases of products: every row over shapes, families of data and layouts. */
+/* The cases of products: every row over shapes, families of data, layouts and types of the result. */
 #include "tests/kernels/harness.h"
 
 /* A family's data for a shape, made for the first layout that is tried. */
@@ -8,8 +8,9 @@ struct data {
     struct one_case one;
 };
 
-static void data_make(struct data *data, struct shape shape, const struct family *family, uint64_t seed) {
-    operands_make(&data->operands, shape, family, seed);
+static void data_make(struct data *data, enum mm_dtype dtype, struct shape shape, const struct family *family,
+                      uint64_t seed) {
+    operands_make(&data->operands, dtype, shape, family, seed);
     reference_make(&data->reference, &data->operands, seed);
     data->one = operands_case(&data->operands, family, &data->reference);
 }
@@ -23,21 +24,45 @@ static bool is_thinned_out(const struct plan *plan, uint64_t seed, unsigned layo
     return random_mix(seed, 0x7417 + layout) % plan->thin != 0;
 }
 
+/* A layout, and a type of the result: mostly the usual one. */
+static void set_layout(struct one_case *one, unsigned index, uint64_t seed) {
+    enum { USUAL_OF = 8 };
+    struct random random = {random_mix(seed, 0xd7e + index)};
+    one->layout = layout_make(index, seed);
+    one->c_dtype = mm_dtype_result(one->dtype);
+    if (random_below(&random, USUAL_OF) < USUAL_OF - (one->dtype == MM_FLOAT32 ? 1 : 4))
+        return;
+    do
+        one->c_dtype = (enum mm_dtype)random_below(&random, MM_DTYPE_COUNT);
+    while ((mm_dtype_results(one->dtype) & MM_DTYPE_BIT(one->c_dtype)) == 0);
+}
+
+/* The families of the type; how many there are. */
+static size_t families_of(enum mm_dtype dtype, const struct family *chosen[FAMILY_COUNT]) {
+    size_t count = 0;
+    for (size_t index = 0; index < FAMILY_COUNT; index++)
+        if (family_is_of(&families[index], dtype))
+            chosen[count++] = &families[index];
+    return count;
+}
+
 void products_check(struct subject *subjects, size_t count, const struct plan *plan) {
-    const size_t pieces = plan->shapes.count * FAMILY_COUNT;
+    const struct family *chosen[FAMILY_COUNT];
+    const size_t family_count = families_of(plan->dtype, chosen);
+    const size_t pieces = plan->shapes.count * family_count;
     for (size_t piece = plan_take(plan); piece < pieces; piece = plan_take(plan)) {
-        const size_t which = piece / FAMILY_COUNT;
-        const size_t family = piece % FAMILY_COUNT;
+        const size_t which = piece / family_count;
+        const size_t family = piece % family_count;
         /* However few are tried, one of every shape is. */
-        const size_t sure = random_mix(plan->seed, 0x5afe + which) % (FAMILY_COUNT * LAYOUT_COUNT);
+        const size_t sure = random_mix(plan->seed, 0x5afe + which) % (family_count * LAYOUT_COUNT);
         const uint64_t seed = random_mix(plan->seed, piece);
         struct data data = {0};
         for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {
             if (family * LAYOUT_COUNT + layout != sure && is_thinned_out(plan, seed, layout))
                 continue;
             if (data.reference.expected == NULL)
-                data_make(&data, plan->shapes.shapes[which], &families[family], seed);
-            data.one.layout = layout_make(layout, seed);
+                data_make(&data, plan->dtype, plan->shapes.shapes[which], chosen[family], seed);
+            set_layout(&data.one, layout, seed);
             check_case(subjects, count, plan, &data.one);
         }
         data_free(&data);
@@ -45,16 +70,18 @@ void products_check(struct subject *subjects, size_t count, const struct plan *p
 }
 
 void products_run_jobs(struct subject *subjects, size_t count, const struct plan *plan) {
+    const struct family *chosen[FAMILY_COUNT];
+    const size_t family_count = families_of(plan->dtype, chosen);
     struct shape_list shapes = {0};
     shapes_named(MM_MATMUL, "tiny", plan->seed, &shapes);
     for (size_t which = 0; which < shapes.count; which++) {
         const uint64_t seed = random_mix(plan->seed, 0x10b5 + which);
         struct data data;
-        data_make(&data, shapes.shapes[which], &families[which % FAMILY_COUNT], seed);
+        data_make(&data, plan->dtype, shapes.shapes[which], chosen[which % family_count], seed);
         for (unsigned layout = which % 3; layout < LAYOUT_COUNT; layout += 3) {
             if (layout >= 3 && is_thinned_out(plan, seed, layout))
                 continue;
-            data.one.layout = layout_make(layout, seed);
+            set_layout(&data.one, layout, seed);
             jobs_case(subjects, count, plan, &data.one);
         }
         data_free(&data);

@@ -1,37 +1,93 @@
-/* What is right: each element in float64, and the bound that float32 arithmetic has to keep.
+/* What is right: each element in float64, or modulo 2^64, and the bound that arithmetic has to keep.
  *
- * With u = 2^-24, R the exact sum and S = |A|·|B|: |C − R| ≤ 2(k+8)·u·S + k·2^-149, in any order of
- * summation, with or without fused multiply-add, as long as no partial sum overflows. The reference's
- * own error, k·2^-53·S at most, is 2^-30 of that. Of the products P = (S+R)/2 is the sum of the
- * positive and N = (S−R)/2 of the negative ones, and every partial sum lies between −N and P. So +Inf
- * can only come about where P (with rounding errors) passes the largest float, −Inf where N does, NaN
- * where both do; and once a partial sum is infinite, no finite result is left. Hence a finite C is
- * always held to the bound, and the rest is decided by P and N, without knowing the order. */
+ * With u = 2^-24, R the exact sum and S = |A|·|B|, sums in float32 keep |C − R| ≤ 2(k+8)·u·S + k·2^-149, in
+ * any order of summation, with or without fused multiply-add, as long as no partial sum overflows. The
+ * reference's own error, k·2^-53·S at most, is 2^-30 of that. Sums in float64 keep the same with u = 2^-53
+ * and 2^-1074; their R is made in twice the precision (T. Ogita, S. Rump, S. Oishi: Accurate sum and dot
+ * product, 2005). Whole numbers are exact.
+ *
+ * Of the products P = (S+R)/2 is the sum of the positive and N = (S−R)/2 of the negative ones, and every
+ * partial sum lies between −N and P. So +Inf can only come about where P (with rounding errors) passes the
+ * largest float, −Inf where N does, NaN where both do; and once a partial sum is infinite, no finite result
+ * is left. Hence a finite C is always held to the bound, and the rest is decided by P and N, without knowing
+ * the order. */
 #include "tests/kernels/harness.h"
 
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Multiplications that a reference may cost before it is sampled, and the sample's size. */
 enum { WHOLE_COST_MAX = 1 << 25, SAMPLES_INSIDE = 4096, SAMPLES_EACH_EDGE = 128 };
 
-struct expected expected_make(size_t row, size_t col, const float *a, const float *b, size_t b_step,
-                              size_t k) {
-    struct expected expected = {.row = row, .col = col};
-    for (size_t depth = 0; depth < k; depth++) {
-        double product = (double)a[depth] * (double)b[depth * b_step];
-        expected.sum += product;
-        expected.magnitude += fabs(product);
+/* Sums of neighbouring elements of a row, each as in struct expected. */
+struct sums {
+    double *sum;
+    double *low;
+    double *magnitude;
+    uint64_t *whole;
+};
+
+/* By twice the precision: what a product and a sum round off is added up by itself. */
+static void add_precisely(const struct sums *sums, double a, const union number *b, size_t count) {
+    for (size_t col = 0; col < count; col++) {
+        const double product = a * b[col].real;
+        const double sum = sums->sum[col] + product;
+        const double added = sum - sums->sum[col];
+        const double off_sum = (sums->sum[col] - (sum - added)) + (product - added);
+        sums->low[col] += off_sum + fma(a, b[col].real, -product);
+        sums->sum[col] = sum;
+        sums->magnitude[col] += fabs(product);
+    }
+}
+
+/* Adds an element of A times elements of a row of B. */
+static void add_products(const struct sums *sums, enum mm_dtype dtype, union number a, const union number *b,
+                         size_t count) {
+    if (dtype == MM_FLOAT64) {
+        add_precisely(sums, a.real, b, count);
+    } else if (mm_dtype_is_float(dtype)) {
+        for (size_t col = 0; col < count; col++) {
+            const double product = a.real * b[col].real; /* exact */
+            sums->sum[col] += product;
+            sums->magnitude[col] += fabs(product);
+        }
+    } else {
+        for (size_t col = 0; col < count; col++)
+            sums->whole[col] += a.whole * b[col].whole;
+    }
+}
+
+/* One element, of an A that is scaled. */
+static struct expected make_scaled(const struct operands *operands, size_t row, size_t col, double scale) {
+    const struct shape *shape = &operands->shape;
+    struct expected expected = {.row = row, .col = col, .scale = scale};
+    const struct sums sums = {&expected.sum, &expected.low, &expected.magnitude, &expected.whole};
+    for (size_t depth = 0; depth < shape->k; depth++) {
+        union number a = operands->a.numbers[row * shape->k + depth];
+        if (scale != 1.0)
+            a.real *= scale;
+        add_products(&sums, operands->dtype, a, &operands->b.numbers[depth * shape->n + col], 1);
     }
     return expected;
 }
 
+/* Sums that float64 would overflow in are scaled. */
+static struct expected settle(const struct operands *operands, const struct expected *expected) {
+    if (operands->dtype == MM_FLOAT64 && expected->scale == 1.0 && !isfinite(expected->magnitude))
+        return make_scaled(operands, expected->row, expected->col, 0x1p-100);
+    struct expected settled = *expected;
+    const enum mm_dtype c_dtype = mm_dtype_result(operands->dtype);
+    if (!mm_dtype_is_float(c_dtype))
+        settled.sum = mm_dtype_get(c_dtype, &settled.whole, 0);
+    return settled;
+}
+
 static void add(struct reference *reference, const struct operands *operands, size_t row, size_t col) {
-    const struct shape *shape = &operands->shape;
-    reference->expected[reference->count++] =
-        expected_make(row, col, operands->a + row * shape->k, operands->b + col, shape->n, shape->k);
+    const struct expected expected = make_scaled(operands, row, col, 1.0);
+    reference->expected[reference->count++] = settle(operands, &expected);
 }
 
 static void sample(struct reference *reference, const struct operands *operands, uint64_t seed) {
@@ -61,32 +117,31 @@ struct whole {
 /* A row of C at a time, since B's rows are read as they lie. */
 static void *make_rows(void *data) {
     struct whole *whole = data;
-    const struct shape shape = whole->operands->shape;
-    double *sums = harness_allocate(2 * shape.n * sizeof *sums);
-    double *magnitudes = sums + shape.n;
+    const struct operands *operands = whole->operands;
+    const struct shape shape = operands->shape;
+    const size_t bytes = shape.n * sizeof(double);
+    double *memory = harness_allocate(4 * bytes);
+    const struct sums sums = {memory, memory + shape.n, memory + 2 * shape.n,
+                              (uint64_t *)(void *)(memory + 3 * shape.n)};
     size_t row;
     while ((row = atomic_fetch_add_explicit(&whole->taken, 1, memory_order_relaxed)) < shape.m) {
-        for (size_t col = 0; col < shape.n; col++)
-            sums[col] = magnitudes[col] = 0.0;
-        for (size_t depth = 0; depth < shape.k; depth++) {
-            const double a = (double)whole->operands->a[row * shape.k + depth];
-            const float *b = whole->operands->b + depth * shape.n;
-            for (size_t col = 0; col < shape.n; col++) {
-                const double product = a * (double)b[col];
-                sums[col] += product;
-                magnitudes[col] += fabs(product);
-            }
+        memset(memory, 0, 4 * bytes);
+        for (size_t depth = 0; depth < shape.k; depth++)
+            add_products(&sums, operands->dtype, operands->a.numbers[row * shape.k + depth],
+                         operands->b.numbers + depth * shape.n, shape.n);
+        for (size_t col = 0; col < shape.n; col++) {
+            const struct expected expected = {
+                row, col, sums.sum[col], sums.low[col], sums.magnitude[col], 1.0, sums.whole[col]};
+            whole->expected[row * shape.n + col] = settle(operands, &expected);
         }
-        for (size_t col = 0; col < shape.n; col++)
-            whole->expected[row * shape.n + col] = (struct expected){row, col, sums[col], magnitudes[col]};
     }
-    free(sums);
+    free(memory);
     return NULL;
 }
 
 void reference_make_whole(struct reference *reference, const struct operands *operands, unsigned threads) {
     const struct shape shape = operands->shape;
-    *reference = (struct reference){.shape = shape, .count = shape.m * shape.n};
+    *reference = (struct reference){.shape = shape, .dtype = operands->dtype, .count = shape.m * shape.n};
     reference->expected = harness_allocate(reference->count * sizeof *reference->expected);
     struct whole whole = {.operands = operands, .expected = reference->expected};
     pthread_t others[SHARE_THREADS_MAX];
@@ -107,7 +162,7 @@ void reference_make(struct reference *reference, const struct operands *operands
         reference_make_whole(reference, operands, 1);
         return;
     }
-    *reference = (struct reference){.shape = shape};
+    *reference = (struct reference){.shape = shape, .dtype = operands->dtype};
     reference->expected = harness_allocate(samples * sizeof *reference->expected);
     sample(reference, operands, seed);
 }
@@ -117,54 +172,99 @@ void reference_free(struct reference *reference) {
     *reference = (struct reference){0};
 }
 
-bool reference_judge(const struct expected *expected, size_t k, float value, double *fraction) {
-    double relative = 2.0 * ((double)k + 8.0) * 0x1p-24;
-    double sum = expected->sum;
+/* Float8 by tensor cores: 33 addends are cut at 2^-13 of the largest, in each of the four instructions
+ * between two promotions to float32. Their other sums cut off what float32 would round. */
+static double relative_of(enum mm_dtype dtype, size_t k, double unit, bool is_tensor) {
+    const double relative = (is_tensor ? 4.0 : 2.0) * ((double)k + 8.0) * unit;
+    return is_tensor && mm_dtype_bytes(dtype) == 1 ? fmax(relative, 0x1p-6) : relative;
+}
+
+struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size_t k, bool is_tensor) {
+    const enum mm_dtype sum_dtype = mm_dtype_sum(dtype);
+    const struct mm_precision sum = mm_dtype_precision(sum_dtype);
+    const struct mm_precision c = mm_dtype_precision(c_dtype);
+    struct arithmetic arithmetic = {
+        .sum_unit = sum.unit,
+        .sum_normal = 0.5 * (sum.least / sum.unit),
+        .relative = relative_of(dtype, k, sum.unit, is_tensor),
+        .absolute = (double)k * sum.least,
+        .sum_largest = sum.largest,
+        .past = INFINITY,
+    };
+    if (c_dtype != sum_dtype) {
+        arithmetic.unit = c.unit;
+        arithmetic.step = 0.5 * c.least;
+        arithmetic.past = c.largest * ((1.0 - 0.5 * c.unit) / (1.0 - c.unit)); /* half a step further */
+    }
+    return arithmetic;
+}
+
+/* Whether the sums may have become infinite on this side, and whether C may be. */
+static bool may_overflow(const struct expected *expected, const struct arithmetic *arithmetic, double sum) {
+    const double reach = 0.5 * expected->magnitude + 0.5 * sum;
+    return reach * (1.0 + arithmetic->relative) > arithmetic->sum_largest * expected->scale;
+}
+
+bool reference_judge(const struct expected *expected, const struct arithmetic *arithmetic, double value,
+                     double *fraction) {
+    const double sum = expected->sum;
+    const double e = arithmetic->relative * expected->magnitude + arithmetic->absolute * expected->scale;
     *fraction = 0.0;
     if (isnan(sum))
         return isnan(value);
     if (isinf(sum))
-        return (double)value == sum;
-    if (!isfinite(value)) {
-        double reach = 0.5 * (1.0 + relative);
-        bool positive = (expected->magnitude + sum) * reach > (double)FLT_MAX;
-        bool negative = (expected->magnitude - sum) * reach > (double)FLT_MAX;
-        if (isnan(value))
-            return positive && negative;
-        return value > 0.0F ? positive : negative;
+        return value == sum;
+    if (isnan(value))
+        return may_overflow(expected, arithmetic, sum) && may_overflow(expected, arithmetic, -sum);
+    if (isinf(value)) {
+        const double towards = value > 0.0 ? sum : -sum;
+        return may_overflow(expected, arithmetic, towards) ||
+               towards + e >= arithmetic->past * expected->scale;
     }
-    double error = fabs((double)value - sum);
-    double bound = relative * expected->magnitude + (double)k * 0x1p-149;
+    const double error = fabs((value * expected->scale - sum) - expected->low);
+    const double bound = e + arithmetic->unit * (fabs(sum) + e) + arithmetic->step * expected->scale;
     if (error > 0.0)
         *fraction = bound > 0.0 ? error / bound : INFINITY;
     return *fraction <= 1.0;
 }
 
-/* Below k·2^-126 what underflows may cost as much as u of |A|·|B|, and past float32's range C is not finite.
- */
-static bool has_units(const struct expected *expected, size_t k, float value) {
-    return expected->magnitude >= (double)k * 0x1p-126 && expected->magnitude <= (double)FLT_MAX &&
-           isfinite(value);
+/* Below k times the smallest normal number what underflows may cost as much as u of |A|·|B|, and past the
+ * range of the sums C is not finite. */
+static bool has_units(const struct expected *expected, const struct arithmetic *arithmetic, size_t k,
+                      double value) {
+    return expected->scale == 1.0 && expected->magnitude >= (double)k * arithmetic->sum_normal &&
+           expected->magnitude <= arithmetic->sum_largest && isfinite(value);
 }
 
-void reference_compare(const struct reference *reference, const struct image *c,
+static void compare_real(const struct expected *expected, const struct arithmetic *arithmetic, size_t k,
+                         double value, double *fraction, bool *is_right, struct exactness *exactness) {
+    const double difference = (value * expected->scale - expected->sum) - expected->low;
+    const double unit = fabs(difference) / expected->magnitude / arithmetic->sum_unit;
+    *is_right = reference_judge(expected, arithmetic, value, fraction);
+    if (unit > exactness->unit_max && has_units(expected, arithmetic, k, value))
+        exactness->unit_max = unit;
+    exactness->difference_squares += difference * difference;
+    exactness->sum_squares += expected->sum * expected->sum;
+}
+
+void reference_compare(const struct reference *reference, const struct image *c, bool is_tensor,
                        struct exactness *exactness) {
     const size_t k = reference->shape.k;
-    const float *values = c->view.data;
+    const size_t bytes = mm_dtype_bytes(c->view.dtype);
+    const bool is_real = mm_dtype_is_float(reference->dtype);
+    const struct arithmetic arithmetic = arithmetic_of(reference->dtype, c->view.dtype, k, is_tensor);
     *exactness = (struct exactness){0};
     for (size_t index = 0; index < reference->count; index++) {
         const struct expected *expected = &reference->expected[index];
-        const float value = values[expected->row * c->view.ld + expected->col];
-        const double difference = (double)value - expected->sum;
-        double fraction;
-        if (!reference_judge(expected, k, value, &fraction) && exactness->wrong++ == 0)
+        const size_t at = expected->row * c->view.ld + expected->col;
+        bool is_right = memcmp((const char *)c->view.data + at * bytes, &expected->whole, bytes) == 0;
+        double fraction = is_right ? 0.0 : INFINITY;
+        if (is_real)
+            compare_real(expected, &arithmetic, k, mm_dtype_get(c->view.dtype, c->view.data, at), &fraction,
+                         &is_right, exactness);
+        if (!is_right && exactness->wrong++ == 0)
             exactness->first_wrong = index;
         if (fraction > exactness->fraction_max)
             exactness->fraction_max = fraction;
-        const double unit = fabs(difference) / expected->magnitude * 0x1p24;
-        if (unit > exactness->unit_max && has_units(expected, k, value))
-            exactness->unit_max = unit;
-        exactness->difference_squares += difference * difference;
-        exactness->sum_squares += expected->sum * expected->sum;
     }
 }

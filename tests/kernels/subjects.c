@@ -50,14 +50,14 @@ static bool selected(const struct options *options, const struct subject *subjec
 
 /* Whether the device can run the subject's tile. It may have too little shared memory for one that others
  * run, and says so for every product. */
-static enum mm_status try_tile(const struct subject *subject, struct mm_error *error) {
-    float elements[3] = {1.0F, 1.0F, 0.0F};
+static enum mm_status try_tile(const struct subject *subject, enum mm_dtype dtype, struct mm_error *error) {
+    uint64_t elements[3] = {0};
     const struct mm_backend *backend = subject->device->backend;
     struct mm_job job = {.backend = backend, .variant = subject->variant};
     job.product.tile = subject->tile;
-    job.product.a = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[0]);
-    job.product.b = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[1]);
-    job.product.c = mm_matrix_dense(MM_FLOAT32, 1, 1, &elements[2]);
+    job.product.a = mm_matrix_dense(dtype, 1, 1, &elements[0]);
+    job.product.b = mm_matrix_dense(dtype, 1, 1, &elements[1]);
+    job.product.c = mm_matrix_dense(mm_dtype_result(dtype), 1, 1, &elements[2]);
     mm_product_conform(MM_MATMUL, &job.product, NULL);
     (void)mm_device_run(subject->device, &job);
     *error = job.error;
@@ -65,8 +65,8 @@ static enum mm_status try_tile(const struct subject *subject, struct mm_error *e
 }
 
 /* Sets subject->name and appends it where the options select it and the device can run it. */
-static void add_subject(const struct options *options, struct subject *subject, struct subject *subjects,
-                        size_t *count) {
+static void add_subject(const struct options *options, enum mm_dtype dtype, struct subject *subject,
+                        struct subject *subjects, size_t *count) {
     struct mm_error error;
     char tile[16] = "";
     if (subject->tile != 0)
@@ -76,7 +76,7 @@ static void add_subject(const struct options *options, struct subject *subject, 
         return;
     const char *reason = mm_variant_missing(subject->variant, subject->device);
     const bool is_choice = subject->tile != 0 && subject->tile != subject->variant->tile;
-    if (reason == NULL && is_choice && try_tile(subject, &error) == MM_UNSUPPORTED)
+    if (reason == NULL && is_choice && try_tile(subject, dtype, &error) == MM_UNSUPPORTED)
         reason = error.detail;
     assert(*count < SUBJECTS_MAX);
     if (reason == NULL)
@@ -86,20 +86,28 @@ static void add_subject(const struct options *options, struct subject *subject, 
 }
 
 struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
-                                size_t *count) {
+                                enum mm_dtype dtype, size_t *count) {
     struct subject *subjects = harness_allocate(SUBJECTS_MAX * sizeof *subjects);
     *count = 0;
     for (size_t index = 0; index < device->backend->variant_count; index++) {
         const struct mm_variant *row = &device->backend->variants[index];
         struct subject subject = {.device = device, .variant = row};
-        if (row->op != op || !(mm_variant_dtypes(row) & MM_DTYPE_BIT(MM_FLOAT32)))
+        if (row->op != op || !(mm_variant_dtypes(row) & MM_DTYPE_BIT(dtype)))
             continue;
         if (row->tiles == NULL)
-            add_subject(options, &subject, subjects, count);
+            add_subject(options, dtype, &subject, subjects, count);
         for (size_t tile = 0; row->tiles != NULL && row->tiles[tile] != 0; tile++) {
             subject.tile = row->tiles[tile];
-            add_subject(options, &subject, subjects, count);
+            add_subject(options, dtype, &subject, subjects, count);
         }
     }
     return subjects;
+}
+
+bool subject_is_tensor(const struct subject *subject, enum mm_dtype dtype) {
+    static const char *const plain[] = {"naive", "tiled"};
+    bool is_tensor = !subject->device->backend->is_host && dtype != MM_FLOAT32 && dtype != MM_FLOAT64;
+    for (size_t index = 0; index < sizeof plain / sizeof *plain; index++)
+        is_tensor = is_tensor && strncmp(subject->variant->name, plain[index], strlen(plain[index])) != 0;
+    return is_tensor;
 }

@@ -1,7 +1,7 @@
-/* Every backend's check of a product against the host's, on the same C and by the same vectors: lines that
- * are cut into parts and lines that are not, both orientations of the operands, what is not finite, and a C
- * with a wrong element. Of these, `verify BACKEND N` takes each Nth, and `verify BACKEND N EDGE` none of a
- * larger shape. Ends with 77 where the backend asked for has no device. */
+/* Every backend's check of a product against the host's, on the same C and by the same vectors: every element
+ * type, lines that are cut into parts and lines that are not, both orientations of the operands, what is not
+ * finite, and a C with a wrong element. Of these, `verify BACKEND N` takes each Nth, and `verify BACKEND N
+ * EDGE` none of a larger shape. Ends with 77 where the backend asked for has no device. */
 #include "gpu/backend.h"
 #include "gpu/plan.h"
 #include "gpu/check/verify.h"
@@ -14,6 +14,7 @@
 enum flaw { NONE, NAN_IN_A, INFINITY_IN_B, WRONG_ELEMENT, FLAW_COUNT };
 
 static const struct mm_backend *backend;
+static enum mm_dtype dtype; /* of the operands */
 
 /* The plain kernel; and a second run of it over one element in the middle of C, without depth, which makes
  * that element 0. */
@@ -22,7 +23,8 @@ static struct mm_product element_of(const struct mm_product *product) {
     one.m = one.n = 1;
     one.k = 0;
     one.c.rows = one.c.cols = 1;
-    one.c.data = (float *)product->c.data + product->m / 2 * product->c.ld + product->n / 2;
+    one.c.data = (char *)product->c.data +
+                 (product->m / 2 * product->c.ld + product->n / 2) * mm_dtype_bytes(product->c.dtype);
     return one;
 }
 
@@ -32,7 +34,7 @@ static enum mm_status (*launch)(const struct mm_plan *, const struct mm_product 
 
 static enum mm_status run_plain(const struct mm_plan *plan, const struct mm_product *product,
                                 struct mm_lane *lane, struct mm_error *error) {
-    return plan == NULL ? backend->variants[0].launch[MM_FLOAT32](product, lane, error)
+    return plan == NULL ? backend->variants[0].launch[dtype](product, lane, error)
                         : launch(plan, product, lane, error);
 }
 
@@ -50,14 +52,14 @@ static enum mm_status launch_spoilt(const struct mm_product *product, struct mm_
 
 static enum mm_status plan_spoilt(const struct mm_product *product, struct mm_plan *plan,
                                   struct mm_error *error) {
-    const enum mm_status status = backend->variants[0].plan[MM_FLOAT32](product, plan, error);
+    const enum mm_status status = backend->variants[0].plan[dtype](product, plan, error);
     launch = plan->launch;
     plan->launch = run_and_spoil;
     return status;
 }
 
 static const struct mm_variant spoilt = {
-    .name = "spoilt", .launch[MM_FLOAT32] = launch_spoilt, .plan[MM_FLOAT32] = plan_spoilt};
+    .name = "spoilt", .launch = {MM_EVERY_DTYPE(launch_spoilt)}, .plan = {MM_EVERY_DTYPE(plan_spoilt)}};
 
 static void *allocate(size_t bytes) {
     void *memory = malloc(bytes > 0 ? bytes : 1);
@@ -68,22 +70,31 @@ static void *allocate(size_t bytes) {
     return memory;
 }
 
-/* Rows that are longer than what is in them, by NaN. */
-static void make(struct mm_matrix *x, size_t rows, size_t cols, uint64_t seed) {
-    *x = mm_matrix_dense(MM_FLOAT32, rows, cols, NULL);
-    x->ld = cols + 3;
-    float *data = x->data = allocate(mm_matrix_bytes(x));
-    memset(data, 0xff, mm_matrix_bytes(x));
-    for (size_t row = 0; row < rows; row++)
-        for (size_t col = 0; col < cols; col++)
-            data[row * x->ld + col] = mm_random_element(seed, row * cols + col);
+static double number_of(uint64_t seed, size_t index) {
+    const double number = (double)mm_random_element(seed, index);
+    if (dtype == MM_BOOL)
+        return number < 0.5;
+    return mm_dtype_is_float(dtype) ? number : floor((dtype == MM_UINT8 ? fabs(number) : number) * 100.0);
 }
 
+/* Rows that are longer than what is in them, by NaN or -1. */
+static void make(struct mm_matrix *x, enum mm_dtype x_dtype, size_t rows, size_t cols, uint64_t seed) {
+    *x = mm_matrix_dense(x_dtype, rows, cols, NULL);
+    x->ld = cols + 3;
+    x->data = allocate(mm_matrix_bytes(x));
+    memset(x->data, 0xff, mm_matrix_bytes(x));
+    for (size_t row = 0; row < rows; row++)
+        for (size_t col = 0; col < cols; col++)
+            mm_dtype_put(x_dtype, x->data, row * x->ld + col, number_of(seed, row * cols + col));
+}
+
+/* A type without an infinity has NaN for it, with the same consequence. */
 static void spoil(struct mm_product *product, enum flaw flaw) {
     if (flaw == NAN_IN_A)
-        ((float *)product->a.data)[product->a.rows / 2 * product->a.ld + product->a.cols / 2] = NAN;
+        mm_dtype_put(dtype, product->a.data, product->a.rows / 2 * product->a.ld + product->a.cols / 2,
+                     (double)NAN);
     if (flaw == INFINITY_IN_B)
-        ((float *)product->b.data)[product->b.rows / 2 * product->b.ld] = INFINITY;
+        mm_dtype_put(dtype, product->b.data, product->b.rows / 2 * product->b.ld, (double)INFINITY);
 }
 
 /* What they make of the error of the whole may differ by what float64 rounds in the sums of a row, which is s
@@ -108,11 +119,13 @@ static double part_of(const struct mm_verification *verification) {
  * the bound is more than `spread` times `relative` of s. */
 static bool agree(const struct mm_product *product, const struct mm_verification *got,
                   const struct mm_verification *expected) {
-    const struct mm_verify_bounds bounds = mm_verify_bounds_of(product);
+    const struct mm_verify_bounds bounds = mm_verify_bounds_of(product, !backend->is_host);
     const double off = 2.0 * bounds.of_float64 / (bounds.spread * bounds.relative);
     if (got->rows_judged != expected->rows_judged || got->rows_unjudged != expected->rows_unjudged ||
         mm_verification_verdict(got) != mm_verification_verdict(expected) || !got->is_done)
         return false;
+    if (!mm_dtype_is_float(dtype))
+        return got->row == expected->row && got->residual == expected->residual;
     if (!agree_on_whole(&bounds, got, expected))
         return false;
     if (got->row == expected->row && !(fabs(got->bound - expected->bound) <= 1e-9 * expected->bound))
@@ -120,15 +133,20 @@ static bool agree(const struct mm_product *product, const struct mm_verification
     return part_of(got) == part_of(expected) || fabs(part_of(got) - part_of(expected)) <= off;
 }
 
-/* Where sums are short, the bound is far below an element. */
+/* Where sums are short, the bound is far below an element; but for what tensor cores may do to 8 bits, and
+ * what a wide row of a short type may be rounded by. A short sum of whole numbers may be 0 as it is. */
 static bool must_fail(const struct mm_product *product, enum flaw flaw) {
-    return flaw == WRONG_ELEMENT && product->k <= 255;
+    const bool is_wide = mm_dtype_bytes(product->c.dtype) >= 4;
+    const bool is_exact = mm_dtype_bytes(dtype) >= 4 || backend->is_host;
+    if (!mm_dtype_is_float(dtype))
+        return flaw == WRONG_ELEMENT && product->k > 100;
+    return flaw == WRONG_ELEMENT && product->k <= 255 && is_wide && is_exact;
 }
 
 static bool judge(const struct mm_job *job, enum flaw flaw, void *memory) {
     const struct mm_product *product = &job->product;
     struct mm_verification expected;
-    mm_verify(product, job->verification.seed, memory, &expected);
+    mm_verify(product, !backend->is_host, job->verification.seed, memory, &expected);
     const enum mm_verdict verdict = mm_verification_verdict(&job->verification);
     if (agree(product, &job->verification, &expected) && (flaw != NONE || verdict == MM_VERDICT_PASSED) &&
         (flaw != INFINITY_IN_B || verdict == MM_VERDICT_UNJUDGED) &&
@@ -149,21 +167,32 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
                          .verify = true,
                          .product = {.transpose_a = (layout & 1) != 0, .transpose_b = (layout & 2) != 0}};
     struct mm_product *product = &job.product;
-    make(&product->a, product->transpose_a ? k : m, product->transpose_a ? m : k, 1);
-    make(&product->b, product->transpose_b ? n : k, product->transpose_b ? k : n, 2);
-    make(&product->c, m, n, 3);
+    make(&product->a, dtype, product->transpose_a ? k : m, product->transpose_a ? m : k, 1);
+    make(&product->b, dtype, product->transpose_b ? n : k, product->transpose_b ? k : n, 2);
+    make(&product->c, mm_dtype_result(dtype), m, n, 3);
     mm_product_conform(MM_MATMUL, product, NULL);
     spoil(product, flaw);
     void *memory = job.verify_memory = allocate(mm_verify_bytes(product));
     const bool good = mm_device_run(device, &job) == MM_OK && judge(&job, flaw, memory);
     if (!good)
-        printf("FAIL %s: %zux%zux%zu, layout %u, flaw %d %s\n", backend->name, m, k, n, layout, (int)flaw,
-               job.error.status != MM_OK ? job.error.detail : "");
+        printf("FAIL %s: %s, %zux%zux%zu, layout %u, flaw %d %s\n", backend->name, mm_dtype_name(dtype), m, k,
+               n, layout, (int)flaw, job.error.status != MM_OK ? job.error.detail : "");
     free(memory);
     free(product->c.data);
     free(product->b.data);
     free(product->a.data);
     return good;
+}
+
+/* Whole numbers are all finite, and without depth nothing is wrong with a product. */
+static bool exists(const size_t *shape, enum flaw flaw) {
+    const bool is_special = flaw == NAN_IN_A || flaw == INFINITY_IN_B;
+    return flaw == NONE || (shape[1] > 0 && (!is_special || mm_dtype_is_float(dtype)));
+}
+
+/* The other types share most of what float32 shows, and the host's check is only compared with itself. */
+static unsigned thin_of(unsigned thin) {
+    return dtype == MM_FLOAT32 ? thin : backend->is_host ? 31 * thin : 5 * thin;
 }
 
 int main(int argc, char **argv) {
@@ -181,12 +210,14 @@ int main(int argc, char **argv) {
         printf("no such device: %s\n", backend == NULL ? "usage: verify BACKEND [N [EDGE]]" : error.detail);
         return 77;
     }
-    for (size_t index = 0; index < sizeof shapes / sizeof shapes[0]; index++)
-        for (unsigned layout = 0; layout < 4; layout++)
-            for (unsigned flaw = 0; flaw < (shapes[index][1] > 0 ? FLAW_COUNT : NAN_IN_A); flaw++)
-                if (count++ % thin == 0 && shapes[index][0] <= edge_max && shapes[index][1] <= edge_max &&
-                    shapes[index][2] <= edge_max)
-                    good = check(device, shapes[index], layout, (enum flaw)flaw) && good;
+    for (dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        for (size_t index = 0; index < sizeof shapes / sizeof shapes[0]; index++)
+            for (unsigned layout = 0; layout < 4; layout++)
+                for (unsigned flaw = 0; flaw < FLAW_COUNT; flaw++)
+                    if (exists(shapes[index], (enum flaw)flaw) && count++ % thin_of(thin) == 0 &&
+                        shapes[index][0] <= edge_max && shapes[index][1] <= edge_max &&
+                        shapes[index][2] <= edge_max)
+                        good = check(device, shapes[index], layout, (enum flaw)flaw) && good;
     printf("%s on %s\n", good ? "right" : "wrong", device->name);
     backend->close(device);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;

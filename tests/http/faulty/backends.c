@@ -215,7 +215,7 @@ static void check(struct mm_job *job) {
     void *memory = malloc(mm_verify_bytes(&job->product));
     if (memory == NULL)
         abort();
-    mm_verify(&job->product, mm_verify_seed(), memory, &job->verification);
+    mm_verify(&job->product, false, mm_verify_seed(), memory, &job->verification);
     free(memory);
 }
 

@@ -1,100 +1,95 @@
-/* gpu/narrow.h and gpu/dtype.h: the values of all elements of the narrow types by their definition, and rounding
- * to them at each midpoint and beside it. */
+/* Element types: the values of the small ones, and what the table says of the precision of all, against
+ * rounding to them. */
 #include "gpu/dtype.h"
 #include "tests/unit/unit.h"
 
 #include <math.h>
 
-static const struct narrow {
+/* The value that is left of a number of this type. */
+static double rounded(enum mm_dtype dtype, double value) {
+    uint64_t element;
+    mm_dtype_put(dtype, &element, 0, value);
+    return mm_dtype_get(dtype, &element, 0);
+}
+
+/* The types that C does not have, by their fields. */
+static const struct {
     enum mm_dtype dtype;
-    int exponent_bits, mantissa_bits;
-    double largest;
+    int exponent_bits;
+    int mantissa_bits;
     bool has_infinity;
-} types[] = {
-    {MM_FLOAT16, 5, 10, 65504, true},
-    {MM_BFLOAT16, 8, 7, 0x1.fep127, true},
-    {MM_FLOAT8_E4M3FN, 4, 3, 448, false},
-    {MM_FLOAT8_E5M2, 5, 2, 57344, true},
-};
+} narrow[] = {{MM_FLOAT16, 5, 10, true},
+              {MM_BFLOAT16, 8, 7, true},
+              {MM_FLOAT8_E4M3FN, 4, 3, false},
+              {MM_FLOAT8_E5M2, 5, 2, true}};
 
-static double value_of(const struct narrow *type, uint32_t bits) {
-    return mm_dtype_get(type->dtype, &bits, 0);
+/* By the book: 2^(exponent − bias) · 1.mantissa, of subnormals 0.mantissa and one exponent more. */
+static double value_by_fields(size_t which, unsigned bits) {
+    const int exponent_bits = narrow[which].exponent_bits, mantissa_bits = narrow[which].mantissa_bits;
+    const int highest = (1 << exponent_bits) - 1, bias = highest / 2;
+    const int exponent = (int)(bits >> mantissa_bits) & highest;
+    const int mantissa = (int)bits & ((1 << mantissa_bits) - 1);
+    const double sign = bits >> (exponent_bits + mantissa_bits) != 0 ? -1.0 : 1.0;
+    if (exponent == highest && narrow[which].has_infinity)
+        return mantissa == 0 ? sign * (double)INFINITY : (double)NAN;
+    if (exponent == highest && mantissa == (1 << mantissa_bits) - 1)
+        return (double)NAN;
+    const int whole = exponent == 0 ? mantissa : mantissa + (1 << mantissa_bits);
+    return sign * ldexp(whole, (exponent == 0 ? 1 : exponent) - bias - mantissa_bits);
 }
 
-static uint32_t nearest_to(const struct narrow *type, double value) {
-    uint32_t bits = 0;
-    mm_dtype_put(type->dtype, &bits, 0, value);
-    return bits;
+static bool is_same(double a, double b) {
+    return (isnan(a) && isnan(b)) || (a == b && signbit(a) == signbit(b));
 }
 
-static bool is_nan(const struct narrow *type, uint32_t magnitude) {
-    const uint32_t special = ((1U << type->exponent_bits) - 1) << type->mantissa_bits;
-    return type->has_infinity ? magnitude > special : magnitude == (special | ((1U << type->mantissa_bits) - 1));
-}
-
-/* By the definition: (-1)^s·1.m·2^(e − bias), or 0.m·2^(1 − bias). */
-static double expected_value(const struct narrow *type, uint32_t magnitude) {
-    const int bias = (1 << (type->exponent_bits - 1)) - 1;
-    const int exponent = (int)(magnitude >> type->mantissa_bits);
-    const double mantissa = ldexp(magnitude & ((1U << type->mantissa_bits) - 1), -type->mantissa_bits);
-    if (type->has_infinity && exponent == (1 << type->exponent_bits) - 1)
-        return INFINITY;
-    return exponent == 0 ? ldexp(mantissa, 1 - bias) : ldexp(1 + mantissa, exponent - bias);
-}
-
-static void every_element_has_its_value(void **state) {
-    for (const struct narrow *type = types; type < types + COUNT(types); type++) {
-        const uint32_t sign = 1U << (type->exponent_bits + type->mantissa_bits);
-        double largest = 0;
-        for (uint32_t magnitude = 0; magnitude < sign; magnitude++) {
-            if (is_nan(type, magnitude)) {
-                assert_true(isnan(value_of(type, magnitude)) && isnan(value_of(type, magnitude | sign)));
+/* Each value is rounded to itself, and what lies between it and the next one of its sign to the nearer, from
+ * the middle to the one whose last bit is 0. */
+static void every_encoding_is_read_and_rounded_to(void **state) {
+    for (size_t which = 0; which < COUNT(narrow); which++) {
+        const enum mm_dtype dtype = narrow[which].dtype;
+        const unsigned count = 2U << (narrow[which].exponent_bits + narrow[which].mantissa_bits);
+        for (unsigned bits = 0; bits < count; bits++) {
+            const uint16_t element = (uint16_t)bits, above = (uint16_t)(bits + 1);
+            const double value = mm_dtype_get(dtype, &element, 0), next = mm_dtype_get(dtype, &above, 0);
+            assert_true(is_same(value, value_by_fields(which, bits)));
+            assert_true(is_same(value, rounded(dtype, value)));
+            if (!isfinite(value) || bits % (count / 2) == count / 2 - 1 || !isfinite(next))
                 continue;
-            }
-            const double expected = expected_value(type, magnitude);
-            assert_true(value_of(type, magnitude) == expected);
-            assert_true(value_of(type, magnitude | sign) == -expected && signbit(value_of(type, magnitude | sign)));
-            assert_int_equal(nearest_to(type, expected), magnitude);
-            assert_int_equal(nearest_to(type, -expected), magnitude | sign);
-            largest = isfinite(expected) ? fmax(largest, expected) : largest;
+            const double middle = 0.5 * value + 0.5 * next;
+            assert_true(is_same(rounded(dtype, middle), bits % 2 == 0 ? value : next));
+            assert_true(is_same(rounded(dtype, nextafter(middle, value)), value));
+            assert_true(is_same(rounded(dtype, nextafter(middle, next)), next));
         }
-        assert_true(largest == type->largest);
-        assert_true(isnan(value_of(type, nearest_to(type, NAN))));
     }
 }
 
-/* Behind the largest comes infinity, or NaN, as if it were the next number. */
-static void midpoints_go_to_the_even_one(void **state) {
-    for (const struct narrow *type = types; type < types + COUNT(types); type++) {
-        const uint32_t largest = nearest_to(type, type->largest);
-        for (uint32_t bits = 0; bits <= largest; bits++) {
-            const double below = value_of(type, bits);
-            const double above = bits < largest ? value_of(type, bits + 1)
-                                                : 2 * below - value_of(type, bits - 1);
-            const double middle = (below + above) / 2;
-            assert_int_equal(nearest_to(type, middle), bits + (bits & 1));
-            assert_int_equal(nearest_to(type, nextafter(middle, 0)), bits);
-            assert_int_equal(nearest_to(type, nextafter(middle, INFINITY)), bits + 1);
-        }
-        assert_int_equal(nearest_to(type, 1e300), largest + 1);
-        assert_int_equal(nearest_to(type, 1e-300), 0);
-    }
-}
-
-/* Any element comes back, and a product has one of the types that are told. */
-static void rows_hold_together(void **state) {
+static void figures_are_those_of_the_type(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
-        uint64_t elements[2];
-        enum mm_dtype found = MM_DTYPE_COUNT;
-        mm_dtype_put(dtype, elements, 1, 1.0);
-        assert_true(mm_dtype_get(dtype, elements, 1) == 1.0);
-        assert_true((mm_dtype_results(dtype) & MM_DTYPE_BIT(mm_dtype_result(dtype))) != 0);
-        assert_true(mm_dtype_is_float(dtype) == mm_dtype_is_float(mm_dtype_result(dtype)));
-        assert_int_equal(mm_dtype_find("x", mm_dtype_name(dtype), MM_DTYPE_BIT(dtype), &found, NULL), MM_OK);
-        assert_int_equal(found, dtype);
-        assert_int_equal(mm_dtype_find("x", mm_dtype_name(dtype), ~MM_DTYPE_BIT(dtype), &found, NULL),
-                         MM_UNSUPPORTED);
+        const struct mm_precision precision = mm_dtype_precision(dtype);
+        if (!mm_dtype_is_float(dtype)) {
+            assert_true(precision.unit == 0.0 && precision.least == 0.0 && precision.largest == 0.0);
+            continue;
+        }
+        const double step = 2.0 * precision.unit; /* from 1 to the next number */
+        assert_true(rounded(dtype, 1.0 + step) == 1.0 + step);
+        assert_true(rounded(dtype, 1.0 + precision.unit) == 1.0);
+        assert_true(rounded(dtype, 1.0 + 0.75 * step) == 1.0 + step);
+        assert_true(rounded(dtype, precision.least) == precision.least);
+        assert_true(rounded(dtype, 0.5 * precision.least) == 0.0);
+        assert_true(rounded(dtype, 1.5 * precision.least) == 2.0 * precision.least);
+        assert_true(rounded(dtype, precision.largest) == precision.largest);
+        assert_false(isfinite(rounded(dtype, precision.largest * (1.0 + step))));
     }
 }
 
-RUN_TESTS(every_element_has_its_value, midpoints_go_to_the_even_one, rows_hold_together)
+static void sums_are_as_wide_as_the_table_says(void **state) {
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        const enum mm_dtype sum = mm_dtype_sum(dtype);
+        assert_int_equal(mm_dtype_is_float(dtype), mm_dtype_is_float(sum));
+        assert_int_equal(mm_dtype_bytes(sum), mm_dtype_bytes(dtype) == 8 ? 8 : 4);
+        assert_int_equal(mm_dtype_sum(sum), sum);
+    }
+}
+
+RUN_TESTS(every_encoding_is_read_and_rounded_to, figures_are_those_of_the_type,
+          sums_are_as_wide_as_the_table_says)

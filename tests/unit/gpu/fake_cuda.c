@@ -168,7 +168,7 @@ enum mm_status mm_cuda_verify(const struct mm_product *product, void *memory, st
     if (fake_cuda.check_fails != cudaSuccess)
         return mm_cuda_status(lane->device, fake_cuda.check_fails, "checking a product", error);
     assert_int_equal((uintptr_t)memory % 256, 0);
-    mm_verify(product, mm_verify_seed(), memory, lane->verification);
+    mm_verify(product, true, mm_verify_seed(), memory, lane->verification);
     fake_cuda.checks++;
     return MM_OK;
 }

@@ -1,5 +1,6 @@
 /* The check of a product on the host: its residual and its bound against a plain computation, what is found
- * to be wrong, and what cannot be judged. */
+ * to be wrong, and what cannot be judged; first of float32, then of the other types. */
+#include "gpu/backend.h"
 #include "gpu/check/verify.h"
 #include "tests/unit/unit.h"
 
@@ -75,18 +76,23 @@ static void make(size_t m, size_t k, size_t n, unsigned layout) {
     multiply();
 }
 
-static struct mm_verification check(uint64_t seed) {
+/* In memory of exactly the bytes that it asks for, for the sanitizer to see. */
+static struct mm_verification check_product(const struct mm_product *product, uint64_t seed) {
     struct mm_verification verification;
-    const size_t bytes = mm_verify_bytes(&sample.product);
+    const size_t bytes = mm_verify_bytes(product);
     void *memory = malloc(bytes);
     assert_non_null(memory);
     memset(memory, 0xff, bytes); /* NaN */
-    mm_verify(&sample.product, seed, memory, &verification);
+    mm_verify(product, false, seed, memory, &verification);
     free(memory);
     assert_true(verification.is_done);
     assert_true(verification.seed == seed);
-    assert_int_equal(verification.rows_judged + verification.rows_unjudged, sample.product.m);
+    assert_int_equal(verification.rows_judged + verification.rows_unjudged, product->m);
     return verification;
+}
+
+static struct mm_verification check(uint64_t seed) {
+    return check_product(&sample.product, seed);
 }
 
 static double sign(uint64_t seed, unsigned vector, size_t col) {
@@ -346,6 +352,200 @@ static void the_error_of_the_whole_is_estimated(void **state) {
     assert_true(isinf(relative_error(7)));
 }
 
+/* --- other types: small products, which `naive` computes -------------------------------------------------
+ */
+
+enum { SMALL_MAX = 40, ELEMENTS = SMALL_MAX * (SMALL_MAX + 3) };
+
+/* Room for elements of any type. */
+static struct {
+    struct mm_product product;
+    uint64_t a[ELEMENTS], b[ELEMENTS], c[ELEMENTS];
+} typed;
+
+static double number_of(enum mm_dtype dtype, uint64_t seed, size_t index) {
+    if (mm_dtype_is_float(dtype)) /* with all bits of a float64 */
+        return (double)(int64_t)mm_random_bits(seed, index) * 0x1p-63;
+    const int number = (int)(mm_random_bits(seed, index) >> 57);
+    return dtype == MM_BOOL ? number & 1 : number;
+}
+
+static void fill_typed(struct mm_matrix *x, void *elements, uint64_t seed) {
+    x->data = elements;
+    x->ld = x->cols + 3;
+    memset(elements, 0xff, sizeof typed.a);
+    for (size_t row = 0; row < x->rows; row++)
+        for (size_t col = 0; col < x->cols; col++)
+            mm_dtype_put(x->dtype, elements, row * x->ld + col,
+                         number_of(x->dtype, seed, row * x->cols + col));
+}
+
+static void compute_typed(void) {
+    assert_int_equal(mm_cpu_backend.variants[0].launch[typed.product.a.dtype](&typed.product, NULL, NULL),
+                     MM_OK);
+}
+
+static void make_typed(enum mm_dtype dtype, enum mm_dtype c_dtype, const size_t *shape, unsigned layout) {
+    struct mm_product *product = &typed.product;
+    const size_t m = shape[0], k = shape[1], n = shape[2];
+    *product = (struct mm_product){.transpose_a = (layout & 1) != 0, .transpose_b = (layout & 2) != 0};
+    product->a = mm_matrix_dense(dtype, product->transpose_a ? k : m, product->transpose_a ? m : k, NULL);
+    product->b = mm_matrix_dense(dtype, product->transpose_b ? n : k, product->transpose_b ? k : n, NULL);
+    product->c = mm_matrix_dense(c_dtype, m, n, NULL);
+    fill_typed(&product->a, typed.a, 1);
+    fill_typed(&product->b, typed.b, 2);
+    fill_typed(&product->c, typed.c, 3);
+    assert_int_equal(mm_product_conform(MM_MATMUL, product, NULL), MM_OK);
+    compute_typed();
+}
+
+static struct mm_verification expect_typed(uint64_t seed, enum mm_verdict verdict) {
+    const struct mm_verification verification = check_product(&typed.product, seed);
+    assert_int_equal(mm_verification_verdict(&verification), verdict);
+    return verification;
+}
+
+/* An element of C, by a little more than the bound, or of whole numbers by its lowest or its highest bit. */
+static void spoil_typed(size_t at, double bound) {
+    const enum mm_dtype dtype = typed.product.c.dtype;
+    const size_t bytes = mm_dtype_bytes(dtype);
+    const double value = mm_dtype_get(dtype, typed.c, at);
+    if (mm_dtype_is_float(dtype)) /* of narrow results the bounds of rows differ */
+        mm_dtype_put(dtype, typed.c, at, value + copysign(4.0 * bound + 0.1 * fabs(value), value));
+    else if (at % 2 == 0)
+        ((unsigned char *)typed.c)[at * bytes] ^= 1;
+    else
+        ((unsigned char *)typed.c)[at * bytes + bytes - 1] ^= 0x80;
+}
+
+/* Every type, of operands and of the result, and every layout. */
+static void products_of_every_type_are_judged(void **state) {
+    static const size_t shapes[][3] = {{1, 1, 1}, {7, 20, 9}, {40, 33, 1}, {1, 40, 40}, {30, 3, 40}};
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
+            if ((mm_dtype_results(dtype) & MM_DTYPE_BIT(c_dtype)) == 0)
+                continue;
+            for (unsigned index = 0; index < 4 * COUNT(shapes); index++) {
+                const size_t *shape = shapes[index / 4];
+                const size_t row = shape[0] / 2, col = shape[2] / 3;
+                make_typed(dtype, c_dtype, shape, index % 4);
+                const double bound = expect_typed(index, MM_VERDICT_PASSED).bound;
+                assert_int_equal(mm_dtype_is_float(dtype), bound > 0.0);
+                spoil_typed(row * typed.product.c.ld + col, bound);
+                const struct mm_verification verification = expect_typed(index, MM_VERDICT_FAILED);
+                assert_int_equal(verification.row, row);
+                assert_true(verification.rows_unjudged == 0);
+                assert_true(mm_verification_relative_error(&verification) > 0.0);
+            }
+        }
+    }
+}
+
+/* What float64's sums may be off by, and no more than a few times that: sums in float64 alone would be off by
+ * more than the bound once k·n is large beside k. */
+static void float64s_are_judged_in_twice_the_precision(void **state) {
+    static const size_t shape[] = {20, 40, 40};
+    make_typed(MM_FLOAT64, MM_FLOAT64, shape, 0);
+    for (size_t row = 0; row < 20; row++) { /* C is as exact as can be */
+        for (size_t col = 0; col < 40; col++) {
+            long double sum = 0.0L;
+            for (size_t depth = 0; depth < 40; depth++)
+                sum += (long double)((double *)typed.a)[row * 43 + depth] *
+                       ((double *)typed.b)[depth * 43 + col];
+            ((double *)typed.c)[row * 43 + col] = (double)sum;
+        }
+    }
+    const struct mm_verification exact = expect_typed(3, MM_VERDICT_PASSED);
+    assert_true(exact.bound < 9.0 * 2.0 * 48.0 * 0x1p-53 * 40.0 * 6.4);
+    const double error = mm_verification_relative_error(&exact);
+    assert_true(error > 0x1p-56 && error < 0x1p-53); /* as rounding alone gives */
+    ((double *)typed.c)[5 * 43 + 7] += 4.0 * exact.bound;
+    assert_int_equal(expect_typed(3, MM_VERDICT_FAILED).row, 5);
+}
+
+/* Their squares are none, or infinite. */
+static void float64s_of_extreme_sizes_are_judged(void **state) {
+    static const size_t shape[] = {6, 10, 8};
+    static const double sizes[][2] = {{0x1p900, 0x1p-900}, {0x1p-900, 0x1p900}, {0x1p-500, 0x1p-500}};
+    for (size_t which = 0; which < COUNT(sizes); which++) {
+        make_typed(MM_FLOAT64, MM_FLOAT64, shape, 0);
+        for (size_t index = 0; index < ELEMENTS; index++) {
+            ((double *)typed.a)[index] *= sizes[which][0];
+            ((double *)typed.b)[index] *= sizes[which][1];
+        }
+        compute_typed();
+        const struct mm_verification verification = expect_typed(which, MM_VERDICT_PASSED);
+        assert_true(verification.rows_judged == 6 && verification.bound > 0.0);
+        ((double *)typed.c)[2 * 11 + 1] *= 1.0 + 0x1p-30;
+        ((double *)typed.c)[2 * 11 + 1] += verification.bound * 4.0;
+        assert_int_equal(expect_typed(which, MM_VERDICT_FAILED).row, 2);
+    }
+    for (size_t index = 0; index < ELEMENTS; index++) {
+        ((double *)typed.a)[index] *= 0x1p-22;
+        ((double *)typed.b)[index] *= 0x1p-22; /* products below the least number */
+    }
+    for (size_t index = 0; index < ELEMENTS; index++)
+        ((double *)typed.a)[index] *= 0x1p-60;
+    compute_typed();
+    assert_int_equal(expect_typed(7, MM_VERDICT_PASSED).rows_judged, 6);
+}
+
+/* 300·300 is past float16's range, but within that of its sums: C is infinite there. What is finite in its
+ * place is wrong. */
+static void a_narrow_result_may_overflow(void **state) {
+    static const size_t shape[] = {3, 1, 2};
+    make_typed(MM_FLOAT16, MM_FLOAT16, shape, 0);
+    mm_dtype_put(MM_FLOAT16, typed.a, typed.product.a.ld, 300.0);
+    mm_dtype_put(MM_FLOAT16, typed.b, 0, 300.0);
+    compute_typed();
+    assert_true(isinf(mm_dtype_get(MM_FLOAT16, typed.c, typed.product.c.ld)));
+    assert_int_equal(expect_typed(1, MM_VERDICT_PASSED).rows_unjudged, 1);
+    mm_dtype_put(MM_FLOAT16, typed.c, typed.product.c.ld, 65504.0);
+    assert_int_equal(expect_typed(1, MM_VERDICT_FAILED).row, 1);
+    compute_typed();
+    mm_dtype_put(MM_FLOAT16, typed.c, 2 * typed.product.c.ld + 1, (double)INFINITY); /* of small operands */
+    assert_int_equal(expect_typed(1, MM_VERDICT_FAILED).row, 2);
+}
+
+/* A result that is cut off to bfloat16 instead of rounded is within twice what rounding may be off by, and
+ * what is off by a part in ten is not. */
+static void rounding_to_the_result_is_allowed_for(void **state) {
+    static const size_t shape[] = {5, 30, 1};
+    make_typed(MM_BFLOAT16, MM_BFLOAT16, shape, 0);
+    for (size_t row = 0; row < 5; row++) {
+        const size_t at = row * typed.product.c.ld;
+        const double value = mm_dtype_get(MM_BFLOAT16, typed.c, at);
+        const struct mm_verification verification = expect_typed(row, MM_VERDICT_PASSED);
+        assert_true(verification.bound < 0.02 && verification.bound > 0x1p-10 * 1e-3);
+        mm_dtype_put(MM_BFLOAT16, typed.c, at, value + copysign(0.1 + 0.1 * fabs(value), value));
+        assert_int_equal(expect_typed(row, MM_VERDICT_FAILED).row, row);
+        mm_dtype_put(MM_BFLOAT16, typed.c, at, value);
+    }
+}
+
+/* The residual counts them. 2^31 is twice lost in 32 vectors once in 2^32 checks. */
+static void wrong_rows_of_whole_numbers_are_counted(void **state) {
+    static const enum mm_dtype dtypes[] = {MM_INT8, MM_UINT8, MM_BOOL, MM_INT32, MM_INT64};
+    static const size_t shape[] = {20, 30, 10};
+    for (size_t which = 0; which < COUNT(dtypes); which++) {
+        make_typed(dtypes[which], mm_dtype_result(dtypes[which]), shape, 0);
+        if (mm_dtype_bytes(dtypes[which]) >= 4) { /* words at random, whose sums wrap around */
+            for (size_t index = 0; index < ELEMENTS; index++) {
+                typed.a[index] = mm_random_bits(5, index);
+                typed.b[index] = mm_random_bits(6, index);
+            }
+            compute_typed();
+        }
+        assert_true(expect_typed(which, MM_VERDICT_PASSED).residual == 0.0);
+        const size_t wrong[] = {19, 4, 11, 4};
+        for (size_t index = 0; index < COUNT(wrong); index++)
+            spoil_typed(wrong[index] * typed.product.c.ld + index, 0.0);
+        const struct mm_verification verification = expect_typed(which, MM_VERDICT_FAILED);
+        assert_true(verification.residual == 3.0 && verification.bound == 0.0 && verification.row == 4);
+        assert_true(verification.rows_judged == 20 && isinf(mm_verification_relative_error(&verification)));
+    }
+}
+
 static void each_check_has_other_vectors(void **state) {
     const uint64_t seed = mm_verify_seed();
     assert_true(seed != mm_verify_seed());
@@ -359,5 +559,7 @@ static void nothing_to_judge_passes(void **state) {
 RUN_TESTS(it_is_as_computed_plainly, a_single_wrong_element_is_found, a_wide_row_is_judged_by_its_sum,
           swapped_columns_are_mostly_found, without_depth_all_is_zero, a_c_that_should_be_finite_fails,
           rows_of_a_that_are_not_finite_are_left_out, what_float32_may_overflow_in_is_left_out,
-          what_underflows_passes, the_error_of_the_whole_is_estimated, each_check_has_other_vectors,
-          nothing_to_judge_passes)
+          what_underflows_passes, the_error_of_the_whole_is_estimated, products_of_every_type_are_judged,
+          float64s_are_judged_in_twice_the_precision, float64s_of_extreme_sizes_are_judged,
+          a_narrow_result_may_overflow, rounding_to_the_result_is_allowed_for,
+          wrong_rows_of_whole_numbers_are_counted, each_check_has_other_vectors, nothing_to_judge_passes)
