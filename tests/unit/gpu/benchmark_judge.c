@@ -52,7 +52,7 @@ static void what_is_left_inside_is_found(void **state) {
     assert_true(is_between(1e-9, rows[1].relative_error, 2.0 * error_of_float32(K)));
 }
 
-/* Elements of 4 bytes are one piece, those of 8 are two. */
+/* Elements of 4 bytes are one piece, those of 8 are two. Small ones that are misplaced may be right by chance. */
 static void misplaced_elements_are_found(void **state) {
     enum { M = 300, N = 200 };
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
@@ -62,7 +62,9 @@ static void misplaced_elements_are_found(void **state) {
         for (size_t row = 0; row < 4; row++)
             assert_true(rows[row].relative_error == 0.0);
         assert_true(rows[0].max_error == 0.0 && rows[3].max_error == 0.0);
-        assert_true(rows[1].max_error == 2.0 / (M * N) && rows[2].max_error == 1.0);
+        const bool is_small = mm_dtype_bytes((enum mm_dtype)dtype) < 4;
+        assert_true(rows[1].max_error == 2.0 / (M * N) || (is_small && rows[1].max_error < 2.0 / (M * N)));
+        assert_true(rows[2].max_error == 1.0 || (is_small && rows[2].max_error > 0.98));
     }
 }
 
