@@ -64,7 +64,7 @@ static void misplaced_elements_are_found(void **state) {
         assert_true(rows[0].max_error == 0.0 && rows[3].max_error == 0.0);
         const bool is_small = mm_dtype_bytes((enum mm_dtype)dtype) < 4;
         assert_true(rows[1].max_error == 2.0 / (M * N) || (is_small && rows[1].max_error < 2.0 / (M * N)));
-        assert_true(rows[2].max_error == 1.0 || (is_small && rows[2].max_error > 0.98));
+        assert_true(rows[2].max_error == 1.0 || (is_small && rows[2].max_error > 0.5));
     }
 }
 
