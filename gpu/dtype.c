@@ -113,7 +113,7 @@ double mm_dtype_get(enum mm_dtype dtype, const void *elements, size_t index) {
 #define nearest_mm_float8_e5m2(value) mm_float8_e5m2_of(mm_round_to_odd(value))
 #define nearest_int8_t(value) ((int8_t)(value))
 #define nearest_uint8_t(value) ((uint8_t)(value))
-#define nearest_mm_bool(value) ((mm_bool)(value))
+#define nearest_mm_bool(value) ((mm_bool)((value) != 0.0))
 #define nearest_int32_t(value) ((int32_t)(value))
 #define nearest_int64_t(value) ((int64_t)(value))
 
