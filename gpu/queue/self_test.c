@@ -31,20 +31,12 @@ struct known_product {
     uint64_t c[SELF_TEST_M_MAX * SELF_TEST_N_MAX];
 };
 
-/* Element `index` of an operand: a small whole number that every type holds. */
-static int known_number(enum mm_dtype dtype, size_t index, int count) {
-    const int number = (int)(index % (size_t)count);
-    if (dtype == MM_BOOL)
-        return number & 1;
-    return dtype == MM_UINT8 ? number : number - count / 2;
-}
-
-static int known_a(enum mm_dtype dtype, size_t index) {
-    return known_number(dtype, index, 17);
-}
-
-static int known_b(enum mm_dtype dtype, size_t index) {
-    return known_number(dtype, index, 13);
+/* Fills an operand with whole numbers that every type holds, of both signs if it is a float. A bool makes
+ * each of them 0 or 1. */
+static void fill_operand(void *elements, enum mm_dtype dtype, size_t count, int numbers) {
+    const int least = mm_dtype_is_float(dtype) ? -numbers / 2 : 0;
+    for (size_t index = 0; index < count; index++)
+        mm_dtype_put(dtype, elements, index, least + (int)(index % (size_t)numbers));
 }
 
 static void fill_known(struct known_product *known, enum mm_dtype dtype, size_t multiple_of) {
@@ -52,10 +44,8 @@ static void fill_known(struct known_product *known, enum mm_dtype dtype, size_t 
     known->m = mm_size_round_up(SELF_TEST_M, multiple_of);
     known->n = mm_size_round_up(SELF_TEST_N, multiple_of);
     known->k = mm_size_round_up(SELF_TEST_K, multiple_of);
-    for (size_t index = 0; index < known->m * known->k; index++)
-        mm_dtype_put(dtype, known->a, index, known_a(dtype, index));
-    for (size_t index = 0; index < known->k * known->n; index++)
-        mm_dtype_put(dtype, known->b, index, known_b(dtype, index));
+    fill_operand(known->a, dtype, known->m * known->k, 9);
+    fill_operand(known->b, dtype, known->k * known->n, 7);
     memset(known->c, 0xff, sizeof known->c); /* NaN or -1, so that elements left out show */
 }
 
@@ -64,10 +54,11 @@ static enum mm_status check_known(const struct known_product *known, enum mm_dty
                                   enum mm_dtype c_dtype, const char *name, struct mm_error *error) {
     for (size_t row = 0; row < known->m; row++) {
         for (size_t col = 0; col < known->n; col++) {
-            int sum = 0;
+            double sum = 0.0;
             uint64_t element;
             for (size_t depth = 0; depth < known->k; depth++)
-                sum += known_a(dtype, row * known->k + depth) * known_b(dtype, depth * known->n + col);
+                sum += mm_dtype_get(dtype, known->a, row * known->k + depth) *
+                       mm_dtype_get(dtype, known->b, depth * known->n + col);
             mm_dtype_put(c_dtype, &element, 0, sum);
             const double expected = mm_dtype_get(c_dtype, &element, 0);
             const double got = mm_dtype_get(c_dtype, known->c, row * known->n + col);
