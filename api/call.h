@@ -29,7 +29,7 @@ enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_BENCHMARK, MM_CALL_PRO
     X(MM_PARAMETER_VARIANT, "variant", NAME, CALLS)                                                          \
     X(MM_PARAMETER_BACKEND, "backend", NAME, CALLS)                                                          \
     X(MM_PARAMETER_DTYPE, "dtype", NAME, CALLS | BENCHMARKS)                                                 \
-    X(MM_PARAMETER_RESULT_DTYPE, "result_dtype", NAME, PRODUCTS)                                             \
+    X(MM_PARAMETER_RESULT_DTYPE, "result_dtype", NAME, PRODUCTS | BENCHMARK_OF_PRODUCT)                      \
     X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG, PRODUCTS | BENCHMARK_OF_PRODUCT)                        \
     X(MM_PARAMETER_TRANSPOSE_B, "transpose_b", FLAG, PRODUCTS | BENCHMARK_OF_PRODUCT)                        \
     X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", WHOLE, CALLS | BENCHMARKS | PROBE)                              \

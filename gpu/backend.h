@@ -104,10 +104,10 @@ struct mm_backend {
     enum mm_status (*download)(struct mm_device *device, void *to_host, const void *from_device, size_t bytes,
                                struct mm_error *error);
 
-    /* Writes `count` float32s to device memory, number i being mm_random_element(seed, i), and returns when
-     * it is done (gpu/random.h). */
-    enum mm_status (*fill)(struct mm_device *device, void *memory, size_t count, uint64_t seed,
-                           struct mm_error *error);
+    /* Writes `count` elements of a type to device memory, element i of the stream of this seed being the i-th
+     * (gpu/random.h), and returns when it is done. */
+    enum mm_status (*fill)(struct mm_device *device, void *memory, enum mm_dtype dtype, size_t count,
+                           uint64_t seed, struct mm_error *error);
 
     /* Runs a planned product once on device memory, waits, and gives the kernel's own time by the device's
      * clock; if kernel_ns is NULL it only runs. On the host (is_host) from any thread, at any time. */

@@ -178,10 +178,6 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
     if (!call->op->has_variants)
         return mm_access_combine(reading.sets, &call->probe, error);
     status = mm_call_resolve(values, error);
-    if (status == MM_OK && values->op == MM_MATMUL && values->dtype != MM_FLOAT32)
-        status = mm_fail_field(error, MM_UNSUPPORTED, "dtype",
-                               "dtype is '%s', but a benchmark of products takes float32",
-                               mm_dtype_name(values->dtype));
     call->request = (struct mm_benchmark_request){
         .op = values->op,
         .m = (size_t)numbers[MM_PARAMETER_M],
@@ -190,6 +186,7 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
         .transpose_a = numbers[MM_PARAMETER_TRANSPOSE_A] != 0,
         .transpose_b = numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
         .dtype = values->dtype,
+        .c_dtype = values->result_dtype,
         .repeats = numbers[MM_PARAMETER_REPEATS],
     };
     return status;

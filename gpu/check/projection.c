@@ -1,6 +1,7 @@
 /* The projection of a product and of the result that should be equal to it, a piece at a time. */
 #include "gpu/check/projection.h"
 
+#include "gpu/check/exact.h"
 #include "gpu/matrix.h"
 
 #include <assert.h>
@@ -22,21 +23,29 @@ static size_t count_groups(size_t m, size_t k, size_t n) {
     return mm_size_divide_up(n, columns_of_a_group(m, k, n));
 }
 
-size_t mm_projection_bytes(size_t m, size_t k, size_t n) {
+/* Doubles of a sum. */
+static size_t parts_of(enum mm_dtype dtype) {
+    return dtype == MM_FLOAT64 ? 2 : 1;
+}
+
+size_t mm_projection_bytes(enum mm_dtype dtype, size_t m, size_t k, size_t n) {
     assert(m > 0 && k > 0 && n > 0);
-    return (m * count_groups(m, k, n) + k) * sizeof(double) + n * sizeof(float);
+    return parts_of(dtype) * (m * count_groups(m, k, n) + k) * sizeof(double) +
+           mm_size_round_up(n * sizeof(float), sizeof(double)); /* what lies behind it is aligned too */
 }
 
 void mm_projection_init(struct mm_projection *projection, const struct mm_random_product *product,
                         void *memory) {
     *projection = (struct mm_projection){
         .product = product,
+        .is_precise = parts_of(product->dtype) > 1,
         .group_cols = columns_of_a_group(product->m, product->k, product->n),
         .group_count = count_groups(product->m, product->k, product->n),
     };
+    const size_t parts = parts_of(product->dtype);
     projection->sums = memory;
-    projection->inner = projection->sums + product->m * projection->group_count;
-    projection->weights = (float *)(projection->inner + product->k);
+    projection->inner = projection->sums + parts * product->m * projection->group_count;
+    projection->weights = (float *)(projection->inner + parts * product->k);
 }
 
 /* The column behind a group's last. */
@@ -49,6 +58,15 @@ static float make_weight(size_t col) {
     return 0.5F * (element + copysignf(1.0F, element));
 }
 
+/* Adds element·factor to a sum. */
+static inline void add(const struct mm_projection *projection, double *sum, double *low, double element,
+                       double factor, double factor_low) {
+    if (projection->is_precise)
+        mm_exact_add_product(sum, low, element, factor, factor_low);
+    else
+        *sum += element * factor;
+}
+
 /* Adds `count` elements of a row of B, times x, to the sum. The first row makes x. */
 static void add_b(struct mm_projection *projection, size_t count) {
     const struct mm_random_product *product = projection->product;
@@ -57,13 +75,15 @@ static void add_b(struct mm_projection *projection, size_t count) {
     const size_t col_step = product->transpose_b ? product->k : 1;
     const uint64_t stream = mm_random_skip(product->b_seed, projection->row * row_step + col * col_step);
     float *weights = projection->weights + col;
-    double sum = projection->sum;
+    double sum = projection->sum, low = projection->low;
     if (projection->row == 0)
         for (size_t index = 0; index < count; index++)
             weights[index] = make_weight(col + index);
     for (size_t index = 0; index < count; index++)
-        sum += (double)mm_random_element(stream, index * col_step) * (double)weights[index];
+        add(projection, &sum, &low, mm_random_number(product->dtype, stream, index * col_step),
+            (double)weights[index], 0.0);
     projection->sum = sum;
+    projection->low = low;
 }
 
 /* Adds `count` elements of a row of A, times B·x, to the sum. */
@@ -74,24 +94,33 @@ static void add_a(struct mm_projection *projection, size_t count) {
     const uint64_t stream = mm_random_skip(product->a_seed, (projection->row - product->k) * row_step +
                                                                 projection->number * step);
     const double *inner = projection->inner + projection->number;
-    double sum = projection->sum;
+    const double *lost = projection->is_precise ? inner + product->k : NULL;
+    double sum = projection->sum, low = projection->low;
     for (size_t index = 0; index < count; index++)
-        sum += (double)mm_random_element(stream, index * step) * inner[index];
+        add(projection, &sum, &low, mm_random_number(product->dtype, stream, index * step), inner[index],
+            lost == NULL ? 0.0 : lost[index]);
     projection->sum = sum;
+    projection->low = low;
 }
 
 /* Keeps the sum of a whole row. */
 static void end_row(struct mm_projection *projection) {
     const size_t k = projection->product->k;
     const double sum = projection->sum;
+    const size_t groups = projection->group_count;
     if (projection->row < k) {
         projection->inner[projection->row] = sum;
+        if (projection->is_precise)
+            projection->inner[k + projection->row] = projection->low;
     } else {
-        projection->sums[(projection->row - k) * projection->group_count + projection->group] = sum;
+        double *kept = &projection->sums[(projection->row - k) * groups + projection->group];
+        kept[0] = sum;
+        if (projection->is_precise)
+            kept[projection->product->m * groups] = projection->low;
         projection->norm += sum * sum;
     }
     projection->number = 0;
-    projection->sum = 0.0;
+    projection->sum = projection->low = 0.0;
     projection->row++;
     if (projection->row == k + projection->product->m) {
         projection->row = 0;
@@ -120,39 +149,68 @@ bool mm_projection_prepare(struct mm_projection *projection) {
 void mm_projection_begin(struct mm_projection *projection) {
     assert(projection->group == projection->group_count);
     projection->read = 0;
-    projection->read_sum = projection->read_squares = 0.0;
+    projection->read_sum = projection->read_low = projection->read_squares = 0.0;
 }
 
-/* Four sums, since an addition to one need not wait for an addition to another. */
-static double dot(const float *elements, const float *weights, size_t count) {
+/* Adds elements to the sum of their group. Four sums, since an addition to one need not wait for an addition
+ * to another. */
+static void add_c(struct mm_projection *projection, const double *elements, const float *weights,
+                  size_t count) {
     double sums[4] = {0.0, 0.0, 0.0, 0.0};
     size_t index = 0;
+    for (; projection->is_precise && index < count; index++)
+        mm_exact_add_product(&projection->read_sum, &projection->read_low, elements[index],
+                             (double)weights[index], 0.0);
     for (; index + 4 <= count; index += 4)
         for (size_t lane = 0; lane < 4; lane++)
-            sums[lane] += (double)elements[index + lane] * (double)weights[index + lane];
+            sums[lane] += elements[index + lane] * (double)weights[index + lane];
     for (; index < count; index++)
-        sums[0] += (double)elements[index] * (double)weights[index];
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        sums[0] += elements[index] * (double)weights[index];
+    projection->read_sum += (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-void mm_projection_take(struct mm_projection *projection, const float *elements, size_t count) {
+/* Adds the square of the error of a group that is read. */
+static void end_group(struct mm_projection *projection, size_t row, size_t group) {
+    const double *sum = &projection->sums[row * projection->group_count + group];
+    const double lost = projection->is_precise ? sum[projection->product->m * projection->group_count] : 0.0;
+    const double error = (projection->read_sum - *sum) + (projection->read_low - lost);
+    projection->read_squares += error * error;
+    projection->read_sum = projection->read_low = 0.0;
+}
+
+enum { CHUNK = 512 };
+
+static void widen(double *wide, enum mm_dtype dtype, const void *elements, size_t first, size_t count) {
+    switch (dtype) {
+#define X(constant, name, type, word, sum, value, ...)                                                       \
+    case constant:                                                                                           \
+        for (size_t index = 0; index < count; index++)                                                       \
+            wide[index] = (double)value(((const type *)elements)[first + index]);                            \
+        break;
+        MM_DTYPE_TABLE(X)
+#undef X
+    case MM_DTYPE_COUNT:
+        break;
+    }
+}
+
+void mm_projection_take(struct mm_projection *projection, enum mm_dtype dtype, const void *elements,
+                        size_t count) {
     const size_t n = projection->product->n;
-    while (count > 0) {
+    double wide[CHUNK];
+    for (size_t taken = 0; taken < count;) {
         const size_t row = projection->read / n;
         const size_t col = projection->read % n;
         const size_t group = col / projection->group_cols;
-        const size_t part = mm_size_min(count, group_end(projection, group) - col);
+        const size_t left = mm_size_min(count - taken, group_end(projection, group) - col);
+        const size_t part = mm_size_min(left, CHUNK);
         assert(row < projection->product->m);
-        projection->read_sum += dot(elements, projection->weights + col, part);
+        widen(wide, dtype, elements, taken, part);
+        add_c(projection, wide, projection->weights + col, part);
         projection->read += part;
-        elements += part;
-        count -= part;
-        if (col + part == group_end(projection, group)) {
-            const double error =
-                projection->read_sum - projection->sums[row * projection->group_count + group];
-            projection->read_squares += error * error;
-            projection->read_sum = 0.0;
-        }
+        taken += part;
+        if (col + part == group_end(projection, group))
+            end_group(projection, row, group);
     }
 }
 

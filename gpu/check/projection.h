@@ -22,10 +22,11 @@ struct mm_projection {
     const struct mm_random_product *product;
     size_t group_cols; /* columns of a group; the last may have fewer */
     size_t group_count;
-    double *sums;   /* A·(B·x), m × group_count */
-    double *inner;  /* B·x of the current group, k */
-    float *weights; /* x, n */
-    double norm;    /* the sum of the squares of `sums` */
+    double *sums;    /* A·(B·x), m × group_count */
+    double *inner;   /* B·x of the current group, k */
+    float *weights;  /* x, n */
+    bool is_precise; /* of float64s: what `sums` and `inner` have lost lies behind them (gpu/check/exact.h) */
+    double norm;     /* the sum of the squares of `sums` */
 
     /* What is prepared next: a group's sums over the k rows of B come first, then those over the m rows of
      * A. `number` elements of this row are in `sum`. */
@@ -33,16 +34,18 @@ struct mm_projection {
     size_t row;
     size_t number;
     double sum;
+    double low; /* what the sum has lost */
 
     /* How far the result was read. */
     size_t read;         /* elements */
     double read_sum;     /* of the group that is partly read */
+    double read_low;     /* what it has lost */
     double read_squares; /* the sum of the squares of all errors */
 };
 
-/* The bytes of memory that the projection of an m×k by a k×n matrix takes. None of them is 0, and A, B and C
- * fit into the address space. */
-size_t mm_projection_bytes(size_t m, size_t k, size_t n);
+/* The bytes of memory that the projection of an m×k by a k×n matrix of this type takes. None of them is 0,
+ * and A, B and C fit into the address space. */
+size_t mm_projection_bytes(enum mm_dtype dtype, size_t m, size_t k, size_t n);
 
 /* Begins the projection of a product, in `memory` of mm_projection_bytes, aligned for a double. The caller
  * keeps the product and the memory until it last uses the projection. */
@@ -54,9 +57,11 @@ void mm_projection_init(struct mm_projection *projection, const struct mm_random
 bool mm_projection_prepare(struct mm_projection *projection);
 
 /* Once all is prepared, these read a result, and then the next one. `begin` starts. `take` reads the next
- * `count` elements of C, which is dense, row by row, in pieces of any size. After the last, `error` gives
+ * `count` elements of C, which is of this type and dense, row by row, in pieces of any size. After the last,
+ * `error` gives
  * ||C·x − A·B·x|| / ||A·B·x||, which estimates ||C − A·B|| / ||A·B|| (Frobenius); INFINITY if an element is
  * not finite. */
 void mm_projection_begin(struct mm_projection *projection);
-void mm_projection_take(struct mm_projection *projection, const float *elements, size_t count);
+void mm_projection_take(struct mm_projection *projection, enum mm_dtype dtype, const void *elements,
+                        size_t count);
 double mm_projection_error(const struct mm_projection *projection);

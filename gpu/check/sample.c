@@ -1,6 +1,7 @@
 /* The places of a sample, and the elements expected there. */
 #include "gpu/check/sample.h"
 
+#include "gpu/check/exact.h"
 #include "gpu/matrix.h"
 
 #include <math.h>
@@ -60,49 +61,53 @@ void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t 
 /* Elements of op(A) and op(B). */
 static double element_of_a(const struct mm_random_product *product, size_t row, size_t depth) {
     const size_t index = product->transpose_a ? depth * product->m + row : row * product->k + depth;
-    return (double)mm_random_element(product->a_seed, index);
+    return mm_random_number(product->dtype, product->a_seed, index);
 }
 
 static double element_of_b(const struct mm_random_product *product, size_t depth, size_t col) {
     const size_t index = product->transpose_b ? col * product->k + depth : depth * product->n + col;
-    return (double)mm_random_element(product->b_seed, index);
+    return mm_random_number(product->dtype, product->b_seed, index);
 }
 
 void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_random_product *product) {
     const struct mm_sample_span *at = &sample->spans[span];
-    double *sums = sample->sums[span];
+    double *sums = sample->sums[span], *lows = sample->lows[span];
     double *magnitudes = sample->magnitudes[span];
     memset(sums, 0, sizeof sample->sums[span]);
+    memset(lows, 0, sizeof sample->lows[span]);
     memset(magnitudes, 0, sizeof sample->magnitudes[span]);
     for (size_t depth = 0; depth < product->k; depth++) {
         const double a = element_of_a(product, at->row, depth);
         for (unsigned index = 0; index < sample->width; index++) {
             const double b = element_of_b(product, depth, at->col + index);
-            sums[index] += a * b; /* exact: of 24 bits each */
+            mm_exact_add(&sums[index], &lows[index], a * b); /* exact: of 24 bits each */
             magnitudes[index] += fabs(a * b);
         }
     }
 }
 
-double mm_sample_error(const struct mm_sample *sample, unsigned span, size_t k, const float *elements) {
+double mm_sample_error(const struct mm_sample *sample, unsigned span, const struct mm_bounds *bounds,
+                       enum mm_dtype dtype, const void *elements) {
     double largest = 0.0;
     for (unsigned index = 0; index < sample->width; index++) {
-        if (!isfinite(elements[index]))
+        const double element = mm_dtype_get(dtype, elements, index);
+        const double sum = sample->sums[span][index];
+        if (!isfinite(element))
             return INFINITY;
-        const double error = fabs((double)elements[index] - sample->sums[span][index]);
-        const double bound =
-            2.0 * ((double)k + 8.0) * 0x1p-24 * sample->magnitudes[span][index] + (double)k * 0x1p-149;
+        const double error = fabs((element - sum) - sample->lows[span][index]);
+        const double e = bounds->relative * sample->magnitudes[span][index] + bounds->absolute;
+        const double bound = e + bounds->unit * (fabs(sum) + e) + bounds->step;
         if (error > largest * bound)
             largest = error / bound;
     }
     return largest;
 }
 
-double mm_sample_zeros_error(const struct mm_sample *sample, size_t k) {
-    static const float zeros[MM_SAMPLE_WIDTH_MAX];
+double mm_sample_zeros_error(const struct mm_sample *sample, const struct mm_bounds *bounds) {
+    static const double zeros[MM_SAMPLE_WIDTH_MAX];
     double largest = 0.0;
     for (unsigned span = 0; span < sample->span_count; span++) {
-        const double error = mm_sample_error(sample, span, k, zeros);
+        const double error = mm_sample_error(sample, span, bounds, MM_FLOAT64, zeros);
         largest = error > largest ? error : largest;
     }
     return largest;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "gpu/random.h"
+#include "gpu/check/bounds.h"
 
 /* The most random numbers that computing one sample again may make; a single element of C may need more. */
 #define MM_SAMPLE_NUMBERS_MAX ((size_t)1 << 24)
@@ -23,7 +24,8 @@ struct mm_sample {
     unsigned span_count;
     unsigned width; /* elements of each span */
     struct mm_sample_span spans[MM_SAMPLE_SPANS_MAX];
-    double sums[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];       /* by mm_sample_expect: the product, and */
+    double sums[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];       /* by mm_sample_expect: the product, */
+    double lows[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];       /* what that has lost; and */
     double magnitudes[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX]; /* the product of absolute values */
 };
 
@@ -32,14 +34,15 @@ struct mm_sample {
  */
 void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t depth);
 
-/* Computes what the elements of one span must be, in float64. */
+/* Computes what the elements of one span must be, in twice the precision of float64. */
 void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_random_product *product);
 
-/* The largest error among these elements of the span, as a fraction of the largest error that float32
- * arithmetic may have: 2·(k+8)·u·|A|·|B| + k·2^-149 with u = 2^-24. INFINITY if an element is not finite. */
-double mm_sample_error(const struct mm_sample *sample, unsigned span, size_t k, const float *elements);
+/* The largest error among these elements of the span, as a fraction of its bound; of whole numbers, whose
+ * bound is 0, INFINITY if one is wrong. INFINITY if an element is not finite. */
+double mm_sample_error(const struct mm_sample *sample, unsigned span, const struct mm_bounds *bounds,
+                       enum mm_dtype dtype, const void *elements);
 
 /* The largest mm_sample_error over the whole sample if all elements were 0. A random sum grows as the root
- * of k, the bound as its square. From k of about 100,000 on this is 1 or less, so a wrong result may be
- * within the bound too. */
-double mm_sample_zeros_error(const struct mm_sample *sample, size_t k);
+ * of k, the bound of a float32 as its square. From k of about 100,000 on this is 1 or less, so a wrong result
+ * may be within the bound too. */
+double mm_sample_zeros_error(const struct mm_sample *sample, const struct mm_bounds *bounds);

@@ -102,10 +102,10 @@ static void add_precisely(double element, const struct factors *by, size_t index
     for (unsigned v = 0; v < VECTORS; v++) {
         double *high = sums + v * step, *low = sums + (VECTORS + v) * step;
         if (by->part == OF_A)
-            mm_verify_add_product(high, low, element, vectors[v * by->length],
-                                  vectors[(VECTORS + v) * by->length]);
+            mm_exact_add_product(high, low, element, vectors[v * by->length],
+                                 vectors[(VECTORS + v) * by->length]);
         else
-            mm_verify_add_exactly(high, low, element * vectors[v * by->length]);
+            mm_exact_add(high, low, element * vectors[v * by->length]);
     }
     if (by->part == OF_B) {
         sums[LARGEST * step] = fmax(sums[LARGEST * step], fabs(element));

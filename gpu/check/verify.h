@@ -32,8 +32,9 @@
  * a device they run in the threads of verify.cu's kernels. */
 #pragma once
 
-#include "gpu/product.h"
 #include "gpu/random.h"
+#include "gpu/check/bounds.h"
+#include "gpu/check/exact.h"
 #include "gpu/check/verification.h"
 
 #include <assert.h>
@@ -81,30 +82,22 @@ struct mm_verify_bounds {
 
 static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_product *product,
                                                           bool has_tensor_cores) {
-    const enum mm_dtype dtype = product->a.dtype, sum_dtype = mm_dtype_sum(dtype), c_dtype = product->c.dtype;
-    const struct mm_precision sum = mm_dtype_precision(sum_dtype), c = mm_dtype_precision(c_dtype);
-    const double n = (double)product->n;
-    const double k = (double)product->k;
-    const double root = sqrt(n);
     struct mm_verify_bounds bounds = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
-    if (!mm_dtype_is_float(dtype))
+    if (!mm_dtype_is_float(product->a.dtype))
         return bounds;
-    const bool cuts_off = has_tensor_cores && mm_dtype_bytes(dtype) <= 2;
-    bounds.relative = (cuts_off ? 4.0 : 2.0) * (k + 8.0) * sum.unit;
-    if (cuts_off && mm_dtype_bytes(dtype) == 1)
-        bounds.relative = fmax(bounds.relative, 0x1p-6);
-    bounds.absolute = root * k * sum.least;
+    const struct mm_bounds element = mm_bounds_of(product, has_tensor_cores);
+    const double lines = (double)product->n + (double)product->k + 16.0;
+    const double root = sqrt((double)product->n);
+    bounds.relative = element.relative;
+    bounds.absolute = root * element.absolute;
+    bounds.unit = element.unit;
+    bounds.step = root * element.step;
     bounds.spread = root < 9.0 ? root : 9.0;
-    bounds.of_float64 = 4.0 * (n + k + 16.0) * 0x1p-53 * root;
-    bounds.largest = sum.largest;
-    if (sum_dtype == MM_FLOAT64) {
-        bounds.of_float64 *= 2.0 * (n + k + 16.0) * 0x1p-53;
+    bounds.of_float64 = 4.0 * lines * 0x1p-53 * root;
+    bounds.largest = element.largest;
+    if (mm_dtype_sum(product->a.dtype) == MM_FLOAT64) {
+        bounds.of_float64 *= 2.0 * lines * 0x1p-53;
         bounds.largest /= 2.0 * root; /* past this, the sums of the check may overflow */
-    }
-    if (c_dtype != sum_dtype) {
-        bounds.unit = c.unit;
-        bounds.step = 0.5 * root * c.least;
-        bounds.largest = fmin(bounds.largest, c.largest);
     }
     return bounds;
 }
@@ -112,22 +105,6 @@ static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_produc
 /* Word v of the random vectors of whole numbers, at column `col`. */
 MM_HOST_AND_DEVICE uint64_t mm_verify_word(uint64_t seed, unsigned v, size_t col) {
     return mm_random_bits(seed, col * MM_VERIFY_WORDS + v);
-}
-
-/* Adds a number to a sum of two parts, without losing anything but in the second (D. Knuth's two-sum). */
-MM_HOST_AND_DEVICE void mm_verify_add_exactly(double *high, double *low, double number) {
-    const double sum = *high + number;
-    const double added = sum - *high;
-    *low += (*high - (sum - added)) + (number - added);
-    *high = sum;
-}
-
-/* Adds element·factor, whose factor may have two parts. */
-MM_HOST_AND_DEVICE void mm_verify_add_product(double *high, double *low, double element, double factor,
-                                              double factor_low) {
-    const double product = element * factor;
-    *low += fma(element, factor, -product) + element * factor_low;
-    mm_verify_add_exactly(high, low, product);
 }
 
 /* The larger of a residual and another vector's difference; INFINITY if that is not finite. */

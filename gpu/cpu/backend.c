@@ -155,11 +155,19 @@ static enum mm_status copy(struct mm_device *device, void *to, const void *from,
     return MM_OK;
 }
 
-static enum mm_status fill(struct mm_device *device, void *memory, size_t count, uint64_t seed,
-                           struct mm_error *error) {
-    float *elements = memory;
-    for (size_t index = 0; index < count; index++)
-        elements[index] = mm_random_element(seed, index);
+static enum mm_status fill(struct mm_device *device, void *memory, enum mm_dtype dtype, size_t count,
+                           uint64_t seed, struct mm_error *error) {
+    switch (dtype) {
+#define X(constant, name, type, ...)                                                                         \
+    case constant:                                                                                           \
+        for (size_t index = 0; index < count; index++)                                                       \
+            ((type *)memory)[index] = mm_random_##constant(seed, index);                                     \
+        break;
+        MM_DTYPE_TABLE(X)
+#undef X
+    case MM_DTYPE_COUNT:
+        break;
+    }
     return MM_OK;
 }
 

@@ -123,8 +123,8 @@ enum mm_status mm_cuda_upload(struct mm_device *device, void *to_device, const v
                               struct mm_error *error);
 enum mm_status mm_cuda_download(struct mm_device *device, void *to_host, const void *from_device,
                                 size_t bytes, struct mm_error *error);
-enum mm_status mm_cuda_fill(struct mm_device *device, void *memory, size_t count, uint64_t seed,
-                            struct mm_error *error);
+enum mm_status mm_cuda_fill(struct mm_device *device, void *memory, enum mm_dtype dtype, size_t count,
+                            uint64_t seed, struct mm_error *error);
 enum mm_status mm_cuda_measure(struct mm_device *device, const struct mm_plan *plan,
                                const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
 enum mm_status mm_cuda_probe(struct mm_device *device, const struct mm_access *accesses, size_t count,

@@ -104,7 +104,7 @@ struct precise {
     static __device__ void merge(double (&sums)[SUMS], const double (&others)[SUMS]) {
 #pragma unroll
         for (unsigned v = 0; v < VECTORS; v++) {
-            mm_verify_add_exactly(&sums[v], &sums[VECTORS + v], others[v]);
+            mm_exact_add(&sums[v], &sums[VECTORS + v], others[v]);
             sums[VECTORS + v] += others[VECTORS + v];
         }
         sums[LARGEST] = fmax(sums[LARGEST], others[LARGEST]);
@@ -122,7 +122,7 @@ struct precise {
     static __device__ void add_signed(double (&sums)[SUMS], double wide, uint64_t bits) {
 #pragma unroll
         for (unsigned v = 0; v < VECTORS; v++)
-            mm_verify_add_exactly(&sums[v], &sums[VECTORS + v], (bits >> v & 1) != 0 ? -wide : wide);
+            mm_exact_add(&sums[v], &sums[VECTORS + v], (bits >> v & 1) != 0 ? -wide : wide);
     }
 
     struct of_b {
@@ -151,7 +151,7 @@ struct precise {
         __device__ void add(double (&sums)[SUMS], double wide, size_t index) const {
 #pragma unroll
             for (unsigned v = 0; v < VECTORS; v++)
-                mm_verify_add_product(&sums[v], &sums[VECTORS + v], wide, data[v * length + index],
+                mm_exact_add_product(&sums[v], &sums[VECTORS + v], wide, data[v * length + index],
                                       data[(VECTORS + v) * length + index]);
             sums[LAST] += fabs(wide) * data[LAST * length + index];
         }

@@ -35,11 +35,14 @@ static struct mm_product make_product(const struct mm_benchmark_request *request
     }
     (void)mm_product_conform(request->op, &product, NULL);
     product.c = mm_product_result(request->op, &product);
+    if (request->op == MM_MATMUL)
+        product.c.dtype = request->c_dtype;
     return product;
 }
 
 static size_t projection_bytes(const struct mm_benchmark_request *request) {
-    return request->op == MM_MATMUL ? mm_projection_bytes(request->m, request->k, request->n) : 0;
+    return request->op == MM_MATMUL ? mm_projection_bytes(request->dtype, request->m, request->k, request->n)
+                                    : 0;
 }
 
 static size_t piece_bytes(const struct mm_product *product) {
@@ -116,10 +119,11 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     benchmark->piece = (char *)(benchmark->times_ns + time_count) + projection_bytes(request);
     if (request->op != MM_MATMUL)
         return benchmark;
-    assert(request->dtype == MM_FLOAT32); /* which is what the operands are filled with */
+    assert((mm_dtype_results(request->dtype) & MM_DTYPE_BIT(request->c_dtype)) != 0);
     benchmark->operands = (struct mm_random_product){
+        .dtype = request->dtype,
         .a_seed = MM_BENCHMARK_SEED,
-        .b_seed = mm_random_skip(MM_BENCHMARK_SEED, benchmark->b_offset / sizeof(float)),
+        .b_seed = mm_random_skip(MM_BENCHMARK_SEED, benchmark->b_offset / mm_dtype_bytes(request->dtype)),
         .transpose_a = request->transpose_a,
         .transpose_b = request->transpose_b,
         .m = request->m,

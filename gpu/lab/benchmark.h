@@ -31,7 +31,8 @@ struct mm_benchmark_request {
     size_t n;
     size_t k;
     enum mm_dtype dtype;
-    bool transpose_a; /* of a product: the operand is stored transposed */
+    enum mm_dtype c_dtype; /* of a product: one of mm_dtype_results */
+    bool transpose_a;      /* of a product: the operand is stored transposed */
     bool transpose_b;
     uint64_t repeats;
     uint64_t row_ns; /* a row that has run for so long runs no more; each runs once. 0: MM_BENCHMARK_ROW_NS */
@@ -69,9 +70,9 @@ struct mm_benchmark_row {
      * finite or was not written. 0 of a transposition. */
     double relative_error;
 
-    /* In a sample of a product, the largest error as a fraction of its bound. INFINITY if an element is not
-     * finite; NAN if the bound is so wide that the sample says nothing. Of a transposition, the fraction of
-     * elements that are out of place. */
+    /* In a sample of a product, the largest error as a fraction of its bound (gpu/check/bounds.h). INFINITY
+     * if an element is not finite, or a whole number is wrong; NAN if the bound is so wide that the sample
+     * says nothing. Of a transposition, the fraction of elements that are out of place. */
     double max_error;
 
     double of_yardstick; /* its rate as a fraction of the rate of `blas` on the same backend, or of a plain

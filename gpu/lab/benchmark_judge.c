@@ -1,6 +1,6 @@
 /* Whether a row's first result is right. All of C is overwritten before the run and read back after it, in
  * pieces. A product is projected (gpu/check/projection.h), and a sample of it is compared with the worst that
- * float32 may do (gpu/check/sample.h). A transposition is compared bit for bit. It knows no times. */
+ * its type may do (gpu/check/sample.h). A transposition is compared bit for bit. It knows no times. */
 #include "gpu/lab/benchmark_state.h"
 
 #include <math.h>
@@ -25,7 +25,8 @@ static void end_piece(struct mm_benchmark *benchmark, const struct mm_product *p
         benchmark->judged = 0;
 }
 
-/* With NaN: a single one makes the whole projection NaN, and no number of the streams is one. */
+/* With NaN: a single one makes the whole projection NaN, and no number of the streams is one. Of whole
+ * numbers with -1, which shows as any wrong element does. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
     const size_t bytes = next_piece(benchmark, product);
@@ -81,17 +82,20 @@ static size_t count_misplaced_of_type(const struct mm_product *product, const ch
 static enum mm_status judge_sample(const struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_benchmark_row *row) {
     const struct mm_sample *sample = &benchmark->sample;
-    float elements[MM_SAMPLE_WIDTH_MAX];
+    const struct mm_bounds bounds = mm_bounds_of(product, !device->backend->is_host);
+    const size_t bytes = mm_dtype_bytes(product->c.dtype);
+    uint64_t elements[MM_SAMPLE_WIDTH_MAX]; /* of any type */
     for (unsigned span = 0; span < sample->span_count; span++) {
         const struct mm_sample_span *at = &sample->spans[span];
-        const float *from = (const float *)product->c.data + at->row * product->c.ld + at->col;
+        const char *from = (const char *)product->c.data + (at->row * product->c.ld + at->col) * bytes;
         enum mm_status status =
-            device->backend->download(device, elements, from, sample->width * sizeof *elements, &row->error);
+            device->backend->download(device, elements, from, sample->width * bytes, &row->error);
         if (status != MM_OK)
             return status;
-        row->max_error = fmax(row->max_error, mm_sample_error(sample, span, product->k, elements));
+        row->max_error =
+            fmax(row->max_error, mm_sample_error(sample, span, &bounds, product->c.dtype, elements));
     }
-    if (row->max_error <= 1.0 && mm_sample_zeros_error(sample, product->k) <= 1.0)
+    if (row->max_error <= 1.0 && mm_sample_zeros_error(sample, &bounds) <= 1.0)
         row->max_error = NAN;
     return MM_OK;
 }
@@ -109,7 +113,7 @@ enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_devic
     if (first == 0 && is_product)
         mm_projection_begin(&benchmark->projection);
     if (is_product)
-        mm_projection_take(&benchmark->projection, (const float *)(const void *)benchmark->piece, count);
+        mm_projection_take(&benchmark->projection, product->c.dtype, benchmark->piece, count);
     else
         row->max_error += (double)count_misplaced_of_type(product, benchmark->piece, first, count);
     end_piece(benchmark, product, bytes);

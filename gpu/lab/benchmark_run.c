@@ -66,10 +66,11 @@ static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *
 
 static enum mm_status fill(struct mm_benchmark *benchmark, struct mm_device *device, size_t left,
                            struct mm_error *error) {
+    const enum mm_dtype dtype = mm_benchmark_filling(benchmark);
     const size_t first = benchmark->filled;
     const size_t count = mm_size_min(left, FILL_NUMBERS);
     benchmark->filled += count;
-    return device->backend->fill(device, benchmark->memory + first * sizeof(float), count,
+    return device->backend->fill(device, benchmark->memory + first * mm_dtype_bytes(dtype), dtype, count,
                                  mm_random_skip(MM_BENCHMARK_SEED, first), error);
 }
 
@@ -203,7 +204,8 @@ static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
 
 /* Does one step; false if there is nothing more to do. */
 static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
-    const size_t left = benchmark->set_count * benchmark->set_bytes / sizeof(float) - benchmark->filled;
+    const size_t element_bytes = mm_dtype_bytes(mm_benchmark_filling(benchmark));
+    const size_t left = benchmark->set_count * benchmark->set_bytes / element_bytes - benchmark->filled;
     struct mm_error error;
     enum mm_status status = MM_OK;
     if (benchmark->memory == NULL)

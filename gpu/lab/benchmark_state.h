@@ -71,13 +71,19 @@ struct mm_benchmark {
     const struct mm_backend *backend;
     char *memory; /* of all sets, the device's; NULL: not acquired */
     size_t set_count;
-    size_t filled;                         /* numbers */
+    size_t filled;                         /* elements of mm_benchmark_filling */
     size_t at;                             /* the row that has its turn */
     size_t turn;                           /* the runs so far, which rotate the sets */
     bool was_asked[MM_BENCHMARK_ROWS_MAX]; /* subjects of this backend and of those before */
 
     double times_ns[]; /* of all rows; the memory for judging is behind it */
 };
+
+/* The type of the elements that the matrices are filled with. Transpositions move float32s, whatever their
+ * own type: hardly two of those are equal. */
+static inline enum mm_dtype mm_benchmark_filling(const struct mm_benchmark *benchmark) {
+    return benchmark->request.op == MM_MATMUL ? benchmark->request.dtype : MM_FLOAT32;
+}
 
 /* The task's `run` (gpu/job.h). */
 enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *device, bool cancelled,

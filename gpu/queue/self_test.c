@@ -234,7 +234,7 @@ enum mm_status mm_self_test_rates(struct mm_device *device, struct mm_error *err
     void *memory = NULL;
     if (backend->acquire(device, count * sizeof(float), &memory, NULL) != MM_OK)
         return MM_OK;
-    if (backend->fill(device, memory, count, 0, NULL) == MM_OK)
+    if (backend->fill(device, memory, MM_FLOAT32, count, 0, NULL) == MM_OK)
         for (size_t row = 0; row < backend->variant_count && !mm_device_has_failed(device); row++)
             if (!mm_variant_chooses(&backend->variants[row]) &&
                 (mm_variant_dtypes(&backend->variants[row]) & MM_DTYPE_BIT(MM_FLOAT32)) != 0 &&

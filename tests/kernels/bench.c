@@ -84,6 +84,7 @@ static struct mm_benchmark_request make_request(const struct timed_row *rows, si
                                            .n = multiplies ? shape.n : shape.m,
                                            .k = multiplies ? shape.k : 0,
                                            .dtype = timing->dtype,
+                                           .c_dtype = mm_dtype_result(timing->dtype),
                                            .transpose_a = timing->transpose_a,
                                            .transpose_b = timing->transpose_b,
                                            .repeats = timing->repeats,

@@ -1,6 +1,6 @@
-/* Every backend's `fill` against the numbers that the host makes: counts below and past one round of the
- * device's threads, streams that begin in the middle, and guards behind what is filled. Ends with 77 where
- * the backend asked for has no device. */
+/* Every backend's `fill` of every type against the numbers that the host makes: counts below and past one
+ * round of the device's threads, streams that begin in the middle, and guards behind what is filled. Ends
+ * with 77 where the backend asked for has no device. */
 #include "gpu/backend.h"
 #include "gpu/random.h"
 
@@ -8,45 +8,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARDS = 64 };
+enum { GUARDS = 64, LARGE = 1 << 20 };
 
 static const uint64_t seed = UINT64_C(0xfedcba9876543210);
 
 /* How many elements, guards included, are not what they must be. */
-static size_t count_wrong(const float *got, const float *guards, size_t first, size_t count) {
+static size_t count_wrong(enum mm_dtype dtype, const char *got, const char *guards, size_t first,
+                          size_t count) {
     size_t wrong = 0;
     for (size_t index = 0; index < count; index++)
-        wrong += got[index] != mm_random_element(seed, first + index);
-    return wrong + (memcmp(got + count, guards, GUARDS * sizeof(float)) != 0);
+        wrong += mm_dtype_get(dtype, got, index) != mm_random_number(dtype, seed, first + index);
+    return wrong + (memcmp(got + count * mm_dtype_bytes(dtype), guards, GUARDS) != 0);
 }
 
-static bool check(struct mm_device *device, size_t first, size_t count) {
+static bool check(struct mm_device *device, enum mm_dtype dtype, size_t first, size_t count) {
     const struct mm_backend *backend = device->backend;
     struct mm_error error = {.status = MM_OK};
-    const size_t bytes = (count + GUARDS) * sizeof(float);
-    float *host = malloc(bytes);
-    float guards[GUARDS];
+    const size_t bytes = count * mm_dtype_bytes(dtype) + GUARDS;
+    char *host = malloc(bytes);
+    char guards[GUARDS];
     void *memory = NULL;
     if (host == NULL)
         return false;
     for (size_t index = 0; index < GUARDS; index++)
-        guards[index] = (float)(2 + index);
+        guards[index] = (char)(2 + index);
     memset(host, 0xff, bytes);
-    memcpy(host + count, guards, sizeof guards);
+    memcpy(host + bytes - GUARDS, guards, sizeof guards);
     enum mm_status status = backend->acquire(device, bytes, &memory, &error);
     if (status == MM_OK)
         status = backend->upload(device, memory, host, bytes, &error);
     if (status == MM_OK)
-        status = backend->fill(device, memory, count, mm_random_skip(seed, first), &error);
+        status = backend->fill(device, memory, dtype, count, mm_random_skip(seed, first), &error);
     if (status == MM_OK)
         status = backend->download(device, host, memory, bytes, &error);
-    const size_t wrong = status == MM_OK ? count_wrong(host, guards, first, count) : 0;
+    const size_t wrong = status == MM_OK ? count_wrong(dtype, host, guards, first, count) : 0;
     if (memory != NULL)
         backend->release(device, memory);
     free(host);
     if (status != MM_OK || wrong > 0)
-        printf("FAIL %s: %zu numbers from %zu: %zu wrong %s\n", backend->name, count, first, wrong,
-               error.detail);
+        printf("FAIL %s: %zu elements of %s from %zu: %zu wrong %s\n", backend->name, count,
+               mm_dtype_name(dtype), first, wrong, error.detail);
     return status == MM_OK && wrong == 0;
 }
 
@@ -60,8 +61,13 @@ int main(int argc, char **argv) {
         printf("no such device: %s\n", backend == NULL ? "usage: fill BACKEND" : error.detail);
         return 77;
     }
-    for (size_t index = 0; index < sizeof counts / sizeof counts[0]; index++)
-        good = check(device, 0, counts[index]) && check(device, 12345, counts[index]) && good;
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        for (size_t index = 0; index < sizeof counts / sizeof counts[0]; index++) {
+            if (dtype != MM_FLOAT32 && counts[index] > LARGE)
+                continue; /* one type shows what many elements show */
+            good = check(device, dtype, 0, counts[index]) && good;
+            good = check(device, dtype, 12345, counts[index]) && good;
+        }
     printf("%s on %s\n", good ? "right" : "wrong", device->name);
     backend->close(device);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -260,12 +260,12 @@ static size_t memory_free(const struct mm_device *asked) {
     return asked->memory_bytes;
 }
 
-static enum mm_status fill(struct mm_device *asked, void *memory, size_t count, uint64_t seed,
-                           struct mm_error *error) {
+static enum mm_status fill(struct mm_device *asked, void *memory, enum mm_dtype dtype, size_t count,
+                           uint64_t seed, struct mm_error *error) {
     wait_for(".fill");
     if (getenv("MATMULD_FAULTY_FILL") != NULL)
         return mm_fail(error, MM_INTERNAL, "the filling failed as told");
-    return mm_cpu_backend.fill(asked, memory, count, seed, error);
+    return mm_cpu_backend.fill(asked, memory, dtype, count, seed, error);
 }
 
 static enum mm_status measure(struct mm_device *asked, const struct mm_plan *plan,
@@ -339,10 +339,10 @@ static void begin_on_cpu(struct mm_device *begun_on, unsigned lane, struct mm_jo
     job->more = true;
 }
 
-static enum mm_status fill_on_cpu(struct mm_device *asked, void *memory, size_t elements, uint64_t seed,
-                                  struct mm_error *error) {
+static enum mm_status fill_on_cpu(struct mm_device *asked, void *memory, enum mm_dtype dtype, size_t elements,
+                                  uint64_t seed, struct mm_error *error) {
     wait_for(".fill");
-    return mm_cpu_backend.fill(asked, memory, elements, seed, error);
+    return mm_cpu_backend.fill(asked, memory, dtype, elements, seed, error);
 }
 
 static enum mm_status measure_on_cpu(struct mm_device *asked, const struct mm_plan *plan,

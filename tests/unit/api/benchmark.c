@@ -52,6 +52,14 @@ static void all_members(void **state) {
     }
 }
 
+static void types_of_products(void **state) {
+    assert_int_equal(decode("{`m`: 2, `k`: 3, `n`: 4, `dtype`: `uint8`}"), MM_OK);
+    assert_true(call.request.dtype == MM_UINT8 && call.request.c_dtype == MM_INT32);
+    assert_int_equal(decode("{`m`: 2, `k`: 3, `n`: 4, `dtype`: `float16`, `result_dtype`: `float32`}"),
+                     MM_OK);
+    assert_true(call.request.dtype == MM_FLOAT16 && call.request.c_dtype == MM_FLOAT32);
+}
+
 #define ONES "{`m`: 1, `k`: 1, `n`: 1, "
 
 /* More than any limit is still told as it came. */
@@ -86,7 +94,8 @@ static void malformed_requests_are_refused(void **state) {
         {ONES "`transpose_b`: `true`}", "transpose_b", "is the string \"true\""},
         {ONES "`transpose_b`: null}", "transpose_b", "null"},
         {ONES "`colour`: `red`}", "colour",
-         "which takes: dtype, transpose_a, transpose_b, timeout_ms, op, m, k, n, repeats, variants"},
+         "which takes: dtype, result_dtype, transpose_a, transpose_b, timeout_ms, op, m, k, n, repeats, "
+         "variants"},
         {"{`m`: 0, `k`: 1, `n`: 1}", "m", "m is 0, but must be a whole number of at least 1"},
         {"{`m`: 1.5, `k`: 1, `n`: 1}", "m", "is 1.5"},
         {"{`m`: `1`, `k`: 1, `n`: 1}", "m", "the string \"1\""},
@@ -117,7 +126,10 @@ static void malformed_requests_are_refused(void **state) {
         {"{`m`: 100001, `k`: 1, `n`: 0}", "n", "at least 1"},
         {ONES "`op`: `add`}", "op", "op is 'add', but must be one of: matmul, transpose, shared_access",
          MM_UNSUPPORTED},
-        {ONES "`dtype`: `int32`}", "dtype", "takes float32", MM_UNSUPPORTED},
+        {ONES "`dtype`: `int3`}", "dtype", "one of: float32, float64, ", MM_UNSUPPORTED},
+        {ONES "`dtype`: `float64`, `result_dtype`: `float16`}", "result_dtype",
+         "must be one of: float32, float64", MM_UNSUPPORTED},
+        {"{`op`: `transpose`, `m`: 3, `n`: 7, `result_dtype`: `float32`}", "result_dtype", "is unknown"},
         {"{`dtype`: `int32`, `m`: 100001, `k`: 1, `n`: 1}", "m", "limit", MM_TOO_LARGE},
         {"{`dtype`: `int32`, `m`: 1, `k`: 1, `n`: 1, `x`: 1}", "x", "'x' is unknown"},
         {"{`op`: `shared_access`, `m`: 1}", "m", "'m'"},
@@ -199,5 +211,5 @@ static void rows_are_bounded(void **state) {
     assert_int_equal(told.limit, MM_BENCHMARK_ROWS_MAX);
 }
 
-RUN_TESTS(defaults, all_members, large_repeats, malformed_requests_are_refused, accesses_of_all_patterns,
+RUN_TESTS(defaults, all_members, types_of_products, large_repeats, malformed_requests_are_refused, accesses_of_all_patterns,
           nesting_is_bounded, rows_are_bounded)

@@ -1,5 +1,6 @@
 /* What benchmarks on a made-up device find wrong, and that judging is done in steps, between which a
  * benchmark may be cancelled. */
+#include "tests/kernels/benchmark_wrong.h"
 #include "lab.h"
 
 #include <math.h>
@@ -40,6 +41,29 @@ static void wrong_results_are_found(void **state) {
         assert_true(isinf(rows[1].max_error) && isinf(rows[3].max_error));
         assert_true(isinf(rows[1].relative_error) && isinf(rows[3].relative_error));
     }
+}
+
+/* Of every type, of operands and result. What is not written is not finite, or wrong whole numbers; but the
+ * last step of k may be a small part of what tensor cores are allowed. */
+static void wrong_results_of_every_type_are_found(void **state) {
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
+            if ((mm_dtype_results(dtype) & MM_DTYPE_BIT(c_dtype)) == 0)
+                continue;
+            struct mm_benchmark_request request =
+                lab_product(33, 37, 65, 1, "naive no_corner no_slab nothing naive");
+            request.dtype = dtype;
+            request.c_dtype = c_dtype;
+            const struct mm_benchmark_row *rows = lab_run(&request);
+            const double small = 2.0 * mm_dtype_precision(c_dtype).unit + 1e-14;
+            for (size_t row = 0; row < 5; row++) {
+                assert_int_equal(rows[row].error.status, MM_OK);
+                assert_true((row == 0 || row == 4) == (rows[row].relative_error < small + 1e-6));
+                assert_int_equal(benchmark_is_wrong(benchmark, &rows[row]), row != 0 && row != 4);
+            }
+            assert_true(rows[0].max_error <= 1.0 && isinf(rows[1].max_error) && isinf(rows[3].max_error));
+            assert_true(rows[2].max_error > 1.0 || mm_dtype_bytes(dtype) <= 2);
+        }
 }
 
 /* What lies where no sample is taken. (projection.c has what else shows there.) */
@@ -104,6 +128,7 @@ static void judging_may_be_cancelled_anywhere(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(lab_reset, lab_close, wrong_results_are_found, what_is_left_inside_is_found,
-                  nothing_is_said_of_what_zeros_would_pass, misplaced_elements_are_found,
-                  copies_that_fail_fail_their_row, judging_may_be_cancelled_anywhere)
+RUN_TESTS_BETWEEN(lab_reset, lab_close, wrong_results_are_found, wrong_results_of_every_type_are_found,
+                  what_is_left_inside_is_found, nothing_is_said_of_what_zeros_would_pass,
+                  misplaced_elements_are_found, copies_that_fail_fail_their_row,
+                  judging_may_be_cancelled_anywhere)

@@ -15,8 +15,8 @@ static float a[EDGE_MAX * LD], b[EDGE_MAX * LD], whole[EDGE_MAX * LD], pieces_of
 static int open_cpu(void **state) {
     struct mm_device *device = NULL;
     if (mm_cpu_backend.open(0, &device, NULL) != MM_OK ||
-        mm_cpu_backend.fill(device, a, EDGE_MAX * LD, 1, NULL) != MM_OK ||
-        mm_cpu_backend.fill(device, b, EDGE_MAX * LD, 2, NULL) != MM_OK)
+        mm_cpu_backend.fill(device, a, MM_FLOAT32, EDGE_MAX * LD, 1, NULL) != MM_OK ||
+        mm_cpu_backend.fill(device, b, MM_FLOAT32, EDGE_MAX * LD, 2, NULL) != MM_OK)
         return -1;
     *state = device;
     return 0;
@@ -247,8 +247,11 @@ static void self_test_tries_each_type_of_a_row(void **state) {
     }
     row = mm_cpu_backend.variants[0];
     assert_int_equal(mm_self_test(&device, &error), MM_OK);
-    row.launch[MM_INT8] = do_nothing;
-    assert_int_equal(mm_self_test(&device, &error), MM_DEVICE_FAILED);
+    for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        row.launch[dtype] = do_nothing;
+        assert_int_equal(mm_self_test(&device, &error), MM_DEVICE_FAILED);
+        row = mm_cpu_backend.variants[0];
+    }
 }
 
 RUN_TESTS_BETWEEN(open_cpu, close_cpu, has_no_second_device, lends_aligned_memory,

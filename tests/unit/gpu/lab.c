@@ -13,16 +13,17 @@ struct mm_benchmark *benchmark;
     static enum mm_status name(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error)
 
 LAUNCH(multiply) {
-    return mm_cpu_backend.variants[0].launch[MM_FLOAT32](product, lane, error);
+    return mm_cpu_backend.variants[0].launch[product->a.dtype](product, lane, error);
 }
 
 /* Leaves the last element of C as it was. */
 LAUNCH(drop_corner) {
-    const size_t last = product->m * product->n - 1;
-    float kept = 0.0F;
-    memcpy(&kept, (float *)product->c.data + last, sizeof kept);
+    const size_t bytes = mm_dtype_bytes(product->c.dtype);
+    char *last = (char *)product->c.data + (product->m * product->n - 1) * bytes;
+    uint64_t kept;
+    memcpy(&kept, last, bytes);
     enum mm_status status = multiply(product, lane, error);
-    memcpy((float *)product->c.data + last, &kept, sizeof kept);
+    memcpy(last, &kept, bytes);
     return status;
 }
 
@@ -71,15 +72,16 @@ LAUNCH(transpose) {
     return MM_OK;
 }
 
-/* Of two elements in the interior, the first four bytes of one and the last four of the other are those of a
- * neighbour. */
+/* Of two elements in the interior, the first bytes of one, at most four, and as many of the last of the other
+ * are those of a neighbour. */
 LAUNCH(misplace_two) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);
+    const size_t part = bytes < sizeof(float) ? bytes : sizeof(float);
     enum mm_status status = transpose(product, lane, error);
     char *one = (char *)product->c.data + (product->m / 2 * product->c.ld + product->n / 2) * bytes;
-    char *other = one + (product->c.ld + 1) * bytes - sizeof(float);
-    memcpy(one, one + bytes, sizeof(float));
-    memcpy(other, other + bytes, sizeof(float));
+    char *other = one + (product->c.ld + 1) * bytes - part;
+    memcpy(one, one + bytes, part);
+    memcpy(other, other + bytes, part);
     return status;
 }
 
@@ -94,7 +96,7 @@ static const struct mm_variant *choose(const struct mm_device *device, const str
     return &variants[1];
 }
 
-#define MATMUL(variant, function) .name = variant, .launch[MM_FLOAT32] = function
+#define MATMUL(variant, function) .name = variant, .launch = {[0 ... MM_DTYPE_COUNT - 1] = function}
 #define TRANSPOSE(variant, function)                                                                         \
     .op = MM_TRANSPOSE, .name = variant, .launch = {[0 ... MM_DTYPE_COUNT - 1] = function}
 static const struct mm_variant variants[] = {
@@ -157,11 +159,11 @@ static enum mm_status download(struct mm_device *device, void *to, const void *f
     return copy(&lab.downloads, to, from, bytes, error);
 }
 
-static enum mm_status fill(struct mm_device *device, void *memory, size_t count, uint64_t seed,
-                           struct mm_error *error) {
+static enum mm_status fill(struct mm_device *device, void *memory, enum mm_dtype dtype, size_t count,
+                           uint64_t seed, struct mm_error *error) {
     if (lab.no_fill)
         return mm_fail(error, MM_INTERNAL, "no numbers as told");
-    return mm_cpu_backend.fill(NULL, memory, count, seed, error);
+    return mm_cpu_backend.fill(NULL, memory, dtype, count, seed, error);
 }
 
 /* Time goes by numbers, so that the figures are known: blas takes 100 ns, a plain copy 200, all others 1000;
@@ -221,8 +223,14 @@ void lab_ask(struct mm_benchmark_request *request, const char *names) {
 #define HOUR_NS UINT64_C(3600000000000)
 
 struct mm_benchmark_request lab_product(size_t m, size_t k, size_t n, unsigned repeats, const char *names) {
-    struct mm_benchmark_request request = {
-        .op = MM_MATMUL, .m = m, .k = k, .n = n, .dtype = MM_FLOAT32, .repeats = repeats, .row_ns = HOUR_NS};
+    struct mm_benchmark_request request = {.op = MM_MATMUL,
+                                           .m = m,
+                                           .k = k,
+                                           .n = n,
+                                           .dtype = MM_FLOAT32,
+                                           .c_dtype = MM_FLOAT32,
+                                           .repeats = repeats,
+                                           .row_ns = HOUR_NS};
     lab_ask(&request, names);
     return request;
 }

@@ -42,12 +42,14 @@ static void multiply(unsigned layout) {
 
 /* The streams of a product of this shape and layout, and the memory of its projection, of exactly the bytes
  * that it asks for, for the sanitizer to see. */
-static struct mm_random_product product_of(const size_t *shape, unsigned layout, void **memory) {
-    const size_t bytes = mm_projection_bytes(shape[0], shape[1], shape[2]);
+static struct mm_random_product product_of(enum mm_dtype dtype, const size_t *shape, unsigned layout,
+                                           void **memory) {
+    const size_t bytes = mm_projection_bytes(dtype, shape[0], shape[1], shape[2]);
     *memory = malloc(bytes);
     assert_non_null(*memory);
     memset(*memory, 0xff, bytes);
-    return (struct mm_random_product){.a_seed = SEED,
+    return (struct mm_random_product){.dtype = dtype,
+                                      .a_seed = SEED,
                                       .b_seed = mm_random_skip(SEED, shape[0] * shape[1]),
                                       .transpose_a = (layout & A_TRANSPOSED) != 0,
                                       .transpose_b = (layout & B_TRANSPOSED) != 0,
@@ -65,7 +67,7 @@ static int drop(void **state) {
 
 static void make(const size_t *shape, unsigned layout) {
     drop(NULL);
-    fixture.product = product_of(shape, layout, &fixture.memory);
+    fixture.product = product_of(MM_FLOAT32, shape, layout, &fixture.memory);
     fixture.c = malloc(shape[0] * shape[2] * sizeof *fixture.c);
     multiply(layout);
     mm_projection_init(&fixture.projection, &fixture.product, fixture.memory);
@@ -82,7 +84,7 @@ static double error_in_pieces(size_t piece) {
     const size_t count = element_count();
     mm_projection_begin(&fixture.projection);
     for (size_t done = 0; done < count; done += piece)
-        mm_projection_take(&fixture.projection, fixture.c + done,
+        mm_projection_take(&fixture.projection, MM_FLOAT32, fixture.c + done,
                            count - done < piece ? count - done : piece);
     return mm_projection_error(&fixture.projection);
 }
@@ -179,8 +181,8 @@ static void preparing_is_done_in_steps(void **state) {
                  {{4, 4, 4}, 1}};
     for (size_t which = 0; which < LAYOUT_COUNT * COUNT(cases); which++) {
         void *memory = NULL;
-        const struct mm_random_product product =
-            product_of(cases[which / LAYOUT_COUNT].shape, (unsigned)(which % LAYOUT_COUNT), &memory);
+        const struct mm_random_product product = product_of(MM_FLOAT32, cases[which / LAYOUT_COUNT].shape,
+                                                            (unsigned)(which % LAYOUT_COUNT), &memory);
         struct mm_projection projection;
         unsigned steps = 0;
         mm_projection_init(&projection, &product, memory);
@@ -192,5 +194,52 @@ static void preparing_is_done_in_steps(void **state) {
     }
 }
 
+/* ||C·x − A·B·x|| / ||A·B·x|| of a product of this type and result, in which one element was changed or none.
+ */
+static double error_of_type(enum mm_dtype dtype, enum mm_dtype c_dtype, bool is_wrong) {
+    enum { M = 20, K = 300, N = 30 };
+    static uint64_t c[M * N]; /* of any type */
+    void *memory;
+    const struct mm_random_product product =
+        product_of(dtype, (const size_t[]){M, K, N}, A_TRANSPOSED, &memory);
+    struct mm_projection projection;
+    mm_projection_init(&projection, &product, memory);
+    while (mm_projection_prepare(&projection))
+        continue;
+    for (size_t index = 0; index < M * N; index++) {
+        long double sum = 0.0L;
+        for (size_t depth = 0; depth < K; depth++)
+            sum += (long double)mm_random_number(dtype, product.a_seed, depth * M + index / N) *
+                   mm_random_number(dtype, product.b_seed, depth * N + index % N);
+        mm_dtype_put(c_dtype, c, index, (double)(is_wrong && index == 333 ? sum + 1.0L : sum));
+    }
+    mm_projection_begin(&projection);
+    for (size_t done = 0; done < M * N; done += 25)
+        mm_projection_take(&projection, c_dtype, (const char *)c + done * mm_dtype_bytes(c_dtype), 25);
+    free(memory);
+    return mm_projection_error(&projection);
+}
+
+/* Rounded once, it is off by about half of its type's unit roundoff. Sums of float8s may be exact, and so are
+ * those of float64s here, since elements have 24 bits: the projection adds nothing to their error. */
+static void products_of_every_type_are_projected(void **state) {
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
+            if ((mm_dtype_results(dtype) & MM_DTYPE_BIT(c_dtype)) == 0)
+                continue;
+            const double unit = mm_dtype_precision(c_dtype).unit;
+            const double error = error_of_type(dtype, c_dtype, false);
+            const bool may_be_exact = dtype == MM_FLOAT64 || mm_dtype_bytes(dtype) == 1;
+            if (!mm_dtype_is_float(dtype))
+                assert_true(error <= 1e-14);
+            else if (c_dtype == MM_FLOAT64)
+                assert_true(error <= 1e-3 * unit);
+            else
+                assert_true(error < 0.7 * unit && (may_be_exact || error > 0.1 * unit));
+            assert_true(error_of_type(dtype, c_dtype, true) > 2.0 * error + 1e-9);
+        }
+}
+
 RUN_TESTS_BETWEEN(NULL, drop, right_products_are_right, single_elements_show, noise_is_told_by_its_size,
-                  what_is_not_finite_is_infinitely_wrong, preparing_is_done_in_steps)
+                  what_is_not_finite_is_infinitely_wrong, preparing_is_done_in_steps,
+                  products_of_every_type_are_projected)

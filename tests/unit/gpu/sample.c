@@ -90,20 +90,81 @@ static void large_results_are_sampled_within_bounds(void **state) {
 static void errors_are_parts_of_the_bound(void **state) {
     enum { K = 41 };
     static const float not_finite[] = {NAN, INFINITY, -INFINITY};
+    const struct mm_product product = {.k = K}; /* of float32 */
+    const struct mm_bounds bounds = mm_bounds_of(&product, false);
     const struct mm_sample sample = {
         .width = 3, .span_count = 2, .sums[1] = {1.0, 0.0, -3.0}, .magnitudes[1] = {2.0, 0.0, 8.0}};
     float elements[] = {1.0F, 0.0F, -3.0F};
-    assert_true(mm_sample_error(&sample, 1, K, elements) == 0.0);
+    assert_true(mm_sample_error(&sample, 1, &bounds, MM_FLOAT32, elements) == 0.0);
     elements[1] = K * 0x1p-149F;
-    assert_true(mm_sample_error(&sample, 1, K, elements) == 1.0);
+    assert_true(mm_sample_error(&sample, 1, &bounds, MM_FLOAT32, elements) == 1.0);
     elements[2] += 3.0F * 2.0F * (K + 8) * 0x1p-24F * 8.0F;
-    const double wrong = mm_sample_error(&sample, 1, K, elements);
+    const double wrong = mm_sample_error(&sample, 1, &bounds, MM_FLOAT32, elements);
     assert_true(wrong > 2.9 && wrong < 3.1);
     for (int which = 0; which < 3; which++) {
         elements[2] = not_finite[which];
-        assert_true(isinf(mm_sample_error(&sample, 1, K, elements)));
+        assert_true(isinf(mm_sample_error(&sample, 1, &bounds, MM_FLOAT32, elements)));
+    }
+}
+
+static struct mm_bounds bounds_of(enum mm_dtype dtype, enum mm_dtype c_dtype, bool has_tensor_cores) {
+    const struct mm_product product = {.k = 92, .a.dtype = dtype, .b.dtype = dtype, .c.dtype = c_dtype};
+    return mm_bounds_of(&product, has_tensor_cores);
+}
+
+/* By hand, as DESIGN.md has them: 2·(92 + 8) = 200. */
+static void bounds_are_those_of_the_types(void **state) {
+    assert_true(bounds_of(MM_FLOAT32, MM_FLOAT32, true).relative == 200.0 * 0x1p-24);
+    assert_true(bounds_of(MM_FLOAT64, MM_FLOAT64, true).relative == 200.0 * 0x1p-53);
+    assert_true(bounds_of(MM_FLOAT64, MM_FLOAT64, true).absolute == 92.0 * 0x1p-1074);
+    assert_true(bounds_of(MM_FLOAT16, MM_FLOAT32, false).relative == 200.0 * 0x1p-24);
+    assert_true(bounds_of(MM_FLOAT16, MM_FLOAT32, true).relative == 400.0 * 0x1p-24);
+    assert_true(bounds_of(MM_FLOAT8_E5M2, MM_FLOAT32, false).relative == 200.0 * 0x1p-24);
+    assert_true(bounds_of(MM_FLOAT8_E5M2, MM_FLOAT32, true).relative == 0x1p-6);
+    assert_true(bounds_of(MM_FLOAT32, MM_FLOAT32, false).unit == 0.0);
+    const struct mm_bounds narrow = bounds_of(MM_BFLOAT16, MM_BFLOAT16, false);
+    assert_true(narrow.unit == 0x1p-8 && narrow.step == 0x1p-134 && narrow.absolute == 92.0 * 0x1p-149);
+    assert_true(bounds_of(MM_FLOAT16, MM_FLOAT16, false).largest == 65504.0);
+    assert_true(bounds_of(MM_FLOAT64, MM_FLOAT32, false).unit == 0x1p-24);
+    assert_true(bounds_of(MM_INT8, MM_INT32, true).relative == 0.0);
+}
+
+static void whole_numbers_are_exact(void **state) {
+    const struct mm_product product = {.k = 41, .a.dtype = MM_INT64, .c.dtype = MM_INT64};
+    const struct mm_bounds bounds = mm_bounds_of(&product, true);
+    const struct mm_sample sample = {.width = 2, .span_count = 1, .sums[0] = {1.0, -3.0}};
+    int64_t elements[] = {1, -3};
+    assert_true(mm_sample_error(&sample, 0, &bounds, MM_INT64, elements) == 0.0);
+    elements[1]++;
+    assert_true(isinf(mm_sample_error(&sample, 0, &bounds, MM_INT64, elements)));
+    assert_true(isinf(mm_sample_zeros_error(&sample, &bounds)));
+}
+
+static void elements_of_every_type_are_random(void **state) {
+    enum { COUNT = 10000 };
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        double sum = 0.0, least = 0.0, largest = 0.0;
+        for (size_t index = 0; index < COUNT; index++) {
+            const double number = mm_random_number(dtype, SEED, index);
+            uint64_t nearest;
+            mm_dtype_put(dtype, &nearest, 0, (double)mm_random_element(SEED, index));
+            if (mm_dtype_is_float(dtype))
+                assert_true(number == mm_dtype_get(dtype, &nearest, 0));
+            sum += number;
+            least = fmin(least, number);
+            largest = fmax(largest, number);
+        }
+        if (mm_dtype_is_float(dtype))
+            assert_true(fabs(sum) < 6.0 * sqrt(COUNT / 3.0));
+        else if (dtype == MM_BOOL)
+            assert_true(least == 0.0 && largest == 1.0 && fabs(sum - 0.5 * COUNT) < 6.0 * 0.5 * sqrt(COUNT));
+        else if (dtype == MM_UINT8) /* wrapped around */
+            assert_true(least == 0.0 && largest == 255.0);
+        else
+            assert_true(least == -8.0 && largest == 7.0 && fabs(sum + 0.5 * COUNT) < 6.0 * 4.7 * sqrt(COUNT));
     }
 }
 
 RUN_TESTS(bits_are_those_of_splitmix64, elements_are_uniform_and_never_0, small_results_are_taken_whole,
-          large_results_are_sampled_within_bounds, errors_are_parts_of_the_bound)
+          large_results_are_sampled_within_bounds, errors_are_parts_of_the_bound,
+          bounds_are_those_of_the_types, whole_numbers_are_exact, elements_of_every_type_are_random)

@@ -1,0 +1,38 @@
+/* How far a right product may be off in an element, by the types of its operands and of the result. It knows
+ * no variant. For the host; any thread. */
+#pragma once
+
+#include "gpu/product.h"
+
+#include <math.h>
+
+/* An element of C is right if it is off by at most e + unit·(|R| + e) + step, where R is exact and
+ * e = relative·(|A|·|B|) + absolute. All are 0 of whole numbers. */
+struct mm_bounds {
+    double relative;
+    double absolute;
+    double unit; /* of rounding to C, if that is narrower than the sums; else 0, and step too */
+    double step;
+    double largest; /* past this, the sums or C may be infinite */
+};
+
+/* has_tensor_cores: those of a GPU may have computed it. They cut off what they add to 16-bit floats, which
+ * doubles the relative part; of 8-bit floats it is 2^-6 at least (33 addends are cut at 2^-13 of the largest,
+ * in each of the four instructions between two promotions to float32). */
+static inline struct mm_bounds mm_bounds_of(const struct mm_product *product, bool has_tensor_cores) {
+    const enum mm_dtype dtype = product->a.dtype, sum_dtype = mm_dtype_sum(dtype), c_dtype = product->c.dtype;
+    const struct mm_precision sum = mm_dtype_precision(sum_dtype), c = mm_dtype_precision(c_dtype);
+    const double k = (double)product->k;
+    const bool cuts_off = has_tensor_cores && mm_dtype_bytes(dtype) <= 2;
+    struct mm_bounds bounds = {0.0, 0.0, 0.0, 0.0, sum.largest};
+    bounds.relative = (cuts_off ? 4.0 : 2.0) * (k + 8.0) * sum.unit;
+    if (cuts_off && mm_dtype_is_float(dtype) && mm_dtype_bytes(dtype) == 1)
+        bounds.relative = fmax(bounds.relative, 0x1p-6);
+    bounds.absolute = k * sum.least;
+    if (c_dtype != sum_dtype) {
+        bounds.unit = c.unit;
+        bounds.step = 0.5 * c.least;
+        bounds.largest = fmin(bounds.largest, c.largest);
+    }
+    return bounds;
+}
