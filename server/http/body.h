@@ -16,9 +16,12 @@ enum mm_status mm_body_acquire(struct mm_request *request);
  * The connection's thread. */
 enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, size_t *bytes);
 
-/* Makes room for the first `bytes` of the body: MM_TOO_LARGE, MM_BUSY, MM_INTERNAL. The connection's thread,
- * which has it to itself; or any thread with server->mutex held, while the request waits. */
-enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, struct mm_error *error);
+/* Makes room for the first `bytes` of the body: MM_TOO_LARGE, MM_BUSY, MM_INTERNAL. If other requests hold
+ * memory, it leaves a part of the budget to their results, unless it is told to take memory to_the_last. The
+ * connection's thread, which has it to itself; or any thread with server->mutex held, while the request
+ * waits. */
+enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_the_last,
+                            struct mm_error *error);
 
 /* Releases the memory of the body and of its reader. The same threads. */
 void mm_body_drop(struct mm_request *request);

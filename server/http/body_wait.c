@@ -116,9 +116,9 @@ static bool refuse(struct mm_request *request, const char *why, struct mm_resume
 
 /* Ends the wait of an upload that now has its memory, or can never have it; else returns false. by_itself: no
  * other was refused for it. */
-static bool serve(struct mm_request *request, bool by_itself, struct mm_resumed *resumed) {
+static bool serve(struct mm_request *request, bool to_the_last, bool by_itself, struct mm_resumed *resumed) {
     struct mm_error error;
-    const enum mm_status status = mm_body_grow(request, request->needed_bytes, &error);
+    const enum mm_status status = mm_body_grow(request, request->needed_bytes, to_the_last, &error);
     if (status == MM_BUSY)
         return false;
     if (by_itself)
@@ -130,14 +130,14 @@ static bool serve(struct mm_request *request, bool by_itself, struct mm_resumed 
 
 /* Refuses an upload for the first that waits; false if none can be refused. If all that hold memory wait for
  * more, or what the others hold has not come, the youngest goes, so that the oldest are answered. */
-static bool make_room(struct mm_request *first, uint64_t now_ns, struct mm_resumed *resumed) {
-    const struct holders holders = find_holders(first, now_ns);
-    if (holders.last != NULL)
-        return refuse(holders.last, "this upload is slower than the others for its length and deadline",
+static bool make_room(const struct mm_request *first, const struct holders *holders, uint64_t now_ns,
+                      struct mm_resumed *resumed) {
+    if (holders->last != NULL)
+        return refuse(holders->last, "this upload is slower than the others for its length and deadline",
                       resumed);
-    const bool may_come = holders.go_on && now_ns <= first->counts_since_ns + GO_ON_MS * NS_PER_MS;
-    return !may_come && holders.youngest != NULL &&
-           refuse(holders.youngest, "all uploads wait for more, of which this is the latest", resumed);
+    const bool may_come = holders->go_on && now_ns <= first->counts_since_ns + GO_ON_MS * NS_PER_MS;
+    return !may_come && holders->youngest != NULL &&
+           refuse(holders->youngest, "all uploads wait for more, of which this is the latest", resumed);
 }
 
 /* One whose wait has been too long; NULL: none. */
@@ -148,18 +148,22 @@ static struct mm_request *find_overdue(const struct mm_server *server, uint64_t 
     return request;
 }
 
-/* What one leaves that is refused is given to the next before that is refused as well. */
+/* Memory that a refused upload leaves goes to the next before another is refused. If all that hold memory
+ * wait, none has a result soon: the first may have what was left to results. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
     struct mm_request *first, *overdue;
     unsigned refusals = 0;
     pthread_mutex_lock(&server->mutex);
     while ((first = TAILQ_FIRST(&server->starved)) != NULL) {
-        if (serve(first, refusals == 0, &resumed))
+        if (serve(first, false, refusals == 0, &resumed))
+            continue;
+        const struct holders holders = find_holders(first, now_ns);
+        if (!holders.go_on && serve(first, true, refusals == 0, &resumed))
             continue;
         if (refusals++ == REFUSALS_MAX)
             break;
-        if (make_room(first, now_ns, &resumed))
+        if (make_room(first, &holders, now_ns, &resumed))
             continue;
         overdue = find_overdue(server, now_ns);
         if (overdue == NULL)
