@@ -26,6 +26,13 @@ enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_th
 /* Releases the memory of the body and of its reader. The same threads. */
 void mm_body_drop(struct mm_request *request);
 
+/* How many bytes of the body have come, with a piece that waits for memory, or has waited and is yet to be
+ * kept. With server->mutex held. */
+size_t mm_body_arrived_bytes(const struct mm_request *request);
+
+/* How long the upload has taken so far. Its waits for memory do not count. With server->mutex held. */
+uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns);
+
 /* Notes whether the upload stands: whether the last second brought less than the even rate that completes the
  * body at its deadline. In MM_PHASE_BODY. The sweep's thread, server->mutex held. */
 void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns);

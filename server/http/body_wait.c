@@ -10,10 +10,15 @@ enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 3000, PACE_MS = 1000, GO_ON_MS = 2000, S
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* What has come of the body, with a piece that waits for memory, or has waited and is yet to be kept. */
-static size_t arrived_bytes(const struct mm_request *request) {
+size_t mm_body_arrived_bytes(const struct mm_request *request) {
     const size_t received = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
     return received > request->needed_bytes ? received : request->needed_bytes;
+}
+
+uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns) {
+    const uint64_t begun_ns = request->started_ns + request->waited_ns;
+    const uint64_t end_ns = mm_request_state(request) == MM_STARVED ? request->starved_since_ns : now_ns;
+    return end_ns > begun_ns ? end_ns - begun_ns : 0; /* it may have begun after the sweep read the clock */
 }
 
 /* How long so many bytes may take at the even rate that completes the body at its deadline. A chunked body is
@@ -22,14 +27,14 @@ static double even_ns(const struct mm_request *request, size_t bytes) {
     enum { CHUNKED_BYTES_MIN = 64 << 10 };
     double length = (double)request->content_length;
     if (request->content_length == MM_LENGTH_UNKNOWN)
-        length = 2 * (double)arrived_bytes(request);
+        length = 2 * (double)mm_body_arrived_bytes(request);
     if (request->content_length == MM_LENGTH_UNKNOWN && length < CHUNKED_BYTES_MIN)
         length = CHUNKED_BYTES_MIN;
     return (double)(request->deadline_ns - request->started_ns) * (double)bytes / length;
 }
 
 void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns) {
-    const size_t bytes = arrived_bytes(request);
+    const size_t bytes = mm_body_arrived_bytes(request);
     if (now_ns < request->paced_ns + PACE_MS * NS_PER_MS)
         return;
     request->stands = (double)(now_ns - request->paced_ns) > even_ns(request, bytes - request->paced_bytes) &&
@@ -42,8 +47,8 @@ void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns) {
  * not count: it may hold most of the memory, and never end. */
 static double behind_ns(const struct mm_request *request, uint64_t now_ns) {
     const bool stands = request->stands && mm_request_state(request) != MM_STARVED;
-    return (double)now_ns - (double)request->started_ns -
-           (stands ? 0 : even_ns(request, arrived_bytes(request)));
+    return (double)mm_body_upload_ns(request, now_ns) -
+           (stands ? 0 : even_ns(request, mm_body_arrived_bytes(request)));
 }
 
 /* Who holds memory while `first` waits for some. */

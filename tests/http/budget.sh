@@ -244,6 +244,23 @@ release
 finish_slow first "the one that came first" 200
 stop
 
+# While an upload waits for memory its time stands still. This one has half a MiB of 20 then, which a quarter of a second should
+# have brought.
+start_held --backend cpu --memory-budget 24MiB
+prepare_held cpu 1 2883584 1
+hold_job first
+head -c 20971520 /dev/zero >"$scratch/large"
+curl -s -o "$scratch/got.one" -w '%{http_code}\n' -H Expect: -H "$raw" --data-binary "@$scratch/large" \
+    "$url/v1/matmul?m=1&k=2621440&n=1&timeout_ms=10000" >"$scratch/status.one" &
+one=$!
+await 60 is_taken_beyond 23500000 || fail "the upload did not come"
+sleep 1
+release
+wait "$one" || :
+same "an upload that has waited for memory" 200 "$(cat "$scratch/status.one")"
+finish_slow first "the one that came first" 200
+stop
+
 # Of two that fit one by one, the second has to come again if it asks before it sends.
 start_held --backend cpu --memory-budget 24000000
 prepare_held cpu 1 2000000 1
