@@ -261,6 +261,25 @@ same "an upload that has waited for memory" 200 "$(cat "$scratch/status.one")"
 finish_slow first "the one that came first" 200
 stop
 
+# So it does for --receive-timeout-ms. The second half comes soon after the wait.
+start_held --backend cpu --memory-budget 16020004 --receive-timeout-ms 2200 --receive-rate 1000000
+prepare_held cpu 1 2000000 1
+hold_job first
+{
+    printf 'POST /v1/matmul?m=1&k=4800&n=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
+    printf '%s\r\nContent-Length: 38400\r\n\r\n' "$raw"
+    head -c 38400 /dev/zero
+} >"$scratch/half"
+talk half 20000 2600 &
+talk=$!
+sleep 2
+release
+wait $talk || :
+last_reply
+expect "an upload whose first half has waited for memory" 200
+finish_slow first "the one that came first" 200
+stop
+
 # Of two that fit one by one, the second has to come again if it asks before it sends.
 start_held --backend cpu --memory-budget 24000000
 prepare_held cpu 1 2000000 1
