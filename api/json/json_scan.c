@@ -41,7 +41,7 @@ static bool move(struct mm_json_store *store, const char *at, const char *end) {
     struct mm_buffer memory = {0};
     /* What the second matrix is moved by, to begin aligned, comes on top. */
     if (bytes < needed || !mm_size_add(bytes, MM_JSON_ALIGNMENT, &bytes) || bytes <= store->bytes_max ||
-        mm_buffers_grow(store->buffers, needed, bytes, &memory, NULL) != MM_OK)
+        mm_buffers_grow(store->buffers, needed, bytes, 0, &memory, NULL) != MM_OK)
         return false;
     if (store->memory.data != NULL) {
         memcpy(memory.data, store->memory.data, held_bytes);
@@ -61,7 +61,7 @@ static void grow(struct mm_json_store *store, const char *at, const char *end) {
     const bool has_room =
         needed > store->bytes_max
             ? move(store, at, end)
-            : mm_buffers_grow(store->buffers, needed, store->bytes_max, &store->memory, NULL) == MM_OK;
+            : mm_buffers_grow(store->buffers, needed, store->bytes_max, 0, &store->memory, NULL) == MM_OK;
     if (has_room)
         store->room_bytes = store->memory.bytes < store->bytes_max ? store->memory.bytes : store->bytes_max;
     else

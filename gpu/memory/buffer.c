@@ -234,10 +234,18 @@ static size_t lend_kept(struct mm_buffers *buffers, struct mm_piece *piece, size
     return piece->lent_bytes;
 }
 
+/* Whether spare_bytes of the budget are left once `more` are lent. What is kept counts as left. */
+static bool leaves(const struct mm_buffers *buffers, size_t more, size_t spare_bytes) {
+    const size_t left = buffers->budget_bytes - mm_buffers_used(buffers);
+    return spare_bytes == 0 || (more <= left && spare_bytes <= left - more);
+}
+
 /* Lends at least the first `bytes` of a piece: what is kept of them, and new pages, which are counted. On
  * failure more may be lent than before. */
 static enum mm_status extend(struct mm_buffers *buffers, struct mm_piece *piece, size_t bytes,
-                             struct mm_error *error) {
+                             size_t spare_bytes, struct mm_error *error) {
+    if (bytes > piece->lent_bytes && !leaves(buffers, bytes - piece->lent_bytes, spare_bytes))
+        return fail_budget(buffers, MM_BUSY, bytes - piece->lent_bytes, error);
     const size_t lent_bytes = lend_kept(buffers, piece, bytes);
     if (bytes <= lent_bytes)
         return MM_OK;
@@ -335,7 +343,7 @@ static enum mm_status acquire_pages(struct mm_buffers *buffers, size_t bytes, st
     enum mm_status status = take_piece(buffers, bytes, true, &piece, error);
     if (piece == NULL)
         return status;
-    status = extend(buffers, piece, bytes, error);
+    status = extend(buffers, piece, bytes, 0, error);
     if (status != MM_OK) {
         take_back(buffers, piece);
         return status;
@@ -370,7 +378,7 @@ static size_t step_to(size_t bytes, size_t bytes_max) {
     return bytes + step < STEP_MAX ? bytes + step : (bytes + step) / STEP_MAX * STEP_MAX;
 }
 
-enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
+enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t bytes_max, size_t spare_bytes,
                                struct mm_buffer *buffer, struct mm_error *error) {
     assert(bytes <= bytes_max);
     if (bytes <= buffer->bytes)
@@ -385,9 +393,9 @@ enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t 
         status = take_room(buffers, bytes, bytes_max, &piece, error);
     if (piece == NULL)
         return status;
-    status = extend(buffers, piece, step_to(bytes, bytes_max), NULL);
+    status = extend(buffers, piece, step_to(bytes, bytes_max), spare_bytes, NULL);
     if (status != MM_OK)
-        status = extend(buffers, piece, bytes, error);
+        status = extend(buffers, piece, bytes, spare_bytes, error);
     if (status == MM_OK)
         lend(piece, buffer);
     else if (buffer->data == NULL)

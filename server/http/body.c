@@ -14,6 +14,10 @@ enum { LARGE_BYTES = 1 << 20 };
 /* A body of so many bytes does not wait behind others for its memory. */
 enum { SMALL_BYTES = 64 << 10 };
 
+/* Bodies leave this part of the budget to results: a result does not wait, and once it is sent the memory of
+ * its request is free. */
+enum { RESULTS_PART = 16 };
+
 static bool takes_body(const struct mm_request *request) {
     return request->route != NULL && request->route->body != MM_BODY_NONE;
 }
@@ -65,23 +69,31 @@ enum mm_status mm_body_acquire(struct mm_request *request) {
     if (is_behind_others(request))
         return mm_fail(&request->error, MM_BUSY,
                        "memory is full (--memory-budget), and other bodies wait for some; try again later");
-    const enum mm_status status = mm_buffers_acquire(request->server->buffers, request->content_length,
-                                                     &request->body, &request->error);
-    __atomic_store_n(&request->holds_body, status == MM_OK, __ATOMIC_RELAXED);
-    mm_request_judge_busy(request, 0, &request->error);
-    return request->error.status;
+    return mm_body_grow(request, request->content_length, false, &request->error);
+}
+
+/* Nothing if no other request holds memory. */
+static size_t spare_bytes(const struct mm_request *request) {
+    const struct mm_buffers *buffers = request->server->buffers;
+    return mm_buffers_used(buffers) > request->body.bytes ? mm_buffers_budget(buffers) / RESULTS_PART : 0;
+}
+
+static enum mm_status grow(struct mm_request *request, size_t bytes, bool to_the_last,
+                           struct mm_error *error) {
+    return mm_buffers_grow(request->server->buffers, bytes, bytes_max(request),
+                           to_the_last ? 0 : spare_bytes(request), &request->body, error);
 }
 
 /* The body has precedence over elements that its reader has stored: they can be read from it again. */
-enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, struct mm_error *error) {
-    struct mm_buffers *buffers = request->server->buffers;
+enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_the_last,
+                            struct mm_error *error) {
     if (bytes > bytes_max(request))
         return fail_limit(request, bytes, error);
-    enum mm_status status = mm_buffers_grow(buffers, bytes, bytes_max(request), &request->body, error);
+    enum mm_status status = grow(request, bytes, to_the_last, error);
     if (status == MM_BUSY && request->reading != NULL && request->reader->yield != NULL) {
         request->reader->yield(request->reading);
         *error = (struct mm_error){0};
-        status = mm_buffers_grow(buffers, bytes, bytes_max(request), &request->body, error);
+        status = grow(request, bytes, to_the_last, error);
     }
     if (status == MM_OK)
         __atomic_store_n(&request->holds_body, 1, __ATOMIC_RELAXED);
@@ -135,7 +147,7 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
         return MHD_NO;
     if (is_ours && takes_body(request) && request->error.status == MM_OK &&
         ((received > request->body.bytes && is_behind_others(request)) ||
-         mm_body_grow(request, received, &request->error) == MM_BUSY)) {
+         mm_body_grow(request, received, false, &request->error) == MM_BUSY)) {
         request->error = (struct mm_error){0};
         mm_request_wait_for_memory(request, received);
         return MHD_YES;

@@ -16,12 +16,22 @@ enum mm_status mm_body_acquire(struct mm_request *request);
  * The connection's thread. */
 enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, size_t *bytes);
 
-/* Makes room for the first `bytes` of the body: MM_TOO_LARGE, MM_BUSY, MM_INTERNAL. The connection's thread,
- * which has it to itself; or any thread with server->mutex held, while the request waits. */
-enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, struct mm_error *error);
+/* Makes room for the first `bytes` of the body: MM_TOO_LARGE, MM_BUSY, MM_INTERNAL. If other requests hold
+ * memory, it leaves a part of the budget to their results, unless it is told to take memory to_the_last. The
+ * connection's thread, which has it to itself; or any thread with server->mutex held, while the request
+ * waits. */
+enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_the_last,
+                            struct mm_error *error);
 
 /* Releases the memory of the body and of its reader. The same threads. */
 void mm_body_drop(struct mm_request *request);
+
+/* How many bytes of the body have come, with a piece that waits for memory, or has waited and is yet to be
+ * kept. With server->mutex held. */
+size_t mm_body_arrived_bytes(const struct mm_request *request);
+
+/* How long the upload has taken so far. Its waits for memory do not count. With server->mutex held. */
+uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns);
 
 /* Notes whether the upload stands: whether the last second brought less than the even rate that completes the
  * body at its deadline. In MM_PHASE_BODY. The sweep's thread, server->mutex held. */

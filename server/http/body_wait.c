@@ -10,10 +10,15 @@ enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 3000, PACE_MS = 1000, GO_ON_MS = 2000, S
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* What has come of the body, with a piece that waits for memory, or has waited and is yet to be kept. */
-static size_t arrived_bytes(const struct mm_request *request) {
+size_t mm_body_arrived_bytes(const struct mm_request *request) {
     const size_t received = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
     return received > request->needed_bytes ? received : request->needed_bytes;
+}
+
+uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns) {
+    const uint64_t begun_ns = request->started_ns + request->waited_ns;
+    const uint64_t end_ns = mm_request_state(request) == MM_STARVED ? request->starved_since_ns : now_ns;
+    return end_ns > begun_ns ? end_ns - begun_ns : 0; /* it may have begun after the sweep read the clock */
 }
 
 /* How long so many bytes may take at the even rate that completes the body at its deadline. A chunked body is
@@ -22,14 +27,14 @@ static double even_ns(const struct mm_request *request, size_t bytes) {
     enum { CHUNKED_BYTES_MIN = 64 << 10 };
     double length = (double)request->content_length;
     if (request->content_length == MM_LENGTH_UNKNOWN)
-        length = 2 * (double)arrived_bytes(request);
+        length = 2 * (double)mm_body_arrived_bytes(request);
     if (request->content_length == MM_LENGTH_UNKNOWN && length < CHUNKED_BYTES_MIN)
         length = CHUNKED_BYTES_MIN;
     return (double)(request->deadline_ns - request->started_ns) * (double)bytes / length;
 }
 
 void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns) {
-    const size_t bytes = arrived_bytes(request);
+    const size_t bytes = mm_body_arrived_bytes(request);
     if (now_ns < request->paced_ns + PACE_MS * NS_PER_MS)
         return;
     request->stands = (double)(now_ns - request->paced_ns) > even_ns(request, bytes - request->paced_bytes) &&
@@ -42,8 +47,8 @@ void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns) {
  * not count: it may hold most of the memory, and never end. */
 static double behind_ns(const struct mm_request *request, uint64_t now_ns) {
     const bool stands = request->stands && mm_request_state(request) != MM_STARVED;
-    return (double)now_ns - (double)request->started_ns -
-           (stands ? 0 : even_ns(request, arrived_bytes(request)));
+    return (double)mm_body_upload_ns(request, now_ns) -
+           (stands ? 0 : even_ns(request, mm_body_arrived_bytes(request)));
 }
 
 /* Who holds memory while `first` waits for some. */
@@ -116,9 +121,9 @@ static bool refuse(struct mm_request *request, const char *why, struct mm_resume
 
 /* Ends the wait of an upload that now has its memory, or can never have it; else returns false. by_itself: no
  * other was refused for it. */
-static bool serve(struct mm_request *request, bool by_itself, struct mm_resumed *resumed) {
+static bool serve(struct mm_request *request, bool to_the_last, bool by_itself, struct mm_resumed *resumed) {
     struct mm_error error;
-    const enum mm_status status = mm_body_grow(request, request->needed_bytes, &error);
+    const enum mm_status status = mm_body_grow(request, request->needed_bytes, to_the_last, &error);
     if (status == MM_BUSY)
         return false;
     if (by_itself)
@@ -130,14 +135,14 @@ static bool serve(struct mm_request *request, bool by_itself, struct mm_resumed 
 
 /* Refuses an upload for the first that waits; false if none can be refused. If all that hold memory wait for
  * more, or what the others hold has not come, the youngest goes, so that the oldest are answered. */
-static bool make_room(struct mm_request *first, uint64_t now_ns, struct mm_resumed *resumed) {
-    const struct holders holders = find_holders(first, now_ns);
-    if (holders.last != NULL)
-        return refuse(holders.last, "this upload is slower than the others for its length and deadline",
+static bool make_room(const struct mm_request *first, const struct holders *holders, uint64_t now_ns,
+                      struct mm_resumed *resumed) {
+    if (holders->last != NULL)
+        return refuse(holders->last, "this upload is slower than the others for its length and deadline",
                       resumed);
-    const bool may_come = holders.go_on && now_ns <= first->counts_since_ns + GO_ON_MS * NS_PER_MS;
-    return !may_come && holders.youngest != NULL &&
-           refuse(holders.youngest, "all uploads wait for more, of which this is the latest", resumed);
+    const bool may_come = holders->go_on && now_ns <= first->counts_since_ns + GO_ON_MS * NS_PER_MS;
+    return !may_come && holders->youngest != NULL &&
+           refuse(holders->youngest, "all uploads wait for more, of which this is the latest", resumed);
 }
 
 /* One whose wait has been too long; NULL: none. */
@@ -148,18 +153,22 @@ static struct mm_request *find_overdue(const struct mm_server *server, uint64_t 
     return request;
 }
 
-/* What one leaves that is refused is given to the next before that is refused as well. */
+/* Memory that a refused upload leaves goes to the next before another is refused. If all that hold memory
+ * wait, none has a result soon: the first may have what was left to results. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
     struct mm_request *first, *overdue;
     unsigned refusals = 0;
     pthread_mutex_lock(&server->mutex);
     while ((first = TAILQ_FIRST(&server->starved)) != NULL) {
-        if (serve(first, refusals == 0, &resumed))
+        if (serve(first, false, refusals == 0, &resumed))
+            continue;
+        const struct holders holders = find_holders(first, now_ns);
+        if (!holders.go_on && serve(first, true, refusals == 0, &resumed))
             continue;
         if (refusals++ == REFUSALS_MAX)
             break;
-        if (make_room(first, now_ns, &resumed))
+        if (make_room(first, &holders, now_ns, &resumed))
             continue;
         overdue = find_overdue(server, now_ns);
         if (overdue == NULL)

@@ -72,8 +72,8 @@ static bool look_at_waiting(struct mm_request *request, uint64_t now_ns) {
 
 static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, struct mm_error *error) {
     const struct mm_options *options = request->server->options;
-    uint64_t elapsed_ms = since(now_ns, request->started_ns) / NS_PER_MS;
-    uint64_t bytes = __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED);
+    uint64_t elapsed_ms = mm_body_upload_ns(request, now_ns) / NS_PER_MS;
+    uint64_t bytes = mm_body_arrived_bytes(request);
     if (now_ns > request->deadline_ns) {
         const bool clients = is_clients(request, request->deadline_ns);
         mm_fail(error, clients ? MM_TIMEOUT : MM_REQUEST_TIMEOUT,

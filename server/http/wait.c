@@ -19,6 +19,7 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
     TAILQ_REMOVE(&request->server->starved, request, starving);
     note_first_starved(request->server);
     request->paced_ns = mm_clock_ns();
+    request->waited_ns += request->paced_ns - request->starved_since_ns;
     request->stands = false;
     mm_request_move(request, MM_RECEIVING);
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);

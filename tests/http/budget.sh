@@ -17,8 +17,8 @@ is_taken_beyond() {
     [ "$(metric 'staging_bytes{state="used"}')" -gt "$1" ]
 }
 
-# compete WHAT [COMMAND]: of two that are both in time and wait for each other, the later has to go: each has sent three
-# quarters of 10 MiB before it goes on. Then the command, and the other is answered.
+# compete WHAT [COMMAND]: of two that are both in time and wait for each other, the later has to go: each has sent 8 of 14 MiB
+# before it goes on, and may hold 2 MiB more. Then the command, and the other is answered.
 compete() {
     rm -f "$scratch/one" "$scratch/two"
     mkfifo "$scratch/one" "$scratch/two"
@@ -26,14 +26,15 @@ compete() {
     taken=$(metric 'staging_bytes{state="used"}')
     for name in one two; do
         curl -s -o "$scratch/got.$name" -w '%{http_code}\n' -X POST -T - -H 'Expect:' -H "$raw" \
-            "$url/v1/matmul?m=1&k=1310720&n=1" <"$scratch/$name" >"$scratch/status.$name" 3<&- 4<&- &
+            "$url/v1/matmul?m=1&k=1835008&n=1" <"$scratch/$name" >"$scratch/status.$name" 3<&- 4<&- &
         eval "$name=\$!"
-        head -c 7864320 /dev/zero >"$scratch/$name"
-        await 60 is_taken_beyond $((taken += 7864319)) || fail "the upload $name did not come"
+        head -c 8388608 /dev/zero >"$scratch/$name"
+        await 60 is_taken_beyond $((taken += 8388607)) || fail "the upload $name did not come"
     done
-    (head -c 2621440 /dev/zero >&3) &
-    (head -c 2621440 /dev/zero >&4) &
-    exec 3>&- 4>&-
+    exec 5>"$scratch/one" 6>"$scratch/two" 3>&- 4>&- # only to write: who writes to one that is refused ends
+    head -c 6291456 /dev/zero >&5 5>&- 6>&- &
+    head -c 6291456 /dev/zero >&6 5>&- 6>&- &
+    exec 5>&- 6>&-
     # shellcheck disable=SC2154
     wait "$two" || :
     ${2:-:}
@@ -125,13 +126,15 @@ wait $talk || :
 last_reply
 expect "the one that had to go" 429 code busy Retry-After: '[1-9]*'
 keep POST /v1/matmul
+stop
 
+start --backend cpu --memory-budget 20MiB
 compete "alone"
 await 60 has_free_budget || fail "memory was left taken"
 stop
 
 # A client that does not read its reply, which holds 8 MiB, changes nothing in that.
-start --backend cpu --memory-budget 24MiB --send-timeout-ms 600000
+start --backend cpu --memory-budget 29MiB --send-timeout-ms 600000
 "$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --every-ms 600000 --seconds 600 >"$scratch/dawdle" &
 dawdle=$!
 await 60 is_taken_beyond 8386816 || fail "the reply that is not read did not come"
@@ -143,7 +146,7 @@ await 60 has_free_budget || fail "memory was left taken"
 stop
 
 # Nor does a product that takes longer than any of them waits.
-start_held --backend cpu --memory-budget 16MiB
+start_held --backend cpu --memory-budget 20MiB
 prepare_held cpu
 hold_job first
 compete "beside a product that takes long" release
@@ -169,6 +172,24 @@ post_file outer 'm=1048576&k=1&n=1&verify=true' 'Accept: application/json'
 expect "a checked product as JSON" 413 code too_large
 stop
 
+# A body that waits leaves memory for the result of one that is complete.
+start --backend cpu --memory-budget 4MiB
+{
+    printf 'POST /v1/matmul?m=160&k=46&n=160 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
+    printf '%s\r\nContent-Length: 58880\r\n\r\n' "$raw"
+    head -c 58880 /dev/zero
+} >"$scratch/trickle"
+talk trickle 1200 20 &
+talk=$!
+await 60 is_taken_beyond 58879 || fail "the small upload did not come"
+"$FLOAT32" fill 1046528 1 >"$scratch/large"
+post large 'm=1&k=523264&n=1'
+expect "a body that needs the memory of another" 200
+wait $talk || :
+last_reply
+expect "the other, which needs memory for its result" 200
+stop
+
 # An upload that stands has to go too, however much it brought before. What it holds leaves less than the other needs.
 start --backend cpu --memory-budget 3MiB
 head -c 3100000 /dev/zero >"$scratch/most"
@@ -189,8 +210,8 @@ for framing in 'Transfer-Encoding: chunked' 'Content-Length: 3102000'; do
 done
 stop
 
-# Whoever is given the memory that another has left keeps it, though one more waits.
-start_held --backend cpu --memory-budget 16084004
+# Whoever is given the memory that another has left keeps it, though one more waits. A sixteenth is for results.
+start_held --backend cpu --memory-budget 17156272
 prepare_held cpu 1 2000000 1
 hold_job first
 {
@@ -210,6 +231,42 @@ kill "$talk"
 wait "$one" "$two" "$talk" || :
 same "two that wait, and memory for one" "200 200" "$(paste -d ' ' "$scratch/status.one" "$scratch/status.two")"
 release
+finish_slow first "the one that came first" 200
+stop
+
+# While an upload waits for memory its time stands still. This one has half a MiB of 20 then, which a quarter of a second should
+# have brought.
+start_held --backend cpu --memory-budget 24MiB
+prepare_held cpu 1 2883584 1
+hold_job first
+head -c 20971520 /dev/zero >"$scratch/large"
+curl -s -o "$scratch/got.one" -w '%{http_code}\n' -H Expect: -H "$raw" --data-binary "@$scratch/large" \
+    "$url/v1/matmul?m=1&k=2621440&n=1&timeout_ms=10000" >"$scratch/status.one" &
+one=$!
+await 60 is_taken_beyond 23500000 || fail "the upload did not come"
+sleep 1
+release
+wait "$one" || :
+same "an upload that has waited for memory" 200 "$(cat "$scratch/status.one")"
+finish_slow first "the one that came first" 200
+stop
+
+# So it does for --receive-timeout-ms. The second half comes soon after the wait.
+start_held --backend cpu --memory-budget 16020004 --receive-timeout-ms 2200 --receive-rate 1000000
+prepare_held cpu 1 2000000 1
+hold_job first
+{
+    printf 'POST /v1/matmul?m=1&k=4800&n=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
+    printf '%s\r\nContent-Length: 38400\r\n\r\n' "$raw"
+    head -c 38400 /dev/zero
+} >"$scratch/half"
+talk half 20000 2600 &
+talk=$!
+sleep 2
+release
+wait $talk || :
+last_reply
+expect "an upload whose first half has waited for memory" 200
 finish_slow first "the one that came first" 200
 stop
 

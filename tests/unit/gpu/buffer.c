@@ -64,7 +64,7 @@ static void grow(size_t bytes, size_t bytes_max, struct mm_buffer *buffer) {
     const size_t before = buffer->bytes;
     const void *data = buffer->data;
     struct mm_error error = {0};
-    assert_int_equal(mm_buffers_grow(buffers, bytes, bytes_max, buffer, &error), MM_OK);
+    assert_int_equal(mm_buffers_grow(buffers, bytes, bytes_max, 0, buffer, &error), MM_OK);
     assert_int_equal(error.status, MM_OK);
     assert_true(buffer->bytes >= bytes);
     assert_true(data == NULL || buffer->data == data);
@@ -311,12 +311,16 @@ static void what_grows_counts_as_it_grows(void **state) {
     give(&buffer);
     expect_kept(15 * MIB);
 
-    assert_int_equal(mm_buffers_grow(buffers, 16 * MIB + 1, 17 * MIB, &none, &error), MM_TOO_LARGE);
+    assert_int_equal(mm_buffers_grow(buffers, 16 * MIB + 1, 17 * MIB, 0, &none, &error), MM_TOO_LARGE);
     expect_reserve(10 * MIB, MM_OK);
+    assert_int_equal(mm_buffers_grow(buffers, 3 * MIB, 15 * MIB, 3 * MIB + 1, &buffer, &error), MM_BUSY);
+    assert_int_equal(mm_buffers_grow(buffers, 3 * MIB, 15 * MIB, 3 * MIB, &buffer, &error), MM_OK);
+    assert_int_equal(buffer.bytes, 3 * MIB);
+    give(&buffer);
     grow(4 * MIB, 15 * MIB, &buffer);
-    assert_int_equal(mm_buffers_grow(buffers, 7 * MIB, 15 * MIB, &buffer, &error), MM_BUSY);
+    assert_int_equal(mm_buffers_grow(buffers, 7 * MIB, 15 * MIB, 0, &buffer, &error), MM_BUSY);
     grow(6 * MIB, 15 * MIB, &buffer); /* just what is left, without a step */
-    assert_int_equal(mm_buffers_grow(buffers, 1, 15 * MIB, &none, &error), MM_BUSY);
+    assert_int_equal(mm_buffers_grow(buffers, 1, 15 * MIB, 0, &none, &error), MM_BUSY);
     mm_buffers_shrink(buffers, &buffer, 5 * MIB);
     assert_int_equal(buffer.bytes, 5 * MIB);
     expect_reserve(MIB + 1, MM_BUSY);
@@ -339,7 +343,7 @@ static void what_grows_is_warm_and_gives_way(void **state) {
     assert_int_equal(mm_buffers_used(buffers) + mm_buffers_kept(buffers), 12 * MIB);
     expect_reserve(15 * MIB, MM_OK);
     expect_kept(0);
-    assert_int_equal(mm_buffers_grow(buffers, 12 * MIB, 12 * MIB, &buffer, NULL), MM_BUSY);
+    assert_int_equal(mm_buffers_grow(buffers, 12 * MIB, 12 * MIB, 0, &buffer, NULL), MM_BUSY);
     mm_buffers_unreserve(buffers, 15 * MIB);
     grow(12 * MIB, 12 * MIB, &buffer);
     give(&buffer);
@@ -408,12 +412,12 @@ static void *take_and_give(void *argument) {
     for (size_t round = 0; round < 10000; round++) {
         struct mm_buffer buffer = {0};
         const size_t bytes = taking->bytes + (taking->more == 0 ? 0 : round * KIB % taking->more);
-        const enum mm_status status = taking->grows ? mm_buffers_grow(buffers, 1, bytes, &buffer, NULL)
+        const enum mm_status status = taking->grows ? mm_buffers_grow(buffers, 1, bytes, 0, &buffer, NULL)
                                                     : mm_buffers_acquire(buffers, bytes, &buffer, NULL);
         if (status != MM_OK)
             continue;
         if (taking->grows)
-            (void)mm_buffers_grow(buffers, bytes, bytes, &buffer, NULL);
+            (void)mm_buffers_grow(buffers, bytes, bytes, 0, &buffer, NULL);
         volatile char *const data = buffer.data;
         data[0] = data[buffer.bytes - 1] = mark;
         assert_true(data[0] == mark && data[buffer.bytes - 1] == mark);
