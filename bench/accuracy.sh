@@ -13,6 +13,7 @@ options() {
     cat <<'END'
 --variant NAME|passed name|this variant's rows alone; may be given again
 --backend NAME|passed name|on this backend (CUDA where there is a device, else the CPU)
+--dtype NAME|passed name|of products of this element type (float32)
 --family NAME|passed name|on this data alone; may be given again (tests/kernels/data.c lists the names)
 --depths K,K...|passed numbers 16777216|for these k (64,1024,4096,16384,131072)
 --edge N|passed number 1024|and a C of N×N (256, on the CPU 64)

@@ -15,7 +15,7 @@ shapes='' dimensions=0 all=no transpose=no
 options() {
     cat <<'END'
 --all|all yes|a list of shapes
---transpose DTYPE|transpose one float32 float64 int32 int64|times transpositions of this type instead
+--transpose DTYPE|transpose name|times transpositions of this type instead
 --slow|passed yes|products that take the CPU long, too
 --transpose-a|passed yes|A stored transposed
 --transpose-b|passed yes|B stored transposed
@@ -23,6 +23,7 @@ options() {
 --seconds N|passed number 1000000|what a row may use before it is repeated no more (10)
 --backend NAME|passed name|this backend's rows alone
 --variant NAME|passed name|this variant's rows alone; may be given again
+--dtype NAME|passed name|products of this element type (float32)
 END
 }
 

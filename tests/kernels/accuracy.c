@@ -134,6 +134,7 @@ static void print_row(struct table *table, const struct accuracy_row *row, const
         table_number(table, "k", NULL, 0, (double)set->shape.k);
         table_number(table, "n", NULL, 0, (double)set->shape.n);
         table_text(table, "seed", NULL, seed);
+        table_text(table, "dtype", NULL, mm_dtype_name(set->operands.dtype));
         table_text(table, "backend", NULL, device->backend->name);
         table_text(table, "variant", "variant", row->subject->name);
         table_text(table, "ran", "ran", row->ran->name);

@@ -211,5 +211,5 @@ static void rows_are_bounded(void **state) {
     assert_int_equal(told.limit, MM_BENCHMARK_ROWS_MAX);
 }
 
-RUN_TESTS(defaults, all_members, types_of_products, large_repeats, malformed_requests_are_refused, accesses_of_all_patterns,
-          nesting_is_bounded, rows_are_bounded)
+RUN_TESTS(defaults, all_members, types_of_products, large_repeats, malformed_requests_are_refused,
+          accesses_of_all_patterns, nesting_is_bounded, rows_are_bounded)
