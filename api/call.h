@@ -70,6 +70,7 @@ struct mm_call {
     struct mm_matrix b;
     bool a_column_major;
     bool b_column_major;
+    bool views_body;          /* a or b points into the body, which is then kept until the job is done */
     struct mm_buffer storage; /* what decoding had to allocate; released by mm_call_release */
 };
 

@@ -5,7 +5,8 @@
 #include "api/problem.h"
 
 /* In the order in which the server prefers them. */
-static const struct mm_codec *const codecs[] = {&mm_json_codec, &mm_raw_codec, &mm_npy_codec, &mm_form_codec};
+static const struct mm_codec *const codecs[] = {&mm_json_codec, &mm_raw_codec, &mm_npy_codec, &mm_form_codec,
+                                                &mm_csv_codec};
 
 enum { CODEC_COUNT = sizeof codecs / sizeof codecs[0] };
 
@@ -15,12 +16,12 @@ static void collect_types(bool replies, const char *types[CODEC_COUNT]) {
         types[index] = replies ? codecs[index]->reply_type : codecs[index]->media_type;
 }
 
-/* A .npy file that is not a part of a form. */
-static enum mm_status fail_npy(enum mm_op op, struct mm_error *error) {
+/* A file that is not a part of a form. */
+static enum mm_status fail_file(const char *kind, enum mm_op op, struct mm_error *error) {
     return mm_fail_field(error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
-                         "the body is a .npy file, but must be a form with .npy files; send: " MM_CURL
+                         "the body is a %s file, but must be a form with .npy or .csv files; send: " MM_CURL
                          "/v1/%s %s",
-                         mm_op_name(op), mm_form_codec.example[op]);
+                         kind, mm_op_name(op), mm_form_codec.example[op]);
 }
 
 /* The body says nothing of itself: shows one that does. */
@@ -56,7 +57,9 @@ enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, boo
     collect_types(false, types);
     *codec = NULL;
     if (untyped == &mm_npy_codec || mm_media_is(content_type, mm_npy_codec.reply_type))
-        return fail_npy(op, error);
+        return fail_file(".npy", op, error);
+    if (mm_media_is(content_type, mm_csv_codec.reply_type))
+        return fail_file(".csv", op, error);
     *codec = untyped;
     if (is_untyped)
         return untyped != NULL || !body_seen ? MM_OK : fail_untyped(op, types, error);

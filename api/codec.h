@@ -105,9 +105,6 @@ struct mm_codec {
                              struct mm_error *error);
     const struct mm_body_reader *reader;
 
-    /* Whether the views lie in the body, which is then kept until the job is done. */
-    bool views_body;
-
     /* The most bytes that the reply's body can take for a result of c's shape; false if that passes SIZE_MAX.
      * NULL: the reply is the result's own buffer. */
     bool (*reply_bytes_max)(const struct mm_matrix *c, size_t *bytes);
@@ -122,7 +119,7 @@ struct mm_codec {
 };
 
 /* All that there are. */
-extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_codec;
+extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_codec, mm_csv_codec;
 
 /* The codec of a request's Content-Type (NULL: absent). A body without a type, or with curl's default, is raw
  * if the query gives all dimensions (has_dimensions), else of the codec with the same `first`: its first

@@ -1,10 +1,12 @@
-/* Requests as forms (multipart/form-data), read while they arrive. The parts a and b are .npy files, all
- * others are parameters. Once a file's header has arrived, the length of its elements is known: they are
- * skipped, not searched for a delimiter, and moved down with the rest of their first piece to lie aligned.
- * The views point into the body. */
+/* Requests as forms (multipart/form-data), read while they arrive. The parts a and b are .npy or CSV files,
+ * all others are parameters. Once a .npy file's header has arrived, the length of its elements is known: they
+ * are skipped, not searched for a delimiter, and moved down with the rest of their first piece to lie
+ * aligned. Their views point into the body. CSV is read into memory of its own once all has arrived. */
 #include "api/codec.h"
+#include "api/csv/csv.h"
 #include "api/form/multipart.h"
 #include "api/npy/npy.h"
+#include "api/slice.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -22,7 +24,9 @@ enum {
 struct operand {
     const char *name; /* static */
     bool seen;
-    struct mm_npy_header header;
+    bool is_csv;
+    struct mm_npy_header header; /* of CSV only the shape */
+    struct mm_csv csv;
     size_t elements; /* where in the body they begin */
     size_t bytes;    /* from there to the end of the part */
 };
@@ -30,11 +34,12 @@ struct operand {
 struct reading {
     struct mm_call call; /* of the query, then of the parameters read so far */
     const struct mm_limits *limits;
+    struct mm_buffers *buffers;
     struct mm_multipart multipart;
     struct mm_part part;
     struct operand operands[MM_CALL_OPERANDS_MAX];
     struct operand *operand; /* of the current part; NULL: it is a parameter */
-    bool in_header;          /* of the current file */
+    bool in_header;          /* of the current .npy file */
     size_t bytes;            /* of the body, as far as it has arrived */
     enum mm_multipart_event event;
     struct mm_error error; /* with MM_MULTIPART_FAULT */
@@ -86,13 +91,23 @@ static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool
     return bytes;
 }
 
+/* Whether a file is CSV, by its media type or its name; else it is a .npy file. */
+static bool is_csv(const struct mm_part *part, const char *body) {
+    static const char suffix[] = ".csv";
+    enum { SUFFIX_BYTES = sizeof suffix - 1 };
+    const char *file_end = body + part->file + part->file_length;
+    return mm_slice_is_any_case((struct mm_slice){body + part->type, part->type_length}, MM_CSV_TYPE) ||
+           (part->file_length >= SUFFIX_BYTES &&
+            mm_slice_is_any_case((struct mm_slice){file_end - SUFFIX_BYTES, SUFFIX_BYTES}, suffix));
+}
+
 static enum mm_multipart_event begin_part(struct reading *reading, const char *body) {
     const struct mm_part *part = &reading->part;
     reading->operand = NULL;
     for (unsigned index = 0; index < mm_call_operands(&reading->call); index++)
         if (part->name_length == 1 && body[part->name] == reading->operands[index].name[0])
             reading->operand = &reading->operands[index];
-    reading->in_header = reading->operand != NULL;
+    reading->in_header = reading->operand != NULL && !is_csv(part, body);
     if (reading->operand == NULL)
         return MM_MULTIPART_HEAD;
     if (reading->operand->seen) {
@@ -102,6 +117,7 @@ static enum mm_multipart_event begin_part(struct reading *reading, const char *b
         return MM_MULTIPART_FAULT;
     }
     reading->operand->seen = true;
+    reading->operand->is_csv = !reading->in_header;
     return MM_MULTIPART_HEAD;
 }
 
@@ -112,7 +128,10 @@ static enum mm_multipart_event end_part(struct reading *reading, const char *bod
     if (operand == NULL)
         status = mm_call_set_text(&reading->call, MM_CALL_BODY, body + part->name, part->name_length,
                                   body + part->data, part->bytes, reading->limits, &reading->error);
-    else if (reading->multipart.expected > 0)
+    else if (operand->is_csv) {
+        operand->elements = part->data;
+        operand->bytes = part->bytes;
+    } else if (reading->multipart.expected > 0)
         operand->bytes = part->bytes;
     else if ((status = read_header(reading, body + part->data, part->bytes, &reading->error)) == MM_OK) {
         operand->elements = part->data + operand->header.bytes;
@@ -143,33 +162,78 @@ static size_t read_on(struct reading *reading, char *body, size_t bytes, bool is
 
 /* --- the call */
 
-/* Both files must have one element type, which no parameter may contradict. One that NumPy does not know must
- * be named by the parameter. */
+/* All .npy files must have one element type, which no parameter may contradict; CSV is read as this type. One
+ * that NumPy does not know must be named by the parameter. */
 static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand *operands,
                                      struct mm_error *error) {
-    const struct mm_npy_header *a = &operands[0].header;
-    const struct mm_npy_header *b = &operands[1].header;
-    const char *a_name = mm_dtype_name(a->dtype);
-    bool two = mm_call_operands(call) == 2;
+    const struct operand *files[MM_CALL_OPERANDS_MAX];
+    unsigned count = 0;
+    for (unsigned index = 0; index < mm_call_operands(call); index++)
+        if (!operands[index].is_csv)
+            files[count++] = &operands[index];
+    if (count == 0)
+        return mm_call_resolve(call, error);
+    const struct mm_npy_header *first = &files[0]->header, *last = &files[count - 1]->header;
+    const char *first_name = mm_dtype_name(first->dtype);
+    const char *names = count == 2 ? "a and b" : files[0]->name;
     char *asked = call->names[MM_PARAMETER_DTYPE];
-    if (two && a->dtype != b->dtype)
+    if (first->dtype != last->dtype)
         return mm_fail_field(error, MM_BAD_REQUEST, "b",
                              "b has elements of type %s ('%s'), but a of type %s ('%s'); convert one, as "
                              "NumPy does by b.astype(a.dtype)",
-                             mm_dtype_name(b->dtype), b->descr, a_name, a->descr);
-    if (a->is_void && !mm_call_has(call, MM_PARAMETER_DTYPE))
+                             mm_dtype_name(last->dtype), last->descr, first_name, first->descr);
+    if (first->is_void && !mm_call_has(call, MM_PARAMETER_DTYPE))
         return mm_fail_field(error, MM_UNSUPPORTED, "dtype",
                              "the elements of %s are of type '%s', which NumPy writes for types that it does "
                              "not know; if they are %s, add -F dtype=%s",
-                             two ? "a and b" : "a", a->descr, a_name, a_name);
-    if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(asked, a_name) != 0)
+                             names, first->descr, first_name, first_name);
+    if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(asked, first_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "dtype",
-                             "dtype is '%s', but the elements of %s are of type %s ('%s'); %s", asked,
-                             two ? "a and b" : "a", a_name, a->descr,
-                             a->is_void ? "give that type, or convert them"
-                                        : "leave dtype out, since a .npy file names its type");
-    snprintf(asked, sizeof call->names[MM_PARAMETER_DTYPE], "%s", a_name);
+                             "dtype is '%s', but the elements of %s are of type %s ('%s'); %s", asked, names,
+                             first_name, first->descr,
+                             first->is_void ? "give that type, or convert them"
+                                            : "leave dtype out, since a .npy file names its type");
+    snprintf(asked, sizeof call->names[MM_PARAMETER_DTYPE], "%s", first_name);
     return mm_call_resolve(call, error);
+}
+
+/* Finds the shapes of CSV files, now that the type is known. */
+static enum mm_status open_csv(struct reading *reading, const char *body, struct mm_error *error) {
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < mm_call_operands(&reading->call) && status == MM_OK; index++) {
+        struct operand *operand = &reading->operands[index];
+        if (!operand->is_csv)
+            continue;
+        status = mm_csv_open(operand->name, body + operand->elements, operand->bytes, reading->call.dtype,
+                             &operand->csv, error);
+        operand->header.rows = operand->csv.rows;
+        operand->header.cols = operand->csv.cols;
+    }
+    return status;
+}
+
+/* Reads CSV files into memory of just their size, for their views. `bytes` are those of the operands. */
+static enum mm_status read_csv(struct reading *reading, struct mm_matrix *const *views, const size_t *bytes,
+                               struct mm_error *error) {
+    struct mm_call *call = &reading->call;
+    const struct operand *operands = reading->operands;
+    size_t places[MM_CALL_OPERANDS_MAX], all_bytes = 0;
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < mm_call_operands(call); index++) {
+        places[index] = mm_size_round_up(all_bytes, ALIGNMENT);
+        if (operands[index].is_csv && bytes[index] > 0)
+            all_bytes = places[index] + bytes[index];
+    }
+    if (all_bytes > 0)
+        status = mm_buffers_acquire(reading->buffers, all_bytes, &call->storage, error);
+    for (unsigned index = 0; index < mm_call_operands(call) && status == MM_OK; index++)
+        if (operands[index].is_csv && bytes[index] > 0) {
+            views[index]->data = (char *)call->storage.data + places[index];
+            status = mm_csv_read(&operands[index].csv, views[index]->data, error);
+        }
+    if (status != MM_OK)
+        mm_call_release(call, reading->buffers);
+    return status;
 }
 
 static enum mm_status check_length(const struct operand *operand, const struct mm_matrix *view, size_t bytes,
@@ -208,9 +272,11 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
         if (!operands[index].seen)
             return mm_fail_field(
                 error, MM_BAD_REQUEST, operands[index].name,
-                "the form has no part named %s; add a .npy file, as curl does by -F %s=@%s.npy",
+                "the form has no part named %s; add a .npy or .csv file, as curl does by -F %s=@%s.npy",
                 operands[index].name, operands[index].name, operands[index].name);
     enum mm_status status = agree_on_dtype(call, operands, error);
+    if (status == MM_OK)
+        status = open_csv(reading, body, error);
     if (status != MM_OK)
         return status;
     for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++) /* one that is not taken is empty */
@@ -218,12 +284,19 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
             mm_matrix_dense(call->dtype, operands[index].header.rows, operands[index].header.cols, NULL);
     status = mm_call_sizes(call, reading->limits, &bytes[0], &bytes[1], error);
     for (unsigned index = 0; index < count && status == MM_OK; index++)
-        status = check_length(&operands[index], views[index], bytes[index], error);
+        if (!operands[index].is_csv)
+            status = check_length(&operands[index], views[index], bytes[index], error);
+    if (status == MM_OK)
+        status = read_csv(reading, views, bytes, error);
     if (status != MM_OK)
         return status;
-    for (unsigned index = 0; index < count; index++)
+    for (unsigned index = 0; index < count; index++) {
+        if (operands[index].is_csv)
+            continue;
+        call->views_body = true;
         views[index]->data =
             align_elements(&operands[index], body, bytes[index], mm_dtype_bytes(call->dtype));
+    }
     call->a_column_major = operands[0].header.column_major;
     call->b_column_major = operands[1].header.column_major;
     return MM_OK;
@@ -236,7 +309,8 @@ static void *begin(const struct mm_call *call, const char *content_type, uint64_
     struct reading *reading = malloc(sizeof *reading);
     if (reading == NULL)
         return NULL;
-    *reading = (struct reading){.call = *call, .limits = limits, .event = MM_MULTIPART_WAIT};
+    *reading =
+        (struct reading){.call = *call, .limits = limits, .buffers = buffers, .event = MM_MULTIPART_WAIT};
     for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
         reading->operands[index].name = mm_call_operand_names[index];
     if (mm_multipart_begin(&reading->multipart, content_type, NULL) == MM_OK)
@@ -249,10 +323,12 @@ static size_t feed(void *reading, void *body, size_t body_bytes) {
     return read_on(reading, body, body_bytes, false);
 }
 
-/* The last delimiter may lack a line's end that does not come. */
+/* CSV is read at the end. The last delimiter may lack a line's end that does not come. */
 static bool is_quick(const void *argument) {
     enum { SHORT = 4096 };
     const struct reading *reading = argument;
+    if (reading->operands[0].is_csv || reading->operands[1].is_csv)
+        return false;
     const struct mm_multipart *multipart = &reading->multipart;
     const size_t begun = multipart->expected > multipart->at ? multipart->expected : multipart->at;
     return reading->event == MM_MULTIPART_END || (begun <= reading->bytes && reading->bytes - begun <= SHORT);
@@ -281,5 +357,4 @@ const struct mm_codec mm_form_codec = {
     .example = {[MM_MATMUL] = "-F a=@a.npy -F b=@b.npy -o c.npy", [MM_TRANSPOSE] = "-F a=@a.npy -o c.npy"},
     .judge_type = mm_multipart_judge_type,
     .reader = &reader,
-    .views_body = true,
 };

@@ -181,9 +181,16 @@ static enum mm_status fail_part(const struct mm_multipart *multipart, const char
     return mm_fail(error, MM_BAD_REQUEST, "part %u of the form %s", multipart->parts, what);
 }
 
-/* Reads one header line of a part. Only Content-Disposition says something to us. */
+/* What the headers of a part say; start NULL: nothing. */
+struct headers {
+    struct mm_slice name;
+    struct mm_slice file;
+    struct mm_slice type;
+};
+
+/* Reads one header line of a part. Only Content-Disposition and Content-Type say something to us. */
 static enum mm_status read_header(const struct mm_multipart *multipart, struct mm_slice line,
-                                  struct mm_slice *name, struct mm_error *error) {
+                                  struct headers *headers, struct mm_error *error) {
     const char *end = line.start + line.length;
     const char *colon = memchr(line.start, ':', line.length);
     if (colon == NULL || colon == line.start || mm_is_blank(line.start[0]) ||
@@ -191,43 +198,54 @@ static enum mm_status read_header(const struct mm_multipart *multipart, struct m
         memchr(line.start, '\0', line.length) != NULL)
         return fail_part(multipart, "has a malformed header; expected lines 'Name: value' that end in CRLF",
                          error);
-    if (!mm_slice_is_any_case((struct mm_slice){line.start, (size_t)(colon - line.start)},
-                              "Content-Disposition"))
+    const struct mm_slice header = {line.start, (size_t)(colon - line.start)};
+    struct mm_slice value;
+    const char *parameters = read_value(mm_skip_blanks(colon + 1, end), end, &value);
+    if (mm_slice_is_any_case(header, "Content-Type") && parameters != NULL)
+        headers->type = value;
+    if (!mm_slice_is_any_case(header, "Content-Disposition"))
         return MM_OK;
-    struct mm_slice type;
-    const char *parameters = read_value(mm_skip_blanks(colon + 1, end), end, &type);
-    if (name->start != NULL || parameters == NULL || !mm_slice_is_any_case(type, "form-data") ||
-        !find_parameter(parameters, end, "name", name) || name->start == NULL)
+    if (headers->name.start != NULL || parameters == NULL || !mm_slice_is_any_case(value, "form-data") ||
+        !find_parameter(parameters, end, "name", &headers->name) || headers->name.start == NULL)
         return fail_part(multipart, "has a wrong Content-Disposition; expected one: form-data; name=\"...\"",
                          error);
+    (void)find_parameter(parameters, end, "filename", &headers->file); /* two: the first one */
     return MM_OK;
+}
+
+static size_t place(struct mm_slice slice, const char *body) {
+    return slice.start == NULL ? 0 : (size_t)(slice.start - body);
 }
 
 /* Reads the headers of a part, from `at` to `stop`. */
 static enum mm_status read_headers(const struct mm_multipart *multipart, const char *body, size_t at,
                                    size_t stop, struct mm_part *part, struct mm_error *error) {
     const char *text = body + at, *const end = body + stop;
-    struct mm_slice name = {NULL, 0};
+    struct headers headers = {0};
     for (;;) {
         const char *line_end = memmem(text, (size_t)(end - text), "\r\n", 2);
         /* RFC 2046 lets a part without contents do without the empty line too. */
-        if (text == end && name.start != NULL)
+        if (text == end && headers.name.start != NULL)
             break;
         if (line_end == NULL)
             return fail_part(multipart, "has no empty line (CRLF) behind its headers", error);
         if (line_end == text)
             break;
         enum mm_status status =
-            read_header(multipart, (struct mm_slice){text, (size_t)(line_end - text)}, &name, error);
+            read_header(multipart, (struct mm_slice){text, (size_t)(line_end - text)}, &headers, error);
         if (status != MM_OK)
             return status;
         text = line_end + 2;
     }
-    if (name.start == NULL)
+    if (headers.name.start == NULL)
         return fail_part(
             multipart, "has no name; expected a header Content-Disposition: form-data; name=\"...\"", error);
-    *part = (struct mm_part){.name = (size_t)(name.start - body),
-                             .name_length = name.length,
+    *part = (struct mm_part){.name = place(headers.name, body),
+                             .name_length = headers.name.length,
+                             .file = place(headers.file, body),
+                             .file_length = headers.file.length,
+                             .type = place(headers.type, body),
+                             .type_length = headers.type.length,
                              .data = (size_t)(text - body) + (text == end ? 0 : 2)};
     return MM_OK;
 }

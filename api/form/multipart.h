@@ -43,10 +43,15 @@ struct mm_multipart {
     size_t delimiter_bytes;
 };
 
-/* A part, by places in the body: the name as it stands between its quotes, and the contents. */
+/* A part, by places in the body: the name and the file's name as they stand between their quotes, the media
+ * type without its parameters, and the contents. What the part lacks has length 0. */
 struct mm_part {
     size_t name;
     size_t name_length;
+    size_t file;
+    size_t file_length;
+    size_t type;
+    size_t type_length;
     size_t data;
     size_t bytes; /* set with MM_MULTIPART_CONTENTS */
 };

@@ -310,7 +310,7 @@ static const char *read_to_odd(const char *text, const char *end, float *odd) {
     if (!is_quick)
         value = read_slowly(&decimal, false);
     *odd = mm_round_to_odd(value);
-    if (value != 0.0 && (double)*odd == value) {
+    if (value != 0.0 && isfinite(value) && (double)*odd == value) {
         const double past = is_quick && decimal.exponent <= 0
                                 ? fma(value, tens[-decimal.exponent], -(double)(int64_t)decimal.digits)
                                 : -(double)compare_slowly(&decimal, *odd);

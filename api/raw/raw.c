@@ -117,6 +117,7 @@ static enum mm_status decode(struct mm_call *call, const struct mm_body *body, c
         status = check_length(call, a_bytes, b_bytes, body->bytes, limits, error);
     if (status != MM_OK)
         return status;
+    call->views_body = true;
     call->a.data = body->data;
     if (mm_call_operands(call) == 2)
         call->b.data = a_bytes > 0 ? (char *)body->data + a_bytes : body->data;
@@ -139,6 +140,5 @@ const struct mm_codec mm_raw_codec = {
     .dimensions = {[MM_MATMUL] = "m, k and n", [MM_TRANSPOSE] = "m and n"},
     .plan = plan,
     .decode = decode,
-    .views_body = true,
     .encode = encode,
 };

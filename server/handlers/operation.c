@@ -103,8 +103,9 @@ static size_t needed_bytes(const struct mm_request *request) {
     const struct mm_operation *operation = request->own;
     const struct mm_product *product = &operation->job.product;
     size_t bytes = request->body.data != NULL ? request->body_bytes : 0;
-    if (operation->call.storage.data != NULL)
-        bytes += mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b);
+    const size_t operands_bytes = mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b);
+    const size_t stored_bytes = operation->call.storage.bytes;
+    bytes += stored_bytes < operands_bytes ? stored_bytes : operands_bytes;
     if (operation->result.data != NULL)
         bytes += mm_matrix_bytes(&product->c);
     if (operation->check.data != NULL)
@@ -122,7 +123,7 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
     enum mm_status status = decode(request, content_type, error);
     if (status == MM_OK)
         status = check(request, error);
-    if (status == MM_OK && operation->decoder->views_body)
+    if (status == MM_OK && operation->call.views_body)
         mm_buffers_settle(buffers, &request->body, request->body_bytes);
     else if (status == MM_OK)
         mm_buffers_release(buffers, &request->body);

@@ -14,6 +14,10 @@ TWO_BY_TWO = '{"a":[[1,2],[3,4]],"b":[[5,6],[7,8]]}'
 ESCAPES = r'{"\u0061":[["NaN",2],[12345678901234567890.5,1]],"b":[[5],[7]],"variant":"naive"}'
 OPTIONS = '{"variant":"tiled_8","backend":"cpu","transpose_a":true,"timeout_ms":9000,"a":[[1,3],[2,4]],"b":[[5,6],[7,8]]}'
 LONG_NAMES = '{"a":[[1]],"b":[[1]],"variant":"fifteen letters","backend":"fourteen chars"}'
+CSV = "".join(
+    f'--edge\r\nContent-Disposition: form-data; name={name}; filename={name}.csv\r\n\r\n{text}\r\n'
+    for name, text in (("a", "1,2"), ("b", "3\n4"))
+) + "--edge--"
 TO_BENCHMARK = '{"m":16,"k":16,"n":16,"variants":["naive","tiled_8"],"repeats":2}'
 
 # Flags of a row.
@@ -79,6 +83,7 @@ REQUESTS = [Request(*row) for row in [
     ("matmul", "blas", "POST /v1/matmul?m=128&k=128&n=128&variant=blas", RAW, bytes(131072), 200, "", (SHORT_OF_LARGE,)),
     ("matmul", "raw_as_json", "POST /v1/matmul?m=2&k=2&n=2", RAW + "Accept: application/json\r\n", bytes(32), 200, "[[0"),
     ("matmul", "npy", "POST /v1/matmul", FORM, files(8, 8, 8), 200, "NUMPY"),
+    ("matmul", "csv", "POST /v1/matmul", FORM + "Accept: text/csv\r\n", CSV, 200, "11\n"),
     ("matmul", "npy_as_json", "POST /v1/matmul?variant=tiled_16", FORM + "Accept: application/json\r\n", files(67600, 2, 1), 200, "[[2]", (CHUNKED,)),
     ("other", "transpose_json", "POST /v1/transpose", JSON, '{"a":[[1,2],[3,4]]}', 200, "[[1"),
     ("other", "transpose_raw", "POST /v1/transpose?m=2&n=8", RAW, bytes(64), 200, ""),

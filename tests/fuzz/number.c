@@ -4,8 +4,8 @@
  * that reads back. */
 #include "tests/fuzz/fuzz.h"
 
+#include "api/element.h"
 #include "api/number/float_text.h"
-#include "api/number/number.h"
 
 #include <fenv.h>
 #include <float.h>
@@ -91,14 +91,12 @@ static void judge_whole(struct piece word, const char *number) {
 }
 
 static void judge_word(struct piece word) {
-    static mm_number_reader *const readers[] = {mm_number_float32, mm_number_float64, mm_number_int32,
-                                                mm_number_int64};
     char *text = fuzz_copy_text(word);
     const char *end = number_end(text);
-    for (size_t index = 0; index < sizeof readers / sizeof readers[0]; index++) {
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
         int64_t element;
         bool held;
-        const char *stop = read_as(readers[index], word, &element, &held);
+        const char *stop = read_as(mm_element(dtype)->read, word, &element, &held);
         REQUIRE(end == NULL ? stop == NULL : stop == word.text + (end - text));
         REQUIRE(held || stop != NULL);
     }

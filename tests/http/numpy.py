@@ -1,8 +1,8 @@
-"""Round trips through NumPy's own np.save and np.load: numpy.py URL FOLDER.
+"""Round trips through NumPy's own np.save and np.load, np.savetxt and np.loadtxt: numpy.py URL FOLDER.
 
 Random matrices in C and in Fortran order are sent by curl as forms; the reply is compared with the product in
 float64 by the bound that every float32 result keeps: 2(k+8)u|A||B| + k 2^-149, u = 2^-24. Transposes come back bit
-for bit, as files and raw.
+for bit, as files, raw and as CSV.
 """
 
 import itertools
@@ -167,6 +167,20 @@ def check_types(url, folder, random):
         assert np.array(reply["c"], c_dtype).tobytes() == got.tobytes(), f"{what}: JSON differs from raw"
 
 
+def check_csv(url, folder, random):
+    """Through np.savetxt and np.loadtxt: transposes bit for bit, of every kind of number."""
+    for name, fmt, delimiter in (("float32", "%.18e", ","), ("float64", "%.18e", ";"), ("int64", "%d", ",")):
+        for m, n in ((1, 1), (3, 70), (200, 150)):
+            a = typed(random, np.dtype(name), (m, n), "C")
+            if name != "int64":
+                a.flat[0] = [np.nan, np.inf, -np.inf][m % 3]
+            np.savetxt(f"{folder}/a.csv", a, fmt=fmt, delimiter=delimiter)
+            c = curl(folder, "-H", "Accept: text/csv", "-F", f"a=@{folder}/a.csv", "-F", f"dtype={name}",
+                     f"{url}/v1/transpose")  # fmt: skip
+            check_bits(np.loadtxt(c, dtype=name, delimiter=",", ndmin=2), a, f"{name} {m}x{n} as CSV")
+
+
 check_products(*sys.argv[1:], np.random.default_rng(1))
 check_transposes(*sys.argv[1:], np.random.default_rng(2))
 check_types(*sys.argv[1:], np.random.default_rng(3))
+check_csv(*sys.argv[1:], np.random.default_rng(4))

@@ -86,7 +86,9 @@ static void what_is_past_the_largest_is_not_held(void **state) {
         {MM_FLOAT8_E4M3FN, "464", "464.0000001"}, {MM_FLOAT8_E5M2, "-61439.9", "-61440"},
         {MM_INT8, "-128", "-129"},                 {MM_INT8, "1.27e2", "128"},
         {MM_UINT8, "255", "256"},                  {MM_UINT8, "-0", "-1"},
-        {MM_BOOL, "1.0", "2"},
+        {MM_BOOL, "1.0", "2"},                     {MM_FLOAT16, "1e-999", "1e999"},
+        {MM_BFLOAT16, "0", "-1e309"},              {MM_FLOAT8_E4M3FN, "0", "1e309"},
+        {MM_FLOAT8_E5M2, "0", "1e309"},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         bool held;

@@ -95,6 +95,10 @@ static const struct text *text_of(const char *form) {
 #define AB PART("a") "$A|" PART("b") "$B|"
 #define END "--B--|"
 #define VARIANT PART("variant") "naive|"
+#define CSV(name, text)                                                                                      \
+    "--B|Content-Disposition: form-data; name=" name "; filename=\"" name ".csv\"||" text "|"
+#define TYPED(name, type, text)                                                                              \
+    "--B|Content-Type: " type "|Content-Disposition: form-data; name=" name "||" text "|"
 
 /* What the decoder makes of a form. The forms AB hold a product of 2×3 by 3×1. */
 static const struct {
@@ -126,7 +130,8 @@ static const struct {
     {MM_MATMUL, PART("a") "$D|" PART("b") "$E|" PART("dtype") "float64|" END},
     {MM_MATMUL, PART("a") "$V|" PART("b") "$X|" PART("dtype") "bfloat16|" END},
     {MM_MATMUL, PART("a") "$V|" PART("b") "$X|" END, MM_UNSUPPORTED, "dtype",
-     "a and b are of type '<V2', which NumPy writes for types that it does not know; if they are bfloat16, add "
+     "a and b are of type '<V2', which NumPy writes for types that it does not know; if they are bfloat16, "
+     "add "
      "-F dtype=bfloat16"},
     {MM_MATMUL, PART("a") "$V|" PART("b") "$X|" PART("dtype") "float16|" END, MM_BAD_REQUEST, "dtype",
      "bfloat16"},
@@ -144,6 +149,29 @@ static const struct {
     {MM_MATMUL, PART("a") "$I|" PART("b") "$B|" END, MM_BAD_REQUEST, "b",
      "b has elements of type float32 ('<f4'), but a of type int32 ('<i4'); convert one, as NumPy does by "
      "b.astype(a.dtype)"},
+    {MM_MATMUL, CSV("a", "1,2,3\n4,5,6") CSV("b", "1\n2\n3") END},
+    {MM_MATMUL, CSV("a", "1,2,3\n4,5,6") PART("b") "$B|" END},
+    {MM_MATMUL, PART("a") "$D|" TYPED("b", "text/csv", "1\n2\n3") END},
+    {MM_MATMUL,
+     TYPED("a", "Text/CSV; charset=utf-8", "1,2,3") CSV("b", "1\n2\n0.5") PART("dtype") "float16|" END},
+    {MM_MATMUL, CSV("a", "1,2,3") PART("b") "$B|" PART("dtype") "float16|" END, MM_BAD_REQUEST, "dtype",
+     "dtype is 'float16', but the elements of b are of type float32 ('<f4')"},
+    {MM_MATMUL, CSV("a", "1,2,3") PART("b") "$X|" END, MM_UNSUPPORTED, "dtype",
+     "the elements of b are of type '<V2'"},
+    {MM_MATMUL, CSV("a", "1,2,3") PART("b") "$X|" PART("dtype") "bfloat16|" END},
+    {MM_MATMUL, PART("a") "$I|" CSV("b", "1\n2\n0.5") END, MM_BAD_REQUEST, "b",
+     "b[2][0], at line 3, column 1 of the CSV file, is '0.5', but int32 takes whole numbers"},
+    {MM_MATMUL, CSV("a", "1,2,3") CSV("b", "1\n2\n") CSV("a", "1") END, MM_BAD_REQUEST, "a",
+     "two parts named a"},
+    {MM_MATMUL, CSV("a", "1,2,3") CSV("b", "1\n2,3") END, MM_BAD_REQUEST, "b", "row 1 of b"},
+    {MM_MATMUL, CSV("a", "1,2,3") CSV("b", "1") PART("dtype") "float31|" END, MM_UNSUPPORTED, "dtype",
+     "float31"},
+    {MM_MATMUL, CSV("a", "") CSV("b", "") END},
+    {MM_MATMUL, CSV("a", "1,2,3") END, MM_BAD_REQUEST, "b", "add a .npy or .csv file"},
+    {MM_MATMUL, TYPED("a", "text/plain", "1,2,3") CSV("b", "1") END, MM_BAD_REQUEST, "a",
+     "is not a .npy file"},
+    {MM_MATMUL, CSV("a", "$A") CSV("b", "1") END, MM_BAD_REQUEST, "a", "a[0][0], at line 1"},
+    {MM_TRANSPOSE, CSV("a", "1,2") END},
     {MM_TRANSPOSE, PART("a") "$A|" END},
     {MM_TRANSPOSE, PART("a") "$D|" END},
     {MM_TRANSPOSE, PART("a") "$I|" END},
@@ -168,6 +196,17 @@ static struct mm_call call;
 static struct mm_error error;
 static char *memory;
 static bool is_quick;
+static struct mm_buffers *buffers;
+
+static int open_buffers(void **state) {
+    buffers = mm_buffers_open(1 << 20);
+    return 0;
+}
+
+static int close_buffers(void **state) {
+    mm_buffers_close(buffers);
+    return 0;
+}
 
 static void *allocate(size_t bytes) {
     void *allocated = NULL;
@@ -186,7 +225,7 @@ static void begin(enum mm_op op) {
 static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, size_t first, size_t others) {
     const struct mm_body_reader *reader = codec()->reader;
     begin(op);
-    void *reading = reader->begin(&call, plain_type, MM_LENGTH_UNKNOWN, &limits, NULL);
+    void *reading = reader->begin(&call, plain_type, MM_LENGTH_UNKNOWN, &limits, buffers);
     assert_non_null(reading);
     size_t held = 0;
     memory = allocate(0);
@@ -215,6 +254,28 @@ static void test_judged(void **state) {
                                  strstr(error.detail, judged[row].detail) == NULL)))
             fail_msg("%s %s: %s, field '%s': %s", mm_op_name(judged[row].op), judged[row].form,
                      mm_status_name(status), error.field, error.detail);
+        mm_call_release(&call, buffers);
+        assert_int_equal(mm_buffers_used(buffers), 0);
+        free(memory);
+    }
+}
+
+/* CSV beside a .npy file, which lies in the body, and alone, when the body need not be kept. */
+static void test_csv(void **state) {
+    for (int alone = 0; alone < 2; alone++) {
+        const struct text *text = text_of(alone ? CSV("a", "1,-2,3\n4,5,6") CSV("b", "7\n8\n0.5") END
+                                                : CSV("a", "1,-2,3\n4,5,6") PART("b") "$B|" END);
+        assert_int_equal(decode(MM_MATMUL, text->bytes, text->length, SIZE_MAX, SIZE_MAX), MM_OK);
+        assert_false(is_quick);
+        assert_int_equal(call.views_body, !alone);
+        assert_int_equal(call.b_column_major, !alone);
+        assert_int_equal(mm_buffers_used(buffers), call.storage.bytes);
+        assert_memory_equal(call.a.data, ((float[]){1, -2, 3, 4, 5, 6}), 24);
+        if (alone)
+            assert_memory_equal(call.b.data, ((float[]){7, 8, 0.5f}), 12);
+        assert_int_equal((uintptr_t)call.a.data % ALIGNMENT, 0);
+        assert_int_equal((uintptr_t)call.b.data % ALIGNMENT, 0);
+        mm_call_release(&call, buffers);
         free(memory);
     }
 }
@@ -300,4 +361,5 @@ static void test_cancel(void **state) {
     assert_null(reader->begin(&call, "multipart/form-data", MM_LENGTH_UNKNOWN, &limits, NULL));
 }
 
-RUN_TESTS(test_judged, test_views, test_truncated, test_boundary_within, test_cancel)
+RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_judged, test_csv, test_views, test_truncated,
+                  test_boundary_within, test_cancel)

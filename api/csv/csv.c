@@ -1,0 +1,188 @@
+/* CSV, read twice: the shape is counted first, then the numbers are read, into memory of just their size. The
+ * number readers are those of JSON. Replies are written here too. */
+#include "api/csv/csv.h"
+
+#include "api/codec.h"
+#include "api/element.h"
+#include "api/number/rows_text.h"
+#include "api/slice.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- fields */
+
+/* Reads a word instead of a number: NaN and the infinities, as JSON and as NumPy write them, or true and
+ * false. False if the type does not have this word. */
+static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) {
+    static const struct {
+        const char *word;
+        float value;
+    } words[] = {{"NaN", NAN},
+                 {"Infinity", INFINITY},
+                 {"-Infinity", -INFINITY},
+                 {"inf", INFINITY},
+                 {"-inf", -INFINITY}}; /* in any case */
+    const struct mm_element *type = mm_element(dtype);
+    const bool is_true = mm_slice_is_any_case(word, "true");
+    if (dtype == MM_BOOL && (is_true || mm_slice_is_any_case(word, "false"))) {
+        mm_dtype_put(MM_BOOL, element, 0, is_true);
+        return true;
+    }
+    for (size_t index = 0; type->put_special != NULL && index < sizeof words / sizeof words[0]; index++)
+        if (mm_slice_is_any_case(word, words[index].word))
+            return type->put_special(words[index].value, element);
+    return false;
+}
+
+/* What the client probably meant by a field that cannot be read. */
+static const char *hint(const struct mm_csv *csv, size_t row, size_t col, struct mm_slice text) {
+    const char *const end = text.start + text.length;
+    double unused;
+    bool held = true;
+    const char *rest = mm_number_float64(text.start, end, &unused, &held);
+    if (rest != NULL && rest < end && *rest == ',')
+        return "; write a decimal point, not a comma";
+    if (rest != NULL && rest < end && mm_is_blank(*rest))
+        return "; separate numbers by commas or semicolons, as np.savetxt(..., delimiter=',') does";
+    if (text.length > 0 && *text.start == '"')
+        return "; write it without quotes";
+    if (rest == NULL && row == 0 && col == 0)
+        return "; if the line is a header, remove it, as tail -n +2 or np.loadtxt(..., skiprows=1) does";
+    return "";
+}
+
+static enum mm_status fail_element(const struct mm_csv *csv, size_t row, size_t col, const char *line,
+                                   struct mm_slice text, struct mm_error *error) {
+    enum { SHOWN_MAX = 40 };
+    const char *takes = mm_element(csv->dtype)->takes;
+    const size_t column = (size_t)(text.start - line) + 1; /* all before it are ASCII */
+    char got[SHOWN_MAX + 8] = "empty";
+    if (text.length > 0)
+        snprintf(got, sizeof got, "'%.*s'", text.length < SHOWN_MAX ? (int)text.length : SHOWN_MAX,
+                 text.start);
+    mm_fail_field(error, MM_BAD_REQUEST, csv->field,
+                  "%s[%zu][%zu], at line %zu, column %zu of the CSV file, is %s, but %s takes %s%s",
+                  csv->field, row, col, row + 1, column, got, mm_dtype_name(csv->dtype), takes,
+                  hint(csv, row, col, text));
+    mm_fail_expected(error, "%s", takes);
+    mm_fail_got(error, "%s", got);
+    if (error != NULL) {
+        error->line = row + 1;
+        error->column = column;
+    }
+    return MM_BAD_REQUEST;
+}
+
+/* Reads a line, which has as many fields as the file has columns. elements NULL: only judges it. */
+static enum mm_status read_row(const struct mm_csv *csv, size_t row, struct mm_slice line, char *elements,
+                               struct mm_error *error) {
+    mm_number_reader *const read = mm_element(csv->dtype)->read;
+    const size_t element_bytes = mm_dtype_bytes(csv->dtype);
+    const char *const end = line.start + line.length;
+    const char *at = line.start;
+    uint64_t unwanted;
+    for (size_t col = 0; col < csv->cols; col++) {
+        void *element = elements == NULL ? (char *)&unwanted : elements + col * element_bytes;
+        bool held = true;
+        at = mm_skip_blanks(at, end);
+        const char *stop = read(at, end, element, &held);
+        if (stop != NULL)
+            stop = mm_skip_blanks(stop, end);
+        if (stop == NULL || !held || (stop < end && *stop != csv->separator)) {
+            stop = memchr(at, csv->separator, (size_t)(end - at));
+            stop = stop == NULL ? end : stop;
+            const struct mm_slice text = mm_slice_trim(at, stop);
+            if (!read_word(csv->dtype, text, element))
+                return fail_element(csv, row, col, line.start, text, error);
+        }
+        at = stop + (stop < end);
+    }
+    return MM_OK;
+}
+
+/* --- lines */
+
+/* The line that begins at *at, which moves behind its end; a line ends in LF or CRLF. */
+static struct mm_slice take_line(const struct mm_csv *csv, const char **at) {
+    const char *start = *at;
+    const char *end = memchr(start, '\n', (size_t)(csv->end - start));
+    end = end == NULL ? csv->end : end;
+    *at = end + (end < csv->end);
+    return (struct mm_slice){start, (size_t)(end - start) - (end > start && end[-1] == '\r')};
+}
+
+static size_t count_fields(struct mm_slice line, char separator) {
+    size_t count = 1;
+    for (size_t index = 0; index < line.length; index++)
+        count += line.start[index] == separator;
+    return count;
+}
+
+/* A title above the numbers has another count of commas. So if the first line is no row of numbers, the error
+ * says that instead. */
+static enum mm_status fail_ragged(const struct mm_csv *csv, size_t row, size_t cols, struct mm_error *error) {
+    const char *at = csv->text;
+    if (read_row(csv, 0, take_line(csv, &at), NULL, error) != MM_OK)
+        return MM_BAD_REQUEST;
+    mm_fail_field(error, MM_BAD_REQUEST, csv->field,
+                  "row %zu of %s, line %zu of the CSV file, has %zu field%s, but row 0 has %zu, separated by "
+                  "'%c'; make all rows equally long",
+                  row, csv->field, row + 1, cols, cols == 1 ? "" : "s", csv->cols, csv->separator);
+    mm_fail_expected(error, "%zu", csv->cols);
+    mm_fail_got(error, "%zu", cols);
+    if (error != NULL) {
+        error->line = row + 1;
+        error->column = 1;
+    }
+    return MM_BAD_REQUEST;
+}
+
+enum mm_status mm_csv_open(const char *field, const char *text, size_t bytes, enum mm_dtype dtype,
+                           struct mm_csv *csv, struct mm_error *error) {
+    static const char mark[] = "\xEF\xBB\xBF";
+    const bool has_mark = bytes >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0;
+    *csv = (struct mm_csv){
+        .field = field, .text = text + (has_mark ? sizeof mark - 1 : 0), .end = text + bytes, .dtype = dtype};
+    while (csv->end > csv->text && csv->end[-1] != '\0' && strchr(" \t\r\n", csv->end[-1]) != NULL)
+        csv->end--;
+    for (const char *at = csv->text; at < csv->end; csv->rows++) {
+        const struct mm_slice line = take_line(csv, &at);
+        if (csv->rows == 0)
+            csv->separator = memchr(line.start, ';', line.length) == NULL ? ',' : ';';
+        const size_t cols = count_fields(line, csv->separator);
+        if (csv->rows == 0)
+            csv->cols = cols;
+        else if (cols != csv->cols)
+            return fail_ragged(csv, csv->rows, cols, error);
+    }
+    return MM_OK;
+}
+
+enum mm_status mm_csv_read(const struct mm_csv *csv, void *elements, struct mm_error *error) {
+    const size_t row_bytes = csv->cols * mm_dtype_bytes(csv->dtype);
+    const char *at = csv->text;
+    enum mm_status status = MM_OK;
+    for (size_t row = 0; row < csv->rows && status == MM_OK; row++)
+        status = read_row(csv, row, take_line(csv, &at), (char *)elements + row * row_bytes, error);
+    return status;
+}
+
+/* --- the reply */
+
+static const struct mm_row_marks marks = {.between = "", .begin = "", .end = "\n"};
+
+static bool reply_bytes_max(const struct mm_matrix *c, size_t *bytes) {
+    return mm_rows_text_bytes(c, &marks, bytes);
+}
+
+static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
+    char *text = body->buffer.data;
+    const char *end = mm_rows_text_write(&answer->job->product.c, &marks, answer->helpers, text);
+    body->bytes = (size_t)(end - text);
+}
+
+/* Requests have such files in forms. */
+const struct mm_codec mm_csv_codec = {
+    .reply_type = MM_CSV_TYPE, .reply_bytes_max = reply_bytes_max, .encode = encode};

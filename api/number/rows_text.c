@@ -1,0 +1,114 @@
+/* The rows of matrices as text: their length, and the text, written at once or in parts. */
+#include "api/number/rows_text.h"
+
+#include "api/codec.h"
+#include "api/element.h"
+#include "api/number/digits.h"
+#include "api/number/float_text.h"
+
+#include <string.h>
+
+/* A part is worth another thread's while: 32768 elements take it half a millisecond. It has rows of its own,
+ * and room for the longest text of each, and a margin, since the writer of a number may write a little behind
+ * it. */
+enum { PARTS_MAX = 256, PART_ELEMENTS = 32 << 10 };
+
+static unsigned count_parts(const struct mm_matrix *matrix) {
+    const size_t cols = matrix->cols == 0 ? 1 : matrix->cols;
+    const size_t rows_of_part = cols < PART_ELEMENTS ? mm_size_divide_up(PART_ELEMENTS, cols) : 1;
+    const size_t count = matrix->rows / rows_of_part;
+    return count < 2 ? 1 : count < PARTS_MAX ? (unsigned)count : PARTS_MAX;
+}
+
+/* Of a row with its marks, at most; false where that passes SIZE_MAX. */
+static bool row_text_bytes(const struct mm_matrix *matrix, const struct mm_row_marks *marks, size_t *bytes) {
+    const size_t element_bytes = mm_element(matrix->dtype)->text_max + 1;
+    const size_t marks_bytes = strlen(marks->between) + strlen(marks->begin) + strlen(marks->end);
+    return !__builtin_mul_overflow(matrix->cols, element_bytes, bytes) &&
+           mm_size_add(*bytes, marks_bytes, bytes);
+}
+
+bool mm_rows_text_bytes(const struct mm_matrix *matrix, const struct mm_row_marks *marks, size_t *bytes) {
+    const size_t margins_bytes = count_parts(matrix) * (size_t)MM_FLOAT_TEXT_ROOM;
+    size_t row, all;
+    return row_text_bytes(matrix, marks, &row) && !__builtin_mul_overflow(matrix->rows, row, &all) &&
+           mm_size_add(all, margins_bytes, bytes);
+}
+
+/* Removes the quotes from a row, and returns its end then. */
+static char *remove_quotes(char *row, char *end) {
+    char *kept = memchr(row, '"', (size_t)(end - row));
+    if (kept == NULL)
+        return end;
+    for (const char *at = kept; at < end; at++)
+        if (*at != '"')
+            *kept++ = *at;
+    return kept;
+}
+
+static char *write_rows(const struct mm_matrix *matrix, const struct mm_row_marks *marks, size_t row,
+                        size_t rows_end, char *end) {
+    const struct mm_element *element = mm_element(matrix->dtype);
+    const size_t row_bytes = matrix->ld * mm_dtype_bytes(matrix->dtype);
+    for (; row < rows_end; row++) {
+        if (row > 0)
+            end = mm_put_text(end, marks->between);
+        end = mm_put_text(end, marks->begin);
+        char *const begin = end;
+        if (matrix->cols > 0)
+            end = element->write((const char *)matrix->data + row * row_bytes, matrix->cols, end);
+        if (!marks->has_quotes)
+            end = remove_quotes(begin, end);
+        end = mm_put_text(end, marks->end);
+    }
+    return end;
+}
+
+/* The rows in parts: each part's place in the text, where it has room, and its length. */
+struct parts {
+    const struct mm_matrix *matrix;
+    const struct mm_row_marks *marks;
+    unsigned count;
+    char *texts[PARTS_MAX];
+    size_t bytes[PARTS_MAX];
+};
+
+/* No overflow: rows are at most 2³¹. */
+static size_t first_row(const struct parts *parts, unsigned part) {
+    return parts->matrix->rows * part / parts->count;
+}
+
+static void write_part(void *data, unsigned part) {
+    struct parts *parts = data;
+    char *text = parts->texts[part];
+    const char *end =
+        write_rows(parts->matrix, parts->marks, first_row(parts, part), first_row(parts, part + 1), text);
+    parts->bytes[part] = (size_t)(end - text);
+}
+
+/* Each part into its room, and then behind the one before it. */
+static char *write_in_parts(const struct mm_matrix *matrix, const struct mm_row_marks *marks, unsigned count,
+                            struct mm_helpers *helpers, char *text) {
+    struct parts parts; /* kilobytes, which need not be cleared */
+    char *end = text;
+    size_t row_bytes = 0;
+    parts.matrix = matrix;
+    parts.marks = marks;
+    parts.count = count;
+    (void)row_text_bytes(matrix, marks, &row_bytes);
+    for (unsigned part = 0; part < count; part++)
+        parts.texts[part] = text + first_row(&parts, part) * row_bytes + part * (size_t)MM_FLOAT_TEXT_ROOM;
+    helpers->run(helpers, count, write_part, &parts);
+    for (unsigned part = 0; part < count; part++) {
+        memmove(end, parts.texts[part], parts.bytes[part]);
+        end += parts.bytes[part];
+    }
+    return end;
+}
+
+char *mm_rows_text_write(const struct mm_matrix *matrix, const struct mm_row_marks *marks,
+                         struct mm_helpers *helpers, char *text) {
+    const unsigned count = helpers == NULL ? 1 : count_parts(matrix);
+    return count > 1 ? write_in_parts(matrix, marks, count, helpers, text)
+                     : write_rows(matrix, marks, 0, matrix->rows, text);
+}

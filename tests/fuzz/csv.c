@@ -1,0 +1,113 @@
+/* Fuzzes CSV. The input is a line with the name of a type, and a file. What is read of it, written as a
+ * reply, reads back bit for bit; then the file is sent as each matrix of a form, which makes the same of it.
+ */
+#include "tests/fuzz/fuzz.h"
+
+#include "api/csv/csv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BOUNDARY "----------fuzz"
+
+/* Reads a file into memory of just the size of its elements, which the caller frees. */
+static enum mm_status read(struct piece file, enum mm_dtype dtype, struct mm_matrix *matrix) {
+    struct mm_csv csv;
+    struct mm_error error = {0};
+    enum mm_status status = mm_csv_open("a", file.text, file.bytes, dtype, &csv, &error);
+    *matrix = mm_matrix_dense(dtype, csv.rows, csv.cols, NULL);
+    if (status == MM_OK) {
+        REQUIRE(csv.rows * csv.cols <= file.bytes + 1);
+        matrix->data = malloc(mm_matrix_bytes(matrix) + 1);
+        REQUIRE(matrix->data != NULL);
+        status = mm_csv_read(&csv, matrix->data, &error);
+        REQUIRE(status != MM_OK || csv.rows * csv.cols <= (file.bytes + 1) / 2);
+    }
+    REQUIRE(status == MM_OK || (status == MM_BAD_REQUEST && error.line > 0 && error.column > 0));
+    if (status != MM_OK)
+        fuzz_require_error(status, &error);
+    return status;
+}
+
+static void require_round_trip(const struct mm_matrix *matrix) {
+    struct mm_job job = {.product.c = *matrix};
+    const struct mm_answer answer = {.job = &job};
+    struct mm_reply_body body = {0};
+    struct mm_matrix again;
+    size_t bytes;
+    REQUIRE(mm_csv_codec.reply_bytes_max(matrix, &bytes));
+    body.buffer = (struct mm_buffer){.data = malloc(bytes), .bytes = bytes};
+    REQUIRE(body.buffer.data != NULL);
+    mm_csv_codec.encode(&answer, &body);
+    REQUIRE(body.bytes <= bytes);
+    REQUIRE(read((struct piece){body.buffer.data, body.bytes}, matrix->dtype, &again) == MM_OK);
+    fuzz_require_same(matrix, &again);
+    free(again.data);
+    free(body.buffer.data);
+}
+
+/* A form with this file as a and, of a product, as b, which the caller frees. */
+static char *make_form(enum mm_op op, enum mm_dtype dtype, struct piece file, size_t *bytes) {
+    static const char begin[] =
+        "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"; filename=x.csv\r\n\r\n";
+    char *form = NULL;
+    FILE *stream = open_memstream(&form, bytes);
+    REQUIRE(stream != NULL);
+    for (const char *name = op == MM_MATMUL ? "ab" : "a"; *name != '\0'; name++) {
+        fprintf(stream, begin, (const char[]){*name, '\0'});
+        if (file.bytes > 0)
+            fwrite(file.text, 1, file.bytes, stream);
+        fputs("\r\n", stream);
+    }
+    fprintf(stream,
+            "--" BOUNDARY "\r\nContent-Disposition: form-data; name=dtype\r\n\r\n%s\r\n--" BOUNDARY "--",
+            mm_dtype_name(dtype));
+    REQUIRE(fclose(stream) == 0);
+    return form;
+}
+
+/* Only limits can refuse in a form what is read alone. */
+static void judge(enum mm_op op, struct piece file, enum mm_status status, const struct mm_matrix *matrix) {
+    struct decoding decoding;
+    size_t bytes;
+    char *form = make_form(op, matrix->dtype, file, &bytes);
+    mm_call_init(&decoding.call, op);
+    fuzz_decode(&decoding, fuzz_codec("multipart/form-data"), "multipart/form-data; boundary=" BOUNDARY,
+                (struct piece){form, bytes});
+    REQUIRE(decoding.status == status || decoding.status == MM_TOO_LARGE);
+    if (decoding.status == MM_OK) {
+        REQUIRE(!decoding.call.views_body);
+        fuzz_require_same(matrix, &decoding.call.a);
+        if (op == MM_MATMUL)
+            fuzz_require_same(matrix, &decoding.call.b);
+    }
+    fuzz_release(&decoding);
+    free(form);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    struct piece file = {(const char *)data, bytes};
+    const struct piece name = fuzz_take(&file, '\n');
+    unsigned dtype = 0;
+    while (dtype < MM_DTYPE_COUNT &&
+           (strlen(mm_dtype_name((enum mm_dtype)dtype)) != name.bytes ||
+            memcmp(mm_dtype_name((enum mm_dtype)dtype), name.text, name.bytes) != 0))
+        dtype++;
+    if (dtype == MM_DTYPE_COUNT)
+        return 0;
+    struct mm_matrix matrix;
+    char *copy = fuzz_copy_bytes(file);
+    const enum mm_status status =
+        read((struct piece){copy == NULL ? "" : copy, file.bytes}, (enum mm_dtype)dtype, &matrix);
+    if (status == MM_OK)
+        require_round_trip(&matrix);
+    /* A file that holds the boundary would be another one in a form. */
+    if (file.bytes == 0 || memmem(file.text, file.bytes, BOUNDARY, sizeof BOUNDARY - 1) == NULL)
+        FUZZ_EACH_OP(op) {
+            judge(op, file, status, &matrix);
+        }
+    free(matrix.data);
+    free(copy);
+    return 0;
+}
