@@ -153,8 +153,9 @@ static struct mm_request *find_overdue(const struct mm_server *server, uint64_t 
     return request;
 }
 
-/* Memory that a refused upload leaves goes to the next before another is refused. If all that hold memory
- * wait, none has a result soon: the first may have what was left to results. */
+/* Memory that a refused upload leaves goes to the next before another is refused. If none can be refused, and
+ * no other request goes on, the first may have what was left to results. It does not get that sooner: a slow
+ * upload would go on with it while all others wait. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
     struct mm_request *first, *overdue;
@@ -164,11 +165,11 @@ void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
         if (serve(first, false, refusals == 0, &resumed))
             continue;
         const struct holders holders = find_holders(first, now_ns);
-        if (!holders.go_on && serve(first, true, refusals == 0, &resumed))
-            continue;
         if (refusals++ == REFUSALS_MAX)
             break;
         if (make_room(first, &holders, now_ns, &resumed))
+            continue;
+        if (!holders.go_on && serve(first, true, refusals == 1, &resumed))
             continue;
         overdue = find_overdue(server, now_ns);
         if (overdue == NULL)

@@ -183,7 +183,7 @@ talk trickle 1200 20 &
 talk=$!
 await 60 is_taken_beyond 58879 || fail "the small upload did not come"
 "$FLOAT32" fill 1046528 1 >"$scratch/large"
-post large 'm=1&k=523264&n=1'
+post_file large 'm=1&k=523264&n=1'
 expect "a body that needs the memory of another" 200
 wait $talk || :
 last_reply
