@@ -37,7 +37,8 @@ static const struct {
 
 /* mm_call.names has a place for these alone. */
 #define X(constant, wire_name, wire_kind, where)                                                             \
-    _Static_assert(wire_kind != NAME || constant <= MM_PARAMETER_RESULT_DTYPE, "names come before all others");
+    _Static_assert(wire_kind != NAME || constant <= MM_PARAMETER_RESULT_DTYPE,                               \
+                   "names come before all others");
 MM_PARAMETER_TABLE(X)
 #undef X
 
@@ -293,8 +294,8 @@ enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_e
 }
 
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error) {
-    enum mm_status status = mm_dtype_find("dtype", call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op),
-                                          &call->dtype, error);
+    enum mm_status status =
+        mm_dtype_find("dtype", call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op), &call->dtype, error);
     if (status != MM_OK)
         return status;
     call->result_dtype = call->op == MM_MATMUL ? mm_dtype_result(call->dtype) : call->dtype;

@@ -54,7 +54,8 @@ void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
         /* Wide elements take more time each, and narrow ones more time for each byte. */
         const double of_float32 = (double)mm_dtype_bytes((enum mm_dtype)dtype) / sizeof(float);
         const double times = ran->op == MM_MATMUL ? of_float32 : 1.0 / of_float32;
-        write_rate(&device->forecast.kernel_ns[row_of(device, ran)][dtype], rate * (times > 1.0 ? times : 1.0));
+        write_rate(&device->forecast.kernel_ns[row_of(device, ran)][dtype],
+                   rate * (times > 1.0 ? times : 1.0));
     }
 }
 

@@ -6,7 +6,8 @@
  *     float16         5, 10                        65504       yes        IEEE 754's binary16
  *     bfloat16        8, 7                         3.39e38     yes        the upper half of a float32
  *     float8_e4m3fn   4, 3                         448         no         OCP's E4M3; NaN has all bits set
- *     float8_e5m2     5, 2                         57344       yes        OCP's E5M2; the upper half of a float16
+ *     float8_e5m2     5, 2                         57344       yes        OCP's E5M2; the upper half of a
+ * float16
  *
  * Source of the last two: Open Compute Project, "OCP 8-bit Floating Point Specification (OFP8)", 2023. */
 #pragma once
@@ -72,8 +73,8 @@ MM_HOST_AND_DEVICE uint32_t mm_narrow_bits(float value, unsigned exponent, unsig
     const uint32_t sign = bits >> 31 << (exponent + mantissa);
     const uint32_t magnitude = bits & UINT32_C(0x7fffffff);
     const uint32_t infinite = ((UINT32_C(1) << exponent) - 1) << mantissa;
-    const uint32_t nan = has_infinity ? infinite | UINT32_C(1) << (mantissa - 1)
-                                           : infinite | ((UINT32_C(1) << mantissa) - 1);
+    const uint32_t nan =
+        has_infinity ? infinite | UINT32_C(1) << (mantissa - 1) : infinite | ((UINT32_C(1) << mantissa) - 1);
     const uint32_t past = has_infinity ? infinite : nan;
     const uint32_t bias = UINT32_C(127) - ((UINT32_C(1) << (exponent - 1)) - 1); /* how much less */
     if (magnitude > UINT32_C(0x7f800000))
@@ -84,8 +85,7 @@ MM_HOST_AND_DEVICE uint32_t mm_narrow_bits(float value, unsigned exponent, unsig
         return sign | (mm_bits_of_float(sum) - step);
     }
     const uint32_t even = magnitude >> shift & 1;
-    const uint32_t rounded =
-        (magnitude - (bias << 23) + (UINT32_C(1) << (shift - 1)) - 1 + even) >> shift;
+    const uint32_t rounded = (magnitude - (bias << 23) + (UINT32_C(1) << (shift - 1)) - 1 + even) >> shift;
     return sign | (rounded < past ? rounded : past);
 }
 

@@ -81,12 +81,13 @@ static json_t *make_envelope(const struct mm_answer *answer) {
     const struct mm_matrix *c = &job->product.c;
     const struct mm_variant *variant = job->ran != NULL ? job->ran : job->variant;
     const enum mm_dtype operand = job->product.a.dtype;
-    json_t *envelope = json_pack(
-        "{s:[o, o], s:s, s:s*, s:s, s:s, s:o, s:f, s:o}", "shape", mm_json_count(c->rows),
-        mm_json_count(c->cols), "dtype", mm_dtype_name(c->dtype), "operand_dtype",
-        operand != c->dtype ? mm_dtype_name(operand) : NULL, "variant", variant->name, "backend", job->backend->name, "device",
-        mm_json_text(job->device != NULL ? job->device->name : ""), rate_names[job->variant->op],
-        round(mm_job_rate(job) * 1e6) / 1e6, "batched", mm_json_count(job->batched));
+    json_t *envelope =
+        json_pack("{s:[o, o], s:s, s:s*, s:s, s:s, s:o, s:f, s:o}", "shape", mm_json_count(c->rows),
+                  mm_json_count(c->cols), "dtype", mm_dtype_name(c->dtype), "operand_dtype",
+                  operand != c->dtype ? mm_dtype_name(operand) : NULL, "variant", variant->name, "backend",
+                  job->backend->name, "device", mm_json_text(job->device != NULL ? job->device->name : ""),
+                  rate_names[job->variant->op], round(mm_job_rate(job) * 1e6) / 1e6, "batched",
+                  mm_json_count(job->batched));
     int failed = put_path(envelope, &job->path);
     failed |= put_verification(envelope, &job->verification);
     failed |= mm_json_put(envelope, "timing", make_timing(answer->span_ns));

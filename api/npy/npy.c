@@ -45,10 +45,11 @@ static enum mm_status fail_descr(const char *field, struct mm_slice descr, struc
         length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", dtype > 0 ? ", " : "",
                                    mm_element((enum mm_dtype)dtype)->npy);
     assert(length < sizeof known);
-    mm_fail_field(error, MM_UNSUPPORTED, field,
-                  "the elements of the .npy file %s are of type '%.*s', but must be one of: %s; convert them, "
-                  "as NumPy does by %s.astype('float32')",
-                  field, shown, descr.start, known, field);
+    mm_fail_field(
+        error, MM_UNSUPPORTED, field,
+        "the elements of the .npy file %s are of type '%.*s', but must be one of: %s; convert them, "
+        "as NumPy does by %s.astype('float32')",
+        field, shown, descr.start, known, field);
     mm_fail_expected(error, "%s", known);
     mm_fail_got(error, "%.*s", shown, descr.start);
     return MM_UNSUPPORTED;

@@ -204,7 +204,7 @@ static size_t write_exponent(const struct digits *digits, int exponent, char *te
 /* Writes number·10^(exponent − 8), which has nine digits, as %g of this precision writes it. */
 static inline size_t write_number(bool is_negative, uint64_t number, int exponent, int precision,
                                   char *text) {
-    enum { FIXED_MIN = -4 }; /* the least decimal exponent without an e, as of %g */
+    enum { FIXED_MIN = -4 };    /* the least decimal exponent without an e, as of %g */
     if (number == 1000000000) { /* rounded up to a digit more */
         number /= 10;
         exponent++;

@@ -9,13 +9,13 @@
  * shape, so the last bits may differ; it wants large pieces. The first is the reference of every other
  * variant of every backend. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
-    X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_naive)}, .cut = 1,                                              \
+    X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_naive)}, .cut = 1,                                             \
       .summary = "triple loop over rows, columns and depth; the host's reference")                           \
     X(tiled_8, .launch = {[MM_FLOAT32] = mm_cpu_tiled_8}, .tile = 8, .cut = 8,                               \
       .summary = "8x8 squares of A and B copied to small arrays that stay in the L1 cache")                  \
-    X(tiled_16, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_16)}, .tile = 16, .cut = 16,                           \
+    X(tiled_16, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_16)}, .tile = 16, .cut = 16,                          \
       .summary = "16x16 squares of A and B copied to small arrays that stay in the L1 cache")                \
-    X(tiled_32, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_32)}, .tile = 32, .cut = 32,                           \
+    X(tiled_32, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_32)}, .tile = 32, .cut = 32,                          \
       .summary = "32x32 squares of A and B copied to small arrays that stay in the L1 cache")                \
     X(blas,                                                                                                  \
       .launch = {[MM_FLOAT32] = mm_cpu_blas,                                                                 \

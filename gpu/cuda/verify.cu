@@ -152,7 +152,7 @@ struct precise {
 #pragma unroll
             for (unsigned v = 0; v < VECTORS; v++)
                 mm_exact_add_product(&sums[v], &sums[VECTORS + v], wide, data[v * length + index],
-                                      data[(VECTORS + v) * length + index]);
+                                     data[(VECTORS + v) * length + index]);
             sums[LAST] += fabs(wide) * data[LAST * length + index];
         }
     };

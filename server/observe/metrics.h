@@ -35,7 +35,7 @@ struct mm_counts {
     uint64_t downloaded_bytes;
     uint64_t device_errors[MM_DEVICES_MAX][MM_STATUS_COUNT]; /* by the device's number */
     uint64_t closed[MM_CLOSED_COUNT];                        /* connections */
-    uint64_t products[MM_DTYPE_COUNT]; /* by the operands' type */
+    uint64_t products[MM_DTYPE_COUNT];                       /* by the operands' type */
     uint64_t paths[MM_PATH_COUNT];
     uint64_t verdicts[MM_VERDICT_COUNT];
     struct mm_histogram kernels[MM_VARIANTS_MAX];

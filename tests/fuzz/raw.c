@@ -59,7 +59,8 @@ static void require_views(const struct mm_call *call, const struct mm_body *body
 
 static bool has_known_dtype(const struct mm_call *call) {
     enum mm_dtype dtype;
-    return mm_dtype_find("dtype", call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op), &dtype, NULL) == MM_OK;
+    return mm_dtype_find("dtype", call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op), &dtype, NULL) ==
+           MM_OK;
 }
 
 /* Decodes a body, of which the plan has said `planned`. */

@@ -67,7 +67,8 @@ int main(void) {
         return 77;
     }
     const bool good = mm_cuda_backend.acquire(device, 1024, &memory, &error) == MM_OK &&
-                      mm_cuda_backend.fill(device, memory, MM_FLOAT32, 256, 1, &error) == MM_OK && check(device, memory);
+                      mm_cuda_backend.fill(device, memory, MM_FLOAT32, 256, 1, &error) == MM_OK &&
+                      check(device, memory);
     if (memory != NULL)
         mm_cuda_backend.release(device, memory);
     printf("%s on %s\n", good ? "right" : "wrong", device->name);

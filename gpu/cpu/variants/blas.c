@@ -68,8 +68,9 @@ static void multiply(const struct mm_product *product) {
     const int m = (int)product->m, n = (int)product->n, k = (int)product->k;
     assert(a->dtype == c->dtype);
     if (a->dtype == MM_FLOAT64)
-        cblas_dgemm(CblasRowMajor, flag(product->transpose_a), flag(product->transpose_b), m, n, k, 1.0, a->data,
-                    leading_dimension(a), b->data, leading_dimension(b), 0.0, c->data, leading_dimension(c));
+        cblas_dgemm(CblasRowMajor, flag(product->transpose_a), flag(product->transpose_b), m, n, k, 1.0,
+                    a->data, leading_dimension(a), b->data, leading_dimension(b), 0.0, c->data,
+                    leading_dimension(c));
     else
         cblas_sgemm(CblasRowMajor, flag(product->transpose_a), flag(product->transpose_b), m, n, k, 1.0F,
                     a->data, leading_dimension(a), b->data, leading_dimension(b), 0.0F, c->data,

@@ -60,7 +60,7 @@ ACCUMULATE(uint64_t)
             const size_t rows = mm_size_min(tile, product->m - row);                                         \
             for (size_t col = 0; col < product->n; col += tile) {                                            \
                 const size_t cols = mm_size_min(tile, product->n - col);                                     \
-                memset(sums, 0, tile * tile * sizeof *sums);                                                 \
+                memset(sums, 0, tile *tile * sizeof *sums);                                                  \
                 for (size_t depth = 0; depth < product->k; depth += tile) {                                  \
                     const size_t depths = mm_size_min(tile, product->k - depth);                             \
                     stage_##constant(a_square, tile, &a, row, rows, depth, depths);                          \

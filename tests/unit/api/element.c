@@ -1,5 +1,5 @@
-/* api/element: all elements of the narrow floats as text. It reads back, no shorter one does, and numbers at a
- * midpoint of two elements and beside it are read as they must be. (unit/api/float_text and number have the
+/* api/element: all elements of the narrow floats as text. It reads back, no shorter one does, and numbers at
+ * a midpoint of two elements and beside it are read as they must be. (unit/api/float_text and number have the
  * wider types.) */
 #include "api/element.h"
 #include "tests/unit/unit.h"
@@ -82,12 +82,18 @@ static void what_is_past_the_largest_is_not_held(void **state) {
         enum mm_dtype dtype;
         const char *last, *next;
     } cases[] = {
-        {MM_FLOAT16, "65519.99", "65520"},         {MM_BFLOAT16, "3.3961775e38", "3.3961776e38"},
-        {MM_FLOAT8_E4M3FN, "464", "464.0000001"}, {MM_FLOAT8_E5M2, "-61439.9", "-61440"},
-        {MM_INT8, "-128", "-129"},                 {MM_INT8, "1.27e2", "128"},
-        {MM_UINT8, "255", "256"},                  {MM_UINT8, "-0", "-1"},
-        {MM_BOOL, "1.0", "2"},                     {MM_FLOAT16, "1e-999", "1e999"},
-        {MM_BFLOAT16, "0", "-1e309"},              {MM_FLOAT8_E4M3FN, "0", "1e309"},
+        {MM_FLOAT16, "65519.99", "65520"},
+        {MM_BFLOAT16, "3.3961775e38", "3.3961776e38"},
+        {MM_FLOAT8_E4M3FN, "464", "464.0000001"},
+        {MM_FLOAT8_E5M2, "-61439.9", "-61440"},
+        {MM_INT8, "-128", "-129"},
+        {MM_INT8, "1.27e2", "128"},
+        {MM_UINT8, "255", "256"},
+        {MM_UINT8, "-0", "-1"},
+        {MM_BOOL, "1.0", "2"},
+        {MM_FLOAT16, "1e-999", "1e999"},
+        {MM_BFLOAT16, "0", "-1e309"},
+        {MM_FLOAT8_E4M3FN, "0", "1e309"},
         {MM_FLOAT8_E5M2, "0", "1e309"},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {

@@ -171,10 +171,15 @@ static void test_bound_of_a_reply(void **state) {
 
 /* Texts of all lengths, or the longest alone. */
 static void fill(const struct mm_matrix *matrix, bool longest) {
-    static const double longest_numbers[MM_DTYPE_COUNT] = {
-        [MM_FLOAT32] = -1.45123456e-38f, [MM_FLOAT64] = -2.2250738585072014e-308, [MM_FLOAT16] = -6.1095e-05,
-        [MM_BFLOAT16] = -1.004e-38,      [MM_FLOAT8_E4M3FN] = -0.0137,            [MM_FLOAT8_E5M2] = -1.5e-05,
-        [MM_INT8] = INT8_MIN,            [MM_INT32] = INT32_MIN,                  [MM_INT64] = INT64_MIN};
+    static const double longest_numbers[MM_DTYPE_COUNT] = {[MM_FLOAT32] = -1.45123456e-38f,
+                                                           [MM_FLOAT64] = -2.2250738585072014e-308,
+                                                           [MM_FLOAT16] = -6.1095e-05,
+                                                           [MM_BFLOAT16] = -1.004e-38,
+                                                           [MM_FLOAT8_E4M3FN] = -0.0137,
+                                                           [MM_FLOAT8_E5M2] = -1.5e-05,
+                                                           [MM_INT8] = INT8_MIN,
+                                                           [MM_INT32] = INT32_MIN,
+                                                           [MM_INT64] = INT64_MIN};
     const enum mm_dtype dtype = matrix->dtype;
     const int few = dtype == MM_BOOL ? 2 : 100;
     for (size_t index = 0; index < matrix->rows * matrix->cols; index++)

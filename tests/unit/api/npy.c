@@ -80,8 +80,8 @@ static const struct {
 } bad[] = {
     {0, HEAD "(2, 3), }\n", "", "", "version is 0.0"},
     {4, HEAD "(2, 3), }\n", "", "", "version is 4.0"},
-    {1, "{'descr': ", "'>f4'|'=f4'|'f4'|'!b2'|'!O'|'<c8'|'<f4x'|'<f16'|''|'>V2'|'!V3'|'<i1'|'<u4'|'>i4'|'!'", ROWS_2,
-     NULL, MM_UNSUPPORTED},
+    {1, "{'descr': ", "'>f4'|'=f4'|'f4'|'!b2'|'!O'|'<c8'|'<f4x'|'<f16'|''|'>V2'|'!V3'|'<i1'|'<u4'|'>i4'|'!'",
+     ROWS_2, NULL, MM_UNSUPPORTED},
     {1, "{'descr': ", "[('x', '<f4')]|'<\\f4'|u'<f4'", ROWS_2, "a simple type"},
     {1, "{'descr': ", "'<f4|'<f4\"", ROWS_2, "", MM_UNSUPPORTED},
     {1, HEAD, "()", ", }\n", "rank 0"},
@@ -144,8 +144,7 @@ static void test_truncated(void **state) {
             assert_true(prefix != NULL || length == 0);
             if (length > 0)
                 memcpy(prefix, file, length);
-            assert_int_equal(mm_npy_read_header("a", prefix, length, &header, NULL),
-                             MM_BAD_REQUEST);
+            assert_int_equal(mm_npy_read_header("a", prefix, length, &header, NULL), MM_BAD_REQUEST);
             free(prefix);
         }
         free(file);

@@ -76,7 +76,8 @@ static void what_is_left_inside_is_found(void **state) {
     assert_true(is_between(1e-9, rows[1].relative_error, 2.0 * error_of_float32(K)));
 }
 
-/* Elements of 4 bytes are one piece, those of 8 are two. Small ones that are misplaced may be right by chance. */
+/* Elements of 4 bytes are one piece, those of 8 are two. Small ones that are misplaced may be right by
+ * chance. */
 static void misplaced_elements_are_found(void **state) {
     enum { M = 300, N = 200 };
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {

@@ -441,6 +441,10 @@ static void products_of_every_type_are_judged(void **state) {
     }
 }
 
+static double *doubles(void *elements) {
+    return elements;
+}
+
 /* What float64's sums may be off by, and no more than a few times that: sums in float64 alone would be off by
  * more than the bound once k·n is large beside k. */
 static void float64s_are_judged_in_twice_the_precision(void **state) {
@@ -450,16 +454,16 @@ static void float64s_are_judged_in_twice_the_precision(void **state) {
         for (size_t col = 0; col < 40; col++) {
             long double sum = 0.0L;
             for (size_t depth = 0; depth < 40; depth++)
-                sum += (long double)((double *)typed.a)[row * 43 + depth] *
-                       ((double *)typed.b)[depth * 43 + col];
-            ((double *)typed.c)[row * 43 + col] = (double)sum;
+                sum += (long double)doubles(typed.a)[row * 43 + depth] *
+                       doubles(typed.b)[depth * 43 + col];
+            doubles(typed.c)[row * 43 + col] = (double)sum;
         }
     }
     const struct mm_verification exact = expect_typed(3, MM_VERDICT_PASSED);
     assert_true(exact.bound < 9.0 * 2.0 * 48.0 * 0x1p-53 * 40.0 * 6.4);
     const double error = mm_verification_relative_error(&exact);
     assert_true(error > 0x1p-56 && error < 0x1p-53); /* as rounding alone gives */
-    ((double *)typed.c)[5 * 43 + 7] += 4.0 * exact.bound;
+    doubles(typed.c)[5 * 43 + 7] += 4.0 * exact.bound;
     assert_int_equal(expect_typed(3, MM_VERDICT_FAILED).row, 5);
 }
 
@@ -470,22 +474,22 @@ static void float64s_of_extreme_sizes_are_judged(void **state) {
     for (size_t which = 0; which < COUNT(sizes); which++) {
         make_typed(MM_FLOAT64, MM_FLOAT64, shape, 0);
         for (size_t index = 0; index < ELEMENTS; index++) {
-            ((double *)typed.a)[index] *= sizes[which][0];
-            ((double *)typed.b)[index] *= sizes[which][1];
+            doubles(typed.a)[index] *= sizes[which][0];
+            doubles(typed.b)[index] *= sizes[which][1];
         }
         compute_typed();
         const struct mm_verification verification = expect_typed(which, MM_VERDICT_PASSED);
         assert_true(verification.rows_judged == 6 && verification.bound > 0.0);
-        ((double *)typed.c)[2 * 11 + 1] *= 1.0 + 0x1p-30;
-        ((double *)typed.c)[2 * 11 + 1] += verification.bound * 4.0;
+        doubles(typed.c)[2 * 11 + 1] *= 1.0 + 0x1p-30;
+        doubles(typed.c)[2 * 11 + 1] += verification.bound * 4.0;
         assert_int_equal(expect_typed(which, MM_VERDICT_FAILED).row, 2);
     }
     for (size_t index = 0; index < ELEMENTS; index++) {
-        ((double *)typed.a)[index] *= 0x1p-22;
-        ((double *)typed.b)[index] *= 0x1p-22; /* products below the least number */
+        doubles(typed.a)[index] *= 0x1p-22;
+        doubles(typed.b)[index] *= 0x1p-22; /* products below the least number */
     }
     for (size_t index = 0; index < ELEMENTS; index++)
-        ((double *)typed.a)[index] *= 0x1p-60;
+        doubles(typed.a)[index] *= 0x1p-60;
     compute_typed();
     assert_int_equal(expect_typed(7, MM_VERDICT_PASSED).rows_judged, 6);
 }
