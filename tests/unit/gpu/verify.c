@@ -454,8 +454,7 @@ static void float64s_are_judged_in_twice_the_precision(void **state) {
         for (size_t col = 0; col < 40; col++) {
             long double sum = 0.0L;
             for (size_t depth = 0; depth < 40; depth++)
-                sum += (long double)doubles(typed.a)[row * 43 + depth] *
-                       doubles(typed.b)[depth * 43 + col];
+                sum += (long double)doubles(typed.a)[row * 43 + depth] * doubles(typed.b)[depth * 43 + col];
             doubles(typed.c)[row * 43 + col] = (double)sum;
         }
     }
