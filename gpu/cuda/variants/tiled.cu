@@ -4,7 +4,7 @@
  * the same ones. Here the threads of a block load them together. A block computes a TILE×TILE square of C,
  * one element a thread. It goes along k in strides of TILE: `step` is 0, TILE, 2·TILE and so on. At each step
  * it copies one tile of A and one of B to shared memory. Then each thread multiplies a row of the first by a
- * column of the second. Every loaded element is used TILE times, so global loads fall to 1/TILE.
+ * column of the second. Every loaded element is used TILE times, so the threads load 1/TILE as much.
  *
  *                                          n
  *                                +-------+-------+-----+
@@ -32,32 +32,36 @@
  *     B, stored transposed      [first_col + y][step + x]         b_tile[x][y]
  *
  * The 32 threads of a warp run together. They have successive x: 32 of them at TILE 32, 2 rows of 16 at TILE
- * 16, 4 rows of 8 at TILE 8. In all four cases they load successive elements of as many stored rows, and the
- * chip fetches those of a row together: the loads are coalesced. A transposed operand is turned only on its
- * way into shared memory.
+ * 16, 4 rows of 8 at TILE 8. In all four cases they load successive elements: of one stored row at TILE 32,
+ * of two at 16, of four at 8. The chip fetches those of a row together: the loads are coalesced. A transposed
+ * operand is turned only on its way into shared memory. One TILE serves m, n and k, so a tile has as many
+ * elements as the block has threads. Tiles of another shape would need a loop over loads.
  *
- * Types: tiled_16 and tiled_32 take every element type; the numbers here and below are those of float32. A
- * thread converts its elements to the type of the sums on their way into shared memory, once for TILE uses:
- * float16 to float32, int8 to integers of 32 bits. It rounds its sum to C's type once, at the end.
+ * Types: tiled_16 and tiled_32 take every element type, tiled_8 takes float32 only; the numbers here and
+ * below are those of float32. A thread converts its elements to the type of the sums on their way into shared
+ * memory, once for TILE uses. Sums of float64 are float64, of int64 64 bits; of all other floats float32, of
+ * all other integers 32 bits, modulo 2³². It converts its sum to C's type once, at the end.
  *
  * Edges: for m = n = k = 100 and TILE 32, 4×4 blocks cover 128×128 of C, and the steps 0, 32, 64 and 96 cover
  * 128 of k. A thread whose element lies past an edge loads nothing and stores 0 in the tile. A thread whose
- * element of C lies past an edge does not store it. But it must stay: it may still load for others, and
- * CUDA asks that each barrier is reached by all threads that have not ended. If k is 0 there is no step, and
- * C becomes 0. If m or n is 0 the queue plans and launches nothing.
+ * element of C lies past an edge does not store it. But it must not return early: it may still load for
+ * others. Nor may it skip a barrier, which waits for every thread that has not ended. If k is 0 there is no
+ * step, and C becomes 0. If m or n is 0 the queue plans and launches nothing.
  *
  * Launch: ⌈n/TILE⌉×⌈m/TILE⌉ blocks of TILE×TILE threads; 1024³ at TILE 32 takes 32×32 blocks of 1024 threads.
- * The first number is that along n, blockIdx.x. Shared memory is static: none is asked for at the launch.
+ * The first number is that along n, blockIdx.x. Shared memory is static: none is asked for at the launch. A
+ * batch of small products is one launch too; the code around this page gives each block its own product.
  *
- * Cost: 2·TILE²·4 bytes of shared memory a block (512 bytes, 2 KiB, 8 KiB; twice that for sums of 8 bytes)
- * and two barriers a step. Each multiplication reads one word of b_tile and one of a_tile; the compiler reads
- * the latter four at a time. Now these reads of shared memory take longest, not the global loads. At TILE 32
- * a block has 1024 threads, and a multiprocessor, which runs 2048 at most, has one or two blocks. While one
- * waits at a barrier, half of it or all of it is idle.
+ * Cost: 2·TILE²·4 bytes of shared memory a block (512 bytes, 2 KiB, 8 KiB; the latter two twice that for sums
+ * of 8 bytes) and two barriers a step. Each multiplication reads one word of b_tile and one of a_tile; the
+ * compiler joins the reads of a_tile for four successive i into one. Now these reads of shared memory take
+ * longest, not the global loads. At TILE 32 a block has 1024 threads, and a multiprocessor, which runs 2048
+ * at most, has one or two blocks. While the warps of one wait at a barrier, at most one other block fills the
+ * gap.
  *
- * Measured on an H200 at 1024³: 0.439, 0.280 and 0.250 ms; `naive` 0.366. tiled_8 is slower than `naive`,
- * whose blocks have 32×8 threads. Those find most of their loads in the L1 cache, and ask the L2 cache
- * for 16.7 million sectors of 32 bytes, where tiled_8 asks for 26.2 million.
+ * Measured on an H200 at 1024³: tiled_8 0.439 ms, tiled_16 0.280 ms, tiled_32 0.250 ms, `naive` 0.366 ms.
+ * tiled_8 is slower than `naive`, whose blocks have 32×8 threads. Those find most of their loads in the L1
+ * cache, and ask the L2 cache for 16.7 million sectors of 32 bytes, where tiled_8 asks for 26.2 million.
  *
  * Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide. */
 #include "gpu/cuda/variants/kernel.cuh"
@@ -66,8 +70,9 @@
 namespace {
 
 /* How many elements there are along k from (row, col) to the matrix's end, both included; 0 if (row, col)
- * lies outside. K_IS_DOWN: k grows down the stored columns (B, or A transposed), else along the stored rows.
- * Sizes fit in 32 bits: mm_cuda_plan refuses a product with one of 2³¹ or more. */
+ * lies outside. A line is a row of A or a column of B, as the product sees them. K_IS_DOWN: k grows down the
+ * stored columns (B, or A transposed), else along the stored rows. Sizes fit in 32 bits: mm_cuda_plan refuses
+ * a product if m, n or k is 2³¹ or more. */
 template <bool K_IS_DOWN>
 __device__ unsigned k_left(const struct mm_matrix &stored, unsigned row, unsigned col) {
     const unsigned lines = static_cast<unsigned>(K_IS_DOWN ? stored.cols : stored.rows);
@@ -79,8 +84,10 @@ __device__ unsigned k_left(const struct mm_matrix &stored, unsigned row, unsigne
 
 /* mm_cuda_square gives the grid its sizes: a block has TILE×TILE threads and computes as many elements. */
 template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
-    using type = typename ELEMENT::type;         /* float, if the operands are float32 */
-    using sum_type = typename ELEMENT::sum_type; /* float too */
+    /* kernel.cuh makes ELEMENT from the table of element types. `value` converts an element to sum_type;
+     * `store` converts a sum to C's type and stores it. */
+    using type = typename ELEMENT::type;         /* float, if the operands are float32; int8_t, if int8 */
+    using sum_type = typename ELEMENT::sum_type; /* float; uint32_t */
 
     /* The body of the kernel, what one thread does; kernel.cuh has the __global__ function around it. The
      * matrices lie in device memory; the elements of A and B have this `type`. A is stored as m×k, or as k×m
@@ -97,8 +104,9 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
 
         /* Where this thread's element of the first tile lies in the stored A. Its element of the next
          * tile lies a stride further: TILE columns to the right, or TILE rows down if A is transposed. a_left
-         * is the number of elements along k from the first one to the edge of A: while step is below it, this
-         * thread's element is inside A; after that `a` points outside, and is not read. */
+         * counts the elements along k from this thread's element in the first tile to the edge of A; it is 0
+         * if that element lies outside. While step is below it, the element is inside A; after that `a`
+         * points outside A, perhaps at another row, and is not read. */
         const unsigned a_row = TRANSPOSE_A ? y : first_row + y;
         const unsigned a_col = TRANSPOSE_A ? first_row + x : x;
         const type *a = static_cast<const type *>(product.a.data) + (a_row * product.a.ld + a_col);
@@ -114,10 +122,11 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
 
         sum_type sum = 0;
         for (unsigned step = 0; step < product.k; step += TILE) { /* cannot wrap: k is below 2³¹ */
-            /* Word w of shared memory lies in bank w mod 32, and a bank serves one word at a time. A turned
-             * tile is written down its columns, so a thread's word lies TILE words after its neighbour's. At
-             * TILE 32 all words of a warp lie in one bank and are written one after the other (8 to a bank at
-             * 16, 2 at 8). That costs one slow write a step for each transposed operand.
+            /* Word w of shared memory (4 bytes) lies in bank w mod 32. A bank serves one word at a time, to
+             * any number of threads. A turned tile is written down its columns, so a thread's word lies TILE
+             * words after its neighbour's. At TILE 32 all words of a warp lie in one bank and are written one
+             * after the other (8 to a bank at 16, 2 at 8). That costs one slow write a step for each
+             * transposed operand.
              *
              * If B's tile were not turned, the loop below would read b_tile[x][i]: TILE reads a step, each as
              * slow. `tiled_padded` shows how to avoid both. A's tile is turned only so that one loop serves
@@ -133,7 +142,8 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
             __syncthreads();
 
             /* For each i a warp reads one word of a_tile, which its threads share (2 words at TILE 16, 4 at
-             * 8), and successive words of b_tile: no bank is asked for two words. Past k both tiles hold 0,
+             * 8), and successive words of b_tile: no bank is asked for two words. (Sums of 8 bytes take two
+             * passes for b_tile.) Past k both tiles hold 0,
              * so 0·0 is added; with a 0 in only one, a NaN or Inf in the other would spoil the sum. Zeros
              * past m or n only reach sums that are not stored. */
 #pragma unroll
@@ -160,11 +170,11 @@ template <class ELEMENT> using tiled_32 = tiled<32, ELEMENT>;
 /* When a product waits in the queue, mm_cuda_plan calls the function that the table in variants.h names for
  * its variant. The function chooses what is to be launched: the __global__ function around `run` for this
  * product's element type and transposes, and the sizes of grid and block. It launches nothing and always
- * succeeds; functions of other variants may refuse a product. Later mm_cuda_launch launches the kernel with
- * the product as its argument, by value. It reports a launch that CUDA refuses; a fault while the kernel runs
- * fails the request that waits for the result. A grid has at most 65535 blocks along y. If C needs more,
- * mm_cuda_launch splits it into bands of rows and launches each as a product of its own: m, C and op(A) hold
- * the rows of the band alone. */
+ * succeeds: mm_cuda_plan has refused types that the table does not name. Functions of other variants may
+ * refuse a product. Later mm_cuda_launch launches the kernel with the product as its argument, by value. It
+ * reports a launch that CUDA refuses; a fault while the kernel runs fails the request that waits for the
+ * result. A grid has at most 65535 blocks along y. If C needs more, mm_cuda_launch splits it into bands of
+ * rows and launches each as a product of its own: with a smaller m, and with A and C cut to the band. */
 enum mm_status mm_cuda_tiled_8(const struct mm_product *product, struct mm_plan *plan,
                                struct mm_error *error) {
     return mm_cuda_plan_by<tiled<8, mm_cuda_float32>>(product, plan, error);
