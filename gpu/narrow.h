@@ -1,13 +1,11 @@
 /* The floating-point types that C does not have: their values, and rounding to them. Each is a struct of its
- * bits, so arithmetic does not compile until the value is asked for. For C and for CUDA, where the processor
- * converts the types that it knows. Any thread.
+ * bits, so arithmetic does not compile until the value is asked for. For C and for CUDA. Any thread.
  *
  *     type            bits of exponent, mantissa   largest     infinity
  *     float16         5, 10                        65504       yes        IEEE 754's binary16
  *     bfloat16        8, 7                         3.39e38     yes        the upper half of a float32
  *     float8_e4m3fn   4, 3                         448         no         OCP's E4M3; NaN has all bits set
- *     float8_e5m2     5, 2                         57344       yes        OCP's E5M2; the upper half of a
- * float16
+ *     float8_e5m2     5, 2                         57344       yes        OCP's E5M2; a float16's upper half
  *
  * Source of the last two: Open Compute Project, "OCP 8-bit Floating Point Specification (OFP8)", 2023. */
 #pragma once

@@ -177,6 +177,8 @@ static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand 
     const char *first_name = mm_dtype_name(first->dtype);
     const char *names = count == 2 ? "a and b" : files[0]->name;
     char *asked = call->names[MM_PARAMETER_DTYPE];
+    if (mm_call_has(call, MM_PARAMETER_DTYPE) && mm_call_resolve(call, error) != MM_OK)
+        return MM_UNSUPPORTED;
     if (first->dtype != last->dtype)
         return mm_fail_field(error, MM_BAD_REQUEST, "b",
                              "b has elements of type %s ('%s'), but a of type %s ('%s'); convert one, as "

@@ -48,7 +48,7 @@ static enum mm_status fail_descr(const char *field, struct mm_slice descr, struc
     mm_fail_field(
         error, MM_UNSUPPORTED, field,
         "the elements of the .npy file %s are of type '%.*s', but must be one of: %s; convert them, "
-        "as NumPy does by %s.astype('float32')",
+        "as NumPy does by %s.astype('float64')",
         field, shown, descr.start, known, field);
     mm_fail_expected(error, "%s", known);
     mm_fail_got(error, "%.*s", shown, descr.start);

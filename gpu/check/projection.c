@@ -216,6 +216,8 @@ void mm_projection_take(struct mm_projection *projection, enum mm_dtype dtype, c
 
 double mm_projection_error(const struct mm_projection *projection) {
     assert(projection->read == projection->product->m * projection->product->n);
+    if (projection->read_squares == 0.0) /* of zeros alone the norm is 0 as well */
+        return 0.0;
     const double error = sqrt(projection->read_squares / projection->norm);
     return isfinite(error) ? error : INFINITY;
 }

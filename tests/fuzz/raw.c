@@ -57,10 +57,9 @@ static void require_views(const struct mm_call *call, const struct mm_body *body
         REQUIRE(a_bytes == 0 || (const char *)call->b.data == (const char *)body->data + a_bytes);
 }
 
-static bool has_known_dtype(const struct mm_call *call) {
-    enum mm_dtype dtype;
-    return mm_dtype_find("dtype", call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op), &dtype, NULL) ==
-           MM_OK;
+static bool has_known_dtypes(const struct mm_call *call) {
+    struct mm_call copy = *call;
+    return mm_call_resolve(&copy, NULL) == MM_OK;
 }
 
 /* Decodes a body, of which the plan has said `planned`. */
@@ -68,7 +67,7 @@ static void decode(const struct mm_call *call, struct piece text, enum mm_status
     struct decoding decoding = {.call = *call};
     fuzz_decode(&decoding, fuzz_codec("application/octet-stream"), NULL, text);
     REQUIRE(decoding.status == planned || decoding.status == MM_UNSUPPORTED);
-    REQUIRE((decoding.status == MM_UNSUPPORTED) == !has_known_dtype(call));
+    REQUIRE((decoding.status == MM_UNSUPPORTED) == !has_known_dtypes(call));
     if (decoding.status == MM_OK)
         require_views(&decoding.call, &decoding.body);
     fuzz_release(&decoding);
@@ -92,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         if (set_query(&call, op, query) != MM_OK)
             continue;
         decode(&call, rest, plan(&call, rest.bytes));
-        if (plan(&call, MM_LENGTH_UNKNOWN) == MM_OK && has_known_dtype(&call))
+        if (plan(&call, MM_LENGTH_UNKNOWN) == MM_OK && has_known_dtypes(&call))
             decode_fitting(&call);
     }
     return 0;

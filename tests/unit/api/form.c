@@ -135,6 +135,8 @@ static const struct {
      "-F dtype=bfloat16"},
     {MM_MATMUL, PART("a") "$V|" PART("b") "$X|" PART("dtype") "float16|" END, MM_BAD_REQUEST, "dtype",
      "bfloat16"},
+    {MM_MATMUL, AB PART("dtype") "float|" END, MM_UNSUPPORTED, "dtype",
+     "'float', but must be one of: float32"},
     {MM_MATMUL, AB PART("result_dtype") "float16|" END},
     {MM_MATMUL, AB PART("result_dtype") "float64|" END, MM_UNSUPPORTED, "result_dtype",
      "'float64', but must be one of: float32, float16, bfloat16"},
