@@ -60,7 +60,7 @@ struct mm_call {
     uint64_t
         numbers[MM_PARAMETER_COUNT]; /* all others; flags are 0 or 1, permissions 0 (never) or 1 (allow) */
     uint32_t given;                  /* bit p: parameter p was given */
-    enum mm_dtype dtype;             /* of the operands; set by mm_call_resolve, as is that of the result */
+    enum mm_dtype dtype;             /* of the operands; mm_call_resolve sets both types */
     enum mm_dtype result_dtype;
 
     /* Set by mm_codec_decode: views into the body or into `storage`, in the shapes that the client sees (a

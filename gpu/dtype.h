@@ -83,7 +83,7 @@ unsigned mm_dtype_results(enum mm_dtype operand);
 enum mm_status mm_dtype_find(const char *field, const char *name, unsigned dtypes, enum mm_dtype *dtype,
                              struct mm_error *error);
 
-/* Element `index` as a float64: exact, but for an int64 past 2⁵³. */
+/* Element `index` as a float64. It is exact, except for an int64 past 2⁵³, which is rounded. */
 double mm_dtype_get(enum mm_dtype dtype, const void *elements, size_t index);
 
 /* Sets element `index` to the value of the type that is nearest, ties to even. A whole number must be one and

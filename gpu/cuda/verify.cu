@@ -422,7 +422,7 @@ constexpr bool may_be(enum mm_dtype operand, enum mm_dtype result) {
     return false;
 }
 
-/* C·x, whose type need not be that of the operands. */
+/* C·x. C may have another type than the operands. */
 template <enum mm_dtype DTYPE, typename KIND>
 cudaError_t sum_c(struct plan &plan, enum mm_dtype c_dtype, uint64_t seed, typename KIND::number *results,
                   cudaStream_t stream) {

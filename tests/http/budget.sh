@@ -210,7 +210,7 @@ for framing in 'Transfer-Encoding: chunked' 'Content-Length: 3102000'; do
 done
 stop
 
-# Whoever is given the memory that another has left keeps it, though one more waits. A sixteenth is for results.
+# A waiting body gets the memory that another releases, and keeps it while a third waits. A sixteenth is for results.
 start_held --backend cpu --memory-budget 17156272
 prepare_held cpu 1 2000000 1
 hold_job first

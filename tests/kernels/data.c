@@ -283,7 +283,7 @@ static void fill_encodings(struct random *random, const struct lines *lines) {
     }
 }
 
-/* --- whole numbers: words of 64 bits, of which the type takes the lowest ---------------------------- */
+/* --- whole numbers: words of 64 bits; a narrower type keeps the lowest bits -------------------------- */
 
 static uint64_t *word_at(const struct lines *lines, size_t line, size_t depth) {
     return &lines->x[line * lines->line_step + depth * lines->depth_step].whole;

@@ -133,8 +133,9 @@ static bool agree(const struct mm_product *product, const struct mm_verification
     return part_of(got) == part_of(expected) || fabs(part_of(got) - part_of(expected)) <= off;
 }
 
-/* Where sums are short, the bound is far below an element; but for what tensor cores may do to 8 bits, and
- * what a wide row of a short type may be rounded by. A short sum of whole numbers may be 0 as it is. */
+/* Whether the check must see the flaw. If sums are short, the bound is far below an element. There are two
+ * exceptions: 8-bit floats on tensor cores, and wide rows that are rounded to a narrow type. A short sum of
+ * whole numbers may be 0 by itself. */
 static bool must_fail(const struct mm_product *product, enum flaw flaw) {
     const bool is_wide = mm_dtype_bytes(product->c.dtype) >= 4;
     const bool is_exact = mm_dtype_bytes(dtype) >= 4 || backend->is_host;

@@ -117,8 +117,7 @@ enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lan
     return status;
 }
 
-/* Blocks of A, B and C as float32, 1 MiB each. Converting takes a tenth of the time of multiplying them. */
-
+/* Blocks of A, B and C as float32, 1 MiB each. */
 struct blocks {
     float a[BLOCK * BLOCK];
     float b[BLOCK * BLOCK];

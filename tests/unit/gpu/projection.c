@@ -240,6 +240,27 @@ static void products_of_every_type_are_projected(void **state) {
         }
 }
 
+/* Elements of a bool may all be 0, and then the norm is 0 as well. */
+static void zeros_are_right_and_ones_in_their_place_wrong(void **state) {
+    const size_t shape[] = {1, 1, 1};
+    const int32_t results[] = {0, 1};
+    struct mm_projection projection;
+    void *memory;
+    struct mm_random_product product = product_of(MM_BOOL, shape, 0, &memory);
+    while (mm_random_MM_BOOL(product.a_seed, 0) != 0)
+        product.a_seed++;
+    mm_projection_init(&projection, &product, memory);
+    while (mm_projection_prepare(&projection)) {
+    }
+    for (size_t index = 0; index < COUNT(results); index++) {
+        mm_projection_begin(&projection);
+        mm_projection_take(&projection, MM_INT32, &results[index], 1);
+        const double error = mm_projection_error(&projection);
+        assert_true(index == 0 ? error == 0.0 : isinf(error));
+    }
+    free(memory);
+}
+
 RUN_TESTS_BETWEEN(NULL, drop, right_products_are_right, single_elements_show, noise_is_told_by_its_size,
                   what_is_not_finite_is_infinitely_wrong, preparing_is_done_in_steps,
-                  products_of_every_type_are_projected)
+                  products_of_every_type_are_projected, zeros_are_right_and_ones_in_their_place_wrong)
