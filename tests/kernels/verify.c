@@ -116,11 +116,12 @@ static double part_of(const struct mm_verification *verification) {
 }
 
 /* Two orders of summation differ by what float64 rounds, twice, which as a part of a bound is at most this:
- * the bound is more than `spread` times `relative` of s. */
+ * the bound is more than `spread` times `relative` of s. The bounds differ likewise, and a part by as much as its
+ * bound: of float64, a wrong element is some 10¹¹ of them. */
 static bool agree(const struct mm_product *product, const struct mm_verification *got,
                   const struct mm_verification *expected) {
     const struct mm_verify_bounds bounds = mm_verify_bounds_of(product, !backend->is_host);
-    const double off = 2.0 * bounds.of_float64 / (bounds.spread * bounds.relative);
+    const double off = 2.0 * bounds.of_float64 / (bounds.spread * bounds.relative), bounds_differ = 1e-9;
     if (got->rows_judged != expected->rows_judged || got->rows_unjudged != expected->rows_unjudged ||
         mm_verification_verdict(got) != mm_verification_verdict(expected) || !got->is_done)
         return false;
@@ -128,9 +129,11 @@ static bool agree(const struct mm_product *product, const struct mm_verification
         return got->row == expected->row && got->residual == expected->residual;
     if (!agree_on_whole(&bounds, got, expected))
         return false;
-    if (got->row == expected->row && !(fabs(got->bound - expected->bound) <= 1e-9 * expected->bound))
+    if (got->row == expected->row &&
+        !(fabs(got->bound - expected->bound) <= bounds_differ * expected->bound))
         return false;
-    return part_of(got) == part_of(expected) || fabs(part_of(got) - part_of(expected)) <= off;
+    return part_of(got) == part_of(expected) ||
+           fabs(part_of(got) - part_of(expected)) <= off + bounds_differ * part_of(expected);
 }
 
 /* Whether the check must see the flaw. If sums are short, the bound is far below an element. There are two
