@@ -42,18 +42,19 @@ static size_t edge_of(double wanted, size_t cut, size_t most) {
 /* Bands of whole rows, as long as a band can be so short; else parts of one. */
 struct mm_product mm_pieces_next(struct mm_pieces *pieces, const struct mm_device *device,
                                  const struct mm_variant *ran, const struct mm_product *product) {
+    const struct mm_product item = mm_product_item(product, pieces->item);
     const double all = (double)product->m * (double)product->n;
     double element_ns = pieces->element_ns;
     assert(pieces->row < product->m && pieces->col < product->n);
     if (element_ns <= 0.0)
-        element_ns = mm_forecast_kernel_ns(device, ran, product) / all;
+        element_ns = mm_forecast_kernel_ns(device, ran, &item) / all;
     const bool is_whole = ran->cut == 0 || element_ns <= 0.0;
     const double elements = is_whole ? all : (double)MM_PIECE_NS / element_ns;
     const size_t cut = is_whole ? 1 : ran->cut;
     if (pieces->col == 0)
         pieces->rows = edge_of(elements / (double)product->n, cut, product->m - pieces->row);
     pieces->cols = edge_of(elements / (double)pieces->rows, cut, product->n - pieces->col);
-    return mm_product_piece(product, ran->op, pieces->row, pieces->rows, pieces->col, pieces->cols);
+    return mm_product_piece(&item, ran->op, pieces->row, pieces->rows, pieces->col, pieces->cols);
 }
 
 bool mm_pieces_end(struct mm_pieces *pieces, const struct mm_product *product, uint64_t took_ns) {
@@ -64,5 +65,9 @@ bool mm_pieces_end(struct mm_pieces *pieces, const struct mm_product *product, u
         return true;
     pieces->col = 0;
     pieces->row += pieces->rows;
-    return pieces->row < product->m;
+    if (pieces->row < product->m)
+        return true;
+    pieces->row = 0;
+    pieces->item++;
+    return pieces->item < mm_product_count(product);
 }

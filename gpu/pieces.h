@@ -1,5 +1,5 @@
-/* A product of the host that is computed a piece of C at a time. Between two pieces other jobs get their
- * turn, and the product can be cancelled. The pieces' sizes follow from the time that the last one took. Any
+/* A product of the host that is computed a piece of C at a time; of a stack, one product after another. Between
+ * two pieces other jobs get their turn, and the product can be cancelled. The pieces' sizes follow from the time that the last one took. Any
  * thread may call these functions, one at a time for each product. */
 #pragma once
 
@@ -10,7 +10,8 @@
 
 /* All 0: no piece has begun. */
 struct mm_pieces {
-    size_t row;        /* the rows of C above this one are complete */
+    size_t item;       /* of a stack: the products before this one are complete */
+    size_t row;        /* the rows of its C above this one are complete */
     size_t rows;       /* of the band at hand, which begins there */
     size_t col;        /* the columns of the band left of this one are complete */
     size_t cols;       /* of the piece at hand */

@@ -70,6 +70,32 @@ struct mm_product mm_product_dense(const struct mm_product *product) {
     return dense;
 }
 
+/* One matrix of several that stand one below another. */
+static void pick(struct mm_matrix *matrix, size_t count, size_t index) {
+    matrix->rows /= count;
+    if (matrix->data != NULL)
+        matrix->data =
+            (char *)matrix->data + index * matrix->rows * matrix->ld * mm_dtype_bytes(matrix->dtype);
+}
+
+struct mm_product mm_product_item(const struct mm_product *product, size_t index) {
+    const struct mm_stack *stack = product->stack;
+    struct mm_product item = *product;
+    size_t left = index, a = 0, b = 0;
+    if (stack == NULL)
+        return item;
+    for (unsigned dim = stack->rank; dim-- > 0; left /= stack->dims[dim]) {
+        a += left % stack->dims[dim] * stack->a_steps[dim];
+        b += left % stack->dims[dim] * stack->b_steps[dim];
+    }
+    item.stack = NULL;
+    pick(&item.a, stack->a_count, a);
+    pick(&item.b, stack->b_count, b);
+    pick(&item.c, stack->count, index);
+    return item;
+}
+
 double mm_product_flops(const struct mm_product *product) {
-    return 2.0 * (double)product->m * (double)product->n * (double)product->k;
+    return 2.0 * (double)product->m * (double)product->n * (double)product->k *
+           (double)mm_product_count(product);
 }

@@ -14,6 +14,21 @@ enum mm_op { MM_OP_TABLE(MM_CONSTANT) MM_OP_COUNT };
 
 const char *mm_op_name(enum mm_op op);
 
+/* How the products of a stack find their operands. A has a_count matrices, one below another in one view, B and
+ * C likewise; product i has matrix i of C. A dimension's step is by how many matrices of A, or of B, the next
+ * product along it lies further on; 0: all along it share one. */
+enum { MM_STACK_RANK_MAX = 6 };
+
+struct mm_stack {
+    size_t count; /* products; at least 2 */
+    size_t a_count;
+    size_t b_count;
+    unsigned rank; /* at least 1 */
+    size_t dims[MM_STACK_RANK_MAX];
+    size_t a_steps[MM_STACK_RANK_MAX];
+    size_t b_steps[MM_STACK_RANK_MAX];
+};
+
 /* op(A) is m×k, op(B) is k×n, C is m×n. a and b are as stored (a is k×m where transpose_a is set).
  * Of a transposition C and op(A) are m×n, b is empty and k is 0; transpose_a is set, but where A is stored
  * column by column, so that its transpose lies there already and is only copied.
@@ -31,7 +46,18 @@ struct mm_product {
     bool transpose_b;
     bool allow_vendor; /* the row `auto` of a GPU may choose a library of the device's vendor */
     unsigned tile;     /* that the caller chose, for a variant which leaves it open; 0: its own */
+    const struct mm_stack *stack; /* m, n and k are those of each of its products, the views cover all of
+                                     them and are dense; the caller's, for as long as the product; NULL: there
+                                     is one product */
 };
+
+/* How many products it is: at least 1. */
+static inline size_t mm_product_count(const struct mm_product *product) {
+    return product->stack == NULL ? 1 : product->stack->count;
+}
+
+/* Product `index` of a stack alone. */
+struct mm_product mm_product_item(const struct mm_product *product, size_t index);
 
 /* Sets m, n and k from a, b and the flags; of a transposition b becomes empty. MM_BAD_SHAPE, naming both
  * shapes, if the inner dimensions of a and b differ; the product is untouched then. */
@@ -52,6 +78,6 @@ size_t mm_product_bytes(const struct mm_product *product);
 /* The same product on dense matrices that are not placed yet: data is NULL. */
 struct mm_product mm_product_dense(const struct mm_product *product);
 
-/* 2·m·n·k, the floating-point operations of the product (a multiplication and an addition each). A
+/* 2·m·n·k of all products, the floating-point operations (a multiplication and an addition each). A
  * double, since it can pass 2⁶⁴. */
 double mm_product_flops(const struct mm_product *product);

@@ -27,7 +27,7 @@ struct mm_verification {
     double bound;    /* of the residual; else 0 only if k is 0, or no row was judged */
     size_t row;      /* 0 if no row was judged */
 
-    size_t rows_judged;   /* rows_judged + rows_unjudged = m; both are 0 of an empty product */
+    size_t rows_judged;   /* rows_judged + rows_unjudged = the rows of C; both are 0 of an empty product */
     size_t rows_unjudged; /* their sums exceed the type's range, or may have done so on the way */
 
     /* Over the judged rows and all vectors: the sums of the squares of C·x - A·(B·x) and of A·(B·x). Their

@@ -191,7 +191,7 @@ static size_t longest_row(const struct mm_product *product) {
 size_t mm_verify_bytes(const struct mm_product *product) {
     const struct kind *kind = kind_of(product->a.dtype);
     return (kind->vectors * product->n + kind->sums * (product->k + product->m + 1) + longest_row(product)) *
-           NUMBER_BYTES;
+           NUMBER_BYTES; /* a stack's products take it one after another */
 }
 
 /* Converts a stored row. Whole numbers keep their sign, as far as 64 bits go. */
@@ -255,9 +255,11 @@ static void judge_words(const struct mm_product *product, size_t row, const uint
     mm_verify_words_row(verification, row, is_wrong);
 }
 
-void mm_verify(const struct mm_product *product, bool has_tensor_cores, uint64_t seed, void *memory,
-               struct mm_verification *verification) {
+/* Adds the rows of one product, the first of which counts as `first_row`. */
+static void check_one(const struct mm_product *product, bool has_tensor_cores, size_t first_row, void *memory,
+                      struct mm_verification *verification) {
     const struct kind *kind = kind_of(product->a.dtype);
+    struct mm_verification rows = {.is_done = false};
     const struct mm_verify_bounds bounds = mm_verify_bounds_of(product, has_tensor_cores);
     char *x = memory;
     char *of_b = x + kind->vectors * product->n * NUMBER_BYTES;
@@ -267,20 +269,34 @@ void mm_verify(const struct mm_product *product, bool has_tensor_cores, uint64_t
     const struct factors b_factors = {OF_B, x, product->n}, a_factors = {OF_A, of_b, product->k},
                          c_factors = {OF_C, x, product->n};
     assert(product->m > 0 && product->n > 0);
-    kind->make_vectors(x, product->n, seed);
+    kind->make_vectors(x, product->n, verification->seed);
     multiply(kind, &product->b, product->transpose_b, &b_factors, of_b, wide);
     if (kind->make_norms != NULL)
         kind->make_norms(of_b, product->k);
     multiply(kind, &product->a, product->transpose_a, &a_factors, of_a, wide);
-    *verification = (struct mm_verification){.is_done = true, .seed = seed};
     for (size_t row = 0; row < product->m; row++) {
         widen(&product->c, row, wide);
         kind->sum_row(wide, &c_factors, of_c, 1, 0);
         if (kind == &words)
             judge_words(product, row, (const uint64_t *)(const void *)of_c,
-                        (const uint64_t *)(const void *)of_a, verification);
+                        (const uint64_t *)(const void *)of_a, &rows);
         else
             judge_real(kind, product, &bounds, row, (const double *)(const void *)of_c,
-                       (const double *)(const void *)of_a, verification);
+                       (const double *)(const void *)of_a, &rows);
+    }
+    rows.row += first_row;
+    if (kind == &words)
+        mm_verify_merge_words(verification, &rows);
+    else
+        mm_verify_merge(verification, &rows);
+}
+
+void mm_verify(const struct mm_product *product, bool has_tensor_cores, uint64_t seed, void *memory,
+               struct mm_verification *verification) {
+    const size_t count = mm_product_count(product);
+    *verification = (struct mm_verification){.is_done = true, .seed = seed};
+    for (size_t index = 0; index < count; index++) {
+        const struct mm_product item = mm_product_item(product, index);
+        check_one(&item, has_tensor_cores, index * product->m, memory, verification);
     }
 }

@@ -28,6 +28,8 @@
  * each with a probability of at least 1/2, so all of them miss it at most once in 2^32 checks. The bound is
  * 0, and the residual is the number of wrong rows.
  *
+ * The products of a stack have the same vectors: each is checked as well as alone. Rows are counted through.
+ *
  * The functions cannot fail, and take no NULL. On the host any thread may call them, on different memory; on
  * a device they run in the threads of verify.cu's kernels. */
 #pragma once

@@ -80,11 +80,15 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
-    uint64_t took_ns = 0;
-    const struct mm_product piece = mm_pieces_next(&job->pieces, device, job->plan.variant, &job->product);
-    if (measure(device, &job->plan, &piece, &took_ns, &job->error) != MM_OK)
-        return;
-    job->more = mm_pieces_end(&job->pieces, &job->product, took_ns);
+    const uint64_t until_ns = job->pieces.spent_ns + MM_PIECE_NS;
+    do { /* the products of a stack may be shorter than a piece */
+        uint64_t took_ns = 0;
+        const struct mm_product piece =
+            mm_pieces_next(&job->pieces, device, job->plan.variant, &job->product);
+        if (measure(device, &job->plan, &piece, &took_ns, &job->error) != MM_OK)
+            return;
+        job->more = mm_pieces_end(&job->pieces, &job->product, took_ns);
+    } while (job->more && job->pieces.row == 0 && job->pieces.col == 0 && job->pieces.spent_ns < until_ns);
     if (job->more || !job->verify)
         return;
     const uint64_t start_ns = mm_clock_ns();
