@@ -284,14 +284,14 @@ void jobs_case(struct subject *subjects, size_t count, const struct plan *plan, 
 void job_prepare(struct mm_job *job, const struct subject *subject, const struct mm_product *product);
 bool job_told(const struct mm_job *job);
 
-/* --- products.c, transposes.c and batches.c: which cases --------------------------------------------- */
+/* --- products.c, transposes.c, batches.c and stacks.c: which cases ----------------------------------- */
 
 /* The plan's cases; and whole jobs, small ones, whatever the plan's shapes, of which batches_run has those in
- * locked pages that go together. */
+ * locked pages that go together, and stacks_run stacks. */
 typedef void cases_function(struct subject *subjects, size_t count, const struct plan *plan);
 cases_function products_check, products_run_jobs;
 cases_function transposes_check, transposes_run_jobs;
-cases_function batches_run;
+cases_function batches_run, stacks_run;
 
 /* --- share.c: the cases by several threads -------------------------------------------------------- */
 

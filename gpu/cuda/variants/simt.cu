@@ -129,7 +129,8 @@ float cycles_of(const struct tile *tile, const struct mm_product *product, unsig
     *split_depth = static_cast<unsigned>(mm_size_divide_up(slabs, *splits) * tile->shape.depth);
     *splits = *split_depth == 0 ? 1 : static_cast<unsigned>(mm_size_divide_up(product->k, *split_depth));
     const size_t blocks = mm_size_divide_up(product->m, tile->shape.rows) *
-                          mm_size_divide_up(product->n, tile->shape.cols) * *splits;
+                          mm_size_divide_up(product->n, tile->shape.cols) * *splits *
+                          mm_product_count(product);
     const size_t blocks_per_multiprocessor = mm_size_divide_up(blocks, multiprocessors);
     const float block = static_cast<float>(tile->shape.rows * tile->shape.cols) *
                         static_cast<float>(*split_depth) / FMAS_PER_CYCLE;
@@ -153,11 +154,13 @@ struct choice choose(const struct mm_product *product, unsigned multiprocessors,
         if (&tile != tiles &&
             tile.shared_bytes[product->transpose_a][product->transpose_b] > shared_bytes_max)
             continue;
+        if (product->stack != nullptr && tile.batch_kernels[0][0] == nullptr)
+            continue;
         for (const unsigned count : counts) {
             unsigned splits = count;
             unsigned split_depth;
-            if (count > 1 && (count - 1) * tile.shape.depth >= product->k)
-                break; /* more splits than slabs */
+            if (count > 1 && ((count - 1) * tile.shape.depth >= product->k || product->stack != nullptr))
+                break; /* more splits than slabs; or a stack, which has blocks enough */
             const float cycles = cycles_of(&tile, product, multiprocessors, &splits, &split_depth);
             if (cycles >= least || (splits > 1 && product->m * product->n > SPLIT_ELEMENTS_MAX))
                 continue;
@@ -208,8 +211,9 @@ struct choice choose_for_vectors(const struct mm_product *product, unsigned mult
 
 struct choice choice_of(const struct mm_product *product, const struct mm_device *device) {
     const unsigned multiprocessors = device->multiprocessors > 0 ? device->multiprocessors : 1;
-    return has_few_vectors(product) ? choose_for_vectors(product, multiprocessors)
-                                    : choose(product, multiprocessors, device->shared_bytes_per_block_max);
+    return has_few_vectors(product) && product->stack == nullptr
+               ? choose_for_vectors(product, multiprocessors)
+               : choose(product, multiprocessors, device->shared_bytes_per_block_max);
 }
 
 /* The workspace for the sums of the splits: m rows each, which begin at multiples of 16 bytes. */

@@ -445,7 +445,7 @@ __global__ void __launch_bounds__(TILE::THREADS, 2)
     const struct mm_cuda_item *item = mm_cuda_item_of(batch);
     if (item == nullptr)
         return;
-    const struct mm_product product = mm_cuda_product_of<TRANSPOSE_A, TRANSPOSE_B>(*item);
+    const struct mm_product product = mm_cuda_product_of<TRANSPOSE_A, TRANSPOSE_B>(batch, *item);
     const bool is_one_split = item->split_depth >= item->k;
     const unsigned first_row = blockIdx.y * TILE::ROWS;
     const unsigned first_col = blockIdx.x * TILE::COLS;
