@@ -56,8 +56,10 @@ static inline size_t mm_product_count(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->count;
 }
 
+__BEGIN_DECLS
 /* Product `index` of a stack alone. */
 struct mm_product mm_product_item(const struct mm_product *product, size_t index);
+__END_DECLS
 
 /* The part of a stack that is `count` of its first dimension from `first` on; *stack becomes the part's. */
 struct mm_product mm_product_part(const struct mm_product *product, size_t first, size_t count,
