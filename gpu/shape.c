@@ -1,4 +1,5 @@
-/* Which shapes are too large, what their product's shape is, and how a stack's products find their operands. */
+/* Which shapes are too large, what their product's shape is, and how a stack's products find their operands.
+ */
 #include "gpu/shape.h"
 
 #include <assert.h>
@@ -53,8 +54,8 @@ static enum mm_status fail_dimension(const char *field, const struct mm_shape *s
 }
 
 static enum mm_status fail_bytes(const char *field, const char *got, size_t limit, struct mm_error *error) {
-    mm_fail_limit(error, field, limit, "the size in bytes of %s is %s, but the limit is %zu (--memory-budget)",
-                  field, got, limit);
+    mm_fail_limit(error, field, limit,
+                  "the size in bytes of %s is %s, but the limit is %zu (--memory-budget)", field, got, limit);
     mm_fail_got(error, "%s", got);
     return MM_TOO_LARGE;
 }
@@ -154,14 +155,16 @@ static void make_stack(const struct mm_shape *a, const struct mm_shape *b, struc
     }
 }
 
-static enum mm_status fail_shapes(const struct mm_shape *a, const struct mm_shape *b, struct mm_error *error) {
+static enum mm_status fail_shapes(const struct mm_shape *a, const struct mm_shape *b,
+                                  struct mm_error *error) {
     char a_text[MM_SHAPE_TEXT_MAX], b_text[MM_SHAPE_TEXT_MAX];
     mm_shape_text(a, a_text);
     mm_shape_text(b, b_text);
-    return mm_fail(error, MM_BAD_SHAPE,
-                   "the stacks of a, %s, and of b, %s, do not broadcast: before the last two dimensions, each "
-                   "of a must be that of b, or one of them 1",
-                   a_text, b_text);
+    return mm_fail(
+        error, MM_BAD_SHAPE,
+        "the stacks of a, %s, and of b, %s, do not broadcast: before the last two dimensions, each "
+        "of a must be that of b, or one of them 1",
+        a_text, b_text);
 }
 
 /* Whether each operand has enough dimensions: a product's at least one, a transposition's two. */

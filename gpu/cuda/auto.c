@@ -61,7 +61,8 @@ static bool is_for_vendor(const struct mm_device *device, const struct mm_produc
     enum { ELEMENTS_PER_MULTIPROCESSOR_MIN = 16384, EDGE_MIN = 512 };
     const size_t least = (size_t)ELEMENTS_PER_MULTIPROCESSOR_MIN * device->multiprocessors;
     return product->allow_vendor && narrow_of(product) >= EDGE_MIN && product->k >= EDGE_MIN &&
-           product->m * product->n * mm_product_count(product) >= least && mm_cuda_blas_missing(device) == NULL;
+           product->m * product->n * mm_product_count(product) >= least &&
+           mm_cuda_blas_missing(device) == NULL;
 }
 
 /* For element types other than float32, of the operands or of C. This is not measured yet: it assumes that
@@ -69,8 +70,9 @@ static bool is_for_vendor(const struct mm_device *device, const struct mm_produc
 static unsigned choose_unmeasured(const struct mm_device *device, const struct mm_product *product) {
     if (product->allow_vendor && mm_cuda_blas_missing(device) == NULL && mm_cuda_blas_takes(product))
         return MM_CUDA_ROW_blas;
-    return narrow_of(product) < 32 || blocks_of(product, 32) <= device->multiprocessors ? MM_CUDA_ROW_tiled_16
-                                                                              : MM_CUDA_ROW_tiled_32;
+    return narrow_of(product) < 32 || blocks_of(product, 32) <= device->multiprocessors
+               ? MM_CUDA_ROW_tiled_16
+               : MM_CUDA_ROW_tiled_32;
 }
 
 const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const struct mm_product *product) {
@@ -95,7 +97,8 @@ static bool is_wide(const struct mm_matrix *x) {
  * by 16 bytes. For those vectorized is faster: it has more bytes in flight. */
 const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device,
                                                   const struct mm_product *product) {
-    const bool is_large = narrow_of(product) >= 32 && blocks_of(product, 64) >= 4 * (size_t)device->multiprocessors;
+    const bool is_large =
+        narrow_of(product) >= 32 && blocks_of(product, 64) >= 4 * (size_t)device->multiprocessors;
     const bool suits = mm_dtype_bytes(product->a.dtype) == 4 && is_wide(&product->a) && is_wide(&product->c);
     return &mm_cuda_variants[is_large && suits ? MM_CUDA_ROW_transpose_vectorized
                                                : MM_CUDA_ROW_transpose_padded];

@@ -113,10 +113,9 @@ static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error)
     const struct mm_product *product = &bands->product;
     const size_t rows = mm_size_min(all_rows(product) - bands->row, bands->rows);
     struct mm_stack stack;
-    const struct mm_product band =
-        product->stack != NULL
-            ? mm_product_part(product, bands->row, rows, &stack)
-            : mm_product_piece(product, bands->plan.variant->op, bands->row, rows, 0, product->n);
+    const struct mm_product band = product->stack != NULL ? mm_product_part(product, bands->row, rows, &stack)
+                                                          : mm_product_piece(product, bands->plan.variant->op,
+                                                                             bands->row, rows, 0, product->n);
     const enum mm_status status = mm_plan_launch(&bands->plan, &band, lane, error);
     if (status != MM_OK)
         return status;

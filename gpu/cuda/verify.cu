@@ -328,8 +328,8 @@ __device__ void merge(struct mm_verification *into, const struct mm_verification
         mm_verify_merge(into, rows);
 }
 
-/* One block judges all rows, which are little beside the matrices, and adds up what its threads have seen. The
- * rows count from `first_row`; those before it, of the same stack, are in the result. */
+/* One block judges all rows, which are little beside the matrices, and adds up what its threads have seen.
+ * The rows count from `first_row`; those before it, of the same stack, are in the result. */
 template <typename KIND>
 __global__ void __launch_bounds__(JUDGES, 1)
     judge(struct rows<typename KIND::number> rows, struct mm_verify_bounds bounds, uint64_t seed,

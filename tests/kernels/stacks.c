@@ -1,5 +1,5 @@
-/* Stacks: each product of one must be right, and nothing but C be written. Elements are small whole numbers, of
- * which every type holds every sum, so right means equal; a transposition is right bit by bit. Timing and
+/* Stacks: each product of one must be right, and nothing but C be written. Elements are small whole numbers,
+ * of which every type holds every sum, so right means equal; a transposition is right bit by bit. Timing and
  * rounding are judged elsewhere. */
 #include "gpu/shape.h"
 #include "tests/kernels/harness.h"
@@ -9,8 +9,8 @@
 
 enum { GUARD_BYTES = 256, GUARD = 0xa5 };
 
-/* The dimensions before the matrices': operands that both have one, that share one of B or of A, that broadcast
- * crosswise, in two runs that cannot be joined, and more products than a grid has layers. */
+/* The dimensions before the matrices': operands that both have one, that share one of B or of A, that
+ * broadcast crosswise, in two runs that cannot be joined, and more products than a grid has layers. */
 static const struct {
     struct mm_shape a;
     struct mm_shape b;
@@ -26,8 +26,8 @@ static const struct {
 };
 enum { STACKS = sizeof stacks / sizeof stacks[0] };
 
-static const struct shape shapes[] = {{1, 1, 1},    {2, 3, 4},    {17, 15, 33}, {32, 32, 32}, {64, 64, 64},
-                                      {33, 5, 70},  {1, 64, 40},  {130, 70, 9}, {5, 7, 0},    {64, 96, 32}};
+static const struct shape shapes[] = {{1, 1, 1},   {2, 3, 4},   {17, 15, 33}, {32, 32, 32}, {64, 64, 64},
+                                      {33, 5, 70}, {1, 64, 40}, {130, 70, 9}, {5, 7, 0},    {64, 96, 32}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0], LARGE_ELEMENTS_MAX = 12 };
 
 static void append(struct mm_shape *shape, size_t rows, size_t cols) {

@@ -91,7 +91,8 @@ __device__ __forceinline__ void mm_cuda_move(struct mm_matrix *matrix, size_t by
 }
 
 /* From the first product of a stack to that of the block. */
-__device__ __forceinline__ void mm_cuda_move_on(const struct mm_cuda_stack &stack, struct mm_product *product) {
+__device__ __forceinline__ void mm_cuda_move_on(const struct mm_cuda_stack &stack,
+                                                struct mm_product *product) {
     if (stack.rank == 0)
         return;
     const size_t index = stack.first + blockIdx.z;

@@ -29,6 +29,7 @@ namespace {
 constexpr unsigned SUM_THREADS = 128;
 constexpr unsigned SPLITS_MAX = 64;
 constexpr unsigned BATCH_SPLITS_MAX = 8;               /* in a batch one block computes all splits in turn */
+constexpr unsigned BATCH_SUMS_MAX = 64;                /* of a thread, which must have registers for them */
 constexpr size_t SPLIT_ELEMENTS_MAX = size_t(1) << 26; /* of C, if k is split */
 
 /* The second kernel of split-K adds up the partial sums and stores them in C. Split s has rows s·m to
@@ -70,14 +71,14 @@ struct tile {
     unsigned threads;
     void (*kernels[2][2])(struct mm_simt_params);      /* [transpose_a][transpose_b] */
     void (*batch_kernels[2][2])(struct mm_cuda_items); /* null: there are none */
+    unsigned batch_splits_max;
     unsigned shared_bytes[2][2];
 };
 
-/* The batch kernel of a tile. Products of a batch are small and take small tiles; large ones have no
- * registers for a second set of sums. */
+/* The batch kernel of a tile. Products of a batch are small and take small tiles. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 constexpr void (*batch_kernel_of())(struct mm_cuda_items) {
-    if constexpr (TILE::THREAD_ROWS * TILE::THREAD_COLS <= 32)
+    if constexpr (TILE::THREAD_ROWS * TILE::THREAD_COLS <= BATCH_SUMS_MAX)
         return mm_simt_each<TILE, TRANSPOSE_A, TRANSPOSE_B>;
     else
         return nullptr;
@@ -94,6 +95,7 @@ template <class TILE> constexpr struct tile tile_of() {
     struct tile tile = {};
     tile.shape = TILE::SHAPE;
     tile.threads = TILE::THREADS;
+    tile.batch_splits_max = MM_SIMT_ADDS_SPLITS<TILE> ? BATCH_SPLITS_MAX : 1;
     add_kernels<TILE, false, false>(&tile);
     add_kernels<TILE, false, true>(&tile);
     add_kernels<TILE, true, false>(&tile);
@@ -244,7 +246,7 @@ struct mm_layout layout_of_tiles(const struct choice *choice, const struct mm_pr
     const struct tile *tile = choice->tile;
     struct mm_layout layout = {};
     layout.kernel = reinterpret_cast<const void *>(tile->kernels[product->transpose_a][product->transpose_b]);
-    if (choice->splits <= BATCH_SPLITS_MAX)
+    if (choice->splits <= tile->batch_splits_max)
         layout.batch_kernel =
             reinterpret_cast<const void *>(tile->batch_kernels[product->transpose_a][product->transpose_b]);
     layout.block_rows = tile->shape.rows;
