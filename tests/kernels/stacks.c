@@ -14,21 +14,29 @@ enum { GUARD_BYTES = 256, GUARD = 0xa5 };
 static const struct {
     struct mm_shape a;
     struct mm_shape b;
-    bool is_large; /* of small products alone */
+    size_t count;
 } stacks[] = {
-    {{1, {5}}, {1, {5}}, false},
-    {{1, {4}}, {0, {0}}, false},
-    {{0, {0}}, {1, {3}}, false},
-    {{2, {3, 1}}, {1, {4}}, false},
-    {{3, {2, 1, 3}}, {3, {2, 4, 1}}, false},
-    {{6, {2, 1, 2, 1, 2, 1}}, {6, {1, 2, 1, 2, 1, 2}}, false},
-    {{2, {2, 33000}}, {1, {1}}, true},
+    {{1, {5}}, {1, {5}}, 5},
+    {{1, {4}}, {0, {0}}, 4},
+    {{0, {0}}, {1, {3}}, 3},
+    {{2, {3, 1}}, {1, {4}}, 12},
+    {{3, {2, 1, 3}}, {3, {2, 4, 1}}, 24},
+    {{6, {2, 1, 2, 1, 2, 1}}, {6, {1, 2, 1, 2, 1, 2}}, 64},
+    {{2, {2, 33000}}, {2, {2, 1}}, 66000},
 };
 enum { STACKS = sizeof stacks / sizeof stacks[0] };
 
 static const struct shape shapes[] = {{1, 1, 1},   {2, 3, 4},   {17, 15, 33}, {32, 32, 32}, {64, 64, 64},
                                       {33, 5, 70}, {1, 64, 40}, {130, 70, 9}, {5, 7, 0},    {64, 96, 32}};
-enum { SHAPES = sizeof shapes / sizeof shapes[0], LARGE_ELEMENTS_MAX = 12 };
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+/* Whether the test is made: of stacks that take long, none, and of types that share most with float32 a part,
+ * another for each. */
+static bool is_wanted(enum mm_dtype dtype, size_t stack, const struct shape *shape, size_t number) {
+    enum { COST_MAX = 1 << 20, SHARE = 4 };
+    const size_t cost = stacks[stack].count * shape->m * shape->n * (shape->k + 1);
+    return cost <= COST_MAX && (dtype == MM_FLOAT32 || number % SHARE == dtype % SHARE);
+}
 
 static void append(struct mm_shape *shape, size_t rows, size_t cols) {
     shape->dims[shape->rank++] = rows;
@@ -163,7 +171,7 @@ void stacks_run(struct subject *subjects, size_t count, const struct plan *plan)
             struct mm_product product = {.transpose_a = op == MM_TRANSPOSE || (flags & 1) != 0,
                                          .transpose_b = op == MM_MATMUL && (flags & 2) != 0,
                                          .tile = subject->tile};
-            if (stacks[number / SHAPES].is_large && shape->m * shape->n > LARGE_ELEMENTS_MAX)
+            if (!is_wanted(plan->dtype, number / SHAPES, shape, number))
                 continue;
             if (op == MM_TRANSPOSE)
                 append(&a, shape->n, shape->m);
