@@ -223,7 +223,7 @@ void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const 
     struct mm_error error;
     assert(index < MM_CUDA_LANES);
     assert(count == 1 || jobs[0]->plan.batch_key != 0);
-    lane->path->kind = MM_PATH_NONE;
+    *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
     lane->bands = (struct mm_cuda_bands){.job = NULL};
     enum mm_status status = mm_cuda_use(head, &error);
     if (status == MM_OK)
