@@ -47,7 +47,7 @@ static struct mm_device *find_able(struct mm_device *const *devices, size_t coun
     for (size_t index = 0; index < count; index++) {
         const char *missing = mm_device_has_failed(devices[index])
                                   ? device_failed
-                                  : mm_variant_missing(variant, devices[index]);
+                                  : mm_variant_missing(variant, devices[index], MM_FLOAT32);
         if (missing == NULL)
             return devices[index];
         if (*reason == NULL)

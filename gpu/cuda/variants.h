@@ -29,7 +29,7 @@ __BEGIN_DECLS
     X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .tile = 128, .summary = "64x32 of C a warp and 8x8 a thread; the next operands and slabs are loaded meanwhile") \
     X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .summary = "blocks of the shape that suits the product; k is split if there are too few blocks to fill the chip; a kernel of its own for vectors") \
     X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor}, .tile = 128, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired") \
-    X(blas, .plan = {[MM_FLOAT32] = mm_cuda_blas, [MM_FLOAT64] = mm_cuda_blas, [MM_FLOAT16] = mm_cuda_blas, [MM_BFLOAT16] = mm_cuda_blas, [MM_INT8] = mm_cuda_blas}, .multiples = {[MM_INT8] = 4}, .converts = true, .missing = mm_cuda_blas_missing, .needs = "cuBLAS 13 or 12 at run time", .summary = "cuBLAS, with float32 computed in plain float32: the yardstick")
+    X(blas, .plan = {[MM_FLOAT32] = mm_cuda_blas, [MM_FLOAT64] = mm_cuda_blas, [MM_FLOAT16] = mm_cuda_blas, [MM_BFLOAT16] = mm_cuda_blas, [MM_INT8] = mm_cuda_blas}, .multiples = {[MM_INT8] = {4, 4, 4}}, .converts = true, .missing = mm_cuda_blas_missing, .needs = "cuBLAS 13 or 12 at run time", .summary = "cuBLAS, with float32 computed in plain float32: the yardstick")
 
 /* The same for transpositions. */
 #define MM_CUDA_TRANSPOSES(X)                                                                                \

@@ -131,7 +131,8 @@ static bool may_refuse(const struct subject *subject, const struct one_case *one
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error) {
     const struct shape *shape = &one->shape;
-    const struct mm_product product = {.m = shape->m, .n = shape->n, .k = shape->k};
+    const struct mm_product product = {
+        .m = shape->m, .n = shape->n, .k = shape->k, .a.dtype = one->dtype};
     const bool takes = mm_variant_takes(subject->variant, &product);
     const bool is_refusal = status == MM_UNSUPPORTED && error->detail[0] != '\0';
     if (takes && !(is_refusal && may_refuse(subject, one)))

@@ -136,9 +136,9 @@ static void blas_refuses_what_cublas_lacks(void **state) {
         {MM_FLOAT32, MM_FLOAT32, 1, 1, 0x80000000, "dimensions"},
         {MM_INT8, MM_INT32, 4, 8, 12, NULL},
         {MM_INT8, MM_INT32, 4, 0, 12, NULL},
-        {MM_INT8, MM_INT32, 5, 8, 12, "multiples of 4 for int8, but m is 5"},
-        {MM_INT8, MM_INT32, 4, 9, 12, "multiples of 4 for int8, but k is 9"},
-        {MM_INT8, MM_INT32, 4, 8, 13, "multiples of 4 for int8, but n is 13"},
+        {MM_INT8, MM_INT32, 5, 8, 12, "m is 5, but for int8 blas takes only multiples of 4"},
+        {MM_INT8, MM_INT32, 4, 9, 12, "k is 9, but for int8 blas takes only multiples of 4"},
+        {MM_INT8, MM_INT32, 4, 8, 13, "n is 13, but for int8 blas takes only multiples of 4"},
     };
     const struct mm_variant *blas = &mm_cuda_variants[MM_CUDA_ROW_blas];
     for (size_t index = 0; index < COUNT(cases); index++) {
