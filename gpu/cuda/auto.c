@@ -62,13 +62,13 @@ static bool is_for_vendor(const struct mm_device *device, const struct mm_produc
     const size_t least = (size_t)ELEMENTS_PER_MULTIPROCESSOR_MIN * device->multiprocessors;
     return product->allow_vendor && narrow_of(product) >= EDGE_MIN && product->k >= EDGE_MIN &&
            product->m * product->n * mm_product_count(product) >= least &&
-           mm_cuda_blas_missing(device) == NULL;
+           mm_cuda_blas_takes(device, product);
 }
 
 /* For element types other than float32, of the operands or of C. This is not measured yet: it assumes that
  * narrow products, and those of few blocks, are faster by the smaller tile. */
 static unsigned choose_unmeasured(const struct mm_device *device, const struct mm_product *product) {
-    if (product->allow_vendor && mm_cuda_blas_missing(device) == NULL && mm_cuda_blas_takes(product))
+    if (product->allow_vendor && mm_cuda_blas_takes(device, product))
         return MM_CUDA_ROW_blas;
     return narrow_of(product) < 32 || blocks_of(product, 32) <= device->multiprocessors
                ? MM_CUDA_ROW_tiled_16

@@ -199,10 +199,11 @@ static enum mm_status read_attributes(const struct mm_layout *layout, struct mm_
 
 /* The smallest product that the variant takes; a transposition, since as a copy it would have no kernel. */
 static struct mm_product smallest_of(const struct mm_variant *variant, unsigned tile) {
-    const size_t edge = mm_variant_multiple_of(variant, MM_FLOAT32);
-    const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, edge, edge, NULL);
-    struct mm_product product = {
-        .a = square, .b = square, .tile = tile, .transpose_a = variant->op == MM_TRANSPOSE};
+    const struct mm_multiples of = mm_variant_multiples(variant, MM_FLOAT32);
+    struct mm_product product = {.a = mm_matrix_dense(MM_FLOAT32, of.m, of.k, NULL),
+                                 .b = mm_matrix_dense(MM_FLOAT32, of.k, of.n, NULL),
+                                 .tile = tile,
+                                 .transpose_a = variant->op == MM_TRANSPOSE};
     (void)mm_product_conform(variant->op, &product, NULL);
     product.c = mm_product_result(variant->op, &product);
     return product;

@@ -264,9 +264,8 @@ void subject_tell(struct subject *subject, const char *text);
 void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Whether the shape is one that the variant's row says it does not do. It must then have been
- * refused: that is counted, and anything else a failure. A GPU's row may also refuse a result of another type
- * than the usual, and its library elements of one byte. */
+/* Whether the variant's row says that it does not take the case: by its `multiples` or, on a GPU, by
+ * `converts`. It must then have been refused: that is counted, and anything else a failure. */
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error);
 
