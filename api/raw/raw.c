@@ -40,13 +40,15 @@ static enum mm_status stored_view(const struct mm_call *call, enum mm_parameter 
     return MM_BAD_REQUEST;
 }
 
-/* Makes the views, without data, and gives their bytes. A product has op(A) m×k and op(B) k×n; a
- * transposition has A m×n, and B is empty. */
+/* Finds the types, makes the views, without data, and gives their bytes. A product has op(A) m×k and op(B)
+ * k×n; a transposition has A m×n, and B is empty. */
 static enum mm_status lay_out(struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                               size_t *b_bytes, struct mm_error *error) {
     const uint64_t *numbers = call->numbers;
     bool two = mm_call_operands(call) == 2;
     enum mm_status status = require_dimensions(call, error);
+    if (status == MM_OK)
+        status = mm_call_resolve(call, error);
     if (status == MM_OK)
         status = stored_view(call, MM_PARAMETER_TRANSPOSE_A, MM_PARAMETER_LDA, "lda", numbers[MM_PARAMETER_M],
                              numbers[two ? MM_PARAMETER_K : MM_PARAMETER_N], &call->a, error);
@@ -94,12 +96,8 @@ static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, s
     return MM_BAD_REQUEST;
 }
 
-/* An unknown dtype does not tell how long the body should be. It is refused by decode, after the body, as the
- * contract says. */
 static enum mm_status plan(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error) {
-    if (mm_call_resolve(call, NULL) != MM_OK)
-        return require_dimensions(call, error);
     size_t a_bytes, b_bytes;
     enum mm_status status = lay_out(call, limits, &a_bytes, &b_bytes, error);
     if (status == MM_OK)
@@ -110,9 +108,7 @@ static enum mm_status plan(struct mm_call *call, uint64_t body_bytes, const stru
 static enum mm_status decode(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
                              struct mm_error *error) {
     size_t a_bytes, b_bytes;
-    enum mm_status status = mm_call_resolve(call, error);
-    if (status == MM_OK)
-        status = lay_out(call, limits, &a_bytes, &b_bytes, error);
+    enum mm_status status = lay_out(call, limits, &a_bytes, &b_bytes, error);
     if (status == MM_OK)
         status = check_length(call, a_bytes, b_bytes, body->bytes, limits, error);
     if (status != MM_OK)
