@@ -38,6 +38,14 @@ static struct mm_matrix reserve_matrix(struct call *call, char *scratch, enum mm
     return matrix;
 }
 
+static size_t matrices_of_a(const struct mm_product *product) {
+    return product->stack == NULL ? 1 : product->stack->a_count;
+}
+
+static size_t matrices_of_b(const struct mm_product *product) {
+    return product->stack == NULL ? 1 : product->stack->b_count;
+}
+
 static bool is_aligned(const struct mm_matrix *matrix, unsigned alignment) {
     return (uintptr_t)matrix->data % alignment == 0 &&
            matrix->ld * mm_dtype_bytes(matrix->dtype) % alignment == 0;
@@ -57,15 +65,18 @@ static struct call call_of(const struct mm_product *product, char *scratch) {
     if ((type->results & MM_DTYPE_BIT(product->c.dtype)) == 0)
         call.replaces_c = true;
     if (call.replaces_a) {
-        call.product.a = reserve_matrix(&call, scratch, dtype, product->m, product->k);
+        call.product.a =
+            reserve_matrix(&call, scratch, dtype, matrices_of_a(product) * product->m, product->k);
         call.product.transpose_a = false;
     }
     if (call.replaces_b) {
-        call.product.b = reserve_matrix(&call, scratch, dtype, product->n, product->k);
+        call.product.b =
+            reserve_matrix(&call, scratch, dtype, matrices_of_b(product) * product->n, product->k);
         call.product.transpose_b = true;
     }
     if (call.replaces_c)
-        call.product.c = reserve_matrix(&call, scratch, mm_dtype_sum(dtype), product->m, product->n);
+        call.product.c = reserve_matrix(&call, scratch, mm_dtype_sum(dtype),
+                                        mm_product_count(product) * product->m, product->n);
     call.workspace = reserve(&call, scratch, type->workspace_bytes);
     return call;
 }
@@ -74,12 +85,25 @@ static struct call call_of(const struct mm_product *product, char *scratch) {
 typedef enum mm_status step(const struct mm_plan *plan, const struct mm_product *product,
                             struct mm_lane *lane, struct mm_error *error);
 
+/* Of so many matrices. Those that are not turned are copied as one. */
 static enum mm_status copy(step *run, const struct mm_device *device, const struct mm_matrix *from,
-                           bool is_turned, const struct mm_matrix *to, struct mm_lane *lane,
+                           size_t matrices, bool is_turned, const struct mm_matrix *to, struct mm_lane *lane,
                            struct mm_error *error) {
+    const struct mm_stack stack = {.count = matrices,
+                                   .a_count = matrices,
+                                   .b_count = matrices,
+                                   .rank = 1,
+                                   .dims = {matrices},
+                                   .a_steps = {1},
+                                   .b_steps = {1}};
     struct mm_product product = {.a = *from, .c = *to, .transpose_a = is_turned};
     struct mm_plan plan;
     (void)mm_product_conform(MM_TRANSPOSE, &product, NULL);
+    if (is_turned && matrices > 1) {
+        product.m = to->rows / matrices;
+        product.n = to->cols;
+        product.stack = &stack;
+    }
     const enum mm_status status =
         mm_plan_make(device, &mm_cuda_variants[MM_CUDA_ROW_transpose_auto], &product, false, &plan, error);
     return status == MM_OK ? run(&plan, &product, lane, error) : status;
@@ -90,16 +114,18 @@ static enum mm_status copy_operands(step *run, const struct mm_device *device,
                                     struct mm_lane *lane, struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (call->replaces_a)
-        status = copy(run, device, &product->a, product->transpose_a, &call->product.a, lane, error);
+        status = copy(run, device, &product->a, matrices_of_a(product), product->transpose_a,
+                      &call->product.a, lane, error);
     if (status == MM_OK && call->replaces_b)
-        status = copy(run, device, &product->b, !product->transpose_b, &call->product.b, lane, error);
+        status = copy(run, device, &product->b, matrices_of_b(product), !product->transpose_b,
+                      &call->product.b, lane, error);
     return status;
 }
 
 static enum mm_status round_result(step *run, const struct mm_plan *plan, const struct mm_product *product,
                                    const struct call *call, struct mm_lane *lane, struct mm_error *error) {
     const struct mm_product rounding = {
-        .m = product->m, .n = product->n, .a = call->product.c, .c = product->c};
+        .m = mm_product_count(product) * product->m, .n = product->n, .a = call->product.c, .c = product->c};
     const struct mm_plan by_kernel = {.device = plan->device,
                                       .variant = plan->variant,
                                       .launch = mm_cuda_launch,
@@ -112,7 +138,7 @@ static enum mm_status zero(const struct mm_product *product, struct mm_lane *lan
     const size_t row_bytes = product->n * mm_dtype_bytes(product->c.dtype);
     const size_t pitch = product->c.ld * mm_dtype_bytes(product->c.dtype);
     const cudaError_t code =
-        cudaMemset2DAsync(product->c.data, pitch, 0, row_bytes, product->m, lane->stream);
+        cudaMemset2DAsync(product->c.data, pitch, 0, row_bytes, product->c.rows, lane->stream);
     return mm_cuda_status(lane->device, code, "clearing c", error);
 }
 
@@ -146,7 +172,8 @@ static bool fits(const struct mm_matrix *matrix) {
 }
 
 static bool has_sizes(const struct mm_product *product) {
-    return fits(&product->a) && fits(&product->b) && fits(&product->c);
+    const struct mm_product one = mm_product_item(product, 0);
+    return fits(&one.a) && fits(&one.b) && fits(&one.c);
 }
 
 bool mm_cuda_blas_takes(const struct mm_device *device, const struct mm_product *product) {
@@ -163,6 +190,6 @@ enum mm_status mm_cuda_blas(const struct mm_product *product, struct mm_plan *pl
         return mm_fail(error, MM_UNSUPPORTED, "blas cannot run here: %s", missing);
     plan->workspace_bytes = product->k == 0 ? 0 : call_of(product, NULL).bytes;
     plan->prepare = prepare;
-    plan->launch = launch;
+    plan->launch = plan->launch_stack = launch;
     return MM_OK;
 }

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -61,6 +62,18 @@ static struct {
     int (*gemm_ex)(cublas_handle handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
                    const void *a, int a_type, int lda, const void *b, int b_type, int ldb, const void *beta,
                    void *c, int c_type, int ldc, int compute, int algorithm);
+    /* The same for several products, whose matrices lie so many elements apart. */
+    int (*sgemm_strided)(cublas_handle handle, int op_a, int op_b, int m, int n, int k, const float *alpha,
+                         const float *a, int lda, long long a_step, const float *b, int ldb, long long b_step,
+                         const float *beta, float *c, int ldc, long long c_step, int count);
+    int (*dgemm_strided)(cublas_handle handle, int op_a, int op_b, int m, int n, int k, const double *alpha,
+                         const double *a, int lda, long long a_step, const double *b, int ldb,
+                         long long b_step, const double *beta, double *c, int ldc, long long c_step,
+                         int count);
+    int (*gemm_strided_ex)(cublas_handle handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
+                           const void *a, int a_type, int lda, long long a_step, const void *b, int b_type,
+                           int ldb, long long b_step, const void *beta, void *c, int c_type, int ldc,
+                           long long c_step, int count, int compute, int algorithm);
 } cublas;
 
 /* cuBLASLt's descriptions, which it fills in: their sizes are public, what they hold is not. And one of the
@@ -85,7 +98,7 @@ struct lt_choice {
     int reserved[4];
 };
 
-enum { OPERATION_TRANSPOSES_FIRST = 3 };
+enum { OPERATION_TRANSPOSES_FIRST = 3, LAYOUT_COUNT = 5, LAYOUT_STEP = 6 };
 enum { PREFER_WORKSPACE_BYTES = 1, PREFER_ALIGNMENT = 5 };
 
 static struct {
@@ -93,6 +106,7 @@ static struct {
     int (*set_operation)(struct lt_operation *operation, int attribute, const void *value, size_t bytes);
     int (*init_layout)(struct lt_layout *layout, size_t bytes, int type, uint64_t rows, uint64_t cols,
                        int64_t ld);
+    int (*set_layout)(struct lt_layout *layout, int attribute, const void *value, size_t bytes);
     int (*init_preference)(struct lt_preference *preference, size_t bytes);
     int (*set_preference)(struct lt_preference *preference, int attribute, const void *value, size_t bytes);
     int (*choose)(cublas_handle handle, const struct lt_operation *operation, const struct lt_layout *a,
@@ -126,15 +140,22 @@ static const char *lt_missing_because = "the libcublas that was found lacks cuBL
 /* libcublas is linked with the libcublasLt of its version, so the functions of both are found through it. */
 static void find(void) {
     static const struct symbol of_cublas[] = {
-        {"cublasCreate_v2", &cublas.create},        {"cublasDestroy_v2", &cublas.destroy},
-        {"cublasSetStream_v2", &cublas.set_stream}, {"cublasSetMathMode", &cublas.set_math_mode},
-        {"cublasSgemm_v2", &cublas.sgemm},          {"cublasDgemm_v2", &cublas.dgemm},
+        {"cublasCreate_v2", &cublas.create},
+        {"cublasDestroy_v2", &cublas.destroy},
+        {"cublasSetStream_v2", &cublas.set_stream},
+        {"cublasSetMathMode", &cublas.set_math_mode},
+        {"cublasSgemm_v2", &cublas.sgemm},
+        {"cublasDgemm_v2", &cublas.dgemm},
         {"cublasGemmEx", &cublas.gemm_ex},
+        {"cublasSgemmStridedBatched", &cublas.sgemm_strided},
+        {"cublasDgemmStridedBatched", &cublas.dgemm_strided},
+        {"cublasGemmStridedBatchedEx", &cublas.gemm_strided_ex},
     };
     static const struct symbol of_lt[] = {
         {"cublasLtMatmulDescInit_internal", &lt.init_operation},
         {"cublasLtMatmulDescSetAttribute", &lt.set_operation},
         {"cublasLtMatrixLayoutInit_internal", &lt.init_layout},
+        {"cublasLtMatrixLayoutSetAttribute", &lt.set_layout},
         {"cublasLtMatmulPreferenceInit_internal", &lt.init_preference},
         {"cublasLtMatmulPreferenceSetAttribute", &lt.set_preference},
         {"cublasLtMatmulAlgoGetHeuristic", &lt.choose},
@@ -202,9 +223,20 @@ void mm_cuda_blas_close(struct mm_lane *lane) {
 
 /* --- products ------------------------------------------------------------------------------------ */
 
+/* Products that lie at equal steps: the first, by how many elements the matrices of the next lie further on,
+ * and how many there are. */
+struct run {
+    struct mm_product first;
+    int64_t a_step;
+    int64_t b_step;
+    int64_t c_step;
+    int count;
+};
+
 /* cuBLAS reads columns where we store rows, and so sees each matrix transposed: we ask it for
  * op(B)ᵀ·op(A)ᵀ = Cᵀ, which is C in our order, and give each operand its own flag. */
-static int multiply(cublas_handle handle, const struct mm_product *product) {
+static int multiply(cublas_handle handle, const struct run *run) {
+    const struct mm_product *product = &run->first;
     static const float one = 1.0f, nothing = 0.0f;
     static const double double_one = 1.0, double_nothing = 0.0;
     static const int int_one = 1, int_nothing = 0;
@@ -218,21 +250,38 @@ static int multiply(cublas_handle handle, const struct mm_product *product) {
     const int status = cublas.set_math_mode(handle, mm_blas_types[dtype].math);
     if (status != STATUS_SUCCESS)
         return status;
+    const bool is_float = mm_dtype_is_float(dtype); /* the factors have the type of the sums */
+    const void *alpha = is_float ? &one : (const void *)&int_one;
+    const void *beta = is_float ? &nothing : (const void *)&int_nothing;
+    const int compute = mm_blas_types[dtype].compute;
+    if (run->count > 1 && dtype == MM_FLOAT32)
+        return cublas.sgemm_strided(handle, op_b, op_a, n, m, k, &one, b, ldb, run->b_step, a, lda,
+                                    run->a_step, &nothing, c, ldc, run->c_step, run->count);
+    if (run->count > 1 && dtype == MM_FLOAT64)
+        return cublas.dgemm_strided(handle, op_b, op_a, n, m, k, &double_one, b, ldb, run->b_step, a, lda,
+                                    run->a_step, &double_nothing, c, ldc, run->c_step, run->count);
+    if (run->count > 1)
+        return cublas.gemm_strided_ex(handle, op_b, op_a, n, m, k, alpha, b, type, ldb, run->b_step, a, type,
+                                      lda, run->a_step, beta, c, c_type, ldc, run->c_step, run->count,
+                                      compute, ALGORITHM_DEFAULT);
     if (dtype == MM_FLOAT32)
         return cublas.sgemm(handle, op_b, op_a, n, m, k, &one, b, ldb, a, lda, &nothing, c, ldc);
     if (dtype == MM_FLOAT64)
         return cublas.dgemm(handle, op_b, op_a, n, m, k, &double_one, b, ldb, a, lda, &double_nothing, c,
                             ldc);
-    const bool is_float = mm_dtype_is_float(dtype); /* the factors have the type of the sums */
-    return cublas.gemm_ex(handle, op_b, op_a, n, m, k, is_float ? &one : (const void *)&int_one, b, type, ldb,
-                          a, type, lda, is_float ? &nothing : (const void *)&int_nothing, c, c_type, ldc,
-                          mm_blas_types[dtype].compute, ALGORITHM_DEFAULT);
+    return cublas.gemm_ex(handle, op_b, op_a, n, m, k, alpha, b, type, ldb, a, type, lda, beta, c, c_type,
+                          ldc, compute, ALGORITHM_DEFAULT);
 }
 
-/* How a matrix lies there, in columns. */
-static int describe(const struct mm_matrix *matrix, struct lt_layout *layout) {
-    return lt.init_layout(layout, sizeof *layout, mm_blas_types[matrix->dtype].data_type, matrix->cols,
-                          matrix->rows, (int64_t)matrix->ld);
+/* How a matrix lies there, in columns, and the same matrix of the other products. */
+static int describe(const struct mm_matrix *matrix, int64_t step, int32_t count, struct lt_layout *layout) {
+    int status = lt.init_layout(layout, sizeof *layout, mm_blas_types[matrix->dtype].data_type, matrix->cols,
+                                matrix->rows, (int64_t)matrix->ld);
+    if (status == STATUS_SUCCESS)
+        status = lt.set_layout(layout, LAYOUT_COUNT, &count, sizeof count);
+    if (status == STATUS_SUCCESS)
+        status = lt.set_layout(layout, LAYOUT_STEP, &step, sizeof step);
+    return status;
 }
 
 /* The product as cuBLASLt sees it: Cᵀ by the transpose of op(B)ᵀ, and by op(A)ᵀ as it is. */
@@ -243,7 +292,8 @@ struct lt_product {
     struct lt_layout c;
 };
 
-static int describe_product(const struct mm_product *product, struct lt_product *described) {
+static int describe_products(const struct run *run, struct lt_product *described) {
+    const struct mm_product *product = &run->first;
     const int32_t transpose = OP_T;
     struct lt_operation *operation = &described->operation;
     int status =
@@ -251,11 +301,11 @@ static int describe_product(const struct mm_product *product, struct lt_product 
     if (status == STATUS_SUCCESS)
         status = lt.set_operation(operation, OPERATION_TRANSPOSES_FIRST, &transpose, sizeof transpose);
     if (status == STATUS_SUCCESS)
-        status = describe(&product->a, &described->a);
+        status = describe(&product->a, run->a_step, run->count, &described->a);
     if (status == STATUS_SUCCESS)
-        status = describe(&product->b, &described->b);
+        status = describe(&product->b, run->b_step, run->count, &described->b);
     if (status == STATUS_SUCCESS)
-        status = describe(&product->c, &described->c);
+        status = describe(&product->c, run->c_step, run->count, &described->c);
     return status;
 }
 
@@ -288,11 +338,12 @@ static int choose(cublas_handle handle, const struct mm_product *product, const 
 }
 
 /* cuBLASLt takes cuBLAS's handle for its own. */
-static int multiply_lt(const struct mm_product *product, void *workspace, const struct mm_lane *lane) {
+static int multiply_lt(const struct run *run, void *workspace, const struct mm_lane *lane) {
+    const struct mm_product *product = &run->first;
     static const float one = 1.0f, nothing = 0.0f;
     struct lt_product described;
     struct lt_choice choice;
-    int status = describe_product(product, &described);
+    int status = describe_products(run, &described);
     if (status == STATUS_SUCCESS)
         status = choose(lane->blas, product, &described, &choice);
     if (status == STATUS_SUCCESS)
@@ -303,12 +354,34 @@ static int multiply_lt(const struct mm_product *product, void *workspace, const 
     return status;
 }
 
+static int64_t elements_of(const struct mm_matrix *matrix) {
+    return (int64_t)(matrix->rows * matrix->ld);
+}
+
+/* Of a stack those that lie along its last dimension, from product `index` on. */
+static struct run run_of(const struct mm_product *product, size_t index) {
+    const struct mm_stack *stack = product->stack;
+    struct run run = {.first = mm_product_item(product, index), .count = 1};
+    if (stack == NULL)
+        return run;
+    const unsigned last = stack->rank - 1;
+    run.count = (int)mm_size_min(stack->dims[last] - index % stack->dims[last], INT_MAX);
+    run.a_step = elements_of(&run.first.a) * (int64_t)stack->a_steps[last];
+    run.b_step = elements_of(&run.first.b) * (int64_t)stack->b_steps[last];
+    run.c_step = elements_of(&run.first.c);
+    return run;
+}
+
 enum mm_status mm_blas_multiply(const struct mm_product *product, void *workspace, struct mm_lane *lane,
                                 struct mm_error *error) {
     const struct mm_blas_type *type = &mm_blas_types[product->a.dtype];
     assert((type->results & MM_DTYPE_BIT(product->c.dtype)) != 0);
     assert(type->alignment == 0 || (!product->transpose_a && product->transpose_b));
-    const int status =
-        type->workspace_bytes > 0 ? multiply_lt(product, workspace, lane) : multiply(lane->blas, product);
+    int status = STATUS_SUCCESS;
+    for (size_t index = 0; index < mm_product_count(product) && status == STATUS_SUCCESS;) {
+        const struct run run = run_of(product, index);
+        status = type->workspace_bytes > 0 ? multiply_lt(&run, workspace, lane) : multiply(lane->blas, &run);
+        index += (size_t)run.count;
+    }
     return status == STATUS_SUCCESS ? MM_OK : fail_status(lane, status, error);
 }
