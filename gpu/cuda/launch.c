@@ -168,6 +168,7 @@ enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cu
         grid.x = cols > grid.x ? cols : grid.x;
         grid.y = rows > grid.y ? rows : grid.y;
     }
+    items->stack.rank = 0;
     items->block_rows = layout->block_rows;
     items->block_cols = layout->block_cols;
     items->tile = tile;
