@@ -26,7 +26,7 @@ void mm_shape_text(const struct mm_shape *shape, char text[MM_SHAPE_TEXT_MAX]);
 
 /* Judges a shape from outside, and gives the bytes of its elements. MM_TOO_LARGE names `field`: a dimension
  * passes limits->dimension_max, or the bytes pass limits->memory_bytes_max, or those of its dimensions that
- * are not 0 pass 2⁶³. *bytes is untouched on failure. */
+ * are not 0 reach 2⁶³. *bytes is untouched on failure. */
 enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, enum mm_dtype dtype,
                              const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
 
@@ -34,7 +34,8 @@ enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, en
 struct mm_matrix mm_shape_view(const struct mm_shape *shape, bool is_column, enum mm_dtype dtype);
 
 /* The shape of the result: the stacks broadcast, and a vector's own dimension gone. The inner dimensions may
- * differ. False, and *c without a stack, where the stacks do not broadcast. Of a transposition b is ignored. */
+ * differ. False, and *c without a stack, where the stacks do not broadcast. Of a transposition b is ignored.
+ */
 bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_shape *b, bool transpose_a,
                      bool transpose_b, struct mm_shape *c);
 
