@@ -10,14 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { NAME, FLAG, PERMISSION, COUNT, WHOLE, DIMENSION, OWN };
+enum kind { NAME, FLAG, PERMISSION, COUNT, WHOLE, DIMENSION, SHAPE, OWN };
 
 #define BIT(place, op) (1u << ((place)*MM_OP_COUNT + (op)))
 
 /* Sets of places. */
 enum {
     QUERY_OF_PRODUCT = BIT(MM_CALL_QUERY, MM_MATMUL),
-    QUERIES = QUERY_OF_PRODUCT | BIT(MM_CALL_QUERY, MM_TRANSPOSE),
+    QUERY_OF_TRANSPOSITION = BIT(MM_CALL_QUERY, MM_TRANSPOSE),
+    QUERIES = QUERY_OF_PRODUCT | QUERY_OF_TRANSPOSITION,
     PRODUCTS = QUERY_OF_PRODUCT | BIT(MM_CALL_BODY, MM_MATMUL),
     CALLS = PRODUCTS | QUERIES | BIT(MM_CALL_BODY, MM_TRANSPOSE),
     BENCHMARK_OF_PRODUCT = BIT(MM_CALL_BENCHMARK, MM_MATMUL),
@@ -53,12 +54,16 @@ static const struct {
     [COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
     [WHOLE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
     [DIMENSION] = {"a decimal non-negative integer", "a whole number of at least 1"},
+    [SHAPE] = {"1 to 8 decimal non-negative integers with commas between them, like 8,1,5,4", ""},
 };
+
+_Static_assert(MM_RANK_MAX == 8, "the form of a shape says so");
 
 /* A value in its normal form; the kind tells which member counts. */
 struct value {
     char name[MM_CALL_NAME_MAX + 1];
     uint64_t number;
+    struct mm_shape shape; /* what lies behind its rank is 0 */
 };
 
 const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX] = {"a", "b"};
@@ -73,6 +78,11 @@ void mm_call_release(struct mm_call *call, struct mm_buffers *buffers) {
     call->b = (struct mm_matrix){0};
 }
 
+void mm_call_view(struct mm_call *call) {
+    call->a = mm_shape_view(&call->a_shape, false, call->dtype);
+    call->b = mm_shape_view(&call->b_shape, true, call->dtype);
+}
+
 bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter) {
     return (call->given & UINT32_C(1) << parameter) != 0;
 }
@@ -81,12 +91,21 @@ static bool takes(const struct mm_call *call, enum mm_call_place place, unsigned
     return (parameters[parameter].places & BIT(place, call->op)) != 0;
 }
 
-bool mm_call_takes(const struct mm_call *call, enum mm_parameter parameter) {
-    return takes(call, MM_CALL_QUERY, parameter);
+const char *mm_call_given_name(const struct mm_call *call, enum mm_parameter first, enum mm_parameter last) {
+    for (unsigned parameter = first; parameter <= last; parameter++)
+        if (mm_call_has(call, parameter))
+            return parameters[parameter].name;
+    return NULL;
 }
 
 const char *mm_call_missing_dimension(const struct mm_call *call, uint32_t given) {
-    for (unsigned parameter = MM_PARAMETER_M; parameter <= MM_PARAMETER_N; parameter++)
+    unsigned first = MM_PARAMETER_M, last = MM_PARAMETER_N;
+    for (unsigned parameter = MM_PARAMETER_A_SHAPE; parameter <= MM_PARAMETER_SHAPE; parameter++)
+        if ((given & UINT32_C(1) << parameter) != 0) {
+            first = MM_PARAMETER_A_SHAPE;
+            last = MM_PARAMETER_SHAPE;
+        }
+    for (unsigned parameter = first; parameter <= last; parameter++)
         if (takes(call, MM_CALL_QUERY, parameter) && (given & UINT32_C(1) << parameter) == 0)
             return parameters[parameter].name;
     return NULL;
@@ -142,14 +161,27 @@ static const char *const permissions[] = {"never", "allow"};
 static enum mm_status give(struct mm_call *call, unsigned parameter, const struct value *value,
                            struct mm_error *error) {
     const char *name = parameters[parameter].name;
-    const bool is_name = parameters[parameter].kind == NAME;
-    const size_t bytes = is_name ? sizeof value->name : sizeof value->number;
-    const void *given = is_name ? (const void *)value->name : &value->number;
-    void *held = is_name ? (void *)call->names[parameter] : &call->numbers[parameter];
-    if (mm_call_has(call, parameter) && memcmp(held, given, bytes) != 0)
+    struct mm_shape *shape = parameter == MM_PARAMETER_B_SHAPE ? &call->b_shape : &call->a_shape;
+    const void *given = &value->number;
+    void *held = &call->numbers[parameter];
+    size_t bytes = sizeof value->number;
+    bool is_same = true;
+    if (parameters[parameter].kind == NAME) {
+        given = value->name;
+        held = call->names[parameter];
+        bytes = sizeof value->name;
+    } else if (parameters[parameter].kind == SHAPE) {
+        given = value->shape.dims;
+        held = shape->dims;
+        bytes = sizeof value->shape.dims;
+        is_same = shape->rank == value->shape.rank;
+    }
+    if (mm_call_has(call, parameter) && (!is_same || memcmp(held, given, bytes) != 0))
         return mm_fail_field(error, MM_BAD_REQUEST, name,
                              "%s is given twice with different values; give it once", name);
     memcpy(held, given, bytes);
+    if (parameters[parameter].kind == SHAPE)
+        shape->rank = value->shape.rank;
     call->given |= UINT32_C(1) << parameter;
     return MM_OK;
 }
@@ -178,6 +210,22 @@ static bool read_decimal(const char *text, size_t length, uint64_t *number) {
             *number = UINT64_MAX;
     }
     return length > 0;
+}
+
+/* Decimals with commas between them. A dimension past 2⁶⁴ passes every limit, too. */
+static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
+    const char *const end = given->text + given->length;
+    const char *at = given->text, *comma;
+    do {
+        uint64_t number;
+        comma = memchr(at, ',', (size_t)(end - at));
+        if (shape->rank == MM_RANK_MAX ||
+            !read_decimal(at, (size_t)((comma == NULL ? end : comma) - at), &number))
+            return false;
+        shape->dims[shape->rank++] = number;
+        at = comma == NULL ? end : comma + 1;
+    } while (comma != NULL);
+    return true;
 }
 
 /* A number of JSON. From MM_CALL_WHOLE_MAX on it comes out as 2⁶⁴−1, too. */
@@ -240,6 +288,8 @@ static bool read_value(enum kind kind, enum mm_call_place place, const struct mm
             return false;
         *number = *number < MM_CALL_WHOLE_MAX ? *number : MM_CALL_WHOLE_MAX;
         return *number > 0;
+    case SHAPE:
+        return is_text && read_shape(given, &value->shape);
     case OWN:
         break;
     }
@@ -282,15 +332,13 @@ enum mm_status mm_call_set_value(struct mm_call *call, enum mm_call_place place,
 }
 
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error) {
-    for (unsigned parameter = 0; parameter < MM_PARAMETER_COUNT; parameter++) {
-        const char *name = parameters[parameter].name;
-        if (parameters[parameter].kind == DIMENSION && mm_call_has(call, (enum mm_parameter)parameter))
-            return mm_fail_field(error, MM_BAD_REQUEST, name,
-                                 "%s is in the query, but only a raw body (application/octet-stream) needs "
-                                 "it; leave it out, since JSON and .npy files have their shape",
-                                 name);
-    }
-    return MM_OK;
+    const char *name = mm_call_given_name(call, MM_PARAMETER_M, MM_PARAMETER_SHAPE);
+    if (name == NULL)
+        return MM_OK;
+    return mm_fail_field(error, MM_BAD_REQUEST, name,
+                         "%s is in the query, but only a raw body (application/octet-stream) needs it; leave "
+                         "it out, since JSON and .npy files have their shape",
+                         name);
 }
 
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error) {
@@ -325,16 +373,36 @@ struct mm_product mm_call_product(const struct mm_call *call) {
         .allow_vendor = call->numbers[MM_PARAMETER_VENDOR] != 0,
         .tile = (unsigned)call->numbers[MM_PARAMETER_TILE],
     };
-    product.c = mm_product_result(call->op, &product);
     product.c.dtype = call->result_dtype;
     return product;
 }
 
+struct mm_shape mm_call_result(const struct mm_call *call) {
+    struct mm_shape shape;
+    (void)mm_shape_result(call->op, &call->a_shape, &call->b_shape,
+                          call->op == MM_TRANSPOSE || call->numbers[MM_PARAMETER_TRANSPOSE_A] != 0,
+                          call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0, &shape);
+    return shape;
+}
+
+/* As the view is stored. */
+static enum mm_status operand_size(const char *field, const struct mm_shape *shape,
+                                   const struct mm_matrix *view, const struct mm_limits *limits,
+                                   size_t *bytes, struct mm_error *error) {
+    const enum mm_status status = mm_shape_size(field, shape, view->dtype, limits, bytes, error);
+    return status == MM_OK && view->ld != view->cols ? mm_matrix_size(field, view, limits, bytes, error)
+                                                     : status;
+}
+
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error) {
-    const struct mm_product product = mm_call_product(call);
+    const struct mm_shape c_shape = mm_call_result(call);
     size_t bytes[MM_PRODUCT_MATRICES], total;
-    const enum mm_status status = mm_product_sizes(&product, limits, bytes, error);
+    enum mm_status status = operand_size("a", &call->a_shape, &call->a, limits, &bytes[0], error);
+    if (status == MM_OK)
+        status = operand_size("b", &call->b_shape, &call->b, limits, &bytes[1], error);
+    if (status == MM_OK)
+        status = mm_shape_size("c", &c_shape, call->result_dtype, limits, &bytes[2], error);
     if (status != MM_OK)
         return status;
     if (!mm_size_add(bytes[0], bytes[1], &total) || !mm_size_add(total, bytes[2], &total) ||
@@ -347,7 +415,7 @@ enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits 
 
 static bool has_bool_past_1(const struct mm_matrix *matrix) {
     unsigned char all = 0;
-    for (size_t row = 0; row < matrix->rows; row++)
+    for (size_t row = 0; row < matrix->rows && matrix->cols > 0; row++)
         for (size_t col = 0; col < matrix->cols; col++)
             all |= ((const unsigned char *)matrix->data)[row * matrix->ld + col];
     return all > 1;

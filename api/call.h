@@ -7,7 +7,7 @@
 #include "gpu/names.h"
 #include "api/value.h"
 #include "gpu/memory/buffer.h"
-#include "gpu/matrix.h"
+#include "gpu/shape.h"
 #include "gpu/variant.h"
 
 enum { MM_CALL_NAME_MAX = 63, MM_CALL_OPERANDS_MAX = 2 };
@@ -23,8 +23,8 @@ enum { MM_CALL_NAME_MAX = 63, MM_CALL_OPERANDS_MAX = 2 };
 enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_BENCHMARK, MM_CALL_PROBE };
 
 /* One row a parameter: constant, wire name, kind, and where it can stand, by operation. A name's value is
- * stored in mm_call.names, any other in mm_call.numbers. The values of kind OWN are not read here:
- * api/lab/benchmark_request.c reads them. */
+ * stored in mm_call.names, a shape in mm_call.a_shape or b_shape, any other in mm_call.numbers. The values of
+ * kind OWN are not read here: api/lab/benchmark_request.c reads them. */
 #define MM_PARAMETER_TABLE(X)                                                                                \
     X(MM_PARAMETER_VARIANT, "variant", NAME, CALLS)                                                          \
     X(MM_PARAMETER_BACKEND, "backend", NAME, CALLS)                                                          \
@@ -42,6 +42,9 @@ enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_BENCHMARK, MM_CALL_PRO
     X(MM_PARAMETER_N, "n", DIMENSION, QUERIES | BENCHMARKS)                                                  \
     X(MM_PARAMETER_LDA, "lda", DIMENSION, QUERIES)                                                           \
     X(MM_PARAMETER_LDB, "ldb", DIMENSION, QUERY_OF_PRODUCT)                                                  \
+    X(MM_PARAMETER_A_SHAPE, "a_shape", SHAPE, QUERY_OF_PRODUCT)                                              \
+    X(MM_PARAMETER_B_SHAPE, "b_shape", SHAPE, QUERY_OF_PRODUCT)                                              \
+    X(MM_PARAMETER_SHAPE, "shape", SHAPE, QUERY_OF_TRANSPOSITION)                                            \
     X(MM_PARAMETER_REPEATS, "repeats", WHOLE, BENCHMARKS)                                                    \
     X(MM_PARAMETER_VARIANTS, "variants", OWN, BENCHMARKS)                                                    \
     X(MM_PARAMETER_PATTERNS, "patterns", OWN, PROBE)                                                         \
@@ -63,9 +66,15 @@ struct mm_call {
     enum mm_dtype dtype;             /* of the operands; mm_call_resolve sets both types */
     enum mm_dtype result_dtype;
 
-    /* Set by mm_codec_decode: views into the body or into `storage`, in the shapes that the client sees (a
-     * transposition's b is empty). If a flag is set, the dense elements lie column by column, as in files in
-     * Fortran order: such a view is read only after mm_call_turn. */
+    /* Set by mm_codec_decode, as the client sees them; a transposition's b is 0×0. A raw body's come from the
+     * query. */
+    struct mm_shape a_shape;
+    struct mm_shape b_shape;
+
+    /* Set by mm_codec_decode: views into the body or into `storage` of all matrices of each shape
+     * (mm_shape_view; only a matrix of a raw body may have a leading dimension of its own). If a flag is set,
+     * the elements of a single matrix lie column by column, as in files in Fortran order: such a view is read
+     * only after mm_call_turn. */
     struct mm_matrix a;
     struct mm_matrix b;
     bool a_column_major;
@@ -82,7 +91,8 @@ void mm_call_init(struct mm_call *call, enum mm_op op);
 void mm_call_release(struct mm_call *call, struct mm_buffers *buffers);
 
 /* Sets one parameter from text, of the query or of a form's field. Flags take true, false, 1 and 0;
- * permissions allow and never; all others a decimal: counts from 1 to 2³²−1, times from 1 on, dimensions from
+ * permissions allow and never; shapes up to MM_RANK_MAX decimals with commas between them; all others a
+ * decimal: counts from 1 to 2³²−1, times from 1 on, dimensions from
  * 0 on. MM_BAD_REQUEST names the parameter: unknown, malformed, or given before with another value.
  * MM_TOO_LARGE: a dimension over limits->dimension_max. name and value may hold any bytes; value NULL is the
  * empty text. */
@@ -96,17 +106,18 @@ enum mm_parameter mm_call_find(const struct mm_call *call, enum mm_call_place pl
 
 /* Sets one parameter from a JSON value: names and permissions take strings, flags true and false, all others
  * whole numbers from 1 on. `limits` may be NULL for a body, which has no dimensions. Not for parameters of
- * kind OWN. Errors as above. */
+ * kinds OWN and SHAPE. Errors as above. */
 enum mm_status mm_call_set_value(struct mm_call *call, enum mm_call_place place, const char *name,
                                  size_t name_length, const struct mm_value *value,
                                  const struct mm_limits *limits, struct mm_error *error);
 
-/* Whether the parameter was given, and whether the operation takes it in the query. */
 bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);
-bool mm_call_takes(const struct mm_call *call, enum mm_parameter parameter);
 
-/* The name of the first of m, k and n that the operation takes and that is not in `given` (bits as in
- * mm_call.given); NULL if none is missing. */
+/* The name of the first parameter from `first` to `last` that was given; NULL if none was. */
+const char *mm_call_given_name(const struct mm_call *call, enum mm_parameter first, enum mm_parameter last);
+
+/* The name of the first of m, k and n, or of the shapes if one of those is in `given` (bits as in
+ * mm_call.given), that the operation takes and that is not in it; NULL if none is missing. */
 const char *mm_call_missing_dimension(const struct mm_call *call, uint32_t given);
 
 /* How many matrices the operation takes: 1, which is a, or 2, a and b. */
@@ -117,11 +128,17 @@ static inline unsigned mm_call_operands(const struct mm_call *call) {
 /* The names of the operands, of which an operation takes the first mm_call_operands. */
 extern const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX];
 
-/* The product, or the transposition, of call->a and call->b by the parameters; c has no data. For
- * mm_product_conform. */
+/* Makes call->a and call->b the views of a_shape and b_shape, without data. */
+void mm_call_view(struct mm_call *call);
+
+/* The result's shape; without its stack if those of a and b do not broadcast. */
+struct mm_shape mm_call_result(const struct mm_call *call);
+
+/* The product, or the transposition, of call->a and call->b by the parameters; of c only the element type.
+ * For mm_shape_conform. */
 struct mm_product mm_call_product(const struct mm_call *call);
 
-/* MM_BAD_REQUEST if m, k, n, lda or ldb was given though the codec does not take them. */
+/* MM_BAD_REQUEST if a dimension or a shape was given though the codec does not take them. */
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error);
 
 /* Turns the names of the types into call->dtype and call->result_dtype. MM_UNSUPPORTED lists what the
@@ -129,8 +146,9 @@ enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_e
  * before the body, others when they decode it. */
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
 
-/* Judges the stored sizes of call->a, call->b and the result, and all three together, and gives the bytes of
- * the operands. MM_TOO_LARGE; nothing is written then. mm_product_conform judges the inner dimensions. */
+/* Judges the sizes of both operands, as call->a and call->b are stored, and of the result, and all three
+ * together, and gives the bytes of the operands. MM_TOO_LARGE; nothing is written then. mm_shape_conform
+ * judges whether the shapes fit each other. */
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error);
 
@@ -140,5 +158,5 @@ enum mm_status mm_call_judge_elements(const struct mm_call *call, struct mm_erro
 
 /* Turns a conforming product (or transposition) of call->a and call->b into the same one of the matrices as
  * they are stored: a column-major matrix is the row-major storage of its transpose. m, n and k stay. Called
- * after mm_product_conform, whose errors speak of the client's shapes. */
+ * after mm_shape_conform, whose errors speak of the client's shapes. */
 void mm_call_turn(const struct mm_call *call, struct mm_product *product);

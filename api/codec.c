@@ -81,6 +81,20 @@ enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *nat
     return status;
 }
 
+enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,
+                                    struct mm_error *error) {
+    char text[MM_SHAPE_TEXT_MAX];
+    if (shape->rank <= codec->reply_rank_max)
+        return MM_OK;
+    mm_shape_text(shape, text);
+    return mm_fail_field(
+        error, MM_NOT_ACCEPTABLE, "Accept",
+        "the result is %s, of rank %u, but %s holds rank %u at most; ask for %s, %s or %s by "
+        "Accept",
+        text, shape->rank, codec->reply_type, codec->reply_rank_max, mm_json_codec.reply_type,
+        mm_raw_codec.reply_type, mm_npy_codec.reply_type);
+}
+
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *call, const struct mm_body *body,
                                const struct mm_limits *limits, struct mm_buffers *buffers,
                                struct mm_error *error) {

@@ -29,13 +29,14 @@ struct mm_helpers {
 
 /* A finished product or transposition on its way out. */
 struct mm_answer {
-    const struct mm_job *job;   /* done, status MM_OK; product.c is the result, dense */
-    struct mm_buffer *result;   /* holds product.c's elements; an encoder may take it over */
-    const uint64_t *span_ns;    /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
-    struct mm_helpers *helpers; /* NULL: none */
+    const struct mm_job *job;     /* done, status MM_OK; product.c has all elements of the result, dense */
+    const struct mm_shape *shape; /* of the result */
+    struct mm_buffer *result;     /* holds product.c's elements; an encoder may take it over */
+    const uint64_t *span_ns;      /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
+    struct mm_helpers *helpers;   /* NULL: none */
 };
 
-enum { MM_REPLY_HEAD_MAX = 128 };
+enum { MM_REPLY_HEAD_MAX = 256 };
 
 /* A reply's body: `head_bytes` of head, then `bytes` at buffer.data. The head lets a format put something
  * before the elements without copying them. The owner of the struct releases the buffer. */
@@ -87,8 +88,8 @@ struct mm_codec {
     /* A body without a type is this format's if it begins with this character; 0: that says nothing. */
     char first;
 
-    /* The names of the dimensions that its query must have, by operation: m, k, n, lda and ldb (those that
-     * the operation has) are parameters with this codec. NULL: they are not. */
+    /* The names of the dimensions that its query must have, by operation: m, k, n, lda, ldb and the shapes
+     * (those that the operation has) are parameters with this codec. NULL: they are not. */
     const char *dimensions[MM_OP_COUNT];
 
     /* Judges the parameters of its Content-Type: MM_BAD_REQUEST. NULL: they do not matter. */
@@ -105,9 +106,12 @@ struct mm_codec {
                              struct mm_error *error);
     const struct mm_body_reader *reader;
 
-    /* The most bytes that the reply's body can take for a result of c's shape; false if that passes SIZE_MAX.
-     * NULL: the reply is the result's own buffer. */
-    bool (*reply_bytes_max)(const struct mm_matrix *c, size_t *bytes);
+    /* The most dimensions of a result that its replies can hold. */
+    unsigned reply_rank_max;
+
+    /* The most bytes that the reply's body can take for a result of this shape and type; false if that passes
+     * SIZE_MAX. NULL: the reply is the result's own buffer. */
+    bool (*reply_bytes_max)(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes);
 
     /* Writes the result's elements into *body, whose buffer has reply_bytes_max bytes; if that is NULL, moves
      * answer->result's buffer there and clears it. */
@@ -133,6 +137,10 @@ enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, boo
  * or NULL. MM_NOT_ACCEPTABLE. */
 enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *natural,
                                   const struct mm_codec **codec, struct mm_error *error);
+
+/* Whether the codec's replies can hold a result of this shape: else MM_NOT_ACCEPTABLE. */
+enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,
+                                    struct mm_error *error);
 
 /* Reads a complete body into call->a and call->b: views into the body or into call->storage, which holds
  * nothing on failure. The query's parameters are set before. MM_BAD_REQUEST (with line, column, field if they

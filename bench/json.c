@@ -135,7 +135,8 @@ static double encode(struct bench *bench) {
     struct mm_job job = {.backend = &backend, .variant = &variant, .batched = 1};
     job.product.c = mm_matrix_dense(MM_FLOAT32, bench->edge, bench->edge, bench->elements);
     struct mm_buffer result = {0};
-    const struct mm_answer answer = {.job = &job, .result = &result, .span_ns = span_ns};
+    const struct mm_shape shape = mm_shape_of_matrix(bench->edge, bench->edge);
+    const struct mm_answer answer = {.job = &job, .shape = &shape, .result = &result, .span_ns = span_ns};
     struct mm_reply_body body = {.buffer = {.data = bench->reply, .bytes = bench->reply_bytes}};
     const double start = now_ns();
     bench->codec->encode(&answer, &body);
@@ -162,12 +163,12 @@ static double encode_jansson(struct bench *bench) {
 
 static void make_bench(struct bench *bench, size_t edge) {
     const size_t count = edge * edge;
-    const struct mm_matrix c = mm_matrix_dense(MM_FLOAT32, edge, edge, NULL);
+    const struct mm_shape shape = mm_shape_of_matrix(edge, edge);
     *bench = (struct bench){.edge = edge, .buffers = mm_buffers_open(SIZE_MAX)};
     require(bench->buffers != NULL, "there is no memory");
     require(mm_codec_for_request("application/json", MM_MATMUL, false, false, 0, &bench->codec, NULL) ==
                     MM_OK &&
-                bench->codec->reply_bytes_max(&c, &bench->reply_bytes),
+                bench->codec->reply_bytes_max(&shape, MM_FLOAT32, &bench->reply_bytes),
             "there is no JSON codec");
     bench->reply_bytes += count * NUMBER_BYTES_MAX;
     bench->elements = allocate(2 * count * sizeof(float));

@@ -71,8 +71,8 @@ enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, en
     for (unsigned dim = 0; dim < shape->rank; dim++) {
         is_empty = is_empty || shape->dims[dim] == 0;
         if (shape->dims[dim] > 0 &&
-            (__builtin_mul_overflow(total, shape->dims[dim], &total) || total > (size_t)1 << 63))
-            return fail_bytes(field, "more than 2^63", limits->memory_bytes_max, error);
+            (__builtin_mul_overflow(total, shape->dims[dim], &total) || total >= (size_t)1 << 63))
+            return fail_bytes(field, "2^63 or more", limits->memory_bytes_max, error);
     }
     if (!is_empty && total > limits->memory_bytes_max) {
         char got[32];
@@ -178,6 +178,19 @@ static enum mm_status judge_rank(enum mm_op op, const char *name, const struct m
                    op == MM_MATMUL ? "vectors, matrices and stacks" : "matrices and stacks");
 }
 
+/* Speaks of the shapes as they came: vectors and stacks are no rows by columns. */
+static enum mm_status fail_inner(const struct mm_shape *a, const struct mm_shape *b, size_t a_inner,
+                                 size_t b_inner, struct mm_error *error) {
+    char a_text[MM_SHAPE_TEXT_MAX], b_text[MM_SHAPE_TEXT_MAX];
+    mm_shape_text(a, a_text);
+    mm_shape_text(b, b_text);
+    return mm_fail(
+        error, MM_BAD_SHAPE,
+        "a is %s and b is %s, so rows of a have %zu elements and columns of b %zu, but must have as "
+        "many; transpose_a and transpose_b swap the last two dimensions of a matrix or stack",
+        a_text, b_text, a_inner, b_inner);
+}
+
 /* Judges the matrices of both operands by mm_product_conform. */
 static enum mm_status conform_one(enum mm_op op, const struct mm_shape *a, const struct mm_shape *b,
                                   struct mm_product *product, struct mm_error *error) {
@@ -185,6 +198,10 @@ static enum mm_status conform_one(enum mm_op op, const struct mm_shape *a, const
     one.a.rows = mm_shape_rows(a, false);
     if (op == MM_MATMUL)
         one.b.rows = mm_shape_rows(b, true);
+    const size_t a_inner = one.transpose_a ? one.a.rows : one.a.cols;
+    const size_t b_inner = one.transpose_b ? one.b.cols : one.b.rows;
+    if (op == MM_MATMUL && a_inner != b_inner && (a->rank != 2 || b->rank != 2))
+        return fail_inner(a, b, a_inner, b_inner, error);
     const enum mm_status status = mm_product_conform(op, &one, error);
     if (status != MM_OK)
         return status;

@@ -26,7 +26,7 @@ void mm_shape_text(const struct mm_shape *shape, char text[MM_SHAPE_TEXT_MAX]);
 
 /* Judges a shape from outside, and gives the bytes of its elements. MM_TOO_LARGE names `field`: a dimension
  * passes limits->dimension_max, or the bytes pass limits->memory_bytes_max, or those of its dimensions that
- * are not 0 pass 2⁶³. *bytes is untouched on failure. */
+ * are not 0 reach 2⁶³. *bytes is untouched on failure. */
 enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, enum mm_dtype dtype,
                              const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
 

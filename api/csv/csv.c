@@ -6,6 +6,7 @@
 #include "api/element.h"
 #include "api/number/rows_text.h"
 #include "api/slice.h"
+#include "gpu/shape.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -190,16 +191,20 @@ enum mm_status mm_csv_read(const struct mm_csv *csv, void *elements, struct mm_e
 
 static const struct mm_row_marks marks = {.between = "", .begin = "", .end = "\n"};
 
-static bool reply_bytes_max(const struct mm_matrix *c, size_t *bytes) {
-    return mm_rows_text_bytes(c, &marks, bytes);
+/* A vector is one line, a number a line of one. */
+static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes) {
+    const struct mm_matrix rows = mm_shape_view(shape, false, dtype);
+    return mm_rows_text_bytes(&rows, &marks, bytes);
 }
 
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     char *text = body->buffer.data;
-    const char *end = mm_rows_text_write(&answer->job->product.c, &marks, answer->helpers, text);
+    struct mm_matrix rows = mm_shape_view(answer->shape, false, answer->job->product.c.dtype);
+    rows.data = answer->job->product.c.data;
+    const char *end = mm_rows_text_write(&rows, &marks, answer->helpers, text);
     body->bytes = (size_t)(end - text);
 }
 
 /* Requests have such files in forms. */
 const struct mm_codec mm_csv_codec = {
-    .reply_type = MM_CSV_TYPE, .reply_bytes_max = reply_bytes_max, .encode = encode};
+    .reply_type = MM_CSV_TYPE, .reply_rank_max = 2, .reply_bytes_max = reply_bytes_max, .encode = encode};

@@ -1,7 +1,8 @@
 /* Requests as forms (multipart/form-data), read while they arrive. The parts a and b are .npy or CSV files,
  * all others are parameters. Once a .npy file's header has arrived, the length of its elements is known: they
  * are skipped, not searched for a delimiter, and moved down with the rest of their first piece to lie
- * aligned. Their views point into the body. CSV is read into memory of its own once all has arrived. */
+ * aligned. Their views point into the body. CSV, and stacks in Fortran order, are copied into memory of their
+ * own once all has arrived. */
 #include "api/codec.h"
 #include "api/csv/csv.h"
 #include "api/form/multipart.h"
@@ -80,8 +81,8 @@ static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool
         return bytes;
     const struct mm_npy_header *header = &operand->header;
     operand->elements = data + header->bytes;
-    const struct mm_matrix view = mm_matrix_dense(header->dtype, header->rows, header->cols, NULL);
-    if (mm_matrix_size(operand->name, &view, reading->limits, &file_bytes, NULL) != MM_OK ||
+    if (mm_shape_size(operand->name, &header->shape, header->dtype, reading->limits, &file_bytes, NULL) !=
+            MM_OK ||
         !mm_size_add(operand->elements, file_bytes, &end))
         return bytes;
     if (file_bytes > 0)
@@ -208,45 +209,55 @@ static enum mm_status open_csv(struct reading *reading, const char *body, struct
             continue;
         status = mm_csv_open(operand->name, body + operand->elements, operand->bytes, reading->call.dtype,
                              &operand->csv, error);
-        operand->header.rows = operand->csv.rows;
-        operand->header.cols = operand->csv.cols;
+        operand->header.shape = mm_shape_of_matrix(operand->csv.rows, operand->csv.cols);
     }
     return status;
 }
 
-/* Reads CSV files into memory of just their size, for their views. `bytes` are those of the operands. */
-static enum mm_status read_csv(struct reading *reading, struct mm_matrix *const *views, const size_t *bytes,
-                               struct mm_error *error) {
+/* Whether the elements are copied, since they do not lie in the body as a view could show them. */
+static bool is_copied(const struct operand *operand) {
+    return operand->is_csv || (operand->header.is_fortran && operand->header.shape.rank > 2);
+}
+
+/* Copies such files into memory of just their size, for their views. `bytes` are those of the operands. */
+static enum mm_status copy_files(struct reading *reading, const char *body, struct mm_matrix *const *views,
+                                 const size_t *bytes, struct mm_error *error) {
     struct mm_call *call = &reading->call;
     const struct operand *operands = reading->operands;
     size_t places[MM_CALL_OPERANDS_MAX], all_bytes = 0;
     enum mm_status status = MM_OK;
     for (unsigned index = 0; index < mm_call_operands(call); index++) {
         places[index] = mm_size_round_up(all_bytes, ALIGNMENT);
-        if (operands[index].is_csv && bytes[index] > 0)
+        if (is_copied(&operands[index]) && bytes[index] > 0)
             all_bytes = places[index] + bytes[index];
     }
     if (all_bytes > 0)
         status = mm_buffers_acquire(reading->buffers, all_bytes, &call->storage, error);
-    for (unsigned index = 0; index < mm_call_operands(call) && status == MM_OK; index++)
-        if (operands[index].is_csv && bytes[index] > 0) {
-            views[index]->data = (char *)call->storage.data + places[index];
-            status = mm_csv_read(&operands[index].csv, views[index]->data, error);
-        }
+    for (unsigned index = 0; index < mm_call_operands(call) && status == MM_OK; index++) {
+        const struct operand *operand = &operands[index];
+        if (!is_copied(operand) || bytes[index] == 0)
+            continue;
+        views[index]->data = (char *)call->storage.data + places[index];
+        if (operand->is_csv)
+            status = mm_csv_read(&operand->csv, views[index]->data, error);
+        else
+            mm_npy_reorder(&operand->header.shape, call->dtype, body + operand->elements, views[index]->data);
+    }
     if (status != MM_OK)
         mm_call_release(call, reading->buffers);
     return status;
 }
 
-static enum mm_status check_length(const struct operand *operand, const struct mm_matrix *view, size_t bytes,
-                                   struct mm_error *error) {
+static enum mm_status check_length(const struct operand *operand, size_t bytes, struct mm_error *error) {
+    char shape[MM_NPY_SHAPE_TEXT_MAX];
     const char *name = operand->name;
     const size_t got = operand->bytes;
     if (got == bytes)
         return MM_OK;
+    mm_npy_shape_text(&operand->header.shape, shape);
     mm_fail_field(error, MM_BAD_REQUEST, name,
-                  "%s is %zu×%zu of %s by its header, which takes %zu bytes, but %zu bytes follow", name,
-                  view->rows, view->cols, mm_dtype_name(operand->header.dtype), bytes, got);
+                  "%s has the shape %s of %s by its header, which takes %zu bytes, but %zu bytes follow",
+                  name, shape, mm_dtype_name(operand->header.dtype), bytes, got);
     mm_fail_expected(error, "%zu bytes", bytes);
     mm_fail_got(error, "%zu bytes", got);
     return MM_BAD_REQUEST;
@@ -261,6 +272,11 @@ static void *align_elements(const struct operand *operand, char *body, size_t by
         return NULL;
     assert(past <= operand->header.bytes);
     return past == 0 ? data : memmove(data - past, data, bytes);
+}
+
+/* The order matters to no vector. */
+static bool is_column_major(const struct mm_npy_header *header) {
+    return header->is_fortran && header->shape.rank == 2;
 }
 
 /* Judges the types and sizes of the operands, and makes the views. */
@@ -281,26 +297,26 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
         status = open_csv(reading, body, error);
     if (status != MM_OK)
         return status;
-    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++) /* one that is not taken is empty */
-        *views[index] =
-            mm_matrix_dense(call->dtype, operands[index].header.rows, operands[index].header.cols, NULL);
+    call->a_shape = operands[0].header.shape;
+    call->b_shape = count == 2 ? operands[1].header.shape : mm_shape_of_matrix(0, 0);
+    mm_call_view(call);
     status = mm_call_sizes(call, reading->limits, &bytes[0], &bytes[1], error);
     for (unsigned index = 0; index < count && status == MM_OK; index++)
         if (!operands[index].is_csv)
-            status = check_length(&operands[index], views[index], bytes[index], error);
+            status = check_length(&operands[index], bytes[index], error);
     if (status == MM_OK)
-        status = read_csv(reading, views, bytes, error);
+        status = copy_files(reading, body, views, bytes, error);
     if (status != MM_OK)
         return status;
     for (unsigned index = 0; index < count; index++) {
-        if (operands[index].is_csv)
+        if (is_copied(&operands[index]))
             continue;
         call->views_body = true;
         views[index]->data =
             align_elements(&operands[index], body, bytes[index], mm_dtype_bytes(call->dtype));
     }
-    call->a_column_major = operands[0].header.column_major;
-    call->b_column_major = operands[1].header.column_major;
+    call->a_column_major = is_column_major(&operands[0].header);
+    call->b_column_major = is_column_major(&operands[1].header);
     return MM_OK;
 }
 
@@ -325,11 +341,11 @@ static size_t feed(void *reading, void *body, size_t body_bytes) {
     return read_on(reading, body, body_bytes, false);
 }
 
-/* CSV is read at the end. The last delimiter may lack a line's end that does not come. */
+/* What is copied is so at the end. The last delimiter may lack a line's end that does not come. */
 static bool is_quick(const void *argument) {
     enum { SHORT = 4096 };
     const struct reading *reading = argument;
-    if (reading->operands[0].is_csv || reading->operands[1].is_csv)
+    if (is_copied(&reading->operands[0]) || is_copied(&reading->operands[1]))
         return false;
     const struct mm_multipart *multipart = &reading->multipart;
     const size_t begun = multipart->expected > multipart->at ? multipart->expected : multipart->at;

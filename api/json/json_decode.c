@@ -8,40 +8,73 @@
 
 /* --- refusals */
 
-static enum mm_status fail_matrix(const char *name, const char *what, const char *got,
-                                  struct mm_error *error) {
+enum { PLACE_MAX = 2 + MM_RANK_MAX * 22 };
+
+/* a[1][0]; or a[0][0], the first place of that depth. */
+static const char *write_place(const char *name, const struct mm_json_indices *at, bool is_first,
+                               char text[PLACE_MAX]) {
+    size_t length = (size_t)snprintf(text, PLACE_MAX, "%s", name);
+    for (unsigned index = 0; index < at->count; index++)
+        length += (size_t)snprintf(text + length, PLACE_MAX - length, "[%zu]", is_first ? 0 : at->of[index]);
+    return text;
+}
+
+static enum mm_status fail_operand(const char *name, const char *got, struct mm_error *error) {
     mm_fail_field(error, MM_BAD_REQUEST, name,
-                  "%s is %s, but %s must be an array of rows of numbers, like [[1, 2], [3, 4]]", what, got,
-                  name);
-    mm_fail_expected(error, "an array of arrays of numbers");
+                  "%s is %s, but %s must be an array of numbers, or of arrays of them, like [[1, 2], [3, 4]]",
+                  name, got, name);
+    mm_fail_expected(error, "an array of numbers, or of arrays of them");
     return MM_BAD_REQUEST;
 }
 
 static enum mm_status fail_ragged(const struct mm_json_scanned *operand, const char *name,
                                   struct mm_error *error) {
-    const size_t cols = operand->wrong_cols;
+    const size_t got = operand->wrong_length, expected = operand->shape.dims[operand->wrong_at.count];
+    char here[PLACE_MAX], first[PLACE_MAX];
     mm_fail_field(error, MM_BAD_REQUEST, name,
-                  "row %zu of %s has %zu element%s, but row 0 has %zu; make all rows equally long",
-                  operand->wrong_row, name, cols, cols == 1 ? "" : "s", operand->cols);
-    mm_fail_expected(error, "%zu", operand->cols);
-    mm_fail_got(error, "%zu", cols);
+                  "%s has %zu element%s, but %s has %zu; make all arrays of one depth equally long",
+                  write_place(name, &operand->wrong_at, false, here), got, got == 1 ? "" : "s",
+                  write_place(name, &operand->wrong_at, true, first), expected);
+    mm_fail_expected(error, "%zu", expected);
+    mm_fail_got(error, "%zu", got);
     return MM_BAD_REQUEST;
+}
+
+static enum mm_status fail_mixed(const struct mm_json_scanned *operand, const char *name,
+                                 struct mm_error *error) {
+    const bool is_array = operand->wrong_token.kind == MM_VALUE_ARRAY;
+    char here[PLACE_MAX], first[PLACE_MAX];
+    return mm_fail_field(error, MM_BAD_REQUEST, name,
+                         "%s is %s, but %s is %s; put numbers beside numbers, and arrays beside arrays",
+                         write_place(name, &operand->wrong_at, false, here),
+                         mm_value_kind_name(operand->wrong_token.kind),
+                         write_place(name, &operand->wrong_at, true, first), is_array ? "none" : "an array");
 }
 
 /* Judges the shape that an operand was found to have. */
 static enum mm_status judge_shape(const struct mm_json_scanned *operand, const char *name, const char *text,
                                   struct mm_error *error) {
-    char row[40];
     if (!operand->seen)
-        return fail_matrix(name, name, "missing", error);
-    if (operand->wrong == MM_JSON_RIGHT)
+        return fail_operand(name, "missing", error);
+    switch (operand->wrong) {
+    case MM_JSON_RIGHT:
         return MM_OK;
-    snprintf(row, sizeof row, "row %zu of %s", operand->wrong_row, name);
-    if (operand->wrong == MM_JSON_RAGGED)
+    case MM_JSON_NO_ARRAY:
+        fail_operand(name, mm_value_kind_name(operand->wrong_token.kind), error);
+        break;
+    case MM_JSON_RAGGED:
         fail_ragged(operand, name, error);
-    else
-        fail_matrix(name, operand->wrong == MM_JSON_NO_ROW ? row : name,
-                    mm_value_kind_name(operand->wrong_token.kind), error);
+        break;
+    case MM_JSON_MIXED:
+        fail_mixed(operand, name, error);
+        break;
+    case MM_JSON_DEEP:
+        mm_fail_field(error, MM_BAD_REQUEST, name,
+                      "%s has more than %u dimensions, but the limit is %u; make its arrays less deep", name,
+                      (unsigned)MM_RANK_MAX, (unsigned)MM_RANK_MAX);
+        mm_fail_expected(error, "at most %u dimensions", (unsigned)MM_RANK_MAX);
+        break;
+    }
     mm_json_locate(text, operand->wrong_token, error);
     return MM_BAD_REQUEST;
 }
@@ -58,16 +91,16 @@ static bool is_nearly_held(const struct mm_element *type, double number) {
 
 static enum mm_status fail_element(const struct mm_json_scan *scan, unsigned index, const char *text,
                                    struct mm_error *error) {
-    const struct mm_json_scanned *operand = &scan->matrices[index];
+    const struct mm_json_scanned *operand = &scan->operands[index];
     const struct mm_element *type = mm_element(scan->dtype);
-    char room[MM_JSON_ROOM], got[64];
+    char room[MM_JSON_ROOM], got[64], here[PLACE_MAX];
     const struct mm_value value = mm_json_value(text, operand->refused, room);
     if (value.kind == MM_VALUE_NUMBER && is_nearly_held(type, value.number))
         snprintf(got, sizeof got, "not exactly %.0f", value.number);
     else
         mm_value_describe(&value, got, sizeof got);
-    mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index], "%s[%zu][%zu] is %s, but %s takes %s",
-                  mm_call_operand_names[index], operand->refused_row, operand->refused_col, got,
+    mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index], "%s is %s, but %s takes %s",
+                  write_place(mm_call_operand_names[index], &operand->refused_at, false, here), got,
                   mm_dtype_name(scan->dtype), type->takes);
     mm_fail_expected(error, "%s", type->takes);
     mm_fail_got(error, "%s", got);
@@ -78,35 +111,38 @@ static enum mm_status fail_element(const struct mm_json_scan *scan, unsigned ind
 static enum mm_status judge_elements(const struct mm_json_scan *scan, const char *text,
                                      struct mm_error *error) {
     for (unsigned index = 0; index < mm_call_operands(&scan->call); index++)
-        if (scan->matrices[index].has_refused)
+        if (scan->operands[index].has_refused)
             return fail_element(scan, index, text, error);
     return MM_OK;
 }
 
 /* --- the call */
 
-/* Sets the dtype and the shapes, without data. A dtype that is not supported counts as float32: it is refused
- * at the end, after all that is malformed. An operand that the operation does not have is empty. */
+/* [] is a matrix of 0×0. */
+static struct mm_shape shape_of(const struct mm_json_scanned *operand) {
+    const bool is_empty_vector = operand->shape.rank == 1 && operand->shape.dims[0] == 0;
+    return !operand->seen || is_empty_vector ? mm_shape_of_matrix(0, 0) : operand->shape;
+}
+
+/* Sets the dtype, the shapes and their views, without data. A dtype that is not supported counts as float32:
+ * it is refused at the end, after all that is malformed. An operand that the operation does not have is
+ * empty. */
 static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, struct mm_error *error) {
     struct mm_call *call = &scan->call;
-    struct mm_matrix *const views[MM_CALL_OPERANDS_MAX] = {&call->a, &call->b};
     if (mm_call_resolve(call, NULL) != MM_OK)
         call->dtype = call->result_dtype = MM_FLOAT32;
-    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++) {
-        const struct mm_json_scanned *operand = &scan->matrices[index];
-        enum mm_status status = MM_OK;
-        if (index < mm_call_operands(call))
-            status = judge_shape(operand, mm_call_operand_names[index], text, error);
-        if (status != MM_OK)
-            return status;
-        *views[index] = mm_matrix_dense(call->dtype, operand->rows, operand->cols, NULL);
-    }
+    for (unsigned index = 0; index < mm_call_operands(call); index++)
+        if (judge_shape(&scan->operands[index], mm_call_operand_names[index], text, error) != MM_OK)
+            return MM_BAD_REQUEST;
+    call->a_shape = shape_of(&scan->operands[0]);
+    call->b_shape = shape_of(&scan->operands[1]);
+    mm_call_view(call);
     return MM_OK;
 }
 
 /* What both take, one behind the other as they come. */
 static size_t storage_bytes(const struct mm_json_scan *scan, size_t a_bytes, size_t b_bytes) {
-    const bool b_is_first = scan->last == &scan->matrices[0];
+    const bool b_is_first = scan->last == &scan->operands[0];
     const size_t first = b_is_first ? b_bytes : a_bytes, second = b_is_first ? a_bytes : b_bytes;
     if (second == 0)
         return first;
@@ -156,8 +192,8 @@ static enum mm_status complete(struct mm_json_scan *scan, const struct mm_body *
     call->storage = scan->store.memory;
     scan->store.memory = (struct mm_buffer){0};
     if (call->storage.data != NULL) {
-        call->a.data = (char *)call->storage.data + scan->matrices[0].offset;
-        call->b.data = (char *)call->storage.data + scan->matrices[1].offset;
+        call->a.data = (char *)call->storage.data + scan->operands[0].offset;
+        call->b.data = (char *)call->storage.data + scan->operands[1].offset;
     }
     return MM_OK;
 }

@@ -1,31 +1,40 @@
-/* The JSON reply: the matrix by json_matrix.c, and around it an envelope by Jansson. */
-#include "api/number/float_text.h"
-#include "api/json/json_matrix.h"
+/* The JSON reply: the array by json_array.c, and around it an envelope by Jansson. */
+#include "api/json/json_array.h"
 #include "api/json/json_scan.h"
 #include "api/json/json_value.h"
+#include "api/number/float_text.h"
 #include "gpu/backend.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-/* What stands around the matrix: a device's name of 127 bytes, each escaped to six, the names of our own
- * tables, and a dozen numbers. */
+/* What stands around the array: a device's name of 127 bytes, each escaped to six, the names of our own
+ * tables, and a dozen numbers, and up to eight more for the shape. */
 enum { ENVELOPE_BYTES_MAX = 2048 };
 
 static const char reply_head[] = "{\"c\": ";
 
-static bool reply_bytes_max(const struct mm_matrix *c, size_t *bytes) {
-    return mm_json_matrix_text_bytes(c, bytes) &&
+static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes) {
+    return mm_json_array_text_bytes(shape, dtype, bytes) &&
            mm_size_add(*bytes, sizeof reply_head + ENVELOPE_BYTES_MAX, bytes);
 }
 
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
+    const struct mm_matrix *c = &answer->job->product.c;
     char *end = body->buffer.data;
     memcpy(end, reply_head, sizeof reply_head - 1);
     end += sizeof reply_head - 1;
-    end += mm_json_matrix_write(&answer->job->product.c, answer->helpers, end);
+    end += mm_json_array_write(answer->shape, c->dtype, c->data, answer->helpers, end);
     body->bytes = (size_t)(end - (char *)body->buffer.data);
+}
+
+static json_t *make_shape(const struct mm_shape *shape) {
+    json_t *dims = json_array();
+    int failed = 0;
+    for (unsigned dim = 0; dim < shape->rank; dim++)
+        failed |= json_array_append_new(dims, mm_json_count(shape->dims[dim]));
+    return mm_json_made(dims, failed);
 }
 
 static json_t *make_timing(const uint64_t *span_ns) {
@@ -74,20 +83,19 @@ static int put_verification(json_t *envelope, const struct mm_verification *veri
                   is_judged ? make_real(mm_verification_relative_error(verification)) : json_null()));
 }
 
-/* What follows the matrix, in the contract's order. Where nothing had to run (an empty product), the
+/* What follows the array, in the contract's order. Where nothing had to run (an empty product), the
  * variant is the one that was asked for. */
 static json_t *make_envelope(const struct mm_answer *answer) {
     const struct mm_job *job = answer->job;
     const struct mm_matrix *c = &job->product.c;
     const struct mm_variant *variant = job->ran != NULL ? job->ran : job->variant;
     const enum mm_dtype operand = job->product.a.dtype;
-    json_t *envelope =
-        json_pack("{s:[o, o], s:s, s:s*, s:s, s:s, s:o, s:f, s:o}", "shape", mm_json_count(c->rows),
-                  mm_json_count(c->cols), "dtype", mm_dtype_name(c->dtype), "operand_dtype",
-                  operand != c->dtype ? mm_dtype_name(operand) : NULL, "variant", variant->name, "backend",
-                  job->backend->name, "device", mm_json_text(job->device != NULL ? job->device->name : ""),
-                  rate_names[job->variant->op], round(mm_job_rate(job) * 1e6) / 1e6, "batched",
-                  mm_json_count(job->batched));
+    json_t *envelope = json_pack(
+        "{s:o, s:s, s:s*, s:s, s:s, s:o, s:f, s:o}", "shape", make_shape(answer->shape), "dtype",
+        mm_dtype_name(c->dtype), "operand_dtype", operand != c->dtype ? mm_dtype_name(operand) : NULL,
+        "variant", variant->name, "backend", job->backend->name, "device",
+        mm_json_text(job->device != NULL ? job->device->name : ""), rate_names[job->variant->op],
+        round(mm_job_rate(job) * 1e6) / 1e6, "batched", mm_json_count(job->batched));
     int failed = put_path(envelope, &job->path);
     failed |= put_verification(envelope, &job->verification);
     failed |= mm_json_put(envelope, "timing", make_timing(answer->span_ns));
@@ -120,6 +128,7 @@ const struct mm_codec mm_json_codec = {
     .example = {[MM_MATMUL] = MM_MATMUL_EXAMPLE, [MM_TRANSPOSE] = MM_TRANSPOSE_EXAMPLE},
     .first = '{',
     .reader = &mm_json_reader,
+    .reply_rank_max = MM_RANK_MAX,
     .reply_bytes_max = reply_bytes_max,
     .encode = encode,
     .finish = finish,

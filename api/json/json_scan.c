@@ -1,5 +1,6 @@
-/* What the tokens of a JSON request mean: operands, rows, elements, parameters. A fault of the grammar ends
- * the reading. Of all others the first is noted, since a grammar fault behind it is reported instead. */
+/* What the tokens of a JSON request mean: operands, their arrays, elements, parameters. A fault of the
+ * grammar ends the reading. Of all others the first is noted, since a grammar fault behind it is reported
+ * instead. */
 #include "api/json/json_scan.h"
 
 #include "api/element.h"
@@ -78,12 +79,23 @@ static inline void *place_of_next(struct mm_json_store *store, const char *at, c
 
 /* --- elements */
 
+/* The first `count` indices of what is read. */
+static struct mm_json_indices indices_here(const struct mm_json_scan *scan, unsigned count) {
+    struct mm_json_indices indices = {.count = count};
+    memcpy(indices.of, scan->counts, count * sizeof indices.of[0]);
+    return indices;
+}
+
+static void set_rank(struct mm_json_scanned *operand, unsigned rank) {
+    operand->shape.rank = rank;
+    operand->known = rank + 1;
+}
+
 static void refuse_element(struct mm_json_scan *scan, struct mm_json_token token) {
     struct mm_json_scanned *operand = scan->operand;
     if (!operand->has_refused) {
         operand->has_refused = true;
-        operand->refused_row = operand->rows;
-        operand->refused_col = scan->col;
+        operand->refused_at = indices_here(scan, scan->level);
         operand->refused = token;
     }
     drop(&scan->store);
@@ -101,7 +113,10 @@ static bool read_special(const struct mm_element *type, const char *text, struct
 /* If the next element passes a limit on dimensions, no memory is needed: the rest is only judged. */
 static void judge_dimensions(struct mm_json_scan *scan) {
     const size_t dimension_max = scan->store.limits->dimension_max;
-    if (scan->store.keeps && (scan->operand->rows >= dimension_max || scan->col >= dimension_max))
+    bool passes = false;
+    for (unsigned level = 0; level < scan->level; level++)
+        passes = passes || scan->counts[level] >= dimension_max;
+    if (passes && scan->store.keeps)
         drop(&scan->store);
 }
 
@@ -127,7 +142,6 @@ static void take_element(struct mm_json_scan *scan, const char *text, size_t byt
         memcpy(place, &element, scan->store.element_bytes);
         scan->store.used_bytes += scan->store.element_bytes;
     }
-    scan->col++;
 }
 
 /* Takes numbers with commas between them. This is where the time goes. A number that the end of the piece may
@@ -135,6 +149,7 @@ static void take_element(struct mm_json_scan *scan, const char *text, size_t byt
 static void take_numbers(struct mm_json_scan *scan, const char *text, size_t bytes) {
     mm_number_reader *const read = mm_element(scan->dtype)->read;
     struct mm_json_store *const store = &scan->store;
+    size_t *const count = &scan->counts[scan->level - 1];
     const char *const end = text + bytes;
     const char *at = mm_json_skip_spaces(text + scan->reader.at, end);
     uint64_t unwanted;
@@ -153,7 +168,7 @@ static void take_numbers(struct mm_json_scan *scan, const char *text, size_t byt
             break;
         at = stop;
         store->used_bytes += element == NULL ? 0 : store->element_bytes;
-        scan->col++;
+        ++*count;
         if (*at != ',') {
             at = mm_json_skip_spaces(at, end);
             scan->reader.place = MM_JSON_COMMA;
@@ -164,23 +179,25 @@ static void take_numbers(struct mm_json_scan *scan, const char *text, size_t byt
         at = mm_json_skip_spaces(at + 1, end);
     }
     scan->reader.at = (size_t)(at - text);
+    if (scan->operand->shape.rank == 0 && *count > 0)
+        set_rank(scan->operand, scan->level);
 }
 
 /* --- operands */
 
-static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong) {
+/* What is wrong stands at the first `count` indices. */
+static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsigned count) {
     struct mm_json_scanned *operand = scan->operand;
     if (operand->wrong != MM_JSON_RIGHT)
         return;
     operand->wrong = wrong;
-    operand->wrong_row = operand->rows;
-    operand->wrong_cols = scan->col;
+    operand->wrong_at = indices_here(scan, count);
     operand->wrong_token = scan->reader.token;
     drop(&scan->store);
 }
 
 /* The query or a member may have named the type before. */
-static void begin_matrix(struct mm_json_scan *scan) {
+static void begin_operand(struct mm_json_scan *scan) {
     if (scan->last == NULL && !scan->is_again) {
         if (mm_call_resolve(&scan->call, NULL) == MM_OK)
             scan->dtype = scan->call.dtype;
@@ -188,24 +205,56 @@ static void begin_matrix(struct mm_json_scan *scan) {
     }
     scan->store.used_bytes = scan->operand->offset = mm_json_aligned(scan->store.used_bytes);
     scan->last = scan->operand;
-    scan->in_matrix = true;
 }
 
-static void begin_row(struct mm_json_scan *scan) {
-    scan->col = 0;
-    scan->in_row = scan->reader.token.kind == MM_VALUE_ARRAY;
-    if (!scan->in_row)
-        note_shape(scan, MM_JSON_NO_ROW);
+/* An array in another one is open, and its elements are read. */
+static void begin_array(struct mm_json_scan *scan) {
+    scan->counts[scan->level++] = 0;
 }
 
-static void end_row(struct mm_json_scan *scan) {
+/* The innermost array is over. The first one of its depth tells the dimension: all indices before it are 0.
+ */
+static void end_array(struct mm_json_scan *scan) {
     struct mm_json_scanned *operand = scan->operand;
-    if (scan->in_row && operand->rows == 0)
-        operand->cols = scan->col;
-    else if (scan->in_row && operand->cols != scan->col)
-        note_shape(scan, MM_JSON_RAGGED);
-    scan->in_row = false;
-    operand->rows++;
+    const unsigned level = scan->level--;
+    const size_t length = scan->counts[level - 1];
+    if (operand->shape.rank == 0)
+        set_rank(operand, level);
+    if (level < operand->known) {
+        operand->shape.dims[level - 1] = length;
+        operand->known = level;
+    } else if (operand->shape.dims[level - 1] != length && operand->wrong == MM_JSON_RIGHT) {
+        note_shape(scan, MM_JSON_RAGGED, level - 1);
+        operand->wrong_length = length;
+    }
+    if (level > 1)
+        scan->counts[level - 2]++;
+}
+
+/* Whether the first array of elements has none: then one that has any is wrong when it ends. */
+static bool is_known_empty(const struct mm_json_scanned *operand) {
+    const unsigned rank = operand->shape.rank;
+    return operand->known <= rank && operand->shape.dims[rank - 1] == 0;
+}
+
+/* Takes what stands in the innermost array, or its beginning. */
+static void take_item(struct mm_json_scan *scan, bool is_open, const char *text, size_t bytes) {
+    struct mm_json_scanned *operand = scan->operand;
+    const bool is_array = is_open && scan->reader.token.kind == MM_VALUE_ARRAY;
+    const bool is_first = operand->shape.rank == 0;
+    if (is_array && (is_first ? scan->level < MM_RANK_MAX : scan->level < operand->shape.rank)) {
+        begin_array(scan);
+        return;
+    }
+    if (is_first)
+        set_rank(operand, scan->level);
+    if (is_array && is_first)
+        note_shape(scan, MM_JSON_DEEP, 0);
+    else if (scan->level < operand->shape.rank || (is_array && !is_known_empty(operand)))
+        note_shape(scan, MM_JSON_MIXED, scan->level);
+    else if (!is_array)
+        take_element(scan, text, bytes);
+    scan->counts[scan->level - 1]++;
 }
 
 /* --- members */
@@ -220,7 +269,7 @@ static enum mm_json_event take_name(struct mm_json_scan *scan, const char *text)
     scan->operand = NULL;
     for (unsigned index = 0; index < mm_call_operands(&scan->call); index++)
         if (strcmp(name.text, mm_call_operand_names[index]) == 0)
-            scan->operand = &scan->matrices[index];
+            scan->operand = &scan->operands[index];
     if (scan->operand != NULL) {
         is_duplicate = scan->operand->seen;
         scan->operand->seen = true;
@@ -242,32 +291,30 @@ static void take_parameter(struct mm_json_scan *scan, const char *text) {
         mm_json_locate(text, scan->reader.token, error);
 }
 
-/* Takes a value, or its beginning, within `level` arrays and objects. */
-static void take_value(struct mm_json_scan *scan, unsigned level, bool is_open, const char *text,
+/* Takes a value, or its beginning, within `depth` arrays and objects. */
+static void take_value(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text,
                        size_t bytes) {
-    if (level == 1 && scan->operand == NULL) {
+    if (depth == 1 && scan->operand == NULL) {
         take_parameter(scan, text);
-    } else if (level == 1) {
-        if (is_open && scan->reader.token.kind == MM_VALUE_ARRAY)
-            begin_matrix(scan);
-        else
-            note_shape(scan, MM_JSON_NO_ARRAY);
-    } else if (level == 2 && scan->in_matrix) {
-        if (is_open)
-            begin_row(scan);
-        else
-            note_shape(scan, MM_JSON_NO_ROW);
-        scan->operand->rows += !is_open;
-    } else if (level == 3 && scan->in_row) {
-        take_element(scan, text, bytes);
+    } else if (depth == 1 && is_open && scan->reader.token.kind == MM_VALUE_ARRAY) {
+        begin_operand(scan);
+        begin_array(scan);
+    } else if (depth == 1) {
+        note_shape(scan, MM_JSON_NO_ARRAY, 0);
+    } else if (scan->level > 0 && depth == scan->level + 1) {
+        take_item(scan, is_open, text, bytes);
     }
 }
 
 static void take_close(struct mm_json_scan *scan) {
-    if (scan->reader.depth == 2 && scan->in_matrix)
-        end_row(scan);
-    if (scan->reader.depth == 1)
-        scan->in_matrix = false;
+    if (scan->level > 0 && scan->reader.depth == scan->level)
+        end_array(scan);
+}
+
+/* Whether what comes next can be an element. */
+static bool is_among_elements(const struct mm_json_scan *scan) {
+    return scan->level > 0 && scan->reader.depth == scan->level + 1 &&
+           (scan->operand->shape.rank == 0 || scan->operand->shape.rank == scan->level);
 }
 
 /* --- the whole */
@@ -276,7 +323,7 @@ static void read_on(struct mm_json_scan *scan, const char *text, size_t bytes, b
     struct mm_json_reader *reader = &scan->reader;
     enum mm_json_event event = MM_JSON_NAME;
     while (event < MM_JSON_END && !scan->is_over) {
-        if (scan->in_row && reader->depth == 3 && (is_all || bytes >= reader->retry_bytes))
+        if (is_among_elements(scan) && (is_all || bytes >= reader->retry_bytes))
             take_numbers(scan, text, bytes);
         event = mm_json_next(reader, text, bytes, is_all);
         if (event == MM_JSON_NAME && reader->depth == 1)
@@ -302,11 +349,12 @@ static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct m
                                          .bytes_left = body_bytes,
                                          .element_bytes = mm_dtype_bytes(scan->dtype),
                                          .keeps = true};
-    memset(scan->matrices, 0, sizeof scan->matrices);
+    memset(scan->operands, 0, sizeof scan->operands);
     memset(&scan->reader, 0, sizeof scan->reader);
     scan->last = scan->operand = NULL;
     scan->members = 0;
-    scan->is_over = scan->in_matrix = scan->in_row = false;
+    scan->level = 0;
+    scan->is_over = false;
     scan->event = MM_JSON_WAIT;
     scan->body_bytes = body_bytes;
 }

@@ -24,23 +24,32 @@ struct mm_json_store {
     size_t bytes_max; /* that the memory can grow to where it is */
 };
 
-/* The first fault in the shape of an operand. */
-enum mm_json_wrong { MM_JSON_RIGHT, MM_JSON_NO_ARRAY, MM_JSON_NO_ROW, MM_JSON_RAGGED };
+/* The first fault in the shape of an operand: it is no array; an array has another length than the first one
+ * of its depth; a number and an array stand beside each other; arrays are too deep. */
+enum mm_json_wrong { MM_JSON_RIGHT, MM_JSON_NO_ARRAY, MM_JSON_RAGGED, MM_JSON_MIXED, MM_JSON_DEEP };
+
+/* A place in an operand: a[1][0] has two indices. */
+struct mm_json_indices {
+    unsigned count;
+    size_t of[MM_RANK_MAX];
+};
 
 struct mm_json_scanned {
     bool seen;
-    size_t rows;
-    size_t cols;
     size_t offset; /* of its elements in the store */
 
+    /* The rank is 0 until the first element, or the first array without any, has told it. Of the dimensions,
+     * those from `known` on are known, counted from 1: the first array of each depth has told them. */
+    struct mm_shape shape;
+    unsigned known;
+
     enum mm_json_wrong wrong;
-    size_t wrong_row;
-    size_t wrong_cols;                /* of a row with another length than row 0 */
-    struct mm_json_token wrong_token; /* what stands there, or the end of the row */
+    struct mm_json_indices wrong_at;
+    size_t wrong_length;              /* with MM_JSON_RAGGED */
+    struct mm_json_token wrong_token; /* what stands there, or the end of the array */
 
     bool has_refused; /* an element that the type does not hold: the first one */
-    size_t refused_row;
-    size_t refused_col;
+    struct mm_json_indices refused_at;
     struct mm_json_token refused;
 };
 
@@ -53,7 +62,7 @@ struct mm_json_scan {
 
     enum mm_dtype dtype; /* what the elements are taken for */
     struct mm_json_store store;
-    struct mm_json_scanned matrices[MM_CALL_OPERANDS_MAX];
+    struct mm_json_scanned operands[MM_CALL_OPERANDS_MAX];
     struct mm_json_scanned *last; /* the operand whose elements lie last in the store; or NULL */
 
     /* Where the reading stands. */
@@ -62,10 +71,9 @@ struct mm_json_scan {
     uint32_t members; /* bit p: parameter p was a member */
     struct mm_json_token name;
     struct mm_json_scanned *operand; /* of the current member; NULL: it is a parameter */
-    bool in_matrix;                  /* its value is an array */
-    bool in_row;
-    size_t col;
-    bool is_again; /* the members are known */
+    unsigned level;             /* how many of its arrays are open, without those that count as elements */
+    size_t counts[MM_RANK_MAX]; /* how many elements, or arrays, each of those has by now */
+    bool is_again;              /* the members are known */
 };
 
 /* Reads bodies into calls; each `reading` is a struct mm_json_scan. Elements are of the call's dtype, unless

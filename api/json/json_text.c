@@ -198,8 +198,8 @@ static const char *expected_word(const struct mm_json_reader *reader, struct mm_
     } specials[] = {{"NaN", "\"NaN\" in quotes"},
                     {"Infinity", "\"Infinity\" in quotes"},
                     {"-Infinity", "\"-Infinity\" in quotes"}};
-    const bool in_row = reader->depth >= 3; /* of a matrix */
-    for (size_t index = 0; in_row && index < sizeof specials / sizeof specials[0]; index++)
+    const bool in_array = reader->depth >= 2;
+    for (size_t index = 0; in_array && index < sizeof specials / sizeof specials[0]; index++)
         if (mm_slice_is_any_case(word, specials[index].bare))
             return specials[index].expected;
     return expectations[reader->place];

@@ -1,9 +1,10 @@
 /* The .npy format: a magic, a version, the header's length, and the header, a Python dict of three literals.
- * What NumPy itself has ever written is read, and no other Python. It never looks at the elements. */
+ * What NumPy itself has ever written is read, and no other Python. */
 #include "api/npy/npy.h"
 
 #include "api/element.h"
 #include "api/codec.h"
+#include "api/number/digits.h"
 #include "api/slice.h"
 
 #include <assert.h>
@@ -14,7 +15,7 @@
 static const char magic[] = "\x93NUMPY";
 enum { MAGIC_BYTES = sizeof magic - 1, DESCR_SHOWN_MAX = 40, NUMBER_SHOWN_MAX = 40 };
 
-_Static_assert((int)MM_NPY_HEAD_BYTES <= (int)MM_REPLY_HEAD_MAX, "a reply has room for the head");
+_Static_assert((int)MM_NPY_HEAD_BYTES_MAX <= (int)MM_REPLY_HEAD_MAX, "a reply has room for the head");
 
 /* Where the reading of a header stands. */
 struct reader {
@@ -118,10 +119,10 @@ static enum mm_status read_descr(struct reader *reader, struct mm_npy_header *he
 static enum mm_status read_order(struct reader *reader, struct mm_npy_header *header) {
     skip_spaces(reader);
     size_t left = (size_t)(reader->end - reader->position);
-    header->column_major = left >= 4 && memcmp(reader->position, "True", 4) == 0;
-    if (!header->column_major && (left < 5 || memcmp(reader->position, "False", 5) != 0))
+    header->is_fortran = left >= 4 && memcmp(reader->position, "True", 4) == 0;
+    if (!header->is_fortran && (left < 5 || memcmp(reader->position, "False", 5) != 0))
         return fail_expected(reader, "True or False");
-    reader->position += header->column_major ? 4 : 5;
+    reader->position += header->is_fortran ? 4 : 5;
     return MM_OK;
 }
 
@@ -149,10 +150,9 @@ static enum mm_status read_number(struct reader *reader, uint64_t *number, struc
 static enum mm_status fail_rank(const struct reader *reader, unsigned long rank, struct mm_slice shape) {
     int shown = shape.length > NUMBER_SHOWN_MAX ? NUMBER_SHOWN_MAX : (int)shape.length;
     fail_file(reader->field, reader->error,
-              "its shape is %.*s%s, of rank %lu, but a matrix has rank 2; reshape it, a vector by "
-              "x.reshape(-1, 1)",
-              shown, shape.start, shape.length > NUMBER_SHOWN_MAX ? "..." : "", rank);
-    mm_fail_expected(reader->error, "rank 2");
+              "its shape is %.*s%s, of rank %lu, but the rank may be %u at most; reshape it", shown,
+              shape.start, shape.length > NUMBER_SHOWN_MAX ? "..." : "", rank, (unsigned)MM_RANK_MAX);
+    mm_fail_expected(reader->error, "rank 0 to %u", (unsigned)MM_RANK_MAX);
     mm_fail_got(reader->error, "rank %lu", rank);
     return MM_BAD_REQUEST;
 }
@@ -164,9 +164,9 @@ static enum mm_status fail_dimension(const struct reader *reader, struct mm_slic
                          digits.start, digits.length > NUMBER_SHOWN_MAX ? "..." : "");
 }
 
-/* A tuple of two: Python writes (3, 4), and takes (3, 4,) too. One element takes its comma, none has none. */
+/* A tuple: Python writes (3, 4), and takes (3, 4,) too. One element takes its comma, none has none. */
 static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *header) {
-    uint64_t dimensions[2] = {0};
+    struct mm_shape shape = {0};
     struct mm_slice large = {0};
     unsigned long rank = 0;
     bool comma = true;
@@ -185,17 +185,19 @@ static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *he
             return status;
         if (overflow && large.length == 0)
             large = digits;
-        if (rank < 2)
-            dimensions[rank] = number;
+        if (rank < MM_RANK_MAX)
+            shape.dims[rank] = number;
         rank++;
         comma = take(reader, ',');
     }
-    if (rank != 2)
+    if (rank == 1 && !comma)
+        return fail_expected(reader, "a tuple, which of one number has a comma, as (3,)");
+    if (rank > MM_RANK_MAX)
         return fail_rank(reader, rank, (struct mm_slice){start, (size_t)(reader->position - start)});
     if (large.length > 0)
         return fail_dimension(reader, large);
-    header->rows = dimensions[0];
-    header->cols = dimensions[1];
+    shape.rank = (unsigned)rank;
+    header->shape = shape;
     return MM_OK;
 }
 
@@ -295,26 +297,108 @@ enum mm_status mm_npy_read_header(const char *field, const void *data, size_t by
     return read_dict(&reader, header);
 }
 
-void mm_npy_write_head(const struct mm_matrix *matrix, char head[MM_NPY_HEAD_BYTES]) {
-    enum { START = MAGIC_BYTES + 4, LENGTH = MM_NPY_HEAD_BYTES - START };
-    char text[LENGTH];
-    int written =
-        snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%zu, %zu), }",
-                 mm_element(matrix->dtype)->npy, matrix->rows, matrix->cols);
-    assert(written > 0 && written < LENGTH);
-    memset(head, ' ', MM_NPY_HEAD_BYTES);
-    memcpy(head, magic, MAGIC_BYTES);
-    memcpy(head + MAGIC_BYTES, (const char[]){1, 0, LENGTH, 0}, 4);
-    memcpy(head + START, text, (size_t)written);
-    head[MM_NPY_HEAD_BYTES - 1] = '\n';
+char *mm_npy_shape_text(const struct mm_shape *shape, char text[MM_NPY_SHAPE_TEXT_MAX]) {
+    char *end = mm_put_text(text, "(");
+    for (unsigned dim = 0; dim < shape->rank; dim++)
+        end = mm_put_digits(mm_put_text(end, dim > 0 ? ", " : ""), shape->dims[dim]);
+    end = mm_put_text(end, shape->rank == 1 ? ",)" : ")");
+    *end = '\0';
+    return end;
 }
+
+size_t mm_npy_write_head(const struct mm_shape *shape, enum mm_dtype dtype,
+                         char head[MM_NPY_HEAD_BYTES_MAX]) {
+    enum { START = MAGIC_BYTES + 4, ALIGNMENT = 64 };
+    memset(head, ' ', MM_NPY_HEAD_BYTES_MAX);
+    char *end = mm_put_text(head + START, "{'descr': '");
+    end = mm_put_text(end, mm_element(dtype)->npy);
+    end = mm_put_text(end, "', 'fortran_order': False, 'shape': ");
+    end = mm_npy_shape_text(shape, end);
+    end = mm_put_text(end, ", }");
+    const size_t used = (size_t)(end - head) + 1; /* with the newline */
+    const size_t bytes = used <= MM_NPY_HEAD_BYTES ? MM_NPY_HEAD_BYTES : mm_size_round_up(used, ALIGNMENT);
+    const size_t length = bytes - START;
+    assert(bytes <= MM_NPY_HEAD_BYTES_MAX && length < 256);
+    *end = ' '; /* over a NUL */
+    memcpy(head, magic, MAGIC_BYTES);
+    memcpy(head + MAGIC_BYTES, (const unsigned char[]){1, 0, (unsigned char)length, 0}, 4);
+    head[bytes - 1] = '\n';
+    return bytes;
+}
+
+/* --- elements */
+
+/* Elements of the same size are copied alike: by rows of `to`, which the last index runs along, in tiles that
+ * a cache holds, since neighbours in one order lie far apart in the other. Steps are in elements. */
+#define TILE_COPIER(BITS)                                                                                    \
+    static void copy_##BITS(const void *from, size_t from_step, void *to, size_t to_step, size_t rows,       \
+                            size_t cols) {                                                                   \
+        enum { TILE = 32, BYTES = BITS / 8 };                                                                \
+        for (size_t top = 0; top < rows; top += TILE)                                                        \
+            for (size_t left = 0; left < cols; left += TILE)                                                 \
+                for (size_t row = top; row < rows && row < top + TILE; row++)                                \
+                    for (size_t col = left; col < cols && col < left + TILE; col++)                          \
+                        memcpy((char *)to + (row * to_step + col) * BYTES,                                   \
+                               (const char *)from + (row + col * from_step) * BYTES, BYTES);                 \
+    }
+
+TILE_COPIER(8)
+TILE_COPIER(16)
+TILE_COPIER(32)
+TILE_COPIER(64)
+
+/* Where the walk through one order stands. */
+struct order {
+    size_t steps[MM_RANK_MAX];
+    size_t at;
+};
+
+/* Moves on along the dimensions between the first and the last, the second fastest: its neighbours lie in the
+ * same cache lines of a file in Fortran order. False at the end. */
+static bool step(const struct mm_shape *shape, size_t *index, struct order *from, struct order *to) {
+    for (unsigned dim = 1; dim + 1 < shape->rank; dim++) {
+        from->at += from->steps[dim];
+        to->at += to->steps[dim];
+        if (++index[dim] < shape->dims[dim])
+            return true;
+        from->at -= index[dim] * from->steps[dim];
+        to->at -= index[dim] * to->steps[dim];
+        index[dim] = 0;
+    }
+    return false;
+}
+
+/* The first dimension and the last one make a transposition, once for each index of those between them. */
+void mm_npy_reorder(const struct mm_shape *shape, enum mm_dtype dtype, const void *from, void *to) {
+    const size_t bytes = mm_dtype_bytes(dtype);
+    const unsigned last = shape->rank - 1;
+    struct order fortran = {.steps = {1}}, c = {.at = 0};
+    size_t index[MM_RANK_MAX] = {0};
+    assert(shape->rank >= 2);
+    c.steps[last] = 1;
+    for (unsigned dim = 0; dim < last; dim++) {
+        fortran.steps[dim + 1] = fortran.steps[dim] * shape->dims[dim];
+        c.steps[last - dim - 1] = c.steps[last - dim] * shape->dims[last - dim];
+    }
+    if (fortran.steps[last] * shape->dims[last] == 0)
+        return;
+    do
+        (bytes == 1   ? copy_8
+         : bytes == 2 ? copy_16
+         : bytes == 4 ? copy_32
+                      : copy_64)((const char *)from + fortran.at * bytes, fortran.steps[last],
+                                 (char *)to + c.at * bytes, c.steps[0], shape->dims[0], shape->dims[last]);
+    while (step(shape, index, &fortran, &c));
+}
+
+/* --- the reply */
 
 /* The elements stay where they are: the header goes out before them. */
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
-    mm_npy_write_head(&answer->job->product.c, body->head);
-    body->head_bytes = MM_NPY_HEAD_BYTES;
+    body->head_bytes = mm_npy_write_head(answer->shape, answer->job->product.c.dtype, body->head);
     mm_raw_codec.encode(answer, body);
 }
 
 /* Requests have such files in forms. */
-const struct mm_codec mm_npy_codec = {.reply_type = MM_NPY_TYPE, .first = '\x93', .encode = encode};
+const struct mm_codec mm_npy_codec = {
+    .reply_type = MM_NPY_TYPE, .first = '\x93', .reply_rank_max = MM_RANK_MAX, .encode = encode};

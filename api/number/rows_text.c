@@ -23,7 +23,8 @@ static unsigned count_parts(const struct mm_matrix *matrix) {
 /* Of a row with its marks, at most; false where that passes SIZE_MAX. */
 static bool row_text_bytes(const struct mm_matrix *matrix, const struct mm_row_marks *marks, size_t *bytes) {
     const size_t element_bytes = mm_element(matrix->dtype)->text_max + 1;
-    const size_t marks_bytes = strlen(marks->between) + strlen(marks->begin) + strlen(marks->end);
+    const size_t around_bytes = strlen(marks->begin) + strlen(marks->end);
+    const size_t marks_bytes = strlen(marks->between) + around_bytes * (1 + marks->group_count);
     return !__builtin_mul_overflow(matrix->cols, element_bytes, bytes) &&
            mm_size_add(*bytes, marks_bytes, bytes);
 }
@@ -46,13 +47,26 @@ static char *remove_quotes(char *row, char *end) {
     return kept;
 }
 
+/* Between a row and the one before it. */
+static char *write_seam(const struct mm_row_marks *marks, size_t row, char *end) {
+    unsigned groups = 0;
+    while (groups < marks->group_count && row % marks->group_rows[groups] == 0)
+        groups++;
+    for (unsigned group = 0; group < groups; group++)
+        end = mm_put_text(end, marks->end);
+    end = mm_put_text(end, marks->between);
+    for (unsigned group = 0; group < groups; group++)
+        end = mm_put_text(end, marks->begin);
+    return end;
+}
+
 static char *write_rows(const struct mm_matrix *matrix, const struct mm_row_marks *marks, size_t row,
                         size_t rows_end, char *end) {
     const struct mm_element *element = mm_element(matrix->dtype);
     const size_t row_bytes = matrix->ld * mm_dtype_bytes(matrix->dtype);
     for (; row < rows_end; row++) {
         if (row > 0)
-            end = mm_put_text(end, marks->between);
+            end = write_seam(marks, row, end);
         end = mm_put_text(end, marks->begin);
         char *const begin = end;
         if (matrix->cols > 0)
@@ -73,7 +87,7 @@ struct parts {
     size_t bytes[PARTS_MAX];
 };
 
-/* No overflow: rows are at most 2³¹. */
+/* No overflow: the text of every row is in memory. */
 static size_t first_row(const struct parts *parts, unsigned part) {
     return parts->matrix->rows * part / parts->count;
 }

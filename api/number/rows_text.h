@@ -6,12 +6,17 @@
 
 struct mm_helpers; /* api/codec.h */
 
-/* What stands between two rows, and before and behind each. */
+enum { MM_ROW_GROUPS_MAX = 8 };
+
+/* What stands between two rows, and before and behind each. Rows may be in groups, and those in larger ones:
+ * `end` and `begin` stand at each seam once more for every group that ends there, around `between`. */
 struct mm_row_marks {
     const char *between;
     const char *begin;
     const char *end;
     bool has_quotes; /* around the words for NaN and the infinities */
+    unsigned group_count;
+    size_t group_rows[MM_ROW_GROUPS_MAX]; /* of a group, the smallest first; each divides the next */
 };
 
 /* The room that writing a dense matrix of this type and shape takes: false where that passes SIZE_MAX. */

@@ -1,6 +1,6 @@
-/* The raw format: the bytes of A, then of B if the operation has one, row-major and little-endian, with the
- * shape in the query. The views point into the body, and the reply is the result's own buffer: nothing is
- * copied. */
+/* The raw format: the bytes of A, then of B if the operation has one, row-major and little-endian, with their
+ * shapes in the query: whole, or by m, k and n. The views point into the body, and the reply is the result's
+ * own buffer: nothing is copied. */
 #include "api/codec.h"
 
 #include <assert.h>
@@ -9,10 +9,27 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are sent in the byte order of memory");
 
+static const char *const number_names[MM_OP_COUNT] = {[MM_MATMUL] = "m, k and n", [MM_TRANSPOSE] = "m and n"};
+static const char *const shape_names[MM_OP_COUNT] = {
+    [MM_MATMUL] = "a_shape and b_shape", [MM_TRANSPOSE] = "shape"};
+
+/* A whole shape stands alone: m, k, n, lda and ldb are of single matrices. */
+static enum mm_status judge_mixture(const struct mm_call *call, struct mm_error *error) {
+    const char *shape = mm_call_given_name(call, MM_PARAMETER_A_SHAPE, MM_PARAMETER_SHAPE);
+    const char *number = mm_call_given_name(call, MM_PARAMETER_M, MM_PARAMETER_LDB);
+    if (shape == NULL || number == NULL)
+        return MM_OK;
+    return mm_fail_field(error, MM_BAD_REQUEST, number,
+                         "%s and %s are both in the query, but a raw body's shapes are given by %s, without "
+                         "leading dimensions, or else by %s; leave one out",
+                         shape, number, shape_names[call->op], number_names[call->op]);
+}
+
 static enum mm_status require_dimensions(const struct mm_call *call, struct mm_error *error) {
     const char *missing = mm_call_missing_dimension(call, call->given);
-    if (missing == NULL)
-        return MM_OK;
+    const enum mm_status status = judge_mixture(call, error);
+    if (status != MM_OK || missing == NULL)
+        return status;
     return mm_fail_field(
         error, MM_BAD_REQUEST, missing,
         "%s is missing in the query, but a raw body needs %s, as in ?%s; send .npy files as a "
@@ -21,12 +38,31 @@ static enum mm_status require_dimensions(const struct mm_call *call, struct mm_e
         mm_form_codec.example[call->op]);
 }
 
-/* The view of one stored operand without its data; op() of it is rows × cols. */
-static enum mm_status stored_view(const struct mm_call *call, enum mm_parameter flag, enum mm_parameter ld,
-                                  const char *ld_name, uint64_t rows, uint64_t cols, struct mm_matrix *view,
-                                  struct mm_error *error) {
-    bool transposed = call->numbers[flag] != 0;
-    *view = mm_matrix_dense(call->dtype, transposed ? cols : rows, transposed ? rows : cols, NULL);
+/* op() of a single matrix is rows × cols. */
+static struct mm_shape stored_shape(const struct mm_call *call, enum mm_parameter flag, uint64_t rows,
+                                    uint64_t cols) {
+    const bool transposed = call->numbers[flag] != 0;
+    return mm_shape_of_matrix(transposed ? cols : rows, transposed ? rows : cols);
+}
+
+/* A product has op(A) m×k and op(B) k×n; a transposition has A m×n, and B is empty. */
+static void set_shapes(struct mm_call *call) {
+    const uint64_t *numbers = call->numbers;
+    const bool is_product = mm_call_operands(call) == 2;
+    if (!is_product)
+        call->b_shape = mm_shape_of_matrix(0, 0);
+    if (mm_call_given_name(call, MM_PARAMETER_A_SHAPE, MM_PARAMETER_SHAPE) != NULL)
+        return;
+    call->a_shape = stored_shape(call, MM_PARAMETER_TRANSPOSE_A, numbers[MM_PARAMETER_M],
+                                 numbers[is_product ? MM_PARAMETER_K : MM_PARAMETER_N]);
+    if (is_product)
+        call->b_shape =
+            stored_shape(call, MM_PARAMETER_TRANSPOSE_B, numbers[MM_PARAMETER_K], numbers[MM_PARAMETER_N]);
+}
+
+/* Gives a view its leading dimension, if there is one. */
+static enum mm_status set_ld(const struct mm_call *call, enum mm_parameter ld, const char *ld_name,
+                             struct mm_matrix *view, struct mm_error *error) {
     if (!mm_call_has(call, ld))
         return MM_OK;
     view->ld = call->numbers[ld];
@@ -40,22 +76,19 @@ static enum mm_status stored_view(const struct mm_call *call, enum mm_parameter 
     return MM_BAD_REQUEST;
 }
 
-/* Finds the types, makes the views, without data, and gives their bytes. A product has op(A) m×k and op(B)
- * k×n; a transposition has A m×n, and B is empty. */
+/* Finds the types, makes the shapes and the views, without data, and gives their bytes. */
 static enum mm_status lay_out(struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                               size_t *b_bytes, struct mm_error *error) {
-    const uint64_t *numbers = call->numbers;
-    bool two = mm_call_operands(call) == 2;
     enum mm_status status = require_dimensions(call, error);
     if (status == MM_OK)
         status = mm_call_resolve(call, error);
+    if (status != MM_OK)
+        return status;
+    set_shapes(call);
+    mm_call_view(call);
+    status = set_ld(call, MM_PARAMETER_LDA, "lda", &call->a, error);
     if (status == MM_OK)
-        status = stored_view(call, MM_PARAMETER_TRANSPOSE_A, MM_PARAMETER_LDA, "lda", numbers[MM_PARAMETER_M],
-                             numbers[two ? MM_PARAMETER_K : MM_PARAMETER_N], &call->a, error);
-    call->b = mm_matrix_dense(call->dtype, 0, 0, NULL);
-    if (status == MM_OK && two)
-        status = stored_view(call, MM_PARAMETER_TRANSPOSE_B, MM_PARAMETER_LDB, "ldb", numbers[MM_PARAMETER_K],
-                             numbers[MM_PARAMETER_N], &call->b, error);
+        status = set_ld(call, MM_PARAMETER_LDB, "ldb", &call->b, error);
     if (status == MM_OK)
         status = mm_call_sizes(call, limits, a_bytes, b_bytes, error);
     return status;
@@ -133,7 +166,8 @@ const struct mm_codec mm_raw_codec = {
     .media_type = "application/octet-stream",
     .reply_type = "application/octet-stream",
     .example = {[MM_MATMUL] = "m=1&k=2&n=1", [MM_TRANSPOSE] = "m=1&n=2"},
-    .dimensions = {[MM_MATMUL] = "m, k and n", [MM_TRANSPOSE] = "m and n"},
+    .dimensions = {[MM_MATMUL] = "m, k and n, or a_shape and b_shape", [MM_TRANSPOSE] = "m and n, or shape"},
+    .reply_rank_max = MM_RANK_MAX,
     .plan = plan,
     .decode = decode,
     .encode = encode,

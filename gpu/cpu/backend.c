@@ -71,7 +71,11 @@ static void close_device(struct mm_device *device) {
 static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     uint64_t start_ns = mm_clock_ns();
-    enum mm_status status = mm_plan_launch(plan, product, NULL, error);
+    enum mm_status status = MM_OK;
+    for (size_t index = 0; index < mm_product_count(product) && status == MM_OK; index++) {
+        const struct mm_product item = mm_product_item(product, index);
+        status = mm_plan_launch(plan, &item, NULL, error);
+    }
     if (kernel_ns != NULL)
         *kernel_ns = mm_clock_ns() - start_ns;
     return status;

@@ -49,10 +49,12 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
     const struct mm_call *call = &operation->call;
     struct mm_engine *engine = mm_server_engine(request->server);
     operation->job.product = mm_call_product(call);
+    operation->shape = mm_call_result(call);
     enum mm_status status = mm_engine_choose(engine, call->op, call->names[MM_PARAMETER_BACKEND],
                                              call->names[MM_PARAMETER_VARIANT], &operation->job, error);
     if (status == MM_OK)
-        status = mm_product_conform(call->op, &operation->job.product, error);
+        status = mm_shape_conform(call->op, &call->a_shape, &call->b_shape, &operation->job.product,
+                                  &operation->stack, error);
     if (status == MM_OK)
         status = mm_engine_judge(engine, &operation->job, error);
     return status == MM_OK ? judge_check(request, error) : status;
@@ -77,6 +79,8 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
     enum mm_status status = mm_call_judge_elements(call, error);
     if (status == MM_OK)
         status = mm_operation_judge(request, error);
+    if (status == MM_OK)
+        status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
     if (status != MM_OK)
         return status;
     operation->job.verify = call->numbers[MM_PARAMETER_VERIFY] != 0;
@@ -101,6 +105,7 @@ static enum mm_status acquire_output(struct mm_request *request, struct mm_error
     const struct mm_codec *encoder = operation->encoder;
     struct mm_product *product = &operation->job.product;
     struct mm_buffers *buffers = request->server->buffers;
+    char shape[MM_SHAPE_TEXT_MAX];
     size_t reply_bytes = 0;
     enum mm_status status =
         mm_buffers_acquire(buffers, mm_matrix_bytes(&product->c), &operation->result, error);
@@ -110,10 +115,11 @@ static enum mm_status acquire_output(struct mm_request *request, struct mm_error
     status = acquire_check(request, error);
     if (status != MM_OK || encoder->reply_bytes_max == NULL)
         return status;
-    if (!encoder->reply_bytes_max(&product->c, &reply_bytes))
+    mm_shape_text(&operation->shape, shape);
+    if (!encoder->reply_bytes_max(&operation->shape, product->c.dtype, &reply_bytes))
         return mm_fail(error, MM_TOO_LARGE,
-                       "the result of %zu×%zu is too large as %s; ask for application/octet-stream by Accept",
-                       product->m, product->n, encoder->reply_type);
+                       "the result of %s is too large as %s; ask for application/octet-stream by Accept",
+                       shape, encoder->reply_type);
     return mm_buffers_acquire(buffers, reply_bytes, &operation->reply.buffer, error);
 }
 
@@ -165,19 +171,22 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
     return error->status;
 }
 
-/* The job is made: tells the request, whose record has the shape in the client's dimensions: of a
- * transposition those of A, which C has the other way round. Copied, since the job may not be read while a
- * worker has it. */
+/* The job is made: tells the request, whose record has the shape of one product in the client's dimensions:
+ * of a transposition those of A, which C has the other way round. Copied, since the job may not be read while
+ * a worker has it. */
 static void keep_job(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_product *product = &operation->job.product;
     struct mm_record *record = &request->record;
-    bool is_product = operation->call.op == MM_MATMUL;
+    const bool is_product = operation->call.op == MM_MATMUL;
+    const size_t count = operation->stack.count; /* also if all are one product, of count·m rows */
+    const size_t m = count > 1 && product->stack == NULL ? product->m / count : product->m;
     record->has_shape = true;
     record->has_depth = is_product;
-    record->m = is_product ? product->m : product->n;
+    record->products = count;
+    record->m = is_product ? m : product->n;
     record->k = product->k;
-    record->n = is_product ? product->n : product->m;
+    record->n = is_product ? product->n : m;
     operation->job.deadline_ns = mm_operation_deadline_ns(request);
     request->span_ns[MM_SPAN_DECODE] = operation->decode_ns;
 }
@@ -196,8 +205,8 @@ static bool decodes_long(const struct mm_request *request) {
 }
 
 static bool encodes_long(const struct mm_operation *operation) {
-    const struct mm_product *product = &operation->job.product;
-    return operation->encoder->reply_bytes_max != NULL && product->m * product->n > LONG_ELEMENTS;
+    const struct mm_matrix *c = &operation->job.product.c;
+    return operation->encoder->reply_bytes_max != NULL && c->rows * c->cols > LONG_ELEMENTS;
 }
 
 /* Lets the worker pool decode, which must not call MHD: the connection may be gone by then. False if memory
@@ -249,8 +258,11 @@ static enum mm_status encode(struct mm_request *request, struct mm_error *error)
     const struct mm_codec *encoder = operation->encoder;
     uint64_t *span_ns = operation->span_ns;
     struct pool_helpers helpers = {{share_with_pool}, request->server->pool};
-    const struct mm_answer answer = {
-        .job = &operation->job, .result = &operation->result, .span_ns = span_ns, .helpers = &helpers.head};
+    const struct mm_answer answer = {.job = &operation->job,
+                                     .shape = &operation->shape,
+                                     .result = &operation->result,
+                                     .span_ns = span_ns,
+                                     .helpers = &helpers.head};
     memcpy(span_ns, request->span_ns, sizeof request->span_ns);
     const uint64_t begun_ns = mm_clock_ns();
     encoder->encode(&answer, &operation->reply);
@@ -301,10 +313,10 @@ static void log_failed_check(const struct mm_request *request) {
         return;
     mm_log_error(
         "the product of request %s failed its check: a residual of %.9g in row %zu, where %.9g is the bound, "
-        "and a relative error of about %.2g in all; %s on %s:%u, %zu by %zu by %zu",
+        "and a relative error of about %.2g in all; %s on %s:%u, %zu by %zu by %zu, products: %zu",
         request->request_id, verification->residual, verification->row, verification->bound,
         mm_verification_relative_error(verification), job->ran->name, job->backend->name, job->device->index,
-        job->product.m, job->product.k, job->product.n);
+        job->product.m, job->product.k, job->product.n, mm_product_count(&job->product));
 }
 
 enum mm_status mm_operation_answer(struct mm_request *request) {
@@ -319,5 +331,5 @@ enum mm_status mm_operation_answer(struct mm_request *request) {
     memcpy(request->span_ns, operation->span_ns, sizeof request->span_ns);
     if (status != MM_OK)
         return status;
-    return mm_reply_product(request, &operation->reply, operation->encoder->reply_type);
+    return mm_reply_product(request, &operation->reply, &operation->shape, operation->encoder->reply_type);
 }

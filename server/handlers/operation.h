@@ -10,7 +10,9 @@ struct mm_operation {
     struct mm_call call;
     const struct mm_codec *decoder; /* NULL: only the body can tell */
     const struct mm_codec *encoder;
-    char *content_type; /* owned; NULL: absent */
+    char *content_type;    /* owned; NULL: absent */
+    struct mm_shape shape; /* of the result */
+    struct mm_stack stack; /* of the job's product, which points at it if there are several products */
     struct mm_buffer result;
     struct mm_buffer check;     /* the job's verify_memory */
     struct mm_reply_body reply; /* acquired before the job: no kernel runs in vain */
@@ -23,8 +25,8 @@ struct mm_operation {
 struct mm_operation *mm_operation_of(const struct mm_request *request);
 
 /* Chooses the variant and sets the product, without the memory of the result and, before the body, without
- * data: judges the names and the tile, then whether the matrices conform, how long the product takes, and
- * the memory of its check. */
+ * data: judges the names and the tile, then whether the shapes conform, how long the product takes, and the
+ * memory of its check. */
 enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error);
 
 /* After the body: chooses the codecs if the first character had to tell, and judges the length. Errors go

@@ -17,10 +17,12 @@ static enum mm_status choose_encoder(struct mm_request *request) {
                               &request->error);
 }
 
-/* Whether the query has all dimensions of the operation. */
+/* Whether the query has all dimensions of the operation, in one way or the other. */
 static bool has_dimensions(const struct mm_request *request) {
-    bool needs_k = mm_call_takes(&mm_operation_of(request)->call, MM_PARAMETER_K);
-    return has_query(request, "m") && (!needs_k || has_query(request, "k")) && has_query(request, "n");
+    if (mm_operation_of(request)->call.op == MM_TRANSPOSE)
+        return has_query(request, "shape") || (has_query(request, "m") && has_query(request, "n"));
+    return (has_query(request, "a_shape") && has_query(request, "b_shape")) ||
+           (has_query(request, "m") && has_query(request, "k") && has_query(request, "n"));
 }
 
 /* Finds the decoder as far as `first` allows, and the encoder that goes with it. */

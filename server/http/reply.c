@@ -177,16 +177,25 @@ static void add_verification(struct MHD_Response **response, const struct mm_ver
     add_header(response, "Matmul-Verify", value);
 }
 
-enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body, const char *type) {
+/* 2, 3, 5. A number has no dimensions: the header's value is empty then, for which libmicrohttpd wants a
+ * blank. */
+static void add_shape(struct MHD_Response **response, const struct mm_shape *shape) {
+    char value[MM_RANK_MAX * (MM_DIGITS_MAX + 2) + 1];
+    char *end = mm_put_text(value, shape->rank == 0 ? " " : "");
+    for (unsigned dim = 0; dim < shape->rank; dim++)
+        end = mm_put_digits(mm_put_text(end, dim > 0 ? ", " : ""), shape->dims[dim]);
+    *end = '\0';
+    add_header(response, "Matmul-Shape", value);
+}
+
+enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body,
+                                const struct mm_shape *shape, const char *type) {
     const struct mm_job *job = request->job;
     size_t bytes = body->head_bytes + body->bytes;
     struct MHD_Response *response = respond_with(request->server->buffers, body);
-    char shape[2 * MM_DIGITS_MAX + 3];
-    char *end = mm_put_text(mm_put_digits(shape, job->product.c.rows), ", ");
-    *mm_put_digits(end, job->product.c.cols) = '\0';
     add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     add_timing(&response, request->span_ns);
-    add_header(&response, "Matmul-Shape", shape);
+    add_shape(&response, shape);
     add_header(&response, "Matmul-Dtype", mm_dtype_name(job->product.c.dtype));
     if (job->product.a.dtype != job->product.c.dtype)
         add_header(&response, "Matmul-Operand-Dtype", mm_dtype_name(job->product.a.dtype));

@@ -34,6 +34,7 @@ struct mm_record {
     bool has_shape;
     bool has_depth; /* it has k */
     size_t m, k, n;
+    size_t products;          /* of this shape, in a stack */
     const struct mm_job *job; /* of a product that is over; else NULL */
     bool left;                /* the client did not wait for the reply */
     bool cancelled;           /* with `left`, by the deadline or the end of the process */

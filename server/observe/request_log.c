@@ -100,6 +100,8 @@ static void put_record(struct line *line, const struct mm_record *record) {
         if (record->has_depth)
             put_count(line, "k", record->k);
         put_count(line, "n", record->n);
+        if (record->products > 1)
+            put_count(line, "products", record->products);
     }
     if (record->job != NULL)
         put_job(line, record->job);

@@ -32,11 +32,12 @@ static enum mm_status read(struct piece file, enum mm_dtype dtype, struct mm_mat
 
 static void require_round_trip(const struct mm_matrix *matrix) {
     struct mm_job job = {.product.c = *matrix};
-    const struct mm_answer answer = {.job = &job};
+    const struct mm_shape shape = mm_shape_of_matrix(matrix->rows, matrix->cols);
+    const struct mm_answer answer = {.job = &job, .shape = &shape};
     struct mm_reply_body body = {0};
     struct mm_matrix again;
     size_t bytes;
-    REQUIRE(mm_csv_codec.reply_bytes_max(matrix, &bytes));
+    REQUIRE(mm_csv_codec.reply_bytes_max(&shape, matrix->dtype, &bytes));
     body.buffer = (struct mm_buffer){.data = malloc(bytes), .bytes = bytes};
     REQUIRE(body.buffer.data != NULL);
     mm_csv_codec.encode(&answer, &body);

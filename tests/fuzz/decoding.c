@@ -58,12 +58,18 @@ static bool lies_in(const void *data, size_t bytes, const void *memory, size_t m
     return memory != NULL && start >= begin && bytes <= memory_bytes && start - begin <= memory_bytes - bytes;
 }
 
-static void require_view(const struct mm_call *call, const struct mm_matrix *view, size_t bytes,
-                         bool column_major, const struct mm_body *body) {
+static void require_view(const struct mm_call *call, const struct mm_shape *shape,
+                         const struct mm_matrix *view, size_t bytes, bool column_major,
+                         const struct mm_body *body) {
     const struct mm_buffer *storage = &call->storage;
+    const struct mm_matrix dense = mm_shape_view(shape, view == &call->b, call->dtype);
     REQUIRE(view->dtype == call->dtype && (mm_op_dtypes(call->op) & MM_DTYPE_BIT(view->dtype)) != 0);
-    REQUIRE(view->rows <= fuzz_limits.dimension_max && view->cols <= fuzz_limits.dimension_max);
-    REQUIRE(view->ld >= view->cols && (!column_major || view->ld == view->cols));
+    REQUIRE(shape->rank <= MM_RANK_MAX);
+    for (unsigned dim = 0; dim < shape->rank; dim++)
+        REQUIRE(shape->dims[dim] <= fuzz_limits.dimension_max);
+    REQUIRE(view->rows == dense.rows && view->cols == dense.cols && view->ld >= view->cols);
+    REQUIRE(shape->rank == 2 || (view->ld == view->cols && !column_major));
+    REQUIRE(!column_major || view->ld == view->cols);
     REQUIRE(bytes == mm_matrix_bytes(view) && bytes <= fuzz_limits.memory_bytes_max);
     if (bytes == 0)
         return;
@@ -80,22 +86,48 @@ static bool overlap(const struct mm_matrix *a, size_t a_bytes, const struct mm_m
            (uintptr_t)b->data < (uintptr_t)a->data + a_bytes;
 }
 
+static size_t elements_of(const struct mm_shape *shape) {
+    size_t count = 1;
+    for (unsigned dim = 0; dim < shape->rank; dim++)
+        count *= shape->dims[dim];
+    return count;
+}
+
+/* That the last product of a stack lies in the views, and conforms. */
+static void require_last_item(enum mm_op op, const struct mm_product *product) {
+    struct mm_product item = mm_product_item(product, mm_product_count(product) - 1);
+    REQUIRE(lies_in(item.a.data, mm_matrix_bytes(&item.a), product->a.data, mm_matrix_bytes(&product->a)) ||
+            mm_matrix_bytes(&item.a) == 0);
+    REQUIRE(lies_in(item.b.data, mm_matrix_bytes(&item.b), product->b.data, mm_matrix_bytes(&product->b)) ||
+            mm_matrix_bytes(&item.b) == 0);
+    REQUIRE(mm_product_conform(op, &item, NULL) == MM_OK);
+    REQUIRE(item.m == product->m && item.n == product->n && item.k == product->k);
+}
+
 /* That a product which conforms in the caller's shapes is the same product once it is turned, of the shape
  * that the call foretells. */
 static void require_turnable(const struct mm_call *call) {
     struct mm_error error = {0};
     struct mm_product product = mm_call_product(call);
-    enum mm_status status = mm_product_conform(call->op, &product, &error);
+    struct mm_stack stack;
+    const struct mm_shape shape = mm_call_result(call);
+    enum mm_status status =
+        mm_shape_conform(call->op, &call->a_shape, &call->b_shape, &product, &stack, &error);
     if (status != MM_OK) {
         REQUIRE(status == MM_BAD_SHAPE);
         fuzz_require_error(status, &error);
         return;
     }
-    REQUIRE(product.m == product.c.rows && product.n == product.c.cols);
+    REQUIRE(product.m * mm_product_count(&product) == product.c.rows && product.n == product.c.cols);
+    REQUIRE(elements_of(&shape) == product.c.rows * product.c.cols);
     struct mm_product turned = product;
     mm_call_turn(call, &turned);
-    REQUIRE(mm_product_conform(call->op, &turned, NULL) == MM_OK);
-    REQUIRE(turned.m == product.m && turned.n == product.n && turned.k == product.k);
+    if (product.stack == NULL && stack.count == 1) {
+        REQUIRE(mm_product_conform(call->op, &turned, NULL) == MM_OK);
+        REQUIRE(turned.m == product.m && turned.n == product.n && turned.k == product.k);
+    } else if (product.m * product.n > 0) {
+        require_last_item(call->op, &turned);
+    }
     touch(&turned.a);
     touch(&turned.b);
 }
@@ -106,8 +138,8 @@ static void require_decoded(const struct decoding *decoding) {
     size_t a_bytes, b_bytes;
     REQUIRE(decoding->error.status == MM_OK);
     REQUIRE(mm_call_sizes(call, &fuzz_limits, &a_bytes, &b_bytes, NULL) == MM_OK);
-    require_view(call, &call->a, a_bytes, call->a_column_major, body);
-    require_view(call, &call->b, b_bytes, call->b_column_major, body);
+    require_view(call, &call->a_shape, &call->a, a_bytes, call->a_column_major, body);
+    require_view(call, &call->b_shape, &call->b, b_bytes, call->b_column_major, body);
     REQUIRE(mm_call_operands(call) == 2 || (call->b.rows == 0 && call->b.cols == 0));
     REQUIRE(a_bytes + b_bytes <= fuzz_limits.memory_bytes_max);
     REQUIRE(!overlap(&call->a, a_bytes, &call->b, b_bytes));
@@ -180,6 +212,8 @@ static void require_same_decoding(const struct decoding *x, const struct decodin
         REQUIRE(x->error.has_limit == y->error.has_limit && x->error.limit == y->error.limit);
         return;
     }
+    fuzz_require_same_shape(&x->call.a_shape, &y->call.a_shape);
+    fuzz_require_same_shape(&x->call.b_shape, &y->call.b_shape);
     fuzz_require_same(&x->call.a, &y->call.a);
     fuzz_require_same(&x->call.b, &y->call.b);
     REQUIRE(x->call.a_column_major == y->call.a_column_major &&
@@ -219,6 +253,10 @@ void fuzz_require_read(const struct decoding *whole, const struct mm_codec *code
     REQUIRE(read.status == MM_OK || read.call.storage.bytes == 0);
     require_same_decoding(whole, &read);
     fuzz_release(&read);
+}
+
+void fuzz_require_same_shape(const struct mm_shape *x, const struct mm_shape *y) {
+    REQUIRE(x->rank == y->rank && memcmp(x->dims, y->dims, x->rank * sizeof x->dims[0]) == 0);
 }
 
 void fuzz_require_same(const struct mm_matrix *x, const struct mm_matrix *y) {

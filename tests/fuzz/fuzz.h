@@ -66,5 +66,8 @@ void fuzz_release(struct decoding *decoding);
 void fuzz_require_read(const struct decoding *whole, const struct mm_codec *codec, uint64_t announced,
                        struct piece text, struct piece lengths);
 
+/* That both are the same. */
+void fuzz_require_same_shape(const struct mm_shape *x, const struct mm_shape *y);
+
 /* That both have the same shape and, stored row by row, the same bits. */
 void fuzz_require_same(const struct mm_matrix *x, const struct mm_matrix *y);

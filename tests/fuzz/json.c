@@ -4,7 +4,7 @@
  * target number holds numbers against strtof. */
 #include "tests/fuzz/fuzz.h"
 
-#include "api/json/json_matrix.h"
+#include "api/json/json_array.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -48,15 +48,17 @@ static void require_element(const json_t *value, enum mm_dtype dtype, const void
         REQUIRE(number == got);
 }
 
-static void require_elements(const struct mm_matrix *matrix, const json_t *rows) {
-    const char *element = matrix->data;
-    REQUIRE(json_array_size(rows) == matrix->rows);
-    for (size_t row = 0; row < matrix->rows; row++) {
-        const json_t *cols = json_array_get(rows, row);
-        REQUIRE(json_array_size(cols) == matrix->cols && matrix->ld == matrix->cols);
-        for (size_t col = 0; col < matrix->cols; col++, element += mm_dtype_bytes(matrix->dtype))
-            require_element(json_array_get(cols, col), matrix->dtype, element);
+/* Of an array from its dimension `dim` on. Returns where its elements end. */
+static const char *require_elements(const struct mm_shape *shape, enum mm_dtype dtype, unsigned dim,
+                                    const json_t *value, const char *element) {
+    if (dim == shape->rank) {
+        require_element(value, dtype, element);
+        return element + mm_dtype_bytes(dtype);
     }
+    REQUIRE(json_array_size(value) == shape->dims[dim]);
+    for (size_t index = 0; index < shape->dims[dim]; index++)
+        element = require_elements(shape, dtype, dim + 1, json_array_get(value, index), element);
+    return element;
 }
 
 /* Jansson refuses numbers beyond all doubles, passes over a zero byte behind a number or a word, and nests
@@ -77,16 +79,17 @@ static void require_grammar(const struct decoding *decoding, struct piece text) 
 
 /* Writes the operands as a new body of their type, which the caller frees. */
 static char *write_body(const struct mm_call *call, size_t *bytes) {
-    const struct mm_matrix *const operands[] = {&call->a, &call->b};
+    const struct mm_shape *const shapes[] = {&call->a_shape, &call->b_shape};
+    void *const elements[] = {call->a.data, call->b.data};
     size_t bytes_max[2], written;
-    REQUIRE(mm_json_matrix_text_bytes(&call->a, &bytes_max[0]));
-    REQUIRE(mm_json_matrix_text_bytes(&call->b, &bytes_max[1]));
+    REQUIRE(mm_json_array_text_bytes(shapes[0], call->dtype, &bytes_max[0]));
+    REQUIRE(mm_json_array_text_bytes(shapes[1], call->dtype, &bytes_max[1]));
     char *text = malloc(bytes_max[0] + bytes_max[1] + 64);
     REQUIRE(text != NULL);
     char *end = text + sprintf(text, "{\"dtype\":\"%s\"", mm_dtype_name(call->dtype));
     for (size_t index = 0; index < mm_call_operands(call); index++) {
         end += sprintf(end, ",\"%c\":", "ab"[index]);
-        written = mm_json_matrix_write(operands[index], NULL, end);
+        written = mm_json_array_write(shapes[index], call->dtype, elements[index], NULL, end);
         REQUIRE(written <= bytes_max[index]);
         end += written;
     }
@@ -104,6 +107,8 @@ static void require_round_trip(const struct mm_codec *codec, const struct mm_cal
     /* The options are not written, so that a result which fits by a transpose may be too large without. */
     REQUIRE(again.status == MM_OK || again.status == MM_TOO_LARGE);
     if (again.status == MM_OK) {
+        fuzz_require_same_shape(&call->a_shape, &again.call.a_shape);
+        fuzz_require_same_shape(&call->b_shape, &again.call.b_shape);
         fuzz_require_same(&call->a, &again.call.a);
         fuzz_require_same(&call->b, &again.call.b);
     }
@@ -115,8 +120,8 @@ static void judge_taken(const struct mm_codec *codec, const struct mm_call *call
     const bool is_whole = call->dtype == MM_INT32 || call->dtype == MM_INT64;
     json_t *root = json_loadb(text.text, text.bytes, is_whole ? 0 : JSON_DECODE_INT_AS_REAL, NULL);
     REQUIRE(json_is_object(root) && memchr(text.text, '\0', text.bytes) == NULL);
-    require_elements(&call->a, json_object_get(root, "a"));
-    require_elements(&call->b, json_object_get(root, "b"));
+    require_elements(&call->a_shape, call->dtype, 0, json_object_get(root, "a"), call->a.data);
+    require_elements(&call->b_shape, call->dtype, 0, json_object_get(root, "b"), call->b.data);
     json_decref(root);
     require_round_trip(codec, call);
 }

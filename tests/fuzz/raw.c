@@ -43,6 +43,12 @@ static enum mm_status plan(struct mm_call *call, uint64_t bytes) {
 
 static void require_shapes(const struct mm_call *call) {
     const uint64_t *numbers = call->numbers;
+    if (!mm_call_has(call, MM_PARAMETER_M)) {
+        REQUIRE(call->op == MM_MATMUL
+                    ? mm_call_has(call, MM_PARAMETER_A_SHAPE) && mm_call_has(call, MM_PARAMETER_B_SHAPE)
+                    : mm_call_has(call, MM_PARAMETER_SHAPE));
+        return;
+    }
     bool transpose_a = numbers[MM_PARAMETER_TRANSPOSE_A] != 0;
     bool transpose_b = numbers[MM_PARAMETER_TRANSPOSE_B] != 0;
     if (call->op == MM_TRANSPOSE) {

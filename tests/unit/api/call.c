@@ -85,6 +85,8 @@ static const struct {
     {"vendor", MM_BAD_REQUEST, "Allow|allowed|true|1|"},
     {"tile", MM_BAD_REQUEST, "4294967296|9999999999999999999999999999999999999999|0|-4"},
     {"tiles", MM_BAD_REQUEST, "16"},
+    {"a_shape", MM_BAD_REQUEST, "|,|1,|,1|1,,2|-1|2.0|(1,2)|1, 2|[1]|1,2,3,4,5,6,7,8,9|1;2|0x1"},
+    {"shape", MM_BAD_REQUEST, "1,2"},
     {"a", MM_BAD_REQUEST, "1"},
     {"M", MM_BAD_REQUEST, "1"},
     {"", MM_BAD_REQUEST, "1"},
@@ -102,6 +104,20 @@ static void test_bad_texts(void **state) {
                 fail_msg("%s=%s gives %s: %s", bad[index].name, value, mm_status_name(status), error.detail);
         }
     }
+}
+
+static void test_shapes(void **state) {
+    mm_call_init(&call, MM_MATMUL);
+    assert_int_equal(set_text("a_shape", "8,1,005,4"), MM_OK);
+    assert_int_equal(set_text("b_shape", "1,2,3,4,5,6,0,18446744073709551616"), MM_OK);
+    assert_int_equal(call.a_shape.rank, 4);
+    assert_memory_equal(call.a_shape.dims, ((size_t[]){8, 1, 5, 4}), 4 * sizeof(size_t));
+    assert_int_equal(call.b_shape.rank, 8);
+    assert_memory_equal(call.b_shape.dims, ((size_t[]){1, 2, 3, 4, 5, 6, 0, SIZE_MAX}), 8 * sizeof(size_t));
+    assert_int_equal(set_text("a_shape", "8,1,5,4"), MM_OK);
+    assert_int_equal(set_text("a_shape", "8,1,5,4,0"), MM_BAD_REQUEST);
+    assert_int_equal(set_text("a_shape", "8,1,5,5"), MM_BAD_REQUEST);
+    assert_string_equal(error.detail, "a_shape is given twice with different values; give it once");
 }
 
 /* No number of digits is too many for the limit to be told, and no limit is so high that they pass it. */
@@ -158,4 +174,5 @@ static void test_large_numbers(void **state) {
     assert_int_equal(set_text("timeout_ms", "705032704"), MM_BAD_REQUEST);
 }
 
-RUN_TESTS(test_good_texts, test_bad_texts, test_dimension_without_limit, test_names, test_large_numbers)
+RUN_TESTS(test_good_texts, test_bad_texts, test_shapes, test_dimension_without_limit, test_names,
+          test_large_numbers)

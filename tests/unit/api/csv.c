@@ -44,14 +44,14 @@ static void release(struct matrix *matrix) {
     free(matrix->elements);
 }
 
-/* The matrix as a reply, until the next call. */
-static const char *encode(enum mm_dtype dtype, size_t rows, size_t cols, void *elements) {
+/* The array as a reply, until the next call. */
+static const char *encode(enum mm_dtype dtype, struct mm_shape shape, void *elements) {
     static char text[1 << 10];
-    struct mm_job job = {.product.c = mm_matrix_dense(dtype, rows, cols, elements)};
-    const struct mm_answer answer = {.job = &job};
+    struct mm_job job = {.product.c = {.dtype = dtype, .data = elements}};
+    const struct mm_answer answer = {.job = &job, .shape = &shape};
     struct mm_reply_body body = {0};
     size_t bytes;
-    assert_true(mm_csv_codec.reply_bytes_max(&job.product.c, &bytes));
+    assert_true(mm_csv_codec.reply_bytes_max(&shape, dtype, &bytes));
     assert_int_equal(mm_buffers_acquire(buffers, bytes, &body.buffer, NULL), MM_OK);
     mm_csv_codec.encode(&answer, &body);
     assert_true(body.bytes <= bytes && body.bytes < sizeof text);
@@ -100,8 +100,9 @@ static void test_files(void **state) {
         const enum mm_dtype dtype = files[index].dtype;
         if (read(files[index].text, strlen(files[index].text), dtype, &matrix) != MM_OK)
             fail_msg("%s: %s", files[index].text, matrix.error.detail);
-        assert_string_equal(encode(dtype, matrix.csv.rows, matrix.csv.cols, matrix.elements),
-                            files[index].again);
+        assert_string_equal(
+            encode(dtype, mm_shape_of_matrix(matrix.csv.rows, matrix.csv.cols), matrix.elements),
+            files[index].again);
         release(&matrix);
     }
 }
@@ -231,10 +232,14 @@ static void test_limits(void **state) {
 
 static void test_replies(void **state) {
     size_t bytes;
-    assert_string_equal(encode(MM_FLOAT32, 2, 0, NULL), "\n\n");
-    assert_string_equal(encode(MM_FLOAT32, 0, 2, NULL), "");
-    const struct mm_matrix c = mm_matrix_dense(MM_FLOAT64, SIZE_MAX / 16, 1, NULL);
-    assert_false(mm_csv_codec.reply_bytes_max(&c, &bytes));
+    assert_string_equal(encode(MM_FLOAT32, mm_shape_of_matrix(2, 0), NULL), "\n\n");
+    assert_string_equal(encode(MM_FLOAT32, mm_shape_of_matrix(0, 2), NULL), "");
+    assert_string_equal(encode(MM_INT8, (struct mm_shape){1, {3}}, (int8_t[]){1, 2, 3}), "1,2,3\n");
+    assert_string_equal(encode(MM_INT8, (struct mm_shape){0}, (int8_t[]){-7}), "-7\n");
+    const struct mm_shape vast = mm_shape_of_matrix(SIZE_MAX / 16, 1), deep = {3, {1, 1, 1}};
+    assert_false(mm_csv_codec.reply_bytes_max(&vast, MM_FLOAT64, &bytes));
+    assert_int_equal(mm_codec_judge_reply(&mm_csv_codec, &vast, NULL), MM_OK);
+    assert_int_equal(mm_codec_judge_reply(&mm_csv_codec, &deep, NULL), MM_NOT_ACCEPTABLE);
 }
 
 RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_files, test_refused, test_no_header, test_zero_bytes,

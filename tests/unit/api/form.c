@@ -43,6 +43,12 @@ static const struct {
     {'W', 24, "{'descr': '<f4', 'fortran_order': False, 'shape': (1001, 3), }"},
     {'O', 24, "{'descr': '<f4', 'fortran_order': False, 'shape': (1000, 1000), }"},
     {'N', 24, "{'descr': '>i4', 'fortran_order': False, 'shape': (2, 3), }"},
+    {'R', 24, "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2, 3), }"},
+    {'T', 24, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3, 1), }", 128},
+    {'C', 24, "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 3), }"},
+    {'G', 12, "{'descr': '<f4', 'fortran_order': True, 'shape': (3,), }"},
+    {'H', 4, "{'descr': '<f4', 'fortran_order': False, 'shape': (), }"},
+    {'K', 24, "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 1, 1, 2, 3), }"},
 };
 
 struct text {
@@ -110,6 +116,10 @@ static const struct {
     {MM_MATMUL, AB END},
     {MM_MATMUL, PART("b") "$B|" PART("a") "$A|" END},
     {MM_MATMUL, VARIANT AB VARIANT END},
+    {MM_MATMUL, PART("a") "$C|" PART("b") "$G|" END},
+    {MM_MATMUL, PART("a") "$R|" PART("b") "$T|" END},
+    {MM_MATMUL, PART("a") "$H|" PART("b") "$H|" END},
+    {MM_MATMUL, PART("a") "$K|" PART("b") "$B|" END, MM_BAD_REQUEST, "a", "of rank 9, but the rank may be 8"},
     {MM_MATMUL, AB PART("dtype") "float32|" END},
     {MM_MATMUL, PART("variant") "tiled_8|" AB VARIANT END, MM_BAD_REQUEST, "variant", "given twice"},
     {MM_MATMUL, PART("a") "$A|" END, MM_BAD_REQUEST, "b", "no part named b"},
@@ -143,7 +153,7 @@ static const struct {
     {MM_MATMUL, PART("a") "$D|" PART("b") "$E|" PART("dtype") "float32|" END, MM_BAD_REQUEST, "dtype",
      "float64"},
     {MM_MATMUL, PART("a") "$S|" PART("b") "$B|" END, MM_BAD_REQUEST, "a",
-     "takes 24 bytes, but 23 bytes follow"},
+     "a has the shape (2, 3) of float32 by its header, which takes 24 bytes, but 23 bytes follow"},
     {MM_MATMUL, PART("a") "$L|" PART("b") "$B|" END, MM_BAD_REQUEST, "a",
      "takes 24 bytes, but 25 bytes follow"},
     {MM_MATMUL, PART("a") "$W|" PART("b") "$B|" END, MM_TOO_LARGE, "a", "the limit is 1000"},
@@ -282,6 +292,36 @@ static void test_csv(void **state) {
     }
 }
 
+/* Stacks in Fortran order are copied, beside CSV, or beside what lies in the body. */
+static void test_fortran(void **state) {
+    static const struct {
+        const char *form;
+        bool views_body;
+    } forms[] = {
+        {PART("a") "$R|" PART("b") "$T|" END, false},
+        {CSV("b", "1\n2\n3") PART("a") "$R|" END, false},
+        {PART("a") "$R|" PART("b") "$G|" END, true},
+    };
+    for (size_t index = 0; index < 2 * COUNT(forms); index++) {
+        const size_t row = index / 2, piece = index % 2 == 0 ? SIZE_MAX : 1;
+        const struct text *text = text_of(forms[row].form);
+        const unsigned char *elements = memchr(text->bytes, '}', text->length);
+        assert_int_equal(decode(MM_MATMUL, text->bytes, text->length, piece, piece), MM_OK);
+        assert_false(is_quick);
+        assert_int_equal(call.views_body, forms[row].views_body);
+        assert_false(call.a_column_major || call.b_column_major);
+        assert_int_equal(mm_buffers_used(buffers), call.storage.bytes);
+        assert_true(call.a_shape.rank == 3 && call.a.rows == 2 && call.a.cols == 3);
+        assert_int_equal((uintptr_t)call.a.data % ALIGNMENT, 0);
+        if (row != 1) /* where a is the first file */
+            for (size_t element = 0; element < 6; element++)
+                assert_memory_equal((char *)call.a.data + 4 * element,
+                                    elements + 2 + 4 * (element / 3 + element % 3 * 2), 4);
+        mm_call_release(&call, buffers);
+        free(memory);
+    }
+}
+
 /* Wherever the files begin, and in either order, the elements are read whole and aligned. */
 static void test_views(void **state) {
     static const struct {
@@ -363,5 +403,5 @@ static void test_cancel(void **state) {
     assert_null(reader->begin(&call, "multipart/form-data", MM_LENGTH_UNKNOWN, &limits, NULL));
 }
 
-RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_judged, test_csv, test_views, test_truncated,
-                  test_boundary_within, test_cancel)
+RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_judged, test_csv, test_fortran, test_views,
+                  test_truncated, test_boundary_within, test_cancel)

@@ -1,7 +1,7 @@
 /* api/json, the request: what is taken, of products and of transpositions of any type, and what is refused
  * with which words. The rounding of numbers is number.c's, the reply json_reply.c's. */
 #include "api/codec.h"
-#include "api/json/json_matrix.h"
+#include "api/json/json_array.h"
 #include "tests/unit/unit.h"
 
 #include <fenv.h>
@@ -52,7 +52,7 @@ static void release(void) {
     assert_int_equal(mm_buffers_used(buffers), 0);
 }
 
-/* Bodies, and their matrices as JSON of just their types. Rows of a transposition have no b. */
+/* Bodies, and their operands as JSON of just their types. Rows of a transposition have no b. */
 static const struct {
     const char *body, *a, *b;
 } valid[] = {
@@ -62,6 +62,11 @@ static const struct {
     {"{`a`: [], `b`: []}", "[]", "[]"},
     {"{`a`: [[],[]], `b`: [[]]}", "[[],[]]", "[[]]"},
     {"{`a`: [[1]], `b`: []}", "[[1]]", "[]"},
+    {"{`a`: [1,-2.5], `b`: [ 3 ]}", "[1,-2.5]", "[3]"},
+    {"{`a`: [[[1,2],[3,4]],[[5,6],[7,8]]], `b`: [[[9]]]}", "[[[1,2],[3,4]],[[5,6],[7,8]]]", "[[[9]]]"},
+    {"{`a`: [[[[[[[[1,2]]]],[[[[3,4]]]]]]]], `b`: [`NaN`]}", "[[[[[[[[1,2]]]],[[[[3,4]]]]]]]]", "[`NaN`]"},
+    {"{`a`: [[[]]], `b`: [[[],[]],[[],[]]]}", "[[[]]]", "[[[],[]],[[],[]]]"},
+    {"{`a`: [ [ [ 1 ] , [ 2 ] ] , [ [ 3 ] , [ 4 ] ] ], `b`: []}", "[[[1],[2]],[[3],[4]]]", "[]"},
     {"{`a`: [[-0, 0, -0.0, 1e-400, -1e-400]], `b`: []}", "[[-0.0,0,-0.0,0,-0.0]]", "[]"},
     {"{`a`: [[`NaN`, `Infinity`, `-Infinity`]], `b`: []}", "[[`NaN`,`Infinity`,`-Infinity`]]", "[]"},
     {"{`a`: [[10000000000000000000, -123456789012345678901234567890]], `b`: []}", "[[1e+19,-1.2345679e+29]]",
@@ -107,11 +112,11 @@ static const struct {
      "[[1000000000000000000,-9223372036854775808,9223372036854774784,1]]"},
 };
 
-static void expect_matrix(const struct mm_matrix *matrix, const char *expected) {
+static void expect_array(const struct mm_shape *shape, const struct mm_matrix *view, const char *expected) {
     char text[512];
-    assert_int_equal((uintptr_t)matrix->data % 64, 0);
-    assert_int_equal(matrix->ld, matrix->cols);
-    text[mm_json_matrix_write(matrix, NULL, text)] = '\0';
+    assert_int_equal((uintptr_t)view->data % 64, 0);
+    assert_int_equal(view->ld, view->cols);
+    text[mm_json_array_write(shape, view->dtype, view->data, NULL, text)] = '\0';
     assert_string_equal(text, quoted(expected));
 }
 
@@ -123,8 +128,8 @@ static void test_valid(void **state) {
         const char *dtype = strstr(valid[index].body, "`dtype`: `");
         assert_true(dtype == NULL ? call.dtype == MM_FLOAT32
                                   : strstr(dtype, mm_dtype_name(call.dtype)) != NULL);
-        expect_matrix(&call.a, valid[index].a);
-        expect_matrix(&call.b, op == MM_TRANSPOSE ? "[]" : valid[index].b);
+        expect_array(&call.a_shape, &call.a, valid[index].a);
+        expect_array(&call.b_shape, &call.b, op == MM_TRANSPOSE ? "[]" : valid[index].b);
         release();
     }
 }
@@ -167,23 +172,38 @@ static const struct refused products[] = {
     {"{`\\u0000`: 1}", "", 1, 8, "u0000"},
     {"{`variant`: `\\ud800`}", "", 1, 19, "ud800"},
     {"{`a`: [[-1e999]]" B, "a", 1, 14, "a[0][0] is beyond -1.79769313e+308 (overflow)"},
-    /* Not two-dimensional */
+    /* Not of one shape */
     {"{}", "a", 0, 0, "missing"},
-    {"{`a`: [[1]]}", "b", 0, 0, "b is missing, but b must be an array of rows of numbers, like [["},
+    {"{`a`: [[1]]}", "b", 0, 0,
+     "b is missing, but b must be an array of numbers, or of arrays of them, like [["},
     {"{`a`: null" B, "a", 1, 10, "a is null"},
-    {"{`a`: [[1], false]" B, "a", 1, 17, "row 1 of a is false"},
+    {"{`a`: [[1], false]" B, "a", 1, 17, "a[1] is false, but a[0] is an array; put numbers beside numbers"},
+    {"{`a`: [[[1],[2]], [[3], 4]]" B, "a", 1, 25, "a[1][1] is a number, but a[0][0] is an array"},
+    {"{`a`: [[[1],[2]], 5, [6]]" B, "a", 1, 19, "a[1] is a number, but a[0] is an array"},
+    {"{`a`: [[], 1]" B, "a", 1, 12, "a[1] is a number, but a[0] is an array"},
+    {"{`a`: [1, [2]]" B, "a", 1, 11, "a[1] is an array, but a[0] is none"},
+    {"{`a`: [[1], [2, []], [null]]" B, "a", 1, 17, "a[1][1] is an array, but a[0][0] is none"},
     {"{`a`: 5" B, "a", 1, 7, "a is a number, but a must be"},
     {"{`a`: `NaN`" B, "a", 1, 11, "a is a string"},
     {"{`a`: {}" B, "a", 1, 7, "a is an object"},
-    {"{`a`: [1,2]" B, "a", 1, 8, "row 0 of a is a number, but a must be an array of rows"},
-    {"{`a`: [[[1]]]" B, "a", 1, 9, "a[0][0] is an array"},
-    {"{`a`: [[1,2],[3,4],[5,6,7]]" B, "a", 1, 26, "row 2 of a has 3 elements, but row 0 has 2"},
-    {"{`a`: [[1,2],[]]" B, "a", 1, 15, "row 1 of a has 0 elements, but row 0 has 2"},
-    {"{`a`: [[1]], `b`: [[1],[2,3]]}", "b", 1, 28, "row 1 of b has 2 elements"},
+    {"{`a`: [[1,2],[3,4],[5,6,7]]" B, "a", 1, 26, "a[2] has 3 elements, but a[0] has 2; make all arrays"},
+    {"{`a`: [[1,2],[]]" B, "a", 1, 15, "a[1] has 0 elements, but a[0] has 2"},
+    {"{`a`: [[1]], `b`: [[1],[2,3]]}", "b", 1, 28, "b[1] has 2 elements"},
+    {"{`a`: [[[1,2],[3,4]],[[5,6],[7]]]" B, "a", 1, 31, "a[1][1] has 1 element, but a[0][0] has 2"},
+    {"{`a`: [[[1],[2]],[[3]]]" B, "a", 1, 22, "a[1] has 1 element, but a[0] has 2"},
+    {"{`a`: [[[1],[2]],[]]" B, "a", 1, 19, "a[1] has 0 elements, but a[0] has 2"},
+    {"{`a`: [[],[[]]]" B, "a", 1, 14, "a[1] has 1 element, but a[0] has 0"},
+    {"{`a`: [[],[[1,[2]],3]]" B, "a", 1, 21, "a[1] has 2 elements, but a[0] has 0"},
+    {"{`a`: [[[]],[[{`x`:[1]}]]]" B, "a", 1, 24, "a[1][0] has 1 element, but a[0][0] has 0"},
+    {"{`a`: [[[[[[[[[1]]]]]]]]]" B, "a", 1, 15, "a has more than 8 dimensions, but the limit is 8"},
+    {"{`a`: [[[[[[[[[]],[1]]]]]]]]" B, "a", 1, 15, "a has more than 8 dimensions"},
     /* Elements */
     {"{`a`: [[1,null]]" B, "a", 1, 14, "a[0][1] is null"},
     {"{`a`: [[1],[true]]" B, "a", 1, 16, "a[1][0] is true"},
     {"{`a`: [[1],[{}]]" B, "a", 1, 13, "a[1][0] is an object"},
+    {"{`a`: [{`a`:[1]}]" B, "a", 1, 8, "a[0] is an object, but float32 takes"},
+    {"{`a`: [null]" B, "a", 1, 11, "a[0] is null"},
+    {"{`a`: [[[1,2]],[[3,`x`]]]" B, "a", 1, 22, "a[1][0][1] is the string \"x\""},
     {"{`a`: [[`1`]]" B, "a", 1, 11, "a[0][0] is the string \"1\""},
     {"{`a`: [[`nan`]]" B, "a", 1, 13, "the string \"nan\""},
     {"{`a`: [[1]], `b`: [[1, 1e39]]}", "b", 1, 27, "b[0][1] is 1e+39, but float32 takes"},
@@ -202,6 +222,7 @@ static const struct refused products[] = {
     /* Limits: of a dimension, of one matrix, of the result, of all together */
     {"{`a`: [[1,2,3,4,5,6,7,8,9]]" B, "a", 0, 0, "the limit is 8", MM_TOO_LARGE},
     {"{`a`: [[],[],[],[],[],[],[],[],[]]" B, "a", 0, 0, "the limit is 8", MM_TOO_LARGE},
+    {"{`a`: [[[],[],[],[],[],[],[],[],[]]]" B, "a", 0, 0, "dimension 1 of a is 9", MM_TOO_LARGE},
     {"{`a`: [[1]], `b`: [[1],[2],[3],[4],[5],[6],[7],[8],[9]]}", "b", 0, 0, "the limit is 8", MM_TOO_LARGE},
     {"{`a`: [[1],[2],[3],[4],[5],[6],[7]], `b`: [[1,2,3,4,5,6,7,8]]}", "", 0, 0, "together they may take 256",
      MM_TOO_LARGE},
@@ -225,7 +246,7 @@ static const struct refused transpositions[] = {
     /* Without a lower bound, and not float64. */
     {"{`a`: [[1, -1.7976931348623158e308]], `dtype`: `int64`}", "a", 1, 0, "a[0][1]"},
     {"{`a`: [[1]], `timeout_ms`: -1.7976931348623158e308}", "timeout_ms", 1, 0, "whole"},
-    {"{`a`: [[1], [2, 3]], `dtype`: `float17`}", "a", 1, 0, "row 1 of a"},
+    {"{`a`: [[1], [2, 3]], `dtype`: `float17`}", "a", 1, 0, "a[1] has 2"},
 };
 
 /* Whoever is refused leaves nothing on loan. */

@@ -1,7 +1,7 @@
 /* api/json, the reply: its text to the last byte, at once or in parts, and the memory that it takes. (The
  * fuzz target json reads the elements again; http/npy and golden/transpose_valid have transpositions.) */
 #include "api/codec.h"
-#include "api/json/json_matrix.h"
+#include "api/json/json_array.h"
 #include "gpu/backend.h"
 #include "tests/unit/unit.h"
 
@@ -26,14 +26,14 @@ static const struct mm_variant chooser = {.name = "auto"};
 static const struct mm_backend backend = {.name = "cuda"};
 
 /* As the server does it: the memory first, then the text, then the times that it took. The text is told. */
-static const char *encode(const struct mm_job *job, uint64_t *span_ns) {
+static const char *encode(const struct mm_job *job, const struct mm_shape *shape, uint64_t *span_ns) {
     static char text[1 << 18];
     struct mm_buffer result = {0};
-    const struct mm_answer answer = {.job = job, .result = &result, .span_ns = span_ns};
+    const struct mm_answer answer = {.job = job, .shape = shape, .result = &result, .span_ns = span_ns};
     size_t bytes;
     mm_buffers_release(buffers, &body.buffer);
     body = (struct mm_reply_body){0};
-    assert_true(mm_json_codec.reply_bytes_max(&job->product.c, &bytes));
+    assert_true(mm_json_codec.reply_bytes_max(shape, job->product.c.dtype, &bytes));
     assert_int_equal(mm_buffers_acquire(buffers, bytes, &body.buffer, NULL), MM_OK);
     mm_json_codec.encode(&answer, &body);
     if (span_ns[MM_SPAN_RECEIVE] != 0) {
@@ -50,12 +50,14 @@ static const char *encode(const struct mm_job *job, uint64_t *span_ns) {
 
 /* What ran on no device has no variant but what was asked for. */
 static const struct {
-    size_t shape[3]; /* m, k, n */
+    struct mm_shape shape;
+    size_t k;
     float elements[4];
     uint64_t kernel_ns;
     const char *device, *c, *device_text, *gflops, *kernel_ms;
 } replies[] = {
-    {{2, 3, 2},
+    {{2, {2, 2}},
+     3,
      {19, -0.0f, 0.1f, 50},
      12,
      "NVIDIA H200",
@@ -63,7 +65,8 @@ static const struct {
      "NVIDIA H200",
      "2.0",
      "1.2e-5"},
-    {{1, 1, 3},
+    {{2, {1, 3}},
+     1,
      {NAN, INFINITY, -INFINITY},
      3,
      "a \"b\" \xff",
@@ -71,21 +74,24 @@ static const struct {
      "a \\`b\\` \xef\xbf\xbd",
      "2.0",
      "3e-6"},
-    {{3, 1, 0}, {0}, 0, NULL, "[[],[],[]]", "", "0.0", "0.0"},
-    {{0, 1, 3}, {0}, 0, NULL, "[]", "", "0.0", "0.0"},
+    {{2, {3, 0}}, 1, {0}, 0, NULL, "[[],[],[]]", "", "0.0", "0.0"},
+    {{2, {0, 3}}, 1, {0}, 0, NULL, "[]", "", "0.0", "0.0"},
+    {{0}, 1, {-7}, 2, "x", "-7", "x", "1.0", "2e-6"},
+    {{1, {3}}, 1, {1, 2, 3}, 6, "x", "[1,2,3]", "x", "1.0", "6e-6"},
 };
 
 static void test_reply(void **state) {
     for (size_t index = 0; index < COUNT(replies); index++) {
-        const size_t m = replies[index].shape[0], n = replies[index].shape[2];
+        const struct mm_shape *shape = &replies[index].shape;
+        const size_t m = mm_shape_rows(shape, false), n = mm_shape_cols(shape, false);
         const bool ran = replies[index].device != NULL;
         float elements[4];
-        char expected[1024];
+        char expected[1024], dims[64] = "";
         struct mm_device device = {.backend = &backend};
         struct mm_job job = {.backend = &backend, .variant = &chooser, .batched = 1};
         uint64_t span_ns[MM_SPAN_COUNT] = {1000000, 1, 0, 123456, replies[index].kernel_ns, 1234567890123};
         memcpy(elements, replies[index].elements, sizeof elements);
-        job.product = (struct mm_product){.m = m, .k = replies[index].shape[1], .n = n};
+        job.product = (struct mm_product){.m = m, .k = replies[index].k, .n = n};
         job.product.c = mm_matrix_dense(MM_FLOAT32, m, n, elements);
         if (ran) {
             job.ran = &variant;
@@ -93,21 +99,23 @@ static void test_reply(void **state) {
             strcpy(device.name, replies[index].device);
         }
         job.span_ns[MM_SPAN_KERNEL] = replies[index].kernel_ns;
+        for (unsigned dim = 0; dim < shape->rank; dim++)
+            sprintf(dims + strlen(dims), "%s%zu", dim > 0 ? ", " : "", shape->dims[dim]);
         snprintf(expected, sizeof expected,
-                 "{`c`: %s, `shape`: [%zu, %zu], `dtype`: `float32`, `variant`: `%s`, `backend`: `cuda`, "
+                 "{`c`: %s, `shape`: [%s], `dtype`: `float32`, `variant`: `%s`, `backend`: `cuda`, "
                  "`device`: "
                  "`%s`, `gflops`: %s, `batched`: 1, `timing`: {`receive_ms`: 1.0, `decode_ms`: 1e-6, "
                  "`queue_ms`: 0.0, "
                  "`upload_ms`: 0.123456, `kernel_ms`: %s, `download_ms`: 1234567.890123, `encode_ms`: 0.5, "
                  "`total_ms`: 60000.000001}}",
-                 replies[index].c, m, n, ran ? "tiled_16" : "auto", replies[index].device_text,
+                 replies[index].c, dims, ran ? "tiled_16" : "auto", replies[index].device_text,
                  replies[index].gflops, replies[index].kernel_ms);
-        assert_string_equal(encode(&job, span_ns), quoted(expected));
+        assert_string_equal(encode(&job, shape, span_ns), quoted(expected));
     }
 }
 
-/* The widest there is: elements of the longest text, and a device whose name is all escapes. Without
- * elements, no room that they left over can help. */
+/* The widest there is: elements of the longest text in the deepest array, long dimensions, and a device whose
+ * name is all escapes. Without elements, no room that they left over can help. */
 static void test_widest_reply(void **state) {
     for (size_t edge = 0; edge <= 10; edge += 10) {
         float elements[100];
@@ -130,8 +138,12 @@ static void test_widest_reply(void **state) {
         memset(device.name, 1, sizeof device.name - 1);
         memset(span_ns, 0xff, sizeof span_ns);
         span_ns[MM_SPAN_RECEIVE] = 0;
+        struct mm_shape shape = {8, {1, 1, 1, 1, 1, 1, edge, edge}};
+        for (unsigned dim = 1; edge == 0 && dim < 8; dim++)
+            shape.dims[dim] = SIZE_MAX;
+        shape.dims[0] = edge > 0;
         job.product.c = mm_matrix_dense(MM_FLOAT32, edge, edge, elements);
-        const char *text = encode(&job, span_ns);
+        const char *text = encode(&job, &shape, span_ns);
         assert_true(text[strlen(text) - 1] == '}');
     }
 }
@@ -149,28 +161,33 @@ static void test_infinite_check(void **state) {
                                           .rows_judged = 2,
                                           .error_squares = (double)INFINITY,
                                           .norm_squares = 1.0}};
+    const struct mm_shape shape = mm_shape_of_matrix(0, 0);
     job.product.c = mm_matrix_dense(MM_FLOAT32, 0, 0, NULL);
-    assert_non_null(strstr(encode(&job, span_ns),
+    assert_non_null(strstr(encode(&job, &shape, span_ns),
                            quoted("`path`: `repaired:18446744073709551615`, `verify`: {`residual`: "
                                   "`Infinity`, `bound`: 0.5, `passed`: false, `rows_unjudged`: 0, "
                                   "`relative_error`: `Infinity`}, `timing`: {")));
 }
 
 static void test_bound_of_a_reply(void **state) {
+    static const struct {
+        struct mm_shape shape;
+        enum mm_dtype dtype;
+    } too_large[] = {{{2, {SIZE_MAX / 8, 8}}, MM_FLOAT32},
+                     {{2, {SIZE_MAX / 16, 1}}, MM_FLOAT64},
+                     {{5, {1 << 20, 1 << 20, 1 << 20, 2, 0}}, MM_INT8}};
     size_t bytes = 0;
-    struct mm_matrix c = mm_matrix_dense(MM_FLOAT32, 1000, 1000, NULL);
-    assert_true(mm_json_codec.reply_bytes_max(&c, &bytes));
+    const struct mm_shape shape = mm_shape_of_matrix(1000, 1000);
+    assert_true(mm_json_codec.reply_bytes_max(&shape, MM_FLOAT32, &bytes));
     assert_true(bytes > 15000000 && bytes < 20000000);
-    c = mm_matrix_dense(MM_FLOAT32, SIZE_MAX / 8, 8, NULL);
-    assert_false(mm_json_codec.reply_bytes_max(&c, &bytes));
-    c = mm_matrix_dense(MM_FLOAT64, SIZE_MAX / 16, 1, NULL);
-    assert_false(mm_json_codec.reply_bytes_max(&c, &bytes));
+    for (size_t index = 0; index < COUNT(too_large); index++)
+        assert_false(mm_json_codec.reply_bytes_max(&too_large[index].shape, too_large[index].dtype, &bytes));
 }
 
 /* --- elements ------------------------------------------------------------------------------------------- */
 
 /* Texts of all lengths, or the longest alone. */
-static void fill(const struct mm_matrix *matrix, bool longest) {
+static void fill(enum mm_dtype dtype, void *elements, size_t count, bool longest) {
     static const double longest_numbers[MM_DTYPE_COUNT] = {[MM_FLOAT32] = -1.45123456e-38f,
                                                            [MM_FLOAT64] = -2.2250738585072014e-308,
                                                            [MM_FLOAT16] = -6.1095e-05,
@@ -180,10 +197,9 @@ static void fill(const struct mm_matrix *matrix, bool longest) {
                                                            [MM_INT8] = INT8_MIN,
                                                            [MM_INT32] = INT32_MIN,
                                                            [MM_INT64] = INT64_MIN};
-    const enum mm_dtype dtype = matrix->dtype;
     const int few = dtype == MM_BOOL ? 2 : 100;
-    for (size_t index = 0; index < matrix->rows * matrix->cols; index++)
-        mm_dtype_put(dtype, matrix->data, index,
+    for (size_t index = 0; index < count; index++)
+        mm_dtype_put(dtype, elements, index,
                      longest                    ? longest_numbers[dtype]
                      : mm_dtype_is_float(dtype) ? (double)(index % 977) / 3.0
                                                 : (double)(index % (size_t)few));
@@ -203,50 +219,84 @@ static void run_backwards(struct mm_helpers *helpers, unsigned count, void (*one
 }
 
 /* In room of just the bytes that are asked for, as a sanitizer sees. */
-static char *write(const struct mm_matrix *matrix, struct mm_helpers *helpers, size_t *length) {
+static char *write(const struct mm_shape *shape, enum mm_dtype dtype, void *elements,
+                   struct mm_helpers *helpers, size_t *length) {
     size_t bytes;
-    assert_true(mm_json_matrix_text_bytes(matrix, &bytes));
+    assert_true(mm_json_array_text_bytes(shape, dtype, &bytes));
     char *text = malloc(bytes);
     assert_non_null(text);
     memset(text, '#', bytes);
-    *length = mm_json_matrix_write(matrix, helpers, text);
+    *length = mm_json_array_write(shape, dtype, elements, helpers, text);
     assert_true(*length <= bytes);
     return text;
 }
 
-static void expect(enum mm_dtype dtype, size_t rows, size_t cols, unsigned parts) {
-    struct mm_matrix matrix = mm_matrix_dense(dtype, rows, cols, NULL);
-    matrix.data = malloc(mm_matrix_bytes(&matrix));
-    assert_non_null(matrix.data);
+static void expect(enum mm_dtype dtype, struct mm_shape shape, unsigned parts) {
+    const struct mm_matrix view = mm_shape_view(&shape, false, dtype);
+    void *elements = malloc(mm_matrix_bytes(&view) + 1);
+    assert_non_null(elements);
     for (int longest = 0; longest < 2; longest++) {
         struct backwards helpers = {.head.run = run_backwards};
         size_t length, expected_length;
-        fill(&matrix, longest != 0);
-        char *expected = write(&matrix, NULL, &expected_length);
-        char *text = write(&matrix, &helpers.head, &length);
+        fill(dtype, elements, view.rows * view.cols, longest != 0);
+        char *expected = write(&shape, dtype, elements, NULL, &expected_length);
+        char *text = write(&shape, dtype, elements, &helpers.head, &length);
         assert_int_equal(helpers.count, parts);
         assert_int_equal(length, expected_length);
         assert_memory_equal(text, expected, length);
         free(expected);
         free(text);
     }
-    free(matrix.data);
+    free(elements);
 }
 
 /* What is small, or one row, is no parts. */
 static void test_parts_make_the_same_text(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
-        expect(dtype, 256, 256, 2);
-        expect(dtype, 301, 331, 3);
-        expect(dtype, 2, 60000, 2);
-        expect(dtype, 65536, 1, 2);
+        expect(dtype, mm_shape_of_matrix(256, 256), 2);
+        expect(dtype, mm_shape_of_matrix(301, 331), 3);
+        expect(dtype, mm_shape_of_matrix(2, 60000), 2);
+        expect(dtype, mm_shape_of_matrix(65536, 1), 2);
+        expect(dtype, (struct mm_shape){3, {7, 43, 331}}, 3);
+        expect(dtype, (struct mm_shape){5, {2, 3, 1, 4096, 3}}, 2);
     }
-    expect(MM_FLOAT32, 1025, 1023, 31);
-    expect(MM_INT32, 300 * 32768, 0, 256);
-    expect(MM_FLOAT32, 255, 257, 0);
-    expect(MM_FLOAT32, 1, 200000, 0);
-    expect(MM_FLOAT32, 65535, 1, 0);
+    expect(MM_FLOAT32, mm_shape_of_matrix(1025, 1023), 31);
+    expect(MM_INT32, mm_shape_of_matrix(300 * 32768, 0), 256);
+    expect(MM_FLOAT32, mm_shape_of_matrix(255, 257), 0);
+    expect(MM_FLOAT32, mm_shape_of_matrix(1, 200000), 0);
+    expect(MM_FLOAT32, (struct mm_shape){1, {200000}}, 0);
+    expect(MM_FLOAT32, mm_shape_of_matrix(65535, 1), 0);
+}
+
+/* As json.dumps of Python writes np.arange(…).reshape(…).tolist(). */
+static void test_nesting(void **state) {
+    static const struct {
+        struct mm_shape shape;
+        const char *text;
+    } arrays[] = {
+        {{0}, "0"},
+        {{1, {1}}, "[0]"},
+        {{1, {0}}, "[]"},
+        {{2, {0, 5}}, "[]"},
+        {{2, {2, 0}}, "[[],[]]"},
+        {{3, {2, 2, 1}}, "[[[0],[1]],[[2],[3]]]"},
+        {{3, {1, 1, 3}}, "[[[0,1,2]]]"},
+        {{3, {2, 0, 3}}, "[[],[]]"},
+        {{3, {2, 1, 0}}, "[[[]],[[]]]"},
+        {{4, {0, 2, 0, 3}}, "[]"},
+        {{4, {2, 1, 2, 2}}, "[[[[0,1],[2,3]]],[[[4,5],[6,7]]]]"},
+        {{4, {1, 2, 2, 0}}, "[[[[],[]],[[],[]]]]"},
+        {{8, {1, 1, 2, 1, 1, 1, 2, 1}}, "[[[[[[[[0],[1]]]]],[[[[[2],[3]]]]]]]]"},
+    };
+    int8_t elements[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    for (size_t index = 0; index < COUNT(arrays); index++) {
+        size_t length;
+        char *text = write(&arrays[index].shape, MM_INT8, elements, NULL, &length);
+        assert_int_equal(length, strlen(arrays[index].text));
+        assert_memory_equal(text, arrays[index].text, length);
+        free(text);
+    }
 }
 
 RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_reply, test_widest_reply, test_infinite_check,
-                  test_bound_of_a_reply, test_parts_make_the_same_text)
+                  test_bound_of_a_reply, test_parts_make_the_same_text, test_nesting)

@@ -22,33 +22,64 @@ static const struct {
     unsigned version;
     const char *text;
     const char *dtype;
-    uint64_t rows;
-    uint64_t cols;
-    bool column_major;
+    struct mm_shape shape;
+    bool is_fortran;
 } good[] = {
-    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }         \n", "float32", 2, 3, false},
-    {2, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }         \n", "float32", 2, 3, false},
-    {3, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }         \n", "float32", 2, 3, false},
-    {1, "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }\n", "float32", 3, 2, true},
-    {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 5), }\n", "float64", 0, 5, false},
-    {1, "{'descr': '<f2', 'fortran_order': False, 'shape': (5, 0), }\n", "float16", 5, 0, false},
-    {1, "{'shape': (2, 3), 'fortran_order': False, 'descr': '<f4'}\n", "float32", 2, 3, false},
-    {1, "{\"descr\":\"<f4\",\"fortran_order\":True,\"shape\":(2,3)}", "float32", 2, 3, true},
-    {1, " {  'descr'\t: '<f4' , 'fortran_order' : False , 'shape' : ( 2 , 3 , ) } \n", "float32", 2, 3,
+    {1,
+     "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }         \n",
+     "float32",
+     {2, {2, 3}},
      false},
-    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3L), }\n", "float32", 2, 3, false},
-    {1, "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }\n", "int32", 2, 3, false},
-    {1, "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3), }\n", "int64", 2, 3, false},
-    {1, "{'descr': '|i1', 'fortran_order': False, 'shape': (2, 3), }\n", "int8", 2, 3, false},
-    {1, "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }\n", "uint8", 2, 3, false},
-    {1, "{'descr': '|b1', 'fortran_order': False, 'shape': (2, 3), }\n", "bool", 2, 3, false},
-    {1, "{'descr': '<V2', 'fortran_order': False, 'shape': (2, 3), }\n", "bfloat16", 2, 3, false},
-    {1, "{'descr': '|V2', 'fortran_order': False, 'shape': (2, 3), }\n", "bfloat16", 2, 3, false},
-    {1, "{'descr': '|V1', 'fortran_order': False, 'shape': (2, 3), }\n", "float8_e4m3fn", 2, 3, false},
-    {1, "{'descr': '<f1', 'fortran_order': False, 'shape': (2, 3), }\n", "float8_e5m2", 2, 3, false},
-    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (18446744073709551615, 0), }\n", "float32",
-     UINT64_MAX, 0, false},
+    {2,
+     "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }         \n",
+     "float32",
+     {2, {2, 3}},
+     false},
+    {3,
+     "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }         \n",
+     "float32",
+     {2, {2, 3}},
+     false},
+    {1, "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }\n", "float32", {2, {3, 2}}, true},
+    {1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 5), }\n", "float64", {2, {0, 5}}, false},
+    {1, "{'descr': '<f2', 'fortran_order': False, 'shape': (5, 0), }\n", "float16", {2, {5, 0}}, false},
+    {1, "{'shape': (2, 3), 'fortran_order': False, 'descr': '<f4'}\n", "float32", {2, {2, 3}}, false},
+    {1, "{\"descr\":\"<f4\",\"fortran_order\":True,\"shape\":(2,3)}", "float32", {2, {2, 3}}, true},
+    {1,
+     " {  'descr'\t: '<f4' , 'fortran_order' : False , 'shape' : ( 2 , 3 , ) } \n",
+     "float32",
+     {2, {2, 3}},
+     false},
+    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3L), }\n", "float32", {2, {2, 3}}, false},
+    {1, "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }\n", "int32", {2, {2, 3}}, false},
+    {1, "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3), }\n", "int64", {2, {2, 3}}, false},
+    {1, "{'descr': '|i1', 'fortran_order': False, 'shape': (2, 3), }\n", "int8", {2, {2, 3}}, false},
+    {1, "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }\n", "uint8", {2, {2, 3}}, false},
+    {1, "{'descr': '|b1', 'fortran_order': False, 'shape': (2, 3), }\n", "bool", {2, {2, 3}}, false},
+    {1, "{'descr': '<V2', 'fortran_order': False, 'shape': (2, 3), }\n", "bfloat16", {2, {2, 3}}, false},
+    {1, "{'descr': '|V2', 'fortran_order': False, 'shape': (2, 3), }\n", "bfloat16", {2, {2, 3}}, false},
+    {1, "{'descr': '|V1', 'fortran_order': False, 'shape': (2, 3), }\n", "float8_e4m3fn", {2, {2, 3}}, false},
+    {1, "{'descr': '<f1', 'fortran_order': False, 'shape': (2, 3), }\n", "float8_e5m2", {2, {2, 3}}, false},
+    {1,
+     "{'descr': '<f4', 'fortran_order': False, 'shape': (18446744073709551615, 0), }\n",
+     "float32",
+     {2, {UINT64_MAX, 0}},
+     false},
+    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (), }\n", "float32", {0}, false},
+    {1, "{'descr': '<f4', 'fortran_order': True, 'shape': (5,), }\n", "float32", {1, {5}}, true},
+    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (0,)}\n", "float32", {1, {0}}, false},
+    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0, 4)}\n", "float32", {3, {2, 0, 4}}, false},
+    {1,
+     "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2, 3, 4, 5, 6, 7, 8), }\n",
+     "float32",
+     {8, {1, 2, 3, 4, 5, 6, 7, 8}},
+     true},
 };
+
+static void assert_shape(const struct mm_shape *shape, const struct mm_shape *expected) {
+    assert_int_equal(shape->rank, expected->rank);
+    assert_memory_equal(shape->dims, expected->dims, sizeof shape->dims);
+}
 
 static void test_good(void **state) {
     for (size_t index = 0; index < COUNT(good); index++) {
@@ -62,8 +93,8 @@ static void test_good(void **state) {
         assert_string_equal(mm_dtype_name(header.dtype), good[index].dtype);
         assert_non_null(strstr(good[index].text, header.descr));
         assert_true(strlen(header.descr) == 3 && header.is_void == (header.descr[1] == 'V'));
-        assert_true(header.rows == good[index].rows && header.cols == good[index].cols);
-        assert_true(header.column_major == good[index].column_major);
+        assert_shape(&header.shape, &good[index].shape);
+        assert_true(header.is_fortran == good[index].is_fortran);
         free(file);
     }
 }
@@ -84,10 +115,9 @@ static const struct {
      ROWS_2, NULL, MM_UNSUPPORTED},
     {1, "{'descr': ", "[('x', '<f4')]|'<\\f4'|u'<f4'", ROWS_2, "a simple type"},
     {1, "{'descr': ", "'<f4|'<f4\"", ROWS_2, "", MM_UNSUPPORTED},
-    {1, HEAD, "()", ", }\n", "rank 0"},
-    {1, HEAD, "(6,)", ", }\n", "rank 1"},
-    {1, HEAD, "(2, 3, 1)|(99999999999999999999, 3, 1)", ", }\n", "rank 3"},
-    {1, HEAD, "6|[2, 3]", ", }\n", "a tuple"},
+    {1, HEAD, "(1, 1, 1, 1, 1, 1, 1, 1, 1)|(99999999999999999999, 1, 1, 1, 1, 1, 1, 1, 1)", ", }\n",
+     "of rank 9, but the rank may be 8 at most"},
+    {1, HEAD, "6|[2, 3]|(3)", ", }\n", "a tuple"},
     {1, HEAD, "(-2, 3)|(+2, 3)|(02, 3)|(2, 00)|(2, 3,,)|(, 2, 3)", ", }\n", "a decimal non-negative integer"},
     {1, HEAD, "(2.0, 3)|(2_0, 3)|(0x2, 3)|(2 3)|(2LL, 3)", ", }\n", "',' or ')'"},
     {3, HEAD, "(2L, 3)", ", }\n", "',' or ')'"},
@@ -174,21 +204,81 @@ static void test_write(void **state) {
         [MM_FLOAT32] = "<f4",       [MM_FLOAT64] = "<f8",     [MM_FLOAT16] = "<f2", [MM_BFLOAT16] = "<V2",
         [MM_FLOAT8_E4M3FN] = "<V1", [MM_FLOAT8_E5M2] = "<f1", [MM_INT8] = "|i1",    [MM_UINT8] = "|u1",
         [MM_BOOL] = "|b1",          [MM_INT32] = "<i4",       [MM_INT64] = "<i8"};
-    char head[MM_NPY_HEAD_BYTES];
-    struct mm_matrix c = mm_matrix_dense(MM_FLOAT32, 2, 3, NULL);
-    mm_npy_write_head(&c, head);
-    assert_memory_equal(
-        head, "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }  ", 71);
-    assert_int_equal(head[MM_NPY_HEAD_BYTES - 1], '\n');
+    static const struct {
+        struct mm_shape shape;
+        const char *text;
+        size_t bytes; /* as NumPy has them, but for room that it keeps to grow */
+    } shapes[] = {
+        {{0}, "()", 128},
+        {{1, {3}}, "(3,)", 128},
+        {{2, {2, 3}}, "(2, 3)", 128},
+        {{3, {4, 0, 2147483647}}, "(4, 0, 2147483647)", 128},
+        {{2, {SIZE_MAX, SIZE_MAX}}, "(18446744073709551615, 18446744073709551615)", 128},
+        {{8, {1, 2, 3, 4, 5, 6, 7, 8}}, "(1, 2, 3, 4, 5, 6, 7, 8)", 128},
+        {{4, {SIZE_MAX, SIZE_MAX, SIZE_MAX, 0}},
+         "(18446744073709551615, 18446744073709551615, 18446744073709551615, 0)",
+         192},
+        {{8, {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX}}, "(1844", 256},
+    };
+    char head[MM_NPY_HEAD_BYTES_MAX], expected[MM_NPY_HEAD_BYTES_MAX];
+    struct mm_npy_header header;
+    for (size_t index = 0; index < COUNT(shapes); index++) {
+        const struct mm_shape *shape = &shapes[index].shape;
+        const size_t bytes = mm_npy_write_head(shape, MM_FLOAT32, head);
+        assert_int_equal(bytes, shapes[index].bytes);
+        const int length =
+            sprintf(expected, "{'descr': '<f4', 'fortran_order': False, 'shape': %s", shapes[index].text);
+        assert_memory_equal(head, "\x93NUMPY\x01", 8);
+        assert_int_equal((unsigned char)head[8], bytes - 10);
+        assert_int_equal(head[9], 0);
+        assert_memory_equal(head + 10, expected, (size_t)length);
+        assert_int_equal(head[bytes - 1], '\n');
+        for (size_t at = 0; at < bytes; at++)
+            assert_true(at == 7 || at == 9 || head[at] != '\0');
+        assert_int_equal(mm_npy_read_header("c", head, bytes, &header, NULL), MM_OK);
+        assert_int_equal(header.bytes, bytes);
+        assert_shape(&header.shape, shape);
+        assert_false(header.is_fortran);
+    }
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
-        struct mm_npy_header header;
-        c = mm_matrix_dense((enum mm_dtype)dtype, SIZE_MAX, SIZE_MAX, NULL);
-        mm_npy_write_head(&c, head);
-        assert_int_equal(mm_npy_read_header("c", head, sizeof head, &header, NULL), MM_OK);
-        assert_int_equal(header.bytes, MM_NPY_HEAD_BYTES);
-        assert_true(header.rows == SIZE_MAX && header.cols == SIZE_MAX && !header.column_major);
+        const size_t bytes = mm_npy_write_head(&shapes[2].shape, (enum mm_dtype)dtype, head);
+        assert_int_equal(mm_npy_read_header("c", head, bytes, &header, NULL), MM_OK);
         assert_string_equal(header.descr, descrs[dtype]);
     }
 }
 
-RUN_TESTS(test_good, test_bad, test_truncated, test_short_header, test_write)
+/* Against the definition: index by index. Of odd addresses, too. */
+static void test_reorder(void **state) {
+    static const struct mm_shape shapes[] = {{2, {3, 5}},      {3, {2, 3, 4}},
+                                             {3, {33, 1, 65}}, {4, {2, 1, 3, 2}},
+                                             {3, {1, 70, 40}}, {8, {2, 1, 2, 3, 1, 2, 2, 2}},
+                                             {3, {2, 0, 3}}};
+    static const enum mm_dtype dtypes[] = {MM_INT8, MM_FLOAT16, MM_INT32, MM_INT64};
+    static unsigned char from[1 << 16], to[1 << 16];
+    for (size_t byte = 0; byte < sizeof from; byte++)
+        from[byte] = (unsigned char)(byte * 2654435761u >> 16);
+    for (size_t row = 0; row < COUNT(shapes) * COUNT(dtypes); row++) {
+        const struct mm_shape *shape = &shapes[row / COUNT(dtypes)];
+        const enum mm_dtype dtype = dtypes[row % COUNT(dtypes)];
+        const size_t bytes = mm_dtype_bytes(dtype);
+        size_t count = 1;
+        for (unsigned dim = 0; dim < shape->rank; dim++)
+            count *= shape->dims[dim];
+        assert_true(count * bytes + 1 <= sizeof from);
+        memset(to, 0, sizeof to);
+        mm_npy_reorder(shape, dtype, from + 1, to);
+        for (size_t index = 0; index < count; index++) {
+            size_t left = index, fortran = 0;
+            for (unsigned dim = shape->rank; dim-- > 0; left /= shape->dims[dim]) {
+                size_t step = 1;
+                for (unsigned before = 0; before < dim; before++)
+                    step *= shape->dims[before];
+                fortran += left % shape->dims[dim] * step;
+            }
+            assert_memory_equal(to + index * bytes, from + 1 + fortran * bytes, bytes);
+        }
+        assert_int_equal(to[count * bytes], 0);
+    }
+}
+
+RUN_TESTS(test_good, test_bad, test_truncated, test_short_header, test_write, test_reorder)

@@ -53,6 +53,24 @@ static const struct plan plans[] = {
     {"m=2&k=3&n=4&dtype=float65", 144, MM_UNSUPPORTED, "dtype"},
     {"m=2&k=3&n=4&result_dtype=int8", 72, MM_UNSUPPORTED, "result_dtype"},
     {"m=2&k=3&dtype=float65", 144, MM_BAD_REQUEST, "n"},
+    /* Shapes, as they are stored; each dimension has the limit. */
+    {"a_shape=8,1,5,4&b_shape=3,4,6", 4 * (8 * 5 * 4 + 3 * 4 * 6)},
+    {"a_shape=3&b_shape=3&dtype=int8", 6},
+    {"a_shape=3,2&b_shape=3,4&transpose_a=1", 72},
+    {"a_shape=2,3&b_shape=7", 52},
+    {"a_shape=2,3&b_shape=3,4", 71, MM_BAD_REQUEST},
+    {"a_shape=2,3", 24, MM_BAD_REQUEST, "b_shape"},
+    {"b_shape=2,3&k=1", 24, MM_BAD_REQUEST, "k"},
+    {"a_shape=2,3&b_shape=3,4&m=2", 72, MM_BAD_REQUEST, "m"},
+    {"a_shape=2,3&b_shape=3,4&m=2&k=3&n=4", 72, MM_BAD_REQUEST, "m"},
+    {"a_shape=2,3&b_shape=3,4&ldb=4", 72, MM_BAD_REQUEST, "ldb"},
+    {"a_shape=1,2147483648,0&b_shape=0", 0, MM_TOO_LARGE, "a"},
+    {"a_shape=0,2147483647,2147483647&b_shape=1", 4, MM_TOO_LARGE, "a"},
+    {"a_shape=1&b_shape=2147483647,2147483647,0,1", 4, MM_TOO_LARGE, "b"},
+    {"a_shape=1&b_shape=2147483647,1073741824,0,1", 4, MM_TOO_LARGE, "c"},
+    {"a_shape=0,2147483647,1&b_shape=1,0", 0},
+    {"a_shape=1024,1,1&b_shape=513,1,1,1", 1537 * 4, MM_TOO_LARGE, "c"},
+    {"a_shape=18446744073709551616&b_shape=1&dtype=int8", 0, MM_TOO_LARGE, "a"},
 };
 
 /* Of a transposition: A alone, m×n as it is stored. */
@@ -65,6 +83,10 @@ static const struct plan transpositions[] = {
     {"m=1&n=1&lda=262145", 1048580, MM_TOO_LARGE},
     {"m=2&n=3&dtype=float16", 12},
     {"m=2&dtype=float16", 12, MM_BAD_REQUEST, "n"},
+    {"shape=2,3,4", 96},
+    {"shape=7", 28},
+    {"shape=2,3&n=3", 24, MM_BAD_REQUEST, "n"},
+    {"shape=2,3&lda=3", 24, MM_BAD_REQUEST, "lda"},
 };
 
 static void check_plan(enum mm_op op, const struct plan *row) {
@@ -119,6 +141,9 @@ static void test_decode(void **state) {
         {MM_MATMUL, "m=4&k=4&n=3&transpose_a=1&transpose_b=1", MM_OK, {4, 4, 4}, {3, 4, 4}, 16},
         {MM_MATMUL, "m=2&k=3&n=4&dtype=float65", MM_UNSUPPORTED},
         {MM_TRANSPOSE, "m=2&n=3&lda=7&dtype=float64", MM_OK, {2, 3, 7}},
+        {MM_MATMUL, "a_shape=2,1,4&b_shape=5,4,1", MM_OK, {2, 4, 4}, {20, 1, 1}, 8},
+        {MM_MATMUL, "a_shape=14&b_shape=14", MM_OK, {1, 14, 14}, {14, 1, 1}, 14},
+        {MM_TRANSPOSE, "shape=2,1,7&dtype=float64", MM_OK, {2, 7, 7}},
     };
     struct mm_buffers *buffers = mm_buffers_open(0);
     float *elements = malloc(28 * sizeof *elements);
