@@ -142,7 +142,8 @@ struct mm_product mm_call_product(const struct mm_call *call);
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error);
 
 /* Turns the names of the types into call->dtype and call->result_dtype. MM_UNSUPPORTED lists what the
- * operation takes, or what a product of such operands can be. Judged after the body, by mm_codec_decode. */
+ * operation takes, or what a product of such operands can be. A codec that takes dimensions judges them
+ * before the body, others when they decode it. */
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
 
 /* Judges the sizes of both operands, as call->a and call->b are stored, and of the result, and all three

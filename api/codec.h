@@ -96,8 +96,8 @@ struct mm_codec {
     enum mm_status (*judge_type)(const char *content_type, struct mm_error *error);
 
     /* Judges the query's parameters and the body's length (MM_LENGTH_UNKNOWN: chunked) before the body
-     * arrives. MM_BAD_REQUEST, MM_TOO_LARGE. Allocates nothing. NULL: nothing to judge. Called again with the
-     * true length when a chunked body has ended. */
+     * arrives. MM_BAD_REQUEST, MM_TOO_LARGE, MM_UNSUPPORTED (the dtype). Allocates nothing. NULL: nothing to
+     * judge. Called again with the true length when a chunked body has ended. */
     enum mm_status (*plan)(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error);
 

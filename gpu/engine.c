@@ -220,14 +220,14 @@ static enum mm_status fail_backend(const struct mm_engine *engine, const char *n
                          engine->note[0] != '\0' ? ")" : "");
 }
 
-/* Why no open device of the backend can run the row; NULL where one can. */
+/* Why no open device of the backend can run the row with such operands; NULL where one can. */
 static const char *missing_everywhere(const struct mm_engine *engine, const struct mm_backend *backend,
-                                      const struct mm_variant *variant) {
+                                      const struct mm_variant *variant, enum mm_dtype dtype) {
     const char *reason = NULL;
     for (size_t index = 0; index < engine->device_count; index++) {
         if (engine->devices[index]->backend != backend)
             continue;
-        reason = mm_variant_missing(variant, engine->devices[index]);
+        reason = mm_variant_missing(variant, engine->devices[index], dtype);
         if (reason == NULL)
             return NULL;
     }
@@ -235,13 +235,13 @@ static const char *missing_everywhere(const struct mm_engine *engine, const stru
 }
 
 static enum mm_status fail_variant(const struct mm_engine *engine, const struct mm_backend *backend,
-                                   enum mm_op op, const char *name, const char *reason,
+                                   enum mm_op op, const char *name, enum mm_dtype dtype, const char *reason,
                                    struct mm_error *error) {
     char list[512] = "";
     for (size_t index = 0; index < backend->variant_count; index++) {
         const struct mm_variant *variant = &backend->variants[index];
         size_t length = strlen(list);
-        if (variant->op == op && missing_everywhere(engine, backend, variant) == NULL)
+        if (variant->op == op && missing_everywhere(engine, backend, variant, dtype) == NULL)
             snprintf(list + length, sizeof list - length, "%s%s", length > 0 ? ", " : "", variant->name);
     }
     if (reason != NULL)
@@ -277,10 +277,10 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
     if (backend == NULL)
         return fail_backend(engine, backend_name, error);
     const struct mm_variant *variant = mm_backend_variant(backend, op, variant_name);
-    const char *reason = variant == NULL ? NULL : missing_everywhere(engine, backend, variant);
+    const enum mm_dtype dtype = job->product.a.dtype;
+    const char *reason = variant == NULL ? NULL : missing_everywhere(engine, backend, variant, dtype);
     if (variant == NULL || reason != NULL)
-        return fail_variant(engine, backend, op, variant_name, reason, error);
-    enum mm_dtype dtype = job->product.a.dtype;
+        return fail_variant(engine, backend, op, variant_name, dtype, reason, error);
     if ((mm_variant_dtypes(variant) & MM_DTYPE_BIT(dtype)) == 0)
         return mm_fail_field(error, MM_UNSUPPORTED, "dtype", "variant %s on %s does not take %s",
                              variant_name, backend->name, mm_dtype_name(dtype));
@@ -297,7 +297,8 @@ enum mm_status mm_engine_judge(const struct mm_engine *engine, const struct mm_j
     struct mm_error refusal = {.status = MM_OK}; /* by the last device; *error is set once all refuse */
     for (size_t index = 0; index < engine->device_count; index++) {
         const struct mm_device *device = engine->devices[index];
-        if (device->backend != job->backend || mm_variant_missing(job->variant, device) != NULL)
+        if (device->backend != job->backend ||
+            mm_variant_missing(job->variant, device, job->product.a.dtype) != NULL)
             continue;
         if (mm_forecast_judge(device, mm_variant_resolve(job->variant, device, &job->product), &job->product,
                               engine->kernel_ms_max, &refusal) == MM_OK)

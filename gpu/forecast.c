@@ -73,8 +73,8 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
     (void)keep_best(&forecast->copy_ns, read_rate(&forecast->copy_ns) == 0.0,
                     job->span_ns[MM_SPAN_UPLOAD] + job->span_ns[MM_SPAN_DOWNLOAD], copied);
     if (job->verify)
-        (void)keep_best(&forecast->check_ns, read_rate(&forecast->check_ns) == 0.0, job->verification.took_ns,
-                        (double)mm_product_bytes(&job->product));
+        (void)keep_best(&forecast->check_ns[dtype], read_rate(&forecast->check_ns[dtype]) == 0.0,
+                        job->verification.took_ns, (double)mm_product_bytes(&job->product));
 }
 
 double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *ran,
@@ -123,10 +123,10 @@ enum mm_status mm_forecast_judge(const struct mm_device *device, const struct mm
 double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
                       const struct mm_variant *ran) {
     const struct mm_forecast *forecast = &device->forecast;
+    const enum mm_dtype dtype = job->product.a.dtype;
     const double for_a_byte =
-        read_rate(&forecast->copy_ns) + (job->verify ? read_rate(&forecast->check_ns) : 0.0);
+        read_rate(&forecast->copy_ns) + (job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0);
     /* Not by mm_forecast_kernel_ns: small products share launches, so its least C would count many times. */
-    return read_rate(&forecast->kernel_ns[row_of(device, ran)][job->product.a.dtype]) *
-               work_of(ran, &job->product) +
+    return read_rate(&forecast->kernel_ns[row_of(device, ran)][dtype]) * work_of(ran, &job->product) +
            for_a_byte * (double)mm_product_bytes(&job->product);
 }

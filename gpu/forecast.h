@@ -16,7 +16,8 @@ struct mm_forecast {
     double kernel_ns[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT];
     bool measured[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT]; /* by a job; else the self-test assumed it */
     double copy_ns;                                          /* for a byte, there or back */
-    double check_ns; /* for a byte of the three matrices, where they are checked */
+    double check_ns[MM_DTYPE_COUNT]; /* for a byte of the three matrices, where they are checked: of operands
+                                        of a type */
 };
 
 /* A rate for jobs until the first was measured: that of a float32 product or transposition that took so long,

@@ -41,7 +41,7 @@ double mm_job_work(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
     if (job->ran->op == MM_MATMUL)
         return mm_product_flops(product);
-    return (double)product->m * (double)product->n *
+    return (double)product->m * (double)product->n * (double)mm_product_count(product) *
            (double)(mm_dtype_bytes(product->a.dtype) + mm_dtype_bytes(product->c.dtype));
 }
 

@@ -1,6 +1,7 @@
-/* A product of the host that is computed a piece of C at a time; of a stack, one product after another. Between
- * two pieces other jobs get their turn, and the product can be cancelled. The pieces' sizes follow from the time that the last one took. Any
- * thread may call these functions, one at a time for each product. */
+/* A product of the host that is computed a piece of C at a time; of a stack, one product after another.
+ * Between two pieces other jobs get their turn, and the product can be cancelled. The pieces' sizes follow
+ * from the time that the last one took. Any thread may call these functions, one at a time for each product.
+ */
 #pragma once
 
 #include "gpu/variant.h"

@@ -8,18 +8,20 @@
 
 static enum mm_status fail_multiple(const struct mm_variant *variant, const struct mm_product *product,
                                     struct mm_error *error) {
+    const enum mm_dtype dtype = product->a.dtype;
+    const struct mm_multiples of = mm_variant_multiples(variant, dtype);
     const struct {
         const char *name;
         size_t length;
-    } dimensions[] = {{"m", product->m}, {"n", product->n}, {"k", product->k}};
-    const enum mm_dtype dtype = product->a.dtype;
-    const unsigned edge = mm_variant_multiple_of(variant, dtype);
+        unsigned multiple_of;
+    } dimensions[] = {{"m", product->m, of.m}, {"n", product->n, of.n}, {"k", product->k, of.k}};
     unsigned index = 0;
-    while (dimensions[index].length % edge == 0)
+    while (dimensions[index].length % dimensions[index].multiple_of == 0)
         index++;
     return mm_fail_field(error, MM_UNSUPPORTED, "variant",
-                         "%s takes m, n and k that are multiples of %u for %s, but %s is %zu", variant->name,
-                         edge, mm_dtype_name(dtype), dimensions[index].name, dimensions[index].length);
+                         "%s is %zu, but for %s %s takes only multiples of %u; choose another variant",
+                         dimensions[index].name, dimensions[index].length, mm_dtype_name(dtype),
+                         variant->name, dimensions[index].multiple_of);
 }
 
 enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_variant *variant,
@@ -36,7 +38,14 @@ enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_vari
 
 enum mm_status mm_plan_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error) {
-    if (plan->launch != NULL)
-        return plan->launch(plan, product, lane, error);
-    return plan->variant->launch[product->a.dtype](product, lane, error);
+    const size_t count = mm_product_count(product);
+    enum mm_status status = MM_OK;
+    if (product->stack != NULL && plan->launch_stack != NULL)
+        return plan->launch_stack(plan, product, lane, error);
+    for (size_t index = 0; index < count && status == MM_OK; index++) {
+        const struct mm_product item = mm_product_item(product, index);
+        status = plan->launch != NULL ? plan->launch(plan, &item, lane, error)
+                                      : plan->variant->launch[product->a.dtype](&item, lane, error);
+    }
+    return status;
 }

@@ -27,6 +27,9 @@ struct mm_plan {
     /* The backend's part of mm_plan_launch. NULL on the host, where variant->launch computes the product. */
     enum mm_status (*launch)(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error);
+    /* The same for a stack in one launch. NULL: its products are launched one after another. */
+    enum mm_status (*launch_stack)(const struct mm_plan *plan, const struct mm_product *product,
+                                   struct mm_lane *lane, struct mm_error *error);
     /* Loads what a first launch would load, so that no job's kernel time includes it. NULL: that is
      * layout.kernel alone, or nothing. The product's data may be NULL. */
     enum mm_status (*prepare)(const struct mm_plan *plan, const struct mm_product *product,

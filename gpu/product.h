@@ -14,9 +14,9 @@ enum mm_op { MM_OP_TABLE(MM_CONSTANT) MM_OP_COUNT };
 
 const char *mm_op_name(enum mm_op op);
 
-/* How the products of a stack find their operands. A has a_count matrices, one below another in one view, B and
- * C likewise; product i has matrix i of C. A dimension's step is by how many matrices of A, or of B, the next
- * product along it lies further on; 0: all along it share one. */
+/* How the products of a stack find their operands. A has a_count matrices, one below another in one view, B
+ * and C likewise; product i has matrix i of C. A dimension's step is by how many matrices of A, or of B, the
+ * next product along it lies further on; 0: all along it share one. */
 enum { MM_STACK_RANK_MAX = 6 };
 
 struct mm_stack {
@@ -44,8 +44,8 @@ struct mm_product {
     struct mm_matrix c;
     bool transpose_a;
     bool transpose_b;
-    bool allow_vendor; /* the row `auto` of a GPU may choose a library of the device's vendor */
-    unsigned tile;     /* that the caller chose, for a variant which leaves it open; 0: its own */
+    bool allow_vendor;            /* the row `auto` of a GPU may choose a library of the device's vendor */
+    unsigned tile;                /* that the caller chose, for a variant which leaves it open; 0: its own */
     const struct mm_stack *stack; /* m, n and k are those of each of its products, the views cover all of
                                      them and are dense; the caller's, for as long as the product; NULL: there
                                      is one product */
@@ -56,8 +56,14 @@ static inline size_t mm_product_count(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->count;
 }
 
+__BEGIN_DECLS
 /* Product `index` of a stack alone. */
 struct mm_product mm_product_item(const struct mm_product *product, size_t index);
+__END_DECLS
+
+/* The part of a stack that is `count` of its first dimension from `first` on; *stack becomes the part's. */
+struct mm_product mm_product_part(const struct mm_product *product, size_t first, size_t count,
+                                  struct mm_stack *stack);
 
 /* Sets m, n and k from a, b and the flags; of a transposition b becomes empty. MM_BAD_SHAPE, naming both
  * shapes, if the inner dimensions of a and b differ; the product is untouched then. */

@@ -73,6 +73,15 @@ MM_HOST_AND_DEVICE int64_t mm_random_whole(uint64_t seed, size_t index) {
 MM_DTYPE_TABLE(X)
 #undef X
 
+/* The mean of a type's elements. */
+static inline double mm_random_mean(enum mm_dtype dtype) {
+    if (dtype == MM_UINT8)
+        return 127.5; /* 0 to 7, and 248 to 255 */
+    if (dtype == MM_BOOL)
+        return 0.5;
+    return mm_dtype_is_float(dtype) ? 0.0 : -0.5;
+}
+
 /* The value of such an element; all are exact. */
 static inline double mm_random_number(enum mm_dtype dtype, uint64_t seed, size_t index) {
     switch (dtype) {

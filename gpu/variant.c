@@ -31,14 +31,22 @@ bool mm_variant_chooses(const struct mm_variant *variant) {
     return chooses;
 }
 
-unsigned mm_variant_multiple_of(const struct mm_variant *variant, enum mm_dtype dtype) {
-    const unsigned edge = variant->multiples[dtype] > 0 ? variant->multiples[dtype] : variant->multiple_of;
-    return edge > 0 ? edge : 1;
+static unsigned multiple(unsigned own, unsigned usual) {
+    if (own > 0)
+        return own;
+    return usual > 0 ? usual : 1;
+}
+
+struct mm_multiples mm_variant_multiples(const struct mm_variant *variant, enum mm_dtype dtype) {
+    const struct mm_multiples *own = &variant->multiples[dtype];
+    return (struct mm_multiples){.m = multiple(own->m, variant->multiple_of),
+                                 .n = multiple(own->n, variant->multiple_of),
+                                 .k = multiple(own->k, variant->multiple_of)};
 }
 
 bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product) {
-    const size_t edge = mm_variant_multiple_of(variant, product->a.dtype);
-    return product->m % edge == 0 && product->n % edge == 0 && product->k % edge == 0;
+    const struct mm_multiples of = mm_variant_multiples(variant, product->a.dtype);
+    return product->m % of.m == 0 && product->n % of.n == 0 && product->k % of.k == 0;
 }
 
 const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, const struct mm_device *device,
@@ -52,6 +60,18 @@ const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, co
     return chosen;
 }
 
-const char *mm_variant_missing(const struct mm_variant *variant, const struct mm_device *device) {
-    return variant->missing == NULL ? NULL : variant->missing(device);
+const char *mm_variant_missing(const struct mm_variant *variant, const struct mm_device *device,
+                               enum mm_dtype dtype) {
+    const char *reason = variant->missing == NULL ? NULL : variant->missing(device);
+    if (reason == NULL && variant->dtype_missing[dtype] != NULL)
+        reason = variant->dtype_missing[dtype](device);
+    return reason;
+}
+
+unsigned mm_variant_dtypes_on(const struct mm_variant *variant, const struct mm_device *device) {
+    unsigned dtypes = mm_variant_dtypes(variant);
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        if (mm_variant_missing(variant, device, dtype) != NULL)
+            dtypes &= ~MM_DTYPE_BIT(dtype);
+    return dtypes;
 }

@@ -42,6 +42,13 @@ typedef enum mm_status mm_variant_plan(const struct mm_product *product, struct 
 typedef const struct mm_variant *mm_variant_choose(const struct mm_device *device,
                                                    const struct mm_product *product);
 
+/* What the dimensions of a product must be multiples of. */
+struct mm_multiples {
+    unsigned m;
+    unsigned n;
+    unsigned k;
+};
+
 struct mm_variant {
     const char *name;    /* as callers write it: [a-z0-9_]+, unique in its table for its op */
     const char *summary; /* one line for people */
@@ -52,12 +59,13 @@ struct mm_variant {
     unsigned cut; /* on the host: a long product is computed in pieces of C whose edges are multiples of
                      this (gpu/pieces.h); 0: in one */
     unsigned multiple_of; /* it takes only m, n and k that are multiples of this (at most 32); 0: any */
-    unsigned multiples[MM_DTYPE_COUNT]; /* the same for one element type; 0: multiple_of holds for it */
+    struct mm_multiples multiples[MM_DTYPE_COUNT]; /* the same for one element type; 0: multiple_of holds */
     bool converts; /* not on the host: C may have any type of mm_dtype_results; else only mm_dtype_result */
 
     /* Why it cannot run on this device (a static sentence), or NULL if it can. Any thread. NULL pointer:
-     * it always can. */
+     * it always can. dtype_missing is the same for operands of one element type. */
     const char *(*missing)(const struct mm_device *device);
+    const char *(*dtype_missing[MM_DTYPE_COUNT])(const struct mm_device *device);
 
     /* The functions by element type: the row takes the types that have one. Rows of the host have `launch`,
      * of other devices `plan`, and the row `auto` has `choose` alone. */
@@ -77,8 +85,8 @@ unsigned mm_variant_dtypes(const struct mm_variant *variant);
 /* Whether it is the row `auto`. */
 bool mm_variant_chooses(const struct mm_variant *variant);
 
-/* What m, n and k of such operands must be multiples of; at least 1. */
-unsigned mm_variant_multiple_of(const struct mm_variant *variant, enum mm_dtype dtype);
+/* What m, n and k of a product of such operands must be multiples of; each at least 1. */
+struct mm_multiples mm_variant_multiples(const struct mm_variant *variant, enum mm_dtype dtype);
 
 /* Whether they are. */
 bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product *product);
@@ -87,5 +95,10 @@ bool mm_variant_takes(const struct mm_variant *variant, const struct mm_product 
 const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, const struct mm_device *device,
                                             const struct mm_product *product);
 
-/* Why the row cannot run on the device, or NULL where it can. */
-const char *mm_variant_missing(const struct mm_variant *variant, const struct mm_device *device);
+/* Why the row cannot run on the device with such operands, or NULL where it can. (Whether the row takes the
+ * type at all, mm_variant_dtypes says.) */
+const char *mm_variant_missing(const struct mm_variant *variant, const struct mm_device *device,
+                               enum mm_dtype dtype);
+
+/* The element types that the row takes on this device: MM_DTYPE_BIT of each. */
+unsigned mm_variant_dtypes_on(const struct mm_variant *variant, const struct mm_device *device);

@@ -8,6 +8,7 @@
 #include "api/slice.h"
 #include "gpu/shape.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,8 +38,24 @@ static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) 
     return false;
 }
 
+/* Whether a line begins with a word or, as np.savetxt writes it, with '#'. Separators before it do not count,
+ * nor do words that are read as numbers. */
+static bool is_title(struct mm_slice line, char separator) {
+    const char *const end = line.start + line.length;
+    const char *at = line.start;
+    uint64_t unused;
+    while (at < end && (mm_is_blank(*at) || *at == separator))
+        at++;
+    const char *stop = memchr(at, separator, (size_t)(end - at));
+    const struct mm_slice word = mm_slice_trim(at, stop == NULL ? end : stop);
+    const unsigned char first = word.length == 0 ? '\0' : (unsigned char)*word.start;
+    if (first == '#' || first == '_' || first >= 0x80)
+        return true;
+    return isalpha(first) && !read_word(MM_FLOAT64, word, &unused) && !read_word(MM_BOOL, word, &unused);
+}
+
 /* What the client probably meant by a field that cannot be read. */
-static const char *hint(const struct mm_csv *csv, size_t row, size_t col, struct mm_slice text) {
+static const char *hint(struct mm_slice text, bool is_of_title) {
     const char *const end = text.start + text.length;
     double unused;
     bool held = true;
@@ -49,16 +66,16 @@ static const char *hint(const struct mm_csv *csv, size_t row, size_t col, struct
         return "; separate numbers by commas or semicolons, as np.savetxt(..., delimiter=',') does";
     if (text.length > 0 && *text.start == '"')
         return "; write it without quotes";
-    if (rest == NULL && row == 0 && col == 0)
+    if (rest == NULL && is_of_title)
         return "; if the line is a header, remove it, as tail -n +2 or np.loadtxt(..., skiprows=1) does";
     return "";
 }
 
-static enum mm_status fail_element(const struct mm_csv *csv, size_t row, size_t col, const char *line,
+static enum mm_status fail_element(const struct mm_csv *csv, size_t row, size_t col, struct mm_slice line,
                                    struct mm_slice text, struct mm_error *error) {
     enum { SHOWN_MAX = 40 };
     const char *takes = mm_element(csv->dtype)->takes;
-    const size_t column = (size_t)(text.start - line) + 1; /* all before it are ASCII */
+    const size_t column = (size_t)(text.start - line.start) + 1; /* all before it are ASCII */
     char got[SHOWN_MAX + 8] = "empty";
     if (text.length > 0)
         snprintf(got, sizeof got, "'%.*s'", text.length < SHOWN_MAX ? (int)text.length : SHOWN_MAX,
@@ -66,7 +83,7 @@ static enum mm_status fail_element(const struct mm_csv *csv, size_t row, size_t 
     mm_fail_field(error, MM_BAD_REQUEST, csv->field,
                   "%s[%zu][%zu], at line %zu, column %zu of the CSV file, is %s, but %s takes %s%s",
                   csv->field, row, col, row + 1, column, got, mm_dtype_name(csv->dtype), takes,
-                  hint(csv, row, col, text));
+                  hint(text, row == 0 && col == 0 && is_title(line, csv->separator)));
     mm_fail_expected(error, "%s", takes);
     mm_fail_got(error, "%s", got);
     if (error != NULL) {
@@ -96,7 +113,7 @@ static enum mm_status read_row(const struct mm_csv *csv, size_t row, struct mm_s
             stop = stop == NULL ? end : stop;
             const struct mm_slice text = mm_slice_trim(at, stop);
             if (!read_word(csv->dtype, text, element))
-                return fail_element(csv, row, col, line.start, text, error);
+                return fail_element(csv, row, col, line, text, error);
         }
         at = stop + (stop < end);
     }

@@ -25,6 +25,30 @@ static int put_tiles(json_t *row, const unsigned *tiles) {
     return failed;
 }
 
+static int put_multiple(json_t *dimensions, const char *name, unsigned multiple) {
+    return multiple > 1 ? mm_json_put(dimensions, name, mm_json_count(multiple)) : 0;
+}
+
+/* Of those of the types that have multiples of their own: {"int8": {"k": 4}}. */
+static int put_multiples(json_t *row, const struct mm_variant *variant, unsigned dtypes) {
+    json_t *types = NULL;
+    int failed = 0;
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        const struct mm_multiples *own = &variant->multiples[dtype];
+        if ((dtypes & MM_DTYPE_BIT(dtype)) == 0 || (own->m == 0 && own->n == 0 && own->k == 0))
+            continue;
+        const struct mm_multiples of = mm_variant_multiples(variant, dtype);
+        json_t *dimensions = json_object();
+        if (types == NULL)
+            failed |= mm_json_put(row, "multiples", types = json_object());
+        failed |= mm_json_put(types, mm_dtype_name(dtype), dimensions);
+        failed |= put_multiple(dimensions, "m", of.m);
+        failed |= put_multiple(dimensions, "n", of.n);
+        failed |= put_multiple(dimensions, "k", of.k);
+    }
+    return failed;
+}
+
 static int put_attributes(json_t *row, struct mm_device *device, const struct mm_variant *variant) {
     struct mm_attributes attributes;
     if (device->backend->attributes == NULL ||
@@ -40,14 +64,15 @@ static int put_attributes(json_t *row, struct mm_device *device, const struct mm
                        mm_json_count(attributes.blocks_per_multiprocessor)));
 }
 
-/* The first of a backend's devices that can run the variant; or NULL, and why the first of all cannot. */
+/* The first of a backend's devices that can run the variant of float32; or NULL, and why the first of all
+ * cannot. */
 static struct mm_device *find_able(struct mm_device *const *devices, size_t count,
                                    const struct mm_variant *variant, const char **reason) {
     *reason = NULL;
     for (size_t index = 0; index < count; index++) {
         const char *missing = mm_device_has_failed(devices[index])
                                   ? device_failed
-                                  : mm_variant_missing(variant, devices[index]);
+                                  : mm_variant_missing(variant, devices[index], MM_FLOAT32);
         if (missing == NULL)
             return devices[index];
         if (*reason == NULL)
@@ -60,12 +85,14 @@ static json_t *make_variant(struct mm_device *const *devices, size_t count,
                             const struct mm_variant *variant) {
     const char *reason;
     struct mm_device *able = find_able(devices, count, variant, &reason);
+    const unsigned dtypes = able != NULL ? mm_variant_dtypes_on(variant, able) : mm_variant_dtypes(variant);
     json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "op", mm_op_name(variant->op), "name",
                             variant->name, "backend", devices[0]->backend->name, "summary", variant->summary,
-                            "dtypes", make_dtypes(mm_variant_dtypes(variant)), "tile",
+                            "dtypes", make_dtypes(dtypes), "tile",
                             variant->tile > 0 ? mm_json_count(variant->tile) : json_null());
     int failed = variant->tiles != NULL ? put_tiles(row, variant->tiles) : 0;
     failed |= mm_json_put_known_count(row, "multiple_of", variant->multiple_of);
+    failed |= put_multiples(row, variant, dtypes);
     failed |= mm_json_put(row, "available", json_boolean(able != NULL));
     failed |= able != NULL ? put_attributes(row, able, variant)
                            : mm_json_put(row, "unavailable_because", mm_json_text(reason));

@@ -62,6 +62,8 @@ char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
     int failed = op->op == MM_MATMUL ? mm_json_put(body, "k", mm_json_count(request->k)) : 0;
     failed |= mm_json_put(body, "n", mm_json_count(request->n));
     failed |= mm_json_put(body, "dtype", json_string(mm_dtype_name(request->dtype)));
+    if (op->op == MM_MATMUL)
+        failed |= mm_json_put(body, "result_dtype", json_string(mm_dtype_name(request->c_dtype)));
     if (request->transpose_a)
         failed |= mm_json_put(body, "transpose_a", json_true());
     if (request->transpose_b)

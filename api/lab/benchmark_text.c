@@ -105,8 +105,11 @@ static void print_title(FILE *out, const struct mm_benchmark *benchmark) {
     fprintf(out, "%s m=%zu", op->name, request->m);
     if (op->op == MM_MATMUL)
         fprintf(out, " k=%zu", request->k);
-    fprintf(out, " n=%zu %s%s%s on %s\n\n", request->n, mm_dtype_name(request->dtype),
-            request->transpose_a ? " transpose_a" : "", request->transpose_b ? " transpose_b" : "", devices);
+    fprintf(out, " n=%zu %s", request->n, mm_dtype_name(request->dtype));
+    if (op->op == MM_MATMUL && request->c_dtype != request->dtype)
+        fprintf(out, " result_dtype=%s", mm_dtype_name(request->c_dtype));
+    fprintf(out, "%s%s on %s\n\n", request->transpose_a ? " transpose_a" : "",
+            request->transpose_b ? " transpose_b" : "", devices);
 }
 
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {

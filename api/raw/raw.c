@@ -75,10 +75,12 @@ static enum mm_status set_ld(const struct mm_call *call, enum mm_parameter ld, c
     return MM_BAD_REQUEST;
 }
 
-/* Makes the shapes and the views, without data, and gives their bytes. */
+/* Finds the types, makes the shapes and the views, without data, and gives their bytes. */
 static enum mm_status lay_out(struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                               size_t *b_bytes, struct mm_error *error) {
     enum mm_status status = require_dimensions(call, error);
+    if (status == MM_OK)
+        status = mm_call_resolve(call, error);
     if (status != MM_OK)
         return status;
     set_shapes(call);
@@ -126,12 +128,8 @@ static enum mm_status check_length(const struct mm_call *call, size_t a_bytes, s
     return MM_BAD_REQUEST;
 }
 
-/* An unknown dtype does not tell how long the body should be. It is refused by decode, after the body, as the
- * contract says. */
 static enum mm_status plan(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error) {
-    if (mm_call_resolve(call, NULL) != MM_OK)
-        return require_dimensions(call, error);
     size_t a_bytes, b_bytes;
     enum mm_status status = lay_out(call, limits, &a_bytes, &b_bytes, error);
     if (status == MM_OK)
@@ -142,9 +140,7 @@ static enum mm_status plan(struct mm_call *call, uint64_t body_bytes, const stru
 static enum mm_status decode(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
                              struct mm_error *error) {
     size_t a_bytes, b_bytes;
-    enum mm_status status = mm_call_resolve(call, error);
-    if (status == MM_OK)
-        status = lay_out(call, limits, &a_bytes, &b_bytes, error);
+    enum mm_status status = lay_out(call, limits, &a_bytes, &b_bytes, error);
     if (status == MM_OK)
         status = check_length(call, a_bytes, b_bytes, body->bytes, limits, error);
     if (status != MM_OK)

@@ -2,6 +2,7 @@
 #include "gpu/check/projection.h"
 
 #include "gpu/check/exact.h"
+#include "gpu/check/unwrap.h"
 #include "gpu/matrix.h"
 
 #include <assert.h>
@@ -194,9 +195,18 @@ static void widen(double *wide, enum mm_dtype dtype, const void *elements, size_
     }
 }
 
+/* A sum of k products of random whole numbers is near k·mean². For it to be off by 2^31, in uint8, k must be
+ * above 10^8: then 2^31 is six standard deviations. */
+static void unwrap(double *wide, size_t count, double modulus, const struct mm_random_product *product) {
+    const double mean = mm_random_mean(product->dtype);
+    for (size_t index = 0; modulus > 0.0 && index < count; index++)
+        wide[index] = mm_unwrap(wide[index], modulus, (double)product->k * mean * mean);
+}
+
 void mm_projection_take(struct mm_projection *projection, enum mm_dtype dtype, const void *elements,
                         size_t count) {
     const size_t n = projection->product->n;
+    const double modulus = mm_unwrap_modulus(dtype);
     double wide[CHUNK];
     for (size_t taken = 0; taken < count;) {
         const size_t row = projection->read / n;
@@ -206,6 +216,7 @@ void mm_projection_take(struct mm_projection *projection, enum mm_dtype dtype, c
         const size_t part = mm_size_min(left, CHUNK);
         assert(row < projection->product->m);
         widen(wide, dtype, elements, taken, part);
+        unwrap(wide, part, modulus, projection->product);
         add_c(projection, wide, projection->weights + col, part);
         projection->read += part;
         taken += part;

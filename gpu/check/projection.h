@@ -2,6 +2,8 @@
  * makes the operands, which are random streams, again as it goes. A and B stand for op(A) and op(B). It knows
  * no device and no variant.
  *
+ * Elements of whole numbers count as the sums that they most likely are modulo 2^w, w being their bits.
+ *
  * x has random numbers of either sign between 1/2 and 1, so a single wrong element shows, and so do swapped
  * columns. If m or k is small, one number may be small by chance. The columns are then cut into groups with a
  * projection each, down to single columns.

@@ -2,6 +2,7 @@
 #include "gpu/check/sample.h"
 
 #include "gpu/check/exact.h"
+#include "gpu/check/unwrap.h"
 #include "gpu/matrix.h"
 
 #include <math.h>
@@ -88,10 +89,11 @@ void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_r
 
 double mm_sample_error(const struct mm_sample *sample, unsigned span, const struct mm_bounds *bounds,
                        enum mm_dtype dtype, const void *elements) {
+    const double modulus = mm_unwrap_modulus(dtype);
     double largest = 0.0;
     for (unsigned index = 0; index < sample->width; index++) {
-        const double element = mm_dtype_get(dtype, elements, index);
         const double sum = sample->sums[span][index];
+        const double element = mm_unwrap(mm_dtype_get(dtype, elements, index), modulus, sum);
         if (!isfinite(element))
             return INFINITY;
         const double error = fabs((element - sum) - sample->lows[span][index]);

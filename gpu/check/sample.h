@@ -38,7 +38,8 @@ void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t 
 void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_random_product *product);
 
 /* The largest error among these elements of the span, as a fraction of its bound; of whole numbers, whose
- * bound is 0, INFINITY if one is wrong. INFINITY if an element is not finite. */
+ * bound is 0, INFINITY if one is wrong modulo 2^w, w being the bits of the type. INFINITY if an element is
+ * not finite. */
 double mm_sample_error(const struct mm_sample *sample, unsigned span, const struct mm_bounds *bounds,
                        enum mm_dtype dtype, const void *elements);
 

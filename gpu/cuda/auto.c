@@ -14,6 +14,12 @@ static size_t wide_of(const struct mm_product *product) {
     return product->m > product->n ? product->m : product->n;
 }
 
+/* How many squares of this edge cover C, or all of them of a stack. */
+static size_t blocks_of(const struct mm_product *product, size_t edge) {
+    return mm_size_divide_up(product->m, edge) * mm_size_divide_up(product->n, edge) *
+           mm_product_count(product);
+}
+
 /* Of `count` ascending edges, the first that the length does not pass; `count` if it passes all. */
 static size_t find_edge(const unsigned *edges, size_t count, size_t length) {
     size_t index = 0;
@@ -42,7 +48,7 @@ static bool is_for_tiles(const struct mm_product *product) {
 /* tiled_16 has four times the blocks of tiled_32. With at most one block of 32 a multiprocessor, no block
  * hides another's waits for memory, and asynchronous copies pay; but they do not transpose well. */
 static unsigned choose_tiles(const struct mm_device *device, const struct mm_product *product) {
-    const size_t blocks_of_32 = mm_size_divide_up(product->m, 32) * mm_size_divide_up(product->n, 32);
+    const size_t blocks_of_32 = blocks_of(product, 32);
     const bool is_turned = product->transpose_a || product->transpose_b;
     if (narrow_of(product) >= 32 && blocks_of_32 <= device->multiprocessors && product->k >= 128 &&
         !is_turned && mm_cuda_async_missing(device) == NULL)
@@ -55,17 +61,18 @@ static bool is_for_vendor(const struct mm_device *device, const struct mm_produc
     enum { ELEMENTS_PER_MULTIPROCESSOR_MIN = 16384, EDGE_MIN = 512 };
     const size_t least = (size_t)ELEMENTS_PER_MULTIPROCESSOR_MIN * device->multiprocessors;
     return product->allow_vendor && narrow_of(product) >= EDGE_MIN && product->k >= EDGE_MIN &&
-           product->m * product->n >= least && mm_cuda_blas_missing(device) == NULL;
+           product->m * product->n * mm_product_count(product) >= least &&
+           mm_cuda_blas_takes(device, product);
 }
 
 /* For element types other than float32, of the operands or of C. This is not measured yet: it assumes that
  * narrow products, and those of few blocks, are faster by the smaller tile. */
 static unsigned choose_unmeasured(const struct mm_device *device, const struct mm_product *product) {
-    const size_t blocks_of_32 = mm_size_divide_up(product->m, 32) * mm_size_divide_up(product->n, 32);
-    if (product->allow_vendor && mm_cuda_blas_missing(device) == NULL && mm_cuda_blas_takes(product))
+    if (product->allow_vendor && mm_cuda_blas_takes(device, product))
         return MM_CUDA_ROW_blas;
-    return narrow_of(product) < 32 || blocks_of_32 <= device->multiprocessors ? MM_CUDA_ROW_tiled_16
-                                                                              : MM_CUDA_ROW_tiled_32;
+    return narrow_of(product) < 32 || blocks_of(product, 32) <= device->multiprocessors
+               ? MM_CUDA_ROW_tiled_16
+               : MM_CUDA_ROW_tiled_32;
 }
 
 const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const struct mm_product *product) {
@@ -90,8 +97,8 @@ static bool is_wide(const struct mm_matrix *x) {
  * by 16 bytes. For those vectorized is faster: it has more bytes in flight. */
 const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device,
                                                   const struct mm_product *product) {
-    const size_t tiles_of_64 = mm_size_divide_up(product->m, 64) * mm_size_divide_up(product->n, 64);
-    const bool is_large = narrow_of(product) >= 32 && tiles_of_64 >= 4 * (size_t)device->multiprocessors;
+    const bool is_large =
+        narrow_of(product) >= 32 && blocks_of(product, 64) >= 4 * (size_t)device->multiprocessors;
     const bool suits = mm_dtype_bytes(product->a.dtype) == 4 && is_wide(&product->a) && is_wide(&product->c);
     return &mm_cuda_variants[is_large && suits ? MM_CUDA_ROW_transpose_vectorized
                                                : MM_CUDA_ROW_transpose_padded];

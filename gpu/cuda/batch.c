@@ -33,9 +33,9 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_cuda_device *device = (const struct mm_cuda_device *)job->plan.device;
     const struct mm_layout *layout = &job->plan.layout;
     const struct mm_product *product = &job->product;
-    if (layout->batch_kernel == NULL || job->verify || !job->is_locked || !device->reads_locked_pages ||
-        job->queued_bytes > BYTES_MAX || !is_dense(&product->a) || !is_dense(&product->b) ||
-        !is_dense(&product->c))
+    if (layout->batch_kernel == NULL || product->stack != NULL || job->verify || !job->is_locked ||
+        !device->reads_locked_pages || job->queued_bytes > BYTES_MAX || !is_dense(&product->a) ||
+        !is_dense(&product->b) || !is_dense(&product->c))
         return 0;
     const size_t rows = mm_size_divide_up(product->m, layout->block_rows);
     const size_t cols = mm_size_divide_up(product->n, layout->block_cols);

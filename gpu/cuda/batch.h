@@ -1,5 +1,5 @@
-/* Several small products, or transpositions, in one launch: as the kernel sees them, and how they are
- * launched. Only the thread that uses the lane calls mm_cuda_gather. */
+/* Several products, or transpositions, in one launch: as the kernel sees them, and how they are launched.
+ * Only the thread that uses the lane calls mm_cuda_gather. */
 #pragma once
 
 #include "gpu/job.h"
@@ -24,10 +24,23 @@ struct mm_cuda_item {
     enum mm_dtype c_dtype;
 };
 
-/* A batch kernel's one parameter, by value (at most 4 KiB). Layer z of the grid computes item z by blocks
- * of block_rows × block_cols; as many as the largest item needs, so others have idle blocks. */
+/* The products of a stack differ from the first, an item, in where their matrices begin. Steps are in bytes,
+ * else as mm_stack's. */
+struct mm_cuda_stack {
+    unsigned rank; /* 0: it is no stack */
+    size_t first;  /* the product of the grid's first layer */
+    size_t dims[MM_STACK_RANK_MAX];
+    size_t a_steps[MM_STACK_RANK_MAX];
+    size_t b_steps[MM_STACK_RANK_MAX];
+    size_t c_step;
+};
+
+/* A batch kernel's one parameter, by value (at most 4 KiB). Layer z of the grid computes item z, or product z
+ * of a stack whose first is item 0, by blocks of block_rows × block_cols; as many as the largest item needs,
+ * so others have idle blocks. */
 struct mm_cuda_items {
     struct mm_cuda_item items[MM_BATCH_MAX];
+    struct mm_cuda_stack stack;
     unsigned block_rows;
     unsigned block_cols;
     unsigned tile; /* of all, as mm_product's */

@@ -4,7 +4,7 @@
 #include "gpu/cuda/device.h"
 #include "gpu/pieces.h"
 
-enum { GRID_Y_MAX = 65535, DIMENSION_MAX = 0x7fffffff };
+enum { GRID_Y_MAX = 65535, GRID_Z_MAX = 65535, DIMENSION_MAX = 0x7fffffff };
 
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error) {
@@ -55,11 +55,57 @@ enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane
     return load(layout, lane, &ignored, error);
 }
 
+/* The first of a stack's products, and where the others lie. */
+static struct mm_cuda_items items_of(const struct mm_plan *plan, const struct mm_product *product) {
+    const struct mm_stack *stack = product->stack;
+    const struct mm_product first = mm_product_item(product, 0);
+    const size_t a_bytes = mm_matrix_bytes(&first.a), b_bytes = mm_matrix_bytes(&first.b);
+    struct mm_cuda_items items = {.stack = {.rank = stack->rank, .c_step = mm_matrix_bytes(&first.c)}};
+    items.items[0] = (struct mm_cuda_item){.a = first.a.data,
+                                           .b = first.b.data,
+                                           .c = first.c.data,
+                                           .m = (unsigned)first.m,
+                                           .n = (unsigned)first.n,
+                                           .k = (unsigned)first.k,
+                                           .split_depth = plan->layout.split_depth,
+                                           .c_dtype = first.c.dtype};
+    for (unsigned dim = 0; dim < stack->rank; dim++) {
+        items.stack.dims[dim] = stack->dims[dim];
+        items.stack.a_steps[dim] = stack->a_steps[dim] * a_bytes;
+        items.stack.b_steps[dim] = stack->b_steps[dim] * b_bytes;
+    }
+    return items;
+}
+
+/* The products of a stack as the layers of a grid, by the batch kernel. The grid's z ends at 65535, too. */
+static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product,
+                                   struct mm_lane *lane, struct mm_error *error) {
+    struct mm_layout layout = plan->layout;
+    struct mm_cuda_items items = items_of(plan, product);
+    void *arguments[] = {&items};
+    const size_t rows = mm_size_divide_up(product->m, layout.block_rows);
+    enum mm_status status = MM_OK;
+    layout.kernel = layout.batch_kernel;
+    items.block_rows = layout.block_rows;
+    items.block_cols = layout.block_cols;
+    items.tile = product->tile != 0 ? product->tile : plan->variant->tile;
+    for (size_t *first = &items.stack.first; *first < product->stack->count && status == MM_OK;
+         *first += GRID_Z_MAX) {
+        const dim3 grid = {(unsigned)mm_size_divide_up(product->n, layout.block_cols), (unsigned)rows,
+                           (unsigned)mm_size_min(product->stack->count - *first, GRID_Z_MAX)};
+        status = mm_cuda_enqueue(&layout, grid, arguments, lane, error);
+    }
+    return status;
+}
+
 enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_product *product,
                                struct mm_lane *lane, struct mm_error *error) {
-    if (plan->prepare != NULL)
+    struct mm_layout layout = plan->layout;
+    if (product->stack != NULL && plan->launch_stack == launch_stack)
+        layout.kernel = layout.batch_kernel;
+    else if (plan->prepare != NULL)
         return plan->prepare(plan, product, lane, error);
-    return plan->layout.kernel == NULL ? MM_OK : mm_cuda_load(&plan->layout, lane, error);
+    return layout.kernel == NULL ? MM_OK : mm_cuda_load(&layout, lane, error);
 }
 
 /* A kernel that knows one type of C would write past the end of another, or only part of it. */
@@ -81,7 +127,11 @@ enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *pl
             plan->variant->name, mm_dtype_name(product->a.dtype),
             mm_dtype_name(mm_dtype_result(product->a.dtype)), mm_dtype_name(product->c.dtype));
     plan->launch = mm_cuda_launch;
-    return plan->variant->plan[product->a.dtype](product, plan, error);
+    const enum mm_status status = plan->variant->plan[product->a.dtype](product, plan, error);
+    if (plan->launch_stack == NULL && plan->layout.batch_kernel != NULL &&
+        mm_size_divide_up(product->m, plan->layout.block_rows) <= GRID_Y_MAX)
+        plan->launch_stack = launch_stack;
+    return status;
 }
 
 enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_product *product,
@@ -118,6 +168,7 @@ enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cu
         grid.x = cols > grid.x ? cols : grid.x;
         grid.y = rows > grid.y ? rows : grid.y;
     }
+    items->stack.rank = 0;
     items->block_rows = layout->block_rows;
     items->block_cols = layout->block_cols;
     items->tile = tile;
@@ -149,10 +200,11 @@ static enum mm_status read_attributes(const struct mm_layout *layout, struct mm_
 
 /* The smallest product that the variant takes; a transposition, since as a copy it would have no kernel. */
 static struct mm_product smallest_of(const struct mm_variant *variant, unsigned tile) {
-    const size_t edge = mm_variant_multiple_of(variant, MM_FLOAT32);
-    const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, edge, edge, NULL);
-    struct mm_product product = {
-        .a = square, .b = square, .tile = tile, .transpose_a = variant->op == MM_TRANSPOSE};
+    const struct mm_multiples of = mm_variant_multiples(variant, MM_FLOAT32);
+    struct mm_product product = {.a = mm_matrix_dense(MM_FLOAT32, of.m, of.k, NULL),
+                                 .b = mm_matrix_dense(MM_FLOAT32, of.k, of.n, NULL),
+                                 .tile = tile,
+                                 .transpose_a = variant->op == MM_TRANSPOSE};
     (void)mm_product_conform(variant->op, &product, NULL);
     product.c = mm_product_result(variant->op, &product);
     return product;

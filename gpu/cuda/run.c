@@ -84,9 +84,16 @@ static bool is_alike(const struct mm_plan *whole, const struct mm_product *produ
            plan.workspace_bytes <= whole->workspace_bytes;
 }
 
+/* What bands are cut from: rows of C, or of a stack products along its first dimension. */
+static size_t all_rows(const struct mm_product *product) {
+    return product->stack == NULL ? product->m : product->stack->dims[0];
+}
+
 size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product) {
     const double expected_ns = mm_forecast_kernel_ns(plan->device, plan->variant, product);
     const size_t block_rows = plan->layout.block_rows;
+    if (product->stack != NULL)
+        return (size_t)ceil((double)all_rows(product) / ceil(fmax(expected_ns / BAND_NS, 1.0)));
     if (expected_ns <= BAND_NS || block_rows == 0)
         return product->m;
     for (double count = ceil(expected_ns / BAND_NS); count > 1.0; count = floor(count / 2.0)) {
@@ -104,10 +111,11 @@ size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *pr
 static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error) {
     struct mm_cuda_bands *bands = &lane->bands;
     const struct mm_product *product = &bands->product;
-    const size_t left = product->m - bands->row;
-    const size_t rows = left < bands->rows ? left : bands->rows;
-    const struct mm_product band =
-        mm_product_piece(product, bands->plan.variant->op, bands->row, rows, 0, product->n);
+    const size_t rows = mm_size_min(all_rows(product) - bands->row, bands->rows);
+    struct mm_stack stack;
+    const struct mm_product band = product->stack != NULL ? mm_product_part(product, bands->row, rows, &stack)
+                                                          : mm_product_piece(product, bands->plan.variant->op,
+                                                                             bands->row, rows, 0, product->n);
     const enum mm_status status = mm_plan_launch(&bands->plan, &band, lane, error);
     if (status != MM_OK)
         return status;
@@ -116,13 +124,13 @@ static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error)
         return mm_cuda_status(lane->device, code, "running a kernel", error);
     lane->last = MM_CUDA_COMPUTED;
     bands->row += rows;
-    return bands->row == product->m ? enqueue_download(lane, error) : MM_OK;
+    return bands->row == all_rows(product) ? enqueue_download(lane, error) : MM_OK;
 }
 
 /* Whether a band is over, and another one is to follow. */
 static bool has_bands_left(const struct mm_lane *lane) {
     const struct mm_cuda_bands *bands = &lane->bands;
-    return bands->job != NULL && bands->row < bands->product.m && bands->error.status == MM_OK;
+    return bands->job != NULL && bands->row < all_rows(&bands->product) && bands->error.status == MM_OK;
 }
 
 /* Enqueues the next band, unless the job was cancelled; bands.error says why not. The device does not
@@ -215,7 +223,7 @@ void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const 
     struct mm_error error;
     assert(index < MM_CUDA_LANES);
     assert(count == 1 || jobs[0]->plan.batch_key != 0);
-    lane->path->kind = MM_PATH_NONE;
+    *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
     lane->bands = (struct mm_cuda_bands){.job = NULL};
     enum mm_status status = mm_cuda_use(head, &error);
     if (status == MM_OK)

@@ -8,7 +8,7 @@ const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
 #undef X
     [MM_CUDA_ROW_auto] = {
         .name = "auto", .summary = "the one of our own kernels that suits the shape", .op = MM_MATMUL,
-        .choose = {MM_EVERY_DTYPE(mm_cuda_choose)},
+        .converts = true, .choose = {MM_EVERY_DTYPE(mm_cuda_choose)},
     },
 #define X(row, ...) [MM_CUDA_ROW_transpose_##row] = {.name = #row, .op = MM_TRANSPOSE, __VA_ARGS__},
     MM_CUDA_TRANSPOSES(X)

@@ -29,7 +29,7 @@ __BEGIN_DECLS
     X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .tile = 128, .summary = "64x32 of C a warp and 8x8 a thread; the next operands and slabs are loaded meanwhile") \
     X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .summary = "blocks of the shape that suits the product; k is split if there are too few blocks to fill the chip; a kernel of its own for vectors") \
     X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor}, .tile = 128, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired") \
-    X(blas, .plan = {[MM_FLOAT32] = mm_cuda_blas, [MM_FLOAT64] = mm_cuda_blas, [MM_FLOAT16] = mm_cuda_blas, [MM_BFLOAT16] = mm_cuda_blas, [MM_INT8] = mm_cuda_blas}, .multiples = {[MM_INT8] = 4}, .converts = true, .missing = mm_cuda_blas_missing, .needs = "cuBLAS 13 or 12 at run time", .summary = "cuBLAS, with float32 computed in plain float32: the yardstick")
+    X(blas, .plan = {[MM_FLOAT32] = mm_cuda_blas, [MM_FLOAT64] = mm_cuda_blas, [MM_FLOAT16] = mm_cuda_blas, [MM_BFLOAT16] = mm_cuda_blas, [MM_FLOAT8_E4M3FN] = mm_cuda_blas, [MM_INT8] = mm_cuda_blas}, .multiples = {[MM_FLOAT8_E4M3FN] = {.n = 4, .k = 16}, [MM_INT8] = {.k = 4}}, .converts = true, .missing = mm_cuda_blas_missing, .dtype_missing = {[MM_FLOAT8_E4M3FN] = mm_cuda_blas_float8_missing}, .needs = "cuBLAS 13 or 12 at run time; for float8_e4m3fn also compute capability 8.9", .summary = "cuBLAS, with float32 computed in plain float32: the yardstick")
 
 /* The same for transpositions. */
 #define MM_CUDA_TRANSPOSES(X)                                                                                \
@@ -58,8 +58,11 @@ const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device);
 /* Why cuBLAS cannot be used, or NULL where it can. The first call looks for it. Any thread. */
 const char *mm_cuda_blas_missing(const struct mm_device *device);
 
-/* Whether cuBLAS multiplies these element types and shapes into this type of C. Any thread. */
-bool mm_cuda_blas_takes(const struct mm_product *product);
+/* The same for operands of float8_e4m3fn, where cuBLAS itself can be used. */
+const char *mm_cuda_blas_float8_missing(const struct mm_device *device);
+
+/* Whether `blas` multiplies this product on the device. Any thread. */
+bool mm_cuda_blas_takes(const struct mm_device *device, const struct mm_product *product);
 
 /* Gives the lane's cuBLAS handle back, if it has one. */
 void mm_cuda_blas_close(struct mm_lane *lane);

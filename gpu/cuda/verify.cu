@@ -320,11 +320,20 @@ __device__ void judge_row(const struct rows<WORD> &rows, const struct mm_verify_
     mm_verify_words_row(seen, row, is_wrong);
 }
 
-/* One block judges all rows, which are little beside the matrices, and adds up what its threads have seen. */
+template <typename KIND>
+__device__ void merge(struct mm_verification *into, const struct mm_verification *rows) {
+    if (KIND::SUMS == MM_VERIFY_WORDS)
+        mm_verify_merge_words(into, rows);
+    else
+        mm_verify_merge(into, rows);
+}
+
+/* One block judges all rows, which are little beside the matrices, and adds up what its threads have seen.
+ * The rows count from `first_row`; those before it, of the same stack, are in the result. */
 template <typename KIND>
 __global__ void __launch_bounds__(JUDGES, 1)
     judge(struct rows<typename KIND::number> rows, struct mm_verify_bounds bounds, uint64_t seed,
-          struct mm_verification *result) {
+          size_t first_row, struct mm_verification *result) {
     __shared__ struct mm_verification seen[JUDGES];
     struct mm_verification mine = {};
     for (size_t row = threadIdx.x; row < rows.count; row += JUDGES)
@@ -332,17 +341,18 @@ __global__ void __launch_bounds__(JUDGES, 1)
     seen[threadIdx.x] = mine;
     for (unsigned half = JUDGES / 2; half > 0; half /= 2) {
         __syncthreads(); /* what is merged next is there, and nobody reads what was */
-        if (threadIdx.x >= half)
-            continue;
-        if (KIND::SUMS == MM_VERIFY_WORDS)
-            mm_verify_merge_words(&seen[threadIdx.x], &seen[threadIdx.x + half]);
-        else
-            mm_verify_merge(&seen[threadIdx.x], &seen[threadIdx.x + half]);
+        if (threadIdx.x < half)
+            merge<KIND>(&seen[threadIdx.x], &seen[threadIdx.x + half]);
     }
     if (threadIdx.x == 0) {
-        seen[0].is_done = true;
-        seen[0].seed = seed;
-        *result = seen[0];
+        struct mm_verification all = {};
+        if (first_row > 0)
+            all = *result;
+        seen[0].row += first_row;
+        merge<KIND>(&all, &seen[0]);
+        all.is_done = true;
+        all.seed = seed;
+        *result = all;
     }
 }
 
@@ -443,19 +453,20 @@ cudaError_t sum_c(struct plan &plan, enum mm_dtype c_dtype, uint64_t seed, typen
 
 template <typename KIND>
 cudaError_t judge_rows(const struct plan &plan, const struct mm_product *product, uint64_t seed,
-                       const typename KIND::number *sums, struct mm_lane *lane) {
+                       size_t first_row, const typename KIND::number *sums, struct mm_lane *lane) {
     struct rows<typename KIND::number> rows = {
         sums + plan.c_sums, sums, plan.c_cut.parts, plan.a_cut.parts, plan.c.lines
     };
     struct mm_verify_bounds bounds = mm_verify_bounds_of(product, true);
-    void *arguments[] = {&rows, &bounds, &seed, &lane->verification};
+    void *arguments[] = {&rows, &bounds, &seed, &first_row, &lane->verification};
     return cudaLaunchKernel(reinterpret_cast<const void *>(judge<KIND>), dim3(1), dim3(JUDGES), arguments, 0,
                             lane->stream);
 }
 
 /* Enqueues the check. */
 template <enum mm_dtype DTYPE>
-cudaError_t verify(const struct mm_product *product, void *memory, uint64_t seed, struct mm_lane *lane) {
+cudaError_t verify(const struct mm_product *product, void *memory, uint64_t seed, size_t first_row,
+                   struct mm_lane *lane) {
     using kind = typename kind_of<typename element<DTYPE>::sum>::type;
     typename kind::number *sums = static_cast<typename kind::number *>(memory);
     struct plan plan = plan_of(product, kind::SUMS);
@@ -465,7 +476,7 @@ cudaError_t verify(const struct mm_product *product, void *memory, uint64_t seed
         code = sum<DTYPE, kind>(plan.a, b_by_x, plan.a_cut, sums, lane->stream);
     if (code == cudaSuccess)
         code = sum_c<DTYPE, kind>(plan, product->c.dtype, seed, sums + plan.c_sums, lane->stream);
-    return code == cudaSuccess ? judge_rows<kind>(plan, product, seed, sums, lane) : code;
+    return code == cudaSuccess ? judge_rows<kind>(plan, product, seed, first_row, sums, lane) : code;
 }
 
 template <enum mm_dtype DTYPE> size_t count_bytes(const struct mm_product *product) {
@@ -475,7 +486,7 @@ template <enum mm_dtype DTYPE> size_t count_bytes(const struct mm_product *produ
 
 /* The functions of a type. */
 struct checker {
-    cudaError_t (*verify)(const struct mm_product *product, void *memory, uint64_t seed,
+    cudaError_t (*verify)(const struct mm_product *product, void *memory, uint64_t seed, size_t first_row,
                           struct mm_lane *lane);
     size_t (*count_bytes)(const struct mm_product *product);
 };
@@ -489,11 +500,17 @@ const struct checker checkers[MM_DTYPE_COUNT] = {
 } // namespace
 
 size_t mm_cuda_verify_bytes(const struct mm_product *product) {
-    return checkers[product->a.dtype].count_bytes(product);
+    const struct mm_product item = mm_product_item(product, 0);
+    return checkers[product->a.dtype].count_bytes(&item);
 }
 
 enum mm_status mm_cuda_verify(const struct mm_product *product, void *memory, struct mm_lane *lane,
                               struct mm_error *error) {
-    const cudaError_t code = checkers[product->a.dtype].verify(product, memory, mm_verify_seed(), lane);
+    const uint64_t seed = mm_verify_seed();
+    cudaError_t code = cudaSuccess;
+    for (size_t index = 0; index < mm_product_count(product) && code == cudaSuccess; index++) {
+        const struct mm_product item = mm_product_item(product, index);
+        code = checkers[product->a.dtype].verify(&item, memory, seed, index * product->m, lane);
+    }
     return mm_cuda_status(lane->device, code, "checking a product", error);
 }

@@ -101,7 +101,7 @@ static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_dev
     const struct mm_variant *variant = is_copy(benchmark, row)
                                            ? mm_backend_variant(device->backend, request->op, "naive")
                                            : request->subjects[row].variant;
-    const char *reason = mm_variant_missing(variant, device);
+    const char *reason = mm_variant_missing(variant, device, request->dtype);
     if (reason != NULL)
         return mm_fail(&result->error, MM_UNSUPPORTED, "variant %s cannot run on %s (%s)", variant->name,
                        device->name, reason);

@@ -40,7 +40,8 @@ static enum mm_status choose_worker(struct mm_queue *queue, struct mm_job *job, 
     for (size_t index = 0; index < queue->worker_count; index++) {
         struct mm_worker *worker = &queue->workers[index];
         if (worker->device->backend != job->backend ||
-            (job->variant != NULL && mm_variant_missing(job->variant, worker->device) != NULL))
+            (job->variant != NULL &&
+             mm_variant_missing(job->variant, worker->device, job->product.a.dtype) != NULL))
             continue;
         double load;
         __atomic_load(&worker->load, &load, __ATOMIC_RELAXED);

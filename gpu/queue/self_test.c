@@ -39,11 +39,13 @@ static void fill_operand(void *elements, enum mm_dtype dtype, size_t count, int 
         mm_dtype_put(dtype, elements, index, least + (int)(index % (size_t)numbers));
 }
 
-static void fill_known(struct known_product *known, enum mm_dtype dtype, size_t multiple_of) {
-    assert(multiple_of <= SELF_TEST_MULTIPLE_MAX);
-    known->m = mm_size_round_up(SELF_TEST_M, multiple_of);
-    known->n = mm_size_round_up(SELF_TEST_N, multiple_of);
-    known->k = mm_size_round_up(SELF_TEST_K, multiple_of);
+static void fill_known(struct known_product *known, enum mm_dtype dtype, struct mm_multiples of) {
+    assert(of.m <= SELF_TEST_MULTIPLE_MAX);
+    assert(of.n <= SELF_TEST_MULTIPLE_MAX);
+    assert(of.k <= SELF_TEST_MULTIPLE_MAX);
+    known->m = mm_size_round_up(SELF_TEST_M, of.m);
+    known->n = mm_size_round_up(SELF_TEST_N, of.n);
+    known->k = mm_size_round_up(SELF_TEST_K, of.k);
     fill_operand(known->a, dtype, known->m * known->k, 9);
     fill_operand(known->b, dtype, known->k * known->n, 7);
     memset(known->c, 0xff, sizeof known->c); /* NaN or -1, so that elements left out show */
@@ -81,7 +83,7 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
                                   enum mm_dtype dtype, unsigned tile, struct known_product *known,
                                   struct mm_error *error) {
     struct mm_job job = {.backend = device->backend, .variant = variant};
-    fill_known(known, dtype, mm_variant_multiple_of(variant, dtype));
+    fill_known(known, dtype, mm_variant_multiples(variant, dtype));
     job.product.a = mm_matrix_dense(dtype, known->m, known->k, known->a);
     job.product.b = mm_matrix_dense(dtype, known->k, known->n, known->b);
     job.product.tile = tile;
@@ -164,7 +166,7 @@ union known {
 static enum mm_status run_row(struct mm_device *device, size_t row, union known *known,
                               struct mm_error *error) {
     const struct mm_variant *variant = &device->backend->variants[row];
-    const unsigned dtypes = mm_variant_missing(variant, device) == NULL ? mm_variant_dtypes(variant) : 0;
+    const unsigned dtypes = mm_variant_dtypes_on(variant, device);
     enum mm_status status = MM_OK;
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT && status == MM_OK; dtype++) {
         if ((dtypes & MM_DTYPE_BIT(dtype)) == 0)
@@ -237,8 +239,7 @@ enum mm_status mm_self_test_rates(struct mm_device *device, struct mm_error *err
     if (backend->fill(device, memory, MM_FLOAT32, count, 0, NULL) == MM_OK)
         for (size_t row = 0; row < backend->variant_count && !mm_device_has_failed(device); row++)
             if (!mm_variant_chooses(&backend->variants[row]) &&
-                (mm_variant_dtypes(&backend->variants[row]) & MM_DTYPE_BIT(MM_FLOAT32)) != 0 &&
-                mm_variant_missing(&backend->variants[row], device) == NULL)
+                (mm_variant_dtypes_on(&backend->variants[row], device) & MM_DTYPE_BIT(MM_FLOAT32)) != 0)
                 assume_rate(device, &backend->variants[row], memory);
     backend->release(device, memory);
     return mm_device_has_failed(device)

@@ -88,7 +88,7 @@ static enum mm_status choose(const struct mm_engine *engine, const struct mm_ben
 static enum mm_status choose_all(const struct mm_engine *engine, struct mm_benchmark_request *spec,
                                  struct mm_error *error) {
     const struct mm_backend *backend = mm_engine_backend(engine);
-    const struct mm_product shape = {.m = spec->m, .n = spec->n, .k = spec->k};
+    const struct mm_product shape = {.m = spec->m, .n = spec->n, .k = spec->k, .a.dtype = spec->dtype};
     for (size_t index = 0; index < backend->variant_count; index++) {
         const struct mm_variant *variant = &backend->variants[index];
         struct mm_benchmark_subject *subject = &spec->subjects[spec->subject_count];

@@ -20,18 +20,46 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
     return request->own;
 }
 
-enum mm_status mm_operation_choose(struct mm_request *request, struct mm_error *error) {
+/* The bytes of host memory that the job's check needs; 0 if there is none. A device has its own memory for
+ * checks. */
+static size_t check_bytes(const struct mm_operation *operation) {
+    const struct mm_product *product = &operation->job.product;
+    const bool has_check = operation->call.numbers[MM_PARAMETER_VERIFY] != 0 &&
+                           operation->job.backend->is_host && product->m > 0 && product->n > 0;
+    return has_check ? mm_verify_bytes(product) : 0;
+}
+
+/* Refuses a check whose memory never fits beside the matrices. */
+static enum mm_status judge_check(const struct mm_request *request, struct mm_error *error) {
+    const struct mm_operation *operation = request->own;
+    const size_t budget = mm_buffers_budget(request->server->buffers);
+    const size_t bytes = check_bytes(operation), others = mm_product_bytes(&operation->job.product);
+    if (bytes == 0 || (others <= budget && bytes <= budget - others))
+        return MM_OK;
+    mm_fail_limit(error, "verify", budget,
+                  "verify needs %zu bytes of memory beside the %zu of the matrices, but the limit is %zu "
+                  "(--memory-budget); leave verify out, or send a smaller product",
+                  bytes, others, budget);
+    mm_fail_got(error, "%zu", bytes + others);
+    return MM_TOO_LARGE;
+}
+
+enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
-    struct mm_product *product = &operation->job.product;
-    *product = mm_call_product(call);
-    enum mm_status status =
-        mm_engine_choose(mm_server_engine(request->server), call->op, call->names[MM_PARAMETER_BACKEND],
-                         call->names[MM_PARAMETER_VARIANT], &operation->job, error);
+    struct mm_engine *engine = mm_server_engine(request->server);
+    operation->job.product = mm_call_product(call);
     operation->shape = mm_call_result(call);
-    return status == MM_OK
-               ? mm_shape_conform(call->op, &call->a_shape, &call->b_shape, product, &operation->stack, error)
-               : status;
+    enum mm_status status = mm_engine_choose(engine, call->op, call->names[MM_PARAMETER_BACKEND],
+                                             call->names[MM_PARAMETER_VARIANT], &operation->job, error);
+    if (status == MM_OK)
+        status = mm_shape_conform(call->op, &call->a_shape, &call->b_shape, &operation->job.product,
+                                  &operation->stack, error);
+    if (status == MM_OK)
+        status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
+    if (status == MM_OK)
+        status = mm_engine_judge(engine, &operation->job, error);
+    return status == MM_OK ? judge_check(request, error) : status;
 }
 
 static enum mm_status decode(struct mm_request *request, const char *content_type, struct mm_error *error) {
@@ -52,11 +80,7 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
     const struct mm_call *call = &operation->call;
     enum mm_status status = mm_call_judge_elements(call, error);
     if (status == MM_OK)
-        status = mm_operation_choose(request, error);
-    if (status == MM_OK)
-        status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
-    if (status == MM_OK)
-        status = mm_engine_judge(mm_server_engine(request->server), &operation->job, error);
+        status = mm_operation_judge(request, error);
     if (status != MM_OK)
         return status;
     operation->job.verify = call->numbers[MM_PARAMETER_VERIFY] != 0;
@@ -64,16 +88,14 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
     return MM_OK;
 }
 
-/* On the host; a device has its own memory for checks. */
 static enum mm_status acquire_check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_job *job = &operation->job;
-    const struct mm_product *product = &job->product;
-    if (!job->verify || !job->backend->is_host || product->m == 0 || product->n == 0)
+    const size_t bytes = check_bytes(operation);
+    if (bytes == 0)
         return MM_OK;
     const enum mm_status status =
-        mm_buffers_acquire(request->server->buffers, mm_verify_bytes(product), &operation->check, error);
-    job->verify_memory = operation->check.data;
+        mm_buffers_acquire(request->server->buffers, bytes, &operation->check, error);
+    operation->job.verify_memory = operation->check.data;
     return status;
 }
 

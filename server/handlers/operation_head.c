@@ -75,15 +75,14 @@ static void begin_reading(struct mm_request *request) {
                                request->content_length, &request->server->limits, request->server->buffers);
 }
 
-/* Refuses a product that takes too long if the head tells its shape. Other errors wait for the body, as does
- * all if the body is small. */
+/* If the head tells the shape, judges the product. If the body is small, this waits for it. */
 static enum mm_status judge_head(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *decoder = operation->decoder;
     if (decoder == NULL || decoder->dimensions[operation->call.op] == NULL ||
-        request->content_length <= SMALL_BYTES || mm_operation_choose(request, NULL) != MM_OK)
+        request->content_length <= SMALL_BYTES)
         return MM_OK;
-    return mm_engine_judge(mm_server_engine(request->server), &operation->job, &request->error);
+    return mm_operation_judge(request, &request->error);
 }
 
 static enum mm_status admit(struct mm_request *request, enum mm_op op) {

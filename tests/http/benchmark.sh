@@ -35,7 +35,7 @@ start --backend cpu
 
 post '{"m": 33, "k": 20, "n": 17, "variants": ["naive", "cpu:tiled_8", "auto"], "repeats": 3}'
 expect "two variants" 200 Content-Type: application/json \
-    '"\(.op) \(.m) \(.k) \(.n) \(.dtype)"' 'matmul 33 20 17 float32' \
+    '"\(.op) \(.m) \(.k) \(.n) \(.dtype) \(.result_dtype)"' 'matmul 33 20 17 float32 float32' \
     '[.rows[] | "\(.variant) \(.backend) \(.repeats)"] | join(",")' 'naive cpu 3,tiled_8 cpu 3,auto cpu 3' \
     '[.rows[] | .max_error > 0 and .max_error < 1 and .relative_error > 0 and .relative_error < 2.5e-7] | all' true \
     '[.rows[].kernel_ms | .min <= .median and .median <= .max and .max > 0] | all' true \
@@ -56,6 +56,15 @@ same "a table: rows are those that there are" \
     "$(sed 1,3d "$scratch/got" | sed 's/ .*//' | sort)"
 same "a table: aligned" 1 "$(sed 1,2d "$scratch/got" | awk '{ print length }' | sort -u | wc -l | tr -d ' ')"
 
+# The type of C, by default and as asked for.
+post '{"m": 3, "k": 4, "n": 5, "dtype": "int8", "variants": ["naive"], "repeats": 1}'
+expect "int8" 200 '"\(.dtype) \(.result_dtype) \(.rows[0].max_error)"' 'int8 int32 0'
+of_float16='{"m": 3, "k": 4, "n": 5, "dtype": "float16", "result_dtype": "float32", "variants": ["naive"], "repeats": 1}'
+post "$of_float16"
+expect "float16 in float32" 200 '"\(.dtype) \(.result_dtype)"' 'float16 float32'
+post "$of_float16" -H 'Accept: text/plain'
+like "float16 in float32: title" 'matmul m=3 k=4 n=5 float16 result_dtype=float32 on ?*' "$(head -n 1 "$scratch/got")"
+
 # An operand that is stored transposed; the rows are compared with the exact product, which differs.
 post '{"m": 33, "k": 20, "n": 17, "transpose_a": true, "transpose_b": true, "repeats": 1}'
 expect "both transposed" 200 '[.transpose_a, .transpose_b]' '[true,true]' \
@@ -64,7 +73,7 @@ expect "both transposed" 200 '[.transpose_a, .transpose_b]' '[true,true]' \
     '[.rows[] | select(.of_blas) | .of_blas * .kernel_ms.median] | length == 0 or max / min < 1.001' true
 
 post '{"op": "transpose", "m": 130, "n": 70, "dtype": "int64", "repeats": 2}'
-expect "transpositions" 200 'has("k") or ([.rows[] | has("relative_error")] | any)' false \
+expect "transpositions" 200 'has("k") or has("result_dtype") or ([.rows[] | has("relative_error")] | any)' false \
     '[.rows[] | .max_error == 0 and .of_copy > 0 and .gigabytes_per_second > 0] | all' true
 
 # Refusals. (tests/unit/api/benchmark.c has more.)

@@ -166,6 +166,12 @@ expect "a result of 20 MiB" 200
 "$FLOAT32" fill 6815848 1 >"$scratch/outer"
 post_file outer 'm=524288&k=13&n=8&verify=true'
 expect "63 MiB with their check, after it" 200
+# The check of integers takes 256 times (k and a few) and 8 times k.
+head -c 524288 /dev/zero >"$scratch/outer"
+post_file outer 'm=1&k=262144&n=1&dtype=int8&verify=true'
+expect "integers, whose check takes more than there is" 413 code too_large .field verify .limit 67108864 \
+    .got $((256 * (1 + 1 + 262144 + 1) + 8 * 262144 + 2 * 262144 + 4)) \
+    detail 'verify needs 69206784 bytes * 524292 *--memory-budget*'
 # With the check alone it would fit, and as text alone too.
 "$FLOAT32" fill 1048577 1 >"$scratch/outer"
 post_file outer 'm=1048576&k=1&n=1&verify=true' 'Accept: application/json'

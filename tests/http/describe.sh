@@ -19,6 +19,7 @@ done <<'END'
 variants^the default^.default == "auto"
 variants^tiles, that of tile among them^.variants | all(.tiles == null or ([.tile] - .tiles) == [])
 variants^multiples are said^.variants | all(.multiple_of == null or .requires == "m, n and k that are multiples of \(.multiple_of)")
+variants^multiples of types that it takes^.variants | all((.multiples // {} | keys) - .dtypes == [] and (.multiples // {} | all(length > 0)))
 variants^available, or why not^.variants | all(.available == (.unavailable_because == null))
 variants^no row twice^.variants | map([.op, .backend, .name]) | length > 0 and length == (unique | length)
 variants^the plain CPU reference^.variants | any(.op == "matmul" and .backend == "cpu" and .name == "naive" and .available)

@@ -251,8 +251,7 @@ static void run_depth(struct survey *survey, size_t depth) {
 static struct subject yardstick(struct mm_device *device, const struct mm_variant *variant,
                                 enum mm_dtype dtype) {
     struct subject subject = {.device = device, .variant = variant};
-    if (variant != NULL && (mm_variant_missing(variant, device) != NULL ||
-                            (mm_variant_dtypes(variant) & MM_DTYPE_BIT(dtype)) == 0))
+    if (variant != NULL && (mm_variant_dtypes_on(variant, device) & MM_DTYPE_BIT(dtype)) == 0)
         subject.variant = NULL;
     if (subject.variant != NULL)
         snprintf(subject.name, sizeof subject.name, "%s", variant->name);

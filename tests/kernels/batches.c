@@ -128,9 +128,7 @@ static void run_alone(struct member *member, struct subject *subject, const stru
     if (!mm_variant_takes(job->ran, &job->product))
         return;
     if (mm_device_run(subject->device, job) != MM_OK) {
-        const bool is_refusal = job->error.status == MM_UNSUPPORTED && mm_dtype_bytes(plan->dtype) == 1;
-        if (!is_refusal) /* as a library refuses some shapes of small types */
-            tell(subject, plan, job, job->error.detail);
+        tell(subject, plan, job, job->error.detail);
         return;
     }
     memcpy(member->alone + GUARD_WORDS, job->product.c.data, mm_matrix_bytes(&job->product.c));

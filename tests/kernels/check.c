@@ -121,25 +121,24 @@ static enum mm_status run_once(struct subject *subject, const struct stage *stag
     return status;
 }
 
-/* A row of the host takes all that its table says. */
-static bool may_refuse(const struct subject *subject, const struct one_case *one) {
-    const bool is_library = strcmp(subject->variant->name, "blas") == 0;
-    return !subject->device->backend->is_host && one->b != NULL &&
-           (one->c_dtype != mm_dtype_result(one->dtype) || (is_library && mm_dtype_bytes(one->dtype) == 1));
+/* Whether the variant's row says that it does the case. */
+static bool takes(const struct subject *subject, const struct one_case *one) {
+    const struct mm_product product = {
+        .m = one->shape.m, .n = one->shape.n, .k = one->shape.k, .a.dtype = one->dtype};
+    const bool has_result = one->b == NULL || subject->device->backend->is_host ||
+                            subject->variant->converts || one->c_dtype == mm_dtype_result(one->dtype);
+    return has_result && mm_variant_takes(subject->variant, &product);
 }
 
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error) {
-    const struct shape *shape = &one->shape;
-    const struct mm_product product = {.m = shape->m, .n = shape->n, .k = shape->k};
-    const bool takes = mm_variant_takes(subject->variant, &product);
-    const bool is_refusal = status == MM_UNSUPPORTED && error->detail[0] != '\0';
-    if (takes && !(is_refusal && may_refuse(subject, one)))
+    if (takes(subject, one))
         return false; /* whatever went wrong, it is no refusal */
-    if (is_refusal)
+    if (status == MM_UNSUPPORTED && error->detail[0] != '\0')
         subject->unsupported++;
     else
-        subject_fail(subject, plan, one, "%s, and not unsupported with a reason, for a shape it does not do",
+        subject_fail(subject, plan, one,
+                     "%s, and not unsupported with a reason, for what its row does not take",
                      mm_status_name(status));
     return true;
 }

@@ -392,8 +392,8 @@ int main(int count, char **arguments) {
     }
     const struct mm_variant *variant = mm_backend_variant(backend, MM_MATMUL, "fp32_tensor");
     struct mm_error error = {.detail = "it has no tensor cores for fp32_tensor"};
-    if (variant != NULL &&
-        (backend->open(0, &device, &error) != MM_OK || mm_variant_missing(variant, device) != NULL)) {
+    if (variant != NULL && (backend->open(0, &device, &error) != MM_OK ||
+                            mm_variant_missing(variant, device, MM_FLOAT32) != NULL)) {
         printf("no such device: %s\n", error.detail);
         return EXIT_SKIPPED;
     }

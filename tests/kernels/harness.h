@@ -264,9 +264,8 @@ void subject_tell(struct subject *subject, const char *text);
 void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Whether the shape is one that the variant's row says it does not do. It must then have been
- * refused: that is counted, and anything else a failure. A GPU's row may also refuse a result of another type
- * than the usual, and its library elements of one byte. */
+/* Whether the variant's row says that it does not take the case: by its `multiples` or, on a GPU, by
+ * `converts`. It must then have been refused: that is counted, and anything else a failure. */
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error);
 
@@ -284,14 +283,14 @@ void jobs_case(struct subject *subjects, size_t count, const struct plan *plan, 
 void job_prepare(struct mm_job *job, const struct subject *subject, const struct mm_product *product);
 bool job_told(const struct mm_job *job);
 
-/* --- products.c, transposes.c and batches.c: which cases --------------------------------------------- */
+/* --- products.c, transposes.c, batches.c and stacks.c: which cases ----------------------------------- */
 
 /* The plan's cases; and whole jobs, small ones, whatever the plan's shapes, of which batches_run has those in
- * locked pages that go together. */
+ * locked pages that go together, and stacks_run stacks. */
 typedef void cases_function(struct subject *subjects, size_t count, const struct plan *plan);
 cases_function products_check, products_run_jobs;
 cases_function transposes_check, transposes_run_jobs;
-cases_function batches_run;
+cases_function batches_run, stacks_run;
 
 /* --- share.c: the cases by several threads -------------------------------------------------------- */
 

@@ -121,6 +121,7 @@ static void check_op(const struct options *options, struct mm_device *device, en
     if (plan.has_jobs) {
         functions[op].run_jobs(subjects, count, &plan);
         batches_run(subjects, count, &plan);
+        stacks_run(subjects, count, &plan);
     }
     print_figures(subjects, count);
     add_up(&plan, subjects, count, totals);

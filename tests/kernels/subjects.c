@@ -74,7 +74,7 @@ static void add_subject(const struct options *options, enum mm_dtype dtype, stru
     snprintf(subject->name, sizeof subject->name, "%s%s", subject->variant->name, tile);
     if (!selected(options, subject))
         return;
-    const char *reason = mm_variant_missing(subject->variant, subject->device);
+    const char *reason = mm_variant_missing(subject->variant, subject->device, dtype);
     const bool is_choice = subject->tile != 0 && subject->tile != subject->variant->tile;
     if (reason == NULL && is_choice && try_tile(subject, dtype, &error) == MM_UNSUPPORTED)
         reason = error.detail;

@@ -116,8 +116,8 @@ static double part_of(const struct mm_verification *verification) {
 }
 
 /* Two orders of summation differ by what float64 rounds, twice, which as a part of a bound is at most this:
- * the bound is more than `spread` times `relative` of s. The bounds differ likewise, and a part by as much as its
- * bound: of float64, a wrong element is some 10¹¹ of them. */
+ * the bound is more than `spread` times `relative` of s. The bounds differ likewise, and a part by as much as
+ * its bound: of float64, a wrong element is some 10¹¹ of them. */
 static bool agree(const struct mm_product *product, const struct mm_verification *got,
                   const struct mm_verification *expected) {
     const struct mm_verify_bounds bounds = mm_verify_bounds_of(product, !backend->is_host);
@@ -129,8 +129,7 @@ static bool agree(const struct mm_product *product, const struct mm_verification
         return got->row == expected->row && got->residual == expected->residual;
     if (!agree_on_whole(&bounds, got, expected))
         return false;
-    if (got->row == expected->row &&
-        !(fabs(got->bound - expected->bound) <= bounds_differ * expected->bound))
+    if (got->row == expected->row && !(fabs(got->bound - expected->bound) <= bounds_differ * expected->bound))
         return false;
     return part_of(got) == part_of(expected) ||
            fabs(part_of(got) - part_of(expected)) <= off + bounds_differ * part_of(expected);

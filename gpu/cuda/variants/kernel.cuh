@@ -79,15 +79,38 @@ __device__ __forceinline__ struct mm_matrix mm_cuda_dense(const void *data, unsi
     return matrix; /* an operand's element type is what the kernel was made for */
 }
 
-/* The product of the block in a batch; NULL if the block lies outside its C. */
+/* The product of the block in a batch, or the first of its stack; NULL if the block lies outside its C. */
 __device__ __forceinline__ const struct mm_cuda_item *mm_cuda_item_of(const struct mm_cuda_items &batch) {
-    const struct mm_cuda_item &item = batch.items[blockIdx.z];
+    const struct mm_cuda_item &item = batch.items[batch.stack.rank == 0 ? blockIdx.z : 0];
     const bool is_past = blockIdx.y * batch.block_rows >= item.m || blockIdx.x * batch.block_cols >= item.n;
     return is_past ? nullptr : &item;
 }
 
+__device__ __forceinline__ void mm_cuda_move(struct mm_matrix *matrix, size_t bytes) {
+    matrix->data = static_cast<char *>(matrix->data) + bytes;
+}
+
+/* From the first product of a stack to that of the block. */
+__device__ __forceinline__ void mm_cuda_move_on(const struct mm_cuda_stack &stack,
+                                                struct mm_product *product) {
+    if (stack.rank == 0)
+        return;
+    const size_t index = stack.first + blockIdx.z;
+    size_t left = index;
+    for (unsigned dim = stack.rank - 1; dim > 0; dim--) {
+        const size_t at = left % stack.dims[dim];
+        mm_cuda_move(&product->a, at * stack.a_steps[dim]);
+        mm_cuda_move(&product->b, at * stack.b_steps[dim]);
+        left /= stack.dims[dim];
+    }
+    mm_cuda_move(&product->a, left * stack.a_steps[0]);
+    mm_cuda_move(&product->b, left * stack.b_steps[0]);
+    mm_cuda_move(&product->c, index * stack.c_step);
+}
+
 template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-__device__ __forceinline__ struct mm_product mm_cuda_product_of(const struct mm_cuda_item &item) {
+__device__ __forceinline__ struct mm_product mm_cuda_product_of(const struct mm_cuda_items &batch,
+                                                                const struct mm_cuda_item &item) {
     struct mm_product product = {};
     product.m = item.m;
     product.n = item.n;
@@ -96,6 +119,8 @@ __device__ __forceinline__ struct mm_product mm_cuda_product_of(const struct mm_
     product.b = mm_cuda_dense(item.b, TRANSPOSE_B ? item.n : item.k, TRANSPOSE_B ? item.k : item.n);
     product.c = mm_cuda_dense(item.c, item.m, item.n);
     product.c.dtype = item.c_dtype;
+    product.tile = batch.tile;
+    mm_cuda_move_on(batch.stack, &product);
     return product;
 }
 
@@ -105,8 +130,7 @@ __global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
     const struct mm_cuda_item *item = mm_cuda_item_of(batch);
     if (item == nullptr)
         return;
-    struct mm_product product = mm_cuda_product_of<TRANSPOSE_A, TRANSPOSE_B>(*item);
-    product.tile = batch.tile;
+    const struct mm_product product = mm_cuda_product_of<TRANSPOSE_A, TRANSPOSE_B>(batch, *item);
     KERNEL::template run<TRANSPOSE_A, TRANSPOSE_B>(product);
 }
 
@@ -128,6 +152,7 @@ __global__ void __launch_bounds__(KERNEL::THREADS_X *KERNEL::THREADS_Y)
     product.a = mm_cuda_dense(item->a, item->n, item->m);
     product.c = mm_cuda_dense(item->c, item->m, item->n);
     product.transpose_a = true;
+    mm_cuda_move_on(batch.stack, &product);
     KERNEL::template run<ELEMENT>(product);
 }
 

@@ -29,6 +29,7 @@ namespace {
 constexpr unsigned SUM_THREADS = 128;
 constexpr unsigned SPLITS_MAX = 64;
 constexpr unsigned BATCH_SPLITS_MAX = 8;               /* in a batch one block computes all splits in turn */
+constexpr unsigned BATCH_SUMS_MAX = 64;                /* of a thread, which must have registers for them */
 constexpr size_t SPLIT_ELEMENTS_MAX = size_t(1) << 26; /* of C, if k is split */
 
 /* The second kernel of split-K adds up the partial sums and stores them in C. Split s has rows s·m to
@@ -70,14 +71,14 @@ struct tile {
     unsigned threads;
     void (*kernels[2][2])(struct mm_simt_params);      /* [transpose_a][transpose_b] */
     void (*batch_kernels[2][2])(struct mm_cuda_items); /* null: there are none */
+    unsigned batch_splits_max;
     unsigned shared_bytes[2][2];
 };
 
-/* The batch kernel of a tile. Products of a batch are small and take small tiles; large ones have no
- * registers for a second set of sums. */
+/* The batch kernel of a tile. Products of a batch are small and take small tiles. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 constexpr void (*batch_kernel_of())(struct mm_cuda_items) {
-    if constexpr (TILE::THREAD_ROWS * TILE::THREAD_COLS <= 32)
+    if constexpr (TILE::THREAD_ROWS * TILE::THREAD_COLS <= BATCH_SUMS_MAX)
         return mm_simt_each<TILE, TRANSPOSE_A, TRANSPOSE_B>;
     else
         return nullptr;
@@ -94,6 +95,7 @@ template <class TILE> constexpr struct tile tile_of() {
     struct tile tile = {};
     tile.shape = TILE::SHAPE;
     tile.threads = TILE::THREADS;
+    tile.batch_splits_max = MM_SIMT_ADDS_SPLITS<TILE> ? BATCH_SPLITS_MAX : 1;
     add_kernels<TILE, false, false>(&tile);
     add_kernels<TILE, false, true>(&tile);
     add_kernels<TILE, true, false>(&tile);
@@ -129,7 +131,8 @@ float cycles_of(const struct tile *tile, const struct mm_product *product, unsig
     *split_depth = static_cast<unsigned>(mm_size_divide_up(slabs, *splits) * tile->shape.depth);
     *splits = *split_depth == 0 ? 1 : static_cast<unsigned>(mm_size_divide_up(product->k, *split_depth));
     const size_t blocks = mm_size_divide_up(product->m, tile->shape.rows) *
-                          mm_size_divide_up(product->n, tile->shape.cols) * *splits;
+                          mm_size_divide_up(product->n, tile->shape.cols) * *splits *
+                          mm_product_count(product);
     const size_t blocks_per_multiprocessor = mm_size_divide_up(blocks, multiprocessors);
     const float block = static_cast<float>(tile->shape.rows * tile->shape.cols) *
                         static_cast<float>(*split_depth) / FMAS_PER_CYCLE;
@@ -153,11 +156,13 @@ struct choice choose(const struct mm_product *product, unsigned multiprocessors,
         if (&tile != tiles &&
             tile.shared_bytes[product->transpose_a][product->transpose_b] > shared_bytes_max)
             continue;
+        if (product->stack != nullptr && tile.batch_kernels[0][0] == nullptr)
+            continue;
         for (const unsigned count : counts) {
             unsigned splits = count;
             unsigned split_depth;
-            if (count > 1 && (count - 1) * tile.shape.depth >= product->k)
-                break; /* more splits than slabs */
+            if (count > 1 && ((count - 1) * tile.shape.depth >= product->k || product->stack != nullptr))
+                break; /* more splits than slabs; or a stack, which has blocks enough */
             const float cycles = cycles_of(&tile, product, multiprocessors, &splits, &split_depth);
             if (cycles >= least || (splits > 1 && product->m * product->n > SPLIT_ELEMENTS_MAX))
                 continue;
@@ -208,8 +213,9 @@ struct choice choose_for_vectors(const struct mm_product *product, unsigned mult
 
 struct choice choice_of(const struct mm_product *product, const struct mm_device *device) {
     const unsigned multiprocessors = device->multiprocessors > 0 ? device->multiprocessors : 1;
-    return has_few_vectors(product) ? choose_for_vectors(product, multiprocessors)
-                                    : choose(product, multiprocessors, device->shared_bytes_per_block_max);
+    return has_few_vectors(product) && product->stack == nullptr
+               ? choose_for_vectors(product, multiprocessors)
+               : choose(product, multiprocessors, device->shared_bytes_per_block_max);
 }
 
 /* The workspace for the sums of the splits: m rows each, which begin at multiples of 16 bytes. */
@@ -240,7 +246,7 @@ struct mm_layout layout_of_tiles(const struct choice *choice, const struct mm_pr
     const struct tile *tile = choice->tile;
     struct mm_layout layout = {};
     layout.kernel = reinterpret_cast<const void *>(tile->kernels[product->transpose_a][product->transpose_b]);
-    if (choice->splits <= BATCH_SPLITS_MAX)
+    if (choice->splits <= tile->batch_splits_max)
         layout.batch_kernel =
             reinterpret_cast<const void *>(tile->batch_kernels[product->transpose_a][product->transpose_b]);
     layout.block_rows = tile->shape.rows;

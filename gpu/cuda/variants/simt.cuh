@@ -436,6 +436,9 @@ __global__ void __launch_bounds__(TILE::THREADS, TILE::SHAPE.resident)
                                                      sums);
 }
 
+/* Whether a block of a batch adds up splits: a large tile has no registers for a second set of sums. */
+template <class TILE> constexpr bool MM_SIMT_ADDS_SPLITS = TILE::THREAD_ROWS *TILE::THREAD_COLS <= 32;
+
 /* For a batch, without a workspace: a block computes all splits of its part of C itself, one after the other,
  * and adds up their sums in the order of simt_sum. So the bits are the same as without a batch. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
@@ -445,19 +448,27 @@ __global__ void __launch_bounds__(TILE::THREADS, 2)
     const struct mm_cuda_item *item = mm_cuda_item_of(batch);
     if (item == nullptr)
         return;
-    const struct mm_product product = mm_cuda_product_of<TRANSPOSE_A, TRANSPOSE_B>(*item);
+    const struct mm_product product = mm_cuda_product_of<TRANSPOSE_A, TRANSPOSE_B>(batch, *item);
     const bool is_one_split = item->split_depth >= item->k;
     const unsigned first_row = blockIdx.y * TILE::ROWS;
     const unsigned first_col = blockIdx.x * TILE::COLS;
     const struct mm_simt_thread thread = mm_simt_this_thread<TILE>();
+    float *const slabs = reinterpret_cast<float *>(mm_simt_slabs);
+    if constexpr (!MM_SIMT_ADDS_SPLITS<TILE>) {
+        struct mm_simt_sums<TILE> sums;
+        mm_simt_mainloop<TILE, TRANSPOSE_A, TRANSPOSE_B>(product, thread, first_row, first_col, 0, item->k,
+                                                         slabs, sums);
+        mm_simt_epilogue<TILE, TRANSPOSE_A, TRANSPOSE_B>(product.c, thread, first_row, first_col, sums);
+        return;
+    }
     struct mm_simt_sums<TILE> total = {};
     unsigned begin = 0;
     do {
         struct mm_simt_sums<TILE> sums;
         __syncthreads(); /* all threads have read the last stage of the split before */
         mm_simt_mainloop<TILE, TRANSPOSE_A, TRANSPOSE_B>(product, thread, first_row, first_col, begin,
-                                                         min(item->k, begin + item->split_depth),
-                                                         reinterpret_cast<float *>(mm_simt_slabs), sums);
+                                                         min(item->k, begin + item->split_depth), slabs,
+                                                         sums);
 #pragma unroll
         for (unsigned i = 0; i < TILE::THREAD_ROWS; i++)
 #pragma unroll

@@ -1,67 +1,74 @@
 /* tiled_8, tiled_16, tiled_32: tiles of A and B in shared memory.
  *
- * In `naive` each thread loads a row of A and a column of B from global memory, though its neighbours load
- * the same ones. Here the threads of a block load them together. A block computes a TILE×TILE square of C,
- * one element a thread. It goes along k in strides of TILE: `step` is 0, TILE, 2·TILE and so on. At each step
- * it copies one tile of A and one of B to shared memory. Then each thread multiplies a row of the first by a
- * column of the second. Every loaded element is used TILE times, so the threads load 1/TILE as much.
+ * In `naive` (naive.cu) each thread loads a row of A and a column of B from global memory, though its
+ * neighbours load the same ones. Here the threads of a block load them together. A block computes a TILE×TILE
+ * square of C, one element a thread. It goes along k in steps: first_k is 0, TILE, 2·TILE and so on. At each
+ * step it copies one tile of A and one of B to shared memory. Then each thread multiplies a row of the first
+ * by a column of the second. Every loaded element is used TILE times, so threads issue 1/TILE of the loads.
  *
  *                                          n
  *                                +-------+-------+-----+
- *                                |       |   |   |     |
- *                              k |       +---v---+     | B
- *                         step ->|       |b_tile |     |
+ *                                |       |   ↓   |     |
+ *                      first_k → |       +-------+     | B
+ *                              k |       |b_tile |     |
  *                                |       +-------+     |
  *                 k              |       |       |     |
  *        +-----------------+     +-------+-------+-----+
- *        |                 |     | (0,0) | (1,0) |(2,0)| C, with a block for each square:
- *        +-----+------+----+     +-------+-------+-----+ (blockIdx.x, blockIdx.y)
- *     m  | --> |a_tile|    |     | (0,1) | (1,1) |(2,1)|
+ *        |                 |     | (0,0) | (1,0) |(2,0)| C, a block (blockIdx.x, blockIdx.y) for each square
+ *        +-----+------+----+     +-------+-------+-----+ ← first_row of block (1,1)
+ *     m  |  →  |a_tile|    |     | (0,1) | (1,1) |(2,1)|
  *        +-----+------+----+     +-------+-------+-----+
- *      A |     ^ step      |     | (0,2) | (1,2) |(2,2)|
+ *      A |     ↑ first_k   |     | (0,2) | (1,2) |(2,2)|
  *        +-----------------+     +-------+-------+-----+
- *                                        ^ first_col of block (1,1); its first_row is its upper edge
+ *                                        ↑ first_col of block (1,1)
  *
- * Loads: a thread's place in its block is (x, y), with x from left to right. It loads one element of each
- * tile, and stores it where a_tile[row][k] and b_tile[k][col] need it:
+ * Loads: all matrices are row-major. A thread's place in its block is (x, y), with x from left to right. At
+ * each step it loads one element of each tile, and stores it where a_tile[row][k] and b_tile[k][col] need it.
+ * The tile of a transposed operand is turned (written to [x][y]):
  *
- *     operand                   element of the stored matrix      goes to
- *     A                         [first_row + y][step + x]         a_tile[y][x]
- *     A, stored transposed      [step + y][first_row + x]         a_tile[x][y]
- *     B                         [step + y][first_col + x]         b_tile[y][x]
- *     B, stored transposed      [first_col + y][step + x]         b_tile[x][y]
+ *     operand                   element of the stored matrix         goes to
+ *     A                         [first_row + y][first_k + x]         a_tile[y][x]
+ *     A, stored transposed      [first_k + y][first_row + x]         a_tile[x][y]
+ *     B                         [first_k + y][first_col + x]         b_tile[y][x]
+ *     B, stored transposed      [first_col + y][first_k + x]         b_tile[x][y]
  *
- * The 32 threads of a warp run together. They have successive x: 32 of them at TILE 32, 2 rows of 16 at TILE
- * 16, 4 rows of 8 at TILE 8. In all four cases they load successive elements: of one stored row at TILE 32,
- * of two at 16, of four at 8. The chip fetches those of a row together: the loads are coalesced. A transposed
- * operand is turned only on its way into shared memory. One TILE serves m, n and k, so a tile has as many
- * elements as the block has threads. Tiles of another shape would need a loop over loads.
+ * The 32 threads of a warp run together. At TILE 32 a warp is one row of the block (x = 0..31, one y), at 16
+ * two rows, at 8 four. In each line of the table a row of threads loads successive elements of one stored
+ * row. The chip fetches these together: the loads are coalesced. One TILE serves m, n and k, so a tile has as
+ * many elements as the block has threads. Tiles of another shape would need a loop over loads.
  *
- * Types: tiled_16 and tiled_32 take every element type, tiled_8 takes float32 only; the numbers here and
- * below are those of float32. A thread converts its elements to the type of the sums on their way into shared
- * memory, once for TILE uses. Sums of float64 are float64, of int64 64 bits; of all other floats float32, of
- * all other integers 32 bits, modulo 2³². It converts its sum to C's type once, at the end.
+ * Types: tiled_16 and tiled_32 take every element type. tiled_8 takes float32 only: it is there to be
+ * compared. The numbers here and below are those of float32. A thread converts its elements to the type of
+ * the sums on their way into shared memory, once for TILE uses. Sums of float64 are float64, of all other
+ * floats float32. Sums of int64 have 64 bits and wrap modulo 2⁶⁴; those of narrower integers have 32 bits and
+ * wrap modulo 2³². At the end the thread converts its sum to C's type, which may differ from A's: int8 gives
+ * int32, and float16 gives float32 if the client asks for it.
  *
- * Edges: for m = n = k = 100 and TILE 32, 4×4 blocks cover 128×128 of C, and the steps 0, 32, 64 and 96 cover
- * 128 of k. A thread whose element lies past an edge loads nothing and stores 0 in the tile. A thread whose
- * element of C lies past an edge does not store it. But it must not return early: it may still load for
+ * Edges: for m = n = k = 100 and TILE 32, 4×4 blocks cover 128×128 of C, and the steps at 0, 32, 64 and 96
+ * cover 128 of k. A thread whose element lies past an edge loads nothing and stores 0 in the tile. A thread
+ * whose element of C lies past an edge does not store it. But it must not return early: it may still load for
  * others. Nor may it skip a barrier, which waits for every thread that has not ended. If k is 0 there is no
- * step, and C becomes 0. If m or n is 0 the queue plans and launches nothing.
+ * step, and C becomes 0. If m or n is 0 nothing is launched.
  *
- * Launch: ⌈n/TILE⌉×⌈m/TILE⌉ blocks of TILE×TILE threads; 1024³ at TILE 32 takes 32×32 blocks of 1024 threads.
- * The first number is that along n, blockIdx.x. Shared memory is static: none is asked for at the launch. A
- * batch of small products is one launch too; the code around this page gives each block its own product.
+ * Launch: kernel.cuh and launch.c do what these two lines sketch; 1024³ at TILE 32 takes 32×32 blocks of 1024
+ * threads. Shared memory is static, so the launch asks for none.
+ *
+ *     __global__ void mm_cuda_one(mm_product product) { tiled<TILE, ELEMENT>::run<false, false>(product); }
+ *     mm_cuda_one<<<dim3(⌈n/TILE⌉, ⌈m/TILE⌉), dim3(TILE, TILE)>>>(product);
+ *
+ * A batch of small products is one launch too, with a layer of blocks for each product. Its kernel gets all
+ * products as one argument. A block calls `run` with product number blockIdx.z; its blockIdx.x and blockIdx.y
+ * count from the first block of that product.
  *
  * Cost: 2·TILE²·4 bytes of shared memory a block (512 bytes, 2 KiB, 8 KiB; the latter two twice that for sums
  * of 8 bytes) and two barriers a step. Each multiplication reads one word of b_tile and one of a_tile; the
  * compiler joins the reads of a_tile for four successive i into one. Now these reads of shared memory take
- * longest, not the global loads. At TILE 32 a block has 1024 threads, and a multiprocessor, which runs 2048
- * at most, has one or two blocks. While the warps of one wait at a barrier, at most one other block fills the
- * gap.
+ * longest, not the global loads. At TILE 32 a block has 1024 threads. A multiprocessor of an H200 runs 2048,
+ * so it has at most two blocks: while the warps of one wait at a barrier, only the other can fill the gap.
  *
  * Measured on an H200 at 1024³: tiled_8 0.439 ms, tiled_16 0.280 ms, tiled_32 0.250 ms, `naive` 0.366 ms.
- * tiled_8 is slower than `naive`, whose blocks have 32×8 threads. Those find most of their loads in the L1
- * cache, and ask the L2 cache for 16.7 million sectors of 32 bytes, where tiled_8 asks for 26.2 million.
+ * tiled_8 issues fewer loads than `naive` but is slower. The 32×8 threads of a block of `naive` find most of
+ * theirs in the L1 cache: 16.7 million sectors of 32 bytes come from the L2 cache, for tiled_8 26.2 million.
  *
  * Source: the shared memory example of NVIDIA's CUDA C++ Programming Guide. */
 #include "gpu/cuda/variants/kernel.cuh"
@@ -69,20 +76,24 @@
 
 namespace {
 
-/* How many elements there are along k from (row, col) to the matrix's end, both included; 0 if (row, col)
- * lies outside. A line is a row of A or a column of B, as the product sees them. K_IS_DOWN: k grows down the
- * stored columns (B, or A transposed), else along the stored rows. Sizes fit in 32 bits: mm_cuda_plan refuses
- * a product if m, n or k is 2³¹ or more. */
+/* How many elements there are along k from an element of the stored matrix to its edge, both included; 0 if
+ * the matrix has no such element. Of an A of 100×100: 96 from (3, 4) on, 0 from (100, 4) on. K_IS_DOWN: k
+ * grows down the stored columns (B, or A transposed), else along the stored rows. A line is what lies along
+ * k: a row of A or a column of B, as the product sees them. Sizes fit in 32 bits: mm_cuda_plan refuses a
+ * product if m, n or k is 2³¹ or more. */
 template <bool K_IS_DOWN>
-__device__ unsigned k_left(const struct mm_matrix &stored, unsigned row, unsigned col) {
+__device__ unsigned k_left(const struct mm_matrix &stored, unsigned stored_row, unsigned stored_col) {
     const unsigned lines = static_cast<unsigned>(K_IS_DOWN ? stored.cols : stored.rows);
     const unsigned k = static_cast<unsigned>(K_IS_DOWN ? stored.rows : stored.cols);
-    const unsigned line = K_IS_DOWN ? col : row;
-    const unsigned k_index = K_IS_DOWN ? row : col;
+    const unsigned line = K_IS_DOWN ? stored_col : stored_row;
+    const unsigned k_index = K_IS_DOWN ? stored_row : stored_col;
     return line < lines && k_index < k ? k - k_index : 0;
 }
 
-/* mm_cuda_square gives the grid its sizes: a block has TILE×TILE threads and computes as many elements. */
+/* C++ for readers of C: the compiler makes a copy of a template for each set of its parameters. In the four
+ * copies of `run` TRANSPOSE_A and TRANSPOSE_B are constants, so their ?: cost nothing when it runs. `&` in a
+ * declaration gives a variable a second name; `using` is typedef. The struct inherits the sizes of block and
+ * grid from mm_cuda_square: a block has TILE×TILE threads and computes as many elements. */
 template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
     /* kernel.cuh makes ELEMENT from the table of element types. `value` converts an element to sum_type;
      * `store` converts a sum to C's type and stores it. */
@@ -105,7 +116,7 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
         /* Where this thread's element of the first tile lies in the stored A. Its element of the next
          * tile lies a stride further: TILE columns to the right, or TILE rows down if A is transposed. a_left
          * counts the elements along k from this thread's element in the first tile to the edge of A; it is 0
-         * if that element lies outside. While step is below it, the element is inside A; after that `a`
+         * if that element lies outside. While first_k is below it, the element is inside A; after that `a`
          * points outside A, perhaps at another row, and is not read. */
         const unsigned a_row = TRANSPOSE_A ? y : first_row + y;
         const unsigned a_col = TRANSPOSE_A ? first_row + x : x;
@@ -113,7 +124,8 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
         const size_t a_stride = TRANSPOSE_A ? TILE * product.a.ld : TILE;
         const unsigned a_left = k_left<TRANSPOSE_A>(product.a, a_row, a_col);
 
-        /* The same for B: TILE rows down, or to the right if B is transposed. */
+        /* The same for B: TILE rows down, or to the right if B is transposed. k grows down the stored B
+         * unless B is transposed. */
         const unsigned b_row = TRANSPOSE_B ? first_col + y : y;
         const unsigned b_col = TRANSPOSE_B ? x : first_col + x;
         const type *b = static_cast<const type *>(product.b.data) + (b_row * product.b.ld + b_col);
@@ -121,21 +133,22 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
         const unsigned b_left = k_left<!TRANSPOSE_B>(product.b, b_row, b_col);
 
         sum_type sum = 0;
-        for (unsigned step = 0; step < product.k; step += TILE) { /* cannot wrap: k is below 2³¹ */
+        for (unsigned first_k = 0; first_k < product.k; first_k += TILE) { /* cannot wrap: k is below 2³¹ */
             /* Word w of shared memory (4 bytes) lies in bank w mod 32. A bank serves one word at a time, to
-             * any number of threads. A turned tile is written down its columns, so a thread's word lies TILE
-             * words after its neighbour's. At TILE 32 all words of a warp lie in one bank and are written one
-             * after the other (8 to a bank at 16, 2 at 8). That costs one slow write a step for each
-             * transposed operand.
+             * any number of threads. A turned tile is written down its columns: with sums of 4 bytes, a
+             * thread's word lies TILE words after its neighbour's. At TILE 32 all words of a warp then lie in
+             * one bank and are written one after the other (8 to a bank at 16, 2 at 8). That costs one slow
+             * write a step for each transposed operand.
              *
-             * If B's tile were not turned, the loop below would read b_tile[x][i]: TILE reads a step, each as
-             * slow. `tiled_padded` shows how to avoid both. A's tile is turned only so that one loop serves
-             * all four cases. */
+             * If B's tile were not turned, the loop below would read b_tile[x][i]: TILE reads a step with the
+             * same bank conflicts. `tiled_padded` (tiled_padded.cu) shows how to avoid both. A's tile needs
+             * no turn to avoid conflicts. It is turned for two reasons: one loop then serves all four cases,
+             * and the words for successive i are neighbours, which the compiler reads together. */
             sum_type &a_slot = TRANSPOSE_A ? a_tile[x][y] : a_tile[y][x];
-            a_slot = a_left > step ? ELEMENT::value(*a) : 0;
+            a_slot = a_left > first_k ? ELEMENT::value(*a) : 0;
             a += a_stride;
             sum_type &b_slot = TRANSPOSE_B ? b_tile[x][y] : b_tile[y][x];
-            b_slot = b_left > step ? ELEMENT::value(*b) : 0;
+            b_slot = b_left > first_k ? ELEMENT::value(*b) : 0;
             b += b_stride;
 
             /* Each thread reads what others wrote: none may read before all have written. */
@@ -143,9 +156,9 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
 
             /* For each i a warp reads one word of a_tile, which its threads share (2 words at TILE 16, 4 at
              * 8), and successive words of b_tile: no bank is asked for two words. (Sums of 8 bytes take two
-             * passes for b_tile.) Past k both tiles hold 0,
-             * so 0·0 is added; with a 0 in only one, a NaN or Inf in the other would spoil the sum. Zeros
-             * past m or n only reach sums that are not stored. */
+             * passes: for b_tile at TILE 32, for a_tile at 16.) Past k both tiles hold 0, so 0·0 is added;
+             * with a 0 in only one, a NaN or Inf in the other would spoil the sum. Zeros past m or n only
+             * reach sums that are not stored. mm_cuda_multiply_add(a, b, sum) is a·b + sum, rounded once. */
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++)
                 sum = mm_cuda_multiply_add(a_tile[y][i], b_tile[i][x], sum);
@@ -168,11 +181,12 @@ template <class ELEMENT> using tiled_32 = tiled<32, ELEMENT>;
 } // namespace
 
 /* When a product waits in the queue, mm_cuda_plan calls the function that the table in variants.h names for
- * its variant. The function chooses what is to be launched: the __global__ function around `run` for this
- * product's element type and transposes, and the sizes of grid and block. It launches nothing and always
- * succeeds: mm_cuda_plan has refused types that the table does not name. Functions of other variants may
- * refuse a product. Later mm_cuda_launch launches the kernel with the product as its argument, by value. It
- * reports a launch that CUDA refuses; a fault while the kernel runs fails the request that waits for the
+ * its variant. The function chooses what is to be launched: the kernel around `run` for this product's
+ * element type and transposes, and the sizes of grid and block. (mm_cuda_plan_by takes a struct,
+ * mm_cuda_plan_by_dtype a template, which it makes into a struct for each element type.) It launches nothing
+ * and always succeeds: mm_cuda_plan has refused types that the table does not name. Later mm_cuda_launch
+ * launches the kernel with the product as its argument, by value; mm_cuda_launch_batch launches a batch. Both
+ * report a launch that CUDA refuses; a fault while the kernel runs fails the request that waits for the
  * result. A grid has at most 65535 blocks along y. If C needs more, mm_cuda_launch splits it into bands of
  * rows and launches each as a product of its own: with a smaller m, and with A and C cut to the band. */
 enum mm_status mm_cuda_tiled_8(const struct mm_product *product, struct mm_plan *plan,

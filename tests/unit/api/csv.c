@@ -121,6 +121,7 @@ static const struct {
     {MM_FLOAT32, MARK "x,y\n1,2", 1, 1, "'x'", HEADER},
     {MM_FLOAT32, ",x\n0,1", 1, 1, "empty", HEADER},
     {MM_FLOAT32, "# title\n1,2\n", 1, 1, "'# title'", HEADER},
+    {MM_FLOAT32, "; \xC3\xA4\n0;1", 1, 1, "empty", HEADER},
     {MM_FLOAT32, "1,2\n3, 4x \n", 2, 4, "'4x'", "a[1][1], at line 2, column 4 of the CSV file, is '4x'"},
     {MM_FLOAT32, "1,2\n3,\n", 2, 3, "empty", "is empty, but float32"},
     {MM_FLOAT32, "1\n\n2", 2, 1, "empty", "a[1][0]"},
@@ -163,6 +164,19 @@ static void test_refused(void **state) {
             strstr(error->detail, refused[index].detail) == NULL)
             fail_msg("%s: %s at %zu, %zu, got %s: %s", text, mm_status_name(status), (size_t)error->line,
                      (size_t)error->column, error->got, error->detail);
+        release(&matrix);
+    }
+}
+
+/* What no title begins with, and words that stand for numbers. */
+static void test_no_header(void **state) {
+    static const char *const texts[] = {".5\n1",        "-nan\n1",   "+1\n2",  ",5\n1,2",
+                                        " , -nan\n1,2", "(1+2j)\n1", "nan\n1", "true\n1"};
+    for (size_t index = 0; index < COUNT(texts); index++) {
+        struct matrix matrix;
+        const enum mm_status status = read(texts[index], strlen(texts[index]), MM_INT32, &matrix);
+        if (status != MM_BAD_REQUEST || strstr(matrix.error.detail, "header") != NULL)
+            fail_msg("%s: %s", texts[index], matrix.error.detail);
         release(&matrix);
     }
 }
@@ -228,5 +242,5 @@ static void test_replies(void **state) {
     assert_int_equal(mm_codec_judge_reply(&mm_csv_codec, &deep, NULL), MM_NOT_ACCEPTABLE);
 }
 
-RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_files, test_refused, test_zero_bytes, test_limits,
-                  test_replies)
+RUN_TESTS_BETWEEN(open_buffers, close_buffers, test_files, test_refused, test_no_header, test_zero_bytes,
+                  test_limits, test_replies)

@@ -22,14 +22,20 @@ static size_t memory_free(const struct mm_device *device) {
 
 static const unsigned tiles[] = {4, 16, 96, 0};
 
+static const char *needs_a_newer_one(const struct mm_device *device) {
+    return device->compute_capability > 90 ? NULL : "the device is too old for int8";
+}
+
 static const struct mm_variant fast_variants[] = {
     {.name = "tiled_16", .summary = "in squares", .launch[MM_FLOAT32] = mm_cpu_naive, .tile = 16},
     {.name = "wide",
      .summary = "at once",
      .needs = "compute capability 9.0",
      .multiple_of = 32,
-     .launch[MM_FLOAT32] = mm_cpu_naive,
-     .missing = needs_ninety},
+     .launch = {[MM_FLOAT32] = mm_cpu_naive, [MM_FLOAT16] = mm_cpu_naive, [MM_INT8] = mm_cpu_naive},
+     .multiples = {[MM_FLOAT16] = {.m = 1, .n = 1, .k = 4}, [MM_INT8] = {.k = 8}},
+     .missing = needs_ninety,
+     .dtype_missing[MM_INT8] = needs_a_newer_one},
     {.name = "open", .summary = "as asked", .launch[MM_FLOAT32] = mm_cpu_naive, .tile = 16, .tiles = tiles},
 };
 static const struct mm_variant plain_variants[] = {{.name = "naive", .summary = "one by one"},
@@ -45,9 +51,12 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
 #define TILED                                                                                                \
     "{`op`: `matmul`, `name`: `tiled_16`, `backend`: `fast`, `summary`: `in squares`, "                      \
     "`dtypes`: [`float32`], `tile`: 16, "
-#define WIDE                                                                                                 \
-    "{`op`: `matmul`, `name`: `wide`, `backend`: `fast`, `summary`: `at once`, `dtypes`: "                   \
-    "[`float32`], `tile`: null, `multiple_of`: 32, "
+#define WIDE(MORE_DTYPES, MORE_MULTIPLES)                                                                    \
+    "{`op`: `matmul`, `name`: `wide`, `backend`: `fast`, `summary`: `at once`, `dtypes`: [`float32`, "       \
+    "`float16`" MORE_DTYPES "], `tile`: null, `multiple_of`: 32, `multiples`: {`float16`: {`k`: "            \
+    "4}" MORE_MULTIPLES "}, "
+#define WIDE_HERE WIDE("", "") /* a device can run it, though not of int8 */
+#define WIDE_NOWHERE WIDE(", `int8`", ", `int8`: {`m`: 32, `n`: 32, `k`: 8}")
 #define OPEN                                                                                                 \
     "{`op`: `matmul`, `name`: `open`, `backend`: `fast`, `summary`: `as asked`, "                            \
     "`dtypes`: [`float32`], `tile`: 16, `tiles`: [4, 16, 96], "
@@ -72,19 +81,21 @@ static void test_variants(void **state) {
     struct mm_device *const all[] = {&old, &new, &host};
     assert_variants(all, 0, "{`variants`: [], `default`: `auto`}");
     assert_variants(all, 3,
-                    "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE
+                    "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE_HERE
                     "`available`: true, `requires`: `compute capability 9.0`}, " OPEN
                     "`available`: true, " ATTRIBUTES "}, " PLAIN "], `default`: `auto`}");
     assert_variants(all, 1,
-                    "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE
+                    "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE_NOWHERE
                     "`available`: false, `unavailable_because`: `the device's compute capability is under "
                     "9.0`, `requires`: `compute capability 9.0`}, " OPEN "`available`: true, " ATTRIBUTES
                     "}], `default`: `auto`}");
     old.failed = 1;
     assert_variants(
         all, 1,
-        "{`variants`: [" TILED "`available`: false, `unavailable_because`: `its device has failed`}, " WIDE
-        "`available`: false, `unavailable_because`: `its device has failed`, `requires`: `compute capability "
+        "{`variants`: [" TILED
+        "`available`: false, `unavailable_because`: `its device has failed`}, " WIDE_NOWHERE
+        "`available`: false, `unavailable_because`: `its device has failed`, `requires`: `compute "
+        "capability "
         "9.0`}, " OPEN
         "`available`: false, `unavailable_because`: `its device has failed`}], `default`: `auto`}");
 }

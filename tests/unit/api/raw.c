@@ -48,9 +48,11 @@ static const struct plan plans[] = {
     {"m=1024&k=0&n=512&transpose_a=1&transpose_b=1", 0},
     {"m=1&k=1&n=1&lda=262144", 5, MM_TOO_LARGE},
     {"m=1&k=1&n=1&lda=262143", 1048576},
-    /* A dtype that there is not is told after the body. */
     {"m=2&k=3&n=4&dtype=float64", 144},
-    {"m=2&k=3&dtype=float64", 144, MM_BAD_REQUEST, "n"},
+    /* A missing dimension is told before an unknown type. */
+    {"m=2&k=3&n=4&dtype=float65", 144, MM_UNSUPPORTED, "dtype"},
+    {"m=2&k=3&n=4&result_dtype=int8", 72, MM_UNSUPPORTED, "result_dtype"},
+    {"m=2&k=3&dtype=float65", 144, MM_BAD_REQUEST, "n"},
     /* Shapes, as they are stored; each dimension has the limit. */
     {"a_shape=8,1,5,4&b_shape=3,4,6", 4 * (8 * 5 * 4 + 3 * 4 * 6)},
     {"a_shape=3&b_shape=3&dtype=int8", 6},

@@ -66,6 +66,20 @@ static void wrong_results_of_every_type_are_found(void **state) {
         }
 }
 
+/* Sums of uint8, about 16,256·k, wrap around an int32 once, and more often. */
+static void sums_that_wrap_around_are_right(void **state) {
+    static const size_t depths[] = {140000, 1000000};
+    for (size_t index = 0; index < COUNT(depths); index++) {
+        struct mm_benchmark_request request = lab_product(3, depths[index], 5, 1, "naive no_corner no_slab");
+        request.dtype = MM_UINT8;
+        request.c_dtype = MM_INT32;
+        const struct mm_benchmark_row *rows = lab_run(&request);
+        assert_true(rows[0].max_error == 0.0 && rows[0].relative_error < 1e-12);
+        for (size_t row = 1; row < 3; row++)
+            assert_true(isinf(rows[row].max_error) && rows[row].relative_error > 1e-7);
+    }
+}
+
 /* What lies where no sample is taken. (projection.c has what else shows there.) */
 static void what_is_left_inside_is_found(void **state) {
     enum { EDGE = 512, K = 48 };
@@ -130,6 +144,6 @@ static void judging_may_be_cancelled_anywhere(void **state) {
 }
 
 RUN_TESTS_BETWEEN(lab_reset, lab_close, wrong_results_are_found, wrong_results_of_every_type_are_found,
-                  what_is_left_inside_is_found, nothing_is_said_of_what_zeros_would_pass,
-                  misplaced_elements_are_found, copies_that_fail_fail_their_row,
-                  judging_may_be_cancelled_anywhere)
+                  sums_that_wrap_around_are_right, what_is_left_inside_is_found,
+                  nothing_is_said_of_what_zeros_would_pass, misplaced_elements_are_found,
+                  copies_that_fail_fail_their_row, judging_may_be_cancelled_anywhere)

@@ -73,14 +73,14 @@ static void auto_picks_a_row_that_runs(void **state) {
         const struct mm_variant *chosen = row->choose[product.a.dtype](device, &product);
         assert_non_null(chosen);
         assert_false(mm_variant_chooses(chosen));
-        assert_null(mm_variant_missing(chosen, device));
+        assert_null(mm_variant_missing(chosen, device, product.a.dtype));
     }
 }
 
 /* Sizes that the library's int cannot hold; the operands are never read. */
 static void blas_refuses_sizes_past_an_int(void **state) {
     const struct mm_variant *blas = mm_backend_variant(&mm_cpu_backend, MM_MATMUL, "blas");
-    if (mm_variant_missing(blas, *state) != NULL)
+    if (mm_variant_missing(blas, *state, MM_FLOAT32) != NULL)
         skip();
     size_t big = (size_t)1 << 31;
     float element = 1.0F;
@@ -160,7 +160,7 @@ static void pieces_give_the_whole(void **state) {
     const struct mm_device *device = *state;
     for (size_t row = 0; row < mm_cpu_backend.variant_count; row++) {
         const struct mm_variant *variant = &mm_cpu_backend.variants[row];
-        if (mm_variant_chooses(variant) || mm_variant_missing(variant, device) != NULL)
+        if (mm_variant_chooses(variant) || mm_variant_missing(variant, device, MM_FLOAT32) != NULL)
             continue;
         for (unsigned flags = 0; flags < 4; flags++) {
             if (variant->cut > 32) {

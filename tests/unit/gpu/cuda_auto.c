@@ -14,7 +14,7 @@ const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
 };
 
 /* What a row of a table changes: of the product, and of the device, which else has all. */
-enum { TURNED_B = 1, ALLOWED = 2, NO_ASYNC = 4, NO_TENSOR_CORES = 8, NO_BLAS = 16, UNFIT_FOR_BLAS = 32 };
+enum { TURNED_B = 1, ALLOWED = 2, NO_ASYNC = 4, NO_TENSOR_CORES = 8, NO_BLAS = 16 };
 
 static unsigned flags;
 
@@ -30,12 +30,8 @@ const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device) {
     return missing(NO_TENSOR_CORES);
 }
 
-const char *mm_cuda_blas_missing(const struct mm_device *device) {
-    return missing(NO_BLAS);
-}
-
-bool mm_cuda_blas_takes(const struct mm_product *product) {
-    return (flags & UNFIT_FOR_BLAS) == 0;
+bool mm_cuda_blas_takes(const struct mm_device *device, const struct mm_product *product) {
+    return (flags & NO_BLAS) == 0;
 }
 
 static const struct mm_device device = {.multiprocessors = 132};
@@ -110,8 +106,8 @@ static void other_types_take_tiles_or_the_vendor(void **state) {
         {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tiled_32"},
         {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "blas", ALLOWED},
         {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tiled_32", ALLOWED | NO_BLAS},
-        {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tiled_32", ALLOWED | UNFIT_FOR_BLAS},
         {MM_FLOAT32, MM_FLOAT16, 4096, 4096, 4096, "tiled_32"},
+        {MM_FLOAT32, MM_FLOAT16, 4096, 4096, 4096, "blas", ALLOWED},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         flags = cases[index].flags;

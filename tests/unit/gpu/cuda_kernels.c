@@ -20,8 +20,10 @@ static struct mm_error error;
 static enum mm_status status;
 
 static struct mm_plan plan_of(const struct mm_variant *variant, const struct mm_product *product) {
-    const struct mm_device device = {
-        .backend = &backend, .shared_bytes_per_block_max = 227 << 10, .multiprocessors = 132};
+    const struct mm_device device = {.backend = &backend,
+                                     .compute_capability = 90,
+                                     .shared_bytes_per_block_max = 227 << 10,
+                                     .multiprocessors = 132};
     struct mm_plan plan = {.layout.kernel = NULL};
     status = mm_plan_make(&device, variant, product, false, &plan, &error); /* blas may not be here */
     return plan;
@@ -125,35 +127,47 @@ static void blas_refuses_what_cublas_lacks(void **state) {
         const char *refusal; /* NULL: none */
     } cases[] = {
         {MM_FLOAT32, MM_FLOAT32, 5, 6, 7, NULL},
-        {MM_FLOAT32, MM_FLOAT16, 8, 8, 8, "float32 in float16"},
-        {MM_FLOAT32, MM_BFLOAT16, 8, 8, 8, "float32 in bfloat16"},
-        {MM_FLOAT64, MM_FLOAT64, 5, 6, 7, NULL},
-        {MM_FLOAT64, MM_FLOAT32, 8, 8, 8, "float64 in float32"},
+        {MM_FLOAT32, MM_FLOAT16, 5, 6, 7, NULL},
+        {MM_FLOAT64, MM_FLOAT32, 5, 6, 7, NULL},
         {MM_FLOAT16, MM_FLOAT16, 5, 6, 7, NULL},
-        {MM_FLOAT16, MM_FLOAT32, 5, 6, 7, NULL},
-        {MM_BFLOAT16, MM_BFLOAT16, 5, 6, 7, NULL},
         {MM_BFLOAT16, MM_FLOAT32, 5, 6, 7, NULL},
         {MM_FLOAT32, MM_FLOAT32, 1, 1, 0x80000000, "dimensions"},
-        {MM_INT8, MM_INT32, 4, 8, 12, NULL},
+        {MM_INT8, MM_INT32, 5, 8, 7, NULL},
         {MM_INT8, MM_INT32, 4, 0, 12, NULL},
-        {MM_INT8, MM_INT32, 5, 8, 12, "multiples of 4 for int8, but m is 5"},
-        {MM_INT8, MM_INT32, 4, 9, 12, "multiples of 4 for int8, but k is 9"},
-        {MM_INT8, MM_INT32, 4, 8, 13, "multiples of 4 for int8, but n is 13"},
+        {MM_INT8, MM_INT32, 4, 9, 12, "k is 9, but for int8 blas takes only multiples of 4"},
+        {MM_FLOAT8_E4M3FN, MM_FLOAT32, 5, 16, 4, NULL},
+        {MM_FLOAT8_E4M3FN, MM_BFLOAT16, 5, 16, 12, NULL},
+        {MM_FLOAT8_E4M3FN, MM_FLOAT32, 5, 8, 4, "blas takes only multiples of 16"},
+        {MM_FLOAT8_E4M3FN, MM_FLOAT32, 5, 16, 6,
+         "n is 6, but for float8_e4m3fn blas takes only multiples of 4"},
     };
     const struct mm_variant *blas = &mm_cuda_variants[MM_CUDA_ROW_blas];
+    const struct mm_device hopper = {.compute_capability = 90};
     for (size_t index = 0; index < COUNT(cases); index++) {
         const struct mm_product product = product_of(cases[index].dtype, cases[index].c_dtype, cases[index].m,
                                                      cases[index].k, cases[index].n);
+        const bool is_here = mm_variant_missing(blas, &hopper, cases[index].dtype) == NULL;
         const char *refusal = cases[index].refusal;
         (void)plan_of(blas, &product);
-        if (mm_cuda_blas_takes(&product) != (refusal == NULL))
+        if (mm_cuda_blas_takes(&hopper, &product) != (refusal == NULL && is_here))
             fail_msg("case %zu", index);
         if (refusal != NULL && (status != MM_UNSUPPORTED || strstr(error.detail, refusal) == NULL))
             fail_msg("case %zu: %s", index, error.detail);
         if (refusal == NULL)
-            assert_int_equal(status, mm_cuda_blas_missing(NULL) == NULL ? MM_OK : MM_UNSUPPORTED);
+            assert_int_equal(status, is_here ? MM_OK : MM_UNSUPPORTED);
     }
-    assert_int_equal(mm_variant_dtypes(blas) & (MM_DTYPE_BIT(MM_FLOAT8_E4M3FN) | MM_DTYPE_BIT(MM_UINT8)), 0);
+    assert_int_equal(mm_variant_dtypes(blas) & (MM_DTYPE_BIT(MM_FLOAT8_E5M2) | MM_DTYPE_BIT(MM_UINT8)), 0);
+}
+
+/* And all that it has still runs there. */
+static void float8_by_blas_wants_ada(void **state) {
+    const struct mm_variant *blas = &mm_cuda_variants[MM_CUDA_ROW_blas];
+    const struct mm_device ampere = {.compute_capability = 86};
+    const unsigned float8 = MM_DTYPE_BIT(MM_FLOAT8_E4M3FN);
+    const unsigned others = mm_cuda_blas_missing(&ampere) == NULL ? mm_variant_dtypes(blas) & ~float8 : 0;
+    assert_non_null(mm_variant_missing(blas, &ampere, MM_FLOAT8_E4M3FN));
+    assert_int_equal(mm_variant_dtypes(blas) & float8, float8);
+    assert_int_equal(mm_variant_dtypes_on(blas, &ampere), others);
 }
 
 static struct mm_plan plan_simt(size_t m, size_t k, size_t n) {
@@ -179,4 +193,4 @@ static void simt_tells_its_parts(void **state) {
 }
 
 RUN_TESTS(rows_go_together_unless_they_are_listed, rows_plan_the_types_that_they_take, types_share_no_kernel,
-          blas_refuses_what_cublas_lacks, simt_tells_its_parts)
+          blas_refuses_what_cublas_lacks, float8_by_blas_wants_ada, simt_tells_its_parts)

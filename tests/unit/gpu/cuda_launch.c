@@ -3,6 +3,7 @@
 #include "cuda_job.h"
 
 #include "gpu/cuda/lane.h"
+#include "gpu/shape.h"
 
 enum { KIB = 1024, UNASKED = 48 * KIB };
 
@@ -45,9 +46,9 @@ static void shared_memory_is_asked_for_once(void **state) {
     for (size_t index = 0; index < COUNT(cases); index++) {
         const struct mm_plan first = plan_of(cases[index].first), last = plan_of(cases[index].last);
         limit(cases[index].static_bytes, cases[index].block_max);
-        assert_int_equal(mm_cuda_prepare(&first, NULL, &lane, &error), cases[index].status);
+        assert_int_equal(mm_cuda_prepare(&first, &product, &lane, &error), cases[index].status);
         assert_int_equal(fake_cuda.attributes_set, cases[index].status == MM_OK ? cases[index].asked : 0);
-        assert_int_equal(mm_cuda_prepare(&last, NULL, &lane, NULL), MM_OK);
+        assert_int_equal(mm_cuda_prepare(&last, &product, &lane, NULL), MM_OK);
         const unsigned reads = fake_cuda.attributes_read;
         assert_int_equal(mm_cuda_launch(&last, &product, &lane, NULL), MM_OK);
         assert_int_equal(fake_cuda.notes, 1);
@@ -126,6 +127,34 @@ static enum mm_status plan_turn(const struct mm_product *product, struct mm_plan
 static const struct mm_variant turn = {
     .name = "turn", .op = MM_TRANSPOSE, .plan = {[0 ... MM_DTYPE_COUNT - 1] = plan_turn}};
 
+/* A layer of the grid for each product, as many as it can have; taller products go one after another, in
+ * bands of rows. */
+static void a_stack_is_one_launch(void **state) {
+    static const struct {
+        size_t count, n;
+        unsigned launches, layers, rows, last_layers;
+    } cases[] = {{70, 7, 1, 70, 1, 70},
+                 {70000, 7, 2, 65535, 1, 4465},
+                 {2, 65 * FAKE_GRID_Y_MAX, 4, 1, FAKE_GRID_Y_MAX, 1}};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        const struct mm_shape a = {3, {cases[index].count, 5, cases[index].n}};
+        struct mm_lane lane = {.device = &device};
+        struct mm_product product = {.a = mm_shape_view(&a, false, MM_INT64), .transpose_a = true};
+        struct mm_stack stack;
+        struct mm_plan plan;
+        limit(0, 227 * KIB);
+        assert_int_equal(mm_shape_conform(MM_TRANSPOSE, &a, NULL, &product, &stack, &error), MM_OK);
+        product.c.dtype = MM_INT64;
+        assert_int_equal(mm_plan_make(&device.head, &turn, &product, false, &plan, &error), MM_OK);
+        assert_int_equal(mm_cuda_prepare(&plan, &product, &lane, &error), MM_OK);
+        assert_int_equal(mm_plan_launch(&plan, &product, &lane, &error), MM_OK);
+        assert_int_equal(fake_cuda.notes, cases[index].launches);
+        assert_int_equal(fake_cuda.noted[0].grid.z, cases[index].layers);
+        assert_int_equal(fake_cuda.noted[0].grid.y, cases[index].rows);
+        assert_int_equal(fake_cuda.noted[cases[index].launches - 1].grid.z, cases[index].last_layers);
+    }
+}
+
 /* Of int64, in as few calls as there can be: rows further apart than the runtime copies at once go one by
  * one.
  */
@@ -197,5 +226,5 @@ static void attributes_are_those_of_a_launch(void **state) {
 }
 
 RUN_TESTS_BETWEEN(reset, drop, shared_memory_is_asked_for_once, tall_products_are_cut_into_bands,
-                  attributes_are_those_of_a_launch, only_those_that_wait_begin_before,
+                  attributes_are_those_of_a_launch, only_those_that_wait_begin_before, a_stack_is_one_launch,
                   a_plain_transposition_is_a_copy)

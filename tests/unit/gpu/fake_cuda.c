@@ -225,6 +225,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *ke
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->tile, FAKE_BLOCK);
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_rows, FAKE_BLOCK);
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_cols, FAKE_BLOCK);
+        assert_int_equal(((const struct mm_cuda_items *)arguments[0])->stack.rank, 0);
         compute_items(arguments[0], launch->gridDim.z, kernel == &fake_kernels.turned_batch);
     } else if (!is_ours(kernel)) {
         assert_true(fake_cuda.notes < 4);

@@ -280,7 +280,8 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     const struct mm_plan simt = simt_plan_of(product, plan);
     const struct sizes sizes = sizes_of(product, plan->device);
     const struct offsets offsets = offsets_of(&sizes, &simt);
-    struct kernel_arguments arguments = {.plan.product = *product};
+    struct kernel_arguments arguments = {.plan.product = *product,
+                                         .plan.is_of_stack = lane->bands.product.stack != NULL};
     unsigned char *workspace = lane->scratch;
     place_operands(&arguments, &sizes, &offsets, workspace);
     place_plan(&arguments, &sizes, &offsets, workspace);
@@ -301,8 +302,9 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     enum mm_status status = MM_OK;
     for (size_t index = 0; index < sizeof layouts / sizeof layouts[0] && status == MM_OK; index++)
         status = mm_cuda_load(&layouts[index], lane, error);
-    const struct mm_plan simt = simt_plan_of(product, plan);
-    return status == MM_OK ? mm_cuda_simt_prepare(&simt, product, lane, error) : status;
+    const struct mm_product one = mm_product_item(product, 0);
+    const struct mm_plan simt = simt_plan_of(&one, plan);
+    return status == MM_OK ? mm_cuda_simt_prepare(&simt, &one, lane, error) : status;
 }
 
 /* Lines are padded to whole tiles, and k to whole steps. For a few vectors the padding would multiply the
@@ -321,15 +323,18 @@ static enum mm_status launch_simt(const struct mm_plan *plan, const struct mm_pr
 }
 
 /* Leaves the product to simt if k is 0, if the plan must save memory, if its workspace passes SIZE_MAX, or if
- * most of it would be padding. */
+ * most of it would be padding. Of a stack each product is computed alone. */
 enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
-    const struct mm_plan simt = simt_plan_of(product, plan);
-    const struct sizes sizes = sizes_of(product, plan->device);
+    const struct mm_product one = mm_product_item(product, 0);
+    const struct mm_plan simt = simt_plan_of(&one, plan);
+    const struct sizes sizes = sizes_of(&one, plan->device);
     const struct offsets offsets = offsets_of(&sizes, &simt);
-    if (plan->is_frugal || product->k == 0 || !offsets.is_good || is_mostly_padding(product, &offsets)) {
-        const enum mm_status status = mm_cuda_simt(product, plan, error);
+    if (plan->is_frugal || product->k == 0 || !offsets.is_good || is_mostly_padding(&one, &offsets)) {
+        const enum mm_status status = mm_cuda_simt(&one, plan, error);
         plan->launch = launch_simt;
+        if (product->stack != NULL)
+            plan->layout.batch_kernel = NULL;
         return status;
     }
     plan->launch = launch;

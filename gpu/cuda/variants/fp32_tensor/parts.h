@@ -84,7 +84,8 @@ struct mm_fp32_plan {
     struct mm_fp32_flags *flags;
     struct mm_fp32_position *uncertain; /* uncertain_max of them */
     unsigned uncertain_max;
-    float threshold; /* of the guard */
+    float threshold;  /* of the guard */
+    bool is_of_stack; /* the path is to be that of all its products so far */
 };
 
 /* The kernels, and how many blocks to launch. `scan` finds the largest of each line, and splits k-contiguous

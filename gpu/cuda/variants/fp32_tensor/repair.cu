@@ -32,8 +32,16 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
     const unsigned uncertain = plan.flags->uncertain;
     const bool falls_back = plan.flags->fallback != 0 || uncertain > plan.uncertain_max;
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-        path->kind = falls_back ? MM_PATH_SIMT : uncertain > 0 ? MM_PATH_REPAIRED : MM_PATH_CERTIFIED;
-        path->repaired = falls_back ? 0 : uncertain;
+        mm_path all = {falls_back      ? MM_PATH_SIMT
+                       : uncertain > 0 ? MM_PATH_REPAIRED
+                                       : MM_PATH_CERTIFIED,
+                       falls_back ? 0 : uncertain};
+        if (plan.is_of_stack) { /* what the host reads: not looked at otherwise, since that takes a
+                                   microsecond */
+            all.kind = all.kind > path->kind ? all.kind : path->kind;
+            all.repaired += path->repaired;
+        }
+        *path = all;
         if (falls_back)
             plan.flags->fallback = 1; /* a block that sees it already decides the same */
     }

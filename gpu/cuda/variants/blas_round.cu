@@ -1,0 +1,34 @@
+/* Rounds the result of a library, float32 or float64, to the type of C, and stores it with C's leading
+ * dimension. One thread for each element; a warp loads a line of 128 or 256 bytes and stores part of one. */
+#include "gpu/cuda/variants/blas.h"
+#include "gpu/cuda/variants/kernel.cuh"
+
+namespace {
+
+struct block {
+    static constexpr unsigned ROWS = 8;
+    static constexpr unsigned COLS = 32;
+    static constexpr unsigned THREADS_X = COLS;
+    static constexpr unsigned THREADS_Y = ROWS;
+};
+
+template <class ELEMENT>
+__global__ void __launch_bounds__(block::THREADS_X *block::THREADS_Y)
+    round_sums(const __grid_constant__ struct mm_product product) {
+    const unsigned col = blockIdx.x * block::COLS + threadIdx.x;
+    const unsigned row = blockIdx.y * block::ROWS + threadIdx.y;
+    if (row >= product.m || col >= product.n)
+        return;
+    const typename ELEMENT::sum_type *sums = static_cast<const typename ELEMENT::sum_type *>(product.a.data);
+    ELEMENT::store(product.c, row * product.c.ld + col, sums[row * product.a.ld + col]);
+}
+
+} // namespace
+
+struct mm_layout mm_blas_round_layout(enum mm_dtype sum) {
+    struct mm_layout layout = mm_layout_over<block>();
+    layout.kernel = sum == MM_FLOAT64
+                        ? reinterpret_cast<const void *>(round_sums<mm_cuda_element<MM_FLOAT64>>)
+                        : reinterpret_cast<const void *>(round_sums<mm_cuda_element<MM_FLOAT32>>);
+    return layout;
+}

@@ -1,0 +1,185 @@
+/* Stacks: each product of one must be right, and nothing but C be written. Elements are small whole numbers,
+ * of which every type holds every sum, so right means equal; a transposition is right bit by bit. Timing and
+ * rounding are judged elsewhere. */
+#include "gpu/shape.h"
+#include "tests/kernels/harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD_BYTES = 256, GUARD = 0xa5 };
+
+/* The dimensions before the matrices': operands that both have one, that share one of B or of A, that
+ * broadcast crosswise, in two runs that cannot be joined, and more products than a grid has layers. */
+static const struct {
+    struct mm_shape a;
+    struct mm_shape b;
+    size_t count;
+} stacks[] = {
+    {{1, {5}}, {1, {5}}, 5},
+    {{1, {4}}, {0, {0}}, 4},
+    {{0, {0}}, {1, {3}}, 3},
+    {{2, {3, 1}}, {1, {4}}, 12},
+    {{3, {2, 1, 3}}, {3, {2, 4, 1}}, 24},
+    {{6, {2, 1, 2, 1, 2, 1}}, {6, {1, 2, 1, 2, 1, 2}}, 64},
+    {{2, {2, 33000}}, {2, {2, 1}}, 66000},
+};
+enum { STACKS = sizeof stacks / sizeof stacks[0] };
+
+static const struct shape shapes[] = {{1, 1, 1},   {2, 3, 4},   {17, 15, 33}, {32, 32, 32}, {64, 64, 64},
+                                      {33, 5, 70}, {1, 64, 40}, {130, 70, 9}, {5, 7, 0},    {64, 96, 32}};
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+/* Whether the test is made: of stacks that take long, none, and of types that share most with float32 a part,
+ * another for each. */
+static bool is_wanted(enum mm_dtype dtype, size_t stack, const struct shape *shape, size_t number) {
+    enum { COST_MAX = 1 << 20, SHARE = 4 };
+    const size_t cost = stacks[stack].count * shape->m * shape->n * (shape->k + 1);
+    return cost <= COST_MAX && (dtype == MM_FLOAT32 || number % SHARE == dtype % SHARE);
+}
+
+static void append(struct mm_shape *shape, size_t rows, size_t cols) {
+    shape->dims[shape->rank++] = rows;
+    shape->dims[shape->rank++] = cols;
+}
+
+/* Elements of -1, 0 and 1; of types without a sign 0 and 1; of a transposition any bits. */
+static struct mm_matrix make(const struct mm_shape *shape, enum mm_dtype dtype, enum mm_op op,
+                             struct random *random) {
+    struct mm_matrix matrix = mm_shape_view(shape, false, dtype);
+    const bool has_sign = dtype != MM_UINT8 && dtype != MM_BOOL;
+    const size_t elements = matrix.rows * matrix.cols;
+    matrix.data = harness_allocate(mm_matrix_bytes(&matrix) + sizeof(uint64_t));
+    for (size_t index = 0; index < elements; index++) {
+        const uint64_t bits = random_next(random);
+        if (op == MM_TRANSPOSE)
+            memcpy((char *)matrix.data + index * mm_dtype_bytes(dtype), &bits, mm_dtype_bytes(dtype));
+        else
+            mm_dtype_put(dtype, matrix.data, index,
+                         has_sign ? (double)((bits >> 32) % 3) - 1.0 : (double)(bits >> 63));
+    }
+    return matrix;
+}
+
+static bool is_element_right(const struct mm_product *item, enum mm_op op, size_t row, size_t col) {
+    const size_t bytes = mm_dtype_bytes(item->c.dtype);
+    double sum = 0.0;
+    if (op == MM_TRANSPOSE)
+        return memcmp((char *)item->c.data + (row * item->c.ld + col) * bytes,
+                      (char *)item->a.data + (col * item->a.ld + row) * bytes, bytes) == 0;
+    for (size_t depth = 0; depth < item->k; depth++) {
+        const size_t a = item->transpose_a ? depth * item->a.ld + row : row * item->a.ld + depth;
+        const size_t b = item->transpose_b ? col * item->b.ld + depth : depth * item->b.ld + col;
+        sum += mm_dtype_get(item->a.dtype, item->a.data, a) * mm_dtype_get(item->b.dtype, item->b.data, b);
+    }
+    return mm_dtype_get(item->c.dtype, item->c.data, row * item->c.ld + col) == sum;
+}
+
+/* The matrices of a product are found here by another way than by mm_product_item: from the index along each
+ * dimension. */
+static size_t matrix_of(const struct mm_shape *shape, const struct mm_shape *c, size_t index) {
+    const unsigned rank = c->rank - 2, own = shape->rank - 2;
+    size_t matrix = 0, weight = 1;
+    for (unsigned dim = 0; dim < own; dim++) {
+        const size_t length = shape->dims[own - 1 - dim], at = index % c->dims[rank - 1 - dim];
+        index /= c->dims[rank - 1 - dim];
+        matrix += (length == 1 ? 0 : at) * weight;
+        weight *= length;
+    }
+    return matrix;
+}
+
+static void *matrix_at(const struct mm_matrix *all, size_t rows, size_t matrix) {
+    return (char *)all->data + matrix * rows * all->ld * mm_dtype_bytes(all->dtype);
+}
+
+static bool is_right(const struct mm_job *job, const struct mm_shape *a, const struct mm_shape *b,
+                     const struct mm_shape *c) {
+    const struct mm_product *all = &job->product;
+    const enum mm_op op = job->variant->op;
+    struct mm_product item = *all;
+    item.m = c->dims[c->rank - 2];
+    for (size_t index = 0; index < mm_shape_matrices(c); index++) {
+        item.a.data = matrix_at(&all->a, mm_shape_rows(a, false), matrix_of(a, c, index));
+        if (op == MM_MATMUL)
+            item.b.data = matrix_at(&all->b, mm_shape_rows(b, false), matrix_of(b, c, index));
+        item.c.data = matrix_at(&all->c, item.m, index);
+        for (size_t row = 0; row < item.m; row++)
+            for (size_t col = 0; col < item.n; col++)
+                if (!is_element_right(&item, op, row, col))
+                    return false;
+    }
+    return true;
+}
+
+static bool is_surrounded(const unsigned char *memory, size_t bytes) {
+    for (size_t index = 0; index < GUARD_BYTES; index++)
+        if (memory[index] != GUARD || memory[GUARD_BYTES + bytes + index] != GUARD)
+            return false;
+    return true;
+}
+
+static void run(struct subject *subject, const struct plan *plan, const struct mm_shape *a,
+                const struct mm_shape *b, struct mm_product *product, struct random *random) {
+    const enum mm_op op = subject->variant->op;
+    const enum mm_dtype dtype = plan->dtype;
+    struct mm_stack stack;
+    struct mm_shape c;
+    struct mm_job job;
+    product->a = make(a, dtype, op, random);
+    if (op == MM_MATMUL)
+        product->b = make(b, dtype, op, random);
+    product->c.dtype = op == MM_MATMUL ? mm_dtype_result(dtype) : dtype;
+    (void)mm_shape_result(op, a, b, product->transpose_a, product->transpose_b, &c);
+    if (mm_shape_conform(op, a, b, product, &stack, NULL) != MM_OK)
+        subject_tell(subject, "FAIL: a stack does not conform");
+    const size_t bytes = mm_matrix_bytes(&product->c);
+    unsigned char *memory = harness_allocate(bytes + 2 * GUARD_BYTES);
+    memset(memory, GUARD, bytes + 2 * GUARD_BYTES);
+    product->c.data = memory + GUARD_BYTES;
+    job_prepare(&job, subject, product);
+    const bool is_taken = mm_variant_takes(job.ran, product);
+    const struct one_case one = {
+        .data = "a stack",
+        .shape = {product->m, product->n, product->k},
+        .dtype = dtype,
+        .c_dtype = product->c.dtype,
+        .layout = {.transpose_a = product->transpose_a, .transpose_b = product->transpose_b}};
+    if (is_taken) {
+        const enum mm_status status = mm_device_run(subject->device, &job);
+        subject->cases++;
+        if (status != MM_OK)
+            subject_fail(subject, plan, &one, "%zu products: %s", mm_shape_matrices(&c), job.error.detail);
+        else if (!is_surrounded(memory, bytes) || !is_right(&job, a, b, &c))
+            subject_fail(subject, plan, &one, "wrong, or written outside C, of %zu products",
+                         mm_shape_matrices(&c));
+    }
+    free(memory);
+    free(product->b.data);
+    free(product->a.data);
+}
+
+void stacks_run(struct subject *subjects, size_t count, const struct plan *plan) {
+    for (size_t index = 0; index < count; index++) {
+        struct subject *subject = &subjects[index];
+        const enum mm_op op = subject->variant->op;
+        struct random random = {random_mix(plan->seed, 0x57ac + index)};
+        for (size_t number = 0; number < STACKS * SHAPES; number++) {
+            const struct shape *shape = &shapes[number % SHAPES];
+            struct mm_shape a = stacks[number / SHAPES].a, b = stacks[number / SHAPES].b;
+            const unsigned flags = (unsigned)random_next(&random) & 3;
+            struct mm_product product = {.transpose_a = op == MM_TRANSPOSE || (flags & 1) != 0,
+                                         .transpose_b = op == MM_MATMUL && (flags & 2) != 0,
+                                         .tile = subject->tile};
+            if (!is_wanted(plan->dtype, number / SHAPES, shape, number))
+                continue;
+            if (op == MM_TRANSPOSE)
+                append(&a, shape->n, shape->m);
+            else
+                append(&a, product.transpose_a ? shape->k : shape->m,
+                       product.transpose_a ? shape->m : shape->k);
+            append(&b, product.transpose_b ? shape->n : shape->k, product.transpose_b ? shape->k : shape->n);
+            run(subject, plan, &a, &b, &product, &random);
+        }
+    }
+}

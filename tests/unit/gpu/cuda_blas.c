@@ -1,0 +1,300 @@
+/* How the variant `blas` brings products into the form that the libraries take (gpu/cuda/variants/blas.c).
+ * The libraries are made up: they take what mm_blas_types says and compute it on the host. So are kernels and
+ * copies. The planning of all launches is real. What the libraries really take is for kernels/cuda. */
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/variants.h"
+#include "gpu/cuda/variants/blas.h"
+#include "tests/unit/unit.h"
+
+enum { EDGE_MAX = 48, LD_MAX = EDGE_MAX + 16, STORAGE_BYTES = EDGE_MAX * LD_MAX * 8 + 256 };
+enum { WORKSPACE_BYTES = (32 << 20) + (1 << 17), GUARD_BYTES = 1 << 12, POISON = 0x7b, GUARD = 0x11 };
+enum { EDGES_BYTES = 1 << 10 }; /* what the library uses, at both ends of its workspace */
+
+/* Device memory: three matrices of a product, what C must become, and the workspace. */
+static _Alignas(256) unsigned char storage[3][STORAGE_BYTES], expected[STORAGE_BYTES];
+static _Alignas(256) unsigned char workspace[WORKSPACE_BYTES + GUARD_BYTES];
+
+/* What was asked for since the last launch. */
+static struct {
+    struct mm_product product; /* of the library */
+    void *workspace;
+    unsigned multiplied, turned, copied, rounded, cleared, loaded, prepared;
+} seen;
+
+static const struct mm_backend backend = {.name = "made up", .plan = mm_cuda_plan};
+static struct mm_cuda_device device = {.head.backend = &backend, .pitch_bytes_max = 1 << 20};
+static struct mm_error error;
+
+/* --- what is made up ----------------------------------------------------------------------------- */
+
+const char *__wrap_mm_cuda_blas_missing(const struct mm_device *head);
+const char *__wrap_mm_cuda_blas_float8_missing(const struct mm_device *head);
+enum mm_status __wrap_mm_blas_prepare(struct mm_lane *lane, struct mm_error *failure);
+enum mm_status __wrap_mm_blas_multiply(const struct mm_product *product, void *memory, struct mm_lane *lane,
+                                       struct mm_error *failure);
+cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel,
+                                       void **arguments);
+cudaError_t __wrap_cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel);
+cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                                   cudaStream_t stream);
+cudaError_t __wrap_cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                                     size_t row_bytes, size_t rows, enum cudaMemcpyKind kind,
+                                     cudaStream_t stream);
+cudaError_t __wrap_cudaMemset2DAsync(void *to, size_t pitch, int value, size_t row_bytes, size_t rows,
+                                     cudaStream_t stream);
+
+const char *__wrap_mm_cuda_blas_missing(const struct mm_device *head) {
+    return NULL;
+}
+
+const char *__wrap_mm_cuda_blas_float8_missing(const struct mm_device *head) {
+    return NULL;
+}
+
+enum mm_status __wrap_mm_blas_prepare(struct mm_lane *lane, struct mm_error *failure) {
+    seen.prepared++;
+    return MM_OK;
+}
+
+static double at(const struct mm_matrix *matrix, bool is_turned, size_t row, size_t col) {
+    const size_t index = is_turned ? col * matrix->ld + row : row * matrix->ld + col;
+    return mm_dtype_get(matrix->dtype, matrix->data, index);
+}
+
+/* Of small whole numbers, so sums are exact. */
+static void compute(const struct mm_product *product, void *c) {
+    for (size_t row = 0; row < product->m; row++) {
+        for (size_t col = 0; col < product->n; col++) {
+            double sum = 0.0;
+            for (size_t i = 0; i < product->k; i++)
+                sum += at(&product->a, product->transpose_a, row, i) *
+                       at(&product->b, product->transpose_b, i, col);
+            mm_dtype_put(product->c.dtype, c, row * product->c.ld + col, sum);
+        }
+    }
+}
+
+static bool suits(const struct mm_matrix *matrix, unsigned alignment) {
+    return (uintptr_t)matrix->data % alignment == 0 &&
+           matrix->ld * mm_dtype_bytes(matrix->dtype) % alignment == 0;
+}
+
+enum mm_status __wrap_mm_blas_multiply(const struct mm_product *product, void *memory, struct mm_lane *lane,
+                                       struct mm_error *failure) {
+    const struct mm_blas_type *type = &mm_blas_types[product->a.dtype];
+    seen.product = *product;
+    seen.workspace = memory;
+    seen.multiplied++;
+    assert_true((type->results & MM_DTYPE_BIT(product->c.dtype)) != 0);
+    if (type->alignment != 0) {
+        assert_false(product->transpose_a);
+        assert_true(product->transpose_b);
+        assert_true(suits(&product->a, type->alignment));
+        assert_true(suits(&product->b, type->alignment));
+        assert_true(suits(&product->c, type->alignment));
+    }
+    if (type->workspace_bytes > 0) {
+        assert_int_equal((uintptr_t)memory % 256, 0);
+        memset(memory, POISON, EDGES_BYTES);
+        memset((char *)memory + type->workspace_bytes - EDGES_BYTES, POISON, EDGES_BYTES);
+    }
+    compute(product, product->c.data);
+    return MM_OK;
+}
+
+static void turn(const struct mm_product *product) {
+    const size_t bytes = mm_dtype_bytes(product->a.dtype);
+    seen.turned++;
+    for (size_t row = 0; row < product->m; row++)
+        for (size_t col = 0; col < product->n; col++)
+            memcpy((char *)product->c.data + (row * product->c.ld + col) * bytes,
+                   (char *)product->a.data + (col * product->a.ld + row) * bytes, bytes);
+}
+
+static void round_sums(const struct mm_product *product) {
+    seen.rounded++;
+    for (size_t row = 0; row < product->m; row++)
+        for (size_t col = 0; col < product->n; col++)
+            mm_dtype_put(product->c.dtype, product->c.data, row * product->c.ld + col,
+                         at(&product->a, false, row, col));
+}
+
+static bool rounds(const void *kernel) {
+    return kernel == mm_blas_round_layout(MM_FLOAT32).kernel ||
+           kernel == mm_blas_round_layout(MM_FLOAT64).kernel;
+}
+
+cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel,
+                                       void **arguments) {
+    const struct mm_product *product = arguments[0];
+    if (rounds(kernel)) {
+        assert_ptr_equal(kernel, mm_blas_round_layout(product->a.dtype).kernel);
+        round_sums(product);
+    } else {
+        turn(product);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t __wrap_cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
+    *attributes = (struct cudaFuncAttributes){.numRegs = 32};
+    seen.loaded++;
+    return cudaSuccess;
+}
+
+cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                                   cudaStream_t stream) {
+    seen.copied++;
+    memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t __wrap_cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                                     size_t row_bytes, size_t rows, enum cudaMemcpyKind kind,
+                                     cudaStream_t stream) {
+    seen.copied++;
+    for (size_t row = 0; row < rows; row++)
+        memcpy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, row_bytes);
+    return cudaSuccess;
+}
+
+cudaError_t __wrap_cudaMemset2DAsync(void *to, size_t pitch, int value, size_t row_bytes, size_t rows,
+                                     cudaStream_t stream) {
+    seen.cleared++;
+    for (size_t row = 0; row < rows; row++)
+        memset((char *)to + row * pitch, value, row_bytes);
+    return cudaSuccess;
+}
+
+/* --- products ------------------------------------------------------------------------------------ */
+
+/* How matrices lie: elements between rows, and in front of the first one. */
+struct gaps {
+    size_t between;
+    size_t before;
+};
+
+static struct mm_matrix place(unsigned which, enum mm_dtype dtype, size_t rows, size_t cols,
+                              struct gaps gaps) {
+    struct mm_matrix matrix = mm_matrix_dense(dtype, rows, cols, NULL);
+    matrix.ld += gaps.between;
+    matrix.data = storage[which] + gaps.before * mm_dtype_bytes(dtype);
+    memset(storage[which], POISON, STORAGE_BYTES);
+    return matrix;
+}
+
+static void fill(const struct mm_matrix *matrix, unsigned seed) {
+    for (size_t row = 0; row < matrix->rows; row++)
+        for (size_t col = 0; col < matrix->cols; col++)
+            mm_dtype_put(matrix->dtype, matrix->data, row * matrix->ld + col,
+                         (double)((row * 7 + col * 3 + seed) % 9) - 4.0);
+}
+
+static struct mm_product product_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size_t m, size_t k, size_t n,
+                                    unsigned transposes, struct gaps gaps) {
+    struct mm_product product = {.transpose_a = transposes & 1, .transpose_b = transposes & 2};
+    product.a = product.transpose_a ? place(0, dtype, k, m, gaps) : place(0, dtype, m, k, gaps);
+    product.b = product.transpose_b ? place(1, dtype, n, k, gaps) : place(1, dtype, k, n, gaps);
+    (void)mm_product_conform(MM_MATMUL, &product, NULL);
+    product.c = place(2, c_dtype, m, n, gaps);
+    fill(&product.a, 1);
+    fill(&product.b, 2);
+    return product;
+}
+
+/* Plans it, prepares it and launches it; the workspace that it needs. C must be right, and all else as it
+ * was. */
+static size_t run(const struct mm_product *product) {
+    static unsigned char operands[2][STORAGE_BYTES];
+    struct mm_lane lane = {.device = &device, .scratch = workspace};
+    struct mm_plan plan;
+    assert_int_equal(
+        mm_plan_make(&device.head, &mm_cuda_variants[MM_CUDA_ROW_blas], product, false, &plan, &error),
+        MM_OK);
+    assert_in_range(plan.workspace_bytes, 0, WORKSPACE_BYTES);
+    assert_int_equal(plan.layout.block_rows, 0); /* so it is not cut into bands */
+    memset(workspace + plan.workspace_bytes, GUARD, GUARD_BYTES);
+    memcpy(operands, storage, sizeof operands);
+    memcpy(expected, storage[2], sizeof expected);
+    compute(product, expected + ((unsigned char *)product->c.data - storage[2]));
+    memset(&seen, 0, sizeof seen);
+    assert_int_equal(mm_cuda_prepare(&plan, product, &lane, &error), MM_OK);
+    assert_int_equal(seen.prepared, 1);
+    assert_int_equal(seen.multiplied + seen.turned + seen.copied + seen.rounded, 0);
+    assert_int_equal(mm_plan_launch(&plan, product, &lane, &error), MM_OK);
+    assert_int_equal(seen.loaded > 0, seen.turned + seen.rounded > 0);
+    assert_memory_equal(storage[2], expected, sizeof expected);
+    assert_memory_equal(storage, operands, sizeof operands);
+    for (size_t byte = 0; byte < GUARD_BYTES; byte++)
+        assert_int_equal(workspace[plan.workspace_bytes + byte], GUARD);
+    return plan.workspace_bytes;
+}
+
+static const struct gaps all_gaps[] = {{0, 0}, {1, 0}, {16, 0}, {0, 1}, {16, 16}, {3, 5}};
+
+/* Every type of the row, in each type of C, by all transposes, strides and addresses. */
+static void each_product_is_brought_into_form(void **state) {
+    const struct mm_variant *row = &mm_cuda_variants[MM_CUDA_ROW_blas];
+    unsigned count = 0;
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        const struct mm_multiples of = mm_variant_multiples(row, dtype);
+        for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT && row->plan[dtype] != NULL; c_dtype++) {
+            if ((mm_dtype_results(dtype) & MM_DTYPE_BIT(c_dtype)) == 0)
+                continue;
+            for (unsigned index = 0; index < 4 * COUNT(all_gaps); index++) {
+                const struct gaps gaps = all_gaps[index / 4];
+                const struct mm_product wide =
+                    product_of(dtype, c_dtype, of.m, of.k, 5 * of.n, index % 4, gaps);
+                run(&wide);
+                const struct mm_product tall =
+                    product_of(dtype, c_dtype, 33, 2 * of.k, of.n, index % 4, gaps);
+                run(&tall);
+                count++;
+            }
+        }
+    }
+    assert_int_equal(count, 4 * COUNT(all_gaps) * 13);
+}
+
+/* What the library takes as it lies there is neither copied nor rounded. */
+static void what_suits_is_left_as_it_is(void **state) {
+    static const struct {
+        enum mm_dtype dtype, c_dtype;
+        size_t k, n;
+        unsigned turned; /* of each set of transposes */
+        unsigned rounded;
+    } cases[] = {
+        {MM_FLOAT32, MM_FLOAT32, 5, 3, 0, 0},         {MM_FLOAT32, MM_FLOAT16, 5, 3, 0, 1},
+        {MM_FLOAT64, MM_FLOAT32, 5, 3, 0, 1},         {MM_FLOAT16, MM_FLOAT32, 5, 3, 0, 0},
+        {MM_BFLOAT16, MM_BFLOAT16, 5, 3, 0, 0},       {MM_INT8, MM_INT32, 4, 3, 1, 0},
+        {MM_FLOAT8_E4M3FN, MM_FLOAT32, 16, 4, 1, 0},  {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 8, 1, 0},
+        {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 12, 1, 1}, /* C's rows are not aligned to 16 bytes */
+    };
+    static const unsigned wrong_ways[] = {1, 2, 0, 1}; /* operands, of each set of transposes */
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        for (unsigned transposes = 0; transposes < 4; transposes++) {
+            const struct mm_product product =
+                product_of(cases[index].dtype, cases[index].c_dtype, 7, cases[index].k, cases[index].n,
+                           transposes, (struct gaps){0, 0});
+            const size_t bytes = run(&product);
+            const size_t own_bytes = mm_blas_types[product.a.dtype].workspace_bytes;
+            assert_int_equal(seen.turned, cases[index].turned * wrong_ways[transposes]);
+            assert_int_equal(seen.rounded, cases[index].rounded);
+            assert_int_equal(seen.copied, 0);
+            assert_int_equal(bytes > own_bytes, seen.turned + seen.rounded > 0);
+            if (seen.turned == 0)
+                assert_ptr_equal(seen.product.a.data, product.a.data);
+            if (seen.rounded == 0)
+                assert_ptr_equal(seen.product.c.data, product.c.data);
+        }
+    }
+}
+
+static void without_depth_c_is_cleared(void **state) {
+    const struct mm_product product = product_of(MM_INT8, MM_INT32, 3, 0, 5, 0, (struct gaps){1, 0});
+    assert_int_equal(run(&product), 0);
+    assert_int_equal(seen.cleared, 1);
+    assert_int_equal(seen.multiplied, 0);
+}
+
+RUN_TESTS(each_product_is_brought_into_form, what_suits_is_left_as_it_is, without_depth_c_is_cleared)
