@@ -165,7 +165,7 @@ const struct mm_codec mm_raw_codec = {
     .media_type = "application/octet-stream",
     .reply_type = "application/octet-stream",
     .example = {[MM_MATMUL] = "m=1&k=2&n=1", [MM_TRANSPOSE] = "m=1&n=2"},
-    .dimensions = {[MM_MATMUL] = "m, k and n, or a_shape and b_shape", [MM_TRANSPOSE] = "m and n, or shape"},
+    .dimensions = {[MM_MATMUL] = "m, k and n", [MM_TRANSPOSE] = "m and n"},
     .reply_rank_max = MM_RANK_MAX,
     .plan = plan,
     .decode = decode,
