@@ -9,7 +9,6 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are sent in the byte order of memory");
 
-static const char *const number_names[MM_OP_COUNT] = {[MM_MATMUL] = "m, k and n", [MM_TRANSPOSE] = "m and n"};
 static const char *const shape_names[MM_OP_COUNT] = {
     [MM_MATMUL] = "a_shape and b_shape", [MM_TRANSPOSE] = "shape"};
 
@@ -22,7 +21,7 @@ static enum mm_status judge_mixture(const struct mm_call *call, struct mm_error 
     return mm_fail_field(error, MM_BAD_REQUEST, number,
                          "%s and %s are both in the query, but a raw body's shapes are given by %s, without "
                          "leading dimensions, or else by %s; leave one out",
-                         shape, number, shape_names[call->op], number_names[call->op]);
+                         shape, number, shape_names[call->op], mm_raw_codec.dimensions[call->op]);
 }
 
 static enum mm_status require_dimensions(const struct mm_call *call, struct mm_error *error) {
@@ -32,9 +31,9 @@ static enum mm_status require_dimensions(const struct mm_call *call, struct mm_e
         return status;
     return mm_fail_field(
         error, MM_BAD_REQUEST, missing,
-        "%s is missing in the query, but a raw body needs %s, as in ?%s; send .npy files as a "
+        "%s is missing in the query, but a raw body needs %s, as in ?%s, or else %s; send .npy files as a "
         "form: %s",
-        missing, mm_raw_codec.dimensions[call->op], mm_raw_codec.example[call->op],
+        missing, mm_raw_codec.dimensions[call->op], mm_raw_codec.example[call->op], shape_names[call->op],
         mm_form_codec.example[call->op]);
 }
 
@@ -166,7 +165,7 @@ const struct mm_codec mm_raw_codec = {
     .media_type = "application/octet-stream",
     .reply_type = "application/octet-stream",
     .example = {[MM_MATMUL] = "m=1&k=2&n=1", [MM_TRANSPOSE] = "m=1&n=2"},
-    .dimensions = {[MM_MATMUL] = "m, k and n, or a_shape and b_shape", [MM_TRANSPOSE] = "m and n, or shape"},
+    .dimensions = {[MM_MATMUL] = "m, k and n", [MM_TRANSPOSE] = "m and n"},
     .reply_rank_max = MM_RANK_MAX,
     .plan = plan,
     .decode = decode,

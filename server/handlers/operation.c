@@ -56,6 +56,8 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
         status = mm_shape_conform(call->op, &call->a_shape, &call->b_shape, &operation->job.product,
                                   &operation->stack, error);
     if (status == MM_OK)
+        status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
+    if (status == MM_OK)
         status = mm_engine_judge(engine, &operation->job, error);
     return status == MM_OK ? judge_check(request, error) : status;
 }
@@ -79,8 +81,6 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
     enum mm_status status = mm_call_judge_elements(call, error);
     if (status == MM_OK)
         status = mm_operation_judge(request, error);
-    if (status == MM_OK)
-        status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
     if (status != MM_OK)
         return status;
     operation->job.verify = call->numbers[MM_PARAMETER_VERIFY] != 0;

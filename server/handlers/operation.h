@@ -25,8 +25,8 @@ struct mm_operation {
 struct mm_operation *mm_operation_of(const struct mm_request *request);
 
 /* Chooses the variant and sets the product, without the memory of the result and, before the body, without
- * data: judges the names and the tile, then whether the shapes conform, how long the product takes, and the
- * memory of its check. */
+ * data: judges the names and the tile, then whether the shapes conform and the reply's format can hold the
+ * result, how long the product takes, and the memory of its check. */
 enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error);
 
 /* After the body: chooses the codecs if the first character had to tell, and judges the length. Errors go

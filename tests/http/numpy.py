@@ -1,8 +1,9 @@
 """Round trips through NumPy's own np.save and np.load, np.savetxt and np.loadtxt: numpy.py URL FOLDER.
 
 Random matrices in C and in Fortran order are sent by curl as forms; the reply is compared with the product in
-float64 by the bound that every float32 result keeps: 2(k+8)u|A||B| + k 2^-149, u = 2^-24. Transposes come back bit
-for bit, as files, raw and as CSV.
+float64 by the bound that every float32 result keeps: 2(k+8)u|A||B| + k 2^-149, u = 2^-24. Stacks of whole numbers are
+exactly what np.matmul makes of them, as files, raw and as JSON. Transposes come back bit for bit, as files, raw and as
+CSV.
 """
 
 import itertools
@@ -180,7 +181,79 @@ def check_csv(url, folder, random):
             check_bits(np.loadtxt(c, dtype=name, delimiter=",", ndmin=2), a, f"{name} {m}x{n} as CSV")
 
 
+# Shapes whose stacks broadcast, of every rank.
+PAIRS = [
+    ((3,), (3,)), ((3,), (3, 4)), ((2, 3), (3,)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
+    ((5, 2, 3), (3,)), ((3,), (5, 3, 4)), ((8, 1, 5, 4), (3, 4, 6)), ((1, 1, 2, 3), (3, 1)), ((2, 3, 1, 5), (2, 1, 5, 2)),
+    ((2, 1, 2, 3, 4), (3, 2, 4, 2)), ((2, 1, 2, 1, 3, 4), (3, 1, 2, 4, 2)), ((2, 1, 2, 1, 2, 3, 2), (2, 1, 2, 2, 3)),
+    ((2, 1, 2, 1, 2, 1, 3, 2), (1, 2, 1, 2, 1, 2, 2, 3)), ((70, 40, 3), (3, 50)), ((2, 3, 40, 65), (2, 1, 65, 33)),
+    ((0,), (0,)), ((0,), (0, 3)), ((0, 2, 3), (3, 4)), ((2, 0, 3), (3, 4)), ((2, 2, 0), (0, 4)), ((2, 0), (5, 0, 4)),
+    ((3, 0, 2, 3), (1, 3, 0)),
+]  # fmt: skip
+WHOLE_TYPES = ["float32", "int8", "float64", "float16", "int64", "bool"]
+
+
+def small(random, name, shape, order):
+    """Whole numbers whose sums every type of result holds exactly."""
+    return np.array(random.integers(0, 2, shape) if name in ("bool", "float16") else random.integers(-9, 9, shape)).astype(name, order=order)
+
+
+def swapped(matrix, flag):
+    return np.swapaxes(matrix, -1, -2) if flag and matrix.ndim > 1 else matrix
+
+
+def check_exact(got, expected, shape, what):
+    assert tuple(shape) == expected.shape, f"{what}: the shape is {shape}, not {expected.shape}"
+    assert (got.reshape(expected.shape) == expected).all(), f"{what}: elements are wrong"
+
+
+def check_stacks(url, folder, random):
+    for case, ((a_shape, b_shape), name, order) in enumerate(itertools.product(PAIRS, WHOLE_TYPES, ("CC", "CF", "FC", "FF"))):
+        if (case + case // 24) % 3 > 0:
+            continue
+        flags = random.integers(0, 2, 2)
+        a, b = (small(random, name, swapped(np.empty(shape), flag).shape, order[index])
+                for index, (shape, flag) in enumerate(zip((a_shape, b_shape), flags)))  # fmt: skip
+        expected = np.matmul(swapped(a, flags[0]).astype(np.int64), swapped(b, flags[1]).astype(np.int64))
+        what = f"{name} {a.shape} by {b.shape} in {order}, flags {flags}"
+        variant = ["naive", "tiled_16", "auto"][case % 5 % 3]
+        options = [f"transpose_a={flags[0]}", f"transpose_b={flags[1]}", f"variant={variant}"]
+        c = np.load(curl(folder, *form(folder, VERSIONS[case % 3], options, a=a, b=b), f"{url}/v1/matmul"))
+        assert c.flags["C_CONTIGUOUS"], what
+        check_exact(c, expected, c.shape, what)
+        open(f"{folder}/raw", "wb").write(a.tobytes("C") + b.tobytes("C"))
+        shapes = [f"{which}_shape={','.join(map(str, one.shape))}" for which, one in (("a", a), ("b", b))]
+        query = "&".join([*shapes, f"dtype={name}", *options])
+        octets = ["-H", "Content-Type: application/octet-stream", "--data-binary", f"@{folder}/raw"]
+        reply = json.load(open(curl(folder, "-H", "Accept: application/json", *octets, f"{url}/v1/matmul?{query}")))
+        assert reply["c"] == expected.tolist(), f"{what}: the JSON is nested otherwise"
+        check_exact(np.array(reply["c"]), expected, reply["shape"], f"{what}, raw to JSON")
+        if 0 in a.shape + b.shape:  # [[], []] does not tell what lies behind its 0
+            continue
+        members = {"a": a.tolist(), "b": b.tolist(), "dtype": name, "variant": variant}
+        json.dump(members | {"transpose_a": bool(flags[0]), "transpose_b": bool(flags[1])}, open(f"{folder}/body", "w"))
+        got = curl(folder, "-H", "Accept: application/octet-stream", "-d", f"@{folder}/body", f"{url}/v1/matmul")
+        check_exact(np.fromfile(got, c.dtype), expected, expected.shape, f"{what}, JSON to raw")
+
+
+def check_stacks_transposed(url, folder, random):
+    shapes = [(5, 2, 3), (2, 3, 4, 5), (1, 2, 1, 2, 3, 1, 2, 2), (0, 2, 3), (2, 0, 3), (3, 70, 33)]
+    for shape, name, order in itertools.product(shapes, ("int8", "float16", "int32", "float64"), "CF"):
+        a = typed(random, np.dtype(name), shape, order)
+        expected = np.ascontiguousarray(np.swapaxes(a, -1, -2))
+        what = f"{name} {shape} in order {order}, transposed"
+        c = np.load(curl(folder, *form(folder, VERSIONS[0], [], a=a), f"{url}/v1/transpose"))
+        assert c.shape == expected.shape and c.tobytes() == expected.tobytes(), what
+        open(f"{folder}/raw", "wb").write(a.tobytes("C"))
+        query = f"shape={','.join(map(str, shape))}&dtype={name}"
+        octets = ["-H", "Content-Type: application/octet-stream", "--data-binary", f"@{folder}/raw"]
+        got = open(curl(folder, *octets, f"{url}/v1/transpose?{query}"), "rb").read()
+        assert got == expected.tobytes(), f"{what}, raw"
+
+
 check_products(*sys.argv[1:], np.random.default_rng(1))
 check_transposes(*sys.argv[1:], np.random.default_rng(2))
 check_types(*sys.argv[1:], np.random.default_rng(3))
 check_csv(*sys.argv[1:], np.random.default_rng(4))
+check_stacks(*sys.argv[1:], np.random.default_rng(5))
+check_stacks_transposed(*sys.argv[1:], np.random.default_rng(6))
