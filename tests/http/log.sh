@@ -46,6 +46,17 @@ logs "[.code, .in_bytes] == [200, $(wc -c <"$scratch/form" | tr -d ' ')]" "$url/
     -H 'Content-Type: multipart/form-data; boundary=B' --data-binary "@$scratch/form"
 logs '[.route, .code, .m, .n, .backend, .variant] == ["/v1/transpose", 200, 2, 3, "cpu", "naive"] and (has("k") | not)' \
     "$url/v1/transpose" -d '{"a":[[1,2,3],[4,5,6]],"variant":"naive","backend":"cpu"}'
+# Of a stack one product's shape, and how many there are: if they are computed one by one, or all as one.
+while IFS='|' read -r shape operands; do
+    logs "[.code, .m, .k, .n, .products] == [200, $shape]" "$url/v1/matmul" -d "{$operands}"
+done <<'END'
+2, 1, 3, 2|"a":[[1],[2]],"b":[[[1,2,3]],[[4,5,6]]]
+2, 1, 3, 2|"a":[[[1],[2]],[[3],[4]]],"b":[[1,2,3]]
+2, 1, 1, 2|"a":[[[1,2]],[[3,4]]],"b":[[[1]],[[1]]],"transpose_b":true,"transpose_a":true
+1, 2, 1, null|"a":[1,2],"b":[3,4]
+3, 0, 1, null|"a":[[],[],[]],"b":[[[]]],"transpose_b":true
+END
+logs '[.code, .m, .n, .products] == [200, 1, 3, 2]' "$url/v1/transpose" -d '{"a":[[[1,2,3]],[[4,5,6]]]}'
 logs '[.code, .problem, .route] == [422, "bad_shape", "/v1/matmul"] and (has("m") | not)' "$url/v1/matmul" -d '{"a":[[1,2]],"b":[[3]]}'
 logs '[.method, .code, .out_bytes] == ["HEAD", 200, 0]' -I "$url/healthz"
 logs '[.method, .code, .route] == ["P\\x22T", 405, "/healthz"]' -X 'P"T' "$url/healthz"

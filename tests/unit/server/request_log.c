@@ -66,6 +66,7 @@ static void test_longest(void **state) {
                                .m = INT64_MAX,
                                .k = INT64_MAX,
                                .n = INT64_MAX,
+                               .products = INT64_MAX,
                                .job = &job,
                                .cancelled = true,
                                .cancelled_in = MM_SPAN_DOWNLOAD};
