@@ -347,23 +347,26 @@ TILE_COPIER(16)
 TILE_COPIER(32)
 TILE_COPIER(64)
 
-/* Where the walk through one order stands. */
-struct order {
-    size_t steps[MM_RANK_MAX];
-    size_t at;
+/* Where a walk through both orders stands. */
+struct walk {
+    size_t index[MM_RANK_MAX];
+    size_t from_steps[MM_RANK_MAX];
+    size_t to_steps[MM_RANK_MAX];
+    size_t from;
+    size_t to;
 };
 
 /* Moves on along the dimensions between the first and the last, the second fastest: its neighbours lie in the
  * same cache lines of a file in Fortran order. False at the end. */
-static bool step(const struct mm_shape *shape, size_t *index, struct order *from, struct order *to) {
+static bool step(const struct mm_shape *shape, struct walk *walk) {
     for (unsigned dim = 1; dim + 1 < shape->rank; dim++) {
-        from->at += from->steps[dim];
-        to->at += to->steps[dim];
-        if (++index[dim] < shape->dims[dim])
+        walk->from += walk->from_steps[dim];
+        walk->to += walk->to_steps[dim];
+        if (++walk->index[dim] < shape->dims[dim])
             return true;
-        from->at -= index[dim] * from->steps[dim];
-        to->at -= index[dim] * to->steps[dim];
-        index[dim] = 0;
+        walk->from -= walk->index[dim] * walk->from_steps[dim];
+        walk->to -= walk->index[dim] * walk->to_steps[dim];
+        walk->index[dim] = 0;
     }
     return false;
 }
@@ -372,23 +375,24 @@ static bool step(const struct mm_shape *shape, size_t *index, struct order *from
 void mm_npy_reorder(const struct mm_shape *shape, enum mm_dtype dtype, const void *from, void *to) {
     const size_t bytes = mm_dtype_bytes(dtype);
     const unsigned last = shape->rank - 1;
-    struct order fortran = {.steps = {1}}, c = {.at = 0};
-    size_t index[MM_RANK_MAX] = {0};
+    struct walk walk;
+    memset(&walk, 0, sizeof walk);
     assert(shape->rank >= 2);
-    c.steps[last] = 1;
+    walk.from_steps[0] = walk.to_steps[last] = 1;
     for (unsigned dim = 0; dim < last; dim++) {
-        fortran.steps[dim + 1] = fortran.steps[dim] * shape->dims[dim];
-        c.steps[last - dim - 1] = c.steps[last - dim] * shape->dims[last - dim];
+        walk.from_steps[dim + 1] = walk.from_steps[dim] * shape->dims[dim];
+        walk.to_steps[last - dim - 1] = walk.to_steps[last - dim] * shape->dims[last - dim];
     }
-    if (fortran.steps[last] * shape->dims[last] == 0)
+    if (walk.from_steps[last] * shape->dims[last] == 0)
         return;
     do
         (bytes == 1   ? copy_8
          : bytes == 2 ? copy_16
          : bytes == 4 ? copy_32
-                      : copy_64)((const char *)from + fortran.at * bytes, fortran.steps[last],
-                                 (char *)to + c.at * bytes, c.steps[0], shape->dims[0], shape->dims[last]);
-    while (step(shape, index, &fortran, &c));
+                      : copy_64)((const char *)from + walk.from * bytes, walk.from_steps[last],
+                                 (char *)to + walk.to * bytes, walk.to_steps[0], shape->dims[0],
+                                 shape->dims[last]);
+    while (step(shape, &walk));
 }
 
 /* --- the reply */
