@@ -347,48 +347,33 @@ TILE_COPIER(16)
 TILE_COPIER(32)
 TILE_COPIER(64)
 
-/* Where the walk through one order stands. */
-struct order {
-    size_t steps[MM_RANK_MAX];
-    size_t at;
-};
-
-/* Moves on along the dimensions between the first and the last, the second fastest: its neighbours lie in the
- * same cache lines of a file in Fortran order. False at the end. */
-static bool step(const struct mm_shape *shape, size_t *index, struct order *from, struct order *to) {
-    for (unsigned dim = 1; dim + 1 < shape->rank; dim++) {
-        from->at += from->steps[dim];
-        to->at += to->steps[dim];
-        if (++index[dim] < shape->dims[dim])
-            return true;
-        from->at -= index[dim] * from->steps[dim];
-        to->at -= index[dim] * to->steps[dim];
-        index[dim] = 0;
-    }
-    return false;
-}
-
-/* The first dimension and the last one make a transposition, once for each index of those between them. */
+/* The first dimension and the last one make a transposition, once for each index of those between them. Of
+ * these the second dimension runs fastest: its neighbours lie in the same cache lines of `from`. */
 void mm_npy_reorder(const struct mm_shape *shape, enum mm_dtype dtype, const void *from, void *to) {
     const size_t bytes = mm_dtype_bytes(dtype);
     const unsigned last = shape->rank - 1;
-    struct order fortran = {.steps = {1}}, c = {.at = 0};
-    size_t index[MM_RANK_MAX] = {0};
+    size_t from_steps[MM_RANK_MAX] = {1}, to_steps[MM_RANK_MAX] = {0};
+    size_t between = 1;
     assert(shape->rank >= 2);
-    c.steps[last] = 1;
+    to_steps[last] = 1;
     for (unsigned dim = 0; dim < last; dim++) {
-        fortran.steps[dim + 1] = fortran.steps[dim] * shape->dims[dim];
-        c.steps[last - dim - 1] = c.steps[last - dim] * shape->dims[last - dim];
+        from_steps[dim + 1] = from_steps[dim] * shape->dims[dim];
+        to_steps[last - dim - 1] = to_steps[last - dim] * shape->dims[last - dim];
+        between *= dim > 0 ? shape->dims[dim] : 1;
     }
-    if (fortran.steps[last] * shape->dims[last] == 0)
-        return;
-    do
+    for (size_t index = 0; index < between; index++) {
+        size_t left = index, from_at = 0, to_at = 0;
+        for (unsigned dim = 1; dim < last; dim++) {
+            from_at += left % shape->dims[dim] * from_steps[dim];
+            to_at += left % shape->dims[dim] * to_steps[dim];
+            left /= shape->dims[dim];
+        }
         (bytes == 1   ? copy_8
          : bytes == 2 ? copy_16
          : bytes == 4 ? copy_32
-                      : copy_64)((const char *)from + fortran.at * bytes, fortran.steps[last],
-                                 (char *)to + c.at * bytes, c.steps[0], shape->dims[0], shape->dims[last]);
-    while (step(shape, index, &fortran, &c));
+                      : copy_64)((const char *)from + from_at * bytes, from_steps[last],
+                                 (char *)to + to_at * bytes, to_steps[0], shape->dims[0], shape->dims[last]);
+    }
 }
 
 /* --- the reply */
