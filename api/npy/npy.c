@@ -347,52 +347,33 @@ TILE_COPIER(16)
 TILE_COPIER(32)
 TILE_COPIER(64)
 
-/* Where a walk through both orders stands. */
-struct walk {
-    size_t index[MM_RANK_MAX];
-    size_t from_steps[MM_RANK_MAX];
-    size_t to_steps[MM_RANK_MAX];
-    size_t from;
-    size_t to;
-};
-
-/* Moves on along the dimensions between the first and the last, the second fastest: its neighbours lie in the
- * same cache lines of a file in Fortran order. False at the end. */
-static bool step(const struct mm_shape *shape, struct walk *walk) {
-    for (unsigned dim = 1; dim + 1 < shape->rank; dim++) {
-        walk->from += walk->from_steps[dim];
-        walk->to += walk->to_steps[dim];
-        if (++walk->index[dim] < shape->dims[dim])
-            return true;
-        walk->from -= walk->index[dim] * walk->from_steps[dim];
-        walk->to -= walk->index[dim] * walk->to_steps[dim];
-        walk->index[dim] = 0;
-    }
-    return false;
-}
-
-/* The first dimension and the last one make a transposition, once for each index of those between them. */
+/* The first dimension and the last one make a transposition, once for each index of those between them. Of
+ * these the second dimension runs fastest: its neighbours lie in the same cache lines of `from`. */
 void mm_npy_reorder(const struct mm_shape *shape, enum mm_dtype dtype, const void *from, void *to) {
     const size_t bytes = mm_dtype_bytes(dtype);
     const unsigned last = shape->rank - 1;
-    struct walk walk;
-    memset(&walk, 0, sizeof walk);
+    size_t from_steps[MM_RANK_MAX] = {1}, to_steps[MM_RANK_MAX] = {0};
+    size_t between = 1;
     assert(shape->rank >= 2);
-    walk.from_steps[0] = walk.to_steps[last] = 1;
+    to_steps[last] = 1;
     for (unsigned dim = 0; dim < last; dim++) {
-        walk.from_steps[dim + 1] = walk.from_steps[dim] * shape->dims[dim];
-        walk.to_steps[last - dim - 1] = walk.to_steps[last - dim] * shape->dims[last - dim];
+        from_steps[dim + 1] = from_steps[dim] * shape->dims[dim];
+        to_steps[last - dim - 1] = to_steps[last - dim] * shape->dims[last - dim];
+        between *= dim > 0 ? shape->dims[dim] : 1;
     }
-    if (walk.from_steps[last] * shape->dims[last] == 0)
-        return;
-    do
+    for (size_t index = 0; index < between; index++) {
+        size_t left = index, from_at = 0, to_at = 0;
+        for (unsigned dim = 1; dim < last; dim++) {
+            from_at += left % shape->dims[dim] * from_steps[dim];
+            to_at += left % shape->dims[dim] * to_steps[dim];
+            left /= shape->dims[dim];
+        }
         (bytes == 1   ? copy_8
          : bytes == 2 ? copy_16
          : bytes == 4 ? copy_32
-                      : copy_64)((const char *)from + walk.from * bytes, walk.from_steps[last],
-                                 (char *)to + walk.to * bytes, walk.to_steps[0], shape->dims[0],
-                                 shape->dims[last]);
-    while (step(shape, &walk));
+                      : copy_64)((const char *)from + from_at * bytes, from_steps[last],
+                                 (char *)to + to_at * bytes, to_steps[0], shape->dims[0], shape->dims[last]);
+    }
 }
 
 /* --- the reply */
