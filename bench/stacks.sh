@@ -79,7 +79,7 @@ row_mean() {
 }
 
 run() {
-    start_matmuld matmuld --backend "$backend" --memory-budget 2G || return 1
+    start_matmuld matmuld --backend "$backend" --memory-budget 2GiB || return 1
     print_head 'Stacks of products'
     print_table_head
     for dtype in $dtypes; do

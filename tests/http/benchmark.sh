@@ -58,7 +58,7 @@ same "a table: aligned" 1 "$(sed 1,2d "$scratch/got" | awk '{ print length }' | 
 
 # The type of C, by default and as asked for.
 post '{"m": 3, "k": 4, "n": 5, "dtype": "int8", "variants": ["naive"], "repeats": 1}'
-expect "int8" 200 '"\(.dtype) \(.result_dtype) \(.rows[0].max_error)"' 'int8 int32 0'
+expect "int8" 200 '"\(.dtype) \(.result_dtype) \(.rows[0].max_error == 0)"' 'int8 int32 true'
 of_float16='{"m": 3, "k": 4, "n": 5, "dtype": "float16", "result_dtype": "float32", "variants": ["naive"], "repeats": 1}'
 post "$of_float16"
 expect "float16 in float32" 200 '"\(.dtype) \(.result_dtype)"' 'float16 float32'

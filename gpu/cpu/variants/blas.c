@@ -77,7 +77,9 @@ static void multiply(const struct mm_product *product) {
                     leading_dimension(c));
 }
 
-enum { BLOCK = 512 };
+/* Each block of an operand is converted once for each block of C in its row or column, by one thread: so
+ * blocks are large. */
+enum { BLOCK = 1024 };
 
 /* C is narrower than its sums: these go through a block of memory. */
 static enum mm_status multiply_and_round(const struct mm_product *product, struct mm_error *error) {
@@ -117,7 +119,7 @@ enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lan
     return status;
 }
 
-/* Blocks of A, B and C as float32, 1 MiB each. */
+/* Blocks of A, B and C as float32, 4 MiB each. Their rows have no gaps. */
 struct blocks {
     float a[BLOCK * BLOCK];
     float b[BLOCK * BLOCK];
@@ -131,7 +133,7 @@ static void widen(float *block, const struct mm_matrix *x, size_t row, size_t ro
     case constant:                                                                                           \
         for (size_t r = 0; r < rows; r++)                                                                    \
             for (size_t c = 0; c < cols; c++)                                                                \
-                block[r * BLOCK + c] = (float)value(((const type *)x->data)[(row + r) * x->ld + col + c]);   \
+                block[r * cols + c] = (float)value(((const type *)x->data)[(row + r) * x->ld + col + c]);    \
         break;
         MM_DTYPE_TABLE(X)
 #undef X
@@ -155,13 +157,14 @@ static void multiply_block(const struct mm_product *product, struct blocks *bloc
         widen_operand(blocks->a, &product->a, product->transpose_a, row, rows, depth, depths);
         widen_operand(blocks->b, &product->b, product->transpose_b, depth, depths, col, cols);
         cblas_sgemm(CblasRowMajor, flag(product->transpose_a), flag(product->transpose_b), (int)rows,
-                    (int)cols, (int)depths, 1.0F, blocks->a, BLOCK, blocks->b, BLOCK,
-                    depth == 0 ? 0.0F : 1.0F, blocks->c, BLOCK);
+                    (int)cols, (int)depths, 1.0F, blocks->a, (int)(product->transpose_a ? rows : depths),
+                    blocks->b, (int)(product->transpose_b ? depths : cols), depth == 0 ? 0.0F : 1.0F,
+                    blocks->c, (int)cols);
     }
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols; c++)
             mm_store_float(product->c.dtype, product->c.data, (row + r) * product->c.ld + col + c,
-                           blocks->c[r * BLOCK + c]);
+                           blocks->c[r * cols + c]);
 }
 
 enum mm_status mm_cpu_blas_narrow(const struct mm_product *product, struct mm_lane *lane,

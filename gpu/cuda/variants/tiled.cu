@@ -56,9 +56,9 @@
  *     __global__ void mm_cuda_one(mm_product product) { tiled<TILE, ELEMENT>::run<false, false>(product); }
  *     mm_cuda_one<<<dim3(⌈n/TILE⌉, ⌈m/TILE⌉), dim3(TILE, TILE)>>>(product);
  *
- * A batch of small products is one launch too, with a layer of blocks for each product. Its kernel gets all
- * products as one argument. A block calls `run` with product number blockIdx.z; its blockIdx.x and blockIdx.y
- * count from the first block of that product.
+ * A batch of small products, or a stack, is one launch too, with a layer of blocks for each product. Its
+ * kernel gets all products as one argument. A block calls `run` with product number blockIdx.z; its
+ * blockIdx.x and blockIdx.y count from the first block of that product.
  *
  * Cost: 2·TILE²·4 bytes of shared memory a block (512 bytes, 2 KiB, 8 KiB; the latter two twice that for sums
  * of 8 bytes) and two barriers a step. Each multiplication reads one word of b_tile and one of a_tile; the
