@@ -77,14 +77,19 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
                         job->verification.took_ns, (double)mm_product_bytes(&job->product));
 }
 
+/* What each further product of a stack takes at least, however small: on a CPU some 200 ns. */
+#define PRODUCT_NS 200.0
+
 double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *ran,
                              const struct mm_product *product) {
-    const double elements = (double)product->m * (double)product->n;
+    const double count = (double)mm_product_count(product);
+    const double elements = (double)product->m * (double)product->n * count;
     const bool is_small = !device->backend->is_host && ran->op == MM_MATMUL &&
                           elements < MM_FORECAST_ELEMENTS_MIN && elements > 0.0;
     const double work =
         is_small ? 2.0 * MM_FORECAST_ELEMENTS_MIN * (double)product->k : work_of(ran, product);
-    return read_rate(&device->forecast.kernel_ns[row_of(device, ran)][product->a.dtype]) * work;
+    const double rate = read_rate(&device->forecast.kernel_ns[row_of(device, ran)][product->a.dtype]);
+    return rate == 0.0 ? 0.0 : rate * work + PRODUCT_NS * (count - 1.0);
 }
 
 /* The largest edge of a square product (or transposition) of these element types that should take no longer;

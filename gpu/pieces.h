@@ -16,6 +16,7 @@ struct mm_pieces {
     size_t rows;       /* of the band at hand, which begins there */
     size_t col;        /* the columns of the band left of this one are complete */
     size_t cols;       /* of the piece at hand */
+    size_t checked;    /* products whose check is over */
     uint64_t spent_ns; /* on all pieces so far */
     double element_ns; /* that an element of C took in the last piece; 0: there was none */
 };

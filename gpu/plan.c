@@ -36,16 +36,20 @@ enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_vari
     return backend->plan == NULL ? MM_OK : backend->plan(product, plan, error);
 }
 
-enum mm_status mm_plan_launch(const struct mm_plan *plan, const struct mm_product *product,
-                              struct mm_lane *lane, struct mm_error *error) {
-    const size_t count = mm_product_count(product);
+enum mm_status mm_plan_launch_some(const struct mm_plan *plan, const struct mm_product *product, size_t first,
+                                   size_t count, struct mm_lane *lane, struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (product->stack != NULL && plan->launch_stack != NULL)
-        return plan->launch_stack(plan, product, lane, error);
-    for (size_t index = 0; index < count && status == MM_OK; index++) {
+        return plan->launch_stack(plan, product, first, count, lane, error);
+    for (size_t index = first; index < first + count && status == MM_OK; index++) {
         const struct mm_product item = mm_product_item(product, index);
         status = plan->launch != NULL ? plan->launch(plan, &item, lane, error)
                                       : plan->variant->launch[product->a.dtype](&item, lane, error);
     }
     return status;
+}
+
+enum mm_status mm_plan_launch(const struct mm_plan *plan, const struct mm_product *product,
+                              struct mm_lane *lane, struct mm_error *error) {
+    return mm_plan_launch_some(plan, product, 0, mm_product_count(product), lane, error);
 }

@@ -27,9 +27,10 @@ struct mm_plan {
     /* The backend's part of mm_plan_launch. NULL on the host, where variant->launch computes the product. */
     enum mm_status (*launch)(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error);
-    /* The same for a stack in one launch. NULL: its products are launched one after another. */
-    enum mm_status (*launch_stack)(const struct mm_plan *plan, const struct mm_product *product,
-                                   struct mm_lane *lane, struct mm_error *error);
+    /* The same for `count` products of a stack, from `first` on, in one launch. NULL: they are launched one
+     * after another. */
+    enum mm_status (*launch_stack)(const struct mm_plan *plan, const struct mm_product *product, size_t first,
+                                   size_t count, struct mm_lane *lane, struct mm_error *error);
     /* Loads what a first launch would load, so that no job's kernel time includes it. NULL: that is
      * layout.kernel alone, or nothing. The product's data may be NULL. */
     enum mm_status (*prepare)(const struct mm_plan *plan, const struct mm_product *product,
@@ -54,3 +55,7 @@ enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_vari
  * enqueues it on the lane. Every launch comes through here, also those of a part of C. */
 enum mm_status mm_plan_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
+
+/* The same of `count` products, from `first` on. */
+enum mm_status mm_plan_launch_some(const struct mm_plan *plan, const struct mm_product *product, size_t first,
+                                   size_t count, struct mm_lane *lane, struct mm_error *error);

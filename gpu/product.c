@@ -70,12 +70,12 @@ struct mm_product mm_product_dense(const struct mm_product *product) {
     return dense;
 }
 
-/* Keeps `kept` matrices, from `index` on, of `count` that stand one below another. */
-static void pick(struct mm_matrix *matrix, size_t count, size_t index, size_t kept) {
-    const size_t rows = matrix->rows / count;
-    matrix->rows = rows * kept;
+/* One matrix of several that stand one below another. */
+static void pick(struct mm_matrix *matrix, size_t count, size_t index) {
+    matrix->rows /= count;
     if (matrix->data != NULL)
-        matrix->data = (char *)matrix->data + index * rows * matrix->ld * mm_dtype_bytes(matrix->dtype);
+        matrix->data =
+            (char *)matrix->data + index * matrix->rows * matrix->ld * mm_dtype_bytes(matrix->dtype);
 }
 
 struct mm_product mm_product_item(const struct mm_product *product, size_t index) {
@@ -89,34 +89,10 @@ struct mm_product mm_product_item(const struct mm_product *product, size_t index
         b += left % stack->dims[dim] * stack->b_steps[dim];
     }
     item.stack = NULL;
-    pick(&item.a, stack->a_count, a, 1);
-    pick(&item.b, stack->b_count, b, 1);
-    pick(&item.c, stack->count, index, 1);
+    pick(&item.a, stack->a_count, a);
+    pick(&item.b, stack->b_count, b);
+    pick(&item.c, stack->count, index);
     return item;
-}
-
-/* An operand that all along the first dimension share stays as it is. */
-static void pick_operand(struct mm_matrix *operand, size_t *matrices, size_t step, size_t first,
-                         size_t count) {
-    if (step == 0)
-        return;
-    pick(operand, *matrices, first * step, count * step);
-    *matrices = count * step;
-}
-
-struct mm_product mm_product_part(const struct mm_product *product, size_t first, size_t count,
-                                  struct mm_stack *stack) {
-    const struct mm_stack *whole = product->stack;
-    const size_t each = whole->count / whole->dims[0];
-    struct mm_product part = *product;
-    *stack = *whole;
-    stack->dims[0] = count;
-    stack->count = count * each;
-    pick_operand(&part.a, &stack->a_count, stack->a_steps[0], first, count);
-    pick_operand(&part.b, &stack->b_count, stack->b_steps[0], first, count);
-    pick(&part.c, whole->count, first * each, count * each);
-    part.stack = stack;
-    return part;
 }
 
 double mm_product_flops(const struct mm_product *product) {

@@ -61,10 +61,6 @@ __BEGIN_DECLS
 struct mm_product mm_product_item(const struct mm_product *product, size_t index);
 __END_DECLS
 
-/* The part of a stack that is `count` of its first dimension from `first` on; *stack becomes the part's. */
-struct mm_product mm_product_part(const struct mm_product *product, size_t first, size_t count,
-                                  struct mm_stack *stack);
-
 /* Sets m, n and k from a, b and the flags; of a transposition b becomes empty. MM_BAD_SHAPE, naming both
  * shapes, if the inner dimensions of a and b differ; the product is untouched then. */
 enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, struct mm_error *error);

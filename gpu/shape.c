@@ -184,11 +184,12 @@ static enum mm_status fail_inner(const struct mm_shape *a, const struct mm_shape
     char a_text[MM_SHAPE_TEXT_MAX], b_text[MM_SHAPE_TEXT_MAX];
     mm_shape_text(a, a_text);
     mm_shape_text(b, b_text);
-    return mm_fail(
-        error, MM_BAD_SHAPE,
-        "a is %s and b is %s, so rows of a have %zu elements and columns of b %zu, but must have as "
-        "many; transpose_a and transpose_b swap the last two dimensions of a matrix or stack",
-        a_text, b_text, a_inner, b_inner);
+    return mm_fail(error, MM_BAD_SHAPE,
+                   "a is %s and b is %s: multiplied are the %zu columns of a's matrices by the %zu rows of "
+                   "b's, after any "
+                   "transpose, and these numbers must be equal; transpose_a and transpose_b swap the last "
+                   "two dimensions",
+                   a_text, b_text, a_inner, b_inner);
 }
 
 /* Judges the matrices of both operands by mm_product_conform. */
@@ -239,7 +240,8 @@ enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *a, const s
     product->stack = NULL;
     if (stack->count == 0) {
         product->m = 0;
-    } else if (op == MM_MATMUL && stack->b_count == 1 && !product->transpose_a) {
+    } else if (op == MM_MATMUL && stack->b_count == 1 && !product->transpose_a &&
+               product->m <= INT32_MAX / stack->count) { /* more rows than a library or a GPU counts */
         product->m *= stack->count;
     } else if (stack->count > 1) {
         product->stack = stack;

@@ -255,9 +255,10 @@ static void judge_words(const struct mm_product *product, size_t row, const uint
     mm_verify_words_row(verification, row, is_wrong);
 }
 
-/* Adds the rows of one product, the first of which counts as `first_row`. */
-static void check_one(const struct mm_product *product, bool has_tensor_cores, size_t first_row, void *memory,
-                      struct mm_verification *verification) {
+/* Adds the rows of one product, the first of which counts as `first_row`. The memory may have the vectors
+ * from the product before, and the sums of B, if that had the same B. */
+static void check_one(const struct mm_product *product, bool has_tensor_cores, size_t first_row, bool has_x,
+                      bool has_b, void *memory, struct mm_verification *verification) {
     const struct kind *kind = kind_of(product->a.dtype);
     struct mm_verification rows = {.is_done = false};
     const struct mm_verify_bounds bounds = mm_verify_bounds_of(product, has_tensor_cores);
@@ -269,10 +270,13 @@ static void check_one(const struct mm_product *product, bool has_tensor_cores, s
     const struct factors b_factors = {OF_B, x, product->n}, a_factors = {OF_A, of_b, product->k},
                          c_factors = {OF_C, x, product->n};
     assert(product->m > 0 && product->n > 0);
-    kind->make_vectors(x, product->n, verification->seed);
-    multiply(kind, &product->b, product->transpose_b, &b_factors, of_b, wide);
-    if (kind->make_norms != NULL)
-        kind->make_norms(of_b, product->k);
+    if (!has_x)
+        kind->make_vectors(x, product->n, verification->seed);
+    if (!has_b) {
+        multiply(kind, &product->b, product->transpose_b, &b_factors, of_b, wide);
+        if (kind->make_norms != NULL)
+            kind->make_norms(of_b, product->k);
+    }
     multiply(kind, &product->a, product->transpose_a, &a_factors, of_a, wide);
     for (size_t row = 0; row < product->m; row++) {
         widen(&product->c, row, wide);
@@ -291,12 +295,18 @@ static void check_one(const struct mm_product *product, bool has_tensor_cores, s
         mm_verify_merge(verification, &rows);
 }
 
+void mm_verify_some(const struct mm_product *product, bool has_tensor_cores, size_t first, size_t count,
+                    void *memory, struct mm_verification *verification) {
+    for (size_t index = first; index < first + count; index++) {
+        const struct mm_product item = mm_product_item(product, index);
+        const bool has_x = index > 0;
+        const bool has_b = has_x && mm_product_item(product, index - 1).b.data == item.b.data;
+        check_one(&item, has_tensor_cores, index * product->m, has_x, has_b, memory, verification);
+    }
+}
+
 void mm_verify(const struct mm_product *product, bool has_tensor_cores, uint64_t seed, void *memory,
                struct mm_verification *verification) {
-    const size_t count = mm_product_count(product);
     *verification = (struct mm_verification){.is_done = true, .seed = seed};
-    for (size_t index = 0; index < count; index++) {
-        const struct mm_product item = mm_product_item(product, index);
-        check_one(&item, has_tensor_cores, index * product->m, memory, verification);
-    }
+    mm_verify_some(product, has_tensor_cores, 0, mm_product_count(product), memory, verification);
 }

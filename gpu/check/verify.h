@@ -69,6 +69,11 @@ size_t mm_verify_bytes(const struct mm_product *product);
 void mm_verify(const struct mm_product *product, bool has_tensor_cores, uint64_t seed, void *memory,
                struct mm_verification *verification);
 
+/* The same in steps, for a stack: adds `count` products from `first` on to a verification that has `is_done`
+ * and the seed from the start, and the products before these; `memory` is as the last step left it. */
+void mm_verify_some(const struct mm_product *product, bool has_tensor_cores, size_t first, size_t count,
+                    void *memory, struct mm_verification *verification);
+
 /* --- what the host and the device share ---------------------------------------------------------- */
 
 /* The factors of e, of the bound, and of the check's own rounding; all 0 of whole numbers. */

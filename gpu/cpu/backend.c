@@ -71,33 +71,49 @@ static void close_device(struct mm_device *device) {
 static enum mm_status measure(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     uint64_t start_ns = mm_clock_ns();
-    enum mm_status status = MM_OK;
-    for (size_t index = 0; index < mm_product_count(product) && status == MM_OK; index++) {
-        const struct mm_product item = mm_product_item(product, index);
-        status = mm_plan_launch(plan, &item, NULL, error);
-    }
+    const enum mm_status status = mm_plan_launch(plan, product, NULL, error);
     if (kernel_ns != NULL)
         *kernel_ns = mm_clock_ns() - start_ns;
     return status;
 }
 
+/* Computes one piece, or as many products of a stack as take as long as one. */
+static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
+    struct mm_pieces *pieces = &job->pieces;
+    const uint64_t until_ns = mm_clock_ns() + MM_PIECE_NS;
+    do {
+        uint64_t took_ns = 0;
+        const struct mm_product piece = mm_pieces_next(pieces, device, job->plan.variant, &job->product);
+        if (measure(device, &job->plan, &piece, &took_ns, &job->error) != MM_OK)
+            return job->error.status;
+        job->more = mm_pieces_end(pieces, &job->product, took_ns);
+    } while (job->more && pieces->row == 0 && pieces->col == 0 && mm_clock_ns() < until_ns);
+    return MM_OK;
+}
+
+/* Checks one product, or as many of a stack as take as long as a piece. */
+static void check(struct mm_job *job) {
+    const size_t count = mm_product_count(&job->product);
+    const uint64_t start_ns = mm_clock_ns();
+    struct mm_verification *verification = &job->verification;
+    uint64_t now_ns;
+    if (job->pieces.checked == 0)
+        *verification = (struct mm_verification){.is_done = true, .seed = mm_verify_seed()};
+    do {
+        mm_verify_some(&job->product, false, job->pieces.checked++, 1, job->verify_memory, verification);
+        now_ns = mm_clock_ns();
+    } while (job->pieces.checked < count && now_ns < start_ns + MM_PIECE_NS);
+    verification->took_ns += now_ns - start_ns;
+    job->more = job->pieces.checked < count;
+}
+
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
-    const uint64_t until_ns = job->pieces.spent_ns + MM_PIECE_NS;
-    do { /* the products of a stack may be shorter than a piece */
-        uint64_t took_ns = 0;
-        const struct mm_product piece =
-            mm_pieces_next(&job->pieces, device, job->plan.variant, &job->product);
-        if (measure(device, &job->plan, &piece, &took_ns, &job->error) != MM_OK)
-            return;
-        job->more = mm_pieces_end(&job->pieces, &job->product, took_ns);
-    } while (job->more && job->pieces.row == 0 && job->pieces.col == 0 && job->pieces.spent_ns < until_ns);
-    if (job->more || !job->verify)
+    if (job->pieces.item < mm_product_count(&job->product) &&
+        (compute(device, job) != MM_OK || job->more || !job->verify))
         return;
-    const uint64_t start_ns = mm_clock_ns();
-    mm_verify(&job->product, false, mm_verify_seed(), job->verify_memory, &job->verification);
-    job->verification.took_ns = mm_clock_ns() - start_ns;
+    check(job);
 }
 
 static void end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
@@ -112,9 +128,10 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
 
 /* A product that OpenBLAS spreads over all cores; beside another of its kind it would only wait for them. */
 static void schedule(struct mm_job *job) {
+    const struct mm_product one = mm_product_item(&job->product, 0);
     job->plan.fills_device = job->plan.device->lane_count > 1 &&
                              job->plan.variant == &mm_cpu_variants[MM_CPU_ROW_blas] &&
-                             mm_product_flops(&job->product) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
+                             mm_product_flops(&one) / 2.0 > MM_CPU_BLAS_ALONE_MAX;
 }
 
 /* What new allocations can use without swapping, as the kernel estimates it; else the free pages. */

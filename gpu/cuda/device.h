@@ -67,7 +67,7 @@ static inline size_t mm_cuda_room(const struct mm_matrix *matrix) {
 /* Enqueues a mark on the lane's stream. */
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point);
 
-/* The rows of the bands in which a job is launched, or of a stack the products along its first dimension: all
+/* The rows of the bands in which a product, or one of a stack, is launched: all
  * if the product takes less than 100 ms by the device's rates, or if blocks are not laid over C
  * (plan->layout.block_rows is 0: a library's, fp32_tensor's). A band has the same kernel and splits of k as
  * all of C, so the result has the same bits. `product` is in device memory. */
@@ -80,12 +80,12 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job);
 enum mm_status mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                                    struct mm_error *error);
 
-/* Enqueues the check of a product that the lane's stream has computed, with all matrices in device memory
- * and `memory` of mm_cuda_verify_bytes there, aligned to 256 bytes. Its result is in lane->verification
- * once the stream is through. m and n are not 0. */
+/* Enqueues the check of `count` products that the lane's stream has computed, from `first` on, with all
+ * matrices in device memory and `memory` of mm_cuda_verify_bytes there, aligned to 256 bytes. Its result, of
+ * these and of those before them, is in lane->verification once the stream is through. m and n are not 0. */
 size_t mm_cuda_verify_bytes(const struct mm_product *product);
-enum mm_status mm_cuda_verify(const struct mm_product *product, void *memory, struct mm_lane *lane,
-                              struct mm_error *error);
+enum mm_status mm_cuda_verify(const struct mm_product *product, size_t first, size_t count, uint64_t seed,
+                              void *memory, struct mm_lane *lane, struct mm_error *error);
 
 /* Enqueues a copy of all elements; both matrices have one shape and type, and either may have longer rows. */
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,

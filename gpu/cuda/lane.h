@@ -20,9 +20,13 @@ struct mm_cuda_bands {
     struct mm_job *job;        /* NULL: none is under way */
     struct mm_plan plan;       /* the job's, or a frugal one */
     struct mm_product product; /* of all of C, in the device's memory */
-    size_t rows;               /* of a band: rows of C, or of a stack products along its first dimension */
-    size_t row;                /* of the next one, in the same unit; the last: all were launched, and the
+    size_t products;           /* of a band, of a stack whose products are not cut */
+    size_t rows;               /* of a band; m: the product is not cut */
+    size_t item;               /* of the next band; the number of products: all were launched, and the
                                   download */
+    size_t row;                /* of the next band */
+    size_t checked;            /* products whose check was enqueued */
+    uint64_t seed;             /* of the check */
     void *check;               /* the memory of its check, behind the matrices */
     struct mm_error error;     /* why the rest is not launched */
 };

@@ -78,8 +78,8 @@ static struct mm_cuda_items items_of(const struct mm_plan *plan, const struct mm
 }
 
 /* The products of a stack as the layers of a grid, by the batch kernel. The grid's z ends at 65535, too. */
-static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product,
-                                   struct mm_lane *lane, struct mm_error *error) {
+static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
+                                   size_t count, struct mm_lane *lane, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
     struct mm_cuda_items items = items_of(plan, product);
     void *arguments[] = {&items};
@@ -89,10 +89,10 @@ static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_p
     items.block_rows = layout.block_rows;
     items.block_cols = layout.block_cols;
     items.tile = product->tile != 0 ? product->tile : plan->variant->tile;
-    for (size_t *first = &items.stack.first; *first < product->stack->count && status == MM_OK;
-         *first += GRID_Z_MAX) {
+    for (size_t done = 0; done < count && status == MM_OK; done += GRID_Z_MAX) {
         const dim3 grid = {(unsigned)mm_size_divide_up(product->n, layout.block_cols), (unsigned)rows,
-                           (unsigned)mm_size_min(product->stack->count - *first, GRID_Z_MAX)};
+                           (unsigned)mm_size_min(count - done, GRID_Z_MAX)};
+        items.stack.first = first + done;
         status = mm_cuda_enqueue(&layout, grid, arguments, lane, error);
     }
     return status;

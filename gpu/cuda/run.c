@@ -1,6 +1,7 @@
 /* A job on a lane: memory, upload, kernel (in bands of rows if it is long), download, and the time of
  * each. It knows no variant. */
 #include "gpu/cuda/device.h"
+#include "gpu/check/verify.h"
 #include "gpu/pieces.h"
 
 #include <assert.h>
@@ -45,6 +46,23 @@ static enum mm_status enqueue_upload(struct mm_job *job, const struct mm_product
     return mm_cuda_status(lane->device, code, "copying a and b to the device", error);
 }
 
+/* Enqueues the check of the next products, of a stack as many as take some milliseconds if they are small. */
+static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error) {
+    enum { PRODUCTS_MAX = 64 };
+    struct mm_cuda_bands *bands = &lane->bands;
+    const size_t count = mm_size_min(mm_product_count(&bands->product) - bands->checked, PRODUCTS_MAX);
+    const enum mm_status status =
+        mm_cuda_verify(&bands->product, bands->checked, count, bands->seed, bands->check, lane, error);
+    if (status != MM_OK)
+        return status;
+    bands->checked += count;
+    const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_VERIFIED);
+    if (code != cudaSuccess)
+        return mm_cuda_status(lane->device, code, "checking a product", error);
+    lane->last = MM_CUDA_VERIFIED;
+    return MM_OK;
+}
+
 /* The check comes when C is on its way to the host, so that no span has its time. */
 static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *error) {
     const struct mm_cuda_bands *bands = &lane->bands;
@@ -56,16 +74,7 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
         return mm_cuda_status(lane->device, code, "copying c from the device", error);
     lane->last = MM_CUDA_DOWNLOADED;
     bands->job->downloaded_bytes = mm_matrix_bytes(&bands->product.c);
-    if (!bands->job->verify)
-        return MM_OK;
-    const enum mm_status status = mm_cuda_verify(&bands->product, bands->check, lane, error);
-    if (status != MM_OK)
-        return status;
-    code = mm_cuda_mark(lane, MM_CUDA_VERIFIED);
-    if (code != cudaSuccess)
-        return mm_cuda_status(lane->device, code, "checking a product", error);
-    lane->last = MM_CUDA_VERIFIED;
-    return MM_OK;
+    return bands->job->verify ? enqueue_check(lane, error) : MM_OK;
 }
 
 /* --- bands of rows ------------------------------------------------------------------------------- */
@@ -84,16 +93,23 @@ static bool is_alike(const struct mm_plan *whole, const struct mm_product *produ
            plan.workspace_bytes <= whole->workspace_bytes;
 }
 
-/* What bands are cut from: rows of C, or of a stack products along its first dimension. */
-static size_t all_rows(const struct mm_product *product) {
-    return product->stack == NULL ? product->m : product->stack->dims[0];
+/* The products of a stack that a band has, if none of them is cut: as many as take no longer than a band may.
+ * What is launched in a loop takes the host's time as well. A library is given all. */
+static size_t band_products(const struct mm_plan *plan, const struct mm_product *product) {
+    enum { LOOP_MAX = 1024 };
+    const size_t count = mm_product_count(product);
+    const bool is_library = plan->layout.block_rows == 0 && plan->launch_stack != NULL;
+    const double each_ns = mm_forecast_kernel_ns(plan->device, plan->variant, product) / (double)count;
+    const size_t most = plan->launch_stack == NULL ? mm_size_min(count, LOOP_MAX) : count;
+    if (is_library || each_ns * (double)most <= BAND_NS)
+        return most;
+    return (size_t)fmax(BAND_NS / each_ns, 1.0);
 }
 
 size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product) {
-    const double expected_ns = mm_forecast_kernel_ns(plan->device, plan->variant, product);
+    const struct mm_product one = mm_product_item(product, 0);
+    const double expected_ns = mm_forecast_kernel_ns(plan->device, plan->variant, &one);
     const size_t block_rows = plan->layout.block_rows;
-    if (product->stack != NULL)
-        return (size_t)ceil((double)all_rows(product) / ceil(fmax(expected_ns / BAND_NS, 1.0)));
     if (expected_ns <= BAND_NS || block_rows == 0)
         return product->m;
     for (double count = ceil(expected_ns / BAND_NS); count > 1.0; count = floor(count / 2.0)) {
@@ -111,12 +127,18 @@ size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *pr
 static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error) {
     struct mm_cuda_bands *bands = &lane->bands;
     const struct mm_product *product = &bands->product;
-    const size_t rows = mm_size_min(all_rows(product) - bands->row, bands->rows);
-    struct mm_stack stack;
-    const struct mm_product band = product->stack != NULL ? mm_product_part(product, bands->row, rows, &stack)
-                                                          : mm_product_piece(product, bands->plan.variant->op,
-                                                                             bands->row, rows, 0, product->n);
-    const enum mm_status status = mm_plan_launch(&bands->plan, &band, lane, error);
+    const bool is_whole = bands->rows == product->m;
+    const size_t products = mm_size_min(mm_product_count(product) - bands->item, bands->products);
+    const size_t rows = mm_size_min(product->m - bands->row, bands->rows);
+    enum mm_status status;
+    if (is_whole) {
+        status = mm_plan_launch_some(&bands->plan, product, bands->item, products, lane, error);
+    } else {
+        const struct mm_product one = mm_product_item(product, bands->item);
+        const struct mm_product band =
+            mm_product_piece(&one, bands->plan.variant->op, bands->row, rows, 0, product->n);
+        status = mm_plan_launch(&bands->plan, &band, lane, error);
+    }
     if (status != MM_OK)
         return status;
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
@@ -124,13 +146,19 @@ static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error)
         return mm_cuda_status(lane->device, code, "running a kernel", error);
     lane->last = MM_CUDA_COMPUTED;
     bands->row += rows;
-    return bands->row == all_rows(product) ? enqueue_download(lane, error) : MM_OK;
+    if (bands->row == product->m) {
+        bands->item += is_whole ? products : 1;
+        bands->row = 0;
+    }
+    return bands->item == mm_product_count(product) ? enqueue_download(lane, error) : MM_OK;
 }
 
 /* Whether a band is over, and another one is to follow. */
 static bool has_bands_left(const struct mm_lane *lane) {
     const struct mm_cuda_bands *bands = &lane->bands;
-    return bands->job != NULL && bands->row < all_rows(&bands->product) && bands->error.status == MM_OK;
+    const size_t count = mm_product_count(&bands->product);
+    return bands->job != NULL && bands->error.status == MM_OK &&
+           (bands->item < count || (bands->job->verify && bands->checked < count));
 }
 
 /* Enqueues the next band, unless the job was cancelled; bands.error says why not. The device does not
@@ -140,8 +168,10 @@ static void go_on(struct mm_lane *lane) {
     __atomic_store_n(&bands->job->seen_ns, 0, __ATOMIC_RELAXED);
     if (__atomic_load_n(&bands->job->is_cancelled, __ATOMIC_RELAXED))
         mm_fail(&bands->error, MM_STOPPING, "the job was cancelled before its end");
-    else
+    else if (bands->item < mm_product_count(&bands->product))
         (void)enqueue_band(lane, &bands->error);
+    else
+        (void)enqueue_check(lane, &bands->error);
 }
 
 /* Begins a job by this plan, once. Taking memory counts as part of the upload: a large first job spends its
@@ -166,7 +196,9 @@ static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const st
     lane->bands = (struct mm_cuda_bands){.job = job,
                                          .plan = *plan,
                                          .product = product,
+                                         .products = band_products(plan, &product),
                                          .rows = mm_cuda_band_rows(plan, &product),
+                                         .seed = job->verify ? mm_verify_seed() : 0,
                                          .check = (char *)memory + bytes};
     status = enqueue_upload(job, &product, lane, error);
     if (status == MM_OK)

@@ -504,11 +504,10 @@ size_t mm_cuda_verify_bytes(const struct mm_product *product) {
     return checkers[product->a.dtype].count_bytes(&item);
 }
 
-enum mm_status mm_cuda_verify(const struct mm_product *product, void *memory, struct mm_lane *lane,
-                              struct mm_error *error) {
-    const uint64_t seed = mm_verify_seed();
+enum mm_status mm_cuda_verify(const struct mm_product *product, size_t first, size_t count, uint64_t seed,
+                              void *memory, struct mm_lane *lane, struct mm_error *error) {
     cudaError_t code = cudaSuccess;
-    for (size_t index = 0; index < mm_product_count(product) && code == cudaSuccess; index++) {
+    for (size_t index = first; index < first + count && code == cudaSuccess; index++) {
         const struct mm_product item = mm_product_item(product, index);
         code = checkers[product->a.dtype].verify(&item, memory, seed, index * product->m, lane);
     }

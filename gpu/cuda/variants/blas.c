@@ -12,6 +12,7 @@
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 
+#include <assert.h>
 #include <limits.h>
 
 /* What the library is asked for: the product, with matrices in the workspace for those that it does not take.
@@ -155,6 +156,13 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     return status;
 }
 
+/* All of a stack at once: it is never cut (mm_cuda_set_bands). */
+static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
+                                   size_t count, struct mm_lane *lane, struct mm_error *error) {
+    assert(first == 0 && count == product->stack->count);
+    return launch(plan, product, lane, error);
+}
+
 static enum mm_status prepare(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error) {
     enum mm_status status = mm_blas_prepare(lane, error);
@@ -190,6 +198,7 @@ enum mm_status mm_cuda_blas(const struct mm_product *product, struct mm_plan *pl
         return mm_fail(error, MM_UNSUPPORTED, "blas cannot run here: %s", missing);
     plan->workspace_bytes = product->k == 0 ? 0 : call_of(product, NULL).bytes;
     plan->prepare = prepare;
-    plan->launch = plan->launch_stack = launch;
+    plan->launch = launch;
+    plan->launch_stack = launch_stack;
     return MM_OK;
 }
