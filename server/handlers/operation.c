@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Less than this takes a fraction of a millisecond, and is done on the connection's own thread. */
-enum { LONG_BYTES = 256 << 10, LONG_ELEMENTS = 16 << 10 };
+enum { LONG_BYTES = 256 << 10, LONG_ELEMENTS = 16 << 10, LONG_REPLY_BYTES = 1 << 20 };
 
 _Static_assert(_Alignof(struct mm_operation) <= _Alignof(struct mm_request), "it lies behind that");
 
@@ -106,7 +106,6 @@ static enum mm_status acquire_output(struct mm_request *request, struct mm_error
     struct mm_product *product = &operation->job.product;
     struct mm_buffers *buffers = request->server->buffers;
     char shape[MM_SHAPE_TEXT_MAX];
-    size_t reply_bytes = 0;
     enum mm_status status =
         mm_buffers_acquire(buffers, mm_matrix_bytes(&product->c), &operation->result, error);
     if (status != MM_OK)
@@ -116,11 +115,11 @@ static enum mm_status acquire_output(struct mm_request *request, struct mm_error
     if (status != MM_OK || encoder->reply_bytes_max == NULL)
         return status;
     mm_shape_text(&operation->shape, shape);
-    if (!encoder->reply_bytes_max(&operation->shape, product->c.dtype, &reply_bytes))
+    if (!encoder->reply_bytes_max(&operation->shape, product->c.dtype, &operation->reply_bytes))
         return mm_fail(error, MM_TOO_LARGE,
                        "the result of %s is too large as %s; ask for application/octet-stream by Accept",
                        shape, encoder->reply_type);
-    return mm_buffers_acquire(buffers, reply_bytes, &operation->reply.buffer, error);
+    return mm_buffers_acquire(buffers, operation->reply_bytes, &operation->reply.buffer, error);
 }
 
 static bool is_locked(const struct mm_buffer *buffer) {
@@ -204,9 +203,11 @@ static bool decodes_long(const struct mm_request *request) {
     return request->reading == NULL || !request->reader->is_quick(request->reading);
 }
 
+/* An empty result may be long as well: as text it has brackets for each row. */
 static bool encodes_long(const struct mm_operation *operation) {
     const struct mm_matrix *c = &operation->job.product.c;
-    return operation->encoder->reply_bytes_max != NULL && c->rows * c->cols > LONG_ELEMENTS;
+    return operation->encoder->reply_bytes_max != NULL &&
+           (c->rows * c->cols > LONG_ELEMENTS || operation->reply_bytes > LONG_REPLY_BYTES);
 }
 
 /* Lets the worker pool decode, which must not call MHD: the connection may be gone by then. False if memory
@@ -223,6 +224,7 @@ static bool leave_to_pool(struct mm_request *request, const char *content_type) 
 }
 
 enum mm_status mm_operation_complete(struct mm_request *request) {
+    const struct mm_operation *operation = mm_operation_of(request);
     const char *content_type = mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
     enum mm_status status = mm_operation_settle(request);
     if (status == MM_OK && decodes_long(request) && leave_to_pool(request, content_type))
@@ -232,7 +234,8 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
     if (status != MM_OK)
         return status;
     keep_job(request);
-    if (!mm_queue_run(mm_engine_queue(mm_server_engine(request->server)), request->job)) {
+    if (encodes_long(operation) ||
+        !mm_queue_run(mm_engine_queue(mm_server_engine(request->server)), request->job)) {
         mm_request_submit(request);
         return MM_OK;
     }

@@ -16,6 +16,7 @@ struct mm_operation {
     struct mm_buffer result;
     struct mm_buffer check;     /* the job's verify_memory */
     struct mm_reply_body reply; /* acquired before the job: no kernel runs in vain */
+    size_t reply_bytes;         /* of text, at most; 0: the result's own bytes are the reply */
     struct mm_job job;
     bool is_encoded; /* the reply is complete */
     uint64_t decode_ns;
