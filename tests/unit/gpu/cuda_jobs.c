@@ -2,6 +2,8 @@
  * a made-up CUDA runtime. No GPU takes part. */
 #include "cuda_job.h"
 
+#include "gpu/shape.h"
+
 enum { WORKSPACE_BYTES = 4096, FRUGAL_BYTES = 1024 };
 
 static struct test_job test, other;
@@ -210,6 +212,49 @@ static void a_long_product_is_launched_in_bands(void **state) {
     }
 }
 
+/* 130 products of 3×3, whose A and B are alike: by a variant without a kernel for stacks they are launched
+ * one by one, as many in a band as take 100 ms, and checked in steps. Each product is right. */
+static void a_stack_is_launched_and_checked_in_parts(void **state) {
+    enum { COUNT_OF_STACK = 130, EDGE = 3 };
+    static const struct {
+        double ms;
+        unsigned bands, launches; /* of the first band */
+    } cases[] = {{50.0, 1, 130}, {250.0, 3, 55}, {13000.0, 130, 1}};
+    const struct mm_shape shape = {3, {COUNT_OF_STACK, EDGE, EDGE}};
+    struct mm_stack stack;
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        job_init(&test, &alone, EDGE, EDGE, EDGE);
+        job->product.a = mm_shape_view(&shape, false, MM_FLOAT32);
+        job->product.b = job->product.a;
+        job->product.a.data = test.a;
+        job->product.b.data = test.b;
+        assert_int_equal(mm_shape_conform(MM_MATMUL, &shape, &shape, &job->product, &stack, NULL), MM_OK);
+        job->product.c.data = test.c;
+        job->verify = true;
+        plan_job(&test);
+        foretell_ms(&job->product, cases[index].ms);
+        mm_cuda_begin(&device.head, 0, &job, 1);
+        assert_int_equal(fake_cuda.launches, cases[index].launches);
+        unsigned steps = 1;
+        while (!mm_cuda_is_over(&device.head, 0))
+            steps++;
+        assert_int_equal(steps, cases[index].bands + 2); /* the last band has the first check behind it */
+        mm_cuda_end(&device.head, 0, &job, 1);
+        assert_int_equal(job->error.status, MM_OK);
+        assert_int_equal(fake_cuda.launches, COUNT_OF_STACK);
+        assert_int_equal(fake_cuda.checks, 3);
+        for (size_t product = 0; product < COUNT_OF_STACK; product++)
+            for (size_t row = 0; row < EDGE; row++)
+                for (size_t col = 0; col < EDGE; col++) {
+                    const float *a = test.a + (product * EDGE + row) * EDGE;
+                    const float *b = test.b + product * EDGE * EDGE + col;
+                    assert_float_equal(test.c[(product * EDGE + row) * EDGE + col],
+                                       a[0] * b[0] + a[1] * b[EDGE] + a[2] * b[2 * EDGE], 0.0f);
+                }
+        reset(NULL);
+    }
+}
+
 /* Cancelled after the second, or by an error of the second. */
 static void no_band_follows_one_that_fails_or_is_cancelled(void **state) {
     for (int fails = 0; fails < 2; fails++) {
@@ -333,6 +378,6 @@ static void a_check_that_cannot_be_done_fails_the_job(void **state) {
 RUN_TESTS_BETWEEN(reset, drop, one_alone_is_copied_there_and_back, scratch_memory_lies_beside_the_matrices,
                   scratch_memory_can_be_less, the_largest_leave_nothing_taken, a_lane_keeps_its_workspace,
                   lanes_without_jobs_give_their_workspaces, what_fails_fails_all, the_largest_run_alone,
-                  a_long_product_is_launched_in_bands, no_band_follows_one_that_fails_or_is_cancelled,
-                  bands_are_as_small_as_gives_the_same_bits, a_check_is_in_no_span,
-                  a_check_that_cannot_be_done_fails_the_job)
+                  a_long_product_is_launched_in_bands, a_stack_is_launched_and_checked_in_parts,
+                  no_band_follows_one_that_fails_or_is_cancelled, bands_are_as_small_as_gives_the_same_bits,
+                  a_check_is_in_no_span, a_check_that_cannot_be_done_fails_the_job)
