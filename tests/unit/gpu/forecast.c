@@ -222,9 +222,21 @@ static void a_deep_product_of_a_small_result_takes_a_gpu_long(void **state) {
     assert_true(mm_forecast_kernel_ns(&device, &variants[0], &small) == 2.0 * 256 * 1000);
 }
 
+/* Its products fill a GPU together, and each takes a little, however small. */
+static void all_products_of_a_stack_count(void **state) {
+    static const struct mm_backend gpu = {.name = "gpu", .variants = variants, .variant_count = 2};
+    static const struct mm_stack stack = {.count = 1000}, tiny = {.count = 1000000};
+    const struct mm_product product = {.m = 16, .n = 16, .k = 100, .stack = &stack};
+    const struct mm_product small = {.m = 1, .n = 1, .k = 1, .stack = &tiny};
+    device.backend = &gpu;
+    device.forecast.kernel_ns[0][MM_FLOAT32] = 1.0;
+    assert_in_range((uint64_t)mm_forecast_kernel_ns(&device, &variants[0], &product), 51200000, 52000000);
+    assert_in_range((uint64_t)mm_forecast_kernel_ns(&device, &variants[0], &small), 100000000, 300000000);
+}
+
 RUN_TESTS_BETWEEN(set_up, NULL, the_best_time_counts, bytes_of_a_product_do_not_count,
                   little_tells_nothing_of_much, any_job_mends_a_rate, checks_take_their_time,
                   no_depth_tells_nothing, rows_past_the_table_do_no_harm, copies_count_by_their_bytes,
                   a_rate_is_assumed_first, one_run_that_is_held_up_is_not_assumed,
                   what_takes_too_long_is_refused_with_the_largest_edge,
-                  a_deep_product_of_a_small_result_takes_a_gpu_long)
+                  a_deep_product_of_a_small_result_takes_a_gpu_long, all_products_of_a_stack_count)
