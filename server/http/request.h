@@ -71,7 +71,7 @@ struct mm_request {
     size_t needed_bytes;              /* of the body, when it last waited */
     uint64_t paced_ns;                /* when the sweep last judged the pace of the upload, */
     size_t paced_bytes;               /* what had come by then, */
-    bool stands;                      /* and what it found: mm_body_judge_pace */
+    bool stands, lasts;               /* and what it found: mm_body_judge_pace */
     TAILQ_ENTRY(mm_request) starving; /* on the server's list, then */
 
     SLIST_ENTRY(mm_request) resumed; /* in the list of the thread that ended the wait, until the resume */

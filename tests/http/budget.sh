@@ -18,7 +18,8 @@ is_taken_beyond() {
 }
 
 # compete WHAT [COMMAND]: of two that are both in time and wait for each other, the later has to go: each has sent 8 of 14 MiB
-# before it goes on, and may hold 2 MiB more. Then the command, and the other is answered.
+# before it goes on, and may hold 2 MiB more. Then the command, and the other is answered. $refused_ms is how long the refusal
+# took.
 compete() {
     rm -f "$scratch/one" "$scratch/two"
     mkfifo "$scratch/one" "$scratch/two"
@@ -35,8 +36,10 @@ compete() {
     head -c 6291456 /dev/zero >&5 5>&- 6>&- &
     head -c 6291456 /dev/zero >&6 5>&- 6>&- &
     exec 5>&- 6>&-
+    begun_ms=$(now_ms)
     # shellcheck disable=SC2154
     wait "$two" || :
+    refused_ms=$(($(now_ms) - begun_ms))
     ${2:-:}
     # shellcheck disable=SC2154
     wait "$one" || :
@@ -142,6 +145,23 @@ sleep 1
 compete "beside a reply that is not read"
 kill $dawdle
 wait $dawdle 2>/dev/null || :
+await 60 has_free_budget || fail "memory was left taken"
+stop
+
+# Nor does an upload that is in time, but holds little and ends much later: nobody waits the two seconds for what it holds.
+start --backend cpu --memory-budget 20MiB
+{
+    printf 'POST /v1/matmul?m=1&k=25000&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 200000\r\n\r\n' "$raw"
+    head -c 200000 /dev/zero
+} >"$scratch/trickle"
+"$TALK" 127.0.0.1 "${url##*:}" 1000 200 <"$scratch/trickle" >"$scratch/raw" 2>&1 &
+talk=$!
+await 60 is_taken_beyond 0 || fail "the slow upload did not come"
+sleep 2.5
+compete "beside a slow upload"
+at_most "beside a slow upload, milliseconds until the later is refused" 1500 "$refused_ms"
+kill "$talk"
+wait "$talk" 2>/dev/null || :
 await 60 has_free_budget || fail "memory was left taken"
 stop
 
