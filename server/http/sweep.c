@@ -17,7 +17,7 @@
 /* HEADS_EVERY, TRIM_EVERY: in periods. Heads and readers cost a system call each, and many are idle. */
 enum {
     PERIOD_MS = 100,
-    SERVE_MS = 10, /* while bodies wait for memory */
+    SERVE_MS = 10, /* how often bodies that wait for memory are served */
     HEADS_EVERY = 5,
     TRIM_EVERY = 10,
     SLICE = 128,
@@ -300,17 +300,14 @@ static void sweep_once(struct mm_server *server, bool heads) {
         nanosleep(&pause, NULL);
 }
 
-/* Until the next sweep. Meanwhile it gives bodies that wait the memory that others release. */
+/* Until the next sweep. Meanwhile it gives bodies that wait the memory that others release. One that has just
+ * been served may wait again within a millisecond, so the steps are short even while none waits. */
 static void rest(struct mm_server *server) {
-    long left_ms = PERIOD_MS;
-    while (left_ms > 0) {
-        const bool waits = __atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX;
-        const long ms = waits ? SERVE_MS : PERIOD_MS;
-        const struct timespec period = {.tv_nsec = ms * 1000000};
-        nanosleep(&period, NULL);
-        if (waits)
+    const struct timespec step = {.tv_nsec = SERVE_MS * NS_PER_MS};
+    for (unsigned count = 0; count < PERIOD_MS / SERVE_MS; count++) {
+        nanosleep(&step, NULL);
+        if (__atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX)
             mm_body_serve_waiting(server, mm_clock_ns());
-        left_ms -= ms;
     }
 }
 

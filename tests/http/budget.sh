@@ -131,6 +131,22 @@ expect "the one that had to go" 429 code busy Retry-After: '[1-9]*'
 keep POST /v1/matmul
 stop
 
+# An upload that has its memory waits for more a moment later, here some 190 times. No wait is as long as the sweep's tenth of a
+# second.
+start --backend cpu --memory-budget 16MiB
+"$DAWDLE" --port "${url##*:}" --bodies 240 --shape 1x8192x1 --bytes 100 --every-ms 1000 --seconds 600 >"$scratch/dawdle" &
+dawdle=$!
+await 60 grep -qs ready "$scratch/dawdle" || fail "the slow uploads did not begin"
+await 60 is_taken_beyond 15728639 || fail "the slow uploads have not their memory"
+head -c 12582912 /dev/zero >"$scratch/large"
+begun_ms=$(now_ms)
+post_file large 'm=1&k=1572864&n=1'
+expect "12 MiB for which slow uploads have to go" 200
+at_most "12 MiB for which slow uploads have to go, milliseconds" 5000 $(($(now_ms) - begun_ms))
+kill $dawdle 2>/dev/null || :
+wait $dawdle 2>/dev/null || :
+stop
+
 start --backend cpu --memory-budget 20MiB
 compete "alone"
 await 60 has_free_budget || fail "memory was left taken"
