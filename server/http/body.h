@@ -33,11 +33,16 @@ size_t mm_body_arrived_bytes(const struct mm_request *request);
 /* How long the upload has taken so far. Its waits for memory do not count. With server->mutex held. */
 uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns);
 
+/* Whether the deadline has passed before the body was complete; *error is then the reply. With server->mutex
+ * held. */
+bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error);
+
 /* Notes two things about the upload. It stands if the last second brought less than the even rate that
  * completes the body at its deadline. It lasts if it needs more than two seconds at the pace of the last one.
  * In MM_PHASE_BODY. The sweep's thread, server->mutex held. */
 void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns);
 
-/* Gives memory to the bodies that wait, the oldest request first. If there is none, refuses an upload for it:
- * docs/http-api.md, "Time limits". The sweep's thread, no mutex held. */
+/* Gives memory to the bodies that wait, the oldest request first, and ends those whose deadline has passed.
+ * If there is no memory, refuses an upload for it: docs/http-api.md, "Time limits". The sweep's thread, no
+ * mutex held. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns);

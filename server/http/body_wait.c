@@ -21,6 +21,16 @@ uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns) {
     return end_ns > begun_ns ? end_ns - begun_ns : 0; /* it may have begun after the sweep read the clock */
 }
 
+bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error) {
+    const uint64_t deadline_ns = request->deadline_ns;
+    if (now_ns <= deadline_ns)
+        return false;
+    mm_fail(error, mm_request_chose_deadline(request, deadline_ns) ? MM_TIMEOUT : MM_REQUEST_TIMEOUT,
+            "the deadline passed when %zu bytes of the body had come; %s", mm_body_arrived_bytes(request),
+            mm_request_deadline_advice(request, deadline_ns));
+    return true;
+}
+
 /* A chunked body is taken to be twice as long as what has come. */
 static double assumed_length(const struct mm_request *request) {
     enum { CHUNKED_BYTES_MIN = 64 << 10 };
@@ -165,6 +175,19 @@ static struct mm_request *find_overdue(const struct mm_server *server, uint64_t 
     return request;
 }
 
+static void end_late(struct mm_server *server, uint64_t now_ns, struct mm_resumed *resumed) {
+    struct mm_request *request, *next;
+    struct mm_error late;
+    for (request = TAILQ_FIRST(&server->starved); request != NULL; request = next) {
+        next = TAILQ_NEXT(request, starving);
+        if (!mm_body_is_late(request, now_ns, &late))
+            continue;
+        mm_body_drop(request);
+        mm_request_abandon(request, &late);
+        SLIST_INSERT_HEAD(resumed, request, resumed);
+    }
+}
+
 /* Memory that a refused upload leaves goes to the next before another is refused. If none can be refused, and
  * no other request goes on, the first may have what was left to results. It does not get that sooner: a slow
  * upload would go on with it while all others wait. */
@@ -173,6 +196,7 @@ void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     struct mm_request *first, *overdue;
     unsigned refusals = 0;
     pthread_mutex_lock(&server->mutex);
+    end_late(server, now_ns, &resumed);
     while ((first = TAILQ_FIRST(&server->starved)) != NULL) {
         if (serve(first, false, refusals == 0, &resumed))
             continue;

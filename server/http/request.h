@@ -113,6 +113,11 @@ char mm_request_first_character(const struct mm_request *request);
  * holds. */
 uint64_t mm_request_deadline_ns(const struct mm_request *request, uint64_t asked_ms);
 
+/* Whether the client chose this deadline, else the process did; and what to do if it has passed. Any
+ * thread. */
+bool mm_request_chose_deadline(const struct mm_request *request, uint64_t deadline_ns);
+const char *mm_request_deadline_advice(const struct mm_request *request, uint64_t deadline_ns);
+
 /* Whether the refused body is too long to read and drop; the connection is closed then. */
 bool mm_request_is_large(const struct mm_request *request);
 

@@ -46,21 +46,13 @@ static bool has_left(int fd) {
     return poll(&peer, 1, 0) > 0 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-/* Whether the client chose this deadline; else it is the server's. */
-static bool is_clients(const struct mm_request *request, uint64_t deadline_ns) {
-    return deadline_ns - request->started_ns < request->server->options->timeout_ms * NS_PER_MS;
-}
-
-static const char *deadline_advice(bool clients) {
-    return clients ? "send a longer timeout_ms" : "send less, or raise --timeout-ms";
-}
-
-/* Abandons a waiting request if its deadline has passed or its client has left; else returns false. */
+/* Abandons a waiting request if its client has left, or if the deadline of its job has passed; else returns
+ * false. */
 static bool look_at_waiting(struct mm_request *request, uint64_t now_ns) {
     struct mm_error late;
     if (mm_request_state(request) != MM_STARVED && now_ns > request->job->deadline_ns) {
         mm_fail(&late, MM_TIMEOUT, "the deadline passed before the result was ready; %s",
-                deadline_advice(is_clients(request, request->job->deadline_ns)));
+                mm_request_deadline_advice(request, request->job->deadline_ns));
         mm_request_abandon(request, &late);
         return true;
     }
@@ -74,13 +66,8 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
     const struct mm_options *options = request->server->options;
     uint64_t elapsed_ms = mm_body_upload_ns(request, now_ns) / NS_PER_MS;
     uint64_t bytes = mm_body_arrived_bytes(request);
-    if (now_ns > request->deadline_ns) {
-        const bool clients = is_clients(request, request->deadline_ns);
-        mm_fail(error, clients ? MM_TIMEOUT : MM_REQUEST_TIMEOUT,
-                "the deadline passed when %" PRIu64 " bytes of the body had come; %s", bytes,
-                deadline_advice(clients));
+    if (mm_body_is_late(request, now_ns, error))
         return true;
-    }
     uint64_t rate = options->receive_rate;
     uint64_t gained_ms = bytes / rate * 1000 + bytes % rate * 1000 / rate;
     if (elapsed_ms <= options->receive_timeout_ms + gained_ms ||

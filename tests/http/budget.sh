@@ -306,6 +306,19 @@ expect "an upload whose first half has waited for memory" 200
 finish_slow first "the one that came first" 200
 stop
 
+# A deadline holds while an upload waits for memory, which it may do for three seconds.
+start_held --backend cpu --memory-budget 16070000
+prepare_held cpu 1 2000000 1
+hold_job first
+begun_ms=$(now_ms)
+post_file row 'm=1&k=10000&n=1&timeout_ms=300'
+at_most "a deadline of an upload that waits for memory, milliseconds" 2000 $(($(now_ms) - begun_ms))
+expect "a deadline of an upload that waits for memory" 504 code timeout detail "of the body had come"
+release
+finish_slow first "the one that came first" 200
+same "a deadline of an upload that waits for memory: counted" 1 "$(metric 'cancelled_total{stage="receive"}')"
+stop
+
 # Of two that fit one by one, the second has to come again if it asks before it sends.
 start_held --backend cpu --memory-budget 24000000
 prepare_held cpu 1 2000000 1
