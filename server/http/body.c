@@ -11,7 +11,6 @@
  * costs the system a few times what it costs us, at most. */
 enum { LARGE_BYTES = 1 << 20 };
 
-/* A body of so many bytes does not wait behind others for its memory. */
 enum { SMALL_BYTES = 64 << 10 };
 
 /* Bodies leave this part of the budget to results: a result does not wait, and once it is sent the memory of
@@ -56,10 +55,14 @@ static size_t bytes_max(const struct mm_request *request) {
     return request->content_length == MM_LENGTH_UNKNOWN ? body_bytes_max(request) : request->content_length;
 }
 
+bool mm_body_is_small(const struct mm_request *request) {
+    return bytes_max(request) <= SMALL_BYTES;
+}
+
 /* Whether an older request waits for memory: it goes first, or uploads would take each other's memory until
  * none can end. A small body takes too little for that. */
 static bool is_behind_others(const struct mm_request *request) {
-    return bytes_max(request) > SMALL_BYTES &&
+    return !mm_body_is_small(request) &&
            __atomic_load_n(&request->server->starved_ns, __ATOMIC_RELAXED) < request->started_ns;
 }
 

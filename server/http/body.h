@@ -42,7 +42,10 @@ bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct m
  * In MM_PHASE_BODY. The sweep's thread, server->mutex held. */
 void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns);
 
-/* Gives memory to the bodies that wait, the oldest request first, and ends those whose deadline has passed.
- * If there is no memory, refuses an upload for it: docs/http-api.md, "Time limits". The sweep's thread, no
- * mutex held. */
+/* Whether the body does not wait behind others for its memory: it has at most 64 KiB, and is not chunked. */
+bool mm_body_is_small(const struct mm_request *request);
+
+/* Ends the wait of bodies whose deadline has passed, and gives memory to the others: first to small ones,
+ * then by age. If there is none, refuses an upload for it: docs/http-api.md, "Time limits". The sweep's
+ * thread, no mutex held. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns);

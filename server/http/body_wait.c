@@ -175,16 +175,15 @@ static struct mm_request *find_overdue(const struct mm_server *server, uint64_t 
     return request;
 }
 
-static void end_late(struct mm_server *server, uint64_t now_ns, struct mm_resumed *resumed) {
-    struct mm_request *request, *next;
+/* What does not depend on who is first. */
+static void look_at_waiting(struct mm_request *request, uint64_t now_ns, struct mm_resumed *resumed) {
     struct mm_error late;
-    for (request = TAILQ_FIRST(&server->starved); request != NULL; request = next) {
-        next = TAILQ_NEXT(request, starving);
-        if (!mm_body_is_late(request, now_ns, &late))
-            continue;
+    if (mm_body_is_late(request, now_ns, &late)) {
         mm_body_drop(request);
         mm_request_abandon(request, &late);
         SLIST_INSERT_HEAD(resumed, request, resumed);
+    } else if (mm_body_is_small(request)) {
+        (void)serve(request, false, true, resumed);
     }
 }
 
@@ -193,10 +192,13 @@ static void end_late(struct mm_server *server, uint64_t now_ns, struct mm_resume
  * upload would go on with it while all others wait. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
-    struct mm_request *first, *overdue;
+    struct mm_request *first, *next, *overdue;
     unsigned refusals = 0;
     pthread_mutex_lock(&server->mutex);
-    end_late(server, now_ns, &resumed);
+    for (first = TAILQ_FIRST(&server->starved); first != NULL; first = next) {
+        next = TAILQ_NEXT(first, starving);
+        look_at_waiting(first, now_ns, &resumed);
+    }
     while ((first = TAILQ_FIRST(&server->starved)) != NULL) {
         if (serve(first, false, refusals == 0, &resumed))
             continue;

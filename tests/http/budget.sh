@@ -270,6 +270,37 @@ release
 finish_slow first "the one that came first" 200
 stop
 
+# A small body does not wait behind a large one that came before, though both wait. Once the small one has its memory, the large one
+# gets what the held product has, if its three seconds are not over.
+start_held --backend cpu --memory-budget 16070000
+prepare_held cpu 1 2000000 1
+hold_job first
+{
+    printf 'POST /v1/matmul?m=1&k=8000&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 64000\r\n\r\n' "$raw"
+    head -c 50000 /dev/zero
+} >"$scratch/half"
+"$TALK" 127.0.0.1 "${url##*:}" 65536 <"$scratch/half" >"$scratch/raw" 2>&1 &
+talk=$!
+await 60 is_taken_beyond 16063999 || fail "the small upload that holds memory did not come"
+head -c 40000 /dev/zero >"$scratch/small"
+for pair in 'row 10000' 'small 5000'; do
+    name=${pair% *}
+    curl -s -o "$scratch/got.$name" -w '%{http_code}\n' -H Expect: -H "$raw" --data-binary "@$scratch/$name" \
+        "$url/v1/matmul?m=1&k=${pair#* }&n=1" >"$scratch/status.$name" &
+    eval "$name=\$!"
+    sleep 0.2
+done
+kill "$talk"
+# shellcheck disable=SC2154
+wait "$small" || :
+release
+# shellcheck disable=SC2154
+wait "$row" || :
+same "a large body and a later small one that wait" "200 200" "$(paste -d ' ' "$scratch/status.row" "$scratch/status.small")"
+wait "$talk" 2>/dev/null || :
+finish_slow first "the one that came first" 200
+stop
+
 # While an upload waits for memory its time stands still. This one has half a MiB of 20 then, which a quarter of a second should
 # have brought.
 start_held --backend cpu --memory-budget 24MiB
