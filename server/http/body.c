@@ -122,11 +122,11 @@ static void refuse_midway(struct mm_request *request) {
     mm_request_refuse_unread(request);
 }
 
-/* The refusal is sent at the end of the body, unless that is far. */
+/* The refusal is sent at the end of the body, unless that is far or the connection is closed anyway. */
 static void pass_over(struct mm_request *request, size_t bytes) {
     mm_body_drop(request);
     request->dropped_bytes += bytes;
-    if (request->dropped_bytes > MM_REFUSAL_DRAIN_MAX || mm_request_is_large(request))
+    if (request->last || request->dropped_bytes > MM_REFUSAL_DRAIN_MAX || mm_request_is_large(request))
         refuse_midway(request);
 }
 

@@ -137,8 +137,9 @@ void mm_request_refuse_unread(struct mm_request *request);
  * which has it to itself: the end of the wait gives it back. */
 void mm_request_wait_for_memory(struct mm_request *request, size_t bytes);
 
-/* Ends a wait: the request goes on, with this error unless it is NULL. The caller resumes it by
- * mm_request_resume. With server->mutex held. */
+/* Ends a wait: the request goes on, with this error unless it is NULL. If the body waited for memory, the
+ * error is sent at once and closes the connection. The caller resumes the request by mm_request_resume. With
+ * server->mutex held. */
 void mm_request_end_wait(struct mm_request *request, const struct mm_error *error);
 
 /* Suspends the connection, and adds the route's work of MM_DECODING to the worker pool. After the wait MHD

@@ -344,7 +344,9 @@ hold_job first
 begun_ms=$(now_ms)
 post_file row 'm=1&k=10000&n=1&timeout_ms=300'
 at_most "a deadline of an upload that waits for memory, milliseconds" 2000 $(($(now_ms) - begun_ms))
-expect "a deadline of an upload that waits for memory" 504 code timeout detail "of the body had come"
+expect "a deadline of an upload that waits for memory" 504 code timeout detail "of the body had come" Connection: close
+post_file row 'm=1&k=10000&n=1'
+expect "an upload that has waited for three seconds" 429 code busy Connection: close Retry-After: '[1-9]*'
 release
 finish_slow first "the one that came first" 200
 same "a deadline of an upload that waits for memory: counted" 1 "$(metric 'cancelled_total{stage="receive"}')"
