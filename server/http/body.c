@@ -87,11 +87,14 @@ static enum mm_status grow(struct mm_request *request, size_t bytes, bool to_the
                            to_the_last ? 0 : spare_bytes(request), &request->body, error);
 }
 
-/* The body has precedence over elements that its reader has stored: they can be read from it again. */
+/* The body has precedence over elements that its reader has stored: they can be read from it again. What is
+ * left to results is taken only for a whole body: else it would be gone, and the body would still wait. */
 enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_the_last,
                             struct mm_error *error) {
     if (bytes > bytes_max(request))
         return fail_limit(request, bytes, error);
+    if (to_the_last && request->content_length != MM_LENGTH_UNKNOWN)
+        bytes = request->content_length;
     enum mm_status status = grow(request, bytes, to_the_last, error);
     if (status == MM_BUSY && request->reading != NULL && request->reader->yield != NULL) {
         request->reader->yield(request->reading);

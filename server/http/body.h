@@ -17,9 +17,9 @@ enum mm_status mm_body_acquire(struct mm_request *request);
 enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, size_t *bytes);
 
 /* Makes room for the first `bytes` of the body: MM_TOO_LARGE, MM_BUSY, MM_INTERNAL. If other requests hold
- * memory, it leaves a part of the budget to their results, unless it is told to take memory to_the_last. The
- * connection's thread, which has it to itself; or any thread with server->mutex held, while the request
- * waits. */
+ * memory, it leaves a part of the budget to their results, unless it is told to take memory to_the_last: it
+ * then makes room for the whole body, if its length is known. The connection's thread, which has it to
+ * itself; or any thread with server->mutex held, while the request waits. */
 enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_the_last,
                             struct mm_error *error);
 
