@@ -84,9 +84,10 @@ static bool is_unread(struct mm_request *request, uint64_t now_ns) {
 }
 
 /* An upload that lasts will end, but later than others can wait for what it holds: a few bytes a second would
- * hold up all that wait. */
+ * hold up all that wait. So would small ones, one after the other: each takes its memory past those that
+ * wait, and it is too little for them. */
 static bool releases_soon(struct mm_request *request, bool uploads, uint64_t now_ns) {
-    return uploads ? !request->lasts : !is_unread(request, now_ns);
+    return uploads ? !request->lasts && !mm_body_is_small(request) : !is_unread(request, now_ns);
 }
 
 static void look_at(struct mm_request *request, const struct mm_request *first, uint64_t now_ns,

@@ -181,6 +181,30 @@ wait "$talk" 2>/dev/null || :
 await 60 has_free_budget || fail "memory was left taken"
 stop
 
+# Nor do small uploads, one after the other, though each is fast.
+start --backend cpu --memory-budget 20MiB
+{
+    printf 'POST /v1/matmul?m=1&k=8000&n=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
+    printf '%s\r\nContent-Length: 64000\r\n\r\n' "$raw"
+    head -c 64000 /dev/zero
+} >"$scratch/small"
+: >"$scratch/goes_on"
+for pause_s in 0 0.5 1; do
+    (
+        sleep $pause_s
+        while [ -f "$scratch/goes_on" ]; do
+            "$TALK" 127.0.0.1 "${url##*:}" 60000 800 <"$scratch/small" >"$scratch/raw.$pause_s" 2>&1 || :
+        done
+    ) &
+done
+await 60 is_taken_beyond 0 || fail "the small uploads did not come"
+sleep 1
+compete "beside small uploads"
+at_most "beside small uploads, milliseconds until the later is refused" 1500 "$refused_ms"
+rm "$scratch/goes_on"
+await 60 has_free_budget || fail "memory was left taken"
+stop
+
 # Nor does a product that takes longer than any of them waits.
 start_held --backend cpu --memory-budget 20MiB
 prepare_held cpu
