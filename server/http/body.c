@@ -11,7 +11,6 @@
  * costs the system a few times what it costs us, at most. */
 enum { LARGE_BYTES = 1 << 20 };
 
-/* A body of so many bytes does not wait behind others for its memory. */
 enum { SMALL_BYTES = 64 << 10 };
 
 /* Bodies leave this part of the budget to results: a result does not wait, and once it is sent the memory of
@@ -56,10 +55,14 @@ static size_t bytes_max(const struct mm_request *request) {
     return request->content_length == MM_LENGTH_UNKNOWN ? body_bytes_max(request) : request->content_length;
 }
 
+bool mm_body_is_small(const struct mm_request *request) {
+    return bytes_max(request) <= SMALL_BYTES;
+}
+
 /* Whether an older request waits for memory: it goes first, or uploads would take each other's memory until
  * none can end. A small body takes too little for that. */
 static bool is_behind_others(const struct mm_request *request) {
-    return bytes_max(request) > SMALL_BYTES &&
+    return !mm_body_is_small(request) &&
            __atomic_load_n(&request->server->starved_ns, __ATOMIC_RELAXED) < request->started_ns;
 }
 
@@ -84,11 +87,14 @@ static enum mm_status grow(struct mm_request *request, size_t bytes, bool to_the
                            to_the_last ? 0 : spare_bytes(request), &request->body, error);
 }
 
-/* The body has precedence over elements that its reader has stored: they can be read from it again. */
+/* The body has precedence over elements that its reader has stored: they can be read from it again. What is
+ * left to results is taken only for a whole body: else it would be gone, and the body would still wait. */
 enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_the_last,
                             struct mm_error *error) {
     if (bytes > bytes_max(request))
         return fail_limit(request, bytes, error);
+    if (to_the_last && request->content_length != MM_LENGTH_UNKNOWN)
+        bytes = request->content_length;
     enum mm_status status = grow(request, bytes, to_the_last, error);
     if (status == MM_BUSY && request->reading != NULL && request->reader->yield != NULL) {
         request->reader->yield(request->reading);
@@ -119,11 +125,11 @@ static void refuse_midway(struct mm_request *request) {
     mm_request_refuse_unread(request);
 }
 
-/* The refusal is sent at the end of the body, unless that is far. */
+/* The refusal is sent at the end of the body, unless that is far or the connection is closed anyway. */
 static void pass_over(struct mm_request *request, size_t bytes) {
     mm_body_drop(request);
     request->dropped_bytes += bytes;
-    if (request->dropped_bytes > MM_REFUSAL_DRAIN_MAX || mm_request_is_large(request))
+    if (request->last || request->dropped_bytes > MM_REFUSAL_DRAIN_MAX || mm_request_is_large(request))
         refuse_midway(request);
 }
 

@@ -17,9 +17,9 @@ enum mm_status mm_body_acquire(struct mm_request *request);
 enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, size_t *bytes);
 
 /* Makes room for the first `bytes` of the body: MM_TOO_LARGE, MM_BUSY, MM_INTERNAL. If other requests hold
- * memory, it leaves a part of the budget to their results, unless it is told to take memory to_the_last. The
- * connection's thread, which has it to itself; or any thread with server->mutex held, while the request
- * waits. */
+ * memory, it leaves a part of the budget to their results, unless it is told to take memory to_the_last: it
+ * then makes room for the whole body, if its length is known. The connection's thread, which has it to
+ * itself; or any thread with server->mutex held, while the request waits. */
 enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_the_last,
                             struct mm_error *error);
 
@@ -33,10 +33,19 @@ size_t mm_body_arrived_bytes(const struct mm_request *request);
 /* How long the upload has taken so far. Its waits for memory do not count. With server->mutex held. */
 uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns);
 
-/* Notes whether the upload stands: whether the last second brought less than the even rate that completes the
- * body at its deadline. In MM_PHASE_BODY. The sweep's thread, server->mutex held. */
+/* Whether the deadline has passed before the body was complete; *error is then the reply. With server->mutex
+ * held. */
+bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error);
+
+/* Notes two things about the upload. It stands if the last second brought less than the even rate that
+ * completes the body at its deadline. It lasts if it needs more than two seconds at the pace of the last one.
+ * In MM_PHASE_BODY. The sweep's thread, server->mutex held. */
 void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns);
 
-/* Gives memory to the bodies that wait, the oldest request first. If there is none, refuses an upload for it:
- * docs/http-api.md, "Time limits". The sweep's thread, no mutex held. */
+/* Whether the body does not wait behind others for its memory: it has at most 64 KiB, and is not chunked. */
+bool mm_body_is_small(const struct mm_request *request);
+
+/* Ends the wait of bodies whose deadline has passed, and gives memory to the others: first to small ones,
+ * then by age. If there is none, refuses an upload for it: docs/http-api.md, "Time limits". The sweep's
+ * thread, no mutex held. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns);

@@ -21,24 +21,40 @@ uint64_t mm_body_upload_ns(const struct mm_request *request, uint64_t now_ns) {
     return end_ns > begun_ns ? end_ns - begun_ns : 0; /* it may have begun after the sweep read the clock */
 }
 
-/* How long so many bytes may take at the even rate that completes the body at its deadline. A chunked body is
- * taken to be twice as long as what has come. */
-static double even_ns(const struct mm_request *request, size_t bytes) {
+bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error) {
+    const uint64_t deadline_ns = request->deadline_ns;
+    if (now_ns <= deadline_ns)
+        return false;
+    mm_fail(error, mm_request_chose_deadline(request, deadline_ns) ? MM_TIMEOUT : MM_REQUEST_TIMEOUT,
+            "the deadline passed when %zu bytes of the body had come; %s", mm_body_arrived_bytes(request),
+            mm_request_deadline_advice(request, deadline_ns));
+    return true;
+}
+
+/* A chunked body is taken to be twice as long as what has come. */
+static double assumed_length(const struct mm_request *request) {
     enum { CHUNKED_BYTES_MIN = 64 << 10 };
-    double length = (double)request->content_length;
-    if (request->content_length == MM_LENGTH_UNKNOWN)
-        length = 2 * (double)mm_body_arrived_bytes(request);
-    if (request->content_length == MM_LENGTH_UNKNOWN && length < CHUNKED_BYTES_MIN)
-        length = CHUNKED_BYTES_MIN;
-    return (double)(request->deadline_ns - request->started_ns) * (double)bytes / length;
+    if (request->content_length != MM_LENGTH_UNKNOWN)
+        return (double)request->content_length;
+    const double length = 2 * (double)mm_body_arrived_bytes(request);
+    return length > CHUNKED_BYTES_MIN ? length : CHUNKED_BYTES_MIN;
+}
+
+/* How long so many bytes may take at the even rate that completes the body at its deadline. */
+static double even_ns(const struct mm_request *request, size_t bytes) {
+    return (double)(request->deadline_ns - request->started_ns) * (double)bytes / assumed_length(request);
 }
 
 void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns) {
     const size_t bytes = mm_body_arrived_bytes(request);
     if (now_ns < request->paced_ns + PACE_MS * NS_PER_MS)
         return;
-    request->stands = (double)(now_ns - request->paced_ns) > even_ns(request, bytes - request->paced_bytes) &&
-                      !mm_connection_has_unread(request->peer);
+    const size_t came = bytes - request->paced_bytes;
+    const double took_ns = (double)(now_ns - request->paced_ns);
+    const double left = assumed_length(request) - (double)bytes;
+    const bool we_are_slow = mm_connection_has_unread(request->peer);
+    request->stands = !we_are_slow && took_ns > even_ns(request, came);
+    request->lasts = !we_are_slow && took_ns * left > GO_ON_MS * (double)NS_PER_MS * (double)came;
     request->paced_ns = now_ns;
     request->paced_bytes = bytes;
 }
@@ -55,7 +71,7 @@ static double behind_ns(const struct mm_request *request, uint64_t now_ns) {
 struct holders {
     struct mm_request *last;     /* the upload that is furthest behind; NULL: none is behind */
     struct mm_request *youngest; /* of the others that wait; NULL: none */
-    bool go_on;                  /* one at least does not wait, and will give its memory back */
+    bool go_on;                  /* one at least does not wait, and will soon give its memory back */
 };
 
 /* Whether the client leaves its reply unread, as far as the looks tell. */
@@ -67,13 +83,20 @@ static bool is_unread(struct mm_request *request, uint64_t now_ns) {
     return now_ns > request->sent_since_ns + SEND_MS * NS_PER_MS;
 }
 
+/* An upload that lasts will end, but later than others can wait for what it holds: a few bytes a second would
+ * hold up all that wait. So would small ones, one after the other: each takes its memory past those that
+ * wait, and it is too little for them. */
+static bool releases_soon(struct mm_request *request, bool uploads, uint64_t now_ns) {
+    return uploads ? !request->lasts && !mm_body_is_small(request) : !is_unread(request, now_ns);
+}
+
 static void look_at(struct mm_request *request, const struct mm_request *first, uint64_t now_ns,
                     double *most_ns, struct holders *holders) {
     const enum mm_request_state state = mm_request_state(request);
     const bool waits = state == MM_STARVED;
     const bool uploads = state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY;
     const bool holds = __atomic_load_n(&request->holds_body, __ATOMIC_RELAXED) != 0;
-    holders->go_on |= holds && !waits && !is_unread(request, now_ns);
+    holders->go_on |= holds && !waits && releases_soon(request, uploads, now_ns);
     if (!holds || !(waits || uploads)) /* in another phase its own thread has it */
         return;
     const double late_ns = behind_ns(request, now_ns);
@@ -153,14 +176,30 @@ static struct mm_request *find_overdue(const struct mm_server *server, uint64_t 
     return request;
 }
 
+/* What does not depend on who is first. */
+static void look_at_waiting(struct mm_request *request, uint64_t now_ns, struct mm_resumed *resumed) {
+    struct mm_error late;
+    if (mm_body_is_late(request, now_ns, &late)) {
+        mm_body_drop(request);
+        mm_request_abandon(request, &late);
+        SLIST_INSERT_HEAD(resumed, request, resumed);
+    } else if (mm_body_is_small(request)) {
+        (void)serve(request, false, true, resumed);
+    }
+}
+
 /* Memory that a refused upload leaves goes to the next before another is refused. If none can be refused, and
  * no other request goes on, the first may have what was left to results. It does not get that sooner: a slow
  * upload would go on with it while all others wait. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
-    struct mm_request *first, *overdue;
+    struct mm_request *first, *next, *overdue;
     unsigned refusals = 0;
     pthread_mutex_lock(&server->mutex);
+    for (first = TAILQ_FIRST(&server->starved); first != NULL; first = next) {
+        next = TAILQ_NEXT(first, starving);
+        look_at_waiting(first, now_ns, &resumed);
+    }
     while ((first = TAILQ_FIRST(&server->starved)) != NULL) {
         if (serve(first, false, refusals == 0, &resumed))
             continue;

@@ -79,6 +79,15 @@ uint64_t mm_request_deadline_ns(const struct mm_request *request, uint64_t asked
     return request->started_ns + asked_ms * UINT64_C(1000000);
 }
 
+bool mm_request_chose_deadline(const struct mm_request *request, uint64_t deadline_ns) {
+    return deadline_ns - request->started_ns < request->server->options->timeout_ms * UINT64_C(1000000);
+}
+
+const char *mm_request_deadline_advice(const struct mm_request *request, uint64_t deadline_ns) {
+    return mm_request_chose_deadline(request, deadline_ns) ? "send a longer timeout_ms"
+                                                           : "send less, or raise --timeout-ms";
+}
+
 /* [A-Za-z0-9._-]{1,128} */
 static bool is_request_id(const char *text) {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";

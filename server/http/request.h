@@ -71,7 +71,7 @@ struct mm_request {
     size_t needed_bytes;              /* of the body, when it last waited */
     uint64_t paced_ns;                /* when the sweep last judged the pace of the upload, */
     size_t paced_bytes;               /* what had come by then, */
-    bool stands;                      /* and what it found: mm_body_judge_pace */
+    bool stands, lasts;               /* and what it found: mm_body_judge_pace */
     TAILQ_ENTRY(mm_request) starving; /* on the server's list, then */
 
     SLIST_ENTRY(mm_request) resumed; /* in the list of the thread that ended the wait, until the resume */
@@ -113,6 +113,11 @@ char mm_request_first_character(const struct mm_request *request);
  * holds. */
 uint64_t mm_request_deadline_ns(const struct mm_request *request, uint64_t asked_ms);
 
+/* Whether the client chose this deadline, else the process did; and what to do if it has passed. Any
+ * thread. */
+bool mm_request_chose_deadline(const struct mm_request *request, uint64_t deadline_ns);
+const char *mm_request_deadline_advice(const struct mm_request *request, uint64_t deadline_ns);
+
 /* Whether the refused body is too long to read and drop; the connection is closed then. */
 bool mm_request_is_large(const struct mm_request *request);
 
@@ -132,8 +137,9 @@ void mm_request_refuse_unread(struct mm_request *request);
  * which has it to itself: the end of the wait gives it back. */
 void mm_request_wait_for_memory(struct mm_request *request, size_t bytes);
 
-/* Ends a wait: the request goes on, with this error unless it is NULL. The caller resumes it by
- * mm_request_resume. With server->mutex held. */
+/* Ends a wait: the request goes on, with this error unless it is NULL. If the body waited for memory, the
+ * error is sent at once and closes the connection. The caller resumes the request by mm_request_resume. With
+ * server->mutex held. */
 void mm_request_end_wait(struct mm_request *request, const struct mm_error *error);
 
 /* Suspends the connection, and adds the route's work of MM_DECODING to the worker pool. After the wait MHD

@@ -17,7 +17,7 @@
 /* HEADS_EVERY, TRIM_EVERY: in periods. Heads and readers cost a system call each, and many are idle. */
 enum {
     PERIOD_MS = 100,
-    SERVE_MS = 10, /* while bodies wait for memory */
+    SERVE_MS = 10, /* how often bodies that wait for memory are served */
     HEADS_EVERY = 5,
     TRIM_EVERY = 10,
     SLICE = 128,
@@ -46,21 +46,13 @@ static bool has_left(int fd) {
     return poll(&peer, 1, 0) > 0 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-/* Whether the client chose this deadline; else it is the server's. */
-static bool is_clients(const struct mm_request *request, uint64_t deadline_ns) {
-    return deadline_ns - request->started_ns < request->server->options->timeout_ms * NS_PER_MS;
-}
-
-static const char *deadline_advice(bool clients) {
-    return clients ? "send a longer timeout_ms" : "send less, or raise --timeout-ms";
-}
-
-/* Abandons a waiting request if its deadline has passed or its client has left; else returns false. */
+/* Abandons a waiting request if its client has left, or if the deadline of its job has passed; else returns
+ * false. */
 static bool look_at_waiting(struct mm_request *request, uint64_t now_ns) {
     struct mm_error late;
     if (mm_request_state(request) != MM_STARVED && now_ns > request->job->deadline_ns) {
         mm_fail(&late, MM_TIMEOUT, "the deadline passed before the result was ready; %s",
-                deadline_advice(is_clients(request, request->job->deadline_ns)));
+                mm_request_deadline_advice(request, request->job->deadline_ns));
         mm_request_abandon(request, &late);
         return true;
     }
@@ -74,13 +66,8 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
     const struct mm_options *options = request->server->options;
     uint64_t elapsed_ms = mm_body_upload_ns(request, now_ns) / NS_PER_MS;
     uint64_t bytes = mm_body_arrived_bytes(request);
-    if (now_ns > request->deadline_ns) {
-        const bool clients = is_clients(request, request->deadline_ns);
-        mm_fail(error, clients ? MM_TIMEOUT : MM_REQUEST_TIMEOUT,
-                "the deadline passed when %" PRIu64 " bytes of the body had come; %s", bytes,
-                deadline_advice(clients));
+    if (mm_body_is_late(request, now_ns, error))
         return true;
-    }
     uint64_t rate = options->receive_rate;
     uint64_t gained_ms = bytes / rate * 1000 + bytes % rate * 1000 / rate;
     if (elapsed_ms <= options->receive_timeout_ms + gained_ms ||
@@ -300,17 +287,14 @@ static void sweep_once(struct mm_server *server, bool heads) {
         nanosleep(&pause, NULL);
 }
 
-/* Until the next sweep. Meanwhile it gives bodies that wait the memory that others release. */
+/* Until the next sweep. Meanwhile it gives bodies that wait the memory that others release. One that has just
+ * been served may wait again within a millisecond, so the steps are short even while none waits. */
 static void rest(struct mm_server *server) {
-    long left_ms = PERIOD_MS;
-    while (left_ms > 0) {
-        const bool waits = __atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX;
-        const long ms = waits ? SERVE_MS : PERIOD_MS;
-        const struct timespec period = {.tv_nsec = ms * 1000000};
-        nanosleep(&period, NULL);
-        if (waits)
+    const struct timespec step = {.tv_nsec = SERVE_MS * NS_PER_MS};
+    for (unsigned count = 0; count < PERIOD_MS / SERVE_MS; count++) {
+        nanosleep(&step, NULL);
+        if (__atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX)
             mm_body_serve_waiting(server, mm_clock_ns());
-        left_ms -= ms;
     }
 }
 

@@ -16,6 +16,7 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
         mm_request_move(request, MM_ANSWERING);
         return;
     }
+    request->last = error != NULL;
     TAILQ_REMOVE(&request->server->starved, request, starving);
     note_first_starved(request->server);
     request->paced_ns = mm_clock_ns();

@@ -18,7 +18,8 @@ is_taken_beyond() {
 }
 
 # compete WHAT [COMMAND]: of two that are both in time and wait for each other, the later has to go: each has sent 8 of 14 MiB
-# before it goes on, and may hold 2 MiB more. Then the command, and the other is answered.
+# before it goes on, and may hold 2 MiB more. Then the command, and the other is answered. $refused_ms is how long the refusal
+# took.
 compete() {
     rm -f "$scratch/one" "$scratch/two"
     mkfifo "$scratch/one" "$scratch/two"
@@ -35,8 +36,10 @@ compete() {
     head -c 6291456 /dev/zero >&5 5>&- 6>&- &
     head -c 6291456 /dev/zero >&6 5>&- 6>&- &
     exec 5>&- 6>&-
+    begun_ms=$(now_ms)
     # shellcheck disable=SC2154
     wait "$two" || :
+    refused_ms=$(($(now_ms) - begun_ms))
     ${2:-:}
     # shellcheck disable=SC2154
     wait "$one" || :
@@ -128,6 +131,22 @@ expect "the one that had to go" 429 code busy Retry-After: '[1-9]*'
 keep POST /v1/matmul
 stop
 
+# An upload that has its memory waits for more a moment later, here some 190 times. No wait is as long as the sweep's tenth of a
+# second.
+start --backend cpu --memory-budget 16MiB
+"$DAWDLE" --port "${url##*:}" --bodies 240 --shape 1x8192x1 --bytes 100 --every-ms 1000 --seconds 600 >"$scratch/dawdle" &
+dawdle=$!
+await 60 grep -qs ready "$scratch/dawdle" || fail "the slow uploads did not begin"
+await 60 is_taken_beyond 15728639 || fail "the slow uploads have not their memory"
+head -c 12582912 /dev/zero >"$scratch/large"
+begun_ms=$(now_ms)
+post_file large 'm=1&k=1572864&n=1'
+expect "12 MiB for which slow uploads have to go" 200
+at_most "12 MiB for which slow uploads have to go, milliseconds" 5000 $(($(now_ms) - begun_ms))
+kill $dawdle 2>/dev/null || :
+wait $dawdle 2>/dev/null || :
+stop
+
 start --backend cpu --memory-budget 20MiB
 compete "alone"
 await 60 has_free_budget || fail "memory was left taken"
@@ -142,6 +161,47 @@ sleep 1
 compete "beside a reply that is not read"
 kill $dawdle
 wait $dawdle 2>/dev/null || :
+await 60 has_free_budget || fail "memory was left taken"
+stop
+
+# Nor does an upload that is in time, but holds little and ends much later: nobody waits the two seconds for what it holds.
+start --backend cpu --memory-budget 20MiB
+{
+    printf 'POST /v1/matmul?m=1&k=25000&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 200000\r\n\r\n' "$raw"
+    head -c 200000 /dev/zero
+} >"$scratch/trickle"
+"$TALK" 127.0.0.1 "${url##*:}" 1000 200 <"$scratch/trickle" >"$scratch/raw" 2>&1 &
+talk=$!
+await 60 is_taken_beyond 0 || fail "the slow upload did not come"
+sleep 2.5
+compete "beside a slow upload"
+at_most "beside a slow upload, milliseconds until the later is refused" 1500 "$refused_ms"
+kill "$talk"
+wait "$talk" 2>/dev/null || :
+await 60 has_free_budget || fail "memory was left taken"
+stop
+
+# Nor do small uploads, one after the other, though each is fast.
+start --backend cpu --memory-budget 20MiB
+{
+    printf 'POST /v1/matmul?m=1&k=8000&n=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
+    printf '%s\r\nContent-Length: 64000\r\n\r\n' "$raw"
+    head -c 64000 /dev/zero
+} >"$scratch/small"
+: >"$scratch/goes_on"
+for pause_s in 0 0.5 1; do
+    (
+        sleep $pause_s
+        while [ -f "$scratch/goes_on" ]; do
+            "$TALK" 127.0.0.1 "${url##*:}" 60000 800 <"$scratch/small" >"$scratch/raw.$pause_s" 2>&1 || :
+        done
+    ) &
+done
+await 60 is_taken_beyond 0 || fail "the small uploads did not come"
+sleep 1
+compete "beside small uploads"
+at_most "beside small uploads, milliseconds until the later is refused" 1500 "$refused_ms"
+rm "$scratch/goes_on"
 await 60 has_free_budget || fail "memory was left taken"
 stop
 
@@ -240,6 +300,37 @@ release
 finish_slow first "the one that came first" 200
 stop
 
+# A small body does not wait behind a large one that came before, though both wait. Once the small one has its memory, the large one
+# gets what the held product has, if its three seconds are not over.
+start_held --backend cpu --memory-budget 16070000
+prepare_held cpu 1 2000000 1
+hold_job first
+{
+    printf 'POST /v1/matmul?m=1&k=8000&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 64000\r\n\r\n' "$raw"
+    head -c 50000 /dev/zero
+} >"$scratch/half"
+"$TALK" 127.0.0.1 "${url##*:}" 65536 <"$scratch/half" >"$scratch/raw" 2>&1 &
+talk=$!
+await 60 is_taken_beyond 16063999 || fail "the small upload that holds memory did not come"
+head -c 40000 /dev/zero >"$scratch/small"
+for pair in 'row 10000' 'small 5000'; do
+    name=${pair% *}
+    curl -s -o "$scratch/got.$name" -w '%{http_code}\n' -H Expect: -H "$raw" --data-binary "@$scratch/$name" \
+        "$url/v1/matmul?m=1&k=${pair#* }&n=1" >"$scratch/status.$name" &
+    eval "$name=\$!"
+    sleep 0.2
+done
+kill "$talk"
+# shellcheck disable=SC2154
+wait "$small" || :
+release
+# shellcheck disable=SC2154
+wait "$row" || :
+same "a large body and a later small one that wait" "200 200" "$(paste -d ' ' "$scratch/status.row" "$scratch/status.small")"
+wait "$talk" 2>/dev/null || :
+finish_slow first "the one that came first" 200
+stop
+
 # While an upload waits for memory its time stands still. This one has half a MiB of 20 then, which a quarter of a second should
 # have brought.
 start_held --backend cpu --memory-budget 24MiB
@@ -274,6 +365,21 @@ wait $talk || :
 last_reply
 expect "an upload whose first half has waited for memory" 200
 finish_slow first "the one that came first" 200
+stop
+
+# A deadline holds while an upload waits for memory, which it may do for three seconds.
+start_held --backend cpu --memory-budget 16070000
+prepare_held cpu 1 2000000 1
+hold_job first
+begun_ms=$(now_ms)
+post_file row 'm=1&k=10000&n=1&timeout_ms=300'
+at_most "a deadline of an upload that waits for memory, milliseconds" 2000 $(($(now_ms) - begun_ms))
+expect "a deadline of an upload that waits for memory" 504 code timeout detail "of the body had come" Connection: close
+post_file row 'm=1&k=10000&n=1'
+expect "an upload that has waited for three seconds" 429 code busy Connection: close Retry-After: '[1-9]*'
+release
+finish_slow first "the one that came first" 200
+same "a deadline of an upload that waits for memory: counted" 1 "$(metric 'cancelled_total{stage="receive"}')"
 stop
 
 # Of two that fit one by one, the second has to come again if it asks before it sends.
