@@ -97,6 +97,7 @@ __device__ __forceinline__ void mm_cuda_move_on(const struct mm_cuda_stack &stac
         return;
     const size_t index = stack.first + blockIdx.z;
     size_t left = index;
+#pragma unroll 1
     for (unsigned dim = stack.rank - 1; dim > 0; dim--) {
         const size_t at = left % stack.dims[dim];
         mm_cuda_move(&product->a, at * stack.a_steps[dim]);
