@@ -31,9 +31,12 @@ static const struct shape shapes[] = {{1, 1, 1},   {2, 3, 4},   {17, 15, 33}, {3
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 /* Whether the test is made: of stacks that take long, none, and of types that share most with float32 a part,
- * another for each. */
-static bool is_wanted(enum mm_dtype dtype, size_t stack, const struct shape *shape, size_t number) {
-    enum { COST_MAX = 1 << 20, SHARE = 4 };
+ * another for each. The host has no grid, so it gets no stack past one. */
+static bool is_wanted(bool is_host, enum mm_dtype dtype, size_t stack, const struct shape *shape,
+                      size_t number) {
+    enum { COST_MAX = 1 << 20, SHARE = 4, HOST_COUNT_MAX = 1000 };
+    if (is_host && stacks[stack].count > HOST_COUNT_MAX)
+        return false;
     const size_t cost = stacks[stack].count * shape->m * shape->n * (shape->k + 1);
     return cost <= COST_MAX && (dtype == MM_FLOAT32 || number % SHARE == dtype % SHARE);
 }
@@ -171,7 +174,7 @@ void stacks_run(struct subject *subjects, size_t count, const struct plan *plan)
             struct mm_product product = {.transpose_a = op == MM_TRANSPOSE || (flags & 1) != 0,
                                          .transpose_b = op == MM_MATMUL && (flags & 2) != 0,
                                          .tile = subject->tile};
-            if (!is_wanted(plan->dtype, number / SHAPES, shape, number))
+            if (!is_wanted(subject->device->backend->is_host, plan->dtype, number / SHAPES, shape, number))
                 continue;
             if (op == MM_TRANSPOSE)
                 append(&a, shape->n, shape->m);
