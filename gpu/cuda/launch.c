@@ -100,12 +100,16 @@ static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_p
 
 enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_product *product,
                                struct mm_lane *lane, struct mm_error *error) {
-    struct mm_layout layout = plan->layout;
+    struct mm_layout batch = plan->layout;
+    enum mm_status status = MM_OK;
+    batch.kernel = batch.batch_kernel;
     if (product->stack != NULL && plan->launch_stack == launch_stack)
-        layout.kernel = layout.batch_kernel;
-    else if (plan->prepare != NULL)
-        return plan->prepare(plan, product, lane, error);
-    return layout.kernel == NULL ? MM_OK : mm_cuda_load(&layout, lane, error);
+        status = mm_cuda_load(&batch, lane, error); /* and below the kernel for products that are cut */
+    if (status == MM_OK && plan->prepare != NULL)
+        status = plan->prepare(plan, product, lane, error);
+    else if (status == MM_OK && plan->layout.kernel != NULL)
+        status = mm_cuda_load(&plan->layout, lane, error);
+    return status;
 }
 
 /* A kernel that knows one type of C would write past the end of another, or only part of it. */

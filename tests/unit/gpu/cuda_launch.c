@@ -147,6 +147,7 @@ static void a_stack_is_one_launch(void **state) {
         product.c.dtype = MM_INT64;
         assert_int_equal(mm_plan_make(&device.head, &turn, &product, false, &plan, &error), MM_OK);
         assert_int_equal(mm_cuda_prepare(&plan, &product, &lane, &error), MM_OK);
+        assert_int_equal(fake_cuda.attributes_read, plan.launch_stack != NULL ? 2 : 1); /* both are loaded */
         assert_int_equal(mm_plan_launch(&plan, &product, &lane, &error), MM_OK);
         assert_int_equal(fake_cuda.notes, cases[index].launches);
         assert_int_equal(fake_cuda.noted[0].grid.z, cases[index].layers);
