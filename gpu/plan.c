@@ -19,9 +19,10 @@ static enum mm_status fail_multiple(const struct mm_variant *variant, const stru
     while (dimensions[index].length % dimensions[index].multiple_of == 0)
         index++;
     return mm_fail_field(error, MM_UNSUPPORTED, "variant",
-                         "%s is %zu, but for %s %s takes only multiples of %u; choose another variant",
-                         dimensions[index].name, dimensions[index].length, mm_dtype_name(dtype),
-                         variant->name, dimensions[index].multiple_of);
+                         "%s is %zu, but must be a multiple of %u if %s is to multiply %s; choose another "
+                         "variant",
+                         dimensions[index].name, dimensions[index].length, dimensions[index].multiple_of,
+                         variant->name, mm_dtype_name(dtype));
 }
 
 enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_variant *variant,

@@ -184,12 +184,11 @@ static enum mm_status fail_inner(const struct mm_shape *a, const struct mm_shape
     char a_text[MM_SHAPE_TEXT_MAX], b_text[MM_SHAPE_TEXT_MAX];
     mm_shape_text(a, a_text);
     mm_shape_text(b, b_text);
-    return mm_fail(error, MM_BAD_SHAPE,
-                   "a is %s and b is %s: multiplied are the %zu columns of a's matrices by the %zu rows of "
-                   "b's, after any "
-                   "transpose, and these numbers must be equal; transpose_a and transpose_b swap the last "
-                   "two dimensions",
-                   a_text, b_text, a_inner, b_inner);
+    return mm_fail(
+        error, MM_BAD_SHAPE,
+        "a is %s and b is %s: after any transpose a's matrices have %zu columns and b's %zu rows, but "
+        "the two must be equal; transpose_a and transpose_b swap the last two dimensions",
+        a_text, b_text, a_inner, b_inner);
 }
 
 /* Judges the matrices of both operands by mm_product_conform. */

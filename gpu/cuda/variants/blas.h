@@ -10,7 +10,7 @@ __BEGIN_DECLS
 
 /* What the libraries do with operands of a type. */
 struct mm_blas_type {
-    unsigned results; /* the types that they give of C, as bits, that of the sums among them; 0: none */
+    unsigned results; /* the types of C that they write, as bits; the sums' own is one of them. 0: none */
     /* 0: they take all transposes, strides and addresses. Else both operands must be stored with neighbours
      * along k side by side, which is A as it is and B transposed; and each matrix must begin at a multiple of
      * so many bytes, as must each of its rows. */

@@ -90,7 +90,7 @@ __device__ __forceinline__ void mm_cuda_move(struct mm_matrix *matrix, size_t by
     matrix->data = static_cast<char *>(matrix->data) + bytes;
 }
 
-/* From the first product of a stack to that of the block. */
+/* Moves the views from the first product of a stack to the block's own product. */
 __device__ __forceinline__ void mm_cuda_move_on(const struct mm_cuda_stack &stack,
                                                 struct mm_product *product) {
     if (stack.rank == 0)

@@ -134,12 +134,12 @@ static void blas_refuses_what_cublas_lacks(void **state) {
         {MM_FLOAT32, MM_FLOAT32, 1, 1, 0x80000000, "dimensions"},
         {MM_INT8, MM_INT32, 5, 8, 7, NULL},
         {MM_INT8, MM_INT32, 4, 0, 12, NULL},
-        {MM_INT8, MM_INT32, 4, 9, 12, "k is 9, but for int8 blas takes only multiples of 4"},
+        {MM_INT8, MM_INT32, 4, 9, 12, "k is 9, but must be a multiple of 4 if blas is to multiply int8"},
         {MM_FLOAT8_E4M3FN, MM_FLOAT32, 5, 16, 4, NULL},
         {MM_FLOAT8_E4M3FN, MM_BFLOAT16, 5, 16, 12, NULL},
-        {MM_FLOAT8_E4M3FN, MM_FLOAT32, 5, 8, 4, "blas takes only multiples of 16"},
+        {MM_FLOAT8_E4M3FN, MM_FLOAT32, 5, 8, 4, "must be a multiple of 16 if blas is"},
         {MM_FLOAT8_E4M3FN, MM_FLOAT32, 5, 16, 6,
-         "n is 6, but for float8_e4m3fn blas takes only multiples of 4"},
+         "n is 6, but must be a multiple of 4 if blas is to multiply float8_e4m3fn"},
     };
     const struct mm_variant *blas = &mm_cuda_variants[MM_CUDA_ROW_blas];
     const struct mm_device hopper = {.compute_capability = 90};

@@ -36,8 +36,7 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
                        : uncertain > 0 ? MM_PATH_REPAIRED
                                        : MM_PATH_CERTIFIED,
                        falls_back ? 0 : uncertain};
-        if (plan.is_of_stack) { /* what the host reads: not looked at otherwise, since that takes a
-                                   microsecond */
+        if (plan.is_of_stack) { /* else *path, in the host's memory, is not read: that takes a microsecond */
             all.kind = all.kind > path->kind ? all.kind : path->kind;
             all.repaired += path->repaired;
         }
