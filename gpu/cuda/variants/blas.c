@@ -5,7 +5,7 @@
  *   read them, and addresses and rows that are aligned. An operand that lies otherwise is copied, and turned
  *   if it must be, by the transposition `auto`.
  * - A result in a type that the library lacks, or in rows that are not aligned, is computed in the type of
- * the sums and then rounded to C.
+ *   the sums and then rounded to C.
  *
  * All of that is kernel time. */
 #include "gpu/cuda/variants/blas.h"
@@ -47,9 +47,11 @@ static size_t matrices_of_b(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->b_count;
 }
 
+/* cuBLASLt found no algorithm for a C whose rows began aligned but ended between two multiples. */
 static bool is_aligned(const struct mm_matrix *matrix, unsigned alignment) {
-    return (uintptr_t)matrix->data % alignment == 0 &&
-           matrix->ld * mm_dtype_bytes(matrix->dtype) % alignment == 0;
+    const size_t bytes = mm_dtype_bytes(matrix->dtype);
+    return (uintptr_t)matrix->data % alignment == 0 && matrix->ld * bytes % alignment == 0 &&
+           matrix->cols * bytes % alignment == 0;
 }
 
 /* `scratch` is NULL to ask for `bytes` alone. The row's `multiples` make the replacements aligned. */

@@ -13,7 +13,7 @@ struct mm_blas_type {
     unsigned results; /* the types of C that they write, as bits; the sums' own is one of them. 0: none */
     /* 0: they take all transposes, strides and addresses. Else both operands must be stored with neighbours
      * along k side by side, which is A as it is and B transposed; and each matrix must begin at a multiple of
-     * so many bytes, as must each of its rows. */
+     * so many bytes, and each of its rows must begin and end at one. */
     unsigned alignment;
     size_t workspace_bytes; /* of cuBLASLt, which multiplies the type; 0: cuBLAS does */
     /* In the libraries' own numbers: the mode of arithmetic, the type, and the type of the sums. */

@@ -76,7 +76,8 @@ static void compute(const struct mm_product *product, void *c) {
 
 static bool suits(const struct mm_matrix *matrix, unsigned alignment) {
     return (uintptr_t)matrix->data % alignment == 0 &&
-           matrix->ld * mm_dtype_bytes(matrix->dtype) % alignment == 0;
+           matrix->ld * mm_dtype_bytes(matrix->dtype) % alignment == 0 &&
+           matrix->cols * mm_dtype_bytes(matrix->dtype) % alignment == 0;
 }
 
 enum mm_status __wrap_mm_blas_multiply(const struct mm_product *product, void *memory, struct mm_lane *lane,
@@ -230,7 +231,7 @@ static size_t run(const struct mm_product *product) {
     return plan.workspace_bytes;
 }
 
-static const struct gaps all_gaps[] = {{0, 0}, {1, 0}, {16, 0}, {0, 1}, {16, 16}, {3, 5}};
+static const struct gaps all_gaps[] = {{0, 0}, {1, 0}, {4, 0}, {16, 0}, {0, 1}, {16, 16}, {3, 5}};
 
 /* Every type of the row, in each type of C, by all transposes, strides and addresses. */
 static void each_product_is_brought_into_form(void **state) {
