@@ -8,7 +8,7 @@
 MATMULD=${FAULTY_CUDA:?the path of the matmuld with faulty kernels}
 : "${HOLD:?the path of the program hold}"
 times=1000
-edge=4096 large_edge=5120
+edge=4096 large_edge=8192
 
 code=0
 "$HOLD" 0 </dev/null >"$scratch/held" 2>&1 || code=$?
@@ -38,9 +38,10 @@ product launch_fails
 expect "a launch that fails" 500 code internal
 next_is_served "a launch that fails"
 
-# Memory: products without depth, of which the result alone takes some: 64 MiB, and 100 MiB of those to be refused, for
-# which what is kept of the others is not enough. Host memory is kept for who comes for ten seconds, and the driver's tables
-# of its pages, 2 MiB at a time, lie on the device.
+# Memory: products without depth, which need device memory for the result alone. A result of 64 MiB fits. One of 256 MiB
+# has to be refused: it is more than the 24 MiB that are free and what the server gives back when it is short (each of its
+# three streams may have kept a workspace of 48 MiB for blas). The server keeps host memory for ten seconds after a
+# request, and the driver's tables of those pages, 2 MiB at a time, lie on the device.
 cat >"$scratch/empty_sum" <<END
 url = "$url/v1/matmul?m=$edge&k=0&n=$edge"
 request = POST
