@@ -34,6 +34,12 @@ static bool is_left_to_others(const struct options *options, enum mm_op op, enum
            shape % SHAPES_SHARE != dtype % SHAPES_SHARE;
 }
 
+/* They are the same whatever the shapes, so one run has them: not that of large shapes, nor one that repeats.
+ */
+static bool has_jobs(const struct options *options) {
+    return options->set != NULL && strcmp(options->set, "large") != 0 && options->repeat == 2;
+}
+
 static void plan_make(struct plan *plan, const struct options *options, const struct mm_device *device,
                       enum mm_op op, enum mm_dtype dtype) {
     *plan = (struct plan){.dtype = dtype,
@@ -41,7 +47,7 @@ static void plan_make(struct plan *plan, const struct options *options, const st
                           .seed = options->seed,
                           .repeat = options->repeat,
                           .thin = options->thin,
-                          .has_jobs = options->set != NULL};
+                          .has_jobs = has_jobs(options)};
     struct shape_list named = {0};
     if (options->set != NULL)
         shapes_named(op, options->set, options->seed, &named);

@@ -132,7 +132,8 @@ static const struct option rows[] = {
      "only this element type (may be given again); with --time and --accuracy products of it (default "
      "float32)",
      read_dtype, 0, 0, 0},
-    {"--shapes", "SET", "tiny, small (default) or large", read_set, AT(set), 0, 0},
+    {"--shapes", "SET", "tiny or small (default), with whole jobs unless --repeat is given; or large",
+     read_set, AT(set), 0, 0},
     {"--shape", "M K N",
      "this shape (may be given again), M×N of a transposition; without --shapes no whole jobs", read_shape,
      AT(shapes), 0, 0},
