@@ -55,8 +55,8 @@ const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, co
     if (variant->choose[dtype] == NULL)
         return variant;
     const struct mm_variant *chosen = variant->choose[dtype](device, product);
-    assert(!mm_variant_chooses(chosen));
-    assert((mm_variant_dtypes(chosen) & MM_DTYPE_BIT(dtype)) != 0);
+    assert(chosen->choose[dtype] == NULL);
+    assert(chosen->launch[dtype] != NULL || chosen->plan[dtype] != NULL);
     return chosen;
 }
 
