@@ -209,7 +209,7 @@ def check_exact(got, expected, shape, what):
 
 def check_stacks(url, folder, random):
     for case, ((a_shape, b_shape), name, order) in enumerate(itertools.product(PAIRS, WHOLE_TYPES, ("CC", "CF", "FC", "FF"))):
-        if (case + case // 24) % 3 > 0:
+        if (case + case // 24) % 7 > 0:  # each pair of shapes by three or four of the types and orders
             continue
         flags = random.integers(0, 2, 2)
         a, b = (small(random, name, swapped(np.empty(shape), flag).shape, order[index])
