@@ -45,7 +45,7 @@ void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns);
 /* Whether the body does not wait behind others for its memory: it has at most 64 KiB, and is not chunked. */
 bool mm_body_is_small(const struct mm_request *request);
 
-/* Ends the wait of bodies whose deadline has passed, and gives memory to the others: first to small ones,
- * then by age. If there is none, refuses an upload for it: docs/http-api.md, "Time limits". The sweep's
- * thread, no mutex held. */
+/* Ends the wait of bodies whose deadline has passed, and gives memory to the others: first to complete
+ * requests and to small bodies, then by age. If there is none, refuses an upload for it: docs/http-api.md,
+ * "Time limits". Any thread, no mutex held. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns);

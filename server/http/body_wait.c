@@ -1,9 +1,10 @@
-/* Bodies that wait for memory, and the uploads that are refused for them: slow uploads could hold the whole
+/* Requests that wait for memory, and the uploads that are refused for them: slow uploads could hold the whole
  * budget. */
 #include "server/http/body.h"
+#include "server/http/routes.h"
 #include "server/observe/metrics.h"
 
-/* WAIT_MAX_MS: how long a body waits. PACE_MS: how often the pace of an upload is judged, so that one that
+/* WAIT_MAX_MS: how long a request waits. PACE_MS: how often the pace of an upload is judged, so that one that
  * stands is found before that. GO_ON_MS: how long one that waits counts on what others will release, since a
  * product can take longer than it may wait. SEND_MS: the same for one reply, which a client need not read. */
 enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 3000, PACE_MS = 1000, GO_ON_MS = 2000, SEND_MS = 500 };
@@ -95,7 +96,7 @@ static void look_at(struct mm_request *request, const struct mm_request *first, 
     const enum mm_request_state state = mm_request_state(request);
     const bool waits = state == MM_STARVED;
     const bool uploads = state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY;
-    const bool holds = __atomic_load_n(&request->holds_body, __ATOMIC_RELAXED) != 0;
+    const bool holds = __atomic_load_n(&request->holds_memory, __ATOMIC_RELAXED) != 0;
     holders->go_on |= holds && !waits && releases_soon(request, uploads, now_ns);
     if (!holds || !(waits || uploads)) /* in another phase its own thread has it */
         return;
@@ -132,6 +133,8 @@ static bool refuse(struct mm_request *request, const char *why, struct mm_resume
     mm_fail(&error, MM_BUSY, "memory is full (--memory-budget), and %s; try again later", why);
     mm_body_drop(request);
     if (was_waiting) {
+        if (request->route->state != NULL)
+            request->route->state->release(request);
         mm_request_end_wait(request, &error);
         SLIST_INSERT_HEAD(resumed, request, resumed);
         return true;
@@ -142,11 +145,19 @@ static bool refuse(struct mm_request *request, const char *why, struct mm_resume
     return true;
 }
 
-/* Ends the wait of an upload that now has its memory, or can never have it; else returns false. by_itself: no
+/* Gives a body its memory. For a complete request only looks whether there is enough: it takes it itself. */
+static enum mm_status give(struct mm_request *request, bool to_the_last, struct mm_error *error) {
+    const struct mm_buffers *buffers = request->server->buffers;
+    if (request->output_bytes == 0)
+        return mm_body_grow(request, request->needed_bytes, to_the_last, error);
+    return request->output_bytes <= mm_buffers_budget(buffers) - mm_buffers_used(buffers) ? MM_OK : MM_BUSY;
+}
+
+/* Ends the wait of a request that now has its memory, or can never have it; else returns false. by_itself: no
  * other was refused for it. */
 static bool serve(struct mm_request *request, bool to_the_last, bool by_itself, struct mm_resumed *resumed) {
     struct mm_error error;
-    const enum mm_status status = mm_body_grow(request, request->needed_bytes, to_the_last, &error);
+    const enum mm_status status = give(request, to_the_last, &error);
     if (status == MM_BUSY)
         return false;
     if (by_itself)
@@ -179,7 +190,9 @@ static struct mm_request *find_overdue(const struct mm_server *server, uint64_t 
 /* What does not depend on who is first. */
 static void look_at_waiting(struct mm_request *request, uint64_t now_ns, struct mm_resumed *resumed) {
     struct mm_error late;
-    if (mm_body_is_late(request, now_ns, &late)) {
+    if (request->output_bytes != 0) {
+        (void)serve(request, false, true, resumed);
+    } else if (mm_body_is_late(request, now_ns, &late)) {
         mm_body_drop(request);
         mm_request_abandon(request, &late);
         SLIST_INSERT_HEAD(resumed, request, resumed);
@@ -213,7 +226,7 @@ void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
         overdue = find_overdue(server, now_ns);
         if (overdue == NULL)
             break;
-        refuse(overdue, "none became free while this body waited", &resumed);
+        refuse(overdue, "none became free while this request waited", &resumed);
     }
     pthread_mutex_unlock(&server->mutex);
     mm_request_resume(&resumed);

@@ -50,7 +50,8 @@ static bool has_left(int fd) {
  * false. */
 static bool look_at_waiting(struct mm_request *request, uint64_t now_ns) {
     struct mm_error late;
-    if (mm_request_state(request) != MM_STARVED && now_ns > request->job->deadline_ns) {
+    const bool is_complete = mm_request_state(request) != MM_STARVED || request->output_bytes != 0;
+    if (is_complete && now_ns > request->job->deadline_ns) {
         mm_fail(&late, MM_TIMEOUT, "the deadline passed before the result was ready; %s",
                 mm_request_deadline_advice(request, request->job->deadline_ns));
         mm_request_abandon(request, &late);
