@@ -187,6 +187,7 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
         is_locked(&request->body) && is_locked(storage) && is_locked(&operation->result);
     operation->decode_ns += mm_clock_ns() - begun_ns;
     if (status == MM_OK) {
+        __atomic_store_n(&request->holds_memory, 1, __ATOMIC_RELAXED); /* even if there was no body */
         mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job);
         return MM_OK;
     }

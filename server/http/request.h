@@ -67,11 +67,10 @@ struct mm_request {
     uint64_t starved_since_ns;        /* in MM_STARVED */
     uint64_t waited_ns;               /* in MM_STARVED, in the waits that are over */
     uint64_t counts_since_ns;         /* since when it counts on what others release */
-    uint64_t sent_since_ns;           /* when a wait first found it in MM_SENDING; 0: none */
     size_t needed_bytes;              /* of the body, when it last waited */
     size_t output_bytes;              /* more that it waits for, to hold its output; 0: its body waits */
-    uint64_t paced_ns;                /* when the sweep last judged the pace of the upload, */
-    size_t paced_bytes;               /* what had come by then, */
+    uint64_t paced_ns;                /* when the sweep last judged the pace of the upload or reply, */
+    size_t paced_bytes;               /* what had come or was taken by then, */
     bool stands, lasts;               /* and what it found: mm_body_judge_pace */
     TAILQ_ENTRY(mm_request) starving; /* on the server's list, then */
 

@@ -245,11 +245,13 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
         look_at_body(connection, now_ns);
         break;
     case MM_PHASE_HANDLED:
+        request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
         if (heads && __atomic_load_n(&connection->answers, __ATOMIC_RELAXED) != 0) {
             info = ask(connection->fd);
             look_at_reader(server, connection, &info, now_ns);
+            if (request != NULL)
+                mm_body_judge_reply(request, info.tcpi_bytes_acked, !has_untaken(&info), now_ns);
         }
-        request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
         if (request == NULL || !mm_request_waits(request) || !look_at_waiting(request, now_ns))
             break;
         SLIST_INSERT_HEAD(abandoned, request, resumed);

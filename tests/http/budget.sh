@@ -154,6 +154,18 @@ kill $dawdle 2>/dev/null || :
 wait $dawdle 2>/dev/null || :
 stop
 
+# And replies that are hardly read.
+start --backend cpu --memory-budget 12MiB --send-timeout-ms 600000
+"$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --every-ms 600000 --seconds 60 >"$scratch/dawdle" &
+dawdle=$!
+await 60 is_taken_beyond 8386816 || fail "the reply that is not read did not come"
+"$FLOAT32" fill 2400 1 >"$scratch/outer"
+post_file outer 'm=1200&k=1&n=1200'
+expect "a result for which a reply has to go that is not read" 200
+same "a reply that has to go: closed" 1 "$(metric 'connections_closed_total{reason="slow_reader"}')"
+wait $dawdle || fail "the reply that is not read was not ended"
+stop
+
 # An upload that has its memory waits for more a moment later, here some 190 times. No wait is as long as the sweep's tenth of a
 # second.
 start --backend cpu --memory-budget 16MiB
@@ -213,13 +225,14 @@ rm "$scratch/goes_on"
 await 60 has_free_budget || fail "memory was left taken"
 stop
 
-# A client that does not read its reply, which holds 8 MiB, changes nothing in that.
-start --backend cpu --memory-budget 29MiB --send-timeout-ms 600000
-"$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --every-ms 600000 --seconds 600 >"$scratch/dawdle" &
+# Nor does a client that reads its reply, of 8 MiB, but slowly.
+start --backend cpu --memory-budget 29MiB
+"$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --bytes 16000 --every-ms 60 --seconds 600 >"$scratch/dawdle" &
 dawdle=$!
-await 60 is_taken_beyond 8386816 || fail "the reply that is not read did not come"
-sleep 1
-compete "beside a reply that is not read"
+await 60 is_taken_beyond 8386816 || fail "the reply that is read slowly did not come"
+sleep 2.2
+compete "beside a reply that is read slowly"
+at_most "beside a reply that is read slowly, milliseconds until the later is refused" 1500 "$refused_ms"
 kill $dawdle
 wait $dawdle 2>/dev/null || :
 await 60 has_free_budget || fail "memory was left taken"
