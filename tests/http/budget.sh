@@ -202,18 +202,18 @@ kill "$talk"
 wait "$talk" 2>/dev/null || :
 await 60 has_free_budget || fail "memory was left taken"
 
-# Nor do small uploads, one after the other, though each is fast.
+# Nor do uploads that are too small for any of them, one after the other, though each is fast.
 {
-    printf 'POST /v1/matmul?m=1&k=8000&n=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
-    printf '%s\r\nContent-Length: 64000\r\n\r\n' "$raw"
-    head -c 64000 /dev/zero
+    printf 'POST /v1/matmul?m=1&k=8320&n=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
+    printf '%s\r\nContent-Length: 66560\r\n\r\n' "$raw"
+    head -c 66560 /dev/zero
 } >"$scratch/small"
 : >"$scratch/goes_on"
 for pause_s in 0 0.5 1; do
     (
         sleep $pause_s
         while [ -f "$scratch/goes_on" ]; do
-            "$TALK" 127.0.0.1 "${url##*:}" 60000 800 <"$scratch/small" >"$scratch/raw.$pause_s" 2>&1 || :
+            "$TALK" 127.0.0.1 "${url##*:}" 66000 800 <"$scratch/small" >"$scratch/raw.$pause_s" 2>&1 || :
         done
     ) &
 done
