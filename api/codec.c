@@ -105,5 +105,8 @@ enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *cal
     void *reading = codec->reader->begin(call, body->content_type, body->bytes, limits, buffers);
     if (reading == NULL)
         return mm_fail(error, MM_INTERNAL, "memory ran out while the body was read");
-    return codec->reader->finish(reading, call, body, error);
+    const enum mm_status status = codec->reader->finish(reading, call, body, error);
+    if (status == MM_BUSY)
+        codec->reader->cancel(reading);
+    return status;
 }

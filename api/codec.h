@@ -67,7 +67,7 @@ struct mm_body_reader {
     bool (*is_quick)(const void *reading);
 
     /* Ends the reading, as decode does, or without a result. body->bytes is what feed returned last, or the
-     * body's length if nothing was fed. */
+     * body's length if nothing was fed. After MM_BUSY the reading goes on: finish or cancel it later. */
     enum mm_status (*finish)(void *reading, struct mm_call *call, const struct mm_body *body,
                              struct mm_error *error);
     void (*cancel)(void *reading);

@@ -363,7 +363,8 @@ static enum mm_status finish(void *argument, struct mm_call *call, const struct 
         *error = reading->error;
     if (status == MM_OK)
         *call = reading->call;
-    free(reading);
+    if (status != MM_BUSY)
+        free(reading);
     return status;
 }
 

@@ -212,7 +212,8 @@ static enum mm_status finish(void *reading, struct mm_call *call, const struct m
         status = complete(scan, body, error);
     if (status == MM_OK)
         *call = scan->call;
-    mm_json_scan_cancel(scan);
+    if (status != MM_BUSY)
+        mm_json_scan_cancel(scan);
     return status;
 }
 

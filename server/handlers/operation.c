@@ -64,14 +64,22 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
 
 static enum mm_status decode(struct mm_request *request, const char *content_type, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_body_reader *reader = operation->decoder->reader;
+    const struct mm_limits *limits = &request->server->limits;
+    struct mm_buffers *buffers = request->server->buffers;
     const struct mm_body body = {
         .data = request->body.data, .bytes = request->body_bytes, .content_type = content_type};
-    void *reading = request->reading;
-    request->reading = NULL;
-    if (reading != NULL)
-        return request->reader->finish(reading, &operation->call, &body, error);
-    return mm_codec_decode(operation->decoder, &operation->call, &body, &request->server->limits,
-                           request->server->buffers, error);
+    if (reader == NULL)
+        return mm_codec_decode(operation->decoder, &operation->call, &body, limits, buffers, error);
+    request->reader = reader;
+    if (request->reading == NULL)
+        request->reading = reader->begin(&operation->call, content_type, body.bytes, limits, buffers);
+    if (request->reading == NULL)
+        return mm_fail(error, MM_INTERNAL, "memory ran out while the body was read");
+    const enum mm_status status = reader->finish(request->reading, &operation->call, &body, error);
+    if (status != MM_BUSY)
+        request->reading = NULL;
+    return status;
 }
 
 /* The decoder has judged the limits. */
@@ -88,13 +96,18 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
     return MM_OK;
 }
 
+/* Unless it was acquired before a wait for the rest. */
+static enum mm_status acquire(const struct mm_request *request, size_t bytes, struct mm_buffer *buffer,
+                              struct mm_error *error) {
+    return buffer->data != NULL ? MM_OK : mm_buffers_acquire(request->server->buffers, bytes, buffer, error);
+}
+
 static enum mm_status acquire_check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const size_t bytes = check_bytes(operation);
     if (bytes == 0)
         return MM_OK;
-    const enum mm_status status =
-        mm_buffers_acquire(request->server->buffers, bytes, &operation->check, error);
+    const enum mm_status status = acquire(request, bytes, &operation->check, error);
     operation->job.verify_memory = operation->check.data;
     return status;
 }
@@ -104,10 +117,8 @@ static enum mm_status acquire_output(struct mm_request *request, struct mm_error
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *encoder = operation->encoder;
     struct mm_product *product = &operation->job.product;
-    struct mm_buffers *buffers = request->server->buffers;
     char shape[MM_SHAPE_TEXT_MAX];
-    enum mm_status status =
-        mm_buffers_acquire(buffers, mm_matrix_bytes(&product->c), &operation->result, error);
+    enum mm_status status = acquire(request, mm_matrix_bytes(&product->c), &operation->result, error);
     if (status != MM_OK)
         return status;
     product->c.data = operation->result.data;
@@ -119,7 +130,7 @@ static enum mm_status acquire_output(struct mm_request *request, struct mm_error
         return mm_fail(error, MM_TOO_LARGE,
                        "the result of %s is too large as %s; ask for application/octet-stream by Accept",
                        shape, encoder->reply_type);
-    return mm_buffers_acquire(buffers, operation->reply_bytes, &operation->reply.buffer, error);
+    return acquire(request, operation->reply_bytes, &operation->reply.buffer, error);
 }
 
 static bool is_locked(const struct mm_buffer *buffer) {
@@ -141,28 +152,42 @@ static size_t needed_bytes(const struct mm_request *request) {
     return bytes;
 }
 
-/* From the complete body, with its Content-Type (NULL: absent), to a prepared job with its memory. On failure
- * *error says why. On the connection's thread or on one of the worker pool. */
-static enum mm_status make_job(struct mm_request *request, const char *content_type, struct mm_error *error) {
+/* From the complete body to a job without memory for its output. */
+static enum mm_status decode_job(struct mm_request *request, const char *content_type,
+                                 struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_buffers *buffers = request->server->buffers;
-    const uint64_t begun_ns = mm_clock_ns();
     mm_buffers_shrink(buffers, &request->body, __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED));
     enum mm_status status = decode(request, content_type, error);
     if (status == MM_OK)
         status = check(request, error);
-    if (status == MM_OK && operation->call.views_body)
+    if (status != MM_OK)
+        return status;
+    if (operation->call.views_body)
         mm_buffers_settle(buffers, &request->body, request->body_bytes);
-    else if (status == MM_OK)
+    else
         mm_buffers_release(buffers, &request->body);
+    operation->is_decoded = true;
+    return MM_OK;
+}
+
+/* From the complete body, with its Content-Type (NULL: absent), to a prepared job with its memory. On failure
+ * *error says why; after MM_BUSY this may be called again. On the connection's thread or on one of the worker
+ * pool. */
+static enum mm_status make_job(struct mm_request *request, const char *content_type, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_buffers *buffers = request->server->buffers;
+    const uint64_t begun_ns = mm_clock_ns();
+    enum mm_status status = operation->is_decoded ? MM_OK : decode_job(request, content_type, error);
     if (status == MM_OK)
         status = acquire_output(request, error);
     struct mm_buffer *storage = &operation->call.storage;
     mm_buffers_settle(buffers, storage, storage->bytes);
     operation->job.is_locked =
         is_locked(&request->body) && is_locked(storage) && is_locked(&operation->result);
-    operation->decode_ns = mm_clock_ns() - begun_ns;
+    operation->decode_ns += mm_clock_ns() - begun_ns;
     if (status == MM_OK) {
+        __atomic_store_n(&request->holds_memory, 1, __ATOMIC_RELAXED); /* even if there was no body */
         mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job);
         return MM_OK;
     }
@@ -197,8 +222,8 @@ static void keep_job_spans(struct mm_request *request) {
 
 /* Whether decoding the complete body takes long. */
 static bool decodes_long(const struct mm_request *request) {
-    const struct mm_codec *decoder = mm_operation_of(request)->decoder;
-    if (request->body_bytes <= LONG_BYTES || decoder->reader == NULL)
+    const struct mm_operation *operation = mm_operation_of(request);
+    if (operation->is_decoded || request->body_bytes <= LONG_BYTES || operation->decoder->reader == NULL)
         return false;
     return request->reading == NULL || !request->reader->is_quick(request->reading);
 }
@@ -217,6 +242,7 @@ static bool leave_to_pool(struct mm_request *request, const char *content_type) 
     char *copy = content_type == NULL ? NULL : strdup(content_type);
     if (content_type != NULL && copy == NULL)
         return false;
+    free(operation->content_type); /* of a try before a wait for memory */
     operation->content_type = copy;
     operation->job.deadline_ns = mm_operation_deadline_ns(request); /* as known before decoding */
     mm_request_decode_on_pool(request);
@@ -224,13 +250,16 @@ static bool leave_to_pool(struct mm_request *request, const char *content_type) 
 }
 
 enum mm_status mm_operation_complete(struct mm_request *request) {
-    const struct mm_operation *operation = mm_operation_of(request);
+    struct mm_operation *operation = mm_operation_of(request);
     const char *content_type = mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
     enum mm_status status = mm_operation_settle(request);
     if (status == MM_OK && decodes_long(request) && leave_to_pool(request, content_type))
         return MM_OK;
+    operation->job.deadline_ns = mm_operation_deadline_ns(request); /* for a wait */
     if (status == MM_OK)
         status = make_job(request, content_type, &request->error);
+    if (status == MM_BUSY && mm_request_wait_for_output(request))
+        return MM_OK;
     if (status != MM_OK)
         return status;
     keep_job(request);
@@ -299,6 +328,7 @@ static void release(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_buffers *buffers = request->server->buffers;
     free(operation->content_type);
+    operation->content_type = NULL;
     mm_buffers_release(buffers, &operation->reply.buffer);
     mm_buffers_release(buffers, &operation->check);
     mm_buffers_release(buffers, &operation->result);

@@ -42,10 +42,14 @@ bool mm_body_is_late(const struct mm_request *request, uint64_t now_ns, struct m
  * In MM_PHASE_BODY. The sweep's thread, server->mutex held. */
 void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns);
 
+/* The same for the reply, whose even rate completes it within --timeout-ms. taken_bytes: what the client has
+ * read, by the system's count; we_are_slow: it has read all that was sent. While MHD has a reply to send. */
+void mm_body_judge_reply(struct mm_request *request, size_t taken_bytes, bool we_are_slow, uint64_t now_ns);
+
 /* Whether the body does not wait behind others for its memory: it has at most 64 KiB, and is not chunked. */
 bool mm_body_is_small(const struct mm_request *request);
 
-/* Ends the wait of bodies whose deadline has passed, and gives memory to the others: first to small ones,
- * then by age. If there is none, refuses an upload for it: docs/http-api.md, "Time limits". The sweep's
- * thread, no mutex held. */
+/* Ends the wait of bodies whose deadline has passed, and gives memory to the others: first to complete
+ * requests and to small bodies, then by age. If there is none, refuses an upload or drops a reply for it:
+ * docs/http-api.md, "Time limits". Any thread, no mutex held. */
 void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns);

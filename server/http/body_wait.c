@@ -1,12 +1,13 @@
-/* Bodies that wait for memory, and the uploads that are refused for them: slow uploads could hold the whole
- * budget. */
+/* Requests that wait for memory, and the slow uploads and replies that end for them: these could hold the
+ * whole budget. */
 #include "server/http/body.h"
+#include "server/http/routes.h"
 #include "server/observe/metrics.h"
 
-/* WAIT_MAX_MS: how long a body waits. PACE_MS: how often the pace of an upload is judged, so that one that
- * stands is found before that. GO_ON_MS: how long one that waits counts on what others will release, since a
- * product can take longer than it may wait. SEND_MS: the same for one reply, which a client need not read. */
-enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 3000, PACE_MS = 1000, GO_ON_MS = 2000, SEND_MS = 500 };
+/* WAIT_MAX_MS: how long a request waits. PACE_MS: how often a pace is judged, so that an upload that stands
+ * is found before that. GO_ON_MS: how long one that waits counts on what others will release, since a product
+ * can take longer than it may wait. */
+enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 3000, PACE_MS = 1000, GO_ON_MS = 2000 };
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -45,23 +46,55 @@ static double even_ns(const struct mm_request *request, size_t bytes) {
     return (double)(request->deadline_ns - request->started_ns) * (double)bytes / assumed_length(request);
 }
 
-void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns) {
-    const size_t bytes = mm_body_arrived_bytes(request);
-    if (now_ns < request->paced_ns + PACE_MS * NS_PER_MS)
-        return;
-    const size_t came = bytes - request->paced_bytes;
-    const double took_ns = (double)(now_ns - request->paced_ns);
-    const double left = assumed_length(request) - (double)bytes;
-    const bool we_are_slow = mm_connection_has_unread(request->peer);
-    request->stands = !we_are_slow && took_ns > even_ns(request, came);
-    request->lasts = !we_are_slow && took_ns * left > GO_ON_MS * (double)NS_PER_MS * (double)came;
+static bool is_pace_due(const struct mm_request *request, uint64_t now_ns) {
+    return now_ns >= request->paced_ns + PACE_MS * NS_PER_MS;
+}
+
+static void begin_pace(struct mm_request *request, size_t bytes, uint64_t now_ns) {
     request->paced_ns = now_ns;
     request->paced_bytes = bytes;
 }
 
-/* How far the upload is behind the even rate; below 0: ahead. What an upload that stands brought before does
- * not count: it may hold most of the memory, and never end. */
+/* byte_ns: how long a byte may take. left: how many are to come. */
+static void judge_pace(struct mm_request *request, size_t bytes, double byte_ns, double left,
+                       bool we_are_slow, uint64_t now_ns) {
+    const double took_ns = (double)(now_ns - request->paced_ns);
+    const double came = (double)(bytes - request->paced_bytes);
+    request->stands = !we_are_slow && took_ns > byte_ns * came;
+    request->lasts = !we_are_slow && took_ns * left > GO_ON_MS * (double)NS_PER_MS * came;
+    begin_pace(request, bytes, now_ns);
+}
+
+void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns) {
+    const size_t bytes = mm_body_arrived_bytes(request);
+    if (is_pace_due(request, now_ns))
+        judge_pace(request, bytes, even_ns(request, 1), assumed_length(request) - (double)bytes,
+                   mm_connection_has_unread(request->peer), now_ns);
+}
+
+/* Whether the pace is that of the reply, and no longer that of its upload. */
+static bool has_reply_pace(const struct mm_request *request) {
+    return __atomic_load_n(&request->peer->answers, __ATOMIC_ACQUIRE) != 0 &&
+           request->paced_ns >= request->record.replied_ns;
+}
+
+void mm_body_judge_reply(struct mm_request *request, size_t taken_bytes, bool we_are_slow, uint64_t now_ns) {
+    const double timeout_ns = (double)request->server->options->timeout_ms * (double)NS_PER_MS;
+    if (!has_reply_pace(request)) {
+        request->stands = request->lasts = false;
+        begin_pace(request, taken_bytes, now_ns);
+    } else if (is_pace_due(request, now_ns)) {
+        const double length = (double)request->record.out_bytes;
+        judge_pace(request, taken_bytes, timeout_ns / length, length, we_are_slow, now_ns);
+    }
+}
+
+/* How far an upload is behind the even rate; below 0: ahead. What one that stands brought before does not
+ * count: it may hold most of the memory, and never end. Nor does what was read of a reply that stands; no
+ * other is behind. */
 static double behind_ns(const struct mm_request *request, uint64_t now_ns) {
+    if (has_reply_pace(request))
+        return request->stands ? (double)(now_ns - request->record.replied_ns) : 0;
     const bool stands = request->stands && mm_request_state(request) != MM_STARVED;
     return (double)mm_body_upload_ns(request, now_ns) -
            (stands ? 0 : even_ns(request, mm_body_arrived_bytes(request)));
@@ -69,35 +102,33 @@ static double behind_ns(const struct mm_request *request, uint64_t now_ns) {
 
 /* Who holds memory while `first` waits for some. */
 struct holders {
-    struct mm_request *last;     /* the upload that is furthest behind; NULL: none is behind */
+    struct mm_request *last;     /* the upload or reply that is furthest behind; NULL: none is behind */
     struct mm_request *youngest; /* of the others that wait; NULL: none */
-    bool go_on;                  /* one at least does not wait, and will soon give its memory back */
+    bool go_on;                  /* others do not wait, and will soon give back what it lacks */
+    double coming_bytes;         /* of uploads that will end soon */
 };
 
-/* Whether the client leaves its reply unread, as far as the looks tell. */
-static bool is_unread(struct mm_request *request, uint64_t now_ns) {
-    if (mm_request_state(request) != MM_SENDING)
-        return false;
-    if (request->sent_since_ns == 0)
-        request->sent_since_ns = now_ns;
-    return now_ns > request->sent_since_ns + SEND_MS * NS_PER_MS;
+/* How much the request still lacks. */
+static double lacked_bytes(const struct mm_request *request) {
+    return request->output_bytes != 0 ? (double)request->output_bytes
+                                      : assumed_length(request) - (double)request->body.bytes;
 }
 
-/* An upload that lasts will end, but later than others can wait for what it holds: a few bytes a second would
- * hold up all that wait. So would small ones, one after the other: each takes its memory past those that
- * wait, and it is too little for them. */
-static bool releases_soon(struct mm_request *request, bool uploads, uint64_t now_ns) {
-    return uploads ? !request->lasts && !mm_body_is_small(request) : !is_unread(request, now_ns);
-}
-
+/* An upload or a reply that lasts will end, but later than others can wait for what it holds: a few bytes a
+ * second would hold up all that wait. So would uploads that are too small for them, one after the other. */
 static void look_at(struct mm_request *request, const struct mm_request *first, uint64_t now_ns,
                     double *most_ns, struct holders *holders) {
     const enum mm_request_state state = mm_request_state(request);
     const bool waits = state == MM_STARVED;
     const bool uploads = state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY;
-    const bool holds = __atomic_load_n(&request->holds_body, __ATOMIC_RELAXED) != 0;
-    holders->go_on |= holds && !waits && releases_soon(request, uploads, now_ns);
-    if (!holds || !(waits || uploads)) /* in another phase its own thread has it */
+    const bool sends = has_reply_pace(request);
+    if (__atomic_load_n(&request->holds_memory, __ATOMIC_RELAXED) == 0)
+        return;
+    if (uploads)
+        holders->coming_bytes += request->lasts ? 0 : assumed_length(request);
+    else
+        holders->go_on |= !waits && !(sends && request->lasts);
+    if (!waits && !uploads && !sends) /* its own thread has it */
         return;
     const double late_ns = behind_ns(request, now_ns);
     if (late_ns > *most_ns) {
@@ -119,7 +150,16 @@ static struct holders find_holders(const struct mm_request *first, uint64_t now_
         if (request != NULL)
             look_at(request, first, now_ns, &most_ns, &holders);
     }
+    holders.go_on |= holders.coming_bytes >= lacked_bytes(first);
     return holders;
+}
+
+/* Its memory is free once its own thread has seen the end. Until then it is none that stands. */
+static void drop_reply(struct mm_request *request, uint64_t now_ns) {
+    request->stands = request->lasts = false;
+    request->paced_ns = now_ns;
+    mm_connection_drop(request->peer);
+    mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
 
 /* False if its own thread has the connection now. */
@@ -132,6 +172,8 @@ static bool refuse(struct mm_request *request, const char *why, struct mm_resume
     mm_fail(&error, MM_BUSY, "memory is full (--memory-budget), and %s; try again later", why);
     mm_body_drop(request);
     if (was_waiting) {
+        if (request->route->state != NULL)
+            request->route->state->release(request);
         mm_request_end_wait(request, &error);
         SLIST_INSERT_HEAD(resumed, request, resumed);
         return true;
@@ -142,11 +184,19 @@ static bool refuse(struct mm_request *request, const char *why, struct mm_resume
     return true;
 }
 
-/* Ends the wait of an upload that now has its memory, or can never have it; else returns false. by_itself: no
+/* Gives a body its memory. For a complete request only looks whether there is enough: it takes it itself. */
+static enum mm_status give(struct mm_request *request, bool to_the_last, struct mm_error *error) {
+    const struct mm_buffers *buffers = request->server->buffers;
+    if (request->output_bytes == 0)
+        return mm_body_grow(request, request->needed_bytes, to_the_last, error);
+    return request->output_bytes <= mm_buffers_budget(buffers) - mm_buffers_used(buffers) ? MM_OK : MM_BUSY;
+}
+
+/* Ends the wait of a request that now has its memory, or can never have it; else returns false. by_itself: no
  * other was refused for it. */
 static bool serve(struct mm_request *request, bool to_the_last, bool by_itself, struct mm_resumed *resumed) {
     struct mm_error error;
-    const enum mm_status status = mm_body_grow(request, request->needed_bytes, to_the_last, &error);
+    const enum mm_status status = give(request, to_the_last, &error);
     if (status == MM_BUSY)
         return false;
     if (by_itself)
@@ -156,10 +206,15 @@ static bool serve(struct mm_request *request, bool to_the_last, bool by_itself, 
     return true;
 }
 
-/* Refuses an upload for the first that waits; false if none can be refused. If all that hold memory wait for
- * more, or what the others hold has not come, the youngest goes, so that the oldest are answered. */
+/* Refuses an upload for the first that waits, or drops a reply; false if that has freed nothing yet. If all
+ * that hold memory wait for more, or what the others hold has not come, the youngest goes, so that the oldest
+ * are answered. */
 static bool make_room(const struct mm_request *first, const struct holders *holders, uint64_t now_ns,
                       struct mm_resumed *resumed) {
+    if (holders->last != NULL && mm_request_state(holders->last) == MM_SENDING) {
+        drop_reply(holders->last, now_ns);
+        return false;
+    }
     if (holders->last != NULL)
         return refuse(holders->last, "this upload is slower than the others for its length and deadline",
                       resumed);
@@ -176,15 +231,18 @@ static struct mm_request *find_overdue(const struct mm_server *server, uint64_t 
     return request;
 }
 
-/* What does not depend on who is first. */
-static void look_at_waiting(struct mm_request *request, uint64_t now_ns, struct mm_resumed *resumed) {
+/* What does not depend on who is first. *is_full: none is left for a small body. */
+static void look_at_waiting(struct mm_request *request, uint64_t now_ns, bool *is_full,
+                            struct mm_resumed *resumed) {
     struct mm_error late;
-    if (mm_body_is_late(request, now_ns, &late)) {
+    if (request->output_bytes != 0) {
+        (void)serve(request, false, true, resumed);
+    } else if (mm_body_is_late(request, now_ns, &late)) {
         mm_body_drop(request);
         mm_request_abandon(request, &late);
         SLIST_INSERT_HEAD(resumed, request, resumed);
-    } else if (mm_body_is_small(request)) {
-        (void)serve(request, false, true, resumed);
+    } else if (!*is_full && mm_body_is_small(request)) {
+        *is_full = !serve(request, false, true, resumed);
     }
 }
 
@@ -195,10 +253,11 @@ void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
     struct mm_request *first, *next, *overdue;
     unsigned refusals = 0;
+    bool is_full = false;
     pthread_mutex_lock(&server->mutex);
     for (first = TAILQ_FIRST(&server->starved); first != NULL; first = next) {
         next = TAILQ_NEXT(first, starving);
-        look_at_waiting(first, now_ns, &resumed);
+        look_at_waiting(first, now_ns, &is_full, &resumed);
     }
     while ((first = TAILQ_FIRST(&server->starved)) != NULL) {
         if (serve(first, false, refusals == 0, &resumed))
@@ -213,7 +272,7 @@ void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
         overdue = find_overdue(server, now_ns);
         if (overdue == NULL)
             break;
-        refuse(overdue, "none became free while this body waited", &resumed);
+        refuse(overdue, "none became free while this request waited", &resumed);
     }
     pthread_mutex_unlock(&server->mutex);
     mm_request_resume(&resumed);

@@ -38,10 +38,10 @@ static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
     if (result != MHD_YES)
         return result;
     mm_request_move(request, MM_SENDING);
-    __atomic_store_n(&request->peer->answers, 1, __ATOMIC_RELAXED);
     request->record.code = http;
     request->record.out_bytes = strcmp(request->record.method, "HEAD") == 0 ? 0 : bytes;
     request->record.replied_ns = mm_clock_ns();
+    __atomic_store_n(&request->peer->answers, 1, __ATOMIC_RELEASE); /* the sweep reads the record then */
     return result;
 }
 

@@ -28,7 +28,7 @@ void mm_request_move(struct mm_request *request, enum mm_request_state to) {
         [MM_RECEIVING] =
             1u << MM_STARVED | 1u << MM_DECODING | 1u << MM_QUEUED | 1u << MM_SENDING | 1u << MM_OVER,
         [MM_STARVED] = 1u << MM_RECEIVING,
-        [MM_DECODING] = 1u << MM_QUEUED | 1u << MM_ANSWERING,
+        [MM_DECODING] = 1u << MM_STARVED | 1u << MM_QUEUED | 1u << MM_ANSWERING,
         [MM_QUEUED] = 1u << MM_QUEUED | 1u << MM_ENCODING | 1u << MM_ANSWERING,
         [MM_ENCODING] = 1u << MM_ANSWERING,
         [MM_ANSWERING] = 1u << MM_SENDING | 1u << MM_OVER,
@@ -272,6 +272,10 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
         return mm_body_receive(request, upload_data, upload_data_size);
     switch (mm_request_state(request)) {
     case MM_RECEIVING:
+        if (request->record.left)
+            return MHD_NO;
+        if (request->output_bytes != 0) /* the body was complete before the wait */
+            return step(request, request->route->complete);
         if (!mm_connection_move(request->peer, MM_PHASE_BODY, MM_PHASE_HANDLED)) {
             mm_connection_say_late(server, request->peer);
             return MHD_NO;

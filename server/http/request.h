@@ -15,7 +15,7 @@ enum { MM_REFUSAL_DRAIN_MAX = 1 << 20 };
 /* MHD has suspended the connection in STARVED, DECODING, QUEUED and ENCODING. */
 enum mm_request_state {
     MM_RECEIVING, /* the connection's thread, with the head and then with pieces of the body */
-    MM_STARVED,   /* the body waits for memory, which the sweep finds */
+    MM_STARVED,   /* the body, or the complete request for its output, waits for memory */
     MM_DECODING,  /* the worker pool */
     MM_QUEUED,    /* the queue and its workers, with one job or several in turn */
     MM_ENCODING,  /* the worker pool */
@@ -51,8 +51,8 @@ struct mm_request {
     size_t body_bytes;     /* kept so far; the decoder's reader may drop some again */
     size_t received_bytes; /* kept or dropped so far; __atomic access only */
     size_t dropped_bytes;  /* received after a refusal */
-    int holds_body;        /* not 0 once `body` counts in the memory budget, until it is dropped: the request
-                            * may also hold what was made of it. __atomic access only */
+    int holds_memory;      /* not 0 once the request holds a part of the memory budget, until its body is
+                            * dropped. __atomic access only */
 
     /* Reads the body as it arrives; NULL `reading`: nothing does. */
     const struct mm_body_reader *reader;
@@ -67,10 +67,10 @@ struct mm_request {
     uint64_t starved_since_ns;        /* in MM_STARVED */
     uint64_t waited_ns;               /* in MM_STARVED, in the waits that are over */
     uint64_t counts_since_ns;         /* since when it counts on what others release */
-    uint64_t sent_since_ns;           /* when a wait first found it in MM_SENDING; 0: none */
     size_t needed_bytes;              /* of the body, when it last waited */
-    uint64_t paced_ns;                /* when the sweep last judged the pace of the upload, */
-    size_t paced_bytes;               /* what had come by then, */
+    size_t output_bytes;              /* more that it waits for, to hold its output; 0: its body waits */
+    uint64_t paced_ns;                /* when the sweep last judged the pace of the upload or reply, */
+    size_t paced_bytes;               /* what had come or was taken by then, */
     bool stands, lasts;               /* and what it found: mm_body_judge_pace */
     TAILQ_ENTRY(mm_request) starving; /* on the server's list, then */
 
@@ -136,6 +136,11 @@ void mm_request_refuse_unread(struct mm_request *request);
 /* Suspends the connection until there is memory for the first `bytes` of the body. The connection's thread,
  * which has it to itself: the end of the wait gives it back. */
 void mm_request_wait_for_memory(struct mm_request *request, size_t bytes);
+
+/* The request is complete, and request->error says how much memory is missing: suspends the connection until
+ * there is that much. The route's `complete` is then called again. False, and nothing done, if it is not
+ * memory that is missing. The connection's thread, which has it to itself. */
+bool mm_request_wait_for_output(struct mm_request *request);
 
 /* Ends a wait: the request goes on, with this error unless it is NULL. If the body waited for memory, the
  * error is sent at once and closes the connection. The caller resumes the request by mm_request_resume. With

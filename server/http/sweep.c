@@ -50,7 +50,8 @@ static bool has_left(int fd) {
  * false. */
 static bool look_at_waiting(struct mm_request *request, uint64_t now_ns) {
     struct mm_error late;
-    if (mm_request_state(request) != MM_STARVED && now_ns > request->job->deadline_ns) {
+    const bool is_complete = mm_request_state(request) != MM_STARVED || request->output_bytes != 0;
+    if (is_complete && now_ns > request->job->deadline_ns) {
         mm_fail(&late, MM_TIMEOUT, "the deadline passed before the result was ready; %s",
                 mm_request_deadline_advice(request, request->job->deadline_ns));
         mm_request_abandon(request, &late);
@@ -244,11 +245,13 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
         look_at_body(connection, now_ns);
         break;
     case MM_PHASE_HANDLED:
+        request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
         if (heads && __atomic_load_n(&connection->answers, __ATOMIC_RELAXED) != 0) {
             info = ask(connection->fd);
             look_at_reader(server, connection, &info, now_ns);
+            if (request != NULL)
+                mm_body_judge_reply(request, info.tcpi_bytes_acked, !has_untaken(&info), now_ns);
         }
-        request = __atomic_load_n(&connection->request, __ATOMIC_ACQUIRE);
         if (request == NULL || !mm_request_waits(request) || !look_at_waiting(request, now_ns))
             break;
         SLIST_INSERT_HEAD(abandoned, request, resumed);

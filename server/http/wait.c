@@ -1,5 +1,6 @@
 /* How a request waits for memory, for the worker pool and for its job, and how the wait ends. Knows no
  * route. */
+#include "server/http/body.h"
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
 
@@ -16,14 +17,40 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
         mm_request_move(request, MM_ANSWERING);
         return;
     }
-    request->last = error != NULL;
     TAILQ_REMOVE(&request->server->starved, request, starving);
     note_first_starved(request->server);
     request->paced_ns = mm_clock_ns();
     request->waited_ns += request->paced_ns - request->starved_since_ns;
     request->stands = false;
     mm_request_move(request, MM_RECEIVING);
+    if (request->output_bytes != 0)
+        return;
+    request->last = error != NULL;
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
+}
+
+/* A complete request goes before bodies: once it is answered, all that it holds is free. */
+static bool goes_before(const struct mm_request *one, const struct mm_request *other) {
+    const bool is_complete = one->output_bytes != 0;
+    return is_complete != (other->output_bytes != 0) ? is_complete : one->started_ns < other->started_ns;
+}
+
+/* Begins the wait of a suspended request. output_bytes: as in the request. With server->mutex held. */
+static void starve(struct mm_request *request, size_t output_bytes) {
+    struct mm_server *server = request->server;
+    mm_request_move(request, MM_STARVED);
+    request->output_bytes = output_bytes;
+    request->starved_since_ns = mm_clock_ns();
+    if (request->counts_since_ns == 0) /* else it goes on: another was refused in the wait before */
+        request->counts_since_ns = request->starved_since_ns;
+    struct mm_request *before = TAILQ_LAST(&server->starved, mm_starved);
+    while (before != NULL && goes_before(request, before))
+        before = TAILQ_PREV(before, mm_starved, starving);
+    if (before == NULL)
+        TAILQ_INSERT_HEAD(&server->starved, request, starving);
+    else
+        TAILQ_INSERT_AFTER(&server->starved, before, request, starving);
+    note_first_starved(server);
 }
 
 static void jobs_done(struct mm_job *first);
@@ -72,6 +99,10 @@ static void add_to_pool(struct mm_request *request, enum mm_request_state state)
     mm_pool_add(request->server->pool, &request->task);
 }
 
+static bool lacks_memory(const struct mm_error *error) {
+    return error != NULL && error->status == MM_BUSY && error->needed_bytes != 0;
+}
+
 /* What the request waited for has ended, with this error unless that is NULL. If the queue refuses the first
  * job, the wait ends; after that the route decides. With server->mutex held. */
 static void settle(struct mm_request *request, const struct mm_error *error, struct ends *ends) {
@@ -79,6 +110,11 @@ static void settle(struct mm_request *request, const struct mm_error *error, str
     const enum mm_request_state ended = mm_request_state(request);
     enum mm_request_state next = MM_ANSWERING;
     struct mm_error refused;
+    if (ended == MM_DECODING && lacks_memory(error)) {
+        request->is_worked_on = false;
+        starve(request, error->needed_bytes);
+        return;
+    }
     if (error == NULL && mm_request_waits(request))
         next = route->next(request, ended);
     while (next == MM_QUEUED) {
@@ -145,22 +181,25 @@ static void suspend(struct mm_request *request) {
 }
 
 void mm_request_wait_for_memory(struct mm_request *request, size_t bytes) {
-    struct mm_server *server = request->server;
     suspend(request);
-    mm_request_move(request, MM_STARVED);
-    request->starved_since_ns = mm_clock_ns();
-    if (request->counts_since_ns == 0) /* else it goes on: another was refused in the wait before */
-        request->counts_since_ns = request->starved_since_ns;
     request->needed_bytes = bytes;
-    struct mm_request *before = TAILQ_LAST(&server->starved, mm_starved);
-    while (before != NULL && before->started_ns > request->started_ns)
-        before = TAILQ_PREV(before, mm_starved, starving);
-    if (before == NULL)
-        TAILQ_INSERT_HEAD(&server->starved, request, starving);
-    else
-        TAILQ_INSERT_AFTER(&server->starved, before, request, starving);
-    note_first_starved(server);
+    starve(request, 0);
+    pthread_mutex_unlock(&request->server->mutex);
+}
+
+/* Does not leave the first try to the sweep: most results are small, and an upload that is behind makes room
+ * for one at once. */
+bool mm_request_wait_for_output(struct mm_request *request) {
+    struct mm_server *server = request->server;
+    const size_t bytes = request->error.needed_bytes;
+    if (!lacks_memory(&request->error))
+        return false;
+    request->error = (struct mm_error){0};
+    suspend(request);
+    starve(request, bytes);
     pthread_mutex_unlock(&server->mutex);
+    mm_body_serve_waiting(server, mm_clock_ns());
+    return true;
 }
 
 void mm_request_decode_on_pool(struct mm_request *request) {

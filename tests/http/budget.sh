@@ -112,23 +112,58 @@ kill $dawdle
 wait $dawdle 2>/dev/null || :
 await 60 has_free_budget || fail "the slow uploads left memory taken"
 
-# A client that has all of the budget by 100-continue and sends little has to go when others need some.
+# A client that has all of the budget by 100-continue and sends little has to go when others need some, for a body or a result.
 {
     printf 'POST /v1/matmul?m=1&k=2096128&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\n' "$raw"
     printf 'Content-Length: 16769024\r\nExpect: 100-continue\r\n\r\n'
     head -c 30000 /dev/zero
 } >"$scratch/slow_upload"
-talk slow_upload 1000 100 &
-talk=$!
-await 60 is_taken 16769024 || fail "the large body has not its memory"
-post_file row 'm=1&k=10000&n=1' 'Expect: 100-continue'
-expect "80 kB with Expect, which does not wait" 429
-post_file row 'm=1&k=10000&n=1'
-expect "80 kB for which another has to go" 200
-wait $talk || :
-last_reply
-expect "the one that had to go" 429 code busy Retry-After: '[1-9]*'
-keep POST /v1/matmul
+"$FLOAT32" fill 200 1 >"$scratch/outer"
+for other in 'row 1 10000 1' 'outer 100 1 100'; do
+    # shellcheck disable=SC2086
+    set -- $other
+    talk slow_upload 1000 100 &
+    talk=$!
+    await 60 is_taken 16769024 || fail "the large body has not its memory"
+    post_file row 'm=1&k=10000&n=1' 'Expect: 100-continue'
+    expect "80 kB with Expect, which does not wait" 429
+    post_file "$1" "m=$2&k=$3&n=$4"
+    expect "a product of $2×$3 and $3×$4 for which another has to go" 200
+    wait $talk || :
+    last_reply
+    expect "the one that had to go" 429 code busy Retry-After: '[1-9]*'
+    keep POST /v1/matmul
+done
+
+# So have small uploads that hold all of it, whether a result or the elements of a text find no memory.
+"$DAWDLE" --port "${url##*:}" --bodies 256 --claim 65536 --every-ms 1000 --seconds 600 >"$scratch/dawdle" &
+dawdle=$!
+await 60 is_taken 16777216 || fail "the small uploads have not all memory"
+"$FLOAT32" fill 400 1 >"$scratch/outer"
+post_file outer 'm=200&k=1&n=200'
+expect "a result beside small uploads" 200
+for count in 25000 150000; do
+    awk -v count=$count 'BEGIN { printf "1"; while (++i < count) printf ",1" }' >"$scratch/ones.csv"
+    printf '{"a":[[%s]],"b":[[1]],"transpose_a":true}' "$(cat "$scratch/ones.csv")" >"$scratch/text"
+    post_file text '' "$json" 'Accept: application/octet-stream'
+    expect "$count elements of a text beside them" 200
+    ask /v1/matmul -H Expect: -F "a=@$scratch/ones.csv" -F "b=@$scratch/ones.csv" -F transpose_b=true
+    expect "$count elements of two files beside them" 200
+done
+kill $dawdle 2>/dev/null || :
+wait $dawdle 2>/dev/null || :
+stop
+
+# And replies that are hardly read.
+start --backend cpu --memory-budget 12MiB --send-timeout-ms 600000
+"$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --every-ms 600000 --seconds 60 >"$scratch/dawdle" &
+dawdle=$!
+await 60 is_taken_beyond 8386816 || fail "the reply that is not read did not come"
+"$FLOAT32" fill 2400 1 >"$scratch/outer"
+post_file outer 'm=1200&k=1&n=1200'
+expect "a result for which a reply has to go that is not read" 200
+same "a reply that has to go: closed" 1 "$(metric 'connections_closed_total{reason="slow_reader"}')"
+wait $dawdle || fail "the reply that is not read was not ended"
 stop
 
 # An upload that has its memory waits for more a moment later, here some 190 times. No wait is as long as the sweep's tenth of a
@@ -150,22 +185,9 @@ stop
 start --backend cpu --memory-budget 20MiB
 compete "alone"
 await 60 has_free_budget || fail "memory was left taken"
-stop
 
-# A client that does not read its reply, which holds 8 MiB, changes nothing in that.
-start --backend cpu --memory-budget 29MiB --send-timeout-ms 600000
-"$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --every-ms 600000 --seconds 600 >"$scratch/dawdle" &
-dawdle=$!
-await 60 is_taken_beyond 8386816 || fail "the reply that is not read did not come"
-sleep 1
-compete "beside a reply that is not read"
-kill $dawdle
-wait $dawdle 2>/dev/null || :
-await 60 has_free_budget || fail "memory was left taken"
-stop
-
-# Nor does an upload that is in time, but holds little and ends much later: nobody waits the two seconds for what it holds.
-start --backend cpu --memory-budget 20MiB
+# An upload that is in time, but holds little and ends much later, changes nothing in that: nobody waits the two seconds for what it
+# holds.
 {
     printf 'POST /v1/matmul?m=1&k=25000&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 200000\r\n\r\n' "$raw"
     head -c 200000 /dev/zero
@@ -173,27 +195,25 @@ start --backend cpu --memory-budget 20MiB
 "$TALK" 127.0.0.1 "${url##*:}" 1000 200 <"$scratch/trickle" >"$scratch/raw" 2>&1 &
 talk=$!
 await 60 is_taken_beyond 0 || fail "the slow upload did not come"
-sleep 2.5
+sleep 1.6
 compete "beside a slow upload"
 at_most "beside a slow upload, milliseconds until the later is refused" 1500 "$refused_ms"
 kill "$talk"
 wait "$talk" 2>/dev/null || :
 await 60 has_free_budget || fail "memory was left taken"
-stop
 
-# Nor do small uploads, one after the other, though each is fast.
-start --backend cpu --memory-budget 20MiB
+# Nor do uploads that are too small for any of them, one after the other, though each is fast.
 {
-    printf 'POST /v1/matmul?m=1&k=8000&n=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
-    printf '%s\r\nContent-Length: 64000\r\n\r\n' "$raw"
-    head -c 64000 /dev/zero
+    printf 'POST /v1/matmul?m=1&k=8320&n=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
+    printf '%s\r\nContent-Length: 66560\r\n\r\n' "$raw"
+    head -c 66560 /dev/zero
 } >"$scratch/small"
 : >"$scratch/goes_on"
 for pause_s in 0 0.5 1; do
     (
         sleep $pause_s
         while [ -f "$scratch/goes_on" ]; do
-            "$TALK" 127.0.0.1 "${url##*:}" 60000 800 <"$scratch/small" >"$scratch/raw.$pause_s" 2>&1 || :
+            "$TALK" 127.0.0.1 "${url##*:}" 66000 800 <"$scratch/small" >"$scratch/raw.$pause_s" 2>&1 || :
         done
     ) &
 done
@@ -202,6 +222,19 @@ sleep 1
 compete "beside small uploads"
 at_most "beside small uploads, milliseconds until the later is refused" 1500 "$refused_ms"
 rm "$scratch/goes_on"
+await 60 has_free_budget || fail "memory was left taken"
+stop
+
+# Nor does a client that reads its reply, of 8 MiB, but slowly.
+start --backend cpu --memory-budget 29MiB
+"$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --bytes 16000 --every-ms 60 --seconds 600 >"$scratch/dawdle" &
+dawdle=$!
+await 60 is_taken_beyond 8386816 || fail "the reply that is read slowly did not come"
+sleep 2.2
+compete "beside a reply that is read slowly"
+at_most "beside a reply that is read slowly, milliseconds until the later is refused" 1500 "$refused_ms"
+kill $dawdle
+wait $dawdle 2>/dev/null || :
 await 60 has_free_budget || fail "memory was left taken"
 stop
 
