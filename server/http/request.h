@@ -36,6 +36,7 @@ struct mm_request {
     int state;                              /* enum mm_request_state; __atomic access only */
     bool last;                              /* the reply closes the connection */
     bool accepted;                          /* counted in server->accepted */
+    uint64_t space;                         /* the namespace of its key's stored matrices; 0: without keys */
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_record record; /* complete at the end */
     uint64_t started_ns;     /* the first callback */
