@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { NAME, FLAG, PERMISSION, COUNT, WHOLE, DIMENSION, SHAPE, OWN };
+enum kind { NAME, FLAG, PERMISSION, COUNT, WHOLE, SECONDS, DIMENSION, SHAPE, OWN };
+
+enum { SECONDS_MAX = 365 * 24 * 60 * 60 };
 
 #define BIT(place, op) (1u << ((place)*MM_OP_COUNT + (op)))
 
@@ -24,6 +26,8 @@ enum {
     BENCHMARK_OF_PRODUCT = BIT(MM_CALL_BENCHMARK, MM_MATMUL),
     BENCHMARKS = BENCHMARK_OF_PRODUCT | BIT(MM_CALL_BENCHMARK, MM_TRANSPOSE),
     PROBE = BIT(MM_CALL_PROBE, MM_MATMUL),
+    STORED_QUERY = BIT(MM_CALL_STORED_QUERY, MM_TRANSPOSE),
+    STORED = STORED_QUERY | BIT(MM_CALL_STORED_BODY, MM_TRANSPOSE),
 };
 
 static const struct {
@@ -53,6 +57,7 @@ static const struct {
     [PERMISSION] = {"allow or never", "\"allow\" or \"never\""},
     [COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
     [WHOLE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
+    [SECONDS] = {"a whole decimal number from 1 to 31536000", "a whole number from 1 to 31536000"},
     [DIMENSION] = {"a decimal non-negative integer", "a whole number of at least 1"},
     [SHAPE] = {"1 to 8 decimal non-negative integers with commas between them, like 8,1,5,4", ""},
 };
@@ -72,6 +77,11 @@ void mm_call_init(struct mm_call *call, enum mm_op op) {
     *call = (struct mm_call){.op = op, .names = {"auto", "auto", "float32"}};
 }
 
+void mm_call_init_stored(struct mm_call *call) {
+    mm_call_init(call, MM_TRANSPOSE);
+    call->is_stored = true;
+}
+
 void mm_call_release(struct mm_call *call, struct mm_buffers *buffers) {
     mm_buffers_release(buffers, &call->storage);
     call->a = (struct mm_matrix){0};
@@ -88,6 +98,8 @@ bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter) {
 }
 
 static bool takes(const struct mm_call *call, enum mm_call_place place, unsigned parameter) {
+    if (call->is_stored)
+        place += MM_CALL_STORED_QUERY;
     return (parameters[parameter].places & BIT(place, call->op)) != 0;
 }
 
@@ -277,6 +289,7 @@ static bool read_value(enum kind kind, enum mm_call_place place, const struct mm
         return *number == 1 || text_is(given, permissions[0]);
     case COUNT:
     case WHOLE:
+    case SECONDS:
     case DIMENSION:
         if (!(is_text ? read_decimal(given->text, given->length, number) : read_number(given, number)))
             return false;
@@ -284,6 +297,8 @@ static bool read_value(enum kind kind, enum mm_call_place place, const struct mm
             return true;
         if (kind == COUNT)
             return *number > 0 && *number <= UINT32_MAX;
+        if (kind == SECONDS)
+            return *number > 0 && *number <= SECONDS_MAX;
         if (!is_text && place == MM_CALL_BODY && given->number >= DBL_MAX)
             return false;
         *number = *number < MM_CALL_WHOLE_MAX ? *number : MM_CALL_WHOLE_MAX;
@@ -397,11 +412,11 @@ static enum mm_status operand_size(const char *field, const struct mm_shape *sha
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error) {
     const struct mm_shape c_shape = mm_call_result(call);
-    size_t bytes[MM_PRODUCT_MATRICES], total;
+    size_t bytes[MM_PRODUCT_MATRICES] = {0}, total;
     enum mm_status status = operand_size("a", &call->a_shape, &call->a, limits, &bytes[0], error);
     if (status == MM_OK)
         status = operand_size("b", &call->b_shape, &call->b, limits, &bytes[1], error);
-    if (status == MM_OK)
+    if (status == MM_OK && !call->is_stored)
         status = mm_shape_size("c", &c_shape, call->result_dtype, limits, &bytes[2], error);
     if (status != MM_OK)
         return status;

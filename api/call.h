@@ -19,8 +19,15 @@ enum { MM_CALL_NAME_MAX = 63, MM_CALL_OPERANDS_MAX = 2 };
 #define MM_CALL_WHOLE_MAX (UINT64_C(1) << 53)
 
 /* Where a parameter can stand. A body's is a member of JSON or a field of a form. A probe is a benchmark
- * without an operation on matrices. */
-enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_BENCHMARK, MM_CALL_PROBE };
+ * without an operation on matrices. The last two are the first two of a call that stores its matrix. */
+enum mm_call_place {
+    MM_CALL_QUERY,
+    MM_CALL_BODY,
+    MM_CALL_BENCHMARK,
+    MM_CALL_PROBE,
+    MM_CALL_STORED_QUERY,
+    MM_CALL_STORED_BODY
+};
 
 /* One row a parameter: constant, wire name, kind, and where it can stand, by operation. A name's value is
  * stored in mm_call.names, a shape in mm_call.a_shape or b_shape, any other in mm_call.numbers. The values of
@@ -28,7 +35,7 @@ enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_BENCHMARK, MM_CALL_PRO
 #define MM_PARAMETER_TABLE(X)                                                                                \
     X(MM_PARAMETER_VARIANT, "variant", NAME, CALLS)                                                          \
     X(MM_PARAMETER_BACKEND, "backend", NAME, CALLS)                                                          \
-    X(MM_PARAMETER_DTYPE, "dtype", NAME, CALLS | BENCHMARKS)                                                 \
+    X(MM_PARAMETER_DTYPE, "dtype", NAME, CALLS | BENCHMARKS | STORED)                                        \
     X(MM_PARAMETER_RESULT_DTYPE, "result_dtype", NAME, PRODUCTS | BENCHMARK_OF_PRODUCT)                      \
     X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG, PRODUCTS | BENCHMARK_OF_PRODUCT)                        \
     X(MM_PARAMETER_TRANSPOSE_B, "transpose_b", FLAG, PRODUCTS | BENCHMARK_OF_PRODUCT)                        \
@@ -36,15 +43,16 @@ enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_BENCHMARK, MM_CALL_PRO
     X(MM_PARAMETER_TILE, "tile", COUNT, PRODUCTS)                                                            \
     X(MM_PARAMETER_VENDOR, "vendor", PERMISSION, PRODUCTS)                                                   \
     X(MM_PARAMETER_VERIFY, "verify", FLAG, PRODUCTS)                                                         \
+    X(MM_PARAMETER_TTL_S, "ttl_s", SECONDS, STORED)                                                          \
     X(MM_PARAMETER_OP, "op", OWN, BENCHMARKS | PROBE)                                                        \
-    X(MM_PARAMETER_M, "m", DIMENSION, QUERIES | BENCHMARKS)                                                  \
+    X(MM_PARAMETER_M, "m", DIMENSION, QUERIES | BENCHMARKS | STORED_QUERY)                                   \
     X(MM_PARAMETER_K, "k", DIMENSION, QUERY_OF_PRODUCT | BENCHMARK_OF_PRODUCT)                               \
-    X(MM_PARAMETER_N, "n", DIMENSION, QUERIES | BENCHMARKS)                                                  \
+    X(MM_PARAMETER_N, "n", DIMENSION, QUERIES | BENCHMARKS | STORED_QUERY)                                   \
     X(MM_PARAMETER_LDA, "lda", DIMENSION, QUERIES)                                                           \
     X(MM_PARAMETER_LDB, "ldb", DIMENSION, QUERY_OF_PRODUCT)                                                  \
     X(MM_PARAMETER_A_SHAPE, "a_shape", SHAPE, QUERY_OF_PRODUCT)                                              \
     X(MM_PARAMETER_B_SHAPE, "b_shape", SHAPE, QUERY_OF_PRODUCT)                                              \
-    X(MM_PARAMETER_SHAPE, "shape", SHAPE, QUERY_OF_TRANSPOSITION)                                            \
+    X(MM_PARAMETER_SHAPE, "shape", SHAPE, QUERY_OF_TRANSPOSITION | STORED_QUERY)                             \
     X(MM_PARAMETER_REPEATS, "repeats", WHOLE, BENCHMARKS)                                                    \
     X(MM_PARAMETER_VARIANTS, "variants", OWN, BENCHMARKS)                                                    \
     X(MM_PARAMETER_PATTERNS, "patterns", OWN, PROBE)                                                         \
@@ -57,6 +65,7 @@ enum mm_parameter { MM_PARAMETER_TABLE(MM_CONSTANT) MM_PARAMETER_COUNT };
 /* Owned by the caller, of fixed size but for `storage`; start with mm_call_init. */
 struct mm_call {
     enum mm_op op;
+    bool is_stored; /* the operand a is stored: the body is that of a transposition, and there is no result */
 
     /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
     char names[MM_PARAMETER_RESULT_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* of those of kind NAME */
@@ -87,12 +96,15 @@ struct mm_call {
  * not have is unknown to all below. */
 void mm_call_init(struct mm_call *call, enum mm_op op);
 
+/* The same for a matrix that is to be stored. */
+void mm_call_init_stored(struct mm_call *call);
+
 /* Gives the storage back. The views into it end. */
 void mm_call_release(struct mm_call *call, struct mm_buffers *buffers);
 
 /* Sets one parameter from text, of the query or of a form's field. Flags take true, false, 1 and 0;
  * permissions allow and never; shapes up to MM_RANK_MAX decimals with commas between them; all others a
- * decimal: counts from 1 to 2³²−1, times from 1 on, dimensions from
+ * decimal: counts from 1 to 2³²−1, times from 1 on (those in seconds up to a year), dimensions from
  * 0 on. MM_BAD_REQUEST names the parameter: unknown, malformed, or given before with another value.
  * MM_TOO_LARGE: a dimension over limits->dimension_max. name and value may hold any bytes; value NULL is the
  * empty text. */

@@ -68,6 +68,44 @@ enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, boo
     return status;
 }
 
+static enum mm_status fail_stored(const char *content_type, const char *const *types,
+                                  struct mm_error *error) {
+    size_t found;
+    if (!mm_media_untyped(content_type))
+        return mm_media_find(content_type, types, CODEC_COUNT, &found, error);
+    return mm_fail_field(
+        error, MM_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
+        "the body has no Content-Type, is no .npy file, does not begin with '{', and the query "
+        "has neither m and n nor shape; send: " MM_CURL "/v1/matrices/NAME -T a.npy");
+}
+
+enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions, bool body_seen, char first,
+                                   const struct mm_codec **codec, struct mm_error *error) {
+    const char *types[CODEC_COUNT];
+    const bool is_untyped = mm_media_untyped(content_type);
+    for (size_t index = 0; index < CODEC_COUNT; index++)
+        types[index] =
+            codecs[index]->media_type != NULL ? codecs[index]->media_type : codecs[index]->reply_type;
+    *codec = NULL;
+    for (size_t index = 0; index < CODEC_COUNT && !is_untyped; index++)
+        if (mm_media_is(content_type, types[index]))
+            *codec = codecs[index];
+    const bool is_told = *codec != NULL && *codec != &mm_raw_codec;
+    if (is_told || (has_dimensions && *codec != NULL))
+        return MM_OK;
+    if (has_dimensions && is_untyped)
+        *codec = &mm_raw_codec;
+    else if (first == mm_npy_codec.first)
+        *codec = &mm_npy_codec;
+    else if (is_untyped && first == mm_json_codec.first)
+        *codec = &mm_json_codec;
+    else if (!body_seen && !has_dimensions)
+        *codec = NULL;
+    else if (*codec == NULL)
+        return fail_stored(content_type, types, error);
+    return MM_OK;
+}
+
 enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *natural,
                                   const struct mm_codec **codec, struct mm_error *error) {
     const char *types[CODEC_COUNT], *natural_type = NULL;

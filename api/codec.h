@@ -29,7 +29,8 @@ struct mm_helpers {
 
 /* A finished product or transposition on its way out. */
 struct mm_answer {
-    const struct mm_job *job;     /* done, status MM_OK; product.c has all elements of the result, dense */
+    const struct mm_job *job;     /* done, status MM_OK; product.c has all elements of the result, dense.
+                                     variant NULL: a stored matrix, and product.c is all that is set */
     const struct mm_shape *shape; /* of the result */
     struct mm_buffer *result;     /* holds product.c's elements; an encoder may take it over */
     const uint64_t *span_ns;      /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
@@ -73,9 +74,13 @@ struct mm_body_reader {
     void (*cancel)(void *reading);
 };
 
+/* Readers of bodies that are one file alone (api/form/form.c). */
+extern const struct mm_body_reader mm_npy_file_reader, mm_csv_file_reader;
+
 /* A codec for requests has a decode or a reader, a codec for replies an encode. */
 struct mm_codec {
-    const char *media_type;    /* the Content-Type of its requests, lower case; NULL: for replies only */
+    const char *media_type;    /* the Content-Type of its requests, lower case; NULL: it is for replies, and
+                                  for the body, of its reply_type, that is a matrix to be stored */
     const char *reply_type;    /* the Content-Type of its replies, which Accept must match; NULL: for requests
                                   only */
     const char *natural_reply; /* the reply_type that answers its requests if Accept leaves the choice; NULL:
@@ -132,6 +137,12 @@ extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
                                     bool body_seen, char first, const struct mm_codec **codec,
                                     struct mm_error *error);
+
+/* The same for a matrix that is to be stored: .npy and CSV files come alone, too. If there are dimensions, a
+ * body without a type is raw; else a .npy file is known by its first character, whatever type that the server
+ * does not read, or octet-stream, the request names. */
+enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions, bool body_seen, char first,
+                                   const struct mm_codec **codec, struct mm_error *error);
 
 /* The codec of the reply, by Accept (NULL: absent) as mm_media_choose says. `natural` is the request's codec,
  * or NULL. MM_NOT_ACCEPTABLE. */

@@ -7,15 +7,18 @@
 
 const struct mm_http mm_http_table[MM_HTTP_COUNT] = {
     {200, NULL, {MM_OK}},
+    {201, NULL, {MM_OK}},
     {204, NULL, {MM_OK}},
+    {304, NULL, {MM_OK}},
     {400, "BadRequest", {MM_BAD_REQUEST}},
     {401, "Unauthorized", {MM_UNAUTHORIZED}},
     {403, "Forbidden", {MM_FORBIDDEN}},
-    {404, "NotFound", {MM_NOT_FOUND}},
+    {404, "NotFound", {MM_NOT_FOUND, MM_NO_SUCH_MATRIX}},
     {405, "MethodNotAllowed", {MM_METHOD_NOT_ALLOWED}},
     {406, "NotAcceptable", {MM_NOT_ACCEPTABLE}},
     {408, "RequestTimeout", {MM_REQUEST_TIMEOUT}},
     {411, "LengthRequired", {MM_LENGTH_REQUIRED}},
+    {412, "PreconditionFailed", {MM_PRECONDITION_FAILED}},
     {413, "TooLarge", {MM_TOO_LARGE}},
     {415, "UnsupportedMediaType", {MM_UNSUPPORTED_MEDIA_TYPE}},
     {422, "Unprocessable", {MM_BAD_SHAPE, MM_UNSUPPORTED}},
@@ -24,7 +27,7 @@ const struct mm_http mm_http_table[MM_HTTP_COUNT] = {
     {500, "Failed", {MM_INTERNAL, MM_DEVICE_FAILED}},
     {503, "Unavailable", {MM_STOPPING, MM_NOT_READY}},
     {504, "Timeout", {MM_TIMEOUT}},
-    {507, "NoDeviceMemory", {MM_NO_DEVICE_MEMORY}},
+    {507, "NoMemory", {MM_NO_DEVICE_MEMORY, MM_STORE_FULL}},
 };
 
 unsigned mm_problem_http(enum mm_status status) {
@@ -53,7 +56,7 @@ char *mm_problem_json(const struct mm_error *error, const char *request_id, size
     failed |= mm_json_put_known_text(problem, "got", error->got);
     failed |= mm_json_put_known_count(problem, "line", error->line);
     failed |= mm_json_put_known_count(problem, "column", error->column);
-    if (error->status == MM_NO_DEVICE_MEMORY) {
+    if (error->status == MM_NO_DEVICE_MEMORY || error->status == MM_STORE_FULL) {
         failed |= mm_json_put(problem, "needed_bytes", mm_json_count(error->needed_bytes));
         failed |= mm_json_put(problem, "free_bytes", mm_json_count(error->free_bytes));
     }

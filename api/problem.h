@@ -17,7 +17,7 @@ struct mm_http {
     const char *response;       /* its name among openapi.json's; NULL: it is no problem */
     enum mm_status statuses[2]; /* that it stands for; a second one if it is not MM_OK */
 };
-enum { MM_HTTP_COUNT = 19 };
+enum { MM_HTTP_COUNT = 22 };
 extern const struct mm_http mm_http_table[MM_HTTP_COUNT];
 
 /* How a request begins that a detail shows; ADDRESS is this server's. */

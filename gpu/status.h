@@ -15,10 +15,12 @@
     X(MM_UNAUTHORIZED, "unauthorized", "A valid key is required")                                            \
     X(MM_FORBIDDEN, "forbidden", "This origin or host is not allowed")                                       \
     X(MM_NOT_FOUND, "not_found", "There is nothing at this path")                                            \
+    X(MM_NO_SUCH_MATRIX, "no_such_matrix", "There is no matrix of this name")                                \
     X(MM_METHOD_NOT_ALLOWED, "method_not_allowed", "This path does not take the method")                     \
     X(MM_NOT_ACCEPTABLE, "not_acceptable", "None of the accepted types can be produced")                     \
     X(MM_REQUEST_TIMEOUT, "request_timeout", "The request took too long to arrive")                          \
     X(MM_LENGTH_REQUIRED, "length_required", "The request does not say its length")                          \
+    X(MM_PRECONDITION_FAILED, "precondition_failed", "The matrix is not the expected one")                   \
     X(MM_TOO_LARGE, "too_large", "The request exceeds a limit")                                              \
     X(MM_UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body's type is not supported")               \
     X(MM_BAD_SHAPE, "bad_shape", "The matrices do not conform")                                              \
@@ -29,7 +31,8 @@
     X(MM_STOPPING, "stopping", "The service is stopping")                                                    \
     X(MM_NOT_READY, "not_ready", "The service is not ready")                                                 \
     X(MM_TIMEOUT, "timeout", "The deadline passed")                                                          \
-    X(MM_NO_DEVICE_MEMORY, "no_device_memory", "The device is out of memory")
+    X(MM_NO_DEVICE_MEMORY, "no_device_memory", "The device is out of memory")                                \
+    X(MM_STORE_FULL, "store_full", "The store is full")
 
 enum mm_status { MM_STATUS_TABLE(MM_CONSTANT) MM_STATUS_COUNT };
 
@@ -45,7 +48,7 @@ struct mm_error {
     bool has_limit;
     uint64_t line; /* where in a text body, from 1 */
     uint64_t column;
-    uint64_t needed_bytes; /* device memory, with MM_NO_DEVICE_MEMORY; host memory, with MM_BUSY */
+    uint64_t needed_bytes; /* with MM_NO_DEVICE_MEMORY and MM_STORE_FULL; host memory, with MM_BUSY */
     uint64_t free_bytes;
 };
 

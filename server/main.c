@@ -1,5 +1,6 @@
 /* The process: options, start, the wait for a signal or a lost device, and the end. */
 #include "gpu/cpu/cores.h"
+#include "gpu/store/store.h"
 #include "server/http/pool.h"
 #include "server/drain.h"
 #include "server/healthcheck.h"
@@ -36,8 +37,33 @@ static void complete_options(struct mm_options *options) {
         options->memory_budget_bytes = mm_machine_memory() / 2;
     if (options->body_bytes_max > options->memory_budget_bytes)
         options->body_bytes_max = options->memory_budget_bytes;
+    if (options->store_bytes_max == UINT64_MAX)
+        options->store_bytes_max = options->memory_budget_bytes / 2;
+    if (options->store_bytes_max > options->memory_budget_bytes)
+        options->store_bytes_max = options->memory_budget_bytes;
     if (options->log_format == NULL)
         options->log_format = isatty(STDERR_FILENO) ? "text" : "json";
+}
+
+/* A server without keys has one namespace, which may take all. */
+static void complete_store(struct mm_options *options, bool has_keys) {
+    const uint64_t most = options->store_bytes_max, share = has_keys ? most / 2 : most;
+    if (options->store_key_bytes_max == 0)
+        options->store_key_bytes_max = share;
+    if (options->store_key_bytes_max > most)
+        options->store_key_bytes_max = most;
+}
+
+/* True if there is to be none. */
+static bool open_store(struct mm_server *server) {
+    const struct mm_options *options = server->options;
+    const struct mm_store_limits limits = {.bytes_max = options->store_bytes_max,
+                                           .space_bytes_max = options->store_key_bytes_max,
+                                           .count_max = options->store_count_max,
+                                           .ttl_ns_max = options->store_ttl_s * UINT64_C(1000000000)};
+    if (limits.bytes_max > 0)
+        server->store = mm_store_open(&limits, server->buffers);
+    return limits.bytes_max == 0 || server->store != NULL;
 }
 
 static bool open_server(struct mm_server *server, const struct mm_options *options, struct mm_keys *keys) {
@@ -56,9 +82,10 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     server->started_seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    server->epoch_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - mm_clock_ns();
     server->buffers = mm_buffers_open(options->memory_budget_bytes);
     server->pool = mm_pool_start(mm_cores());
-    return server->buffers != NULL && server->pool != NULL;
+    return server->buffers != NULL && server->pool != NULL && open_store(server);
 }
 
 /* Opens the devices while the socket already accepts: a probe finds a live process. */
@@ -156,10 +183,20 @@ static void watch_devices(const struct mm_server *server) {
         mm_log_error("%s", error.detail);
 }
 
+/* Drops what was stored with keys that are no longer in force. */
+static void keep_spaces(const struct mm_server *server) {
+    uint64_t spaces[MM_KEYS_MAX];
+    const size_t count = mm_keys_spaces(server->keys, spaces);
+    if (server->store != NULL)
+        mm_store_keep_spaces(server->store, spaces, count);
+}
+
 static void reload(const struct mm_server *server) {
     struct mm_error error;
-    if (server->keys != NULL)
+    if (server->keys != NULL) {
         mm_keys_reload(server->keys);
+        keep_spaces(server);
+    }
     if (mm_tls_load(server->options, &error) != MM_OK)
         mm_log_error("the certificate and its key stay as they were: %s", error.detail);
 }
@@ -267,6 +304,7 @@ close_server:
     mm_pool_stop(server.pool); /* before the memory that abandoned work writes to */
     mm_engine_close(server.engine);
     free(server.openapi);
+    mm_store_close(server.store);
     mm_buffers_close(server.buffers);
     pthread_mutex_destroy(&server.mutex);
     return result;
@@ -303,6 +341,7 @@ int main(int argc, char **argv) {
         mm_keys_close(keys);
         return EXIT_USAGE;
     }
+    complete_store(&options, keys != NULL);
     if (options.print_config) {
         mm_options_print(&options, stdout);
         goto close_files;

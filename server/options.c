@@ -61,6 +61,14 @@ static const struct option table[] = {
      "memory for bodies and results (default: half of the cgroup's limit, else of the RAM)"},
     {"max-body", "SIZE", SIZE, AT(body_bytes_max), 1, UINT64_C(1) << 60, "2GiB",
      "largest request body, never over the memory budget"},
+    {"store-memory", "SIZE", SIZE, AT(store_bytes_max), 0, UINT64_C(1) << 60, NULL,
+     "memory for stored matrices, a part of the memory budget; 0: none are stored (default: half of the "
+     "budget)"},
+    {"store-memory-per-key", "SIZE", SIZE, AT(store_key_bytes_max), 1, UINT64_C(1) << 60, NULL,
+     "memory for the matrices of one API key (default: half of the store; without keys all of it)"},
+    {"store-ttl-s", "S", NUMBER, AT(store_ttl_s), 0, 31536000, "0",
+     "longest life of a stored matrix in seconds; 0: no limit"},
+    {"store-count", "N", NUMBER, AT(store_count_max), 1, 1000000, "65536", "most stored matrices"},
     {"max-dimension", "N", NUMBER, AT(dimension_max), 1, INT32_MAX, "2147483647",
      "largest row or column count"},
     {"timeout-ms", "MS", NUMBER, AT(timeout_ms), 1, UINT32_MAX, "60000",
@@ -341,7 +349,8 @@ static enum mm_status settle_kernel_time(struct mm_options *options, struct mm_e
 enum mm_status mm_options_parse(struct mm_options *options, int argc, char **argv, struct mm_error *error) {
     enum mm_status status = MM_OK;
     memset(options, 0, sizeof *options);
-    for (int at = 1; at < argc; at++) /* help works even if other options are wrong */
+    options->store_bytes_max = UINT64_MAX; /* 0 is a value of its own */
+    for (int at = 1; at < argc; at++)      /* help works even if other options are wrong */
         if ((strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "--version") == 0) &&
             set_switch(options, argv[at] + 2))
             return MM_OK;
@@ -419,11 +428,13 @@ static void print_devices(const struct mm_options *options, FILE *out) {
 static void print_value(const struct mm_options *options, const struct option *option, FILE *out) {
     const void *at = (const char *)options + option->offset;
     const char *text;
+    uint64_t number;
     switch (option->kind) {
     case NUMBER:
     case SIZE:
-        if (*(const uint64_t *)at >= option->min) /* else a 0 from the machine, which nobody could write */
-            fprintf(out, "%" PRIu64, *(const uint64_t *)at);
+        number = *(const uint64_t *)at;
+        if (number >= option->min && number <= option->max) /* else it is still to come from the machine */
+            fprintf(out, "%" PRIu64, number);
         break;
     case DEVICES:
         print_devices(options, out);

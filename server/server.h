@@ -13,6 +13,7 @@ struct mm_connection;
 struct mm_pool;
 struct mm_request;
 struct mm_keys;
+struct mm_store;
 
 struct mm_server {
     const struct mm_options *options; /* complete: with what comes from the machine */
@@ -20,6 +21,8 @@ struct mm_server {
     struct mm_buffers *buffers;
     struct mm_pool *pool;
     struct mm_acceptor *acceptor; /* NULL: connections are not counted yet or any more */
+    struct mm_store *store;       /* NULL: switched off */
+    uint64_t epoch_ns;            /* what mm_clock_ns lacks to nanoseconds since the epoch, at the start */
     struct mm_keys *keys;         /* of main; NULL: no key is needed */
     bool is_local;                /* only this machine reaches the address; fixed before the first request */
     bool checks_host;             /* Host must be an allowed name; likewise */

@@ -205,6 +205,11 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     body->bytes = (size_t)(end - text);
 }
 
-/* Requests have such files in forms. */
+/* Requests have such files in forms, or alone if they are to be stored. */
 const struct mm_codec mm_csv_codec = {
-    .reply_type = MM_CSV_TYPE, .reply_rank_max = 2, .reply_bytes_max = reply_bytes_max, .encode = encode};
+    .reply_type = MM_CSV_TYPE,
+    .reader = &mm_csv_file_reader,
+    .reply_rank_max = 2,
+    .reply_bytes_max = reply_bytes_max,
+    .encode = encode,
+};

@@ -40,7 +40,7 @@ struct reading {
     struct mm_part part;
     struct operand operands[MM_CALL_OPERANDS_MAX];
     struct operand *operand; /* of the current part; NULL: it is a parameter */
-    bool in_header;          /* of the current .npy file */
+    bool in_header;          /* of the current .npy file; of a file alone: it was read */
     size_t bytes;            /* of the body, as far as it has arrived */
     enum mm_multipart_event event;
     struct mm_error error; /* with MM_MULTIPART_FAULT */
@@ -214,9 +214,11 @@ static enum mm_status open_csv(struct reading *reading, const char *body, struct
     return status;
 }
 
-/* Whether the elements are copied, since they do not lie in the body as a view could show them. */
-static bool is_copied(const struct operand *operand) {
-    return operand->is_csv || (operand->header.is_fortran && operand->header.shape.rank > 2);
+/* Whether the elements are copied, since they do not lie in the body as a view could show them. Stored ones
+ * lie in C order. */
+static bool is_copied(const struct reading *reading, const struct operand *operand) {
+    const unsigned viewed_rank = reading->call.is_stored ? 1 : 2;
+    return operand->is_csv || (operand->header.is_fortran && operand->header.shape.rank > viewed_rank);
 }
 
 /* Copies such files into memory of just their size, for their views. `bytes` are those of the operands. */
@@ -228,14 +230,14 @@ static enum mm_status copy_files(struct reading *reading, const char *body, stru
     enum mm_status status = MM_OK;
     for (unsigned index = 0; index < mm_call_operands(call); index++) {
         places[index] = mm_size_round_up(all_bytes, ALIGNMENT);
-        if (is_copied(&operands[index]) && bytes[index] > 0)
+        if (is_copied(reading, &operands[index]) && bytes[index] > 0)
             all_bytes = places[index] + bytes[index];
     }
     if (all_bytes > 0)
         status = mm_buffers_acquire(reading->buffers, all_bytes, &call->storage, error);
     for (unsigned index = 0; index < mm_call_operands(call) && status == MM_OK; index++) {
         const struct operand *operand = &operands[index];
-        if (!is_copied(operand) || bytes[index] == 0)
+        if (!is_copied(reading, operand) || bytes[index] == 0)
             continue;
         views[index]->data = (char *)call->storage.data + places[index];
         if (operand->is_csv)
@@ -275,8 +277,8 @@ static void *align_elements(const struct operand *operand, char *body, size_t by
 }
 
 /* The order matters to no vector. */
-static bool is_column_major(const struct mm_npy_header *header) {
-    return header->is_fortran && header->shape.rank == 2;
+static bool is_column_major(const struct reading *reading, const struct operand *operand) {
+    return operand->header.is_fortran && operand->header.shape.rank == 2 && !is_copied(reading, operand);
 }
 
 /* Judges the types and sizes of the operands, and makes the views. */
@@ -309,14 +311,14 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
     if (status != MM_OK)
         return status;
     for (unsigned index = 0; index < count; index++) {
-        if (is_copied(&operands[index]))
+        if (is_copied(reading, &operands[index]))
             continue;
         call->views_body = true;
         views[index]->data =
             align_elements(&operands[index], body, bytes[index], mm_dtype_bytes(call->dtype));
     }
-    call->a_column_major = is_column_major(&operands[0].header);
-    call->b_column_major = is_column_major(&operands[1].header);
+    call->a_column_major = is_column_major(reading, &operands[0]);
+    call->b_column_major = is_column_major(reading, &operands[1]);
     return MM_OK;
 }
 
@@ -345,7 +347,7 @@ static size_t feed(void *reading, void *body, size_t body_bytes) {
 static bool is_quick(const void *argument) {
     enum { SHORT = 4096 };
     const struct reading *reading = argument;
-    if (is_copied(&reading->operands[0]) || is_copied(&reading->operands[1]))
+    if (is_copied(reading, &reading->operands[0]) || is_copied(reading, &reading->operands[1]))
         return false;
     const struct mm_multipart *multipart = &reading->multipart;
     const size_t begun = multipart->expected > multipart->at ? multipart->expected : multipart->at;
@@ -377,3 +379,65 @@ const struct mm_codec mm_form_codec = {
     .judge_type = mm_multipart_judge_type,
     .reader = &reader,
 };
+
+/* --- a file alone, which is the operand a */
+
+static struct reading *begin_alone(const struct mm_call *call, const struct mm_limits *limits,
+                                   struct mm_buffers *buffers, bool is_csv) {
+    struct reading *reading = malloc(sizeof *reading);
+    if (reading == NULL)
+        return NULL;
+    *reading = (struct reading){.call = *call, .limits = limits, .buffers = buffers};
+    reading->operand = &reading->operands[0];
+    *reading->operand = (struct operand){.name = mm_call_operand_names[0], .seen = true, .is_csv = is_csv};
+    return reading;
+}
+
+static void *begin_npy(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+                       const struct mm_limits *limits, struct mm_buffers *buffers) {
+    return begin_alone(call, limits, buffers, false);
+}
+
+static void *begin_csv(const struct mm_call *call, const char *content_type, uint64_t body_bytes,
+                       const struct mm_limits *limits, struct mm_buffers *buffers) {
+    return begin_alone(call, limits, buffers, true);
+}
+
+/* Reads no more than the header, which tells whether the elements are copied. */
+static size_t feed_alone(void *argument, void *body, size_t body_bytes) {
+    struct reading *reading = argument;
+    struct operand *operand = reading->operand;
+    if (!operand->is_csv && !reading->in_header)
+        reading->in_header = read_header(reading, body, body_bytes, NULL) == MM_OK;
+    return body_bytes;
+}
+
+static bool is_quick_alone(const void *argument) {
+    const struct reading *reading = argument;
+    return reading->in_header && !is_copied(reading, reading->operand);
+}
+
+static enum mm_status finish_alone(void *argument, struct mm_call *call, const struct mm_body *body,
+                                   struct mm_error *error) {
+    struct reading *reading = argument;
+    struct operand *operand = reading->operand;
+    char *data = body->data;
+    char none[1];
+    enum mm_status status = MM_OK;
+    if (!operand->is_csv)
+        status = read_header(reading, data, body->bytes, error);
+    if (status == MM_OK) {
+        operand->elements = operand->is_csv ? 0 : operand->header.bytes;
+        operand->bytes = body->bytes - operand->elements;
+        status = complete(reading, data == NULL ? none : data, error);
+    }
+    if (status == MM_OK)
+        *call = reading->call;
+    free(reading);
+    return status;
+}
+
+const struct mm_body_reader mm_npy_file_reader = {begin_npy,      feed_alone,   NULL,
+                                                  is_quick_alone, finish_alone, free};
+const struct mm_body_reader mm_csv_file_reader = {begin_csv,      feed_alone,   NULL,
+                                                  is_quick_alone, finish_alone, free};

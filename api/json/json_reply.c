@@ -13,7 +13,13 @@
  * tables, and a dozen numbers, and up to eight more for the shape. */
 enum { ENVELOPE_BYTES_MAX = 2048 };
 
-static const char reply_head[] = "{\"c\": ";
+/* A stored matrix is written as it can be stored: as the operand a. */
+static const char reply_head[] = "{\"c\": ", stored_head[] = "{\"a\": ";
+_Static_assert(sizeof reply_head == sizeof stored_head, "either has the room of the other");
+
+static bool is_stored(const struct mm_answer *answer) {
+    return answer->job->variant == NULL;
+}
 
 static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes) {
     return mm_json_array_text_bytes(shape, dtype, bytes) &&
@@ -23,18 +29,10 @@ static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, s
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     const struct mm_matrix *c = &answer->job->product.c;
     char *end = body->buffer.data;
-    memcpy(end, reply_head, sizeof reply_head - 1);
+    memcpy(end, is_stored(answer) ? stored_head : reply_head, sizeof reply_head - 1);
     end += sizeof reply_head - 1;
     end += mm_json_array_write(answer->shape, c->dtype, c->data, answer->helpers, end);
     body->bytes = (size_t)(end - (char *)body->buffer.data);
-}
-
-static json_t *make_shape(const struct mm_shape *shape) {
-    json_t *dims = json_array();
-    int failed = 0;
-    for (unsigned dim = 0; dim < shape->rank; dim++)
-        failed |= json_array_append_new(dims, mm_json_count(shape->dims[dim]));
-    return mm_json_made(dims, failed);
 }
 
 static json_t *make_timing(const uint64_t *span_ns) {
@@ -87,11 +85,13 @@ static int put_verification(json_t *envelope, const struct mm_verification *veri
  * variant is the one that was asked for. */
 static json_t *make_envelope(const struct mm_answer *answer) {
     const struct mm_job *job = answer->job;
+    if (is_stored(answer))
+        return json_pack("{s:s}", "dtype", mm_dtype_name(job->product.c.dtype));
     const struct mm_matrix *c = &job->product.c;
     const struct mm_variant *variant = job->ran != NULL ? job->ran : job->variant;
     const enum mm_dtype operand = job->product.a.dtype;
     json_t *envelope = json_pack(
-        "{s:o, s:s, s:s*, s:s, s:s, s:o, s:f, s:o}", "shape", make_shape(answer->shape), "dtype",
+        "{s:o, s:s, s:s*, s:s, s:s, s:o, s:f, s:o}", "shape", mm_json_shape(answer->shape), "dtype",
         mm_dtype_name(c->dtype), "operand_dtype", operand != c->dtype ? mm_dtype_name(operand) : NULL,
         "variant", variant->name, "backend", job->backend->name, "device",
         mm_json_text(job->device != NULL ? job->device->name : ""), rate_names[job->variant->op],

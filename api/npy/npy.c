@@ -384,6 +384,11 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     mm_raw_codec.encode(answer, body);
 }
 
-/* Requests have such files in forms. */
+/* Requests have such files in forms, or alone if they are to be stored. */
 const struct mm_codec mm_npy_codec = {
-    .reply_type = MM_NPY_TYPE, .first = '\x93', .reply_rank_max = MM_RANK_MAX, .encode = encode};
+    .reply_type = MM_NPY_TYPE,
+    .first = '\x93',
+    .reader = &mm_npy_file_reader,
+    .reply_rank_max = MM_RANK_MAX,
+    .encode = encode,
+};

@@ -64,7 +64,7 @@ enum mm_status mm_bearer_judge(struct mm_request *request) {
     if (bytes == 0)
         return mm_fail(&request->error, MM_UNAUTHORIZED,
                        "Authorization is something else than 'Bearer KEY'; send 'Authorization: Bearer KEY'");
-    if (!mm_keys_admit(keys, key, bytes))
+    if (!mm_keys_admit(keys, key, bytes, &request->space))
         return mm_fail(&request->error, MM_UNAUTHORIZED,
                        "the API key in Authorization is not valid here; ask the operator for one");
     return MM_OK;

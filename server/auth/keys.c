@@ -84,10 +84,11 @@ static bool has_key(const struct mm_key_set *set, struct mm_slice key) {
     return mm_key_set_find(set, key.start, key.length) != MM_KEY_NONE;
 }
 
-static void add(struct mm_key_set *set, struct mm_slice key, struct mm_slice label) {
+static void add(struct mm_key_set *set, struct mm_slice key, struct mm_slice label, bool is_named) {
     struct mm_key *added = &set->keys[set->count++];
     memcpy(added->words, key.start, key.length);
     memcpy(added->label, label.start, label.length);
+    added->is_named = is_named;
 }
 
 static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, size_t number,
@@ -119,7 +120,7 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
     /* An operator who deletes such a line would believe that the key is no longer valid. */
     if (has_key(set, key))
         return mm_fail(error, MM_BAD_REQUEST, "%s: its key stands in another line already", where);
-    add(set, key, label);
+    add(set, key, label, second.length > 0);
     return MM_OK;
 }
 
@@ -148,7 +149,7 @@ enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, str
         const enum mm_status status = judge_key(set, key, where, error);
         if (status != MM_OK)
             return status;
-        add(set, key, label);
+        add(set, key, label, false);
     }
     return MM_OK;
 }
@@ -185,6 +186,7 @@ struct mm_keys {
     const struct mm_options *options;
     struct mm_key_set *current;
     pthread_rwlock_t lock; /* guards `current`; a reload goes before waiting requests */
+    uint64_t space_count;  /* namespaces since the start; for the thread that reads keys */
     size_t label_count;    /* of complete counters; __atomic access only */
     struct counter counters[LABELS_MAX];
 };
@@ -230,6 +232,30 @@ static enum mm_status find_counters(struct mm_keys *keys, struct mm_key_set *mad
     return MM_OK;
 }
 
+/* The first of `count` keys that has the same name; if the key has none, the same key. NULL: none. */
+static const struct mm_key *find_owner(const struct mm_key_set *set, size_t count, const struct mm_key *key) {
+    const char *text = (const char *)key->words;
+    size_t index = 0;
+    if (!key->is_named)
+        index = mm_key_set_find(set, text, strnlen(text, MM_KEY_BYTES_MAX));
+    else
+        while (index < count &&
+               !(set->keys[index].is_named && strcmp(set->keys[index].label, key->label) == 0))
+            index++;
+    return index < count && set->keys[index].is_named == key->is_named ? &set->keys[index] : NULL;
+}
+
+/* The namespace of an owner that is in force, or stands above in the new set; else a new one. */
+static void find_spaces(struct mm_keys *keys, struct mm_key_set *made) {
+    for (size_t index = 0; index < made->count; index++) {
+        struct mm_key *key = &made->keys[index];
+        const struct mm_key *owner = find_owner(made, index, key);
+        if (owner == NULL && keys->current != NULL)
+            owner = find_owner(keys->current, keys->current->count, key);
+        key->space = owner != NULL ? owner->space : ++keys->space_count;
+    }
+}
+
 static enum mm_status fail_memory(struct mm_error *error) {
     return mm_fail(error, MM_INTERNAL, "the system has no memory for API keys");
 }
@@ -247,8 +273,10 @@ static struct mm_key_set *read_keys(struct mm_keys *keys, struct mm_error *error
         status = add_file(made, options->api_key_file, error);
     if (status == MM_OK && options->api_key != NULL)
         status = add_environment(made, options->api_key, error);
-    if (status == MM_OK && find_counters(keys, made, error) == MM_OK)
+    if (status == MM_OK && find_counters(keys, made, error) == MM_OK) {
+        find_spaces(keys, made);
         return made;
+    }
     mm_key_set_close(made);
     return NULL;
 }
@@ -295,15 +323,25 @@ void mm_keys_reload(struct mm_keys *keys) {
     mm_log_info("API keys in force: %zu", count);
 }
 
-bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes) {
+bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes, uint64_t *space) {
     pthread_rwlock_rdlock(&keys->lock);
     const size_t found = mm_key_set_find(keys->current, key, bytes);
     const unsigned counter = found == MM_KEY_NONE ? LABELS_MAX : keys->current->keys[found].counter;
+    *space = found == MM_KEY_NONE ? 0 : keys->current->keys[found].space;
     pthread_rwlock_unlock(&keys->lock);
     if (counter == LABELS_MAX)
         return false;
     __atomic_add_fetch(&keys->counters[counter].requests, 1, __ATOMIC_RELAXED);
     return true;
+}
+
+size_t mm_keys_spaces(struct mm_keys *keys, uint64_t spaces[MM_KEYS_MAX]) {
+    pthread_rwlock_rdlock(&keys->lock);
+    const size_t count = keys->current->count;
+    for (size_t index = 0; index < count; index++)
+        spaces[index] = keys->current->keys[index].space;
+    pthread_rwlock_unlock(&keys->lock);
+    return count;
 }
 
 size_t mm_keys_label_count(const struct mm_keys *keys) {

@@ -19,7 +19,9 @@ enum {
 struct mm_key {
     uint64_t words[MM_KEY_WORDS];
     char label[MM_KEY_NAME_MAX + 1]; /* what the key is counted under */
-    unsigned counter;                /* of struct mm_keys; 0 before it is known */
+    bool is_named;
+    unsigned counter; /* of struct mm_keys, as the next; both 0 before they are known */
+    uint64_t space;   /* the namespace of its stored matrices: of its name, or of the key if it has none */
 };
 
 struct mm_key_set {
@@ -62,9 +64,13 @@ void mm_keys_close(struct mm_keys *keys);
  * return, or all the old ones stay. One thread at a time. */
 void mm_keys_reload(struct mm_keys *keys);
 
-/* Whether this is a key in force; counts its use. Waits only while a reload swaps the sets, a moment. Any
- * thread. */
-bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes);
+/* Whether this is a key in force; counts its use, and sets *space to its namespace, a number from 1 on. A
+ * name or a key without a name keeps its namespace as long as each reload leaves it in force. Waits only
+ * while a reload swaps the sets, a moment. Any thread. */
+bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes, uint64_t *space);
+
+/* The namespaces of the keys in force, some of them several times. Returns how many. Any thread. */
+size_t mm_keys_spaces(struct mm_keys *keys, uint64_t spaces[MM_KEYS_MAX]);
 
 /* The counts: one index per label that was in force since the start. Labels live as long as the keys. Any
  * thread. */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Less than this takes a fraction of a millisecond, and is done on the connection's own thread. */
-enum { LONG_BYTES = 256 << 10, LONG_ELEMENTS = 16 << 10, LONG_REPLY_BYTES = 1 << 20 };
+enum { LONG_ELEMENTS = 16 << 10, LONG_REPLY_BYTES = 1 << 20 };
 
 _Static_assert(_Alignof(struct mm_operation) <= _Alignof(struct mm_request), "it lies behind that");
 
@@ -62,7 +62,8 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
     return status == MM_OK ? judge_check(request, error) : status;
 }
 
-static enum mm_status decode(struct mm_request *request, const char *content_type, struct mm_error *error) {
+enum mm_status mm_operation_decode(struct mm_request *request, const char *content_type,
+                                   struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_body_reader *reader = operation->decoder->reader;
     const struct mm_limits *limits = &request->server->limits;
@@ -158,7 +159,7 @@ static enum mm_status decode_job(struct mm_request *request, const char *content
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_buffers *buffers = request->server->buffers;
     mm_buffers_shrink(buffers, &request->body, __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED));
-    enum mm_status status = decode(request, content_type, error);
+    enum mm_status status = mm_operation_decode(request, content_type, error);
     if (status == MM_OK)
         status = check(request, error);
     if (status != MM_OK)
@@ -223,7 +224,8 @@ static void keep_job_spans(struct mm_request *request) {
 /* Whether decoding the complete body takes long. */
 static bool decodes_long(const struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
-    if (operation->is_decoded || request->body_bytes <= LONG_BYTES || operation->decoder->reader == NULL)
+    if (operation->is_decoded || request->body_bytes <= MM_OPERATION_LONG_BYTES ||
+        operation->decoder->reader == NULL)
         return false;
     return request->reading == NULL || !request->reader->is_quick(request->reading);
 }
@@ -235,10 +237,12 @@ static bool encodes_long(const struct mm_operation *operation) {
            (c->rows * c->cols > LONG_ELEMENTS || operation->reply_bytes > LONG_REPLY_BYTES);
 }
 
-/* Lets the worker pool decode, which must not call MHD: the connection may be gone by then. False if memory
- * runs out. */
-static bool leave_to_pool(struct mm_request *request, const char *content_type) {
+/* The worker pool must not call MHD: the connection may be gone by then. If memory runs out, this thread
+ * decodes. */
+bool mm_operation_decode_on_pool(struct mm_request *request, const char *content_type) {
     struct mm_operation *operation = mm_operation_of(request);
+    if (!decodes_long(request))
+        return false;
     char *copy = content_type == NULL ? NULL : strdup(content_type);
     if (content_type != NULL && copy == NULL)
         return false;
@@ -253,7 +257,7 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const char *content_type = mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
     enum mm_status status = mm_operation_settle(request);
-    if (status == MM_OK && decodes_long(request) && leave_to_pool(request, content_type))
+    if (status == MM_OK && mm_operation_decode_on_pool(request, content_type))
         return MM_OK;
     operation->job.deadline_ns = mm_operation_deadline_ns(request); /* for a wait */
     if (status == MM_OK)

@@ -35,5 +35,23 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
  * into request->error. The connection's thread. */
 enum mm_status mm_operation_settle(struct mm_request *request);
 
+/* Less than this is decoded or encoded in a fraction of a millisecond, on the connection's own thread. */
+enum { MM_OPERATION_LONG_BYTES = 256 << 10 };
+
+/* Parts of admission and of what follows the body, for other routes whose `own` begins with a struct
+ * mm_operation. Errors go into request->error. The connection's thread. */
+enum mm_status mm_operation_take_query(struct mm_request *request); /* sets the call's parameters */
+
+/* Judges the query, the parameters of the type and the length, once the decoder is known. */
+enum mm_status mm_operation_plan(struct mm_request *request, uint64_t body_bytes);
+void mm_operation_begin_reading(struct mm_request *request); /* by the decoder's reader, which there is */
+
+/* Lets the worker pool decode the complete body, if that takes long: true, and the request waits. */
+bool mm_operation_decode_on_pool(struct mm_request *request, const char *content_type);
+
+/* Reads the complete body into the call. On the connection's thread or one of the worker pool. */
+enum mm_status mm_operation_decode(struct mm_request *request, const char *content_type,
+                                   struct mm_error *error);
+
 /* By the limit in the query before the body, in the body after it. */
 uint64_t mm_operation_deadline_ns(const struct mm_request *request);

@@ -48,8 +48,12 @@ static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, co
     return status == MM_TOO_LARGE ? MHD_NO : MHD_YES;
 }
 
-/* Judges the query, the parameters of the type and the length, once the codec is known. */
-static enum mm_status plan(struct mm_request *request, uint64_t body_bytes) {
+enum mm_status mm_operation_take_query(struct mm_request *request) {
+    MHD_get_connection_values_n(request->connection, MHD_GET_ARGUMENT_KIND, take_argument, request);
+    return request->error.status;
+}
+
+enum mm_status mm_operation_plan(struct mm_request *request, uint64_t body_bytes) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *codec = operation->decoder;
     struct mm_error *error = &request->error;
@@ -67,7 +71,7 @@ uint64_t mm_operation_deadline_ns(const struct mm_request *request) {
     return mm_request_deadline_ns(request, mm_operation_of(request)->call.numbers[MM_PARAMETER_TIMEOUT_MS]);
 }
 
-static void begin_reading(struct mm_request *request) {
+void mm_operation_begin_reading(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
     request->reader = operation->decoder->reader;
     request->reading =
@@ -92,12 +96,11 @@ static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     enum mm_status status = choose_codecs(request, false, 0);
     if (status != MM_OK)
         return status;
-    MHD_get_connection_values_n(request->connection, MHD_GET_ARGUMENT_KIND, take_argument, request);
-    if (request->error.status != MM_OK)
+    if (mm_operation_take_query(request) != MM_OK)
         return request->error.status;
     request->deadline_ns = mm_operation_deadline_ns(request);
     if (operation->decoder != NULL)
-        status = plan(request, request->content_length);
+        status = mm_operation_plan(request, request->content_length);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);
     if (status == MM_OK)
@@ -105,7 +108,7 @@ static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     if (status == MM_OK && mm_queue_look(mm_engine_queue(mm_server_engine(request->server))).is_full)
         status = mm_fail(&request->error, MM_BUSY, "the queue is full (--queue-depth); try again later");
     if (status == MM_OK && operation->decoder != NULL && operation->decoder->reader != NULL)
-        begin_reading(request);
+        mm_operation_begin_reading(request);
     return status;
 }
 
@@ -123,6 +126,7 @@ enum mm_status mm_operation_settle(struct mm_request *request) {
         status = choose_codecs(request, true, mm_request_first_character(request));
     else if (request->content_length != MM_LENGTH_UNKNOWN)
         return MM_OK;
-    return status == MM_OK ? plan(request, __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED))
-                           : status;
+    return status == MM_OK
+               ? mm_operation_plan(request, __atomic_load_n(&request->received_bytes, __ATOMIC_RELAXED))
+               : status;
 }

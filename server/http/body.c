@@ -40,11 +40,16 @@ enum mm_status mm_body_judge(struct mm_request *request) {
     const bool is_chunked = request->content_length == MM_LENGTH_UNKNOWN;
     if (!takes_body(request))
         return MM_OK;
-    if (!is_chunked && request->route->body == MM_BODY_REQUIRED &&
+    if (is_chunked && request->route->body == MM_BODY_SIZED)
+        return mm_fail(&request->error, MM_LENGTH_REQUIRED,
+                       "the %s is chunked; send it with Content-Length, by which room is reserved",
+                       request->route->method);
+    if (!is_chunked && request->route->body >= MM_BODY_REQUIRED &&
         mm_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL)
         return mm_fail(&request->error, MM_LENGTH_REQUIRED,
-                       "the %s has neither Content-Length nor Transfer-Encoding: chunked; send one of them",
-                       request->route->method);
+                       "the %s has neither Content-Length nor Transfer-Encoding: chunked; send %s",
+                       request->route->method,
+                       request->route->body == MM_BODY_SIZED ? "Content-Length" : "one of them");
     if (!is_chunked && request->content_length > body_bytes_max(request))
         return fail_limit(request, request->content_length, &request->error);
     return MM_OK;

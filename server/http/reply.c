@@ -86,8 +86,32 @@ enum mm_status mm_reply_kept(struct mm_request *request, const void *text, size_
     return reply(request, MHD_HTTP_OK, response, length);
 }
 
+enum mm_status mm_reply_stored(struct mm_request *request, unsigned http, char *text, size_t length,
+                               const char *etag) {
+    struct MHD_Response *response = respond_with_text(text, length);
+    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+    add_header(&response, MHD_HTTP_HEADER_LOCATION, request->path);
+    add_header(&response, MHD_HTTP_HEADER_ETAG, etag);
+    return reply(request, http, response, length);
+}
+
+static struct MHD_Response *respond_with_nothing(void) {
+    return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+}
+
+/* A client may keep the value, but has to ask whether it is still this one. */
+static void add_validators(struct MHD_Response **response, const char *etag) {
+    add_header(response, MHD_HTTP_HEADER_ETAG, etag);
+    add_header(response, MHD_HTTP_HEADER_VARY, "Accept");
+    add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "private, no-cache");
+}
+
+enum mm_status mm_reply_no_content(struct mm_request *request) {
+    return reply(request, MHD_HTTP_NO_CONTENT, respond_with_nothing(), 0);
+}
+
 enum mm_status mm_reply_options(struct mm_request *request) {
-    struct MHD_Response *response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *response = respond_with_nothing();
     struct mm_headers headers = {.count = 0};
     mm_headers_add_options(&headers, request->cors, request->allow);
     add_headers(&response, &headers);
@@ -96,33 +120,42 @@ enum mm_status mm_reply_options(struct mm_request *request) {
 
 /* A body that is being sent: MHD calls release_outgoing after the last byte, or when the connection ends. */
 struct outgoing {
-    struct mm_buffers *buffers;
+    struct mm_server *server;
     struct mm_buffer buffer;
+    struct mm_stored *value; /* NULL: none */
     char head[MM_REPLY_HEAD_MAX];
 };
 
 static void release_outgoing(void *argument) {
     struct outgoing *outgoing = argument;
-    mm_buffers_release(outgoing->buffers, &outgoing->buffer);
+    mm_buffers_release(outgoing->server->buffers, &outgoing->buffer);
+    mm_store_release(outgoing->server->store, outgoing->value);
     free(outgoing);
 }
 
-/* Sends the body without a copy; takes it over in any case. */
-static struct MHD_Response *respond_with(struct mm_buffers *buffers, struct mm_reply_body *body) {
+/* Sends the body without a copy; takes it over in any case, and the reference to the value whose memory it
+ * may borrow, unless that is NULL. */
+static struct MHD_Response *respond_with(struct mm_server *server, struct mm_reply_body *body,
+                                         struct mm_stored *value) {
     struct outgoing *outgoing = malloc(sizeof *outgoing);
+    void *data = body->buffer.data;
+    const bool is_borrowed = value != NULL && data == value->data;
+    struct mm_buffer buffer = {0};
+    if (!is_borrowed)
+        buffer = body->buffer;
+    body->buffer = (struct mm_buffer){0};
     if (outgoing == NULL) {
-        mm_buffers_release(buffers, &body->buffer);
+        mm_buffers_release(server->buffers, &buffer);
+        mm_store_release(server->store, value);
         return NULL;
     }
-    *outgoing = (struct outgoing){.buffers = buffers, .buffer = body->buffer};
-    body->buffer = (struct mm_buffer){0};
+    *outgoing = (struct outgoing){.server = server, .buffer = buffer, .value = value};
     memcpy(outgoing->head, body->head, body->head_bytes);
-    const struct MHD_IoVec pieces[] = {{outgoing->head, body->head_bytes},
-                                       {outgoing->buffer.data, body->bytes}};
+    const struct MHD_IoVec pieces[] = {{outgoing->head, body->head_bytes}, {data, body->bytes}};
     struct MHD_Response *response =
         body->head_bytes > 0 ? MHD_create_response_from_iovec(pieces, 2, release_outgoing, outgoing)
                              : MHD_create_response_from_buffer_with_free_callback_cls(
-                                   body->bytes, outgoing->buffer.data, release_outgoing, outgoing);
+                                   body->bytes, data, release_outgoing, outgoing);
     if (response == NULL)
         release_outgoing(outgoing);
     return response;
@@ -192,7 +225,7 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
                                 const struct mm_shape *shape, const char *type) {
     const struct mm_job *job = request->job;
     size_t bytes = body->head_bytes + body->bytes;
-    struct MHD_Response *response = respond_with(request->server->buffers, body);
+    struct MHD_Response *response = respond_with(request->server, body, NULL);
     add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     add_timing(&response, request->span_ns);
     add_shape(&response, shape);
@@ -205,4 +238,20 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     add_path(&response, &job->path);
     add_verification(&response, &job->verification);
     return reply(request, MHD_HTTP_OK, response, bytes);
+}
+
+/* MHD leaves the body of a 304 out, and keeps its length. */
+enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct mm_reply_body *body,
+                              struct mm_stored *value, const char *type) {
+    const struct mm_stored told = *value;
+    const bool is_known = http == MHD_HTTP_NOT_MODIFIED;
+    const size_t bytes = is_known ? 0 : body->head_bytes + body->bytes;
+    struct MHD_Response *response = respond_with(request->server, body, value);
+    add_validators(&response, told.etag);
+    if (!is_known) {
+        add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+        add_shape(&response, &told.shape);
+        add_header(&response, "Matmul-Dtype", mm_dtype_name(told.dtype));
+    }
+    return reply(request, http, response, bytes);
 }

@@ -2,6 +2,7 @@
  * request->error is set and the state unchanged. The connection's thread. */
 #pragma once
 
+#include "gpu/store/store.h"
 #include "server/http/request.h"
 
 /* Queues request->error as a problem. MHD_NO: nothing could be queued; close the connection. */
@@ -12,6 +13,19 @@ enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t leng
 
 /* The same for a text that outlives all replies, and is not copied. */
 enum mm_status mm_reply_kept(struct mm_request *request, const void *text, size_t length, const char *type);
+
+/* The same as a 200 or 201, with ETag and the request's own path as Location: a matrix was stored. */
+enum mm_status mm_reply_stored(struct mm_request *request, unsigned http, char *text, size_t length,
+                               const char *etag);
+
+/* Queues a 200 with a stored matrix in this form, or a 304 with the same length; takes the body and the
+ * reference over, also on failure. The body may borrow the value's memory: its buffer is then no loan of its
+ * own. */
+enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct mm_reply_body *body,
+                              struct mm_stored *value, const char *type);
+
+/* Queues a 204. */
+enum mm_status mm_reply_no_content(struct mm_request *request);
 
 /* Queues a 204 with request->allow, for OPTIONS, with the answer to a CORS preflight. */
 enum mm_status mm_reply_options(struct mm_request *request);

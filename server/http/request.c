@@ -25,8 +25,8 @@ bool mm_request_waits(const struct mm_request *request) {
 
 void mm_request_move(struct mm_request *request, enum mm_request_state to) {
     static const unsigned allowed[] = {
-        [MM_RECEIVING] =
-            1u << MM_STARVED | 1u << MM_DECODING | 1u << MM_QUEUED | 1u << MM_SENDING | 1u << MM_OVER,
+        [MM_RECEIVING] = 1u << MM_STARVED | 1u << MM_DECODING | 1u << MM_QUEUED | 1u << MM_ENCODING |
+                         1u << MM_SENDING | 1u << MM_OVER,
         [MM_STARVED] = 1u << MM_RECEIVING,
         [MM_DECODING] = 1u << MM_STARVED | 1u << MM_QUEUED | 1u << MM_ANSWERING,
         [MM_QUEUED] = 1u << MM_QUEUED | 1u << MM_ENCODING | 1u << MM_ANSWERING,
@@ -44,10 +44,15 @@ const char *mm_request_header(const struct mm_request *request, const char *name
     return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
 }
 
-static enum MHD_Result join_accept(void *argument, enum MHD_ValueKind kind, const char *name,
-                                   const char *value) {
-    char *text = argument;
-    if (strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) != 0 || value == NULL)
+struct joined {
+    const char *name;
+    char *text;
+};
+
+static enum MHD_Result join(void *argument, enum MHD_ValueKind kind, const char *name, const char *value) {
+    const struct joined *joined = argument;
+    char *text = joined->text;
+    if (strcasecmp(name, joined->name) != 0 || value == NULL)
         return MHD_YES;
     const size_t length = strlen(text);
     const size_t room = MM_ACCEPT_BYTES - length;
@@ -57,12 +62,17 @@ static enum MHD_Result join_accept(void *argument, enum MHD_ValueKind kind, cons
     return MHD_NO;
 }
 
-const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]) {
+const char *mm_request_list(const struct mm_request *request, const char *name, char text[MM_ACCEPT_BYTES]) {
+    struct joined joined = {name, text};
     text[0] = '\0';
-    if (mm_request_header(request, MHD_HTTP_HEADER_ACCEPT) == NULL)
+    if (mm_request_header(request, name) == NULL)
         return NULL;
-    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, join_accept, text);
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, join, &joined);
     return text;
+}
+
+const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]) {
+    return mm_request_list(request, MHD_HTTP_HEADER_ACCEPT, text);
 }
 
 char mm_request_first_character(const struct mm_request *request) {

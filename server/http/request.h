@@ -36,6 +36,7 @@ struct mm_request {
     int state;                              /* enum mm_request_state; __atomic access only */
     bool last;                              /* the reply closes the connection */
     bool accepted;                          /* counted in server->accepted */
+    uint64_t space;                         /* the namespace of its key's stored matrices; 0: without keys */
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_record record; /* complete at the end */
     uint64_t started_ns;     /* the first callback */
@@ -59,7 +60,7 @@ struct mm_request {
     void *reading;
 
     void *own;                /* route->state->bytes, zeroed; for the route's handlers */
-    struct mm_job *job;       /* in `own`; set before MM_DECODING or MM_QUEUED */
+    struct mm_job *job;       /* in `own`; set before any wait but MM_STARVED, which its deadline bounds */
     struct mm_pool_task task; /* of MM_DECODING and MM_ENCODING */
 
     /* Guarded by server->mutex. */
@@ -87,9 +88,12 @@ void mm_request_completed(void *server, struct MHD_Connection *connection, void 
 /* The first value of a header, or NULL. It lives as long as the request. The connection's thread. */
 const char *mm_request_header(const struct mm_request *request, const char *name);
 
-/* The values of all Accept headers joined by commas (RFC 9110, 5.3), as far as they fit; NULL if there is no
- * such header. The connection's thread. */
+/* The values of all headers of this name joined by commas (RFC 9110, 5.3), as far as they fit; NULL if there
+ * is no such header. The connection's thread. */
 enum { MM_ACCEPT_BYTES = 4096 };
+const char *mm_request_list(const struct mm_request *request, const char *name, char text[MM_ACCEPT_BYTES]);
+
+/* The same of Accept. */
 const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]);
 
 /* Any thread. Only with server->mutex held does a waiting request keep waiting. */
@@ -150,6 +154,9 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
 /* Suspends the connection, and adds the route's work of MM_DECODING to the worker pool. After the wait MHD
  * calls the handler again, to answer or with request->error set. The connection's thread. */
 void mm_request_decode_on_pool(struct mm_request *request);
+
+/* The same for the work of MM_ENCODING, of a request that has no job. */
+void mm_request_encode_on_pool(struct mm_request *request);
 
 /* The same for request->job, which is prepared (gpu/queue/queue.h) and is submitted to the queue. */
 void mm_request_submit(struct mm_request *request);

@@ -65,6 +65,14 @@ static enum mm_status openapi(struct mm_request *request) {
     return mm_reply_kept(request, server->openapi, server->openapi_bytes, json_type);
 }
 
+static const char *benchmark_off(const struct mm_options *options) {
+    return options->no_benchmark ? "--no-benchmark" : NULL;
+}
+
+static const char *store_off(const struct mm_options *options) {
+    return options->store_bytes_max == 0 ? "--store-memory 0" : NULL;
+}
+
 static const struct mm_route routes[] = {
     {.method = "POST",
      .path = "/v1/matmul",
@@ -90,7 +98,27 @@ static const struct mm_route routes[] = {
      .admit = mm_benchmark_admit,
      .complete = mm_benchmark_complete,
      .answer = mm_benchmark_answer,
-     .state = &mm_benchmark_state},
+     .state = &mm_benchmark_state,
+     .switched_off = benchmark_off},
+    {.method = "GET", .path = "/v1/matrices", .complete = mm_matrix_list, .switched_off = store_off},
+    {.method = "GET",
+     .path = "/v1/matrices/{name}",
+     .complete = mm_matrix_get,
+     .answer = mm_matrix_get_answer,
+     .state = &mm_matrix_get_state,
+     .switched_off = store_off},
+    {.method = "PUT",
+     .path = "/v1/matrices/{name}",
+     .body = MM_BODY_SIZED,
+     .admit = mm_matrix_put_admit,
+     .complete = mm_matrix_put_complete,
+     .answer = mm_matrix_put_answer,
+     .state = &mm_matrix_put_state,
+     .switched_off = store_off},
+    {.method = "DELETE",
+     .path = "/v1/matrices/{name}",
+     .complete = mm_matrix_delete,
+     .switched_off = store_off},
     {.method = "GET", .path = "/v1/variants", .complete = variants},
     {.method = "GET", .path = "/v1/devices", .complete = devices},
     {.method = "GET", .path = "/healthz", .entry = MM_ENTRY_HEALTH, .complete = healthz},
@@ -140,7 +168,9 @@ const struct mm_problem_form *mm_route_problems(const char *path) {
 }
 
 static bool is_at(const struct mm_route *route, const char *path) {
-    return strcmp(route->path, path) == 0;
+    const char *pattern = strchr(route->path, '{');
+    return pattern == NULL ? strcmp(route->path, path) == 0
+                           : strncmp(route->path, path, (size_t)(pattern - route->path)) == 0;
 }
 
 /* A path with several rows has the label of its first. */
@@ -169,8 +199,8 @@ static bool takes(const struct mm_route *route, const char *method) {
 static const struct mm_route options_route = {
     .method = "OPTIONS", .path = "", .entry = MM_ENTRY_OPEN, .complete = mm_reply_options};
 
-static bool is_off(const struct mm_route *route, const struct mm_options *options) {
-    return options->no_benchmark && route->admit == mm_benchmark_admit;
+static const char *off_option(const struct mm_route *route, const struct mm_options *options) {
+    return route->switched_off == NULL ? NULL : route->switched_off(options);
 }
 
 /* Names the path that ends like this one, if there is one: /matmul stands for /v1/matmul. */
@@ -183,8 +213,9 @@ static enum mm_status fail_path(struct mm_request *request) {
     while (start > 0 && path[start - 1] != '/')
         start--;
     const struct mm_slice last = {path + start, end - start};
-    while (index < ROUTE_COUNT && (last.length == 0 || is_off(&routes[index], request->server->options) ||
-                                   !mm_slice_is_any_case(last, strrchr(routes[index].path, '/') + 1)))
+    while (index < ROUTE_COUNT &&
+           (last.length == 0 || off_option(&routes[index], request->server->options) != NULL ||
+            !mm_slice_is_any_case(last, strrchr(routes[index].path, '/') + 1)))
         index++;
     const bool is_near = index < ROUTE_COUNT;
     return mm_fail(&request->error, MM_NOT_FOUND, "there is nothing at '%.200s'; %s%s%sGET / lists the paths",
@@ -214,15 +245,16 @@ enum mm_status mm_route_find(struct mm_request *request, const char *method) {
     const bool is_options = strcmp(method, "OPTIONS") == 0;
     struct mm_error *error = &request->error;
     if (is_options && strcmp(path, "*") == 0)
-        allow(request, "GET, HEAD, POST"); /* of the server, not of a path */
+        allow(request, "GET, HEAD, POST, PUT, DELETE"); /* of the server, not of a path */
     for (size_t index = 0; index < ROUTE_COUNT; index++) {
         const struct mm_route *route = &routes[index];
         if (!is_at(route, path))
             continue;
-        if (is_off(route, request->server->options))
+        const char *off = off_option(route, request->server->options);
+        if (off != NULL)
             return mm_fail(error, MM_NOT_FOUND,
-                           "'%s' is switched off on this server (--no-benchmark); GET / lists the paths",
-                           path);
+                           "'%s' is switched off on this server (%s); GET / lists the paths", route->path,
+                           off);
         if (takes(route, method)) {
             request->route = route;
             request->allow[0] = '\0';

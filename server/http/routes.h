@@ -15,7 +15,8 @@ enum mm_entry {
 enum mm_body_use {
     MM_BODY_NONE, /* what comes is passed over */
     MM_BODY_OPTIONAL,
-    MM_BODY_REQUIRED /* with Content-Length, or chunked */
+    MM_BODY_REQUIRED, /* with Content-Length, or chunked */
+    MM_BODY_SIZED     /* with Content-Length */
 };
 
 /* For a route whose requests wait for the worker pool or for jobs. */
@@ -38,7 +39,7 @@ struct mm_route_state {
 
 struct mm_route {
     const char *method; /* "GET" answers HEAD too */
-    const char *path;
+    const char *path;   /* "{name}" at its end stands for any text */
     enum mm_entry entry;
     enum mm_body_use body;
     size_t body_bytes_max; /* beside the process's limit; 0: none */
@@ -52,6 +53,9 @@ struct mm_route {
     enum mm_status (*answer)(struct mm_request *request);
     const struct mm_route_state *state; /* NULL: requests never wait */
     const char *example;                /* a JSON body that works; NULL: a request has no body */
+
+    /* The option that switches the route off here; NULL: it is on. No function: it always is. */
+    const char *(*switched_off)(const struct mm_options *options);
 };
 
 /* The largest of all routes. */
@@ -83,6 +87,19 @@ enum mm_status mm_transpose_admit(struct mm_request *request);
 enum mm_status mm_operation_complete(struct mm_request *request);
 enum mm_status mm_operation_answer(struct mm_request *request);
 extern const struct mm_route_state mm_operation_state;
+
+/* PUT /v1/matrices/NAME (server/handlers/matrix_put.c). */
+enum mm_status mm_matrix_put_admit(struct mm_request *request);
+enum mm_status mm_matrix_put_complete(struct mm_request *request);
+enum mm_status mm_matrix_put_answer(struct mm_request *request);
+extern const struct mm_route_state mm_matrix_put_state;
+
+/* GET, DELETE /v1/matrices/NAME and GET /v1/matrices (server/handlers/matrix.c). */
+enum mm_status mm_matrix_get(struct mm_request *request);
+enum mm_status mm_matrix_get_answer(struct mm_request *request);
+extern const struct mm_route_state mm_matrix_get_state;
+enum mm_status mm_matrix_delete(struct mm_request *request);
+enum mm_status mm_matrix_list(struct mm_request *request);
 
 /* POST /v1/benchmark (server/handlers/benchmark.c). */
 enum mm_status mm_benchmark_admit(struct mm_request *request);

@@ -2,6 +2,7 @@
  * codec. */
 #include "server/http/sweep.h"
 
+#include "gpu/store/store.h"
 #include "server/http/body.h"
 #include "server/http/connection.h"
 #include "server/http/request.h"
@@ -307,6 +308,8 @@ static void *run(void *argument) {
         rest(sweep->server);
         sweep_once(sweep->server, count % HEADS_EVERY == 0);
         const uint64_t now_ns = mm_clock_ns();
+        if (sweep->server->store != NULL)
+            mm_store_expire(sweep->server->store, now_ns);
         if (count % TRIM_EVERY == 0 && now_ns > KEEP_NS)
             mm_buffers_trim(sweep->server->buffers, now_ns - KEEP_NS);
     }

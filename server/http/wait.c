@@ -202,11 +202,19 @@ bool mm_request_wait_for_output(struct mm_request *request) {
     return true;
 }
 
-void mm_request_decode_on_pool(struct mm_request *request) {
+static void leave_to_pool(struct mm_request *request, enum mm_request_state state) {
     suspend(request);
     request->is_worked_on = true;
-    add_to_pool(request, MM_DECODING);
+    add_to_pool(request, state);
     pthread_mutex_unlock(&request->server->mutex);
+}
+
+void mm_request_decode_on_pool(struct mm_request *request) {
+    leave_to_pool(request, MM_DECODING);
+}
+
+void mm_request_encode_on_pool(struct mm_request *request) {
+    leave_to_pool(request, MM_ENCODING);
 }
 
 /* One lock for both: mm_request_abandon then finds the job in the queue, and jobs_done, which may come before

@@ -79,11 +79,30 @@ void mm_metrics_begin(void) {
     add(&mine()->begun, 1);
 }
 
+static enum mm_store_result store_result(const struct mm_record *record) {
+    if (record->left)
+        return MM_STORE_FAILED;
+    switch (record->problem) {
+    case MM_OK:
+        return MM_STORE_OK;
+    case MM_NO_SUCH_MATRIX:
+        return MM_STORE_MISSED;
+    case MM_PRECONDITION_FAILED:
+        return MM_STORE_CONDITION;
+    case MM_STORE_FULL:
+        return MM_STORE_NO_ROOM;
+    default:
+        return MM_STORE_FAILED;
+    }
+}
+
 void mm_metrics_end(const struct mm_record *record) {
     struct mm_counts *counts = mine();
     observe(&counts->durations[record->route], record->duration_ns);
     if (record->problem != MM_OK)
         add(&counts->rejected[record->problem], 1);
+    if (record->store_op != MM_STORE_NONE)
+        add(&counts->store[record->store_op][store_result(record)], 1);
     if (record->cancelled)
         add(&counts->cancelled[record->cancelled_in], 1);
     /* All stages of answered products: their means add up to the whole. */

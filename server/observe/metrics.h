@@ -21,6 +21,16 @@ struct mm_histogram {
  * too slow. */
 enum mm_closed { MM_CLOSED_EVICTED, MM_CLOSED_ADDRESS, MM_CLOSED_SLOW_READER, MM_CLOSED_COUNT };
 
+/* How a request to the store ended: well, or by one of the statuses of its own, or by any other. */
+enum mm_store_result {
+    MM_STORE_OK,
+    MM_STORE_MISSED,
+    MM_STORE_CONDITION,
+    MM_STORE_NO_ROOM,
+    MM_STORE_FAILED,
+    MM_STORE_RESULTS
+};
+
 enum { MM_VARIANTS_MAX = 128 }; /* of all backends */
 
 /* 64-bit counters throughout: they are added up without a look at which is which. */
@@ -38,6 +48,7 @@ struct mm_counts {
     uint64_t products[MM_DTYPE_COUNT];                       /* by the operands' type */
     uint64_t paths[MM_PATH_COUNT];
     uint64_t verdicts[MM_VERDICT_COUNT];
+    uint64_t store[MM_STORE_OPS][MM_STORE_RESULTS];
     struct mm_histogram kernels[MM_VARIANTS_MAX];
     double flops[MM_VARIANTS_MAX]; /* exact up to 2⁵³ */
 };

@@ -15,6 +15,9 @@ enum {
     MM_CODE_LEFT = 499 /* as other servers write it: the client left before the reply */
 };
 
+/* What a request does with the store. */
+enum mm_store_op { MM_STORE_NONE, MM_STORE_PUT, MM_STORE_GET, MM_STORE_DELETE, MM_STORE_LIST, MM_STORE_OPS };
+
 /* "receive" … "encode", "send". Any thread. */
 const char *mm_stage_name(unsigned stage);
 
@@ -26,10 +29,11 @@ struct mm_record {
     size_t route;                          /* mm_route_label_index */
     unsigned code;                         /* HTTP; MM_CODE_LEFT: no reply was sent */
     enum mm_status problem;                /* of the reply; else MM_OK */
-    uint64_t in_bytes;                     /* of the body, as received */
-    uint64_t out_bytes;                    /* of the reply's body */
-    uint64_t replied_ns;                   /* when MHD got the reply; 0: never */
-    uint64_t duration_ns;                  /* from the first callback to the last, or to the cut */
+    enum mm_store_op store_op;
+    uint64_t in_bytes;    /* of the body, as received */
+    uint64_t out_bytes;   /* of the reply's body */
+    uint64_t replied_ns;  /* when MHD got the reply; 0: never */
+    uint64_t duration_ns; /* from the first callback to the last, or to the cut */
     uint64_t stage_ns[MM_STAGE_COUNT];
     bool has_shape;
     bool has_depth; /* it has k */

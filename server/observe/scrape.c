@@ -1,6 +1,7 @@
 /* GET /metrics: one row per metric, with the function that writes its samples in Prometheus' text format
  * 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/). Every label has its samples from the
  * start, at 0; those of devices come with the devices. */
+#include "gpu/store/store.h"
 #include "server/http/acceptor.h"
 #include "server/auth/keys.h"
 #include "server/observe/log.h"
@@ -256,6 +257,41 @@ static void write_staging(const struct scrape *scrape) {
     put_count(scrape, LABELS({"state", "free"}), used + kept < budget ? budget - used - kept : 0);
 }
 
+static struct mm_store_totals store_totals(const struct scrape *scrape) {
+    struct mm_store_totals totals = {0};
+    if (scrape->server->store != NULL)
+        totals = mm_store_totals(scrape->server->store);
+    return totals;
+}
+
+static void write_store_matrices(const struct scrape *scrape) {
+    put_count(scrape, NO_LABELS, store_totals(scrape).count);
+}
+
+static void write_store_bytes(const struct scrape *scrape) {
+    const struct mm_store_totals totals = store_totals(scrape);
+    put_count(scrape, LABELS({"state", "stored"}), totals.stored_bytes);
+    put_count(scrape, LABELS({"state", "reserved"}), totals.reserved_bytes);
+    put_count(scrape, LABELS({"state", "released"}), totals.released_bytes);
+    put_count(scrape, LABELS({"state", "free"}), totals.free_bytes);
+}
+
+static void write_store_requests(const struct scrape *scrape) {
+    static const char *const ops[MM_STORE_OPS] = {[MM_STORE_PUT] = "put",
+                                                  [MM_STORE_GET] = "get",
+                                                  [MM_STORE_DELETE] = "delete",
+                                                  [MM_STORE_LIST] = "list"};
+    static const char *const results[MM_STORE_RESULTS] = {[MM_STORE_OK] = "ok",
+                                                          [MM_STORE_MISSED] = "no_such_matrix",
+                                                          [MM_STORE_CONDITION] = "precondition_failed",
+                                                          [MM_STORE_NO_ROOM] = "store_full",
+                                                          [MM_STORE_FAILED] = "failed"};
+    for (unsigned op = MM_STORE_NONE + 1; op < MM_STORE_OPS; op++)
+        for (unsigned result = 0; result < MM_STORE_RESULTS; result++)
+            put_count(scrape, LABELS({"op", ops[op]}, {"result", results[result]}),
+                      scrape->counts.store[op][result]);
+}
+
 static void write_build(const struct scrape *scrape) {
     char backends[64] = "";
     size_t length = 0;
@@ -338,6 +374,13 @@ static const struct family {
      "Tests of an idle device by known products, by result; undone: no memory, or the service stopped.",
      .write = write_self_tests},
     {"matmuld_staging_bytes", "gauge", "Memory budget for bodies and results.", .write = write_staging},
+    {"matmuld_store_matrices", "gauge", "Stored matrices.", .write = write_store_matrices},
+    {"matmuld_store_bytes", "gauge",
+     "Memory for stored matrices (--store-memory); reserved: for uploads; released: of matrices that were "
+     "replaced, deleted or have expired, but are still used.",
+     .write = write_store_bytes},
+    {"matmuld_store_requests_total", "counter", "Admitted requests to stored matrices, by their end.",
+     .write = write_store_requests},
     {"matmuld_log_dropped_total", "counter", "Log lines dropped because stderr did not take them.",
      COUNT(log_dropped)},
     {"matmuld_build_info", "gauge", "Always 1; the labels describe the build.", .write = write_build},

@@ -32,7 +32,7 @@ preflight() {
 
 allows() {
     expect "$what" "$status" Access-Control-Allow-Methods: "$1" Access-Control-Max-Age: 7200 \
-        Access-Control-Allow-Headers: 'Authorization, Content-Type, Accept, X-Request-Id'
+        Access-Control-Allow-Headers: 'Authorization, Content-Type, Accept, X-Request-Id, If-Match, If-None-Match'
 }
 
 # refused OPTION: the reply names the option that would let it pass.

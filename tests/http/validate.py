@@ -95,7 +95,10 @@ def check_document(document, node, path):
 def find_response(document, method, path, status):
     """The response that is documented for it, and the operation; HEAD is answered as GET is."""
     any_path = document.root["x-any-path"]
-    item = document.root["paths"].get(path, {})
+    # A path that is not there itself is the last template that it begins as.
+    paths = document.root["paths"]
+    templates = [known for known in paths if "{" in known and path.startswith(known.partition("{")[0])]
+    item = paths.get(path) or (paths[templates[-1]] if templates else {})
     # Methods are told apart by case: post is none.
     operation = item.get("get" if method == "HEAD" else method.lower()) if method.isupper() else None
     if operation is None:

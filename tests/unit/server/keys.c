@@ -173,7 +173,8 @@ static struct mm_keys *open_keys(const struct mm_options *options) {
 }
 
 static bool admits(struct mm_keys *keys, const char *key) {
-    return mm_keys_admit(keys, key, strlen(key));
+    uint64_t space;
+    return mm_keys_admit(keys, key, strlen(key), &space);
 }
 
 /* The count of a label; there must be exactly one of it. */
@@ -240,6 +241,38 @@ static void names_run_out(void **state) {
     mm_keys_close(keys);
 }
 
+static uint64_t space_of(struct mm_keys *keys, const char *key) {
+    uint64_t space = 0;
+    assert_true(mm_keys_admit(keys, key, strlen(key), &space));
+    assert_true(space > 0);
+    return space;
+}
+
+/* A name's, whichever keys it has, or a key's, whichever line it stands on; none comes back once it was gone.
+ */
+static void namespaces_belong_to_names_or_keys(void **state) {
+    const struct mm_options options = {.api_key_file = path};
+    uint64_t spaces[MM_KEYS_MAX];
+    write_file("a " STAYS "\n" GOES "\n");
+    struct mm_keys *keys = open_keys(&options);
+    const uint64_t named = space_of(keys, STAYS), nameless = space_of(keys, GOES);
+    assert_true(named != nameless);
+    write_file("# first\n" GOES "\na " COMES "\na " STAYS "\n");
+    mm_keys_reload(keys);
+    assert_int_equal(space_of(keys, COMES), named);
+    assert_int_equal(space_of(keys, STAYS), named);
+    assert_int_equal(space_of(keys, GOES), nameless);
+    assert_int_equal(mm_keys_spaces(keys, spaces), 3);
+    write_file("b " STAYS "\nc " GOES "\n");
+    mm_keys_reload(keys);
+    const uint64_t renamed = space_of(keys, STAYS), got_name = space_of(keys, GOES);
+    assert_true(renamed != named && got_name != nameless && renamed != got_name);
+    write_file("a " STAYS "\n" GOES "\n");
+    mm_keys_reload(keys);
+    assert_true(space_of(keys, STAYS) > got_name && space_of(keys, GOES) > got_name);
+    mm_keys_close(keys);
+}
+
 struct asking {
     struct mm_keys *keys;
     int stop; /* __atomic access only */
@@ -297,4 +330,5 @@ static int remove_file(void **state) {
 }
 
 RUN_TESTS_BETWEEN(make_file, remove_file, lines_and_lists_are_judged, keys_are_found_whole, most_keys,
-                  files_are_regular_and_have_a_limit, names_run_out, keys_change_while_they_are_asked)
+                  files_are_regular_and_have_a_limit, names_run_out, namespaces_belong_to_names_or_keys,
+                  keys_change_while_they_are_asked)

@@ -1,0 +1,170 @@
+/* Bytes by state and by namespace, and the rooms that slow uploads lose. */
+#include "gpu/store/account.h"
+
+#include <assert.h>
+
+void mm_account_init(struct mm_account *account, const struct mm_store_limits *limits) {
+    account->limits = limits;
+    TAILQ_INIT(&account->rooms);
+    account->space_count = 1; /* namespace 0 */
+}
+
+static struct mm_space *find(struct mm_account *account, uint64_t number) {
+    for (size_t index = 0; index < account->space_count; index++)
+        if (account->spaces[index].number == number)
+            return &account->spaces[index];
+    return NULL;
+}
+
+struct mm_space *mm_account_space(struct mm_account *account, uint64_t number) {
+    struct mm_space *found = find(account, number);
+    if (found != NULL || number <= account->newest || account->space_count == MM_STORE_SPACES_MAX)
+        return found;
+    found = &account->spaces[account->space_count++];
+    *found = (struct mm_space){.number = number};
+    return found;
+}
+
+void mm_account_keep(struct mm_account *account, const uint64_t *numbers, size_t count) {
+    size_t kept = 0;
+    for (size_t index = 0; index < count; index++) {
+        struct mm_space *space = mm_account_space(account, numbers[index]);
+        assert(space != NULL);
+        const struct mm_space moved = *space;
+        *space = account->spaces[kept];
+        account->spaces[kept++] = moved;
+    }
+    for (size_t index = 0; index < account->space_count; index++)
+        if (account->spaces[index].number > account->newest)
+            account->newest = account->spaces[index].number;
+    account->space_count = kept;
+}
+
+void mm_account_move(struct mm_account *account, enum mm_store_state from, enum mm_store_state to,
+                     size_t bytes) {
+    assert(account->bytes[from] >= bytes);
+    account->bytes[from] -= bytes;
+    account->bytes[to] += bytes;
+}
+
+void mm_account_give(struct mm_account *account, enum mm_store_state state, uint64_t number, size_t bytes) {
+    struct mm_space *space = find(account, number);
+    assert(account->bytes[state] >= bytes && (space == NULL || space->bytes >= bytes));
+    account->bytes[state] -= bytes;
+    if (space != NULL)
+        space->bytes -= bytes;
+}
+
+static size_t used_bytes(const struct mm_account *account) {
+    size_t bytes = 0;
+    for (unsigned state = 0; state < MM_STORE_STATES; state++)
+        bytes += account->bytes[state];
+    return bytes;
+}
+
+/* Whether the upload is a second behind its even rate. */
+static bool is_behind(const struct mm_store_room *room, uint64_t now_ns) {
+    enum { GRACE_NS = 1000000000 };
+    if (room->arrived_bytes == NULL || now_ns < room->started_ns + GRACE_NS)
+        return false;
+    const double passed = (double)(now_ns - room->started_ns - GRACE_NS);
+    const double whole = (double)(room->deadline_ns - room->started_ns);
+    const double arrived = (double)__atomic_load_n(room->arrived_bytes, __ATOMIC_RELAXED);
+    return arrived * whole < (double)room->upload_bytes * passed;
+}
+
+/* Takes the room of one upload that is behind; of this namespace, unless it is NULL. False if there is
+ * none. */
+static bool take_room(struct mm_account *account, const struct mm_space *space, uint64_t now_ns) {
+    for (struct mm_store_room *room = TAILQ_FIRST(&account->rooms); room != NULL;
+         room = TAILQ_NEXT(room, reserved)) {
+        if (room->bytes == 0 || (space != NULL && room->space != space->number) || !is_behind(room, now_ns))
+            continue;
+        mm_account_give(account, MM_BYTES_RESERVED, room->space, room->bytes);
+        room->bytes = 0;
+        room->is_lost = true;
+        return true;
+    }
+    return false;
+}
+
+static enum mm_status fail_full(const struct mm_account *account, const struct mm_space *space, size_t bytes,
+                                bool was_lost, struct mm_error *error) {
+    const size_t limit = account->limits->space_bytes_max;
+    const size_t free_bytes = limit - space->bytes;
+    mm_fail(error, MM_STORE_FULL, "the value needs %zu bytes, but %s%s; %s", bytes,
+            bytes > free_bytes && limit < account->limits->bytes_max
+                ? "you may store only so much (--store-memory-per-key)"
+                : "the store is full (--store-memory)",
+            was_lost ? ", since the upload was too slow for its deadline and others got its room" : "",
+            bytes > limit ? "store a smaller one" : "delete what you no longer need, or try again later");
+    if (error != NULL) {
+        error->needed_bytes = bytes;
+        error->free_bytes = free_bytes;
+        error->limit = limit;
+        error->has_limit = true;
+    }
+    return MM_STORE_FULL;
+}
+
+static enum mm_status fail_space(struct mm_error *error) {
+    return mm_fail(error, MM_UNAUTHORIZED, "the API key in Authorization is no longer valid");
+}
+
+/* Takes `more` bytes for a namespace that has `own` of them reserved already for the same value. */
+static enum mm_status take(struct mm_account *account, uint64_t number, size_t more, size_t own,
+                           bool was_lost, uint64_t now_ns, struct mm_error *error) {
+    struct mm_space *space = mm_account_space(account, number);
+    if (space == NULL)
+        return fail_space(error);
+    while (more > account->limits->space_bytes_max - space->bytes)
+        if (!take_room(account, space, now_ns))
+            return fail_full(account, space, own + more, was_lost, error);
+    while (more > account->limits->bytes_max - used_bytes(account))
+        if (!take_room(account, NULL, now_ns))
+            return fail_full(account, space, own + more, was_lost, error);
+    account->bytes[MM_BYTES_RESERVED] += more;
+    space->bytes += more;
+    return MM_OK;
+}
+
+enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_room *room, uint64_t now_ns,
+                                  struct mm_error *error) {
+    assert(!room->is_reserved);
+    const enum mm_status status = take(account, room->space, room->bytes, 0, false, now_ns, error);
+    if (status != MM_OK)
+        return status;
+    room->is_reserved = true;
+    room->is_lost = false;
+    TAILQ_INSERT_TAIL(&account->rooms, room, reserved);
+    return MM_OK;
+}
+
+void mm_account_unreserve(struct mm_account *account, struct mm_store_room *room) {
+    if (!room->is_reserved)
+        return;
+    TAILQ_REMOVE(&account->rooms, room, reserved);
+    mm_account_give(account, MM_BYTES_RESERVED, room->space, room->bytes);
+    room->is_reserved = false;
+    room->bytes = 0;
+}
+
+/* It is complete: its room cannot be lost any more. */
+enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_room *room, size_t bytes,
+                                 uint64_t now_ns, struct mm_error *error) {
+    assert(room->is_reserved);
+    room->arrived_bytes = NULL;
+    if (mm_account_space(account, room->space) == NULL)
+        return fail_space(error);
+    if (bytes > room->bytes) {
+        const enum mm_status status =
+            take(account, room->space, bytes - room->bytes, room->bytes, room->is_lost, now_ns, error);
+        if (status != MM_OK)
+            return status;
+    } else {
+        mm_account_give(account, MM_BYTES_RESERVED, room->space, room->bytes - bytes);
+    }
+    room->bytes = bytes;
+    room->is_lost = false;
+    return MM_OK;
+}

@@ -1,0 +1,45 @@
+/* The store's account: which namespace has taken how many bytes, and whether there is room for more. Knows no
+ * names. All functions are called with the store's mutex held. */
+#pragma once
+
+#include "gpu/store/store.h"
+
+enum mm_store_state { MM_BYTES_STORED, MM_BYTES_RESERVED, MM_BYTES_RELEASED, MM_STORE_STATES };
+
+struct mm_space {
+    uint64_t number;
+    size_t bytes; /* in all states */
+};
+
+struct mm_account {
+    const struct mm_store_limits *limits;
+    size_t bytes[MM_STORE_STATES]; /* together never over limits->bytes_max */
+    TAILQ_HEAD(mm_store_rooms, mm_store_room) rooms;
+    uint64_t newest; /* the highest number of a namespace so far */
+    size_t space_count;
+    struct mm_space spaces[MM_STORE_SPACES_MAX];
+};
+
+void mm_account_init(struct mm_account *account, const struct mm_store_limits *limits);
+
+/* NULL: it was dropped, and holds what it holds without a namespace. Numbers past `newest` are added. */
+struct mm_space *mm_account_space(struct mm_account *account, uint64_t number);
+
+/* Drops all namespaces but these. */
+void mm_account_keep(struct mm_account *account, const uint64_t *numbers, size_t count);
+
+/* Moves the bytes of a value from one state to another. */
+void mm_account_move(struct mm_account *account, enum mm_store_state from, enum mm_store_state to,
+                     size_t bytes);
+
+/* Takes bytes off a state, and off the namespace if that is still there. */
+void mm_account_give(struct mm_account *account, enum mm_store_state state, uint64_t space, size_t bytes);
+
+/* As mm_store_reserve and mm_store_unreserve. */
+enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_room *room, uint64_t now_ns,
+                                  struct mm_error *error);
+void mm_account_unreserve(struct mm_account *account, struct mm_store_room *room);
+
+/* Makes a room as large as `bytes`, or leaves it as it is: MM_STORE_FULL, MM_UNAUTHORIZED. */
+enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_room *room, size_t bytes,
+                                 uint64_t now_ns, struct mm_error *error);

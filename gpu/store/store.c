@@ -1,0 +1,373 @@
+/* Names to values: an array sorted by namespace and name, under one mutex, which is never held while memory
+ * is released. */
+#include "gpu/store/account.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* The expiry stands here too: a search for expired values then reads this array alone. */
+struct entry {
+    struct mm_stored *value;
+    uint64_t expires_ns; /* UINT64_MAX: never */
+};
+
+SLIST_HEAD(dropped, mm_stored);
+
+struct mm_store {
+    struct mm_store_limits limits;
+    struct mm_buffers *buffers;
+    pthread_mutex_t mutex; /* guards all that follows, references, and rooms that are reserved */
+    struct mm_account account;
+    uint64_t expires_ns; /* no value expires before; UINT64_MAX: none does */
+    size_t count;
+    struct entry *entries; /* limits.count_max */
+};
+
+struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_buffers *buffers) {
+    struct mm_store *store = calloc(1, sizeof *store);
+    if (store == NULL)
+        return NULL;
+    store->limits = *limits;
+    store->buffers = buffers;
+    store->expires_ns = UINT64_MAX;
+    store->entries = calloc(limits->count_max, sizeof *store->entries);
+    if (store->entries == NULL) {
+        free(store);
+        return NULL;
+    }
+    mm_account_init(&store->account, &store->limits);
+    pthread_mutex_init(&store->mutex, NULL);
+    return store;
+}
+
+bool mm_store_is_name(const char *name) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    const size_t length = strspn(name, letters);
+    return length >= 1 && length <= MM_STORE_NAME_MAX && name[length] == '\0' && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0;
+}
+
+/* --- references */
+
+/* With the mutex held, as all below that take `dropped`. */
+static void drop_reference(struct mm_store *store, struct mm_stored *value, struct dropped *dropped) {
+    assert(value->references > 0);
+    if (--value->references > 0)
+        return;
+    mm_account_give(&store->account, MM_BYTES_RELEASED, value->space, value->bytes);
+    SLIST_INSERT_HEAD(dropped, value, dropped);
+}
+
+static void unname(struct mm_store *store, struct mm_stored *value, struct dropped *dropped) {
+    value->is_named = false;
+    mm_account_move(&store->account, MM_BYTES_STORED, MM_BYTES_RELEASED, value->bytes);
+    drop_reference(store, value, dropped);
+}
+
+/* Unlocks the mutex, and frees what was dropped. */
+static void unlock(struct mm_store *store, struct dropped *dropped) {
+    struct mm_stored *value;
+    pthread_mutex_unlock(&store->mutex);
+    while ((value = SLIST_FIRST(dropped)) != NULL) {
+        SLIST_REMOVE_HEAD(dropped, dropped);
+        mm_buffers_release(store->buffers, &value->memory);
+        free(value);
+    }
+}
+
+/* --- names */
+
+/* The index of the name, or of the first that follows it. */
+static size_t find(const struct mm_store *store, uint64_t space, const char *name, bool *is_there) {
+    size_t first = 0, past = store->count;
+    *is_there = false;
+    while (first < past) {
+        const size_t middle = first + (past - first) / 2;
+        const struct mm_stored *value = store->entries[middle].value;
+        const int order = value->space != space ? (value->space < space ? -1 : 1) : strcmp(value->name, name);
+        if (order < 0)
+            first = middle + 1;
+        else
+            past = middle;
+        *is_there |= order == 0;
+    }
+    return first;
+}
+
+static struct mm_stored *look_up(const struct mm_store *store, uint64_t space, const char *name,
+                                 uint64_t now_ns) {
+    bool is_there;
+    const struct entry *entry = &store->entries[find(store, space, name, &is_there)];
+    return is_there && entry->expires_ns > now_ns ? entry->value : NULL;
+}
+
+static void insert(struct mm_store *store, struct mm_stored *value) {
+    bool is_there;
+    const size_t index = find(store, value->space, value->name, &is_there);
+    struct entry *entry = &store->entries[index];
+    if (!is_there)
+        memmove(entry + 1, entry, (store->count++ - index) * sizeof *entry);
+    *entry = (struct entry){value, value->expires_ns == 0 ? UINT64_MAX : value->expires_ns};
+    if (entry->expires_ns < store->expires_ns)
+        store->expires_ns = entry->expires_ns;
+}
+
+/* Drops the values that have expired, and those of namespaces that are gone. */
+static void clean(struct mm_store *store, bool spaces, uint64_t now_ns, struct dropped *dropped) {
+    size_t kept = 0;
+    if (!spaces && now_ns < store->expires_ns)
+        return;
+    store->expires_ns = UINT64_MAX;
+    for (size_t index = 0; index < store->count; index++) {
+        const struct entry entry = store->entries[index];
+        if (entry.expires_ns <= now_ns ||
+            (spaces && mm_account_space(&store->account, entry.value->space) == NULL)) {
+            unname(store, entry.value, dropped);
+            continue;
+        }
+        store->entries[kept++] = entry;
+        if (entry.expires_ns < store->expires_ns)
+            store->expires_ns = entry.expires_ns;
+    }
+    store->count = kept;
+}
+
+void mm_store_expire(struct mm_store *store, uint64_t now_ns) {
+    struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
+    pthread_mutex_lock(&store->mutex);
+    clean(store, false, now_ns, &dropped);
+    unlock(store, &dropped);
+}
+
+void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t count) {
+    struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
+    pthread_mutex_lock(&store->mutex);
+    mm_account_keep(&store->account, spaces, count);
+    clean(store, true, 0, &dropped);
+    unlock(store, &dropped);
+}
+
+void mm_store_close(struct mm_store *store) {
+    if (store == NULL)
+        return;
+    mm_store_keep_spaces(store, NULL, 0);
+    for (unsigned state = 0; state < MM_STORE_STATES; state++)
+        assert(store->account.bytes[state] == 0);
+    pthread_mutex_destroy(&store->mutex);
+    free(store->entries);
+    free(store);
+}
+
+/* --- storing */
+
+enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_room *room, uint64_t now_ns,
+                                struct mm_error *error) {
+    struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
+    pthread_mutex_lock(&store->mutex);
+    clean(store, false, now_ns, &dropped);
+    const enum mm_status status = mm_account_reserve(&store->account, room, now_ns, error);
+    unlock(store, &dropped);
+    return status;
+}
+
+void mm_store_unreserve(struct mm_store *store, struct mm_store_room *room) {
+    pthread_mutex_lock(&store->mutex);
+    mm_account_unreserve(&store->account, room);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+/* From the kernel: no one can guess the tag of another's value. */
+static bool make_etag(char etag[MM_ETAG_MAX + 1]) {
+    static const char digits[] = "0123456789abcdef";
+    unsigned char random[(MM_ETAG_MAX - 2) / 2];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return false;
+    *etag++ = '"';
+    for (size_t index = 0; index < sizeof random; index++) {
+        *etag++ = digits[random[index] >> 4];
+        *etag++ = digits[random[index] & 15];
+    }
+    *etag++ = '"';
+    *etag = '\0';
+    return true;
+}
+
+/* The shorter of what the client and the limits allow; 0: no end. */
+static uint64_t life_ns(const struct mm_store_limits *limits, uint64_t asked_ns) {
+    const uint64_t most_ns = limits->ttl_ns_max;
+    return most_ns == 0 || (asked_ns != 0 && asked_ns < most_ns) ? asked_ns : most_ns;
+}
+
+/* Without its memory. NULL if memory runs out. */
+static struct mm_stored *make_value(const struct mm_store *store, uint64_t space, const char *name,
+                                    const struct mm_store_content *content, uint64_t now_ns) {
+    const uint64_t ttl_ns = life_ns(&store->limits, content->ttl_ns);
+    struct mm_stored *value = calloc(1, sizeof *value);
+    if (value == NULL || !make_etag(value->etag)) {
+        free(value);
+        return NULL;
+    }
+    const struct mm_matrix view = mm_shape_view(&content->shape, false, content->dtype);
+    value->shape = content->shape;
+    value->dtype = content->dtype;
+    value->data = content->data;
+    value->bytes = mm_matrix_bytes(&view);
+    value->device = "cpu";
+    value->created_ns = value->used_ns = now_ns;
+    value->expires_ns = ttl_ns == 0 ? 0 : now_ns + ttl_ns;
+    value->space = space;
+    assert(mm_store_is_name(name));
+    memcpy(value->name, name, strlen(name));
+    return value;
+}
+
+static enum mm_status judge_expected(const struct mm_stored *old, const char *expected,
+                                     struct mm_error *error) {
+    if (expected == NULL || strcmp(old == NULL ? "" : old->etag, expected) == 0)
+        return MM_OK;
+    return mm_fail(error, MM_PRECONDITION_FAILED, "the matrix was changed by another request meanwhile");
+}
+
+static enum mm_status judge_count(const struct mm_store *store, const struct mm_stored *value,
+                                  struct mm_error *error) {
+    const struct mm_store_limits *limits = &store->limits;
+    if (store->count < limits->count_max)
+        return MM_OK;
+    mm_fail(error, MM_STORE_FULL, "the store has %zu matrices, which is the limit (--store-count)",
+            store->count);
+    if (error != NULL) {
+        error->limit = limits->count_max;
+        error->has_limit = true;
+        error->needed_bytes = value->bytes;
+    }
+    return MM_STORE_FULL;
+}
+
+/* Gives the value its room and its name, which had the value `old`, or none. */
+static void name_value(struct mm_store *store, struct mm_store_room *room, struct mm_stored *value,
+                       struct mm_stored *old, struct dropped *dropped) {
+    mm_account_move(&store->account, MM_BYTES_RESERVED, MM_BYTES_STORED, value->bytes);
+    TAILQ_REMOVE(&store->account.rooms, room, reserved);
+    room->is_reserved = false;
+    value->is_named = true;
+    value->references = 2; /* of the name, and of the caller */
+    insert(store, value);
+    if (old != NULL)
+        unname(store, old, dropped);
+}
+
+enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, const char *name,
+                            const struct mm_store_content *content, uint64_t now_ns,
+                            struct mm_stored **stored, bool *is_new, struct mm_error *error) {
+    struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
+    struct mm_stored *value = make_value(store, room->space, name, content, now_ns);
+    if (value == NULL)
+        return mm_fail(error, MM_INTERNAL, "the system has no memory for a matrix's name");
+    pthread_mutex_lock(&store->mutex);
+    clean(store, false, now_ns, &dropped);
+    struct mm_stored *old = look_up(store, room->space, name, now_ns);
+    enum mm_status status = judge_expected(old, content->expected, error);
+    if (status == MM_OK && old == NULL)
+        status = judge_count(store, value, error);
+    if (status == MM_OK)
+        status = mm_account_resize(&store->account, room, value->bytes, now_ns, error);
+    if (status == MM_OK)
+        name_value(store, room, value, old, &dropped);
+    if (status == MM_OK) {
+        value->memory = *content->memory;
+        *content->memory = (struct mm_buffer){0};
+        *stored = value;
+        *is_new = old == NULL;
+    } else {
+        free(value);
+    }
+    unlock(store, &dropped);
+    return status;
+}
+
+/* --- using */
+
+struct mm_stored *mm_store_hold(struct mm_store *store, uint64_t space, const char *name, bool used,
+                                uint64_t now_ns) {
+    pthread_mutex_lock(&store->mutex);
+    struct mm_stored *value = look_up(store, space, name, now_ns);
+    if (value != NULL)
+        value->references++;
+    if (value != NULL && used)
+        __atomic_store_n(&value->used_ns, now_ns, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&store->mutex);
+    return value;
+}
+
+void mm_store_release(struct mm_store *store, struct mm_stored *value) {
+    struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
+    if (value == NULL)
+        return;
+    pthread_mutex_lock(&store->mutex);
+    drop_reference(store, value, &dropped);
+    unlock(store, &dropped);
+}
+
+bool mm_store_remove(struct mm_store *store, uint64_t space, const char *name, const char *expected,
+                     uint64_t now_ns) {
+    struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
+    bool is_there;
+    pthread_mutex_lock(&store->mutex);
+    clean(store, false, now_ns, &dropped);
+    const size_t index = find(store, space, name, &is_there);
+    struct entry *entry = &store->entries[index];
+    is_there = is_there && (expected == NULL || strcmp(entry->value->etag, expected) == 0);
+    if (is_there) {
+        unname(store, entry->value, &dropped);
+        memmove(entry, entry + 1, (--store->count - index) * sizeof *entry);
+    }
+    unlock(store, &dropped);
+    return is_there;
+}
+
+size_t mm_store_list(struct mm_store *store, uint64_t space, const char *after, struct mm_stored **values,
+                     size_t count_max, uint64_t now_ns) {
+    struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
+    size_t count = 0;
+    bool is_there;
+    pthread_mutex_lock(&store->mutex);
+    clean(store, false, now_ns, &dropped);
+    size_t index = find(store, space, after, &is_there);
+    for (index += is_there; index < store->count && count < count_max; index++) {
+        struct mm_stored *value = store->entries[index].value;
+        if (value->space != space)
+            break;
+        value->references++;
+        values[count++] = value;
+    }
+    unlock(store, &dropped);
+    return count;
+}
+
+/* --- figures */
+
+struct mm_store_usage mm_store_usage(struct mm_store *store, uint64_t number) {
+    struct mm_store_usage usage = {.limit = store->limits.space_bytes_max};
+    pthread_mutex_lock(&store->mutex);
+    const struct mm_space *space = mm_account_space(&store->account, number);
+    if (space != NULL)
+        usage.bytes = space->bytes;
+    pthread_mutex_unlock(&store->mutex);
+    return usage;
+}
+
+struct mm_store_totals mm_store_totals(struct mm_store *store) {
+    pthread_mutex_lock(&store->mutex);
+    const size_t *bytes = store->account.bytes;
+    const struct mm_store_totals totals = {.count = store->count,
+                                           .stored_bytes = bytes[MM_BYTES_STORED],
+                                           .reserved_bytes = bytes[MM_BYTES_RESERVED],
+                                           .released_bytes = bytes[MM_BYTES_RELEASED],
+                                           .free_bytes = store->limits.bytes_max - bytes[MM_BYTES_STORED] -
+                                                         bytes[MM_BYTES_RESERVED] - bytes[MM_BYTES_RELEASED]};
+    pthread_mutex_unlock(&store->mutex);
+    return totals;
+}

@@ -1,0 +1,264 @@
+/* GET, HEAD and DELETE /v1/matrices/NAME, and GET /v1/matrices. (matrix_put.c has PUT.) */
+#include "server/handlers/matrix.h"
+
+#include "api/describe/stored.h"
+#include "api/slice.h"
+#include "server/handlers/operation.h"
+#include "server/http/condition.h"
+#include "server/http/reply.h"
+#include "server/http/routes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- names and conditions */
+
+const char *mm_matrix_name(const struct mm_request *request) {
+    return request->path + strlen("/v1/matrices/");
+}
+
+enum mm_status mm_matrix_judge_name(struct mm_request *request, enum mm_store_op op) {
+    request->record.store_op = op;
+    if (mm_store_is_name(mm_matrix_name(request)))
+        return MM_OK;
+    return mm_fail_field(
+        &request->error, MM_BAD_REQUEST, "name",
+        "the name in the path is '%.200s', but must be 1 to %d letters, digits, dots, dashes "
+        "and underscores, and neither . nor ..",
+        mm_matrix_name(request), MM_STORE_NAME_MAX);
+}
+
+enum mm_status mm_matrix_fail_missing(struct mm_request *request) {
+    return mm_fail_field(
+        &request->error, MM_NO_SUCH_MATRIX, "name",
+        "there is no matrix '%s': it was never stored, or was deleted, or has expired, or the "
+        "server was restarted; store it by PUT",
+        mm_matrix_name(request));
+}
+
+static enum mm_status fail_condition(struct mm_request *request, enum mm_condition condition,
+                                     const char *etag) {
+    const char *name = mm_matrix_name(request);
+    if (condition == MM_CONDITION_MATCHED)
+        return mm_fail_field(&request->error, MM_PRECONDITION_FAILED, MHD_HTTP_HEADER_IF_NONE_MATCH,
+                             "'%s' is stored already, with the ETag %s, which If-None-Match rules out", name,
+                             etag);
+    if (etag == NULL)
+        return mm_fail_field(&request->error, MM_PRECONDITION_FAILED, MHD_HTTP_HEADER_IF_MATCH,
+                             "there is no matrix '%s', but If-Match wants one", name);
+    return mm_fail_field(&request->error, MM_PRECONDITION_FAILED, MHD_HTTP_HEADER_IF_MATCH,
+                         "'%s' has the ETag %s, which If-Match does not list", name, etag);
+}
+
+enum mm_status mm_matrix_judge_condition(struct mm_request *request, char etag[MM_ETAG_MAX + 1],
+                                         const char **expected, bool *is_there) {
+    struct mm_store *store = request->server->store;
+    struct mm_stored *value =
+        mm_store_hold(store, request->space, mm_matrix_name(request), false, mm_clock_ns());
+    *is_there = value != NULL;
+    strcpy(etag, value == NULL ? "" : value->etag);
+    mm_store_release(store, value);
+    *expected = mm_condition_is_given(request) ? etag : NULL;
+    const char *tag = *is_there ? etag : NULL;
+    const enum mm_condition condition = mm_condition_judge(request, tag);
+    return condition == MM_CONDITION_HOLDS ? MM_OK : fail_condition(request, condition, tag);
+}
+
+/* --- GET */
+
+/* The value is held until it is sent, or encoded. */
+struct get {
+    struct mm_stored *value;
+    bool is_known; /* the client has it already, by If-None-Match */
+    const struct mm_codec *encoder;
+    struct mm_job job; /* for the encoder, which reads product.c alone; and for the sweep, its deadline */
+    struct mm_reply_body reply;
+};
+
+static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
+                                       const char *value) {
+    struct mm_request *request = argument;
+    mm_fail_field(&request->error, MM_BAD_REQUEST, name,
+                  "'%.63s' is in the query, but GET of a matrix takes no parameters; leave it out", name);
+    return MHD_NO;
+}
+
+/* The name's value, and the form of the reply. */
+static enum mm_status find_value(struct mm_request *request) {
+    struct get *get = request->own;
+    char accept[MM_ACCEPT_BYTES];
+    enum mm_status status = mm_matrix_judge_name(request, MM_STORE_GET);
+    if (status == MM_OK)
+        MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
+    if (request->error.status != MM_OK)
+        return request->error.status;
+    get->value =
+        mm_store_hold(request->server->store, request->space, mm_matrix_name(request), true, mm_clock_ns());
+    if (get->value == NULL)
+        return mm_matrix_fail_missing(request);
+    const enum mm_condition condition = mm_condition_judge(request, get->value->etag);
+    get->is_known = condition == MM_CONDITION_MATCHED;
+    if (condition == MM_CONDITION_OTHER)
+        return fail_condition(request, condition, get->value->etag);
+    status =
+        mm_codec_for_reply(mm_request_accept(request, accept), &mm_npy_codec, &get->encoder, &request->error);
+    if (status == MM_OK)
+        status = mm_codec_judge_reply(get->encoder, &get->value->shape, &request->error);
+    return status;
+}
+
+/* A body that is the value itself borrows its memory. On the connection's thread or one of the worker pool.
+ */
+static enum mm_status encode(struct mm_request *request, enum mm_request_state state,
+                             struct mm_error *error) {
+    struct get *get = request->own;
+    struct mm_buffer result = {.data = get->value->data};
+    const uint64_t no_spans[MM_SPAN_COUNT] = {0};
+    const struct mm_answer answer = {
+        .job = &get->job, .shape = &get->value->shape, .result = &result, .span_ns = no_spans};
+    get->encoder->encode(&answer, &get->reply);
+    return get->encoder->finish == NULL ? MM_OK : get->encoder->finish(&answer, &get->reply, error);
+}
+
+static enum mm_status acquire_reply(struct mm_request *request, size_t *bytes) {
+    struct get *get = request->own;
+    const struct mm_stored *value = get->value;
+    struct mm_matrix *c = &get->job.product.c;
+    struct mm_error *error = &request->error;
+    *bytes = 0;
+    *c = mm_shape_view(&value->shape, false, value->dtype);
+    c->data = value->data;
+    get->job.deadline_ns = request->deadline_ns;
+    request->job = &get->job;
+    if (get->encoder->reply_bytes_max == NULL)
+        return MM_OK;
+    if (!get->encoder->reply_bytes_max(&value->shape, value->dtype, bytes))
+        return mm_fail(error, MM_TOO_LARGE, "the matrix is too large as %s; ask for %s by Accept",
+                       get->encoder->reply_type, mm_npy_codec.reply_type);
+    if (mm_buffers_acquire(request->server->buffers, *bytes, &get->reply.buffer, error) != MM_OK)
+        mm_request_judge_busy(request, 0, error);
+    return error->status;
+}
+
+enum mm_status mm_matrix_get(struct mm_request *request) {
+    size_t bytes;
+    enum mm_status status = find_value(request);
+    if (status == MM_OK)
+        status = acquire_reply(request, &bytes);
+    if (status != MM_OK)
+        return status;
+    if (bytes > MM_OPERATION_LONG_BYTES && mm_server_engine(request->server) != NULL) {
+        mm_request_encode_on_pool(request);
+        return MM_OK;
+    }
+    status = encode(request, MM_ENCODING, &request->error);
+    return status == MM_OK ? mm_matrix_get_answer(request) : status;
+}
+
+static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
+    return MM_ANSWERING;
+}
+
+enum mm_status mm_matrix_get_answer(struct mm_request *request) {
+    struct get *get = request->own;
+    struct mm_stored *value = get->value;
+    get->value = NULL; /* the reply's from here on */
+    return mm_reply_value(request, get->is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, &get->reply, value,
+                          get->encoder->reply_type);
+}
+
+static void release(struct mm_request *request) {
+    struct get *get = request->own;
+    if (get->value == NULL || get->reply.buffer.data != get->value->data)
+        mm_buffers_release(request->server->buffers, &get->reply.buffer);
+    mm_store_release(request->server->store, get->value);
+}
+
+const struct mm_route_state mm_matrix_get_state = {
+    .bytes = sizeof(struct get), .work = encode, .next = next, .release = release};
+
+/* --- DELETE */
+
+/* If the value is replaced between the look and the removal, looks again. */
+enum mm_status mm_matrix_delete(struct mm_request *request) {
+    const char *name = mm_matrix_name(request), *expected;
+    char etag[MM_ETAG_MAX + 1];
+    bool is_there;
+    enum mm_status status = mm_matrix_judge_name(request, MM_STORE_DELETE);
+    while (status == MM_OK) {
+        status = mm_matrix_judge_condition(request, etag, &expected, &is_there);
+        if (status == MM_OK && !is_there)
+            status = mm_matrix_fail_missing(request);
+        if (status == MM_OK &&
+            mm_store_remove(request->server->store, request->space, name, expected, mm_clock_ns()))
+            return mm_reply_no_content(request);
+    }
+    return status;
+}
+
+/* --- the list */
+
+enum { LIST_MAX = 1000 };
+
+struct page {
+    struct mm_request *request;
+    const char *after;
+    size_t limit;
+};
+
+static enum mm_status read_limit(const char *text, size_t *limit, struct mm_error *error) {
+    char *end;
+    const unsigned long number = mm_is_digit(*text) ? strtoul(text, &end, 10) : 0;
+    if (number < 1 || number > LIST_MAX || *end != '\0')
+        return mm_fail_field(error, MM_BAD_REQUEST, "limit",
+                             "limit is '%.40s', but must be a whole number from 1 to %d", text, LIST_MAX);
+    *limit = number;
+    return MM_OK;
+}
+
+static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, const char *name,
+                                     const char *value) {
+    struct page *page = argument;
+    struct mm_error *error = &page->request->error;
+    const char *text = value == NULL ? "" : value;
+    if (strcmp(name, "limit") == 0)
+        (void)read_limit(text, &page->limit, error);
+    else if (strcmp(name, "after") == 0 && mm_store_is_name(text))
+        page->after = text;
+    else if (strcmp(name, "after") == 0)
+        mm_fail_field(error, MM_BAD_REQUEST, name, "after is '%.200s', but must be the name of a matrix",
+                      text);
+    else
+        mm_fail_field(error, MM_BAD_REQUEST, name,
+                      "'%.63s' is unknown in the query, which takes: limit, after", name);
+    return error->status == MM_OK ? MHD_YES : MHD_NO;
+}
+
+static enum mm_status reply_page(const struct page *page, struct mm_stored **values) {
+    struct mm_request *request = page->request;
+    struct mm_store *store = request->server->store;
+    const size_t count =
+        mm_store_list(store, request->space, page->after, values, page->limit + 1, mm_clock_ns());
+    const bool has_more = count > page->limit;
+    const struct mm_store_usage usage = mm_store_usage(store, request->space);
+    size_t length = 0;
+    char *text = mm_stored_list_json(values, has_more ? page->limit : count, has_more, &usage,
+                                     request->server->epoch_ns, &length);
+    for (size_t index = 0; index < count; index++)
+        mm_store_release(store, values[index]);
+    return mm_reply_text(request, text, length, mm_json_codec.reply_type);
+}
+
+enum mm_status mm_matrix_list(struct mm_request *request) {
+    struct page page = {.request = request, .after = "", .limit = LIST_MAX};
+    request->record.store_op = MM_STORE_LIST;
+    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, take_argument, &page);
+    if (request->error.status != MM_OK)
+        return request->error.status;
+    struct mm_stored **values = calloc(page.limit + 1, sizeof(*values));
+    if (values == NULL)
+        return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the list");
+    const enum mm_status status = reply_page(&page, values);
+    free(values);
+    return status;
+}

@@ -1,0 +1,212 @@
+/* PUT /v1/matrices/NAME: receives a matrix as an operation does, but stores it. Room in the store is reserved
+ * before the body comes. */
+#include "server/handlers/matrix.h"
+
+#include "api/describe/stored.h"
+#include "server/handlers/operation.h"
+#include "server/http/body.h"
+#include "server/http/reply.h"
+#include "server/http/routes.h"
+
+#include <string.h>
+
+/* The first member makes what is there for bodies of operations work here too. */
+struct put {
+    struct mm_operation operation;
+    struct mm_store_room room;
+};
+
+static bool has_dimensions(const struct mm_request *request) {
+    static const char *const names[] = {"m", "n", "shape"};
+    size_t index = 0;
+    while (index < sizeof names / sizeof names[0] &&
+           MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, names[index]) == NULL)
+        index++;
+    return index < sizeof names / sizeof names[0];
+}
+
+static enum mm_status choose_decoder(struct mm_request *request, bool body_seen, char first) {
+    return mm_codec_for_stored(mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE),
+                               has_dimensions(request), body_seen, first, &mm_operation_of(request)->decoder,
+                               &request->error);
+}
+
+/* What the head tells of the value's bytes: those of the body, unless it is text. A small body that may yet
+ * turn out to be text gets its room when it is complete. */
+static size_t expected_bytes(const struct mm_request *request) {
+    const struct mm_codec *decoder = mm_operation_of(request)->decoder;
+    const bool is_binary = decoder == &mm_raw_codec || decoder == &mm_npy_codec ||
+                           (decoder == NULL && !mm_body_is_small(request));
+    return is_binary ? request->content_length : 0;
+}
+
+static enum mm_status reserve(struct mm_request *request) {
+    struct mm_store_room *room = &((struct put *)request->own)->room;
+    *room = (struct mm_store_room){.space = request->space,
+                                   .bytes = expected_bytes(request),
+                                   .arrived_bytes = &request->received_bytes,
+                                   .upload_bytes = request->content_length,
+                                   .started_ns = request->started_ns,
+                                   .deadline_ns = request->deadline_ns};
+    return mm_store_reserve(request->server->store, room, mm_clock_ns(), &request->error);
+}
+
+/* Before the client hears of a failure: it may try again at once. */
+static void unreserve(struct mm_request *request) {
+    mm_store_unreserve(request->server->store, &((struct put *)request->own)->room);
+}
+
+enum mm_status mm_matrix_put_admit(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    char etag[MM_ETAG_MAX + 1];
+    const char *expected;
+    bool is_there;
+    request->job = &operation->job;
+    operation->job.deadline_ns = request->deadline_ns;
+    mm_call_init_stored(&operation->call);
+    enum mm_status status = mm_matrix_judge_name(request, MM_STORE_PUT);
+    if (status == MM_OK)
+        status = choose_decoder(request, false, 0);
+    if (status == MM_OK)
+        status = mm_operation_take_query(request);
+    if (status == MM_OK)
+        status = mm_matrix_judge_condition(request, etag, &expected, &is_there);
+    if (status == MM_OK && operation->decoder != NULL)
+        status = mm_operation_plan(request, request->content_length);
+    if (status == MM_OK)
+        status = reserve(request);
+    if (status == MM_OK)
+        status = mm_server_takes_jobs(request->server, &request->error);
+    if (status != MM_OK)
+        unreserve(request);
+    if (status == MM_OK && operation->decoder != NULL && operation->decoder->reader != NULL)
+        mm_operation_begin_reading(request);
+    return status;
+}
+
+/* What the elements' memory holds beside them: a file's header, the other parts of a form, or what a reader
+ * of text had to spare. */
+static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
+    const struct mm_call *call = &mm_operation_of(request)->call;
+    const struct mm_buffer *storage = &call->storage;
+    if (call->views_body)
+        return request->body_bytes - bytes;
+    return storage->piece == NULL ? storage->bytes - bytes : 0; /* it was cut to size */
+}
+
+/* Moves the elements to memory of their own if what they lie in is much larger: else a client could hold far
+ * more memory than its values count with. */
+static enum mm_status compact(struct mm_request *request, struct mm_error *error) {
+    enum { SPARE_MIN = 512, SPARE_PART = 16 };
+    struct mm_call *call = &mm_operation_of(request)->call;
+    struct mm_buffers *buffers = request->server->buffers;
+    struct mm_buffer *old = call->views_body ? &request->body : &call->storage;
+    struct mm_buffer memory = {0};
+    const size_t bytes = mm_matrix_bytes(&call->a);
+    if (bytes > 0 && spare_bytes(request, bytes) <= SPARE_MIN + bytes / SPARE_PART)
+        return MM_OK;
+    if (bytes > 0 && mm_buffers_acquire(buffers, bytes, &memory, error) != MM_OK)
+        return error->status;
+    if (bytes > 0)
+        memcpy(memory.data, call->a.data, bytes);
+    mm_buffers_release(buffers, old);
+    call->storage = memory;
+    call->a.data = memory.data;
+    call->views_body = false;
+    return MM_OK;
+}
+
+/* From the complete body to a matrix in C order. On the connection's thread or one of the worker pool. */
+static enum mm_status decode(struct mm_request *request, const char *content_type, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_call *call = &operation->call;
+    struct mm_buffers *buffers = request->server->buffers;
+    mm_buffers_shrink(buffers, &request->body, request->content_length);
+    enum mm_status status = mm_operation_decode(request, content_type, error);
+    if (status == MM_OK && call->views_body)
+        mm_buffers_settle(buffers, &request->body, request->body_bytes);
+    else if (status == MM_OK)
+        mm_buffers_release(buffers, &request->body);
+    if (status == MM_OK && call->storage.data != NULL)
+        mm_buffers_settle(buffers, &call->storage,
+                          (size_t)((char *)call->a.data - (char *)call->storage.data) +
+                              mm_matrix_bytes(&call->a));
+    if (status == MM_OK)
+        status = compact(request, error);
+    if (status != MM_OK)
+        mm_request_judge_busy(request, request->body_bytes, error);
+    return status == MM_OK ? MM_OK : error->status;
+}
+
+static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
+    return decode(request, mm_operation_of(request)->content_type, error);
+}
+
+/* Stores the decoded matrix, if its conditions hold at that moment. */
+static enum mm_status store_value(struct mm_request *request, struct mm_stored **value, bool *is_new) {
+    struct put *put = request->own;
+    struct mm_call *call = &put->operation.call;
+    struct mm_store_content content = {.shape = call->a_shape,
+                                       .dtype = call->dtype,
+                                       .data = call->a.data,
+                                       .memory = call->views_body ? &request->body : &call->storage,
+                                       .ttl_ns = call->numbers[MM_PARAMETER_TTL_S] * UINT64_C(1000000000)};
+    char etag[MM_ETAG_MAX + 1];
+    bool is_there;
+    enum mm_status status;
+    do {
+        request->error = (struct mm_error){0};
+        status = mm_matrix_judge_condition(request, etag, &content.expected, &is_there);
+        if (status != MM_OK)
+            return status;
+        status = mm_store_put(request->server->store, &put->room, mm_matrix_name(request), &content,
+                              mm_clock_ns(), value, is_new, &request->error);
+    } while (status == MM_PRECONDITION_FAILED); /* another request came in between: judges anew */
+    return status;
+}
+
+enum mm_status mm_matrix_put_answer(struct mm_request *request) {
+    struct mm_store *store = request->server->store;
+    struct mm_stored *value = NULL;
+    bool is_new;
+    size_t length = 0;
+    enum mm_status status = store_value(request, &value, &is_new);
+    unreserve(request);
+    mm_body_drop(request);
+    if (status != MM_OK)
+        return status;
+    char *text = mm_stored_json(value, request->server->epoch_ns, &length);
+    status = mm_reply_stored(request, is_new ? MHD_HTTP_CREATED : MHD_HTTP_OK, text, length, value->etag);
+    mm_store_release(store, value);
+    return status;
+}
+
+enum mm_status mm_matrix_put_complete(struct mm_request *request) {
+    const char *content_type = mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
+    enum mm_status status = MM_OK;
+    if (mm_operation_of(request)->decoder == NULL) {
+        status = choose_decoder(request, true, mm_request_first_character(request));
+        if (status == MM_OK)
+            status = mm_operation_plan(request, request->content_length);
+    }
+    if (status == MM_OK && mm_operation_decode_on_pool(request, content_type))
+        return MM_OK;
+    if (status == MM_OK)
+        status = decode(request, content_type, &request->error);
+    if (status == MM_OK)
+        return mm_matrix_put_answer(request);
+    unreserve(request);
+    return status;
+}
+
+static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
+    return MM_ANSWERING;
+}
+
+static void release(struct mm_request *request) {
+    unreserve(request);
+    mm_operation_state.release(request);
+}
+
+const struct mm_route_state mm_matrix_put_state = {
+    .bytes = sizeof(struct put), .work = work, .next = next, .release = release};

@@ -1,0 +1,37 @@
+/* Lists of ETags, and what they ask for. */
+#include "server/http/condition.h"
+
+#include "api/slice.h"
+
+#include <string.h>
+
+/* Other servers' tags may hold commas: their parts are no tags of ours. */
+bool mm_etag_is_listed(const char *list, const char *etag, bool weak) {
+    const char *const end = list + strlen(list);
+    if (mm_slice_is(mm_slice_trim(list, end), "*"))
+        return etag != NULL;
+    for (const char *at = list; etag != NULL && at <= end;) {
+        const char *stop = at + strcspn(at, ",");
+        struct mm_slice tag = mm_slice_trim(at, stop);
+        if (weak && tag.length > 2 && memcmp(tag.start, "W/", 2) == 0)
+            tag = (struct mm_slice){tag.start + 2, tag.length - 2};
+        if (mm_slice_is(tag, etag))
+            return true;
+        at = stop + 1;
+    }
+    return false;
+}
+
+enum mm_condition mm_condition_judge(const struct mm_request *request, const char *etag) {
+    char text[MM_ACCEPT_BYTES];
+    const char *list = mm_request_list(request, MHD_HTTP_HEADER_IF_MATCH, text);
+    if (list != NULL && !mm_etag_is_listed(list, etag, false))
+        return MM_CONDITION_OTHER;
+    list = mm_request_list(request, MHD_HTTP_HEADER_IF_NONE_MATCH, text);
+    return list != NULL && mm_etag_is_listed(list, etag, true) ? MM_CONDITION_MATCHED : MM_CONDITION_HOLDS;
+}
+
+bool mm_condition_is_given(const struct mm_request *request) {
+    return mm_request_header(request, MHD_HTTP_HEADER_IF_MATCH) != NULL ||
+           mm_request_header(request, MHD_HTTP_HEADER_IF_NONE_MATCH) != NULL;
+}

@@ -1,0 +1,21 @@
+/* If-Match and If-None-Match (RFC 9110, 13.1). Knows no store. */
+#pragma once
+
+#include "server/http/request.h"
+
+enum mm_condition {
+    MM_CONDITION_HOLDS,
+    MM_CONDITION_OTHER,  /* If-Match names another value, or there is none */
+    MM_CONDITION_MATCHED /* If-None-Match names the value that is there */
+};
+
+/* Whether a list of ETags, or *, names this one; NULL: there is nothing to name. weak: W/"x" names "x". Any
+ * thread. */
+bool mm_etag_is_listed(const char *list, const char *etag, bool weak);
+
+/* Judges the request's conditions on a value with this ETag; NULL: there is no value. The connection's
+ * thread. */
+enum mm_condition mm_condition_judge(const struct mm_request *request, const char *etag);
+
+/* Whether it has any. */
+bool mm_condition_is_given(const struct mm_request *request);

@@ -1,0 +1,385 @@
+#!/bin/sh
+# Stored matrices: every form in and out, names, conditions, lives, limits to the byte, uploads that break off or are too
+# slow, keys that see only their own, and what is counted.
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+alice=alice-has-this-key bob=bob-has-another-key- carol=carol-s-key-has-no-name
+path=/v1/matrices
+raw='Content-Type: application/octet-stream'
+
+# put NAME BYTES [ARG…]: that many bytes of uint8.
+put() {
+    name=$1 bytes=$2
+    shift 2
+    head -c "$bytes" /dev/zero >"$scratch/zeros"
+    ask "$path/$name?dtype=uint8&m=1&n=$bytes" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros" "$@"
+}
+
+# bytes_are STORED RESERVED RELEASED, soon.
+bytes_are() {
+    checks=$((checks + 1))
+    # shellcheck disable=SC2016
+    await 20 sh -c '
+        [ "$(curl -s --max-time 60 "$1/metrics" | sed -n "s/^matmuld_store_bytes{state=\"[sr].*} //p" | paste -sd " " -)" = "$2" ]' \
+        - "$url" "$*" || fail "bytes stored, reserved and released: expected $*, got $(curl -s "$url/metrics" | grep ^matmuld_store_bytes)"
+}
+
+# head_of BYTES [HEADER]: the head of such a PUT, for talk.
+head_of() {
+    printf 'PUT %s/slow?dtype=uint8&m=1&n=%s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n%s\r\nContent-Length: %s\r\n\r\n' "$path" "$1" "$raw" "$1"
+}
+
+# hang_up: ends the upload $half.
+hang_up() {
+    kill "$half"
+    wait "$half" 2>/dev/null || :
+}
+
+start --memory-budget 64MiB
+
+# --- forms in
+printf '%s' '{"a": [[1, 2], [3, 4]]}' >"$scratch/m.json"
+echo 1 2 3 4 | "$FLOAT32" encode >"$scratch/m.raw"
+{ npy_head '<f4' False '(2, 2)' && cat "$scratch/m.raw"; } >"$scratch/m.npy"
+{ npy_head '<f4' True '(2, 2)' && echo 1 3 2 4 | "$FLOAT32" encode; } >"$scratch/fortran.npy"
+printf '1;2\n3;4\n' >"$scratch/m.csv"
+while IFS='|' read -r what query header file; do
+    ask "$path/m$query" -X PUT -H "$header" --data-binary "@$scratch/$file"
+    expect "$what" 201 "[.name, .shape, .dtype, .bytes, .device]" '["m",[2,2],"float32",16,"cpu"]'
+    ask "$path/m" -H 'Accept: application/json'
+    expect "$what, read" 200 . '{"a":[[1,2],[3,4]],"dtype":"float32"}'
+    ask "$path/m" -X DELETE
+    expect "$what, deleted" 204
+done <<'END'
+JSON||Content-Type: application/json|m.json
+JSON without a type||Content-Type:|m.json
+raw by m and n|?m=2&n=2|Content-Type: application/octet-stream|m.raw
+raw by shape, without a type|?shape=2,2|Content-Type:|m.raw
+.npy||Content-Type: application/x-npy|m.npy
+.npy without a type||Content-Type:|m.npy
+.npy as anything||Content-Type: text/plain|m.npy
+.npy as octet-stream||Content-Type: application/octet-stream|m.npy
+.npy in Fortran order||Content-Type:|fortran.npy
+CSV||Content-Type: text/csv|m.csv
+END
+ask "$path/m" -X PUT -F "a=@$scratch/m.npy"
+expect "a form" 201 Location: "$path/m"
+ask "$path/m" -T "$scratch/m.npy"
+expect "curl -T, again" 200 Location: "$path/m"
+same "the ETag in the body and in the head" "$(header ETag "$scratch/head")" "$(jq -r .etag "$scratch/got")"
+bytes_are 16 0 0
+
+# --- forms out
+ask "$path/m"
+expect ".npy by default" 200 Content-Type: application/x-npy Vary: Accept Cache-Control: 'private, no-cache' \
+    Matmul-Shape: '2, 2' Matmul-Dtype: float32 ETag: '"????????????????????????????????"'
+cmp -s "$scratch/got" "$scratch/m.npy" || fail "the .npy file comes back otherwise"
+ask "$path/m" -H "Accept: application/octet-stream"
+cmp -s "$scratch/got" "$scratch/m.raw" || fail "the raw elements come back otherwise"
+ask "$path/m" -H "Accept: text/csv"
+same "CSV" '1,2 3,4' "$(paste -sd ' ' "$scratch/got")"
+ask "$path/m" --head
+expect "HEAD" 200 Content-Length: 144
+ask "$path/m" -H "Accept: text/html"
+expect "a form that there is not" 406 code not_acceptable
+ask "$path/m?rows=0:1"
+expect "a parameter" 400 code bad_request .field rows
+ask "$path/cube?shape=1,1,1" -X PUT -H "$raw" --data-binary 1234
+ask "$path/cube" -H "Accept: text/csv"
+expect "CSV of rank 3" 406 code not_acceptable
+for shape in 0,3 0; do
+    ask "$path/none" -X DELETE
+    ask "$path/none?shape=$shape" -X PUT -H "$raw" --data-binary ''
+    expect "nothing of shape $shape" 201 .bytes 0
+    ask "$path/none"
+    expect "nothing of shape $shape, read" 200 Content-Length: 128
+done
+"$FLOAT32" fill 100000 1.5 >"$scratch/large.raw"
+ask "$path/large?m=1000&n=100" -X PUT -H "$raw" --data-binary "@$scratch/large.raw"
+ask "$path/large" -H 'Accept: application/json'
+same "a large one as JSON" '1000 100 1.5' "$(jq -r '[(.a | length), (.a[999] | length), .a[999][99]] | join(" ")' "$scratch/got")"
+cp "$scratch/got" "$scratch/large.json"
+ask "$path/again" -X PUT -H 'Content-Type: application/json' --data-binary "@$scratch/large.json"
+expect "what JSON gave" 201 .bytes 400000
+for name in cube none large again; do ask "$path/$name" -X DELETE; done
+bytes_are 16 0 0
+
+# What surrounds the elements is not kept.
+used=$(metric 'staging_bytes{state="used"}')
+{ printf '%060000d\r\n--x\r\nContent-Disposition: form-data; name=a\r\n\r\n' 0 && cat "$scratch/m.npy" && printf '\r\n--x--\r\n'; } >"$scratch/form"
+ask "$path/m" -X PUT -H 'Content-Type: multipart/form-data; boundary=x' --data-binary "@$scratch/form"
+expect "a form with a long preamble" 200 .bytes 16
+at_most "bytes of the budget beside it" 1000 $(($(metric 'staging_bytes{state="used"}') - used))
+
+# --- what is refused leaves the old value
+while IFS='|' read -r what status code query header body; do
+    ask "$path/m$query" -X PUT -H "$header" --data-binary "$body"
+    expect "$what" "$status" code "$code"
+done <<'END'
+malformed JSON|400|bad_request||Content-Type: application/json|{"a": [[1
+a wrong length|400|bad_request|?m=2&n=2|Content-Type: application/octet-stream|123
+a cut .npy file|400|bad_request||Content-Type: application/x-npy|no
+ragged CSV|400|bad_request||Content-Type: text/csv|1;2;,
+no dimensions|400|bad_request||Content-Type: application/octet-stream|1234
+dimensions and .npy|400|bad_request|?m=1|Content-Type: application/x-npy|1234
+an unknown type|415|unsupported_media_type||Content-Type: text/plain|1234
+no type, and nothing known|415|unsupported_media_type||Content-Type:|1234
+a parameter of products|400|bad_request|?variant=naive|Content-Type: application/json|{"a": [[1]]}
+the same in the body|400|bad_request||Content-Type: application/json|{"a": [[1]], "variant": "naive"}
+a type that there is not|422|unsupported|?dtype=int7|Content-Type: application/json|{"a": [[1]]}
+no life|400|bad_request|?ttl_s=0|Content-Type: application/json|{"a": [[1]]}
+a life over a year|400|bad_request||Content-Type: application/json|{"a": [[1]], "ttl_s": 31536001}
+END
+ask "$path/m" -X PUT -H 'Transfer-Encoding: chunked' --data-binary "@$scratch/m.npy"
+expect "a chunked body" 411 code length_required
+ask "$path/m" -X PUT -H 'Content-Length:'
+expect "no length" 411 code length_required
+{ head_of 100 | sed "s|/slow?|/m?|" && printf 'half'; } >"$scratch/broken"
+talk broken 1000 LEAVE || :
+ask "$path/m" -H 'Accept: application/json'
+expect "after all that" 200 .a '[[1,2],[3,4]]'
+bytes_are 16 0 0
+
+# --- names
+long=$(printf '%0128d' 0)
+for name in "$long" a.b_c-D ... ; do
+    put "$name" 1
+    expect "the name $name" 201
+    ask "$path/$name" -X DELETE --path-as-is
+    expect "the name $name, deleted" 204
+done
+for name in "${long}0" a%2Fb a/b a%20b a%2520b %C3%A9 . .. ''; do
+    ask "$path/$name?m=1&n=1" -X PUT --path-as-is -H "$raw" --data-binary 1234
+    expect "the name '$name'" 400 code bad_request .field name
+    ask "$path/$name" --path-as-is
+    expect "the name '$name', read" 400 code bad_request
+done
+ask "$path/%6D"
+expect "a name that is escaped" 200
+ask "$path/nothing"
+expect "no such name" 404 code no_such_matrix detail nothing
+ask "$path/nothing" -X DELETE
+expect "no such name, deleted" 404 code no_such_matrix
+ask "$path/m" -X POST -d x
+expect "POST" 405 code method_not_allowed Allow: 'GET, HEAD, PUT, DELETE, OPTIONS'
+
+# --- conditions
+ask "$path/m" --head
+tag=$(header ETag "$scratch/head")
+put m 4 -H 'If-None-Match: *'
+expect "there is one already" 412 code precondition_failed .field If-None-Match
+put m 4 -H 'If-Match: "other"'
+expect "another one is expected" 412 code precondition_failed .field If-Match
+put new 4 -H 'If-Match: *'
+expect "one is expected" 412 code precondition_failed
+ask "$path/m" -X DELETE -H 'If-Match: "other"'
+expect "another one is to be deleted" 412 code precondition_failed
+for tags in "$tag" "\"a\", W/$tag" '*'; do
+    ask "$path/m" -H "If-None-Match: $tags"
+    expect "GET, If-None-Match: $tags" 304 ETag: "$tag" Vary: Accept Content-Length: 144
+done
+ask "$path/m" -H 'If-None-Match: "other"'
+expect "GET, If-None-Match: other" 200
+put m 4 -H "If-Match: \"a\", $tag"
+expect "the expected one is replaced" 200
+[ "$(header ETag "$scratch/head")" != "$tag" ] || fail "another value has the same ETag"
+put m 4 -H "If-Match: $tag"
+expect "it is another one now" 412
+put new 4 -H 'If-None-Match: *'
+expect "there was none" 201
+
+# Judged again at the end: another value comes while the body does.
+{ head_of 800 | sed 's|^Host|If-None-Match: *\r\nHost|' && head -c 800 /dev/zero; } >"$scratch/late"
+"$TALK" 127.0.0.1 "${url##*:}" 400 700 <"$scratch/late" >"$scratch/raw" &
+late=$!
+await 20 has_metric 'store_bytes{state="reserved"}' 800 || fail "no room is reserved"
+put slow 2
+wait "$late"
+like "it lost against another one" 'HTTP/1.1 412*' "$(head -n 1 "$scratch/raw")"
+bytes_are 10 0 0
+
+# --- the list
+for page in '' '?limit=1' '?limit=1000' '?limit=2&after=m' '?after=slow' '?after=a'; do
+    ask "$path$page"
+    expect "the list$page" 200
+    jq -c '[(.matrices | map(.name)), .next]' "$scratch/got"
+done >"$scratch/pages"
+same "pages" '[["m","new","slow"],null] [["m"],"m"] [["m","new","slow"],null] [["new","slow"],null] [[],null] [["m","new","slow"],null]' \
+    "$(paste -sd ' ' "$scratch/pages")"
+ask "$path"
+expect "the list" 200 '[.bytes, .limit, (.matrices[0] | keys | length)]' '[10,33554432,8]'
+for query in limit=0 limit=1001 limit=x limit= after=%2F after= page=2; do
+    ask "$path?$query"
+    expect "the list?$query" 400 code bad_request .field "${query%%=*}"
+done
+ask "$path" -X PUT -d x
+expect "PUT of the list" 405
+
+# --- lives
+put m 4
+expect "no end" 200 .expires null
+put "m" 4 -G
+ask "$path/m?dtype=uint8&m=1&n=4&ttl_s=31536000" -X PUT -H "$raw" --data-binary 1234
+expect "a year" 200 '(.expires[0:19] + "Z" | fromdate) - (.created[0:19] + "Z" | fromdate)' 31536000
+ask "$path/m?dtype=uint8&m=1&n=4&ttl_s=1" -X PUT -H "$raw" --data-binary 1234
+expect "a second" 200
+is_gone() { [ "$(status_of "$url$path/m")" = 404 ]; }
+await 10 is_gone || fail "it does not expire"
+bytes_are 6 0 0
+
+# --- other sites
+put m 4 -H 'Origin: https://evil.example'
+expect "PUT by another site" 403 code forbidden
+ask "$path/new" -X DELETE -H 'Origin: https://evil.example'
+expect "DELETE by another site" 403 code forbidden
+
+# --- counts; the log and the metrics show the pattern
+for row in 'put",result="precondition_failed 5' 'get",result="no_such_matrix 2' 'delete",result="no_such_matrix 2' 'list",result="failed 7'; do
+    same "counted: $row" "${row##* }" "$(metric "store_requests_total{op=\"${row% *}\"}")"
+done
+same "matrices" 2 "$(metric store_matrices)"
+[ "$(metric 'http_requests_total{route="/v1/matrices/{name}",code="412"}')" -ge 5 ] || fail "the route is not counted by its pattern"
+same "names in the log" 0 "$(grep -c "matrices/[a-z0]" "$scratch/log")"
+stop
+
+# --- limits to the byte
+start --store-memory 1000 --store-count 3 --store-ttl-s 100
+put a 1001
+expect "a byte too many" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1001,1000,1000]'
+put a 1000
+expect "all of it" 201 '(.expires[0:19] + "Z" | fromdate) - (.created[0:19] + "Z" | fromdate)' 100
+put b 1
+expect "nothing is left" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1,0,1000]'
+put a 1000
+expect "the old one stays until then" 507
+ask "$path/a" -X DELETE
+bytes_are 0 0 0
+for name in a b c; do put $name 1; done
+put d 1
+expect "a fourth" 507 code store_full .limit 3 detail store-count
+put c 2
+expect "a third one's new value" 200
+for name in a b c; do ask "$path/$name" -X DELETE; done
+
+# Of text what it decodes to, of a .npy file its length.
+ask "$path/a" -X PUT -H 'Content-Type: application/json' --data-binary "{\"dtype\": \"uint8\", \"a\": [$(yes 1 | head -n 1000 | paste -sd , -)]}"
+expect "1000 bytes as JSON" 201 .bytes 1000
+ask "$path/b" -X PUT -d '{"dtype": "uint8", "a": [1]}'
+expect "one byte more" 507 .needed_bytes 1
+ask "$path/a" -X DELETE
+{ npy_head '|u1' False '(873,)' && head -c 873 /dev/zero; } >"$scratch/f.npy"
+ask "$path/a" -T "$scratch/f.npy" -H 'Content-Type: application/x-npy'
+expect "a .npy file of 1001 bytes" 507 .needed_bytes 1001
+{ npy_head '|u1' False '(872,)' && head -c 872 /dev/zero; } >"$scratch/f.npy"
+ask "$path/a" -T "$scratch/f.npy" -H 'Content-Type: application/x-npy'
+expect "a .npy file of 1000 bytes" 201 .bytes 872
+ask "$path/a" -X DELETE
+
+# Room is reserved by the head, and free again once the upload breaks off.
+{ head_of 600 && head -c 100 /dev/zero; } >"$scratch/half"
+"$TALK" 127.0.0.1 "${url##*:}" 200 700 <"$scratch/half" >"$scratch/raw" &
+half=$!
+await 20 has_metric 'store_bytes{state="reserved"}' 600 || fail "no room is reserved"
+put a 401
+expect "the rest of the room and a byte" 507 '[.needed_bytes, .free_bytes]' '[401,400]'
+hang_up
+bytes_are 0 0 0
+put a 401
+expect "the room of an upload that broke off" 201
+stop
+
+# An upload that stands loses its room long before its end.
+start --store-memory 1000 --timeout-ms 30000 --receive-timeout-ms 60000
+"$TALK" 127.0.0.1 "${url##*:}" 200 60000 <"$scratch/half" >"$scratch/raw" &
+half=$!
+await 20 has_metric 'store_bytes{state="reserved"}' 600 || fail "no room is reserved"
+put a 900
+expect "an upload that has just begun" 507
+checks=$((checks + 1))
+puts_900() { put a 900 && [ "$status" = 201 ]; }
+await 9 puts_900 || fail "an upload that stands keeps its room until its end"
+bytes_are 900 0 0
+hang_up
+stop
+
+# --- a value that is deleted while it is sent
+start --store-memory 32MiB --send-timeout-ms 600000
+"$FLOAT32" fill 4000000 2.5 >"$scratch/large.raw"
+ask "$path/large?m=2000&n=2000" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/large.raw"
+curl -s --limit-rate 8M -H 'Accept: application/octet-stream' -o "$scratch/slowly" "$url$path/large" &
+slowly=$!
+await 20 test -s "$scratch/slowly" || fail "no byte comes"
+ask "$path/large" -X DELETE
+expect "deleted while it is sent" 204
+same "its bytes are not free" 16000000 "$(metric 'store_bytes{state="released"}')"
+ask "$path/other?m=4400&n=1000" -X PUT -H "$raw" -H 'Content-Length: 17600000' --data-binary x
+expect "no room yet" 507
+wait "$slowly"
+cmp -s "$scratch/slowly" "$scratch/large.raw" || fail "what was sent is not what was stored"
+bytes_are 0 0 0
+stop
+
+# --- keys: by name, or by the key
+umask 077
+printf 'alice %s\nbob %s\n%s\n' "$alice" "$bob" "$carol" >"$scratch/keys"
+start --store-memory 1000 --api-key-file "$scratch/keys" --open-metrics
+as() { key=$1 && shift && "$@" -H "Authorization: Bearer $key"; }
+as "$alice" put w 500
+expect "alice's half" 201
+as "$alice" put x 1
+expect "over alice's half" 507 '[.free_bytes, .limit]' '[0,500]' detail store-memory-per-key
+for name in w nothing; do
+    as "$bob" ask "$path/$name"
+    sed "s/$name//; s/\"request_id[^,]*,//" "$scratch/got" >"$scratch/answer.$name"
+done
+cmp -s "$scratch/answer.w" "$scratch/answer.nothing" || fail "another's name is not as none"
+as "$bob" ask "$path/w" -X DELETE
+expect "another's name, deleted" 404
+as "$bob" put w 10
+expect "bob's own" 201
+as "$bob" ask "$path"
+expect "bob's list" 200 '[(.matrices | map(.bytes)), .bytes, .limit]' '[[10],10,500]'
+as "$carol" put w 490
+expect "the rest" 201
+as "$carol" put v 1
+expect "the store is full of others' values" 507 '[.free_bytes, .limit]' '[10,500]' detail store-memory
+ask "$path/w"
+expect "no key" 401
+ask "$path/a%2Fb"
+expect "no key, and no name" 401
+
+# A new key of the same name, and the same key on another line, keep what was stored; bob's is gone.
+printf '# first\n%s\nalice %s\n' "$carol" "alice-has-a-new-key" >"$scratch/keys"
+reload 'API keys in force: 2'
+bytes_are 990 0 0
+as alice-has-a-new-key ask "$path/w"
+expect "alice's, by a new key" 200
+as "$carol" ask "$path/w"
+expect "carol's, on another line" 200
+printf '%s\nbob %s\n' "$carol" "$bob" >"$scratch/keys"
+reload 'API keys in force: 2'
+bytes_are 490 0 0
+as "$bob" ask "$path/w"
+expect "bob's is not there again" 404
+stop
+
+# --- pages of an allowed origin
+start --cors-origin https://ours.example
+ask "$path/m" -X OPTIONS -H 'Origin: https://ours.example' -H 'Access-Control-Request-Method: PUT'
+expect "a preflight" 204 Access-Control-Allow-Methods: 'GET, HEAD, PUT, DELETE, OPTIONS' \
+    Access-Control-Allow-Headers: '*If-Match, If-None-Match*'
+put m 4 -H 'Origin: https://ours.example'
+expect "PUT by an allowed site" 201 Access-Control-Expose-Headers: '*ETag, Location*'
+stop
+
+# --- off
+start --store-memory 0
+for name in '' /m; do
+    ask "$path$name"
+    expect "switched off: $path$name" 404 code not_found detail '--store-memory 0'
+done
+put m 4
+expect "switched off: PUT" 404 code not_found
+stop
+finish
