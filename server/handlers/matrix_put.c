@@ -116,21 +116,32 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
     return MM_OK;
 }
 
-/* From the complete body to a matrix in C order. On the connection's thread or one of the worker pool. */
-static enum mm_status decode(struct mm_request *request, const char *content_type, struct mm_error *error) {
+/* From the complete body to a matrix in C order, without what else the body held. */
+static enum mm_status decode_matrix(struct mm_request *request, const char *content_type,
+                                    struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_call *call = &operation->call;
     struct mm_buffers *buffers = request->server->buffers;
     mm_buffers_shrink(buffers, &request->body, request->content_length);
-    enum mm_status status = mm_operation_decode(request, content_type, error);
-    if (status == MM_OK && call->views_body)
+    if (mm_operation_decode(request, content_type, error) != MM_OK)
+        return error->status;
+    if (call->views_body)
         mm_buffers_settle(buffers, &request->body, request->body_bytes);
-    else if (status == MM_OK)
+    else
         mm_buffers_release(buffers, &request->body);
-    if (status == MM_OK && call->storage.data != NULL)
+    if (call->storage.data != NULL)
         mm_buffers_settle(buffers, &call->storage,
                           (size_t)((char *)call->a.data - (char *)call->storage.data) +
                               mm_matrix_bytes(&call->a));
+    operation->is_decoded = true;
+    return MM_OK;
+}
+
+/* After MM_BUSY this may be called again. On the connection's thread or one of the worker pool. */
+static enum mm_status decode(struct mm_request *request, const char *content_type, struct mm_error *error) {
+    enum mm_status status = MM_OK;
+    if (!mm_operation_of(request)->is_decoded)
+        status = decode_matrix(request, content_type, error);
     if (status == MM_OK)
         status = compact(request, error);
     if (status != MM_OK)
@@ -195,6 +206,8 @@ enum mm_status mm_matrix_put_complete(struct mm_request *request) {
         status = decode(request, content_type, &request->error);
     if (status == MM_OK)
         return mm_matrix_put_answer(request);
+    if (status == MM_BUSY && mm_request_wait_for_output(request))
+        return MM_OK;
     unreserve(request);
     return status;
 }

@@ -18,7 +18,7 @@ struct mm_operation {
     struct mm_reply_body reply; /* acquired before the job: no kernel runs in vain */
     size_t reply_bytes;         /* of text, at most; 0: the result's own bytes are the reply */
     struct mm_job job;
-    bool is_decoded; /* the job lacks only memory for its output */
+    bool is_decoded; /* the body is; what is missing is memory for the output */
     bool is_encoded; /* the reply is complete */
     uint64_t decode_ns;
     uint64_t span_ns[MM_SPAN_COUNT]; /* with encoding */
