@@ -8,6 +8,7 @@
 #include "api/value.h"
 #include "gpu/memory/buffer.h"
 #include "gpu/shape.h"
+#include "gpu/source.h"
 #include "gpu/variant.h"
 
 enum { MM_CALL_NAME_MAX = 63, MM_CALL_OPERANDS_MAX = 2 };
@@ -18,12 +19,13 @@ enum { MM_CALL_NAME_MAX = 63, MM_CALL_OPERANDS_MAX = 2 };
 /* Below it a whole number of JSON, read as a double, is exact. Times are cut to it. */
 #define MM_CALL_WHOLE_MAX (UINT64_C(1) << 53)
 
-/* Where a parameter can stand. A body's is a member of JSON or a field of a form. A probe is a benchmark
+/* Where a parameter can stand. A body's is a member of JSON. A probe is a benchmark
  * without an operation on matrices. */
-enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_BENCHMARK, MM_CALL_PROBE };
+enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_FORM, MM_CALL_BENCHMARK, MM_CALL_PROBE };
 
 /* One row a parameter: constant, wire name, kind, and where it can stand, by operation. A name's value is
- * stored in mm_call.names, a shape in mm_call.a_shape or b_shape, any other in mm_call.numbers. The values of
+ * stored in mm_call.names, a shape in mm_call.a_shape or b_shape, a source in a_source or b_source, any other
+ * in mm_call.numbers. The values of
  * kind OWN are not read here: api/lab/benchmark_request.c reads them. */
 #define MM_PARAMETER_TABLE(X)                                                                                \
     X(MM_PARAMETER_VARIANT, "variant", NAME, CALLS)                                                          \
@@ -36,15 +38,18 @@ enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_BENCHMARK, MM_CALL_PRO
     X(MM_PARAMETER_TILE, "tile", COUNT, PRODUCTS)                                                            \
     X(MM_PARAMETER_VENDOR, "vendor", PERMISSION, PRODUCTS)                                                   \
     X(MM_PARAMETER_VERIFY, "verify", FLAG, PRODUCTS)                                                         \
+    X(MM_PARAMETER_REPLY, "reply", REPLY, CALLS)                                                             \
+    X(MM_PARAMETER_A_FROM, "a_from", SOURCE, QUERIES | FORMS)                                                \
+    X(MM_PARAMETER_B_FROM, "b_from", SOURCE, QUERY_OF_PRODUCT | FORM_OF_PRODUCT)                             \
     X(MM_PARAMETER_OP, "op", OWN, BENCHMARKS | PROBE)                                                        \
-    X(MM_PARAMETER_M, "m", DIMENSION, QUERIES | BENCHMARKS)                                                  \
-    X(MM_PARAMETER_K, "k", DIMENSION, QUERY_OF_PRODUCT | BENCHMARK_OF_PRODUCT)                               \
-    X(MM_PARAMETER_N, "n", DIMENSION, QUERIES | BENCHMARKS)                                                  \
+    X(MM_PARAMETER_M, "m", DIMENSION, CALLS | BENCHMARKS)                                                    \
+    X(MM_PARAMETER_K, "k", DIMENSION, PRODUCTS | BENCHMARK_OF_PRODUCT)                                       \
+    X(MM_PARAMETER_N, "n", DIMENSION, CALLS | BENCHMARKS)                                                    \
     X(MM_PARAMETER_LDA, "lda", DIMENSION, QUERIES)                                                           \
     X(MM_PARAMETER_LDB, "ldb", DIMENSION, QUERY_OF_PRODUCT)                                                  \
-    X(MM_PARAMETER_A_SHAPE, "a_shape", SHAPE, QUERY_OF_PRODUCT)                                              \
-    X(MM_PARAMETER_B_SHAPE, "b_shape", SHAPE, QUERY_OF_PRODUCT)                                              \
-    X(MM_PARAMETER_SHAPE, "shape", SHAPE, QUERY_OF_TRANSPOSITION)                                            \
+    X(MM_PARAMETER_A_SHAPE, "a_shape", SHAPE, PRODUCTS)                                                      \
+    X(MM_PARAMETER_B_SHAPE, "b_shape", SHAPE, PRODUCTS)                                                      \
+    X(MM_PARAMETER_SHAPE, "shape", SHAPE, TRANSPOSITIONS)                                                    \
     X(MM_PARAMETER_REPEATS, "repeats", WHOLE, BENCHMARKS)                                                    \
     X(MM_PARAMETER_VARIANTS, "variants", OWN, BENCHMARKS)                                                    \
     X(MM_PARAMETER_PATTERNS, "patterns", OWN, PROBE)                                                         \
@@ -60,10 +65,12 @@ struct mm_call {
 
     /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
     char names[MM_PARAMETER_RESULT_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* of those of kind NAME */
-    uint64_t
-        numbers[MM_PARAMETER_COUNT]; /* all others; flags are 0 or 1, permissions 0 (never) or 1 (allow) */
-    uint32_t given;                  /* bit p: parameter p was given */
-    enum mm_dtype dtype;             /* of the operands; mm_call_resolve sets both types */
+    uint64_t numbers[MM_PARAMETER_COUNT]; /* all others; flags are 0 or 1, permissions 0 (never) or 1 (allow),
+                                             replies 0 (matrix) or 1 (none) */
+    struct mm_source a_source;            /* of a_from and b_from; rows are set by mm_call_view */
+    struct mm_source b_source;
+    uint64_t given;      /* bit p: parameter p was given */
+    enum mm_dtype dtype; /* of the operands; mm_call_resolve sets both types */
     enum mm_dtype result_dtype;
 
     /* Set by mm_codec_decode, as the client sees them; a transposition's b is 0×0. A raw body's come from the
@@ -113,12 +120,17 @@ enum mm_status mm_call_set_value(struct mm_call *call, enum mm_call_place place,
 
 bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);
 
+const char *mm_call_parameter_name(enum mm_parameter parameter);
+
+/* Whether its value is a list: with commas in a text, an array in JSON. */
+bool mm_call_takes_list(enum mm_parameter parameter);
+
 /* The name of the first parameter from `first` to `last` that was given; NULL if none was. */
 const char *mm_call_given_name(const struct mm_call *call, enum mm_parameter first, enum mm_parameter last);
 
 /* The name of the first of m, k and n, or of the shapes if one of those is in `given` (bits as in
  * mm_call.given), that the operation takes and that is not in it; NULL if none is missing. */
-const char *mm_call_missing_dimension(const struct mm_call *call, uint32_t given);
+const char *mm_call_missing_dimension(const struct mm_call *call, uint64_t given);
 
 /* How many matrices the operation takes: 1, which is a, or 2, a and b. */
 static inline unsigned mm_call_operands(const struct mm_call *call) {
@@ -128,7 +140,7 @@ static inline unsigned mm_call_operands(const struct mm_call *call) {
 /* The names of the operands, of which an operation takes the first mm_call_operands. */
 extern const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX];
 
-/* Makes call->a and call->b the views of a_shape and b_shape, without data. */
+/* Makes call->a and call->b the views of a_shape and b_shape, without data, and completes the sources. */
 void mm_call_view(struct mm_call *call);
 
 /* The result's shape; without its stack if those of a and b do not broadcast. */
@@ -138,7 +150,8 @@ struct mm_shape mm_call_result(const struct mm_call *call);
  * For mm_shape_conform. */
 struct mm_product mm_call_product(const struct mm_call *call);
 
-/* MM_BAD_REQUEST if a dimension or a shape was given though the codec does not take them. */
+/* MM_BAD_REQUEST if a dimension or a shape was given though nothing needs it: the codec takes none, and no
+ * operand is made. */
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error);
 
 /* Turns the names of the types into call->dtype and call->result_dtype. MM_UNSUPPORTED lists what the
@@ -147,10 +160,19 @@ enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_e
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
 
 /* Judges the sizes of both operands, as call->a and call->b are stored, and of the result, and all three
- * together, and gives the bytes of the operands. MM_TOO_LARGE; nothing is written then. mm_shape_conform
- * judges whether the shapes fit each other. */
+ * together, and gives the bytes of the operands, of a made one 0. Of made operands, and then of the result,
+ * only the dimensions are judged: mm_call_judge_memory judges the rest once the backend is known.
+ * MM_TOO_LARGE; nothing is written then. mm_shape_conform judges whether the shapes fit each other. */
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error);
+
+/* Whether the result's elements are returned. */
+bool mm_call_returns_matrix(const struct mm_call *call);
+
+/* Judges what the call takes of the host's memory: inline operands, and if `is_host`, where the backend's
+ * memory is the host's, or else if it is returned, the result; made operands if `is_host`. MM_TOO_LARGE. */
+enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, const struct mm_limits *limits,
+                                    struct mm_error *error);
 
 /* Judges elements that not every bit pattern makes: those of a bool, in a product, must be 0 or 1.
  * MM_BAD_REQUEST. After decoding. */

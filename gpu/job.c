@@ -37,6 +37,18 @@ void mm_job_list_done(struct mm_job *first) {
     }
 }
 
+size_t mm_job_made_bytes(const struct mm_job *job) {
+    const struct mm_product *product = &job->product;
+    return (mm_source_is_made(&job->a_source) ? mm_matrix_bytes(&product->a) : 0) +
+           (mm_source_is_made(&job->b_source) ? mm_matrix_bytes(&product->b) : 0);
+}
+
+size_t mm_job_copied_bytes(const struct mm_job *job) {
+    const struct mm_matrix *c = &job->product.c;
+    return mm_product_bytes(&job->product) - mm_job_made_bytes(job) -
+           (c->data == NULL ? mm_matrix_bytes(c) : 0);
+}
+
 double mm_job_work(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
     if (job->ran->op == MM_MATMUL)

@@ -11,6 +11,8 @@
 
 /* All 0: no piece has begun. */
 struct mm_pieces {
+    size_t made;       /* elements of operands that are made, of A and then of B, up to here are there */
+    uint64_t made_ns;  /* on making them */
     size_t item;       /* of a stack: the products before this one are complete */
     size_t row;        /* the rows of its C above this one are complete */
     size_t rows;       /* of the band at hand, which begins there */

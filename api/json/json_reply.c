@@ -23,6 +23,11 @@ static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, s
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     const struct mm_matrix *c = &answer->job->product.c;
     char *end = body->buffer.data;
+    if (!answer->has_matrix) {
+        *end = '{';
+        body->bytes = 1;
+        return;
+    }
     memcpy(end, reply_head, sizeof reply_head - 1);
     end += sizeof reply_head - 1;
     end += mm_json_array_write(answer->shape, c->dtype, c->data, answer->helpers, end);
@@ -108,8 +113,10 @@ static enum mm_status finish(const struct mm_answer *answer, struct mm_reply_bod
     char *end = (char *)body->buffer.data + body->bytes;
     size_t room = body->buffer.bytes - body->bytes;
     assert(room >= ENVELOPE_BYTES_MAX);
-    *end++ = ',';
-    *end++ = ' ';
+    if (answer->has_matrix) {
+        *end++ = ',';
+        *end++ = ' ';
+    }
     json_t *envelope = make_envelope(answer);
     size_t bytes =
         envelope == NULL ? 0 : json_dumpb(envelope, end, room - 3, JSON_EMBED | JSON_REAL_PRECISION(15));
@@ -118,7 +125,7 @@ static enum mm_status finish(const struct mm_answer *answer, struct mm_reply_bod
     if (bytes == 0 || bytes > room - 3)
         return mm_fail(error, MM_INTERNAL, "memory ran out while the reply was written");
     end[bytes] = '}';
-    body->bytes += 2 + bytes + 1;
+    body->bytes = (size_t)(end + bytes + 1 - (char *)body->buffer.data);
     return MM_OK;
 }
 
@@ -130,6 +137,7 @@ const struct mm_codec mm_json_codec = {
     .reader = &mm_json_reader,
     .reply_rank_max = MM_RANK_MAX,
     .reply_bytes_max = reply_bytes_max,
+    .facts_bytes_max = ENVELOPE_BYTES_MAX + 3,
     .encode = encode,
     .finish = finish,
 };

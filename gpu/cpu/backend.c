@@ -5,7 +5,6 @@
 #include "gpu/clock.h"
 #include "gpu/cpu/cores.h"
 #include "gpu/cpu/variants.h"
-#include "gpu/random.h"
 #include "gpu/check/verify.h"
 
 #include <assert.h>
@@ -77,6 +76,32 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
     return status;
 }
 
+/* Makes the rest of an operand that is made, or as much as takes about as long as a piece. The operands
+ * before it have `before` elements. Whether it is complete. */
+static bool make(const struct mm_source *source, const struct mm_matrix *operand, size_t before,
+                 struct mm_pieces *pieces, uint64_t until_ns) {
+    enum { STEP = 64 << 10 };
+    const size_t count = mm_source_is_made(source) ? operand->rows * operand->cols : 0;
+    while (pieces->made < before + count && mm_clock_ns() < until_ns) {
+        const size_t first = pieces->made - before;
+        const size_t step = mm_size_min(count - first, STEP);
+        mm_source_make(source, operand, first, step);
+        pieces->made += step;
+    }
+    return pieces->made >= before + count;
+}
+
+/* Whether all operands are there. */
+static bool make_operands(struct mm_job *job) {
+    const struct mm_matrix *a = &job->product.a;
+    const size_t of_a = mm_source_is_made(&job->a_source) ? a->rows * a->cols : 0;
+    const uint64_t start_ns = mm_clock_ns(), until_ns = start_ns + MM_PIECE_NS;
+    const bool is_made = make(&job->a_source, a, 0, &job->pieces, until_ns) &&
+                         make(&job->b_source, &job->product.b, of_a, &job->pieces, until_ns);
+    job->pieces.made_ns += mm_clock_ns() - start_ns;
+    return is_made;
+}
+
 /* Computes one piece, or as many products of a stack as take as long as one. */
 static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
     struct mm_pieces *pieces = &job->pieces;
@@ -113,6 +138,10 @@ static void check(struct mm_job *job) {
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
+    if (mm_job_made_bytes(job) > 0 && !make_operands(job)) {
+        job->more = true;
+        return;
+    }
     if (job->pieces.item < mm_product_count(&job->product) &&
         (compute(device, job) != MM_OK || job->more || !job->verify))
         return;
@@ -122,7 +151,7 @@ static void begin(struct mm_device *device, unsigned lane, struct mm_job *const 
 static void end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
-    job->span_ns[MM_SPAN_UPLOAD] = 0;
+    job->span_ns[MM_SPAN_UPLOAD] = job->pieces.made_ns;
     job->span_ns[MM_SPAN_KERNEL] = job->pieces.spent_ns;
     job->span_ns[MM_SPAN_DOWNLOAD] = 0;
     job->batched = 1;
@@ -185,17 +214,9 @@ static enum mm_status copy(struct mm_device *device, void *to, const void *from,
 
 static enum mm_status fill(struct mm_device *device, void *memory, enum mm_dtype dtype, size_t count,
                            uint64_t seed, struct mm_error *error) {
-    switch (dtype) {
-#define X(constant, name, type, ...)                                                                         \
-    case constant:                                                                                           \
-        for (size_t index = 0; index < count; index++)                                                       \
-            ((type *)memory)[index] = mm_random_##constant(seed, index);                                     \
-        break;
-        MM_DTYPE_TABLE(X)
-#undef X
-    case MM_DTYPE_COUNT:
-        break;
-    }
+    const struct mm_source source = {.kind = MM_SOURCE_UNIFORM, .seed = seed};
+    const struct mm_matrix whole = mm_matrix_dense(dtype, 1, count, memory);
+    mm_source_make(&source, &whole, 0, count);
     return MM_OK;
 }
 

@@ -1,5 +1,6 @@
 /* A job on a lane: memory, upload, kernel (in bands of rows if it is long), download, and the time of
  * each. It knows no variant. */
+#include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/check/verify.h"
 #include "gpu/pieces.h"
@@ -29,18 +30,24 @@ static size_t check_bytes(const struct mm_job *job) {
     return job->verify ? mm_cuda_verify_bytes(&job->product) : 0;
 }
 
-/* Copies an operand to where it was placed. */
-static cudaError_t upload(struct mm_job *job, const struct mm_matrix *from, const struct mm_matrix *to,
-                          struct mm_lane *lane) {
+/* Copies an operand to where it was placed, or makes it there. */
+static cudaError_t upload(struct mm_job *job, const struct mm_source *source, const struct mm_matrix *from,
+                          const struct mm_matrix *to, struct mm_lane *lane) {
+    if (mm_source_is_made(source)) {
+        struct mm_cuda_makes makes = {.count = 0};
+        mm_cuda_add_make(&makes, source, to, to->data);
+        return to->rows * to->cols == 0 ? cudaSuccess
+                                        : mm_cuda_make(&makes, to->dtype, lane->device, lane->stream);
+    }
     job->uploaded_bytes += mm_matrix_bytes(to);
     return mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, lane);
 }
 
 static enum mm_status enqueue_upload(struct mm_job *job, const struct mm_product *product,
                                      struct mm_lane *lane, struct mm_error *error) {
-    cudaError_t code = upload(job, &job->product.a, &product->a, lane);
+    cudaError_t code = upload(job, &job->a_source, &job->product.a, &product->a, lane);
     if (code == cudaSuccess)
-        code = upload(job, &job->product.b, &product->b, lane);
+        code = upload(job, &job->b_source, &job->product.b, &product->b, lane);
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
     return mm_cuda_status(lane->device, code, "copying a and b to the device", error);
@@ -66,14 +73,16 @@ static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error
 /* The check comes when C is on its way to the host, so that no span has its time. */
 static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *error) {
     const struct mm_cuda_bands *bands = &lane->bands;
-    cudaError_t code =
-        mm_cuda_copy_matrix(&bands->job->product.c, &bands->product.c, cudaMemcpyDeviceToHost, lane);
+    const struct mm_matrix *to = &bands->job->product.c;
+    cudaError_t code = cudaSuccess;
+    if (to->data != NULL)
+        code = mm_cuda_copy_matrix(to, &bands->product.c, cudaMemcpyDeviceToHost, lane);
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_DOWNLOADED);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "copying c from the device", error);
     lane->last = MM_CUDA_DOWNLOADED;
-    bands->job->downloaded_bytes = mm_matrix_bytes(&bands->product.c);
+    bands->job->downloaded_bytes = to->data == NULL ? 0 : mm_matrix_bytes(&bands->product.c);
     return bands->job->verify ? enqueue_check(lane, error) : MM_OK;
 }
 

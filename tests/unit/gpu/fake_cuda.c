@@ -159,6 +159,19 @@ cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t str
     return cudaSuccess;
 }
 
+cudaError_t mm_cuda_make(const struct mm_cuda_makes *makes, enum mm_dtype dtype,
+                         const struct mm_cuda_device *made_on, cudaStream_t stream) {
+    assert_in_range(makes->count, 1, MM_BATCH_MAX);
+    for (unsigned index = 0; index < makes->count; index++) {
+        const size_t elements = makes->makes[index].elements, cols = makes->makes[index].cols;
+        const struct mm_matrix operand =
+            mm_matrix_dense(dtype, elements / cols, cols, makes->makes[index].to);
+        mm_source_make(&makes->makes[index].source, &operand, 0, elements);
+    }
+    fake_cuda.makes++;
+    return cudaSuccess;
+}
+
 size_t mm_cuda_verify_bytes(const struct mm_product *product) {
     return mm_verify_bytes(product);
 }
