@@ -3,6 +3,7 @@
 #include "api/call.h"
 
 #include "api/operand.h"
+#include "api/result.h"
 #include "api/slice.h"
 
 #include <assert.h>
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { NAME, FLAG, PERMISSION, REPLY, SOURCE, COUNT, WHOLE, DIMENSION, SHAPE, OWN };
+enum kind { NAME, FLAG, PERMISSION, REPLY, SOURCE, RANGE, FIGURES, COUNT, WHOLE, DIMENSION, SHAPE, OWN };
 
 #define BIT(place, op) (1u << ((place)*MM_OP_COUNT + (op)))
 
@@ -56,6 +57,11 @@ static const struct {
     [FLAG] = {"true, false, 1 or 0", "true or false"},
     [PERMISSION] = {"allow or never", "\"allow\" or \"never\""},
     [REPLY] = {"matrix or none", "\"matrix\" or \"none\""},
+    [RANGE] = {"A:B, two decimal numbers, each of which may be left out, like 0:4",
+               "a string like \"0:4\", with two decimal numbers, each of which may be left out"},
+    [FIGURES] = {"a list of sum, trace, min, max, max_abs, norm and finite, with commas between them",
+                 "a string or an array of \"sum\", \"trace\", \"min\", \"max\", \"max_abs\", \"norm\" and "
+                 "\"finite\""},
     [COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
     [WHOLE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
     [DIMENSION] = {"a decimal non-negative integer", "a whole number of at least 1"},
@@ -71,6 +77,7 @@ struct value {
     uint64_t number;
     struct mm_shape shape; /* what lies behind its rank is 0 */
     struct mm_source source;
+    struct mm_range range;
 };
 
 const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX] = {"a", "b"};
@@ -101,7 +108,8 @@ bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter) {
 }
 
 bool mm_call_takes_list(enum mm_parameter parameter) {
-    return parameter != MM_PARAMETER_COUNT && parameters[parameter].kind == SHAPE;
+    return parameter != MM_PARAMETER_COUNT &&
+           (parameters[parameter].kind == SHAPE || parameters[parameter].kind == FIGURES);
 }
 
 static bool takes(const struct mm_call *call, enum mm_call_place place, unsigned parameter) {
@@ -192,6 +200,10 @@ static enum mm_status give(struct mm_call *call, unsigned parameter, const struc
         held = shape->dims;
         bytes = sizeof value->shape.dims;
         is_same = shape->rank == value->shape.rank;
+    } else if (parameters[parameter].kind == RANGE) {
+        given = &value->range;
+        held = parameter == MM_PARAMETER_ROWS ? &call->rows : &call->cols;
+        bytes = sizeof value->range;
     } else if (parameters[parameter].kind == SOURCE) {
         struct mm_source *source = parameter == MM_PARAMETER_B_FROM ? &call->b_source : &call->a_source;
         given = &value->source.seed;
@@ -319,6 +331,12 @@ static bool read_value(enum kind kind, enum mm_call_place place, const struct mm
         return *number > 0;
     case SHAPE:
         return is_text && read_shape(given, &value->shape);
+    case RANGE:
+        return given->kind == MM_VALUE_TEXT &&
+               mm_result_read_range((struct mm_slice){given->text, given->length}, &value->range);
+    case FIGURES:
+        return given->kind == MM_VALUE_TEXT &&
+               mm_result_read_figures((struct mm_slice){given->text, given->length}, number);
     case SOURCE:
     case OWN:
         break;
@@ -430,13 +448,9 @@ static enum mm_status operand_size(const char *field, const struct mm_shape *sha
                                                      : status;
 }
 
-bool mm_call_returns_matrix(const struct mm_call *call) {
-    return call->numbers[MM_PARAMETER_REPLY] == 0;
-}
-
 /* Whether the memory of all three matrices is the host's, whatever the backend. */
 static bool is_all_in_host_memory(const struct mm_call *call) {
-    return !mm_operand_any_is_made(call) && mm_call_returns_matrix(call);
+    return !mm_operand_any_is_made(call) && !mm_result_has_part(call) && mm_result_returns_matrix(call);
 }
 
 static enum mm_status judge_together(const struct mm_call *call, const size_t bytes[MM_PRODUCT_MATRICES],
@@ -448,19 +462,14 @@ static enum mm_status judge_together(const struct mm_call *call, const size_t by
     return MM_OK;
 }
 
-enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, const struct mm_limits *limits,
-                                    struct mm_error *error) {
-    const struct mm_shape c_shape = mm_call_result(call);
-    const struct mm_limits none = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
-    size_t bytes[MM_PRODUCT_MATRICES] = {mm_matrix_bytes(&call->a), mm_matrix_bytes(&call->b), 0};
+enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
+                                    const struct mm_limits *limits, struct mm_error *error) {
+    size_t bytes[MM_PRODUCT_MATRICES] = {mm_matrix_bytes(&call->a), mm_matrix_bytes(&call->b), c_bytes};
     if (is_all_in_host_memory(call))
         return MM_OK; /* mm_call_sizes has judged it */
-    (void)mm_shape_size("c", &c_shape, call->result_dtype, &none, &bytes[2], NULL);
     for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX && !is_host; index++)
         if (mm_operand_is_made(call, index))
             bytes[index] = 0;
-    if (!is_host && !mm_call_returns_matrix(call))
-        bytes[2] = 0;
     return judge_together(call, bytes, limits, error);
 }
 

@@ -39,6 +39,9 @@ enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_FORM, MM_CALL_BENCHMAR
     X(MM_PARAMETER_VENDOR, "vendor", PERMISSION, PRODUCTS)                                                   \
     X(MM_PARAMETER_VERIFY, "verify", FLAG, PRODUCTS)                                                         \
     X(MM_PARAMETER_REPLY, "reply", REPLY, CALLS)                                                             \
+    X(MM_PARAMETER_ROWS, "rows", RANGE, CALLS)                                                               \
+    X(MM_PARAMETER_COLS, "cols", RANGE, CALLS)                                                               \
+    X(MM_PARAMETER_REDUCE, "reduce", FIGURES, CALLS)                                                         \
     X(MM_PARAMETER_A_FROM, "a_from", SOURCE, QUERIES | FORMS)                                                \
     X(MM_PARAMETER_B_FROM, "b_from", SOURCE, QUERY_OF_PRODUCT | FORM_OF_PRODUCT)                             \
     X(MM_PARAMETER_OP, "op", OWN, BENCHMARKS | PROBE)                                                        \
@@ -57,6 +60,12 @@ enum mm_call_place { MM_CALL_QUERY, MM_CALL_BODY, MM_CALL_FORM, MM_CALL_BENCHMAR
     X(MM_PARAMETER_WORD_BYTES, "word_bytes", OWN, PROBE)                                                     \
     X(MM_PARAMETER_PADDED, "padded", OWN, PROBE)
 
+/* Rows or columns from `from` on and before `to`; SIZE_MAX: to the end. */
+struct mm_range {
+    size_t from;
+    size_t to;
+};
+
 enum mm_parameter { MM_PARAMETER_TABLE(MM_CONSTANT) MM_PARAMETER_COUNT };
 
 /* Owned by the caller, of fixed size but for `storage`; start with mm_call_init. */
@@ -66,11 +75,12 @@ struct mm_call {
     /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
     char names[MM_PARAMETER_RESULT_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* of those of kind NAME */
     uint64_t numbers[MM_PARAMETER_COUNT]; /* all others; flags are 0 or 1, permissions 0 (never) or 1 (allow),
-                                             replies 0 (matrix) or 1 (none) */
+                                             replies 0 (matrix) or 1 (none), figures bits of enum mm_figure */
     struct mm_source a_source;            /* of a_from and b_from; rows are set by mm_call_view */
     struct mm_source b_source;
-    uint64_t given;      /* bit p: parameter p was given */
-    enum mm_dtype dtype; /* of the operands; mm_call_resolve sets both types */
+    struct mm_range rows, cols; /* given as parameters; else 0 */
+    uint64_t given;             /* bit p: parameter p was given */
+    enum mm_dtype dtype;        /* of the operands; mm_call_resolve sets both types */
     enum mm_dtype result_dtype;
 
     /* Set by mm_codec_decode, as the client sees them; a transposition's b is 0×0. A raw body's come from the
@@ -166,13 +176,10 @@ enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error);
 
-/* Whether the result's elements are returned. */
-bool mm_call_returns_matrix(const struct mm_call *call);
-
-/* Judges what the call takes of the host's memory: inline operands, and if `is_host`, where the backend's
- * memory is the host's, or else if it is returned, the result; made operands if `is_host`. MM_TOO_LARGE. */
-enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, const struct mm_limits *limits,
-                                    struct mm_error *error);
+/* Judges what the call takes of the host's memory: inline operands, made ones if `is_host`, where the
+ * backend's memory is the host's, and so many bytes of the result. MM_TOO_LARGE. */
+enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
+                                    const struct mm_limits *limits, struct mm_error *error);
 
 /* Judges elements that not every bit pattern makes: those of a bool, in a product, must be 0 or 1.
  * MM_BAD_REQUEST. After decoding. */

@@ -31,6 +31,7 @@ struct mm_helpers {
 struct mm_answer {
     const struct mm_job *job;     /* done, status MM_OK; product.c has all elements of the result, dense, if
                                      has_matrix */
+    uint64_t figures;             /* bits of enum mm_figure: of job->reduction; the format is JSON then */
     bool has_matrix;              /* the elements are returned; if not, the format is JSON */
     const struct mm_shape *shape; /* of the result */
     struct mm_buffer *result;     /* holds product.c's elements; an encoder may take it over */

@@ -19,6 +19,7 @@ struct mm_pieces {
     size_t col;        /* the columns of the band left of this one are complete */
     size_t cols;       /* of the piece at hand */
     size_t checked;    /* products whose check is over */
+    size_t reduced;    /* rows of the wanted parts of all matrices that were reduced */
     uint64_t spent_ns; /* on all pieces so far */
     double element_ns; /* that an element of C took in the last piece; 0: there was none */
 };

@@ -3,6 +3,7 @@
 #include "api/json/json_scan.h"
 #include "api/json/json_value.h"
 #include "api/number/float_text.h"
+#include "api/result.h"
 #include "gpu/backend.h"
 
 #include <assert.h>
@@ -10,8 +11,8 @@
 #include <string.h>
 
 /* What stands around the array: a device's name of 127 bytes, each escaped to six, the names of our own
- * tables, and a dozen numbers, and up to eight more for the shape. */
-enum { ENVELOPE_BYTES_MAX = 2048 };
+ * tables, and a dozen numbers, and up to eight more for the shape; and the figures. */
+enum { ENVELOPE_BYTES_MAX = 2048 + MM_FIGURES_TEXT_MAX };
 
 static const char reply_head[] = "{\"c\": ";
 
@@ -117,12 +118,18 @@ static enum mm_status finish(const struct mm_answer *answer, struct mm_reply_bod
         *end++ = ',';
         *end++ = ' ';
     }
+    if (answer->figures != 0) {
+        end = mempcpy(end, "\"reduce\": ", 10);
+        end += mm_result_figures(answer->figures, answer->job->product.c.dtype, &answer->job->reduction, end);
+        end = mempcpy(end, ", ", 2);
+    }
+    room -= (size_t)(end - (char *)body->buffer.data) - body->bytes;
     json_t *envelope = make_envelope(answer);
     size_t bytes =
-        envelope == NULL ? 0 : json_dumpb(envelope, end, room - 3, JSON_EMBED | JSON_REAL_PRECISION(15));
+        envelope == NULL ? 0 : json_dumpb(envelope, end, room - 1, JSON_EMBED | JSON_REAL_PRECISION(15));
     json_decref(envelope);
-    assert(bytes <= room - 3);
-    if (bytes == 0 || bytes > room - 3)
+    assert(bytes <= room - 1);
+    if (bytes == 0 || bytes > room - 1)
         return mm_fail(error, MM_INTERNAL, "memory ran out while the reply was written");
     end[bytes] = '}';
     body->bytes = (size_t)(end + bytes + 1 - (char *)body->buffer.data);

@@ -294,8 +294,9 @@ static void take_list_item(struct mm_json_scan *scan, bool is_open, const char *
     const struct mm_json_token token = scan->reader.token;
     const size_t room = sizeof scan->list_text - scan->list_length;
     const bool fits = !is_open && token.bytes + 1 < room;
-    const struct mm_slice item =
-        fits ? (struct mm_slice){text + token.at, token.bytes} : (struct mm_slice){"?", 1};
+    const unsigned quote = token.kind == MM_VALUE_TEXT && scan->parameter == MM_PARAMETER_REDUCE;
+    const struct mm_slice whole = {text + token.at + quote, token.bytes - 2 * quote}, wrong = {"?", 1};
+    const struct mm_slice item = fits ? whole : wrong;
     if (room <= 2)
         return;
     if (scan->list_length > 0)

@@ -135,22 +135,53 @@ static void check(struct mm_job *job) {
     job->more = job->pieces.checked < count;
 }
 
+/* Whether products are left to be computed, or to be checked, or rows to be reduced. */
+static bool computes(const struct mm_job *job) {
+    return job->pieces.item < mm_product_count(&job->product);
+}
+
+static bool checks(const struct mm_job *job) {
+    return job->verify && job->pieces.checked < mm_product_count(&job->product);
+}
+
+static bool reduces(const struct mm_job *job) {
+    return job->reduces && job->pieces.reduced < job->part->count * job->part->rows;
+}
+
+/* Reduces rows, as many as take about as long as a piece. */
+static void reduce(struct mm_job *job) {
+    enum { ELEMENTS = 1 << 20 };
+    const struct mm_window *part = job->part;
+    const size_t most = ELEMENTS / (part->cols + 1) + 1;
+    const uint64_t start_ns = mm_clock_ns();
+    do {
+        const size_t index = job->pieces.reduced / part->rows, row = job->pieces.reduced % part->rows;
+        const size_t rows = mm_size_min(part->rows - row, most);
+        const struct mm_matrix item = mm_window_item(part, job->product.c.dtype, job->product.c.data, index);
+        mm_reduce_rows(&job->reduction, &item, row, rows);
+        job->pieces.reduced += rows;
+    } while (reduces(job) && mm_clock_ns() < start_ns + MM_PIECE_NS);
+}
+
+/* Made operands come first, then C, its check, and its figures. */
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
-    if (mm_job_made_bytes(job) > 0 && !make_operands(job)) {
-        job->more = true;
+    const bool is_made = mm_job_made_bytes(job) == 0 || make_operands(job);
+    if (is_made && computes(job) && compute(device, job) != MM_OK)
         return;
-    }
-    if (job->pieces.item < mm_product_count(&job->product) &&
-        (compute(device, job) != MM_OK || job->more || !job->verify))
-        return;
-    check(job);
+    if (is_made && !job->more && checks(job))
+        check(job);
+    else if (is_made && !job->more && reduces(job))
+        reduce(job);
+    job->more = !is_made || computes(job) || checks(job) || reduces(job);
 }
 
 static void end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
+    if (!job->more && job->part != NULL)
+        mm_window_pack(job->part, job->product.c.dtype, job->product.c.data);
     job->span_ns[MM_SPAN_UPLOAD] = job->pieces.made_ns;
     job->span_ns[MM_SPAN_KERNEL] = job->pieces.spent_ns;
     job->span_ns[MM_SPAN_DOWNLOAD] = 0;

@@ -3,6 +3,7 @@
 #include "server/handlers/operation.h"
 
 #include "api/operand.h"
+#include "api/result.h"
 #include "gpu/check/verify.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
@@ -45,35 +46,57 @@ static enum mm_status judge_check(const struct mm_request *request, struct mm_er
     return MM_TOO_LARGE;
 }
 
-/* Whether C is in the host's memory: it is computed there, or returned. */
-static bool has_host_result(const struct mm_operation *operation) {
-    return operation->job.backend->is_host || mm_call_returns_matrix(&operation->call);
+/* A reply without elements, or with figures, is JSON; one with neither has no body if Accept excludes that.
+ */
+static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
+    const bool reduces = operation->call.numbers[MM_PARAMETER_REDUCE] != 0;
+    if (reduces && !operation->accepts_facts)
+        return mm_fail_field(error, MM_BAD_REQUEST, "reduce",
+                             "reduce is given, but Accept excludes application/json, which alone can hold "
+                             "figures; allow it, or leave reduce out");
+    if (reduces || !mm_result_returns_matrix(&operation->call))
+        operation->encoder = operation->accepts_facts ? &mm_json_codec : NULL;
+    return MM_OK;
 }
 
-/* A reply without elements is JSON, or has no body. */
-static void choose_reply(struct mm_operation *operation) {
-    if (!mm_call_returns_matrix(&operation->call))
-        operation->encoder = operation->accepts_facts ? mm_codec_for_facts(NULL) : NULL;
+/* Finds the part that is wanted, and what it takes of the host's memory. */
+static enum mm_status judge_result(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_call *call = &operation->call;
+    struct mm_job *job = &operation->job;
+    const bool is_host = job->backend->is_host;
+    size_t c_bytes = mm_matrix_bytes(&job->product.c);
+    enum mm_status status = mm_result_cut(call, &operation->shape, &operation->part, error);
+    job->part = mm_result_has_part(call) ? &operation->part : NULL;
+    job->reduces = call->numbers[MM_PARAMETER_REDUCE] != 0;
+    if (!is_host)
+        c_bytes = mm_result_returns_matrix(call)
+                      ? mm_window_elements(&operation->part) * mm_dtype_bytes(job->product.c.dtype)
+                      : 0;
+    operation->result_bytes = c_bytes;
+    if (status == MM_OK && operation->encoder != NULL)
+        status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
+    return status == MM_OK ? mm_call_judge_memory(call, is_host, c_bytes, &request->server->limits, error)
+                           : status;
 }
 
 enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
     struct mm_engine *engine = mm_server_engine(request->server);
-    choose_reply(operation);
     operation->job.product = mm_call_product(call);
     operation->job.a_source = call->a_source;
     operation->job.b_source = call->b_source;
     operation->shape = mm_call_result(call);
-    enum mm_status status = mm_engine_choose(engine, call->op, call->names[MM_PARAMETER_BACKEND],
-                                             call->names[MM_PARAMETER_VARIANT], &operation->job, error);
+    enum mm_status status = choose_reply(operation, error);
+    if (status == MM_OK)
+        status = mm_engine_choose(engine, call->op, call->names[MM_PARAMETER_BACKEND],
+                                  call->names[MM_PARAMETER_VARIANT], &operation->job, error);
     if (status == MM_OK)
         status = mm_shape_conform(call->op, &call->a_shape, &call->b_shape, &operation->job.product,
                                   &operation->stack, error);
-    if (status == MM_OK && operation->encoder != NULL)
-        status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
     if (status == MM_OK)
-        status = mm_call_judge_memory(call, operation->job.backend->is_host, &request->server->limits, error);
+        status = judge_result(request, error);
     if (status == MM_OK)
         status = mm_engine_judge(engine, &operation->job, error);
     return status == MM_OK ? judge_check(request, error) : status;
@@ -144,7 +167,7 @@ static enum mm_status acquire_reply(struct mm_request *request, struct mm_error 
     if (encoder == NULL || encoder->reply_bytes_max == NULL)
         return MM_OK;
     mm_shape_text(&operation->shape, shape);
-    if (!mm_call_returns_matrix(&operation->call))
+    if (!mm_result_returns_matrix(&operation->call))
         operation->reply_bytes = encoder->facts_bytes_max;
     else if (!encoder->reply_bytes_max(&operation->shape, operation->job.product.c.dtype,
                                        &operation->reply_bytes))
@@ -160,9 +183,9 @@ static enum mm_status acquire_output(struct mm_request *request, struct mm_error
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_product *product = &operation->job.product;
     enum mm_status status = acquire_made(request, error);
-    if (status == MM_OK && has_host_result(operation))
-        status = mm_buffers_acquire(request->server->buffers, mm_matrix_bytes(&product->c),
-                                    &operation->result, error);
+    if (status == MM_OK && operation->result_bytes > 0)
+        status =
+            mm_buffers_acquire(request->server->buffers, operation->result_bytes, &operation->result, error);
     product->c.data = operation->result.data;
     if (status == MM_OK)
         status = acquire_check(request, error);
@@ -185,7 +208,7 @@ static size_t needed_bytes(const struct mm_request *request) {
     if (operation->made.data != NULL)
         bytes += mm_job_made_bytes(&operation->job);
     if (operation->result.data != NULL)
-        bytes += mm_matrix_bytes(&product->c);
+        bytes += operation->result_bytes;
     if (operation->check.data != NULL)
         bytes += mm_verify_bytes(product);
     return bytes;
@@ -255,10 +278,10 @@ static bool decodes_long(const struct mm_request *request) {
 
 /* An empty result may be long as well: as text it has brackets for each row. */
 static bool encodes_long(const struct mm_operation *operation) {
-    const struct mm_matrix *c = &operation->job.product.c;
+    const struct mm_window *part = &operation->part;
     return operation->encoder != NULL && operation->encoder->reply_bytes_max != NULL &&
-           mm_call_returns_matrix(&operation->call) &&
-           (c->rows * c->cols > LONG_ELEMENTS || operation->reply_bytes > LONG_REPLY_BYTES);
+           mm_result_returns_matrix(&operation->call) &&
+           (mm_window_elements(part) > LONG_ELEMENTS || operation->reply_bytes > LONG_REPLY_BYTES);
 }
 
 /* Lets the worker pool decode, which must not call MHD: the connection may be gone by then. False if memory
@@ -312,8 +335,13 @@ static enum mm_status encode(struct mm_request *request, struct mm_error *error)
     const struct mm_codec *encoder = operation->encoder;
     uint64_t *span_ns = operation->span_ns;
     struct pool_helpers helpers = {{share_with_pool}, request->server->pool};
+    if (operation->job.part != NULL) /* it is what the product's C is from now on */
+        operation->job.product.c =
+            mm_matrix_dense(operation->job.product.c.dtype, operation->part.count * operation->part.rows,
+                            operation->part.cols, operation->job.product.c.data);
     const struct mm_answer answer = {.job = &operation->job,
-                                     .has_matrix = mm_call_returns_matrix(&operation->call),
+                                     .figures = operation->call.numbers[MM_PARAMETER_REDUCE],
+                                     .has_matrix = mm_result_returns_matrix(&operation->call),
                                      .shape = &operation->shape,
                                      .result = &operation->result,
                                      .span_ns = span_ns,

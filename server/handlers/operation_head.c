@@ -3,6 +3,7 @@
 #include "server/handlers/operation.h"
 
 #include "api/operand.h"
+#include "api/result.h"
 #include "server/http/body.h"
 #include "server/http/routes.h"
 
@@ -19,7 +20,7 @@ static enum mm_status choose_encoder(struct mm_request *request) {
     const char *accept = mm_request_accept(request, text);
     const bool has_body = !mm_operand_all_are_made(&operation->call);
     operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
-    if (!mm_call_returns_matrix(&operation->call))
+    if (!mm_result_returns_matrix(&operation->call) || operation->call.numbers[MM_PARAMETER_REDUCE] != 0)
         return MM_OK; /* mm_operation_judge chooses */
     return mm_codec_for_reply(accept, has_body ? operation->decoder : &mm_json_codec, &operation->encoder,
                               &request->error);

@@ -103,7 +103,7 @@ static void shapes_of_made_operands(void **state) {
     }
 }
 
-/* A made operand takes nothing of a GPU's host, nor C if it is not returned; on the CPU all of them do. */
+/* A made operand takes nothing of a GPU's host; on the CPU it does. */
 static void memory_of_the_host(void **state) {
     struct mm_call call;
     size_t a_bytes, b_bytes;
@@ -120,10 +120,9 @@ static void memory_of_the_host(void **state) {
     assert_int_equal(mm_call_sizes(&call, &limits, &a_bytes, &b_bytes, &error), MM_OK);
     assert_int_equal(a_bytes, 0);
     assert_int_equal(b_bytes, 300 * 500 * 4);
-    assert_int_equal(mm_call_judge_memory(&call, false, &limits, &error), MM_OK);
-    assert_int_equal(mm_call_judge_memory(&call, true, &limits, &error), MM_TOO_LARGE);
-    call.numbers[MM_PARAMETER_REPLY] = 0;
-    assert_int_equal(mm_call_judge_memory(&call, false, &limits, &error), MM_TOO_LARGE);
+    assert_int_equal(mm_call_judge_memory(&call, false, 0, &limits, &error), MM_OK);
+    assert_int_equal(mm_call_judge_memory(&call, false, 500 << 10, &limits, &error), MM_TOO_LARGE);
+    assert_int_equal(mm_call_judge_memory(&call, true, 0, &limits, &error), MM_TOO_LARGE);
 }
 
 RUN_TESTS(sources, shapes_of_made_operands, memory_of_the_host)

@@ -79,5 +79,55 @@ static void a_check_reads_what_was_made(void **state) {
     assert_int_equal(mm_verification_verdict(&jobs[0]->verification), MM_VERDICT_PASSED);
 }
 
-RUN_TESTS_BETWEEN(reset, drop, one_alone_copies_only_what_it_must, they_share_launches,
-                  a_check_reads_what_was_made)
+/* Rows 3 to 11 and columns 2 to 7 of one product, returned and reduced or not. Its parts never share a
+ * launch. */
+static void a_part_is_copied_alone(void **state) {
+    static const struct mm_window part = {1, 18, 17, 3, 9, 2, 6};
+    for (unsigned bits = 0; bits < 4; bits++) {
+        static struct test_job whole;
+        struct mm_job *job = jobs[0], *of_whole = &whole.job;
+        const bool reduces = bits & 1, wants_c = bits & 2;
+        make(0, true, false, wants_c);
+        job->part = &part;
+        job->reduces = reduces;
+        plan_job(&tests[0]);
+        assert_int_equal(job->plan.batch_key, 0);
+        fake_cuda.copies = fake_cuda.reductions = 0;
+        run(0, jobs, 1);
+        assert_int_equal(job->error.status, MM_OK);
+        assert_int_equal(fake_cuda.copies, 1 + wants_c);
+        assert_int_equal(fake_cuda.reductions, reduces);
+        assert_int_equal(job->downloaded_bytes, wants_c ? 9 * 6 * 4 : 0);
+        job_init(&whole, &ours, 18, 20, 17);
+        memcpy(whole.a, tests[0].a, sizeof whole.a);
+        run(1, &of_whole, 1);
+        const struct mm_matrix item = mm_window_item(&part, MM_FLOAT32, whole.c, 0);
+        struct mm_reduction seen = mm_reduction_none();
+        mm_reduce_rows(&seen, &item, 0, 9);
+        if (reduces)
+            assert_memory_equal(&seen, &job->reduction, sizeof seen);
+        for (size_t index = 0; index < 9 * 6 && wants_c; index++)
+            assert_true(tests[0].c[index] == whole.c[(index / 6 + 3) * 17 + index % 6 + 2]);
+    }
+}
+
+/* One copy for all matrices of a stack, or one for each if their rows are too long for that. */
+static void parts_of_a_stack_are_copied_together(void **state) {
+    static const struct mm_window part = {3, 4, 5, 1, 2, 2, 3};
+    float from[3 * 4 * 5], to[3 * 2 * 3 + 1];
+    for (size_t index = 0; index < COUNT(from); index++)
+        from[index] = (float)index;
+    for (int is_long = 0; is_long < 2; is_long++) {
+        device.pitch_bytes_max = is_long ? 5 * 4 - 1 : 5 * 4;
+        fake_cuda.copies = 0;
+        memset(to, 0xff, sizeof to);
+        assert_int_equal(mm_cuda_copy_part(to, from, MM_FLOAT32, &part, &device.lanes[0]), cudaSuccess);
+        assert_int_equal(fake_cuda.copies, is_long ? 3 * 2 : 1);
+        for (size_t index = 0; index < 18; index++)
+            assert_true(to[index] == (float)((index / 6 * 4 + index / 3 % 2 + 1) * 5 + index % 3 + 2));
+        assert_true(to[18] != to[18]);
+    }
+}
+
+RUN_TESTS_BETWEEN(reset, drop, one_alone_copies_only_what_it_must, a_part_is_copied_alone,
+                  parts_of_a_stack_are_copied_together, they_share_launches, a_check_reads_what_was_made)
