@@ -2,6 +2,8 @@
  * of those that are wrong. It does not know what the names in a value stand for. */
 #include "api/call.h"
 
+#include "api/operand.h"
+#include "api/result.h"
 #include "api/slice.h"
 
 #include <assert.h>
@@ -10,7 +12,21 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { NAME, FLAG, PERMISSION, COUNT, WHOLE, SECONDS, DIMENSION, SHAPE, OWN };
+enum kind {
+    NAME,
+    FLAG,
+    PERMISSION,
+    REPLY,
+    SOURCE,
+    RANGE,
+    FIGURES,
+    COUNT,
+    WHOLE,
+    SECONDS,
+    DIMENSION,
+    SHAPE,
+    OWN
+};
 
 enum { SECONDS_MAX = 365 * 24 * 60 * 60 };
 
@@ -19,15 +35,18 @@ enum { SECONDS_MAX = 365 * 24 * 60 * 60 };
 /* Sets of places. */
 enum {
     QUERY_OF_PRODUCT = BIT(MM_CALL_QUERY, MM_MATMUL),
-    QUERY_OF_TRANSPOSITION = BIT(MM_CALL_QUERY, MM_TRANSPOSE),
-    QUERIES = QUERY_OF_PRODUCT | QUERY_OF_TRANSPOSITION,
-    PRODUCTS = QUERY_OF_PRODUCT | BIT(MM_CALL_BODY, MM_MATMUL),
-    CALLS = PRODUCTS | QUERIES | BIT(MM_CALL_BODY, MM_TRANSPOSE),
+    QUERIES = QUERY_OF_PRODUCT | BIT(MM_CALL_QUERY, MM_TRANSPOSE),
+    FORM_OF_PRODUCT = BIT(MM_CALL_FORM, MM_MATMUL),
+    FORMS = FORM_OF_PRODUCT | BIT(MM_CALL_FORM, MM_TRANSPOSE),
+    PRODUCTS = QUERY_OF_PRODUCT | BIT(MM_CALL_BODY, MM_MATMUL) | FORM_OF_PRODUCT,
+    TRANSPOSITIONS =
+        BIT(MM_CALL_QUERY, MM_TRANSPOSE) | BIT(MM_CALL_BODY, MM_TRANSPOSE) | BIT(MM_CALL_FORM, MM_TRANSPOSE),
+    CALLS = PRODUCTS | TRANSPOSITIONS,
     BENCHMARK_OF_PRODUCT = BIT(MM_CALL_BENCHMARK, MM_MATMUL),
     BENCHMARKS = BENCHMARK_OF_PRODUCT | BIT(MM_CALL_BENCHMARK, MM_TRANSPOSE),
     PROBE = BIT(MM_CALL_PROBE, MM_MATMUL),
     STORED_QUERY = BIT(MM_CALL_STORED_QUERY, MM_TRANSPOSE),
-    STORED = STORED_QUERY | BIT(MM_CALL_STORED_BODY, MM_TRANSPOSE),
+    STORED = STORED_QUERY | BIT(MM_CALL_STORED_BODY, MM_TRANSPOSE) | BIT(MM_CALL_STORED_FORM, MM_TRANSPOSE),
 };
 
 static const struct {
@@ -55,11 +74,18 @@ static const struct {
     [NAME] = {"a name without NUL bytes", "a string without NUL characters"},
     [FLAG] = {"true, false, 1 or 0", "true or false"},
     [PERMISSION] = {"allow or never", "\"allow\" or \"never\""},
+    [REPLY] = {"matrix or none", "\"matrix\" or \"none\""},
+    [RANGE] = {"A:B, two decimal numbers, each of which may be left out, like 0:4",
+               "a string like \"0:4\", with two decimal numbers, each of which may be left out"},
+    [FIGURES] = {"a list of sum, trace, min, max, max_abs, norm and finite, with commas between them",
+                 "a string or an array of \"sum\", \"trace\", \"min\", \"max\", \"max_abs\", \"norm\" and "
+                 "\"finite\""},
     [COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
     [WHOLE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
     [SECONDS] = {"a whole decimal number from 1 to 31536000", "a whole number from 1 to 31536000"},
     [DIMENSION] = {"a decimal non-negative integer", "a whole number of at least 1"},
-    [SHAPE] = {"1 to 8 decimal non-negative integers with commas between them, like 8,1,5,4", ""},
+    [SHAPE] = {"1 to 8 decimal non-negative integers with commas between them, like 8,1,5,4",
+               "an array of 1 to 8 whole numbers, like [8, 1, 5, 4]"},
 };
 
 _Static_assert(MM_RANK_MAX == 8, "the form of a shape says so");
@@ -69,6 +95,8 @@ struct value {
     char name[MM_CALL_NAME_MAX + 1];
     uint64_t number;
     struct mm_shape shape; /* what lies behind its rank is 0 */
+    struct mm_source source;
+    struct mm_range range;
 };
 
 const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX] = {"a", "b"};
@@ -91,10 +119,21 @@ void mm_call_release(struct mm_call *call, struct mm_buffers *buffers) {
 void mm_call_view(struct mm_call *call) {
     call->a = mm_shape_view(&call->a_shape, false, call->dtype);
     call->b = mm_shape_view(&call->b_shape, true, call->dtype);
+    call->a_source.rows = mm_shape_rows(&call->a_shape, false);
+    call->b_source.rows = mm_shape_rows(&call->b_shape, true);
+}
+
+const char *mm_call_parameter_name(enum mm_parameter parameter) {
+    return parameters[parameter].name;
 }
 
 bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter) {
-    return (call->given & UINT32_C(1) << parameter) != 0;
+    return (call->given & UINT64_C(1) << parameter) != 0;
+}
+
+bool mm_call_takes_list(enum mm_parameter parameter) {
+    return parameter != MM_PARAMETER_COUNT &&
+           (parameters[parameter].kind == SHAPE || parameters[parameter].kind == FIGURES);
 }
 
 static bool takes(const struct mm_call *call, enum mm_call_place place, unsigned parameter) {
@@ -110,15 +149,15 @@ const char *mm_call_given_name(const struct mm_call *call, enum mm_parameter fir
     return NULL;
 }
 
-const char *mm_call_missing_dimension(const struct mm_call *call, uint32_t given) {
+const char *mm_call_missing_dimension(const struct mm_call *call, uint64_t given) {
     unsigned first = MM_PARAMETER_M, last = MM_PARAMETER_N;
     for (unsigned parameter = MM_PARAMETER_A_SHAPE; parameter <= MM_PARAMETER_SHAPE; parameter++)
-        if ((given & UINT32_C(1) << parameter) != 0) {
+        if ((given & UINT64_C(1) << parameter) != 0) {
             first = MM_PARAMETER_A_SHAPE;
             last = MM_PARAMETER_SHAPE;
         }
     for (unsigned parameter = first; parameter <= last; parameter++)
-        if (takes(call, MM_CALL_QUERY, parameter) && (given & UINT32_C(1) << parameter) == 0)
+        if (takes(call, MM_CALL_QUERY, parameter) && (given & UINT64_C(1) << parameter) == 0)
             return parameters[parameter].name;
     return NULL;
 }
@@ -135,7 +174,7 @@ enum mm_parameter mm_call_find(const struct mm_call *call, enum mm_call_place pl
 
 /* The names that may stand in one place, and the one among them that a client probably meant. */
 struct known {
-    char list[160];
+    char list[256];
     size_t used;
     const char *meant; /* NULL: none is near */
 };
@@ -151,7 +190,7 @@ static void add_known(struct known *known, struct mm_slice given, const char *na
 static enum mm_status fail_unknown(const struct mm_call *call, enum mm_call_place place, const char *name,
                                    size_t length, struct mm_error *error) {
     const struct mm_slice given = {name, length};
-    const unsigned operands = place == MM_CALL_BODY ? mm_call_operands(call) : 0;
+    const unsigned operands = place == MM_CALL_BODY || place == MM_CALL_FORM ? mm_call_operands(call) : 0;
     struct known known = {.used = 0};
     char field[MM_CALL_NAME_MAX + 1], hint[64] = "";
     for (unsigned index = 0; index < operands; index++)
@@ -166,8 +205,8 @@ static enum mm_status fail_unknown(const struct mm_call *call, enum mm_call_plac
                          place == MM_CALL_QUERY ? "query" : "body", known.list, hint);
 }
 
-/* The words of a permission, by its number. */
-static const char *const permissions[] = {"never", "allow"};
+/* The words of a permission and of a reply, by their numbers. */
+static const char *const words[][2] = {[PERMISSION] = {"never", "allow"}, [REPLY] = {"matrix", "none"}};
 
 /* Stores a value, unless another one was given before. */
 static enum mm_status give(struct mm_call *call, unsigned parameter, const struct value *value,
@@ -187,6 +226,18 @@ static enum mm_status give(struct mm_call *call, unsigned parameter, const struc
         held = shape->dims;
         bytes = sizeof value->shape.dims;
         is_same = shape->rank == value->shape.rank;
+    } else if (parameters[parameter].kind == RANGE) {
+        given = &value->range;
+        held = parameter == MM_PARAMETER_ROWS ? &call->rows : &call->cols;
+        bytes = sizeof value->range;
+    } else if (parameters[parameter].kind == SOURCE) {
+        struct mm_source *source = parameter == MM_PARAMETER_B_FROM ? &call->b_source : &call->a_source;
+        given = &value->source.seed;
+        held = &source->seed;
+        bytes = sizeof source->seed;
+        is_same = source->kind == value->source.kind;
+        if (!mm_call_has(call, parameter))
+            source->kind = value->source.kind;
     }
     if (mm_call_has(call, parameter) && (!is_same || memcmp(held, given, bytes) != 0))
         return mm_fail_field(error, MM_BAD_REQUEST, name,
@@ -194,7 +245,7 @@ static enum mm_status give(struct mm_call *call, unsigned parameter, const struc
     memcpy(held, given, bytes);
     if (parameters[parameter].kind == SHAPE)
         shape->rank = value->shape.rank;
-    call->given |= UINT32_C(1) << parameter;
+    call->given |= UINT64_C(1) << parameter;
     return MM_OK;
 }
 
@@ -285,12 +336,16 @@ static bool read_value(enum kind kind, enum mm_call_place place, const struct mm
         return *number == 1 || given->kind == MM_VALUE_FALSE ||
                (is_text && (text_is(given, "false") || text_is(given, "0")));
     case PERMISSION:
-        *number = text_is(given, permissions[1]);
-        return *number == 1 || text_is(given, permissions[0]);
+    case REPLY:
+        *number = text_is(given, words[kind][1]);
+        return *number == 1 || text_is(given, words[kind][0]);
     case COUNT:
     case WHOLE:
     case SECONDS:
     case DIMENSION:
+        if (kind == DIMENSION && place == MM_CALL_BODY && given->kind == MM_VALUE_NUMBER &&
+            given->number == 0.0)
+            return true;
         if (!(is_text ? read_decimal(given->text, given->length, number) : read_number(given, number)))
             return false;
         if (kind == DIMENSION)
@@ -305,6 +360,13 @@ static bool read_value(enum kind kind, enum mm_call_place place, const struct mm
         return *number > 0;
     case SHAPE:
         return is_text && read_shape(given, &value->shape);
+    case RANGE:
+        return given->kind == MM_VALUE_TEXT &&
+               mm_result_read_range((struct mm_slice){given->text, given->length}, &value->range);
+    case FIGURES:
+        return given->kind == MM_VALUE_TEXT &&
+               mm_result_read_figures((struct mm_slice){given->text, given->length}, number);
+    case SOURCE:
     case OWN:
         break;
     }
@@ -320,6 +382,12 @@ static enum mm_status set(struct mm_call *call, enum mm_call_place place, const 
     const enum kind kind = parameters[parameter].kind;
     struct value value = {0};
     char got[60], quoted[64];
+    if (kind == SOURCE) {
+        const struct mm_slice text = {given->text, given->length};
+        const enum mm_status status =
+            mm_operand_read_source(parameters[parameter].name, text, &value.source, error);
+        return status == MM_OK ? give(call, parameter, &value, error) : status;
+    }
     if (read_value(kind, place, given, is_text, &value)) {
         if (kind == DIMENSION &&
             check_dimension(parameter, value.number, given, is_text, limits, error) != MM_OK)
@@ -351,8 +419,8 @@ enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_e
     if (name == NULL)
         return MM_OK;
     return mm_fail_field(error, MM_BAD_REQUEST, name,
-                         "%s is in the query, but only a raw body (application/octet-stream) needs it; leave "
-                         "it out, since JSON and .npy files have their shape",
+                         "%s is given, but only a raw body (application/octet-stream) or an operand that the "
+                         "server makes needs it; leave it out, since JSON and .npy files have their shape",
                          name);
 }
 
@@ -409,20 +477,52 @@ static enum mm_status operand_size(const char *field, const struct mm_shape *sha
                                                      : status;
 }
 
-enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
-                             size_t *b_bytes, struct mm_error *error) {
-    const struct mm_shape c_shape = mm_call_result(call);
-    size_t bytes[MM_PRODUCT_MATRICES] = {0}, total;
-    enum mm_status status = operand_size("a", &call->a_shape, &call->a, limits, &bytes[0], error);
-    if (status == MM_OK)
-        status = operand_size("b", &call->b_shape, &call->b, limits, &bytes[1], error);
-    if (status == MM_OK && !call->is_stored)
-        status = mm_shape_size("c", &c_shape, call->result_dtype, limits, &bytes[2], error);
-    if (status != MM_OK)
-        return status;
+/* Whether the memory of all three matrices is the host's, whatever the backend. */
+static bool is_all_in_host_memory(const struct mm_call *call) {
+    return !mm_operand_any_is_made(call) && !mm_result_has_part(call) && mm_result_returns_matrix(call);
+}
+
+static enum mm_status judge_together(const struct mm_call *call, const size_t bytes[MM_PRODUCT_MATRICES],
+                                     const struct mm_limits *limits, struct mm_error *error) {
+    size_t total;
     if (!mm_size_add(bytes[0], bytes[1], &total) || !mm_size_add(total, bytes[2], &total) ||
         total > limits->memory_bytes_max)
         return fail_together(call, bytes, limits, error);
+    return MM_OK;
+}
+
+enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
+                                    const struct mm_limits *limits, struct mm_error *error) {
+    size_t bytes[MM_PRODUCT_MATRICES] = {mm_matrix_bytes(&call->a), mm_matrix_bytes(&call->b), c_bytes};
+    if (is_all_in_host_memory(call))
+        return MM_OK; /* mm_call_sizes has judged it */
+    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX && !is_host; index++)
+        if (mm_operand_is_made(call, index))
+            bytes[index] = 0;
+    return judge_together(call, bytes, limits, error);
+}
+
+enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
+                             size_t *b_bytes, struct mm_error *error) {
+    const struct mm_shape c_shape = mm_call_result(call);
+    const struct mm_limits elsewhere = {limits->dimension_max, limits->body_bytes_max, SIZE_MAX};
+    const struct mm_limits *of_a = mm_operand_is_made(call, 0) ? &elsewhere : limits;
+    const struct mm_limits *of_b = mm_operand_is_made(call, 1) ? &elsewhere : limits;
+    const bool is_all_here = is_all_in_host_memory(call);
+    size_t bytes[MM_PRODUCT_MATRICES] = {0};
+    enum mm_status status = operand_size("a", &call->a_shape, &call->a, of_a, &bytes[0], error);
+    if (status == MM_OK)
+        status = operand_size("b", &call->b_shape, &call->b, of_b, &bytes[1], error);
+    if (status == MM_OK && !call->is_stored)
+        status = mm_shape_size("c", &c_shape, call->result_dtype, is_all_here ? limits : &elsewhere,
+                               &bytes[2], error);
+    if (status == MM_OK && is_all_here)
+        status = judge_together(call, bytes, limits, error);
+    if (status != MM_OK)
+        return status;
+    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
+        if (mm_operand_is_made(call, index))
+            bytes[index] = 0;
     *a_bytes = bytes[0];
     *b_bytes = bytes[1];
     return MM_OK;
@@ -430,6 +530,8 @@ enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits 
 
 static bool has_bool_past_1(const struct mm_matrix *matrix) {
     unsigned char all = 0;
+    if (matrix->data == NULL) /* it is made */
+        return false;
     for (size_t row = 0; row < matrix->rows && matrix->cols > 0; row++)
         for (size_t col = 0; col < matrix->cols; col++)
             all |= ((const unsigned char *)matrix->data)[row * matrix->ld + col];

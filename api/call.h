@@ -8,6 +8,7 @@
 #include "api/value.h"
 #include "gpu/memory/buffer.h"
 #include "gpu/shape.h"
+#include "gpu/source.h"
 #include "gpu/variant.h"
 
 enum { MM_CALL_NAME_MAX = 63, MM_CALL_OPERANDS_MAX = 2 };
@@ -18,19 +19,22 @@ enum { MM_CALL_NAME_MAX = 63, MM_CALL_OPERANDS_MAX = 2 };
 /* Below it a whole number of JSON, read as a double, is exact. Times are cut to it. */
 #define MM_CALL_WHOLE_MAX (UINT64_C(1) << 53)
 
-/* Where a parameter can stand. A body's is a member of JSON or a field of a form. A probe is a benchmark
- * without an operation on matrices. The last two are the first two of a call that stores its matrix. */
+/* Where a parameter can stand. A body's is a member of JSON. A probe is a benchmark without an operation on
+ * matrices. The last three are the first three of a call that stores its matrix. */
 enum mm_call_place {
     MM_CALL_QUERY,
     MM_CALL_BODY,
+    MM_CALL_FORM,
     MM_CALL_BENCHMARK,
     MM_CALL_PROBE,
     MM_CALL_STORED_QUERY,
-    MM_CALL_STORED_BODY
+    MM_CALL_STORED_BODY,
+    MM_CALL_STORED_FORM
 };
 
 /* One row a parameter: constant, wire name, kind, and where it can stand, by operation. A name's value is
- * stored in mm_call.names, a shape in mm_call.a_shape or b_shape, any other in mm_call.numbers. The values of
+ * stored in mm_call.names, a shape in mm_call.a_shape or b_shape, a source in a_source or b_source, any other
+ * in mm_call.numbers. The values of
  * kind OWN are not read here: api/lab/benchmark_request.c reads them. */
 #define MM_PARAMETER_TABLE(X)                                                                                \
     X(MM_PARAMETER_VARIANT, "variant", NAME, CALLS)                                                          \
@@ -43,22 +47,34 @@ enum mm_call_place {
     X(MM_PARAMETER_TILE, "tile", COUNT, PRODUCTS)                                                            \
     X(MM_PARAMETER_VENDOR, "vendor", PERMISSION, PRODUCTS)                                                   \
     X(MM_PARAMETER_VERIFY, "verify", FLAG, PRODUCTS)                                                         \
+    X(MM_PARAMETER_REPLY, "reply", REPLY, CALLS)                                                             \
+    X(MM_PARAMETER_ROWS, "rows", RANGE, CALLS)                                                               \
+    X(MM_PARAMETER_COLS, "cols", RANGE, CALLS)                                                               \
+    X(MM_PARAMETER_REDUCE, "reduce", FIGURES, CALLS)                                                         \
+    X(MM_PARAMETER_A_FROM, "a_from", SOURCE, QUERIES | FORMS)                                                \
+    X(MM_PARAMETER_B_FROM, "b_from", SOURCE, QUERY_OF_PRODUCT | FORM_OF_PRODUCT)                             \
     X(MM_PARAMETER_TTL_S, "ttl_s", SECONDS, STORED)                                                          \
     X(MM_PARAMETER_OP, "op", OWN, BENCHMARKS | PROBE)                                                        \
-    X(MM_PARAMETER_M, "m", DIMENSION, QUERIES | BENCHMARKS | STORED_QUERY)                                   \
-    X(MM_PARAMETER_K, "k", DIMENSION, QUERY_OF_PRODUCT | BENCHMARK_OF_PRODUCT)                               \
-    X(MM_PARAMETER_N, "n", DIMENSION, QUERIES | BENCHMARKS | STORED_QUERY)                                   \
+    X(MM_PARAMETER_M, "m", DIMENSION, CALLS | BENCHMARKS | STORED_QUERY)                                     \
+    X(MM_PARAMETER_K, "k", DIMENSION, PRODUCTS | BENCHMARK_OF_PRODUCT)                                       \
+    X(MM_PARAMETER_N, "n", DIMENSION, CALLS | BENCHMARKS | STORED_QUERY)                                     \
     X(MM_PARAMETER_LDA, "lda", DIMENSION, QUERIES)                                                           \
     X(MM_PARAMETER_LDB, "ldb", DIMENSION, QUERY_OF_PRODUCT)                                                  \
-    X(MM_PARAMETER_A_SHAPE, "a_shape", SHAPE, QUERY_OF_PRODUCT)                                              \
-    X(MM_PARAMETER_B_SHAPE, "b_shape", SHAPE, QUERY_OF_PRODUCT)                                              \
-    X(MM_PARAMETER_SHAPE, "shape", SHAPE, QUERY_OF_TRANSPOSITION | STORED_QUERY)                             \
+    X(MM_PARAMETER_A_SHAPE, "a_shape", SHAPE, PRODUCTS)                                                      \
+    X(MM_PARAMETER_B_SHAPE, "b_shape", SHAPE, PRODUCTS)                                                      \
+    X(MM_PARAMETER_SHAPE, "shape", SHAPE, TRANSPOSITIONS | STORED_QUERY)                                     \
     X(MM_PARAMETER_REPEATS, "repeats", WHOLE, BENCHMARKS)                                                    \
     X(MM_PARAMETER_VARIANTS, "variants", OWN, BENCHMARKS)                                                    \
     X(MM_PARAMETER_PATTERNS, "patterns", OWN, PROBE)                                                         \
     X(MM_PARAMETER_STRIDES, "strides", OWN, PROBE)                                                           \
     X(MM_PARAMETER_WORD_BYTES, "word_bytes", OWN, PROBE)                                                     \
     X(MM_PARAMETER_PADDED, "padded", OWN, PROBE)
+
+/* Rows or columns from `from` on and before `to`; SIZE_MAX: to the end. */
+struct mm_range {
+    size_t from;
+    size_t to;
+};
 
 enum mm_parameter { MM_PARAMETER_TABLE(MM_CONSTANT) MM_PARAMETER_COUNT };
 
@@ -69,10 +85,13 @@ struct mm_call {
 
     /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
     char names[MM_PARAMETER_RESULT_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* of those of kind NAME */
-    uint64_t
-        numbers[MM_PARAMETER_COUNT]; /* all others; flags are 0 or 1, permissions 0 (never) or 1 (allow) */
-    uint32_t given;                  /* bit p: parameter p was given */
-    enum mm_dtype dtype;             /* of the operands; mm_call_resolve sets both types */
+    uint64_t numbers[MM_PARAMETER_COUNT]; /* all others; flags are 0 or 1, permissions 0 (never) or 1 (allow),
+                                             replies 0 (matrix) or 1 (none), figures bits of enum mm_figure */
+    struct mm_source a_source;            /* of a_from and b_from; rows are set by mm_call_view */
+    struct mm_source b_source;
+    struct mm_range rows, cols; /* given as parameters; else 0 */
+    uint64_t given;             /* bit p: parameter p was given */
+    enum mm_dtype dtype;        /* of the operands; mm_call_resolve sets both types */
     enum mm_dtype result_dtype;
 
     /* Set by mm_codec_decode, as the client sees them; a transposition's b is 0×0. A raw body's come from the
@@ -125,12 +144,17 @@ enum mm_status mm_call_set_value(struct mm_call *call, enum mm_call_place place,
 
 bool mm_call_has(const struct mm_call *call, enum mm_parameter parameter);
 
+const char *mm_call_parameter_name(enum mm_parameter parameter);
+
+/* Whether its value is a list: with commas in a text, an array in JSON. */
+bool mm_call_takes_list(enum mm_parameter parameter);
+
 /* The name of the first parameter from `first` to `last` that was given; NULL if none was. */
 const char *mm_call_given_name(const struct mm_call *call, enum mm_parameter first, enum mm_parameter last);
 
 /* The name of the first of m, k and n, or of the shapes if one of those is in `given` (bits as in
  * mm_call.given), that the operation takes and that is not in it; NULL if none is missing. */
-const char *mm_call_missing_dimension(const struct mm_call *call, uint32_t given);
+const char *mm_call_missing_dimension(const struct mm_call *call, uint64_t given);
 
 /* How many matrices the operation takes: 1, which is a, or 2, a and b. */
 static inline unsigned mm_call_operands(const struct mm_call *call) {
@@ -140,7 +164,7 @@ static inline unsigned mm_call_operands(const struct mm_call *call) {
 /* The names of the operands, of which an operation takes the first mm_call_operands. */
 extern const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX];
 
-/* Makes call->a and call->b the views of a_shape and b_shape, without data. */
+/* Makes call->a and call->b the views of a_shape and b_shape, without data, and completes the sources. */
 void mm_call_view(struct mm_call *call);
 
 /* The result's shape; without its stack if those of a and b do not broadcast. */
@@ -150,7 +174,8 @@ struct mm_shape mm_call_result(const struct mm_call *call);
  * For mm_shape_conform. */
 struct mm_product mm_call_product(const struct mm_call *call);
 
-/* MM_BAD_REQUEST if a dimension or a shape was given though the codec does not take them. */
+/* MM_BAD_REQUEST if a dimension or a shape was given though nothing needs it: the codec takes none, and no
+ * operand is made. */
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error);
 
 /* Turns the names of the types into call->dtype and call->result_dtype. MM_UNSUPPORTED lists what the
@@ -159,10 +184,16 @@ enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_e
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
 
 /* Judges the sizes of both operands, as call->a and call->b are stored, and of the result, and all three
- * together, and gives the bytes of the operands. MM_TOO_LARGE; nothing is written then. mm_shape_conform
- * judges whether the shapes fit each other. */
+ * together, and gives the bytes of the operands, of a made one 0. Of made operands, and then of the result,
+ * only the dimensions are judged: mm_call_judge_memory judges the rest once the backend is known.
+ * MM_TOO_LARGE; nothing is written then. mm_shape_conform judges whether the shapes fit each other. */
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error);
+
+/* Judges what the call takes of the host's memory: inline operands, made ones if `is_host`, where the
+ * backend's memory is the host's, and so many bytes of the result. MM_TOO_LARGE. */
+enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
+                                    const struct mm_limits *limits, struct mm_error *error);
 
 /* Judges elements that not every bit pattern makes: those of a bool, in a product, must be 0 or 1.
  * MM_BAD_REQUEST. After decoding. */

@@ -119,6 +119,10 @@ enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *nat
     return status;
 }
 
+const struct mm_codec *mm_codec_for_facts(const char *accept) {
+    return mm_media_weight(accept, mm_json_codec.reply_type) > 0 ? &mm_json_codec : NULL;
+}
+
 enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,
                                     struct mm_error *error) {
     char text[MM_SHAPE_TEXT_MAX];

@@ -29,8 +29,11 @@ struct mm_helpers {
 
 /* A finished product or transposition on its way out. */
 struct mm_answer {
-    const struct mm_job *job;     /* done, status MM_OK; product.c has all elements of the result, dense.
-                                     variant NULL: a stored matrix, and product.c is all that is set */
+    const struct mm_job *job;     /* done, status MM_OK; product.c has all elements of the result, dense, if
+                                     has_matrix. variant NULL: a stored matrix, and product.c is all that is
+                                     set */
+    uint64_t figures;             /* bits of enum mm_figure: of job->reduction; the format is JSON then */
+    bool has_matrix;              /* the elements are returned; if not, the format is JSON */
     const struct mm_shape *shape; /* of the result */
     struct mm_buffer *result;     /* holds product.c's elements; an encoder may take it over */
     const uint64_t *span_ns;      /* MM_SPAN_COUNT of them; encode and total are final in `finish` alone */
@@ -118,6 +121,9 @@ struct mm_codec {
      * SIZE_MAX. NULL: the reply is the result's own buffer. */
     bool (*reply_bytes_max)(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes);
 
+    /* Likewise for a reply without the elements; 0: the format has none. */
+    size_t facts_bytes_max;
+
     /* Writes the result's elements into *body, whose buffer has reply_bytes_max bytes; if that is NULL, moves
      * answer->result's buffer there and clears it. */
     void (*encode)(const struct mm_answer *answer, struct mm_reply_body *body);
@@ -148,6 +154,9 @@ enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions
  * or NULL. MM_NOT_ACCEPTABLE. */
 enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *natural,
                                   const struct mm_codec **codec, struct mm_error *error);
+
+/* The codec of a reply that has no elements: JSON; NULL if Accept excludes it. */
+const struct mm_codec *mm_codec_for_facts(const char *accept);
 
 /* Whether the codec's replies can hold a result of this shape: else MM_NOT_ACCEPTABLE. */
 enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct mm_shape *shape,

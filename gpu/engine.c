@@ -13,6 +13,7 @@ struct mm_engine {
     size_t device_count;
     struct mm_watch *watch;
     struct mm_queue *queue;
+    size_t device_bytes_max;
     uint64_t kernel_ms_max;
     char note[512];
 };
@@ -120,6 +121,7 @@ enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm
         error = &ignored;
     if (opened == NULL)
         return mm_fail(error, MM_INTERNAL, "the system has no memory for the engine");
+    opened->device_bytes_max = options->device_bytes_max;
     opened->kernel_ms_max = options->kernel_ms_max;
     enum mm_status status = open_backends(opened, options, error);
     if (status == MM_OK)
@@ -292,6 +294,30 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
     return MM_OK;
 }
 
+/* A small request must not take a device's memory from all others: what it makes, C and workspace. */
+static enum mm_status judge_memory(const struct mm_engine *engine, const struct mm_device *device,
+                                   const struct mm_variant *variant, const struct mm_job *job,
+                                   struct mm_error *error) {
+    const size_t most = engine->device_bytes_max != 0 ? engine->device_bytes_max : device->memory_bytes / 8;
+    const struct mm_product product = mm_product_dense(&job->product);
+    struct mm_plan plan = {.workspace_bytes = 0};
+    if (device->backend->is_host || mm_job_made_bytes(job) == 0)
+        return MM_OK;
+    if (product.m > 0 && product.n > 0 &&
+        mm_plan_make(device, variant, &product, false, &plan, error) != MM_OK)
+        return error->status;
+    const size_t bytes = mm_job_made_bytes(job) + mm_matrix_bytes(&product.c) + plan.workspace_bytes;
+    if (bytes <= most)
+        return MM_OK;
+    mm_fail_limit(
+        error, "variant", most,
+        "%s would take %zu bytes of device memory for the operands that the server makes, the result "
+        "and its workspace, but the limit is %zu (--max-device-memory)",
+        variant->name, bytes, most);
+    mm_fail_got(error, "%zu", bytes);
+    return MM_TOO_LARGE;
+}
+
 enum mm_status mm_engine_judge(const struct mm_engine *engine, const struct mm_job *job,
                                struct mm_error *error) {
     struct mm_error refusal = {.status = MM_OK}; /* by the last device; *error is set once all refuse */
@@ -300,8 +326,9 @@ enum mm_status mm_engine_judge(const struct mm_engine *engine, const struct mm_j
         if (device->backend != job->backend ||
             mm_variant_missing(job->variant, device, job->product.a.dtype) != NULL)
             continue;
-        if (mm_forecast_judge(device, mm_variant_resolve(job->variant, device, &job->product), &job->product,
-                              engine->kernel_ms_max, &refusal) == MM_OK)
+        const struct mm_variant *variant = mm_variant_resolve(job->variant, device, &job->product);
+        if (mm_forecast_judge(device, variant, &job->product, engine->kernel_ms_max, &refusal) == MM_OK &&
+            judge_memory(engine, device, variant, job, &refusal) == MM_OK)
             return MM_OK;
     }
     if (refusal.status != MM_OK && error != NULL)

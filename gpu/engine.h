@@ -15,7 +15,9 @@ struct mm_engine_options {
         host_jobs; /* products at a time on a device of the host's, where that would do more; 0: its own */
     struct mm_queue_limits queue;
     struct mm_watch_limits watch;
-    uint64_t kernel_ms_max; /* that a product may take by the devices' rates; 0: any time */
+    size_t device_bytes_max; /* of a device's memory, for a product with an operand that is made: for those, C
+                                and workspace; 0: an eighth */
+    uint64_t kernel_ms_max;  /* that a product may take by the devices' rates; 0: any time */
 };
 
 /* Opens the devices and proves each by a known product by each of its variants. MM_NOT_READY with the
@@ -62,7 +64,7 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
                                 const char *variant, struct mm_job *job, struct mm_error *error);
 
 /* Judges the kernel time that job->product should take by job->variant on the fastest device, by the
- * options' kernel_ms_max: MM_TOO_LARGE names the variant and the limit. The matrices need no data. Takes
- * no lock. Any thread. */
+ * options' kernel_ms_max, and what it takes of the device's memory, by device_bytes_max: MM_TOO_LARGE names
+ * the variant and the limit. The matrices need no data. Takes no lock. Any thread. */
 enum mm_status mm_engine_judge(const struct mm_engine *engine, const struct mm_job *job,
                                struct mm_error *error);

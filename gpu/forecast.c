@@ -129,9 +129,9 @@ double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
                       const struct mm_variant *ran) {
     const struct mm_forecast *forecast = &device->forecast;
     const enum mm_dtype dtype = job->product.a.dtype;
-    const double for_a_byte =
-        read_rate(&forecast->copy_ns) + (job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0);
+    const double check_ns = job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0;
     /* Not by mm_forecast_kernel_ns: small products share launches, so its least C would count many times. */
     return read_rate(&forecast->kernel_ns[row_of(device, ran)][dtype]) * work_of(ran, &job->product) +
-           for_a_byte * (double)mm_product_bytes(&job->product);
+           read_rate(&forecast->copy_ns) * (double)mm_job_copied_bytes(job) +
+           check_ns * (double)mm_product_bytes(&job->product);
 }

@@ -7,6 +7,7 @@ enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct 
     const struct mm_backend *backend = device->backend;
     job->alone = job->task != NULL && !job->task->shares;
     job->plan.batch_key = 0;
+    job->reduction = mm_reduction_none();
     if (job->task != NULL)
         return MM_OK;
     job->plan.variant = mm_variant_resolve(job->variant, device, &job->product);
@@ -35,6 +36,24 @@ void mm_job_list_done(struct mm_job *first) {
         first->done(first);
         first = rest;
     }
+}
+
+size_t mm_job_made_bytes(const struct mm_job *job) {
+    const struct mm_product *product = &job->product;
+    return (mm_source_is_made(&job->a_source) ? mm_matrix_bytes(&product->a) : 0) +
+           (mm_source_is_made(&job->b_source) ? mm_matrix_bytes(&product->b) : 0);
+}
+
+size_t mm_job_returned_bytes(const struct mm_job *job) {
+    const struct mm_matrix *c = &job->product.c;
+    const size_t elements = job->part == NULL ? c->rows * c->cols : mm_window_elements(job->part);
+    return c->data == NULL ? 0 : elements * mm_dtype_bytes(c->dtype);
+}
+
+size_t mm_job_copied_bytes(const struct mm_job *job) {
+    const struct mm_matrix *c = &job->product.c;
+    return mm_product_bytes(&job->product) - mm_matrix_bytes(c) - mm_job_made_bytes(job) +
+           mm_job_returned_bytes(job);
 }
 
 double mm_job_work(const struct mm_job *job) {

@@ -5,7 +5,10 @@
 #include "gpu/clock.h"
 #include "gpu/path.h"
 #include "gpu/pieces.h"
+#include "gpu/window.h"
 #include "gpu/plan.h"
+#include "gpu/source.h"
+#include "gpu/check/reduce.h"
 #include "gpu/check/verification.h"
 
 struct mm_backend;
@@ -40,13 +43,20 @@ enum { MM_BATCH_MAX = 64 };
  * the job. */
 struct mm_job {
     /* Set by the caller. */
-    struct mm_product product;        /* host memory; conforming; m = 0, n = 0, k = 0 allowed */
-    struct mm_task *task;             /* done in place of the product, which then tells the load alone, by its
-                                         m, n and k; NULL: the product */
+    struct mm_product product; /* host memory; conforming; m = 0, n = 0, k = 0 allowed. Not on the host:
+                                  the data of C is NULL if no one wants it, and it is not copied */
+    struct mm_source a_source; /* what the operands are made from, which are dense then: on the host in */
+    struct mm_source b_source; /* their memory, else in the device's own, and their data may be NULL */
+    const struct mm_window
+        *part;            /* the part of C that is wanted, and reduced: in the end it lies dense at the data
+                           of C, where on the host all of C is computed first; NULL: all of C */
+    bool reduces;         /* the device is to reduce the part, which is not NULL, as well */
+    struct mm_task *task; /* done in place of the product, which then tells the load alone, by its
+                             m, n and k; NULL: the product */
     const struct mm_backend *backend; /* whose table `variant` stands in */
     const struct mm_variant *variant; /* as chosen; may be the row `auto`; NULL, of a task alone: none */
     uint64_t deadline_ns; /* mm_clock_ns() past which it is not started, nor a slice or a piece; 0: none */
-    bool is_locked;       /* all three matrices lie in pages that are locked (gpu/memory/pages.h) */
+    bool is_locked;       /* all matrices with data lie in pages that are locked (gpu/memory/pages.h) */
     bool verify;          /* the device is to check the product as well; of MM_MATMUL alone */
     void *verify_memory;  /* on a backend of the host, what it takes for that: mm_verify_bytes */
     void (*done)(struct mm_job *first); /* that it is over, and all others of the list by `next`, which have
@@ -65,6 +75,7 @@ struct mm_job {
     size_t uploaded_bytes; /* copied to the device's own memory, and back; 0 where that is the host's */
     size_t downloaded_bytes;
     struct mm_verification verification; /* done where `verify` is set and the result is good */
+    struct mm_reduction reduction;       /* of the part, where `reduces` is set and the result is good */
     struct mm_pieces pieces;             /* those of a product that is cut */
     bool more;           /* its begin and end did one piece alone: they are to be called again, in any lane */
     struct mm_path path; /* by which the result came about; MM_PATH_NONE, unless the backend tells it by its
@@ -93,6 +104,16 @@ enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct 
 
 /* Calls done for the jobs of a list by `next`: once for those that stand together and have the same. */
 void mm_job_list_done(struct mm_job *first);
+
+/* Bytes that are copied to the device's own memory and back: of the operands that are not made, and of C if
+ * it is wanted. */
+size_t mm_job_copied_bytes(const struct mm_job *job);
+
+/* Bytes of the elements of C that are wanted. */
+size_t mm_job_returned_bytes(const struct mm_job *job);
+
+/* Bytes of the operands that the backend makes. */
+size_t mm_job_made_bytes(const struct mm_job *job);
 
 /* The work of a job whose variant was chosen (`ran`): 2·m·n·k operations; of a transposition the bytes of
  * A and of C. */

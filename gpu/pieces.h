@@ -11,12 +11,15 @@
 
 /* All 0: no piece has begun. */
 struct mm_pieces {
+    size_t made;       /* elements of operands that are made, of A and then of B, up to here are there */
+    uint64_t made_ns;  /* on making them */
     size_t item;       /* of a stack: the products before this one are complete */
     size_t row;        /* the rows of its C above this one are complete */
     size_t rows;       /* of the band at hand, which begins there */
     size_t col;        /* the columns of the band left of this one are complete */
     size_t cols;       /* of the piece at hand */
     size_t checked;    /* products whose check is over */
+    size_t reduced;    /* rows of the wanted parts of all matrices that were reduced */
     uint64_t spent_ns; /* on all pieces so far */
     double element_ns; /* that an element of C took in the last piece; 0: there was none */
 };

@@ -102,6 +102,7 @@ static bool open_engine(struct mm_server *server) {
                   .wait_ns_max = options->queue_wait_ms * UINT64_C(1000000)},
         .watch = {.hang_ns = options->watchdog_ms * UINT64_C(1000000),
                   .rest_ns = options->self_test_ms * UINT64_C(1000000)},
+        .device_bytes_max = options->max_device_memory_bytes,
         .kernel_ms_max = options->max_kernel_ms};
     if (mm_engine_open(&wanted, &engine, &error) != MM_OK) {
         mm_log_error("cannot multiply: %s", error.detail);

@@ -77,6 +77,9 @@ static const struct option table[] = {
      "most estimated kernel time of a product, by its variant's measured rate; over it 413; less than half "
      "of "
      "--watchdog-ms (default: 30000)"},
+    {"max-device-memory", "SIZE", SIZE, AT(max_device_memory_bytes), 1 << 20, UINT64_C(1) << 60, NULL,
+     "most memory of a GPU for a product whose operands the server makes: for those, the result and "
+     "workspace (default: an eighth of the GPU's)"},
     {"receive-timeout-ms", "MS", NUMBER, AT(receive_timeout_ms), 1, UINT32_MAX, "10000",
      "longest time to receive a request's head; a body may take this long plus its size over --receive-rate"},
     {"receive-rate", "SIZE", SIZE, AT(receive_rate), 1, UINT64_C(1) << 40, "4KiB",

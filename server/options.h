@@ -46,6 +46,7 @@ struct mm_options {
     uint64_t store_count_max;
     uint64_t dimension_max;
     uint64_t timeout_ms;
+    uint64_t max_device_memory_bytes; /* 0: an eighth of each device's */
     uint64_t max_kernel_ms;
     uint64_t receive_timeout_ms;
     uint64_t receive_rate; /* bytes a second */

@@ -226,6 +226,7 @@ step counters sh bench/counters.sh "$build"
 step profile sh bench/profile.sh "$build"
 step server ask_server
 step benchmark ask_benchmark
+step generated env MATMULD="$build/server/matmuld" sh tests/http/generated.sh cuda
 step attributes env MATMULD="$build/server/matmuld" sh tests/http/attributes.sh
 step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" \
     HOLD="$build/tests/http/hold" sh tests/http/gpu_faults.sh

@@ -7,6 +7,7 @@
 #include "api/csv/csv.h"
 #include "api/form/multipart.h"
 #include "api/npy/npy.h"
+#include "api/operand.h"
 #include "api/slice.h"
 
 #include <assert.h>
@@ -127,7 +128,7 @@ static enum mm_multipart_event end_part(struct reading *reading, const char *bod
     struct operand *operand = reading->operand;
     enum mm_status status = MM_OK;
     if (operand == NULL)
-        status = mm_call_set_text(&reading->call, MM_CALL_BODY, body + part->name, part->name_length,
+        status = mm_call_set_text(&reading->call, MM_CALL_FORM, body + part->name, part->name_length,
                                   body + part->data, part->bytes, reading->limits, &reading->error);
     else if (operand->is_csv) {
         operand->elements = part->data;
@@ -170,7 +171,7 @@ static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand 
     const struct operand *files[MM_CALL_OPERANDS_MAX];
     unsigned count = 0;
     for (unsigned index = 0; index < mm_call_operands(call); index++)
-        if (!operands[index].is_csv)
+        if (operands[index].seen && !operands[index].is_csv)
             files[count++] = &operands[index];
     if (count == 0)
         return mm_call_resolve(call, error);
@@ -288,8 +289,9 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
     const unsigned count = mm_call_operands(call);
     struct mm_matrix *const views[MM_CALL_OPERANDS_MAX] = {&call->a, &call->b};
     size_t bytes[MM_CALL_OPERANDS_MAX];
+    const struct mm_shape *shapes[MM_CALL_OPERANDS_MAX] = {NULL, NULL};
     for (unsigned index = 0; index < count; index++)
-        if (!operands[index].seen)
+        if (!operands[index].seen && !mm_operand_is_made(call, index))
             return mm_fail_field(
                 error, MM_BAD_REQUEST, operands[index].name,
                 "the form has no part named %s; add a .npy or .csv file, as curl does by -F %s=@%s.npy",
@@ -299,19 +301,23 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
         status = open_csv(reading, body, error);
     if (status != MM_OK)
         return status;
-    call->a_shape = operands[0].header.shape;
-    call->b_shape = count == 2 ? operands[1].header.shape : mm_shape_of_matrix(0, 0);
+    for (unsigned index = 0; index < count; index++)
+        if (operands[index].seen)
+            shapes[index] = &operands[index].header.shape;
+    status = mm_operand_shapes(call, shapes, error);
+    if (status != MM_OK)
+        return status;
     mm_call_view(call);
     status = mm_call_sizes(call, reading->limits, &bytes[0], &bytes[1], error);
     for (unsigned index = 0; index < count && status == MM_OK; index++)
-        if (!operands[index].is_csv)
+        if (operands[index].seen && !operands[index].is_csv)
             status = check_length(&operands[index], bytes[index], error);
     if (status == MM_OK)
         status = copy_files(reading, body, views, bytes, error);
     if (status != MM_OK)
         return status;
     for (unsigned index = 0; index < count; index++) {
-        if (is_copied(reading, &operands[index]))
+        if (is_copied(reading, &operands[index]) || !operands[index].seen)
             continue;
         call->views_body = true;
         views[index]->data =

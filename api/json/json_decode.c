@@ -1,6 +1,7 @@
 /* The decoding of a JSON request: what the scanner has found becomes a call, or an error. */
 #include "api/element.h"
 #include "api/json/json_scan.h"
+#include "api/operand.h"
 
 #include <assert.h>
 #include <math.h>
@@ -121,7 +122,7 @@ static enum mm_status judge_elements(const struct mm_json_scan *scan, const char
 /* [] is a matrix of 0×0. */
 static struct mm_shape shape_of(const struct mm_json_scanned *operand) {
     const bool is_empty_vector = operand->shape.rank == 1 && operand->shape.dims[0] == 0;
-    return !operand->seen || is_empty_vector ? mm_shape_of_matrix(0, 0) : operand->shape;
+    return is_empty_vector ? mm_shape_of_matrix(0, 0) : operand->shape;
 }
 
 /* Sets the dtype, the shapes and their views, without data. A dtype that is not supported counts as float32:
@@ -131,13 +132,20 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
     struct mm_call *call = &scan->call;
     if (mm_call_resolve(call, NULL) != MM_OK)
         call->dtype = call->result_dtype = MM_FLOAT32;
-    for (unsigned index = 0; index < mm_call_operands(call); index++)
-        if (judge_shape(&scan->operands[index], mm_call_operand_names[index], text, error) != MM_OK)
+    const struct mm_shape of_operands[] = {shape_of(&scan->operands[0]), shape_of(&scan->operands[1])};
+    const struct mm_shape *shapes[MM_CALL_OPERANDS_MAX] = {NULL, NULL};
+    for (unsigned index = 0; index < mm_call_operands(call); index++) {
+        const struct mm_json_scanned *operand = &scan->operands[index];
+        if (mm_operand_is_made(call, index) && (!operand->seen || operand->has_source))
+            continue;
+        if (judge_shape(operand, mm_call_operand_names[index], text, error) != MM_OK)
             return MM_BAD_REQUEST;
-    call->a_shape = shape_of(&scan->operands[0]);
-    call->b_shape = shape_of(&scan->operands[1]);
-    mm_call_view(call);
-    return MM_OK;
+        shapes[index] = &of_operands[index];
+    }
+    const enum mm_status status = mm_operand_shapes(call, shapes, error);
+    if (status == MM_OK)
+        mm_call_view(call);
+    return status;
 }
 
 /* What both take, one behind the other as they come. */
@@ -191,10 +199,10 @@ static enum mm_status complete(struct mm_json_scan *scan, const struct mm_body *
         return status;
     call->storage = scan->store.memory;
     scan->store.memory = (struct mm_buffer){0};
-    if (call->storage.data != NULL) {
+    if (call->storage.data != NULL && !mm_operand_is_made(call, 0))
         call->a.data = (char *)call->storage.data + scan->operands[0].offset;
+    if (call->storage.data != NULL && !mm_operand_is_made(call, 1))
         call->b.data = (char *)call->storage.data + scan->operands[1].offset;
-    }
     return MM_OK;
 }
 

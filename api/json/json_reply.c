@@ -3,6 +3,7 @@
 #include "api/json/json_scan.h"
 #include "api/json/json_value.h"
 #include "api/number/float_text.h"
+#include "api/result.h"
 #include "gpu/backend.h"
 
 #include <assert.h>
@@ -10,8 +11,8 @@
 #include <string.h>
 
 /* What stands around the array: a device's name of 127 bytes, each escaped to six, the names of our own
- * tables, and a dozen numbers, and up to eight more for the shape. */
-enum { ENVELOPE_BYTES_MAX = 2048 };
+ * tables, and a dozen numbers, and up to eight more for the shape; and the figures. */
+enum { ENVELOPE_BYTES_MAX = 2048 + MM_FIGURES_TEXT_MAX };
 
 /* A stored matrix is written as it can be stored: as the operand a. */
 static const char reply_head[] = "{\"c\": ", stored_head[] = "{\"a\": ";
@@ -29,6 +30,11 @@ static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, s
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     const struct mm_matrix *c = &answer->job->product.c;
     char *end = body->buffer.data;
+    if (!answer->has_matrix) {
+        *end = '{';
+        body->bytes = 1;
+        return;
+    }
     memcpy(end, is_stored(answer) ? stored_head : reply_head, sizeof reply_head - 1);
     end += sizeof reply_head - 1;
     end += mm_json_array_write(answer->shape, c->dtype, c->data, answer->helpers, end);
@@ -108,17 +114,25 @@ static enum mm_status finish(const struct mm_answer *answer, struct mm_reply_bod
     char *end = (char *)body->buffer.data + body->bytes;
     size_t room = body->buffer.bytes - body->bytes;
     assert(room >= ENVELOPE_BYTES_MAX);
-    *end++ = ',';
-    *end++ = ' ';
+    if (answer->has_matrix) {
+        *end++ = ',';
+        *end++ = ' ';
+    }
+    if (answer->figures != 0) {
+        end = mempcpy(end, "\"reduce\": ", 10);
+        end += mm_result_figures(answer->figures, answer->job->product.c.dtype, &answer->job->reduction, end);
+        end = mempcpy(end, ", ", 2);
+    }
+    room -= (size_t)(end - (char *)body->buffer.data) - body->bytes;
     json_t *envelope = make_envelope(answer);
     size_t bytes =
-        envelope == NULL ? 0 : json_dumpb(envelope, end, room - 3, JSON_EMBED | JSON_REAL_PRECISION(15));
+        envelope == NULL ? 0 : json_dumpb(envelope, end, room - 1, JSON_EMBED | JSON_REAL_PRECISION(15));
     json_decref(envelope);
-    assert(bytes <= room - 3);
-    if (bytes == 0 || bytes > room - 3)
+    assert(bytes <= room - 1);
+    if (bytes == 0 || bytes > room - 1)
         return mm_fail(error, MM_INTERNAL, "memory ran out while the reply was written");
     end[bytes] = '}';
-    body->bytes += 2 + bytes + 1;
+    body->bytes = (size_t)(end + bytes + 1 - (char *)body->buffer.data);
     return MM_OK;
 }
 
@@ -130,6 +144,7 @@ const struct mm_codec mm_json_codec = {
     .reader = &mm_json_reader,
     .reply_rank_max = MM_RANK_MAX,
     .reply_bytes_max = reply_bytes_max,
+    .facts_bytes_max = ENVELOPE_BYTES_MAX + 3,
     .encode = encode,
     .finish = finish,
 };

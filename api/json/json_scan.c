@@ -5,6 +5,7 @@
 
 #include "api/element.h"
 #include "api/number/float_text.h"
+#include "api/slice.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -267,6 +268,7 @@ static enum mm_json_event take_name(struct mm_json_scan *scan, const char *text)
     bool is_duplicate = false;
     scan->name = scan->reader.token;
     scan->operand = NULL;
+    scan->parameter = parameter;
     for (unsigned index = 0; index < mm_call_operands(&scan->call); index++)
         if (strcmp(name.text, mm_call_operand_names[index]) == 0)
             scan->operand = &scan->operands[index];
@@ -274,11 +276,78 @@ static enum mm_json_event take_name(struct mm_json_scan *scan, const char *text)
         is_duplicate = scan->operand->seen;
         scan->operand->seen = true;
     } else if (parameter != MM_PARAMETER_COUNT) {
-        is_duplicate = (scan->members & UINT32_C(1) << parameter) != 0;
-        scan->members |= UINT32_C(1) << parameter;
+        is_duplicate = (scan->members & UINT64_C(1) << parameter) != 0;
+        scan->members |= UINT64_C(1) << parameter;
     }
     return is_duplicate ? mm_json_fault(&scan->reader, scan->name, "a name that was not given before")
                         : MM_JSON_NAME;
+}
+
+/* A parameter whose value is a list: gathers the items as the query has them. */
+static void begin_list(struct mm_json_scan *scan) {
+    scan->in_list = true;
+    scan->list_length = 0;
+}
+
+/* An item that does not fit, or that is an array, makes the list malformed. */
+static void take_list_item(struct mm_json_scan *scan, bool is_open, const char *text) {
+    const struct mm_json_token token = scan->reader.token;
+    const size_t room = sizeof scan->list_text - scan->list_length;
+    const bool fits = !is_open && token.bytes + 1 < room;
+    const unsigned quote = token.kind == MM_VALUE_TEXT && scan->parameter == MM_PARAMETER_REDUCE;
+    const struct mm_slice whole = {text + token.at + quote, token.bytes - 2 * quote}, wrong = {"?", 1};
+    const struct mm_slice item = fits ? whole : wrong;
+    if (room <= 2)
+        return;
+    if (scan->list_length > 0)
+        scan->list_text[scan->list_length++] = ',';
+    memcpy(scan->list_text + scan->list_length, item.start, item.length);
+    scan->list_length += item.length;
+}
+
+static void end_list(struct mm_json_scan *scan, const char *text) {
+    const char *name = mm_call_parameter_name(scan->parameter);
+    struct mm_error *error = scan->error.status == MM_OK ? &scan->error : NULL;
+    scan->in_list = false;
+    if (!scan->is_again && mm_call_set_text(&scan->call, MM_CALL_BODY, name, strlen(name), scan->list_text,
+                                            scan->list_length, scan->store.limits, error) != MM_OK)
+        mm_json_locate(text, scan->name, error);
+}
+
+/* An operand that is an object: the server makes it. It is refused as no array if the object says not how. */
+static void begin_source(struct mm_json_scan *scan) {
+    scan->operand->has_source = true;
+    scan->operand->wrong = MM_JSON_NO_ARRAY;
+    scan->operand->wrong_token = scan->reader.token;
+}
+
+static void take_source_name(struct mm_json_scan *scan, const char *text) {
+    char room[MM_JSON_ROOM];
+    const struct mm_value name = mm_json_value(text, scan->reader.token, room);
+    const char *operand = mm_call_operand_names[scan->operand - scan->operands];
+    if (strcmp(name.text, "from") == 0 || scan->error.status != MM_OK)
+        return;
+    mm_fail_field(&scan->error, MM_BAD_REQUEST, operand, "%s has the member '%.40s', but takes 'from' alone",
+                  operand, name.text);
+    mm_json_locate(text, scan->reader.token, &scan->error);
+}
+
+/* {"from": "uniform(7)"} is the parameter a_from, or b_from. */
+static void take_source(struct mm_json_scan *scan, bool is_open, const char *text) {
+    char room[MM_JSON_ROOM];
+    const struct mm_value value = mm_json_value(text, scan->reader.token, room);
+    const char *name = scan->operand == &scan->operands[0] ? "a_from" : "b_from";
+    struct mm_error *error = scan->error.status == MM_OK ? &scan->error : NULL;
+    enum mm_status status = MM_OK;
+    if (scan->is_again)
+        return;
+    if (is_open || value.kind != MM_VALUE_TEXT)
+        status = mm_value_fail("from", "is", "a string like \"uniform(7)\"", &value, error);
+    else
+        status = mm_call_set_text(&scan->call, MM_CALL_FORM, name, strlen(name), value.text, value.length,
+                                  scan->store.limits, error);
+    if (status != MM_OK)
+        mm_json_locate(text, scan->reader.token, error);
 }
 
 static void take_parameter(struct mm_json_scan *scan, const char *text) {
@@ -286,17 +355,26 @@ static void take_parameter(struct mm_json_scan *scan, const char *text) {
     const struct mm_value name = mm_json_value(text, scan->name, name_room);
     const struct mm_value value = mm_json_value(text, scan->reader.token, room);
     struct mm_error *error = scan->error.status == MM_OK ? &scan->error : NULL;
-    if (!scan->is_again &&
-        mm_call_set_value(&scan->call, MM_CALL_BODY, name.text, name.length, &value, NULL, error) != MM_OK)
+    if (!scan->is_again && mm_call_set_value(&scan->call, MM_CALL_BODY, name.text, name.length, &value,
+                                             scan->store.limits, error) != MM_OK)
         mm_json_locate(text, scan->reader.token, error);
 }
 
 /* Takes a value, or its beginning, within `depth` arrays and objects. */
 static void take_value(struct mm_json_scan *scan, unsigned depth, bool is_open, const char *text,
                        size_t bytes) {
-    if (depth == 1 && scan->operand == NULL) {
+    const bool is_array = is_open && scan->reader.token.kind == MM_VALUE_ARRAY;
+    if (depth == 1 && scan->operand == NULL && is_array && mm_call_takes_list(scan->parameter)) {
+        begin_list(scan);
+    } else if (depth == 1 && scan->operand == NULL) {
         take_parameter(scan, text);
-    } else if (depth == 1 && is_open && scan->reader.token.kind == MM_VALUE_ARRAY) {
+    } else if (depth == 2 && scan->in_list) {
+        take_list_item(scan, is_open, text);
+    } else if (depth == 1 && is_open && !is_array) {
+        begin_source(scan);
+    } else if (depth == 2 && scan->operand != NULL && scan->operand->has_source) {
+        take_source(scan, is_open, text);
+    } else if (depth == 1 && is_array) {
         begin_operand(scan);
         begin_array(scan);
     } else if (depth == 1) {
@@ -306,7 +384,9 @@ static void take_value(struct mm_json_scan *scan, unsigned depth, bool is_open, 
     }
 }
 
-static void take_close(struct mm_json_scan *scan) {
+static void take_close(struct mm_json_scan *scan, const char *text) {
+    if (scan->in_list && scan->reader.depth == 1)
+        end_list(scan, text);
     if (scan->level > 0 && scan->reader.depth == scan->level)
         end_array(scan);
 }
@@ -328,12 +408,15 @@ static void read_on(struct mm_json_scan *scan, const char *text, size_t bytes, b
         event = mm_json_next(reader, text, bytes, is_all);
         if (event == MM_JSON_NAME && reader->depth == 1)
             event = take_name(scan, text);
+        else if (event == MM_JSON_NAME && reader->depth == 2 && scan->operand != NULL &&
+                 scan->operand->has_source)
+            take_source_name(scan, text);
         else if (event == MM_JSON_VALUE)
             take_value(scan, reader->depth, false, text, bytes);
         else if (event == MM_JSON_OPEN)
             take_value(scan, reader->depth - 1, true, text, bytes);
         else if (event == MM_JSON_CLOSE)
-            take_close(scan);
+            take_close(scan, text);
     }
     scan->is_over = scan->is_over || event != MM_JSON_WAIT;
     if (event != MM_JSON_NAME)
@@ -353,6 +436,8 @@ static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct m
     memset(&scan->reader, 0, sizeof scan->reader);
     scan->last = scan->operand = NULL;
     scan->members = 0;
+    scan->parameter = MM_PARAMETER_COUNT;
+    scan->in_list = false;
     scan->level = 0;
     scan->is_over = false;
     scan->event = MM_JSON_WAIT;

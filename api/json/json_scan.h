@@ -34,9 +34,12 @@ struct mm_json_indices {
     size_t of[MM_RANK_MAX];
 };
 
+enum { MM_JSON_LIST_MAX = 200 };
+
 struct mm_json_scanned {
     bool seen;
-    size_t offset; /* of its elements in the store */
+    bool has_source; /* it is an object that says how the server makes it */
+    size_t offset;   /* of its elements in the store */
 
     /* The rank is 0 until the first element, or the first array without any, has told it. Of the dimensions,
      * those from `known` on are known, counted from 1: the first array of each depth has told them. */
@@ -68,9 +71,13 @@ struct mm_json_scan {
     /* Where the reading stands. */
     uint64_t body_bytes;
     struct mm_json_reader reader;
-    uint32_t members; /* bit p: parameter p was a member */
+    uint64_t members; /* bit p: parameter p was a member */
     struct mm_json_token name;
-    struct mm_json_scanned *operand; /* of the current member; NULL: it is a parameter */
+    struct mm_json_scanned *operand;  /* of the current member; NULL: it is a parameter */
+    enum mm_parameter parameter;      /* likewise; MM_PARAMETER_COUNT: it is no parameter */
+    bool in_list;                     /* the parameter's value is an array, which is being read */
+    char list_text[MM_JSON_LIST_MAX]; /* its items, as the query has them, with commas between */
+    size_t list_length;
     unsigned level;             /* how many of its arrays are open, without those that count as elements */
     size_t counts[MM_RANK_MAX]; /* how many elements, or arrays, each of those has by now */
     bool is_again;              /* the members are known */

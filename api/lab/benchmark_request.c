@@ -128,12 +128,12 @@ static enum mm_status read_members(struct reading *reading, struct mm_error *err
     struct mm_json_reader reader = {0};
     struct mm_json_member member;
     struct mm_error first = {.status = MM_OK};
-    uint32_t given = 0;
+    uint64_t given = 0;
     while (mm_json_step(&reader, reading->text, reading->bytes, &member)) {
         struct mm_error one = {.status = MM_OK};
         const enum mm_parameter parameter =
             mm_call_find(&reading->values, reading->place, member.name.text, member.name.length);
-        const uint32_t bit = parameter == MM_PARAMETER_COUNT ? 0 : UINT32_C(1) << parameter;
+        const uint64_t bit = parameter == MM_PARAMETER_COUNT ? 0 : UINT64_C(1) << parameter;
         if ((given & bit) != 0)
             mm_fail_field(&one, MM_BAD_REQUEST, member.name.text, "%s is given twice; give it once",
                           member.name.text);

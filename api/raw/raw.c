@@ -1,7 +1,8 @@
 /* The raw format: the bytes of A, then of B if the operation has one, row-major and little-endian, with their
- * shapes in the query: whole, or by m, k and n. The views point into the body, and the reply is the result's
- * own buffer: nothing is copied. */
+ * shapes in the query: whole, or by m, k and n. An operand that the server makes has no bytes here. The views
+ * point into the body, and the reply is the result's own buffer: nothing is copied. */
 #include "api/codec.h"
+#include "api/operand.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -12,21 +13,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are sent in 
 static const char *const shape_names[MM_OP_COUNT] = {
     [MM_MATMUL] = "a_shape and b_shape", [MM_TRANSPOSE] = "shape"};
 
-/* A whole shape stands alone: m, k, n, lda and ldb are of single matrices. */
-static enum mm_status judge_mixture(const struct mm_call *call, struct mm_error *error) {
-    const char *shape = mm_call_given_name(call, MM_PARAMETER_A_SHAPE, MM_PARAMETER_SHAPE);
-    const char *number = mm_call_given_name(call, MM_PARAMETER_M, MM_PARAMETER_LDB);
-    if (shape == NULL || number == NULL)
-        return MM_OK;
-    return mm_fail_field(error, MM_BAD_REQUEST, number,
-                         "%s and %s are both in the query, but a raw body's shapes are given by %s, without "
-                         "leading dimensions, or else by %s; leave one out",
-                         shape, number, shape_names[call->op], mm_raw_codec.dimensions[call->op]);
-}
-
 static enum mm_status require_dimensions(const struct mm_call *call, struct mm_error *error) {
     const char *missing = mm_call_missing_dimension(call, call->given);
-    const enum mm_status status = judge_mixture(call, error);
+    const enum mm_status status = mm_operand_judge_mixture(call, error);
     if (status != MM_OK || missing == NULL)
         return status;
     return mm_fail_field(
@@ -64,6 +53,10 @@ static enum mm_status set_ld(const struct mm_call *call, enum mm_parameter ld, c
                              struct mm_matrix *view, struct mm_error *error) {
     if (!mm_call_has(call, ld))
         return MM_OK;
+    if (mm_operand_is_made(call, ld == MM_PARAMETER_LDA ? 0 : 1))
+        return mm_fail_field(error, MM_BAD_REQUEST, ld_name,
+                             "%s is given, but the operand is made by the server, without gaps; leave it out",
+                             ld_name);
     view->ld = call->numbers[ld];
     if (view->ld >= view->cols)
         return MM_OK;
@@ -146,8 +139,9 @@ static enum mm_status decode(struct mm_call *call, const struct mm_body *body, c
     if (status != MM_OK)
         return status;
     call->views_body = true;
-    call->a.data = body->data;
-    if (mm_call_operands(call) == 2)
+    if (!mm_operand_is_made(call, 0))
+        call->a.data = body->data;
+    if (mm_call_operands(call) == 2 && !mm_operand_is_made(call, 1))
         call->b.data = a_bytes > 0 ? (char *)body->data + a_bytes : body->data;
     return MM_OK;
 }

@@ -1,5 +1,6 @@
 -- wrk -t 2 -c 64 -d 10s --latency -s bench/load/wrk.lua http://127.0.0.1:8080 -- 64 json
--- Products of square random matrices, of the edge given (4), as raw float32 or as JSON (raw).
+-- Products of square random matrices, of the edge given (4), as raw float32, as JSON, or made by the server and
+-- not returned (raw).
 local ffi = require "ffi"
 local forms = {}
 
@@ -30,6 +31,11 @@ function forms.json(edge)
     wrk.path = "/v1/matmul"
     wrk.headers["Content-Type"] = "application/json"
     wrk.body = string.format('{"a": %s, "b": %s}', rows(edge), rows(edge))
+end
+
+function forms.made(edge)
+    wrk.path = string.format("/v1/matmul?m=%d&k=%d&n=%d&a_from=uniform(1)&b_from=uniform(2)&reply=none", edge, edge, edge)
+    wrk.body = ""
 end
 
 function init(arguments)

@@ -5,7 +5,6 @@
 #include "gpu/clock.h"
 #include "gpu/cpu/cores.h"
 #include "gpu/cpu/variants.h"
-#include "gpu/random.h"
 #include "gpu/check/verify.h"
 
 #include <assert.h>
@@ -77,6 +76,32 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
     return status;
 }
 
+/* Makes the rest of an operand that is made, or as much as takes about as long as a piece. The operands
+ * before it have `before` elements. Whether it is complete. */
+static bool make(const struct mm_source *source, const struct mm_matrix *operand, size_t before,
+                 struct mm_pieces *pieces, uint64_t until_ns) {
+    enum { STEP = 64 << 10 };
+    const size_t count = mm_source_is_made(source) ? operand->rows * operand->cols : 0;
+    while (pieces->made < before + count && mm_clock_ns() < until_ns) {
+        const size_t first = pieces->made - before;
+        const size_t step = mm_size_min(count - first, STEP);
+        mm_source_make(source, operand, first, step);
+        pieces->made += step;
+    }
+    return pieces->made >= before + count;
+}
+
+/* Whether all operands are there. */
+static bool make_operands(struct mm_job *job) {
+    const struct mm_matrix *a = &job->product.a;
+    const size_t of_a = mm_source_is_made(&job->a_source) ? a->rows * a->cols : 0;
+    const uint64_t start_ns = mm_clock_ns(), until_ns = start_ns + MM_PIECE_NS;
+    const bool is_made = make(&job->a_source, a, 0, &job->pieces, until_ns) &&
+                         make(&job->b_source, &job->product.b, of_a, &job->pieces, until_ns);
+    job->pieces.made_ns += mm_clock_ns() - start_ns;
+    return is_made;
+}
+
 /* Computes one piece, or as many products of a stack as take as long as one. */
 static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
     struct mm_pieces *pieces = &job->pieces;
@@ -110,19 +135,54 @@ static void check(struct mm_job *job) {
     job->more = job->pieces.checked < count;
 }
 
+/* Whether products are left to be computed, or to be checked, or rows to be reduced. */
+static bool computes(const struct mm_job *job) {
+    return job->pieces.item < mm_product_count(&job->product);
+}
+
+static bool checks(const struct mm_job *job) {
+    return job->verify && job->pieces.checked < mm_product_count(&job->product);
+}
+
+static bool reduces(const struct mm_job *job) {
+    return job->reduces && job->pieces.reduced < job->part->count * job->part->rows;
+}
+
+/* Reduces rows, as many as take about as long as a piece. */
+static void reduce(struct mm_job *job) {
+    enum { ELEMENTS = 1 << 20 };
+    const struct mm_window *part = job->part;
+    const size_t most = ELEMENTS / (part->cols + 1) + 1;
+    const uint64_t start_ns = mm_clock_ns();
+    do {
+        const size_t index = job->pieces.reduced / part->rows, row = job->pieces.reduced % part->rows;
+        const size_t rows = mm_size_min(part->rows - row, most);
+        const struct mm_matrix item = mm_window_item(part, job->product.c.dtype, job->product.c.data, index);
+        mm_reduce_rows(&job->reduction, &item, row, rows);
+        job->pieces.reduced += rows;
+    } while (reduces(job) && mm_clock_ns() < start_ns + MM_PIECE_NS);
+}
+
+/* Made operands come first, then C, its check, and its figures. */
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
-    if (job->pieces.item < mm_product_count(&job->product) &&
-        (compute(device, job) != MM_OK || job->more || !job->verify))
+    const bool is_made = mm_job_made_bytes(job) == 0 || make_operands(job);
+    if (is_made && computes(job) && compute(device, job) != MM_OK)
         return;
-    check(job);
+    if (is_made && !job->more && checks(job))
+        check(job);
+    else if (is_made && !job->more && reduces(job))
+        reduce(job);
+    job->more = !is_made || computes(job) || checks(job) || reduces(job);
 }
 
 static void end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
-    job->span_ns[MM_SPAN_UPLOAD] = 0;
+    if (!job->more && job->part != NULL)
+        mm_window_pack(job->part, job->product.c.dtype, job->product.c.data);
+    job->span_ns[MM_SPAN_UPLOAD] = job->pieces.made_ns;
     job->span_ns[MM_SPAN_KERNEL] = job->pieces.spent_ns;
     job->span_ns[MM_SPAN_DOWNLOAD] = 0;
     job->batched = 1;
@@ -185,17 +245,9 @@ static enum mm_status copy(struct mm_device *device, void *to, const void *from,
 
 static enum mm_status fill(struct mm_device *device, void *memory, enum mm_dtype dtype, size_t count,
                            uint64_t seed, struct mm_error *error) {
-    switch (dtype) {
-#define X(constant, name, type, ...)                                                                         \
-    case constant:                                                                                           \
-        for (size_t index = 0; index < count; index++)                                                       \
-            ((type *)memory)[index] = mm_random_##constant(seed, index);                                     \
-        break;
-        MM_DTYPE_TABLE(X)
-#undef X
-    case MM_DTYPE_COUNT:
-        break;
-    }
+    const struct mm_source source = {.kind = MM_SOURCE_UNIFORM, .seed = seed};
+    const struct mm_matrix whole = mm_matrix_dense(dtype, 1, count, memory);
+    mm_source_make(&source, &whole, 0, count);
     return MM_OK;
 }
 

@@ -1,6 +1,7 @@
 /* Batches: which small products and transpositions may share a launch, and how they are enqueued. Their
  * matrices lie in locked host pages. The kernel writes C there, and reads operands there if they are small
- * or read once; others are gathered first. It chooses no variant. */
+ * or read once; others are gathered first. Operands that are made, and a C that is not wanted, lie in device
+ * memory. It chooses no variant. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 
@@ -27,15 +28,15 @@ static uint64_t halvings(size_t blocks) {
 
 /* Jobs of one key have the same kernel (an address has 48 bits) and tile, and about as many blocks along
  * each edge: a launch has as many for each job as for the largest, so at most three of four are idle.
- * Plain copies, variants without a batch kernel and jobs with a check, which reads device memory, have no
- * key. */
+ * Plain copies and variants without a batch kernel have no key, nor have jobs with a check, a part or
+ * figures, which take launches of their own after the product. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_cuda_device *device = (const struct mm_cuda_device *)job->plan.device;
     const struct mm_layout *layout = &job->plan.layout;
     const struct mm_product *product = &job->product;
-    if (layout->batch_kernel == NULL || product->stack != NULL || job->verify || !job->is_locked ||
-        !device->reads_locked_pages || job->queued_bytes > BYTES_MAX || !is_dense(&product->a) ||
-        !is_dense(&product->b) || !is_dense(&product->c))
+    if (layout->batch_kernel == NULL || product->stack != NULL || job->verify || job->part != NULL ||
+        !job->is_locked || !device->reads_locked_pages || job->queued_bytes > BYTES_MAX ||
+        !is_dense(&product->a) || !is_dense(&product->b) || !is_dense(&product->c))
         return 0;
     const size_t rows = mm_size_divide_up(product->m, layout->block_rows);
     const size_t cols = mm_size_divide_up(product->n, layout->block_cols);
@@ -73,12 +74,22 @@ static struct mm_cuda_item item_of(const struct mm_job *job) {
                                  .split_depth = split_depth > 0 ? split_depth : (unsigned)product->k};
 }
 
-/* What the jobs' operands take of the device's memory. */
-static size_t gathered_bytes(const struct mm_layout *layout, struct mm_job *const *jobs, unsigned count) {
+/* What an operand takes of the device's memory. */
+static size_t operand_bytes(const struct mm_source *source, const struct mm_matrix *operand, bool in_place) {
+    return in_place && !mm_source_is_made(source) ? 0 : mm_cuda_room(operand);
+}
+
+/* What the jobs' matrices take of it. */
+static size_t device_bytes(const struct mm_layout *layout, struct mm_job *const *jobs, unsigned count) {
     size_t bytes = 0;
-    for (unsigned index = 0; index < count; index++)
-        if (!is_read_in_place(layout, &jobs[index]->product))
-            bytes += mm_cuda_room(&jobs[index]->product.a) + mm_cuda_room(&jobs[index]->product.b);
+    for (unsigned index = 0; index < count; index++) {
+        const struct mm_job *job = jobs[index];
+        const struct mm_product *product = &job->product;
+        const bool in_place = is_read_in_place(layout, product);
+        bytes += operand_bytes(&job->a_source, &product->a, in_place) +
+                 operand_bytes(&job->b_source, &product->b, in_place) +
+                 (product->c.data == NULL ? mm_cuda_room(&product->c) : 0);
+    }
     return bytes;
 }
 
@@ -97,6 +108,29 @@ static const void *gather(struct mm_cuda_copies *copies, const struct mm_matrix 
     return to;
 }
 
+/* What must be there before the jobs: operands that are copied, and that are made, A's and B's. */
+struct preparation {
+    struct mm_cuda_copies copies;
+    struct mm_cuda_makes a_makes;
+    struct mm_cuda_makes b_makes;
+};
+
+/* Where the kernel finds an operand: where it is, or at `*at`, where it is made or copied to. */
+static const void *prepare(struct preparation *before, struct mm_cuda_makes *makes,
+                           const struct mm_source *source, const struct mm_matrix *operand, bool in_place,
+                           struct mm_job *job, char **at) {
+    if (!mm_source_is_made(source)) {
+        job->uploaded_bytes += in_place ? 0 : mm_matrix_bytes(operand);
+        return in_place ? operand->data : gather(&before->copies, operand, at);
+    }
+    void *to = *at;
+    if (mm_matrix_bytes(operand) == 0)
+        return NULL;
+    mm_cuda_add_make(makes, source, operand, to);
+    *at += mm_cuda_room(operand);
+    return to;
+}
+
 static double work_of(struct mm_job *const *jobs, unsigned count) {
     double work = 0.0;
     for (unsigned index = 0; index < count; index++)
@@ -104,47 +138,64 @@ static double work_of(struct mm_job *const *jobs, unsigned count) {
     return work;
 }
 
-/* The jobs' items, and the copies that must come before them. */
+/* The jobs' items, and what must come before them. */
 static void describe_jobs(const struct mm_layout *layout, struct mm_job *const *jobs, unsigned count,
-                          char *workspace, struct mm_cuda_items *items, struct mm_cuda_copies *copies) {
+                          char *workspace, struct mm_cuda_items *items, struct preparation *before) {
     const double work = work_of(jobs, count);
-    copies->count = 0;
-    copies->words_max = 0;
+    before->copies.count = before->a_makes.count = before->b_makes.count = 0;
+    before->copies.words_max = 0;
     for (unsigned index = 0; index < count; index++) {
         struct mm_job *job = jobs[index];
         struct mm_cuda_item *item = &items->items[index];
         *item = item_of(job);
         job->batched = count;
         job->launch_work = work;
-        if (is_read_in_place(layout, &job->product))
-            continue;
-        item->a = gather(copies, &job->product.a, &workspace);
-        item->b = gather(copies, &job->product.b, &workspace);
-        job->uploaded_bytes = mm_matrix_bytes(&job->product.a) + mm_matrix_bytes(&job->product.b);
+        const struct mm_product *product = &job->product;
+        const bool in_place = is_read_in_place(layout, product);
+        item->a = prepare(before, &before->a_makes, &job->a_source, &product->a, in_place, job, &workspace);
+        item->b = prepare(before, &before->b_makes, &job->b_source, &product->b, in_place, job, &workspace);
+        if (product->c.data == NULL) {
+            item->c = workspace;
+            workspace += mm_cuda_room(&product->c);
+        }
     }
+}
+
+static bool is_nothing(const struct preparation *before) {
+    return before->copies.count + before->a_makes.count + before->b_makes.count == 0;
+}
+
+static cudaError_t enqueue_preparation(const struct preparation *before, enum mm_dtype dtype,
+                                       struct mm_lane *lane) {
+    cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
+    if (before->copies.count > 0 && code == cudaSuccess)
+        code = mm_cuda_gather(&before->copies, lane->stream);
+    if (before->a_makes.count > 0 && code == cudaSuccess)
+        code = mm_cuda_make(&before->a_makes, dtype, lane->device, lane->stream);
+    if (before->b_makes.count > 0 && code == cudaSuccess)
+        code = mm_cuda_make(&before->b_makes, dtype, lane->device, lane->stream);
+    return code;
 }
 
 static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layout,
                               struct mm_job *const *jobs, unsigned count, struct mm_error *error) {
     struct mm_cuda_items items;
-    struct mm_cuda_copies copies;
+    struct preparation before;
     const unsigned tile = jobs[0]->product.tile != 0 ? jobs[0]->product.tile : jobs[0]->ran->tile;
-    const size_t bytes = gathered_bytes(layout, jobs, count);
+    const size_t bytes = device_bytes(layout, jobs, count);
     void *workspace = NULL;
     enum mm_status status = bytes == 0 ? MM_OK : mm_cuda_workspace(lane, bytes, &workspace, error);
     if (status != MM_OK)
         return status;
-    describe_jobs(layout, jobs, count, workspace, &items, &copies);
+    describe_jobs(layout, jobs, count, workspace, &items, &before);
     cudaError_t code = cudaSuccess;
-    lane->first = copies.count > 0 ? MM_CUDA_BEGUN : MM_CUDA_UPLOADED;
-    if (copies.count > 0)
-        code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
-    if (copies.count > 0 && code == cudaSuccess)
-        code = mm_cuda_gather(&copies, lane->stream);
+    lane->first = is_nothing(&before) ? MM_CUDA_UPLOADED : MM_CUDA_BEGUN;
+    if (!is_nothing(&before))
+        code = enqueue_preparation(&before, jobs[0]->product.a.dtype, lane);
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
     if (code != cudaSuccess)
-        return mm_cuda_status(lane->device, code, "gathering a batch's operands", error);
+        return mm_cuda_status(lane->device, code, "preparing a batch's operands", error);
     status = mm_cuda_launch_batch(layout, &items, count, tile, lane, error);
     if (status != MM_OK)
         return status;

@@ -1,5 +1,5 @@
 /* Several products, or transpositions, in one launch: as the kernel sees them, and how they are launched.
- * Only the thread that uses the lane calls mm_cuda_gather. */
+ * Only the thread that uses the lane calls mm_cuda_gather and mm_cuda_make. */
 #pragma once
 
 #include "gpu/job.h"
@@ -57,11 +57,38 @@ struct mm_cuda_copies {
     unsigned words_max; /* of one */
 };
 
-static_assert(sizeof(struct mm_cuda_items) <= 4096 && sizeof(struct mm_cuda_copies) <= 4096,
+/* Operands of one element type that are made where they are read, all at once. */
+struct mm_cuda_makes {
+    struct {
+        struct mm_source source;
+        void *to;
+        size_t elements;
+        size_t cols;
+    } makes[MM_BATCH_MAX];
+    unsigned count;
+};
+
+static_assert(sizeof(struct mm_cuda_items) <= 4096 && sizeof(struct mm_cuda_copies) <= 4096 &&
+                  sizeof(struct mm_cuda_makes) <= 4096,
               "a kernel's parameters may have 4 KiB");
 
 /* Enqueues them as one kernel: cheaper than a copy each by the copy engines, which take microseconds for it.
  */
 cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t stream);
+
+/* Enqueues the making of at least one operand as one kernel. */
+struct mm_cuda_device;
+cudaError_t mm_cuda_make(const struct mm_cuda_makes *makes, enum mm_dtype dtype,
+                         const struct mm_cuda_device *device, cudaStream_t stream);
+
+/* Adds an operand that is made at `to`. */
+static inline void mm_cuda_add_make(struct mm_cuda_makes *makes, const struct mm_source *source,
+                                    const struct mm_matrix *operand, void *to) {
+    assert(makes->count < MM_BATCH_MAX && operand->ld == operand->cols);
+    makes->makes[makes->count].source = *source;
+    makes->makes[makes->count].to = to;
+    makes->makes[makes->count].elements = operand->rows * operand->cols;
+    makes->makes[makes->count++].cols = operand->cols;
+}
 
 __END_DECLS

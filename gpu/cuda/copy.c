@@ -23,6 +23,30 @@ cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matr
     return code;
 }
 
+/* One copy in three dimensions, as long as its pitch allows; else one for each matrix. */
+cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
+                              const struct mm_lane *lane) {
+    const size_t row_bytes = part->cols * mm_dtype_bytes(dtype);
+    const size_t from_pitch = part->all_cols * mm_dtype_bytes(dtype);
+    const struct mm_matrix first = mm_window_item(part, dtype, from, 0);
+    const struct cudaMemcpy3DParms copy = {.srcPtr = {first.data, from_pitch, from_pitch, part->all_rows},
+                                           .dstPtr = {to, row_bytes, row_bytes, part->rows},
+                                           .extent = {row_bytes, part->rows, part->count},
+                                           .kind = cudaMemcpyDeviceToHost};
+    cudaError_t code = cudaSuccess;
+    if (mm_window_elements(part) == 0)
+        return cudaSuccess;
+    if (part->count > 1 && from_pitch <= lane->device->pitch_bytes_max)
+        return cudaMemcpy3DAsync(&copy, lane->stream);
+    for (size_t index = 0; index < part->count && code == cudaSuccess; index++) {
+        const struct mm_matrix item = mm_window_item(part, dtype, from, index);
+        const struct mm_matrix dense =
+            mm_matrix_dense(dtype, part->rows, part->cols, (char *)to + index * part->rows * row_bytes);
+        code = mm_cuda_copy_matrix(&dense, &item, cudaMemcpyDeviceToHost, lane);
+    }
+    return code;
+}
+
 static enum mm_status copy(const struct mm_plan *plan, const struct mm_product *product, struct mm_lane *lane,
                            struct mm_error *error) {
     const cudaError_t code = mm_cuda_copy_matrix(&product->c, &product->a, cudaMemcpyDeviceToDevice, lane);

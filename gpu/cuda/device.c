@@ -41,6 +41,8 @@ static cudaError_t lane_open(struct mm_cuda_device *device, struct mm_lane *lane
         code = cudaHostAlloc((void **)&lane->path, sizeof *lane->path, cudaHostAllocMapped);
     if (code == cudaSuccess)
         code = cudaHostAlloc((void **)&lane->verification, sizeof *lane->verification, cudaHostAllocMapped);
+    if (code == cudaSuccess)
+        code = cudaHostAlloc((void **)&lane->reduction, sizeof *lane->reduction, cudaHostAllocMapped);
     return code;
 }
 
@@ -52,6 +54,8 @@ static void lane_close(struct mm_lane *lane) {
         cudaFreeHost(lane->path);
     if (lane->verification != NULL)
         cudaFreeHost(lane->verification);
+    if (lane->reduction != NULL)
+        cudaFreeHost(lane->reduction);
     for (unsigned mark = 0; mark < MM_CUDA_MARKS; mark++)
         if (lane->marks[mark] != NULL)
             cudaEventDestroy(lane->marks[mark]);

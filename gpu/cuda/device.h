@@ -87,6 +87,17 @@ size_t mm_cuda_verify_bytes(const struct mm_product *product);
 enum mm_status mm_cuda_verify(const struct mm_product *product, size_t first, size_t count, uint64_t seed,
                               void *memory, struct mm_lane *lane, struct mm_error *error);
 
+/* Enqueues the reduction of a part of C, which is in device memory, as `memory` of mm_cuda_reduce_bytes is,
+ * aligned to 256 bytes. Its result is in lane->reduction once the stream is through. */
+size_t mm_cuda_reduce_bytes(void);
+enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, void *memory,
+                              struct mm_lane *lane, struct mm_error *error);
+
+/* Enqueues a copy of the part of a stack that begins at `from` in device memory, to `to` on the host, where
+ * it lies dense. */
+cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
+                              const struct mm_lane *lane);
+
 /* Enqueues a copy of all elements; both matrices have one shape and type, and either may have longer rows. */
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);

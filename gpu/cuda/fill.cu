@@ -1,5 +1,7 @@
-/* Random numbers made on the device, so that a matrix to be measured with is never uploaded. Each thread
- * makes every step-th element; neighbouring threads write neighbouring elements. */
+/* Operands made on the device, so that they are never uploaded: random numbers, and identities. Each thread
+ * makes every step-th element; neighbouring threads write neighbouring elements. A row of blocks of the grid
+ * makes one operand. */
+#include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/random.h"
 
@@ -9,10 +11,11 @@ namespace {
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_PER_MULTIPROCESSOR = 8;
 
-/* How an element of each type is made. */
-#define X(constant, name, TYPE, ...)                                                                         \
+/* How an element of each type is made. The bits of 1.0 come from the host. */
+#define X(constant, name, TYPE, WORD, ...)                                                                   \
     struct make_##constant {                                                                                 \
         using type = TYPE;                                                                                   \
+        using word = WORD;                                                                                   \
         static __device__ TYPE element(uint64_t seed, size_t index) {                                        \
             return mm_random_##constant(seed, index);                                                        \
         }                                                                                                    \
@@ -21,32 +24,59 @@ MM_DTYPE_TABLE(X)
 #undef X
 
 template <typename MAKE>
-__global__ void __launch_bounds__(THREADS) fill(typename MAKE::type *elements, size_t count, uint64_t seed) {
+__global__ void __launch_bounds__(THREADS)
+    make(const __grid_constant__ struct mm_cuda_makes makes, uint64_t one) {
+    const auto &mine = makes.makes[blockIdx.y];
     const size_t step = static_cast<size_t>(gridDim.x) * THREADS;
-    for (size_t index = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x; index < count; index += step)
-        elements[index] = MAKE::element(seed, index);
+    const size_t first = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
+    if (mine.source.kind == MM_SOURCE_UNIFORM) {
+        typename MAKE::type *elements = static_cast<typename MAKE::type *>(mine.to);
+        for (size_t index = first; index < mine.elements; index += step)
+            elements[index] = MAKE::element(mine.source.seed, index);
+    } else {
+        typename MAKE::word *words = static_cast<typename MAKE::word *>(mine.to);
+        for (size_t index = first; index < mine.elements; index += step)
+            words[index] = index / mine.cols % mine.source.rows == index % mine.cols
+                               ? static_cast<typename MAKE::word>(one)
+                               : 0;
+    }
 }
 
 const void *const kernels[MM_DTYPE_COUNT] = {
-#define X(constant, ...) reinterpret_cast<const void *>(fill<make_##constant>),
+#define X(constant, ...) reinterpret_cast<const void *>(make<make_##constant>),
     MM_DTYPE_TABLE(X)
 #undef X
 };
 
 } // namespace
 
+cudaError_t mm_cuda_make(const struct mm_cuda_makes *makes, enum mm_dtype dtype,
+                         const struct mm_cuda_device *device, cudaStream_t stream) {
+    const size_t most = static_cast<size_t>(device->head.multiprocessors) * BLOCKS_PER_MULTIPROCESSOR;
+    size_t blocks = 1;
+    uint64_t one = 0;
+    for (unsigned index = 0; index < makes->count; index++) {
+        const size_t needed = mm_size_divide_up(makes->makes[index].elements, THREADS);
+        blocks = needed > blocks ? needed : blocks;
+    }
+    mm_dtype_put(dtype, &one, 0, 1.0);
+    void *arguments[] = {const_cast<struct mm_cuda_makes *>(makes), &one};
+    return cudaLaunchKernel(kernels[dtype],
+                            dim3(static_cast<unsigned>(blocks < most ? blocks : most), makes->count),
+                            dim3(THREADS), arguments, 0, stream);
+}
+
 enum mm_status mm_cuda_fill(struct mm_device *head, void *memory, enum mm_dtype dtype, size_t count,
                             uint64_t seed, struct mm_error *error) {
     struct mm_cuda_device *device = reinterpret_cast<struct mm_cuda_device *>(head);
+    const struct mm_source source = {MM_SOURCE_UNIFORM, seed, 0};
+    const struct mm_matrix whole = mm_matrix_dense(dtype, 1, count, memory);
+    struct mm_cuda_makes makes = {};
     const enum mm_status status = mm_cuda_use(head, error);
     if (status != MM_OK || count == 0)
         return status;
-    const size_t needed = mm_size_divide_up(count, THREADS);
-    const size_t most = static_cast<size_t>(head->multiprocessors) * BLOCKS_PER_MULTIPROCESSOR;
-    const dim3 blocks(static_cast<unsigned>(needed < most ? needed : most));
-    void *arguments[] = {&memory, &count, &seed};
-    cudaError_t code =
-        cudaLaunchKernel(kernels[dtype], blocks, dim3(THREADS), arguments, 0, device->direct.stream);
+    mm_cuda_add_make(&makes, &source, &whole, memory);
+    cudaError_t code = mm_cuda_make(&makes, dtype, device, device->direct.stream);
     if (code == cudaSuccess)
         code = cudaStreamSynchronize(device->direct.stream);
     return mm_cuda_status(device, code, "filling memory", error);

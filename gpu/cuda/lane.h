@@ -13,6 +13,7 @@ __BEGIN_DECLS
 struct mm_cuda_device;
 struct mm_job;
 struct mm_verification;
+struct mm_reduction;
 
 /* A job launched in bands of C's rows, each once the one before is over: between two, other streams get
  * their turn, and it can be cancelled (run.c). */
@@ -28,6 +29,7 @@ struct mm_cuda_bands {
     size_t checked;            /* products whose check was enqueued */
     uint64_t seed;             /* of the check */
     void *check;               /* the memory of its check, behind the matrices */
+    void *figures;             /* that of its reduction, behind the check's */
     struct mm_error error;     /* why the rest is not launched */
 };
 
@@ -52,6 +54,7 @@ struct mm_lane {
     struct mm_cuda_bands bands;
     struct mm_verification *verification; /* of the last check; in locked memory of the host, where the device
                                              writes it; owned */
+    struct mm_reduction *reduction;       /* of the last job that reduces; likewise */
     void *workspace; /* device memory for its jobs' matrices, kept from job to job unless it is large, and
                       * dropped where memory is short; NULL: none */
     struct mm_path *path; /* by which the last result came about, where the variant tells it; in locked memory

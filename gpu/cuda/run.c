@@ -1,5 +1,6 @@
 /* A job on a lane: memory, upload, kernel (in bands of rows if it is long), download, and the time of
  * each. It knows no variant. */
+#include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/check/verify.h"
 #include "gpu/pieces.h"
@@ -29,18 +30,28 @@ static size_t check_bytes(const struct mm_job *job) {
     return job->verify ? mm_cuda_verify_bytes(&job->product) : 0;
 }
 
-/* Copies an operand to where it was placed. */
-static cudaError_t upload(struct mm_job *job, const struct mm_matrix *from, const struct mm_matrix *to,
-                          struct mm_lane *lane) {
+static size_t figures_bytes(const struct mm_job *job) {
+    return job->reduces ? mm_cuda_aligned(mm_cuda_reduce_bytes()) : 0;
+}
+
+/* Copies an operand to where it was placed, or makes it there. */
+static cudaError_t upload(struct mm_job *job, const struct mm_source *source, const struct mm_matrix *from,
+                          const struct mm_matrix *to, struct mm_lane *lane) {
+    if (mm_source_is_made(source)) {
+        struct mm_cuda_makes makes = {.count = 0};
+        mm_cuda_add_make(&makes, source, to, to->data);
+        return to->rows * to->cols == 0 ? cudaSuccess
+                                        : mm_cuda_make(&makes, to->dtype, lane->device, lane->stream);
+    }
     job->uploaded_bytes += mm_matrix_bytes(to);
     return mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, lane);
 }
 
 static enum mm_status enqueue_upload(struct mm_job *job, const struct mm_product *product,
                                      struct mm_lane *lane, struct mm_error *error) {
-    cudaError_t code = upload(job, &job->product.a, &product->a, lane);
+    cudaError_t code = upload(job, &job->a_source, &job->product.a, &product->a, lane);
     if (code == cudaSuccess)
-        code = upload(job, &job->product.b, &product->b, lane);
+        code = upload(job, &job->b_source, &job->product.b, &product->b, lane);
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
     return mm_cuda_status(lane->device, code, "copying a and b to the device", error);
@@ -63,18 +74,32 @@ static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error
     return MM_OK;
 }
 
-/* The check comes when C is on its way to the host, so that no span has its time. */
+/* Copies what is wanted of C. */
+static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const struct mm_lane *lane) {
+    const struct mm_matrix *to = &job->product.c;
+    job->downloaded_bytes = mm_job_returned_bytes(job);
+    if (to->data == NULL)
+        return cudaSuccess;
+    if (job->part != NULL && !mm_window_is_all(job->part))
+        return mm_cuda_copy_part(to->data, c->data, c->dtype, job->part, lane);
+    return mm_cuda_copy_matrix(to, c, cudaMemcpyDeviceToHost, lane);
+}
+
+/* The reduction comes first, in the span of the download. The check comes when C is on its way to the host,
+ * so that no span has its time. */
 static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *error) {
     const struct mm_cuda_bands *bands = &lane->bands;
-    cudaError_t code =
-        mm_cuda_copy_matrix(&bands->job->product.c, &bands->product.c, cudaMemcpyDeviceToHost, lane);
+    const struct mm_matrix *c = &bands->product.c;
+    struct mm_job *job = bands->job;
+    if (job->reduces && mm_cuda_reduce(c, job->part, bands->figures, lane, error) != MM_OK)
+        return error->status;
+    cudaError_t code = download(job, c, lane);
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_DOWNLOADED);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "copying c from the device", error);
     lane->last = MM_CUDA_DOWNLOADED;
-    bands->job->downloaded_bytes = mm_matrix_bytes(&bands->product.c);
-    return bands->job->verify ? enqueue_check(lane, error) : MM_OK;
+    return job->verify ? enqueue_check(lane, error) : MM_OK;
 }
 
 /* --- bands of rows ------------------------------------------------------------------------------- */
@@ -180,7 +205,7 @@ static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const st
                               struct mm_error *error) {
     struct mm_product product = mm_product_dense(&job->product);
     const size_t bytes = place(&product, NULL);
-    const size_t check = mm_cuda_aligned(check_bytes(job));
+    const size_t check = mm_cuda_aligned(check_bytes(job)), beside = check + figures_bytes(job);
     void *memory = NULL;
     enum mm_status status = mm_cuda_prepare(plan, &product, lane, error);
     if (status != MM_OK)
@@ -188,18 +213,19 @@ static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const st
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "beginning a job", error);
-    status = mm_cuda_workspace(lane, bytes + check + plan->workspace_bytes, &memory, error);
+    status = mm_cuda_workspace(lane, bytes + beside + plan->workspace_bytes, &memory, error);
     if (status != MM_OK)
         return status;
     (void)place(&product, memory);
-    lane->scratch = (char *)memory + bytes + check;
+    lane->scratch = (char *)memory + bytes + beside;
     lane->bands = (struct mm_cuda_bands){.job = job,
                                          .plan = *plan,
                                          .product = product,
                                          .products = band_products(plan, &product),
                                          .rows = mm_cuda_band_rows(plan, &product),
                                          .seed = job->verify ? mm_verify_seed() : 0,
-                                         .check = (char *)memory + bytes};
+                                         .check = (char *)memory + bytes,
+                                         .figures = (char *)memory + bytes + check};
     status = enqueue_upload(job, &product, lane, error);
     if (status == MM_OK)
         status = enqueue_band(lane, error);
@@ -335,6 +361,8 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
                (MM_SPAN_DOWNLOAD - MM_SPAN_UPLOAD + 1) * sizeof span_ns[0]);
         jobs[job]->error = error;
         jobs[job]->path = *lane->path;
+        if (jobs[job]->reduces)
+            jobs[job]->reduction = *lane->reduction;
     }
     mm_cuda_leave_workspace(lane);
     __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
@@ -343,7 +371,8 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
 /* A job that takes much of the memory runs alone: beside it another of its size might find none. */
 void mm_cuda_schedule(struct mm_job *job) {
     struct mm_product product = mm_product_dense(&job->product);
-    const size_t bytes = place(&product, NULL) + check_bytes(job) + job->plan.workspace_bytes;
+    const size_t bytes =
+        place(&product, NULL) + check_bytes(job) + figures_bytes(job) + job->plan.workspace_bytes;
     job->plan.fills_device = bytes > mm_cuda_large_bytes(job->plan.device);
     job->plan.batch_key = mm_cuda_batch_key(job);
 }

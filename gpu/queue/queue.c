@@ -124,7 +124,8 @@ void mm_queue_prepare(struct mm_queue *queue, struct mm_job *job) {
 enum { RUN_FLOPS_MAX = 16000, RUN_BYTES_MAX = 32 << 10 };
 
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
-    if (job->task != NULL || job->verify || !job->backend->is_host || job->error.status != MM_OK ||
+    if (job->task != NULL || job->verify || job->part != NULL || mm_job_made_bytes(job) > 0 ||
+        !job->backend->is_host || job->error.status != MM_OK ||
         mm_product_flops(&job->product) > RUN_FLOPS_MAX || job->queued_bytes > RUN_BYTES_MAX ||
         __atomic_load_n(&queue->stopping, __ATOMIC_RELAXED))
         return false;

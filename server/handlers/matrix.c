@@ -114,8 +114,11 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
     struct get *get = request->own;
     struct mm_buffer result = {.data = get->value->data};
     const uint64_t no_spans[MM_SPAN_COUNT] = {0};
-    const struct mm_answer answer = {
-        .job = &get->job, .shape = &get->value->shape, .result = &result, .span_ns = no_spans};
+    const struct mm_answer answer = {.job = &get->job,
+                                     .has_matrix = true,
+                                     .shape = &get->value->shape,
+                                     .result = &result,
+                                     .span_ns = no_spans};
     get->encoder->encode(&answer, &get->reply);
     return get->encoder->finish == NULL ? MM_OK : get->encoder->finish(&answer, &get->reply, error);
 }

@@ -2,6 +2,8 @@
  * reply. Knows no wire format: those are the codecs'. */
 #include "server/handlers/operation.h"
 
+#include "api/operand.h"
+#include "api/result.h"
 #include "gpu/check/verify.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
@@ -44,19 +46,57 @@ static enum mm_status judge_check(const struct mm_request *request, struct mm_er
     return MM_TOO_LARGE;
 }
 
+/* A reply without elements, or with figures, is JSON; one with neither has no body if Accept excludes that.
+ */
+static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
+    const bool reduces = operation->call.numbers[MM_PARAMETER_REDUCE] != 0;
+    if (reduces && !operation->accepts_facts)
+        return mm_fail_field(error, MM_BAD_REQUEST, "reduce",
+                             "reduce is given, but Accept excludes application/json, which alone can hold "
+                             "figures; allow it, or leave reduce out");
+    if (reduces || !mm_result_returns_matrix(&operation->call))
+        operation->encoder = operation->accepts_facts ? &mm_json_codec : NULL;
+    return MM_OK;
+}
+
+/* Finds the part that is wanted, and what it takes of the host's memory. */
+static enum mm_status judge_result(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_call *call = &operation->call;
+    struct mm_job *job = &operation->job;
+    const bool is_host = job->backend->is_host;
+    size_t c_bytes = mm_matrix_bytes(&job->product.c);
+    enum mm_status status = mm_result_cut(call, &operation->shape, &operation->part, error);
+    job->part = mm_result_has_part(call) ? &operation->part : NULL;
+    job->reduces = call->numbers[MM_PARAMETER_REDUCE] != 0;
+    if (!is_host)
+        c_bytes = mm_result_returns_matrix(call)
+                      ? mm_window_elements(&operation->part) * mm_dtype_bytes(job->product.c.dtype)
+                      : 0;
+    operation->result_bytes = c_bytes;
+    if (status == MM_OK && operation->encoder != NULL)
+        status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
+    return status == MM_OK ? mm_call_judge_memory(call, is_host, c_bytes, &request->server->limits, error)
+                           : status;
+}
+
 enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
     struct mm_engine *engine = mm_server_engine(request->server);
     operation->job.product = mm_call_product(call);
+    operation->job.a_source = call->a_source;
+    operation->job.b_source = call->b_source;
     operation->shape = mm_call_result(call);
-    enum mm_status status = mm_engine_choose(engine, call->op, call->names[MM_PARAMETER_BACKEND],
-                                             call->names[MM_PARAMETER_VARIANT], &operation->job, error);
+    enum mm_status status = choose_reply(operation, error);
+    if (status == MM_OK)
+        status = mm_engine_choose(engine, call->op, call->names[MM_PARAMETER_BACKEND],
+                                  call->names[MM_PARAMETER_VARIANT], &operation->job, error);
     if (status == MM_OK)
         status = mm_shape_conform(call->op, &call->a_shape, &call->b_shape, &operation->job.product,
                                   &operation->stack, error);
     if (status == MM_OK)
-        status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
+        status = judge_result(request, error);
     if (status == MM_OK)
         status = mm_engine_judge(engine, &operation->job, error);
     return status == MM_OK ? judge_check(request, error) : status;
@@ -113,25 +153,54 @@ static enum mm_status acquire_check(struct mm_request *request, struct mm_error 
     return status;
 }
 
-/* All memory for the result, its check and the reply: a job that has run can be answered. */
-static enum mm_status acquire_output(struct mm_request *request, struct mm_error *error) {
+/* On the host the memory of made operands, A's before B's. */
+static enum mm_status acquire_made(struct mm_request *request, struct mm_error *error) {
+    enum { ALIGNMENT = 64 };
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_product *product = &operation->job.product;
+    const bool makes_a = mm_operand_is_made(&operation->call, 0),
+               makes_b = mm_operand_is_made(&operation->call, 1);
+    const size_t a_bytes = makes_a ? mm_size_round_up(mm_matrix_bytes(&product->a), ALIGNMENT) : 0;
+    if (!operation->job.backend->is_host || mm_job_made_bytes(&operation->job) == 0)
+        return MM_OK;
+    const enum mm_status status =
+        acquire(request, a_bytes + (makes_b ? mm_matrix_bytes(&product->b) : 0), &operation->made, error);
+    if (status == MM_OK && makes_a)
+        product->a.data = operation->made.data;
+    if (status == MM_OK && makes_b)
+        product->b.data = (char *)operation->made.data + a_bytes;
+    return status;
+}
+
+/* The memory of the reply's text. */
+static enum mm_status acquire_reply(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *encoder = operation->encoder;
-    struct mm_product *product = &operation->job.product;
     char shape[MM_SHAPE_TEXT_MAX];
-    enum mm_status status = acquire(request, mm_matrix_bytes(&product->c), &operation->result, error);
-    if (status != MM_OK)
-        return status;
-    product->c.data = operation->result.data;
-    status = acquire_check(request, error);
-    if (status != MM_OK || encoder->reply_bytes_max == NULL)
-        return status;
+    if (encoder == NULL || encoder->reply_bytes_max == NULL)
+        return MM_OK;
     mm_shape_text(&operation->shape, shape);
-    if (!encoder->reply_bytes_max(&operation->shape, product->c.dtype, &operation->reply_bytes))
+    if (!mm_result_returns_matrix(&operation->call))
+        operation->reply_bytes = encoder->facts_bytes_max;
+    else if (!encoder->reply_bytes_max(&operation->shape, operation->job.product.c.dtype,
+                                       &operation->reply_bytes))
         return mm_fail(error, MM_TOO_LARGE,
                        "the result of %s is too large as %s; ask for application/octet-stream by Accept",
                        shape, encoder->reply_type);
     return acquire(request, operation->reply_bytes, &operation->reply.buffer, error);
+}
+
+/* All memory for the result, its check and the reply: a job that has run can be answered. */
+static enum mm_status acquire_output(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_product *product = &operation->job.product;
+    enum mm_status status = acquire_made(request, error);
+    if (status == MM_OK && operation->result_bytes > 0)
+        status = acquire(request, operation->result_bytes, &operation->result, error);
+    product->c.data = operation->result.data;
+    if (status == MM_OK)
+        status = acquire_check(request, error);
+    return status == MM_OK ? acquire_reply(request, error) : status;
 }
 
 static bool is_locked(const struct mm_buffer *buffer) {
@@ -143,11 +212,14 @@ static size_t needed_bytes(const struct mm_request *request) {
     const struct mm_operation *operation = request->own;
     const struct mm_product *product = &operation->job.product;
     size_t bytes = request->body.data != NULL ? request->body_bytes : 0;
-    const size_t operands_bytes = mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b);
+    const size_t operands_bytes =
+        mm_product_bytes(product) - mm_matrix_bytes(&product->c) - mm_job_made_bytes(&operation->job);
     const size_t stored_bytes = operation->call.storage.bytes;
     bytes += stored_bytes < operands_bytes ? stored_bytes : operands_bytes;
+    if (operation->made.data != NULL)
+        bytes += mm_job_made_bytes(&operation->job);
     if (operation->result.data != NULL)
-        bytes += mm_matrix_bytes(&product->c);
+        bytes += operation->result_bytes;
     if (operation->check.data != NULL)
         bytes += mm_verify_bytes(product);
     return bytes;
@@ -232,9 +304,10 @@ static bool decodes_long(const struct mm_request *request) {
 
 /* An empty result may be long as well: as text it has brackets for each row. */
 static bool encodes_long(const struct mm_operation *operation) {
-    const struct mm_matrix *c = &operation->job.product.c;
-    return operation->encoder->reply_bytes_max != NULL &&
-           (c->rows * c->cols > LONG_ELEMENTS || operation->reply_bytes > LONG_REPLY_BYTES);
+    const struct mm_window *part = &operation->part;
+    return operation->encoder != NULL && operation->encoder->reply_bytes_max != NULL &&
+           mm_result_returns_matrix(&operation->call) &&
+           (mm_window_elements(part) > LONG_ELEMENTS || operation->reply_bytes > LONG_REPLY_BYTES);
 }
 
 /* The worker pool must not call MHD: the connection may be gone by then. If memory runs out, this thread
@@ -294,19 +367,27 @@ static enum mm_status encode(struct mm_request *request, struct mm_error *error)
     const struct mm_codec *encoder = operation->encoder;
     uint64_t *span_ns = operation->span_ns;
     struct pool_helpers helpers = {{share_with_pool}, request->server->pool};
+    if (operation->job.part != NULL) /* it is what the product's C is from now on */
+        operation->job.product.c =
+            mm_matrix_dense(operation->job.product.c.dtype, operation->part.count * operation->part.rows,
+                            operation->part.cols, operation->job.product.c.data);
     const struct mm_answer answer = {.job = &operation->job,
+                                     .figures = operation->call.numbers[MM_PARAMETER_REDUCE],
+                                     .has_matrix = mm_result_returns_matrix(&operation->call),
                                      .shape = &operation->shape,
                                      .result = &operation->result,
                                      .span_ns = span_ns,
                                      .helpers = &helpers.head};
     memcpy(span_ns, request->span_ns, sizeof request->span_ns);
     const uint64_t begun_ns = mm_clock_ns();
-    encoder->encode(&answer, &operation->reply);
+    if (encoder != NULL)
+        encoder->encode(&answer, &operation->reply);
     const uint64_t ended_ns = mm_clock_ns();
     span_ns[MM_SPAN_ENCODE] = ended_ns - begun_ns;
     span_ns[MM_SPAN_TOTAL] = ended_ns - request->started_ns;
     operation->is_encoded = true;
-    return encoder->finish == NULL ? MM_OK : encoder->finish(&answer, &operation->reply, error);
+    return encoder == NULL || encoder->finish == NULL ? MM_OK
+                                                      : encoder->finish(&answer, &operation->reply, error);
 }
 
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
@@ -336,6 +417,7 @@ static void release(struct mm_request *request) {
     mm_buffers_release(buffers, &operation->reply.buffer);
     mm_buffers_release(buffers, &operation->check);
     mm_buffers_release(buffers, &operation->result);
+    mm_buffers_release(buffers, &operation->made);
     mm_call_release(&operation->call, buffers);
 }
 
@@ -368,5 +450,6 @@ enum mm_status mm_operation_answer(struct mm_request *request) {
     memcpy(request->span_ns, operation->span_ns, sizeof request->span_ns);
     if (status != MM_OK)
         return status;
-    return mm_reply_product(request, &operation->reply, &operation->shape, operation->encoder->reply_type);
+    return mm_reply_product(request, &operation->reply, &operation->shape,
+                            operation->encoder == NULL ? NULL : operation->encoder->reply_type);
 }

@@ -9,11 +9,15 @@
 struct mm_operation {
     struct mm_call call;
     const struct mm_codec *decoder; /* NULL: only the body can tell */
-    const struct mm_codec *encoder;
-    char *content_type;    /* owned; NULL: absent */
-    struct mm_shape shape; /* of the result */
+    const struct mm_codec *encoder; /* NULL: the reply has no body */
+    bool accepts_facts;             /* Accept allows a reply without the elements, in JSON */
+    char *content_type;             /* owned; NULL: absent */
+    struct mm_shape shape;          /* of what is wanted of the result */
+    struct mm_window part;          /* of the job, which points at it if a part or figures are wanted */
     struct mm_stack stack; /* of the job's product, which points at it if there are several products */
     struct mm_buffer result;
+    size_t result_bytes;        /* that it must have */
+    struct mm_buffer made;      /* the operands that a backend of the host makes */
     struct mm_buffer check;     /* the job's verify_memory */
     struct mm_reply_body reply; /* acquired before the job: no kernel runs in vain */
     size_t reply_bytes;         /* of text, at most; 0: the result's own bytes are the reply */

@@ -1,6 +1,10 @@
 /* POST /v1/matmul and POST /v1/transpose, the head: chooses the codecs, reads the parameters, and admits the
  * request. Knows no wire format: those are the codecs'. */
 #include "server/handlers/operation.h"
+
+#include "api/operand.h"
+#include "api/result.h"
+#include "server/http/body.h"
 #include "server/http/routes.h"
 
 /* A smaller body costs less to receive than its product to judge before. */
@@ -12,13 +16,20 @@ static bool has_query(const struct mm_request *request, const char *name) {
 
 static enum mm_status choose_encoder(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    char accept[MM_ACCEPT_BYTES];
-    return mm_codec_for_reply(mm_request_accept(request, accept), operation->decoder, &operation->encoder,
+    char text[MM_ACCEPT_BYTES];
+    const char *accept = mm_request_accept(request, text);
+    const bool has_body = !mm_operand_all_are_made(&operation->call);
+    operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
+    if (!mm_result_returns_matrix(&operation->call) || operation->call.numbers[MM_PARAMETER_REDUCE] != 0)
+        return MM_OK; /* mm_operation_judge chooses */
+    return mm_codec_for_reply(accept, has_body ? operation->decoder : &mm_json_codec, &operation->encoder,
                               &request->error);
 }
 
-/* Whether the query has all dimensions of the operation, in one way or the other. */
+/* Whether the query has all dimensions of the operation, in one way or the other, or all operands. */
 static bool has_dimensions(const struct mm_request *request) {
+    if (mm_operand_all_are_made(&mm_operation_of(request)->call))
+        return true;
     if (mm_operation_of(request)->call.op == MM_TRANSPOSE)
         return has_query(request, "shape") || (has_query(request, "m") && has_query(request, "n"));
     return (has_query(request, "a_shape") && has_query(request, "b_shape")) ||
@@ -58,7 +69,7 @@ enum mm_status mm_operation_plan(struct mm_request *request, uint64_t body_bytes
     const struct mm_codec *codec = operation->decoder;
     struct mm_error *error = &request->error;
     enum mm_status status = MM_OK;
-    if (codec->dimensions[operation->call.op] == NULL)
+    if (codec->dimensions[operation->call.op] == NULL && !mm_operand_any_is_made(&operation->call))
         status = mm_call_refuse_dimensions(&operation->call, error);
     if (status == MM_OK && codec->judge_type != NULL)
         status = codec->judge_type(mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), error);
@@ -79,25 +90,46 @@ void mm_operation_begin_reading(struct mm_request *request) {
                                request->content_length, &request->server->limits, request->server->buffers);
 }
 
-/* If the head tells the shape, judges the product. If the body is small, this waits for it. */
+/* If the head tells the shape, judges the product. If the body is small, this waits for it, unless there is
+ * none. */
 static enum mm_status judge_head(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *decoder = operation->decoder;
     if (decoder == NULL || decoder->dimensions[operation->call.op] == NULL ||
-        request->content_length <= SMALL_BYTES)
+        (request->content_length <= SMALL_BYTES && request->content_length != 0))
         return MM_OK;
     return mm_operation_judge(request, &request->error);
+}
+
+/* A body may lack its length only if it is empty: the query says where all operands come from. */
+static enum mm_status judge_length(struct mm_request *request) {
+    const bool is_product = mm_operation_of(request)->call.op == MM_MATMUL;
+    if (has_query(request, "a_from") && (!is_product || has_query(request, "b_from")))
+        return MM_OK;
+    return mm_body_require_length(request);
+}
+
+/* The query is read first, since it says whether there is a body and what the reply is. What is wrong with it
+ * is told last. */
+static enum mm_status read_query(struct mm_request *request) {
+    (void)mm_operation_take_query(request);
+    const struct mm_error of_query = request->error;
+    request->error = (struct mm_error){.status = MM_OK};
+    enum mm_status status = judge_length(request);
+    if (status == MM_OK)
+        status = choose_codecs(request, false, 0);
+    if (status == MM_OK)
+        request->error = of_query;
+    return request->error.status;
 }
 
 static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     struct mm_operation *operation = mm_operation_of(request);
     request->job = &operation->job;
     mm_call_init(&operation->call, op);
-    enum mm_status status = choose_codecs(request, false, 0);
+    enum mm_status status = read_query(request);
     if (status != MM_OK)
         return status;
-    if (mm_operation_take_query(request) != MM_OK)
-        return request->error.status;
     request->deadline_ns = mm_operation_deadline_ns(request);
     if (operation->decoder != NULL)
         status = mm_operation_plan(request, request->content_length);

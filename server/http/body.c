@@ -36,6 +36,16 @@ static enum mm_status fail_limit(const struct mm_request *request, uint64_t got,
                                                         : "");
 }
 
+enum mm_status mm_body_require_length(struct mm_request *request) {
+    if (request->content_length == MM_LENGTH_UNKNOWN ||
+        mm_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH) != NULL)
+        return MM_OK;
+    return mm_fail(&request->error, MM_LENGTH_REQUIRED,
+                   "the %s has neither Content-Length nor Transfer-Encoding: chunked; send %s",
+                   request->route->method,
+                   request->route->body == MM_BODY_SIZED ? "Content-Length" : "one of them");
+}
+
 enum mm_status mm_body_judge(struct mm_request *request) {
     const bool is_chunked = request->content_length == MM_LENGTH_UNKNOWN;
     if (!takes_body(request))
@@ -44,12 +54,8 @@ enum mm_status mm_body_judge(struct mm_request *request) {
         return mm_fail(&request->error, MM_LENGTH_REQUIRED,
                        "the %s is chunked; send it with Content-Length, by which room is reserved",
                        request->route->method);
-    if (!is_chunked && request->route->body >= MM_BODY_REQUIRED &&
-        mm_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL)
-        return mm_fail(&request->error, MM_LENGTH_REQUIRED,
-                       "the %s has neither Content-Length nor Transfer-Encoding: chunked; send %s",
-                       request->route->method,
-                       request->route->body == MM_BODY_SIZED ? "Content-Length" : "one of them");
+    if (request->route->body >= MM_BODY_REQUIRED && mm_body_require_length(request) != MM_OK)
+        return request->error.status;
     if (!is_chunked && request->content_length > body_bytes_max(request))
         return fail_limit(request, request->content_length, &request->error);
     return MM_OK;

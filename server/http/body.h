@@ -7,6 +7,10 @@
 /* Judges the length of a body by the head: MM_LENGTH_REQUIRED, MM_TOO_LARGE. The connection's thread. */
 enum mm_status mm_body_judge(struct mm_request *request);
 
+/* The same for a route whose requests may lack the length of an empty body: MM_LENGTH_REQUIRED if this one
+ * has neither Content-Length nor chunks. */
+enum mm_status mm_body_require_length(struct mm_request *request);
+
 /* Acquires memory for the whole body if its length is known, for a client that waits for 100 Continue;
  * MM_BUSY if there is none now, or older requests wait for some. The connection's thread. */
 enum mm_status mm_body_acquire(struct mm_request *request);

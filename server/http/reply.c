@@ -226,7 +226,8 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     const struct mm_job *job = request->job;
     size_t bytes = body->head_bytes + body->bytes;
     struct MHD_Response *response = respond_with(request->server, body, NULL);
-    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (type != NULL)
+        add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     add_timing(&response, request->span_ns);
     add_shape(&response, shape);
     add_header(&response, "Matmul-Dtype", mm_dtype_name(job->product.c.dtype));
@@ -237,7 +238,7 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     add_header(&response, "Matmul-Device", job->device->name);
     add_path(&response, &job->path);
     add_verification(&response, &job->verification);
-    return reply(request, MHD_HTTP_OK, response, bytes);
+    return reply(request, type == NULL ? MHD_HTTP_NO_CONTENT : MHD_HTTP_OK, response, bytes);
 }
 
 /* MHD leaves the body of a 304 out, and keeps its length. */

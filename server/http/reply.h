@@ -30,7 +30,7 @@ enum mm_status mm_reply_no_content(struct mm_request *request);
 /* Queues a 204 with request->allow, for OPTIONS, with the answer to a CORS preflight. */
 enum mm_status mm_reply_options(struct mm_request *request);
 
-/* Queues the 200 of a finished product of this shape with Server-Timing and Matmul-*; takes the body over,
- * also on failure. */
+/* Queues the 200 of a finished product of this shape with Server-Timing and Matmul-*, or a 204 if type is
+ * NULL, for which the body is empty; takes the body over, also on failure. */
 enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body,
                                 const struct mm_shape *shape, const char *type);

@@ -76,7 +76,7 @@ static const char *store_off(const struct mm_options *options) {
 static const struct mm_route routes[] = {
     {.method = "POST",
      .path = "/v1/matmul",
-     .body = MM_BODY_REQUIRED,
+     .body = MM_BODY_OPTIONAL,
      .example = MM_MATMUL_EXAMPLE,
      .admit = mm_matmul_admit,
      .complete = mm_operation_complete,
@@ -84,7 +84,7 @@ static const struct mm_route routes[] = {
      .state = &mm_operation_state},
     {.method = "POST",
      .path = "/v1/transpose",
-     .body = MM_BODY_REQUIRED,
+     .body = MM_BODY_OPTIONAL,
      .example = MM_TRANSPOSE_EXAMPLE,
      .admit = mm_transpose_admit,
      .complete = mm_operation_complete,

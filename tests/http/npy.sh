@@ -82,7 +82,7 @@ while IFS='|' read -r wanted code detail target arguments; do
     expect "$target $arguments" "$wanted" code "$code" detail "$detail"
 done <<'END'
 400|bad_request|given twice|matmul?variant=naive|-F a=@a -F b=@b -F variant=blas
-400|bad_request|m is in the query|matmul?m=2|-F a=@a -F b=@b
+400|bad_request|m is given|matmul?m=2|-F a=@a -F b=@b
 422|bad_shape|a is 2×3 and b is 2×3|matmul|-F a=@a_fortran -F b=@a_fortran
 422|bad_shape|transposed a is 3×2 and b is 3×2|matmul|-F a=@a_fortran -F b=@b_fortran -F transpose_a=1
 END

@@ -89,6 +89,7 @@ int reset(void **state) {
                                               .schedule = mm_cuda_schedule};
     static struct mm_path paths[LANES];
     static struct mm_verification verifications[LANES];
+    static struct mm_reduction reductions[LANES];
     memset(&fake_cuda, 0, sizeof fake_cuda);
     memset(&device, 0, sizeof device);
     fake_cuda.memory_max = fake_cuda.pitch_max = (size_t)1 << 20;
@@ -100,6 +101,7 @@ int reset(void **state) {
         device.lanes[index].device = &device;
         device.lanes[index].path = &paths[index];
         device.lanes[index].verification = &verifications[index];
+        device.lanes[index].reduction = &reductions[index];
         for (uintptr_t mark = 0; mark < MM_CUDA_MARKS; mark++) /* their times: 0, 1, 3 and 6 ms */
             device.lanes[index].marks[mark] = (cudaEvent_t)(1 + mark * (mark + 1) / 2);
     }

@@ -110,6 +110,17 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     return cudaSuccess;
 }
 
+cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *copy, cudaStream_t stream) {
+    const struct cudaPitchedPtr *to = &copy->dstPtr, *from = &copy->srcPtr;
+    assert_true(from->pitch <= fake_cuda.pitch_max && to->pitch <= fake_cuda.pitch_max);
+    fake_cuda.copies++;
+    for (size_t layer = 0; layer < copy->extent.depth; layer++)
+        for (size_t row = 0; row < copy->extent.height; row++)
+            memcpy((char *)to->ptr + (layer * to->ysize + row) * to->pitch,
+                   (const char *)from->ptr + (layer * from->ysize + row) * from->pitch, copy->extent.width);
+    return cudaSuccess;
+}
+
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
     fake_cuda.attributes_read++;
     *attributes = (struct cudaFuncAttributes){.sharedSizeBytes = fake_cuda.static_bytes,
@@ -157,6 +168,35 @@ cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t str
     assert_int_equal(copies->words_max, words_max);
     fake_cuda.gathers++;
     return cudaSuccess;
+}
+
+cudaError_t mm_cuda_make(const struct mm_cuda_makes *makes, enum mm_dtype dtype,
+                         const struct mm_cuda_device *made_on, cudaStream_t stream) {
+    assert_in_range(makes->count, 1, MM_BATCH_MAX);
+    for (unsigned index = 0; index < makes->count; index++) {
+        const size_t elements = makes->makes[index].elements, cols = makes->makes[index].cols;
+        const struct mm_matrix operand =
+            mm_matrix_dense(dtype, elements / cols, cols, makes->makes[index].to);
+        mm_source_make(&makes->makes[index].source, &operand, 0, elements);
+    }
+    fake_cuda.makes++;
+    return cudaSuccess;
+}
+
+size_t mm_cuda_reduce_bytes(void) {
+    return sizeof(struct mm_reduction);
+}
+
+enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, void *memory,
+                              struct mm_lane *lane, struct mm_error *error) {
+    assert_int_equal((uintptr_t)memory % 256, 0);
+    *lane->reduction = mm_reduction_none();
+    for (size_t index = 0; index < part->count; index++) {
+        const struct mm_matrix item = mm_window_item(part, c->dtype, c->data, index);
+        mm_reduce_rows(lane->reduction, &item, 0, part->rows);
+    }
+    fake_cuda.reductions++;
+    return MM_OK;
 }
 
 size_t mm_cuda_verify_bytes(const struct mm_product *product) {

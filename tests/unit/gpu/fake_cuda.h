@@ -10,6 +10,8 @@
 struct fake_cuda {
     unsigned copies;
     unsigned gathers;
+    unsigned reductions;
+    unsigned makes; /* launches that make operands */
     size_t gathered_words;
     unsigned launches;
     unsigned batches;

@@ -1,0 +1,173 @@
+/* How a made operand is written, and how it gets its shape. */
+#include "api/operand.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { M = MM_PARAMETER_M, N = MM_PARAMETER_N, K = MM_PARAMETER_K };
+
+/* What stands between the words, such as "uniform(" and ")"; false if they are not there. */
+static bool is_between(struct mm_slice text, const char *head, struct mm_slice *inner) {
+    const size_t length = strlen(head);
+    if (text.length <= length || memcmp(text.start, head, length) != 0 || text.start[text.length - 1] != ')')
+        return false;
+    *inner = (struct mm_slice){text.start + length, text.length - length - 1};
+    return true;
+}
+
+/* A decimal below 2⁶⁴. */
+static bool read_seed(struct mm_slice digits, uint64_t *seed) {
+    *seed = 0;
+    for (size_t index = 0; index < digits.length; index++)
+        if (!mm_is_digit(digits.start[index]) || __builtin_mul_overflow(*seed, 10, seed) ||
+            __builtin_add_overflow(*seed, (uint64_t)(digits.start[index] - '0'), seed))
+            return false;
+    return digits.length > 0;
+}
+
+enum mm_status mm_operand_read_source(const char *name, struct mm_slice text, struct mm_source *source,
+                                      struct mm_error *error) {
+    struct mm_slice inner;
+    *source = (struct mm_source){.kind = MM_SOURCE_UNIFORM};
+    if (is_between(text, "uniform(", &inner) && read_seed(inner, &source->seed))
+        return MM_OK;
+    *source = (struct mm_source){.kind = MM_SOURCE_IDENTITY};
+    if (mm_slice_is(text, "identity()"))
+        return MM_OK;
+    *source = (struct mm_source){.kind = MM_SOURCE_HOST};
+    return mm_fail_field(error, MM_UNSUPPORTED, name,
+                         "%s is '%.*s', but must be uniform(SEED), with SEED from 0 to 2^64-1, or identity()",
+                         name, text.length > 40 ? 40 : (int)text.length, text.start);
+}
+
+bool mm_operand_any_is_made(const struct mm_call *call) {
+    return mm_operand_is_made(call, 0) || mm_operand_is_made(call, 1);
+}
+
+bool mm_operand_all_are_made(const struct mm_call *call) {
+    return mm_operand_is_made(call, 0) && (mm_call_operands(call) == 1 || mm_operand_is_made(call, 1));
+}
+
+enum mm_status mm_operand_judge_mixture(const struct mm_call *call, struct mm_error *error) {
+    const char *shape = mm_call_given_name(call, MM_PARAMETER_A_SHAPE, MM_PARAMETER_SHAPE);
+    const char *number = mm_call_given_name(call, MM_PARAMETER_M, MM_PARAMETER_LDB);
+    if (shape == NULL || number == NULL)
+        return MM_OK;
+    return mm_fail_field(error, MM_BAD_REQUEST, number,
+                         "%s and %s are both given, but shapes are given by %s, without leading dimensions, "
+                         "or else by %s; leave one out",
+                         shape, number, call->op == MM_MATMUL ? "a_shape and b_shape" : "shape",
+                         call->op == MM_MATMUL ? "m, k and n" : "m and n");
+}
+
+/* --- shapes */
+
+/* The parameter with an operand's whole shape; the dimensions of op(A) and op(B), rows first. */
+static enum mm_parameter shape_parameter(const struct mm_call *call, unsigned index) {
+    if (call->op == MM_TRANSPOSE)
+        return MM_PARAMETER_SHAPE;
+    return index == 0 ? MM_PARAMETER_A_SHAPE : MM_PARAMETER_B_SHAPE;
+}
+
+static enum mm_parameter rows_parameter(unsigned index) {
+    return index == 0 ? MM_PARAMETER_M : MM_PARAMETER_K;
+}
+
+static enum mm_parameter cols_parameter(const struct mm_call *call, unsigned index) {
+    return index == 0 && call->op == MM_MATMUL ? MM_PARAMETER_K : MM_PARAMETER_N;
+}
+
+static bool is_turned(const struct mm_call *call, unsigned index) {
+    return call->numbers[index == 0 ? MM_PARAMETER_TRANSPOSE_A : MM_PARAMETER_TRANSPOSE_B] != 0;
+}
+
+/* An inline operand tells a dimension: the same as was given, or as the other one told. */
+static enum mm_status tell(struct mm_call *call, unsigned index, enum mm_parameter parameter, size_t length,
+                           struct mm_error *error) {
+    const uint64_t given = call->numbers[parameter];
+    const char *name = mm_call_parameter_name(parameter), *operand = mm_call_operand_names[index];
+    if (!mm_call_has(call, parameter)) {
+        call->numbers[parameter] = length;
+        call->given |= UINT64_C(1) << parameter;
+        return MM_OK;
+    }
+    if (given == length)
+        return MM_OK;
+    return mm_fail_field(error, MM_BAD_SHAPE, name,
+                         "%s is %zu, but %s has %zu there; leave %s out, since %s tells it", name,
+                         (size_t)given, operand, length, name, operand);
+}
+
+/* Takes the shape of an inline operand, which says what was given for it, if anything was. */
+static enum mm_status take_inline(struct mm_call *call, unsigned index, const struct mm_shape *shape,
+                                  struct mm_error *error) {
+    struct mm_shape *own = index == 0 ? &call->a_shape : &call->b_shape;
+    const enum mm_parameter whole = shape_parameter(call, index);
+    const bool turned = is_turned(call, index) && shape->rank > 1;
+    const size_t rows = mm_shape_rows(shape, index == 1), cols = mm_shape_cols(shape, index == 1);
+    char given_text[MM_SHAPE_TEXT_MAX], text[MM_SHAPE_TEXT_MAX];
+    if (mm_call_has(call, whole) &&
+        (own->rank != shape->rank ||
+         memcmp(own->dims, shape->dims, shape->rank * sizeof own->dims[0]) != 0)) {
+        mm_shape_text(own, given_text);
+        mm_shape_text(shape, text);
+        return mm_fail_field(error, MM_BAD_SHAPE, mm_call_parameter_name(whole), "%s is %s, but %s is %s",
+                             mm_call_parameter_name(whole), given_text, mm_call_operand_names[index], text);
+    }
+    *own = *shape;
+    enum mm_status status = MM_OK;
+    if (!mm_operand_any_is_made(call)) /* whether they fit is judged with all else about the product */
+        return MM_OK;
+    if (shape->rank > (index == 0 ? 1 : 0))
+        status = tell(call, index, rows_parameter(index), turned ? cols : rows, error);
+    if (status == MM_OK && shape->rank > (index == 0 ? 0 : 1))
+        status = tell(call, index, cols_parameter(call, index), turned ? rows : cols, error);
+    return status;
+}
+
+/* Makes the shape of a made operand, unless all of it was given. */
+static enum mm_status make_shape(struct mm_call *call, unsigned index, struct mm_error *error) {
+    const enum mm_parameter rows = rows_parameter(index), cols = cols_parameter(call, index);
+    const enum mm_parameter whole = shape_parameter(call, index);
+    const enum mm_parameter missing = !mm_call_has(call, rows) ? rows : cols;
+    if (mm_call_has(call, whole))
+        return MM_OK;
+    if (!mm_call_has(call, missing))
+        return mm_fail_field(error, MM_BAD_REQUEST, mm_call_parameter_name(missing),
+                             "%s is missing, but %s is made by the server: give %s, or the whole shape by %s",
+                             mm_call_parameter_name(missing), mm_call_operand_names[index],
+                             mm_call_parameter_name(missing), mm_call_parameter_name(whole));
+    const bool turned = is_turned(call, index);
+    *(index == 0 ? &call->a_shape : &call->b_shape) =
+        mm_shape_of_matrix(call->numbers[turned ? cols : rows], call->numbers[turned ? rows : cols]);
+    return MM_OK;
+}
+
+static enum mm_status fail_both(const char *operand, struct mm_error *error) {
+    return mm_fail_field(error, MM_BAD_REQUEST, operand,
+                         "%s is in the body, and %s_from says that the server makes it; leave one out",
+                         operand, operand);
+}
+
+enum mm_status mm_operand_shapes(struct mm_call *call,
+                                 const struct mm_shape *const shapes[MM_CALL_OPERANDS_MAX],
+                                 struct mm_error *error) {
+    const unsigned count = mm_call_operands(call);
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < count; index++)
+        if (shapes[index] != NULL && mm_operand_is_made(call, index))
+            return fail_both(mm_call_operand_names[index], error);
+    if (!mm_operand_any_is_made(call))
+        status = mm_call_refuse_dimensions(call, error);
+    else
+        status = mm_operand_judge_mixture(call, error);
+    for (unsigned index = 0; index < count && status == MM_OK; index++)
+        if (shapes[index] != NULL)
+            status = take_inline(call, index, shapes[index], error);
+    for (unsigned index = 0; index < count && status == MM_OK; index++)
+        if (shapes[index] == NULL)
+            status = make_shape(call, index, error);
+    if (status == MM_OK && count == 1)
+        call->b_shape = mm_shape_of_matrix(0, 0);
+    return status;
+}

@@ -1,0 +1,142 @@
+/* The part of a result that is wanted, and figures about it as text. */
+#include "api/result.h"
+
+#include "api/number/digits.h"
+#include "api/number/float_text.h"
+
+/* A decimal; without digits `missing`. What passes 2⁶⁴ is past every limit, too. */
+static bool read_end(struct mm_slice digits, size_t missing, size_t *end) {
+    *end = digits.length == 0 ? missing : 0;
+    for (size_t index = 0; index < digits.length; index++) {
+        if (!mm_is_digit(digits.start[index]))
+            return false;
+        if (__builtin_mul_overflow(*end, 10, end) ||
+            __builtin_add_overflow(*end, (size_t)(digits.start[index] - '0'), end))
+            *end = SIZE_MAX - 1;
+    }
+    return true;
+}
+
+bool mm_result_read_range(struct mm_slice text, struct mm_range *range) {
+    const char *colon = memchr(text.start, ':', text.length);
+    if (colon == NULL)
+        return false;
+    const size_t before = (size_t)(colon - text.start);
+    const struct mm_slice from = {text.start, before}, to = {colon + 1, text.length - before - 1};
+    return read_end(from, 0, &range->from) && read_end(to, SIZE_MAX, &range->to);
+}
+
+static bool read_figure(struct mm_slice name, uint64_t *figures) {
+    for (unsigned figure = 0; figure < MM_FIGURE_COUNT; figure++)
+        if (mm_slice_is(name, mm_figure_name((enum mm_figure)figure))) {
+            *figures |= UINT64_C(1) << figure;
+            return true;
+        }
+    return false;
+}
+
+bool mm_result_read_figures(struct mm_slice text, uint64_t *figures) {
+    const char *const end = text.start + text.length;
+    const char *at = text.start, *comma;
+    *figures = 0;
+    do {
+        comma = memchr(at, ',', (size_t)(end - at));
+        if (!read_figure((struct mm_slice){at, (size_t)((comma == NULL ? end : comma) - at)}, figures))
+            return false;
+        at = comma == NULL ? end : comma + 1;
+    } while (comma != NULL);
+    return true;
+}
+
+/* --- the part */
+
+/* Cuts a dimension, which is the last but `behind` of the shape. */
+static enum mm_status cut(const struct mm_call *call, enum mm_parameter parameter, unsigned behind,
+                          struct mm_shape *shape, size_t *first, size_t *count, struct mm_error *error) {
+    const struct mm_range *range = parameter == MM_PARAMETER_ROWS ? &call->rows : &call->cols;
+    const char *name = mm_call_parameter_name(parameter);
+    char text[MM_SHAPE_TEXT_MAX];
+    if (!mm_call_has(call, parameter))
+        return MM_OK;
+    mm_shape_text(shape, text);
+    if (shape->rank <= behind)
+        return mm_fail_field(error, MM_BAD_REQUEST, name, "%s is given, but the result is a %s; leave it out",
+                             name, shape->rank == 0 ? "number" : "vector, whose elements are columns");
+    const size_t most = *count, to = range->to == SIZE_MAX ? most : range->to;
+    if (range->from > to || to > most)
+        return mm_fail_field(error, MM_BAD_REQUEST, name,
+                             "%s is %zu:%zu, but must be A:B with A at most B, and B at most %zu: the result "
+                             "is %s",
+                             name, range->from, to, most, text);
+    *first = range->from;
+    *count = shape->dims[shape->rank - 1 - behind] = to - range->from;
+    return MM_OK;
+}
+
+enum mm_status mm_result_cut(const struct mm_call *call, struct mm_shape *shape, struct mm_window *part,
+                             struct mm_error *error) {
+    *part = (struct mm_window){.count = mm_shape_matrices(shape),
+                               .all_rows = mm_shape_rows(shape, false),
+                               .all_cols = mm_shape_cols(shape, false)};
+    part->rows = part->all_rows;
+    part->cols = part->all_cols;
+    enum mm_status status = cut(call, MM_PARAMETER_ROWS, 1, shape, &part->row, &part->rows, error);
+    if (status == MM_OK)
+        status = cut(call, MM_PARAMETER_COLS, 0, shape, &part->col, &part->cols, error);
+    const bool is_traced = (call->numbers[MM_PARAMETER_REDUCE] >> MM_FIGURE_TRACE & 1) != 0;
+    if (status != MM_OK || !is_traced || (shape->rank >= 2 && part->rows == part->cols))
+        return status;
+    return mm_fail_field(error, MM_BAD_SHAPE, "reduce",
+                         "reduce asks for the trace, which only square matrices have, but the result has "
+                         "rank %u, %zu rows and %zu columns",
+                         shape->rank, part->rows, part->cols);
+}
+
+/* --- figures */
+
+__extension__ typedef unsigned __int128 wide;
+
+static char *put_whole(char *end, struct mm_wide value) {
+    const bool is_negative = value.high >> 63 != 0;
+    const wide bits = (wide)value.high << 64 | value.low;
+    wide rest = is_negative ? -bits : bits;
+    char digits[40];
+    unsigned count = 0;
+    do {
+        digits[count++] = (char)('0' + (unsigned)(rest % 10));
+        rest /= 10;
+    } while (rest > 0);
+    if (is_negative)
+        *end++ = '-';
+    while (count > 0)
+        *end++ = digits[--count];
+    return end;
+}
+
+static char *put_value(char *end, const struct mm_figure_value *value) {
+    switch (value->kind) {
+    case MM_FIGURE_REAL:
+        return end + mm_double_text(value->real, end);
+    case MM_FIGURE_WHOLE:
+        return put_whole(end, value->whole);
+    case MM_FIGURE_TRUTH:
+        return mm_put_text(end, value->whole.low != 0 ? "true" : "false");
+    case MM_FIGURE_NONE:
+        break;
+    }
+    return mm_put_text(end, "null");
+}
+
+size_t mm_result_figures(uint64_t figures, enum mm_dtype dtype, const struct mm_reduction *seen,
+                         char text[MM_FIGURES_TEXT_MAX]) {
+    char *end = mm_put_text(text, "{");
+    for (unsigned figure = 0; figure < MM_FIGURE_COUNT; figure++) {
+        if ((figures >> figure & 1) == 0)
+            continue;
+        const struct mm_figure_value value = mm_figure_of((enum mm_figure)figure, dtype, seen);
+        end = mm_put_text(end, end == text + 1 ? "\"" : ", \"");
+        end = mm_put_text(end, mm_figure_name((enum mm_figure)figure));
+        end = put_value(mm_put_text(end, "\": "), &value);
+    }
+    return (size_t)(mm_put_text(end, "}") - text);
+}

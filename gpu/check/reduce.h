@@ -1,0 +1,132 @@
+/* Figures about a matrix: what a client may want of a result instead of the result. For C and for CUDA; it
+ * knows no device and no job.
+ *
+ * Types with a point are added up in float64. Whole numbers are added up exactly, in 128 bits, which 2⁶⁴ of
+ * the largest fit in. NaN makes every figure NaN, except `finite`. On the host any thread may call the
+ * functions, on different memory; on a device they run in the threads of reduce.cu's kernels. */
+#pragma once
+
+#include "gpu/matrix.h"
+#include "gpu/names.h"
+
+#include <math.h>
+#include <sys/cdefs.h>
+
+__BEGIN_DECLS
+
+/* One row a figure: constant, wire name. */
+#define MM_FIGURE_TABLE(X)                                                                                   \
+    X(MM_FIGURE_SUM, "sum")                                                                                  \
+    X(MM_FIGURE_TRACE, "trace")                                                                              \
+    X(MM_FIGURE_MIN, "min")                                                                                  \
+    X(MM_FIGURE_MAX, "max")                                                                                  \
+    X(MM_FIGURE_MAX_ABS, "max_abs")                                                                          \
+    X(MM_FIGURE_NORM, "norm")                                                                                \
+    X(MM_FIGURE_FINITE, "finite")
+
+enum mm_figure { MM_FIGURE_TABLE(MM_CONSTANT) MM_FIGURE_COUNT };
+
+const char *mm_figure_name(enum mm_figure figure);
+
+/* A whole number of 128 bits, in two's complement. (__int128 would align all that it lies in to 16 bytes.) */
+struct mm_wide {
+    uint64_t low;
+    uint64_t high;
+};
+
+MM_HOST_AND_DEVICE struct mm_wide mm_wide_of(int64_t value) {
+    const struct mm_wide wide = {(uint64_t)value, value < 0 ? UINT64_MAX : 0};
+    return wide;
+}
+
+MM_HOST_AND_DEVICE void mm_wide_add(struct mm_wide *into, struct mm_wide other) {
+    into->low += other.low;
+    into->high += other.high + (into->low < other.low);
+}
+
+/* What has been seen of a matrix. Start with mm_reduction_none. Of whole numbers the members with `whole_`
+ * count, of others those without. */
+struct mm_reduction {
+    struct mm_wide whole_sum;
+    struct mm_wide whole_trace;
+    int64_t whole_min; /* INT64_MAX before the first element, and INT64_MIN of whole_max */
+    int64_t whole_max;
+    double sum;
+    double trace;
+    double min; /* infinity before the first element, and -infinity of max */
+    double max;
+    double squares;      /* the sum of the squares, of whole numbers too */
+    uint64_t count;      /* elements */
+    uint64_t not_finite; /* of those */
+};
+
+MM_HOST_AND_DEVICE struct mm_reduction mm_reduction_none(void) {
+    struct mm_reduction none = {};
+    none.whole_min = INT64_MAX;
+    none.whole_max = INT64_MIN;
+    none.min = (double)INFINITY;
+    none.max = -(double)INFINITY;
+    return none;
+}
+
+/* The smaller one, or the larger one if `largest`; NaN if one of them is. */
+MM_HOST_AND_DEVICE double mm_reduce_extreme(double held, double other, bool largest) {
+    if (held != held)
+        return held;
+    return other != other || (largest ? other > held : other < held) ? other : held;
+}
+
+/* Adds an element with a point. `diagonal`: it stands where row equals column. */
+MM_HOST_AND_DEVICE void mm_reduce_real(struct mm_reduction *seen, double element, bool diagonal) {
+    seen->count++;
+    seen->sum += element;
+    seen->trace += diagonal ? element : 0.0;
+    seen->min = mm_reduce_extreme(seen->min, element, false);
+    seen->max = mm_reduce_extreme(seen->max, element, true);
+    seen->squares += element * element;
+    seen->not_finite += element - element != 0.0; /* NaN differs from all */
+}
+
+/* Adds a whole number. */
+MM_HOST_AND_DEVICE void mm_reduce_whole(struct mm_reduction *seen, int64_t element, bool diagonal) {
+    seen->count++;
+    mm_wide_add(&seen->whole_sum, mm_wide_of(element));
+    mm_wide_add(&seen->whole_trace, mm_wide_of(diagonal ? element : 0));
+    seen->whole_min = element < seen->whole_min ? element : seen->whole_min;
+    seen->whole_max = element > seen->whole_max ? element : seen->whole_max;
+    seen->squares += (double)element * (double)element;
+}
+
+/* Adds what was seen of other elements. */
+MM_HOST_AND_DEVICE void mm_reduce_merge(struct mm_reduction *into, const struct mm_reduction *other) {
+    into->count += other->count;
+    mm_wide_add(&into->whole_sum, other->whole_sum);
+    mm_wide_add(&into->whole_trace, other->whole_trace);
+    into->whole_min = other->whole_min < into->whole_min ? other->whole_min : into->whole_min;
+    into->whole_max = other->whole_max > into->whole_max ? other->whole_max : into->whole_max;
+    into->sum += other->sum;
+    into->trace += other->trace;
+    into->min = mm_reduce_extreme(into->min, other->min, false);
+    into->max = mm_reduce_extreme(into->max, other->max, true);
+    into->squares += other->squares;
+    into->not_finite += other->not_finite;
+}
+
+/* Adds `count` rows of a matrix, from `first` on. Each row is added up by itself first, so rounding grows
+ * with rows and columns, not with their product. */
+void mm_reduce_rows(struct mm_reduction *seen, const struct mm_matrix *matrix, size_t first, size_t count);
+
+/* What the sums make of a figure. Of no elements sum, trace, norm and max_abs are 0; min and max have no
+ * value, and finite is true. */
+enum mm_figure_kind { MM_FIGURE_REAL, MM_FIGURE_WHOLE, MM_FIGURE_TRUTH, MM_FIGURE_NONE };
+
+struct mm_figure_value {
+    enum mm_figure_kind kind;
+    double real;          /* of MM_FIGURE_REAL */
+    struct mm_wide whole; /* of MM_FIGURE_WHOLE; of MM_FIGURE_TRUTH 0 or 1 */
+};
+
+struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,
+                                    const struct mm_reduction *seen);
+
+__END_DECLS

@@ -1,0 +1,43 @@
+/* Operands that are made in host memory. */
+#include "gpu/source.h"
+
+#include "gpu/random.h"
+
+#include <assert.h>
+#include <string.h>
+
+static void make_uniform(uint64_t seed, enum mm_dtype dtype, void *elements, size_t first, size_t count) {
+    switch (dtype) {
+#define X(constant, name, type, ...)                                                                         \
+    case constant:                                                                                           \
+        for (size_t index = first; index < first + count; index++)                                           \
+            ((type *)elements)[index] = mm_random_##constant(seed, index);                                   \
+        break;
+        MM_DTYPE_TABLE(X)
+#undef X
+    case MM_DTYPE_COUNT:
+        break;
+    }
+}
+
+/* Each row has at most one 1; rows are counted over all matrices. */
+static void make_identity(size_t rows, const struct mm_matrix *view, size_t first, size_t count) {
+    const size_t element_bytes = mm_dtype_bytes(view->dtype), end = first + count;
+    memset((char *)view->data + first * element_bytes, 0, count * element_bytes);
+    for (size_t row = first / view->cols; row * view->cols < end; row++) {
+        const size_t index = row * view->cols + row % rows;
+        if (row % rows < view->cols && index >= first && index < end)
+            mm_dtype_put(view->dtype, view->data, index, 1.0);
+    }
+}
+
+void mm_source_make(const struct mm_source *source, const struct mm_matrix *view, size_t first,
+                    size_t count) {
+    assert(mm_source_is_made(source) && view->ld == view->cols);
+    if (count == 0)
+        return;
+    if (source->kind == MM_SOURCE_UNIFORM)
+        make_uniform(source->seed, view->dtype, view->data, first, count);
+    else
+        make_identity(source->rows, view, first, count);
+}

@@ -1,0 +1,31 @@
+/* Where a job finds an operand: in host memory, or nowhere yet, since each element follows from its place.
+ * The backend makes such an operand. Plain data; any thread may call these functions. */
+#pragma once
+
+#include "gpu/matrix.h"
+
+#include <sys/cdefs.h>
+
+__BEGIN_DECLS
+
+enum mm_source_kind {
+    MM_SOURCE_HOST,     /* the view's data, in host memory */
+    MM_SOURCE_UNIFORM,  /* element i, counted over the whole stack, is number i of a stream (gpu/random.h) */
+    MM_SOURCE_IDENTITY, /* 1 where row equals column of each matrix, else 0 */
+};
+
+/* All zeros: host memory. */
+struct mm_source {
+    enum mm_source_kind kind;
+    uint64_t seed; /* of MM_SOURCE_UNIFORM */
+    size_t rows;   /* of MM_SOURCE_IDENTITY: of each matrix of the view, which has several below each other */
+};
+
+static inline bool mm_source_is_made(const struct mm_source *source) {
+    return source->kind != MM_SOURCE_HOST;
+}
+
+/* Writes `count` elements of the dense view, from element `first` on, to its memory. */
+void mm_source_make(const struct mm_source *source, const struct mm_matrix *view, size_t first, size_t count);
+
+__END_DECLS

@@ -1,0 +1,128 @@
+/* api/operand: how a made operand is written, and its shape. */
+#include "api/operand.h"
+#include "tests/unit/unit.h"
+
+static const struct mm_limits limits = {
+    .dimension_max = 2147483647, .body_bytes_max = 1 << 20, .memory_bytes_max = 1 << 20};
+static struct mm_error error;
+
+static enum mm_status set(struct mm_call *call, const char *name, const char *value) {
+    error = (struct mm_error){0};
+    return mm_call_set_text(call, MM_CALL_FORM, name, strlen(name), value, strlen(value), &limits, &error);
+}
+
+static void sources(void **state) {
+    static const struct {
+        const char *text;
+        enum mm_source_kind kind;
+        uint64_t seed;
+    } good[] = {{"uniform(0)", MM_SOURCE_UNIFORM, 0},
+                {"uniform(18446744073709551615)", MM_SOURCE_UNIFORM, UINT64_MAX},
+                {"uniform(007)", MM_SOURCE_UNIFORM, 7},
+                {"identity()", MM_SOURCE_IDENTITY, 0}};
+    static const char bad[] =
+        "uniform|uniform()|uniform(-1)|uniform(1|uniform(18446744073709551616)|uniform( 1)|"
+        "identity|identity(1)|Identity()|weights||uniform(1))";
+    for (size_t index = 0; index < COUNT(good); index++) {
+        struct mm_call call;
+        mm_call_init(&call, MM_MATMUL);
+        assert_int_equal(set(&call, "b_from", good[index].text), MM_OK);
+        assert_int_equal(call.b_source.kind, good[index].kind);
+        assert_true(call.b_source.seed == good[index].seed);
+        assert_true(mm_operand_is_made(&call, 1) && !mm_operand_is_made(&call, 0));
+        assert_int_equal(set(&call, "b_from", good[index].text), MM_OK);
+        assert_int_equal(set(&call, "b_from", "uniform(8)"), MM_BAD_REQUEST);
+    }
+    EACH(text, bad) {
+        struct mm_call call;
+        mm_call_init(&call, MM_TRANSPOSE);
+        if (set(&call, "a_from", text) != MM_UNSUPPORTED || strcmp(error.field, "a_from") != 0 ||
+            call.given != 0)
+            fail_msg("%s: %s", text, error.detail);
+    }
+}
+
+/* What was given, as NAME=VALUE, and the inline operands; what both become. "": there is none. */
+static const struct {
+    const char *given, *a, *b;
+    enum mm_status status;
+    const char *a_shape, *b_shape; /* or the field of the error, and "" */
+} shapes[] = {
+    {"a_from=uniform(1)|b_from=identity()|m=2|k=3|n=4", "", "", MM_OK, "2×3", "3×4"},
+    {"a_from=uniform(1)|b_from=identity()|m=2|k=3|n=4|transpose_a=1|transpose_b=1", "", "", MM_OK, "3×2",
+     "4×3"},
+    {"a_from=uniform(1)|b_from=identity()|a_shape=5,2,3|b_shape=3", "", "", MM_OK, "5×2×3", "3"},
+    {"a_from=uniform(1)|m=2", "", "3,4", MM_OK, "2×3", "3×4"},
+    {"a_from=uniform(1)|m=2|k=3|n=4", "", "3,4", MM_OK, "2×3", "3×4"},
+    {"a_from=uniform(1)|m=2|transpose_b=1", "", "4,3", MM_OK, "2×3", "4×3"},
+    {"a_from=uniform(1)|m=2", "", "3", MM_OK, "2×3", "3"},
+    {"a_from=uniform(1)|a_shape=2,3|b_shape=3,4", "", "3,4", MM_OK, "2×3", "3×4"},
+    {"b_from=uniform(1)|n=4", "7,2,3", "", MM_OK, "7×2×3", "3×4"},
+    {"b_from=uniform(1)|n=4", "3", "", MM_OK, "3", "3×4"},
+    {"b_from=uniform(1)|n=4|transpose_a=1", "3,2", "", MM_OK, "3×2", "3×4"},
+    {"b_from=uniform(1)", "2,3", "", MM_BAD_REQUEST, "n", ""},
+    {"a_from=uniform(1)", "", "3,4", MM_BAD_REQUEST, "m", ""},
+    {"a_from=uniform(1)|b_from=uniform(1)|m=2|n=2", "", "", MM_BAD_REQUEST, "k", ""},
+    {"a_from=uniform(1)|m=2|k=2", "", "3,4", MM_BAD_SHAPE, "k", ""},
+    {"a_from=uniform(1)|m=2|n=5", "", "3,4", MM_BAD_SHAPE, "n", ""},
+    {"a_from=uniform(1)|a_shape=2,3|b_shape=3,5", "", "3,4", MM_BAD_SHAPE, "b_shape", ""},
+    {"a_from=uniform(1)|a_shape=2,3|m=2", "", "3,4", MM_BAD_REQUEST, "m", ""},
+    {"a_from=uniform(1)|m=2", "2,3", "3,4", MM_BAD_REQUEST, "a", ""},
+    {"m=2", "2,3", "3,4", MM_BAD_REQUEST, "m", ""},
+};
+
+static bool read_shape(const char *text, struct mm_shape *shape) {
+    *shape = (struct mm_shape){.rank = 0};
+    for (const char *at = text; *at != '\0'; at += strcspn(at, ",") + (strchr(at, ',') != NULL))
+        shape->dims[shape->rank++] = strtoull(at, NULL, 10);
+    return shape->rank > 0;
+}
+
+static void shapes_of_made_operands(void **state) {
+    for (size_t index = 0; index < COUNT(shapes); index++) {
+        struct mm_call call;
+        struct mm_shape a, b;
+        char a_text[MM_SHAPE_TEXT_MAX], b_text[MM_SHAPE_TEXT_MAX];
+        mm_call_init(&call, MM_MATMUL);
+        EACH(pair, shapes[index].given) {
+            char name[32];
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(pair, "="), pair);
+            assert_int_equal(set(&call, name, strchr(pair, '=') + 1), MM_OK);
+        }
+        const struct mm_shape *const inlines[] = {read_shape(shapes[index].a, &a) ? &a : NULL,
+                                                  read_shape(shapes[index].b, &b) ? &b : NULL};
+        error = (struct mm_error){0};
+        const enum mm_status status = mm_operand_shapes(&call, inlines, &error);
+        mm_shape_text(&call.a_shape, a_text);
+        mm_shape_text(&call.b_shape, b_text);
+        if (status != shapes[index].status ||
+            strcmp(status == MM_OK ? a_text : error.field, shapes[index].a_shape) != 0 ||
+            (status == MM_OK && strcmp(b_text, shapes[index].b_shape) != 0))
+            fail_msg("%s: %s, %s by %s, %s", shapes[index].given, mm_status_name(status), a_text, b_text,
+                     error.detail);
+    }
+}
+
+/* A made operand takes nothing of a GPU's host; on the CPU it does. */
+static void memory_of_the_host(void **state) {
+    struct mm_call call;
+    size_t a_bytes, b_bytes;
+    mm_call_init(&call, MM_MATMUL);
+    EACH(pair, "a_from=uniform(1)|m=1000|reply=none") {
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(pair, "="), pair);
+        assert_int_equal(set(&call, name, strchr(pair, '=') + 1), MM_OK);
+    }
+    const struct mm_shape b = mm_shape_of_matrix(300, 500);
+    const struct mm_shape *const inlines[] = {NULL, &b};
+    assert_int_equal(mm_operand_shapes(&call, inlines, NULL), MM_OK);
+    mm_call_view(&call);
+    assert_int_equal(mm_call_sizes(&call, &limits, &a_bytes, &b_bytes, &error), MM_OK);
+    assert_int_equal(a_bytes, 0);
+    assert_int_equal(b_bytes, 300 * 500 * 4);
+    assert_int_equal(mm_call_judge_memory(&call, false, 0, &limits, &error), MM_OK);
+    assert_int_equal(mm_call_judge_memory(&call, false, 500 << 10, &limits, &error), MM_TOO_LARGE);
+    assert_int_equal(mm_call_judge_memory(&call, true, 0, &limits, &error), MM_TOO_LARGE);
+}
+
+RUN_TESTS(sources, shapes_of_made_operands, memory_of_the_host)

@@ -1,0 +1,133 @@
+/* Jobs of a CUDA device whose operands are made there, and whose C no one wants (gpu/cuda/run.c, batch.c), on
+ * a made-up CUDA runtime: nothing is copied, and no memory of the host is touched. No GPU takes part. */
+#include "cuda_job.h"
+
+static struct test_job tests[2];
+static struct mm_job *const jobs[2] = {&tests[0].job, &tests[1].job};
+
+/* An 18×20 times 20×17 product. The data of what is made, and of C if it is not wanted, is NULL. */
+static void make(unsigned index, bool makes_a, bool makes_b, bool wants_c) {
+    struct test_job *test = &tests[index];
+    struct mm_job *job = &test->job;
+    const struct mm_source uniform = {MM_SOURCE_UNIFORM, 5 + index, 18},
+                           identity = {MM_SOURCE_IDENTITY, 0, 20};
+    job_init(test, &ours, 18, 20, 17);
+    if (makes_a) {
+        job->product.a.data = test->a;
+        mm_source_make(&uniform, &job->product.a, 0, 18 * 20);
+        job->product.a.data = NULL;
+        job->a_source = uniform;
+    }
+    if (makes_b) {
+        job->product.b.data = test->b;
+        mm_source_make(&identity, &job->product.b, 0, 20 * 17);
+        job->product.b.data = NULL;
+        job->b_source = identity;
+    }
+    if (!wants_c)
+        job->product.c.data = NULL;
+    plan_job(test);
+}
+
+static void one_alone_copies_only_what_it_must(void **state) {
+    for (unsigned bits = 0; bits < 8; bits++) {
+        struct mm_job *job = jobs[0];
+        const bool makes_a = bits & 1, makes_b = bits & 2, wants_c = bits & 4;
+        make(0, makes_a, makes_b, wants_c);
+        job->plan.batch_key = 0;
+        fake_cuda.copies = fake_cuda.makes = 0;
+        run(0, jobs, 1);
+        assert_int_equal(job->error.status, MM_OK);
+        assert_int_equal(fake_cuda.copies, !makes_a + !makes_b + wants_c);
+        assert_int_equal(fake_cuda.makes, makes_a + makes_b);
+        assert_int_equal(job->uploaded_bytes, (makes_a ? 0 : 18 * 20 * 4) + (makes_b ? 0 : 20 * 17 * 4));
+        assert_int_equal(job->downloaded_bytes, wants_c ? 18 * 17 * 4 : 0);
+        assert_int_equal(mm_job_copied_bytes(job), job->uploaded_bytes + job->downloaded_bytes);
+        expect_spans_ms(job, 1, 2, 3);
+        if (wants_c)
+            expect_product(&tests[0]);
+    }
+}
+
+/* The first makes both operands and returns nothing; the second makes B, and its A is gathered. */
+static void they_share_launches(void **state) {
+    make(0, true, true, false);
+    make(1, false, true, true);
+    assert_int_not_equal(jobs[0]->plan.batch_key, 0);
+    assert_true(jobs[0]->plan.batch_key == jobs[1]->plan.batch_key);
+    run(0, jobs, 2);
+    assert_int_equal(jobs[0]->error.status, MM_OK);
+    expect_product(&tests[1]);
+    assert_int_equal(fake_cuda.batches, 1);
+    assert_int_equal(fake_cuda.launches, 0);
+    assert_int_equal(fake_cuda.copies, 0);
+    assert_int_equal(fake_cuda.makes, 2); /* all of A's in one launch, all of B's in another */
+    assert_int_equal(fake_cuda.gathers, 1);
+    assert_int_equal(jobs[0]->uploaded_bytes, 0);
+    assert_int_equal(jobs[1]->uploaded_bytes, 18 * 20 * 4);
+    assert_int_equal(jobs[0]->batched, 2);
+}
+
+static void a_check_reads_what_was_made(void **state) {
+    make(0, true, true, false);
+    jobs[0]->verify = true;
+    plan_job(&tests[0]);
+    assert_int_equal(jobs[0]->plan.batch_key, 0);
+    run(0, jobs, 1);
+    assert_int_equal(jobs[0]->error.status, MM_OK);
+    assert_int_equal(fake_cuda.copies, 0);
+    assert_int_equal(mm_verification_verdict(&jobs[0]->verification), MM_VERDICT_PASSED);
+}
+
+/* Rows 3 to 11 and columns 2 to 7 of one product, returned and reduced or not. Its parts never share a
+ * launch. */
+static void a_part_is_copied_alone(void **state) {
+    static const struct mm_window part = {1, 18, 17, 3, 9, 2, 6};
+    for (unsigned bits = 0; bits < 4; bits++) {
+        static struct test_job whole;
+        struct mm_job *job = jobs[0], *of_whole = &whole.job;
+        const bool reduces = bits & 1, wants_c = bits & 2;
+        make(0, true, false, wants_c);
+        job->part = &part;
+        job->reduces = reduces;
+        plan_job(&tests[0]);
+        assert_int_equal(job->plan.batch_key, 0);
+        fake_cuda.copies = fake_cuda.reductions = 0;
+        run(0, jobs, 1);
+        assert_int_equal(job->error.status, MM_OK);
+        assert_int_equal(fake_cuda.copies, 1 + wants_c);
+        assert_int_equal(fake_cuda.reductions, reduces);
+        assert_int_equal(job->downloaded_bytes, wants_c ? 9 * 6 * 4 : 0);
+        job_init(&whole, &ours, 18, 20, 17);
+        memcpy(whole.a, tests[0].a, sizeof whole.a);
+        run(1, &of_whole, 1);
+        const struct mm_matrix item = mm_window_item(&part, MM_FLOAT32, whole.c, 0);
+        struct mm_reduction seen = mm_reduction_none();
+        mm_reduce_rows(&seen, &item, 0, 9);
+        if (reduces)
+            assert_memory_equal(&seen, &job->reduction, sizeof seen);
+        for (size_t index = 0; index < 9 * 6 && wants_c; index++)
+            assert_true(tests[0].c[index] == whole.c[(index / 6 + 3) * 17 + index % 6 + 2]);
+    }
+}
+
+/* One copy for all matrices of a stack, or one for each if their rows are too long for that. */
+static void parts_of_a_stack_are_copied_together(void **state) {
+    static const struct mm_window part = {3, 4, 5, 1, 2, 2, 3};
+    float from[3 * 4 * 5], to[3 * 2 * 3 + 1];
+    for (size_t index = 0; index < COUNT(from); index++)
+        from[index] = (float)index;
+    for (int is_long = 0; is_long < 2; is_long++) {
+        device.pitch_bytes_max = is_long ? 5 * 4 - 1 : 5 * 4;
+        fake_cuda.copies = 0;
+        memset(to, 0xff, sizeof to);
+        assert_int_equal(mm_cuda_copy_part(to, from, MM_FLOAT32, &part, &device.lanes[0]), cudaSuccess);
+        assert_int_equal(fake_cuda.copies, is_long ? 3 * 2 : 1);
+        for (size_t index = 0; index < 18; index++)
+            assert_true(to[index] == (float)((index / 6 * 4 + index / 3 % 2 + 1) * 5 + index % 3 + 2));
+        assert_true(to[18] != to[18]);
+    }
+}
+
+RUN_TESTS_BETWEEN(reset, drop, one_alone_copies_only_what_it_must, a_part_is_copied_alone,
+                  parts_of_a_stack_are_copied_together, they_share_launches, a_check_reads_what_was_made)

@@ -1,0 +1,145 @@
+/* gpu/check/reduce and gpu/window: figures of every type, in parts and in any order, and parts packed. */
+#include "gpu/check/reduce.h"
+#include "gpu/random.h"
+#include "gpu/source.h"
+#include "gpu/window.h"
+#include "tests/unit/unit.h"
+
+#include <math.h>
+
+/* Of a row of doubles, which is of the type. */
+static struct mm_reduction reduce(enum mm_dtype dtype, const double *values, size_t rows, size_t cols) {
+    uint64_t memory[32];
+    struct mm_reduction seen = mm_reduction_none();
+    const struct mm_matrix matrix = mm_matrix_dense(dtype, rows, cols, memory);
+    for (size_t index = 0; index < rows * cols; index++)
+        mm_dtype_put(dtype, memory, index, values[index]);
+    mm_reduce_rows(&seen, &matrix, 0, rows);
+    return seen;
+}
+
+/* A whole figure as a double, which holds the small ones here. */
+static double number(enum mm_figure figure, enum mm_dtype dtype, const struct mm_reduction *seen) {
+    const struct mm_figure_value value = mm_figure_of(figure, dtype, seen);
+    if (value.kind == MM_FIGURE_REAL)
+        return value.real;
+    assert_int_equal(value.kind, MM_FIGURE_WHOLE);
+    return (double)(int64_t)value.whole.low;
+}
+
+static void each_figure_of_each_type(void **state) {
+    static const double with_sign[] = {3, -4, 1, 0, 2, -5}, without[] = {3, 4, 1, 0, 2, 5},
+                        bits[] = {1, 0, 1, 0, 1, 1};
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        const double *values = dtype == MM_BOOL ? bits : dtype == MM_UINT8 ? without : with_sign;
+        const struct mm_reduction seen = reduce(dtype, values, 2, 3);
+        double sum = 0, squares = 0, least = INFINITY, most = -INFINITY;
+        for (size_t index = 0; index < 6; index++) {
+            sum += values[index];
+            squares += values[index] * values[index];
+            least = fmin(least, values[index]);
+            most = fmax(most, values[index]);
+        }
+        assert_true(number(MM_FIGURE_SUM, dtype, &seen) == sum);
+        assert_true(number(MM_FIGURE_TRACE, dtype, &seen) == values[0] + values[4]);
+        assert_true(number(MM_FIGURE_MIN, dtype, &seen) == least);
+        assert_true(number(MM_FIGURE_MAX, dtype, &seen) == most);
+        assert_true(number(MM_FIGURE_MAX_ABS, dtype, &seen) == fmax(most, -least));
+        assert_true(number(MM_FIGURE_NORM, dtype, &seen) == sqrt(squares));
+        assert_int_equal(mm_figure_of(MM_FIGURE_FINITE, dtype, &seen).kind, MM_FIGURE_TRUTH);
+        assert_int_equal(mm_figure_of(MM_FIGURE_FINITE, dtype, &seen).whole.low, 1);
+    }
+}
+
+static void what_is_not_finite_shows(void **state) {
+    static const struct {
+        double values[3];
+        double figures[5]; /* sum, min, max, max_abs, norm */
+        bool finite;
+    } cases[] = {
+        {{1, NAN, 2}, {NAN, NAN, NAN, NAN, NAN}, false},
+        {{NAN, 1, -INFINITY}, {NAN, NAN, NAN, NAN, NAN}, false},
+        {{1, INFINITY, 2}, {INFINITY, 1, INFINITY, INFINITY, INFINITY}, false},
+        {{-INFINITY, INFINITY, 2}, {NAN, -INFINITY, INFINITY, INFINITY, INFINITY}, false},
+        {{-1, -2, -2}, {-5, -2, -1, 2, 3}, true},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++)
+        for (int part = 0; part < 2; part++) { /* in one, and joined */
+            struct mm_reduction seen = reduce(MM_FLOAT64, cases[index].values, 1, part == 0 ? 3 : 1);
+            const struct mm_reduction rest = reduce(MM_FLOAT64, cases[index].values + 1, 2, 1);
+            if (part == 1)
+                mm_reduce_merge(&seen, &rest);
+            const double got[] = {
+                seen.sum, number(MM_FIGURE_MIN, MM_FLOAT64, &seen), number(MM_FIGURE_MAX, MM_FLOAT64, &seen),
+                number(MM_FIGURE_MAX_ABS, MM_FLOAT64, &seen), number(MM_FIGURE_NORM, MM_FLOAT64, &seen)};
+            const double *expected = cases[index].figures;
+            for (size_t figure = 0; figure < COUNT(got); figure++)
+                if (got[figure] != expected[figure] && !(isnan(got[figure]) && isnan(expected[figure])))
+                    fail_msg("case %zu, figure %zu: %g", index, figure, got[figure]);
+            assert_int_equal(mm_figure_of(MM_FIGURE_FINITE, MM_FLOAT64, &seen).whole.low,
+                             cases[index].finite);
+        }
+}
+
+static void of_nothing(void **state) {
+    const struct mm_reduction none = mm_reduction_none();
+    for (int is_whole = 0; is_whole < 2; is_whole++) {
+        const enum mm_dtype dtype = is_whole ? MM_INT64 : MM_FLOAT32;
+        assert_true(number(MM_FIGURE_SUM, dtype, &none) == 0);
+        assert_true(number(MM_FIGURE_TRACE, dtype, &none) == 0);
+        assert_true(number(MM_FIGURE_MAX_ABS, dtype, &none) == 0);
+        assert_true(number(MM_FIGURE_NORM, dtype, &none) == 0);
+        assert_int_equal(mm_figure_of(MM_FIGURE_MIN, dtype, &none).kind, MM_FIGURE_NONE);
+        assert_int_equal(mm_figure_of(MM_FIGURE_MAX, dtype, &none).kind, MM_FIGURE_NONE);
+        assert_int_equal(mm_figure_of(MM_FIGURE_FINITE, dtype, &none).whole.low, 1);
+    }
+}
+
+/* Sums pass 2⁶³ and come back; the least number's size is none of int64's. */
+static void whole_sums_are_exact(void **state) {
+    int64_t values[5] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN};
+    const struct mm_matrix matrix = mm_matrix_dense(MM_INT64, 1, 5, values);
+    struct mm_matrix first = matrix;
+    first.cols = 3;
+    struct mm_reduction seen = mm_reduction_none(), all = mm_reduction_none();
+    mm_reduce_rows(&seen, &first, 0, 1);
+    assert_true(seen.whole_sum.low == (uint64_t)INT64_MAX * 3 && seen.whole_sum.high == 1);
+    mm_reduce_rows(&all, &matrix, 0, 1);
+    assert_true(all.whole_sum.low == (uint64_t)INT64_MAX - 2 && all.whole_sum.high == 0);
+    const struct mm_figure_value max_abs = mm_figure_of(MM_FIGURE_MAX_ABS, MM_INT64, &all);
+    assert_true(max_abs.whole.low == UINT64_C(1) << 63 && max_abs.whole.high == 0);
+}
+
+/* A stack of three matrices of 4×5, of which rows 1 and 2 and columns 2 to 4 are kept. */
+static void a_part_is_packed_where_it_lies(void **state) {
+    enum { MATRICES = 3, ROWS = 4, COLS = 5 };
+    const struct mm_window part = {MATRICES, ROWS, COLS, 1, 2, 2, 3};
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
+        uint64_t memory[MATRICES * ROWS * COLS];
+        const struct mm_source source = {MM_SOURCE_UNIFORM, 9, ROWS};
+        const struct mm_matrix all = mm_matrix_dense(dtype, MATRICES * ROWS, COLS, memory);
+        struct mm_reduction strided = mm_reduction_none(), packed = mm_reduction_none();
+        mm_source_make(&source, &all, 0, MATRICES * ROWS * COLS);
+        for (size_t index = 0; index < MATRICES; index++) {
+            const struct mm_matrix item = mm_window_item(&part, dtype, memory, index);
+            mm_reduce_rows(&strided, &item, 0, 1);
+            mm_reduce_rows(&strided, &item, 1, 1);
+        }
+        mm_window_pack(&part, dtype, memory);
+        for (size_t index = 0; index < mm_window_elements(&part); index++) {
+            const size_t matrix = index / 6, row = index / 3 % 2 + 1, col = index % 3 + 2;
+            assert_true(mm_dtype_get(dtype, memory, index) ==
+                        mm_random_number(dtype, 9, (matrix * ROWS + row) * COLS + col));
+        }
+        const struct mm_matrix dense = mm_matrix_dense(dtype, 2, 3, memory);
+        for (size_t index = 0; index < MATRICES; index++) {
+            struct mm_matrix item = dense;
+            item.data = (char *)memory + index * 6 * mm_dtype_bytes(dtype);
+            mm_reduce_rows(&packed, &item, 0, 2);
+        }
+        assert_memory_equal(&strided, &packed, sizeof packed);
+    }
+}
+
+RUN_TESTS(each_figure_of_each_type, what_is_not_finite_shows, of_nothing, whole_sums_are_exact,
+          a_part_is_packed_where_it_lies)

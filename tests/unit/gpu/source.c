@@ -1,0 +1,66 @@
+/* gpu/source: operands that are made in host memory, whole and in pieces, and by a job of the CPU. */
+#include "gpu/backend.h"
+#include "gpu/random.h"
+#include "gpu/source.h"
+#include "tests/unit/unit.h"
+
+enum { ELEMENTS_MAX = 1000 };
+
+static uint64_t memory[ELEMENTS_MAX + 1];
+
+static void expect_operand(const struct mm_source *source, enum mm_dtype dtype, size_t rows, size_t cols,
+                           size_t piece) {
+    const struct mm_matrix view = mm_matrix_dense(dtype, rows, cols, memory);
+    const size_t bytes = mm_matrix_bytes(&view);
+    memset(memory, 0xa5, sizeof memory);
+    for (size_t first = 0; first < rows * cols; first += piece)
+        mm_source_make(source, &view, first, mm_size_min(piece, rows * cols - first));
+    for (size_t index = 0; index < rows * cols; index++) {
+        const bool is_one = index / cols % source->rows == index % cols;
+        const double expected =
+            source->kind == MM_SOURCE_UNIFORM ? mm_random_number(dtype, source->seed, index) : is_one;
+        if (mm_dtype_get(dtype, memory, index) != expected)
+            fail_msg("element %zu of %zux%zu %s", index, rows, cols, mm_dtype_name(dtype));
+    }
+    assert_int_equal(((unsigned char *)memory)[bytes], 0xa5);
+}
+
+/* Stacks of two matrices, wide and tall ones, of every type. */
+static void each_element_follows_from_its_place(void **state) {
+    static const size_t shapes[][2] = {{4, 5}, {10, 3}, {2, 1}, {6, 100}, {0, 7}};
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        for (size_t index = 0; index < COUNT(shapes); index++)
+            for (size_t piece = 1; piece < 1000; piece = piece * 3 + 1) {
+                const size_t rows = shapes[index][0], cols = shapes[index][1];
+                struct mm_source source = {MM_SOURCE_UNIFORM, UINT64_MAX - index, rows / 2};
+                expect_operand(&source, dtype, rows, cols, piece);
+                source.kind = MM_SOURCE_IDENTITY;
+                expect_operand(&source, dtype, rows, cols, piece);
+            }
+}
+
+/* 700×900 elements take longer than a step of the making, and end in the middle of one. */
+static void a_job_of_the_host_makes_its_operands(void **state) {
+    enum { ROWS = 700, COLS = 900 };
+    struct mm_device *device = NULL;
+    float *a = malloc(ROWS * COLS * sizeof(float)), *c = malloc(COLS * ROWS * sizeof(float));
+    assert_int_equal(mm_cpu_backend.open(0, &device, NULL), MM_OK);
+    struct mm_job job = {.backend = &mm_cpu_backend,
+                         .variant = mm_backend_variant(&mm_cpu_backend, MM_TRANSPOSE, "naive"),
+                         .product.a = mm_matrix_dense(MM_FLOAT32, ROWS, COLS, a),
+                         .product.transpose_a = true,
+                         .a_source = {MM_SOURCE_UNIFORM, 3, ROWS}};
+    (void)mm_product_conform(MM_TRANSPOSE, &job.product, NULL);
+    job.product.c = mm_matrix_dense(MM_FLOAT32, COLS, ROWS, c);
+    assert_int_equal(mm_job_made_bytes(&job), ROWS * COLS * 4);
+    assert_int_equal(mm_job_copied_bytes(&job), ROWS * COLS * 4);
+    assert_int_equal(mm_device_run(device, &job), MM_OK);
+    for (size_t index = 0; index < ROWS * COLS; index++)
+        assert_true(c[index % COLS * ROWS + index / COLS] == mm_random_element(3, index));
+    assert_true(job.span_ns[MM_SPAN_UPLOAD] > 0);
+    mm_cpu_backend.close(device);
+    free(a);
+    free(c);
+}
+
+RUN_TESTS(each_element_follows_from_its_place, a_job_of_the_host_makes_its_operands)
