@@ -104,12 +104,18 @@ static double behind_ns(const struct mm_request *request, uint64_t now_ns) {
 struct holders {
     struct mm_request *last;     /* the upload or reply that is furthest behind; NULL: none is behind */
     struct mm_request *youngest; /* of the others that wait; NULL: none */
-    bool go_on;                  /* one at least does not wait, and will soon give its memory back */
+    bool go_on;                  /* others do not wait, and will soon give back what it lacks */
+    double coming_bytes;         /* of uploads that will end soon */
 };
 
+/* How much the request still lacks. */
+static double lacked_bytes(const struct mm_request *request) {
+    return request->output_bytes != 0 ? (double)request->output_bytes
+                                      : assumed_length(request) - (double)request->body.bytes;
+}
+
 /* An upload or a reply that lasts will end, but later than others can wait for what it holds: a few bytes a
- * second would hold up all that wait. So would small uploads, one after the other: each takes its memory past
- * those that wait, and it is too little for them. */
+ * second would hold up all that wait. So would uploads that are too small for them, one after the other. */
 static void look_at(struct mm_request *request, const struct mm_request *first, uint64_t now_ns,
                     double *most_ns, struct holders *holders) {
     const enum mm_request_state state = mm_request_state(request);
@@ -118,8 +124,10 @@ static void look_at(struct mm_request *request, const struct mm_request *first, 
     const bool sends = has_reply_pace(request);
     if (__atomic_load_n(&request->holds_memory, __ATOMIC_RELAXED) == 0)
         return;
-    const bool lasts = request->lasts && (uploads || sends);
-    holders->go_on |= !waits && !lasts && !(uploads && mm_body_is_small(request));
+    if (uploads)
+        holders->coming_bytes += request->lasts ? 0 : assumed_length(request);
+    else
+        holders->go_on |= !waits && !(sends && request->lasts);
     if (!waits && !uploads && !sends) /* its own thread has it */
         return;
     const double late_ns = behind_ns(request, now_ns);
@@ -142,6 +150,7 @@ static struct holders find_holders(const struct mm_request *first, uint64_t now_
         if (request != NULL)
             look_at(request, first, now_ns, &most_ns, &holders);
     }
+    holders.go_on |= holders.coming_bytes >= lacked_bytes(first);
     return holders;
 }
 
