@@ -231,8 +231,9 @@ static struct mm_request *find_overdue(const struct mm_server *server, uint64_t 
     return request;
 }
 
-/* What does not depend on who is first. */
-static void look_at_waiting(struct mm_request *request, uint64_t now_ns, struct mm_resumed *resumed) {
+/* What does not depend on who is first. *is_full: none is left for a small body. */
+static void look_at_waiting(struct mm_request *request, uint64_t now_ns, bool *is_full,
+                            struct mm_resumed *resumed) {
     struct mm_error late;
     if (request->output_bytes != 0) {
         (void)serve(request, false, true, resumed);
@@ -240,8 +241,8 @@ static void look_at_waiting(struct mm_request *request, uint64_t now_ns, struct 
         mm_body_drop(request);
         mm_request_abandon(request, &late);
         SLIST_INSERT_HEAD(resumed, request, resumed);
-    } else if (mm_body_is_small(request)) {
-        (void)serve(request, false, true, resumed);
+    } else if (!*is_full && mm_body_is_small(request)) {
+        *is_full = !serve(request, false, true, resumed);
     }
 }
 
@@ -252,10 +253,11 @@ void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
     struct mm_request *first, *next, *overdue;
     unsigned refusals = 0;
+    bool is_full = false;
     pthread_mutex_lock(&server->mutex);
     for (first = TAILQ_FIRST(&server->starved); first != NULL; first = next) {
         next = TAILQ_NEXT(first, starving);
-        look_at_waiting(first, now_ns, &resumed);
+        look_at_waiting(first, now_ns, &is_full, &resumed);
     }
     while ((first = TAILQ_FIRST(&server->starved)) != NULL) {
         if (serve(first, false, refusals == 0, &resumed))
