@@ -51,10 +51,12 @@ enum {
 
 static const struct {
     const char *name;
+    size_t length; /* of the name */
     enum kind kind;
     unsigned places;
 } parameters[MM_PARAMETER_COUNT] = {
-#define X(constant, wire_name, wire_kind, where) [constant] = {wire_name, wire_kind, where},
+#define X(constant, wire_name, wire_kind, where)                                                             \
+    [constant] = {wire_name, sizeof wire_name - 1, wire_kind, where},
     MM_PARAMETER_TABLE(X)
 #undef X
 };
@@ -165,9 +167,9 @@ const char *mm_call_missing_dimension(const struct mm_call *call, uint64_t given
 enum mm_parameter mm_call_find(const struct mm_call *call, enum mm_call_place place, const char *name,
                                size_t length) {
     unsigned index = 0;
-    while (
-        index < MM_PARAMETER_COUNT &&
-        (!takes(call, place, index) || !mm_slice_is((struct mm_slice){name, length}, parameters[index].name)))
+    while (index < MM_PARAMETER_COUNT &&
+           (parameters[index].length != length || memcmp(parameters[index].name, name, length) != 0 ||
+            !takes(call, place, index)))
         index++;
     return (enum mm_parameter)index;
 }

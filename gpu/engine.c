@@ -283,7 +283,7 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
     const char *reason = variant == NULL ? NULL : missing_everywhere(engine, backend, variant, dtype);
     if (variant == NULL || reason != NULL)
         return fail_variant(engine, backend, op, variant_name, dtype, reason, error);
-    if ((mm_variant_dtypes(variant) & MM_DTYPE_BIT(dtype)) == 0)
+    if (!mm_variant_has_dtype(variant, dtype))
         return mm_fail_field(error, MM_UNSUPPORTED, "dtype", "variant %s on %s does not take %s",
                              variant_name, backend->name, mm_dtype_name(dtype));
     enum mm_status status = check_tile(variant, job->product.tile, error);

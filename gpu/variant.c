@@ -3,10 +3,14 @@
 
 #include "gpu/backend.h"
 
+bool mm_variant_has_dtype(const struct mm_variant *variant, enum mm_dtype dtype) {
+    return variant->launch[dtype] != NULL || variant->plan[dtype] != NULL || variant->choose[dtype] != NULL;
+}
+
 unsigned mm_variant_dtypes(const struct mm_variant *variant) {
     unsigned dtypes = 0;
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
-        if (variant->launch[dtype] != NULL || variant->plan[dtype] != NULL || variant->choose[dtype] != NULL)
+        if (mm_variant_has_dtype(variant, (enum mm_dtype)dtype))
             dtypes |= MM_DTYPE_BIT(dtype);
     return dtypes;
 }
@@ -55,8 +59,7 @@ const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, co
     if (variant->choose[dtype] == NULL)
         return variant;
     const struct mm_variant *chosen = variant->choose[dtype](device, product);
-    assert(chosen->choose[dtype] == NULL);
-    assert(chosen->launch[dtype] != NULL || chosen->plan[dtype] != NULL);
+    assert(chosen->choose[dtype] == NULL && mm_variant_has_dtype(chosen, dtype));
     return chosen;
 }
 

@@ -79,6 +79,9 @@ struct mm_variant {
 
 /* --- Any thread may call these; no pointer may be NULL --------------------------------------------- */
 
+/* Whether the row has the element type. */
+bool mm_variant_has_dtype(const struct mm_variant *variant, enum mm_dtype dtype);
+
 /* The element types that the row takes: MM_DTYPE_BIT of each. */
 unsigned mm_variant_dtypes(const struct mm_variant *variant);
 

@@ -32,8 +32,8 @@ static bool has_dimensions(const struct mm_request *request) {
         return true;
     if (mm_operation_of(request)->call.op == MM_TRANSPOSE)
         return has_query(request, "shape") || (has_query(request, "m") && has_query(request, "n"));
-    return (has_query(request, "a_shape") && has_query(request, "b_shape")) ||
-           (has_query(request, "m") && has_query(request, "k") && has_query(request, "n"));
+    return (has_query(request, "m") && has_query(request, "k") && has_query(request, "n")) ||
+           (has_query(request, "a_shape") && has_query(request, "b_shape"));
 }
 
 /* Finds the decoder as far as `first` allows, and the encoder that goes with it. */
