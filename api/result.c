@@ -11,8 +11,8 @@ static bool read_end(struct mm_slice digits, size_t missing, size_t *end) {
         if (!mm_is_digit(digits.start[index]))
             return false;
         if (__builtin_mul_overflow(*end, 10, end) ||
-            __builtin_add_overflow(*end, (size_t)(digits.start[index] - '0'), end))
-            *end = SIZE_MAX - 1;
+            __builtin_add_overflow(*end, (size_t)(digits.start[index] - '0'), end) || *end == SIZE_MAX)
+            *end = SIZE_MAX - 1; /* no matrix has so many; SIZE_MAX stands for one that is missing */
     }
     return true;
 }

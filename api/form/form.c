@@ -439,7 +439,8 @@ static enum mm_status finish_alone(void *argument, struct mm_call *call, const s
     }
     if (status == MM_OK)
         *call = reading->call;
-    free(reading);
+    if (status != MM_BUSY)
+        free(reading);
     return status;
 }
 

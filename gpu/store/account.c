@@ -30,6 +30,8 @@ void mm_account_keep(struct mm_account *account, const uint64_t *numbers, size_t
     for (size_t index = 0; index < count; index++) {
         struct mm_space *space = mm_account_space(account, numbers[index]);
         assert(space != NULL);
+        if (space < account->spaces + kept) /* a number may come several times */
+            continue;
         const struct mm_space moved = *space;
         *space = account->spaces[kept];
         account->spaces[kept++] = moved;

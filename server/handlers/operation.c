@@ -137,10 +137,9 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
     return MM_OK;
 }
 
-/* Unless it was acquired before a wait for the rest. */
 static enum mm_status acquire(const struct mm_request *request, size_t bytes, struct mm_buffer *buffer,
                               struct mm_error *error) {
-    return buffer->data != NULL ? MM_OK : mm_buffers_acquire(request->server->buffers, bytes, buffer, error);
+    return mm_buffers_acquire(request->server->buffers, bytes, buffer, error);
 }
 
 static enum mm_status acquire_check(struct mm_request *request, struct mm_error *error) {
@@ -244,6 +243,19 @@ static enum mm_status decode_job(struct mm_request *request, const char *content
     return MM_OK;
 }
 
+/* Releases what was acquired for the output, and returns how many bytes that was. */
+static size_t release_output(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_buffer *const outputs[] = {&operation->made, &operation->result, &operation->check,
+                                         &operation->reply.buffer};
+    size_t bytes = 0;
+    for (size_t index = 0; index < sizeof outputs / sizeof outputs[0]; index++) {
+        bytes += outputs[index]->data != NULL ? outputs[index]->bytes : 0;
+        mm_buffers_release(request->server->buffers, outputs[index]);
+    }
+    return bytes;
+}
+
 /* From the complete body, with its Content-Type (NULL: absent), to a prepared job with its memory. On failure
  * *error says why; after MM_BUSY this may be called again. On the connection's thread or on one of the worker
  * pool. */
@@ -264,6 +276,10 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
         mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job);
         return MM_OK;
     }
+    /* It waits for all of its output at once: two that each held a part could wait for each other. */
+    const size_t released_bytes = release_output(request);
+    if (status == MM_BUSY && error->needed_bytes != 0)
+        error->needed_bytes += released_bytes;
     mm_request_judge_busy(request, needed_bytes(request), error);
     return error->status;
 }
@@ -332,9 +348,9 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
     enum mm_status status = mm_operation_settle(request);
     if (status == MM_OK && mm_operation_decode_on_pool(request, content_type))
         return MM_OK;
-    operation->job.deadline_ns = mm_operation_deadline_ns(request); /* for a wait */
     if (status == MM_OK)
         status = make_job(request, content_type, &request->error);
+    operation->job.deadline_ns = mm_operation_deadline_ns(request); /* for a wait */
     if (status == MM_BUSY && mm_request_wait_for_output(request))
         return MM_OK;
     if (status != MM_OK)
@@ -414,10 +430,7 @@ static void release(struct mm_request *request) {
     struct mm_buffers *buffers = request->server->buffers;
     free(operation->content_type);
     operation->content_type = NULL;
-    mm_buffers_release(buffers, &operation->reply.buffer);
-    mm_buffers_release(buffers, &operation->check);
-    mm_buffers_release(buffers, &operation->result);
-    mm_buffers_release(buffers, &operation->made);
+    (void)release_output(request);
     mm_call_release(&operation->call, buffers);
 }
 

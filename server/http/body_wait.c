@@ -184,12 +184,18 @@ static bool refuse(struct mm_request *request, const char *why, struct mm_resume
     return true;
 }
 
-/* Gives a body its memory. For a complete request only looks whether there is enough: it takes it itself. */
+/* Gives a body its memory. For a complete request only looks whether there is enough beside what this pass
+ * has promised to others: it takes it itself. */
 static enum mm_status give(struct mm_request *request, bool to_the_last, struct mm_error *error) {
-    const struct mm_buffers *buffers = request->server->buffers;
+    struct mm_server *server = request->server;
+    const size_t budget = mm_buffers_budget(server->buffers);
+    const size_t taken = mm_buffers_used(server->buffers) + server->promised_bytes;
     if (request->output_bytes == 0)
         return mm_body_grow(request, request->needed_bytes, to_the_last, error);
-    return request->output_bytes <= mm_buffers_budget(buffers) - mm_buffers_used(buffers) ? MM_OK : MM_BUSY;
+    if (taken > budget || request->output_bytes > budget - taken)
+        return MM_BUSY;
+    server->promised_bytes += request->output_bytes;
+    return MM_OK;
 }
 
 /* Ends the wait of a request that now has its memory, or can never have it; else returns false. by_itself: no
@@ -226,7 +232,7 @@ static bool make_room(const struct mm_request *first, const struct holders *hold
 /* One whose wait has been too long; NULL: none. */
 static struct mm_request *find_overdue(const struct mm_server *server, uint64_t now_ns) {
     struct mm_request *request = TAILQ_FIRST(&server->starved);
-    while (request != NULL && now_ns <= request->starved_since_ns + WAIT_MAX_MS * NS_PER_MS)
+    while (request != NULL && now_ns <= request->waits_since_ns + WAIT_MAX_MS * NS_PER_MS)
         request = TAILQ_NEXT(request, starving);
     return request;
 }
@@ -255,6 +261,7 @@ void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     unsigned refusals = 0;
     bool is_full = false;
     pthread_mutex_lock(&server->mutex);
+    server->promised_bytes = 0;
     for (first = TAILQ_FIRST(&server->starved); first != NULL; first = next) {
         next = TAILQ_NEXT(first, starving);
         look_at_waiting(first, now_ns, &is_full, &resumed);

@@ -8,22 +8,28 @@
 /* Other servers' tags may hold commas: their parts are no tags of ours. */
 bool mm_etag_is_listed(const char *list, const char *etag, bool weak) {
     const char *const end = list + strlen(list);
-    if (mm_slice_is(mm_slice_trim(list, end), "*"))
-        return etag != NULL;
     for (const char *at = list; etag != NULL && at <= end;) {
         const char *stop = at + strcspn(at, ",");
         struct mm_slice tag = mm_slice_trim(at, stop);
         if (weak && tag.length > 2 && memcmp(tag.start, "W/", 2) == 0)
             tag = (struct mm_slice){tag.start + 2, tag.length - 2};
-        if (mm_slice_is(tag, etag))
+        if (mm_slice_is(tag, etag) || mm_slice_is(tag, "*"))
             return true;
         at = stop + 1;
     }
     return false;
 }
 
+/* Such a list is not read, and no condition holds. */
+static bool is_too_long(const struct mm_request *request, const char *name) {
+    const char *list = mm_request_header(request, name);
+    return list != NULL && strlen(list) >= MM_ACCEPT_BYTES;
+}
+
 enum mm_condition mm_condition_judge(const struct mm_request *request, const char *etag) {
     char text[MM_ACCEPT_BYTES];
+    if (is_too_long(request, MHD_HTTP_HEADER_IF_MATCH) || is_too_long(request, MHD_HTTP_HEADER_IF_NONE_MATCH))
+        return MM_CONDITION_OTHER;
     const char *list = mm_request_list(request, MHD_HTTP_HEADER_IF_MATCH, text);
     if (list != NULL && !mm_etag_is_listed(list, etag, false))
         return MM_CONDITION_OTHER;

@@ -169,6 +169,10 @@ ask "$path/m" --head
 tag=$(header ETag "$scratch/head")
 put m 4 -H 'If-None-Match: *'
 expect "there is one already" 412 code precondition_failed .field If-None-Match
+put m 4 -H "If-None-Match: $(printf '%05000d' 0), $tag"
+expect "a list that is too long" 412 code precondition_failed
+put m 4 -H 'If-None-Match: "a"' -H 'If-None-Match: *'
+expect "none is expected, in a second header" 412 code precondition_failed
 put m 4 -H 'If-Match: "other"'
 expect "another one is expected" 412 code precondition_failed .field If-Match
 put new 4 -H 'If-Match: *'
@@ -235,12 +239,21 @@ ask "$path/new" -X DELETE -H 'Origin: https://evil.example'
 expect "DELETE by another site" 403 code forbidden
 
 # --- counts; the log and the metrics show the pattern
-for row in 'put",result="precondition_failed 5' 'get",result="no_such_matrix 2' 'delete",result="no_such_matrix 2' 'list",result="failed 7'; do
+for row in 'put",result="precondition_failed 7' 'get",result="no_such_matrix 2' 'delete",result="no_such_matrix 2' 'list",result="failed 7'; do
     same "counted: $row" "${row##* }" "$(metric "store_requests_total{op=\"${row% *}\"}")"
 done
 same "matrices" 2 "$(metric store_matrices)"
 [ "$(metric 'http_requests_total{route="/v1/matrices/{name}",code="412"}')" -ge 5 ] || fail "the route is not counted by its pattern"
 same "names in the log" 0 "$(grep -c "matrices/[a-z0]" "$scratch/log")"
+stop
+
+# --- no memory for the elements of a text: its reader is asked once, and freed once
+start --memory-budget 8MiB --store-memory 8MiB
+yes 1 | head -n 1500000 >"$scratch/long.csv"
+ask "$path/m" -X PUT -H 'Content-Type: text/csv' --data-binary "@$scratch/long.csv"
+expect "a text whose elements do not fit" 413 code too_large
+ask "$path"
+expect "after that" 200 .bytes 0
 stop
 
 # --- limits to the byte

@@ -177,7 +177,7 @@ static void values_expire(void **state) {
 static void namespaces_are_apart(void **state) {
     struct mm_stored *values[4];
     struct mm_error error;
-    const uint64_t kept[] = {2};
+    const uint64_t kept[] = {2, 2, 2, 2}; /* of keys that share a name */
     open_store(3 * VALUE, 2 * VALUE, 10, 0);
     assert_int_equal(put_as(1, "w", 1, 1, NULL, 0, NULL, NULL), MM_OK);
     assert_int_equal(put_as(1, "x", 1, 1, NULL, 0, NULL, NULL), MM_OK);
@@ -197,6 +197,7 @@ static void namespaces_are_apart(void **state) {
     struct mm_stored *held = hold(1, "w");
     mm_store_keep_spaces(store, kept, COUNT(kept));
     assert_true(has(2, "w"));
+    assert_int_equal(mm_store_usage(store, 2).bytes, VALUE);
     assert_false(has(1, "w") || has(1, "x"));
     assert_int_equal(put_as(1, "w", 1, 1, NULL, 0, NULL, NULL), MM_UNAUTHORIZED);
     expect_totals(1, VALUE, 0, VALUE);
