@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { M = MM_PARAMETER_M, N = MM_PARAMETER_N, K = MM_PARAMETER_K };
-
 /* What stands between the words, such as "uniform(" and ")"; false if they are not there. */
 static bool is_between(struct mm_slice text, const char *head, struct mm_slice *inner) {
     const size_t length = strlen(head);

@@ -1,5 +1,5 @@
-/* What becomes of the result of a call: whether it is returned, which part of it, and which figures about
- * that. How the parameters reply, rows, cols and reduce are written. Threads as in api/call.h. */
+/* What the client wants of a result: all elements, a part of them, or figures (the parameters reply, rows,
+ * cols and reduce). Threads as in api/call.h. */
 #pragma once
 
 #include "api/call.h"

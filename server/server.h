@@ -49,7 +49,7 @@ struct mm_server {
     TAILQ_HEAD(mm_connections, mm_connection) connections; /* the most recently idle first */
     struct mm_connection *swept;                           /* where the sweep goes on; NULL: done */
     size_t closing;                             /* connections closed as idle that are still on the list */
-    TAILQ_HEAD(mm_starved, mm_request) starved; /* bodies that wait for memory, the oldest request first */
+    TAILQ_HEAD(mm_starved, mm_request) starved; /* requests: complete ones first, then the oldest */
     size_t promised_bytes; /* to complete requests that the last pass over that list woke */
     uint64_t starved_ns;   /* when that began; UINT64_MAX: none waits. __atomic access by readers */
 };

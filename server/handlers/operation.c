@@ -137,17 +137,13 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
     return MM_OK;
 }
 
-static enum mm_status acquire(const struct mm_request *request, size_t bytes, struct mm_buffer *buffer,
-                              struct mm_error *error) {
-    return mm_buffers_acquire(request->server->buffers, bytes, buffer, error);
-}
-
 static enum mm_status acquire_check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const size_t bytes = check_bytes(operation);
     if (bytes == 0)
         return MM_OK;
-    const enum mm_status status = acquire(request, bytes, &operation->check, error);
+    const enum mm_status status =
+        mm_buffers_acquire(request->server->buffers, bytes, &operation->check, error);
     operation->job.verify_memory = operation->check.data;
     return status;
 }
@@ -163,7 +159,8 @@ static enum mm_status acquire_made(struct mm_request *request, struct mm_error *
     if (!operation->job.backend->is_host || mm_job_made_bytes(&operation->job) == 0)
         return MM_OK;
     const enum mm_status status =
-        acquire(request, a_bytes + (makes_b ? mm_matrix_bytes(&product->b) : 0), &operation->made, error);
+        mm_buffers_acquire(request->server->buffers, a_bytes + (makes_b ? mm_matrix_bytes(&product->b) : 0),
+                           &operation->made, error);
     if (status == MM_OK && makes_a)
         product->a.data = operation->made.data;
     if (status == MM_OK && makes_b)
@@ -186,7 +183,8 @@ static enum mm_status acquire_reply(struct mm_request *request, struct mm_error 
         return mm_fail(error, MM_TOO_LARGE,
                        "the result of %s is too large as %s; ask for application/octet-stream by Accept",
                        shape, encoder->reply_type);
-    return acquire(request, operation->reply_bytes, &operation->reply.buffer, error);
+    return mm_buffers_acquire(request->server->buffers, operation->reply_bytes, &operation->reply.buffer,
+                              error);
 }
 
 /* All memory for the result, its check and the reply: a job that has run can be answered. */
@@ -195,7 +193,8 @@ static enum mm_status acquire_output(struct mm_request *request, struct mm_error
     struct mm_product *product = &operation->job.product;
     enum mm_status status = acquire_made(request, error);
     if (status == MM_OK && operation->result_bytes > 0)
-        status = acquire(request, operation->result_bytes, &operation->result, error);
+        status =
+            mm_buffers_acquire(request->server->buffers, operation->result_bytes, &operation->result, error);
     product->c.data = operation->result.data;
     if (status == MM_OK)
         status = acquire_check(request, error);
@@ -206,22 +205,21 @@ static bool is_locked(const struct mm_buffer *buffer) {
     return buffer->data == NULL || buffer->is_locked;
 }
 
-/* What it needs of the memory that it has: a buffer may be larger. */
-static size_t needed_bytes(const struct mm_request *request) {
+/* What its operands need: a buffer may be larger. */
+static size_t operands_bytes(const struct mm_request *request) {
     const struct mm_operation *operation = request->own;
     const struct mm_product *product = &operation->job.product;
-    size_t bytes = request->body.data != NULL ? request->body_bytes : 0;
-    const size_t operands_bytes =
+    const size_t body_bytes = request->body.data != NULL ? request->body_bytes : 0;
+    const size_t bytes =
         mm_product_bytes(product) - mm_matrix_bytes(&product->c) - mm_job_made_bytes(&operation->job);
-    const size_t stored_bytes = operation->call.storage.bytes;
-    bytes += stored_bytes < operands_bytes ? stored_bytes : operands_bytes;
-    if (operation->made.data != NULL)
-        bytes += mm_job_made_bytes(&operation->job);
-    if (operation->result.data != NULL)
-        bytes += operation->result_bytes;
-    if (operation->check.data != NULL)
-        bytes += mm_verify_bytes(product);
-    return bytes;
+    return body_bytes + mm_size_min(operation->call.storage.bytes, bytes);
+}
+
+/* The same of the output, as far as it has its memory. */
+static size_t output_bytes(const struct mm_operation *operation) {
+    return (operation->made.data != NULL ? mm_job_made_bytes(&operation->job) : 0) +
+           (operation->result.data != NULL ? operation->result_bytes : 0) +
+           (operation->check.data != NULL ? mm_verify_bytes(&operation->job.product) : 0);
 }
 
 /* From the complete body to a job without memory for its output. */
@@ -243,17 +241,13 @@ static enum mm_status decode_job(struct mm_request *request, const char *content
     return MM_OK;
 }
 
-/* Releases what was acquired for the output, and returns how many bytes that was. */
-static size_t release_output(struct mm_request *request) {
+static void release_output(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_buffer *const outputs[] = {&operation->made, &operation->result, &operation->check,
-                                         &operation->reply.buffer};
-    size_t bytes = 0;
-    for (size_t index = 0; index < sizeof outputs / sizeof outputs[0]; index++) {
-        bytes += outputs[index]->data != NULL ? outputs[index]->bytes : 0;
-        mm_buffers_release(request->server->buffers, outputs[index]);
-    }
-    return bytes;
+    struct mm_buffers *buffers = request->server->buffers;
+    mm_buffers_release(buffers, &operation->made);
+    mm_buffers_release(buffers, &operation->result);
+    mm_buffers_release(buffers, &operation->check);
+    mm_buffers_release(buffers, &operation->reply.buffer);
 }
 
 /* From the complete body, with its Content-Type (NULL: absent), to a prepared job with its memory. On failure
@@ -277,10 +271,10 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
         return MM_OK;
     }
     /* It waits for all of its output at once: two that each held a part could wait for each other. */
-    const size_t released_bytes = release_output(request);
     if (status == MM_BUSY && error->needed_bytes != 0)
-        error->needed_bytes += released_bytes;
-    mm_request_judge_busy(request, needed_bytes(request), error);
+        error->needed_bytes += output_bytes(operation);
+    release_output(request);
+    mm_request_judge_busy(request, operands_bytes(request), error);
     return error->status;
 }
 
@@ -430,7 +424,7 @@ static void release(struct mm_request *request) {
     struct mm_buffers *buffers = request->server->buffers;
     free(operation->content_type);
     operation->content_type = NULL;
-    (void)release_output(request);
+    release_output(request);
     mm_call_release(&operation->call, buffers);
 }
 

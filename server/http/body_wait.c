@@ -72,7 +72,7 @@ void mm_body_judge_pace(struct mm_request *request, uint64_t now_ns) {
                    mm_connection_has_unread(request->peer), now_ns);
 }
 
-/* Whether the pace is that of the reply, and no longer that of its upload. */
+/* Whether the sweep has begun to judge the pace of the reply. Until then the pace is the upload's. */
 static bool has_reply_pace(const struct mm_request *request) {
     return __atomic_load_n(&request->peer->answers, __ATOMIC_ACQUIRE) != 0 &&
            request->paced_ns >= request->record.replied_ns;
