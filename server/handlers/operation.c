@@ -5,6 +5,7 @@
 #include "api/operand.h"
 #include "api/result.h"
 #include "gpu/check/verify.h"
+#include "server/http/body.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 #include "server/observe/log.h"
@@ -15,6 +16,8 @@
 
 /* Less than this takes a fraction of a millisecond, and is done on the connection's own thread. */
 enum { LONG_ELEMENTS = 16 << 10, LONG_REPLY_BYTES = 1 << 20 };
+
+enum { LARGE_OUTPUT_BYTES = 1 << 20 };
 
 _Static_assert(_Alignof(struct mm_operation) <= _Alignof(struct mm_request), "it lies behind that");
 
@@ -168,43 +171,6 @@ static enum mm_status acquire_made(struct mm_request *request, struct mm_error *
     return status;
 }
 
-/* The memory of the reply's text. */
-static enum mm_status acquire_reply(struct mm_request *request, struct mm_error *error) {
-    struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_codec *encoder = operation->encoder;
-    char shape[MM_SHAPE_TEXT_MAX];
-    if (encoder == NULL || encoder->reply_bytes_max == NULL)
-        return MM_OK;
-    mm_shape_text(&operation->shape, shape);
-    if (!mm_result_returns_matrix(&operation->call))
-        operation->reply_bytes = encoder->facts_bytes_max;
-    else if (!encoder->reply_bytes_max(&operation->shape, operation->job.product.c.dtype,
-                                       &operation->reply_bytes))
-        return mm_fail(error, MM_TOO_LARGE,
-                       "the result of %s is too large as %s; ask for application/octet-stream by Accept",
-                       shape, encoder->reply_type);
-    return mm_buffers_acquire(request->server->buffers, operation->reply_bytes, &operation->reply.buffer,
-                              error);
-}
-
-/* All memory for the result, its check and the reply: a job that has run can be answered. */
-static enum mm_status acquire_output(struct mm_request *request, struct mm_error *error) {
-    struct mm_operation *operation = mm_operation_of(request);
-    struct mm_product *product = &operation->job.product;
-    enum mm_status status = acquire_made(request, error);
-    if (status == MM_OK && operation->result_bytes > 0)
-        status =
-            mm_buffers_acquire(request->server->buffers, operation->result_bytes, &operation->result, error);
-    product->c.data = operation->result.data;
-    if (status == MM_OK)
-        status = acquire_check(request, error);
-    return status == MM_OK ? acquire_reply(request, error) : status;
-}
-
-static bool is_locked(const struct mm_buffer *buffer) {
-    return buffer->data == NULL || buffer->is_locked;
-}
-
 /* What its operands need: a buffer may be larger. */
 static size_t operands_bytes(const struct mm_request *request) {
     const struct mm_operation *operation = request->own;
@@ -213,6 +179,76 @@ static size_t operands_bytes(const struct mm_request *request) {
     const size_t bytes =
         mm_product_bytes(product) - mm_matrix_bytes(&product->c) - mm_job_made_bytes(&operation->job);
     return body_bytes + mm_size_min(operation->call.storage.bytes, bytes);
+}
+
+/* Finds the bytes of the reply's text; 0: it has none. */
+static enum mm_status judge_reply(struct mm_operation *operation, struct mm_error *error) {
+    const struct mm_codec *encoder = operation->encoder;
+    char shape[MM_SHAPE_TEXT_MAX];
+    if (encoder == NULL || encoder->reply_bytes_max == NULL)
+        return MM_OK;
+    if (!mm_result_returns_matrix(&operation->call)) {
+        operation->reply_bytes = encoder->facts_bytes_max;
+        return MM_OK;
+    }
+    if (encoder->reply_bytes_max(&operation->shape, operation->job.product.c.dtype, &operation->reply_bytes))
+        return MM_OK;
+    mm_shape_text(&operation->shape, shape);
+    return mm_fail(error, MM_TOO_LARGE,
+                   "the result of %s is too large as %s; ask for application/octet-stream by Accept", shape,
+                   encoder->reply_type);
+}
+
+static size_t made_bytes(const struct mm_operation *operation) {
+    return operation->job.backend->is_host ? mm_job_made_bytes(&operation->job) : 0;
+}
+
+/* A large output leaves a part of the budget to other requests. Else these would wait until its kernel ends,
+ * and a request of a few bytes can ask for an output of any size. */
+static enum mm_status judge_part(const struct mm_request *request, struct mm_error *error) {
+    const struct mm_operation *operation = request->own;
+    const struct mm_buffers *buffers = request->server->buffers;
+    const size_t budget = mm_buffers_budget(buffers), part = budget - budget / MM_OTHERS_PART;
+    const size_t used = mm_buffers_used(buffers), held = operands_bytes(request);
+    const size_t bytes = made_bytes(operation) + operation->result_bytes + check_bytes(operation) +
+                         operation->reply_bytes;
+    if (bytes <= LARGE_OUTPUT_BYTES || (used <= part && bytes <= part - used))
+        return MM_OK;
+    if (held <= part && bytes <= part - held) {
+        mm_fail(error, MM_BUSY, "memory is full (--memory-budget); try again later");
+        error->needed_bytes = bytes + budget / MM_OTHERS_PART;
+        return MM_BUSY;
+    }
+    mm_fail_limit(error, "", part,
+                  "the request needs %zu bytes of memory beside the %zu that it has, but the limit is %zu "
+                  "(--memory-budget, of which a sixteenth is left to other requests)",
+                  bytes, held, part);
+    mm_fail_got(error, "%zu", held + bytes);
+    return MM_TOO_LARGE;
+}
+
+/* All memory for the result, its check and the reply: a job that has run can be answered. */
+static enum mm_status acquire_output(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_product *product = &operation->job.product;
+    struct mm_buffers *buffers = request->server->buffers;
+    enum mm_status status = judge_reply(operation, error);
+    if (status == MM_OK)
+        status = judge_part(request, error);
+    if (status == MM_OK)
+        status = acquire_made(request, error);
+    if (status == MM_OK && operation->result_bytes > 0)
+        status = mm_buffers_acquire(buffers, operation->result_bytes, &operation->result, error);
+    product->c.data = operation->result.data;
+    if (status == MM_OK)
+        status = acquire_check(request, error);
+    if (status == MM_OK && operation->reply_bytes > 0)
+        status = mm_buffers_acquire(buffers, operation->reply_bytes, &operation->reply.buffer, error);
+    return status;
+}
+
+static bool is_locked(const struct mm_buffer *buffer) {
+    return buffer->data == NULL || buffer->is_locked;
 }
 
 /* The same of the output, as far as it has its memory. */

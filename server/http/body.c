@@ -13,10 +13,6 @@ enum { LARGE_BYTES = 1 << 20 };
 
 enum { SMALL_BYTES = 64 << 10 };
 
-/* Bodies leave this part of the budget to results: a result does not wait, and once it is sent the memory of
- * its request is free. */
-enum { RESULTS_PART = 16 };
-
 static bool takes_body(const struct mm_request *request) {
     return request->route != NULL && request->route->body != MM_BODY_NONE;
 }
@@ -89,7 +85,7 @@ enum mm_status mm_body_acquire(struct mm_request *request) {
 /* Nothing if no other request holds memory. */
 static size_t spare_bytes(const struct mm_request *request) {
     const struct mm_buffers *buffers = request->server->buffers;
-    return mm_buffers_used(buffers) > request->body.bytes ? mm_buffers_budget(buffers) / RESULTS_PART : 0;
+    return mm_buffers_used(buffers) > request->body.bytes ? mm_buffers_budget(buffers) / MM_OTHERS_PART : 0;
 }
 
 static enum mm_status grow(struct mm_request *request, size_t bytes, bool to_the_last,

@@ -4,6 +4,10 @@
 
 #include "server/http/request.h"
 
+/* Bodies, and the large outputs of complete requests, leave this part of the memory budget to others: else
+ * small requests would wait until the large ones end. */
+enum { MM_OTHERS_PART = 16 };
+
 /* Judges the length of a body by the head: MM_LENGTH_REQUIRED, MM_TOO_LARGE. The connection's thread. */
 enum mm_status mm_body_judge(struct mm_request *request);
 
@@ -21,7 +25,7 @@ enum mm_status mm_body_acquire(struct mm_request *request);
 enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, size_t *bytes);
 
 /* Makes room for the first `bytes` of the body: MM_TOO_LARGE, MM_BUSY, MM_INTERNAL. If other requests hold
- * memory, it leaves a part of the budget to their results, unless it is told to take memory to_the_last: it
+ * memory, it leaves MM_OTHERS_PART of the budget, unless it is told to take memory to_the_last: it
  * then makes room for the whole body, if its length is known. The connection's thread, which has it to
  * itself; or any thread with server->mutex held, while the request waits. */
 enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_the_last,
@@ -52,6 +56,10 @@ void mm_body_judge_reply(struct mm_request *request, size_t taken_bytes, bool we
 
 /* Whether the body does not wait behind others for its memory: it has at most 64 KiB, and is not chunked. */
 bool mm_body_is_small(const struct mm_request *request);
+
+/* Memory has been released: resumes the complete requests that wait, from the first, as far as it suffices.
+ * Any thread, no mutex held. */
+void mm_body_serve_complete(struct mm_server *server);
 
 /* Ends the wait of bodies whose deadline has passed, and gives memory to the others: first to complete
  * requests and to small bodies, then by age. If there is none, refuses an upload or drops a reply for it:

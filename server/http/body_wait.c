@@ -184,8 +184,8 @@ static bool refuse(struct mm_request *request, const char *why, struct mm_resume
     return true;
 }
 
-/* Gives a body its memory. For a complete request only looks whether there is enough beside what this pass
- * has promised to others: it takes it itself. */
+/* Gives a body its memory. For a complete request only looks whether there is enough beside what is promised
+ * to others: it takes it itself. */
 static enum mm_status give(struct mm_request *request, bool to_the_last, struct mm_error *error) {
     struct mm_server *server = request->server;
     const size_t budget = mm_buffers_budget(server->buffers);
@@ -194,7 +194,8 @@ static enum mm_status give(struct mm_request *request, bool to_the_last, struct 
         return mm_body_grow(request, request->needed_bytes, to_the_last, error);
     if (taken > budget || request->output_bytes > budget - taken)
         return MM_BUSY;
-    server->promised_bytes += request->output_bytes;
+    request->promised_bytes = request->output_bytes;
+    server->promised_bytes += request->promised_bytes;
     return MM_OK;
 }
 
@@ -252,6 +253,17 @@ static void look_at_waiting(struct mm_request *request, uint64_t now_ns, bool *i
     }
 }
 
+void mm_body_serve_complete(struct mm_server *server) {
+    struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
+    struct mm_request *first;
+    pthread_mutex_lock(&server->mutex);
+    do
+        first = TAILQ_FIRST(&server->starved);
+    while (first != NULL && first->output_bytes != 0 && serve(first, false, true, &resumed));
+    pthread_mutex_unlock(&server->mutex);
+    mm_request_resume(&resumed);
+}
+
 /* Memory that a refused upload leaves goes to the next before another is refused. If none can be refused, and
  * no other request goes on, the first may have what was left to results. It does not get that sooner: a slow
  * upload would go on with it while all others wait. */
@@ -261,7 +273,6 @@ void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     unsigned refusals = 0;
     bool is_full = false;
     pthread_mutex_lock(&server->mutex);
-    server->promised_bytes = 0;
     for (first = TAILQ_FIRST(&server->starved); first != NULL; first = next) {
         next = TAILQ_NEXT(first, starving);
         look_at_waiting(first, now_ns, &is_full, &resumed);

@@ -224,10 +224,13 @@ static void leave_accepted(struct mm_request *request) {
 }
 
 void mm_request_free(struct mm_request *request) {
+    struct mm_server *server = request->server;
     mm_body_drop(request);
     if (request->route != NULL && request->route->state != NULL)
         request->route->state->release(request);
     free(request);
+    if (__atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX)
+        mm_body_serve_complete(server);
 }
 
 /* Judges the head before the body. After a malformed head nothing more is read: where the next request begins
@@ -285,7 +288,7 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
         if (request->record.left)
             return MHD_NO;
         if (request->output_bytes != 0) /* the body was complete before the wait */
-            return step(request, request->route->complete);
+            return step(request, mm_request_complete_again);
         if (!mm_connection_move(request->peer, MM_PHASE_BODY, MM_PHASE_HANDLED)) {
             mm_connection_say_late(server, request->peer);
             return MHD_NO;
@@ -322,6 +325,7 @@ void mm_request_completed(void *argument, struct MHD_Connection *connection, voi
     mm_record_end(request, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     leave_accepted(request);
     pthread_mutex_lock(&server->mutex);
+    mm_request_end_promise(request);
     __atomic_store_n(&peer->request, NULL, __ATOMIC_RELAXED);
     __atomic_store_n(&peer->answers, 0, __ATOMIC_RELAXED);
     mm_request_move(request, MM_OVER);

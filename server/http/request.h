@@ -71,6 +71,7 @@ struct mm_request {
     uint64_t counts_since_ns;         /* since when it counts on what others release */
     size_t needed_bytes;              /* of the body, when it last waited */
     size_t output_bytes;              /* more that it waits for, to hold its output; 0: its body waits */
+    size_t promised_bytes;            /* its part of server->promised_bytes */
     uint64_t paced_ns;                /* when the sweep last judged the pace of the upload or reply, */
     size_t paced_bytes;               /* what had come or was taken by then, */
     bool stands, lasts;               /* and what it found: mm_body_judge_pace */
@@ -146,6 +147,12 @@ void mm_request_wait_for_memory(struct mm_request *request, size_t bytes);
  * there is that much. The route's `complete` is then called again. False, and nothing done, if it is not
  * memory that is missing. The connection's thread, which has it to itself. */
 bool mm_request_wait_for_output(struct mm_request *request);
+
+/* Calls the route's `complete` again, after such a wait. The same thread. */
+enum mm_status mm_request_complete_again(struct mm_request *request);
+
+/* The memory promised at the end of the wait is taken, or not needed. With server->mutex held. */
+void mm_request_end_promise(struct mm_request *request);
 
 /* Ends a wait: the request goes on, with this error unless it is NULL. If the body waited for memory, the
  * error is sent at once and closes the connection. The caller resumes the request by mm_request_resume. With

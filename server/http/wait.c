@@ -29,6 +29,11 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
 }
 
+void mm_request_end_promise(struct mm_request *request) {
+    request->server->promised_bytes -= request->promised_bytes;
+    request->promised_bytes = 0;
+}
+
 /* A complete request goes before bodies: once it is answered, all that it holds is free. */
 static bool goes_before(const struct mm_request *one, const struct mm_request *other) {
     const bool is_complete = one->output_bytes != 0;
@@ -38,6 +43,7 @@ static bool goes_before(const struct mm_request *one, const struct mm_request *o
 /* Begins the wait of a suspended request. output_bytes: as in the request. With server->mutex held. */
 static void starve(struct mm_request *request, size_t output_bytes) {
     struct mm_server *server = request->server;
+    mm_request_end_promise(request);
     mm_request_move(request, MM_STARVED);
     request->starved_since_ns = mm_clock_ns();
     if (output_bytes == 0 || request->output_bytes == 0) /* else it waits for its output again */
@@ -189,8 +195,8 @@ void mm_request_wait_for_memory(struct mm_request *request, size_t bytes) {
     pthread_mutex_unlock(&request->server->mutex);
 }
 
-/* Does not leave the first try to the sweep: most results are small, and an upload that is behind makes room
- * for one at once. */
+/* The first does not wait for the sweep: an upload that is behind makes room for it at once. The others get
+ * what requests release as they end. */
 bool mm_request_wait_for_output(struct mm_request *request) {
     struct mm_server *server = request->server;
     const size_t bytes = request->error.needed_bytes;
@@ -199,9 +205,20 @@ bool mm_request_wait_for_output(struct mm_request *request) {
     request->error = (struct mm_error){0};
     suspend(request);
     starve(request, bytes);
+    const bool is_first = TAILQ_FIRST(&server->starved) == request;
     pthread_mutex_unlock(&server->mutex);
-    mm_body_serve_waiting(server, mm_clock_ns());
+    if (is_first)
+        mm_body_serve_waiting(server, mm_clock_ns());
     return true;
+}
+
+/* If it waits again, it may have been given a promise for that already; to lose it costs another wait. */
+enum mm_status mm_request_complete_again(struct mm_request *request) {
+    const enum mm_status status = request->route->complete(request);
+    pthread_mutex_lock(&request->server->mutex);
+    mm_request_end_promise(request);
+    pthread_mutex_unlock(&request->server->mutex);
+    return status;
 }
 
 static void leave_to_pool(struct mm_request *request, enum mm_request_state state) {

@@ -256,9 +256,9 @@ await 60 has_free_budget || fail "memory was left taken"
 "$FLOAT32" fill 655368 1 >"$scratch/outer"
 post_file outer 'm=655360&k=1&n=8'
 expect "a result of 20 MiB" 200
-"$FLOAT32" fill 6815848 1 >"$scratch/outer"
-post_file outer 'm=524288&k=13&n=8&verify=true'
-expect "63 MiB with their check, after it" 200
+"$FLOAT32" fill 6389864 1 >"$scratch/outer"
+post_file outer 'm=491520&k=13&n=8&verify=true'
+expect "59 MiB with their check, after it" 200
 # The check of integers takes 256 times (k and a few) and 8 times k.
 head -c 524288 /dev/zero >"$scratch/outer"
 post_file outer 'm=1&k=262144&n=1&dtype=int8&verify=true'
@@ -425,5 +425,21 @@ release
 finish_slow first "the one that came first" 200
 post_slow second
 finish_slow second "once there is room" 200
+stop
+
+# A few bytes can ask for an output of any size. Large ones leave a sixteenth to others while their kernels run.
+start_held --backend cpu --memory-budget 14000000
+"$FLOAT32" fill 3700 1 >"$scratch/outer"
+post_file outer 'm=1850&k=1&n=1850'
+expect "an output that leaves nothing to others" 413 code too_large .limit 13125000 .got 13704800
+prepare_held cpu 1600 1 1600
+hold_job first
+"$FLOAT32" fill 1800 1 >"$scratch/outer"
+post_file outer 'm=900&k=1&n=900'
+expect "an output for which nothing is left" 429 code busy
+post_file row 'm=1&k=10000&n=1'
+expect "80 kB beside large outputs" 200
+release
+finish_slow first "a large output" 200
 stop
 finish
