@@ -64,6 +64,22 @@ enum mm_status mm_matrix_judge_condition(struct mm_request *request, char etag[M
     return condition == MM_CONDITION_HOLDS ? MM_OK : fail_condition(request, condition, tag);
 }
 
+static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
+                                       const char *value) {
+    struct mm_request *request = argument;
+    mm_fail_field(&request->error, MM_BAD_REQUEST, name,
+                  "'%.63s' is in the query, but %s of a matrix takes no parameters; leave it out", name,
+                  request->route->method);
+    return MHD_NO;
+}
+
+/* Judges the name, and that the query is empty. */
+static enum mm_status judge_target(struct mm_request *request, enum mm_store_op op) {
+    if (mm_matrix_judge_name(request, op) == MM_OK)
+        MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
+    return request->error.status;
+}
+
 /* --- GET */
 
 /* The value is held until it is sent, or encoded. */
@@ -75,23 +91,13 @@ struct get {
     struct mm_reply_body reply;
 };
 
-static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
-                                       const char *value) {
-    struct mm_request *request = argument;
-    mm_fail_field(&request->error, MM_BAD_REQUEST, name,
-                  "'%.63s' is in the query, but GET of a matrix takes no parameters; leave it out", name);
-    return MHD_NO;
-}
-
 /* The name's value, and the form of the reply. */
 static enum mm_status find_value(struct mm_request *request) {
     struct get *get = request->own;
     char accept[MM_ACCEPT_BYTES];
-    enum mm_status status = mm_matrix_judge_name(request, MM_STORE_GET);
-    if (status == MM_OK)
-        MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
-    if (request->error.status != MM_OK)
-        return request->error.status;
+    enum mm_status status = judge_target(request, MM_STORE_GET);
+    if (status != MM_OK)
+        return status;
     get->value =
         mm_store_hold(request->server->store, request->space, mm_matrix_name(request), true, mm_clock_ns());
     if (get->value == NULL)
@@ -187,7 +193,7 @@ enum mm_status mm_matrix_delete(struct mm_request *request) {
     const char *name = mm_matrix_name(request), *expected;
     char etag[MM_ETAG_MAX + 1];
     bool is_there;
-    enum mm_status status = mm_matrix_judge_name(request, MM_STORE_DELETE);
+    enum mm_status status = judge_target(request, MM_STORE_DELETE);
     while (status == MM_OK) {
         status = mm_matrix_judge_condition(request, etag, &expected, &is_there);
         if (status == MM_OK && !is_there)

@@ -85,6 +85,8 @@ ask "$path/m" -H "Accept: text/html"
 expect "a form that there is not" 406 code not_acceptable
 ask "$path/m?rows=0:1"
 expect "a parameter" 400 code bad_request .field rows
+ask "$path/m?ttl_s=1" -X DELETE
+expect "a parameter of DELETE" 400 code bad_request .field ttl_s
 ask "$path/cube?shape=1,1,1" -X PUT -H "$raw" --data-binary 1234
 ask "$path/cube" -H "Accept: text/csv"
 expect "CSV of rank 3" 406 code not_acceptable
