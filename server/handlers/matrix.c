@@ -196,7 +196,7 @@ enum mm_status mm_matrix_delete(struct mm_request *request) {
     enum mm_status status = judge_target(request, MM_STORE_DELETE);
     while (status == MM_OK) {
         status = mm_matrix_judge_condition(request, etag, &expected, &is_there);
-        if (status == MM_OK && !is_there)
+        if (!is_there) /* whatever its conditions (RFC 9110, 13.2.1) */
             status = mm_matrix_fail_missing(request);
         if (status == MM_OK &&
             mm_store_remove(request->server->store, request->space, name, expected, mm_clock_ns()))

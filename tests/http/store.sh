@@ -163,6 +163,10 @@ ask "$path/nothing"
 expect "no such name" 404 code no_such_matrix detail nothing
 ask "$path/nothing" -X DELETE
 expect "no such name, deleted" 404 code no_such_matrix
+for method in GET DELETE; do
+    ask "$path/nothing" -X $method -H 'If-Match: *'
+    expect "no such name, $method on a condition" 404 code no_such_matrix
+done
 ask "$path/m" -X POST -d x
 expect "POST" 405 code method_not_allowed Allow: 'GET, HEAD, PUT, DELETE, OPTIONS'
 
@@ -241,7 +245,7 @@ ask "$path/new" -X DELETE -H 'Origin: https://evil.example'
 expect "DELETE by another site" 403 code forbidden
 
 # --- counts; the log and the metrics show the pattern
-for row in 'put",result="precondition_failed 7' 'get",result="no_such_matrix 2' 'delete",result="no_such_matrix 2' 'list",result="failed 7'; do
+for row in 'put",result="precondition_failed 7' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 7'; do
     same "counted: $row" "${row##* }" "$(metric "store_requests_total{op=\"${row% *}\"}")"
 done
 same "matrices" 2 "$(metric store_matrices)"
