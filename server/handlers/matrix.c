@@ -113,6 +113,13 @@ static enum mm_status find_value(struct mm_request *request) {
     return status;
 }
 
+/* Whether the reply is a 304 or answers HEAD, whose body nobody sees, and that body would be text. */
+static bool leaves_text_out(const struct mm_request *request) {
+    const struct get *get = request->own;
+    return get->encoder->reply_bytes_max != NULL &&
+           (get->is_known || strcmp(request->record.method, MHD_HTTP_METHOD_HEAD) == 0);
+}
+
 /* A body that is the value itself borrows its memory. On the connection's thread or one of the worker pool.
  */
 static enum mm_status encode(struct mm_request *request, enum mm_request_state state,
@@ -152,6 +159,8 @@ static enum mm_status acquire_reply(struct mm_request *request, size_t *bytes) {
 enum mm_status mm_matrix_get(struct mm_request *request) {
     size_t bytes;
     enum mm_status status = find_value(request);
+    if (status == MM_OK && leaves_text_out(request))
+        return mm_matrix_get_answer(request);
     if (status == MM_OK)
         status = acquire_reply(request, &bytes);
     if (status != MM_OK)
@@ -172,8 +181,8 @@ enum mm_status mm_matrix_get_answer(struct mm_request *request) {
     struct get *get = request->own;
     struct mm_stored *value = get->value;
     get->value = NULL; /* the reply's from here on */
-    return mm_reply_value(request, get->is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, &get->reply, value,
-                          get->encoder->reply_type);
+    return mm_reply_value(request, get->is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK,
+                          leaves_text_out(request) ? NULL : &get->reply, value, get->encoder->reply_type);
 }
 
 static void release(struct mm_request *request) {

@@ -133,6 +133,17 @@ static void release_outgoing(void *argument) {
     free(outgoing);
 }
 
+static ssize_t read_nothing(void *argument, uint64_t position, char *data, size_t bytes) {
+    return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+/* MHD never reads this body, and writes Transfer-Encoding: chunked in place of its length, as RFC 9112 (6.1)
+ * allows for HEAD and 304. MHD 0.9.75 has no way to leave both out. */
+static struct MHD_Response *respond_without_body(void) {
+    enum { BLOCK_BYTES = 1 };
+    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_nothing, NULL, NULL);
+}
+
 /* Sends the body without a copy; takes it over in any case, and the reference to the value whose memory it
  * may borrow, unless that is NULL. */
 static struct MHD_Response *respond_with(struct mm_server *server, struct mm_reply_body *body,
@@ -246,8 +257,11 @@ enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct 
                               struct mm_stored *value, const char *type) {
     const struct mm_stored told = *value;
     const bool is_known = http == MHD_HTTP_NOT_MODIFIED;
-    const size_t bytes = is_known ? 0 : body->head_bytes + body->bytes;
-    struct MHD_Response *response = respond_with(request->server, body, value);
+    const size_t bytes = is_known || body == NULL ? 0 : body->head_bytes + body->bytes;
+    struct MHD_Response *response =
+        body == NULL ? respond_without_body() : respond_with(request->server, body, value);
+    if (body == NULL)
+        mm_store_release(request->server->store, value);
     add_validators(&response, told.etag);
     if (!is_known) {
         add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);

@@ -260,6 +260,15 @@ ask "$path/m" -X PUT -H 'Content-Type: text/csv' --data-binary "@$scratch/long.c
 expect "a text whose elements do not fit" 413 code too_large
 ask "$path"
 expect "after that" 200 .bytes 0
+
+# --- no memory for the text of the reply, which HEAD and 304 do not need
+put wide 1000000
+ask "$path/wide" -H 'Accept: application/json'
+expect "a text that does not fit" 413 code too_large
+ask "$path/wide" -H 'Accept: application/json' --head
+expect "its HEAD" 200 Matmul-Shape: '1, 1000000' Content-Type: application/json Content-Length: ''
+ask "$path/wide" -H 'Accept: application/json' -H 'If-None-Match: *'
+expect "its 304" 304 ETag: '"*"' Content-Length: ''
 stop
 
 # --- limits to the byte
