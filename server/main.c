@@ -186,10 +186,10 @@ static void watch_devices(const struct mm_server *server) {
 
 /* Drops what was stored with keys that are no longer in force. */
 static void keep_spaces(const struct mm_server *server) {
-    uint64_t spaces[MM_KEYS_MAX];
-    const size_t count = mm_keys_spaces(server->keys, spaces);
+    uint64_t spaces[MM_KEYS_MAX], newest;
+    const size_t count = mm_keys_spaces(server->keys, spaces, &newest);
     if (server->store != NULL)
-        mm_store_keep_spaces(server->store, spaces, count);
+        mm_store_keep_spaces(server->store, spaces, count, newest);
 }
 
 static void reload(const struct mm_server *server) {

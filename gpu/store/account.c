@@ -25,7 +25,7 @@ struct mm_space *mm_account_space(struct mm_account *account, uint64_t number) {
     return found;
 }
 
-void mm_account_keep(struct mm_account *account, const uint64_t *numbers, size_t count) {
+void mm_account_keep(struct mm_account *account, const uint64_t *numbers, size_t count, uint64_t newest) {
     size_t kept = 0;
     for (size_t index = 0; index < count; index++) {
         struct mm_space *space = mm_account_space(account, numbers[index]);
@@ -36,9 +36,7 @@ void mm_account_keep(struct mm_account *account, const uint64_t *numbers, size_t
         *space = account->spaces[kept];
         account->spaces[kept++] = moved;
     }
-    for (size_t index = 0; index < account->space_count; index++)
-        if (account->spaces[index].number > account->newest)
-            account->newest = account->spaces[index].number;
+    account->newest = newest;
     account->space_count = kept;
 }
 

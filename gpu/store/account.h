@@ -15,7 +15,7 @@ struct mm_account {
     const struct mm_store_limits *limits;
     size_t bytes[MM_STORE_STATES]; /* together never over limits->bytes_max */
     TAILQ_HEAD(mm_store_rooms, mm_store_room) rooms;
-    uint64_t newest; /* the highest number of a namespace so far */
+    uint64_t newest; /* the highest number of a namespace when they were last dropped */
     size_t space_count;
     struct mm_space spaces[MM_STORE_SPACES_MAX];
 };
@@ -25,8 +25,8 @@ void mm_account_init(struct mm_account *account, const struct mm_store_limits *l
 /* NULL: it was dropped, and holds what it holds without a namespace. Numbers past `newest` are added. */
 struct mm_space *mm_account_space(struct mm_account *account, uint64_t number);
 
-/* Drops all namespaces but these. */
-void mm_account_keep(struct mm_account *account, const uint64_t *numbers, size_t count);
+/* As mm_store_keep_spaces. */
+void mm_account_keep(struct mm_account *account, const uint64_t *numbers, size_t count, uint64_t newest);
 
 /* Moves the bytes of a value from one state to another. */
 void mm_account_move(struct mm_account *account, enum mm_store_state from, enum mm_store_state to,

@@ -142,10 +142,10 @@ void mm_store_expire(struct mm_store *store, uint64_t now_ns) {
     unlock(store, &dropped);
 }
 
-void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t count) {
+void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest) {
     struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
     pthread_mutex_lock(&store->mutex);
-    mm_account_keep(&store->account, spaces, count);
+    mm_account_keep(&store->account, spaces, count, newest);
     clean(store, true, 0, &dropped);
     unlock(store, &dropped);
 }
@@ -153,7 +153,7 @@ void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t
 void mm_store_close(struct mm_store *store) {
     if (store == NULL)
         return;
-    mm_store_keep_spaces(store, NULL, 0);
+    mm_store_keep_spaces(store, NULL, 0, UINT64_MAX);
     for (unsigned state = 0; state < MM_STORE_STATES; state++)
         assert(store->account.bytes[state] == 0);
     pthread_mutex_destroy(&store->mutex);

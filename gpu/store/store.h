@@ -78,9 +78,9 @@ void mm_store_close(struct mm_store *store);
 bool mm_store_is_name(const char *name);
 
 /* Empties all namespaces but these, of which there are at most MM_STORE_SPACES_MAX / 2, and refuses the rest
- * of those numbered so far. Namespaces numbered later need not be told. Namespace 0 is for servers without
- * keys. */
-void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t count);
+ * of those up to `newest`, the highest number given so far, also if they were never used. Namespaces numbered
+ * later need not be told. Namespace 0 is for servers without keys. */
+void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest);
 
 /* Reserves room->bytes; the caller has set the members before is_reserved. MM_STORE_FULL, with the
  * namespace's limit and free bytes, or MM_UNAUTHORIZED if the namespace was emptied by mm_store_keep_spaces.

@@ -335,7 +335,8 @@ bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes, uint64_t
     return true;
 }
 
-size_t mm_keys_spaces(struct mm_keys *keys, uint64_t spaces[MM_KEYS_MAX]) {
+size_t mm_keys_spaces(struct mm_keys *keys, uint64_t spaces[MM_KEYS_MAX], uint64_t *newest) {
+    *newest = keys->space_count;
     pthread_rwlock_rdlock(&keys->lock);
     const size_t count = keys->current->count;
     for (size_t index = 0; index < count; index++)

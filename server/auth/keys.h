@@ -69,8 +69,9 @@ void mm_keys_reload(struct mm_keys *keys);
  * while a reload swaps the sets, a moment. Any thread. */
 bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes, uint64_t *space);
 
-/* The namespaces of the keys in force, some of them several times. Returns how many. Any thread. */
-size_t mm_keys_spaces(struct mm_keys *keys, uint64_t spaces[MM_KEYS_MAX]);
+/* The namespaces of the keys in force, some of them several times, and the highest number of all so far.
+ * Returns how many. The thread that reloads. */
+size_t mm_keys_spaces(struct mm_keys *keys, uint64_t spaces[MM_KEYS_MAX], uint64_t *newest);
 
 /* The counts: one index per label that was in force since the start. Labels live as long as the keys. Any
  * thread. */

@@ -195,15 +195,16 @@ static void namespaces_are_apart(void **state) {
 
     /* A namespace that a reload drops is empty, and takes nothing more, also of what is under way. */
     struct mm_stored *held = hold(1, "w");
-    mm_store_keep_spaces(store, kept, COUNT(kept));
+    mm_store_keep_spaces(store, kept, COUNT(kept), 3);
     assert_true(has(2, "w"));
     assert_int_equal(mm_store_usage(store, 2).bytes, VALUE);
     assert_false(has(1, "w") || has(1, "x"));
     assert_int_equal(put_as(1, "w", 1, 1, NULL, 0, NULL, NULL), MM_UNAUTHORIZED);
     expect_totals(1, VALUE, 0, VALUE);
     mm_store_release(store, held);
-    assert_int_equal(put_as(3, "w", 1, 1, NULL, 0, NULL, NULL), MM_OK);
-    assert_int_equal(mm_store_usage(store, 3).bytes, VALUE);
+    assert_int_equal(put_as(3, "w", 1, 1, NULL, 0, NULL, NULL), MM_UNAUTHORIZED); /* it was never used */
+    assert_int_equal(put_as(4, "w", 1, 1, NULL, 0, NULL, NULL), MM_OK);
+    assert_int_equal(mm_store_usage(store, 4).bytes, VALUE);
 }
 
 static void lists_are_sorted_and_have_pages(void **state) {

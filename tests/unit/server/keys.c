@@ -252,7 +252,7 @@ static uint64_t space_of(struct mm_keys *keys, const char *key) {
  */
 static void namespaces_belong_to_names_or_keys(void **state) {
     const struct mm_options options = {.api_key_file = path};
-    uint64_t spaces[MM_KEYS_MAX];
+    uint64_t spaces[MM_KEYS_MAX], newest;
     write_file("a " STAYS "\n" GOES "\n");
     struct mm_keys *keys = open_keys(&options);
     const uint64_t named = space_of(keys, STAYS), nameless = space_of(keys, GOES);
@@ -262,7 +262,8 @@ static void namespaces_belong_to_names_or_keys(void **state) {
     assert_int_equal(space_of(keys, COMES), named);
     assert_int_equal(space_of(keys, STAYS), named);
     assert_int_equal(space_of(keys, GOES), nameless);
-    assert_int_equal(mm_keys_spaces(keys, spaces), 3);
+    assert_int_equal(mm_keys_spaces(keys, spaces, &newest), 3);
+    assert_int_equal(newest, 2);
     write_file("b " STAYS "\nc " GOES "\n");
     mm_keys_reload(keys);
     const uint64_t renamed = space_of(keys, STAYS), got_name = space_of(keys, GOES);
@@ -270,6 +271,10 @@ static void namespaces_belong_to_names_or_keys(void **state) {
     write_file("a " STAYS "\n" GOES "\n");
     mm_keys_reload(keys);
     assert_true(space_of(keys, STAYS) > got_name && space_of(keys, GOES) > got_name);
+    write_file("a " STAYS "\n");
+    mm_keys_reload(keys);
+    assert_int_equal(mm_keys_spaces(keys, spaces, &newest), 1);
+    assert_int_equal(newest, 6); /* also if its key has gone */
     mm_keys_close(keys);
 }
 
