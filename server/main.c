@@ -54,12 +54,15 @@ static void complete_store(struct mm_options *options, bool has_keys) {
         options->store_key_bytes_max = most;
 }
 
-/* True if there is to be none. */
+/* True if there is to be none. With keys no namespace may have more than half of the names. */
 static bool open_store(struct mm_server *server) {
     const struct mm_options *options = server->options;
+    const size_t count_max = options->store_count_max;
     const struct mm_store_limits limits = {.bytes_max = options->store_bytes_max,
                                            .space_bytes_max = options->store_key_bytes_max,
-                                           .count_max = options->store_count_max,
+                                           .count_max = count_max,
+                                           .space_count_max =
+                                               server->keys == NULL ? count_max : (count_max + 1) / 2,
                                            .ttl_ns_max = options->store_ttl_s * UINT64_C(1000000000)};
     if (limits.bytes_max > 0)
         server->store = mm_store_open(&limits, server->buffers);

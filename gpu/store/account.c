@@ -88,23 +88,28 @@ static bool take_room(struct mm_account *account, const struct mm_space *space, 
     return false;
 }
 
-static enum mm_status fail_full(const struct mm_account *account, const struct mm_space *space, size_t bytes,
-                                bool was_lost, struct mm_error *error) {
+enum mm_status mm_account_fail_full(struct mm_account *account, uint64_t number, size_t needed_bytes,
+                                    size_t own, struct mm_error *error) {
+    if (error != NULL) {
+        error->needed_bytes = needed_bytes;
+        error->limit = account->limits->space_bytes_max;
+        error->free_bytes = error->limit - find(account, number)->bytes + own;
+        error->has_limit = true;
+    }
+    return MM_STORE_FULL;
+}
+
+static enum mm_status fail_full(struct mm_account *account, const struct mm_space *space, size_t bytes,
+                                size_t own, bool was_lost, struct mm_error *error) {
     const size_t limit = account->limits->space_bytes_max;
-    const size_t free_bytes = limit - space->bytes;
+    const size_t free_bytes = limit - space->bytes + own;
     mm_fail(error, MM_STORE_FULL, "the value needs %zu bytes, but %s%s; %s", bytes,
             bytes > free_bytes && limit < account->limits->bytes_max
                 ? "you may store only so much (--store-memory-per-key)"
                 : "the store is full (--store-memory)",
             was_lost ? ", since the upload was too slow for its deadline and others got its room" : "",
             bytes > limit ? "store a smaller one" : "delete what you no longer need, or try again later");
-    if (error != NULL) {
-        error->needed_bytes = bytes;
-        error->free_bytes = free_bytes;
-        error->limit = limit;
-        error->has_limit = true;
-    }
-    return MM_STORE_FULL;
+    return mm_account_fail_full(account, space->number, bytes, own, error);
 }
 
 static enum mm_status fail_space(struct mm_error *error) {
@@ -119,10 +124,10 @@ static enum mm_status take(struct mm_account *account, uint64_t number, size_t m
         return fail_space(error);
     while (more > account->limits->space_bytes_max - space->bytes)
         if (!take_room(account, space, now_ns))
-            return fail_full(account, space, own + more, was_lost, error);
+            return fail_full(account, space, own + more, own, was_lost, error);
     while (more > account->limits->bytes_max - used_bytes(account))
         if (!take_room(account, NULL, now_ns))
-            return fail_full(account, space, own + more, was_lost, error);
+            return fail_full(account, space, own + more, own, was_lost, error);
     account->bytes[MM_BYTES_RESERVED] += more;
     space->bytes += more;
     return MM_OK;

@@ -231,19 +231,29 @@ static enum mm_status judge_expected(const struct mm_stored *old, const char *ex
     return mm_fail(error, MM_PRECONDITION_FAILED, "the matrix was changed by another request meanwhile");
 }
 
-static enum mm_status judge_count(const struct mm_store *store, const struct mm_stored *value,
+/* Values of one namespace, which lie side by side. */
+static size_t count_of(const struct mm_store *store, uint64_t space) {
+    bool unused;
+    return find(store, space + 1, "", &unused) - find(store, space, "", &unused);
+}
+
+/* Whether there may be a new name for this value, whose room is reserved. */
+static enum mm_status judge_count(struct mm_store *store, const struct mm_stored *value,
                                   struct mm_error *error) {
     const struct mm_store_limits *limits = &store->limits;
-    if (store->count < limits->count_max)
+    if (store->count >= limits->count_max)
+        mm_fail(error, MM_STORE_FULL,
+                "the store has %zu matrices, which is the limit (--store-count); delete what you no longer "
+                "need, or try again later",
+                store->count);
+    else if (count_of(store, value->space) >= limits->space_count_max)
+        mm_fail(error, MM_STORE_FULL,
+                "you have %zu matrices, which is the limit of an API key (half of --store-count); delete "
+                "what you no longer need",
+                limits->space_count_max);
+    else
         return MM_OK;
-    mm_fail(error, MM_STORE_FULL, "the store has %zu matrices, which is the limit (--store-count)",
-            store->count);
-    if (error != NULL) {
-        error->limit = limits->count_max;
-        error->has_limit = true;
-        error->needed_bytes = value->bytes;
-    }
-    return MM_STORE_FULL;
+    return mm_account_fail_full(&store->account, value->space, value->bytes, value->bytes, error);
 }
 
 /* Gives the value its room and its name, which had the value `old`, or none. */
@@ -270,10 +280,10 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, 
     clean(store, false, now_ns, &dropped);
     struct mm_stored *old = look_up(store, room->space, name, now_ns);
     enum mm_status status = judge_expected(old, content->expected, error);
-    if (status == MM_OK && old == NULL)
-        status = judge_count(store, value, error);
     if (status == MM_OK)
         status = mm_account_resize(&store->account, room, value->bytes, now_ns, error);
+    if (status == MM_OK && old == NULL)
+        status = judge_count(store, value, error);
     if (status == MM_OK)
         name_value(store, room, value, old, &dropped);
     if (status == MM_OK) {

@@ -17,6 +17,7 @@ struct mm_store_limits {
     size_t bytes_max;       /* of all values together */
     size_t space_bytes_max; /* of one namespace */
     size_t count_max;       /* values */
+    size_t space_count_max; /* of one namespace */
     uint64_t ttl_ns_max;    /* the longest life of a value; 0: no limit */
 };
 
@@ -83,7 +84,8 @@ bool mm_store_is_name(const char *name);
 void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest);
 
 /* Reserves room->bytes; the caller has set the members before is_reserved. MM_STORE_FULL, with the
- * namespace's limit and free bytes, or MM_UNAUTHORIZED if the namespace was emptied by mm_store_keep_spaces.
+ * namespace's limit and free bytes whatever limit it was, or MM_UNAUTHORIZED if the namespace was emptied by
+ * mm_store_keep_spaces.
  */
 enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_room *room, uint64_t now_ns,
                                 struct mm_error *error);

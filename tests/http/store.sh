@@ -285,7 +285,7 @@ ask "$path/a" -X DELETE
 bytes_are 0 0 0
 for name in a b c; do put $name 1; done
 put d 1
-expect "a fourth" 507 code store_full .limit 3 detail store-count
+expect "a fourth" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1,997,1000]' detail store-count
 put c 2
 expect "a third one's new value" 200
 for name in a b c; do ask "$path/$name" -X DELETE; done
@@ -351,7 +351,7 @@ stop
 # --- keys: by name, or by the key
 umask 077
 printf 'alice %s\nbob %s\n%s\n' "$alice" "$bob" "$carol" >"$scratch/keys"
-start --store-memory 1000 --api-key-file "$scratch/keys" --open-metrics
+start --store-memory 1000 --store-count 4 --api-key-file "$scratch/keys" --open-metrics
 as() { key=$1 && shift && "$@" -H "Authorization: Bearer $key"; }
 as "$alice" put w 500
 expect "alice's half" 201
@@ -366,6 +366,11 @@ as "$bob" ask "$path/w" -X DELETE
 expect "another's name, deleted" 404
 as "$bob" put w 10
 expect "bob's own" 201
+as "$bob" put v 1
+expect "half of all names" 201
+as "$bob" put u 1
+expect "over half of all names" 507 '[.free_bytes, .limit]' '[489,500]' detail store-count
+as "$bob" ask "$path/v" -X DELETE
 as "$bob" ask "$path"
 expect "bob's list" 200 '[(.matrices | map(.bytes)), .bytes, .limit]' '[[10],10,500]'
 as "$carol" put w 490

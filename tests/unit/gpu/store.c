@@ -13,12 +13,18 @@ static struct mm_buffers *buffers;
 static struct mm_store *store;
 static uint64_t now_ns;
 
-static void open_store(size_t bytes_max, size_t space_bytes_max, size_t count_max, uint64_t ttl_ns_max) {
-    const struct mm_store_limits limits = {bytes_max, space_bytes_max, count_max, ttl_ns_max};
+static void open_counting(size_t bytes_max, size_t space_bytes_max, size_t count_max, size_t space_count_max,
+                          uint64_t ttl_ns_max) {
+    const struct mm_store_limits limits = {bytes_max, space_bytes_max, count_max, space_count_max,
+                                           ttl_ns_max};
     now_ns = 1000 * (uint64_t)SECOND;
     buffers = mm_buffers_open(1 << 20);
     store = mm_store_open(&limits, buffers);
     assert_non_null(store);
+}
+
+static void open_store(size_t bytes_max, size_t space_bytes_max, size_t count_max, uint64_t ttl_ns_max) {
+    open_counting(bytes_max, space_bytes_max, count_max, count_max, ttl_ns_max);
 }
 
 static int close_store(void **state) {
@@ -147,12 +153,20 @@ static void full_is_full_to_the_byte(void **state) {
 }
 
 static void the_count_is_limited(void **state) {
-    open_store(9 * VALUE, 9 * VALUE, 2, 0);
+    struct mm_error error;
+    open_counting(9 * VALUE, 8 * VALUE, 3, 2, 0);
     assert_int_equal(put("a", 1), MM_OK);
     assert_int_equal(put("b", 1), MM_OK);
-    assert_int_equal(put("c", 1), MM_STORE_FULL);
+    assert_int_equal(put_as(0, "c", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
+    assert_non_null(strstr(error.detail, "half of --store-count"));
+    assert_int_equal(error.needed_bytes, VALUE);
+    assert_int_equal(error.free_bytes, 6 * VALUE); /* its own, of bytes */
+    assert_int_equal(error.limit, 8 * VALUE);
     assert_int_equal(put("b", 2), MM_OK);
-    expect_totals(2, 3 * VALUE, 0, 0);
+    assert_int_equal(put_as(1, "c", 1, 1, NULL, 0, NULL, NULL), MM_OK); /* another's share is its own */
+    assert_int_equal(put_as(1, "d", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
+    assert_non_null(strstr(error.detail, "(--store-count)"));
+    expect_totals(3, 4 * VALUE, 0, 0);
 }
 
 /* Until the clock says so, and not a nanosecond longer; use does not extend it. */
