@@ -71,6 +71,8 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
         status = mm_operation_take_query(request);
     if (status == MM_OK)
         status = mm_matrix_judge_condition(request, etag, &expected, &is_there);
+    if (status == MM_OK)
+        status = mm_body_judge_limit(request);
     if (status == MM_OK && operation->decoder != NULL)
         status = mm_operation_plan(request, request->content_length);
     if (status == MM_OK)

@@ -8,8 +8,10 @@
  * small requests would wait until the large ones end. */
 enum { MM_OTHERS_PART = 16 };
 
-/* Judges the length of a body by the head: MM_LENGTH_REQUIRED, MM_TOO_LARGE. The connection's thread. */
+/* Judges the length of a body by the head: MM_LENGTH_REQUIRED, MM_TOO_LARGE. A route of MM_BODY_SIZED judges
+ * the limit in `admit`. The connection's thread. */
 enum mm_status mm_body_judge(struct mm_request *request);
+enum mm_status mm_body_judge_limit(struct mm_request *request);
 
 /* The same for a route whose requests may lack the length of an empty body: MM_LENGTH_REQUIRED if this one
  * has neither Content-Length nor chunks. */

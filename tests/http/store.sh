@@ -115,9 +115,9 @@ expect "a form with a long preamble" 200 .bytes 16
 at_most "bytes of the budget beside it" 1000 $(($(metric 'staging_bytes{state="used"}') - used))
 
 # --- what is refused leaves the old value
-while IFS='|' read -r what status code query header body; do
+while IFS='|' read -r what http code query header body; do
     ask "$path/m$query" -X PUT -H "$header" --data-binary "$body"
-    expect "$what" "$status" code "$code"
+    expect "$what" "$http" code "$code"
 done <<'END'
 malformed JSON|400|bad_request||Content-Type: application/json|{"a": [[1
 a wrong length|400|bad_request|?m=2&n=2|Content-Type: application/octet-stream|123
@@ -199,6 +199,17 @@ expect "it is another one now" 412
 put new 4 -H 'If-None-Match: *'
 expect "there was none" 201
 
+# What is told first of a body that is too large, and without a length.
+while IFS='|' read -r what http code query header length; do
+    ask "$path/m?$query" -X PUT -H "$header" -H "$length" --data-binary x
+    expect "$what" "$http" code "$code"
+done <<'END'
+too large, and a bad query|400|bad_request|tl=1|If-None-Match: *|Content-Length: 99999999999
+too large, and a condition|412|precondition_failed||If-None-Match: *|Content-Length: 99999999999
+too large|413|too_large||If-Match: *|Content-Length: 99999999999
+no length, a bad query and a condition|411|length_required|tl=1|If-None-Match: *|Content-Length:
+END
+
 # Judged again at the end: another value comes while the body does.
 { head_of 800 | sed 's|^Host|If-None-Match: *\r\nHost|' && head -c 800 /dev/zero; } >"$scratch/late"
 "$TALK" 127.0.0.1 "${url##*:}" 400 700 <"$scratch/late" >"$scratch/raw" &
@@ -245,7 +256,7 @@ ask "$path/new" -X DELETE -H 'Origin: https://evil.example'
 expect "DELETE by another site" 403 code forbidden
 
 # --- counts; the log and the metrics show the pattern
-for row in 'put",result="precondition_failed 7' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 7'; do
+for row in 'put",result="precondition_failed 8' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 7'; do
     same "counted: $row" "${row##* }" "$(metric "store_requests_total{op=\"${row% *}\"}")"
 done
 same "matrices" 2 "$(metric store_matrices)"
