@@ -375,6 +375,14 @@ static bool read_value(enum kind kind, enum mm_call_place place, const struct mm
     return false;
 }
 
+enum mm_status mm_call_set_source(struct mm_call *call, enum mm_parameter parameter, const char *written,
+                                  const char *text, size_t length, struct mm_error *error) {
+    struct value value = {0};
+    const enum mm_status status =
+        mm_operand_read_source(written, (struct mm_slice){text, length}, &value.source, error);
+    return status == MM_OK ? give(call, parameter, &value, error) : status;
+}
+
 static enum mm_status set(struct mm_call *call, enum mm_call_place place, const char *name,
                           size_t name_length, const struct mm_value *given, bool is_text,
                           const struct mm_limits *limits, struct mm_error *error) {
@@ -384,12 +392,9 @@ static enum mm_status set(struct mm_call *call, enum mm_call_place place, const 
     const enum kind kind = parameters[parameter].kind;
     struct value value = {0};
     char got[60], quoted[64];
-    if (kind == SOURCE) {
-        const struct mm_slice text = {given->text, given->length};
-        const enum mm_status status =
-            mm_operand_read_source(parameters[parameter].name, text, &value.source, error);
-        return status == MM_OK ? give(call, parameter, &value, error) : status;
-    }
+    if (kind == SOURCE)
+        return mm_call_set_source(call, parameter, parameters[parameter].name, given->text, given->length,
+                                  error);
     if (read_value(kind, place, given, is_text, &value)) {
         if (kind == DIMENSION &&
             check_dimension(parameter, value.number, given, is_text, limits, error) != MM_OK)

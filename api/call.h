@@ -131,6 +131,11 @@ enum mm_status mm_call_set_text(struct mm_call *call, enum mm_call_place place, 
                                 size_t name_length, const char *value, size_t value_length,
                                 const struct mm_limits *limits, struct mm_error *error);
 
+/* Sets a_from or b_from, which `written` names as the client wrote it: in JSON it is no parameter of its own.
+ * Errors as above, and of mm_operand_read_source. */
+enum mm_status mm_call_set_source(struct mm_call *call, enum mm_parameter parameter, const char *written,
+                                  const char *text, size_t length, struct mm_error *error);
+
 /* The parameter of this name that the operation takes there; MM_PARAMETER_COUNT if there is none. */
 enum mm_parameter mm_call_find(const struct mm_call *call, enum mm_call_place place, const char *name,
                                size_t name_length);

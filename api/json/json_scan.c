@@ -336,16 +336,17 @@ static void take_source_name(struct mm_json_scan *scan, const char *text) {
 static void take_source(struct mm_json_scan *scan, bool is_open, const char *text) {
     char room[MM_JSON_ROOM];
     const struct mm_value value = mm_json_value(text, scan->reader.token, room);
-    const char *name = scan->operand == &scan->operands[0] ? "a_from" : "b_from";
+    const bool is_a = scan->operand == &scan->operands[0];
+    const char *name = is_a ? "a.from" : "b.from";
     struct mm_error *error = scan->error.status == MM_OK ? &scan->error : NULL;
     enum mm_status status = MM_OK;
     if (scan->is_again)
         return;
     if (is_open || value.kind != MM_VALUE_TEXT)
-        status = mm_value_fail("from", "is", "a string like \"uniform(7)\"", &value, error);
+        status = mm_value_fail(name, "is", "a string like \"uniform(7)\"", &value, error);
     else
-        status = mm_call_set_text(&scan->call, MM_CALL_FORM, name, strlen(name), value.text, value.length,
-                                  scan->store.limits, error);
+        status = mm_call_set_source(&scan->call, is_a ? MM_PARAMETER_A_FROM : MM_PARAMETER_B_FROM, name,
+                                    value.text, value.length, error);
     if (status != MM_OK)
         mm_json_locate(text, scan->reader.token, error);
 }

@@ -53,10 +53,10 @@ matmul|{"a": {"from": "identity()"}, "b": [[1,2],[3,4]], "m": 2, "reply": "none"
 matmul|{"a": {"from": "identity()"}, "b": [[1,2],[3,4]], "m": 2, "k": 3}|422 code bad_shape .field k
 matmul|{"a": {"from": "identity()"}, "b": [[1,2],[3,4]]}|400 code bad_request .field m
 matmul|{"a": {"from": "identity()", "of": 1}, "b": [[1]], "m": 1}|400 code bad_request .field a
-matmul|{"a": {"from": 7}, "b": [[1]], "m": 1}|400 code bad_request .field from
-matmul|{"a": {"from": ["identity()"]}, "b": [[1]], "m": 1}|400 code bad_request .field from
+matmul|{"a": {"from": 7}, "b": [[1]], "m": 1}|400 code bad_request .field a.from
+matmul|{"a": {"from": ["identity()"]}, "b": [[1]], "m": 1}|400 code bad_request .field a.from
 matmul|{"a": {}, "b": [[1]], "m": 1}|400 code bad_request .field a
-matmul|{"a": {"from": "weights"}, "b": [[1]], "m": 1}|422 code unsupported .field a_from
+matmul|{"a": {"from": "weights"}, "b": [[1]], "m": 1}|422 code unsupported .field a.from detail a.from
 matmul|{"a": [[1]], "b": [[1]], "a_shape": [1,"1"]}|400 code bad_request .field a_shape
 matmul|{"a": [[1]], "b": [[1]], "a_shape": [1,[1]]}|400 code bad_request .field a_shape
 matmul|{"a": [[1]], "b": [[1]], "a_shape": 1}|400 code bad_request .field a_shape
