@@ -33,7 +33,8 @@ size_t mm_matrix_bytes(const struct mm_matrix *matrix);
 struct mm_limits {
     size_t dimension_max;    /* a row or column count, or a leading dimension */
     size_t body_bytes_max;   /* a request's body */
-    size_t memory_bytes_max; /* operands and result of one request together */
+    size_t memory_bytes_max; /* operands and result of one request together; SIZE_MAX: they are not in the
+                                host's memory, or not yet known to be */
 };
 
 /* The one checked function for sizes from outside: judges a view, whose data does not count, and gives the

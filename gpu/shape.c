@@ -53,9 +53,18 @@ static enum mm_status fail_dimension(const char *field, const struct mm_shape *s
     return MM_TOO_LARGE;
 }
 
+/* Without a limit of the host's memory a size that no memory has passes that of wherever the matrix will
+ * be. */
 static enum mm_status fail_bytes(const char *field, const char *got, size_t limit, struct mm_error *error) {
-    mm_fail_limit(error, field, limit,
-                  "the size in bytes of %s is %s, but the limit is %zu (--memory-budget)", field, got, limit);
+    if (limit == SIZE_MAX)
+        mm_fail_field(error, MM_TOO_LARGE, field,
+                      "the size in bytes of %s is %s, but the limit is --memory-budget on the CPU, and "
+                      "--max-device-memory on a GPU",
+                      field, got);
+    else
+        mm_fail_limit(error, field, limit,
+                      "the size in bytes of %s is %s, but the limit is %zu (--memory-budget)", field, got,
+                      limit);
     mm_fail_got(error, "%s", got);
     return MM_TOO_LARGE;
 }

@@ -37,6 +37,8 @@ matmul|m=2&k=2&n=2&lda=3&a_from=identity()&b_from=identity()|400 code bad_reques
 matmul|m=2&k=2&n=2&a_from=identity()&b_from=identity()&reply=all|400 code bad_request .field reply
 matmul|m=2&k=2&n=2&a_from=identity()&b_from=identity()&dtype=int7|422 code unsupported .field dtype
 transpose|m=2&n=3&b_from=identity()|411 code length_required
+matmul|m=2147483647&k=2147483647&n=2147483647&a_from=identity()&b_from=identity()|413 code too_large .field a .limit null detail --max-device-memory
+matmul|m=2147483647&k=1&n=2147483647&a_from=identity()&b_from=identity()&reply=none|413 code too_large .field c .limit null detail --memory-budget
 END_OF_CASES
 
 # Bodies of JSON.
