@@ -41,7 +41,7 @@ static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, 
 }
 
 static enum mm_status judge_type(struct mm_request *request, bool body_seen, char first) {
-    return mm_benchmark_judge_type(mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), body_seen, first,
+    return mm_benchmark_judge_type(request->headers[MM_HEADER_CONTENT_TYPE], body_seen, first,
                                    &request->error);
 }
 

@@ -26,9 +26,8 @@ static bool has_dimensions(const struct mm_request *request) {
 }
 
 static enum mm_status choose_decoder(struct mm_request *request, bool body_seen, char first) {
-    return mm_codec_for_stored(mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE),
-                               has_dimensions(request), body_seen, first, &mm_operation_of(request)->decoder,
-                               &request->error);
+    return mm_codec_for_stored(request->headers[MM_HEADER_CONTENT_TYPE], has_dimensions(request), body_seen,
+                               first, &mm_operation_of(request)->decoder, &request->error);
 }
 
 /* What the head tells of the value's bytes: those of the body, unless it is text. A small body that may yet
@@ -195,7 +194,7 @@ enum mm_status mm_matrix_put_answer(struct mm_request *request) {
 }
 
 enum mm_status mm_matrix_put_complete(struct mm_request *request) {
-    const char *content_type = mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
+    const char *content_type = request->headers[MM_HEADER_CONTENT_TYPE];
     enum mm_status status = MM_OK;
     if (mm_operation_of(request)->decoder == NULL) {
         status = choose_decoder(request, true, mm_request_first_character(request));

@@ -374,7 +374,7 @@ bool mm_operation_decode_on_pool(struct mm_request *request, const char *content
 
 enum mm_status mm_operation_complete(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    const char *content_type = mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
+    const char *content_type = request->headers[MM_HEADER_CONTENT_TYPE];
     enum mm_status status = mm_operation_settle(request);
     if (status == MM_OK && mm_operation_decode_on_pool(request, content_type))
         return MM_OK;

@@ -40,7 +40,7 @@ static bool has_dimensions(const struct mm_request *request) {
 static enum mm_status choose_codecs(struct mm_request *request, bool body_seen, char first) {
     struct mm_operation *operation = mm_operation_of(request);
     enum mm_status status =
-        mm_codec_for_request(mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), operation->call.op,
+        mm_codec_for_request(request->headers[MM_HEADER_CONTENT_TYPE], operation->call.op,
                              has_dimensions(request), body_seen, first, &operation->decoder, &request->error);
     return status == MM_OK ? choose_encoder(request) : status;
 }
@@ -72,7 +72,7 @@ enum mm_status mm_operation_plan(struct mm_request *request, uint64_t body_bytes
     if (codec->dimensions[operation->call.op] == NULL && !mm_operand_any_is_made(&operation->call))
         status = mm_call_refuse_dimensions(&operation->call, error);
     if (status == MM_OK && codec->judge_type != NULL)
-        status = codec->judge_type(mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE), error);
+        status = codec->judge_type(request->headers[MM_HEADER_CONTENT_TYPE], error);
     if (status == MM_OK && codec->plan != NULL)
         status = codec->plan(&operation->call, body_bytes, &request->server->limits, error);
     return status;
@@ -86,7 +86,7 @@ void mm_operation_begin_reading(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
     request->reader = operation->decoder->reader;
     request->reading =
-        request->reader->begin(&operation->call, mm_request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE),
+        request->reader->begin(&operation->call, request->headers[MM_HEADER_CONTENT_TYPE],
                                request->content_length, &request->server->limits, request->server->buffers);
 }
 

@@ -33,8 +33,7 @@ static enum mm_status fail_limit(const struct mm_request *request, uint64_t got,
 }
 
 enum mm_status mm_body_require_length(struct mm_request *request) {
-    if (request->content_length == MM_LENGTH_UNKNOWN ||
-        mm_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH) != NULL)
+    if (request->content_length == MM_LENGTH_UNKNOWN || request->headers[MM_HEADER_CONTENT_LENGTH] != NULL)
         return MM_OK;
     return mm_fail(&request->error, MM_LENGTH_REQUIRED,
                    "the %s has neither Content-Length nor Transfer-Encoding: chunked; send %s",

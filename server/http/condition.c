@@ -21,23 +21,22 @@ bool mm_etag_is_listed(const char *list, const char *etag, bool weak) {
 }
 
 /* Such a list is not read, and no condition holds. */
-static bool is_too_long(const struct mm_request *request, const char *name) {
-    const char *list = mm_request_header(request, name);
+static bool is_too_long(const struct mm_request *request, enum mm_header header) {
+    const char *list = request->headers[header];
     return list != NULL && strlen(list) >= MM_ACCEPT_BYTES;
 }
 
 enum mm_condition mm_condition_judge(const struct mm_request *request, const char *etag) {
     char text[MM_ACCEPT_BYTES];
-    if (is_too_long(request, MHD_HTTP_HEADER_IF_MATCH) || is_too_long(request, MHD_HTTP_HEADER_IF_NONE_MATCH))
+    if (is_too_long(request, MM_HEADER_IF_MATCH) || is_too_long(request, MM_HEADER_IF_NONE_MATCH))
         return MM_CONDITION_OTHER;
-    const char *list = mm_request_list(request, MHD_HTTP_HEADER_IF_MATCH, text);
+    const char *list = mm_request_list(request, MM_HEADER_IF_MATCH, text);
     if (list != NULL && !mm_etag_is_listed(list, etag, false))
         return MM_CONDITION_OTHER;
-    list = mm_request_list(request, MHD_HTTP_HEADER_IF_NONE_MATCH, text);
+    list = mm_request_list(request, MM_HEADER_IF_NONE_MATCH, text);
     return list != NULL && mm_etag_is_listed(list, etag, true) ? MM_CONDITION_MATCHED : MM_CONDITION_HOLDS;
 }
 
 bool mm_condition_is_given(const struct mm_request *request) {
-    return mm_request_header(request, MHD_HTTP_HEADER_IF_MATCH) != NULL ||
-           mm_request_header(request, MHD_HTTP_HEADER_IF_NONE_MATCH) != NULL;
+    return request->headers[MM_HEADER_IF_MATCH] != NULL || request->headers[MM_HEADER_IF_NONE_MATCH] != NULL;
 }

@@ -84,13 +84,12 @@ static enum mm_status judge_length(struct mm_guard *guard, const char *value, si
     if (bytes == 0 || !all(value, bytes, DIGIT))
         return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length is '%.*s', but must be digits alone",
                        shown(bytes), bytes == 0 ? "" : value);
-    uint64_t length = 0;
     for (size_t index = 0; index < bytes; index++) {
         uint64_t digit = (uint64_t)(value[index] - '0');
-        if (length > ((uint64_t)INT64_MAX - digit) / 10)
+        if (guard->length > ((uint64_t)INT64_MAX - digit) / 10)
             return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length is '%.*s', but must be under 2^63",
                            shown(bytes), value);
-        length = length * 10 + digit;
+        guard->length = guard->length * 10 + digit;
     }
     return MM_OK;
 }

@@ -14,6 +14,7 @@ struct mm_guard {
     bool has_length;
     bool has_coding;
     bool has_host;
+    uint64_t length; /* Content-Length; 0 if there is none */
 };
 
 /* Call begin, then header for each header in order, then end. Each returns MM_OK, or MM_BAD_REQUEST with

@@ -1,18 +1,19 @@
-/* Passes each header to the guard, and checks where it lies. libmicrohttpd 0.9 parses a head in place: it
- * zeroes colons and line ends, and passes pointers. The headers follow each other without a gap, unless it
- * has joined a folded line to a name, has stopped at a zero byte, or has taken an empty name for the end of
- * the head. From 1.0 on it joins a folded line to the value, as it should, and refuses the others itself. */
+/* Notes each header, passes it to the guard, and checks where it lies. libmicrohttpd 0.9 parses a head in
+ * place: it zeroes colons and line ends, and passes pointers. The headers follow each other without a gap,
+ * unless it has joined a folded line to a name, has stopped at a zero byte, or has taken an empty name for
+ * the end of the head. From 1.0 on it joins a folded line to the value, as it should, and refuses the others
+ * itself. */
 #include "server/http/head.h"
 
-#include "server/http/connection.h"
 #include "server/http/guard.h"
+#include "server/http/request.h"
 
 #include <string.h>
 #include <strings.h>
 
 struct reading {
     struct mm_guard guard;
-    struct mm_error *error;
+    struct mm_request *request;
     bool looks_for_gaps;
     const char *end; /* of the last text; its line end follows */
 };
@@ -31,9 +32,9 @@ void *mm_head_note_target(void *server, const char *target, struct MHD_Connectio
     return NULL; /* the request has no state yet */
 }
 
-static enum mm_status fail_gap(struct reading *reading) {
+static enum mm_status fail_gap(struct mm_request *request) {
     return mm_fail(
-        reading->error, MM_BAD_REQUEST,
+        &request->error, MM_BAD_REQUEST,
         "the head has a folded line, a zero byte or a header without a name; send each header on a "
         "line of its own");
 }
@@ -43,15 +44,41 @@ static bool is_next_line(const char *end, const char *line) {
     return line == end + 1 || line == end + 2;
 }
 
+static const struct {
+    const char *name;
+    size_t bytes;
+} headers[MM_HEADER_COUNT] = {
+#define X(constant, wire_name) [constant] = {wire_name, sizeof wire_name - 1},
+    MM_HEADER_TABLE(X)
+#undef X
+};
+
+const char *mm_header_name(enum mm_header header) {
+    return headers[header].name;
+}
+
+/* Keeps the first value of each header. */
+static void note(struct mm_request *request, const char *name, size_t name_bytes, const char *value) {
+    for (unsigned header = 0; header < MM_HEADER_COUNT; header++)
+        if (headers[header].bytes == name_bytes && request->headers[header] == NULL &&
+            strncasecmp(headers[header].name, name, name_bytes) == 0)
+            request->headers[header] = value;
+}
+
+/* Goes on after a refusal, whose reply depends on headers, too. */
 static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, const char *name,
                                    size_t name_bytes, const char *value, size_t value_bytes) {
     struct reading *reading = argument;
-    if (reading->looks_for_gaps && !is_next_line(reading->end, name)) {
-        fail_gap(reading);
-        return MHD_NO;
-    }
+    struct mm_request *request = reading->request;
+    note(request, name, name_bytes, value);
+    if (request->error.status != MM_OK)
+        return MHD_YES;
+    if (reading->looks_for_gaps && !is_next_line(reading->end, name))
+        fail_gap(request);
+    else
+        mm_guard_header(&reading->guard, name, name_bytes, value, value_bytes);
     reading->end = value + value_bytes;
-    return mm_guard_header(&reading->guard, name, name_bytes, value, value_bytes) == MM_OK ? MHD_YES : MHD_NO;
+    return MHD_YES;
 }
 
 /* At the end two line ends are left, each zeroed. A line of a colon and LF leaves as much as CRLF: that one
@@ -67,22 +94,22 @@ static bool ends_here(struct MHD_Connection *connection, const char *method, con
     return info->header_size >= read && left >= 2 && left <= sizeof zeros && memcmp(end, zeros, left) == 0;
 }
 
-enum mm_status mm_head_judge(struct MHD_Connection *connection, const char *method, const char *url,
-                             const char *version, struct mm_error *error) {
-    const size_t target_bytes = mm_connection_of(connection)->target_bytes;
+enum mm_status mm_head_judge(struct mm_request *request, const char *method, const char *url,
+                             const char *version) {
+    struct mm_error *error = &request->error;
     struct reading reading = {
-        .error = error, .looks_for_gaps = MHD_get_version()[0] == '0', .end = version + strlen(version)};
-    enum mm_status status = mm_guard_begin(&reading.guard, version, url, error);
-    if (status != MM_OK)
-        return status;
-    if (reading.looks_for_gaps && version != url + target_bytes + 1)
-        return fail_gap(&reading);
-    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_header, &reading);
-    if (error->status != MM_OK)
-        return error->status;
-    if (reading.looks_for_gaps && !ends_here(connection, method, reading.end))
-        return fail_gap(&reading);
-    return mm_guard_end(&reading.guard);
+        .request = request, .looks_for_gaps = MHD_get_version()[0] == '0', .end = version + strlen(version)};
+    if (mm_guard_begin(&reading.guard, version, url, error) == MM_OK && reading.looks_for_gaps &&
+        version != url + request->peer->target_bytes + 1)
+        fail_gap(request);
+    MHD_get_connection_values_n(request->connection, MHD_HEADER_KIND, read_header, &reading);
+    if (error->status == MM_OK && reading.looks_for_gaps &&
+        !ends_here(request->connection, method, reading.end))
+        fail_gap(request);
+    if (error->status == MM_OK)
+        mm_guard_end(&reading.guard);
+    request->content_length = reading.guard.has_coding ? MM_LENGTH_UNKNOWN : reading.guard.length;
+    return error->status;
 }
 
 /* Only identity, or an empty list. */
@@ -114,9 +141,10 @@ static enum MHD_Result read_coding(void *argument, enum MHD_ValueKind kind, cons
     return MHD_NO;
 }
 
-enum mm_status mm_head_judge_coding(struct MHD_Connection *connection, struct mm_error *error) {
-    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_coding, error);
-    return error->status;
+enum mm_status mm_head_judge_coding(struct mm_request *request) {
+    if (request->headers[MM_HEADER_CONTENT_ENCODING] != NULL)
+        MHD_get_connection_values_n(request->connection, MHD_HEADER_KIND, read_coding, &request->error);
+    return request->error.status;
 }
 
 bool mm_head_is_about_coding(const struct mm_error *error) {

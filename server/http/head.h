@@ -2,23 +2,44 @@
  * hold. */
 #pragma once
 
+#include "gpu/names.h"
 #include "gpu/status.h"
 
 #include <microhttpd.h>
+
+/* The headers that the server reads. */
+#define MM_HEADER_TABLE(X)                                                                                   \
+    X(MM_HEADER_ACCEPT, MHD_HTTP_HEADER_ACCEPT)                                                              \
+    X(MM_HEADER_CONTENT_ENCODING, MHD_HTTP_HEADER_CONTENT_ENCODING)                                          \
+    X(MM_HEADER_CONTENT_LENGTH, MHD_HTTP_HEADER_CONTENT_LENGTH)                                              \
+    X(MM_HEADER_CONTENT_TYPE, MHD_HTTP_HEADER_CONTENT_TYPE)                                                  \
+    X(MM_HEADER_EXPECT, MHD_HTTP_HEADER_EXPECT)                                                              \
+    X(MM_HEADER_HOST, MHD_HTTP_HEADER_HOST)                                                                  \
+    X(MM_HEADER_IF_MATCH, MHD_HTTP_HEADER_IF_MATCH)                                                          \
+    X(MM_HEADER_IF_NONE_MATCH, MHD_HTTP_HEADER_IF_NONE_MATCH)                                                \
+    X(MM_HEADER_ORIGIN, MHD_HTTP_HEADER_ORIGIN)                                                              \
+    X(MM_HEADER_REQUEST_ID, "X-Request-Id")
+
+enum mm_header { MM_HEADER_TABLE(MM_CONSTANT) MM_HEADER_COUNT };
+
+const char *mm_header_name(enum mm_header header);
+
+struct mm_request;
 
 /* Callbacks of MHD (server/http/http.c): decode a path or a part of a query in place, and note the length of
  * the target before that. The connection's thread. */
 size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text);
 void *mm_head_note_target(void *server, const char *target, struct MHD_Connection *connection);
 
-/* Whether every parser would read the head alike: MM_OK, or MM_BAD_REQUEST in *error. The texts are what MHD
- * passes to the handler at its first call, the url decoded. The connection's thread, at that call. */
-enum mm_status mm_head_judge(struct MHD_Connection *connection, const char *method, const char *url,
-                             const char *version, struct mm_error *error);
+/* Sets request->headers, and whether every parser would read the head alike: MM_OK, with
+ * request->content_length, or MM_BAD_REQUEST in request->error. The texts are what MHD passes to the handler
+ * at its first call, the url decoded. The connection's thread, at that call. */
+enum mm_status mm_head_judge(struct mm_request *request, const char *method, const char *url,
+                             const char *version);
 
-/* Whether the body is uncompressed: MM_OK, or MM_UNSUPPORTED_MEDIA_TYPE in *error. The connection's
+/* Whether the body is uncompressed: MM_OK, or MM_UNSUPPORTED_MEDIA_TYPE in request->error. The connection's
  * thread. */
-enum mm_status mm_head_judge_coding(struct MHD_Connection *connection, struct mm_error *error);
+enum mm_status mm_head_judge_coding(struct mm_request *request);
 
 /* Whether the refusal is that one: its reply names the codings that are taken, which is MM_HEAD_CODINGS, in
  * Accept-Encoding (RFC 9110, 15.5.16). Any thread. */

@@ -40,10 +40,6 @@ void mm_request_move(struct mm_request *request, enum mm_request_state to) {
     __atomic_store_n(&request->state, (int)to, __ATOMIC_RELAXED);
 }
 
-const char *mm_request_header(const struct mm_request *request, const char *name) {
-    return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
-}
-
 struct joined {
     const char *name;
     char *text;
@@ -62,17 +58,18 @@ static enum MHD_Result join(void *argument, enum MHD_ValueKind kind, const char 
     return MHD_NO;
 }
 
-const char *mm_request_list(const struct mm_request *request, const char *name, char text[MM_ACCEPT_BYTES]) {
-    struct joined joined = {name, text};
+const char *mm_request_list(const struct mm_request *request, enum mm_header header,
+                            char text[MM_ACCEPT_BYTES]) {
+    struct joined joined = {mm_header_name(header), text};
     text[0] = '\0';
-    if (mm_request_header(request, name) == NULL)
+    if (request->headers[header] == NULL)
         return NULL;
     MHD_get_connection_values(request->connection, MHD_HEADER_KIND, join, &joined);
     return text;
 }
 
 const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]) {
-    return mm_request_list(request, MHD_HTTP_HEADER_ACCEPT, text);
+    return mm_request_list(request, MM_HEADER_ACCEPT, text);
 }
 
 char mm_request_first_character(const struct mm_request *request) {
@@ -106,18 +103,11 @@ static bool is_request_id(const char *text) {
 }
 
 static void set_request_id(struct mm_request *request) {
-    const char *given = mm_request_header(request, "X-Request-Id");
+    const char *given = request->headers[MM_HEADER_REQUEST_ID];
     if (given != NULL && is_request_id(given))
         snprintf(request->request_id, sizeof request->request_id, "%s", given);
     else
         mm_server_make_id(request->server, request->request_id);
-}
-
-static uint64_t content_length(const struct mm_request *request) {
-    const char *text = mm_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    if (mm_request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
-        return MM_LENGTH_UNKNOWN;
-    return text == NULL ? 0 : strtoull(text, NULL, 10); /* the guard has refused all but digits */
 }
 
 /* What other requests hold becomes free later; what the budget cannot hold at all never does. */
@@ -135,19 +125,19 @@ void mm_request_judge_busy(const struct mm_request *request, size_t held_bytes, 
 /* Whether a page of another site is behind the request. */
 static enum mm_status judge_site(struct mm_request *request) {
     const struct mm_options *options = request->server->options;
-    const char *host = mm_request_header(request, MHD_HTTP_HEADER_HOST);
+    const char *host = request->headers[MM_HEADER_HOST];
     enum mm_status status = MM_OK;
     if (request->server->checks_host && request->route->entry != MM_ENTRY_HEALTH)
         status = mm_origin_judge_host(options->allowed_hosts, host, &request->error);
     if (status == MM_OK && request->cors.origin == NULL)
-        status = mm_origin_judge(request->route->method, mm_request_header(request, MHD_HTTP_HEADER_ORIGIN),
-                                 host, &request->error);
+        status = mm_origin_judge(request->route->method, request->headers[MM_HEADER_ORIGIN], host,
+                                 &request->error);
     return status;
 }
 
 /* Whether the client waits for 100 Continue before it sends the body; as MHD judges it. */
 static bool expects_continue(const struct mm_request *request, const char *version) {
-    const char *expect = mm_request_header(request, MHD_HTTP_HEADER_EXPECT);
+    const char *expect = request->headers[MM_HEADER_EXPECT];
     return expect != NULL && strcasecmp(expect, "100-continue") == 0 &&
            strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
 }
@@ -161,7 +151,7 @@ static enum mm_status judge_head(struct mm_request *request, const char *method,
     if (status == MM_OK)
         status = mm_body_judge(request);
     if (status == MM_OK && request->route->body != MM_BODY_NONE)
-        status = mm_head_judge_coding(request->connection, &request->error);
+        status = mm_head_judge_coding(request);
     if (status == MM_OK && request->route->admit != NULL)
         status = request->route->admit(request);
     if (status == MM_OK && expects_continue(request, version))
@@ -206,10 +196,6 @@ static struct mm_request *open_request(struct mm_server *server, struct MHD_Conn
     request->state = MM_RECEIVING;
     request->started_ns = request->paced_ns = mm_clock_ns();
     request->deadline_ns = request->started_ns + server->options->timeout_ms * UINT64_C(1000000);
-    request->content_length = content_length(request);
-    set_request_id(request);
-    if (server->options->cors_origin != NULL)
-        request->cors = mm_cors_judge(server->options, mm_request_header(request, MHD_HTTP_HEADER_ORIGIN));
     __atomic_store_n(&peer->request, request, __ATOMIC_RELEASE);
     request->accepted = true; /* before `draining` is looked at: see server.h */
     __atomic_add_fetch(&server->accepted, 1, __ATOMIC_SEQ_CST);
@@ -246,8 +232,10 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     if (request == NULL)
         return MHD_NO;
     *slot = request;
+    const bool well_formed = mm_head_judge(request, method, target, version) == MM_OK;
+    set_request_id(request);
+    request->cors = mm_cors_judge(server->options, request->headers[MM_HEADER_ORIGIN]);
     mm_record_begin(request, method);
-    bool well_formed = mm_head_judge(connection, method, target, version, &request->error) == MM_OK;
     bool accepted = well_formed && judge_head(request, method, version) == MM_OK;
     if (!accepted)
         leave_accepted(request);

@@ -5,6 +5,7 @@
 
 #include "api/codec.h"
 #include "server/http/connection.h"
+#include "server/http/head.h"
 #include "server/http/pool.h"
 #include "server/observe/record.h"
 
@@ -30,6 +31,7 @@ struct mm_request {
     struct mm_server *server;
     struct MHD_Connection *connection;
     struct mm_connection *peer;             /* the same, as ours */
+    const char *headers[MM_HEADER_COUNT];   /* the first value of each; NULL: absent. MHD's */
     const char *path;                       /* of the target, decoded; MHD's */
     const struct mm_route *route;           /* NULL: none */
     const struct mm_problem_form *problems; /* the form of errors at this path */
@@ -87,13 +89,11 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
 void mm_request_completed(void *server, struct MHD_Connection *connection, void **request,
                           enum MHD_RequestTerminationCode why);
 
-/* The first value of a header, or NULL. It lives as long as the request. The connection's thread. */
-const char *mm_request_header(const struct mm_request *request, const char *name);
-
 /* The values of all headers of this name joined by commas (RFC 9110, 5.3), as far as they fit; NULL if there
  * is no such header. The connection's thread. */
 enum { MM_ACCEPT_BYTES = 4096 };
-const char *mm_request_list(const struct mm_request *request, const char *name, char text[MM_ACCEPT_BYTES]);
+const char *mm_request_list(const struct mm_request *request, enum mm_header header,
+                            char text[MM_ACCEPT_BYTES]);
 
 /* The same of Accept. */
 const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]);
