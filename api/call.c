@@ -390,6 +390,7 @@ static enum mm_status set(struct mm_call *call, enum mm_call_place place, const 
     if (parameter == MM_PARAMETER_COUNT)
         return fail_unknown(call, place, name, name_length, error);
     const enum kind kind = parameters[parameter].kind;
+    call->named |= UINT64_C(1) << parameter;
     struct value value = {0};
     char got[60], quoted[64];
     if (kind == SOURCE)

@@ -90,7 +90,8 @@ struct mm_call {
     struct mm_source a_source;            /* of a_from and b_from; rows are set by mm_call_view */
     struct mm_source b_source;
     struct mm_range rows, cols; /* given as parameters; else 0 */
-    uint64_t given;             /* bit p: parameter p was given */
+    uint64_t named;             /* bit p: parameter p was named, even with a wrong value */
+    uint64_t given;             /* the same with a good one */
     enum mm_dtype dtype;        /* of the operands; mm_call_resolve sets both types */
     enum mm_dtype result_dtype;
 

@@ -10,9 +10,7 @@
 /* A smaller body costs less to receive than its product to judge before. */
 enum { SMALL_BYTES = 64 << 10 };
 
-static bool has_query(const struct mm_request *request, const char *name) {
-    return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name) != NULL;
-}
+#define BIT(parameter) (UINT64_C(1) << MM_PARAMETER_##parameter)
 
 static enum mm_status choose_encoder(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
@@ -26,22 +24,26 @@ static enum mm_status choose_encoder(struct mm_request *request) {
                               &request->error);
 }
 
+/* Whether the query names all of these parameters, also with values that are wrong. */
+static bool names_all(const struct mm_call *call, uint64_t parameters) {
+    return (call->named & parameters) == parameters;
+}
+
 /* Whether the query has all dimensions of the operation, in one way or the other, or all operands. */
-static bool has_dimensions(const struct mm_request *request) {
-    if (mm_operand_all_are_made(&mm_operation_of(request)->call))
+static bool has_dimensions(const struct mm_call *call) {
+    if (mm_operand_all_are_made(call))
         return true;
-    if (mm_operation_of(request)->call.op == MM_TRANSPOSE)
-        return has_query(request, "shape") || (has_query(request, "m") && has_query(request, "n"));
-    return (has_query(request, "m") && has_query(request, "k") && has_query(request, "n")) ||
-           (has_query(request, "a_shape") && has_query(request, "b_shape"));
+    if (call->op == MM_TRANSPOSE)
+        return names_all(call, BIT(SHAPE)) || names_all(call, BIT(M) | BIT(N));
+    return names_all(call, BIT(M) | BIT(K) | BIT(N)) || names_all(call, BIT(A_SHAPE) | BIT(B_SHAPE));
 }
 
 /* Finds the decoder as far as `first` allows, and the encoder that goes with it. */
 static enum mm_status choose_codecs(struct mm_request *request, bool body_seen, char first) {
     struct mm_operation *operation = mm_operation_of(request);
-    enum mm_status status =
-        mm_codec_for_request(request->headers[MM_HEADER_CONTENT_TYPE], operation->call.op,
-                             has_dimensions(request), body_seen, first, &operation->decoder, &request->error);
+    enum mm_status status = mm_codec_for_request(request->headers[MM_HEADER_CONTENT_TYPE], operation->call.op,
+                                                 has_dimensions(&operation->call), body_seen, first,
+                                                 &operation->decoder, &request->error);
     return status == MM_OK ? choose_encoder(request) : status;
 }
 
@@ -54,9 +56,10 @@ static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, co
     enum mm_status status =
         mm_call_set_text(&mm_operation_of(request)->call, MM_CALL_QUERY, name, name_length,
                          value == NULL ? "" : value, value_length, &request->server->limits, &error);
-    if (status == MM_TOO_LARGE || (status != MM_OK && request->error.status == MM_OK))
+    if (status != MM_OK &&
+        (request->error.status == MM_OK || (status == MM_TOO_LARGE && request->error.status != MM_TOO_LARGE)))
         request->error = error;
-    return status == MM_TOO_LARGE ? MHD_NO : MHD_YES;
+    return MHD_YES;
 }
 
 enum mm_status mm_operation_take_query(struct mm_request *request) {
@@ -103,23 +106,18 @@ static enum mm_status judge_head(struct mm_request *request) {
 
 /* A body may lack its length only if it is empty: the query says where all operands come from. */
 static enum mm_status judge_length(struct mm_request *request) {
-    const bool is_product = mm_operation_of(request)->call.op == MM_MATMUL;
-    if (has_query(request, "a_from") && (!is_product || has_query(request, "b_from")))
+    const struct mm_call *call = &mm_operation_of(request)->call;
+    if (names_all(call, call->op == MM_MATMUL ? BIT(A_FROM) | BIT(B_FROM) : BIT(A_FROM)))
         return MM_OK;
     return mm_body_require_length(request);
 }
 
 /* The query is read first, since it says whether there is a body and what the reply is. What is wrong with it
- * is told last. */
+ * is told only if nothing else is. */
 static enum mm_status read_query(struct mm_request *request) {
     (void)mm_operation_take_query(request);
-    const struct mm_error of_query = request->error;
-    request->error = (struct mm_error){.status = MM_OK};
-    enum mm_status status = judge_length(request);
-    if (status == MM_OK)
-        status = choose_codecs(request, false, 0);
-    if (status == MM_OK)
-        request->error = of_query;
+    if (judge_length(request) == MM_OK)
+        (void)choose_codecs(request, false, 0);
     return request->error.status;
 }
 
