@@ -140,8 +140,10 @@ enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct m
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *call, const struct mm_body *body,
                                const struct mm_limits *limits, struct mm_buffers *buffers,
                                struct mm_error *error) {
-    if (codec->reader == NULL)
-        return codec->decode(call, body, limits, error);
+    if (codec->reader == NULL) {
+        codec->decode(call, body);
+        return MM_OK;
+    }
     if (codec->judge_type != NULL && codec->judge_type(body->content_type, error) != MM_OK)
         return MM_BAD_REQUEST;
     void *reading = codec->reader->begin(call, body->content_type, body->bytes, limits, buffers);

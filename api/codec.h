@@ -109,9 +109,8 @@ struct mm_codec {
     enum mm_status (*plan)(struct mm_call *call, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error);
 
-    /* Lays views over a complete body, in no time to speak of. Errors as of mm_codec_decode. */
-    enum mm_status (*decode)(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
-                             struct mm_error *error);
+    /* Lays views over a complete body whose length `plan` has judged, in no time to speak of. */
+    void (*decode)(struct mm_call *call, const struct mm_body *body);
     const struct mm_body_reader *reader;
 
     /* The most dimensions of a result that its replies can hold. */
@@ -163,8 +162,9 @@ enum mm_status mm_codec_judge_reply(const struct mm_codec *codec, const struct m
                                     struct mm_error *error);
 
 /* Reads a complete body into call->a and call->b: views into the body or into call->storage, which holds
- * nothing on failure. The query's parameters are set before. MM_BAD_REQUEST (with line, column, field if they
- * help), MM_TOO_LARGE, MM_UNSUPPORTED (the dtype), MM_BUSY, MM_INTERNAL. */
+ * nothing on failure. The query's parameters are set before, and the codec's plan has judged them with the
+ * body's length. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE, MM_UNSUPPORTED (the
+ * dtype), MM_BUSY, MM_INTERNAL. */
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_call *call, const struct mm_body *body,
                                const struct mm_limits *limits, struct mm_buffers *buffers,
                                struct mm_error *error);

@@ -74,10 +74,9 @@ enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, en
     size_t total = mm_dtype_bytes(dtype);
     bool is_empty = false;
     assert(shape->rank <= MM_RANK_MAX);
-    for (unsigned dim = 0; dim < shape->rank; dim++)
+    for (unsigned dim = 0; dim < shape->rank; dim++) {
         if (shape->dims[dim] > limits->dimension_max)
             return fail_dimension(field, shape, dim, limits->dimension_max, error);
-    for (unsigned dim = 0; dim < shape->rank; dim++) {
         is_empty = is_empty || shape->dims[dim] == 0;
         if (shape->dims[dim] > 0 &&
             (__builtin_mul_overflow(total, shape->dims[dim], &total) || total >= (size_t)1 << 63))

@@ -130,20 +130,13 @@ static enum mm_status plan(struct mm_call *call, uint64_t body_bytes, const stru
     return status;
 }
 
-static enum mm_status decode(struct mm_call *call, const struct mm_body *body, const struct mm_limits *limits,
-                             struct mm_error *error) {
-    size_t a_bytes, b_bytes;
-    enum mm_status status = lay_out(call, limits, &a_bytes, &b_bytes, error);
-    if (status == MM_OK)
-        status = check_length(call, a_bytes, b_bytes, body->bytes, limits, error);
-    if (status != MM_OK)
-        return status;
+static void decode(struct mm_call *call, const struct mm_body *body) {
+    const size_t a_bytes = mm_operand_is_made(call, 0) ? 0 : mm_matrix_bytes(&call->a);
     call->views_body = true;
     if (!mm_operand_is_made(call, 0))
         call->a.data = body->data;
     if (mm_call_operands(call) == 2 && !mm_operand_is_made(call, 1))
         call->b.data = a_bytes > 0 ? (char *)body->data + a_bytes : body->data;
-    return MM_OK;
 }
 
 static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
