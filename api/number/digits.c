@@ -1,20 +1,17 @@
 /* Writes numbers by hand: printf's way from a double costs a microsecond for each. */
 #include "api/number/digits.h"
 
-#include <string.h>
-
-static char *put(char *end, uint64_t number, unsigned least) {
-    char text[MM_DIGITS_MAX];
-    unsigned first = sizeof text;
-    while (number > 0 || sizeof text - first < least) {
-        text[--first] = (char)('0' + number % 10);
-        number /= 10;
-    }
-    return mempcpy(end, text + first, sizeof text - first);
+char *mm_put_last_digits(char *end, uint64_t number, unsigned count) {
+    for (unsigned place = count; place-- > 0; number /= 10)
+        end[place] = (char)('0' + number % 10);
+    return end + count;
 }
 
 char *mm_put_digits(char *end, uint64_t number) {
-    return put(end, number, 1);
+    unsigned count = 1;
+    for (uint64_t power = 10; count < MM_DIGITS_MAX && number >= power; power *= 10)
+        count++;
+    return mm_put_last_digits(end, number, count);
 }
 
 char *mm_put_hex(char *end, uint64_t number, unsigned least) {
@@ -27,7 +24,7 @@ char *mm_put_hex(char *end, uint64_t number, unsigned least) {
 }
 
 char *mm_put_milliseconds(char *end, uint64_t ns) {
-    end = put(end, ns / 1000000, 1);
+    end = mm_put_digits(end, ns / 1000000);
     *end++ = '.';
-    return put(end, ns % 1000000, 6);
+    return mm_put_last_digits(end, ns, 6);
 }

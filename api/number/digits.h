@@ -11,6 +11,9 @@ enum { MM_DIGITS_MAX = 20, MM_MILLISECONDS_MAX = 14 + 1 + 6 };
 /* Decimal, of MM_DIGITS_MAX characters at most. */
 char *mm_put_digits(char *end, uint64_t number);
 
+/* The last `count` digits, with zeros in front if it has fewer. */
+char *mm_put_last_digits(char *end, uint64_t number, unsigned count);
+
 /* Hexadecimal, of `least` to 16 digits. */
 char *mm_put_hex(char *end, uint64_t number, unsigned least);
 

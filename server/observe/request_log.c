@@ -13,27 +13,32 @@ struct line {
     bool json;
 };
 
-static void put_bytes(struct line *line, const char *text, size_t bytes) {
-    memcpy(line->end, text, bytes);
-    line->end += bytes;
-}
-
 static void put_text(struct line *line, const char *text) {
     line->end = mm_put_text(line->end, text);
 }
 
-static void put_name(struct line *line, const char *name) {
-    put_text(line, line->json ? ",\"" : " ");
+/* Literals in each branch: their lengths are known when they are compiled. */
+static void begin_name(struct line *line, const char *name) {
+    line->end = line->json ? mm_put_text(line->end, ",\"") : mm_put_text(line->end, " ");
     put_text(line, name);
-    put_text(line, line->json ? "\":" : "=");
+}
+
+static void put_name(struct line *line, const char *name) {
+    begin_name(line, name);
+    line->end = line->json ? mm_put_text(line->end, "\":") : mm_put_text(line->end, "=");
+}
+
+static void put_quote(struct line *line) {
+    if (line->json)
+        *line->end++ = '"';
 }
 
 /* A text without quotes, spaces and backslashes. */
 static void put_word(struct line *line, const char *name, const char *word) {
     put_name(line, name);
-    put_text(line, line->json ? "\"" : "");
+    put_quote(line);
     put_text(line, word);
-    put_text(line, line->json ? "\"" : "");
+    put_quote(line);
 }
 
 /* Any bytes: all but printable ASCII is written as \xNN, in JSON too, whose own escapes are for characters,
@@ -63,13 +68,11 @@ static void put_count(struct line *line, const char *name, uint64_t count) {
 /* Milliseconds with three decimals, as NAME_ms. */
 static void put_ms(struct line *line, const char *name, uint64_t ns) {
     const uint64_t us = (ns + 500) / 1000;
-    put_text(line, line->json ? ",\"" : " ");
-    put_text(line, name);
-    put_text(line, line->json ? "_ms\":" : "_ms=");
+    begin_name(line, name);
+    line->end = line->json ? mm_put_text(line->end, "_ms\":") : mm_put_text(line->end, "_ms=");
     line->end = mm_put_digits(line->end, us / 1000);
-    const char decimals[] = {'.', (char)('0' + us / 100 % 10), (char)('0' + us / 10 % 10),
-                             (char)('0' + us % 10)};
-    put_bytes(line, decimals, sizeof decimals);
+    *line->end++ = '.';
+    line->end = mm_put_last_digits(line->end, us, 3);
 }
 
 static void put_job(struct line *line, const struct mm_job *job) {
@@ -116,7 +119,7 @@ size_t mm_request_line(char text[MM_REQUEST_LINE_MAX], enum mm_log_format format
     struct line line = {.end = text, .json = format == MM_LOG_JSON};
     if (line.json)
         put_text(&line, "{\"time\":\"");
-    put_bytes(&line, time, MM_LOG_TIME_BYTES);
+    line.end = mempcpy(line.end, time, MM_LOG_TIME_BYTES);
     put_text(&line, line.json ? "\",\"level\":\"info\",\"message\":\"request\"" : " info  request");
     put_record(&line, record);
     put_text(&line, line.json ? "}\n" : "\n");
