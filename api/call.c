@@ -123,6 +123,10 @@ void mm_call_view(struct mm_call *call) {
     call->b = mm_shape_view(&call->b_shape, true, call->dtype);
     call->a_source.rows = mm_shape_rows(&call->a_shape, false);
     call->b_source.rows = mm_shape_rows(&call->b_shape, true);
+    if (mm_operand_is_stored(call, 0))
+        call->a.data = call->a_source.stored->data;
+    if (mm_operand_is_stored(call, 1))
+        call->b.data = call->b_source.stored->data;
 }
 
 const char *mm_call_parameter_name(enum mm_parameter parameter) {
@@ -237,9 +241,9 @@ static enum mm_status give(struct mm_call *call, unsigned parameter, const struc
         given = &value->source.seed;
         held = &source->seed;
         bytes = sizeof source->seed;
-        is_same = source->kind == value->source.kind;
+        is_same = source->kind == value->source.kind && source->stored == value->source.stored;
         if (!mm_call_has(call, parameter))
-            source->kind = value->source.kind;
+            *source = value->source;
     }
     if (mm_call_has(call, parameter) && (!is_same || memcmp(held, given, bytes) != 0))
         return mm_fail_field(error, MM_BAD_REQUEST, name,
@@ -378,8 +382,9 @@ static bool read_value(enum kind kind, enum mm_call_place place, const struct mm
 enum mm_status mm_call_set_source(struct mm_call *call, enum mm_parameter parameter, const char *written,
                                   const char *text, size_t length, struct mm_error *error) {
     struct value value = {0};
+    const unsigned index = parameter == MM_PARAMETER_B_FROM ? 1 : 0;
     const enum mm_status status =
-        mm_operand_read_source(written, (struct mm_slice){text, length}, &value.source, error);
+        mm_operand_read_source(call, index, written, (struct mm_slice){text, length}, &value.source, error);
     return status == MM_OK ? give(call, parameter, &value, error) : status;
 }
 
@@ -433,8 +438,10 @@ enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_e
 }
 
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error) {
-    enum mm_status status =
-        mm_dtype_find("dtype", call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op), &call->dtype, error);
+    enum mm_status status = mm_operand_take_dtype(call, error);
+    if (status == MM_OK)
+        status = mm_dtype_find("dtype", call->names[MM_PARAMETER_DTYPE], mm_op_dtypes(call->op), &call->dtype,
+                               error);
     if (status != MM_OK)
         return status;
     call->result_dtype = call->op == MM_MATMUL ? mm_dtype_result(call->dtype) : call->dtype;
@@ -487,7 +494,7 @@ static enum mm_status operand_size(const char *field, const struct mm_shape *sha
 
 /* Whether the memory of all three matrices is the host's, whatever the backend. */
 static bool is_all_in_host_memory(const struct mm_call *call) {
-    return !mm_operand_any_is_made(call) && !mm_result_has_part(call) && mm_result_returns_matrix(call);
+    return mm_operand_all_are_inline(call) && !mm_result_has_part(call) && mm_result_returns_matrix(call);
 }
 
 static enum mm_status judge_together(const struct mm_call *call, const size_t bytes[MM_PRODUCT_MATRICES],
@@ -504,8 +511,8 @@ enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, si
     size_t bytes[MM_PRODUCT_MATRICES] = {mm_matrix_bytes(&call->a), mm_matrix_bytes(&call->b), c_bytes};
     if (is_all_in_host_memory(call))
         return MM_OK; /* mm_call_sizes has judged it */
-    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX && !is_host; index++)
-        if (mm_operand_is_made(call, index))
+    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
+        if (mm_operand_is_stored(call, index) || (!is_host && mm_operand_is_made(call, index)))
             bytes[index] = 0;
     return judge_together(call, bytes, limits, error);
 }
@@ -514,8 +521,8 @@ enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits 
                              size_t *b_bytes, struct mm_error *error) {
     const struct mm_shape c_shape = mm_call_result(call);
     const struct mm_limits elsewhere = {limits->dimension_max, limits->body_bytes_max, SIZE_MAX};
-    const struct mm_limits *of_a = mm_operand_is_made(call, 0) ? &elsewhere : limits;
-    const struct mm_limits *of_b = mm_operand_is_made(call, 1) ? &elsewhere : limits;
+    const struct mm_limits *of_a = mm_operand_is_inline(call, 0) ? limits : &elsewhere;
+    const struct mm_limits *of_b = mm_operand_is_inline(call, 1) ? limits : &elsewhere;
     const bool is_all_here = is_all_in_host_memory(call);
     size_t bytes[MM_PRODUCT_MATRICES] = {0};
     enum mm_status status = operand_size("a", &call->a_shape, &call->a, of_a, &bytes[0], error);
@@ -529,7 +536,7 @@ enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits 
     if (status != MM_OK)
         return status;
     for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
-        if (mm_operand_is_made(call, index))
+        if (!mm_operand_is_inline(call, index))
             bytes[index] = 0;
     *a_bytes = bytes[0];
     *b_bytes = bytes[1];

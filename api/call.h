@@ -89,6 +89,7 @@ struct mm_call {
                                              replies 0 (matrix) or 1 (none), figures bits of enum mm_figure */
     struct mm_source a_source;            /* of a_from and b_from; rows are set by mm_call_view */
     struct mm_source b_source;
+    struct mm_held *held; /* for the stored matrices that these name (api/operand.h); NULL: there are none */
     struct mm_range rows, cols; /* given as parameters; else 0 */
     uint64_t named;             /* bit p: parameter p was named, even with a wrong value */
     uint64_t given;             /* the same with a good one */
@@ -170,7 +171,8 @@ static inline unsigned mm_call_operands(const struct mm_call *call) {
 /* The names of the operands, of which an operation takes the first mm_call_operands. */
 extern const char *const mm_call_operand_names[MM_CALL_OPERANDS_MAX];
 
-/* Makes call->a and call->b the views of a_shape and b_shape, without data, and completes the sources. */
+/* Makes call->a and call->b the views of a_shape and b_shape, without data unless they are stored, and
+ * completes the sources. */
 void mm_call_view(struct mm_call *call);
 
 /* The result's shape; without its stack if those of a and b do not broadcast. */
@@ -180,8 +182,8 @@ struct mm_shape mm_call_result(const struct mm_call *call);
  * For mm_shape_conform. */
 struct mm_product mm_call_product(const struct mm_call *call);
 
-/* MM_BAD_REQUEST if a dimension or a shape was given though nothing needs it: the codec takes none, and no
- * operand is made. */
+/* MM_BAD_REQUEST if a dimension or a shape was given though nothing needs it: the codec takes none, and all
+ * operands are inline. */
 enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_error *error);
 
 /* Turns the names of the types into call->dtype and call->result_dtype. MM_UNSUPPORTED lists what the
@@ -190,8 +192,9 @@ enum mm_status mm_call_refuse_dimensions(const struct mm_call *call, struct mm_e
 enum mm_status mm_call_resolve(struct mm_call *call, struct mm_error *error);
 
 /* Judges the sizes of both operands, as call->a and call->b are stored, and of the result, and all three
- * together, and gives the bytes of the operands, of a made one 0. Of made operands, and then of the result,
- * only the dimensions are judged: mm_call_judge_memory judges the rest once the backend is known.
+ * together, and gives the bytes of the operands, of one that is not inline 0. Of such operands, and then of
+ * the result, only the dimensions are judged: mm_call_judge_memory judges the rest once the backend is
+ * known.
  * MM_TOO_LARGE; nothing is written then. mm_shape_conform judges whether the shapes fit each other. */
 enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits *limits, size_t *a_bytes,
                              size_t *b_bytes, struct mm_error *error);

@@ -1,6 +1,8 @@
 /* How a made operand is written, and how it gets its shape. */
 #include "api/operand.h"
 
+#include "gpu/clock.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -23,9 +25,37 @@ static bool read_seed(struct mm_slice digits, uint64_t *seed) {
     return digits.length > 0;
 }
 
-enum mm_status mm_operand_read_source(const char *name, struct mm_slice text, struct mm_source *source,
+/* A name keeps the value that it had first: all of a request sees the same. */
+static enum mm_status hold(struct mm_held *held, unsigned index, const char *name, const char *matrix,
+                           struct mm_source *source, struct mm_error *error) {
+    if (held == NULL || held->store == NULL)
+        return mm_fail_field(error, MM_UNSUPPORTED, name,
+                             "%s is '%s', but this server stores no matrices (--store-memory 0); give "
+                             "uniform(SEED) or identity()",
+                             name, matrix);
+    struct mm_stored **value = &held->values[index];
+    if (*value == NULL)
+        *value = mm_store_hold(held->store, held->space, matrix, true, mm_clock_ns());
+    if (*value == NULL)
+        return mm_store_fail_missing(name, matrix, error);
+    *source = (struct mm_source){.kind = MM_SOURCE_STORED};
+    source->stored = strcmp((*value)->name, matrix) == 0 ? *value : NULL; /* NULL: another was given before */
+    return MM_OK;
+}
+
+void mm_operand_release(struct mm_held *held) {
+    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++) {
+        if (held->values[index] != NULL)
+            mm_store_release(held->store, held->values[index]);
+        held->values[index] = NULL;
+    }
+}
+
+enum mm_status mm_operand_read_source(const struct mm_call *call, unsigned index, const char *name,
+                                      struct mm_slice text, struct mm_source *source,
                                       struct mm_error *error) {
     struct mm_slice inner;
+    char matrix[MM_STORE_NAME_MAX + 1] = "";
     *source = (struct mm_source){.kind = MM_SOURCE_UNIFORM};
     if (is_between(text, "uniform(", &inner) && read_seed(inner, &source->seed))
         return MM_OK;
@@ -33,17 +63,41 @@ enum mm_status mm_operand_read_source(const char *name, struct mm_slice text, st
     if (mm_slice_is(text, "identity()"))
         return MM_OK;
     *source = (struct mm_source){.kind = MM_SOURCE_HOST};
+    if (text.length <= MM_STORE_NAME_MAX)
+        memcpy(matrix, text.start, text.length);
+    if (mm_store_is_name(matrix) && strlen(matrix) == text.length)
+        return hold(call->held, index, name, matrix, source, error);
     return mm_fail_field(error, MM_UNSUPPORTED, name,
-                         "%s is '%.*s', but must be uniform(SEED), with SEED from 0 to 2^64-1, or identity()",
+                         "%s is '%.*s', but must be the name of a stored matrix, uniform(SEED), with SEED "
+                         "from 0 to 2^64-1, or identity()",
                          name, text.length > 40 ? 40 : (int)text.length, text.start);
 }
 
-bool mm_operand_any_is_made(const struct mm_call *call) {
-    return mm_operand_is_made(call, 0) || mm_operand_is_made(call, 1);
+bool mm_operand_all_are_inline(const struct mm_call *call) {
+    return mm_operand_is_inline(call, 0) && mm_operand_is_inline(call, 1);
 }
 
-bool mm_operand_all_are_made(const struct mm_call *call) {
-    return mm_operand_is_made(call, 0) && (mm_call_operands(call) == 1 || mm_operand_is_made(call, 1));
+bool mm_operand_none_is_inline(const struct mm_call *call) {
+    return !mm_operand_is_inline(call, 0) && (mm_call_operands(call) == 1 || !mm_operand_is_inline(call, 1));
+}
+
+enum mm_status mm_operand_take_dtype(struct mm_call *call, struct mm_error *error) {
+    char *dtype = call->names[MM_PARAMETER_DTYPE];
+    for (unsigned index = 0; index < mm_call_operands(call); index++) {
+        if (!mm_operand_is_stored(call, index))
+            continue;
+        const struct mm_stored *value = mm_operand_source(call, index)->stored;
+        const char *name = mm_dtype_name(value->dtype);
+        if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(dtype, name) != 0)
+            return mm_fail_field(
+                error, MM_BAD_REQUEST, mm_call_operand_names[index],
+                "%s is the stored matrix '%s', whose elements are %s, but they should be %s; "
+                "both operands have one type, which dtype need not name",
+                mm_call_operand_names[index], value->name, name, dtype);
+        snprintf(dtype, sizeof call->names[MM_PARAMETER_DTYPE], "%s", name);
+        call->given |= UINT64_C(1) << MM_PARAMETER_DTYPE;
+    }
+    return MM_OK;
 }
 
 enum mm_status mm_operand_judge_mixture(const struct mm_call *call, struct mm_error *error) {
@@ -79,9 +133,10 @@ static bool is_turned(const struct mm_call *call, unsigned index) {
     return call->numbers[index == 0 ? MM_PARAMETER_TRANSPOSE_A : MM_PARAMETER_TRANSPOSE_B] != 0;
 }
 
-/* An inline operand tells a dimension: the same as was given, or as the other one told. */
-static enum mm_status tell(struct mm_call *call, unsigned index, enum mm_parameter parameter, size_t length,
-                           struct mm_error *error) {
+/* An operand tells a dimension: the same as the client gave. If the other one told another, that is judged
+ * with all else about the product. */
+static enum mm_status tell(struct mm_call *call, unsigned index, uint64_t by_client,
+                           enum mm_parameter parameter, size_t length, struct mm_error *error) {
     const uint64_t given = call->numbers[parameter];
     const char *name = mm_call_parameter_name(parameter), *operand = mm_call_operand_names[index];
     if (!mm_call_has(call, parameter)) {
@@ -89,20 +144,18 @@ static enum mm_status tell(struct mm_call *call, unsigned index, enum mm_paramet
         call->given |= UINT64_C(1) << parameter;
         return MM_OK;
     }
-    if (given == length)
+    if (given == length || (by_client >> parameter & 1) == 0)
         return MM_OK;
     return mm_fail_field(error, MM_BAD_SHAPE, name,
                          "%s is %zu, but %s has %zu there; leave %s out, since %s tells it", name,
                          (size_t)given, operand, length, name, operand);
 }
 
-/* Takes the shape of an inline operand, which says what was given for it, if anything was. */
-static enum mm_status take_inline(struct mm_call *call, unsigned index, const struct mm_shape *shape,
-                                  struct mm_error *error) {
+/* Takes the shape of an operand that has one: what was given for it, if anything was. */
+static enum mm_status take_shape(struct mm_call *call, unsigned index, const struct mm_shape *shape,
+                                 struct mm_error *error) {
     struct mm_shape *own = index == 0 ? &call->a_shape : &call->b_shape;
     const enum mm_parameter whole = shape_parameter(call, index);
-    const bool turned = is_turned(call, index) && shape->rank > 1;
-    const size_t rows = mm_shape_rows(shape, index == 1), cols = mm_shape_cols(shape, index == 1);
     char given_text[MM_SHAPE_TEXT_MAX], text[MM_SHAPE_TEXT_MAX];
     if (mm_call_has(call, whole) &&
         (own->rank != shape->rank ||
@@ -113,13 +166,48 @@ static enum mm_status take_inline(struct mm_call *call, unsigned index, const st
                              mm_call_parameter_name(whole), given_text, mm_call_operand_names[index], text);
     }
     *own = *shape;
+    return MM_OK;
+}
+
+/* It tells dimensions. by_client: bits as in call->given, of what the client gave. */
+static enum mm_status tell_dimensions(struct mm_call *call, unsigned index, uint64_t by_client,
+                                      struct mm_error *error) {
+    const struct mm_shape *shape = index == 0 ? &call->a_shape : &call->b_shape;
+    const bool turned = is_turned(call, index) && shape->rank > 1;
+    const size_t rows = mm_shape_rows(shape, index == 1), cols = mm_shape_cols(shape, index == 1);
     enum mm_status status = MM_OK;
-    if (!mm_operand_any_is_made(call)) /* whether they fit is judged with all else about the product */
-        return MM_OK;
     if (shape->rank > (index == 0 ? 1 : 0))
-        status = tell(call, index, rows_parameter(index), turned ? cols : rows, error);
+        status = tell(call, index, by_client, rows_parameter(index), turned ? cols : rows, error);
     if (status == MM_OK && shape->rank > (index == 0 ? 0 : 1))
-        status = tell(call, index, cols_parameter(call, index), turned ? rows : cols, error);
+        status = tell(call, index, by_client, cols_parameter(call, index), turned ? rows : cols, error);
+    return status;
+}
+
+/* A vector lacks a dimension, which a raw body of the other operand does not need. */
+static void tell_rest(struct mm_call *call, unsigned index) {
+    const enum mm_parameter parameters[] = {rows_parameter(index), cols_parameter(call, index)};
+    for (unsigned side = 0; side < 2; side++)
+        if (!mm_call_has(call, parameters[side])) {
+            call->numbers[parameters[side]] = 1;
+            call->given |= UINT64_C(1) << parameters[side];
+        }
+}
+
+enum mm_status mm_operand_take_stored(struct mm_call *call, struct mm_error *error) {
+    const uint64_t by_client = call->given;
+    const bool by_shapes = mm_call_given_name(call, MM_PARAMETER_A_SHAPE, MM_PARAMETER_SHAPE) != NULL;
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < mm_call_operands(call) && status == MM_OK; index++) {
+        if (!mm_operand_is_stored(call, index))
+            continue;
+        status = take_shape(call, index, &mm_operand_source(call, index)->stored->shape, error);
+        if (by_shapes)
+            call->given |= UINT64_C(1) << shape_parameter(call, index);
+        else if (status == MM_OK)
+            status = tell_dimensions(call, index, by_client, error);
+        if (!by_shapes)
+            tell_rest(call, index);
+    }
     return status;
 }
 
@@ -143,27 +231,35 @@ static enum mm_status make_shape(struct mm_call *call, unsigned index, struct mm
 
 static enum mm_status fail_both(const char *operand, struct mm_error *error) {
     return mm_fail_field(error, MM_BAD_REQUEST, operand,
-                         "%s is in the body, and %s_from says that the server makes it; leave one out",
-                         operand, operand);
+                         "%s is in the body, and %s_from says that the server has it; leave one out", operand,
+                         operand);
 }
 
 enum mm_status mm_operand_shapes(struct mm_call *call,
                                  const struct mm_shape *const shapes[MM_CALL_OPERANDS_MAX],
                                  struct mm_error *error) {
     const unsigned count = mm_call_operands(call);
+    const uint64_t by_client = call->given;
     enum mm_status status = MM_OK;
     for (unsigned index = 0; index < count; index++)
-        if (shapes[index] != NULL && mm_operand_is_made(call, index))
+        if (shapes[index] != NULL && !mm_operand_is_inline(call, index))
             return fail_both(mm_call_operand_names[index], error);
-    if (!mm_operand_any_is_made(call))
+    if (mm_operand_all_are_inline(call))
         status = mm_call_refuse_dimensions(call, error);
     else
         status = mm_operand_judge_mixture(call, error);
+    for (unsigned index = 0; index < count && status == MM_OK; index++) {
+        const struct mm_shape *shape = shapes[index];
+        if (mm_operand_is_stored(call, index))
+            shape = &mm_operand_source(call, index)->stored->shape;
+        if (shape == NULL)
+            continue;
+        status = take_shape(call, index, shape, error);
+        if (status == MM_OK && !mm_operand_all_are_inline(call)) /* else the product is judged as a whole */
+            status = tell_dimensions(call, index, by_client, error);
+    }
     for (unsigned index = 0; index < count && status == MM_OK; index++)
-        if (shapes[index] != NULL)
-            status = take_inline(call, index, shapes[index], error);
-    for (unsigned index = 0; index < count && status == MM_OK; index++)
-        if (shapes[index] == NULL)
+        if (mm_operand_is_made(call, index))
             status = make_shape(call, index, error);
     if (status == MM_OK && count == 1)
         call->b_shape = mm_shape_of_matrix(0, 0);

@@ -1,5 +1,5 @@
-/* Where a job finds an operand: in host memory, or nowhere yet, since each element follows from its place.
- * The backend makes such an operand. Plain data; any thread may call these functions. */
+/* Where a job finds an operand: in memory, or nowhere yet, since each element follows from its place. The
+ * backend makes such an operand. Plain data; any thread may call these functions. */
 #pragma once
 
 #include "gpu/matrix.h"
@@ -12,17 +12,21 @@ enum mm_source_kind {
     MM_SOURCE_HOST,     /* the view's data, in host memory */
     MM_SOURCE_UNIFORM,  /* element i, counted over the whole stack, is number i of a stream (gpu/random.h) */
     MM_SOURCE_IDENTITY, /* 1 where row equals column of each matrix, else 0 */
+    MM_SOURCE_STORED,   /* the elements of a value of the store, which someone holds until the job is done */
 };
+
+struct mm_stored;
 
 /* All zeros: host memory. */
 struct mm_source {
     enum mm_source_kind kind;
     uint64_t seed; /* of MM_SOURCE_UNIFORM */
     size_t rows;   /* of MM_SOURCE_IDENTITY: of each matrix of the view, which has several below each other */
+    const struct mm_stored *stored; /* of MM_SOURCE_STORED */
 };
 
 static inline bool mm_source_is_made(const struct mm_source *source) {
-    return source->kind != MM_SOURCE_HOST;
+    return source->kind == MM_SOURCE_UNIFORM || source->kind == MM_SOURCE_IDENTITY;
 }
 
 /* Writes `count` elements of the dense view, from element `first` on, to its memory. */

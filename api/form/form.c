@@ -198,6 +198,7 @@ static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand 
                              first->is_void ? "give that type, or convert them"
                                             : "leave dtype out, since a .npy file names its type");
     snprintf(asked, sizeof call->names[MM_PARAMETER_DTYPE], "%s", first_name);
+    call->given |= UINT64_C(1) << MM_PARAMETER_DTYPE; /* a stored operand may not contradict it either */
     return mm_call_resolve(call, error);
 }
 
@@ -291,7 +292,7 @@ static enum mm_status complete(struct reading *reading, char *body, struct mm_er
     size_t bytes[MM_CALL_OPERANDS_MAX];
     const struct mm_shape *shapes[MM_CALL_OPERANDS_MAX] = {NULL, NULL};
     for (unsigned index = 0; index < count; index++)
-        if (!operands[index].seen && !mm_operand_is_made(call, index))
+        if (!operands[index].seen && mm_operand_is_inline(call, index))
             return mm_fail_field(
                 error, MM_BAD_REQUEST, operands[index].name,
                 "the form has no part named %s; add a .npy or .csv file, as curl does by -F %s=@%s.npy",

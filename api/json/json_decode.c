@@ -136,7 +136,7 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
     const struct mm_shape *shapes[MM_CALL_OPERANDS_MAX] = {NULL, NULL};
     for (unsigned index = 0; index < mm_call_operands(call); index++) {
         const struct mm_json_scanned *operand = &scan->operands[index];
-        if (mm_operand_is_made(call, index) && (!operand->seen || operand->has_source))
+        if (!mm_operand_is_inline(call, index) && (!operand->seen || operand->has_source))
             continue;
         if (judge_shape(operand, mm_call_operand_names[index], text, error) != MM_OK)
             return MM_BAD_REQUEST;
@@ -199,9 +199,9 @@ static enum mm_status complete(struct mm_json_scan *scan, const struct mm_body *
         return status;
     call->storage = scan->store.memory;
     scan->store.memory = (struct mm_buffer){0};
-    if (call->storage.data != NULL && !mm_operand_is_made(call, 0))
+    if (call->storage.data != NULL && mm_operand_is_inline(call, 0))
         call->a.data = (char *)call->storage.data + scan->operands[0].offset;
-    if (call->storage.data != NULL && !mm_operand_is_made(call, 1))
+    if (call->storage.data != NULL && mm_operand_is_inline(call, 1))
         call->b.data = (char *)call->storage.data + scan->operands[1].offset;
     return MM_OK;
 }

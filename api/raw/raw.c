@@ -1,6 +1,6 @@
 /* The raw format: the bytes of A, then of B if the operation has one, row-major and little-endian, with their
- * shapes in the query: whole, or by m, k and n. An operand that the server makes has no bytes here. The views
- * point into the body, and the reply is the result's own buffer: nothing is copied. */
+ * shapes in the query: whole, or by m, k and n. An operand that the server makes or has stored has no bytes
+ * here. The views point into the body, and the reply is the result's own buffer: nothing is copied. */
 #include "api/codec.h"
 #include "api/operand.h"
 
@@ -13,9 +13,11 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are sent in 
 static const char *const shape_names[MM_OP_COUNT] = {
     [MM_MATMUL] = "a_shape and b_shape", [MM_TRANSPOSE] = "shape"};
 
-static enum mm_status require_dimensions(const struct mm_call *call, struct mm_error *error) {
+static enum mm_status require_dimensions(struct mm_call *call, struct mm_error *error) {
+    enum mm_status status = mm_operand_judge_mixture(call, error);
+    if (status == MM_OK)
+        status = mm_operand_take_stored(call, error);
     const char *missing = mm_call_missing_dimension(call, call->given);
-    const enum mm_status status = mm_operand_judge_mixture(call, error);
     if (status != MM_OK || missing == NULL)
         return status;
     return mm_fail_field(
@@ -41,9 +43,10 @@ static void set_shapes(struct mm_call *call) {
         call->b_shape = mm_shape_of_matrix(0, 0);
     if (mm_call_given_name(call, MM_PARAMETER_A_SHAPE, MM_PARAMETER_SHAPE) != NULL)
         return;
-    call->a_shape = stored_shape(call, MM_PARAMETER_TRANSPOSE_A, numbers[MM_PARAMETER_M],
-                                 numbers[is_product ? MM_PARAMETER_K : MM_PARAMETER_N]);
-    if (is_product)
+    if (!mm_operand_is_stored(call, 0))
+        call->a_shape = stored_shape(call, MM_PARAMETER_TRANSPOSE_A, numbers[MM_PARAMETER_M],
+                                     numbers[is_product ? MM_PARAMETER_K : MM_PARAMETER_N]);
+    if (is_product && !mm_operand_is_stored(call, 1))
         call->b_shape =
             stored_shape(call, MM_PARAMETER_TRANSPOSE_B, numbers[MM_PARAMETER_K], numbers[MM_PARAMETER_N]);
 }
@@ -53,9 +56,10 @@ static enum mm_status set_ld(const struct mm_call *call, enum mm_parameter ld, c
                              struct mm_matrix *view, struct mm_error *error) {
     if (!mm_call_has(call, ld))
         return MM_OK;
-    if (mm_operand_is_made(call, ld == MM_PARAMETER_LDA ? 0 : 1))
+    if (!mm_operand_is_inline(call, ld == MM_PARAMETER_LDA ? 0 : 1))
         return mm_fail_field(error, MM_BAD_REQUEST, ld_name,
-                             "%s is given, but the operand is made by the server, without gaps; leave it out",
+                             "%s is given, but the operand is made by the server, or stored, without gaps; "
+                             "leave it out",
                              ld_name);
     view->ld = call->numbers[ld];
     if (view->ld >= view->cols)
@@ -131,11 +135,11 @@ static enum mm_status plan(struct mm_call *call, uint64_t body_bytes, const stru
 }
 
 static void decode(struct mm_call *call, const struct mm_body *body) {
-    const size_t a_bytes = mm_operand_is_made(call, 0) ? 0 : mm_matrix_bytes(&call->a);
+    const size_t a_bytes = mm_operand_is_inline(call, 0) ? mm_matrix_bytes(&call->a) : 0;
     call->views_body = true;
-    if (!mm_operand_is_made(call, 0))
+    if (mm_operand_is_inline(call, 0))
         call->a.data = body->data;
-    if (mm_call_operands(call) == 2 && !mm_operand_is_made(call, 1))
+    if (mm_call_operands(call) == 2 && mm_operand_is_inline(call, 1))
         call->b.data = a_bytes > 0 ? (char *)body->data + a_bytes : body->data;
 }
 

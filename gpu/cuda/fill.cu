@@ -69,7 +69,7 @@ cudaError_t mm_cuda_make(const struct mm_cuda_makes *makes, enum mm_dtype dtype,
 enum mm_status mm_cuda_fill(struct mm_device *head, void *memory, enum mm_dtype dtype, size_t count,
                             uint64_t seed, struct mm_error *error) {
     struct mm_cuda_device *device = reinterpret_cast<struct mm_cuda_device *>(head);
-    const struct mm_source source = {MM_SOURCE_UNIFORM, seed, 0};
+    const struct mm_source source = {MM_SOURCE_UNIFORM, seed, 0, NULL};
     const struct mm_matrix whole = mm_matrix_dense(dtype, 1, count, memory);
     struct mm_cuda_makes makes = {};
     const enum mm_status status = mm_cuda_use(head, error);

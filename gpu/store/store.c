@@ -312,6 +312,13 @@ struct mm_stored *mm_store_hold(struct mm_store *store, uint64_t space, const ch
     return value;
 }
 
+enum mm_status mm_store_fail_missing(const char *field, const char *name, struct mm_error *error) {
+    return mm_fail_field(error, MM_NO_SUCH_MATRIX, field,
+                         "there is no matrix '%s': it was never stored, or was deleted, or has expired, or "
+                         "the server was restarted; store it by PUT /v1/matrices/%s",
+                         name, name);
+}
+
 void mm_store_release(struct mm_store *store, struct mm_stored *value) {
     struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
     if (value == NULL)

@@ -108,6 +108,9 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, 
 struct mm_stored *mm_store_hold(struct mm_store *store, uint64_t space, const char *name, bool used,
                                 uint64_t now_ns);
 
+/* MM_NO_SUCH_MATRIX: there is none of this name, which `field` gives. */
+enum mm_status mm_store_fail_missing(const char *field, const char *name, struct mm_error *error);
+
 /* Releases a reference. NULL is allowed. */
 void mm_store_release(struct mm_store *store, struct mm_stored *value);
 

@@ -28,14 +28,6 @@ enum mm_status mm_matrix_judge_name(struct mm_request *request, enum mm_store_op
         mm_matrix_name(request), MM_STORE_NAME_MAX);
 }
 
-enum mm_status mm_matrix_fail_missing(struct mm_request *request) {
-    return mm_fail_field(
-        &request->error, MM_NO_SUCH_MATRIX, "name",
-        "there is no matrix '%s': it was never stored, or was deleted, or has expired, or the "
-        "server was restarted; store it by PUT",
-        mm_matrix_name(request));
-}
-
 static enum mm_status fail_condition(struct mm_request *request, enum mm_condition condition,
                                      const char *etag) {
     const char *name = mm_matrix_name(request);
@@ -101,7 +93,7 @@ static enum mm_status find_value(struct mm_request *request) {
     get->value =
         mm_store_hold(request->server->store, request->space, mm_matrix_name(request), true, mm_clock_ns());
     if (get->value == NULL)
-        return mm_matrix_fail_missing(request);
+        return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
     const enum mm_condition condition = mm_condition_judge(request, get->value->etag);
     get->is_known = condition == MM_CONDITION_MATCHED;
     if (condition == MM_CONDITION_OTHER)
@@ -206,7 +198,7 @@ enum mm_status mm_matrix_delete(struct mm_request *request) {
     while (status == MM_OK) {
         status = mm_matrix_judge_condition(request, etag, &expected, &is_there);
         if (!is_there) /* whatever its conditions (RFC 9110, 13.2.1) */
-            status = mm_matrix_fail_missing(request);
+            status = mm_store_fail_missing("name", name, &request->error);
         if (status == MM_OK &&
             mm_store_remove(request->server->store, request->space, name, expected, mm_clock_ns()))
             return mm_reply_no_content(request);

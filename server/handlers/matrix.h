@@ -17,4 +17,3 @@ enum mm_status mm_matrix_judge_condition(struct mm_request *request, char etag[M
                                          const char **expected, bool *is_there);
 
 /* MM_NO_SUCH_MATRIX in request->error. */
-enum mm_status mm_matrix_fail_missing(struct mm_request *request);

@@ -2,7 +2,6 @@
  * reply. Knows no wire format: those are the codecs'. */
 #include "server/handlers/operation.h"
 
-#include "api/operand.h"
 #include "api/result.h"
 #include "gpu/check/verify.h"
 #include "server/http/body.h"
@@ -210,8 +209,8 @@ static enum mm_status judge_part(const struct mm_request *request, struct mm_err
     const struct mm_buffers *buffers = request->server->buffers;
     const size_t budget = mm_buffers_budget(buffers), part = budget - budget / MM_OTHERS_PART;
     const size_t used = mm_buffers_used(buffers), held = operands_bytes(request);
-    const size_t bytes = made_bytes(operation) + operation->result_bytes + check_bytes(operation) +
-                         operation->reply_bytes;
+    const size_t bytes =
+        made_bytes(operation) + operation->result_bytes + check_bytes(operation) + operation->reply_bytes;
     if (bytes <= LARGE_OUTPUT_BYTES || (used <= part && bytes <= part - used))
         return MM_OK;
     if (held <= part && bytes <= part - held) {
@@ -300,6 +299,9 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
     mm_buffers_settle(buffers, storage, storage->bytes);
     operation->job.is_locked =
         is_locked(&request->body) && is_locked(storage) && is_locked(&operation->result);
+    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
+        if (operation->held.values[index] != NULL)
+            operation->job.is_locked &= is_locked(&operation->held.values[index]->memory);
     operation->decode_ns += mm_clock_ns() - begun_ns;
     if (status == MM_OK) {
         __atomic_store_n(&request->holds_memory, 1, __ATOMIC_RELAXED); /* even if there was no body */
@@ -462,6 +464,7 @@ static void release(struct mm_request *request) {
     operation->content_type = NULL;
     release_output(request);
     mm_call_release(&operation->call, buffers);
+    mm_operand_release(&operation->held);
 }
 
 const struct mm_route_state mm_operation_state = {

@@ -2,7 +2,6 @@
  * request. Knows no wire format: those are the codecs'. */
 #include "server/handlers/operation.h"
 
-#include "api/operand.h"
 #include "api/result.h"
 #include "server/http/body.h"
 #include "server/http/routes.h"
@@ -16,7 +15,7 @@ static enum mm_status choose_encoder(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     char text[MM_ACCEPT_BYTES];
     const char *accept = mm_request_accept(request, text);
-    const bool has_body = !mm_operand_all_are_made(&operation->call);
+    const bool has_body = !mm_operand_none_is_inline(&operation->call);
     operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
     if (!mm_result_returns_matrix(&operation->call) || operation->call.numbers[MM_PARAMETER_REDUCE] != 0)
         return MM_OK; /* mm_operation_judge chooses */
@@ -24,14 +23,17 @@ static enum mm_status choose_encoder(struct mm_request *request) {
                               &request->error);
 }
 
-/* Whether the query names all of these parameters, also with values that are wrong. */
+/* Whether the query names all of these parameters, also with values that are wrong, or stored operands tell
+ * them. */
 static bool names_all(const struct mm_call *call, uint64_t parameters) {
-    return (call->named & parameters) == parameters;
+    const uint64_t of_a = mm_operand_is_stored(call, 0) ? BIT(M) | BIT(K) : 0;
+    const uint64_t of_b = mm_operand_is_stored(call, 1) ? BIT(K) | BIT(N) : 0;
+    return ((call->named | of_a | of_b) & parameters) == parameters;
 }
 
 /* Whether the query has all dimensions of the operation, in one way or the other, or all operands. */
 static bool has_dimensions(const struct mm_call *call) {
-    if (mm_operand_all_are_made(call))
+    if (mm_operand_none_is_inline(call))
         return true;
     if (call->op == MM_TRANSPOSE)
         return names_all(call, BIT(SHAPE)) || names_all(call, BIT(M) | BIT(N));
@@ -47,8 +49,14 @@ static enum mm_status choose_codecs(struct mm_request *request, bool body_seen, 
     return status == MM_OK ? choose_encoder(request) : status;
 }
 
-/* For each argument of the query. Reports the first error, but one that passes a limit before one that is
- * malformed. */
+/* Of several errors in the query the one that weighs most is told. */
+static unsigned weight(enum mm_status status) {
+    if (status == MM_OK)
+        return 0;
+    return status == MM_NO_SUCH_MATRIX ? 1 : status == MM_TOO_LARGE ? 3 : 2;
+}
+
+/* For each argument of the query. */
 static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, const char *name,
                                      size_t name_length, const char *value, size_t value_length) {
     struct mm_request *request = argument;
@@ -56,8 +64,7 @@ static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, co
     enum mm_status status =
         mm_call_set_text(&mm_operation_of(request)->call, MM_CALL_QUERY, name, name_length,
                          value == NULL ? "" : value, value_length, &request->server->limits, &error);
-    if (status != MM_OK &&
-        (request->error.status == MM_OK || (status == MM_TOO_LARGE && request->error.status != MM_TOO_LARGE)))
+    if (weight(status) > weight(request->error.status))
         request->error = error;
     return MHD_YES;
 }
@@ -72,7 +79,7 @@ enum mm_status mm_operation_plan(struct mm_request *request, uint64_t body_bytes
     const struct mm_codec *codec = operation->decoder;
     struct mm_error *error = &request->error;
     enum mm_status status = MM_OK;
-    if (codec->dimensions[operation->call.op] == NULL && !mm_operand_any_is_made(&operation->call))
+    if (codec->dimensions[operation->call.op] == NULL && mm_operand_all_are_inline(&operation->call))
         status = mm_call_refuse_dimensions(&operation->call, error);
     if (status == MM_OK && codec->judge_type != NULL)
         status = codec->judge_type(request->headers[MM_HEADER_CONTENT_TYPE], error);
@@ -125,6 +132,8 @@ static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     struct mm_operation *operation = mm_operation_of(request);
     request->job = &operation->job;
     mm_call_init(&operation->call, op);
+    operation->held = (struct mm_held){.store = request->server->store, .space = request->space};
+    operation->call.held = &operation->held;
     enum mm_status status = read_query(request);
     if (status != MM_OK)
         return status;

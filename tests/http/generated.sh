@@ -28,7 +28,7 @@ matmul|m=64&k=64&n=64&a_from=uniform(1)&b_from=uniform(2)&verify=1&reply=none|20
 transpose|m=2&n=3&a_from=identity()|200 .c [[1,0],[0,1],[0,0]]
 transpose|shape=2,1,2&a_from=identity()&dtype=bool|200 .c [[[1],[0]],[[1],[0]]]
 matmul|m=2&k=2&n=2&a_from=identity()|411 code length_required
-matmul|m=2&k=2&n=2&a_from=identity()&b_from=weights|422 code unsupported .field b_from detail uniform(SEED)
+matmul|m=2&k=2&n=2&a_from=identity()&b_from=weights()|422 code unsupported .field b_from detail uniform(SEED)
 matmul|m=2&k=2&n=2&a_from=uniform(18446744073709551616)&b_from=identity()|422 code unsupported .field a_from
 matmul|m=2&k=2&a_from=identity()&b_from=identity()|400 code bad_request .field n
 matmul|a_shape=2,2&a_from=identity()&b_from=identity()|400 code bad_request .field b_shape
@@ -58,7 +58,7 @@ matmul|{"a": {"from": "identity()", "of": 1}, "b": [[1]], "m": 1}|400 code bad_r
 matmul|{"a": {"from": 7}, "b": [[1]], "m": 1}|400 code bad_request .field a.from
 matmul|{"a": {"from": ["identity()"]}, "b": [[1]], "m": 1}|400 code bad_request .field a.from
 matmul|{"a": {}, "b": [[1]], "m": 1}|400 code bad_request .field a
-matmul|{"a": {"from": "weights"}, "b": [[1]], "m": 1}|422 code unsupported .field a.from detail a.from
+matmul|{"a": {"from": "weights()"}, "b": [[1]], "m": 1}|422 code unsupported .field a.from detail a.from
 matmul|{"a": [[1]], "b": [[1]], "a_shape": [1,"1"]}|400 code bad_request .field a_shape
 matmul|{"a": [[1]], "b": [[1]], "a_shape": [1,[1]]}|400 code bad_request .field a_shape
 matmul|{"a": [[1]], "b": [[1]], "a_shape": 1}|400 code bad_request .field a_shape

@@ -370,7 +370,7 @@ as "$alice" put x 1
 expect "over alice's half" 507 '[.free_bytes, .limit]' '[0,500]' detail store-memory-per-key
 for name in w nothing; do
     as "$bob" ask "$path/$name"
-    sed "s/$name//; s/\"request_id[^,]*,//" "$scratch/got" >"$scratch/answer.$name"
+    sed "s/'$name'//; s,matrices/$name,,; s/\"request_id[^,]*,//" "$scratch/got" >"$scratch/answer.$name"
 done
 cmp -s "$scratch/answer.w" "$scratch/answer.nothing" || fail "another's name is not as none"
 as "$bob" ask "$path/w" -X DELETE

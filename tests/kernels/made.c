@@ -12,7 +12,7 @@
 /* Of `matrices` below one another; the job transposes all as one. */
 static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_kind kind, size_t matrices,
                   size_t rows, size_t cols) {
-    const struct mm_source source = {kind, UINT64_C(0xfedcba9876543210), rows};
+    const struct mm_source source = {kind, UINT64_C(0xfedcba9876543210), rows, NULL};
     const size_t all_rows = matrices * rows, bytes = mm_dtype_bytes(dtype);
     char *a = malloc(all_rows * cols * bytes), *made = malloc(all_rows * cols * bytes);
     char *c = malloc(all_rows * cols * bytes);
@@ -60,7 +60,7 @@ static bool are_alike(const struct mm_reduction *got, const struct mm_reduction 
  */
 static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_window part) {
     const size_t rows = part.count * part.all_rows, cols = part.all_cols, bytes = mm_dtype_bytes(dtype);
-    const struct mm_source source = {MM_SOURCE_UNIFORM, 77, cols};
+    const struct mm_source source = {MM_SOURCE_UNIFORM, 77, cols, NULL};
     char *a = malloc(rows * cols * bytes), *made = malloc(rows * cols * bytes),
          *c = malloc(rows * cols * bytes);
     struct mm_job job = {.backend = device->backend,

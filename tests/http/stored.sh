@@ -1,0 +1,124 @@
+#!/bin/sh
+# Operands that are stored matrices, by curl and jq: every way to name one, beside every other operand; what they tell, and
+# what is refused. usage: stored.sh BACKEND. Without a device of the backend it is skipped (77).
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+backend=$1
+start
+devices=$(curl -s --max-time 30 "$url/v1/devices" | jq "[.devices[] | select(.backend == \"$backend\")] | length")
+stop
+[ "$devices" -gt 0 ] || exit 77
+raw='Content-Type: application/octet-stream'
+
+# store NAME JSON: stores the text.
+store() {
+    ask "/v1/matrices/$1" -X PUT -H 'Content-Type: application/json' -d "$2"
+    expect "stored: $1" 201
+}
+
+start --backend "$backend"
+store a '{"a": [[1,2,3],[4,5,6]]}'
+store b '{"a": [[1,0],[0,1],[1,1]]}'
+store v '{"a": [1,2,3]}'
+store stack '{"a": [[[1,2]],[[3,4]]], "dtype": "int8"}'
+store pair '{"a": [[1],[2]], "dtype": "int8"}'
+store none '{"a": [[]]}'
+
+# No body: the query, and what `expect` is to find.
+while IFS='|' read -r path query outcome; do
+    ask "/v1/$path?$query" -X POST
+    # shellcheck disable=SC2086
+    expect "$path?$query" $outcome
+done <<'END_OF_CASES'
+matmul|a_from=a&b_from=b|200 .c [[4,5],[10,11]] .dtype float32 .shape [2,2]
+matmul|a_from=a&b_from=a&transpose_b=1|200 .c [[14,32],[32,77]]
+matmul|a_from=a&b_from=a&transpose_a=true|200 .shape [3,3]
+matmul|a_from=a&b_from=v|200 .c [14,32]
+matmul|a_from=v&b_from=b|200 .c [4,5]
+matmul|a_from=v&b_from=v|200 .c 14
+matmul|a_from=stack&b_from=pair|200 .c [[[5]],[[11]]] .dtype int32 .operand_dtype int8
+matmul|a_from=a&b_from=b&m=2&k=3&n=2&dtype=float32|200 .c [[4,5],[10,11]]
+matmul|a_from=a&b_from=identity()&n=2|200 .c [[1,2],[4,5]]
+matmul|a_from=identity()&b_from=pair&m=3|200 .c [[1],[2],[0]] .operand_dtype int8
+matmul|a_from=a&b_from=b&rows=1:2&reduce=sum|200 .reduce {"sum":21} has("c") false
+matmul|a_from=a&b_from=b&verify=1&reply=none|200 .verify.passed true has("c") false
+matmul|a_from=a&b_shape=3,1&b_from=identity()|200 .c [[1],[4]]
+matmul|a_shape=2,3&b_shape=3,2&a_from=a&b_from=b|200 .c [[4,5],[10,11]]
+transpose|a_from=a|200 .c [[1,4],[2,5],[3,6]]
+transpose|a_from=stack|200 .c [[[1],[2]],[[3],[4]]] .dtype int8
+matmul|a_from=a&b_from=nothing|404 code no_such_matrix .field b_from detail nothing
+matmul|a_from=a&b_from=nothing&rows=x|400 code bad_request .field rows
+matmul|a_from=nothing&b_from=b&m=4294967296|413 code too_large .field m
+matmul|a_from=a&b_from=..|422 code unsupported .field b_from
+matmul|a_from=a&a_from=b&b_from=b|400 code bad_request .field a_from detail twice
+matmul|a_from=a&a_from=a&b_from=b|200 .shape [2,2]
+matmul|a_from=a&b_from=a|422 code bad_shape
+matmul|a_from=a&b_from=b&k=4|422 code bad_shape .field k
+matmul|a_shape=3,2&b_shape=3,2&a_from=a&b_from=b|422 code bad_shape .field a_shape
+matmul|a_from=a&b_from=pair|400 code bad_request .field b detail int8
+matmul|a_from=a&b_from=b&dtype=float64|400 code bad_request .field a detail float64
+matmul|a_from=a&b_from=identity()|400 code bad_request .field n
+matmul|a_from=a|411 code length_required
+matmul|a_from=a&b_from=b&lda=3|400 code bad_request .field lda
+END_OF_CASES
+
+# JSON.
+while IFS='|' read -r path body outcome; do
+    ask "/v1/$path" -d "$body"
+    # shellcheck disable=SC2086
+    expect "$path $body" $outcome
+done <<'END_OF_CASES'
+matmul|{"a": {"from": "a"}, "b": [[1],[1],[1]]}|200 .c [[6],[15]]
+matmul|{"a": [[1,1]], "b": {"from": "a"}}|200 .c [[5,7,9]]
+matmul|{"b": {"from": "b"}, "a": {"from": "a"}}|200 .c [[4,5],[10,11]]
+matmul|{"a": [[1,1]], "b": {"from": "pair"}}|200 .c [[3]] .operand_dtype int8
+matmul|{"a": [[1.5,1]], "b": {"from": "pair"}}|400 code bad_request detail int8
+matmul|{"dtype": "float32", "a": [[1,1]], "b": {"from": "pair"}}|400 code bad_request .field b detail float32
+matmul|{"a": {"from": "a"}, "b": [[1],[1]]}|422 code bad_shape
+matmul|{"a": {"from": "a"}, "b": [[1],[1],[1]], "m": 3}|422 code bad_shape .field m
+matmul|{"a": {"from": "nothing"}, "b": [[1]]}|404 code no_such_matrix .field a.from detail nothing
+transpose|{"a": {"from": "b"}}|200 .c [[1,0,1],[0,1,1]]
+transpose|{"a": {"from": "v"}}|422 code bad_shape
+END_OF_CASES
+
+# Beside a raw body, whose dimensions may be left out as far as the stored operand tells them.
+printf '1 1 1 ' | "$FLOAT32" encode >"$scratch/ones"
+ask '/v1/matmul?a_from=a&n=1' -H "$raw" -H 'Accept: application/json' --data-binary "@$scratch/ones"
+expect "a stored A by raw B" 200 .c '[[6],[15]]'
+ask '/v1/matmul?b_from=b&m=1' --data-binary "@$scratch/ones"
+same "raw A by a stored B, without a type" "$(printf '2 2 ' | "$FLOAT32" encode | od -An -tx1)" "$(od -An -tx1 "$scratch/got")"
+ask '/v1/matmul?b_from=v&m=1' -H "$raw" -H 'Accept: application/json' --data-binary "@$scratch/ones"
+expect "raw A by a stored vector" 200 .c '[6]'
+ask '/v1/matmul?a_from=a&n=2' -H "$raw" --data-binary "@$scratch/ones"
+expect "a raw B of the wrong length" 400 code bad_request detail 'make 24 '
+ask '/v1/matmul?a_from=a' -H "$raw" --data-binary "@$scratch/ones"
+expect "a raw B without its columns" 400 code bad_request .field n
+
+# In forms.
+{ npy_head '<f4' False '(3,)' && cat "$scratch/ones"; } >"$scratch/ones.npy"
+printf '1\n1\n1\n' >"$scratch/ones.csv"
+ask /v1/matmul -F a_from=a -F "b=@$scratch/ones.npy" -H 'Accept: application/json'
+expect "a form of a stored A and a .npy file" 200 .c '[6,15]'
+ask '/v1/matmul?a_from=a' -F "b=@$scratch/ones.csv" -H 'Accept: application/json'
+expect "a CSV file in a form, beside the query" 200 .c '[[6],[15]]'
+ask /v1/matmul -F a_from=stack -F "b=@$scratch/ones.npy"
+expect "types that differ" 400 code bad_request .field a detail 'stack*int8*float32'
+ask '/v1/matmul?b_from=b' -F a_from=a -F "b=@$scratch/ones.npy"
+expect "an operand from two places" 400 code bad_request .field b
+
+# A name stands for what it did when the request named it, and without the store for nothing.
+ask /v1/matrices/a -X DELETE
+expect "deleted" 204
+ask '/v1/matmul?a_from=a&b_from=b' -X POST
+expect "a product of what was deleted" 404 code no_such_matrix
+store a '{"a": [[1,1,1]]}'
+ask '/v1/matmul?a_from=a&b_from=b' -X POST
+expect "a product of what was stored anew" 200 .c '[[2,2]]'
+conform_kept
+stop
+start --backend "$backend" --store-memory 0
+ask '/v1/matmul?a_from=a&b_from=identity()&m=1&k=1&n=1' -X POST
+expect "without the store" 422 code unsupported .field a_from detail '--store-memory 0'
+stop
+finish
