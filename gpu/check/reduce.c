@@ -62,6 +62,13 @@ static struct mm_figure_value max_abs_of(bool is_whole, const struct mm_reductio
     return real(mm_reduce_extreme(fabs(seen->min), fabs(seen->max), true));
 }
 
+/* hypot neither over- nor underflows, but of infinity and NaN it makes infinity. */
+static double norm_of(const struct mm_reduction *seen) {
+    const double small = sqrt(seen->squares_small) / MM_SCALE_SMALL;
+    const double large = sqrt(seen->squares_large) / MM_SCALE_LARGE;
+    return isnan(seen->squares) ? seen->squares : hypot(hypot(small, sqrt(seen->squares)), large);
+}
+
 struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,
                                     const struct mm_reduction *seen) {
     const bool is_whole = !mm_dtype_is_float(dtype);
@@ -76,7 +83,7 @@ struct mm_figure_value mm_figure_of(enum mm_figure figure, enum mm_dtype dtype,
     case MM_FIGURE_MAX_ABS:
         return max_abs_of(is_whole, seen);
     case MM_FIGURE_NORM:
-        return real(sqrt(seen->squares));
+        return real(norm_of(seen));
     case MM_FIGURE_FINITE:
     case MM_FIGURE_COUNT:
         break;

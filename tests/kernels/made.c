@@ -52,7 +52,8 @@ static bool are_alike(const struct mm_reduction *got, const struct mm_reduction 
            got->whole_min == expected->whole_min && got->whole_max == expected->whole_max &&
            is_near(got->sum, expected->sum) && is_near(got->trace, expected->trace) &&
            got->min == expected->min && got->max == expected->max &&
-           is_near(got->squares, expected->squares) && got->count == expected->count &&
+           is_near(got->squares, expected->squares) && is_near(got->squares_small, expected->squares_small) &&
+           is_near(got->squares_large, expected->squares_large) && got->count == expected->count &&
            got->not_finite == expected->not_finite;
 }
 

@@ -5,6 +5,7 @@
 #include "gpu/window.h"
 #include "tests/unit/unit.h"
 
+#include <float.h>
 #include <math.h>
 
 /* Of a row of doubles, which is of the type. */
@@ -81,6 +82,34 @@ static void what_is_not_finite_shows(void **state) {
         }
 }
 
+/* Squares that over- or underflow, alone and beside others, in one and joined; the norm itself may. */
+static void the_norm_of_large_and_small_numbers(void **state) {
+    static const struct {
+        double values[3], norm;
+    } cases[] = {
+        {{3e200, -4e200, 0}, 5e200},
+        {{3e-200, 4e-200, 0}, 5e-200},
+        {{DBL_MAX, 0, 1}, DBL_MAX},
+        {{DBL_MAX, DBL_MAX, 0}, INFINITY},
+        {{3 * DBL_TRUE_MIN, 4 * DBL_TRUE_MIN, 0}, 5 * DBL_TRUE_MIN},
+        {{0x3p-512, 0x1p-510, 0}, 0x5p-512}, /* on either side of a threshold */
+        {{0x3p485, 0x1p487, 0}, 0x5p485},
+        {{1e200, 1, 1e-200}, 1e200},
+        {{1e200, NAN, 1e-200}, NAN},
+        {{INFINITY, 1e200, NAN}, NAN},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++)
+        for (size_t part = 0; part < 2; part++) {
+            struct mm_reduction seen = reduce(MM_FLOAT64, cases[index].values, 1, 3 - part);
+            const struct mm_reduction rest = reduce(MM_FLOAT64, cases[index].values + 3 - part, 1, part);
+            mm_reduce_merge(&seen, &rest);
+            const double norm = number(MM_FIGURE_NORM, MM_FLOAT64, &seen), expected = cases[index].norm;
+            if (!(fabs(norm - expected) <= 4 * DBL_EPSILON * expected) && norm != expected &&
+                !(isnan(norm) && isnan(expected)))
+                fail_msg("case %zu: %g for %g", index, norm, expected);
+        }
+}
+
 static void of_nothing(void **state) {
     const struct mm_reduction none = mm_reduction_none();
     for (int is_whole = 0; is_whole < 2; is_whole++) {
@@ -141,5 +170,5 @@ static void a_part_is_packed_where_it_lies(void **state) {
     }
 }
 
-RUN_TESTS(each_figure_of_each_type, what_is_not_finite_shows, of_nothing, whole_sums_are_exact,
-          a_part_is_packed_where_it_lies)
+RUN_TESTS(each_figure_of_each_type, what_is_not_finite_shows, the_norm_of_large_and_small_numbers, of_nothing,
+          whole_sums_are_exact, a_part_is_packed_where_it_lies)
