@@ -6,6 +6,12 @@
 #include <assert.h>
 #include <string.h>
 
+const char *mm_source_word(enum mm_source_kind kind) {
+    static const char *const words[] = {
+        [MM_SOURCE_HOST] = "inline", [MM_SOURCE_UNIFORM] = "generated", [MM_SOURCE_IDENTITY] = "generated"};
+    return words[kind];
+}
+
 static void make_uniform(uint64_t seed, enum mm_dtype dtype, void *elements, size_t first, size_t count) {
     switch (dtype) {
 #define X(constant, name, type, ...)                                                                         \

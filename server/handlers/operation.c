@@ -332,6 +332,8 @@ static void keep_job(struct mm_request *request) {
     record->m = is_product ? m : product->n;
     record->k = product->k;
     record->n = is_product ? product->n : m;
+    record->a = mm_source_word(operation->job.a_source.kind);
+    record->b = is_product ? mm_source_word(operation->job.b_source.kind) : NULL;
     operation->job.deadline_ns = mm_operation_deadline_ns(request);
     request->span_ns[MM_SPAN_DECODE] = operation->decode_ns;
 }

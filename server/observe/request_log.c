@@ -106,6 +106,10 @@ static void put_record(struct line *line, const struct mm_record *record) {
         if (record->products > 1)
             put_count(line, "products", record->products);
     }
+    if (record->a != NULL)
+        put_word(line, "a", record->a);
+    if (record->b != NULL)
+        put_word(line, "b", record->b);
     if (record->job != NULL)
         put_job(line, record->job);
     for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)

@@ -57,6 +57,8 @@ done <<'END'
 3, 0, 1, null|"a":[[],[],[]],"b":[[[]]],"transpose_b":true
 END
 logs '[.code, .m, .n, .products] == [200, 1, 3, 2]' "$url/v1/transpose" -d '{"a":[[[1,2,3]],[[4,5,6]]]}'
+logs '[.a, .b] == ["generated", "inline"]' "$url/v1/matmul" -d '{"a":{"from":"uniform(1)"},"b":[[1]],"m":1}'
+logs '[.m, .n, .a] == [1, 2, "generated"] and (has("b") | not)' -X POST "$url/v1/transpose?m=1&n=2&a_from=identity()"
 logs '[.code, .problem, .route] == [422, "bad_shape", "/v1/matmul"] and (has("m") | not)' "$url/v1/matmul" -d '{"a":[[1,2]],"b":[[3]]}'
 logs '[.method, .code, .out_bytes] == ["HEAD", 200, 0]' -I "$url/healthz"
 logs '[.method, .code, .route] == ["P\\x22T", 405, "/healthz"]' -X 'P"T' "$url/healthz"
@@ -95,7 +97,7 @@ same "the last line" stopped "$(tail -n 1 "$scratch/log" | jq -r .message)"
 start --log-format text
 curl -s -o "$scratch/got" -H 'X-Request-Id: product.2' -d "$product" "$url/v1/matmul?verify=1"
 like "a product as text" "[0-9]*Z info  request request_id=product.2 method=\"POST\" route=/v1/matmul code=200 in_bytes=${#product} \
-out_bytes=$(wc -c <"$scratch/got" | tr -d ' ') m=3 k=2 n=1 backend=cpu variant=tiled_8 device=0 verify=passed receive_ms=[0-9]*.[0-9][0-9][0-9] \
+out_bytes=$(wc -c <"$scratch/got" | tr -d ' ') m=3 k=2 n=1 a=inline b=inline backend=cpu variant=tiled_8 device=0 verify=passed receive_ms=[0-9]*.[0-9][0-9][0-9] \
 decode_ms=* queue_ms=* upload_ms=0.000 kernel_ms=* download_ms=* encode_ms=* send_ms=* duration_ms=*.[0-9][0-9][0-9]" "$(line product.2)"
 stop
 same "every line begins with its time" "$(wc -l <"$scratch/log" | tr -d ' ')" \

@@ -67,6 +67,8 @@ static void test_longest(void **state) {
                                .k = INT64_MAX,
                                .n = INT64_MAX,
                                .products = INT64_MAX,
+                               .a = mm_source_word(MM_SOURCE_UNIFORM),
+                               .b = mm_source_word(MM_SOURCE_UNIFORM),
                                .job = &job,
                                .cancelled = true,
                                .cancelled_in = MM_SPAN_DOWNLOAD};
