@@ -282,6 +282,29 @@ ask "$path/wide" -H 'Accept: application/json' -H 'If-None-Match: *'
 expect "its 304" 304 ETag: '"*"' Content-Length: ''
 stop
 
+# --- memory for the elements of a text that others hold for a while: by the connection's thread, and by the worker pool
+while read -r count budget; do
+    start_held --backend cpu --memory-budget "$budget"
+    prepare_held cpu 1 2000000 1
+    hold_job first
+    yes 1 | head -n "$count" >"$scratch/long.csv"
+    : >"$scratch/status"
+    curl -s -o "$scratch/got" -w '%{http_code}' -X PUT -H 'Content-Type: text/csv' --data-binary "@$scratch/long.csv" \
+        "$url$path/m?dtype=float64" >"$scratch/status" &
+    put=$!
+    sleep 0.7
+    same "$count numbers, before there is memory" '' "$(cat "$scratch/status")"
+    release
+    wait "$put"
+    same "$count numbers, once there is" 201 "$(cat "$scratch/status")"
+    finish_slow first "the one that came first" 200
+    bytes_are $((8 * count)) 0 0
+    stop
+done <<'END'
+32000 16200000
+200000 17600000
+END
+
 # --- limits to the byte
 start --store-memory 1000 --store-count 3 --store-ttl-s 100
 put a 1001
