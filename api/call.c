@@ -45,6 +45,7 @@ enum {
     BENCHMARK_OF_PRODUCT = BIT(MM_CALL_BENCHMARK, MM_MATMUL),
     BENCHMARKS = BENCHMARK_OF_PRODUCT | BIT(MM_CALL_BENCHMARK, MM_TRANSPOSE),
     PROBE = BIT(MM_CALL_PROBE, MM_MATMUL),
+    READING = BIT(MM_CALL_READING_QUERY, MM_TRANSPOSE),
     STORED_QUERY = BIT(MM_CALL_STORED_QUERY, MM_TRANSPOSE),
     STORED = STORED_QUERY | BIT(MM_CALL_STORED_BODY, MM_TRANSPOSE) | BIT(MM_CALL_STORED_FORM, MM_TRANSPOSE),
 };
@@ -112,6 +113,11 @@ void mm_call_init_stored(struct mm_call *call) {
     call->is_stored = true;
 }
 
+void mm_call_init_reading(struct mm_call *call) {
+    mm_call_init(call, MM_TRANSPOSE);
+    call->is_reading = true;
+}
+
 void mm_call_release(struct mm_call *call, struct mm_buffers *buffers) {
     mm_buffers_release(buffers, &call->storage);
     call->a = (struct mm_matrix){0};
@@ -145,6 +151,8 @@ bool mm_call_takes_list(enum mm_parameter parameter) {
 static bool takes(const struct mm_call *call, enum mm_call_place place, unsigned parameter) {
     if (call->is_stored)
         place += MM_CALL_STORED_QUERY;
+    else if (call->is_reading)
+        place += MM_CALL_READING_QUERY;
     return (parameters[parameter].places & BIT(place, call->op)) != 0;
 }
 

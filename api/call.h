@@ -20,7 +20,8 @@ enum { MM_CALL_NAME_MAX = 63, MM_CALL_OPERANDS_MAX = 2 };
 #define MM_CALL_WHOLE_MAX (UINT64_C(1) << 53)
 
 /* Where a parameter can stand. A body's is a member of JSON. A probe is a benchmark without an operation on
- * matrices. The last three are the first three of a call that stores its matrix. */
+ * matrices. The next three are the first three of a call that stores its matrix, the last one is the first of
+ * a call that reads a stored one. */
 enum mm_call_place {
     MM_CALL_QUERY,
     MM_CALL_BODY,
@@ -29,7 +30,8 @@ enum mm_call_place {
     MM_CALL_PROBE,
     MM_CALL_STORED_QUERY,
     MM_CALL_STORED_BODY,
-    MM_CALL_STORED_FORM
+    MM_CALL_STORED_FORM,
+    MM_CALL_READING_QUERY
 };
 
 /* One row a parameter: constant, wire name, kind, and where it can stand, by operation. A name's value is
@@ -48,9 +50,9 @@ enum mm_call_place {
     X(MM_PARAMETER_VENDOR, "vendor", PERMISSION, PRODUCTS)                                                   \
     X(MM_PARAMETER_VERIFY, "verify", FLAG, PRODUCTS)                                                         \
     X(MM_PARAMETER_REPLY, "reply", REPLY, CALLS)                                                             \
-    X(MM_PARAMETER_ROWS, "rows", RANGE, CALLS)                                                               \
-    X(MM_PARAMETER_COLS, "cols", RANGE, CALLS)                                                               \
-    X(MM_PARAMETER_REDUCE, "reduce", FIGURES, CALLS)                                                         \
+    X(MM_PARAMETER_ROWS, "rows", RANGE, CALLS | READING)                                                     \
+    X(MM_PARAMETER_COLS, "cols", RANGE, CALLS | READING)                                                     \
+    X(MM_PARAMETER_REDUCE, "reduce", FIGURES, CALLS | READING)                                               \
     X(MM_PARAMETER_A_FROM, "a_from", SOURCE, QUERIES | FORMS)                                                \
     X(MM_PARAMETER_B_FROM, "b_from", SOURCE, QUERY_OF_PRODUCT | FORM_OF_PRODUCT)                             \
     X(MM_PARAMETER_TTL_S, "ttl_s", SECONDS, STORED)                                                          \
@@ -82,6 +84,7 @@ enum mm_parameter { MM_PARAMETER_TABLE(MM_CONSTANT) MM_PARAMETER_COUNT };
 struct mm_call {
     enum mm_op op;
     bool is_stored; /* the operand a is stored: the body is that of a transposition, and there is no result */
+    bool is_reading; /* the result is a stored matrix: there is no body */
 
     /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
     char names[MM_PARAMETER_RESULT_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* of those of kind NAME */
@@ -119,6 +122,9 @@ void mm_call_init(struct mm_call *call, enum mm_op op);
 
 /* The same for a matrix that is to be stored. */
 void mm_call_init_stored(struct mm_call *call);
+
+/* The same for the part of a stored matrix that is to be returned. */
+void mm_call_init_reading(struct mm_call *call);
 
 /* Gives the storage back. The views into it end. */
 void mm_call_release(struct mm_call *call, struct mm_buffers *buffers);

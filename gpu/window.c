@@ -13,15 +13,15 @@ struct mm_matrix mm_window_item(const struct mm_window *part, enum mm_dtype dtyp
     return item;
 }
 
-/* No row moves up past elements that are still to be moved. */
-void mm_window_pack(const struct mm_window *part, enum mm_dtype dtype, void *elements) {
+/* Within a stack no row moves up past elements that are still to be moved. */
+void mm_window_pack(const struct mm_window *part, enum mm_dtype dtype, void *stack, void *to) {
     const size_t row_bytes = part->cols * mm_dtype_bytes(dtype);
-    char *to = elements;
-    if (mm_window_is_all(part) || mm_window_elements(part) == 0)
+    char *end = to;
+    if ((mm_window_is_all(part) && to == stack) || mm_window_elements(part) == 0)
         return;
     for (size_t index = 0; index < part->count; index++) {
-        const struct mm_matrix item = mm_window_item(part, dtype, elements, index);
-        for (size_t row = 0; row < item.rows; row++, to += row_bytes)
-            memmove(to, (const char *)item.data + row * item.ld * mm_dtype_bytes(dtype), row_bytes);
+        const struct mm_matrix item = mm_window_item(part, dtype, stack, index);
+        for (size_t row = 0; row < item.rows; row++, end += row_bytes)
+            memmove(end, (const char *)item.data + row * item.ld * mm_dtype_bytes(dtype), row_bytes);
     }
 }

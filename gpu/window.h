@@ -32,7 +32,12 @@ static inline bool mm_window_is_all(const struct mm_window *part) {
 struct mm_matrix mm_window_item(const struct mm_window *part, enum mm_dtype dtype, void *elements,
                                 size_t index);
 
-/* Moves the part's elements together, to where the stack begins: dense, its matrices one below another. */
-void mm_window_pack(const struct mm_window *part, enum mm_dtype dtype, void *elements);
+/* Whether its elements lie side by side in the stack. */
+static inline bool mm_window_is_dense(const struct mm_window *part) {
+    return part->cols == part->all_cols && (part->count == 1 || part->rows == part->all_rows);
+}
+
+/* Copies the part's elements: dense, its matrices one below another. `to` may be where the stack begins. */
+void mm_window_pack(const struct mm_window *part, enum mm_dtype dtype, void *stack, void *to);
 
 __END_DECLS

@@ -91,8 +91,9 @@ static int put_verification(json_t *envelope, const struct mm_verification *veri
  * variant is the one that was asked for. */
 static json_t *make_envelope(const struct mm_answer *answer) {
     const struct mm_job *job = answer->job;
-    if (is_stored(answer))
-        return json_pack("{s:s}", "dtype", mm_dtype_name(job->product.c.dtype));
+    if (is_stored(answer)) /* whose elements tell the shape, if they are there */
+        return json_pack("{s:o*, s:s}", "shape", answer->has_matrix ? NULL : mm_json_shape(answer->shape),
+                         "dtype", mm_dtype_name(job->product.c.dtype));
     const struct mm_matrix *c = &job->product.c;
     const struct mm_variant *variant = job->ran != NULL ? job->ran : job->variant;
     const enum mm_dtype operand = job->product.a.dtype;

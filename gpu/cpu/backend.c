@@ -181,7 +181,7 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
     if (!job->more && job->part != NULL)
-        mm_window_pack(job->part, job->product.c.dtype, job->product.c.data);
+        mm_window_pack(job->part, job->product.c.dtype, job->product.c.data, job->product.c.data);
     job->span_ns[MM_SPAN_UPLOAD] = job->pieces.made_ns;
     job->span_ns[MM_SPAN_KERNEL] = job->pieces.spent_ns;
     job->span_ns[MM_SPAN_DOWNLOAD] = 0;

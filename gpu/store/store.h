@@ -111,6 +111,11 @@ struct mm_stored *mm_store_hold(struct mm_store *store, uint64_t space, const ch
 /* MM_NO_SUCH_MATRIX: there is none of this name, which `field` gives. */
 enum mm_status mm_store_fail_missing(const char *field, const char *name, struct mm_error *error);
 
+/* Whether this is memory of the value. */
+static inline bool mm_stored_has(const struct mm_stored *value, const void *data) {
+    return (uintptr_t)data - (uintptr_t)value->data < value->bytes;
+}
+
 /* Releases a reference. NULL is allowed. */
 void mm_store_release(struct mm_store *store, struct mm_stored *value);
 

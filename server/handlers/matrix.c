@@ -2,6 +2,7 @@
 #include "server/handlers/matrix.h"
 
 #include "api/describe/stored.h"
+#include "api/result.h"
 #include "api/slice.h"
 #include "server/handlers/operation.h"
 #include "server/http/condition.h"
@@ -56,38 +57,28 @@ enum mm_status mm_matrix_judge_condition(struct mm_request *request, char etag[M
     return condition == MM_CONDITION_HOLDS ? MM_OK : fail_condition(request, condition, tag);
 }
 
-static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
-                                       const char *value) {
-    struct mm_request *request = argument;
-    mm_fail_field(&request->error, MM_BAD_REQUEST, name,
-                  "'%.63s' is in the query, but %s of a matrix takes no parameters; leave it out", name,
-                  request->route->method);
-    return MHD_NO;
-}
-
-/* Judges the name, and that the query is empty. */
-static enum mm_status judge_target(struct mm_request *request, enum mm_store_op op) {
-    if (mm_matrix_judge_name(request, op) == MM_OK)
-        MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
-    return request->error.status;
-}
-
 /* --- GET */
 
-/* The value is held until it is sent, or encoded. */
+/* The value is held until it is sent, or encoded. The first member makes what is there for operations work
+ * here too; its result is a copy of the part that is wanted, unless the encoder can read that where it is
+ * stored. Of the job the encoder reads product.c and the reduction alone, and the sweep its deadline. */
 struct get {
+    struct mm_operation operation;
     struct mm_stored *value;
     bool is_known; /* the client has it already, by If-None-Match */
-    const struct mm_codec *encoder;
-    struct mm_job job; /* for the encoder, which reads product.c alone; and for the sweep, its deadline */
-    struct mm_reply_body reply;
 };
 
-/* The name's value, and the form of the reply. */
+static bool reduces(const struct mm_operation *operation) {
+    return operation->call.numbers[MM_PARAMETER_REDUCE] != 0;
+}
+
+/* The name's value, if the conditions hold. */
 static enum mm_status find_value(struct mm_request *request) {
     struct get *get = request->own;
-    char accept[MM_ACCEPT_BYTES];
-    enum mm_status status = judge_target(request, MM_STORE_GET);
+    mm_call_init_reading(&get->operation.call);
+    enum mm_status status = mm_matrix_judge_name(request, MM_STORE_GET);
+    if (status == MM_OK)
+        status = mm_operation_take_query(request);
     if (status != MM_OK)
         return status;
     get->value =
@@ -96,61 +87,121 @@ static enum mm_status find_value(struct mm_request *request) {
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
     const enum mm_condition condition = mm_condition_judge(request, get->value->etag);
     get->is_known = condition == MM_CONDITION_MATCHED;
-    if (condition == MM_CONDITION_OTHER)
-        return fail_condition(request, condition, get->value->etag);
-    status =
-        mm_codec_for_reply(mm_request_accept(request, accept), &mm_npy_codec, &get->encoder, &request->error);
+    return condition == MM_CONDITION_OTHER ? fail_condition(request, condition, get->value->etag) : MM_OK;
+}
+
+/* The part that is wanted, and the form of the reply. */
+static enum mm_status choose_reply(struct mm_request *request) {
+    struct get *get = request->own;
+    struct mm_operation *operation = &get->operation;
+    struct mm_error *error = &request->error;
+    char text[MM_ACCEPT_BYTES];
+    const char *accept = mm_request_accept(request, text);
+    operation->shape = get->value->shape;
+    operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
+    enum mm_status status = mm_result_cut(&operation->call, &operation->shape, &operation->part, error);
     if (status == MM_OK)
-        status = mm_codec_judge_reply(get->encoder, &get->value->shape, &request->error);
-    return status;
+        status = mm_operation_choose_reply(operation, error);
+    if (status == MM_OK && operation->encoder == NULL)
+        status = mm_codec_for_reply(accept, &mm_npy_codec, &operation->encoder, error);
+    return status == MM_OK ? mm_codec_judge_reply(operation->encoder, &operation->shape, error) : status;
 }
 
-/* Whether the reply is a 304 or answers HEAD, whose body nobody sees, and that body would be text. */
-static bool leaves_text_out(const struct mm_request *request) {
+/* Whether nobody sees the body: of a 304, or in answer to HEAD. */
+static bool is_bodiless(const struct mm_request *request) {
     const struct get *get = request->own;
-    return get->encoder->reply_bytes_max != NULL &&
-           (get->is_known || strcmp(request->record.method, MHD_HTTP_METHOD_HEAD) == 0);
+    return get->is_known || strcmp(request->record.method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* A body that is the value itself borrows its memory. On the connection's thread or one of the worker pool.
- */
+/* Whether the body would be text: then none is made. */
+static bool leaves_text_out(const struct mm_request *request) {
+    return is_bodiless(request) && mm_operation_of(request)->encoder->reply_bytes_max != NULL;
+}
+
+static void reduce(struct get *get) {
+    const struct mm_window *part = &get->operation.part;
+    struct mm_reduction *seen = &get->operation.job.reduction;
+    *seen = mm_reduction_none();
+    for (size_t index = 0; index < part->count; index++) {
+        const struct mm_matrix item = mm_window_item(part, get->value->dtype, get->value->data, index);
+        mm_reduce_rows(seen, &item, 0, part->rows);
+    }
+}
+
+/* On the connection's thread or one of the worker pool. */
 static enum mm_status encode(struct mm_request *request, enum mm_request_state state,
                              struct mm_error *error) {
     struct get *get = request->own;
-    struct mm_buffer result = {.data = get->value->data};
+    struct mm_operation *operation = &get->operation;
+    const struct mm_codec *encoder = operation->encoder;
+    struct mm_buffer borrowed = {.data = operation->job.product.c.data};
+    const bool is_copied = operation->result.data != NULL;
     const uint64_t no_spans[MM_SPAN_COUNT] = {0};
-    const struct mm_answer answer = {.job = &get->job,
-                                     .has_matrix = true,
-                                     .shape = &get->value->shape,
-                                     .result = &result,
+    const struct mm_answer answer = {.job = &operation->job,
+                                     .figures = operation->call.numbers[MM_PARAMETER_REDUCE],
+                                     .has_matrix = !reduces(operation),
+                                     .shape = &operation->shape,
+                                     .result = is_copied ? &operation->result : &borrowed,
                                      .span_ns = no_spans};
-    get->encoder->encode(&answer, &get->reply);
-    return get->encoder->finish == NULL ? MM_OK : get->encoder->finish(&answer, &get->reply, error);
+    if (reduces(operation))
+        reduce(get);
+    else if (is_copied)
+        mm_window_pack(&operation->part, get->value->dtype, get->value->data, operation->result.data);
+    encoder->encode(&answer, &operation->reply);
+    return encoder->finish == NULL ? MM_OK : encoder->finish(&answer, &operation->reply, error);
 }
 
-static enum mm_status acquire_reply(struct mm_request *request, size_t *bytes) {
+/* The elements that are returned, and memory for a copy of them unless they lie side by side. */
+static enum mm_status acquire_part(struct mm_request *request) {
     struct get *get = request->own;
-    const struct mm_stored *value = get->value;
-    struct mm_matrix *c = &get->job.product.c;
-    struct mm_error *error = &request->error;
-    *bytes = 0;
-    *c = mm_shape_view(&value->shape, false, value->dtype);
-    c->data = value->data;
-    get->job.deadline_ns = request->deadline_ns;
-    request->job = &get->job;
-    if (get->encoder->reply_bytes_max == NULL)
+    struct mm_operation *operation = &get->operation;
+    const struct mm_window *part = &operation->part;
+    struct mm_matrix *c = &operation->job.product.c;
+    *c = mm_shape_view(&operation->shape, false, get->value->dtype);
+    if (mm_window_elements(part) == 0 || reduces(operation))
         return MM_OK;
-    if (!get->encoder->reply_bytes_max(&value->shape, value->dtype, bytes))
-        return mm_fail(error, MM_TOO_LARGE, "the matrix is too large as %s; ask for %s by Accept",
-                       get->encoder->reply_type, mm_npy_codec.reply_type);
-    if (mm_buffers_acquire(request->server->buffers, *bytes, &get->reply.buffer, error) != MM_OK)
-        mm_request_judge_busy(request, 0, error);
-    return error->status;
+    if (mm_window_is_dense(part) || is_bodiless(request)) {
+        c->data = mm_window_item(part, c->dtype, get->value->data, 0).data;
+        return MM_OK;
+    }
+    const enum mm_status status =
+        mm_buffers_acquire(request->server->buffers, mm_matrix_bytes(c), &operation->result, &request->error);
+    c->data = operation->result.data;
+    return status;
+}
+
+static enum mm_status acquire_text(struct mm_request *request, size_t *bytes) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_codec *encoder = operation->encoder;
+    *bytes = encoder->facts_bytes_max;
+    if (!reduces(operation) &&
+        !encoder->reply_bytes_max(&operation->shape, operation->job.product.c.dtype, bytes))
+        return mm_fail(&request->error, MM_TOO_LARGE, "the matrix is too large as %s; ask for %s by Accept",
+                       encoder->reply_type, mm_npy_codec.reply_type);
+    return mm_buffers_acquire(request->server->buffers, *bytes, &operation->reply.buffer, &request->error);
+}
+
+/* *work_bytes: what encode() reads or writes. */
+static enum mm_status acquire_reply(struct mm_request *request, size_t *work_bytes) {
+    struct mm_operation *operation = mm_operation_of(request);
+    size_t text_bytes = 0;
+    operation->job.deadline_ns = request->deadline_ns;
+    request->job = &operation->job;
+    enum mm_status status = acquire_part(request);
+    if (status == MM_OK && operation->encoder->reply_bytes_max != NULL)
+        status = acquire_text(request, &text_bytes);
+    if (status != MM_OK)
+        mm_request_judge_busy(request, operation->result.bytes, &request->error);
+    *work_bytes = text_bytes + operation->result.bytes +
+                  (reduces(operation) ? mm_matrix_bytes(&operation->job.product.c) : 0);
+    return request->error.status;
 }
 
 enum mm_status mm_matrix_get(struct mm_request *request) {
     size_t bytes;
     enum mm_status status = find_value(request);
+    if (status == MM_OK)
+        status = choose_reply(request);
     if (status == MM_OK && leaves_text_out(request))
         return mm_matrix_get_answer(request);
     if (status == MM_OK)
@@ -171,16 +222,20 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
 
 enum mm_status mm_matrix_get_answer(struct mm_request *request) {
     struct get *get = request->own;
+    struct mm_operation *operation = &get->operation;
     struct mm_stored *value = get->value;
     get->value = NULL; /* the reply's from here on */
     return mm_reply_value(request, get->is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK,
-                          leaves_text_out(request) ? NULL : &get->reply, value, get->encoder->reply_type);
+                          leaves_text_out(request) ? NULL : &operation->reply, value, &operation->shape,
+                          operation->encoder->reply_type);
 }
 
 static void release(struct mm_request *request) {
     struct get *get = request->own;
-    if (get->value == NULL || get->reply.buffer.data != get->value->data)
-        mm_buffers_release(request->server->buffers, &get->reply.buffer);
+    struct mm_buffer *reply = &get->operation.reply.buffer;
+    if (get->value != NULL && mm_stored_has(get->value, reply->data))
+        *reply = (struct mm_buffer){0}; /* it was borrowed */
+    mm_operation_state.release(request);
     mm_store_release(request->server->store, get->value);
 }
 
@@ -189,12 +244,27 @@ const struct mm_route_state mm_matrix_get_state = {
 
 /* --- DELETE */
 
+static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
+                                       const char *value) {
+    struct mm_request *request = argument;
+    mm_fail_field(&request->error, MM_BAD_REQUEST, name,
+                  "'%.63s' is in the query, but DELETE of a matrix takes no parameters; leave it out", name);
+    return MHD_NO;
+}
+
+/* Judges the name, and that the query is empty. */
+static enum mm_status judge_target(struct mm_request *request) {
+    if (mm_matrix_judge_name(request, MM_STORE_DELETE) == MM_OK)
+        MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
+    return request->error.status;
+}
+
 /* If the value is replaced between the look and the removal, looks again. */
 enum mm_status mm_matrix_delete(struct mm_request *request) {
     const char *name = mm_matrix_name(request), *expected;
     char etag[MM_ETAG_MAX + 1];
     bool is_there;
-    enum mm_status status = judge_target(request, MM_STORE_DELETE);
+    enum mm_status status = judge_target(request);
     while (status == MM_OK) {
         status = mm_matrix_judge_condition(request, etag, &expected, &is_there);
         if (!is_there) /* whatever its conditions (RFC 9110, 13.2.1) */

@@ -50,7 +50,7 @@ static enum mm_status judge_check(const struct mm_request *request, struct mm_er
 
 /* A reply without elements, or with figures, is JSON; one with neither has no body if Accept excludes that.
  */
-static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
+enum mm_status mm_operation_choose_reply(struct mm_operation *operation, struct mm_error *error) {
     const bool reduces = operation->call.numbers[MM_PARAMETER_REDUCE] != 0;
     if (reduces && !operation->accepts_facts)
         return mm_fail_field(error, MM_BAD_REQUEST, "reduce",
@@ -90,7 +90,7 @@ enum mm_status mm_operation_judge(struct mm_request *request, struct mm_error *e
     operation->job.a_source = call->a_source;
     operation->job.b_source = call->b_source;
     operation->shape = mm_call_result(call);
-    enum mm_status status = choose_reply(operation, error);
+    enum mm_status status = mm_operation_choose_reply(operation, error);
     if (status == MM_OK)
         status = mm_engine_choose(engine, call->op, call->names[MM_PARAMETER_BACKEND],
                                   call->names[MM_PARAMETER_VARIANT], &operation->job, error);

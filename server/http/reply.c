@@ -150,7 +150,7 @@ static struct MHD_Response *respond_with(struct mm_server *server, struct mm_rep
                                          struct mm_stored *value) {
     struct outgoing *outgoing = malloc(sizeof *outgoing);
     void *data = body->buffer.data;
-    const bool is_borrowed = value != NULL && data == value->data;
+    const bool is_borrowed = value != NULL && mm_stored_has(value, data);
     struct mm_buffer buffer = {0};
     if (!is_borrowed)
         buffer = body->buffer;
@@ -254,7 +254,7 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
 
 /* MHD leaves the body of a 304 out, and keeps its length. */
 enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct mm_reply_body *body,
-                              struct mm_stored *value, const char *type) {
+                              struct mm_stored *value, const struct mm_shape *shape, const char *type) {
     const struct mm_stored told = *value;
     const bool is_known = http == MHD_HTTP_NOT_MODIFIED;
     const size_t bytes = is_known || body == NULL ? 0 : body->head_bytes + body->bytes;
@@ -265,7 +265,7 @@ enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct 
     add_validators(&response, told.etag);
     if (!is_known) {
         add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-        add_shape(&response, &told.shape);
+        add_shape(&response, shape);
         add_header(&response, "Matmul-Dtype", mm_dtype_name(told.dtype));
     }
     return reply(request, http, response, bytes);

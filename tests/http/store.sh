@@ -83,8 +83,8 @@ ask "$path/m" --head
 expect "HEAD" 200 Content-Length: 144
 ask "$path/m" -H "Accept: text/html"
 expect "a form that there is not" 406 code not_acceptable
-ask "$path/m?rows=0:1"
-expect "a parameter" 400 code bad_request .field rows
+ask "$path/m?ttl_s=1"
+expect "a parameter of PUT" 400 code bad_request .field ttl_s detail 'rows, cols, reduce'
 ask "$path/m?ttl_s=1" -X DELETE
 expect "a parameter of DELETE" 400 code bad_request .field ttl_s
 ask "$path/cube?shape=1,1,1" -X PUT -H "$raw" --data-binary 1234
@@ -97,11 +97,75 @@ for shape in 0,3 0; do
     ask "$path/none"
     expect "nothing of shape $shape, read" 200 Content-Length: 128
 done
+
+# --- parts, and figures: of 1 2, 3 4, of a stack of two of 2x3, of a vector and of a number
+ask "$path/stack" -X PUT -d '{"dtype": "int64", "a": [[[1,2,3],[4,5,6]],[[7,8,9],[10,11,12]]]}'
+ask "$path/row" -X PUT -d '{"a": [1,2,3]}'
+{ npy_head '<f4' False '()' && echo 7 | "$FLOAT32" encode; } >"$scratch/one.npy"
+ask "$path/one" -T "$scratch/one.npy"
+while IFS='|' read -r query outcome; do
+    ask "$path/$query" -H 'Accept: application/json'
+    # shellcheck disable=SC2086
+    expect "$query" $outcome
+done <<'END'
+m?rows=1:2|200 .a [[3,4]] Matmul-Shape: 1,*2
+m?rows=0:1&cols=1:|200 .a [[2]]
+m?cols=0:1|200 .a [[1],[3]] Matmul-Shape: 2,*1
+m?rows=2:2|200 .a [] Matmul-Shape: 0,*2
+m?cols=:0&rows=:|200 .a [[],[]]
+m?reduce=sum,trace,min,max,max_abs,norm,finite|200 . {"reduce":{"sum":10,"trace":5,"min":1,"max":4,"max_abs":4,"norm":5.477225575051661,"finite":true},"shape":[2,2],"dtype":"float32"}
+m?reduce=sum&rows=1:|200 . {"reduce":{"sum":7},"shape":[1,2],"dtype":"float32"}
+m?reduce=min,sum&rows=:0|200 .reduce {"sum":0,"min":null}
+stack?rows=1:&cols=:2|200 .a [[[4,5]],[[10,11]]] Matmul-Shape: 2,*1,*2
+stack?cols=1:2|200 .a [[[2],[5]],[[8],[11]]]
+stack?rows=:1|200 .a [[[1,2,3]],[[7,8,9]]]
+stack?reduce=trace&cols=1:|200 .reduce {"trace":28}
+row?cols=1:|200 .a [2,3] Matmul-Shape: 2
+row?reduce=norm&cols=:2|200 .reduce {"norm":2.23606797749979}
+one?reduce=max|200 . {"reduce":{"max":7},"shape":[],"dtype":"float32"}
+m?rows=0:3|400 code bad_request .field rows
+m?rows=2:1|400 code bad_request .field rows
+m?cols=x|400 code bad_request .field cols
+m?reduce=mean|400 code bad_request .field reduce
+m?reply=none|400 code bad_request .field reply
+row?rows=0:1|400 code bad_request .field rows
+one?cols=0:1|400 code bad_request .field cols
+m?reduce=trace&rows=1:|422 code bad_shape .field reduce
+nothing?rows=x|400 code bad_request .field rows
+END
+for form in application/x-npy application/octet-stream; do
+    for part in 'rows=1:' 'cols=1:'; do
+        ask "$path/m?$part" -H "Accept: $form"
+        expect "$part as $form" 200
+        tail -c 8 "$scratch/got" | "$FLOAT32" decode
+        length=$(header Content-Length "$scratch/head")
+        ask "$path/m?$part" -H "Accept: $form" --head
+        expect "its HEAD" 200 Content-Length: "$length"
+        ask "$path/m?$part" -H "Accept: $form" -H 'If-None-Match: *'
+        expect "its 304" 304 Content-Length: "$length"
+    done
+done >"$scratch/parts"
+same "parts in binary forms" '3 4 2 4 3 4 2 4' "$(paste -sd ' ' "$scratch/parts")"
+ask "$path/m?rows=1:" -H 'Accept: text/csv'
+same "a row as CSV" 3,4 "$(cat "$scratch/got")"
+ask "$path/m?reduce=sum" -H 'Accept: application/x-npy'
+expect "figures without JSON" 400 code bad_request .field reduce
+ask "$path/m?reduce=sum"
+expect "figures as JSON" 200 Content-Type: application/json .reduce '{"sum":10}'
+ask "$path/m" -H 'Accept: application/json'
+expect "the whole is as it was" 200 .a '[[1,2],[3,4]]'
+for name in stack row one; do ask "$path/$name" -X DELETE; done
+
+# --- large ones, by the worker pool
 "$FLOAT32" fill 100000 1.5 >"$scratch/large.raw"
 ask "$path/large?m=1000&n=100" -X PUT -H "$raw" --data-binary "@$scratch/large.raw"
 ask "$path/large" -H 'Accept: application/json'
 same "a large one as JSON" '1000 100 1.5' "$(jq -r '[(.a | length), (.a[999] | length), .a[999][99]] | join(" ")' "$scratch/got")"
 cp "$scratch/got" "$scratch/large.json"
+ask "$path/large?reduce=sum,max&rows=:998"
+expect "figures of a large one" 200 . '{"reduce":{"sum":149700,"max":1.5},"shape":[998,100],"dtype":"float32"}'
+ask "$path/large?cols=1:" -H 'Accept: application/octet-stream'
+"$FLOAT32" fill 99000 1.5 | cmp -s - "$scratch/got" || fail "all columns but one come back otherwise"
 ask "$path/again" -X PUT -H 'Content-Type: application/json' --data-binary "@$scratch/large.json"
 expect "what JSON gave" 201 .bytes 400000
 for name in cube none large again; do ask "$path/$name" -X DELETE; done
@@ -280,6 +344,17 @@ ask "$path/wide" -H 'Accept: application/json' --head
 expect "its HEAD" 200 Matmul-Shape: '1, 1000000' Content-Type: application/json Content-Length: ''
 ask "$path/wide" -H 'Accept: application/json' -H 'If-None-Match: *'
 expect "its 304" 304 ETag: '"*"' Content-Length: ''
+# Nor is there memory for a copy of a part; a part that lies side by side needs none.
+put tall 5000000
+ask "$path/tall" -X DELETE
+ask "$path/tall?dtype=uint8&m=1000&n=5000" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros"
+expect "five of eight MiB" 201
+ask "$path/tall?cols=1:"
+expect "a copy that does not fit" 429 code busy
+ask "$path/tall?cols=1:" --head
+expect "its HEAD" 200 Content-Length: 4999128
+ask "$path/tall?rows=1:"
+expect "what needs no copy" 200 Content-Length: 4995128
 stop
 
 # --- memory for the elements of a text that others hold for a while: by the connection's thread, and by the worker pool

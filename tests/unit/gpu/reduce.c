@@ -144,7 +144,7 @@ static void a_part_is_packed_where_it_lies(void **state) {
     enum { MATRICES = 3, ROWS = 4, COLS = 5 };
     const struct mm_window part = {MATRICES, ROWS, COLS, 1, 2, 2, 3};
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
-        uint64_t memory[MATRICES * ROWS * COLS];
+        uint64_t memory[MATRICES * ROWS * COLS], copy[MATRICES * 2 * 3];
         const struct mm_source source = {MM_SOURCE_UNIFORM, 9, ROWS};
         const struct mm_matrix all = mm_matrix_dense(dtype, MATRICES * ROWS, COLS, memory);
         struct mm_reduction strided = mm_reduction_none(), packed = mm_reduction_none();
@@ -154,7 +154,9 @@ static void a_part_is_packed_where_it_lies(void **state) {
             mm_reduce_rows(&strided, &item, 0, 1);
             mm_reduce_rows(&strided, &item, 1, 1);
         }
-        mm_window_pack(&part, dtype, memory);
+        mm_window_pack(&part, dtype, memory, copy);
+        mm_window_pack(&part, dtype, memory, memory);
+        assert_memory_equal(copy, memory, mm_window_elements(&part) * mm_dtype_bytes(dtype));
         for (size_t index = 0; index < mm_window_elements(&part); index++) {
             const size_t matrix = index / 6, row = index / 3 % 2 + 1, col = index % 3 + 2;
             assert_true(mm_dtype_get(dtype, memory, index) ==
