@@ -88,18 +88,18 @@ static bool take_room(struct mm_account *account, const struct mm_space *space, 
     return false;
 }
 
-enum mm_status mm_account_fail_full(struct mm_account *account, uint64_t number, size_t needed_bytes,
-                                    size_t own, struct mm_error *error) {
+enum mm_status mm_account_fail_full(const struct mm_account *account, const struct mm_space *space,
+                                    size_t needed_bytes, size_t own, struct mm_error *error) {
     if (error != NULL) {
         error->needed_bytes = needed_bytes;
         error->limit = account->limits->space_bytes_max;
-        error->free_bytes = error->limit - find(account, number)->bytes + own;
+        error->free_bytes = error->limit - space->bytes + own;
         error->has_limit = true;
     }
     return MM_STORE_FULL;
 }
 
-static enum mm_status fail_full(struct mm_account *account, const struct mm_space *space, size_t bytes,
+static enum mm_status fail_full(const struct mm_account *account, const struct mm_space *space, size_t bytes,
                                 size_t own, bool was_lost, struct mm_error *error) {
     const size_t limit = account->limits->space_bytes_max;
     const size_t free_bytes = limit - space->bytes + own;
@@ -109,7 +109,7 @@ static enum mm_status fail_full(struct mm_account *account, const struct mm_spac
                 : "the store is full (--store-memory)",
             was_lost ? ", since the upload was too slow for its deadline and others got its room" : "",
             bytes > limit ? "store a smaller one" : "delete what you no longer need, or try again later");
-    return mm_account_fail_full(account, space->number, bytes, own, error);
+    return mm_account_fail_full(account, space, bytes, own, error);
 }
 
 static enum mm_status fail_space(struct mm_error *error) {

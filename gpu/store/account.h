@@ -37,8 +37,8 @@ void mm_account_give(struct mm_account *account, enum mm_store_state state, uint
 
 /* Completes MM_STORE_FULL in *error, of a value for which `own` of the bytes that it needs are reserved.
  * error may be NULL. */
-enum mm_status mm_account_fail_full(struct mm_account *account, uint64_t space, size_t needed_bytes,
-                                    size_t own, struct mm_error *error);
+enum mm_status mm_account_fail_full(const struct mm_account *account, const struct mm_space *space,
+                                    size_t needed_bytes, size_t own, struct mm_error *error);
 
 /* As mm_store_reserve and mm_store_unreserve. */
 enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_room *room, uint64_t now_ns,

@@ -241,6 +241,8 @@ static size_t count_of(const struct mm_store *store, uint64_t space) {
 static enum mm_status judge_count(struct mm_store *store, const struct mm_stored *value,
                                   struct mm_error *error) {
     const struct mm_store_limits *limits = &store->limits;
+    const struct mm_space *space = mm_account_space(&store->account, value->space);
+    assert(space != NULL); /* else there was no room */
     if (store->count >= limits->count_max)
         mm_fail(error, MM_STORE_FULL,
                 "the store has %zu matrices, which is the limit (--store-count); delete what you no longer "
@@ -253,7 +255,7 @@ static enum mm_status judge_count(struct mm_store *store, const struct mm_stored
                 limits->space_count_max);
     else
         return MM_OK;
-    return mm_account_fail_full(&store->account, value->space, value->bytes, value->bytes, error);
+    return mm_account_fail_full(&store->account, space, value->bytes, value->bytes, error);
 }
 
 /* Gives the value its room and its name, which had the value `old`, or none. */
