@@ -53,7 +53,7 @@ static enum mm_status judge(const struct mm_product *product, struct mm_error *e
             return mm_fail_field(error, MM_UNSUPPORTED, "variant",
                                  "blas takes sizes and leading dimensions up to %d, but one is %zu", INT_MAX,
                                  sizes[index]);
-    if (product->k > 0 && !has_memory())
+    if (mm_product_flops(product) / 2.0 > MM_CPU_BLAS_ALONE_MAX && !has_memory())
         return mm_fail(error, MM_INTERNAL, "the system has no memory for the threads of OpenBLAS");
     return MM_OK;
 }
