@@ -56,15 +56,18 @@ enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, boo
     size_t found;
     collect_types(false, types);
     *codec = NULL;
-    if (untyped == &mm_npy_codec || mm_media_is(content_type, mm_npy_codec.reply_type))
+    if (untyped == &mm_npy_codec)
         return fail_file(".npy", op, error);
-    if (mm_media_is(content_type, mm_csv_codec.reply_type))
-        return fail_file(".csv", op, error);
     *codec = untyped;
     if (is_untyped)
         return untyped != NULL || !body_seen ? MM_OK : fail_untyped(op, types, error);
-    const enum mm_status status = mm_media_find(content_type, types, CODEC_COUNT, &found, error);
-    *codec = status == MM_OK ? codecs[found] : NULL;
+    enum mm_status status = mm_media_find(content_type, types, CODEC_COUNT, &found, error);
+    if (status == MM_OK)
+        *codec = codecs[found];
+    else if (mm_media_is(content_type, mm_npy_codec.reply_type))
+        status = fail_file(".npy", op, error);
+    else if (mm_media_is(content_type, mm_csv_codec.reply_type))
+        status = fail_file(".csv", op, error);
     return status;
 }
 

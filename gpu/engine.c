@@ -299,10 +299,10 @@ static enum mm_status judge_memory(const struct mm_engine *engine, const struct 
                                    const struct mm_variant *variant, const struct mm_job *job,
                                    struct mm_error *error) {
     const size_t most = engine->device_bytes_max != 0 ? engine->device_bytes_max : device->memory_bytes / 8;
-    const struct mm_product product = mm_product_dense(&job->product);
     struct mm_plan plan = {.workspace_bytes = 0};
     if (device->backend->is_host || mm_job_made_bytes(job) == 0)
         return MM_OK;
+    const struct mm_product product = mm_product_dense(&job->product);
     if (product.m > 0 && product.n > 0 &&
         mm_plan_make(device, variant, &product, false, &plan, error) != MM_OK)
         return error->status;
@@ -320,7 +320,8 @@ static enum mm_status judge_memory(const struct mm_engine *engine, const struct 
 
 enum mm_status mm_engine_judge(const struct mm_engine *engine, const struct mm_job *job,
                                struct mm_error *error) {
-    struct mm_error refusal = {.status = MM_OK}; /* by the last device; *error is set once all refuse */
+    struct mm_error refusal; /* by the last device; *error is set once all refuse */
+    refusal.status = MM_OK;
     for (size_t index = 0; index < engine->device_count; index++) {
         const struct mm_device *device = engine->devices[index];
         if (device->backend != job->backend ||

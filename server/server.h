@@ -40,6 +40,8 @@ struct mm_server {
 
     int benchmarking; /* not 0 while a benchmark runs: one at a time; __atomic access only */
 
+    size_t state_bytes_max; /* mm_route_state_bytes_max */
+
     uint64_t id_seed; /* request ids: random per process, then counted up */
     uint64_t id_next; /* __atomic access only */
 

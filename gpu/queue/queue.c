@@ -88,7 +88,7 @@ static enum mm_status fail_stopping(struct mm_error *error) {
 /* Clears what the queue and the backend set. No backend gets an empty product, in which nothing is wrong. */
 static void clear(struct mm_job *job) {
     const struct mm_product *product = &job->product;
-    memset(&job->error, 0, sizeof job->error);
+    job->error.status = MM_OK;
     job->ran = NULL;
     job->device = NULL;
     job->waits = false;

@@ -9,6 +9,7 @@
 #include "server/http/connection.h"
 #include "server/http/request.h"
 #include "server/http/head.h"
+#include "server/http/routes.h"
 #include "server/http/sweep.h"
 #include "server/machine.h"
 #include "server/auth/tls.h"
@@ -167,6 +168,7 @@ enum mm_status mm_http_start(struct mm_server *server, struct mm_http **http, un
         return error->status;
     }
     *port = look_at_address(started->listener, &server->is_local);
+    server->state_bytes_max = mm_route_state_bytes_max();
     server->checks_host = server->is_local || options->allowed_hosts != NULL;
     const unsigned connections = connection_limit(server);
     if (connections > 0 && start_threads(server, started, connections)) {

@@ -184,7 +184,7 @@ void mm_request_refuse_unread(struct mm_request *request) {
 
 static struct mm_request *open_request(struct mm_server *server, struct MHD_Connection *connection,
                                        struct mm_connection *peer, const char *target) {
-    struct mm_request *request = calloc(1, sizeof *request + mm_route_state_bytes_max());
+    struct mm_request *request = calloc(1, sizeof *request + server->state_bytes_max);
     if (request == NULL)
         return NULL;
     request->own = request + 1; /* enough for any route */

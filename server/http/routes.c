@@ -142,7 +142,7 @@ size_t mm_route_state_bytes_max(void) {
 
 const char *mm_route_path(const char *target) {
     static const char *const schemes[] = {"http://", "https://"};
-    for (size_t index = 0; index < sizeof schemes / sizeof schemes[0]; index++) {
+    for (size_t index = 0; target[0] != '/' && index < sizeof schemes / sizeof schemes[0]; index++) {
         const size_t length = strlen(schemes[index]);
         if (strncasecmp(target, schemes[index], length) != 0)
             continue;
@@ -173,7 +173,7 @@ static bool is_at(const struct mm_route *route, const char *path) {
                            : strncmp(route->path, path, (size_t)(pattern - route->path)) == 0;
 }
 
-/* A path with several rows has the label of its first. */
+/* A path with several rows, which follow each other, has the label of its first. */
 size_t mm_route_label_index(const char *path) {
     for (size_t index = 0; index < ROUTE_COUNT; index++)
         if (is_at(&routes[index], path))
@@ -184,8 +184,9 @@ size_t mm_route_label_index(const char *path) {
 const char *mm_route_label(size_t index) {
     if (index == MM_ROUTE_OTHER)
         return "other";
-    return index < ROUTE_COUNT && mm_route_label_index(routes[index].path) == index ? routes[index].path
-                                                                                    : NULL;
+    const bool is_first =
+        index < ROUTE_COUNT && (index == 0 || strcmp(routes[index].path, routes[index - 1].path) != 0);
+    return is_first ? routes[index].path : NULL;
 }
 
 /* HEAD is GET without the body, which MHD leaves out by itself. */

@@ -4,6 +4,7 @@
 #include "server/http/pool.h"
 #include "server/http/request.h"
 #include "server/http/head.h"
+#include "server/http/routes.h"
 #include "server/auth/keys.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
@@ -59,6 +60,7 @@ static void open_server(void) {
     pthread_mutex_init(&server.mutex, NULL);
     TAILQ_INIT(&server.connections);
     TAILQ_INIT(&server.starved);
+    server.state_bytes_max = mm_route_state_bytes_max();
     server.buffers = mm_buffers_open(options.memory_budget_bytes);
     server.pool = mm_pool_start(1);
     REQUIRE(server.buffers != NULL && server.pool != NULL);
