@@ -241,6 +241,7 @@ static void closed(struct mm_server *server, struct MHD_Connection *mhd, void **
     if (connection->late != NULL)
         free(connection->late->body);
     free(connection->late);
+    free(connection->spare);
     free(connection);
 }
 

@@ -29,6 +29,7 @@ struct mm_connection {
      * mutex may use the request. __atomic access only. */
     struct mm_request *request;
 
+    void *spare;         /* the memory of its last request, for the next; NULL: none; for its thread alone */
     size_t target_bytes; /* length of the request's target as sent, up to a zero byte; for its thread alone */
     unsigned requests;   /* so far; __atomic access only */
     int answers;         /* not 0 while MHD has a reply to send; __atomic access only */

@@ -182,12 +182,20 @@ void mm_request_refuse_unread(struct mm_request *request) {
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);
 }
 
+/* All zeros, with room for the state of any route. */
+static struct mm_request *take_memory(const struct mm_server *server, struct mm_connection *peer) {
+    const size_t bytes = sizeof(struct mm_request) + server->state_bytes_max;
+    void *spare = peer->spare;
+    peer->spare = NULL;
+    return spare != NULL ? memset(spare, 0, bytes) : calloc(1, bytes);
+}
+
 static struct mm_request *open_request(struct mm_server *server, struct MHD_Connection *connection,
                                        struct mm_connection *peer, const char *target) {
-    struct mm_request *request = calloc(1, sizeof *request + server->state_bytes_max);
+    struct mm_request *request = take_memory(server, peer);
     if (request == NULL)
         return NULL;
-    request->own = request + 1; /* enough for any route */
+    request->own = request + 1;
     request->server = server;
     request->connection = connection;
     request->peer = peer;
@@ -209,14 +217,19 @@ static void leave_accepted(struct mm_request *request) {
     request->accepted = false;
 }
 
-void mm_request_free(struct mm_request *request) {
+/* Gives back what it holds, for which others may wait. */
+static void release(struct mm_request *request) {
     struct mm_server *server = request->server;
     mm_body_drop(request);
     if (request->route != NULL && request->route->state != NULL)
         request->route->state->release(request);
-    free(request);
     if (__atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX)
         mm_body_serve_complete(server);
+}
+
+void mm_request_free(struct mm_request *request) {
+    release(request);
+    free(request);
 }
 
 /* Judges the head before the body. After a malformed head nothing more is read: where the next request begins
@@ -320,6 +333,8 @@ void mm_request_completed(void *argument, struct MHD_Connection *connection, voi
     const bool is_worked_on = request->is_worked_on;
     pthread_mutex_unlock(&server->mutex); /* from here on the end of that work frees it */
     mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_HEAD);
-    if (!is_worked_on)
-        mm_request_free(request);
+    if (is_worked_on)
+        return;
+    release(request);
+    peer->spare = request;
 }
