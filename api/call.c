@@ -18,6 +18,7 @@ enum kind {
     PERMISSION,
     REPLY,
     SOURCE,
+    MATRIX,
     RANGE,
     FIGURES,
     COUNT,
@@ -78,6 +79,8 @@ static const struct {
     [FLAG] = {"true, false, 1 or 0", "true or false"},
     [PERMISSION] = {"allow or never", "\"allow\" or \"never\""},
     [REPLY] = {"matrix or none", "\"matrix\" or \"none\""},
+    [MATRIX] = {"1 to 128 letters, digits, dots, dashes and underscores, and neither . nor ..",
+                "a string of 1 to 128 letters, digits, dots, dashes and underscores, and neither . nor .."},
     [RANGE] = {"A:B, two decimal numbers, each of which may be left out, like 0:4",
                "a string like \"0:4\", with two decimal numbers, each of which may be left out"},
     [FIGURES] = {"a list of sum, trace, min, max, max_abs, norm and finite, with commas between them",
@@ -95,7 +98,7 @@ _Static_assert(MM_RANK_MAX == 8, "the form of a shape says so");
 
 /* A value in its normal form; the kind tells which member counts. */
 struct value {
-    char name[MM_CALL_NAME_MAX + 1];
+    char name[MM_CALL_MATRIX_MAX + 1];
     uint64_t number;
     struct mm_shape shape; /* what lies behind its rank is 0 */
     struct mm_source source;
@@ -234,7 +237,11 @@ static enum mm_status give(struct mm_call *call, unsigned parameter, const struc
     if (parameters[parameter].kind == NAME) {
         given = value->name;
         held = call->names[parameter];
-        bytes = sizeof value->name;
+        bytes = sizeof call->names[parameter];
+    } else if (parameters[parameter].kind == MATRIX) {
+        given = value->name;
+        held = call->out;
+        bytes = sizeof call->out;
     } else if (parameters[parameter].kind == SHAPE) {
         given = value->shape.dims;
         held = shape->dims;
@@ -270,6 +277,13 @@ static bool read_name(const struct mm_value *given, struct value *value) {
     const size_t kept = given->length < MM_CALL_NAME_MAX ? given->length : MM_CALL_NAME_MAX;
     memcpy(value->name, given->text, kept);
     return true;
+}
+
+static bool read_matrix(const struct mm_value *given, struct value *value) {
+    if (given->kind != MM_VALUE_TEXT || given->length > MM_CALL_MATRIX_MAX)
+        return false;
+    memcpy(value->name, given->text, given->length);
+    return strlen(value->name) == given->length && mm_store_is_name(value->name);
 }
 
 static bool text_is(const struct mm_value *given, const char *word) {
@@ -344,6 +358,8 @@ static bool read_value(enum kind kind, enum mm_call_place place, const struct mm
     switch (kind) {
     case NAME:
         return read_name(given, value);
+    case MATRIX:
+        return read_matrix(given, value);
     case FLAG:
         *number =
             given->kind == MM_VALUE_TRUE || (is_text && (text_is(given, "true") || text_is(given, "1")));
@@ -502,7 +518,8 @@ static enum mm_status operand_size(const char *field, const struct mm_shape *sha
 
 /* Whether the memory of all three matrices is the host's, whatever the backend. */
 static bool is_all_in_host_memory(const struct mm_call *call) {
-    return mm_operand_all_are_inline(call) && !mm_result_has_part(call) && mm_result_returns_matrix(call);
+    return mm_operand_all_are_inline(call) && !mm_result_has_part(call) && call->out[0] == '\0' &&
+           mm_result_returns_matrix(call);
 }
 
 static enum mm_status judge_together(const struct mm_call *call, const size_t bytes[MM_PRODUCT_MATRICES],

@@ -11,7 +11,7 @@
 #include "gpu/source.h"
 #include "gpu/variant.h"
 
-enum { MM_CALL_NAME_MAX = 63, MM_CALL_OPERANDS_MAX = 2 };
+enum { MM_CALL_NAME_MAX = 63, MM_CALL_MATRIX_MAX = 128, MM_CALL_OPERANDS_MAX = 2 };
 
 #define MM_MATMUL_EXAMPLE "{\"a\": [[1,2]], \"b\": [[3],[4]]}"
 #define MM_TRANSPOSE_EXAMPLE "{\"a\": [[1,2]]}"
@@ -55,7 +55,8 @@ enum mm_call_place {
     X(MM_PARAMETER_REDUCE, "reduce", FIGURES, CALLS | READING)                                               \
     X(MM_PARAMETER_A_FROM, "a_from", SOURCE, QUERIES | FORMS)                                                \
     X(MM_PARAMETER_B_FROM, "b_from", SOURCE, QUERY_OF_PRODUCT | FORM_OF_PRODUCT)                             \
-    X(MM_PARAMETER_TTL_S, "ttl_s", SECONDS, STORED)                                                          \
+    X(MM_PARAMETER_OUT, "out", MATRIX, CALLS)                                                                \
+    X(MM_PARAMETER_TTL_S, "ttl_s", SECONDS, CALLS | STORED)                                                  \
     X(MM_PARAMETER_OP, "op", OWN, BENCHMARKS | PROBE)                                                        \
     X(MM_PARAMETER_M, "m", DIMENSION, CALLS | BENCHMARKS | STORED_QUERY)                                     \
     X(MM_PARAMETER_K, "k", DIMENSION, PRODUCTS | BENCHMARK_OF_PRODUCT)                                       \
@@ -93,10 +94,11 @@ struct mm_call {
     struct mm_source a_source;            /* of a_from and b_from; rows are set by mm_call_view */
     struct mm_source b_source;
     struct mm_held *held; /* for the stored matrices that these name (api/operand.h); NULL: there are none */
-    struct mm_range rows, cols; /* given as parameters; else 0 */
-    uint64_t named;             /* bit p: parameter p was named, even with a wrong value */
-    uint64_t given;             /* the same with a good one */
-    enum mm_dtype dtype;        /* of the operands; mm_call_resolve sets both types */
+    struct mm_range rows, cols;       /* given as parameters; else 0 */
+    char out[MM_CALL_MATRIX_MAX + 1]; /* the name under which the result is stored; else "" */
+    uint64_t named;                   /* bit p: parameter p was named, even with a wrong value */
+    uint64_t given;                   /* the same with a good one */
+    enum mm_dtype dtype;              /* of the operands; mm_call_resolve sets both types */
     enum mm_dtype result_dtype;
 
     /* Set by mm_codec_decode, as the client sees them; a transposition's b is 0×0. A raw body's come from the

@@ -46,7 +46,8 @@ size_t mm_job_made_bytes(const struct mm_job *job) {
 
 size_t mm_job_returned_bytes(const struct mm_job *job) {
     const struct mm_matrix *c = &job->product.c;
-    const size_t elements = job->part == NULL ? c->rows * c->cols : mm_window_elements(job->part);
+    const size_t elements =
+        job->part == NULL || job->keeps_c ? c->rows * c->cols : mm_window_elements(job->part);
     return c->data == NULL ? 0 : elements * mm_dtype_bytes(c->dtype);
 }
 

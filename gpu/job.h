@@ -50,6 +50,7 @@ struct mm_job {
     const struct mm_window
         *part;            /* the part of C that is wanted, and reduced: in the end it lies dense at the data
                            of C, where on the host all of C is computed first; NULL: all of C */
+    bool keeps_c;         /* all of C is wanted as well: the part stays where it lies in it */
     bool reduces;         /* the device is to reduce the part, which is not NULL, as well */
     struct mm_task *task; /* done in place of the product, which then tells the load alone, by its
                              m, n and k; NULL: the product */

@@ -7,8 +7,10 @@
 #include <string.h>
 
 const char *mm_source_word(enum mm_source_kind kind) {
-    static const char *const words[] = {
-        [MM_SOURCE_HOST] = "inline", [MM_SOURCE_UNIFORM] = "generated", [MM_SOURCE_IDENTITY] = "generated"};
+    static const char *const words[] = {[MM_SOURCE_HOST] = "inline",
+                                        [MM_SOURCE_UNIFORM] = "generated",
+                                        [MM_SOURCE_IDENTITY] = "generated",
+                                        [MM_SOURCE_STORED] = "stored"};
     return words[kind];
 }
 

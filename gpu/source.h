@@ -29,7 +29,7 @@ static inline bool mm_source_is_made(const struct mm_source *source) {
     return source->kind == MM_SOURCE_UNIFORM || source->kind == MM_SOURCE_IDENTITY;
 }
 
-/* "inline" or "generated": all that the log says of an operand. Static. */
+/* "inline", "generated" or "stored": all that the log says of an operand. Static. */
 const char *mm_source_word(enum mm_source_kind kind);
 
 /* Writes `count` elements of the dense view, from element `first` on, to its memory. */

@@ -180,7 +180,7 @@ static void begin(struct mm_device *device, unsigned lane, struct mm_job *const 
 static void end(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
-    if (!job->more && job->part != NULL)
+    if (!job->more && job->part != NULL && !job->keeps_c)
         mm_window_pack(job->part, job->product.c.dtype, job->product.c.data, job->product.c.data);
     job->span_ns[MM_SPAN_UPLOAD] = job->pieces.made_ns;
     job->span_ns[MM_SPAN_KERNEL] = job->pieces.spent_ns;

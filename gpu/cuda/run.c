@@ -80,7 +80,7 @@ static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const
     job->downloaded_bytes = mm_job_returned_bytes(job);
     if (to->data == NULL)
         return cudaSuccess;
-    if (job->part != NULL && !mm_window_is_all(job->part))
+    if (job->part != NULL && !job->keeps_c && !mm_window_is_all(job->part))
         return mm_cuda_copy_part(to->data, c->data, c->dtype, job->part, lane);
     return mm_cuda_copy_matrix(to, c, cudaMemcpyDeviceToHost, lane);
 }

@@ -29,9 +29,8 @@ enum mm_status mm_matrix_judge_name(struct mm_request *request, enum mm_store_op
         mm_matrix_name(request), MM_STORE_NAME_MAX);
 }
 
-static enum mm_status fail_condition(struct mm_request *request, enum mm_condition condition,
-                                     const char *etag) {
-    const char *name = mm_matrix_name(request);
+static enum mm_status fail_condition(struct mm_request *request, const char *name,
+                                     enum mm_condition condition, const char *etag) {
     if (condition == MM_CONDITION_MATCHED)
         return mm_fail_field(&request->error, MM_PRECONDITION_FAILED, MHD_HTTP_HEADER_IF_NONE_MATCH,
                              "'%s' is stored already, with the ETag %s, which If-None-Match rules out", name,
@@ -43,18 +42,17 @@ static enum mm_status fail_condition(struct mm_request *request, enum mm_conditi
                          "'%s' has the ETag %s, which If-Match does not list", name, etag);
 }
 
-enum mm_status mm_matrix_judge_condition(struct mm_request *request, char etag[MM_ETAG_MAX + 1],
-                                         const char **expected, bool *is_there) {
+enum mm_status mm_matrix_judge_condition(struct mm_request *request, const char *name,
+                                         char etag[MM_ETAG_MAX + 1], const char **expected, bool *is_there) {
     struct mm_store *store = request->server->store;
-    struct mm_stored *value =
-        mm_store_hold(store, request->space, mm_matrix_name(request), false, mm_clock_ns());
+    struct mm_stored *value = mm_store_hold(store, request->space, name, false, mm_clock_ns());
     *is_there = value != NULL;
     strcpy(etag, value == NULL ? "" : value->etag);
     mm_store_release(store, value);
     *expected = mm_condition_is_given(request) ? etag : NULL;
     const char *tag = *is_there ? etag : NULL;
     const enum mm_condition condition = mm_condition_judge(request, tag);
-    return condition == MM_CONDITION_HOLDS ? MM_OK : fail_condition(request, condition, tag);
+    return condition == MM_CONDITION_HOLDS ? MM_OK : fail_condition(request, name, condition, tag);
 }
 
 /* --- GET */
@@ -87,7 +85,9 @@ static enum mm_status find_value(struct mm_request *request) {
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
     const enum mm_condition condition = mm_condition_judge(request, get->value->etag);
     get->is_known = condition == MM_CONDITION_MATCHED;
-    return condition == MM_CONDITION_OTHER ? fail_condition(request, condition, get->value->etag) : MM_OK;
+    return condition == MM_CONDITION_OTHER
+               ? fail_condition(request, mm_matrix_name(request), condition, get->value->etag)
+               : MM_OK;
 }
 
 /* The part that is wanted, and the form of the reply. */
@@ -266,7 +266,7 @@ enum mm_status mm_matrix_delete(struct mm_request *request) {
     bool is_there;
     enum mm_status status = judge_target(request);
     while (status == MM_OK) {
-        status = mm_matrix_judge_condition(request, etag, &expected, &is_there);
+        status = mm_matrix_judge_condition(request, name, etag, &expected, &is_there);
         if (!is_there) /* whatever its conditions (RFC 9110, 13.2.1) */
             status = mm_store_fail_missing("name", name, &request->error);
         if (status == MM_OK &&

@@ -10,12 +10,6 @@
 
 #include <string.h>
 
-/* The first member makes what is there for bodies of operations work here too. */
-struct put {
-    struct mm_operation operation;
-    struct mm_store_room room;
-};
-
 static bool has_dimensions(const struct mm_request *request) {
     static const char *const names[] = {"m", "n", "shape"};
     size_t index = 0;
@@ -40,7 +34,7 @@ static size_t expected_bytes(const struct mm_request *request) {
 }
 
 static enum mm_status reserve(struct mm_request *request) {
-    struct mm_store_room *room = &((struct put *)request->own)->room;
+    struct mm_store_room *room = &mm_operation_of(request)->room;
     *room = (struct mm_store_room){.space = request->space,
                                    .bytes = expected_bytes(request),
                                    .arrived_bytes = &request->received_bytes,
@@ -52,7 +46,7 @@ static enum mm_status reserve(struct mm_request *request) {
 
 /* Before the client hears of a failure: it may try again at once. */
 static void unreserve(struct mm_request *request) {
-    mm_store_unreserve(request->server->store, &((struct put *)request->own)->room);
+    mm_store_unreserve(request->server->store, &mm_operation_of(request)->room);
 }
 
 enum mm_status mm_matrix_put_admit(struct mm_request *request) {
@@ -69,7 +63,7 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     if (status == MM_OK)
         status = mm_operation_take_query(request);
     if (status == MM_OK)
-        status = mm_matrix_judge_condition(request, etag, &expected, &is_there);
+        status = mm_matrix_judge_condition(request, mm_matrix_name(request), etag, &expected, &is_there);
     if (status == MM_OK)
         status = mm_body_judge_limit(request);
     if (status == MM_OK && operation->decoder != NULL)
@@ -156,8 +150,8 @@ static enum mm_status work(struct mm_request *request, enum mm_request_state sta
 
 /* Stores the decoded matrix, if its conditions hold at that moment. */
 static enum mm_status store_value(struct mm_request *request, struct mm_stored **value, bool *is_new) {
-    struct put *put = request->own;
-    struct mm_call *call = &put->operation.call;
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_call *call = &operation->call;
     struct mm_store_content content = {.shape = call->a_shape,
                                        .dtype = call->dtype,
                                        .data = call->a.data,
@@ -168,10 +162,11 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
     enum mm_status status;
     do {
         request->error = (struct mm_error){0};
-        status = mm_matrix_judge_condition(request, etag, &content.expected, &is_there);
+        status =
+            mm_matrix_judge_condition(request, mm_matrix_name(request), etag, &content.expected, &is_there);
         if (status != MM_OK)
             return status;
-        status = mm_store_put(request->server->store, &put->room, mm_matrix_name(request), &content,
+        status = mm_store_put(request->server->store, &operation->room, mm_matrix_name(request), &content,
                               mm_clock_ns(), value, is_new, &request->error);
     } while (status == MM_PRECONDITION_FAILED); /* another request came in between: judges anew */
     return status;
@@ -218,9 +213,8 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
 }
 
 static void release(struct mm_request *request) {
-    unreserve(request);
     mm_operation_state.release(request);
 }
 
 const struct mm_route_state mm_matrix_put_state = {
-    .bytes = sizeof(struct put), .work = work, .next = next, .release = release};
+    .bytes = sizeof(struct mm_operation), .work = work, .next = next, .release = release};

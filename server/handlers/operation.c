@@ -61,6 +61,10 @@ enum mm_status mm_operation_choose_reply(struct mm_operation *operation, struct 
     return MM_OK;
 }
 
+static size_t part_bytes(const struct mm_operation *operation) {
+    return mm_window_elements(&operation->part) * mm_dtype_bytes(operation->job.product.c.dtype);
+}
+
 /* Finds the part that is wanted, and what it takes of the host's memory. */
 static enum mm_status judge_result(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
@@ -71,10 +75,9 @@ static enum mm_status judge_result(struct mm_request *request, struct mm_error *
     enum mm_status status = mm_result_cut(call, &operation->shape, &operation->part, error);
     job->part = mm_result_has_part(call) ? &operation->part : NULL;
     job->reduces = call->numbers[MM_PARAMETER_REDUCE] != 0;
-    if (!is_host)
-        c_bytes = mm_result_returns_matrix(call)
-                      ? mm_window_elements(&operation->part) * mm_dtype_bytes(job->product.c.dtype)
-                      : 0;
+    job->keeps_c = call->out[0] != '\0';
+    if (!is_host && !job->keeps_c)
+        c_bytes = mm_result_returns_matrix(call) ? part_bytes(operation) : 0;
     operation->result_bytes = c_bytes;
     if (status == MM_OK && operation->encoder != NULL)
         status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
@@ -136,7 +139,7 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
         return status;
     operation->job.verify = call->numbers[MM_PARAMETER_VERIFY] != 0;
     mm_call_turn(call, &operation->job.product);
-    return MM_OK;
+    return mm_operation_reserve_out(request, error);
 }
 
 static enum mm_status acquire_check(struct mm_request *request, struct mm_error *error) {
@@ -202,6 +205,13 @@ static size_t made_bytes(const struct mm_operation *operation) {
     return operation->job.backend->is_host ? mm_job_made_bytes(&operation->job) : 0;
 }
 
+/* What a copy of the part takes that is returned, if it has gaps in a result that is stored. */
+static size_t copy_bytes(const struct mm_operation *operation) {
+    const bool is_copied = operation->job.keeps_c && mm_result_returns_matrix(&operation->call) &&
+                           !mm_window_is_dense(&operation->part);
+    return is_copied ? part_bytes(operation) : 0;
+}
+
 /* A large output leaves a part of the budget to other requests. Else these would wait until its kernel ends,
  * and a request of a few bytes can ask for an output of any size. */
 static enum mm_status judge_part(const struct mm_request *request, struct mm_error *error) {
@@ -209,8 +219,8 @@ static enum mm_status judge_part(const struct mm_request *request, struct mm_err
     const struct mm_buffers *buffers = request->server->buffers;
     const size_t budget = mm_buffers_budget(buffers), part = budget - budget / MM_OTHERS_PART;
     const size_t used = mm_buffers_used(buffers), held = operands_bytes(request);
-    const size_t bytes =
-        made_bytes(operation) + operation->result_bytes + check_bytes(operation) + operation->reply_bytes;
+    const size_t bytes = made_bytes(operation) + operation->result_bytes + copy_bytes(operation) +
+                         check_bytes(operation) + operation->reply_bytes;
     if (bytes <= LARGE_OUTPUT_BYTES || (used <= part && bytes <= part - used))
         return MM_OK;
     if (held <= part && bytes <= part - held) {
@@ -239,6 +249,8 @@ static enum mm_status acquire_output(struct mm_request *request, struct mm_error
     if (status == MM_OK && operation->result_bytes > 0)
         status = mm_buffers_acquire(buffers, operation->result_bytes, &operation->result, error);
     product->c.data = operation->result.data;
+    if (status == MM_OK && copy_bytes(operation) > 0)
+        status = mm_buffers_acquire(buffers, copy_bytes(operation), &operation->copy, error);
     if (status == MM_OK)
         status = acquire_check(request, error);
     if (status == MM_OK && operation->reply_bytes > 0)
@@ -254,6 +266,7 @@ static bool is_locked(const struct mm_buffer *buffer) {
 static size_t output_bytes(const struct mm_operation *operation) {
     return (operation->made.data != NULL ? mm_job_made_bytes(&operation->job) : 0) +
            (operation->result.data != NULL ? operation->result_bytes : 0) +
+           (operation->copy.data != NULL ? copy_bytes(operation) : 0) +
            (operation->check.data != NULL ? mm_verify_bytes(&operation->job.product) : 0);
 }
 
@@ -281,6 +294,7 @@ static void release_output(struct mm_request *request) {
     struct mm_buffers *buffers = request->server->buffers;
     mm_buffers_release(buffers, &operation->made);
     mm_buffers_release(buffers, &operation->result);
+    mm_buffers_release(buffers, &operation->copy);
     mm_buffers_release(buffers, &operation->check);
     mm_buffers_release(buffers, &operation->reply.buffer);
 }
@@ -411,21 +425,39 @@ static void share_with_pool(struct mm_helpers *helpers, unsigned count,
     mm_pool_share(((struct pool_helpers *)helpers)->pool, count, one, data);
 }
 
+/* The part is what the product's C is from now on. Returns where it lies: if all of C is stored, within that,
+ * or in a copy. */
+static void *take_part(struct mm_operation *operation) {
+    const struct mm_window *part = &operation->part;
+    struct mm_matrix *c = &operation->job.product.c;
+    void *data = c->data;
+    if (operation->copy.data != NULL)
+        mm_window_pack(part, c->dtype, c->data, data = operation->copy.data);
+    else if (operation->job.keeps_c)
+        data = mm_window_item(part, c->dtype, c->data, 0).data;
+    *c = mm_matrix_dense(c->dtype, part->count * part->rows, part->cols, data);
+    return data;
+}
+
 /* From the result to the body of the reply and all spans. On the connection's thread or one of the pool. */
 static enum mm_status encode(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *encoder = operation->encoder;
     uint64_t *span_ns = operation->span_ns;
     struct pool_helpers helpers = {{share_with_pool}, request->server->pool};
-    if (operation->job.part != NULL) /* it is what the product's C is from now on */
-        operation->job.product.c =
-            mm_matrix_dense(operation->job.product.c.dtype, operation->part.count * operation->part.rows,
-                            operation->part.cols, operation->job.product.c.data);
+    const enum mm_status status = mm_operation_store_out(request, error);
+    if (status != MM_OK)
+        return status;
+    struct mm_buffer borrowed = {.data = operation->job.product.c.data};
+    if (operation->job.part != NULL)
+        borrowed.data = take_part(operation);
     const struct mm_answer answer = {.job = &operation->job,
                                      .figures = operation->call.numbers[MM_PARAMETER_REDUCE],
                                      .has_matrix = mm_result_returns_matrix(&operation->call),
                                      .shape = &operation->shape,
-                                     .result = &operation->result,
+                                     .result = operation->copy.data != NULL ? &operation->copy
+                                               : operation->stored != NULL  ? &borrowed
+                                                                            : &operation->result,
                                      .span_ns = span_ns,
                                      .helpers = &helpers.head};
     memcpy(span_ns, request->span_ns, sizeof request->span_ns);
@@ -462,8 +494,17 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
 static void release(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_buffers *buffers = request->server->buffers;
+    struct mm_store *store = request->server->store;
+    struct mm_buffer *reply = &operation->reply.buffer;
     free(operation->content_type);
     operation->content_type = NULL;
+    if (operation->stored != NULL && mm_stored_has(operation->stored, reply->data))
+        *reply = (struct mm_buffer){0}; /* it was borrowed */
+    if (operation->stored != NULL)
+        mm_store_release(store, operation->stored);
+    operation->stored = NULL;
+    if (operation->room.is_reserved)
+        mm_store_unreserve(store, &operation->room);
     release_output(request);
     mm_call_release(&operation->call, buffers);
     mm_operand_release(&operation->held);
@@ -498,6 +539,8 @@ enum mm_status mm_operation_answer(struct mm_request *request) {
     memcpy(request->span_ns, operation->span_ns, sizeof request->span_ns);
     if (status != MM_OK)
         return status;
+    struct mm_stored *stored = operation->stored;
+    operation->stored = NULL; /* the reply's from here on */
     return mm_reply_product(request, &operation->reply, &operation->shape,
-                            operation->encoder == NULL ? NULL : operation->encoder->reply_type);
+                            operation->encoder == NULL ? NULL : operation->encoder->reply_type, stored);
 }

@@ -16,7 +16,14 @@ struct mm_operation {
     char *content_type;             /* owned; NULL: absent */
     struct mm_shape shape;          /* of what is wanted of the result */
     struct mm_window part;          /* of the job, which points at it if a part or figures are wanted */
-    struct mm_stack stack; /* of the job's product, which points at it if there are several products */
+    struct mm_stack stack;     /* of the job's product, which points at it if there are several products */
+    struct mm_store_room room; /* for what is stored: the result, or the body of a PUT */
+    bool is_out_in_query;      /* the name `out`; else the body may still bring one */
+    bool is_conditional;       /* the request has conditions, */
+    char expected_etag[MM_ETAG_MAX + 1]; /* and then that name has this value; "": none */
+    struct mm_stored *stored;            /* the result under that name, held for the reply */
+    struct mm_buffer
+        copy; /* of the part that is returned, if the result is stored and the part has gaps there */
     struct mm_buffer result;
     size_t result_bytes;        /* that it must have */
     struct mm_buffer made;      /* the operands that a backend of the host makes */
@@ -31,6 +38,20 @@ struct mm_operation {
 };
 
 struct mm_operation *mm_operation_of(const struct mm_request *request);
+
+/* Storing the result under the name `out` (operation_out.c). Without that name nothing happens. */
+
+/* If the query has the name: judges the request's conditions on its value. MM_PRECONDITION_FAILED in
+ * request->error. The connection's thread. */
+enum mm_status mm_operation_judge_out(struct mm_request *request);
+
+/* Reserves room for the whole result. MM_BAD_REQUEST, MM_UNSUPPORTED without a store, MM_STORE_FULL. On the
+ * connection's thread or one of the worker pool. */
+enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_error *error);
+
+/* Stores the result, whose memory the store takes over. MM_PRECONDITION_FAILED if the name has another value
+ * by now, MM_STORE_FULL, MM_INTERNAL. The same threads. */
+enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error);
 
 /* Chooses the variant and sets the product, without the memory of the result and, before the body, without
  * data: judges the names and the tile, then whether the shapes conform and the reply's format can hold the

@@ -138,7 +138,8 @@ static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     if (status != MM_OK)
         return status;
     request->deadline_ns = mm_operation_deadline_ns(request);
-    if (operation->decoder != NULL)
+    status = mm_operation_judge_out(request);
+    if (status == MM_OK && operation->decoder != NULL)
         status = mm_operation_plan(request, request->content_length);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);

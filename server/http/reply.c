@@ -233,10 +233,20 @@ static void add_shape(struct MHD_Response **response, const struct mm_shape *sha
 }
 
 enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body *body,
-                                const struct mm_shape *shape, const char *type) {
+                                const struct mm_shape *shape, const char *type, struct mm_stored *stored) {
     const struct mm_job *job = request->job;
     size_t bytes = body->head_bytes + body->bytes;
-    struct MHD_Response *response = respond_with(request->server, body, NULL);
+    char etag[MM_ETAG_MAX + 1], location[sizeof "/v1/matrices/" + MM_STORE_NAME_MAX];
+    if (stored != NULL) {
+        strcpy(etag, stored->etag);
+        sprintf(location, "/v1/matrices/%s", stored->name);
+    }
+    const bool is_stored = stored != NULL;
+    struct MHD_Response *response = respond_with(request->server, body, stored);
+    if (is_stored) {
+        add_header(&response, MHD_HTTP_HEADER_ETAG, etag);
+        add_header(&response, MHD_HTTP_HEADER_LOCATION, location);
+    }
     if (type != NULL)
         add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     add_timing(&response, request->span_ns);

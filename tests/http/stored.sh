@@ -1,6 +1,6 @@
 #!/bin/sh
 # Operands that are stored matrices, by curl and jq: every way to name one, beside every other operand; what they tell, and
-# what is refused. usage: stored.sh BACKEND. Without a device of the backend it is skipped (77).
+# what is refused. Results that are stored. usage: stored.sh BACKEND. Without a device of the backend it is skipped (77).
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -115,10 +115,101 @@ expect "a product of what was deleted" 404 code no_such_matrix
 store a '{"a": [[1,1,1]]}'
 ask '/v1/matmul?a_from=a&b_from=b' -X POST
 expect "a product of what was stored anew" 200 .c '[[2,2]]'
+
+# Results that are stored, whole, whatever is returned of them.
+store left '{"a": [[1,2,3],[4,5,6]]}'
+store right '{"a": [[1,0],[0,1],[1,1]]}'
+while IFS='|' read -r query accept outcome; do
+    ask "/v1/matmul?a_from=left&b_from=right&out=c&$query" -X POST -H "Accept: $accept"
+    # shellcheck disable=SC2086
+    expect "out, $query as $accept" $outcome Location: /v1/matrices/c ETag: '"*"'
+    tag=$(header ETag "$scratch/head")
+    cp "$scratch/got" "$scratch/product"
+    ask /v1/matrices/c -H 'Accept: application/json'
+    expect "what $query has stored" 200 . '{"a":[[4,5],[10,11]],"dtype":"float32"}' ETag: "$tag"
+    ask /v1/matrices/c -X DELETE
+    expect "it can be deleted" 204
+done <<'END_OF_CASES'
+|application/json|200 .c [[4,5],[10,11]]
+reply=none|application/json|200 has("c") false .shape [2,2]
+reply=none|application/octet-stream|204
+rows=1:2|application/json|200 .c [[10,11]]
+cols=1:2|application/json|200 .c [[5],[11]]
+reduce=sum,trace&cols=1:&rows=1:|application/json|200 .reduce {"sum":11,"trace":11} has("c") false
+verify=1|application/json|200 .verify.passed true
+END_OF_CASES
+for part in '' '&rows=1:' '&cols=1:' '&rows=1:1'; do
+    for type in octet-stream x-npy; do
+        ask "/v1/matmul?a_from=left&b_from=right$part" -X POST -H "Accept: application/$type"
+        cp "$scratch/got" "$scratch/expected"
+        ask "/v1/matmul?a_from=left&b_from=right&out=c$part" -X POST -H "Accept: application/$type"
+        expect "$type$part, stored as well" 200
+        same "$type$part: the same bytes" "$(od -An -tx1 "$scratch/expected")" "$(od -An -tx1 "$scratch/got")"
+        ask /v1/matrices/c -H 'Accept: application/json'
+        expect "$type$part: what is stored" 200 .a '[[4,5],[10,11]]'
+    done
+done
+ask '/v1/transpose?a_from=left&out=left&ttl_s=100' -X POST
+expect "a matrix in place of its transpose" 200 .c '[[1,4],[2,5],[3,6]]'
+ask '/v1/matmul?a_from=left&b_from=c&out=d' -X POST
+expect "a product of results" 200 .c '[[44,49],[58,65],[72,81]]'
+ask /v1/matmul -d '{"a": [[2]], "b": [[3]], "out": "e", "ttl_s": 1, "reply": "none"}'
+expect "out in JSON" 200 Location: /v1/matrices/e
+ask /v1/matmul -F a_from=left -F b_from=right -F transpose_a=1 -F out=f -H 'Accept: application/json'
+expect "out in a form" 200 Location: /v1/matrices/f
+ask /v1/matrices
+expect "the list" 200 '[.matrices[] | [.name, .shape]] | map(select(.[0] | test("^[c-f]$|left")))' \
+    '[["c",[2,2]],["d",[3,2]],["e",[1,1]],["f",[2,2]],["left",[3,2]]]' '[.matrices[] | select(.expires) | .name]' '["e","left"]'
+sleep 1
+ask /v1/matrices/e
+expect "its life is over" 404
+
+# Conditions are on the name that out gives.
+ask '/v1/matmul?a_from=left&b_from=c&out=d' -X POST -H 'If-None-Match: *'
+expect "only if there was none" 412 code precondition_failed
+ask /v1/matrices/d -I
+tag=$(header ETag "$scratch/head")
+ask '/v1/matmul?a_from=left&b_from=c&out=d&reply=none' -X POST -H "If-Match: $tag"
+expect "only if it is that one" 200
+ask '/v1/matmul?a_from=left&b_from=c&out=d&reply=none' -X POST -H "If-Match: $tag"
+expect "it was replaced" 412
+ask /v1/matmul -d '{"a": [[2]], "b": [[3]], "out": "new"}' -H 'If-None-Match: *'
+expect "conditions, and out in the body" 400 code bad_request .field out detail query
+
+# What is refused.
+while IFS='|' read -r query outcome; do
+    ask "/v1/matmul?a_from=left&b_from=c&$query" -X POST
+    # shellcheck disable=SC2086
+    expect "$query" $outcome
+done <<'END_OF_CASES'
+out=a/b|400 code bad_request .field out
+out=..|400 code bad_request .field out
+out=|400 code bad_request .field out
+ttl_s=7|400 code bad_request .field ttl_s
+out=x&ttl_s=0|400 code bad_request .field ttl_s
+out=x&out=y|400 code bad_request .field out
+END_OF_CASES
+conform_kept
+stop
+
+# A result needs room before it is computed; nothing of one that fails stays behind.
+start --backend "$backend" --store-memory 1000 --store-memory-per-key 1000
+ask '/v1/matmul?m=16&k=1&n=16&a_from=identity()&b_from=identity()&out=x' -X POST
+expect "a result that the store cannot hold" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1024,1000,1000]'
+ask '/v1/matmul?m=10&k=1&n=25&a_from=identity()&b_from=identity()&out=x&reply=none' -X POST
+expect "a result that fills the store to the byte" 200
+ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=y' -X POST
+expect "no room for another" 507 code store_full .free_bytes 0
+ask '/v1/matmul?m=1&k=1&n=1&a_from=x&b_from=y&out=x' -X POST
+expect "an operand that is not there" 404
+ask /v1/matrices/x -X DELETE
+same "all bytes come back" 1000 "$(metric 'store_bytes{state="free"}')"
 conform_kept
 stop
 start --backend "$backend" --store-memory 0
 ask '/v1/matmul?a_from=a&b_from=identity()&m=1&k=1&n=1' -X POST
 expect "without the store" 422 code unsupported .field a_from detail '--store-memory 0'
+ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=x' -X POST
+expect "out without the store" 422 code unsupported .field out detail '--store-memory 0'
 stop
 finish

@@ -1,0 +1,66 @@
+/* The result of an operation that is stored under a name: its conditions, its room, and the value itself. */
+#include "server/handlers/matrix.h"
+#include "server/handlers/operation.h"
+#include "server/http/condition.h"
+
+#include <string.h>
+
+enum mm_status mm_operation_judge_out(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const char *expected;
+    bool is_there;
+    operation->is_conditional = mm_condition_is_given(request);
+    operation->is_out_in_query = operation->call.out[0] != '\0';
+    if (!operation->is_conditional || !operation->is_out_in_query || request->server->store == NULL)
+        return MM_OK;
+    return mm_matrix_judge_condition(request, operation->call.out, operation->expected_etag, &expected,
+                                     &is_there);
+}
+
+/* The conditions were judged by the head, so the name must have been there. */
+static enum mm_status judge_place(const struct mm_operation *operation, struct mm_error *error) {
+    if (!operation->is_conditional || operation->is_out_in_query)
+        return MM_OK;
+    return mm_fail_field(error, MM_BAD_REQUEST, "out",
+                         "the request has conditions (If-Match, If-None-Match) on the matrix that out names, "
+                         "but out is in the body; give it in the query");
+}
+
+enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_call *call = &operation->call;
+    if (call->out[0] == '\0') {
+        if (!mm_call_has(call, MM_PARAMETER_TTL_S))
+            return MM_OK;
+        return mm_fail_field(error, MM_BAD_REQUEST, "ttl_s",
+                             "ttl_s is given, but nothing is stored; give out as well, or leave ttl_s out");
+    }
+    if (request->server->store == NULL)
+        return mm_fail_field(
+            error, MM_UNSUPPORTED, "out",
+            "out is '%s', but this server stores no matrices (--store-memory 0); leave it out", call->out);
+    const enum mm_status status = judge_place(operation, error);
+    if (status != MM_OK)
+        return status;
+    operation->room =
+        (struct mm_store_room){.space = request->space, .bytes = mm_matrix_bytes(&operation->job.product.c)};
+    return mm_store_reserve(request->server->store, &operation->room, mm_clock_ns(), error);
+}
+
+enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const struct mm_call *call = &operation->call;
+    const struct mm_matrix *c = &operation->job.product.c;
+    const struct mm_store_content content = {
+        .shape = mm_call_result(call),
+        .dtype = c->dtype,
+        .data = c->data,
+        .memory = &operation->result,
+        .ttl_ns = call->numbers[MM_PARAMETER_TTL_S] * UINT64_C(1000000000),
+        .expected = operation->is_conditional ? operation->expected_etag : NULL};
+    bool is_new;
+    if (call->out[0] == '\0')
+        return MM_OK;
+    return mm_store_put(request->server->store, &operation->room, call->out, &content, mm_clock_ns(),
+                        &operation->stored, &is_new, error);
+}
