@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { RANDOM_COUNT = 500000, TEXT_BYTES = 32 };
+enum { RANDOM_COUNT = 100000, TEXT_BYTES = 32 };
 
 static const char *text_of(double value, bool is_float) {
     static char text[MM_DOUBLE_TEXT_MAX + 2]; /* larger than a float's room */
