@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -IS
 """Numbers as raw little-endian float32 data, for the scripts of this folder: shells hold no bytes.
 
     float32.py encode          numbers on stdin, separated by space, as bytes on stdout

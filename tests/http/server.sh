@@ -11,6 +11,9 @@ for variable in $(env | sed -n 's/^\(MATMULD_[A-Z0-9_]*\)=.*/\1/p'); do
     unset "$variable"
 done
 
+# Where python3 is a script, as with pyenv, it starts slowly: the interpreter that it runs comes first.
+PATH=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH
+
 here=$(cd "$(dirname "$0")/../http" && pwd)
 FLOAT32=$here/float32.py TALK=$here/talk.py
 checks=0
@@ -79,14 +82,14 @@ make_venv() {
     ! cmp -s "$wanted" "$venv/installed" || return 0
     rm -rf "$venv"
     { python3 -m venv "$venv" &&
-        "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 1 --timeout 10 -r "$wanted" &&
+        "$venv/bin/pip" install --quiet --no-compile --disable-pip-version-check --retries 1 --timeout 10 -r "$wanted" &&
         cp "$wanted" "$venv/installed"; } >"$scratch/pip" 2>&1 && return
     tail -n 1 "$scratch/pip"
     echo "$1 cannot be installed from PyPI here"
     return 1
 }
 
-# conform DOCUMENT [REQUESTS EXCHANGES]: by validate.py. Under a sanitizer that is left out: the replies are the same.
+# conform DOCUMENT [REQUESTS EXCHANGES]…: by validate.py. Under a sanitizer that is left out: the replies are the same.
 conform() {
     [ -z "${ASAN_OPTIONS:-}${TSAN_OPTIONS:-}" ] || return 0
     checks=$((checks + 1))
@@ -97,7 +100,7 @@ conform() {
     fi
 }
 
-# keep METHOD TARGET: puts the exchange in $scratch/head and $scratch/got aside for conform_kept. Large matrices are left
+# keep METHOD TARGET: keeps the exchange in $scratch/head and $scratch/got for put_aside. Large matrices are left
 # out: a schema says no more of them than of small ones, and takes seconds.
 keep() {
     [ "$(wc -c <"$scratch/got")" -lt 1000000 ] || return 0
@@ -107,12 +110,13 @@ keep() {
     cp "$scratch/got" "$scratch/exchanges/$kept.body"
 }
 
-# Each server has a document of its own, so this comes at the end of each.
-conform_kept() {
-    [ "$kept" -gt 0 ] || return 0
-    conform "$scratch/openapi.json" "$scratch/exchanges" "$scratch/exchanges"
-    rm "$scratch/exchanges"/*
-    kept=0
+# Each server has a document of its own, so its exchanges are put aside with that when it ends. finish judges them together,
+# since the validator takes longer to start than to judge.
+put_aside() {
+    [ -e "$scratch/exchanges/$kept.head" ] || return 0
+    cp "$scratch/openapi.json" "$scratch/exchanges"
+    mv "$scratch/exchanges" "$scratch/exchanges.$kept"
+    mkdir "$scratch/exchanges"
 }
 
 # ask TARGET ARG…: a request by curl. Sets $status (000 without a reply) and $uploaded, the bytes of the body that were sent;
@@ -237,7 +241,12 @@ same_descriptors() {
 
 # The last word of every script: nothing checked is a failure too.
 finish() {
-    conform_kept
+    put_aside
+    set --
+    for folder in "$scratch"/exchanges.*; do
+        [ ! -d "$folder" ] || set -- "$@" "$folder/openapi.json" "$folder" "$folder"
+    done
+    [ $# -eq 0 ] || conform "$@"
     echo "$checks checks, $failures failures"
     [ "$checks" -gt 0 ] && [ "$failures" -eq 0 ]
 }
@@ -330,7 +339,7 @@ ends() {
     wait "$server" || status=$?
     server=
     same "$2: exit status" "$1" "$status"
-    conform_kept
+    put_aside
 }
 
 # ended WHAT: it ends well, without a sanitizer's report.

@@ -189,7 +189,6 @@ ttl_s=7|400 code bad_request .field ttl_s
 out=x&ttl_s=0|400 code bad_request .field ttl_s
 out=x&out=y|400 code bad_request .field out
 END_OF_CASES
-conform_kept
 stop
 
 # A result needs room before it is computed; nothing of one that fails stays behind.
@@ -204,7 +203,6 @@ ask '/v1/matmul?m=1&k=1&n=1&a_from=x&b_from=y&out=x' -X POST
 expect "an operand that is not there" 404
 ask /v1/matrices/x -X DELETE
 same "all bytes come back" 1000 "$(metric 'store_bytes{state="free"}')"
-conform_kept
 stop
 start --backend "$backend" --store-memory 0
 ask '/v1/matmul?a_from=a&b_from=identity()&m=1&k=1&n=1' -X POST

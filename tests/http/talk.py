@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -IS
 """Sends stdin to a TCP port as it is, so many bytes a write and so many milliseconds apart (2), and copies what comes back
 to stdout until the other side closes; if that comes before all is sent, the rest is not. It knows nothing of HTTP.
 

@@ -2,13 +2,15 @@
 
 Usage: validate.py DOCUMENT                     that its references lead somewhere, and that its examples and defaults
                                                 conform to its schemas
-       validate.py DOCUMENT REQUESTS EXCHANGES  every NAME.head (the reply's status line and headers) in the
+       validate.py DOCUMENT REQUESTS EXCHANGES [DOCUMENT REQUESTS EXCHANGES]…
+                                                every NAME.head (the reply's status line and headers) in the
                                                 folder EXCHANGES, with its NAME.body, as the reply to
                                                 NAME.request in the folder REQUESTS (golden/README.md)
 
 Ends with 1 at the first fault, which it prints.
 """
 
+import functools
 import json
 import sys
 import urllib.parse
@@ -33,8 +35,8 @@ def expect(condition, what):
 
 
 class Document:
-    def __init__(self, path):
-        self.root = json.loads(Path(path).read_text())
+    def __init__(self, text):
+        self.root = json.loads(text)
         self.validators = {}
 
     def follow(self, node):
@@ -163,21 +165,26 @@ def check_exchange(document, request, head, body):
         check_request(document, operation, target, request_head, request_body)
 
 
-def main(path, requests=None, exchanges=None):
-    document = Document(path)
+def main(path, *rest):
+    documents = functools.cache(Document)  # most servers have the same one
+    count = 0
+    what = path
     try:
-        what = path
-        if exchanges is None:
+        if not rest:
+            document = documents(Path(path).read_text())
             check_document(document, document.root, "")
-        heads = sorted(Path(exchanges).glob("*.head")) if exchanges else []
-        expect(heads or not exchanges, f"{exchanges} has no exchange")
-        for head in heads:
-            what = head.stem
-            check_exchange(document, Path(requests) / f"{what}.request", head, head.with_suffix(".body"))
+        for path, requests, exchanges in zip(*[iter([path, *rest])] * 3):
+            document = documents(Path(path).read_text())
+            heads = sorted(Path(exchanges).glob("*.head"))
+            expect(heads, f"{exchanges} has no exchange")
+            for head in heads:
+                what = head.stem
+                check_exchange(document, Path(requests) / f"{what}.request", head, head.with_suffix(".body"))
+            count += len(heads)
     except Fault as fault:
         print(f"against the document: {what}: {fault}")
         return 1
-    print(f"{len(heads)} exchanges conform to the document" if exchanges else "the document conforms to itself")
+    print(f"{count} exchanges conform to the document" if rest else "the document conforms to itself")
     return 0
 
 
