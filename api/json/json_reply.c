@@ -87,13 +87,22 @@ static int put_verification(json_t *envelope, const struct mm_verification *veri
                   is_judged ? make_real(mm_verification_relative_error(verification)) : json_null()));
 }
 
+/* Of a stored matrix: the elements tell the shape, if they are there. */
+static json_t *make_stored(const struct mm_answer *answer) {
+    json_t *envelope = json_object();
+    int failed = 0;
+    if (!answer->has_matrix)
+        failed = mm_json_put(envelope, "shape", mm_json_shape(answer->shape));
+    failed |= mm_json_put(envelope, "dtype", json_string(mm_dtype_name(answer->job->product.c.dtype)));
+    return mm_json_made(envelope, failed);
+}
+
 /* What follows the array, in the contract's order. Where nothing had to run (an empty product), the
  * variant is the one that was asked for. */
 static json_t *make_envelope(const struct mm_answer *answer) {
     const struct mm_job *job = answer->job;
-    if (is_stored(answer)) /* whose elements tell the shape, if they are there */
-        return json_pack("{s:o*, s:s}", "shape", answer->has_matrix ? NULL : mm_json_shape(answer->shape),
-                         "dtype", mm_dtype_name(job->product.c.dtype));
+    if (is_stored(answer))
+        return make_stored(answer);
     const struct mm_matrix *c = &job->product.c;
     const struct mm_variant *variant = job->ran != NULL ? job->ran : job->variant;
     const enum mm_dtype operand = job->product.a.dtype;

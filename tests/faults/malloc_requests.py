@@ -105,6 +105,8 @@ REQUESTS = [Request(*row) for row in [
     ("store", "put_csv", "PUT /v1/matrices/m", "Content-Type: text/csv\r\n", "1,2\n", 200, '"etag"'),
     ("store", "get", "GET /v1/matrices/m", "", None, 200, "NUMPY", (STEADY,)),
     ("store", "get_as_json", "GET /v1/matrices/m", "Accept: application/json\r\n", None, 200, "[[1", (STEADY,)),
+    ("store", "get_part", "GET /v1/matrices/m?cols=:1", "", None, 200, "NUMPY", (STEADY,)),
+    ("store", "get_figures", "GET /v1/matrices/m?reduce=sum,norm", "", None, 200, '"norm"', (STEADY,)),
     ("store", "list", "GET /v1/matrices", "", None, 200, '"matrices"'),
     ("store", "delete", "DELETE /v1/matrices/m", "", None, 404, "no_such_matrix"),
     ("refused", "bad_text", "POST /v1/matmul", JSON, LONG_NAMES, 422, "fourteen chars"),
