@@ -90,6 +90,16 @@ static enum mm_status find_value(struct mm_request *request) {
                : MM_OK;
 }
 
+/* Of the reply's text, at most; 0: the elements themselves are the reply. */
+static size_t text_bytes(const struct mm_operation *operation) {
+    const struct mm_codec *encoder = operation->encoder;
+    size_t bytes = SIZE_MAX; /* it passes that */
+    if (encoder->reply_bytes_max == NULL || reduces(operation))
+        return encoder->facts_bytes_max;
+    (void)encoder->reply_bytes_max(&operation->shape, operation->job.product.c.dtype, &bytes);
+    return bytes;
+}
+
 /* The part that is wanted, and the form of the reply. */
 static enum mm_status choose_reply(struct mm_request *request) {
     struct get *get = request->own;
@@ -104,7 +114,13 @@ static enum mm_status choose_reply(struct mm_request *request) {
         status = mm_operation_choose_reply(operation, error);
     if (status == MM_OK && operation->encoder == NULL)
         status = mm_codec_for_reply(accept, &mm_npy_codec, &operation->encoder, error);
-    return status == MM_OK ? mm_codec_judge_reply(operation->encoder, &operation->shape, error) : status;
+    if (status == MM_OK)
+        status = mm_codec_judge_reply(operation->encoder, &operation->shape, error);
+    if (status != MM_OK)
+        return status;
+    operation->job.product.c = mm_shape_view(&operation->shape, false, get->value->dtype);
+    operation->reply_bytes = text_bytes(operation);
+    return MM_OK;
 }
 
 /* Whether nobody sees the body: of a 304, or in answer to HEAD. */
@@ -113,9 +129,15 @@ static bool is_bodiless(const struct mm_request *request) {
     return get->is_known || strcmp(request->record.method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* Whether the body would be text: then none is made. */
+/* Whether a text is long to write, or figures are long to compute. */
+static bool is_long(const struct mm_operation *operation) {
+    return operation->reply_bytes > MM_OPERATION_LONG_BYTES ||
+           (reduces(operation) && mm_matrix_bytes(&operation->job.product.c) > MM_OPERATION_LONG_BYTES);
+}
+
+/* Whether no body is made at all. A short text is, since its length keeps the connection open. */
 static bool leaves_text_out(const struct mm_request *request) {
-    return is_bodiless(request) && mm_operation_of(request)->encoder->reply_bytes_max != NULL;
+    return is_bodiless(request) && is_long(mm_operation_of(request));
 }
 
 static void reduce(struct get *get) {
@@ -151,13 +173,12 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
     return encoder->finish == NULL ? MM_OK : encoder->finish(&answer, &operation->reply, error);
 }
 
-/* The elements that are returned, and memory for a copy of them unless they lie side by side. */
+/* Finds the elements that are returned, or memory for a copy of them unless they lie side by side. */
 static enum mm_status acquire_part(struct mm_request *request) {
     struct get *get = request->own;
     struct mm_operation *operation = &get->operation;
     const struct mm_window *part = &operation->part;
     struct mm_matrix *c = &operation->job.product.c;
-    *c = mm_shape_view(&operation->shape, false, get->value->dtype);
     if (mm_window_elements(part) == 0 || reduces(operation))
         return MM_OK;
     if (mm_window_is_dense(part) || is_bodiless(request)) {
@@ -170,45 +191,36 @@ static enum mm_status acquire_part(struct mm_request *request) {
     return status;
 }
 
-static enum mm_status acquire_text(struct mm_request *request, size_t *bytes) {
+static enum mm_status acquire_reply(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    const struct mm_codec *encoder = operation->encoder;
-    *bytes = encoder->facts_bytes_max;
-    if (!reduces(operation) &&
-        !encoder->reply_bytes_max(&operation->shape, operation->job.product.c.dtype, bytes))
-        return mm_fail(&request->error, MM_TOO_LARGE, "the matrix is too large as %s; ask for %s by Accept",
-                       encoder->reply_type, mm_npy_codec.reply_type);
-    return mm_buffers_acquire(request->server->buffers, *bytes, &operation->reply.buffer, &request->error);
-}
-
-/* *work_bytes: what encode() reads or writes. */
-static enum mm_status acquire_reply(struct mm_request *request, size_t *work_bytes) {
-    struct mm_operation *operation = mm_operation_of(request);
-    size_t text_bytes = 0;
+    struct mm_error *error = &request->error;
     operation->job.deadline_ns = request->deadline_ns;
     request->job = &operation->job;
+    if (operation->reply_bytes == SIZE_MAX)
+        return mm_fail(error, MM_TOO_LARGE, "the matrix is too large as %s; ask for %s by Accept",
+                       operation->encoder->reply_type, mm_npy_codec.reply_type);
     enum mm_status status = acquire_part(request);
-    if (status == MM_OK && operation->encoder->reply_bytes_max != NULL)
-        status = acquire_text(request, &text_bytes);
+    if (status == MM_OK && operation->reply_bytes > 0)
+        status = mm_buffers_acquire(request->server->buffers, operation->reply_bytes,
+                                    &operation->reply.buffer, error);
     if (status != MM_OK)
-        mm_request_judge_busy(request, operation->result.bytes, &request->error);
-    *work_bytes = text_bytes + operation->result.bytes +
-                  (reduces(operation) ? mm_matrix_bytes(&operation->job.product.c) : 0);
-    return request->error.status;
+        mm_request_judge_busy(request, operation->result.bytes, error);
+    return error->status;
 }
 
 enum mm_status mm_matrix_get(struct mm_request *request) {
-    size_t bytes;
+    const struct mm_operation *operation = mm_operation_of(request);
     enum mm_status status = find_value(request);
     if (status == MM_OK)
         status = choose_reply(request);
     if (status == MM_OK && leaves_text_out(request))
         return mm_matrix_get_answer(request);
     if (status == MM_OK)
-        status = acquire_reply(request, &bytes);
+        status = acquire_reply(request);
     if (status != MM_OK)
         return status;
-    if (bytes > MM_OPERATION_LONG_BYTES && mm_server_engine(request->server) != NULL) {
+    if ((is_long(operation) || operation->result.bytes > MM_OPERATION_LONG_BYTES) &&
+        mm_server_engine(request->server) != NULL) {
         mm_request_encode_on_pool(request);
         return MM_OK;
     }

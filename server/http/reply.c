@@ -137,11 +137,15 @@ static ssize_t read_nothing(void *argument, uint64_t position, char *data, size_
     return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
-/* MHD never reads this body, and writes Transfer-Encoding: chunked in place of its length, as RFC 9112 (6.1)
- * allows for HEAD and 304. MHD 0.9.75 has no way to leave both out. */
+/* Leaves Content-Length out, for HEAD and 304. MHD 0.9.75 then closes the connection: it would mark the body
+ * as chunked otherwise, and send the last chunk of it, which the client would take for the next reply. */
 static struct MHD_Response *respond_without_body(void) {
     enum { BLOCK_BYTES = 1 };
-    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_nothing, NULL, NULL);
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_nothing, NULL, NULL);
+    if (response != NULL)
+        MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
+    return response;
 }
 
 /* Sends the body without a copy; takes it over in any case, and the reference to the value whose memory it

@@ -344,6 +344,16 @@ ask "$path/wide" -H 'Accept: application/json' --head
 expect "its HEAD" 200 Matmul-Shape: '1, 1000000' Content-Type: application/json Content-Length: ''
 ask "$path/wide" -H 'Accept: application/json' -H 'If-None-Match: *'
 expect "its 304" 304 ETag: '"*"' Content-Length: ''
+ask "$path/wide?reduce=sum" --head
+expect "HEAD of its figures" 200 Content-Length: ''
+for condition in 'HEAD|A: b' 'GET|If-None-Match: *'; do
+    printf '%s %s/wide HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n%s\r\n\r\n' \
+        "${condition%|*}" "$path" "${condition#*|}" >"$scratch/requests"
+    talk requests 1000 || :
+    last_reply
+    like "$condition: its connection" close "$(header Connection "$scratch/head")"
+    same "$condition: bytes behind its head" 0 "$(wc -c <"$scratch/got" | tr -d ' ')"
+done
 # Nor is there memory for a copy of a part; a part that lies side by side needs none.
 put tall 5000000
 ask "$path/tall" -X DELETE
