@@ -57,6 +57,8 @@ done <<'END'
 3, 0, 1, null|"a":[[],[],[]],"b":[[[]]],"transpose_b":true
 END
 logs '[.code, .m, .n, .products] == [200, 1, 3, 2]' "$url/v1/transpose" -d '{"a":[[[1,2,3]],[[4,5,6]]]}'
+curl -s -o /dev/null -X PUT "$url/v1/matrices/m" -d '{"a":[[1]]}'
+logs '[.a, .b] == ["inline", "stored"]' "$url/v1/matmul" -d '{"a":[[1]],"b":{"from":"m"}}'
 logs '[.a, .b] == ["generated", "inline"]' "$url/v1/matmul" -d '{"a":{"from":"uniform(1)"},"b":[[1]],"m":1}'
 logs '[.m, .n, .a] == [1, 2, "generated"] and (has("b") | not)' -X POST "$url/v1/transpose?m=1&n=2&a_from=identity()"
 logs '[.code, .problem, .route] == [422, "bad_shape", "/v1/matmul"] and (has("m") | not)' "$url/v1/matmul" -d '{"a":[[1,2]],"b":[[3]]}'
