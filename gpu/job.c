@@ -52,8 +52,8 @@ size_t mm_job_returned_bytes(const struct mm_job *job) {
 }
 
 size_t mm_job_copied_bytes(const struct mm_job *job) {
-    const struct mm_matrix *c = &job->product.c;
-    return mm_product_bytes(&job->product) - mm_matrix_bytes(c) - mm_job_made_bytes(job) +
+    return (job->a_source.kind == MM_SOURCE_HOST ? mm_matrix_bytes(&job->product.a) : 0) +
+           (job->b_source.kind == MM_SOURCE_HOST ? mm_matrix_bytes(&job->product.b) : 0) +
            mm_job_returned_bytes(job);
 }
 

@@ -45,8 +45,10 @@ struct mm_job {
     /* Set by the caller. */
     struct mm_product product; /* host memory; conforming; m = 0, n = 0, k = 0 allowed. Not on the host:
                                   the data of C is NULL if no one wants it, and it is not copied */
-    struct mm_source a_source; /* what the operands are made from, which are dense then: on the host in */
-    struct mm_source b_source; /* their memory, else in the device's own, and their data may be NULL */
+    struct mm_source a_source; /* what the operands are made from, which are dense then: on the host in
+                                  their memory, else in the device's own, and their data may be NULL. Or the
+                                  stored values that they are, which the caller holds */
+    struct mm_source b_source;
     const struct mm_window
         *part;            /* the part of C that is wanted, and reduced: in the end it lies dense at the data
                            of C, where on the host all of C is computed first; NULL: all of C */
@@ -57,7 +59,8 @@ struct mm_job {
     const struct mm_backend *backend; /* whose table `variant` stands in */
     const struct mm_variant *variant; /* as chosen; may be the row `auto`; NULL, of a task alone: none */
     uint64_t deadline_ns; /* mm_clock_ns() past which it is not started, nor a slice or a piece; 0: none */
-    bool is_locked;       /* all matrices with data lie in pages that are locked (gpu/memory/pages.h) */
+    bool is_locked;       /* all matrices with data, except stored ones, lie in pages that are locked
+                             (gpu/memory/pages.h) */
     bool verify;          /* the device is to check the product as well; of MM_MATMUL alone */
     void *verify_memory;  /* on a backend of the host, what it takes for that: mm_verify_bytes */
     void (*done)(struct mm_job *first); /* that it is over, and all others of the list by `next`, which have
@@ -106,8 +109,8 @@ enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct 
 /* Calls done for the jobs of a list by `next`: once for those that stand together and have the same. */
 void mm_job_list_done(struct mm_job *first);
 
-/* Bytes that are copied to the device's own memory and back: of the operands that are not made, and of C if
- * it is wanted. */
+/* Bytes that are copied to the device's own memory and back: of the operands in host memory, and of C if it
+ * is wanted. Stored operands do not count: they are there after the first job that uses them. */
 size_t mm_job_copied_bytes(const struct mm_job *job);
 
 /* Bytes of the elements of C that are wanted. */

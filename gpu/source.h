@@ -22,7 +22,7 @@ struct mm_source {
     enum mm_source_kind kind;
     uint64_t seed; /* of MM_SOURCE_UNIFORM */
     size_t rows;   /* of MM_SOURCE_IDENTITY: of each matrix of the view, which has several below each other */
-    const struct mm_stored *stored; /* of MM_SOURCE_STORED */
+    struct mm_stored *stored; /* of MM_SOURCE_STORED */
 };
 
 static inline bool mm_source_is_made(const struct mm_source *source) {

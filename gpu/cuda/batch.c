@@ -1,7 +1,7 @@
 /* Batches: which small products and transpositions may share a launch, and how they are enqueued. Their
  * matrices lie in locked host pages. The kernel writes C there, and reads operands there if they are small
- * or read once; others are gathered first. Operands that are made, and a C that is not wanted, lie in device
- * memory. It chooses no variant. */
+ * or read once; others are gathered first. Operands that are made or stored, and a C that is not wanted, lie
+ * in device memory. It chooses no variant. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 
@@ -13,6 +13,11 @@ enum { BYTES_MAX = 1 << 20 };
 
 static bool is_dense(const struct mm_matrix *matrix) {
     return matrix->ld == matrix->cols || matrix->rows == 1;
+}
+
+/* A stored operand has to be on the device already: the first job that uses it goes alone, and copies it. */
+static bool is_there(const struct mm_source *source, const struct mm_job *job) {
+    return source->kind != MM_SOURCE_STORED || mm_cuda_replica_data(source, job->plan.device) != NULL;
 }
 
 /* A key has four bits for each edge, and a batch's grid is not cut into bands. */
@@ -36,7 +41,8 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
     if (layout->batch_kernel == NULL || product->stack != NULL || job->verify || job->part != NULL ||
         !job->is_locked || !device->reads_locked_pages || job->queued_bytes > BYTES_MAX ||
-        !is_dense(&product->a) || !is_dense(&product->b) || !is_dense(&product->c))
+        !is_dense(&product->a) || !is_dense(&product->b) || !is_dense(&product->c) ||
+        !is_there(&job->a_source, job) || !is_there(&job->b_source, job))
         return 0;
     const size_t rows = mm_size_divide_up(product->m, layout->block_rows);
     const size_t cols = mm_size_divide_up(product->n, layout->block_cols);
@@ -76,7 +82,9 @@ static struct mm_cuda_item item_of(const struct mm_job *job) {
 
 /* What an operand takes of the device's memory. */
 static size_t operand_bytes(const struct mm_source *source, const struct mm_matrix *operand, bool in_place) {
-    return in_place && !mm_source_is_made(source) ? 0 : mm_cuda_room(operand);
+    if (source->kind == MM_SOURCE_STORED || (in_place && !mm_source_is_made(source)))
+        return 0;
+    return mm_cuda_room(operand);
 }
 
 /* What the jobs' matrices take of it. */
@@ -119,6 +127,8 @@ struct preparation {
 static const void *prepare(struct preparation *before, struct mm_cuda_makes *makes,
                            const struct mm_source *source, const struct mm_matrix *operand, bool in_place,
                            struct mm_job *job, char **at) {
+    if (source->kind == MM_SOURCE_STORED)
+        return mm_cuda_replica_data(source, job->plan.device);
     if (!mm_source_is_made(source)) {
         job->uploaded_bytes += in_place ? 0 : mm_matrix_bytes(operand);
         return in_place ? operand->data : gather(&before->copies, operand, at);
@@ -177,6 +187,19 @@ static cudaError_t enqueue_preparation(const struct preparation *before, enum mm
     return code;
 }
 
+/* Copies are there, unless memory was short since the key was made. */
+static enum mm_status hold_replicas(struct mm_job *job, struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_source *const sources[] = {&job->a_source, &job->b_source};
+    for (unsigned index = 0; index < 2; index++) {
+        void *data;
+        if (mm_cuda_hold_replica(sources[index], lane, &job->uploaded_bytes, &data, error) != MM_OK)
+            return error->status;
+        if (data == NULL && sources[index]->kind == MM_SOURCE_STORED)
+            return mm_fail(error, MM_NO_DEVICE_MEMORY, "the device has no memory for a stored matrix");
+    }
+    return MM_OK;
+}
+
 static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layout,
                               struct mm_job *const *jobs, unsigned count, struct mm_error *error) {
     struct mm_cuda_items items;
@@ -184,7 +207,12 @@ static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layo
     const unsigned tile = jobs[0]->product.tile != 0 ? jobs[0]->product.tile : jobs[0]->ran->tile;
     const size_t bytes = device_bytes(layout, jobs, count);
     void *workspace = NULL;
-    enum mm_status status = bytes == 0 ? MM_OK : mm_cuda_workspace(lane, bytes, &workspace, error);
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < count && status == MM_OK; index++)
+        status = hold_replicas(jobs[index], lane, error);
+    if (status != MM_OK)
+        return status;
+    status = bytes == 0 ? MM_OK : mm_cuda_workspace(lane, bytes, &workspace, error);
     if (status != MM_OK)
         return status;
     describe_jobs(layout, jobs, count, workspace, &items, &before);

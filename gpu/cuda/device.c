@@ -164,6 +164,7 @@ void mm_cuda_close(struct mm_device *head) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     mm_cuda_note_closed(device);
     cudaSetDevice((int)head->index);
+    mm_cuda_drop_replicas(device, true);
     for (unsigned lane = MM_CUDA_LANES; lane-- > 0;)
         lane_close(&device->lanes[lane]);
     lane_close(&device->direct);

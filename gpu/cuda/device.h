@@ -5,6 +5,7 @@
 #include "gpu/cuda/lane.h"
 
 #include <sys/cdefs.h>
+#include <sys/queue.h>
 
 __BEGIN_DECLS
 
@@ -17,8 +18,10 @@ struct mm_cuda_device {
     size_t pitch_bytes_max;  /* the longest row stride of a two-dimensional copy */
     bool reads_locked_pages; /* its kernels find the host's locked pages at the host's addresses */
     struct mm_lane lanes[MM_CUDA_LANES];
-    struct mm_lane direct;              /* for what is not a job: acquire, copies by hand, measure */
-    struct mm_cuda_gate *gate;          /* of the direct lane, for measure; owned */
+    struct mm_lane direct;                 /* for what is not a job: acquire, copies by hand, measure */
+    struct mm_cuda_gate *gate;             /* of the direct lane, for measure; owned */
+    LIST_HEAD(, mm_cuda_replica) replicas; /* these two are replica.c's */
+    size_t replica_bytes;
     struct mm_cuda_device *next_opened; /* failure.c's */
 };
 
@@ -41,6 +44,20 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
  * mm_cuda_trim. */
 enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);
 void mm_cuda_give(struct mm_lane *lane, void *memory);
+
+/* Where the copy of a stored operand lies in the device's memory, once the lane's stream gets there: it makes
+ * the copy if there is none, and adds its bytes to *copied_bytes. *data is NULL if the operand is not stored,
+ * is empty, or finds no memory: then it is to be uploaded for this job alone. On the thread of the device's
+ * lanes. */
+enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_lane *lane,
+                                    size_t *copied_bytes, void **data, struct mm_error *error);
+
+/* The same if there is a copy; else NULL. Any thread; only on that of the lanes it stays so. */
+void *mm_cuda_replica_data(const struct mm_source *source, const struct mm_device *device);
+
+/* Drops the device's copies, of which no job under way uses one; for_good: before the device is closed. On
+ * the thread of the lanes. */
+void mm_cuda_drop_replicas(struct mm_cuda_device *device, bool for_good);
 
 /* The lane's workspace of at least so many bytes, aligned to 256; MM_NO_DEVICE_MEMORY as mm_cuda_take. */
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);

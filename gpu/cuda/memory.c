@@ -65,10 +65,15 @@ void mm_cuda_leave_workspace(struct mm_lane *lane) {
 }
 
 void mm_cuda_trim(struct mm_cuda_device *device) {
-    for (unsigned lane = 0; lane < MM_CUDA_LANES; lane++)
+    bool is_busy = false;
+    for (unsigned lane = 0; lane < MM_CUDA_LANES; lane++) {
+        is_busy |= device->lanes[lane].is_busy;
         if (!device->lanes[lane].is_busy)
             drop_workspace(&device->lanes[lane]);
+    }
     drop_workspace(&device->direct);
+    if (!is_busy)
+        mm_cuda_drop_replicas(device, false);
     cudaDeviceSynchronize();
     cudaMemPoolTrimTo(device->pool, 0);
 }

@@ -10,11 +10,16 @@
 #include <string.h>
 
 /* Lays the product's matrices into one piece of device memory, behind one another: one thing to take, to run
- * out of, and to give back. Returns the bytes that they take; memory may be NULL to ask for that alone. */
-static size_t place(struct mm_product *product, void *memory) {
+ * out of, and to give back. Operands that are there already, at a and b unless that is NULL, stay where they
+ * are. Returns the bytes that the others take; memory may be NULL to ask for that alone. */
+static size_t place(struct mm_product *product, void *a, void *b, void *memory) {
     struct mm_matrix *const matrices[] = {&product->a, &product->b, &product->c};
+    void *const there[] = {a, b, NULL};
     size_t bytes = 0;
     for (unsigned index = 0; index < 3; index++) {
+        matrices[index]->data = there[index];
+        if (there[index] != NULL)
+            continue;
         matrices[index]->data = memory == NULL ? NULL : (char *)memory + bytes;
         bytes += mm_cuda_room(matrices[index]);
     }
@@ -34,9 +39,11 @@ static size_t figures_bytes(const struct mm_job *job) {
     return job->reduces ? mm_cuda_aligned(mm_cuda_reduce_bytes()) : 0;
 }
 
-/* Copies an operand to where it was placed, or makes it there. */
+/* Copies an operand to where it was placed, or makes it there, unless it is there already. */
 static cudaError_t upload(struct mm_job *job, const struct mm_source *source, const struct mm_matrix *from,
                           const struct mm_matrix *to, struct mm_lane *lane) {
+    if (mm_cuda_replica_data(source, &lane->device->head) == to->data && to->data != NULL)
+        return cudaSuccess;
     if (mm_source_is_made(source)) {
         struct mm_cuda_makes makes = {.count = 0};
         mm_cuda_add_make(&makes, source, to, to->data);
@@ -204,19 +211,24 @@ static void go_on(struct mm_lane *lane) {
 static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                               struct mm_error *error) {
     struct mm_product product = mm_product_dense(&job->product);
-    const size_t bytes = place(&product, NULL);
     const size_t check = mm_cuda_aligned(check_bytes(job)), beside = check + figures_bytes(job);
-    void *memory = NULL;
+    void *memory = NULL, *a, *b;
     enum mm_status status = mm_cuda_prepare(plan, &product, lane, error);
     if (status != MM_OK)
         return status;
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "beginning a job", error);
+    status = mm_cuda_hold_replica(&job->a_source, lane, &job->uploaded_bytes, &a, error);
+    if (status == MM_OK)
+        status = mm_cuda_hold_replica(&job->b_source, lane, &job->uploaded_bytes, &b, error);
+    if (status != MM_OK)
+        return status;
+    const size_t bytes = place(&product, a, b, NULL);
     status = mm_cuda_workspace(lane, bytes + beside + plan->workspace_bytes, &memory, error);
     if (status != MM_OK)
         return status;
-    (void)place(&product, memory);
+    (void)place(&product, a, b, memory);
     lane->scratch = (char *)memory + bytes + beside;
     lane->bands = (struct mm_cuda_bands){.job = job,
                                          .plan = *plan,
@@ -372,7 +384,7 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
 void mm_cuda_schedule(struct mm_job *job) {
     struct mm_product product = mm_product_dense(&job->product);
     const size_t bytes =
-        place(&product, NULL) + check_bytes(job) + figures_bytes(job) + job->plan.workspace_bytes;
+        place(&product, NULL, NULL, NULL) + check_bytes(job) + figures_bytes(job) + job->plan.workspace_bytes;
     job->plan.fills_device = bytes > mm_cuda_large_bytes(job->plan.device);
     job->plan.batch_key = mm_cuda_batch_key(job);
 }

@@ -67,6 +67,28 @@ static void unname(struct mm_store *store, struct mm_stored *value, struct dropp
     drop_reference(store, value, dropped);
 }
 
+void mm_stored_add_replica(struct mm_stored *value, struct mm_replica *replica) {
+    replica->next = __atomic_load_n(&value->replicas, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&value->replicas, &replica->next, replica, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+        ;
+}
+
+struct mm_replica *mm_stored_find_replica(const struct mm_stored *value, const struct mm_device *device) {
+    struct mm_replica *replica = __atomic_load_n(&value->replicas, __ATOMIC_ACQUIRE);
+    while (replica != NULL && replica->device != device)
+        replica = replica->next;
+    return replica;
+}
+
+static void release_replicas(struct mm_stored *value) {
+    struct mm_replica *replica;
+    while ((replica = value->replicas) != NULL) {
+        value->replicas = replica->next;
+        replica->release(replica);
+    }
+}
+
 /* Unlocks the mutex, and frees what was dropped. */
 static void unlock(struct mm_store *store, struct dropped *dropped) {
     struct mm_stored *value;
@@ -74,6 +96,7 @@ static void unlock(struct mm_store *store, struct dropped *dropped) {
     while ((value = SLIST_FIRST(dropped)) != NULL) {
         SLIST_REMOVE_HEAD(dropped, dropped);
         mm_buffers_release(store->buffers, &value->memory);
+        release_replicas(value);
         free(value);
     }
 }

@@ -21,6 +21,16 @@ struct mm_store_limits {
     uint64_t ttl_ns_max;    /* the longest life of a value; 0: no limit */
 };
 
+struct mm_device;
+
+/* A copy of a value in the memory of a device, whose backend makes and embeds it. */
+struct mm_replica {
+    const struct mm_device *device;
+    void *data;                                  /* the backend's; __atomic access */
+    void (*release)(struct mm_replica *replica); /* frees it. Any thread, no lock held */
+    struct mm_replica *next;
+};
+
 /* A value. Valid while a reference is held, and immutable: only the store writes to it. */
 struct mm_stored {
     struct mm_shape shape;
@@ -33,6 +43,8 @@ struct mm_stored {
     uint64_t expires_ns;        /* 0: never */
     uint64_t used_ns;           /* when it was last held for use; __atomic access only */
     char name[MM_STORE_NAME_MAX + 1];
+
+    struct mm_replica *replicas; /* only added to while the value lives; __atomic access */
 
     /* The store's own. */
     uint64_t space;
@@ -110,6 +122,12 @@ struct mm_stored *mm_store_hold(struct mm_store *store, uint64_t space, const ch
 
 /* MM_NO_SUCH_MATRIX: there is none of this name, which `field` gives. */
 enum mm_status mm_store_fail_missing(const char *field, const char *name, struct mm_error *error);
+
+/* Adds a replica, which is released when the value ends. The thread that may use this device. */
+void mm_stored_add_replica(struct mm_stored *value, struct mm_replica *replica);
+
+/* The value's replica on this device; NULL: none. Any thread that holds the value. */
+struct mm_replica *mm_stored_find_replica(const struct mm_stored *value, const struct mm_device *device);
 
 /* Whether this is memory of the value. */
 static inline bool mm_stored_has(const struct mm_stored *value, const void *data) {

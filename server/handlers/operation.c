@@ -313,9 +313,6 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
     mm_buffers_settle(buffers, storage, storage->bytes);
     operation->job.is_locked =
         is_locked(&request->body) && is_locked(storage) && is_locked(&operation->result);
-    for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
-        if (operation->held.values[index] != NULL)
-            operation->job.is_locked &= is_locked(&operation->held.values[index]->memory);
     operation->decode_ns += mm_clock_ns() - begun_ns;
     if (status == MM_OK) {
         __atomic_store_n(&request->holds_memory, 1, __ATOMIC_RELAXED); /* even if there was no body */

@@ -107,6 +107,25 @@ expect "types that differ" 400 code bad_request .field a detail 'stack*int8*floa
 ask '/v1/matmul?b_from=b' -F a_from=a -F "b=@$scratch/ones.npy"
 expect "an operand from two places" 400 code bad_request .field b
 
+# The same values again and again, also many at a time, and large enough to be copied to a device: each product is by the values.
+"$FLOAT32" fill 65536 1 >"$scratch/large"
+ask '/v1/matrices/large?m=256&n=256' -X PUT -H "$raw" --data-binary "@$scratch/large"
+expect "a large matrix" 201
+for turn in 1 2 3; do
+    for one in 1 2 3 4 5 6 7 8; do
+        curl -s --max-time 60 -X POST "$url/v1/matmul?a_from=large&b_from=large&reduce=sum" >"$scratch/turn.$one" &
+        eval "turn_$one=\$!"
+    done
+    # shellcheck disable=SC2154
+    wait "$turn_1" "$turn_2" "$turn_3" "$turn_4" "$turn_5" "$turn_6" "$turn_7" "$turn_8"
+    same "eight at a time, turn $turn" 8 "$(cat "$scratch"/turn.? | grep -o "\"sum\": $((turn * turn * 16777216))[.,}]" | wc -l)"
+    "$FLOAT32" fill 65536 $((turn + 1)) >"$scratch/large"
+    ask '/v1/matrices/large?m=256&n=256' -X PUT -H "$raw" --data-binary "@$scratch/large"
+    expect "another value" 200
+done
+ask '/v1/matmul?a_from=large&b_from=a' -X POST
+expect "shapes that differ" 422 code bad_shape
+
 # A name stands for what it did when the request named it, and without the store for nothing.
 ask /v1/matrices/a -X DELETE
 expect "deleted" 204

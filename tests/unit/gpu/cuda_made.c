@@ -9,8 +9,8 @@ static struct mm_job *const jobs[2] = {&tests[0].job, &tests[1].job};
 static void make(unsigned index, bool makes_a, bool makes_b, bool wants_c) {
     struct test_job *test = &tests[index];
     struct mm_job *job = &test->job;
-    const struct mm_source uniform = {MM_SOURCE_UNIFORM, 5 + index, 18},
-                           identity = {MM_SOURCE_IDENTITY, 0, 20};
+    const struct mm_source uniform = {MM_SOURCE_UNIFORM, 5 + index, 18, NULL},
+                           identity = {MM_SOURCE_IDENTITY, 0, 20, NULL};
     job_init(test, &ours, 18, 20, 17);
     if (makes_a) {
         job->product.a.data = test->a;

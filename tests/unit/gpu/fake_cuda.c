@@ -79,6 +79,21 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     return cudaSuccess;
 }
 
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
+    fake_cuda.events++;
+    *event = NULL;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    fake_cuda.events--;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+    return cudaSuccess;
+}
+
 cudaError_t cudaEventQuery(cudaEvent_t event) {
     return fake_cuda.is_late ? cudaErrorNotReady : fake_cuda.event_fails;
 }

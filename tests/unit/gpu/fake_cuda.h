@@ -30,6 +30,7 @@ struct fake_cuda {
     size_t memory_max;
     size_t memory_used;
     unsigned taken; /* pieces of memory, ever */
+    int events;     /* made and not destroyed */
     unsigned checks;
     cudaError_t check_fails;
     cudaError_t launch_fails;

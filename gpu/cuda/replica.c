@@ -1,0 +1,161 @@
+/* Copies of stored values in a device's memory. A copy is made when a job first uses the value there, and is
+ * kept until the value ends, or until device memory is short. It knows no names. */
+#include "gpu/cuda/device.h"
+#include "gpu/store/store.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Copies take at most this part of the device's memory. Past it values are uploaded for each job. */
+enum { REPLICAS_PART = 4 };
+
+struct mm_cuda_replica {
+    struct mm_replica head; /* first; its data may be NULL: dropped, and made anew if it is used again */
+    struct mm_cuda_device *device; /* NULL: it was closed */
+    size_t bytes;
+    cudaEvent_t copied; /* the copy is there once this is over */
+    bool is_copied;     /* which is known; of the thread of the device's lanes */
+    LIST_ENTRY(mm_cuda_replica) listed;
+};
+
+/* Guards the lists of all devices and what the replicas on them hold. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* The data of one on the list are taken away; the caller gives them back. With the mutex held. */
+static void *take_data(struct mm_cuda_replica *replica) {
+    void *data = replica->head.data;
+    if (data != NULL)
+        replica->device->replica_bytes -= replica->bytes;
+    __atomic_store_n(&replica->head.data, NULL, __ATOMIC_RELAXED);
+    replica->is_copied = false;
+    return data;
+}
+
+/* The value has ended, so no job uses it any more. */
+static void release(struct mm_replica *head) {
+    struct mm_cuda_replica *replica = (struct mm_cuda_replica *)head;
+    pthread_mutex_lock(&mutex);
+    struct mm_cuda_device *device = replica->device;
+    void *data = device == NULL ? NULL : take_data(replica);
+    if (device != NULL)
+        LIST_REMOVE(replica, listed);
+    pthread_mutex_unlock(&mutex);
+    if (device != NULL && mm_cuda_use(&device->head, NULL) == MM_OK) {
+        cudaEventDestroy(replica->copied);
+        if (data != NULL)
+            mm_cuda_give(&device->direct, data);
+    }
+    free(replica);
+}
+
+void mm_cuda_drop_replicas(struct mm_cuda_device *device, bool for_good) {
+    struct mm_cuda_replica *replica, *next;
+    pthread_mutex_lock(&mutex);
+    for (replica = LIST_FIRST(&device->replicas); replica != NULL; replica = next) {
+        next = LIST_NEXT(replica, listed);
+        void *data = take_data(replica);
+        if (data != NULL)
+            mm_cuda_give(&device->direct, data);
+        if (!for_good)
+            continue;
+        LIST_REMOVE(replica, listed);
+        cudaEventDestroy(replica->copied);
+        replica->device = NULL;
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+static struct mm_cuda_replica *find(const struct mm_stored *value, const struct mm_cuda_device *device) {
+    return (struct mm_cuda_replica *)mm_stored_find_replica(value, &device->head);
+}
+
+void *mm_cuda_replica_data(const struct mm_source *source, const struct mm_device *device) {
+    if (source->kind != MM_SOURCE_STORED)
+        return NULL;
+    const struct mm_replica *replica = mm_stored_find_replica(source->stored, device);
+    return replica == NULL ? NULL : __atomic_load_n(&replica->data, __ATOMIC_RELAXED);
+}
+
+/* Lets the lane's stream wait for the copy, which another lane may have begun. */
+static cudaError_t wait_for_copy(struct mm_cuda_replica *replica, const struct mm_lane *lane) {
+    if (replica->is_copied)
+        return cudaSuccess;
+    const cudaError_t code = cudaEventQuery(replica->copied);
+    replica->is_copied = code == cudaSuccess;
+    if (code != cudaErrorNotReady)
+        return code;
+    (void)cudaGetLastError(); /* else a later question for the last error gets this one */
+    return cudaStreamWaitEvent(lane->stream, replica->copied, 0);
+}
+
+static bool has_room(const struct mm_cuda_device *device, size_t bytes) {
+    pthread_mutex_lock(&mutex);
+    const bool has_room = bytes <= device->head.memory_bytes / REPLICAS_PART - device->replica_bytes;
+    pthread_mutex_unlock(&mutex);
+    return has_room;
+}
+
+/* Without memory. NULL if the system has none. */
+static struct mm_cuda_replica *make_replica(struct mm_stored *value, struct mm_cuda_device *device) {
+    struct mm_cuda_replica *replica = calloc(1, sizeof *replica);
+    if (replica == NULL)
+        return NULL;
+    replica->head = (struct mm_replica){.device = &device->head, .release = release};
+    replica->device = device;
+    replica->bytes = value->bytes;
+    if (cudaEventCreateWithFlags(&replica->copied, cudaEventDisableTiming) != cudaSuccess) {
+        free(replica);
+        return NULL;
+    }
+    pthread_mutex_lock(&mutex);
+    LIST_INSERT_HEAD(&device->replicas, replica, listed);
+    pthread_mutex_unlock(&mutex);
+    mm_stored_add_replica(value, &replica->head);
+    return replica;
+}
+
+/* Takes memory, and enqueues the copy. */
+static cudaError_t copy(const struct mm_stored *value, struct mm_cuda_replica *replica,
+                        struct mm_lane *lane) {
+    void *data;
+    if (mm_cuda_take(lane, value->bytes, &data, NULL) != MM_OK)
+        return cudaSuccess;
+    cudaError_t code = cudaMemcpyAsync(data, value->data, value->bytes, cudaMemcpyHostToDevice, lane->stream);
+    if (code == cudaSuccess)
+        code = cudaEventRecord(replica->copied, lane->stream);
+    if (code != cudaSuccess) {
+        mm_cuda_give(lane, data);
+        return code;
+    }
+    pthread_mutex_lock(&mutex);
+    lane->device->replica_bytes += value->bytes;
+    __atomic_store_n(&replica->head.data, data, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&mutex);
+    return cudaSuccess;
+}
+
+enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_lane *lane,
+                                    size_t *copied_bytes, void **data, struct mm_error *error) {
+    struct mm_cuda_device *device = lane->device;
+    struct mm_stored *value = source->stored;
+    cudaError_t code = cudaSuccess;
+    *data = NULL;
+    if (source->kind != MM_SOURCE_STORED || value->bytes == 0)
+        return MM_OK;
+    struct mm_cuda_replica *replica = find(value, device);
+    if (replica != NULL && replica->head.data != NULL) {
+        code = wait_for_copy(replica, lane);
+    } else if (has_room(device, value->bytes)) {
+        if (replica == NULL)
+            replica = make_replica(value, device);
+        if (replica != NULL)
+            code = copy(value, replica, lane);
+        if (replica != NULL && replica->head.data != NULL)
+            *copied_bytes += value->bytes;
+    }
+    if (code != cudaSuccess)
+        return mm_cuda_status(device, code, "copying a stored matrix to the device", error);
+    if (replica != NULL)
+        *data = replica->head.data;
+    return MM_OK;
+}
