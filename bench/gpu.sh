@@ -6,7 +6,7 @@
 #
 #   gpu.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 bench=gpu
-known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 start'
+known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored generated chain start'
 rows=$known_rows backend=cuda library=torch processes='1 4 8' dry=no
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
@@ -196,6 +196,80 @@ by_bodies() {
     measure "$key_of" 'rate p50_ms p99_ms' --port "$port_of" $(squares "$edge" "$count" "$seconds") "$@"
 }
 
+# --- operands that the server has
+
+# write_request PATH: one without a body.
+write_request() {
+    printf 'POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n' "$1" >"$scratch/request"
+}
+
+# store_square NAME EDGE SOURCE
+store_square() {
+    curl -sf --max-time 60 -o /dev/null -X POST \
+        "http://127.0.0.1:$service/v1/matmul?m=$2&k=$2&n=$2&a_from=$3&b_from=identity()&out=$1&reply=none"
+}
+
+# by_request KEY PORT FIGURES ARGUMENT…
+by_request() {
+    key_of=$1 port_of=$2 figures_of=$3
+    shift 3
+    measure "$key_of" "$figures_of" --port "$port_of" --file "$scratch/request" "$@"
+}
+
+# bench_had KIND EDGE TARGET SHARE: products of stored or generated squares by 32 connections, of which nothing is returned;
+# beside the peer, which has its tensors on its device. SHARE: the target of the rate by the time of the kernel alone.
+bench_had() {
+    edge=$(edge_of "$2") had=had_$1_$2 counts=''
+    what="$edge, $1, 32 connections, reply=none"
+    [ "$1" = generated ] || counts=$serving
+    case $1 in
+    stored)
+        store_square "w$edge" "$edge" 'uniform(1)'
+        path="a_from=w$edge&b_from=w$edge"
+        ;;
+    generated) path="m=$edge&k=$edge&n=$edge&a_from=uniform(1)&b_from=uniform(2)" ;;
+    esac
+    threads=$(client_threads 32)
+    for _ in $(seq "$rounds"); do
+        write_request "/v1/matmul?$path&reply=none"
+        by_request "${had}_one" "$service" kernel_mean_ms --requests 20 --warm 5 --spans
+        by_request "row_$had" "$service" 'rate p50_ms p99_ms' --connections 32 --threads "$threads" --seconds "$seconds"
+        write_request "/kept?edge=$edge"
+        for count in $counts; do
+            eval "at=\$peer_$count"
+            by_request "row_${had}_peer_$count" "${at:?the port of the peer}" rate --connections 32 --threads "$threads" \
+                --seconds "$seconds"
+        done
+        drop_logs
+    done
+    paste "$scratch/values/row_$had.rate" "$scratch/values/${had}_one.kernel_mean_ms" |
+        awk '!/failed/ { print $1 / 1e3 * $2 }' >"$scratch/values/$had.share"
+    best=''
+    [ -z "$counts" ] || find_best "$had"
+    if [ -n "$best" ]; then
+        row_ratio "$what; beside: $(peer_name "$best"), its tensors on the device" "$3" "row_$had.rate" "row_${had}_peer_$best.rate" /s
+    else
+        row_value "$what" '' "row_$had.rate" /s
+    fi
+    row_value "$what, by the time of the kernel alone" "$4" "$had.share" ''
+    row_value "$what, p99" '' "row_$had.p99_ms" ms
+}
+
+# Each product takes the result of the one before it, by one connection.
+bench_chain() {
+    edge=$(edge_of 1024)
+    what="$edge, chained by out, one connection, reply=none"
+    store_square y "$edge" 'uniform(1)'
+    store_square one "$edge" 'identity()'
+    write_request '/v1/matmul?a_from=y&b_from=one&out=y&reply=none'
+    for _ in $(seq "$rounds"); do
+        by_request row_chain "$service" 'p50_ms outside_ms' --requests 100 --warm 10 --spans
+        drop_logs
+    done
+    row_value "$what, p50" '' row_chain.p50_ms ms
+    row_value "$what, a request's time beside its kernel, median" '≤ 0.2 ms' row_chain.outside_ms ms
+}
+
 # What the sockets carry here, by one stream and by four, both ways together; and beside it, where that row is
 # wanted, what the service does under the load of 1024.
 bench_wire() {
@@ -247,6 +321,17 @@ bench_row() {
         bench_bodies 2048 '≥ 0.8' 1 4 8 16
         bench_bodies 4096 '≥ 0.85' 1 4 8 16
         ;;
+    stored)
+        bench_had stored 64 '≥ 20' ''
+        bench_had stored 256 '≥ 8' ''
+        bench_had stored 1024 '≥ 2' '≥ 0.8'
+        bench_had stored 4096 '≥ 4' '≥ 0.95'
+        ;;
+    generated)
+        bench_had generated 1024 '' ''
+        bench_had generated 4096 '' '≥ 0.85'
+        ;;
+    chain) bench_chain ;;
     json64) bench_json json64 '≤ 1 ms' ;;
     json1024) bench_json json1024 '≤ 120 ms' ;;
     start) rows_of_start "$backend" ;;

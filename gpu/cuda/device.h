@@ -18,9 +18,9 @@ struct mm_cuda_device {
     size_t pitch_bytes_max;  /* the longest row stride of a two-dimensional copy */
     bool reads_locked_pages; /* its kernels find the host's locked pages at the host's addresses */
     struct mm_lane lanes[MM_CUDA_LANES];
-    struct mm_lane direct;                 /* for what is not a job: acquire, copies by hand, measure */
-    struct mm_cuda_gate *gate;             /* of the direct lane, for measure; owned */
-    LIST_HEAD(, mm_cuda_replica) replicas; /* these two are replica.c's */
+    struct mm_lane direct;     /* for what is not a job: acquire, copies by hand, measure */
+    struct mm_cuda_gate *gate; /* of the direct lane, for measure; owned */
+    LIST_HEAD(mm_cuda_replicas, mm_cuda_replica) replicas; /* these two are replica.c's */
     size_t replica_bytes;
     struct mm_cuda_device *next_opened; /* failure.c's */
 };

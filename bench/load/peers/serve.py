@@ -2,7 +2,8 @@
 
     serve.py --with numpy|torch [--processes 1]
 
-It takes matmuld's POST /v1/matmul as raw float32 and as JSON. Says "listening on PORT" on
+It takes matmuld's POST /v1/matmul as raw float32 and as JSON. POST /kept?edge=N multiplies two matrices
+that stay on its device, waits for the product, and answers two bytes. Says "listening on PORT" on
 stdout once all its processes serve; each multiplies in its event loop, so that the processes are what
 runs at once. SIGTERM ends it."""
 
@@ -32,6 +33,37 @@ def make_multiply(library):
     return lambda a, b: (torch.from_numpy(a).to(device) @ torch.from_numpy(b).to(device)).cpu().numpy()
 
 
+def make_multiply_kept(library):
+    kept = {}
+    if library == "numpy":
+        make = lambda edge: numpy.random.rand(edge, edge).astype(numpy.float32)
+        wait = lambda: None
+    else:
+        import torch
+
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        make = lambda edge: torch.rand(edge, edge, device=device)
+        wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+
+    def multiply_kept(edge):
+        if edge not in kept:
+            kept[edge] = make(edge), make(edge)
+        a, b = kept[edge]
+        product = a @ b
+        wait()
+        return product
+
+    return multiply_kept
+
+
+def make_kept_handler(multiply_kept):
+    async def handle(request):
+        multiply_kept(int(request.query["edge"]))
+        return web.Response(body=b"ok")
+
+    return handle
+
+
 def make_handler(multiply):
     async def from_json(request):
         fields = await request.json()
@@ -56,6 +88,7 @@ async def serve(library, port, ready):
     multiply(numpy.ones((8, 8), numpy.float32), numpy.ones((8, 8), numpy.float32))
     application = web.Application(client_max_size=BODY_BYTES_MAX)
     application.router.add_post("/v1/matmul", make_handler(multiply))
+    application.router.add_post("/kept", make_kept_handler(make_multiply_kept(library)))
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, reuse_port=True, backlog=4096).start()
