@@ -25,7 +25,7 @@ static bool read_seed(struct mm_slice digits, uint64_t *seed) {
     return digits.length > 0;
 }
 
-/* A name keeps the value that it had first: all of a request sees the same. */
+/* A name keeps the value that it had first, for both operands: all of a request sees the same. */
 static enum mm_status hold(struct mm_held *held, unsigned index, const char *name, const char *matrix,
                            struct mm_source *source, struct mm_error *error) {
     if (held == NULL || held->store == NULL)
@@ -33,7 +33,9 @@ static enum mm_status hold(struct mm_held *held, unsigned index, const char *nam
                              "%s is '%s', but this server stores no matrices (--store-memory 0); give "
                              "uniform(SEED) or identity()",
                              name, matrix);
-    struct mm_stored **value = &held->values[index];
+    struct mm_stored **value = &held->values[index], *other = held->values[1 - index];
+    if (*value == NULL && other != NULL && strcmp(other->name, matrix) == 0)
+        *value = other;
     if (*value == NULL)
         *value = mm_store_hold(held->store, held->space, matrix, true, mm_clock_ns());
     if (*value == NULL)
@@ -43,7 +45,10 @@ static enum mm_status hold(struct mm_held *held, unsigned index, const char *nam
     return MM_OK;
 }
 
+/* Both operands share a reference if they are one value by one name. */
 void mm_operand_release(struct mm_held *held) {
+    if (held->values[1] == held->values[0])
+        held->values[1] = NULL;
     for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++) {
         if (held->values[index] != NULL)
             mm_store_release(held->store, held->values[index]);

@@ -51,7 +51,7 @@ struct mm_server {
     TAILQ_HEAD(mm_connections, mm_connection) connections; /* the most recently idle first */
     struct mm_connection *swept;                           /* where the sweep goes on; NULL: done */
     size_t closing;                             /* connections closed as idle that are still on the list */
-    TAILQ_HEAD(mm_starved, mm_request) starved; /* requests: complete ones first, then the oldest */
+    TAILQ_HEAD(mm_starved, mm_request) starved; /* requests: the oldest first, as wait.c says */
     size_t promised_bytes; /* to complete requests that were woken and have not tried again yet */
     uint64_t starved_ns;   /* when that began; UINT64_MAX: none waits. __atomic access by readers */
 };

@@ -5,6 +5,7 @@
 #include "api/result.h"
 #include "api/slice.h"
 #include "server/handlers/operation.h"
+#include "server/http/body.h"
 #include "server/http/condition.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
@@ -173,21 +174,32 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
     return encoder->finish == NULL ? MM_OK : encoder->finish(&answer, &operation->reply, error);
 }
 
-/* Finds the elements that are returned, or memory for a copy of them unless they lie side by side. */
+static bool returns_elements(const struct mm_operation *operation) {
+    return mm_window_elements(&operation->part) > 0 && !reduces(operation);
+}
+
+/* What a copy of the elements takes that are returned, unless they lie side by side. */
+static size_t copy_bytes(const struct mm_request *request) {
+    const struct mm_operation *operation = request->own;
+    const bool is_copied =
+        returns_elements(operation) && !mm_window_is_dense(&operation->part) && !is_bodiless(request);
+    return is_copied ? mm_matrix_bytes(&operation->job.product.c) : 0;
+}
+
+/* Finds these elements, or memory for the copy. */
 static enum mm_status acquire_part(struct mm_request *request) {
     struct get *get = request->own;
     struct mm_operation *operation = &get->operation;
-    const struct mm_window *part = &operation->part;
     struct mm_matrix *c = &operation->job.product.c;
-    if (mm_window_elements(part) == 0 || reduces(operation))
+    enum mm_status status = MM_OK;
+    if (!returns_elements(operation))
         return MM_OK;
-    if (mm_window_is_dense(part) || is_bodiless(request)) {
-        c->data = mm_window_item(part, c->dtype, get->value->data, 0).data;
-        return MM_OK;
-    }
-    const enum mm_status status =
-        mm_buffers_acquire(request->server->buffers, mm_matrix_bytes(c), &operation->result, &request->error);
-    c->data = operation->result.data;
+    if (copy_bytes(request) > 0)
+        status = mm_buffers_acquire(request->server->buffers, copy_bytes(request), &operation->result,
+                                    &request->error);
+    c->data = operation->result.data != NULL
+                  ? operation->result.data
+                  : mm_window_item(&operation->part, c->dtype, get->value->data, 0).data;
     return status;
 }
 
@@ -199,7 +211,12 @@ static enum mm_status acquire_reply(struct mm_request *request) {
     if (operation->reply_bytes == SIZE_MAX)
         return mm_fail(error, MM_TOO_LARGE, "the matrix is too large as %s; ask for %s by Accept",
                        operation->encoder->reply_type, mm_npy_codec.reply_type);
-    enum mm_status status = acquire_part(request);
+    const size_t bytes = copy_bytes(request) + operation->reply_bytes;
+    enum mm_status status = mm_body_judge_output(request, 0, bytes, error);
+    if (status == MM_OK)
+        status = acquire_part(request);
+    if (bytes > 0)
+        __atomic_store_n(&request->holds_memory, 1, __ATOMIC_RELAXED);
     if (status == MM_OK && operation->reply_bytes > 0)
         status = mm_buffers_acquire(request->server->buffers, operation->reply_bytes,
                                     &operation->reply.buffer, error);

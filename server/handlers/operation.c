@@ -16,8 +16,6 @@
 /* Less than this takes a fraction of a millisecond, and is done on the connection's own thread. */
 enum { LONG_ELEMENTS = 16 << 10, LONG_REPLY_BYTES = 1 << 20 };
 
-enum { LARGE_OUTPUT_BYTES = 1 << 20 };
-
 _Static_assert(_Alignof(struct mm_operation) <= _Alignof(struct mm_request), "it lies behind that");
 
 struct mm_operation *mm_operation_of(const struct mm_request *request) {
@@ -212,28 +210,13 @@ static size_t copy_bytes(const struct mm_operation *operation) {
     return is_copied ? part_bytes(operation) : 0;
 }
 
-/* A large output leaves a part of the budget to other requests. Else these would wait until its kernel ends,
- * and a request of a few bytes can ask for an output of any size. */
-static enum mm_status judge_part(const struct mm_request *request, struct mm_error *error) {
+static enum mm_status judge_output(const struct mm_request *request, struct mm_error *error) {
     const struct mm_operation *operation = request->own;
-    const struct mm_buffers *buffers = request->server->buffers;
-    const size_t budget = mm_buffers_budget(buffers), part = budget - budget / MM_OTHERS_PART;
-    const size_t used = mm_buffers_used(buffers), held = operands_bytes(request);
     const size_t bytes = made_bytes(operation) + operation->result_bytes + copy_bytes(operation) +
                          check_bytes(operation) + operation->reply_bytes;
-    if (bytes <= LARGE_OUTPUT_BYTES || (used <= part && bytes <= part - used))
-        return MM_OK;
-    if (held <= part && bytes <= part - held) {
-        mm_fail(error, MM_BUSY, "memory is full (--memory-budget); try again later");
-        error->needed_bytes = bytes + budget / MM_OTHERS_PART;
-        return MM_BUSY;
-    }
-    mm_fail_limit(error, "", part,
-                  "the request needs %zu bytes of memory beside the %zu that it has, but the limit is %zu "
-                  "(--memory-budget, of which a sixteenth is left to other requests)",
-                  bytes, held, part);
-    mm_fail_got(error, "%zu", held + bytes);
-    return MM_TOO_LARGE;
+    return bytes <= MM_LARGE_OUTPUT_BYTES
+               ? MM_OK
+               : mm_body_judge_output(request, operands_bytes(request), bytes, error);
 }
 
 /* All memory for the result, its check and the reply: a job that has run can be answered. */
@@ -243,7 +226,7 @@ static enum mm_status acquire_output(struct mm_request *request, struct mm_error
     struct mm_buffers *buffers = request->server->buffers;
     enum mm_status status = judge_reply(operation, error);
     if (status == MM_OK)
-        status = judge_part(request, error);
+        status = judge_output(request, error);
     if (status == MM_OK)
         status = acquire_made(request, error);
     if (status == MM_OK && operation->result_bytes > 0)
@@ -431,7 +414,7 @@ static void *take_part(struct mm_operation *operation) {
     if (operation->copy.data != NULL)
         mm_window_pack(part, c->dtype, c->data, data = operation->copy.data);
     else if (operation->job.keeps_c)
-        data = mm_window_item(part, c->dtype, c->data, 0).data;
+        data = mm_window_elements(part) == 0 ? NULL : mm_window_item(part, c->dtype, c->data, 0).data;
     *c = mm_matrix_dense(c->dtype, part->count * part->rows, part->cols, data);
     return data;
 }
@@ -442,9 +425,6 @@ static enum mm_status encode(struct mm_request *request, struct mm_error *error)
     const struct mm_codec *encoder = operation->encoder;
     uint64_t *span_ns = operation->span_ns;
     struct pool_helpers helpers = {{share_with_pool}, request->server->pool};
-    const enum mm_status status = mm_operation_store_out(request, error);
-    if (status != MM_OK)
-        return status;
     struct mm_buffer borrowed = {.data = operation->job.product.c.data};
     if (operation->job.part != NULL)
         borrowed.data = take_part(operation);
@@ -453,7 +433,7 @@ static enum mm_status encode(struct mm_request *request, struct mm_error *error)
                                      .has_matrix = mm_result_returns_matrix(&operation->call),
                                      .shape = &operation->shape,
                                      .result = operation->copy.data != NULL ? &operation->copy
-                                               : operation->stored != NULL  ? &borrowed
+                                               : operation->job.keeps_c     ? &borrowed
                                                                             : &operation->result,
                                      .span_ns = span_ns,
                                      .helpers = &helpers.head};
@@ -465,8 +445,10 @@ static enum mm_status encode(struct mm_request *request, struct mm_error *error)
     span_ns[MM_SPAN_ENCODE] = ended_ns - begun_ns;
     span_ns[MM_SPAN_TOTAL] = ended_ns - request->started_ns;
     operation->is_encoded = true;
-    return encoder == NULL || encoder->finish == NULL ? MM_OK
-                                                      : encoder->finish(&answer, &operation->reply, error);
+    enum mm_status status = MM_OK;
+    if (encoder != NULL && encoder->finish != NULL)
+        status = encoder->finish(&answer, &operation->reply, error);
+    return status == MM_OK ? mm_operation_store_out(request, error) : status;
 }
 
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
@@ -495,8 +477,8 @@ static void release(struct mm_request *request) {
     struct mm_buffer *reply = &operation->reply.buffer;
     free(operation->content_type);
     operation->content_type = NULL;
-    if (operation->stored != NULL && mm_stored_has(operation->stored, reply->data))
-        *reply = (struct mm_buffer){0}; /* it was borrowed */
+    if (operation->job.keeps_c && reply->bytes == 0)
+        *reply = (struct mm_buffer){0}; /* it was borrowed from the result */
     if (operation->stored != NULL)
         mm_store_release(store, operation->stored);
     operation->stored = NULL;

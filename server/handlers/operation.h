@@ -49,7 +49,8 @@ enum mm_status mm_operation_judge_out(struct mm_request *request);
  * connection's thread or one of the worker pool. */
 enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_error *error);
 
-/* Stores the result, whose memory the store takes over. MM_PRECONDITION_FAILED if the name has another value
+/* Stores the result, whose memory the store takes over, once the reply is encoded: a request that ends before
+ * that stores nothing. MM_PRECONDITION_FAILED if the name has another value
  * by now, MM_STORE_FULL, MM_INTERNAL. The same threads. */
 enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error);
 

@@ -50,11 +50,10 @@ enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_er
 enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
-    const struct mm_matrix *c = &operation->job.product.c;
     const struct mm_store_content content = {
         .shape = mm_call_result(call),
-        .dtype = c->dtype,
-        .data = c->data,
+        .dtype = operation->job.product.c.dtype,
+        .data = operation->result.data,
         .memory = &operation->result,
         .ttl_ns = call->numbers[MM_PARAMETER_TTL_S] * UINT64_C(1000000000),
         .expected = operation->is_conditional ? operation->expected_etag : NULL};

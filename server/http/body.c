@@ -1,6 +1,7 @@
 /* Receiving a body: its limits, its memory, and its pieces. */
 #include "server/http/body.h"
 
+#include "gpu/store/store.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 
@@ -58,6 +59,36 @@ enum mm_status mm_body_judge(struct mm_request *request) {
     if (request->route->body >= MM_BODY_REQUIRED && mm_body_require_length(request) != MM_OK)
         return request->error.status;
     return request->route->body == MM_BODY_SIZED ? MM_OK : mm_body_judge_limit(request);
+}
+
+/* A request of a few bytes can ask for an output of any size, and others would wait until its kernel ends. */
+enum mm_status mm_body_judge_output(const struct mm_request *request, size_t held_bytes, size_t bytes,
+                                    struct mm_error *error) {
+    const struct mm_server *server = request->server;
+    const size_t budget = mm_buffers_budget(server->buffers), part = budget - budget / MM_OTHERS_PART;
+    const size_t used = mm_buffers_used(server->buffers);
+    const bool is_behind = request->promised_bytes == 0 &&
+                           __atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) < request->started_ns;
+    if (bytes <= MM_LARGE_OUTPUT_BYTES || (!is_behind && used <= part && bytes <= part - used))
+        return MM_OK;
+    if (held_bytes > part || bytes > part - held_bytes) {
+        mm_fail_limit(
+            error, "", part,
+            "the request needs %zu bytes of memory beside the %zu that it has, but the limit is %zu "
+            "(--memory-budget, of which a sixteenth is left to other requests)",
+            bytes, held_bytes, part);
+        mm_fail_got(error, "%zu", held_bytes + bytes);
+        return MM_TOO_LARGE;
+    }
+    const size_t stored = server->store == NULL ? 0 : mm_store_totals(server->store).stored_bytes;
+    if (bytes + held_bytes > part - mm_size_min(part, stored))
+        return mm_fail(error, MM_BUSY,
+                       "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) stored "
+                       "matrices take %zu; delete some, or try again later",
+                       bytes + held_bytes, budget, stored);
+    mm_fail(error, MM_BUSY, "memory is full (--memory-budget); try again later");
+    error->needed_bytes = bytes + budget / MM_OTHERS_PART;
+    return MM_BUSY;
 }
 
 /* How large the body may become. */

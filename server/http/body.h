@@ -6,7 +6,14 @@
 
 /* Bodies, and the large outputs of complete requests, leave this part of the memory budget to others: else
  * small requests would wait until the large ones end. */
-enum { MM_OTHERS_PART = 16 };
+enum { MM_OTHERS_PART = 16, MM_LARGE_OUTPUT_BYTES = 1 << 20 };
+
+/* Judges the memory of a complete request's output, beside held_bytes that the request has: MM_TOO_LARGE if
+ * it never fits. If it is large: MM_BUSY, with needed_bytes, if there is none now, or older requests wait for
+ * some; without needed_bytes if stored matrices take it, since that may last. The connection's thread or one
+ * of the worker pool. */
+enum mm_status mm_body_judge_output(const struct mm_request *request, size_t held_bytes, size_t bytes,
+                                    struct mm_error *error);
 
 /* Judges the length of a body by the head: MM_LENGTH_REQUIRED, MM_TOO_LARGE. A route of MM_BODY_SIZED judges
  * the limit in `admit`. The connection's thread. */

@@ -238,12 +238,14 @@ static struct mm_request *find_overdue(const struct mm_server *server, uint64_t 
     return request;
 }
 
-/* What does not depend on who is first. *is_full: none is left for a small body. */
-static void look_at_waiting(struct mm_request *request, uint64_t now_ns, bool *is_full,
+/* What does not depend on who is first. *is_full: none is left for a small body. *is_blocked: a complete
+ * request waits, and the large ones behind it do not overtake it. */
+static void look_at_waiting(struct mm_request *request, uint64_t now_ns, bool *is_full, bool *is_blocked,
                             struct mm_resumed *resumed) {
     struct mm_error late;
     if (request->output_bytes != 0) {
-        (void)serve(request, false, true, resumed);
+        if (!*is_blocked || request->output_bytes <= MM_LARGE_OUTPUT_BYTES)
+            *is_blocked |= !serve(request, false, true, resumed);
     } else if (mm_body_is_late(request, now_ns, &late)) {
         mm_body_drop(request);
         mm_request_abandon(request, &late);
@@ -271,11 +273,11 @@ void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
     struct mm_request *first, *next, *overdue;
     unsigned refusals = 0;
-    bool is_full = false;
+    bool is_full = false, is_blocked = false;
     pthread_mutex_lock(&server->mutex);
     for (first = TAILQ_FIRST(&server->starved); first != NULL; first = next) {
         next = TAILQ_NEXT(first, starving);
-        look_at_waiting(first, now_ns, &is_full, &resumed);
+        look_at_waiting(first, now_ns, &is_full, &is_blocked, &resumed);
     }
     while ((first = TAILQ_FIRST(&server->starved)) != NULL) {
         if (serve(first, false, refusals == 0, &resumed))

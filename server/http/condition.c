@@ -20,20 +20,16 @@ bool mm_etag_is_listed(const char *list, const char *etag, bool weak) {
     return false;
 }
 
-/* Such a list is not read, and no condition holds. */
-static bool is_too_long(const struct mm_request *request, enum mm_header header) {
-    const char *list = request->headers[header];
-    return list != NULL && strlen(list) >= MM_ACCEPT_BYTES;
-}
-
+/* A list that is too long is not read, and no condition holds. */
 enum mm_condition mm_condition_judge(const struct mm_request *request, const char *etag) {
     char text[MM_ACCEPT_BYTES];
-    if (is_too_long(request, MM_HEADER_IF_MATCH) || is_too_long(request, MM_HEADER_IF_NONE_MATCH))
+    bool is_cut;
+    const char *list = mm_request_list(request, MM_HEADER_IF_MATCH, text, &is_cut);
+    if (is_cut || (list != NULL && !mm_etag_is_listed(list, etag, false)))
         return MM_CONDITION_OTHER;
-    const char *list = mm_request_list(request, MM_HEADER_IF_MATCH, text);
-    if (list != NULL && !mm_etag_is_listed(list, etag, false))
+    list = mm_request_list(request, MM_HEADER_IF_NONE_MATCH, text, &is_cut);
+    if (is_cut)
         return MM_CONDITION_OTHER;
-    list = mm_request_list(request, MM_HEADER_IF_NONE_MATCH, text);
     return list != NULL && mm_etag_is_listed(list, etag, true) ? MM_CONDITION_MATCHED : MM_CONDITION_HOLDS;
 }
 

@@ -43,10 +43,11 @@ void mm_request_move(struct mm_request *request, enum mm_request_state to) {
 struct joined {
     const char *name;
     char *text;
+    bool is_cut;
 };
 
 static enum MHD_Result join(void *argument, enum MHD_ValueKind kind, const char *name, const char *value) {
-    const struct joined *joined = argument;
+    struct joined *joined = argument;
     char *text = joined->text;
     if (strcasecmp(name, joined->name) != 0 || value == NULL)
         return MHD_YES;
@@ -55,21 +56,25 @@ static enum MHD_Result join(void *argument, enum MHD_ValueKind kind, const char 
     if ((size_t)snprintf(text + length, room, "%s%s", length > 0 ? ", " : "", value) < room)
         return MHD_YES;
     text[length] = '\0';
+    joined->is_cut = true;
     return MHD_NO;
 }
 
 const char *mm_request_list(const struct mm_request *request, enum mm_header header,
-                            char text[MM_ACCEPT_BYTES]) {
-    struct joined joined = {mm_header_name(header), text};
+                            char text[MM_ACCEPT_BYTES], bool *is_cut) {
+    struct joined joined = {mm_header_name(header), text, false};
     text[0] = '\0';
+    *is_cut = false;
     if (request->headers[header] == NULL)
         return NULL;
     MHD_get_connection_values(request->connection, MHD_HEADER_KIND, join, &joined);
+    *is_cut = joined.is_cut;
     return text;
 }
 
 const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]) {
-    return mm_request_list(request, MM_HEADER_ACCEPT, text);
+    bool is_cut; /* what was left out is not asked for */
+    return mm_request_list(request, MM_HEADER_ACCEPT, text, &is_cut);
 }
 
 char mm_request_first_character(const struct mm_request *request) {

@@ -89,11 +89,11 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
 void mm_request_completed(void *server, struct MHD_Connection *connection, void **request,
                           enum MHD_RequestTerminationCode why);
 
-/* The values of all headers of this name joined by commas (RFC 9110, 5.3), as far as they fit; NULL if there
- * is no such header. The connection's thread. */
+/* The values of all headers of this name joined by commas (RFC 9110, 5.3), as far as they fit, else *is_cut;
+ * NULL if there is no such header. The connection's thread. */
 enum { MM_ACCEPT_BYTES = 4096 };
 const char *mm_request_list(const struct mm_request *request, enum mm_header header,
-                            char text[MM_ACCEPT_BYTES]);
+                            char text[MM_ACCEPT_BYTES], bool *is_cut);
 
 /* The same of Accept. */
 const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]);

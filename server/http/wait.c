@@ -34,10 +34,11 @@ void mm_request_end_promise(struct mm_request *request) {
     request->promised_bytes = 0;
 }
 
-/* A complete request goes before bodies: once it is answered, all that it holds is free. */
-static bool goes_before(const struct mm_request *one, const struct mm_request *other) {
-    const bool is_complete = one->output_bytes != 0;
-    return is_complete != (other->output_bytes != 0) ? is_complete : one->started_ns < other->started_ns;
+/* The oldest goes first. A complete request counts as a second older than a body: once it is answered, all
+ * that it holds is free. */
+static uint64_t waits_from_ns(const struct mm_request *request) {
+    enum { LEAD_NS = 1000000000 };
+    return request->output_bytes != 0 ? request->started_ns - LEAD_NS : request->started_ns;
 }
 
 /* Begins the wait of a suspended request. output_bytes: as in the request. With server->mutex held. */
@@ -52,7 +53,7 @@ static void starve(struct mm_request *request, size_t output_bytes) {
     if (request->counts_since_ns == 0) /* else it goes on: another was refused in the wait before */
         request->counts_since_ns = request->starved_since_ns;
     struct mm_request *before = TAILQ_LAST(&server->starved, mm_starved);
-    while (before != NULL && goes_before(request, before))
+    while (before != NULL && waits_from_ns(request) < waits_from_ns(before))
         before = TAILQ_PREV(before, mm_starved, starving);
     if (before == NULL)
         TAILQ_INSERT_HEAD(&server->starved, request, starving);

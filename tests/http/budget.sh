@@ -439,7 +439,31 @@ post_file outer 'm=900&k=1&n=900'
 expect "an output for which nothing is left" 429 code busy
 post_file row 'm=1&k=10000&n=1'
 expect "80 kB beside large outputs" 200
+
+# Large outputs that wait are served in their order: a smaller one does not overtake.
+for name in 900 550; do
+    curl -s --max-time 60 -o /dev/null -w '%{http_code}\n' -X POST "$url/v1/matmul?m=$name&k=1&n=$name&a_from=identity()&b_from=identity()&reply=none" \
+        >"$scratch/status.$name" &
+    eval "size_$name=\$!"
+    sleep 0.3
+done
+sleep 0.5
+same "a smaller output waits behind a larger one" '' "$(cat "$scratch/status.550")"
 release
+# shellcheck disable=SC2154
+wait "$size_900" "$size_550"
+same "both are computed" "200 200" "$(cat "$scratch/status.900" "$scratch/status.550" | paste -sd ' ')"
 finish_slow first "a large output" 200
+
+# The text of a stored matrix leaves a sixteenth as well, and what stored matrices take is not waited for.
+"$FLOAT32" fill 600000 1 >"$scratch/outer"
+ask '/v1/matrices/large?m=600&n=1000' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/outer"
+expect "a stored matrix" 201
+ask /v1/matrices/large -H 'Accept: application/json'
+expect "its text" 200
+begun_ms=$(now_ms)
+ask '/v1/matmul?m=1700&k=1&n=1700&a_from=identity()&b_from=identity()&reply=none' -X POST
+expect "an output that has no room beside it" 429 code busy detail 'stored matrices take 2400000'
+at_most "that is told at once, milliseconds" 2000 $(($(now_ms) - begun_ms))
 stop
 finish

@@ -262,6 +262,8 @@ put m 4 -H "If-Match: $tag"
 expect "it is another one now" 412
 put new 4 -H 'If-None-Match: *'
 expect "there was none" 201
+put new 4 -H "If-None-Match: \"$(head -c 4092 /dev/zero | tr '\0' a)\"" -H 'If-None-Match: *'
+expect "conditions that are too long to be read" 412
 
 # What is told first of a body that is too large, and without a length.
 while IFS='|' read -r what http code query header length; do
@@ -320,7 +322,7 @@ ask "$path/new" -X DELETE -H 'Origin: https://evil.example'
 expect "DELETE by another site" 403 code forbidden
 
 # --- counts; the log and the metrics show the pattern
-for row in 'put",result="precondition_failed 8' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 7'; do
+for row in 'put",result="precondition_failed 9' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 7'; do
     same "counted: $row" "${row##* }" "$(metric "store_requests_total{op=\"${row% *}\"}")"
 done
 same "matrices" 2 "$(metric store_matrices)"

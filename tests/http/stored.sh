@@ -157,7 +157,7 @@ cols=1:2|application/json|200 .c [[5],[11]]
 reduce=sum,trace&cols=1:&rows=1:|application/json|200 .reduce {"sum":11,"trace":11} has("c") false
 verify=1|application/json|200 .verify.passed true
 END_OF_CASES
-for part in '' '&rows=1:' '&cols=1:' '&rows=1:1'; do
+for part in '' '&rows=1:' '&cols=1:' '&rows=1:1' '&rows=2:' '&cols=2:'; do
     for type in octet-stream x-npy; do
         ask "/v1/matmul?a_from=left&b_from=right$part" -X POST -H "Accept: application/$type"
         cp "$scratch/got" "$scratch/expected"
@@ -194,6 +194,22 @@ ask '/v1/matmul?a_from=left&b_from=c&out=d&reply=none' -X POST -H "If-Match: $ta
 expect "it was replaced" 412
 ask /v1/matmul -d '{"a": [[2]], "b": [[3]], "out": "new"}' -H 'If-None-Match: *'
 expect "conditions, and out in the body" 400 code bad_request .field out detail query
+
+# One value serves a whole request, also if the name is replaced while the body comes.
+store x '{"a": [[2]]}'
+rm -f "$scratch/slow"
+mkfifo "$scratch/slow"
+curl -s --max-time 60 -X POST -H 'Content-Type: application/json' -T - "$url/v1/matmul?a_from=x" <"$scratch/slow" >"$scratch/answer" &
+answer=$!
+exec 3>"$scratch/slow"
+printf ' ' >&3
+sleep 1
+ask /v1/matrices/x -X PUT -d '{"a": [[3]]}'
+expect "x, replaced meanwhile" 200
+printf '{"b": {"from": "x"}}' >&3
+exec 3>&-
+wait $answer
+same "x·x" '[[4]]' "$(jq -c .c "$scratch/answer")"
 
 # What is refused.
 while IFS='|' read -r query outcome; do
