@@ -300,7 +300,8 @@ static enum mm_status judge_memory(const struct mm_engine *engine, const struct 
                                    struct mm_error *error) {
     const size_t most = engine->device_bytes_max != 0 ? engine->device_bytes_max : device->memory_bytes / 8;
     struct mm_plan plan = {.workspace_bytes = 0};
-    if (device->backend->is_host || mm_job_made_bytes(job) == 0)
+    if (device->backend->is_host ||
+        (job->a_source.kind == MM_SOURCE_HOST && job->b_source.kind == MM_SOURCE_HOST))
         return MM_OK;
     const struct mm_product product = mm_product_dense(&job->product);
     if (product.m > 0 && product.n > 0 &&
@@ -309,11 +310,10 @@ static enum mm_status judge_memory(const struct mm_engine *engine, const struct 
     const size_t bytes = mm_job_made_bytes(job) + mm_matrix_bytes(&product.c) + plan.workspace_bytes;
     if (bytes <= most)
         return MM_OK;
-    mm_fail_limit(
-        error, "variant", most,
-        "%s would take %zu bytes of device memory for the operands that the server makes, the result "
-        "and its workspace, but the limit is %zu (--max-device-memory)",
-        variant->name, bytes, most);
+    mm_fail_limit(error, "variant", most,
+                  "%s would take %zu bytes of device memory for operands that the server makes, the result "
+                  "and its workspace, but the limit is %zu (--max-device-memory)",
+                  variant->name, bytes, most);
     mm_fail_got(error, "%zu", bytes);
     return MM_TOO_LARGE;
 }

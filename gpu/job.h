@@ -110,7 +110,7 @@ enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct 
 void mm_job_list_done(struct mm_job *first);
 
 /* Bytes that are copied to the device's own memory and back: of the operands in host memory, and of C if it
- * is wanted. Stored operands do not count: they are there after the first job that uses them. */
+ * is wanted. Stored operands do not count: most are there after the first job that uses them. */
 size_t mm_job_copied_bytes(const struct mm_job *job);
 
 /* Bytes of the elements of C that are wanted. */

@@ -79,7 +79,7 @@ static const struct option table[] = {
      "of "
      "--watchdog-ms (default: 30000)"},
     {"max-device-memory", "SIZE", SIZE, AT(max_device_memory_bytes), 1 << 20, UINT64_C(1) << 60, NULL,
-     "most memory of a GPU for a product whose operands the server makes: for those, the result and "
+     "most memory of a GPU for a product with a made or stored operand: for made ones, the result and "
      "workspace (default: an eighth of the GPU's)"},
     {"receive-timeout-ms", "MS", NUMBER, AT(receive_timeout_ms), 1, UINT32_MAX, "10000",
      "longest time to receive a request's head; a body may take this long plus its size over --receive-rate"},

@@ -187,12 +187,14 @@ static cudaError_t enqueue_preparation(const struct preparation *before, enum mm
     return code;
 }
 
-/* Copies are there, unless memory was short since the key was made. */
-static enum mm_status hold_replicas(struct mm_job *job, struct mm_lane *lane, struct mm_error *error) {
+/* Copies are there, unless memory was short since the key was made. One that is made anew is not part of any
+ * job's upload, whose time has not begun. */
+static enum mm_status hold_replicas(const struct mm_job *job, struct mm_lane *lane, struct mm_error *error) {
     const struct mm_source *const sources[] = {&job->a_source, &job->b_source};
+    size_t copied_bytes = 0;
     for (unsigned index = 0; index < 2; index++) {
         void *data;
-        if (mm_cuda_hold_replica(sources[index], lane, &job->uploaded_bytes, &data, error) != MM_OK)
+        if (mm_cuda_hold_replica(sources[index], lane, &copied_bytes, &data, error) != MM_OK)
             return error->status;
         if (data == NULL && sources[index]->kind == MM_SOURCE_STORED)
             return mm_fail(error, MM_NO_DEVICE_MEMORY, "the device has no memory for a stored matrix");

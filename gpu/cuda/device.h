@@ -128,8 +128,8 @@ cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream);
 void mm_cuda_gate_open(struct mm_cuda_gate *gate);
 bool mm_cuda_gate_gave_up(const struct mm_cuda_gate *gate);
 
-/* Returns the pool's unused memory and idle lanes' workspaces to the device, after waiting for its work.
- * On the thread of the device's lanes. */
+/* Returns the pool's unused memory and idle lanes' workspaces to the device, after waiting for its work. If
+ * no lane is busy, drops all copies of stored values as well. On the thread of the device's lanes. */
 void mm_cuda_trim(struct mm_cuda_device *device);
 
 /* The backend's functions; gpu/backend.h has their contracts. */

@@ -14,14 +14,14 @@ struct mm_cuda_replica {
     struct mm_cuda_device *device; /* NULL: it was closed */
     size_t bytes;
     cudaEvent_t copied; /* the copy is there once this is over */
-    bool is_copied;     /* which is known; of the thread of the device's lanes */
+    bool is_copied;     /* the copy is known to be complete; only the lanes' thread uses this */
     LIST_ENTRY(mm_cuda_replica) listed;
 };
 
 /* Guards the lists of all devices and what the replicas on them hold. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* The data of one on the list are taken away; the caller gives them back. With the mutex held. */
+/* Detaches a listed replica's memory and returns it; the caller frees it. With the mutex held. */
 static void *take_data(struct mm_cuda_replica *replica) {
     void *data = replica->head.data;
     if (data != NULL)
@@ -118,7 +118,7 @@ static struct mm_cuda_replica *make_replica(struct mm_stored *value, struct mm_c
 static cudaError_t copy(const struct mm_stored *value, struct mm_cuda_replica *replica,
                         struct mm_lane *lane) {
     void *data;
-    if (mm_cuda_take(lane, value->bytes, &data, NULL) != MM_OK)
+    if (mm_cuda_take(lane, mm_cuda_aligned(value->bytes), &data, NULL) != MM_OK)
         return cudaSuccess;
     cudaError_t code = cudaMemcpyAsync(data, value->data, value->bytes, cudaMemcpyHostToDevice, lane->stream);
     if (code == cudaSuccess)

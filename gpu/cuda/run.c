@@ -277,6 +277,8 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     if (status != MM_NO_DEVICE_MEMORY)
         return status;
     mm_cuda_trim(lane->device);
+    for (unsigned job = 0; job < count; job++)
+        jobs[job]->uploaded_bytes = 0;
     status = try_all(lane, jobs, count, error);
     if (status != MM_NO_DEVICE_MEMORY || count > 1 || jobs[0]->plan.workspace_bytes == 0 ||
         is_beside_others(lane))
@@ -298,8 +300,10 @@ void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const 
     enum mm_status status = mm_cuda_use(head, &error);
     if (status == MM_OK)
         status = begin(lane, jobs, count, &error);
-    for (unsigned job = 0; job < count && status != MM_OK; job++)
+    for (unsigned job = 0; job < count && status != MM_OK; job++) {
         jobs[job]->error = error;
+        jobs[job]->uploaded_bytes = 0;
+    }
     if (status != MM_OK)
         mm_cuda_leave_workspace(lane);
     __atomic_store_n(&lane->is_busy, status == MM_OK, __ATOMIC_RELAXED);

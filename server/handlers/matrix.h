@@ -15,5 +15,3 @@ enum mm_status mm_matrix_judge_name(struct mm_request *request, enum mm_store_op
  * have to find: `etag`, which gets the value's tag or "" if there is none; or NULL without conditions. */
 enum mm_status mm_matrix_judge_condition(struct mm_request *request, const char *name,
                                          char etag[MM_ETAG_MAX + 1], const char **expected, bool *is_there);
-
-/* MM_NO_SUCH_MATRIX in request->error. */

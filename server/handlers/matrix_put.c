@@ -212,9 +212,16 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
     return MM_ANSWERING;
 }
 
+static void drop_memory(struct mm_request *request) {
+    mm_operation_state.drop_memory(request);
+}
+
 static void release(struct mm_request *request) {
     mm_operation_state.release(request);
 }
 
-const struct mm_route_state mm_matrix_put_state = {
-    .bytes = sizeof(struct mm_operation), .work = work, .next = next, .release = release};
+const struct mm_route_state mm_matrix_put_state = {.bytes = sizeof(struct mm_operation),
+                                                   .work = work,
+                                                   .next = next,
+                                                   .drop_memory = drop_memory,
+                                                   .release = release};

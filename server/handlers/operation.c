@@ -448,12 +448,23 @@ static enum mm_status encode(struct mm_request *request, struct mm_error *error)
     enum mm_status status = MM_OK;
     if (encoder != NULL && encoder->finish != NULL)
         status = encoder->finish(&answer, &operation->reply, error);
-    return status == MM_OK ? mm_operation_store_out(request, error) : status;
+    return status;
 }
 
+static bool is_abandoned(struct mm_request *request) {
+    pthread_mutex_lock(&request->server->mutex);
+    const bool is_abandoned = !mm_request_waits(request);
+    pthread_mutex_unlock(&request->server->mutex);
+    return is_abandoned;
+}
+
+/* A request that was abandoned meanwhile stores nothing, unless that happens between the look and the store.
+ */
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
-    return state == MM_ENCODING ? encode(request, error)
-                                : make_job(request, mm_operation_of(request)->content_type, error);
+    if (state == MM_DECODING)
+        return make_job(request, mm_operation_of(request)->content_type, error);
+    const enum mm_status status = encode(request, error);
+    return status != MM_OK || is_abandoned(request) ? status : mm_operation_store_out(request, error);
 }
 
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
@@ -470,27 +481,32 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
     return MM_ANSWERING;
 }
 
+static void drop_memory(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    if (operation->job.keeps_c && operation->reply.buffer.bytes == 0)
+        operation->reply.buffer = (struct mm_buffer){0}; /* it was borrowed from the result */
+    if (operation->room.is_reserved)
+        mm_store_unreserve(request->server->store, &operation->room);
+    release_output(request);
+    mm_call_release(&operation->call, request->server->buffers);
+}
+
 static void release(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_buffers *buffers = request->server->buffers;
-    struct mm_store *store = request->server->store;
-    struct mm_buffer *reply = &operation->reply.buffer;
+    drop_memory(request);
     free(operation->content_type);
     operation->content_type = NULL;
-    if (operation->job.keeps_c && reply->bytes == 0)
-        *reply = (struct mm_buffer){0}; /* it was borrowed from the result */
     if (operation->stored != NULL)
-        mm_store_release(store, operation->stored);
+        mm_store_release(request->server->store, operation->stored);
     operation->stored = NULL;
-    if (operation->room.is_reserved)
-        mm_store_unreserve(store, &operation->room);
-    release_output(request);
-    mm_call_release(&operation->call, buffers);
     mm_operand_release(&operation->held);
 }
 
-const struct mm_route_state mm_operation_state = {
-    .bytes = sizeof(struct mm_operation), .work = work, .next = next, .release = release};
+const struct mm_route_state mm_operation_state = {.bytes = sizeof(struct mm_operation),
+                                                  .work = work,
+                                                  .next = next,
+                                                  .drop_memory = drop_memory,
+                                                  .release = release};
 
 /* The client is told too, but may not look. */
 static void log_failed_check(const struct mm_request *request) {
@@ -514,7 +530,11 @@ enum mm_status mm_operation_answer(struct mm_request *request) {
         return request->error.status;
     }
     log_failed_check(request);
-    const enum mm_status status = operation->is_encoded ? MM_OK : encode(request, &request->error);
+    enum mm_status status = MM_OK;
+    if (!operation->is_encoded)
+        status = encode(request, &request->error);
+    if (status == MM_OK && operation->stored == NULL)
+        status = mm_operation_store_out(request, &request->error);
     memcpy(request->span_ns, operation->span_ns, sizeof request->span_ns);
     if (status != MM_OK)
         return status;

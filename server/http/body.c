@@ -67,7 +67,7 @@ enum mm_status mm_body_judge_output(const struct mm_request *request, size_t hel
     const struct mm_server *server = request->server;
     const size_t budget = mm_buffers_budget(server->buffers), part = budget - budget / MM_OTHERS_PART;
     const size_t used = mm_buffers_used(server->buffers);
-    const bool is_behind = request->promised_bytes == 0 &&
+    const bool is_behind = __atomic_load_n(&request->promised_bytes, __ATOMIC_RELAXED) == 0 &&
                            __atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) < request->started_ns;
     if (bytes <= MM_LARGE_OUTPUT_BYTES || (!is_behind && used <= part && bytes <= part - used))
         return MM_OK;

@@ -172,8 +172,8 @@ static bool refuse(struct mm_request *request, const char *why, struct mm_resume
     mm_fail(&error, MM_BUSY, "memory is full (--memory-budget), and %s; try again later", why);
     mm_body_drop(request);
     if (was_waiting) {
-        if (request->route->state != NULL)
-            request->route->state->release(request);
+        if (request->route->state != NULL && request->route->state->drop_memory != NULL)
+            request->route->state->drop_memory(request);
         mm_request_end_wait(request, &error);
         SLIST_INSERT_HEAD(resumed, request, resumed);
         return true;
@@ -194,7 +194,7 @@ static enum mm_status give(struct mm_request *request, bool to_the_last, struct 
         return mm_body_grow(request, request->needed_bytes, to_the_last, error);
     if (taken > budget || request->output_bytes > budget - taken)
         return MM_BUSY;
-    request->promised_bytes = request->output_bytes;
+    __atomic_store_n(&request->promised_bytes, request->output_bytes, __ATOMIC_RELAXED);
     server->promised_bytes += request->promised_bytes;
     return MM_OK;
 }

@@ -269,18 +269,20 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
 /* MHD leaves the body of a 304 out, and keeps its length. */
 enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct mm_reply_body *body,
                               struct mm_stored *value, const struct mm_shape *shape, const char *type) {
-    const struct mm_stored told = *value;
+    const enum mm_dtype dtype = value->dtype;
+    char etag[MM_ETAG_MAX + 1];
+    strcpy(etag, value->etag);
     const bool is_known = http == MHD_HTTP_NOT_MODIFIED;
     const size_t bytes = is_known || body == NULL ? 0 : body->head_bytes + body->bytes;
     struct MHD_Response *response =
         body == NULL ? respond_without_body() : respond_with(request->server, body, value);
     if (body == NULL)
         mm_store_release(request->server->store, value);
-    add_validators(&response, told.etag);
+    add_validators(&response, etag);
     if (!is_known) {
         add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
         add_shape(&response, shape);
-        add_header(&response, "Matmul-Dtype", mm_dtype_name(told.dtype));
+        add_header(&response, "Matmul-Dtype", mm_dtype_name(dtype));
     }
     return reply(request, http, response, bytes);
 }

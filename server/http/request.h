@@ -73,7 +73,7 @@ struct mm_request {
     uint64_t counts_since_ns;         /* since when it counts on what others release */
     size_t needed_bytes;              /* of the body, when it last waited */
     size_t output_bytes;              /* more that it waits for, to hold its output; 0: its body waits */
-    size_t promised_bytes;            /* its part of server->promised_bytes */
+    size_t promised_bytes;            /* its part of server->promised_bytes; __atomic access by readers */
     uint64_t paced_ns;                /* when the sweep last judged the pace of the upload or reply, */
     size_t paced_bytes;               /* what had come or was taken by then, */
     bool stands, lasts;               /* and what it found: mm_body_judge_pace */

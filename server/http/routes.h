@@ -33,7 +33,12 @@ struct mm_route_state {
      * an abandoned request. */
     enum mm_request_state (*next)(struct mm_request *request, enum mm_request_state ended);
 
-    /* Releases what `own` holds, which may be all zero. No thread works on the request any more. */
+    /* Releases what `own` holds of the memory budget: the request is refused while it waits for more. With
+     * server->mutex held. NULL: such requests do not wait. */
+    void (*drop_memory)(struct mm_request *request);
+
+    /* Releases what `own` holds, which may be all zero. No thread works on the request any more. No lock
+     * held. */
     void (*release)(struct mm_request *request);
 };
 

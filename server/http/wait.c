@@ -31,7 +31,7 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
 
 void mm_request_end_promise(struct mm_request *request) {
     request->server->promised_bytes -= request->promised_bytes;
-    request->promised_bytes = 0;
+    __atomic_store_n(&request->promised_bytes, 0, __ATOMIC_RELAXED);
 }
 
 /* The oldest goes first. A complete request counts as 100 ms older than a body: once it is answered, all
@@ -119,6 +119,7 @@ static void settle(struct mm_request *request, const struct mm_error *error, str
     const enum mm_request_state ended = mm_request_state(request);
     enum mm_request_state next = MM_ANSWERING;
     struct mm_error refused;
+    mm_request_end_promise(request);
     if (ended == MM_DECODING && lacks_memory(error)) {
         request->is_worked_on = false;
         starve(request, error->needed_bytes);
@@ -217,7 +218,8 @@ bool mm_request_wait_for_output(struct mm_request *request) {
 enum mm_status mm_request_complete_again(struct mm_request *request) {
     const enum mm_status status = request->route->complete(request);
     pthread_mutex_lock(&request->server->mutex);
-    mm_request_end_promise(request);
+    if (mm_request_state(request) != MM_DECODING) /* else the worker pool takes the memory */
+        mm_request_end_promise(request);
     pthread_mutex_unlock(&request->server->mutex);
     return status;
 }

@@ -226,6 +226,18 @@ out=x&out=y|400 code bad_request .field out
 END_OF_CASES
 stop
 
+# Two small vectors do not take a device's memory from others.
+start --backend "$backend" --max-device-memory 1MiB
+"$FLOAT32" fill 1000 1 >"$scratch/ones"
+ask '/v1/matrices/v?shape=1000,1' -X PUT -H "$raw" --data-binary "@$scratch/ones"
+ask '/v1/matmul?a_from=v&b_from=v&transpose_b=1&reduce=sum' -X POST
+if [ "$backend" = cuda ]; then
+    expect "an outer product of stored vectors" 413 code too_large .limit 1048576 detail --max-device-memory
+else
+    expect "an outer product of stored vectors" 200 .reduce '{"sum":1000000}'
+fi
+stop
+
 # A result needs room before it is computed; nothing of one that fails stays behind.
 start --backend "$backend" --store-memory 1000 --store-memory-per-key 1000
 ask '/v1/matmul?m=16&k=1&n=16&a_from=identity()&b_from=identity()&out=x' -X POST

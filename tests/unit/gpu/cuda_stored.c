@@ -74,7 +74,7 @@ static void it_gives_way_to_jobs(void **state) {
     make(1);
     mm_cuda_trim(&device);
     assert_int_equal(fake_cuda.memory_used, 0);
-    run_and_expect(2, 1, 2 * A_BYTES + B_BYTES);
+    run_and_expect(2, 1, 2 * A_BYTES);
     release();
 }
 
