@@ -45,7 +45,7 @@ MM_HOST_AND_DEVICE void mm_wide_add(struct mm_wide *into, struct mm_wide other) 
 }
 
 /* float64 has numbers whose squares over- or underflow: they are scaled by powers of two, and added up apart.
- * Numbers of other types are of a middle size, but for 0. Source: J. Blue, "A portable Fortran program to
+ * All other types hold only 0 and numbers of a middle size. Source: J. Blue, "A portable Fortran program to
  * find the Euclidean norm of a vector", 1978; the constants are those of LAPACK's dnrm2. */
 #define MM_SIZE_SMALL 0x1p-511
 #define MM_SIZE_LARGE 0x1p486

@@ -52,7 +52,8 @@ void mm_cuda_give(struct mm_lane *lane, void *memory);
 enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_lane *lane,
                                     size_t *copied_bytes, void **data, struct mm_error *error);
 
-/* The same if there is a copy; else NULL. Any thread; only on that of the lanes it stays so. */
+/* The address of the copy; NULL if there is none. Any thread. Other threads than that of the device's lanes
+ * may get an address that was dropped since. */
 void *mm_cuda_replica_data(const struct mm_source *source, const struct mm_device *device);
 
 /* Drops the device's copies, of which no job under way uses one; for_good: before the device is closed. On
