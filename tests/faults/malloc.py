@@ -247,6 +247,13 @@ def judge_start(child, said):
     return "it hangs"
 
 
+def await_sleep(pid):
+    """Until its main thread sleeps: a signal that comes earlier can be lost in ThreadSanitizer of gcc 12."""
+    until = time.monotonic() + PATIENCE_S
+    while Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] != "S" and time.monotonic() < until:
+        time.sleep(0.002)
+
+
 def start(control, output, command, first, last):
     """One start: what came of it, and how many allocations failed."""
     with open(output, "wb") as file:
@@ -255,6 +262,7 @@ def start(control, output, command, first, last):
     outcome = judge_start(child, lambda: Path(output).read_text(errors="replace"))
     failed = control.disarm()
     if outcome == "ready":
+        await_sleep(child.pid)
         child.terminate()
         try:
             if child.wait(PATIENCE_S) != 0:
