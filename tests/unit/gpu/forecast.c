@@ -180,7 +180,7 @@ static void one_run_that_is_held_up_is_not_assumed(void **state) {
     measured.variants = variants;
     measured.variant_count = 1;
     measured.measure = measure;
-    const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, 128, 128, NULL);
+    const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, 64, 64, NULL);
     struct mm_product product = {.a = square, .b = square, .c = square};
     struct mm_error error;
     device = (struct mm_device){.backend = &measured, .memory_bytes = SIZE_MAX};
