@@ -537,7 +537,8 @@ enum mm_status mm_call_judge_memory(const struct mm_call *call, bool is_host, si
     if (is_all_in_host_memory(call))
         return MM_OK; /* mm_call_sizes has judged it */
     for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
-        if (mm_operand_is_stored(call, index) || (!is_host && mm_operand_is_made(call, index)))
+        if (!mm_operand_is_inline(call, index) &&
+            !(is_host && mm_source_is_elsewhere(mm_operand_source(call, index))))
             bytes[index] = 0;
     return judge_together(call, bytes, limits, error);
 }

@@ -40,8 +40,10 @@ void mm_job_list_done(struct mm_job *first) {
 
 size_t mm_job_made_bytes(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
-    return (mm_source_is_made(&job->a_source) ? mm_matrix_bytes(&product->a) : 0) +
-           (mm_source_is_made(&job->b_source) ? mm_matrix_bytes(&product->b) : 0);
+    bool (*const is_made)(const struct mm_source *) =
+        job->backend != NULL && job->backend->is_host ? mm_source_is_elsewhere : mm_source_is_made;
+    return (is_made(&job->a_source) ? mm_matrix_bytes(&product->a) : 0) +
+           (is_made(&job->b_source) ? mm_matrix_bytes(&product->b) : 0);
 }
 
 size_t mm_job_returned_bytes(const struct mm_job *job) {

@@ -13,6 +13,7 @@
 
 struct mm_backend;
 struct mm_device;
+struct mm_replica;
 
 /* What a slice of a task leaves: more to do in a later one, or nothing. */
 enum mm_task_state { MM_TASK_AGAIN, MM_TASK_OVER };
@@ -52,7 +53,8 @@ struct mm_job {
     const struct mm_window
         *part;            /* the part of C that is wanted, and reduced: in the end it lies dense at the data
                            of C, where on the host all of C is computed first; NULL: all of C */
-    bool keeps_c;         /* all of C is wanted as well: the part stays where it lies in it */
+    bool keeps_c;         /* on the host: all of C is wanted as well: the part stays where it lies in it */
+    bool stores_c;        /* not on the host: C stays in the device's memory as well, as `stored_c` */
     bool reduces;         /* the device is to reduce the part, which is not NULL, as well */
     struct mm_task *task; /* done in place of the product, which then tells the load alone, by its
                              m, n and k; NULL: the product */
@@ -79,6 +81,8 @@ struct mm_job {
     size_t uploaded_bytes; /* copied to the device's own memory, and back; 0 where that is the host's */
     size_t downloaded_bytes;
     struct mm_verification verification; /* done where `verify` is set and the result is good */
+    struct mm_replica *stored_c;         /* C, where `stores_c` is set, the result is good and C is not empty;
+                                            else NULL. The caller's: released, or given to the store */
     struct mm_reduction reduction;       /* of the part, where `reduces` is set and the result is good */
     struct mm_pieces pieces;             /* those of a product that is cut */
     bool more;           /* its begin and end did one piece alone: they are to be called again, in any lane */
@@ -116,7 +120,8 @@ size_t mm_job_copied_bytes(const struct mm_job *job);
 /* Bytes of the elements of C that are wanted. */
 size_t mm_job_returned_bytes(const struct mm_job *job);
 
-/* Bytes of the operands that the backend makes. */
+/* Bytes of the operands that the backend makes, which may be NULL still; of a host's also those that it
+ * fetches from another device's memory. */
 size_t mm_job_made_bytes(const struct mm_job *job);
 
 /* The work of a job whose variant was chosen (`ran`): 2·m·n·k operations; of a transposition the bytes of

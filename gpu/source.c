@@ -2,9 +2,14 @@
 #include "gpu/source.h"
 
 #include "gpu/random.h"
+#include "gpu/store/store.h"
 
 #include <assert.h>
 #include <string.h>
+
+bool mm_source_is_elsewhere(const struct mm_source *source) {
+    return mm_source_is_made(source) || (source->kind == MM_SOURCE_STORED && source->stored->home != NULL);
+}
 
 const char *mm_source_word(enum mm_source_kind kind) {
     static const char *const words[] = {[MM_SOURCE_HOST] = "inline",
@@ -39,13 +44,27 @@ static void make_identity(size_t rows, const struct mm_matrix *view, size_t firs
     }
 }
 
-void mm_source_make(const struct mm_source *source, const struct mm_matrix *view, size_t first,
-                    size_t count) {
-    assert(mm_source_is_made(source) && view->ld == view->cols);
+static enum mm_status read(const struct mm_stored *value, const struct mm_matrix *view, size_t first,
+                           size_t count, struct mm_error *error) {
+    const struct mm_window part = {.count = 1,
+                                   .all_rows = 1,
+                                   .all_cols = view->rows * view->cols,
+                                   .rows = 1,
+                                   .col = first,
+                                   .cols = count};
+    return mm_stored_read(value, &part, (char *)view->data + first * mm_dtype_bytes(view->dtype), error);
+}
+
+enum mm_status mm_source_make(const struct mm_source *source, const struct mm_matrix *view, size_t first,
+                              size_t count, struct mm_error *error) {
+    assert(mm_source_is_elsewhere(source) && view->ld == view->cols);
     if (count == 0)
-        return;
+        return MM_OK;
+    if (source->kind == MM_SOURCE_STORED)
+        return read(source->stored, view, first, count, error);
     if (source->kind == MM_SOURCE_UNIFORM)
         make_uniform(source->seed, view->dtype, view->data, first, count);
     else
         make_identity(source->rows, view, first, count);
+    return MM_OK;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gpu/matrix.h"
+#include "gpu/status.h"
 
 #include <sys/cdefs.h>
 
@@ -29,10 +30,15 @@ static inline bool mm_source_is_made(const struct mm_source *source) {
     return source->kind == MM_SOURCE_UNIFORM || source->kind == MM_SOURCE_IDENTITY;
 }
 
+/* Whether no memory of the host has its elements: the backend makes them, or a device alone has them. */
+bool mm_source_is_elsewhere(const struct mm_source *source);
+
 /* "inline", "generated" or "stored": all that the log says of an operand. Static. */
 const char *mm_source_word(enum mm_source_kind kind);
 
-/* Writes `count` elements of the dense view, from element `first` on, to its memory. */
-void mm_source_make(const struct mm_source *source, const struct mm_matrix *view, size_t first, size_t count);
+/* Writes `count` elements of the dense view, from element `first` on, to its memory. The source is elsewhere;
+ * a device's may fail. */
+enum mm_status mm_source_make(const struct mm_source *source, const struct mm_matrix *view, size_t first,
+                              size_t count, struct mm_error *error);
 
 __END_DECLS

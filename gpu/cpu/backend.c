@@ -76,16 +76,22 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
     return status;
 }
 
-/* Makes the rest of an operand that is made, or as much as takes about as long as a piece. The operands
- * before it have `before` elements. Whether it is complete. */
+static size_t made_elements(const struct mm_source *source, const struct mm_matrix *operand) {
+    return mm_source_is_elsewhere(source) ? operand->rows * operand->cols : 0;
+}
+
+/* Makes or fetches the rest of an operand that is elsewhere, or as much as takes about as long as a piece.
+ * The operands before it have `before` elements. Whether it is complete. */
 static bool make(const struct mm_source *source, const struct mm_matrix *operand, size_t before,
-                 struct mm_pieces *pieces, uint64_t until_ns) {
+                 struct mm_job *job, uint64_t until_ns) {
     enum { STEP = 64 << 10 };
-    const size_t count = mm_source_is_made(source) ? operand->rows * operand->cols : 0;
+    struct mm_pieces *pieces = &job->pieces;
+    const size_t count = made_elements(source, operand);
     while (pieces->made < before + count && mm_clock_ns() < until_ns) {
         const size_t first = pieces->made - before;
         const size_t step = mm_size_min(count - first, STEP);
-        mm_source_make(source, operand, first, step);
+        if (mm_source_make(source, operand, first, step, &job->error) != MM_OK)
+            return false;
         pieces->made += step;
     }
     return pieces->made >= before + count;
@@ -94,10 +100,10 @@ static bool make(const struct mm_source *source, const struct mm_matrix *operand
 /* Whether all operands are there. */
 static bool make_operands(struct mm_job *job) {
     const struct mm_matrix *a = &job->product.a;
-    const size_t of_a = mm_source_is_made(&job->a_source) ? a->rows * a->cols : 0;
+    const size_t of_a = made_elements(&job->a_source, a);
     const uint64_t start_ns = mm_clock_ns(), until_ns = start_ns + MM_PIECE_NS;
-    const bool is_made = make(&job->a_source, a, 0, &job->pieces, until_ns) &&
-                         make(&job->b_source, &job->product.b, of_a, &job->pieces, until_ns);
+    const bool is_made = make(&job->a_source, a, 0, job, until_ns) &&
+                         make(&job->b_source, &job->product.b, of_a, job, until_ns);
     job->pieces.made_ns += mm_clock_ns() - start_ns;
     return is_made;
 }
@@ -163,11 +169,13 @@ static void reduce(struct mm_job *job) {
     } while (reduces(job) && mm_clock_ns() < start_ns + MM_PIECE_NS);
 }
 
-/* Made operands come first, then C, its check, and its figures. */
+/* Operands that are elsewhere come first, then C, its check, and its figures. */
 static void begin(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count) {
     assert(lane < device->lane_count && count == 1);
     struct mm_job *job = jobs[0];
     const bool is_made = mm_job_made_bytes(job) == 0 || make_operands(job);
+    if (job->error.status != MM_OK)
+        return;
     if (is_made && computes(job) && compute(device, job) != MM_OK)
         return;
     if (is_made && !job->more && checks(job))
@@ -247,7 +255,7 @@ static enum mm_status fill(struct mm_device *device, void *memory, enum mm_dtype
                            uint64_t seed, struct mm_error *error) {
     const struct mm_source source = {.kind = MM_SOURCE_UNIFORM, .seed = seed};
     const struct mm_matrix whole = mm_matrix_dense(dtype, 1, count, memory);
-    mm_source_make(&source, &whole, 0, count);
+    (void)mm_source_make(&source, &whole, 0, count, NULL);
     return MM_OK;
 }
 

@@ -45,19 +45,25 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
 enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);
 void mm_cuda_give(struct mm_lane *lane, void *memory);
 
-/* Where the copy of a stored operand lies in the device's memory, once the lane's stream gets there: it makes
- * the copy if there is none, and adds its bytes to *copied_bytes. *data is NULL if the operand is not stored,
- * is empty, or finds no memory: then it is to be uploaded for this job alone. On the thread of the device's
- * lanes. */
+/* Where a stored operand lies in the device's memory, once the lane's stream gets there: it makes a copy if
+ * there is none, and adds its bytes to *copied_bytes. *data is NULL if the operand is not stored, is empty,
+ * or finds no memory: then it is to be uploaded for this job alone. MM_NO_DEVICE_MEMORY if another device
+ * alone has it, and there is no memory. On the thread of the device's lanes. */
 enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_lane *lane,
                                     size_t *copied_bytes, void **data, struct mm_error *error);
 
-/* The address of the copy; NULL if there is none. Any thread. Other threads than that of the device's lanes
- * may get an address that was dropped since. */
+/* Memory for a value that the device alone will have, in the order of the lane's stream. Its owner releases
+ * it (struct mm_replica), or gives it to the store. MM_NO_DEVICE_MEMORY, with needed and free bytes. On the
+ * thread of the device's lanes. */
+enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_replica **home,
+                                 struct mm_error *error);
+
+/* The address of the operand; NULL if there is none. Any thread. Other threads than that of the device's
+ * lanes may get an address that was dropped since. */
 void *mm_cuda_replica_data(const struct mm_source *source, const struct mm_device *device);
 
-/* Drops the device's copies, of which no job under way uses one; for_good: before the device is closed. On
- * the thread of the lanes. */
+/* Drops the device's copies, of which no job under way uses one; for_good: before the device is closed, also
+ * what it alone has. On the thread of the lanes. */
 void mm_cuda_drop_replicas(struct mm_cuda_device *device, bool for_good);
 
 /* The lane's workspace of at least so many bytes, aligned to 256; MM_NO_DEVICE_MEMORY as mm_cuda_take. */

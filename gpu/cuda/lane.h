@@ -14,6 +14,7 @@ struct mm_cuda_device;
 struct mm_job;
 struct mm_verification;
 struct mm_reduction;
+struct mm_replica;
 
 /* A job launched in bands of C's rows, each once the one before is over: between two, other streams get
  * their turn, and it can be cancelled (run.c). */
@@ -28,6 +29,7 @@ struct mm_cuda_bands {
     size_t row;                /* of the next band */
     size_t checked;            /* products whose check was enqueued */
     uint64_t seed;             /* of the check */
+    struct mm_replica *home;   /* C's memory, if it is to stay there; owned. NULL: it is not */
     void *check;               /* the memory of its check, behind the matrices */
     void *figures;             /* that of its reduction, behind the check's */
     struct mm_error error;     /* why the rest is not launched */

@@ -1,16 +1,18 @@
-/* Copies of stored values in a device's memory. A copy is made when a job first uses the value there, and is
- * kept until the value ends, or until device memory is short. It knows no names. */
+/* Stored values in a device's memory. A copy is made when a job first uses the value there, and is kept until
+ * the value ends, or until device memory is short. A home is what this device alone has, and is kept until
+ * the value ends. This file knows no names. */
 #include "gpu/cuda/device.h"
 #include "gpu/store/store.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Copies take at most this part of the device's memory. Past it values are uploaded for each job. */
+/* All of them take at most this part of the device's memory. Past it values are uploaded for each job, and
+ * there is no home for another. */
 enum { REPLICAS_PART = 4 };
 
 struct mm_cuda_replica {
-    struct mm_replica head; /* first; its data may be NULL: dropped, and made anew if it is used again */
+    struct mm_replica head; /* first; a copy's data may be NULL: dropped, and made anew if it is used again */
     struct mm_cuda_device *device; /* NULL: it was closed */
     size_t bytes;
     cudaEvent_t copied; /* the copy is there once this is over */
@@ -20,6 +22,10 @@ struct mm_cuda_replica {
 
 /* Guards the lists of all devices and what the replicas on them hold. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_home(const struct mm_cuda_replica *replica) {
+    return replica->head.read != NULL;
+}
 
 /* Detaches a listed replica's memory and returns it; the caller frees it. With the mutex held. */
 static void *take_data(struct mm_cuda_replica *replica) {
@@ -53,6 +59,8 @@ void mm_cuda_drop_replicas(struct mm_cuda_device *device, bool for_good) {
     pthread_mutex_lock(&mutex);
     for (replica = LIST_FIRST(&device->replicas); replica != NULL; replica = next) {
         next = LIST_NEXT(replica, listed);
+        if (is_home(replica) && !for_good)
+            continue;
         void *data = take_data(replica);
         if (data != NULL)
             mm_cuda_give(&device->direct, data);
@@ -88,21 +96,21 @@ static cudaError_t wait_for_copy(struct mm_cuda_replica *replica, const struct m
     return cudaStreamWaitEvent(lane->stream, replica->copied, 0);
 }
 
-static bool has_room(const struct mm_cuda_device *device, size_t bytes) {
+static size_t room_bytes(const struct mm_cuda_device *device) {
     pthread_mutex_lock(&mutex);
-    const bool has_room = bytes <= device->head.memory_bytes / REPLICAS_PART - device->replica_bytes;
+    const size_t bytes = device->head.memory_bytes / REPLICAS_PART - device->replica_bytes;
     pthread_mutex_unlock(&mutex);
-    return has_room;
+    return bytes;
 }
 
 /* Without memory. NULL if the system has none. */
-static struct mm_cuda_replica *make_replica(struct mm_stored *value, struct mm_cuda_device *device) {
+static struct mm_cuda_replica *make_replica(size_t bytes, struct mm_cuda_device *device) {
     struct mm_cuda_replica *replica = calloc(1, sizeof *replica);
     if (replica == NULL)
         return NULL;
     replica->head = (struct mm_replica){.device = &device->head, .release = release};
     replica->device = device;
-    replica->bytes = value->bytes;
+    replica->bytes = bytes;
     if (cudaEventCreateWithFlags(&replica->copied, cudaEventDisableTiming) != cudaSuccess) {
         free(replica);
         return NULL;
@@ -110,28 +118,58 @@ static struct mm_cuda_replica *make_replica(struct mm_stored *value, struct mm_c
     pthread_mutex_lock(&mutex);
     LIST_INSERT_HEAD(&device->replicas, replica, listed);
     pthread_mutex_unlock(&mutex);
-    mm_stored_add_replica(value, &replica->head);
     return replica;
 }
 
-/* Takes memory, and enqueues the copy. */
+static void set_data(struct mm_cuda_replica *replica, void *data) {
+    pthread_mutex_lock(&mutex);
+    replica->device->replica_bytes += replica->bytes;
+    __atomic_store_n(&replica->head.data, data, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&mutex);
+}
+
+/* Takes memory, and enqueues the copy, from the host or from the device that has the value. */
 static cudaError_t copy(const struct mm_stored *value, struct mm_cuda_replica *replica,
                         struct mm_lane *lane) {
     void *data;
     if (mm_cuda_take(lane, mm_cuda_aligned(value->bytes), &data, NULL) != MM_OK)
         return cudaSuccess;
-    cudaError_t code = cudaMemcpyAsync(data, value->data, value->bytes, cudaMemcpyHostToDevice, lane->stream);
+    const struct mm_replica *home = value->home;
+    cudaError_t code =
+        home == NULL ? cudaMemcpyAsync(data, value->data, value->bytes, cudaMemcpyHostToDevice, lane->stream)
+                     : cudaMemcpyPeerAsync(data, (int)lane->device->head.index, home->data,
+                                           (int)home->device->index, value->bytes, lane->stream);
     if (code == cudaSuccess)
         code = cudaEventRecord(replica->copied, lane->stream);
     if (code != cudaSuccess) {
         mm_cuda_give(lane, data);
         return code;
     }
-    pthread_mutex_lock(&mutex);
-    lane->device->replica_bytes += value->bytes;
-    __atomic_store_n(&replica->head.data, data, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&mutex);
+    set_data(replica, data);
     return cudaSuccess;
+}
+
+/* The value's replica on the lane's device, which is made if there is none; NULL if the system has no memory.
+ */
+static struct mm_cuda_replica *find_or_make(struct mm_stored *value, const struct mm_lane *lane) {
+    struct mm_cuda_replica *replica = find(value, lane->device);
+    if (replica != NULL)
+        return replica;
+    replica = make_replica(value->bytes, lane->device);
+    if (replica != NULL)
+        mm_stored_add_replica(value, &replica->head);
+    return replica;
+}
+
+static enum mm_status fail_room(const struct mm_cuda_device *device, size_t bytes, struct mm_error *error) {
+    const size_t free_bytes = room_bytes(device);
+    mm_fail(error, MM_NO_DEVICE_MEMORY,
+            "a stored matrix needs %zu bytes of the memory of %s, but stored matrices take at most a quarter "
+            "of it, of which %zu bytes are free; delete what you no longer need",
+            bytes, device->head.name, free_bytes);
+    error->needed_bytes = bytes;
+    error->free_bytes = free_bytes;
+    return MM_NO_DEVICE_MEMORY;
 }
 
 enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_lane *lane,
@@ -145,9 +183,8 @@ enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_la
     struct mm_cuda_replica *replica = find(value, device);
     if (replica != NULL && replica->head.data != NULL) {
         code = wait_for_copy(replica, lane);
-    } else if (has_room(device, value->bytes)) {
-        if (replica == NULL)
-            replica = make_replica(value, device);
+    } else if (value->bytes <= room_bytes(device)) {
+        replica = find_or_make(value, lane);
         if (replica != NULL)
             code = copy(value, replica, lane);
         if (replica != NULL && replica->head.data != NULL)
@@ -157,5 +194,39 @@ enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_la
         return mm_cuda_status(device, code, "copying a stored matrix to the device", error);
     if (replica != NULL)
         *data = replica->head.data;
+    return *data == NULL && value->home != NULL ? fail_room(device, value->bytes, error) : MM_OK;
+}
+
+/* --- homes */
+
+static enum mm_status read(struct mm_replica *head, const struct mm_window *part, enum mm_dtype dtype,
+                           void *to, struct mm_error *error) {
+    struct mm_cuda_device *device = ((struct mm_cuda_replica *)head)->device;
+    const enum mm_status status = mm_cuda_use(&device->head, error);
+    if (status != MM_OK)
+        return status;
+    cudaError_t code = mm_cuda_copy_part(to, head->data, dtype, part, &device->direct);
+    if (code == cudaSuccess)
+        code = cudaStreamSynchronize(device->direct.stream);
+    return mm_cuda_status(device, code, "copying a stored matrix from the device", error);
+}
+
+enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_replica **home,
+                                 struct mm_error *error) {
+    struct mm_cuda_device *device = lane->device;
+    void *data;
+    if (bytes > room_bytes(device))
+        return fail_room(device, bytes, error);
+    struct mm_cuda_replica *replica = make_replica(bytes, device);
+    if (replica == NULL)
+        return mm_fail(error, MM_INTERNAL, "the system has no memory for a matrix's place on the device");
+    replica->head.read = read;
+    replica->is_copied = true;
+    if (mm_cuda_take(lane, mm_cuda_aligned(bytes), &data, error) != MM_OK) {
+        release(&replica->head);
+        return error->status;
+    }
+    set_data(replica, data);
+    *home = &replica->head;
     return MM_OK;
 }

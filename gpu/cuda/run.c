@@ -4,17 +4,17 @@
 #include "gpu/cuda/device.h"
 #include "gpu/check/verify.h"
 #include "gpu/pieces.h"
+#include "gpu/store/store.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 /* Lays the product's matrices into one piece of device memory, behind one another: one thing to take, to run
- * out of, and to give back. Operands that are there already, at a and b unless that is NULL, stay where they
- * are. Returns the bytes that the others take; memory may be NULL to ask for that alone. */
-static size_t place(struct mm_product *product, void *a, void *b, void *memory) {
+ * out of, and to give back. What has its place already, unless that is NULL, keeps it. Returns the bytes that
+ * the others take; memory may be NULL to ask for that alone. */
+static size_t place(struct mm_product *product, void *const there[3], void *memory) {
     struct mm_matrix *const matrices[] = {&product->a, &product->b, &product->c};
-    void *const there[] = {a, b, NULL};
     size_t bytes = 0;
     for (unsigned index = 0; index < 3; index++) {
         matrices[index]->data = there[index];
@@ -206,29 +206,29 @@ static void go_on(struct mm_lane *lane) {
         (void)enqueue_check(lane, &bands->error);
 }
 
-/* Begins a job by this plan, once. Taking memory counts as part of the upload: a large first job spends its
- * time there. */
-static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
-                              struct mm_error *error) {
+/* Begins a job by this plan, once, with C in the memory of `home` unless that is NULL. Taking memory counts
+ * as part of the upload: a large first job spends its time there. */
+static enum mm_status try_at(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
+                             struct mm_replica *home, struct mm_error *error) {
     struct mm_product product = mm_product_dense(&job->product);
     const size_t check = mm_cuda_aligned(check_bytes(job)), beside = check + figures_bytes(job);
-    void *memory = NULL, *a, *b;
+    void *memory = NULL, *there[] = {NULL, NULL, home == NULL ? NULL : home->data};
     enum mm_status status = mm_cuda_prepare(plan, &product, lane, error);
     if (status != MM_OK)
         return status;
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "beginning a job", error);
-    status = mm_cuda_hold_replica(&job->a_source, lane, &job->uploaded_bytes, &a, error);
+    status = mm_cuda_hold_replica(&job->a_source, lane, &job->uploaded_bytes, &there[0], error);
     if (status == MM_OK)
-        status = mm_cuda_hold_replica(&job->b_source, lane, &job->uploaded_bytes, &b, error);
+        status = mm_cuda_hold_replica(&job->b_source, lane, &job->uploaded_bytes, &there[1], error);
     if (status != MM_OK)
         return status;
-    const size_t bytes = place(&product, a, b, NULL);
+    const size_t bytes = place(&product, there, NULL);
     status = mm_cuda_workspace(lane, bytes + beside + plan->workspace_bytes, &memory, error);
     if (status != MM_OK)
         return status;
-    (void)place(&product, a, b, memory);
+    (void)place(&product, there, memory);
     lane->scratch = (char *)memory + bytes + beside;
     lane->bands = (struct mm_cuda_bands){.job = job,
                                          .plan = *plan,
@@ -236,6 +236,7 @@ static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const st
                                          .products = band_products(plan, &product),
                                          .rows = mm_cuda_band_rows(plan, &product),
                                          .seed = job->verify ? mm_verify_seed() : 0,
+                                         .home = home,
                                          .check = (char *)memory + bytes,
                                          .figures = (char *)memory + bytes + check};
     status = enqueue_upload(job, &product, lane, error);
@@ -249,6 +250,21 @@ static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const st
     lane->first = MM_CUDA_BEGUN;
     job->batched = 1;
     return MM_OK;
+}
+
+static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
+                              struct mm_error *error) {
+    struct mm_replica *home = NULL;
+    enum mm_status status = MM_OK;
+    if (job->stores_c)
+        status = mm_cuda_take_home(mm_matrix_bytes(&job->product.c), lane, &home, error);
+    if (status == MM_OK)
+        status = try_at(lane, job, plan, home, error);
+    if (status == MM_OK || home == NULL)
+        return status;
+    lane->bands.home = NULL;
+    home->release(home);
+    return status;
 }
 
 /* Whether jobs are under way in another lane, and hold memory. */
@@ -350,6 +366,18 @@ static cudaError_t read_verification(const struct mm_lane *lane, struct mm_verif
     return span(lane, MM_CUDA_DOWNLOADED, &verification->took_ns);
 }
 
+/* C's memory is the caller's if the result is good. */
+static void keep_home(struct mm_lane *lane, struct mm_job *job) {
+    struct mm_replica *home = lane->bands.home;
+    lane->bands.home = NULL;
+    if (home == NULL)
+        return;
+    if (job->error.status == MM_OK)
+        job->stored_c = home;
+    else
+        home->release(home);
+}
+
 void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     struct mm_lane *lane = &device->lanes[index];
@@ -380,6 +408,7 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
         if (jobs[job]->reduces)
             jobs[job]->reduction = *lane->reduction;
     }
+    keep_home(lane, jobs[0]);
     mm_cuda_leave_workspace(lane);
     __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
 }
@@ -387,8 +416,9 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
 /* A job that takes much of the memory runs alone: beside it another of its size might find none. */
 void mm_cuda_schedule(struct mm_job *job) {
     struct mm_product product = mm_product_dense(&job->product);
+    void *const nowhere[3] = {NULL};
     const size_t bytes =
-        place(&product, NULL, NULL, NULL) + check_bytes(job) + figures_bytes(job) + job->plan.workspace_bytes;
+        place(&product, nowhere, NULL) + check_bytes(job) + figures_bytes(job) + job->plan.workspace_bytes;
     job->plan.fills_device = bytes > mm_cuda_large_bytes(job->plan.device);
     job->plan.batch_key = mm_cuda_batch_key(job);
 }

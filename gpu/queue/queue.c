@@ -100,6 +100,7 @@ static void clear(struct mm_job *job) {
     job->uploaded_bytes = 0;
     job->downloaded_bytes = 0;
     job->path = (struct mm_path){.kind = MM_PATH_NONE};
+    job->stored_c = NULL;
     job->verification =
         (struct mm_verification){.is_done = job->verify && (product->m == 0 || product->n == 0)};
     for (int span = MM_SPAN_QUEUE; span <= MM_SPAN_DOWNLOAD; span++)

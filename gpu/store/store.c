@@ -2,8 +2,11 @@
  * is released. */
 #include "gpu/store/account.h"
 
+#include "gpu/backend.h"
+
 #include <assert.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -79,6 +82,16 @@ struct mm_replica *mm_stored_find_replica(const struct mm_stored *value, const s
     while (replica != NULL && replica->device != device)
         replica = replica->next;
     return replica;
+}
+
+enum mm_status mm_stored_read(const struct mm_stored *value, const struct mm_window *part, void *to,
+                              struct mm_error *error) {
+    if (mm_window_elements(part) == 0)
+        return MM_OK;
+    if (value->home != NULL)
+        return value->home->read(value->home, part, value->dtype, to, error);
+    mm_window_pack(part, value->dtype, value->data, to);
+    return MM_OK;
 }
 
 static void release_replicas(struct mm_stored *value) {
@@ -238,7 +251,12 @@ static struct mm_stored *make_value(const struct mm_store *store, uint64_t space
     value->dtype = content->dtype;
     value->data = content->data;
     value->bytes = mm_matrix_bytes(&view);
-    value->device = "cpu";
+    value->home = content->home;
+    if (value->home == NULL)
+        strcpy(value->device, "cpu");
+    else
+        snprintf(value->device, sizeof value->device, "%s:%u", value->home->device->backend->name,
+                 value->home->device->index);
     value->created_ns = value->used_ns = now_ns;
     value->expires_ns = ttl_ns == 0 ? 0 : now_ns + ttl_ns;
     value->space = space;
@@ -314,6 +332,8 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, 
     if (status == MM_OK) {
         value->memory = *content->memory;
         *content->memory = (struct mm_buffer){0};
+        if (value->home != NULL)
+            mm_stored_add_replica(value, value->home);
         *stored = value;
         *is_new = old == NULL;
     } else {

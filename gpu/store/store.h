@@ -3,11 +3,13 @@
  * is reserved until then. Knows no HTTP, no JSON and no API keys: a key's names are a namespace, which is a
  * number.
  *
- * Any thread may call these functions. now_ns is mm_clock_ns(). Values lie in host memory (mm_buffers). */
+ * Any thread may call these functions. now_ns is mm_clock_ns(). Values lie in host memory (mm_buffers), or in
+ * the memory of a device alone. */
 #pragma once
 
 #include "gpu/memory/buffer.h"
 #include "gpu/shape.h"
+#include "gpu/window.h"
 
 #include <sys/queue.h>
 
@@ -23,27 +25,35 @@ struct mm_store_limits {
 
 struct mm_device;
 
-/* A copy of a value in the memory of a device, whose backend makes and embeds it. */
+/* A value's elements in the memory of a device, whose backend makes and embeds this. */
 struct mm_replica {
     const struct mm_device *device;
     void *data;                                  /* the backend's; __atomic access */
     void (*release)(struct mm_replica *replica); /* frees it. Any thread, no lock held */
     struct mm_replica *next;
+
+    /* Copies a part to host memory, where it lies dense. Any thread. Of the elements that the device alone
+     * has; else NULL. */
+    enum mm_status (*read)(struct mm_replica *replica, const struct mm_window *part, enum mm_dtype dtype,
+                           void *to, struct mm_error *error);
 };
+
+enum { MM_STORED_DEVICE_MAX = 15 };
 
 /* A value. Valid while a reference is held, and immutable: only the store writes to it. */
 struct mm_stored {
     struct mm_shape shape;
     enum mm_dtype dtype;
-    void *data; /* dense, in row-major order */
+    void *data; /* in host memory, dense, in row-major order; NULL: a device alone has it, or it is empty */
     size_t bytes;
-    const char *device;         /* where the data lie: "cpu"; static */
-    char etag[MM_ETAG_MAX + 1]; /* 128 random bits, quoted as in HTTP */
-    uint64_t created_ns;        /* mm_clock_ns */
-    uint64_t expires_ns;        /* 0: never */
-    uint64_t used_ns;           /* when it was last held for use; __atomic access only */
+    char device[MM_STORED_DEVICE_MAX + 1]; /* where the elements lie: "cpu", or "cuda:0" for a device alone */
+    char etag[MM_ETAG_MAX + 1];            /* 128 random bits, quoted as in HTTP */
+    uint64_t created_ns;                   /* mm_clock_ns */
+    uint64_t expires_ns;                   /* 0: never */
+    uint64_t used_ns;                      /* when it was last held for use; __atomic access only */
     char name[MM_STORE_NAME_MAX + 1];
 
+    struct mm_replica *home;     /* one of the replicas: what that device alone has; NULL: nothing */
     struct mm_replica *replicas; /* only added to while the value lives; __atomic access */
 
     /* The store's own. */
@@ -72,8 +82,9 @@ struct mm_store_room {
 struct mm_store_content {
     struct mm_shape shape;
     enum mm_dtype dtype;
-    void *data;               /* within `memory` */
+    void *data;               /* within `memory`, or NULL */
     struct mm_buffer *memory; /* holds the data and little else; the store takes it over if it succeeds */
+    struct mm_replica *home;  /* what a device alone has; the store takes it over likewise. NULL: nothing */
     uint64_t ttl_ns;          /* 0: as long as the limits allow */
     const char *expected;     /* stores only if the name's value has this ETag, or none if it is "";
                                  NULL: always */
@@ -128,6 +139,11 @@ void mm_stored_add_replica(struct mm_stored *value, struct mm_replica *replica);
 
 /* The value's replica on this device; NULL: none. Any thread that holds the value. */
 struct mm_replica *mm_stored_find_replica(const struct mm_stored *value, const struct mm_device *device);
+
+/* Copies a part of the value's elements to host memory, where it lies dense. If a device alone has them, that
+ * takes about as long as any copy from it, and fails with the device. */
+enum mm_status mm_stored_read(const struct mm_stored *value, const struct mm_window *part, void *to,
+                              struct mm_error *error);
 
 /* Whether this is memory of the value. */
 static inline bool mm_stored_has(const struct mm_stored *value, const void *data) {

@@ -59,8 +59,8 @@ enum mm_status mm_matrix_judge_condition(struct mm_request *request, const char 
 /* --- GET */
 
 /* The value is held until it is sent, or encoded. The first member makes what is there for operations work
- * here too; its result is a copy of the part that is wanted, unless the encoder can read that where it is
- * stored. Of the job the encoder reads product.c and the reduction alone, and the sweep its deadline. */
+ * here too; its result is a copy of the part that is wanted, unless that can be read where it is stored. Of
+ * the job the encoder reads product.c and the reduction alone, and the sweep its deadline. */
 struct get {
     struct mm_operation operation;
     struct mm_stored *value;
@@ -137,16 +137,26 @@ static bool is_long(const struct mm_operation *operation) {
 }
 
 /* Whether no body is made at all. A short text is, since its length keeps the connection open. */
-static bool leaves_text_out(const struct mm_request *request) {
-    return is_bodiless(request) && is_long(mm_operation_of(request));
+static bool leaves_body_out(const struct mm_request *request) {
+    const struct get *get = request->own;
+    return is_bodiless(request) && (is_long(&get->operation) || get->value->home != NULL);
 }
 
+/* Of the part where it is stored, or of its copy. */
 static void reduce(struct get *get) {
-    const struct mm_window *part = &get->operation.part;
+    const struct mm_operation *operation = &get->operation;
+    const struct mm_window *part = &operation->part;
+    const struct mm_window copied = {.count = part->count,
+                                     .all_rows = part->rows,
+                                     .all_cols = part->cols,
+                                     .rows = part->rows,
+                                     .cols = part->cols};
+    void *copy = operation->result.data;
     struct mm_reduction *seen = &get->operation.job.reduction;
     *seen = mm_reduction_none();
     for (size_t index = 0; index < part->count; index++) {
-        const struct mm_matrix item = mm_window_item(part, get->value->dtype, get->value->data, index);
+        const struct mm_matrix item = mm_window_item(copy != NULL ? &copied : part, get->value->dtype,
+                                                     copy != NULL ? copy : get->value->data, index);
         mm_reduce_rows(seen, &item, 0, part->rows);
     }
 }
@@ -166,24 +176,21 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
                                      .shape = &operation->shape,
                                      .result = is_copied ? &operation->result : &borrowed,
                                      .span_ns = no_spans};
+    if (is_copied && mm_stored_read(get->value, &operation->part, operation->result.data, error) != MM_OK)
+        return error->status;
     if (reduces(operation))
         reduce(get);
-    else if (is_copied)
-        mm_window_pack(&operation->part, get->value->dtype, get->value->data, operation->result.data);
     encoder->encode(&answer, &operation->reply);
     return encoder->finish == NULL ? MM_OK : encoder->finish(&answer, &operation->reply, error);
 }
 
-static bool returns_elements(const struct mm_operation *operation) {
-    return mm_window_elements(&operation->part) > 0 && !reduces(operation);
-}
-
-/* What a copy of the elements takes that are returned, unless they lie side by side. */
+/* What a copy of the part takes: if a device alone has it, or if it is to be returned, and has gaps. */
 static size_t copy_bytes(const struct mm_request *request) {
-    const struct mm_operation *operation = request->own;
-    const bool is_copied =
-        returns_elements(operation) && !mm_window_is_dense(&operation->part) && !is_bodiless(request);
-    return is_copied ? mm_matrix_bytes(&operation->job.product.c) : 0;
+    const struct get *get = request->own;
+    const struct mm_operation *operation = &get->operation;
+    const bool is_read = !is_bodiless(request) || operation->encoder->reply_bytes_max != NULL;
+    const bool has_gaps = !reduces(operation) && !mm_window_is_dense(&operation->part);
+    return is_read && (has_gaps || get->value->home != NULL) ? mm_matrix_bytes(&operation->job.product.c) : 0;
 }
 
 /* Finds these elements, or memory for the copy. */
@@ -192,14 +199,12 @@ static enum mm_status acquire_part(struct mm_request *request) {
     struct mm_operation *operation = &get->operation;
     struct mm_matrix *c = &operation->job.product.c;
     enum mm_status status = MM_OK;
-    if (!returns_elements(operation))
-        return MM_OK;
     if (copy_bytes(request) > 0)
         status = mm_buffers_acquire(request->server->buffers, copy_bytes(request), &operation->result,
                                     &request->error);
-    c->data = operation->result.data != NULL
-                  ? operation->result.data
-                  : mm_window_item(&operation->part, c->dtype, get->value->data, 0).data;
+    c->data = operation->result.data;
+    if (c->data == NULL && mm_window_elements(&operation->part) > 0)
+        c->data = mm_window_item(&operation->part, c->dtype, get->value->data, 0).data;
     return status;
 }
 
@@ -230,7 +235,7 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
     enum mm_status status = find_value(request);
     if (status == MM_OK)
         status = choose_reply(request);
-    if (status == MM_OK && leaves_text_out(request))
+    if (status == MM_OK && leaves_body_out(request))
         return mm_matrix_get_answer(request);
     if (status == MM_OK)
         status = acquire_reply(request);
@@ -253,10 +258,10 @@ enum mm_status mm_matrix_get_answer(struct mm_request *request) {
     struct get *get = request->own;
     struct mm_operation *operation = &get->operation;
     struct mm_stored *value = get->value;
+    struct mm_reply_body *body = leaves_body_out(request) ? NULL : &operation->reply;
     get->value = NULL; /* the reply's from here on */
-    return mm_reply_value(request, get->is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK,
-                          leaves_text_out(request) ? NULL : &operation->reply, value, &operation->shape,
-                          operation->encoder->reply_type);
+    return mm_reply_value(request, get->is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, body, value,
+                          &operation->shape, operation->encoder->reply_type);
 }
 
 static void release(struct mm_request *request) {

@@ -73,8 +73,9 @@ static enum mm_status judge_result(struct mm_request *request, struct mm_error *
     enum mm_status status = mm_result_cut(call, &operation->shape, &operation->part, error);
     job->part = mm_result_has_part(call) ? &operation->part : NULL;
     job->reduces = call->numbers[MM_PARAMETER_REDUCE] != 0;
-    job->keeps_c = call->out[0] != '\0';
-    if (!is_host && !job->keeps_c)
+    job->keeps_c = is_host && call->out[0] != '\0';
+    job->stores_c = !is_host && call->out[0] != '\0';
+    if (!is_host)
         c_bytes = mm_result_returns_matrix(call) ? part_bytes(operation) : 0;
     operation->result_bytes = c_bytes;
     if (status == MM_OK && operation->encoder != NULL)
@@ -151,13 +152,13 @@ static enum mm_status acquire_check(struct mm_request *request, struct mm_error 
     return status;
 }
 
-/* On the host the memory of made operands, A's before B's. */
+/* On the host the memory of operands that are elsewhere, A's before B's. */
 static enum mm_status acquire_made(struct mm_request *request, struct mm_error *error) {
     enum { ALIGNMENT = 64 };
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_product *product = &operation->job.product;
-    const bool makes_a = mm_operand_is_made(&operation->call, 0),
-               makes_b = mm_operand_is_made(&operation->call, 1);
+    const bool makes_a = mm_source_is_elsewhere(&operation->job.a_source),
+               makes_b = mm_source_is_elsewhere(&operation->job.b_source);
     const size_t a_bytes = makes_a ? mm_size_round_up(mm_matrix_bytes(&product->a), ALIGNMENT) : 0;
     if (!operation->job.backend->is_host || mm_job_made_bytes(&operation->job) == 0)
         return MM_OK;
@@ -199,6 +200,7 @@ static enum mm_status judge_reply(struct mm_operation *operation, struct mm_erro
                    encoder->reply_type);
 }
 
+/* What the host's memory has of the operands that are elsewhere. */
 static size_t made_bytes(const struct mm_operation *operation) {
     return operation->job.backend->is_host ? mm_job_made_bytes(&operation->job) : 0;
 }
@@ -489,6 +491,10 @@ static void drop_memory(struct mm_request *request) {
         mm_store_unreserve(request->server->store, &operation->room);
     release_output(request);
     mm_call_release(&operation->call, request->server->buffers);
+    struct mm_replica *stored_c = operation->job.stored_c;
+    if (stored_c != NULL)
+        stored_c->release(stored_c);
+    operation->job.stored_c = NULL;
 }
 
 static void release(struct mm_request *request) {

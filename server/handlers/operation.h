@@ -26,7 +26,7 @@ struct mm_operation {
         copy; /* of the part that is returned, if the result is stored and the part has gaps there */
     struct mm_buffer result;
     size_t result_bytes;        /* that it must have */
-    struct mm_buffer made;      /* the operands that a backend of the host makes */
+    struct mm_buffer made;      /* the operands that a backend of the host makes, or fetches from a device */
     struct mm_buffer check;     /* the job's verify_memory */
     struct mm_reply_body reply; /* acquired before the job: no kernel runs in vain */
     size_t reply_bytes;         /* of text, at most; 0: the result's own bytes are the reply */

@@ -50,16 +50,22 @@ enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_er
 enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
+    struct mm_job *job = &operation->job;
+    struct mm_buffer none = {0};
     const struct mm_store_content content = {
         .shape = mm_call_result(call),
-        .dtype = operation->job.product.c.dtype,
-        .data = operation->result.data,
-        .memory = &operation->result,
+        .dtype = job->product.c.dtype,
+        .data = job->stores_c ? NULL : operation->result.data,
+        .memory = job->stores_c ? &none : &operation->result,
+        .home = job->stored_c,
         .ttl_ns = call->numbers[MM_PARAMETER_TTL_S] * UINT64_C(1000000000),
         .expected = operation->is_conditional ? operation->expected_etag : NULL};
     bool is_new;
     if (call->out[0] == '\0')
         return MM_OK;
-    return mm_store_put(request->server->store, &operation->room, call->out, &content, mm_clock_ns(),
-                        &operation->stored, &is_new, error);
+    const enum mm_status status = mm_store_put(request->server->store, &operation->room, call->out, &content,
+                                               mm_clock_ns(), &operation->stored, &is_new, error);
+    if (status == MM_OK)
+        job->stored_c = NULL; /* the store's from here on */
+    return status;
 }

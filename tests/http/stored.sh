@@ -257,4 +257,68 @@ expect "without the store" 422 code unsupported .field a_from detail '--store-me
 ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=x' -X POST
 expect "out without the store" 422 code unsupported .field out detail '--store-memory 0'
 stop
+
+# What a GPU alone has: its results. Where there is none, a made-up one takes its place.
+[ "$backend" = cuda ] || MATMULD=$FAULTY
+export MATMULD_FAULTY_DEVICES=2
+start
+store x '{"a": [[1,2,3],[4,5,6]]}'
+store w '{"a": [[1,0],[0,1],[1,1]]}'
+used=$(metric 'staging_bytes{state="used"}')
+ask '/v1/matmul?a_from=x&b_from=w&backend=cuda&out=y&reply=none' -X POST
+expect "a result of a GPU" 200
+ask /v1/matrices
+expect "where it is" 200 '[.matrices[].device | sub("[0-9]+$"; "")]' '["cpu","cpu","cuda:"]'
+same "it takes no host memory" "$used" "$(metric 'staging_bytes{state="used"}')"
+while IFS='|' read -r query outcome; do
+    ask "/v1/matrices/y?$query" -H 'Accept: application/json'
+    # shellcheck disable=SC2086
+    expect "y?$query" $outcome
+done <<'END_OF_CASES'
+|200 .a [[4,5],[10,11]]
+rows=1:|200 .a [[10,11]]
+cols=1:|200 .a [[5],[11]]
+rows=1:1|200 .a []
+reduce=sum,trace,min,max|200 .reduce {"sum":30,"trace":15,"min":4,"max":11}
+reduce=sum&cols=1:|200 .reduce.sum 16
+END_OF_CASES
+ask '/v1/matrices/y?cols=1:' -H 'Accept: text/csv'
+same "a column as CSV" '5 11' "$(tr '\n' ' ' <"$scratch/got" | sed 's/ $//')"
+ask /v1/matrices/y
+same "all of it as .npy" 4 "$(tail -c 16 "$scratch/got" | od -An -tf4 | wc -w | tr -d ' ')"
+ask /v1/matrices/y -I
+expect "HEAD" 200 Matmul-Shape: '2, 2'
+ask /v1/matrices/y -H "If-None-Match: $(header ETag "$scratch/head")"
+expect "the client has it" 304
+while IFS='|' read -r path outcome; do
+    ask "/v1/$path" -X POST -H 'Accept: application/json'
+    # shellcheck disable=SC2086
+    expect "$path" $outcome
+done <<'END_OF_CASES'
+matmul?backend=cuda&a_from=y&b_from=y|200 .c [[66,75],[150,171]]
+matmul?backend=cpu&a_from=y&b_from=y|200 .c [[66,75],[150,171]]
+matmul?backend=cpu&a_from=y&b_from=x|200 .c [[24,33,42],[54,75,96]]
+matmul?backend=cpu&a_from=w&b_from=y&transpose_b=1|200 .c [[4,10],[5,11],[9,21]]
+matmul?backend=cpu&a_from=y&b_from=y&verify=1&out=z&reply=none|200 .verify.passed true
+transpose?backend=cpu&a_from=y|200 .c [[4,10],[5,11]]
+matmul?backend=cuda&a_from=y&b_from=z|200 .c [[1014,1155],[2310,2631]]
+matmul?backend=cuda&a_from=y&b_from=y&out=y&reply=none|200
+matmul?backend=cuda&a_from=y&b_from=w&transpose_b=1&out=n&rows=1:&cols=1:2|200 .c [[171]]
+matmul?backend=cuda&a_from=n&b_from=x&transpose_b=1|200 .c [[639,1485],[1455,3381]]
+END_OF_CASES
+if [ "$backend" = cpu ]; then
+    ask '/v1/matmul?backend=cuda&variant=fails&out=y' -d '{"a": [[1]], "b": [[1]]}'
+    expect "a product that fails" 500
+    curl -s --max-time 60 -o "$scratch/got" -d '{"a":[[1]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul?backend=cuda" || :
+    ask /v1/matrices/y
+    expect "its device is lost" 500 code device_failed
+    ask '/v1/matmul?backend=cpu&a_from=y&b_from=y' -X POST
+    expect "its device is lost: an operand" 500 code device_failed
+fi
+for name in n w x y z; do
+    ask /v1/matrices/$name -X DELETE
+done
+same "nothing is left" 0 "$(metric 'store_bytes{state="stored"}')"
+has_free_budget || fail "memory was left taken"
+stop
 finish

@@ -25,7 +25,7 @@ static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_
     if (a == NULL || made == NULL || c == NULL)
         return false;
     const struct mm_matrix expected = mm_matrix_dense(dtype, all_rows, cols, made);
-    mm_source_make(&source, &expected, 0, all_rows * cols);
+    (void)mm_source_make(&source, &expected, 0, all_rows * cols, NULL);
     (void)mm_product_conform(MM_TRANSPOSE, &job.product, NULL);
     job.product.c = mm_matrix_dense(dtype, cols, all_rows, c);
     const enum mm_status status = mm_device_run(device, &job);
@@ -76,7 +76,7 @@ static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_
     if (a == NULL || made == NULL || c == NULL)
         return false;
     const struct mm_matrix whole = mm_matrix_dense(dtype, cols, rows, made);
-    mm_source_make(&source, &whole, 0, rows * cols);
+    (void)mm_source_make(&source, &whole, 0, rows * cols, NULL);
     (void)mm_product_conform(MM_TRANSPOSE, &job.product, NULL);
     job.product.c = mm_matrix_dense(dtype, rows, cols, c);
     const enum mm_status status = mm_device_run(device, &job);

@@ -16,6 +16,7 @@
  * The rows `certified`, `repaired` and `simt` do not fail, and tell of the path that they are called by. */
 #include "gpu/backend.h"
 #include "gpu/check/verify.h"
+#include "gpu/store/store.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -219,22 +220,76 @@ static void check(struct mm_job *job) {
     free(memory);
 }
 
+/* What the GPU alone has lies behind this, and goes with the device. */
+struct home {
+    struct mm_replica head;
+    float elements[];
+};
+
+static _Thread_local struct home *c_home; /* of the job that the thread runs; NULL: its C does not stay */
+
+static void release_home(struct mm_replica *home) {
+    free(home);
+}
+
+static enum mm_status read_home(struct mm_replica *home, const struct mm_window *part, enum mm_dtype dtype,
+                                void *to, struct mm_error *error) {
+    if (mm_device_has_failed(home->device))
+        return mm_fail(error, MM_DEVICE_FAILED, "the device that had the matrix failed as told");
+    mm_window_pack(part, dtype, home->data, to);
+    return MM_OK;
+}
+
+static struct home *make_home(const struct mm_device *device, const struct mm_product *product) {
+    struct home *home = malloc(sizeof *home + product->m * product->n * sizeof home->elements[0]);
+    if (home == NULL)
+        abort();
+    home->head = (struct mm_replica){
+        .device = device, .data = home->elements, .release = release_home, .read = read_home};
+    return home;
+}
+
+/* Where an operand lies. */
+static void find(struct mm_matrix *operand, const struct mm_source *source) {
+    if (source->kind == MM_SOURCE_STORED && source->stored->home != NULL)
+        operand->data = source->stored->home->data;
+}
+
+/* The part of C that is wanted. */
+static void return_c(const struct mm_job *job) {
+    const struct mm_matrix *c = &job->product.c;
+    const struct mm_window all = {
+        .count = 1, .all_rows = c->rows, .all_cols = c->cols, .rows = c->rows, .cols = c->cols};
+    if (c->data != NULL)
+        mm_window_pack(job->part != NULL ? job->part : &all, c->dtype, c_home->elements, c->data);
+}
+
 static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs,
                   unsigned jobs_count) {
     struct mm_job *job = jobs[0];
+    struct mm_product product = job->product;
     (void)lane;
     (void)jobs_count; /* no two share a key */
     busy = begun_on;
+    find(&product.a, &job->a_source);
+    find(&product.b, &job->b_source);
+    c_home = job->stores_c ? make_home(begun_on, &product) : NULL;
+    if (c_home != NULL)
+        product.c = mm_matrix_dense(MM_FLOAT32, product.m, product.n, c_home->elements);
     if (strcmp(job->ran->name, "loses_device") != 0)
-        wait_until_told(&job->product);
+        wait_until_told(&product);
     uint64_t begun_ns = mm_clock_ns();
     const bool lies = __atomic_load_n(&lying[begun_on->index], __ATOMIC_RELAXED) != 0;
-    (void)job->ran->launch[MM_FLOAT32](&job->product, NULL, &job->error);
+    (void)job->ran->launch[MM_FLOAT32](&product, NULL, &job->error);
     if (lies)
-        ((float *)job->product.c.data)[job->product.c.ld * (job->product.m - 1) + job->product.n - 1] += 1.0F;
+        ((float *)product.c.data)[product.c.ld * (product.m - 1) + product.n - 1] += 1.0F;
     kernel_ns = mm_clock_ns() - begun_ns;
     if (job->verify && job->error.status == MM_OK)
         check(job);
+    if (c_home != NULL && job->error.status == MM_OK)
+        return_c(job);
+    else
+        free(c_home);
 }
 
 static void end(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs, unsigned jobs_count) {
@@ -245,6 +300,7 @@ static void end(struct mm_device *begun_on, unsigned lane, struct mm_job *const 
     job->span_ns[MM_SPAN_KERNEL] = kernel_ns;
     job->batched = 1;
     job->path = path_of(job->ran);
+    job->stored_c = c_home == NULL ? NULL : &c_home->head;
     job->error = (struct mm_error){.status = MM_OK};
 }
 

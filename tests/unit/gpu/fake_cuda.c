@@ -192,7 +192,7 @@ cudaError_t mm_cuda_make(const struct mm_cuda_makes *makes, enum mm_dtype dtype,
         const size_t elements = makes->makes[index].elements, cols = makes->makes[index].cols;
         const struct mm_matrix operand =
             mm_matrix_dense(dtype, elements / cols, cols, makes->makes[index].to);
-        mm_source_make(&makes->makes[index].source, &operand, 0, elements);
+        (void)mm_source_make(&makes->makes[index].source, &operand, 0, elements, NULL);
     }
     fake_cuda.makes++;
     return cudaSuccess;

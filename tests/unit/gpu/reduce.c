@@ -148,7 +148,7 @@ static void a_part_is_packed_where_it_lies(void **state) {
         const struct mm_source source = {MM_SOURCE_UNIFORM, 9, ROWS};
         const struct mm_matrix all = mm_matrix_dense(dtype, MATRICES * ROWS, COLS, memory);
         struct mm_reduction strided = mm_reduction_none(), packed = mm_reduction_none();
-        mm_source_make(&source, &all, 0, MATRICES * ROWS * COLS);
+        (void)mm_source_make(&source, &all, 0, MATRICES * ROWS * COLS, NULL);
         for (size_t index = 0; index < MATRICES; index++) {
             const struct mm_matrix item = mm_window_item(&part, dtype, memory, index);
             mm_reduce_rows(&strided, &item, 0, 1);
