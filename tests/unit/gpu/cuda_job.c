@@ -97,6 +97,7 @@ int reset(void **state) {
     device.head = (struct mm_device){.backend = &backend, .name = "Card", .memory_bytes = (size_t)1 << 20};
     device.reads_locked_pages = true;
     device.pitch_bytes_max = 1 << 20;
+    device.direct.device = &device;
     for (unsigned index = 0; index < LANES; index++) {
         device.lanes[index].device = &device;
         device.lanes[index].path = &paths[index];

@@ -1,6 +1,6 @@
-/* Jobs of a CUDA device whose B is a stored value (gpu/cuda/replica.c, run.c, batch.c), on a made-up CUDA
- * runtime: the value is copied to the device once, and jobs after the first may share a launch. No GPU takes
- * part. */
+/* Jobs of a CUDA device whose B is a stored value, or whose C is to be one (gpu/cuda/replica.c, run.c,
+ * batch.c), on a made-up CUDA runtime: the value is copied to the device once, and jobs after the first may
+ * share a launch. No GPU takes part. */
 #include "cuda_job.h"
 #include "gpu/store/store.h"
 
@@ -96,5 +96,96 @@ static void it_outlives_the_device(void **state) {
     release();
 }
 
+/* --- C that stays on the device */
+
+enum { C_BYTES = 18 * 17 * 4 };
+
+/* Of the next job, which nobody wants on the host. */
+static struct mm_replica *run_for_c(enum mm_status expected) {
+    job_init(&tests[0], &ours, 18, 20, 17);
+    tests[0].job.stores_c = true;
+    tests[0].job.product.c.data = NULL;
+    plan_job(&tests[0]);
+    assert_int_equal(jobs[0]->plan.batch_key, 0);
+    jobs[0]->stored_c = NULL;
+    mm_cuda_begin(&device.head, 0, jobs, 1);
+    if (jobs[0]->error.status == MM_OK)
+        mm_cuda_end(&device.head, 0, jobs, 1);
+    assert_int_equal(jobs[0]->error.status, expected);
+    assert_true((jobs[0]->stored_c != NULL) == (expected == MM_OK));
+    return jobs[0]->stored_c;
+}
+
+static void expect_read(struct mm_replica *home) {
+    const struct mm_window all = {.count = 1, .all_rows = 18, .all_cols = 17, .rows = 18, .cols = 17};
+    const struct mm_window part = {
+        .count = 1, .all_rows = 18, .all_cols = 17, .row = 3, .rows = 2, .cols = 5};
+    float elements[10];
+    assert_int_equal(home->read(home, &all, MM_FLOAT32, tests[0].c, NULL), MM_OK);
+    tests[0].job.product.c.data = tests[0].c;
+    expect_product(&tests[0]);
+    assert_int_equal(home->read(home, &part, MM_FLOAT32, elements, NULL), MM_OK);
+    for (unsigned index = 0; index < 10; index++)
+        assert_float_equal(elements[index], tests[0].c[(3 + index / 5) * 17 + index % 5], 0.0f);
+}
+
+static void a_result_stays(void **state) {
+    struct mm_replica *home = run_for_c(MM_OK);
+    assert_int_equal(jobs[0]->downloaded_bytes, 0);
+    assert_int_equal(device.replica_bytes, C_BYTES);
+    mm_cuda_trim(&device);
+    expect_read(home);
+    home->release(home);
+    assert_int_equal(device.replica_bytes, 0);
+    assert_int_equal(fake_cuda.memory_used, 0);
+}
+
+/* It is an operand where it is, and is copied to another device. */
+static void a_result_is_an_operand(void **state) {
+    struct mm_replica *home = run_for_c(MM_OK);
+    struct mm_cuda_device other = device;
+    struct mm_stored result = {.bytes = C_BYTES, .home = home};
+    const struct mm_source source = {.kind = MM_SOURCE_STORED, .stored = &result};
+    struct mm_error error;
+    size_t copied_bytes = 0;
+    void *data;
+    mm_stored_add_replica(&result, home);
+    assert_int_equal(mm_cuda_hold_replica(&source, &device.lanes[1], &copied_bytes, &data, &error), MM_OK);
+    assert_ptr_equal(data, home->data);
+    assert_int_equal(copied_bytes, 0);
+    LIST_INIT(&other.replicas);
+    other.replica_bytes = 0;
+    other.direct.device = other.lanes[0].device = &other;
+    assert_int_equal(mm_cuda_hold_replica(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
+    assert_memory_equal(data, home->data, C_BYTES);
+    assert_int_equal(copied_bytes, C_BYTES);
+    mm_cuda_drop_replicas(&other, false);
+    other.head.memory_bytes = 4 * C_BYTES - 4;
+    assert_int_equal(mm_cuda_hold_replica(&source, &other.lanes[0], &copied_bytes, &data, &error),
+                     MM_NO_DEVICE_MEMORY);
+    value = result;
+    release();
+}
+
+static void there_is_room_for_a_quarter(void **state) {
+    device.head.memory_bytes = 4 * C_BYTES;
+    struct mm_replica *home = run_for_c(MM_OK);
+    assert_null(run_for_c(MM_NO_DEVICE_MEMORY));
+    assert_int_equal(jobs[0]->error.needed_bytes, C_BYTES);
+    assert_int_equal(jobs[0]->error.free_bytes, 0);
+    home->release(home);
+    home = run_for_c(MM_OK);
+    home->release(home);
+}
+
+static void a_job_that_fails_leaves_nothing(void **state) {
+    fake_cuda.launch_fails = cudaErrorInvalidValue;
+    assert_null(run_for_c(MM_INTERNAL));
+    fake_cuda.launch_fails = cudaSuccess;
+    assert_int_equal(device.replica_bytes, 0);
+    assert_int_equal(fake_cuda.events, 0);
+}
+
 RUN_TESTS_BETWEEN(reset, drop, it_is_copied_once, it_gives_way_to_jobs, too_large_ones_are_uploaded,
-                  it_outlives_the_device)
+                  it_outlives_the_device, a_result_stays, a_result_is_an_operand, there_is_room_for_a_quarter,
+                  a_job_that_fails_leaves_nothing)
