@@ -1,7 +1,8 @@
 """A load of mixed requests, each of whose replies is judged.
 
 Many keep-alive connections, a process each, ask at the same time for random products in JSON and raw, by every variant
-that the service has, among requests that it must refuse; some leave without waiting. It shares no code with the service.
+that the service has, among requests that it must refuse; some leave without waiting. A few names of stored matrices are
+everybody's: they are replaced, read, multiplied and deleted at any time. It shares no code with the service.
 Elements are whole numbers times a power of two, so a product has one right value in any order of sums. mixed.py --help
 lists the options; soak.sh starts a service for it. What each reply must look like golden.py and validate.py judge.
 """
@@ -23,6 +24,7 @@ JSON, RAW = "application/json", "application/octet-stream"
 REPLY_WAIT_S = 120  # the service answers within its --timeout-ms (60 s) or says so
 REQUESTS_MIN, FAILURES_MAX = 20, 10  # of a client: even if the machine stops for as long as it is to last
 EDGE_MAX, SMALL_EDGE_MAX, LARGE_MAX = 96, 12, 512
+STORED_EDGES = [1, 7, 16, 40, 64, 200, 600]  # of the squares under the names that all clients share
 EXPECT_BYTES = 1 << 20  # a longer body is sent once asked for, since the service refuses such bodies unread
 LEAVE_S_MAX = 0.02
 
@@ -201,6 +203,78 @@ class Refusal:
         require(code == self.code, "code", code, "expected", self.code)
 
 
+class Stored:
+    """A request about a stored matrix. All elements of one value are the same number, so a mixture of two shows."""
+
+    form, accept, code = RAW, RAW, "stored"
+
+    def __init__(self, plan, is_small):
+        self.edge = random.choice(STORED_EDGES[:5] if is_small else STORED_EDGES)
+        self.draw = random.choice([self.put, self.get, self.reduce, self.multiply, self.store_result, self.delete])
+        self.method, self.body, self.may_be = "POST", b"", (200, 404)
+        self.rows, self.cols = (0, self.edge), (0, self.edge)
+        self.query = [f"backend={plan.backend}"] if plan.backend else []
+        self.draw()
+
+    def name(self):
+        return f"{'xyz'[random.randrange(3)]}{self.edge}"
+
+    def about(self, method, may_be):
+        self.method, self.may_be, self.query, self.path = method, may_be, [], "/v1/matrices/" + self.name()
+
+    def cut(self):
+        for dim in "rows", "cols":
+            if chance(40):
+                first = random.randint(0, self.edge)
+                last = random.randint(first, self.edge)
+                setattr(self, dim, (first, last))
+                self.query.append(f"{dim}={first}:{last}")
+
+    def put(self):
+        self.about("PUT", (200, 201, 412))
+        self.query += [f"m={self.edge}", f"n={self.edge}"] + ["ttl_s=1"] * chance(20)
+        self.body = struct.pack("<f", random.randrange(1, 1 << 20)) * self.edge**2
+
+    def get(self):
+        self.about("GET", (200, 404))
+        self.cut()
+
+    def reduce(self):
+        self.about("GET", (200, 404))
+        self.accept = JSON
+        self.query.append("reduce=min,max,sum")
+
+    def delete(self):
+        self.about("DELETE", (204, 404))
+
+    def multiply(self):
+        self.path = MATMUL
+        self.query += [f"a_from={self.name()}", "b_from=identity()", f"n={self.edge}"]
+        self.cut()
+
+    def store_result(self):
+        self.path = MATMUL
+        self.query += ["a_from=identity()", f"b_from={self.name()}", f"m={self.edge}", f"out={self.name()}", "reply=none"]
+        self.accept, self.may_be = JSON, (200, 404, 412)
+
+    def request(self, _):
+        return self.path + "?" * bool(self.query) + "&".join(self.query), self.body
+
+    def judge(self, _, reply):
+        self.code = f"stored {self.draw.__name__}"
+        if reply.status == 507:
+            return require(judge_problem(reply) in ("store_full", "no_device_memory"), reply.body[:300])
+        require(reply.status in self.may_be, self.code, "status", reply.status, reply.body[:300])
+        if reply.status >= 400:
+            return judge_problem(reply)
+        if self.draw == self.reduce:
+            figures = json.loads(reply.body)["reduce"]
+            require(figures["min"] == figures["max"] == figures["sum"] / self.edge**2, "figures", figures)
+        elif self.draw in (self.get, self.multiply):
+            count = (self.rows[1] - self.rows[0]) * (self.cols[1] - self.cols[0])
+            require(reply.body == reply.body[:4] * count, self.code, "elements of two values, or", len(reply.body), "bytes")
+
+
 def judge_problem(reply):
     """That it is this request's problem, of the reply's status; returns its code."""
     require(reply.headers.get("content-type") == "application/problem+json", "Content-Type of status", reply.status)
@@ -224,12 +298,14 @@ class Request:
             self.kind = Refusal(FAULTS, is_small)
         elif chance(15):
             self.kind = Refusal(REFUSALS, is_small)
+        elif chance(25):
+            self.kind = Stored(plan, is_small)
         else:
             self.kind = Product(plan, is_small)
         self.target, body = self.kind.request(plan)
-        self.chunked = chance(10)
+        self.chunked = chance(10) and not isinstance(self.kind, Stored)  # whose length must be known
         self.waits = len(body) > EXPECT_BYTES
-        content_type = self.kind.form if isinstance(self.kind, Refusal) or chance(90) else None
+        content_type = None if isinstance(self.kind, Product) and chance(10) else self.kind.form
         headers = {
             "Host": f"{HOST}:{plan.port}",
             "X-Request-Id": self.id,
@@ -246,7 +322,7 @@ class Request:
 
     def __str__(self):
         kind = self.kind
-        what = kind.code if isinstance(kind, Refusal) else f"{kind.m}x{kind.k}.{kind.k}x{kind.n} to {kind.reply_form}"
+        what = kind.code if not isinstance(kind, Product) else f"{kind.m}x{kind.k}.{kind.k}x{kind.n} to {kind.reply_form}"
         return f"{self.id} ({what}; {self.target}, {len(self.body)} bytes{', chunked' if self.chunked else ''})"
 
 
@@ -268,7 +344,7 @@ def read_reply(reader):
     while line := reader.readline().decode().rstrip():
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
-    length = int(headers["content-length"]) if status >= 200 else 0
+    length = int(headers["content-length"]) if status >= 200 and status != 204 else 0
     body = reader.read(length)
     if len(body) < length:
         raise ConnectionError(f"closed with {len(body)} of {length} bytes of a reply sent")

@@ -44,8 +44,11 @@ device_bytes() {
 # Nothing is held once no client is left: the sweep and a kernel may take a moment. Memory for bodies and results is
 # kept for ten seconds.
 await_idle() {
+    for name in $(curl -fs "$url/v1/matrices" | jq -r '.matrices[].name'); do
+        curl -s -o /dev/null -X DELETE "$url/v1/matrices/$name"
+    done
     same_descriptors "$descriptors_before"
-    for gauge in 'queue_jobs$' queue_bytes 'staging_bytes.*used' 'staging_bytes.*kept'; do
+    for gauge in 'queue_jobs$' queue_bytes 'store_bytes.*(stored|reserved|released)' 'staging_bytes.*used' 'staging_bytes.*kept'; do
         [ "$gauge:$growth_max_kib" != 'staging_bytes.*kept:any' ] || continue
         await 60 is_zero "$gauge" || fail "matmuld_$gauge is not 0"
     done
