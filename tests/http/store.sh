@@ -407,6 +407,13 @@ bytes_are 0 0 0
 for name in a b c; do put $name 1; done
 put d 1
 expect "a fourth" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1,997,1000]' detail store-count
+ask "$path/d?m=1&n=1" -X PUT -H "$raw" -H 'Expect: 100-continue' --data-binary 1234
+expect "a fourth, which waits for 100" 507 code store_full
+same "it was not told to go on" 1 "$(grep -c '^HTTP' "$scratch/head")"
+products=$(metric 'products_total{dtype="float32"}')
+ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=d' -X POST
+expect "a fourth by a product" 507 code store_full detail store-count
+same "it was not computed" "$products" "$(metric 'products_total{dtype="float32"}')"
 put c 2
 expect "a third one's new value" 200
 for name in a b c; do ask "$path/$name" -X DELETE; done
