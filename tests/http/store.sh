@@ -197,6 +197,13 @@ a type that there is not|422|unsupported|?dtype=int7|Content-Type: application/j
 no life|400|bad_request|?ttl_s=0|Content-Type: application/json|{"a": [[1]]}
 a life over a year|400|bad_request||Content-Type: application/json|{"a": [[1]], "ttl_s": 31536001}
 END
+for from in m 'uniform(1)'; do
+    ask "$path/m" -X PUT -H 'Content-Type: application/json' -d "{\"a\": {\"from\": \"$from\"}}"
+    expect "from $from" 400 code bad_request .field a.from detail 'PUT takes the elements themselves'
+done
+{ npy_head '<V2' False '(1, 1)' && printf 12; } >"$scratch/bfloat16.npy"
+ask "$path/m" -T "$scratch/bfloat16.npy"
+expect "a type that NumPy does not know" 422 code unsupported .field dtype detail 'add ?dtype=bfloat16'
 ask "$path/m" -X PUT -H 'Transfer-Encoding: chunked' --data-binary "@$scratch/m.npy"
 expect "a chunked body" 411 code length_required
 ask "$path/m" -X PUT -H 'Content-Length:'
