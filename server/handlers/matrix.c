@@ -30,8 +30,18 @@ enum mm_status mm_matrix_judge_name(struct mm_request *request, enum mm_store_op
         mm_matrix_name(request), MM_STORE_NAME_MAX);
 }
 
+static enum mm_status fail_long(struct mm_request *request, const char *header) {
+    return mm_fail_field(&request->error, MM_BAD_REQUEST, header,
+                         "%s is too long: it may have %d bytes; list fewer ETags", header,
+                         MM_ACCEPT_BYTES - 1);
+}
+
 static enum mm_status fail_condition(struct mm_request *request, const char *name,
                                      enum mm_condition condition, const char *etag) {
+    if (condition == MM_CONDITION_LONG_MATCH)
+        return fail_long(request, MHD_HTTP_HEADER_IF_MATCH);
+    if (condition == MM_CONDITION_LONG_NONE_MATCH)
+        return fail_long(request, MHD_HTTP_HEADER_IF_NONE_MATCH);
     if (condition == MM_CONDITION_MATCHED)
         return mm_fail_field(&request->error, MM_PRECONDITION_FAILED, MHD_HTTP_HEADER_IF_NONE_MATCH,
                              "'%s' is stored already, with the ETag %s, which If-None-Match rules out", name,
@@ -86,9 +96,9 @@ static enum mm_status find_value(struct mm_request *request) {
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
     const enum mm_condition condition = mm_condition_judge(request, get->value->etag);
     get->is_known = condition == MM_CONDITION_MATCHED;
-    return condition == MM_CONDITION_OTHER
-               ? fail_condition(request, mm_matrix_name(request), condition, get->value->etag)
-               : MM_OK;
+    if (condition == MM_CONDITION_HOLDS || get->is_known)
+        return MM_OK;
+    return fail_condition(request, mm_matrix_name(request), condition, get->value->etag);
 }
 
 /* Of the reply's text, at most; 0: the elements themselves are the reply. */
