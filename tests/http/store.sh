@@ -298,7 +298,7 @@ like "it lost against another one" 'HTTP/1.1 412*' "$(head -n 1 "$scratch/raw")"
 bytes_are 10 0 0
 
 # --- the list
-for page in '' '?limit=1' '?limit=1000' '?limit=2&after=m' '?after=slow' '?after=a'; do
+for page in '' '?limit=1' '?limit=1000&limit=1000' '?limit=2&after=m&after=m' '?after=slow' '?after=a'; do
     ask "$path$page"
     expect "the list$page" 200
     jq -c '[(.matrices | map(.name)), .next]' "$scratch/got"
@@ -307,7 +307,7 @@ same "pages" '[["m","new","slow"],null] [["m"],"m"] [["m","new","slow"],null] [[
     "$(paste -sd ' ' "$scratch/pages")"
 ask "$path"
 expect "the list" 200 '[.bytes, .limit, (.matrices[0] | keys | length)]' '[10,33554432,8]'
-for query in limit=0 limit=1001 limit=x limit= after=%2F after= page=2; do
+for query in limit=0 limit=1001 limit=x limit= after=%2F after= page=2 'limit=2&limit=1' 'after=m&after=a'; do
     ask "$path?$query"
     expect "the list?$query" 400 code bad_request .field "${query%%=*}"
 done
@@ -333,7 +333,7 @@ ask "$path/new" -X DELETE -H 'Origin: https://evil.example'
 expect "DELETE by another site" 403 code forbidden
 
 # --- counts; the log and the metrics show the pattern
-for row in 'put",result="precondition_failed 7' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 7'; do
+for row in 'put",result="precondition_failed 7' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 9'; do
     same "counted: $row" "${row##* }" "$(metric "store_requests_total{op=\"${row% *}\"}")"
 done
 same "matrices" 2 "$(metric store_matrices)"
