@@ -237,11 +237,11 @@ static enum mm_status give(struct mm_call *call, unsigned parameter, const struc
     if (parameters[parameter].kind == NAME) {
         given = value->name;
         held = call->names[parameter];
-        bytes = sizeof call->names[parameter];
+        bytes = strlen(value->name) + 1;
     } else if (parameters[parameter].kind == MATRIX) {
         given = value->name;
         held = call->out;
-        bytes = sizeof call->out;
+        bytes = strlen(value->name) + 1;
     } else if (parameters[parameter].kind == SHAPE) {
         given = value->shape.dims;
         held = shape->dims;

@@ -61,6 +61,11 @@ enum mm_status mm_operand_read_source(const struct mm_call *call, unsigned index
                                       struct mm_error *error) {
     struct mm_slice inner;
     char matrix[MM_STORE_NAME_MAX + 1] = "";
+    if (call->is_stored)
+        return mm_fail_field(error, MM_BAD_REQUEST, name,
+                             "%s is '%.*s', but PUT takes the elements themselves; to store what the server "
+                             "has or makes, give out to a product or a transpose",
+                             name, text.length > 40 ? 40 : (int)text.length, text.start);
     *source = (struct mm_source){.kind = MM_SOURCE_UNIFORM};
     if (is_between(text, "uniform(", &inner) && read_seed(inner, &source->seed))
         return MM_OK;

@@ -20,8 +20,8 @@ struct mm_held {
 void mm_operand_release(struct mm_held *held);
 
 /* Reads "uniform(SEED)", "identity()" or the name of a stored matrix, which is then held in call->held, as
- * operand `index`. MM_UNSUPPORTED names what there is, MM_NO_SUCH_MATRIX the matrix; `name` is the parameter.
- */
+ * operand `index`. MM_UNSUPPORTED names what there is, MM_NO_SUCH_MATRIX the matrix; MM_BAD_REQUEST
+ * if the call stores its operand. `name` is the parameter. */
 enum mm_status mm_operand_read_source(const struct mm_call *call, unsigned index, const char *name,
                                       struct mm_slice text, struct mm_source *source, struct mm_error *error);
 

@@ -35,16 +35,43 @@ enum { TELLING_NS = 50000, TELLING_WORK = 1000000 };
  * all large jobs. */
 enum { ASSUMED_TIMES_MAX = 32 };
 
-/* Whether a rate was learned. */
-static bool keep_best(double *best, bool is_first, uint64_t ns, double work) {
-    const double known_ns = read_rate(best) * work;
+/* Whether a rate was learned. assumed_ns: what the job would take by what was assumed; 0: nothing was. */
+static bool keep_best(double *best, bool is_first, double assumed_ns, uint64_t ns, double work) {
     const bool is_telling = ns >= TELLING_NS && work >= TELLING_WORK &&
-                            (known_ns == 0.0 || (double)ns < ASSUMED_TIMES_MAX * known_ns);
-    const bool is_better = ns > 0 && (double)ns < known_ns;
+                            (assumed_ns == 0.0 || (double)ns < ASSUMED_TIMES_MAX * assumed_ns);
+    const bool is_better = ns > 0 && (double)ns < read_rate(best) * work;
     if (is_first ? !is_telling : !is_better)
         return false;
     write_rate(best, (double)ns / work);
     return true;
+}
+
+/* The same of a rate that is not assumed before. */
+static void keep_best_known(double *best, uint64_t ns, double work) {
+    (void)keep_best(best, read_rate(best) == 0.0, 0.0, ns, work);
+}
+
+/* A square of an edge below 48, or a matrix by fewer than 16 vectors. */
+static bool is_thin(const struct mm_variant *ran, const struct mm_product *product) {
+    const double elements = (double)mm_product_bytes(product) / (double)mm_dtype_bytes(product->a.dtype);
+    return ran->op == MM_MATMUL && mm_product_flops(product) < MM_FORECAST_THIN * elements;
+}
+
+/* Of operations and of bytes. A thin product is the first to tell a rate of bytes, if they kept it waiting.
+ */
+static void learn_kernel(struct mm_forecast *forecast, size_t row, const struct mm_job *job) {
+    const enum mm_dtype dtype = job->product.a.dtype;
+    const uint64_t ns = job->span_ns[MM_SPAN_KERNEL];
+    const double work = work_of(job->ran, &job->product);
+    double *kernel_ns = &forecast->kernel_ns[row][dtype], *byte_ns = &forecast->byte_ns[row][dtype];
+    bool *measured = &forecast->measured[row][dtype];
+    const double known_ns = read_rate(kernel_ns) * work;
+    const bool thin = is_thin(job->ran, &job->product);
+    const bool is_first = !__atomic_load_n(measured, __ATOMIC_RELAXED);
+    const bool tells_bytes = read_rate(byte_ns) == 0.0 && thin && (double)ns > known_ns;
+    (void)keep_best(byte_ns, tells_bytes, known_ns, ns, (double)mm_product_bytes(&job->product));
+    if (!(is_first && thin) && keep_best(kernel_ns, is_first, known_ns, ns, work))
+        __atomic_store_n(measured, true, __ATOMIC_RELAXED);
 }
 
 void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
@@ -61,20 +88,26 @@ void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
 
 void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
     struct mm_forecast *forecast = &device->forecast;
-    const size_t row = row_of(device, job->ran);
-    const enum mm_dtype dtype = job->product.a.dtype;
-    bool *measured = &forecast->measured[row][dtype];
     const double copied = (double)job->uploaded_bytes + (double)job->downloaded_bytes;
     const bool computed = job->ran->op != MM_MATMUL || job->product.k > 0; /* zeros are soon written */
-    const bool is_first = !__atomic_load_n(measured, __ATOMIC_RELAXED);
-    if (computed && keep_best(&forecast->kernel_ns[row][dtype], is_first, job->span_ns[MM_SPAN_KERNEL],
-                              work_of(job->ran, &job->product)))
-        __atomic_store_n(measured, true, __ATOMIC_RELAXED);
-    (void)keep_best(&forecast->copy_ns, read_rate(&forecast->copy_ns) == 0.0,
-                    job->span_ns[MM_SPAN_UPLOAD] + job->span_ns[MM_SPAN_DOWNLOAD], copied);
+    if (computed)
+        learn_kernel(forecast, row_of(device, job->ran), job);
+    keep_best_known(&forecast->copy_ns, job->span_ns[MM_SPAN_UPLOAD] + job->span_ns[MM_SPAN_DOWNLOAD],
+                    copied);
     if (job->verify)
-        (void)keep_best(&forecast->check_ns[dtype], read_rate(&forecast->check_ns[dtype]) == 0.0,
-                        job->verification.took_ns, (double)mm_product_bytes(&job->product));
+        keep_best_known(&forecast->check_ns[job->product.a.dtype], job->verification.took_ns,
+                        (double)mm_product_bytes(&job->product));
+}
+
+/* For this many operations, and for the product's bytes: the longer time. */
+static double work_ns(const struct mm_device *device, const struct mm_variant *ran,
+                      const struct mm_product *product, double work) {
+    const struct mm_forecast *forecast = &device->forecast;
+    const size_t row = row_of(device, ran);
+    const enum mm_dtype dtype = product->a.dtype;
+    const double by_work = read_rate(&forecast->kernel_ns[row][dtype]) * work;
+    const double by_bytes = read_rate(&forecast->byte_ns[row][dtype]) * (double)mm_product_bytes(product);
+    return by_bytes > by_work ? by_bytes : by_work;
 }
 
 /* What each further product of a stack takes at least, however small: on a CPU some 200 ns. */
@@ -88,8 +121,8 @@ double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_var
                           elements < MM_FORECAST_ELEMENTS_MIN && elements > 0.0;
     const double work =
         is_small ? 2.0 * MM_FORECAST_ELEMENTS_MIN * (double)product->k : work_of(ran, product);
-    const double rate = read_rate(&device->forecast.kernel_ns[row_of(device, ran)][product->a.dtype]);
-    return rate == 0.0 ? 0.0 : rate * work + PRODUCT_NS * (count - 1.0);
+    const double ns = work_ns(device, ran, product, work);
+    return ns == 0.0 ? 0.0 : ns + PRODUCT_NS * (count - 1.0);
 }
 
 /* The largest edge of a square product (or transposition) of these element types that should take no longer;
@@ -131,7 +164,7 @@ double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
     const enum mm_dtype dtype = job->product.a.dtype;
     const double check_ns = job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0;
     /* Not by mm_forecast_kernel_ns: small products share launches, so its least C would count many times. */
-    return read_rate(&forecast->kernel_ns[row_of(device, ran)][dtype]) * work_of(ran, &job->product) +
+    return work_ns(device, ran, &job->product, work_of(ran, &job->product)) +
            read_rate(&forecast->copy_ns) * (double)mm_job_copied_bytes(job) +
            check_ns * (double)mm_product_bytes(&job->product);
 }

@@ -14,8 +14,10 @@ enum { MM_FORECAST_VARIANTS_MAX = 64 };
 struct mm_forecast {
     /* For an operation, or a byte of a transposition, by the variant's row and the operands' type. */
     double kernel_ns[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT];
-    bool measured[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT]; /* by a job; else the self-test assumed it */
-    double copy_ns;                                          /* for a byte, there or back */
+    bool measured[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT];  /* by a job; else the self-test assumed it */
+    double byte_ns[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT]; /* for a byte of the three matrices of a thin
+                                                                 product, never assumed */
+    double copy_ns;                                           /* for a byte, there or back */
     double check_ns[MM_DTYPE_COUNT]; /* for a byte of the three matrices, where they are checked: of operands
                                         of a type */
 };
@@ -25,13 +27,21 @@ struct mm_forecast {
 void mm_forecast_assume(struct mm_device *device, const struct mm_variant *ran,
                         const struct mm_product *product, double took_ns);
 
+/* A product is thin if 2·m·n·k is less than this many times the elements of its matrices. Below some ratio of
+ * that kind every processor waits for memory (the roofline model), and a vector by a matrix takes 30 times as
+ * long for each operation as a square. By its rate, all large squares would be refused. */
+enum { MM_FORECAST_THIN = 32 };
+
 /* Learns from a job that ended well: a first rate from one of at least 50 µs, a million operations and
- * bytes, and less than 32 times what was assumed; a better one from any. */
+ * bytes, and less than 32 times what was assumed; a better one from any. The first rate for an operation is
+ * that of a product that is not thin. A thin one tells that of its bytes if it took longer than its
+ * operations should. */
 void mm_forecast_learn(struct mm_device *device, const struct mm_job *job);
 
-/* Nanoseconds of kernel time that the product will take by this variant (not `auto`). Long products are
- * refused and cut by it. C counts as MM_FORECAST_ELEMENTS_MIN elements at least on a GPU, which takes long
- * for a deep product of even the smallest C. 0 without a rate. */
+/* Nanoseconds of kernel time that the product will take by this variant (not `auto`): by its operations or by
+ * its bytes, whichever is longer. Long products are refused and cut by it. C counts as
+ * MM_FORECAST_ELEMENTS_MIN elements at least on a GPU, which takes long for a deep product of even the
+ * smallest C. 0 without a rate. */
 double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *ran,
                              const struct mm_product *product);
 enum { MM_FORECAST_ELEMENTS_MIN = 65536 };

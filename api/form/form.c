@@ -189,8 +189,8 @@ static enum mm_status agree_on_dtype(struct mm_call *call, const struct operand 
     if (first->is_void && !mm_call_has(call, MM_PARAMETER_DTYPE))
         return mm_fail_field(error, MM_UNSUPPORTED, "dtype",
                              "the elements of %s are of type '%s', which NumPy writes for types that it does "
-                             "not know; if they are %s, add -F dtype=%s",
-                             names, first->descr, first_name, first_name);
+                             "not know; if they are %s, add %sdtype=%s",
+                             names, first->descr, first_name, call->is_stored ? "?" : "-F ", first_name);
     if (mm_call_has(call, MM_PARAMETER_DTYPE) && strcmp(asked, first_name) != 0)
         return mm_fail_field(error, MM_BAD_REQUEST, "dtype",
                              "dtype is '%s', but the elements of %s are of type %s ('%s'); %s", asked, names,

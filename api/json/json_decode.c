@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* --- refusals */
 
@@ -96,13 +97,16 @@ static enum mm_status fail_element(const struct mm_json_scan *scan, unsigned ind
     const struct mm_element *type = mm_element(scan->dtype);
     char room[MM_JSON_ROOM], got[64], here[PLACE_MAX];
     const struct mm_value value = mm_json_value(text, operand->refused, room);
-    if (value.kind == MM_VALUE_NUMBER && is_nearly_held(type, value.number))
+    const bool is_near = value.kind == MM_VALUE_NUMBER && is_nearly_held(type, value.number);
+    const bool has_point = memchr(text + operand->refused.at, '.', operand->refused.bytes) != NULL;
+    if (is_near)
         snprintf(got, sizeof got, "not exactly %.0f", value.number);
     else
         mm_value_describe(&value, got, sizeof got);
-    mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index], "%s is %s, but %s takes %s",
+    mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index], "%s is %s, but %s takes %s%s",
                   write_place(mm_call_operand_names[index], &operand->refused_at, false, here), got,
-                  mm_dtype_name(scan->dtype), type->takes);
+                  mm_dtype_name(scan->dtype), type->takes,
+                  is_near && has_point ? "; write whole numbers without a point" : "");
     mm_fail_expected(error, "%s", type->takes);
     mm_fail_got(error, "%s", got);
     mm_json_locate(text, operand->refused, error);

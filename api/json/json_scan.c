@@ -260,6 +260,10 @@ static void take_item(struct mm_json_scan *scan, bool is_open, const char *text,
 
 /* --- members */
 
+static enum mm_json_event fail_duplicate(struct mm_json_scan *scan) {
+    return mm_json_fault(&scan->reader, scan->reader.token, "a name that was not given before");
+}
+
 /* Finds what the member's name stands for. It stands once. */
 static enum mm_json_event take_name(struct mm_json_scan *scan, const char *text) {
     char room[MM_JSON_ROOM];
@@ -279,8 +283,7 @@ static enum mm_json_event take_name(struct mm_json_scan *scan, const char *text)
         is_duplicate = (scan->members & UINT64_C(1) << parameter) != 0;
         scan->members |= UINT64_C(1) << parameter;
     }
-    return is_duplicate ? mm_json_fault(&scan->reader, scan->name, "a name that was not given before")
-                        : MM_JSON_NAME;
+    return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
 }
 
 /* A parameter whose value is a list: gathers the items as the query has them. */
@@ -321,15 +324,20 @@ static void begin_source(struct mm_json_scan *scan) {
     scan->operand->wrong_token = scan->reader.token;
 }
 
-static void take_source_name(struct mm_json_scan *scan, const char *text) {
+static enum mm_json_event take_source_name(struct mm_json_scan *scan, const char *text) {
     char room[MM_JSON_ROOM];
     const struct mm_value name = mm_json_value(text, scan->reader.token, room);
     const char *operand = mm_call_operand_names[scan->operand - scan->operands];
-    if (strcmp(name.text, "from") == 0 || scan->error.status != MM_OK)
-        return;
+    const bool is_from = strcmp(name.text, "from") == 0, is_duplicate = is_from && scan->operand->has_from;
+    scan->operand->has_from |= is_from;
+    if (is_duplicate)
+        return fail_duplicate(scan);
+    if (is_from || scan->error.status != MM_OK)
+        return MM_JSON_NAME;
     mm_fail_field(&scan->error, MM_BAD_REQUEST, operand, "%s has the member '%.40s', but takes 'from' alone",
                   operand, name.text);
     mm_json_locate(text, scan->reader.token, &scan->error);
+    return MM_JSON_NAME;
 }
 
 /* {"from": "uniform(7)"} is the parameter a_from, or b_from. */
@@ -411,7 +419,7 @@ static void read_on(struct mm_json_scan *scan, const char *text, size_t bytes, b
             event = take_name(scan, text);
         else if (event == MM_JSON_NAME && reader->depth == 2 && scan->operand != NULL &&
                  scan->operand->has_source)
-            take_source_name(scan, text);
+            event = take_source_name(scan, text);
         else if (event == MM_JSON_VALUE)
             take_value(scan, reader->depth, false, text, bytes);
         else if (event == MM_JSON_OPEN)

@@ -39,6 +39,7 @@ enum { MM_JSON_LIST_MAX = 200 };
 struct mm_json_scanned {
     bool seen;
     bool has_source; /* it is an object that says how the server makes it */
+    bool has_from;   /* by this member */
     size_t offset;   /* of its elements in the store */
 
     /* The rank is 0 until the first element, or the first array without any, has told it. Of the dimensions,

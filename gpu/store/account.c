@@ -88,6 +88,14 @@ static bool take_room(struct mm_account *account, const struct mm_space *space, 
     return false;
 }
 
+size_t mm_account_new_names(const struct mm_account *account, const struct mm_space *space, uint64_t now_ns) {
+    const struct mm_store_room *room;
+    size_t count = 0;
+    for (room = TAILQ_FIRST(&account->rooms); room != NULL; room = TAILQ_NEXT(room, reserved))
+        count += room->is_new && (space == NULL || room->space == space->number) && !is_behind(room, now_ns);
+    return count;
+}
+
 enum mm_status mm_account_fail_full(const struct mm_account *account, const struct mm_space *space,
                                     size_t needed_bytes, size_t own, struct mm_error *error) {
     if (error != NULL) {

@@ -40,10 +40,13 @@ void mm_account_give(struct mm_account *account, enum mm_store_state state, uint
 enum mm_status mm_account_fail_full(const struct mm_account *account, const struct mm_space *space,
                                     size_t needed_bytes, size_t own, struct mm_error *error);
 
-/* As mm_store_reserve and mm_store_unreserve. */
+/* As mm_store_reserve and mm_store_unreserve, of bytes alone. */
 enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_room *room, uint64_t now_ns,
                                   struct mm_error *error);
 void mm_account_unreserve(struct mm_account *account, struct mm_store_room *room);
+
+/* Rooms for values under new names, of a namespace or of all (NULL), but not of uploads that are behind. */
+size_t mm_account_new_names(const struct mm_account *account, const struct mm_space *space, uint64_t now_ns);
 
 /* Makes a room as large as `bytes`, or leaves it as it is: MM_STORE_FULL, MM_UNAUTHORIZED. */
 enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_room *room, size_t bytes,

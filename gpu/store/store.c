@@ -199,12 +199,51 @@ void mm_store_close(struct mm_store *store) {
 
 /* --- storing */
 
-enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_room *room, uint64_t now_ns,
-                                struct mm_error *error) {
+/* Values of one namespace, which lie side by side. */
+static size_t count_of(const struct mm_store *store, uint64_t space) {
+    bool unused;
+    return find(store, space + 1, "", &unused) - find(store, space, "", &unused);
+}
+
+/* Whether there may be a new name for the value of this room. If the room counts already, no other room comes
+ * before it. */
+static enum mm_status judge_count(struct mm_store *store, const struct mm_store_room *room, uint64_t now_ns,
+                                  struct mm_error *error) {
+    const struct mm_store_limits *limits = &store->limits;
+    const struct mm_account *account = &store->account;
+    const struct mm_space *space = mm_account_space(&store->account, room->space);
+    assert(space != NULL); /* else there was no room */
+    const size_t reserved = room->is_new ? 0 : mm_account_new_names(account, NULL, now_ns);
+    const size_t reserved_here = room->is_new ? 0 : mm_account_new_names(account, space, now_ns);
+    if (store->count + reserved >= limits->count_max)
+        mm_fail(error, MM_STORE_FULL,
+                "the store has %zu matrices, with those still to come, which is the limit (--store-count); "
+                "delete what you no longer need, or try again later",
+                limits->count_max);
+    else if (count_of(store, room->space) + reserved_here >= limits->space_count_max)
+        mm_fail(error, MM_STORE_FULL,
+                "you have %zu matrices, with those still to come, which is the limit of an API key (half of "
+                "--store-count); delete what you no longer need",
+                limits->space_count_max);
+    else
+        return MM_OK;
+    return mm_account_fail_full(account, space, room->bytes, room->bytes, error);
+}
+
+enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_room *room, const char *name,
+                                uint64_t now_ns, struct mm_error *error) {
     struct dropped dropped = SLIST_HEAD_INITIALIZER(dropped);
     pthread_mutex_lock(&store->mutex);
     clean(store, false, now_ns, &dropped);
-    const enum mm_status status = mm_account_reserve(&store->account, room, now_ns, error);
+    room->is_new = false;
+    enum mm_status status = mm_account_reserve(&store->account, room, now_ns, error);
+    const bool is_new = look_up(store, room->space, name, now_ns) == NULL;
+    if (status == MM_OK && is_new)
+        status = judge_count(store, room, now_ns, error);
+    if (status == MM_OK)
+        room->is_new = is_new;
+    else
+        mm_account_unreserve(&store->account, room);
     unlock(store, &dropped);
     return status;
 }
@@ -272,33 +311,6 @@ static enum mm_status judge_expected(const struct mm_stored *old, const char *ex
     return mm_fail(error, MM_PRECONDITION_FAILED, "the matrix was changed by another request meanwhile");
 }
 
-/* Values of one namespace, which lie side by side. */
-static size_t count_of(const struct mm_store *store, uint64_t space) {
-    bool unused;
-    return find(store, space + 1, "", &unused) - find(store, space, "", &unused);
-}
-
-/* Whether there may be a new name for this value, whose room is reserved. */
-static enum mm_status judge_count(struct mm_store *store, const struct mm_stored *value,
-                                  struct mm_error *error) {
-    const struct mm_store_limits *limits = &store->limits;
-    const struct mm_space *space = mm_account_space(&store->account, value->space);
-    assert(space != NULL); /* else there was no room */
-    if (store->count >= limits->count_max)
-        mm_fail(error, MM_STORE_FULL,
-                "the store has %zu matrices, which is the limit (--store-count); delete what you no longer "
-                "need, or try again later",
-                store->count);
-    else if (count_of(store, value->space) >= limits->space_count_max)
-        mm_fail(error, MM_STORE_FULL,
-                "you have %zu matrices, which is the limit of an API key (half of --store-count); delete "
-                "what you no longer need",
-                limits->space_count_max);
-    else
-        return MM_OK;
-    return mm_account_fail_full(&store->account, space, value->bytes, value->bytes, error);
-}
-
 /* Gives the value its room and its name, which had the value `old`, or none. */
 static void name_value(struct mm_store *store, struct mm_store_room *room, struct mm_stored *value,
                        struct mm_stored *old, struct dropped *dropped) {
@@ -326,7 +338,7 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, 
     if (status == MM_OK)
         status = mm_account_resize(&store->account, room, value->bytes, now_ns, error);
     if (status == MM_OK && old == NULL)
-        status = judge_count(store, value, error);
+        status = judge_count(store, room, now_ns, error);
     if (status == MM_OK)
         name_value(store, room, value, old, &dropped);
     if (status == MM_OK) {

@@ -75,6 +75,7 @@ struct mm_store_room {
     uint64_t started_ns;
     uint64_t deadline_ns;
     bool is_reserved, is_lost;
+    bool is_new;                         /* its name has no value yet: it counts as one */
     TAILQ_ENTRY(mm_store_room) reserved; /* on the store's list, then */
 };
 
@@ -106,21 +107,21 @@ bool mm_store_is_name(const char *name);
  * later need not be told. Namespace 0 is for servers without keys. */
 void mm_store_keep_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest);
 
-/* Reserves room->bytes; the caller has set the members before is_reserved. MM_STORE_FULL, with the
- * namespace's limit and free bytes whatever limit it was, or MM_UNAUTHORIZED if the namespace was emptied by
- * mm_store_keep_spaces.
- */
-enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_room *room, uint64_t now_ns,
-                                struct mm_error *error);
+/* Reserves room->bytes for a value of this name; the caller has set the members before is_reserved. A room
+ * under a new name also counts as a value, unless its upload is behind. MM_STORE_FULL, with the namespace's
+ * limit and free bytes whatever limit it was, or MM_UNAUTHORIZED if the namespace was emptied by
+ * mm_store_keep_spaces. */
+enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_room *room, const char *name,
+                                uint64_t now_ns, struct mm_error *error);
 
 /* Gives the room back, if there is any. */
 void mm_store_unreserve(struct mm_store *store, struct mm_store_room *room);
 
-/* Stores a value under the name, in the room's namespace and in its room, which grows or shrinks to what the
- * value needs and is used up. *value is a reference to the value; release it. *is_new: the name had none.
- * MM_STORE_FULL, also if the room was lost and there is none now; MM_PRECONDITION_FAILED, if the name has
- * another value than expected; MM_UNAUTHORIZED; MM_INTERNAL. On failure the old value stays, and the memory
- * and the room are still the caller's. */
+/* Stores a value under the name for which the room was reserved, in the room's namespace and in its room,
+ * which grows or shrinks to what the value needs and is used up. *value is a reference to the value; release
+ * it. *is_new: the name had none. MM_STORE_FULL, also if the room was lost and there is none now;
+ * MM_PRECONDITION_FAILED, if the name has another value than expected; MM_UNAUTHORIZED; MM_INTERNAL. On
+ * failure the old value stays, and the memory and the room are still the caller's. */
 enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, const char *name,
                             const struct mm_store_content *content, uint64_t now_ns, struct mm_stored **value,
                             bool *is_new, struct mm_error *error);

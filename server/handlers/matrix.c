@@ -30,8 +30,18 @@ enum mm_status mm_matrix_judge_name(struct mm_request *request, enum mm_store_op
         mm_matrix_name(request), MM_STORE_NAME_MAX);
 }
 
+static enum mm_status fail_long(struct mm_request *request, const char *header) {
+    return mm_fail_field(&request->error, MM_BAD_REQUEST, header,
+                         "%s is too long: it may have %d bytes; list fewer ETags", header,
+                         MM_ACCEPT_BYTES - 1);
+}
+
 static enum mm_status fail_condition(struct mm_request *request, const char *name,
                                      enum mm_condition condition, const char *etag) {
+    if (condition == MM_CONDITION_LONG_MATCH)
+        return fail_long(request, MHD_HTTP_HEADER_IF_MATCH);
+    if (condition == MM_CONDITION_LONG_NONE_MATCH)
+        return fail_long(request, MHD_HTTP_HEADER_IF_NONE_MATCH);
     if (condition == MM_CONDITION_MATCHED)
         return mm_fail_field(&request->error, MM_PRECONDITION_FAILED, MHD_HTTP_HEADER_IF_NONE_MATCH,
                              "'%s' is stored already, with the ETag %s, which If-None-Match rules out", name,
@@ -86,9 +96,9 @@ static enum mm_status find_value(struct mm_request *request) {
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
     const enum mm_condition condition = mm_condition_judge(request, get->value->etag);
     get->is_known = condition == MM_CONDITION_MATCHED;
-    return condition == MM_CONDITION_OTHER
-               ? fail_condition(request, mm_matrix_name(request), condition, get->value->etag)
-               : MM_OK;
+    if (condition == MM_CONDITION_HOLDS || get->is_known)
+        return MM_OK;
+    return fail_condition(request, mm_matrix_name(request), condition, get->value->etag);
 }
 
 /* Of the reply's text, at most; 0: the elements themselves are the reply. */
@@ -316,7 +326,7 @@ enum { LIST_MAX = 1000 };
 
 struct page {
     struct mm_request *request;
-    const char *after;
+    const char *after; /* NULL, and 0: not given yet */
     size_t limit;
 };
 
@@ -335,6 +345,8 @@ static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, co
     struct page *page = argument;
     struct mm_error *error = &page->request->error;
     const char *text = value == NULL ? "" : value;
+    const size_t limit = page->limit;
+    const char *after = page->after;
     if (strcmp(name, "limit") == 0)
         (void)read_limit(text, &page->limit, error);
     else if (strcmp(name, "after") == 0 && mm_store_is_name(text))
@@ -345,6 +357,9 @@ static enum MHD_Result take_argument(void *argument, enum MHD_ValueKind kind, co
     else
         mm_fail_field(error, MM_BAD_REQUEST, name,
                       "'%.63s' is unknown in the query, which takes: limit, after", name);
+    if ((limit != 0 && limit != page->limit) || (after != NULL && strcmp(after, page->after) != 0))
+        mm_fail_field(error, MM_BAD_REQUEST, name, "%s is given twice with different values; give it once",
+                      name);
     return error->status == MM_OK ? MHD_YES : MHD_NO;
 }
 
@@ -364,11 +379,13 @@ static enum mm_status reply_page(const struct page *page, struct mm_stored **val
 }
 
 enum mm_status mm_matrix_list(struct mm_request *request) {
-    struct page page = {.request = request, .after = "", .limit = LIST_MAX};
+    struct page page = {.request = request};
     request->record.store_op = MM_STORE_LIST;
     MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, take_argument, &page);
     if (request->error.status != MM_OK)
         return request->error.status;
+    page.after = page.after == NULL ? "" : page.after;
+    page.limit = page.limit == 0 ? LIST_MAX : page.limit;
     struct mm_stored **values = calloc(page.limit + 1, sizeof(*values));
     if (values == NULL)
         return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the list");

@@ -41,7 +41,8 @@ static enum mm_status reserve(struct mm_request *request) {
                                    .upload_bytes = request->content_length,
                                    .started_ns = request->started_ns,
                                    .deadline_ns = request->deadline_ns};
-    return mm_store_reserve(request->server->store, room, mm_clock_ns(), &request->error);
+    return mm_store_reserve(request->server->store, room, mm_matrix_name(request), mm_clock_ns(),
+                            &request->error);
 }
 
 /* Before the client hears of a failure: it may try again at once. */

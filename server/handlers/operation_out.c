@@ -44,7 +44,7 @@ enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_er
         return status;
     operation->room =
         (struct mm_store_room){.space = request->space, .bytes = mm_matrix_bytes(&operation->job.product.c)};
-    return mm_store_reserve(request->server->store, &operation->room, mm_clock_ns(), error);
+    return mm_store_reserve(request->server->store, &operation->room, call->out, mm_clock_ns(), error);
 }
 
 enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error) {

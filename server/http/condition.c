@@ -20,16 +20,17 @@ bool mm_etag_is_listed(const char *list, const char *etag, bool weak) {
     return false;
 }
 
-/* A list that is too long is not read, and no condition holds. */
 enum mm_condition mm_condition_judge(const struct mm_request *request, const char *etag) {
     char text[MM_ACCEPT_BYTES];
     bool is_cut;
     const char *list = mm_request_list(request, MM_HEADER_IF_MATCH, text, &is_cut);
-    if (is_cut || (list != NULL && !mm_etag_is_listed(list, etag, false)))
+    if (is_cut)
+        return MM_CONDITION_LONG_MATCH;
+    if (list != NULL && !mm_etag_is_listed(list, etag, false))
         return MM_CONDITION_OTHER;
     list = mm_request_list(request, MM_HEADER_IF_NONE_MATCH, text, &is_cut);
     if (is_cut)
-        return MM_CONDITION_OTHER;
+        return MM_CONDITION_LONG_NONE_MATCH;
     return list != NULL && mm_etag_is_listed(list, etag, true) ? MM_CONDITION_MATCHED : MM_CONDITION_HOLDS;
 }
 

@@ -5,8 +5,10 @@
 
 enum mm_condition {
     MM_CONDITION_HOLDS,
-    MM_CONDITION_OTHER,  /* If-Match names another value, or there is none */
-    MM_CONDITION_MATCHED /* If-None-Match names the value that is there */
+    MM_CONDITION_OTHER,      /* If-Match names another value, or there is none */
+    MM_CONDITION_MATCHED,    /* If-None-Match names the value that is there */
+    MM_CONDITION_LONG_MATCH, /* If-Match is too long to be read */
+    MM_CONDITION_LONG_NONE_MATCH
 };
 
 /* Whether a list of ETags, or *, names this one; NULL: there is nothing to name. weak: W/"x" names "x". Any

@@ -197,6 +197,13 @@ a type that there is not|422|unsupported|?dtype=int7|Content-Type: application/j
 no life|400|bad_request|?ttl_s=0|Content-Type: application/json|{"a": [[1]]}
 a life over a year|400|bad_request||Content-Type: application/json|{"a": [[1]], "ttl_s": 31536001}
 END
+for from in m 'uniform(1)'; do
+    ask "$path/m" -X PUT -H 'Content-Type: application/json' -d "{\"a\": {\"from\": \"$from\"}}"
+    expect "from $from" 400 code bad_request .field a.from detail 'PUT takes the elements themselves'
+done
+{ npy_head '<V2' False '(1, 1)' && printf 12; } >"$scratch/bfloat16.npy"
+ask "$path/m" -T "$scratch/bfloat16.npy"
+expect "a type that NumPy does not know" 422 code unsupported .field dtype detail 'add ?dtype=bfloat16'
 ask "$path/m" -X PUT -H 'Transfer-Encoding: chunked' --data-binary "@$scratch/m.npy"
 expect "a chunked body" 411 code length_required
 ask "$path/m" -X PUT -H 'Content-Length:'
@@ -240,7 +247,11 @@ tag=$(header ETag "$scratch/head")
 put m 4 -H 'If-None-Match: *'
 expect "there is one already" 412 code precondition_failed .field If-None-Match
 put m 4 -H "If-None-Match: $(printf '%05000d' 0), $tag"
-expect "a list that is too long" 412 code precondition_failed
+expect "a list that is too long" 400 code bad_request .field If-None-Match detail 4095
+for header in If-Match If-None-Match; do
+    ask "$path/m" -H "$header: $(printf '%05000d' 0), $tag"
+    expect "GET, and $header is too long" 400 code bad_request .field $header
+done
 put m 4 -H 'If-None-Match: "a"' -H 'If-None-Match: *'
 expect "none is expected, in a second header" 412 code precondition_failed
 put m 4 -H 'If-Match: "other"'
@@ -263,7 +274,7 @@ expect "it is another one now" 412
 put new 4 -H 'If-None-Match: *'
 expect "there was none" 201
 put new 4 -H "If-None-Match: \"$(head -c 4092 /dev/zero | tr '\0' a)\"" -H 'If-None-Match: *'
-expect "conditions that are too long to be read" 412
+expect "conditions that are too long to be read" 400 code bad_request .field If-None-Match
 
 # What is told first of a body that is too large, and without a length.
 while IFS='|' read -r what http code query header length; do
@@ -287,7 +298,7 @@ like "it lost against another one" 'HTTP/1.1 412*' "$(head -n 1 "$scratch/raw")"
 bytes_are 10 0 0
 
 # --- the list
-for page in '' '?limit=1' '?limit=1000' '?limit=2&after=m' '?after=slow' '?after=a'; do
+for page in '' '?limit=1' '?limit=1000&limit=1000' '?limit=2&after=m&after=m' '?after=slow' '?after=a'; do
     ask "$path$page"
     expect "the list$page" 200
     jq -c '[(.matrices | map(.name)), .next]' "$scratch/got"
@@ -296,7 +307,7 @@ same "pages" '[["m","new","slow"],null] [["m"],"m"] [["m","new","slow"],null] [[
     "$(paste -sd ' ' "$scratch/pages")"
 ask "$path"
 expect "the list" 200 '[.bytes, .limit, (.matrices[0] | keys | length)]' '[10,33554432,8]'
-for query in limit=0 limit=1001 limit=x limit= after=%2F after= page=2; do
+for query in limit=0 limit=1001 limit=x limit= after=%2F after= page=2 'limit=2&limit=1' 'after=m&after=a'; do
     ask "$path?$query"
     expect "the list?$query" 400 code bad_request .field "${query%%=*}"
 done
@@ -322,7 +333,7 @@ ask "$path/new" -X DELETE -H 'Origin: https://evil.example'
 expect "DELETE by another site" 403 code forbidden
 
 # --- counts; the log and the metrics show the pattern
-for row in 'put",result="precondition_failed 9' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 7'; do
+for row in 'put",result="precondition_failed 7' 'get",result="no_such_matrix 3' 'delete",result="no_such_matrix 3' 'list",result="failed 9'; do
     same "counted: $row" "${row##* }" "$(metric "store_requests_total{op=\"${row% *}\"}")"
 done
 same "matrices" 2 "$(metric store_matrices)"
@@ -407,6 +418,13 @@ bytes_are 0 0 0
 for name in a b c; do put $name 1; done
 put d 1
 expect "a fourth" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1,997,1000]' detail store-count
+ask "$path/d?m=1&n=1" -X PUT -H "$raw" -H 'Expect: 100-continue' --data-binary 1234
+expect "a fourth, which waits for 100" 507 code store_full
+same "it was not told to go on" 1 "$(grep -c '^HTTP' "$scratch/head")"
+products=$(metric 'products_total{dtype="float32"}')
+ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=d' -X POST
+expect "a fourth by a product" 507 code store_full detail store-count
+same "it was not computed" "$products" "$(metric 'products_total{dtype="float32"}')"
 put c 2
 expect "a third one's new value" 200
 for name in a b c; do ask "$path/$name" -X DELETE; done

@@ -74,6 +74,7 @@ matmul|{"a": [[1,1]], "b": {"from": "a"}}|200 .c [[5,7,9]]
 matmul|{"b": {"from": "b"}, "a": {"from": "a"}}|200 .c [[4,5],[10,11]]
 matmul|{"a": [[1,1]], "b": {"from": "pair"}}|200 .c [[3]] .operand_dtype int8
 matmul|{"a": [[1.5,1]], "b": {"from": "pair"}}|400 code bad_request detail int8
+matmul|{"b": {"from": "pair"}, "a": [[1,1]], "dtype": "int8"}|200 .c [[3]] .operand_dtype int8
 matmul|{"dtype": "float32", "a": [[1,1]], "b": {"from": "pair"}}|400 code bad_request .field b detail float32
 matmul|{"a": {"from": "a"}, "b": [[1],[1]]}|422 code bad_shape
 matmul|{"a": {"from": "a"}, "b": [[1],[1],[1]], "m": 3}|422 code bad_shape .field m

@@ -211,6 +211,8 @@ static const struct refused products[] = {
     /* Parameters */
     {"{`a`: [[1]], `shape`: [1, 1]" B, "shape", 1, 23,
      "'shape' is unknown in the body, which takes: a, b, variant"},
+    {"{`a`: {`from`: `identity()`, `from`: `identity()`}" B, "", 1, 35,
+     "must have a name that was not given before"},
     {"{`a`: [[1]], `A`: 1" B, "A", 1, 19, "did you mean 'a'?"},
     {"{`a`: [[1]], ``: 1" B, "", 1, 18, "is unknown"},
     {"{`a`: [[1]], `variant`: null" B, "variant", 1, 28, "variant is null, but must be a string"},

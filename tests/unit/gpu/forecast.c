@@ -17,11 +17,11 @@ static struct mm_matrix matrix_of(size_t bytes) {
     return mm_matrix_dense(MM_FLOAT32, bytes / sizeof(float), 1, &element);
 }
 
-/* A job with `work` operations, and half as many bytes. */
+/* A job with `work` operations, and a fiftieth as many bytes. */
 static struct mm_job job_of(size_t work, unsigned row) {
     return (struct mm_job){.backend = &backend,
                            .ran = &variants[row],
-                           .product = {.m = work / 2, .n = 1, .k = 1, .c = matrix_of(work / 2)}};
+                           .product = {.m = work / 2, .n = 1, .k = 1, .c = matrix_of(work / 50)}};
 }
 
 static struct mm_device device;
@@ -57,13 +57,37 @@ static void the_best_time_counts(void **state) {
     expect_us(8000.0, &larger, 0);
 }
 
-/* Vectors, which have many bytes for each operation, would make all others look fast. */
-static void bytes_of_a_product_do_not_count(void **state) {
-    job.product.c = matrix_of(1000 * TELLING);
-    learn(1000);
-    job.product.c = matrix_of(TELLING);
-    expect_us(1000.0, &job, 0);
-    assert_true(mm_forecast_kernel_ns(&device, &variants[0], &job.product) == 1000.0 * US);
+/* Vectors, which have many bytes for each operation, would make large products look slow. They wait for their
+ * bytes, of which there is a rate of its own. */
+static void a_thin_product_tells_of_its_bytes_alone(void **state) {
+    const struct mm_job large = job_of(4 * TELLING, 0);
+    struct mm_job thin = job;
+    thin.product.c = matrix_of(2 * TELLING);
+    for (int is_assumed = 0; is_assumed < 2; is_assumed++) {
+        set_up(state);
+        if (is_assumed)
+            mm_forecast_assume(&device, &variants[0], &job.product, 1000.0 * US);
+        job = thin;
+        learn(is_assumed ? 1000 : 0); /* it took no longer than its operations should */
+        expect_us(is_assumed ? 1000.0 : 0.0, &thin, 0);
+        learn(20000);
+        expect_us(is_assumed ? 4000.0 : 800.0, &large, 0); /* else by its bytes */
+        expect_us(20000.0, &thin, 0);
+        assert_true(mm_forecast_kernel_ns(&device, &variants[0], &thin.product) == 20000.0 * US);
+        learn(10000);
+        learn(30000);
+        thin.product.c = matrix_of(4 * TELLING);
+        expect_us(20000.0, &thin, 0);
+        thin.product.c = matrix_of(2 * TELLING);
+        job = large;
+        learn(12000); /* the first that is not thin, and slower than assumed */
+        expect_us(12000.0, &large, 0);
+        expect_us(10000.0, &thin, 0);
+        job = thin;
+        learn(2000); /* any product mends both */
+        expect_us(8000.0, &large, 0);
+        expect_us(2000.0, &thin, 0);
+    }
 }
 
 /* No work tells nothing, nor does little of much: a small job that was held up would make large ones take
@@ -100,7 +124,7 @@ static void any_job_mends_a_rate(void **state) {
     job.uploaded_bytes = TELLING / 10;
     job.span_ns[MM_SPAN_UPLOAD] = 30 * US;
     learn(20);
-    expect_us(200.0 + 300.0 / 2, &large, 0);
+    expect_us(200.0 + 300.0 / 50, &large, 0);
 }
 
 /* Of a job that asks for one, which then lasts as much longer. */
@@ -147,8 +171,8 @@ static void copies_count_by_their_bytes(void **state) {
     job.span_ns[MM_SPAN_UPLOAD] = 700 * US;
     job.span_ns[MM_SPAN_DOWNLOAD] = 300 * US;
     learn(4000);
-    expect_us(4000.0 + 100.0, &job, 1);
-    expect_us(100.0, &job, 0);
+    expect_us(4000.0 + 4.0, &job, 1);
+    expect_us(4.0, &job, 0);
 }
 
 /* Until a job was measured, which counts even if it was slower. But a first job that was held up, or whose
@@ -235,7 +259,7 @@ static void all_products_of_a_stack_count(void **state) {
     assert_in_range((uint64_t)mm_forecast_kernel_ns(&device, &variants[0], &small), 100000000, 300000000);
 }
 
-RUN_TESTS_BETWEEN(set_up, NULL, the_best_time_counts, bytes_of_a_product_do_not_count,
+RUN_TESTS_BETWEEN(set_up, NULL, the_best_time_counts, a_thin_product_tells_of_its_bytes_alone,
                   little_tells_nothing_of_much, any_job_mends_a_rate, checks_take_their_time,
                   no_depth_tells_nothing, rows_past_the_table_do_no_harm, copies_count_by_their_bytes,
                   a_rate_is_assumed_first, one_run_that_is_held_up_is_not_assumed,

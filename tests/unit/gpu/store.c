@@ -40,7 +40,7 @@ static enum mm_status put_as(uint64_t space, const char *name, size_t rows, floa
     struct mm_buffer memory = {0};
     struct mm_stored *value;
     bool unused;
-    enum mm_status status = mm_store_reserve(store, &room, now_ns, error);
+    enum mm_status status = mm_store_reserve(store, &room, name, now_ns, error);
     if (status != MM_OK)
         return status;
     assert_int_equal(mm_buffers_acquire(buffers, rows * VALUE, &memory, NULL), MM_OK);
@@ -136,7 +136,7 @@ static void full_is_full_to_the_byte(void **state) {
     struct mm_error error;
     open_store(2 * VALUE, 2 * VALUE, 10, 0);
     struct mm_store_room room = {.bytes = VALUE + 1};
-    assert_int_equal(mm_store_reserve(store, &room, now_ns, NULL), MM_OK);
+    assert_int_equal(mm_store_reserve(store, &room, "x", now_ns, NULL), MM_OK);
     assert_int_equal(put_as(0, "w", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_int_equal(error.needed_bytes, VALUE);
     assert_int_equal(error.free_bytes, VALUE - 1);
@@ -144,7 +144,7 @@ static void full_is_full_to_the_byte(void **state) {
     expect_totals(0, 0, VALUE + 1, 0);
     mm_store_unreserve(store, &room);
     room.bytes = VALUE;
-    assert_int_equal(mm_store_reserve(store, &room, now_ns, NULL), MM_OK);
+    assert_int_equal(mm_store_reserve(store, &room, "x", now_ns, NULL), MM_OK);
     assert_int_equal(put("w", 1), MM_OK);
     assert_int_equal(put("w", 1), MM_STORE_FULL); /* the old value stays until the new one is there */
     mm_store_unreserve(store, &room);
@@ -167,6 +167,37 @@ static void the_count_is_limited(void **state) {
     assert_int_equal(put_as(1, "d", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "(--store-count)"));
     expect_totals(3, 4 * VALUE, 0, 0);
+}
+
+/* Before a value is received or computed, and until its upload is behind. */
+static void a_room_under_a_new_name_counts(void **state) {
+    struct mm_error error;
+    open_counting(9 * VALUE, 9 * VALUE, 3, 2, 0);
+    const size_t arrived = 0;
+    struct mm_store_room room = {.bytes = VALUE,
+                                 .arrived_bytes = &arrived,
+                                 .upload_bytes = VALUE,
+                                 .started_ns = now_ns,
+                                 .deadline_ns = now_ns + 10 * (uint64_t)SECOND};
+    struct mm_store_room refused = {.bytes = VALUE}, other = refused;
+    assert_int_equal(put("a", 1), MM_OK);
+    assert_int_equal(mm_store_reserve(store, &room, "b", now_ns, NULL), MM_OK);
+    assert_int_equal(mm_store_reserve(store, &refused, "c", now_ns, &error), MM_STORE_FULL);
+    assert_non_null(strstr(error.detail, "half of --store-count"));
+    assert_int_equal(error.needed_bytes, VALUE);
+    assert_int_equal(error.free_bytes, 7 * VALUE);
+    expect_totals(1, VALUE, VALUE, 0);
+    assert_int_equal(put("a", 1), MM_OK); /* no new name */
+    assert_int_equal(put_as(1, "c", 1, 1, NULL, 0, NULL, NULL), MM_OK);
+    assert_int_equal(put_as(1, "d", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
+    assert_non_null(strstr(error.detail, "(--store-count)"));
+    now_ns += 2 * (uint64_t)SECOND;
+    assert_int_equal(mm_store_reserve(store, &other, "c", now_ns, NULL), MM_OK);
+    expect_totals(2, 2 * VALUE, 2 * VALUE, 0);
+    mm_store_unreserve(store, &room);
+    assert_int_equal(mm_store_reserve(store, &refused, "b", now_ns, NULL), MM_STORE_FULL);
+    mm_store_unreserve(store, &other);
+    expect_totals(2, 2 * VALUE, 0, 0);
 }
 
 /* Until the clock says so, and not a nanosecond longer; use does not extend it. */
@@ -266,7 +297,7 @@ static void a_slow_upload_loses_its_room(void **state) {
                                  .upload_bytes = 2 * VALUE,
                                  .started_ns = now_ns,
                                  .deadline_ns = now_ns + 10 * (uint64_t)SECOND};
-    assert_int_equal(mm_store_reserve(store, &room, now_ns, NULL), MM_OK);
+    assert_int_equal(mm_store_reserve(store, &room, "x", now_ns, NULL), MM_OK);
     now_ns += 6 * (uint64_t)SECOND;
     assert_int_equal(put("w", 1), MM_STORE_FULL);
     expect_totals(0, 0, 2 * VALUE, 0);
@@ -326,5 +357,6 @@ static void threads_share_a_name(void **state) {
 
 RUN_TESTS_BETWEEN(NULL, close_store, names_are_judged, a_value_is_what_was_stored,
                   a_held_value_outlives_its_name, full_is_full_to_the_byte, the_count_is_limited,
-                  values_expire, namespaces_are_apart, lists_are_sorted_and_have_pages,
-                  only_the_expected_value_is_replaced, a_slow_upload_loses_its_room, threads_share_a_name)
+                  a_room_under_a_new_name_counts, values_expire, namespaces_are_apart,
+                  lists_are_sorted_and_have_pages, only_the_expected_value_is_replaced,
+                  a_slow_upload_loses_its_room, threads_share_a_name)
