@@ -3,8 +3,9 @@
 //
 //   k6 run -e RATE=500 -e EDGE=64 -e FORM=raw -e DURATION=30s -e URL=http://127.0.0.1:8080 bench/load/k6.js
 //
-// FORM is raw or json, or made: the server makes the matrices, and returns none. Look at dropped_iterations: where it is not 0, k6 had no free user (VUS, 200) to ask
-// with, and the latencies tell too little.
+// FORM is raw or json, or made: the server makes the matrices, and returns none; or stored: the matrix that is stored
+// as `load`, with itself. Look at dropped_iterations: where it is not 0, k6 had no free user (VUS, 200) to ask with,
+// and the latencies tell too little.
 import http from 'k6/http';
 import { check } from 'k6';
 
@@ -29,12 +30,12 @@ const element = () => 2 * Math.random() - 1;
 const matrix = () => Array.from({ length: edge }, () => Array.from({ length: edge }, element));
 
 const json = FORM === 'json';
-const made = FORM === 'made';
-const query = `m=${edge}&k=${edge}&n=${edge}${made ? '&a_from=uniform(1)&b_from=uniform(2)&reply=none' : ''}`;
+const had = { made: 'a_from=uniform(1)&b_from=uniform(2)&reply=none', stored: 'a_from=load&b_from=load&reply=none' }[FORM];
+const query = (FORM === 'stored' ? [] : [`m=${edge}&k=${edge}&n=${edge}`]).concat(had ?? []).join('&');
 const target = json ? '/v1/matmul' : `/v1/matmul?${query}`;
 const body = json
   ? JSON.stringify({ a: matrix(), b: matrix() })
-  : made ? null : Float32Array.from({ length: 2 * edge * edge }, element).buffer; // both matrices, one behind the other
+  : had ? null : Float32Array.from({ length: 2 * edge * edge }, element).buffer; // both matrices, one behind the other
 const headers = { 'Content-Type': json ? 'application/json' : 'application/octet-stream' };
 
 export default function () {

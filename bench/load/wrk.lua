@@ -1,6 +1,6 @@
 -- wrk -t 2 -c 64 -d 10s --latency -s bench/load/wrk.lua http://127.0.0.1:8080 -- 64 json
 -- Products of square random matrices, of the edge given (4), as raw float32, as JSON, or made by the server and
--- not returned (raw).
+-- not returned (raw). stored: of the matrix that is stored as `load`, with itself, not returned.
 local ffi = require "ffi"
 local forms = {}
 
@@ -35,6 +35,11 @@ end
 
 function forms.made(edge)
     wrk.path = string.format("/v1/matmul?m=%d&k=%d&n=%d&a_from=uniform(1)&b_from=uniform(2)&reply=none", edge, edge, edge)
+    wrk.body = ""
+end
+
+function forms.stored()
+    wrk.path = "/v1/matmul?a_from=load&b_from=load&reply=none"
     wrk.body = ""
 end
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Every curl of a document is answered as the document says: with 2xx, or with the statuses that comments in its block
-# name (# 404). Blocks behind a line that ends in "a GPU:" are left out. Usage: examples.sh DOCUMENT
+# name (# 404). Blocks behind a line that ends in "a GPU:" are left out. So are the programs of examples/. Usage:
+# examples.sh DOCUMENT
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -33,5 +34,11 @@ for block in "$scratch"/block.????; do
     esac
     same "line $line: curls that were answered" "$(grep -c 'curl ' "$block")" "$(echo "$got" | wc -w | tr -d ' ')"
 done
+# The programs of examples/.
+examples=$(dirname "$0")/../../examples
+like "pagerank.sh" '*page 3 0.3183*' "$(sh "$examples/pagerank.sh" "$url")"
+if python3 -c 'import numpy' 2>/dev/null; then
+    like "pagerank.py" 'after * steps, the sum of all being 1.0000*' "$(python3 "$examples/pagerank.py" 300 "$url")"
+fi
 stop
 finish

@@ -1,0 +1,46 @@
+#!/bin/sh
+# PageRank by curl. The matrix is stored once; each step is one product, whose result takes the vector's place on the
+# server, and of which one number comes back.
+#
+#   pagerank.sh [URL]    of a matmuld; by default http://127.0.0.1:8080
+set -eu
+url=${1:-http://127.0.0.1:8080}
+
+# call PATH ARGUMENT…: if the service refuses, that ends the script, and says why.
+call() {
+    path=$1
+    shift
+    curl -sS --fail-with-body "$url$path" "$@"
+}
+
+# A line names a page and the pages that it links to. In row i, column j stands what page j passes on to page i: 85% of
+# its rank in equal parts to the pages that it links to, 15% to all.
+awk '
+    { count[$1] = NF - 1; for (at = 2; at <= NF; at++) links[$at, $1] = 1 }
+    END {
+        for (i = 1; i <= NR; i++)
+            for (j = 1; j <= NR; j++)
+                printf "%.9g%s", 0.15 / NR + (links[i, j] ? 0.85 / count[j] : 0), j < NR ? "," : "\n"
+    }' <<'END' | call /v1/matrices/links -X PUT -H 'Content-Type: text/csv' --data-binary @- -o /dev/null
+1 2 3
+2 3
+3 1
+4 1 3 6
+5 4 6
+6 5 4
+END
+
+# All pages begin alike.
+printf '1\n0\n0\n0\n0\n0\n' | call /v1/matrices/rank -X PUT -H 'Content-Type: text/csv' --data-binary @- -o /dev/null
+steps=0 largest=0 before=
+while [ "$largest" != "$before" ] && [ $steps -lt 100 ]; do
+    before=$largest
+    largest=$(call '/v1/matmul?a_from=links&b_from=rank&out=rank&reduce=max' -X POST |
+        sed 's/.*"max": \([0-9.]\{7\}\).*/\1/')
+    steps=$((steps + 1))
+done
+
+echo "after $steps steps:"
+call /v1/matrices/rank -H 'Accept: text/csv' | awk '{ printf "page %d %.4f\n", NR, $1 }' | sort -rk 3
+call /v1/matrices/links -X DELETE
+call /v1/matrices/rank -X DELETE
