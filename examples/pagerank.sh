@@ -35,8 +35,8 @@ printf '1\n0\n0\n0\n0\n0\n' | call /v1/matrices/rank -X PUT -H 'Content-Type: te
 steps=0 largest=0 before=
 while [ "$largest" != "$before" ] && [ $steps -lt 100 ]; do
     before=$largest
-    largest=$(call '/v1/matmul?a_from=links&b_from=rank&out=rank&reduce=max' -X POST |
-        sed 's/.*"max": \([0-9.]\{7\}\).*/\1/')
+    reply=$(call '/v1/matmul?a_from=links&b_from=rank&out=rank&reduce=max' -X POST)
+    largest=$(echo "$reply" | sed 's/.*"max": \([0-9.]\{1,7\}\).*/\1/')
     steps=$((steps + 1))
 done
 

@@ -81,8 +81,9 @@ struct mm_job {
     size_t uploaded_bytes; /* copied to the device's own memory, and back; 0 where that is the host's */
     size_t downloaded_bytes;
     struct mm_verification verification; /* done where `verify` is set and the result is good */
-    struct mm_replica *stored_c;         /* C, where `stores_c` is set, the result is good and C is not empty;
-                                            else NULL. The caller's: released, or given to the store */
+    struct mm_replica *stored_c;         /* C, where `stores_c` is set, a device computed it and it is not
+                                            empty; else NULL. The caller's, whatever the error: it releases
+                                            it, or gives it to the store */
     struct mm_reduction reduction;       /* of the part, where `reduces` is set and the result is good */
     struct mm_pieces pieces;             /* those of a product that is cut */
     bool more;           /* its begin and end did one piece alone: they are to be called again, in any lane */

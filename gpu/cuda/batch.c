@@ -34,8 +34,8 @@ static uint64_t halvings(size_t blocks) {
 /* Jobs of one key have the same kernel (an address has 48 bits) and tile, and about as many blocks along
  * each edge: a launch has as many for each job as for the largest, so at most three of four are idle.
  * Plain copies and variants without a batch kernel have no key, nor have jobs with a check, a part or
- * figures, which take launches of their own after the product, or with a C that
- * stays on the device. */
+ * figures, which take launches of their own after the product. Nor has a job whose C stays on the device.
+ */
 uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_cuda_device *device = (const struct mm_cuda_device *)job->plan.device;
     const struct mm_layout *layout = &job->plan.layout;

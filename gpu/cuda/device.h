@@ -20,8 +20,9 @@ struct mm_cuda_device {
     struct mm_lane lanes[MM_CUDA_LANES];
     struct mm_lane direct;     /* for what is not a job: acquire, copies by hand, measure */
     struct mm_cuda_gate *gate; /* of the direct lane, for measure; owned */
-    LIST_HEAD(mm_cuda_replicas, mm_cuda_replica) replicas; /* these two are replica.c's */
-    size_t replica_bytes;
+    LIST_HEAD(mm_cuda_replicas, mm_cuda_replica) replicas; /* these three are replica.c's */
+    size_t replica_bytes;                                  /* copies and homes */
+    size_t home_bytes;
     struct mm_cuda_device *next_opened; /* failure.c's */
 };
 
@@ -46,15 +47,19 @@ enum mm_status mm_cuda_take(struct mm_lane *lane, size_t bytes, void **memory, s
 void mm_cuda_give(struct mm_lane *lane, void *memory);
 
 /* Where a stored operand lies in the device's memory, once the lane's stream gets there: it makes a copy if
- * there is none, and adds its bytes to *copied_bytes. *data is NULL if the operand is not stored, is empty,
- * or finds no memory: then it is to be uploaded for this job alone. MM_NO_DEVICE_MEMORY if another device
- * alone has it, and there is no memory. On the thread of the device's lanes. */
+ * there is none, and adds the bytes that come from the host to *copied_bytes. *data is NULL if the operand is
+ * not stored, is empty, or finds no memory: then it is to be copied for this job alone. MM_DEVICE_FAILED if a
+ * failed device alone has it. On the thread of the device's lanes. */
 enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_lane *lane,
                                     size_t *copied_bytes, void **data, struct mm_error *error);
 
+/* Enqueues the copy of a stored matrix to device memory, from the host or from the device that has it. */
+cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const struct mm_lane *lane);
+
 /* Memory for a value that the device alone will have, in the order of the lane's stream. Its owner releases
- * it (struct mm_replica), or gives it to the store. MM_NO_DEVICE_MEMORY, with needed and free bytes. On the
- * thread of the device's lanes. */
+ * it (struct mm_replica), or gives it to the store. MM_STORE_FULL if it does not fit beside what the device
+ * alone has already; MM_NO_DEVICE_MEMORY if it may once copies are dropped. On the thread of the device's
+ * lanes. */
 enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_replica **home,
                                  struct mm_error *error);
 

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* All of them take at most this part of the device's memory. Past it values are uploaded for each job, and
+/* All of them take at most this part of the device's memory. Past it values are copied for each job, and
  * there is no home for another. */
 enum { REPLICAS_PART = 4 };
 
@@ -27,11 +27,18 @@ static bool is_home(const struct mm_cuda_replica *replica) {
     return replica->head.read != NULL;
 }
 
+/* Counts so many bytes more. With the mutex held. */
+static void count(const struct mm_cuda_replica *replica, size_t bytes) {
+    replica->device->replica_bytes += bytes;
+    if (is_home(replica))
+        replica->device->home_bytes += bytes;
+}
+
 /* Detaches a listed replica's memory and returns it; the caller frees it. With the mutex held. */
 static void *take_data(struct mm_cuda_replica *replica) {
     void *data = replica->head.data;
     if (data != NULL)
-        replica->device->replica_bytes -= replica->bytes;
+        count(replica, -replica->bytes);
     __atomic_store_n(&replica->head.data, NULL, __ATOMIC_RELAXED);
     replica->is_copied = false;
     return data;
@@ -96,9 +103,10 @@ static cudaError_t wait_for_copy(struct mm_cuda_replica *replica, const struct m
     return cudaStreamWaitEvent(lane->stream, replica->copied, 0);
 }
 
-static size_t room_bytes(const struct mm_cuda_device *device) {
+/* What is left beside `taken`, one of the device's two accounts. */
+static size_t room_bytes(const struct mm_cuda_device *device, const size_t *taken) {
     pthread_mutex_lock(&mutex);
-    const size_t bytes = device->head.memory_bytes / REPLICAS_PART - device->replica_bytes;
+    const size_t bytes = device->head.memory_bytes / REPLICAS_PART - *taken;
     pthread_mutex_unlock(&mutex);
     return bytes;
 }
@@ -123,22 +131,26 @@ static struct mm_cuda_replica *make_replica(size_t bytes, struct mm_cuda_device 
 
 static void set_data(struct mm_cuda_replica *replica, void *data) {
     pthread_mutex_lock(&mutex);
-    replica->device->replica_bytes += replica->bytes;
+    count(replica, replica->bytes);
     __atomic_store_n(&replica->head.data, data, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&mutex);
 }
 
-/* Takes memory, and enqueues the copy, from the host or from the device that has the value. */
+cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const struct mm_lane *lane) {
+    const struct mm_replica *home = value->home;
+    if (home == NULL)
+        return cudaMemcpyAsync(to, value->data, value->bytes, cudaMemcpyHostToDevice, lane->stream);
+    return cudaMemcpyPeerAsync(to, (int)lane->device->head.index, home->data, (int)home->device->index,
+                               value->bytes, lane->stream);
+}
+
+/* Takes memory, and enqueues the copy. */
 static cudaError_t copy(const struct mm_stored *value, struct mm_cuda_replica *replica,
                         struct mm_lane *lane) {
     void *data;
     if (mm_cuda_take(lane, mm_cuda_aligned(value->bytes), &data, NULL) != MM_OK)
         return cudaSuccess;
-    const struct mm_replica *home = value->home;
-    cudaError_t code =
-        home == NULL ? cudaMemcpyAsync(data, value->data, value->bytes, cudaMemcpyHostToDevice, lane->stream)
-                     : cudaMemcpyPeerAsync(data, (int)lane->device->head.index, home->data,
-                                           (int)home->device->index, value->bytes, lane->stream);
+    cudaError_t code = mm_cuda_copy_stored(value, data, lane);
     if (code == cudaSuccess)
         code = cudaEventRecord(replica->copied, lane->stream);
     if (code != cudaSuccess) {
@@ -161,15 +173,9 @@ static struct mm_cuda_replica *find_or_make(struct mm_stored *value, const struc
     return replica;
 }
 
-static enum mm_status fail_room(const struct mm_cuda_device *device, size_t bytes, struct mm_error *error) {
-    const size_t free_bytes = room_bytes(device);
-    mm_fail(error, MM_NO_DEVICE_MEMORY,
-            "a stored matrix needs %zu bytes of the memory of %s, but stored matrices take at most a quarter "
-            "of it, of which %zu bytes are free; delete what you no longer need",
-            bytes, device->head.name, free_bytes);
-    error->needed_bytes = bytes;
-    error->free_bytes = free_bytes;
-    return MM_NO_DEVICE_MEMORY;
+static enum mm_status fail_home(const struct mm_replica *home, struct mm_error *error) {
+    return mm_fail(error, MM_DEVICE_FAILED, "the matrix was in the memory of %s:%u alone, which has failed",
+                   home->device->backend->name, home->device->index);
 }
 
 enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_lane *lane,
@@ -183,39 +189,65 @@ enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_la
     struct mm_cuda_replica *replica = find(value, device);
     if (replica != NULL && replica->head.data != NULL) {
         code = wait_for_copy(replica, lane);
-    } else if (value->bytes <= room_bytes(device)) {
+    } else if (value->home != NULL && mm_device_has_failed(value->home->device)) {
+        return fail_home(value->home, error);
+    } else if (value->bytes <= room_bytes(device, &device->replica_bytes)) {
         replica = find_or_make(value, lane);
         if (replica != NULL)
             code = copy(value, replica, lane);
         if (replica != NULL && replica->head.data != NULL)
-            *copied_bytes += value->bytes;
+            *copied_bytes += value->home == NULL ? value->bytes : 0;
     }
     if (code != cudaSuccess)
         return mm_cuda_status(device, code, "copying a stored matrix to the device", error);
     if (replica != NULL)
         *data = replica->head.data;
-    return *data == NULL && value->home != NULL ? fail_room(device, value->bytes, error) : MM_OK;
+    return MM_OK;
 }
 
 /* --- homes */
 
+/* By a stream of its own: the device's work goes on beside it, and several threads may read at a time. */
 static enum mm_status read(struct mm_replica *head, const struct mm_window *part, enum mm_dtype dtype,
                            void *to, struct mm_error *error) {
-    struct mm_cuda_device *device = ((struct mm_cuda_replica *)head)->device;
-    const enum mm_status status = mm_cuda_use(&device->head, error);
+    struct mm_lane lane = {.device = ((struct mm_cuda_replica *)head)->device};
+    if (mm_device_has_failed(head->device))
+        return fail_home(head, error);
+    const enum mm_status status = mm_cuda_use(&lane.device->head, error);
     if (status != MM_OK)
         return status;
-    cudaError_t code = mm_cuda_copy_part(to, head->data, dtype, part, &device->direct);
-    if (code == cudaSuccess)
-        code = cudaStreamSynchronize(device->direct.stream);
-    return mm_cuda_status(device, code, "copying a stored matrix from the device", error);
+    cudaError_t code = cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking);
+    if (code == cudaSuccess) {
+        code = mm_cuda_copy_part(to, head->data, dtype, part, &lane);
+        const cudaError_t waited = cudaStreamSynchronize(lane.stream);
+        code = code == cudaSuccess ? waited : code;
+        cudaStreamDestroy(lane.stream);
+    }
+    return mm_cuda_status(lane.device, code, "copying a stored matrix from the device", error);
+}
+
+/* Copies can be dropped, homes cannot. */
+static enum mm_status fail_room(const struct mm_cuda_device *device, size_t bytes, struct mm_error *error) {
+    const size_t limit = device->head.memory_bytes / REPLICAS_PART;
+    const size_t free_bytes = room_bytes(device, &device->home_bytes);
+    if (bytes <= free_bytes)
+        return mm_fail(error, MM_NO_DEVICE_MEMORY, "copies of stored matrices take %s's memory",
+                       device->head.name);
+    mm_fail_limit(error, "", limit,
+                  "the result needs %zu bytes of the memory of %s, where stored matrices may take %zu, of "
+                  "which %zu are free; delete what you no longer need",
+                  bytes, device->head.name, limit, free_bytes);
+    error->status = MM_STORE_FULL;
+    error->needed_bytes = bytes;
+    error->free_bytes = free_bytes;
+    return MM_STORE_FULL;
 }
 
 enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_replica **home,
                                  struct mm_error *error) {
     struct mm_cuda_device *device = lane->device;
     void *data;
-    if (bytes > room_bytes(device))
+    if (bytes > room_bytes(device, &device->replica_bytes))
         return fail_room(device, bytes, error);
     struct mm_cuda_replica *replica = make_replica(bytes, device);
     if (replica == NULL)

@@ -50,6 +50,8 @@ static cudaError_t upload(struct mm_job *job, const struct mm_source *source, co
         return to->rows * to->cols == 0 ? cudaSuccess
                                         : mm_cuda_make(&makes, to->dtype, lane->device, lane->stream);
     }
+    if (source->kind == MM_SOURCE_STORED && source->stored->home != NULL)
+        return mm_cuda_copy_stored(source->stored, to->data, lane);
     job->uploaded_bytes += mm_matrix_bytes(to);
     return mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, lane);
 }
@@ -242,14 +244,9 @@ static enum mm_status try_at(struct mm_lane *lane, struct mm_job *job, const str
     status = enqueue_upload(job, &product, lane, error);
     if (status == MM_OK)
         status = enqueue_band(lane, error);
-    if (status != MM_OK) {
-        cudaStreamSynchronize(lane->stream); /* nothing touches the job's matrices any more */
-        job->uploaded_bytes = job->downloaded_bytes = 0;
-        return status;
-    }
     lane->first = MM_CUDA_BEGUN;
     job->batched = 1;
-    return MM_OK;
+    return status;
 }
 
 static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
@@ -260,10 +257,13 @@ static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const st
         status = mm_cuda_take_home(mm_matrix_bytes(&job->product.c), lane, &home, error);
     if (status == MM_OK)
         status = try_at(lane, job, plan, home, error);
-    if (status == MM_OK || home == NULL)
-        return status;
+    if (status == MM_OK)
+        return MM_OK;
+    cudaStreamSynchronize(lane->stream); /* nothing touches the job's matrices any more */
+    job->uploaded_bytes = job->downloaded_bytes = 0;
     lane->bands.home = NULL;
-    home->release(home);
+    if (home != NULL)
+        home->release(home);
     return status;
 }
 

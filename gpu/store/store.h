@@ -148,7 +148,7 @@ enum mm_status mm_stored_read(const struct mm_stored *value, const struct mm_win
 
 /* Whether this is memory of the value. */
 static inline bool mm_stored_has(const struct mm_stored *value, const void *data) {
-    return (uintptr_t)data - (uintptr_t)value->data < value->bytes;
+    return value->data != NULL && (uintptr_t)data - (uintptr_t)value->data < value->bytes;
 }
 
 /* Releases a reference. NULL is allowed. */

@@ -251,7 +251,9 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
         status = acquire_reply(request);
     if (status != MM_OK)
         return status;
-    if ((is_long(operation) || operation->result.bytes > MM_OPERATION_LONG_BYTES) &&
+    const struct get *get = request->own;
+    const bool may_wait = operation->result.data != NULL && get->value->home != NULL; /* for a device */
+    if ((may_wait || is_long(operation) || operation->result.bytes > MM_OPERATION_LONG_BYTES) &&
         mm_server_engine(request->server) != NULL) {
         mm_request_encode_on_pool(request);
         return MM_OK;

@@ -112,6 +112,7 @@ int reset(void **state) {
 int drop(void **state) {
     mm_cuda_trim(&device);
     assert_int_equal(fake_cuda.memory_used, 0);
+    assert_int_equal(fake_cuda.streams, 0);
     return 0;
 }
 

@@ -124,6 +124,9 @@ static void expect_read(struct mm_replica *home) {
     assert_int_equal(home->read(home, &all, MM_FLOAT32, tests[0].c, NULL), MM_OK);
     tests[0].job.product.c.data = tests[0].c;
     expect_product(&tests[0]);
+    device.head.failed = 1;
+    assert_int_equal(home->read(home, &part, MM_FLOAT32, elements, NULL), MM_DEVICE_FAILED);
+    device.head.failed = 0;
     assert_int_equal(home->read(home, &part, MM_FLOAT32, elements, NULL), MM_OK);
     for (unsigned index = 0; index < 10; index++)
         assert_float_equal(elements[index], tests[0].c[(3 + index / 5) * 17 + index % 5], 0.0f);
@@ -158,11 +161,15 @@ static void a_result_is_an_operand(void **state) {
     other.direct.device = other.lanes[0].device = &other;
     assert_int_equal(mm_cuda_hold_replica(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
     assert_memory_equal(data, home->data, C_BYTES);
-    assert_int_equal(copied_bytes, C_BYTES);
+    assert_int_equal(copied_bytes, 0); /* from the host */
     mm_cuda_drop_replicas(&other, false);
     other.head.memory_bytes = 4 * C_BYTES - 4;
+    assert_int_equal(mm_cuda_hold_replica(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
+    assert_null(data);
+    device.head.failed = 1;
     assert_int_equal(mm_cuda_hold_replica(&source, &other.lanes[0], &copied_bytes, &data, &error),
-                     MM_NO_DEVICE_MEMORY);
+                     MM_DEVICE_FAILED);
+    device.head.failed = 0;
     value = result;
     release();
 }
@@ -170,12 +177,16 @@ static void a_result_is_an_operand(void **state) {
 static void there_is_room_for_a_quarter(void **state) {
     device.head.memory_bytes = 4 * C_BYTES;
     struct mm_replica *home = run_for_c(MM_OK);
-    assert_null(run_for_c(MM_NO_DEVICE_MEMORY));
+    assert_null(run_for_c(MM_STORE_FULL));
     assert_int_equal(jobs[0]->error.needed_bytes, C_BYTES);
     assert_int_equal(jobs[0]->error.free_bytes, 0);
     home->release(home);
-    home = run_for_c(MM_OK);
+    make(0);
+    run_and_expect(1, 3, A_BYTES + B_BYTES);
+    home = run_for_c(MM_OK); /* the copy gives way */
+    assert_int_equal(device.replica_bytes, C_BYTES);
     home->release(home);
+    release();
 }
 
 static void a_job_that_fails_leaves_nothing(void **state) {

@@ -31,6 +31,7 @@ struct fake_cuda {
     size_t memory_used;
     unsigned taken; /* pieces of memory, ever */
     int events;     /* made and not destroyed */
+    int streams;    /* likewise */
     unsigned checks;
     cudaError_t check_fails;
     cudaError_t launch_fails;
