@@ -330,7 +330,6 @@ static void keep_job(struct mm_request *request) {
     record->n = is_product ? product->n : m;
     record->a = mm_source_word(operation->job.a_source.kind);
     record->b = is_product ? mm_source_word(operation->job.b_source.kind) : NULL;
-    operation->job.deadline_ns = mm_operation_deadline_ns(request);
     request->span_ns[MM_SPAN_DECODE] = operation->decode_ns;
 }
 
@@ -380,7 +379,7 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
         return MM_OK;
     if (status == MM_OK)
         status = make_job(request, content_type, &request->error);
-    operation->job.deadline_ns = mm_operation_deadline_ns(request); /* for a wait */
+    operation->job.deadline_ns = mm_operation_deadline_ns(request);
     if (status == MM_BUSY && mm_request_wait_for_output(request))
         return MM_OK;
     if (status != MM_OK)
@@ -460,11 +459,21 @@ static bool is_abandoned(struct mm_request *request) {
     return is_abandoned;
 }
 
+/* The sweep reads the deadline, also if the request goes on to wait for memory. */
+static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const enum mm_status status = make_job(request, operation->content_type, error);
+    pthread_mutex_lock(&request->server->mutex);
+    operation->job.deadline_ns = mm_operation_deadline_ns(request);
+    pthread_mutex_unlock(&request->server->mutex);
+    return status;
+}
+
 /* A request that was abandoned meanwhile stores nothing, unless that happens between the look and the store.
  */
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
     if (state == MM_DECODING)
-        return make_job(request, mm_operation_of(request)->content_type, error);
+        return make_job_on_pool(request, error);
     const enum mm_status status = encode(request, error);
     return status != MM_OK || is_abandoned(request) ? status : mm_operation_store_out(request, error);
 }

@@ -437,6 +437,11 @@ hold_job first
 "$FLOAT32" fill 1800 1 >"$scratch/outer"
 post_file outer 'm=900&k=1&n=900'
 expect "an output for which nothing is left" 429 code busy
+# A deadline that only the body tells, which the worker pool reads, ends the wait.
+awk 'BEGIN { for (i = 1; i <= 36000; i++) printf "0.12345%s", i % 40 ? "," : "\n" }' >"$scratch/a.csv"
+awk 'BEGIN { for (i = 1; i <= 36000; i++) printf "0.12345%s", i % 900 ? "," : "\n" }' >"$scratch/b.csv"
+ask /v1/matmul -H Expect: -H 'Accept: application/octet-stream' -F "a=@$scratch/a.csv" -F "b=@$scratch/b.csv" -F timeout_ms=400
+expect "a deadline in a form that waits for memory" 504 code timeout
 post_file row 'm=1&k=10000&n=1'
 expect "80 kB beside large outputs" 200
 
