@@ -4,9 +4,9 @@
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
 
-/* WAIT_MAX_MS: how long a request waits. PACE_MS: how often a pace is judged, so that an upload that stands
- * is found before that. GO_ON_MS: how long one that waits counts on what others will release, since a product
- * can take longer than it may wait. */
+/* WAIT_MAX_MS: how long a request waits, in all its waits together. PACE_MS: how often a pace is judged, so
+ * that an upload that stands is found before that. GO_ON_MS: how long one that waits counts on what others
+ * will release, since a product can take longer than it may wait. */
 enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 3000, PACE_MS = 1000, GO_ON_MS = 2000 };
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -230,10 +230,11 @@ static bool make_room(const struct mm_request *first, const struct holders *hold
            refuse(holders->youngest, "all uploads wait for more, of which this is the latest", resumed);
 }
 
-/* One whose wait has been too long; NULL: none. */
+/* One that has waited too long; NULL: none. */
 static struct mm_request *find_overdue(const struct mm_server *server, uint64_t now_ns) {
     struct mm_request *request = TAILQ_FIRST(&server->starved);
-    while (request != NULL && now_ns <= request->waits_since_ns + WAIT_MAX_MS * NS_PER_MS)
+    while (request != NULL &&
+           now_ns + request->waited_ns <= request->starved_since_ns + WAIT_MAX_MS * NS_PER_MS)
         request = TAILQ_NEXT(request, starving);
     return request;
 }

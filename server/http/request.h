@@ -68,7 +68,6 @@ struct mm_request {
     /* Guarded by server->mutex. */
     bool is_worked_on;                /* by the worker pool or the queue, even after it was abandoned */
     uint64_t starved_since_ns;        /* in MM_STARVED */
-    uint64_t waits_since_ns;          /* the same, or since its first wait for its output */
     uint64_t waited_ns;               /* in MM_STARVED, in the waits that are over */
     uint64_t counts_since_ns;         /* since when it counts on what others release */
     size_t needed_bytes;              /* of the body, when it last waited */

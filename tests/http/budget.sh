@@ -408,8 +408,24 @@ begun_ms=$(now_ms)
 post_file row 'm=1&k=10000&n=1&timeout_ms=300'
 at_most "a deadline of an upload that waits for memory, milliseconds" 2000 $(($(now_ms) - begun_ms))
 expect "a deadline of an upload that waits for memory" 504 code timeout detail "of the body had come" Connection: close
-post_file row 'm=1&k=10000&n=1'
-expect "an upload that has waited for three seconds" 429 code busy Connection: close Retry-After: '[1-9]*'
+# In all: this one waits for its body until an upload is refused that stands, and then for its result.
+{
+    printf 'POST /v1/matmul?m=1&k=8000&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 64000\r\n\r\n' "$raw"
+    head -c 20000 /dev/zero
+} >"$scratch/half"
+talk half 65536 &
+talk=$!
+await 60 is_taken_beyond 16019999 || fail "the upload that will stand did not come"
+begun_ms=$(now_ms)
+head -c 60000 /dev/zero >"$scratch/small"
+post_file small 'm=150&k=50&n=150'
+waited_ms=$(($(now_ms) - begun_ms))
+expect "a request that has waited for three seconds in all" 429 code busy detail 'none became free' Retry-After: '[1-9]*'
+at_most "a request that waits for three seconds in all, at least milliseconds" "$waited_ms" 2900
+at_most "a request that waits for three seconds in all, milliseconds" 3600 "$waited_ms"
+wait $talk || :
+last_reply
+expect "the upload that stood" 429 code busy
 release
 finish_slow first "the one that came first" 200
 same "a deadline of an upload that waits for memory: counted" 1 "$(metric 'cancelled_total{stage="receive"}')"
