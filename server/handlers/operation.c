@@ -255,6 +255,10 @@ static size_t output_bytes(const struct mm_operation *operation) {
            (operation->check.data != NULL ? mm_verify_bytes(&operation->job.product) : 0);
 }
 
+static void hold_bytes(struct mm_request *request, size_t bytes) {
+    __atomic_store_n(&request->held_bytes, bytes, __ATOMIC_RELAXED);
+}
+
 /* From the complete body to a job without memory for its output. */
 static enum mm_status decode_job(struct mm_request *request, const char *content_type,
                                  struct mm_error *error) {
@@ -300,7 +304,7 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
         is_locked(&request->body) && is_locked(storage) && is_locked(&operation->result);
     operation->decode_ns += mm_clock_ns() - begun_ns;
     if (status == MM_OK) {
-        __atomic_store_n(&request->holds_memory, 1, __ATOMIC_RELAXED); /* even if there was no body */
+        hold_bytes(request, operands_bytes(request) + output_bytes(operation) + operation->reply_bytes);
         mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job);
         return MM_OK;
     }
@@ -308,6 +312,7 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
     if (status == MM_BUSY && error->needed_bytes != 0)
         error->needed_bytes += output_bytes(operation);
     release_output(request);
+    hold_bytes(request, operands_bytes(request));
     mm_request_judge_busy(request, operands_bytes(request), error);
     return error->status;
 }

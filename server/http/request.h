@@ -54,8 +54,8 @@ struct mm_request {
     size_t body_bytes;     /* kept so far; the decoder's reader may drop some again */
     size_t received_bytes; /* kept or dropped so far; __atomic access only */
     size_t dropped_bytes;  /* received after a refusal */
-    int holds_memory;      /* not 0 once the request holds a part of the memory budget, until its body is
-                            * dropped. __atomic access only */
+    size_t held_bytes;     /* of the memory budget: 0 if it holds nothing, and about right while it waits
+                            * for more. __atomic access only */
 
     /* Reads the body as it arrives; NULL `reading`: nothing does. */
     const struct mm_body_reader *reader;

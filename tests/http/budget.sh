@@ -431,6 +431,31 @@ finish_slow first "the one that came first" 200
 same "a deadline of an upload that waits for memory: counted" 1 "$(metric 'cancelled_total{stage="receive"}')"
 stop
 
+# While others serve the first that waits, the latest does not have to go, though it holds what the next one lacks: here the first
+# gets memory as another's deadline passes, and holds it.
+start_held --backend cpu --memory-budget 16230204
+prepare_held cpu 1 2000000 1
+hold_job first
+prepare_held cpu 150 30 150
+hold_job second timeout_ms=1500
+prepare_held cpu 150 16 150
+post_slow third
+head -c 19200 /dev/zero >"$scratch/small"
+for name in one two; do
+    sleep 0.2
+    curl -s -o "$scratch/got.$name" -w '%{http_code}\n' -H "$raw" --data-binary "@$scratch/small" \
+        "$url/v1/matmul?m=150&k=16&n=150" >"$scratch/status.$name" &
+    eval "$name=\$!"
+done
+sleep 2.3
+same "nobody is refused while memory comes" '' "$(cat "$scratch/status.one" "$scratch/status.two")"
+release
+wait "$one" "$two"
+same "two that wait while memory comes" "200 200" "$(paste -d ' ' "$scratch/status.one" "$scratch/status.two")"
+finish_slow second "the one whose deadline passed" 504
+finish_slow third "the first that waited" 200
+stop
+
 # Of two that fit one by one, the second has to come again if it asks before it sends.
 start_held --backend cpu --memory-budget 24000000
 prepare_held cpu 1 2000000 1
@@ -451,8 +476,13 @@ expect "an output that leaves nothing to others" 413 code too_large .limit 13125
 prepare_held cpu 1600 1 1600
 hold_job first
 "$FLOAT32" fill 1800 1 >"$scratch/outer"
+curl -s -o "$scratch/got.one" -H "$raw" --data-binary "@$scratch/outer" "$url/v1/matmul?m=900&k=1&n=900" &
+one=$!
+sleep 0.2
 post_file outer 'm=900&k=1&n=900'
-expect "an output for which nothing is left" 429 code busy
+expect "an output for which nothing is left" 429 code busy detail 'none became free'
+wait "$one"
+like "an output before it, which that would not have helped" '*none became free*' "$(cat "$scratch/got.one")"
 # A deadline that only the body tells, which the worker pool reads, ends the wait.
 awk 'BEGIN { for (i = 1; i <= 36000; i++) printf "0.12345%s", i % 40 ? "," : "\n" }' >"$scratch/a.csv"
 awk 'BEGIN { for (i = 1; i <= 36000; i++) printf "0.12345%s", i % 900 ? "," : "\n" }' >"$scratch/b.csv"
