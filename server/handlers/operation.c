@@ -425,6 +425,17 @@ static void *take_part(struct mm_operation *operation) {
     return data;
 }
 
+/* The job has ended: others need not wait for its operands until the client has read the result. */
+static void release_operands(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_buffers *buffers = request->server->buffers;
+    mm_call_release(&operation->call, buffers);
+    mm_buffers_release(buffers, &request->body);
+    mm_buffers_release(buffers, &operation->made);
+    mm_buffers_release(buffers, &operation->check);
+    mm_operand_release(&operation->held);
+}
+
 /* From the result to the body of the reply and all spans. On the connection's thread or one of the pool. */
 static enum mm_status encode(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
@@ -434,6 +445,7 @@ static enum mm_status encode(struct mm_request *request, struct mm_error *error)
     struct mm_buffer borrowed = {.data = operation->job.product.c.data};
     if (operation->job.part != NULL)
         borrowed.data = take_part(operation);
+    release_operands(request);
     const struct mm_answer answer = {.job = &operation->job,
                                      .figures = operation->call.numbers[MM_PARAMETER_REDUCE],
                                      .has_matrix = mm_result_returns_matrix(&operation->call),

@@ -154,11 +154,16 @@ kill $dawdle 2>/dev/null || :
 wait $dawdle 2>/dev/null || :
 stop
 
-# And replies that are hardly read.
+# And replies that are hardly read. A product's operand does not wait for its reply to be read.
 start --backend cpu --memory-budget 12MiB --send-timeout-ms 600000
-"$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --every-ms 600000 --seconds 60 >"$scratch/dawdle" &
+head -c 5792 /dev/zero >"$scratch/zeros"
+ask '/v1/matrices/operand?m=1448&n=1' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros"
+expect "the stored operand" 201
+"$DAWDLE" --port "${url##*:}" --readers 1 --request 'POST /v1/matmul?a_from=operand&b_from=uniform(1)&n=1448' --every-ms 600000 --seconds 60 >"$scratch/dawdle" &
 dawdle=$!
-await 60 is_taken_beyond 8386816 || fail "the reply that is not read did not come"
+await 60 is_taken_beyond 8386815 || fail "the reply that is not read did not come"
+ask /v1/matrices/operand -X DELETE
+await 10 has_metric 'store_bytes{state="released"}' 0 || fail "a stored operand waits for the reply to be read"
 "$FLOAT32" fill 2400 1 >"$scratch/outer"
 post_file outer 'm=1200&k=1&n=1200'
 expect "a result for which a reply has to go that is not read" 200
@@ -229,7 +234,7 @@ stop
 start --backend cpu --memory-budget 29MiB
 "$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --bytes 16000 --every-ms 60 --seconds 600 >"$scratch/dawdle" &
 dawdle=$!
-await 60 is_taken_beyond 8386816 || fail "the reply that is read slowly did not come"
+await 60 is_taken_beyond 8386815 || fail "the reply that is read slowly did not come"
 sleep 2.2
 compete "beside a reply that is read slowly"
 at_most "beside a reply that is read slowly, milliseconds until the later is refused" 1500 "$refused_ms"
