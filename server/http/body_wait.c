@@ -1,6 +1,8 @@
 /* Requests that wait for memory, and the slow uploads and replies that end for them: these could hold the
  * whole budget. */
 #include "server/http/body.h"
+
+#include "gpu/store/store.h"
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
 
@@ -114,6 +116,14 @@ static double lacked_bytes(const struct mm_request *request, double length) {
     return request->output_bytes != 0 ? (double)request->output_bytes : length - (double)request->body.bytes;
 }
 
+/* Whether memory becomes free once the request ends. What it sends of a stored matrix stays if that still has
+ * its name. */
+static bool holds_memory(const struct mm_request *request) {
+    const struct mm_stored *value = __atomic_load_n(&request->sent_value, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&request->held_bytes, __ATOMIC_RELAXED) != 0 ||
+           (value != NULL && !mm_stored_is_named(value));
+}
+
 /* An upload or a reply that lasts will end, but later than others can wait for what it holds: a few bytes a
  * second would hold up all that wait. So would uploads that are too small for them, one after the other. */
 static void look_at(struct mm_request *request, const struct mm_request *first, uint64_t now_ns,
@@ -122,7 +132,7 @@ static void look_at(struct mm_request *request, const struct mm_request *first, 
     const bool waits = state == MM_STARVED;
     const bool uploads = state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY;
     const bool sends = has_reply_pace(request);
-    if (__atomic_load_n(&request->held_bytes, __ATOMIC_RELAXED) == 0)
+    if (!holds_memory(request))
         return;
     if (uploads)
         holders->coming_bytes += request->lasts ? 0 : assumed_length(request);

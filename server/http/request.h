@@ -55,7 +55,9 @@ struct mm_request {
     size_t received_bytes; /* kept or dropped so far; __atomic access only */
     size_t dropped_bytes;  /* received after a refusal */
     size_t held_bytes;     /* of the memory budget: 0 if it holds nothing, and about right while it waits
-                            * for more. __atomic access only */
+                            * for more. Without sent_value. __atomic access only */
+    struct mm_stored *sent_value; /* a reference, until the request ends: the reply lies in its memory; NULL:
+                                   * in no value's. __atomic access only */
 
     /* Reads the body as it arrives; NULL `reading`: nothing does. */
     const struct mm_body_reader *reader;

@@ -154,21 +154,34 @@ kill $dawdle 2>/dev/null || :
 wait $dawdle 2>/dev/null || :
 stop
 
-# And replies that are hardly read. A product's operand does not wait for its reply to be read.
-start --backend cpu --memory-budget 12MiB --send-timeout-ms 600000
-head -c 5792 /dev/zero >"$scratch/zeros"
-ask '/v1/matrices/operand?m=1448&n=1' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros"
-expect "the stored operand" 201
-"$DAWDLE" --port "${url##*:}" --readers 1 --request 'POST /v1/matmul?a_from=operand&b_from=uniform(1)&n=1448' --every-ms 600000 --seconds 60 >"$scratch/dawdle" &
-dawdle=$!
-await 60 is_taken_beyond 8386815 || fail "the reply that is not read did not come"
+# And replies that are hardly read, if that frees memory: not that of a stored matrix which has its name. A product's operand does
+# not wait for its reply to be read.
+start --backend cpu --memory-budget 24MiB --send-timeout-ms 600000
+for shape in 'kept 1024 1024' 'gone 1400 1400' 'operand 1448 1'; do
+    # shellcheck disable=SC2086
+    set -- $shape
+    head -c $(($2 * $3 * 4)) /dev/zero >"$scratch/zeros"
+    ask "/v1/matrices/$1?m=$2&n=$3" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros"
+    expect "the stored matrix $1" 201
+done
+dawdles=
+for request in 'GET /v1/matrices/kept' 'GET /v1/matrices/gone' 'POST /v1/matmul?a_from=operand&b_from=uniform(1)&n=1448'; do
+    "$DAWDLE" --port "${url##*:}" --readers 1 --request "$request" --every-ms 600000 --seconds 60 >"$scratch/dawdle" &
+    dawdles="$dawdles $!"
+done
+await 60 has_metric requests_in_flight 3 || fail "the replies that are not read did not begin"
+await 60 is_taken_beyond 20421119 || fail "the product that is not read was not made"
+ask /v1/matrices/gone -X DELETE
 ask /v1/matrices/operand -X DELETE
-await 10 has_metric 'store_bytes{state="released"}' 0 || fail "a stored operand waits for the reply to be read"
-"$FLOAT32" fill 2400 1 >"$scratch/outer"
-post_file outer 'm=1200&k=1&n=1200'
-expect "a result for which a reply has to go that is not read" 200
-same "a reply that has to go: closed" 1 "$(metric 'connections_closed_total{reason="slow_reader"}')"
-wait $dawdle || fail "the reply that is not read was not ended"
+await 10 has_metric 'store_bytes{state="released"}' 7840000 || fail "a stored operand waits for the reply to be read"
+"$FLOAT32" fill 3500 1 >"$scratch/outer"
+post_file outer 'm=1750&k=1&n=1750'
+expect "a result for which replies have to go that are not read" 200
+same "replies that have to go: closed" 2 "$(metric 'connections_closed_total{reason="slow_reader"}')"
+# shellcheck disable=SC2086
+set -- $dawdles
+kill "$1"
+wait "$2" "$3" || fail "the replies that are not read were not ended"
 stop
 
 # An upload that has its memory waits for more a moment later, here some 190 times. No wait is as long as the sweep's tenth of a
