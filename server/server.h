@@ -52,6 +52,7 @@ struct mm_server {
     struct mm_connection *swept;                           /* where the sweep goes on; NULL: done */
     size_t closing;                             /* connections closed as idle that are still on the list */
     TAILQ_HEAD(mm_starved, mm_request) starved; /* requests: the oldest first, as wait.c says */
+    uint64_t served_ns;    /* when the first of them last got its memory, and no other was refused for it */
     size_t promised_bytes; /* to complete requests that were woken and have not tried again yet */
     uint64_t starved_ns;   /* when that began; UINT64_MAX: none waits. __atomic access by readers */
 };

@@ -23,15 +23,20 @@ def parse():
     parser.add_argument("--every-ms", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--shape", default="1024x1x1024", help="MxKxN of the product whose body or reply it is")
+    parser.add_argument("--request", help="METHOD TARGET, without a body, whose reply readers take in place of a product's")
     parser.add_argument("--claim", type=int, help="heads of bodies promise so many bytes, half of that, and so on to 64 KiB")
     return parser.parse_args()
 
 
-def make_head(m, k, n):
+def make_head(request, length):
     return (
-        f"POST /v1/matmul?m={m}&k={k}&n={n} HTTP/1.1\r\nHost: localhost\r\n"
-        f"Content-Type: application/octet-stream\r\nContent-Length: {4 * (m * k + k * n)}\r\n\r\n"
+        f"{request} HTTP/1.1\r\nHost: localhost\r\nAccept: application/octet-stream\r\n"
+        f"Content-Type: application/octet-stream\r\nContent-Length: {length}\r\n\r\n"
     ).encode()
+
+
+def make_product_head(m, k, n):
+    return make_head(f"POST /v1/matmul?m={m}&k={k}&n={n}", 4 * (m * k + k * n))
 
 
 def claimed(claim, index):
@@ -46,12 +51,16 @@ class Caller:
     def __init__(self, options, kind, index, due):
         self.kind, self.due, self.ended = kind, due, None
         m, k, n = map(int, options.shape.split("x"))
-        head = make_head(1, claimed(options.claim, index), 1) if options.claim and kind == "bodies" else make_head(m, k, n)
+        head, body = make_product_head(m, k, n), bytes(4 * (m * k + k * n))
+        if options.claim and kind == "bodies":
+            head = make_product_head(1, claimed(options.claim, index), 1)
+        if options.request and kind == "readers":
+            head, body = make_head(options.request, 0), b""
         self.socket = socket.socket()
         if kind == "readers":  # to be asked for before the other end is told of it
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         self.socket.connect(("127.0.0.1", options.port))
-        self.left = memoryview(head[:-1] if kind == "heads" else bytes(4 * (m * k + k * n)))
+        self.left = memoryview(head[:-1] if kind == "heads" else body)
         try:
             if kind != "heads":
                 self.socket.sendall(head)

@@ -65,7 +65,7 @@ static void drop_reference(struct mm_store *store, struct mm_stored *value, stru
 }
 
 static void unname(struct mm_store *store, struct mm_stored *value, struct dropped *dropped) {
-    value->is_named = false;
+    __atomic_store_n(&value->is_named, 0, __ATOMIC_RELAXED);
     mm_account_move(&store->account, MM_BYTES_STORED, MM_BYTES_RELEASED, value->bytes);
     drop_reference(store, value, dropped);
 }
@@ -317,7 +317,7 @@ static void name_value(struct mm_store *store, struct mm_store_room *room, struc
     mm_account_move(&store->account, MM_BYTES_RESERVED, MM_BYTES_STORED, value->bytes);
     TAILQ_REMOVE(&store->account.rooms, room, reserved);
     room->is_reserved = false;
-    value->is_named = true;
+    __atomic_store_n(&value->is_named, 1, __ATOMIC_RELAXED);
     value->references = 2; /* of the name, and of the caller */
     insert(store, value);
     if (old != NULL)

@@ -59,7 +59,7 @@ struct mm_stored {
     /* The store's own. */
     uint64_t space;
     size_t references; /* that of its name among them */
-    bool is_named;
+    int is_named;      /* __atomic access only */
     struct mm_buffer memory;
     SLIST_ENTRY(mm_stored) dropped;
 };
@@ -145,6 +145,11 @@ struct mm_replica *mm_stored_find_replica(const struct mm_stored *value, const s
  * takes about as long as any copy from it, and fails with the device. */
 enum mm_status mm_stored_read(const struct mm_stored *value, const struct mm_window *part, void *to,
                               struct mm_error *error);
+
+/* Whether the value still has its name: else it ends with its last reference. Any thread that holds it. */
+static inline bool mm_stored_is_named(const struct mm_stored *value) {
+    return __atomic_load_n(&value->is_named, __ATOMIC_RELAXED) != 0;
+}
 
 /* Whether this is memory of the value. */
 static inline bool mm_stored_has(const struct mm_stored *value, const void *data) {

@@ -230,8 +230,7 @@ static enum mm_status acquire_reply(struct mm_request *request) {
     enum mm_status status = mm_body_judge_output(request, 0, bytes, error);
     if (status == MM_OK)
         status = acquire_part(request);
-    if (bytes > 0)
-        __atomic_store_n(&request->holds_memory, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&request->held_bytes, bytes, __ATOMIC_RELAXED);
     if (status == MM_OK && operation->reply_bytes > 0)
         status = mm_buffers_acquire(request->server->buffers, operation->reply_bytes,
                                     &operation->reply.buffer, error);

@@ -255,6 +255,10 @@ static size_t output_bytes(const struct mm_operation *operation) {
            (operation->check.data != NULL ? mm_verify_bytes(&operation->job.product) : 0);
 }
 
+static void hold_bytes(struct mm_request *request, size_t bytes) {
+    __atomic_store_n(&request->held_bytes, bytes, __ATOMIC_RELAXED);
+}
+
 /* From the complete body to a job without memory for its output. */
 static enum mm_status decode_job(struct mm_request *request, const char *content_type,
                                  struct mm_error *error) {
@@ -300,7 +304,7 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
         is_locked(&request->body) && is_locked(storage) && is_locked(&operation->result);
     operation->decode_ns += mm_clock_ns() - begun_ns;
     if (status == MM_OK) {
-        __atomic_store_n(&request->holds_memory, 1, __ATOMIC_RELAXED); /* even if there was no body */
+        hold_bytes(request, operands_bytes(request) + output_bytes(operation) + operation->reply_bytes);
         mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job);
         return MM_OK;
     }
@@ -308,6 +312,7 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
     if (status == MM_BUSY && error->needed_bytes != 0)
         error->needed_bytes += output_bytes(operation);
     release_output(request);
+    hold_bytes(request, operands_bytes(request));
     mm_request_judge_busy(request, operands_bytes(request), error);
     return error->status;
 }
@@ -330,7 +335,6 @@ static void keep_job(struct mm_request *request) {
     record->n = is_product ? product->n : m;
     record->a = mm_source_word(operation->job.a_source.kind);
     record->b = is_product ? mm_source_word(operation->job.b_source.kind) : NULL;
-    operation->job.deadline_ns = mm_operation_deadline_ns(request);
     request->span_ns[MM_SPAN_DECODE] = operation->decode_ns;
 }
 
@@ -380,7 +384,7 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
         return MM_OK;
     if (status == MM_OK)
         status = make_job(request, content_type, &request->error);
-    operation->job.deadline_ns = mm_operation_deadline_ns(request); /* for a wait */
+    operation->job.deadline_ns = mm_operation_deadline_ns(request);
     if (status == MM_BUSY && mm_request_wait_for_output(request))
         return MM_OK;
     if (status != MM_OK)
@@ -421,6 +425,17 @@ static void *take_part(struct mm_operation *operation) {
     return data;
 }
 
+/* The job has ended: others need not wait for its operands until the client has read the result. */
+static void release_operands(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_buffers *buffers = request->server->buffers;
+    mm_call_release(&operation->call, buffers);
+    mm_buffers_release(buffers, &request->body);
+    mm_buffers_release(buffers, &operation->made);
+    mm_buffers_release(buffers, &operation->check);
+    mm_operand_release(&operation->held);
+}
+
 /* From the result to the body of the reply and all spans. On the connection's thread or one of the pool. */
 static enum mm_status encode(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
@@ -430,6 +445,7 @@ static enum mm_status encode(struct mm_request *request, struct mm_error *error)
     struct mm_buffer borrowed = {.data = operation->job.product.c.data};
     if (operation->job.part != NULL)
         borrowed.data = take_part(operation);
+    release_operands(request);
     const struct mm_answer answer = {.job = &operation->job,
                                      .figures = operation->call.numbers[MM_PARAMETER_REDUCE],
                                      .has_matrix = mm_result_returns_matrix(&operation->call),
@@ -460,11 +476,21 @@ static bool is_abandoned(struct mm_request *request) {
     return is_abandoned;
 }
 
+/* The sweep reads the deadline, also if the request goes on to wait for memory. */
+static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    const enum mm_status status = make_job(request, operation->content_type, error);
+    pthread_mutex_lock(&request->server->mutex);
+    operation->job.deadline_ns = mm_operation_deadline_ns(request);
+    pthread_mutex_unlock(&request->server->mutex);
+    return status;
+}
+
 /* A request that was abandoned meanwhile stores nothing, unless that happens between the look and the store.
  */
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
     if (state == MM_DECODING)
-        return make_job(request, mm_operation_of(request)->content_type, error);
+        return make_job_on_pool(request, error);
     const enum mm_status status = encode(request, error);
     return status != MM_OK || is_abandoned(request) ? status : mm_operation_store_out(request, error);
 }

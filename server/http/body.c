@@ -143,7 +143,7 @@ enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_th
         status = grow(request, bytes, to_the_last, error);
     }
     if (status == MM_OK)
-        __atomic_store_n(&request->holds_memory, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&request->held_bytes, request->body.bytes, __ATOMIC_RELAXED);
     else
         mm_request_judge_busy(request, request->body.bytes, error);
     return status == MM_OK ? MM_OK : error->status;
@@ -154,7 +154,7 @@ void mm_body_drop(struct mm_request *request) {
         request->reader->cancel(request->reading);
     request->reading = NULL;
     mm_buffers_release(request->server->buffers, &request->body);
-    __atomic_store_n(&request->holds_memory, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&request->held_bytes, 0, __ATOMIC_RELAXED);
 }
 
 /* Refuses a client that goes on sending before the end of its body. */

@@ -1,12 +1,14 @@
 /* Requests that wait for memory, and the slow uploads and replies that end for them: these could hold the
  * whole budget. */
 #include "server/http/body.h"
+
+#include "gpu/store/store.h"
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
 
-/* WAIT_MAX_MS: how long a request waits. PACE_MS: how often a pace is judged, so that an upload that stands
- * is found before that. GO_ON_MS: how long one that waits counts on what others will release, since a product
- * can take longer than it may wait. */
+/* WAIT_MAX_MS: how long a request waits, in all its waits together. PACE_MS: how often a pace is judged, so
+ * that an upload that stands is found before that. GO_ON_MS: how long one that waits counts on what others
+ * will release, since a product can take longer than it may wait. */
 enum { REFUSALS_MAX = 64, WAIT_MAX_MS = 3000, PACE_MS = 1000, GO_ON_MS = 2000 };
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -100,18 +102,26 @@ static double behind_ns(const struct mm_request *request, uint64_t now_ns) {
            (stands ? 0 : even_ns(request, mm_body_arrived_bytes(request)));
 }
 
-/* Who holds memory while `first` waits for some. */
+/* What holds memory while `first` waits for some. */
 struct holders {
     struct mm_request *last;     /* the upload or reply that is furthest behind; NULL: none is behind */
     struct mm_request *youngest; /* of the others that wait; NULL: none */
     bool go_on;                  /* others do not wait, and will soon give back what it lacks */
     double coming_bytes;         /* of uploads that will end soon */
+    double waiting_bytes;        /* what the others that wait hold */
 };
 
-/* How much the request still lacks. */
-static double lacked_bytes(const struct mm_request *request) {
-    return request->output_bytes != 0 ? (double)request->output_bytes
-                                      : assumed_length(request) - (double)request->body.bytes;
+/* How much the request still lacks, if its body has this length. */
+static double lacked_bytes(const struct mm_request *request, double length) {
+    return request->output_bytes != 0 ? (double)request->output_bytes : length - (double)request->body.bytes;
+}
+
+/* Whether memory becomes free once the request ends. What it sends of a stored matrix stays if that still has
+ * its name. */
+static bool holds_memory(const struct mm_request *request) {
+    const struct mm_stored *value = __atomic_load_n(&request->sent_value, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&request->held_bytes, __ATOMIC_RELAXED) != 0 ||
+           (value != NULL && !mm_stored_is_named(value));
 }
 
 /* An upload or a reply that lasts will end, but later than others can wait for what it holds: a few bytes a
@@ -122,7 +132,7 @@ static void look_at(struct mm_request *request, const struct mm_request *first, 
     const bool waits = state == MM_STARVED;
     const bool uploads = state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY;
     const bool sends = has_reply_pace(request);
-    if (__atomic_load_n(&request->holds_memory, __ATOMIC_RELAXED) == 0)
+    if (!holds_memory(request))
         return;
     if (uploads)
         holders->coming_bytes += request->lasts ? 0 : assumed_length(request);
@@ -135,8 +145,10 @@ static void look_at(struct mm_request *request, const struct mm_request *first, 
         holders->last = request;
         *most_ns = late_ns;
     }
-    if (waits && request != first &&
-        (holders->youngest == NULL || request->started_ns > holders->youngest->started_ns))
+    if (!waits || request == first)
+        return;
+    holders->waiting_bytes += (double)__atomic_load_n(&request->held_bytes, __ATOMIC_RELAXED);
+    if (holders->youngest == NULL || request->started_ns > holders->youngest->started_ns)
         holders->youngest = request;
 }
 
@@ -150,7 +162,7 @@ static struct holders find_holders(const struct mm_request *first, uint64_t now_
         if (request != NULL)
             look_at(request, first, now_ns, &most_ns, &holders);
     }
-    holders.go_on |= holders.coming_bytes >= lacked_bytes(first);
+    holders.go_on |= holders.coming_bytes >= lacked_bytes(first, assumed_length(first));
     return holders;
 }
 
@@ -206,6 +218,8 @@ static bool serve(struct mm_request *request, bool to_the_last, bool by_itself, 
     const enum mm_status status = give(request, to_the_last, &error);
     if (status == MM_BUSY)
         return false;
+    if (by_itself && request == TAILQ_FIRST(&request->server->starved))
+        request->server->served_ns = mm_clock_ns();
     if (by_itself)
         request->counts_since_ns = 0;
     mm_request_end_wait(request, status == MM_OK ? NULL : &error);
@@ -213,9 +227,28 @@ static bool serve(struct mm_request *request, bool to_the_last, bool by_itself, 
     return true;
 }
 
+/* Whether the first would have its memory if all others that wait were refused. Of a chunked body only the
+ * piece that has come is certain. */
+static bool do_suffice(const struct holders *holders, const struct mm_request *first) {
+    const struct mm_server *server = first->server;
+    const bool is_chunked = first->content_length == MM_LENGTH_UNKNOWN;
+    const double length = (double)(is_chunked ? first->needed_bytes : first->content_length);
+    const double taken = (double)mm_buffers_used(server->buffers) + (double)server->promised_bytes;
+    return (double)mm_buffers_budget(server->buffers) - taken + holders->waiting_bytes >=
+           lacked_bytes(first, length);
+}
+
+/* Whether others can be expected to release what the first lacks. While they serve one first after the other,
+ * each counts on them anew. */
+static bool may_release(const struct holders *holders, const struct mm_request *first, uint64_t now_ns) {
+    const uint64_t served_ns = first->server->served_ns, counts_since_ns = first->counts_since_ns;
+    const uint64_t since_ns = served_ns > counts_since_ns ? served_ns : counts_since_ns;
+    return holders->go_on && now_ns <= since_ns + GO_ON_MS * NS_PER_MS;
+}
+
 /* Refuses an upload for the first that waits, or drops a reply; false if that has freed nothing yet. If all
- * that hold memory wait for more, or what the others hold has not come, the youngest goes, so that the oldest
- * are answered. */
+ * that hold memory wait for more, or what the others hold has not come, the youngest goes if that helps, so
+ * that the oldest are answered. */
 static bool make_room(const struct mm_request *first, const struct holders *holders, uint64_t now_ns,
                       struct mm_resumed *resumed) {
     if (holders->last != NULL && mm_request_state(holders->last) == MM_SENDING) {
@@ -225,15 +258,15 @@ static bool make_room(const struct mm_request *first, const struct holders *hold
     if (holders->last != NULL)
         return refuse(holders->last, "this upload is slower than the others for its length and deadline",
                       resumed);
-    const bool may_come = holders->go_on && now_ns <= first->counts_since_ns + GO_ON_MS * NS_PER_MS;
-    return !may_come && holders->youngest != NULL &&
+    return holders->youngest != NULL && !may_release(holders, first, now_ns) && do_suffice(holders, first) &&
            refuse(holders->youngest, "all uploads wait for more, of which this is the latest", resumed);
 }
 
-/* One whose wait has been too long; NULL: none. */
+/* One that has waited too long; NULL: none. */
 static struct mm_request *find_overdue(const struct mm_server *server, uint64_t now_ns) {
     struct mm_request *request = TAILQ_FIRST(&server->starved);
-    while (request != NULL && now_ns <= request->waits_since_ns + WAIT_MAX_MS * NS_PER_MS)
+    while (request != NULL &&
+           now_ns + request->waited_ns <= request->starved_since_ns + WAIT_MAX_MS * NS_PER_MS)
         request = TAILQ_NEXT(request, starving);
     return request;
 }

@@ -122,14 +122,12 @@ enum mm_status mm_reply_options(struct mm_request *request) {
 struct outgoing {
     struct mm_server *server;
     struct mm_buffer buffer;
-    struct mm_stored *value; /* NULL: none */
     char head[MM_REPLY_HEAD_MAX];
 };
 
 static void release_outgoing(void *argument) {
     struct outgoing *outgoing = argument;
     mm_buffers_release(outgoing->server->buffers, &outgoing->buffer);
-    mm_store_release(outgoing->server->store, outgoing->value);
     free(outgoing);
 }
 
@@ -148,23 +146,32 @@ static struct MHD_Response *respond_without_body(void) {
     return response;
 }
 
+/* The body lies in the memory of the value. The request holds a reference to it from here on, and no other
+ * memory. */
+static void borrow(struct mm_request *request, struct mm_reply_body *body, struct mm_stored *value) {
+    body->buffer = (struct mm_buffer){0};
+    __atomic_store_n(&request->held_bytes, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&request->sent_value, value, __ATOMIC_RELEASE);
+}
+
 /* Sends the body without a copy; takes it over in any case, and the reference to the value whose memory it
  * may borrow, unless that is NULL. */
-static struct MHD_Response *respond_with(struct mm_server *server, struct mm_reply_body *body,
+static struct MHD_Response *respond_with(struct mm_request *request, struct mm_reply_body *body,
                                          struct mm_stored *value) {
+    struct mm_server *server = request->server;
     struct outgoing *outgoing = malloc(sizeof *outgoing);
     void *data = body->buffer.data;
-    const bool is_borrowed = value != NULL && mm_stored_has(value, data);
-    struct mm_buffer buffer = {0};
-    if (!is_borrowed)
-        buffer = body->buffer;
+    if (value != NULL && mm_stored_has(value, data))
+        borrow(request, body, value);
+    else
+        mm_store_release(server->store, value);
+    struct mm_buffer buffer = body->buffer;
     body->buffer = (struct mm_buffer){0};
     if (outgoing == NULL) {
         mm_buffers_release(server->buffers, &buffer);
-        mm_store_release(server->store, value);
         return NULL;
     }
-    *outgoing = (struct outgoing){.server = server, .buffer = buffer, .value = value};
+    *outgoing = (struct outgoing){.server = server, .buffer = buffer};
     memcpy(outgoing->head, body->head, body->head_bytes);
     const struct MHD_IoVec pieces[] = {{outgoing->head, body->head_bytes}, {data, body->bytes}};
     struct MHD_Response *response =
@@ -246,7 +253,7 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
         sprintf(location, "/v1/matrices/%s", stored->name);
     }
     const bool is_stored = stored != NULL;
-    struct MHD_Response *response = respond_with(request->server, body, stored);
+    struct MHD_Response *response = respond_with(request, body, stored);
     if (is_stored) {
         add_header(&response, MHD_HTTP_HEADER_ETAG, etag);
         add_header(&response, MHD_HTTP_HEADER_LOCATION, location);
@@ -275,7 +282,7 @@ enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct 
     const bool is_known = http == MHD_HTTP_NOT_MODIFIED;
     const size_t bytes = is_known || body == NULL ? 0 : body->head_bytes + body->bytes;
     struct MHD_Response *response =
-        body == NULL ? respond_without_body() : respond_with(request->server, body, value);
+        body == NULL ? respond_without_body() : respond_with(request, body, value);
     if (body == NULL)
         mm_store_release(request->server->store, value);
     add_validators(&response, etag);

@@ -1,6 +1,7 @@
 /* The life of a request except its waits (wait.c). Knows no route. */
 #include "server/http/request.h"
 
+#include "gpu/store/store.h"
 #include "server/auth/bearer.h"
 #include "server/http/body.h"
 #include "server/http/head.h"
@@ -228,6 +229,7 @@ static void release(struct mm_request *request) {
     mm_body_drop(request);
     if (request->route != NULL && request->route->state != NULL)
         request->route->state->release(request);
+    mm_store_release(server->store, request->sent_value);
     if (__atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX)
         mm_body_serve_complete(server);
 }

@@ -54,8 +54,10 @@ struct mm_request {
     size_t body_bytes;     /* kept so far; the decoder's reader may drop some again */
     size_t received_bytes; /* kept or dropped so far; __atomic access only */
     size_t dropped_bytes;  /* received after a refusal */
-    int holds_memory;      /* not 0 once the request holds a part of the memory budget, until its body is
-                            * dropped. __atomic access only */
+    size_t held_bytes;     /* of the memory budget: 0 if it holds nothing, and about right while it waits
+                            * for more. Without sent_value. __atomic access only */
+    struct mm_stored *sent_value; /* a reference, until the request ends: the reply lies in its memory; NULL:
+                                   * in no value's. __atomic access only */
 
     /* Reads the body as it arrives; NULL `reading`: nothing does. */
     const struct mm_body_reader *reader;
@@ -68,7 +70,6 @@ struct mm_request {
     /* Guarded by server->mutex. */
     bool is_worked_on;                /* by the worker pool or the queue, even after it was abandoned */
     uint64_t starved_since_ns;        /* in MM_STARVED */
-    uint64_t waits_since_ns;          /* the same, or since its first wait for its output */
     uint64_t waited_ns;               /* in MM_STARVED, in the waits that are over */
     uint64_t counts_since_ns;         /* since when it counts on what others release */
     size_t needed_bytes;              /* of the body, when it last waited */

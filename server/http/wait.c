@@ -47,8 +47,6 @@ static void starve(struct mm_request *request, size_t output_bytes) {
     mm_request_end_promise(request);
     mm_request_move(request, MM_STARVED);
     request->starved_since_ns = mm_clock_ns();
-    if (output_bytes == 0 || request->output_bytes == 0) /* else it waits for its output again */
-        request->waits_since_ns = request->starved_since_ns;
     request->output_bytes = output_bytes;
     if (request->counts_since_ns == 0) /* else it goes on: another was refused in the wait before */
         request->counts_since_ns = request->starved_since_ns;

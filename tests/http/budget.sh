@@ -154,16 +154,34 @@ kill $dawdle 2>/dev/null || :
 wait $dawdle 2>/dev/null || :
 stop
 
-# And replies that are hardly read.
-start --backend cpu --memory-budget 12MiB --send-timeout-ms 600000
-"$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --every-ms 600000 --seconds 60 >"$scratch/dawdle" &
-dawdle=$!
-await 60 is_taken_beyond 8386816 || fail "the reply that is not read did not come"
-"$FLOAT32" fill 2400 1 >"$scratch/outer"
-post_file outer 'm=1200&k=1&n=1200'
-expect "a result for which a reply has to go that is not read" 200
-same "a reply that has to go: closed" 1 "$(metric 'connections_closed_total{reason="slow_reader"}')"
-wait $dawdle || fail "the reply that is not read was not ended"
+# And replies that are hardly read, if that frees memory: not that of a stored matrix which has its name. A product's operand does
+# not wait for its reply to be read.
+start --backend cpu --memory-budget 24MiB --send-timeout-ms 600000
+for shape in 'kept 1024 1024' 'gone 1400 1400' 'operand 1448 1'; do
+    # shellcheck disable=SC2086
+    set -- $shape
+    head -c $(($2 * $3 * 4)) /dev/zero >"$scratch/zeros"
+    ask "/v1/matrices/$1?m=$2&n=$3" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros"
+    expect "the stored matrix $1" 201
+done
+dawdles=
+for request in 'GET /v1/matrices/kept' 'GET /v1/matrices/gone' 'POST /v1/matmul?a_from=operand&b_from=uniform(1)&n=1448'; do
+    "$DAWDLE" --port "${url##*:}" --readers 1 --request "$request" --every-ms 600000 --seconds 60 >"$scratch/dawdle" &
+    dawdles="$dawdles $!"
+done
+await 60 has_metric requests_in_flight 3 || fail "the replies that are not read did not begin"
+await 60 is_taken_beyond 20421119 || fail "the product that is not read was not made"
+ask /v1/matrices/gone -X DELETE
+ask /v1/matrices/operand -X DELETE
+await 10 has_metric 'store_bytes{state="released"}' 7840000 || fail "a stored operand waits for the reply to be read"
+"$FLOAT32" fill 3500 1 >"$scratch/outer"
+post_file outer 'm=1750&k=1&n=1750'
+expect "a result for which replies have to go that are not read" 200
+same "replies that have to go: closed" 2 "$(metric 'connections_closed_total{reason="slow_reader"}')"
+# shellcheck disable=SC2086
+set -- $dawdles
+kill "$1"
+wait "$2" "$3" || fail "the replies that are not read were not ended"
 stop
 
 # An upload that has its memory waits for more a moment later, here some 190 times. No wait is as long as the sweep's tenth of a
@@ -229,7 +247,7 @@ stop
 start --backend cpu --memory-budget 29MiB
 "$DAWDLE" --port "${url##*:}" --readers 1 --shape 1448x1x1448 --bytes 16000 --every-ms 60 --seconds 600 >"$scratch/dawdle" &
 dawdle=$!
-await 60 is_taken_beyond 8386816 || fail "the reply that is read slowly did not come"
+await 60 is_taken_beyond 8386815 || fail "the reply that is read slowly did not come"
 sleep 2.2
 compete "beside a reply that is read slowly"
 at_most "beside a reply that is read slowly, milliseconds until the later is refused" 1500 "$refused_ms"
@@ -408,11 +426,52 @@ begun_ms=$(now_ms)
 post_file row 'm=1&k=10000&n=1&timeout_ms=300'
 at_most "a deadline of an upload that waits for memory, milliseconds" 2000 $(($(now_ms) - begun_ms))
 expect "a deadline of an upload that waits for memory" 504 code timeout detail "of the body had come" Connection: close
-post_file row 'm=1&k=10000&n=1'
-expect "an upload that has waited for three seconds" 429 code busy Connection: close Retry-After: '[1-9]*'
+# In all: this one waits for its body until an upload is refused that stands, and then for its result.
+{
+    printf 'POST /v1/matmul?m=1&k=8000&n=1 HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 64000\r\n\r\n' "$raw"
+    head -c 20000 /dev/zero
+} >"$scratch/half"
+talk half 65536 &
+talk=$!
+await 60 is_taken_beyond 16019999 || fail "the upload that will stand did not come"
+begun_ms=$(now_ms)
+head -c 60000 /dev/zero >"$scratch/small"
+post_file small 'm=150&k=50&n=150'
+waited_ms=$(($(now_ms) - begun_ms))
+expect "a request that has waited for three seconds in all" 429 code busy detail 'none became free' Retry-After: '[1-9]*'
+at_most "a request that waits for three seconds in all, at least milliseconds" "$waited_ms" 2900
+at_most "a request that waits for three seconds in all, milliseconds" 3600 "$waited_ms"
+wait $talk || :
+last_reply
+expect "the upload that stood" 429 code busy
 release
 finish_slow first "the one that came first" 200
 same "a deadline of an upload that waits for memory: counted" 1 "$(metric 'cancelled_total{stage="receive"}')"
+stop
+
+# While others serve the first that waits, the latest does not have to go, though it holds what the next one lacks: here the first
+# gets memory as another's deadline passes, and holds it.
+start_held --backend cpu --memory-budget 16230204
+prepare_held cpu 1 2000000 1
+hold_job first
+prepare_held cpu 150 30 150
+hold_job second timeout_ms=1500
+prepare_held cpu 150 16 150
+post_slow third
+head -c 19200 /dev/zero >"$scratch/small"
+for name in one two; do
+    sleep 0.2
+    curl -s -o "$scratch/got.$name" -w '%{http_code}\n' -H "$raw" --data-binary "@$scratch/small" \
+        "$url/v1/matmul?m=150&k=16&n=150" >"$scratch/status.$name" &
+    eval "$name=\$!"
+done
+sleep 2.3
+same "nobody is refused while memory comes" '' "$(cat "$scratch/status.one" "$scratch/status.two")"
+release
+wait "$one" "$two"
+same "two that wait while memory comes" "200 200" "$(paste -d ' ' "$scratch/status.one" "$scratch/status.two")"
+finish_slow second "the one whose deadline passed" 504
+finish_slow third "the first that waited" 200
 stop
 
 # Of two that fit one by one, the second has to come again if it asks before it sends.
@@ -435,8 +494,18 @@ expect "an output that leaves nothing to others" 413 code too_large .limit 13125
 prepare_held cpu 1600 1 1600
 hold_job first
 "$FLOAT32" fill 1800 1 >"$scratch/outer"
+curl -s -o "$scratch/got.one" -H "$raw" --data-binary "@$scratch/outer" "$url/v1/matmul?m=900&k=1&n=900" &
+one=$!
+sleep 0.2
 post_file outer 'm=900&k=1&n=900'
-expect "an output for which nothing is left" 429 code busy
+expect "an output for which nothing is left" 429 code busy detail 'none became free'
+wait "$one"
+like "an output before it, which that would not have helped" '*none became free*' "$(cat "$scratch/got.one")"
+# A deadline that only the body tells, which the worker pool reads, ends the wait.
+awk 'BEGIN { for (i = 1; i <= 36000; i++) printf "0.12345%s", i % 40 ? "," : "\n" }' >"$scratch/a.csv"
+awk 'BEGIN { for (i = 1; i <= 36000; i++) printf "0.12345%s", i % 900 ? "," : "\n" }' >"$scratch/b.csv"
+ask /v1/matmul -H Expect: -H 'Accept: application/octet-stream' -F "a=@$scratch/a.csv" -F "b=@$scratch/b.csv" -F timeout_ms=400
+expect "a deadline in a form that waits for memory" 504 code timeout
 post_file row 'm=1&k=10000&n=1'
 expect "80 kB beside large outputs" 200
 
