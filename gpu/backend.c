@@ -4,10 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-bool mm_device_has_failed(const struct mm_device *device) {
-    return __atomic_load_n(&device->failed, __ATOMIC_RELAXED) != 0;
-}
-
 enum mm_status mm_device_run(struct mm_device *device, struct mm_job *job) {
     if (mm_job_plan(job, device, &job->error) != MM_OK)
         return job->error.status;

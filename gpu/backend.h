@@ -129,7 +129,9 @@ struct mm_backend {
 enum mm_status mm_device_run(struct mm_device *device, struct mm_job *job);
 
 /* Whether a device cannot run jobs any more. Any thread. */
-bool mm_device_has_failed(const struct mm_device *device);
+static inline bool mm_device_has_failed(const struct mm_device *device) {
+    return __atomic_load_n(&device->failed, __ATOMIC_RELAXED) != 0;
+}
 
 /* The backends that were built in, the preferred one first, ended by NULL. gpu/backends.c. */
 const struct mm_backend *const *mm_backends(void);
