@@ -2,7 +2,7 @@
 # Looks for mistakes in the code without running it: by gcc's analyzer, clang-tidy and cppcheck in C, by shellcheck in
 # scripts; and holds the C sources against clang-format. ./dev lint is the way to call this.
 # Usage: lint.sh JOBS [--quick], in the top folder, with the presets cpu-only and analyze configured. Quick is without
-# clang-tidy, which takes longer than all the others.
+# clang-tidy and gcc's analyzer, which take longer than all the others.
 #
 # What is not asked for, and why, is in .clang-tidy and tests/.clang-tidy, in tests/cppcheck.supp, and for gcc in the
 # CMakeLists.txt of tests/unit and tests/kernels. Of gpu/cuda/ cppcheck alone looks at the C files: the others would
@@ -85,8 +85,10 @@ check_shell() {
 
 mkdir -p "$database"
 list_sources
-check "gcc's analyzer" analyzer
-[ "$quick" = --quick ] || check clang-tidy tidy
+if [ "$quick" != --quick ]; then
+    check "gcc's analyzer" analyzer
+    check clang-tidy tidy
+fi
 check cppcheck check_cpp
 check clang-format check_format
 check shellcheck check_shell

@@ -149,15 +149,37 @@ expect() {
     what=$1
     same "$what: status" "$2" "$status"
     shift 2
+    found=$(find_all "$@" 2>&1) || found="jq says: $found"
     while [ $# -gt 0 ]; do
+        value=${found%%"$record_end"*}
         case $1 in
-        code) same "$what: code" "$2" "$(code_of "$scratch/got")" ;;
-        detail) like "$what: detail" "*$2*" "$(jq -r .detail "$scratch/got")" ;;
+        code) same "$what: code" "$2" "$value" ;;
+        detail) like "$what: detail" "*$2*" "$value" ;;
         *:) like "$what: $1" "$2" "$(header "${1%:}" "$scratch/head")" ;;
-        *) same "$what: $1" "$2" "$(jq -cr "$1" "$scratch/got" 2>&1)" ;;
+        *) same "$what: $1" "$2" "$value" ;;
         esac
+        found=${found#*"$record_end"}
         shift 2
     done
+}
+
+# find_all [KEY VALUE]…: what jq finds in the last reply for these keys of expect, in one run, since each takes 30 ms to
+# start. Behind each stands $record_end; a key that is none of jq's finds nothing.
+record_end=$(printf '\036')
+find_all() {
+    program='' finds=no
+    while [ $# -gt 0 ]; do
+        case $1 in
+        code) filter='.code // "none"' ;;
+        detail) filter=.detail ;;
+        *:) filter=empty ;;
+        *) filter=$1 ;;
+        esac
+        [ "$filter" = empty ] || finds=yes
+        program="$program${program:+, }([$filter] | map(if type == \"string\" then . else tojson end) | join(\"\\n\")), \"$record_end\""
+        shift 2
+    done
+    [ $finds = no ] || jq -j "$program" "$scratch/got"
 }
 
 # runs STATUS WORDS ARG…: matmuld ends by itself, with these words on stderr; stdout is in $scratch/out.

@@ -423,7 +423,8 @@ class Client:
             return
         self.send(b"".join(request.head + request.body for request in requests))
         for request in requests:
-            self.judge(request, read_reply(self.reader))
+            if self.socket is not None:  # else a reply has closed the connection
+                self.judge(request, read_reply(self.reader))
         self.counts["  pipelined"] += len(requests) - 1
 
     def step(self):
