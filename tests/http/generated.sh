@@ -213,4 +213,5 @@ esac
 checks=$((checks + 1))
 await 20 has_free_budget || fail 'memory is not given back'
 
+stop
 finish
