@@ -4,6 +4,7 @@
 #include "api/describe/stored.h"
 #include "api/result.h"
 #include "api/slice.h"
+#include "gpu/backend.h"
 #include "server/handlers/operation.h"
 #include "server/http/body.h"
 #include "server/http/condition.h"
@@ -94,6 +95,11 @@ static enum mm_status find_value(struct mm_request *request) {
         mm_store_hold(request->server->store, request->space, mm_matrix_name(request), true, mm_clock_ns());
     if (get->value == NULL)
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
+    const struct mm_replica *home = get->value->home;
+    if (home != NULL && mm_device_has_failed(home->device))
+        return mm_fail(&request->error, MM_DEVICE_FAILED,
+                       "'%s' was in the memory of %s alone, which has failed", mm_matrix_name(request),
+                       get->value->device);
     const enum mm_condition condition = mm_condition_judge(request, get->value->etag);
     get->is_known = condition == MM_CONDITION_MATCHED;
     if (condition == MM_CONDITION_HOLDS || get->is_known)

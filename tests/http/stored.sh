@@ -302,6 +302,7 @@ matmul?backend=cpu&a_from=y&b_from=x|200 .c [[24,33,42],[54,75,96]]
 matmul?backend=cpu&a_from=w&b_from=y&transpose_b=1|200 .c [[4,10],[5,11],[9,21]]
 matmul?backend=cpu&a_from=y&b_from=y&verify=1&out=z&reply=none|200 .verify.passed true
 transpose?backend=cpu&a_from=y|200 .c [[4,10],[5,11]]
+matmul?backend=cuda&a_from=y&b_from=y&rows=1:|200 .c [[150,171]]
 matmul?backend=cuda&a_from=y&b_from=z|200 .c [[1014,1155],[2310,2631]]
 matmul?backend=cuda&a_from=y&b_from=y&out=y&reply=none|200
 matmul?backend=cuda&a_from=y&b_from=w&transpose_b=1&out=n&rows=1:&cols=1:2|200 .c [[171]]
@@ -311,8 +312,12 @@ if [ "$backend" = cpu ]; then
     ask '/v1/matmul?backend=cuda&variant=fails&out=y' -d '{"a": [[1]], "b": [[1]]}'
     expect "a product that fails" 500
     curl -s --max-time 60 -o "$scratch/got" -d '{"a":[[1]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul?backend=cuda" || :
-    ask /v1/matrices/y
-    expect "its device is lost" 500 code device_failed
+    for part in '' '?rows=0:0' '?reduce=sum'; do
+        ask "/v1/matrices/y$part"
+        expect "its device is lost: $part" 500 code device_failed
+    done
+    ask /v1/matrices/y -I
+    expect "its device is lost: HEAD" 500
     ask '/v1/matmul?backend=cpu&a_from=y&b_from=y' -X POST
     expect "its device is lost: an operand" 500 code device_failed
 fi

@@ -212,11 +212,11 @@ static struct mm_path path_of(const struct mm_variant *ran) {
     return path;
 }
 
-static void check(struct mm_job *job) {
-    void *memory = malloc(mm_verify_bytes(&job->product));
+static void check(struct mm_job *job, const struct mm_product *product) {
+    void *memory = malloc(mm_verify_bytes(product));
     if (memory == NULL)
         abort();
-    mm_verify(&job->product, false, mm_verify_seed(), memory, &job->verification);
+    mm_verify(product, false, mm_verify_seed(), memory, &job->verification);
     free(memory);
 }
 
@@ -226,7 +226,8 @@ struct home {
     float elements[];
 };
 
-static _Thread_local struct home *c_home; /* of the job that the thread runs; NULL: its C does not stay */
+static _Thread_local struct home *c_home; /* of the job that the thread runs, if there is no room for all of C
+                                             elsewhere, or C stays; else NULL */
 
 static void release_home(struct mm_replica *home) {
     free(home);
@@ -273,7 +274,7 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     busy = begun_on;
     find(&product.a, &job->a_source);
     find(&product.b, &job->b_source);
-    c_home = job->stores_c ? make_home(begun_on, &product) : NULL;
+    c_home = job->stores_c || job->part != NULL ? make_home(begun_on, &product) : NULL;
     if (c_home != NULL)
         product.c = mm_matrix_dense(MM_FLOAT32, product.m, product.n, c_home->elements);
     if (strcmp(job->ran->name, "loses_device") != 0)
@@ -285,11 +286,13 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
         ((float *)product.c.data)[product.c.ld * (product.m - 1) + product.n - 1] += 1.0F;
     kernel_ns = mm_clock_ns() - begun_ns;
     if (job->verify && job->error.status == MM_OK)
-        check(job);
+        check(job, &product);
     if (c_home != NULL && job->error.status == MM_OK)
         return_c(job);
-    else
+    if (!job->stores_c || job->error.status != MM_OK) {
         free(c_home);
+        c_home = NULL;
+    }
 }
 
 static void end(struct mm_device *begun_on, unsigned lane, struct mm_job *const *jobs, unsigned jobs_count) {
