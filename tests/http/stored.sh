@@ -327,4 +327,21 @@ done
 same "nothing is left" 0 "$(metric 'store_bytes{state="stored"}')"
 has_free_budget || fail "memory was left taken"
 stop
+[ "$backend" = cpu ] || { finish; exit; }
+
+# A GPU that fails before its result is stored leaves the name its value.
+has_failed_gpu() {
+    curl -s "$url/v1/devices" | jq -e '[.devices[] | select(.state == "failed")] | length == 1' >"$scratch/failed"
+}
+rm "$scratch/slow" # which was a pipe
+prepare_held cuda 1 20 # within the limit of time
+start_held --watchdog-ms 500 --max-kernel-ms 200
+store h '{"a": [[1]]}'
+hold_job late 'out=h'
+await 60 has_failed_gpu || fail "the watchdog found no hung GPU"
+release
+finish_slow late "its GPU has failed" 500 code device_failed
+ask /v1/matrices/h -H 'Accept: application/json'
+expect "its GPU has failed: the name" 200 .a '[[1]]'
+stop
 finish
