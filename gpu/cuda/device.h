@@ -63,8 +63,8 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
 enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_replica **home,
                                  struct mm_error *error);
 
-/* The address of the operand; NULL if there is none. Any thread. Other threads than that of the device's
- * lanes may get an address that was dropped since. */
+/* Where the operand lies in the device's memory; NULL if it is not there. Any thread, but only on that of the
+ * lanes does the answer stay true. */
 void *mm_cuda_replica_data(const struct mm_source *source, const struct mm_device *device);
 
 /* Drops the device's copies, of which no job under way uses one; for_good: before the device is closed, also

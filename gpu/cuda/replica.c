@@ -173,11 +173,6 @@ static struct mm_cuda_replica *find_or_make(struct mm_stored *value, const struc
     return replica;
 }
 
-static enum mm_status fail_home(const struct mm_replica *home, struct mm_error *error) {
-    return mm_fail(error, MM_DEVICE_FAILED, "the matrix was in the memory of %s:%u alone, which has failed",
-                   home->device->backend->name, home->device->index);
-}
-
 enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_lane *lane,
                                     size_t *copied_bytes, void **data, struct mm_error *error) {
     struct mm_cuda_device *device = lane->device;
@@ -189,8 +184,8 @@ enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_la
     struct mm_cuda_replica *replica = find(value, device);
     if (replica != NULL && replica->head.data != NULL) {
         code = wait_for_copy(replica, lane);
-    } else if (value->home != NULL && mm_device_has_failed(value->home->device)) {
-        return fail_home(value->home, error);
+    } else if (mm_replica_judge_home(value->home, error) != MM_OK) {
+        return error->status;
     } else if (value->bytes <= room_bytes(device, &device->replica_bytes)) {
         replica = find_or_make(value, lane);
         if (replica != NULL)
@@ -211,8 +206,6 @@ enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_la
 static enum mm_status read(struct mm_replica *head, const struct mm_window *part, enum mm_dtype dtype,
                            void *to, struct mm_error *error) {
     struct mm_lane lane = {.device = ((struct mm_cuda_replica *)head)->device};
-    if (mm_device_has_failed(head->device))
-        return fail_home(head, error);
     const enum mm_status status = mm_cuda_use(&lane.device->head, error);
     if (status != MM_OK)
         return status;
@@ -230,17 +223,14 @@ static enum mm_status read(struct mm_replica *head, const struct mm_window *part
 static enum mm_status fail_room(const struct mm_cuda_device *device, size_t bytes, struct mm_error *error) {
     const size_t limit = device->head.memory_bytes / REPLICAS_PART;
     const size_t free_bytes = room_bytes(device, &device->home_bytes);
-    if (bytes <= free_bytes)
-        return mm_fail(error, MM_NO_DEVICE_MEMORY, "copies of stored matrices take %s's memory",
-                       device->head.name);
     mm_fail_limit(error, "", limit,
                   "the result needs %zu bytes of the memory of %s, where stored matrices may take %zu, of "
                   "which %zu are free; delete what you no longer need",
                   bytes, device->head.name, limit, free_bytes);
-    error->status = MM_STORE_FULL;
+    error->status = bytes <= free_bytes ? MM_NO_DEVICE_MEMORY : MM_STORE_FULL;
     error->needed_bytes = bytes;
     error->free_bytes = free_bytes;
-    return MM_STORE_FULL;
+    return error->status;
 }
 
 enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_replica **home,

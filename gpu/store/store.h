@@ -141,8 +141,12 @@ void mm_stored_add_replica(struct mm_stored *value, struct mm_replica *replica);
 /* The value's replica on this device; NULL: none. Any thread that holds the value. */
 struct mm_replica *mm_stored_find_replica(const struct mm_stored *value, const struct mm_device *device);
 
+/* Whether the elements that a device alone has are still there: MM_DEVICE_FAILED if it has failed. NULL, no
+ * home, is allowed. */
+enum mm_status mm_replica_judge_home(const struct mm_replica *home, struct mm_error *error);
+
 /* Copies a part of the value's elements to host memory, where it lies dense. If a device alone has them, that
- * takes about as long as any copy from it, and fails with the device. */
+ * takes about as long as any copy from it; MM_DEVICE_FAILED. */
 enum mm_status mm_stored_read(const struct mm_stored *value, const struct mm_window *part, void *to,
                               struct mm_error *error);
 

@@ -4,7 +4,6 @@
 #include "api/describe/stored.h"
 #include "api/result.h"
 #include "api/slice.h"
-#include "gpu/backend.h"
 #include "server/handlers/operation.h"
 #include "server/http/body.h"
 #include "server/http/condition.h"
@@ -95,11 +94,8 @@ static enum mm_status find_value(struct mm_request *request) {
         mm_store_hold(request->server->store, request->space, mm_matrix_name(request), true, mm_clock_ns());
     if (get->value == NULL)
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
-    const struct mm_replica *home = get->value->home;
-    if (home != NULL && mm_device_has_failed(home->device))
-        return mm_fail(&request->error, MM_DEVICE_FAILED,
-                       "'%s' was in the memory of %s alone, which has failed", mm_matrix_name(request),
-                       get->value->device);
+    if (mm_replica_judge_home(get->value->home, &request->error) != MM_OK)
+        return request->error.status;
     const enum mm_condition condition = mm_condition_judge(request, get->value->etag);
     get->is_known = condition == MM_CONDITION_MATCHED;
     if (condition == MM_CONDITION_HOLDS || get->is_known)
@@ -167,12 +163,13 @@ static void reduce(struct get *get) {
                                      .all_cols = part->cols,
                                      .rows = part->rows,
                                      .cols = part->cols};
-    void *copy = operation->result.data;
+    const bool is_copied = operation->result.data != NULL;
+    void *data = is_copied ? operation->result.data : get->value->data;
     struct mm_reduction *seen = &get->operation.job.reduction;
     *seen = mm_reduction_none();
     for (size_t index = 0; index < part->count; index++) {
-        const struct mm_matrix item = mm_window_item(copy != NULL ? &copied : part, get->value->dtype,
-                                                     copy != NULL ? copy : get->value->data, index);
+        const struct mm_matrix item =
+            mm_window_item(is_copied ? &copied : part, get->value->dtype, data, index);
         mm_reduce_rows(seen, &item, 0, part->rows);
     }
 }

@@ -1,5 +1,4 @@
 /* The result of an operation that is stored under a name: its conditions, its room, and the value itself. */
-#include "gpu/backend.h"
 #include "server/handlers/matrix.h"
 #include "server/handlers/operation.h"
 #include "server/http/condition.h"
@@ -64,10 +63,10 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
     bool is_new;
     if (call->out[0] == '\0')
         return MM_OK;
-    if (job->stored_c != NULL && mm_device_has_failed(job->stored_c->device))
-        return mm_fail(error, MM_DEVICE_FAILED, "the device that has the result has failed");
-    const enum mm_status status = mm_store_put(request->server->store, &operation->room, call->out, &content,
-                                               mm_clock_ns(), &operation->stored, &is_new, error);
+    enum mm_status status = mm_replica_judge_home(job->stored_c, error);
+    if (status == MM_OK)
+        status = mm_store_put(request->server->store, &operation->room, call->out, &content, mm_clock_ns(),
+                              &operation->stored, &is_new, error);
     if (status == MM_OK)
         job->stored_c = NULL; /* the store's from here on */
     return status;

