@@ -137,13 +137,13 @@ static void take_to_run(struct mm_worker *worker, struct mm_job *job, struct mm_
 }
 
 /* A batch takes the waiting jobs that may share a launch with its first. It skips others, which it delays
- * no longer than a small launch takes: it ends at so many bytes or skipped jobs, and before a job that
+ * no longer than a small launch takes: it ends at so many copied bytes or skipped jobs, and before a job that
  * needs the device alone. */
 enum { BATCH_BYTES_MAX = 2 << 20, PASSED_OVER_MAX = 64 };
 
 static void take_companions(struct mm_worker *worker, struct mm_batch *batch) {
     const uint64_t key = batch->jobs[0]->plan.batch_key;
-    size_t bytes = batch->jobs[0]->queued_bytes;
+    size_t bytes = mm_job_copied_bytes(batch->jobs[0]);
     unsigned passed_over = 0;
     struct mm_job *next;
     for (struct mm_job *job = worker->waiting.first; job != NULL && !job->alone; job = next) {
@@ -152,7 +152,7 @@ static void take_companions(struct mm_worker *worker, struct mm_batch *batch) {
             break;
         if (job->plan.batch_key != key)
             continue;
-        bytes += job->queued_bytes;
+        bytes += mm_job_copied_bytes(job);
         if (batch->count == MM_BATCH_MAX || bytes > BATCH_BYTES_MAX)
             break;
         take_to_run(worker, job, batch);

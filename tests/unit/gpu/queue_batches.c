@@ -32,7 +32,8 @@ struct row {
     size_t n; /* columns; 0: such as always succeed */
     enum mm_status status;
     bool is_late, is_cancelled;
-    bool is_large; /* of a MiB */
+    bool is_large;  /* of a MiB */
+    bool is_stored; /* its operand is on the device */
 };
 
 /* Lets them wait for a lane that another keeps busy, then run in so many launches; 0: any. */
@@ -48,6 +49,7 @@ static void expect(unsigned batches, const struct row *rows, unsigned count) {
         product->tile = row->key;
         if (row->is_large)
             product->a = mm_matrix_dense(MM_FLOAT32, 1, ((1 << 20) - 32) / 4, NULL);
+        jobs[index].job.a_source.kind = row->is_stored ? MM_SOURCE_STORED : MM_SOURCE_HOST;
         submit(&jobs[index]);
     }
     assert_int_equal(mm_queue_look(queue).jobs, count + 1);
@@ -80,6 +82,8 @@ static void expect(unsigned batches, const struct row *rows, unsigned count) {
     { 5, 0, FAILING_N, MM_DEVICE_FAILED }
 #define LARGE                                                                                                \
     { 5, 2, .is_large = true }
+#define STORED                                                                                               \
+    { 5, 3, .is_large = true, .is_stored = true }
 
 static void those_that_wait_go_together(void **state) {
     static const struct {
@@ -89,6 +93,7 @@ static void those_that_wait_go_together(void **state) {
         {4, 6, {TOGETHER(5, 3), TOGETHER(5, 3), TOGETHER(7, 2), TOGETHER(5, 3), TOGETHER(7, 2), {0, 1}}},
         /* Two of a MiB each fill one, the third goes with the small one behind it. */
         {3, 4, {LARGE, LARGE, LARGE, TOGETHER(5, 2)}},
+        {2, 3, {STORED, STORED, STORED}}, /* which are not copied */
         /* One fails alone; all that fail leave their lane free. */
         {2, 3, {TOGETHER(5, 2), FAILING, TOGETHER(5, 2)}},
         {3, 3, {FAILING, FAILING, {0, 1}}},
