@@ -15,8 +15,8 @@ __BEGIN_DECLS
 enum { MM_DEVICES_MAX = 64 }; /* that are open at a time, over all backends */
 
 /* The public head of a device that a backend opened; the backend's own state lies behind it. Constant
- * from open to close, except `failed` and `forecast`. Numbers are 0 and texts "" where a backend has no such
- * thing. */
+ * from open to close, except `failed`, `home_bytes` and `forecast`. Numbers are 0 and texts "" where a
+ * backend has no such thing. */
 struct mm_device {
     const struct mm_backend *backend;
     unsigned index;      /* among the backend's devices */
@@ -30,6 +30,7 @@ struct mm_device {
     size_t l2_bytes;                   /* of the cache that all its multiprocessors share */
     size_t shared_bytes_per_block_max; /* with opting in */
     unsigned shared_bank_bytes; /* of each of its 32 banks: the word at byte b lies in bank b / this mod 32 */
+    size_t home_bytes;          /* of the stored matrices that it alone has; __atomic access only */
     int failed;                 /* not 0 once it cannot run jobs any more; __atomic access only */
     struct mm_forecast forecast;
 };
@@ -88,6 +89,12 @@ struct mm_backend {
     /* Free bytes of the device's memory at this moment. Any thread. */
     size_t (*memory_free)(const struct mm_device *device);
 
+    /* Memory for a stored matrix that the device alone will have: *home is the caller's, who releases it or
+     * gives it to the store. MM_STORE_FULL if the device would have more than mm_device_homes_max of such; or
+     * MM_NO_DEVICE_MEMORY. Any thread. NULL: stored matrices lie in host memory. */
+    enum mm_status (*take_home)(struct mm_device *device, size_t bytes, struct mm_replica **home,
+                                struct mm_error *error);
+
     /* Reads what the variant's float32 instance uses (a product's the untransposed one), with the tile that a
      * caller may choose or 0. MM_UNSUPPORTED where the variant has no such thing (a library; auto), or the
      * device too little for the tile. Any thread. NULL: the backend has no such thing (the CPU). */
@@ -131,6 +138,15 @@ enum mm_status mm_device_run(struct mm_device *device, struct mm_job *job);
 /* Whether a device cannot run jobs any more. Any thread. */
 static inline bool mm_device_has_failed(const struct mm_device *device) {
     return __atomic_load_n(&device->failed, __ATOMIC_RELAXED) != 0;
+}
+
+/* How many bytes of stored matrices a device may have for itself: a quarter of its memory. */
+static inline size_t mm_device_homes_max(const struct mm_device *device) {
+    return device->memory_bytes / 4;
+}
+
+static inline size_t mm_device_home_bytes(const struct mm_device *device) {
+    return __atomic_load_n(&device->home_bytes, __ATOMIC_RELAXED);
 }
 
 /* The backends that were built in, the preferred one first, ended by NULL. gpu/backends.c. */

@@ -181,6 +181,33 @@ bool mm_engine_is_lost(const struct mm_engine *engine) {
     return false;
 }
 
+static bool has_homes(const struct mm_device *device) {
+    return device->backend->take_home != NULL && !mm_device_has_failed(device);
+}
+
+size_t mm_engine_homes_max(const struct mm_engine *engine) {
+    size_t bytes = 0;
+    for (size_t index = 0; index < engine->device_count; index++)
+        bytes += has_homes(engine->devices[index]) ? mm_device_homes_max(engine->devices[index]) : 0;
+    return bytes;
+}
+
+static double home_room(const struct mm_device *device) {
+    return (double)mm_device_homes_max(device) - (double)mm_device_home_bytes(device);
+}
+
+enum mm_status mm_engine_take_home(const struct mm_engine *engine, size_t bytes, struct mm_replica **home,
+                                   struct mm_error *error) {
+    struct mm_device *roomiest = NULL;
+    for (size_t index = 0; index < engine->device_count; index++) {
+        struct mm_device *device = engine->devices[index];
+        if (has_homes(device) && (roomiest == NULL || home_room(device) > home_room(roomiest)))
+            roomiest = device;
+    }
+    *home = NULL;
+    return roomiest == NULL ? MM_OK : roomiest->backend->take_home(roomiest, bytes, home, error);
+}
+
 enum mm_status mm_engine_watch(struct mm_engine *engine, struct mm_error *error) {
     return mm_watch_look(engine->watch, engine->queue, mm_clock_ns(), error);
 }

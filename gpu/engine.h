@@ -49,6 +49,15 @@ const struct mm_backend *mm_engine_backend(const struct mm_engine *engine);
 /* Whether all devices of a backend have failed: only a new process mends that. Any thread. */
 bool mm_engine_is_lost(const struct mm_engine *engine);
 
+/* How many bytes of stored matrices the devices that work may have for themselves; 0: such matrices lie in
+ * host memory. Any thread. */
+size_t mm_engine_homes_max(const struct mm_engine *engine);
+
+/* Memory for a stored matrix on the device that has most room for such, as its backend's take_home gives it.
+ * MM_OK with *home NULL if it is to lie in host memory. Any thread. */
+enum mm_status mm_engine_take_home(const struct mm_engine *engine, size_t bytes, struct mm_replica **home,
+                                   struct mm_error *error);
+
 /* Looks at the devices once, and returns mm_watch_look's status and *error (gpu/queue/watch.h). One thread
  * calls it, some times a second, until shutdown begins. */
 enum mm_status mm_engine_watch(struct mm_engine *engine, struct mm_error *error);

@@ -37,36 +37,48 @@ static void complete_options(struct mm_options *options) {
         options->memory_budget_bytes = mm_machine_memory() / 2;
     if (options->body_bytes_max > options->memory_budget_bytes)
         options->body_bytes_max = options->memory_budget_bytes;
-    if (options->store_bytes_max == UINT64_MAX)
-        options->store_bytes_max = options->memory_budget_bytes / 2;
-    if (options->store_bytes_max > options->memory_budget_bytes)
-        options->store_bytes_max = options->memory_budget_bytes;
     if (options->log_format == NULL)
         options->log_format = isatty(STDERR_FILENO) ? "text" : "json";
 }
 
-/* A server without keys has one namespace, which may take all. */
-static void complete_store(struct mm_options *options, bool has_keys) {
-    const uint64_t most = options->store_bytes_max, share = has_keys ? most / 2 : most;
-    if (options->store_key_bytes_max == 0)
-        options->store_key_bytes_max = share;
-    if (options->store_key_bytes_max > most)
-        options->store_key_bytes_max = most;
+/* gpu_bytes: what GPUs may take of it; 0 on the CPU, where the store is part of the memory budget. */
+static uint64_t store_bytes_max(const struct mm_options *options, uint64_t gpu_bytes) {
+    const uint64_t budget = options->memory_budget_bytes, asked = options->store_bytes_max;
+    if (asked == UINT64_MAX)
+        return gpu_bytes > 0 ? gpu_bytes : budget / 2;
+    return gpu_bytes == 0 && asked > budget ? budget : asked;
 }
 
-/* True if there is to be none. With keys no namespace may have more than half of the names. */
-static bool open_store(struct mm_server *server) {
+/* A server without keys has one namespace, which may take all. */
+static uint64_t store_key_bytes_max(const struct mm_options *options, uint64_t most, bool has_keys) {
+    const uint64_t asked = options->store_key_bytes_max, share = has_keys ? most / 2 : most;
+    return asked == 0 ? share : asked > most ? most : asked;
+}
+
+static void print_options(struct mm_options *options, bool has_keys) {
+    options->store_bytes_max = store_bytes_max(options, 0);
+    options->store_key_bytes_max = store_key_bytes_max(options, options->store_bytes_max, has_keys);
+    mm_options_print(options, stdout);
+}
+
+/* With keys no namespace may have more than half of the names. */
+static struct mm_store_limits store_limits(const struct mm_server *server, uint64_t gpu_bytes) {
     const struct mm_options *options = server->options;
-    const size_t count_max = options->store_count_max;
-    const struct mm_store_limits limits = {.bytes_max = options->store_bytes_max,
-                                           .space_bytes_max = options->store_key_bytes_max,
-                                           .count_max = count_max,
-                                           .space_count_max =
-                                               server->keys == NULL ? count_max : (count_max + 1) / 2,
-                                           .ttl_ns_max = options->store_ttl_s * UINT64_C(1000000000)};
-    if (limits.bytes_max > 0)
+    const size_t count_max = options->store_count_max, most = store_bytes_max(options, gpu_bytes);
+    const bool has_keys = server->keys != NULL;
+    return (struct mm_store_limits){.bytes_max = most,
+                                    .space_bytes_max = store_key_bytes_max(options, most, has_keys),
+                                    .count_max = count_max,
+                                    .space_count_max = has_keys ? (count_max + 1) / 2 : count_max,
+                                    .ttl_ns_max = options->store_ttl_s * UINT64_C(1000000000)};
+}
+
+/* True if there is to be none. */
+static bool open_store(struct mm_server *server) {
+    const struct mm_store_limits limits = store_limits(server, 0);
+    if (server->options->store_bytes_max > 0)
         server->store = mm_store_open(&limits, server->buffers);
-    return limits.bytes_max == 0 || server->store != NULL;
+    return server->options->store_bytes_max == 0 || server->store != NULL;
 }
 
 static bool open_server(struct mm_server *server, const struct mm_options *options, struct mm_keys *keys) {
@@ -118,6 +130,9 @@ static bool open_engine(struct mm_server *server) {
     for (size_t index = 0; index < count; index++)
         mm_log_info("device %s:%u is %s", devices[index]->backend->name, devices[index]->index,
                     devices[index]->name);
+    const struct mm_store_limits limits = store_limits(server, mm_engine_homes_max(engine));
+    if (server->store != NULL)
+        mm_store_limit(server->store, &limits);
     if (mm_engine_page_locking(engine) != NULL)
         mm_buffers_lock(server->buffers, mm_engine_page_locking(engine));
     if (!mm_server_set_engine(server, engine)) {
@@ -345,9 +360,8 @@ int main(int argc, char **argv) {
         mm_keys_close(keys);
         return EXIT_USAGE;
     }
-    complete_store(&options, keys != NULL);
     if (options.print_config) {
-        mm_options_print(&options, stdout);
+        print_options(&options, keys != NULL);
         goto close_files;
     }
     if (can_reload(&options))

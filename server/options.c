@@ -62,8 +62,9 @@ static const struct option table[] = {
     {"max-body", "SIZE", SIZE, AT(body_bytes_max), 1, UINT64_C(1) << 60, "2GiB",
      "largest request body, never over the memory budget"},
     {"store-memory", "SIZE", SIZE, AT(store_bytes_max), 0, UINT64_C(1) << 60, NULL,
-     "memory for stored matrices, of the memory budget and of GPUs; 0: none are stored (default: half of the "
-     "budget)"},
+     "memory for stored matrices; 0: none are stored (default: a quarter of the memory of each GPU; without "
+     "one, "
+     "half of the memory budget)"},
     {"store-memory-per-key", "SIZE", SIZE, AT(store_key_bytes_max), 1, UINT64_C(1) << 60, NULL,
      "memory for the matrices of one API key (default: half of the store; without keys all of it)"},
     {"store-ttl-s", "S", NUMBER, AT(store_ttl_s), 0, 31536000, "0",

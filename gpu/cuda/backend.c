@@ -16,6 +16,7 @@ const struct mm_backend mm_cuda_backend = {
     .schedule = mm_cuda_schedule,
     .page_locking = &mm_cuda_page_locking,
     .memory_free = mm_cuda_memory_free,
+    .take_home = mm_cuda_make_home,
     .attributes = mm_cuda_attributes,
     .acquire = mm_cuda_acquire,
     .release = mm_cuda_release,

@@ -20,9 +20,8 @@ struct mm_cuda_device {
     struct mm_lane lanes[MM_CUDA_LANES];
     struct mm_lane direct;     /* for what is not a job: acquire, copies by hand, measure */
     struct mm_cuda_gate *gate; /* of the direct lane, for measure; owned */
-    LIST_HEAD(mm_cuda_replicas, mm_cuda_replica) replicas; /* these three are replica.c's */
+    LIST_HEAD(mm_cuda_replicas, mm_cuda_replica) replicas; /* these two are replica.c's */
     size_t replica_bytes;                                  /* copies and homes */
-    size_t home_bytes;
     struct mm_cuda_device *next_opened; /* failure.c's */
 };
 
@@ -56,10 +55,7 @@ enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_la
 /* Enqueues the copy of a stored matrix to device memory, from the host or from the device that has it. */
 cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const struct mm_lane *lane);
 
-/* Memory for a value that the device alone will have, in the order of the lane's stream. Its owner releases
- * it (struct mm_replica), or gives it to the store. MM_STORE_FULL if it does not fit beside what the device
- * alone has already; MM_NO_DEVICE_MEMORY if it may once copies are dropped. On the thread of the device's
- * lanes. */
+/* As the backend's take_home, in the order of the lane's stream. */
 enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_replica **home,
                                  struct mm_error *error);
 
@@ -155,6 +151,8 @@ bool mm_cuda_is_over(struct mm_device *device, unsigned lane);
 enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
 void mm_cuda_schedule(struct mm_job *job);
 size_t mm_cuda_memory_free(const struct mm_device *device);
+enum mm_status mm_cuda_make_home(struct mm_device *device, size_t bytes, struct mm_replica **home,
+                                 struct mm_error *error);
 enum mm_status mm_cuda_attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                                   struct mm_attributes *attributes, struct mm_error *error);
 enum mm_status mm_cuda_acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error);

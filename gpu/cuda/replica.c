@@ -7,15 +7,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* All of them take at most this part of the device's memory. Past it values are copied for each job, and
- * there is no home for another. */
-enum { REPLICAS_PART = 4 };
-
 struct mm_cuda_replica {
     struct mm_replica head; /* first; a copy's data may be NULL: dropped, and made anew if it is used again */
     struct mm_cuda_device *device; /* NULL: it was closed */
     size_t bytes;
-    cudaEvent_t copied; /* the copy is there once this is over */
+    cudaEvent_t copied; /* the copy is there once this is over; NULL: none was made */
     bool is_copied;     /* the copy is known to be complete; only the lanes' thread uses this */
     LIST_ENTRY(mm_cuda_replica) listed;
 };
@@ -31,7 +27,27 @@ static bool is_home(const struct mm_cuda_replica *replica) {
 static void count(const struct mm_cuda_replica *replica, size_t bytes) {
     replica->device->replica_bytes += bytes;
     if (is_home(replica))
-        replica->device->home_bytes += bytes;
+        __atomic_add_fetch(&replica->device->head.home_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+/* Counts the replica, if there is room: of a home beside the other homes, of a copy beside all that is there.
+ */
+static bool reserve(const struct mm_cuda_replica *replica) {
+    const struct mm_cuda_device *device = replica->device;
+    const size_t limit = mm_device_homes_max(&device->head);
+    pthread_mutex_lock(&mutex);
+    const size_t taken = is_home(replica) ? mm_device_home_bytes(&device->head) : device->replica_bytes;
+    const bool has_room = taken <= limit && replica->bytes <= limit - taken;
+    if (has_room)
+        count(replica, replica->bytes);
+    pthread_mutex_unlock(&mutex);
+    return has_room;
+}
+
+static void unreserve(const struct mm_cuda_replica *replica) {
+    pthread_mutex_lock(&mutex);
+    count(replica, -replica->bytes);
+    pthread_mutex_unlock(&mutex);
 }
 
 /* Detaches a listed replica's memory and returns it; the caller frees it. With the mutex held. */
@@ -44,6 +60,11 @@ static void *take_data(struct mm_cuda_replica *replica) {
     return data;
 }
 
+static void destroy_event(const struct mm_cuda_replica *replica) {
+    if (replica->copied != NULL)
+        cudaEventDestroy(replica->copied);
+}
+
 /* The value has ended, so no job uses it any more. */
 static void release(struct mm_replica *head) {
     struct mm_cuda_replica *replica = (struct mm_cuda_replica *)head;
@@ -54,7 +75,7 @@ static void release(struct mm_replica *head) {
         LIST_REMOVE(replica, listed);
     pthread_mutex_unlock(&mutex);
     if (device != NULL && mm_cuda_use(&device->head, NULL) == MM_OK) {
-        cudaEventDestroy(replica->copied);
+        destroy_event(replica);
         if (data != NULL)
             mm_cuda_give(&device->direct, data);
     }
@@ -74,7 +95,7 @@ void mm_cuda_drop_replicas(struct mm_cuda_device *device, bool for_good) {
         if (!for_good)
             continue;
         LIST_REMOVE(replica, listed);
-        cudaEventDestroy(replica->copied);
+        destroy_event(replica);
         replica->device = NULL;
     }
     pthread_mutex_unlock(&mutex);
@@ -103,14 +124,6 @@ static cudaError_t wait_for_copy(struct mm_cuda_replica *replica, const struct m
     return cudaStreamWaitEvent(lane->stream, replica->copied, 0);
 }
 
-/* What is left beside `taken`, one of the device's two accounts. */
-static size_t room_bytes(const struct mm_cuda_device *device, const size_t *taken) {
-    pthread_mutex_lock(&mutex);
-    const size_t bytes = device->head.memory_bytes / REPLICAS_PART - *taken;
-    pthread_mutex_unlock(&mutex);
-    return bytes;
-}
-
 /* Without memory. NULL if the system has none. */
 static struct mm_cuda_replica *make_replica(size_t bytes, struct mm_cuda_device *device) {
     struct mm_cuda_replica *replica = calloc(1, sizeof *replica);
@@ -119,21 +132,10 @@ static struct mm_cuda_replica *make_replica(size_t bytes, struct mm_cuda_device 
     replica->head = (struct mm_replica){.device = &device->head, .release = release};
     replica->device = device;
     replica->bytes = bytes;
-    if (cudaEventCreateWithFlags(&replica->copied, cudaEventDisableTiming) != cudaSuccess) {
-        free(replica);
-        return NULL;
-    }
     pthread_mutex_lock(&mutex);
     LIST_INSERT_HEAD(&device->replicas, replica, listed);
     pthread_mutex_unlock(&mutex);
     return replica;
-}
-
-static void set_data(struct mm_cuda_replica *replica, void *data) {
-    pthread_mutex_lock(&mutex);
-    count(replica, replica->bytes);
-    __atomic_store_n(&replica->head.data, data, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&mutex);
 }
 
 cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const struct mm_lane *lane) {
@@ -144,20 +146,33 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
                                value->bytes, lane->stream);
 }
 
-/* Takes memory, and enqueues the copy. */
+static cudaError_t enqueue_copy(const struct mm_stored *value, struct mm_cuda_replica *replica, void *data,
+                                const struct mm_lane *lane) {
+    cudaError_t code = cudaSuccess;
+    if (replica->copied == NULL)
+        code = cudaEventCreateWithFlags(&replica->copied, cudaEventDisableTiming);
+    if (code == cudaSuccess)
+        code = mm_cuda_copy_stored(value, data, lane);
+    return code == cudaSuccess ? cudaEventRecord(replica->copied, lane->stream) : code;
+}
+
+/* Takes memory, if there is some, and enqueues the copy. */
 static cudaError_t copy(const struct mm_stored *value, struct mm_cuda_replica *replica,
                         struct mm_lane *lane) {
     void *data;
-    if (mm_cuda_take(lane, mm_cuda_aligned(value->bytes), &data, NULL) != MM_OK)
+    if (!reserve(replica))
         return cudaSuccess;
-    cudaError_t code = mm_cuda_copy_stored(value, data, lane);
-    if (code == cudaSuccess)
-        code = cudaEventRecord(replica->copied, lane->stream);
+    if (mm_cuda_take(lane, mm_cuda_aligned(value->bytes), &data, NULL) != MM_OK) {
+        unreserve(replica);
+        return cudaSuccess;
+    }
+    const cudaError_t code = enqueue_copy(value, replica, data, lane);
     if (code != cudaSuccess) {
         mm_cuda_give(lane, data);
+        unreserve(replica);
         return code;
     }
-    set_data(replica, data);
+    __atomic_store_n(&replica->head.data, data, __ATOMIC_RELAXED);
     return cudaSuccess;
 }
 
@@ -186,7 +201,7 @@ enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_la
         code = wait_for_copy(replica, lane);
     } else if (mm_replica_judge_home(value->home, error) != MM_OK) {
         return error->status;
-    } else if (value->bytes <= room_bytes(device, &device->replica_bytes)) {
+    } else {
         replica = find_or_make(value, lane);
         if (replica != NULL)
             code = copy(value, replica, lane);
@@ -202,53 +217,94 @@ enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_la
 
 /* --- homes */
 
-/* By a stream of its own: the device's work goes on beside it, and several threads may read at a time. */
-static enum mm_status read(struct mm_replica *head, const struct mm_window *part, enum mm_dtype dtype,
-                           void *to, struct mm_error *error) {
-    struct mm_lane lane = {.device = ((struct mm_cuda_replica *)head)->device};
-    const enum mm_status status = mm_cuda_use(&lane.device->head, error);
-    if (status != MM_OK)
-        return status;
-    cudaError_t code = cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking);
-    if (code == cudaSuccess) {
-        code = mm_cuda_copy_part(to, head->data, dtype, part, &lane);
-        const cudaError_t waited = cudaStreamSynchronize(lane.stream);
-        code = code == cudaSuccess ? waited : code;
-        cudaStreamDestroy(lane.stream);
-    }
-    return mm_cuda_status(lane.device, code, "copying a stored matrix from the device", error);
+/* A stream of its own, for an HTTP thread: the device's work goes on beside it. */
+static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, struct mm_error *error) {
+    *lane = (struct mm_lane){.device = (struct mm_cuda_device *)head};
+    if (mm_cuda_use(head, error) != MM_OK)
+        return MM_DEVICE_FAILED;
+    const cudaError_t code = cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking);
+    return mm_cuda_status(lane->device, code, "making a stream", error);
 }
 
-/* Copies can be dropped, homes cannot. */
-static enum mm_status fail_room(const struct mm_cuda_device *device, size_t bytes, struct mm_error *error) {
-    const size_t limit = device->head.memory_bytes / REPLICAS_PART;
-    const size_t free_bytes = room_bytes(device, &device->home_bytes);
+/* Waits for what was enqueued there, which gave `code`. */
+static enum mm_status close_lane(struct mm_lane *lane, cudaError_t code, const char *doing,
+                                 struct mm_error *error) {
+    const cudaError_t waited = cudaStreamSynchronize(lane->stream);
+    cudaStreamDestroy(lane->stream);
+    return mm_cuda_status(lane->device, code == cudaSuccess ? waited : code, doing, error);
+}
+
+static enum mm_status read(struct mm_replica *head, const struct mm_window *part, enum mm_dtype dtype,
+                           void *to, struct mm_error *error) {
+    struct mm_lane lane;
+    const enum mm_status status = open_lane(&((struct mm_cuda_replica *)head)->device->head, &lane, error);
+    if (status != MM_OK)
+        return status;
+    return close_lane(&lane, mm_cuda_copy_part(to, head->data, dtype, part, &lane),
+                      "copying a stored matrix from the device", error);
+}
+
+static enum mm_status write(struct mm_replica *head, size_t offset, const void *from, size_t bytes,
+                            struct mm_error *error) {
+    struct mm_lane lane;
+    const enum mm_status status = open_lane(&((struct mm_cuda_replica *)head)->device->head, &lane, error);
+    if (status != MM_OK)
+        return status;
+    return close_lane(
+        &lane, cudaMemcpyAsync((char *)head->data + offset, from, bytes, cudaMemcpyHostToDevice, lane.stream),
+        "copying a matrix to the device", error);
+}
+
+static enum mm_status fail_room(const struct mm_device *device, size_t bytes, struct mm_error *error) {
+    const size_t limit = mm_device_homes_max(device), taken = mm_device_home_bytes(device);
+    const size_t free_bytes = limit - mm_size_min(taken, limit);
     mm_fail_limit(error, "", limit,
-                  "the result needs %zu bytes of the memory of %s, where stored matrices may take %zu, of "
+                  "the matrix needs %zu bytes of the memory of %s, where stored matrices may take %zu, of "
                   "which %zu are free; delete what you no longer need",
-                  bytes, device->head.name, limit, free_bytes);
-    error->status = bytes <= free_bytes ? MM_NO_DEVICE_MEMORY : MM_STORE_FULL;
+                  bytes, device->name, limit, free_bytes);
+    error->status = MM_STORE_FULL;
     error->needed_bytes = bytes;
     error->free_bytes = free_bytes;
-    return error->status;
+    return MM_STORE_FULL;
 }
 
 enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_replica **home,
                                  struct mm_error *error) {
-    struct mm_cuda_device *device = lane->device;
-    void *data;
-    if (bytes > room_bytes(device, &device->replica_bytes))
-        return fail_room(device, bytes, error);
-    struct mm_cuda_replica *replica = make_replica(bytes, device);
+    struct mm_cuda_replica *replica = make_replica(bytes, lane->device);
+    void *data = NULL;
     if (replica == NULL)
         return mm_fail(error, MM_INTERNAL, "the system has no memory for a matrix's place on the device");
     replica->head.read = read;
+    replica->head.write = write;
     replica->is_copied = true;
-    if (mm_cuda_take(lane, mm_cuda_aligned(bytes), &data, error) != MM_OK) {
+    const bool has_room = reserve(replica);
+    const enum mm_status status = has_room ? mm_cuda_take(lane, mm_cuda_aligned(bytes), &data, error)
+                                           : fail_room(&lane->device->head, bytes, error);
+    if (status != MM_OK) {
+        if (has_room)
+            unreserve(replica);
         release(&replica->head);
-        return error->status;
+        return status;
     }
-    set_data(replica, data);
+    replica->head.data = data;
     *home = &replica->head;
     return MM_OK;
+}
+
+enum mm_status mm_cuda_make_home(struct mm_device *head, size_t bytes, struct mm_replica **home,
+                                 struct mm_error *error) {
+    struct mm_replica *taken = NULL;
+    struct mm_lane lane;
+    enum mm_status status = open_lane(head, &lane, error);
+    if (status != MM_OK)
+        return status;
+    const enum mm_status took = mm_cuda_take_home(bytes, &lane, &taken, error);
+    status = close_lane(&lane, cudaSuccess, "taking device memory", took == MM_OK ? error : NULL);
+    if (took != MM_OK)
+        return took;
+    if (status != MM_OK)
+        taken->release(taken);
+    else
+        *home = taken;
+    return status;
 }

@@ -25,6 +25,7 @@ struct mm_store {
     pthread_mutex_t mutex; /* guards all that follows, references, and rooms that are reserved */
     struct mm_account account;
     uint64_t expires_ns; /* no value expires before; UINT64_MAX: none does */
+    size_t host_bytes;   /* of values with a name that lie in host memory */
     size_t count;
     struct entry *entries; /* limits.count_max */
 };
@@ -46,6 +47,13 @@ struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_b
     return store;
 }
 
+void mm_store_limit(struct mm_store *store, const struct mm_store_limits *limits) {
+    pthread_mutex_lock(&store->mutex);
+    assert(store->count == 0 && TAILQ_EMPTY(&store->account.rooms));
+    store->limits = *limits;
+    pthread_mutex_unlock(&store->mutex);
+}
+
 bool mm_store_is_name(const char *name) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     const size_t length = strspn(name, letters);
@@ -64,8 +72,13 @@ static void drop_reference(struct mm_store *store, struct mm_stored *value, stru
     SLIST_INSERT_HEAD(dropped, value, dropped);
 }
 
+static size_t host_bytes(const struct mm_stored *value) {
+    return value->home == NULL ? value->bytes : 0;
+}
+
 static void unname(struct mm_store *store, struct mm_stored *value, struct dropped *dropped) {
     __atomic_store_n(&value->is_named, 0, __ATOMIC_RELAXED);
+    store->host_bytes -= host_bytes(value);
     mm_account_move(&store->account, MM_BYTES_STORED, MM_BYTES_RELEASED, value->bytes);
     drop_reference(store, value, dropped);
 }
@@ -326,6 +339,7 @@ static void name_value(struct mm_store *store, struct mm_store_room *room, struc
     TAILQ_REMOVE(&store->account.rooms, room, reserved);
     room->is_reserved = false;
     __atomic_store_n(&value->is_named, 1, __ATOMIC_RELAXED);
+    store->host_bytes += host_bytes(value);
     value->references = 2; /* of the name, and of the caller */
     insert(store, value);
     if (old != NULL)
@@ -432,11 +446,10 @@ size_t mm_store_list(struct mm_store *store, uint64_t space, const char *after, 
 /* --- figures */
 
 struct mm_store_usage mm_store_usage(struct mm_store *store, uint64_t number) {
-    struct mm_store_usage usage = {.limit = store->limits.space_bytes_max};
     pthread_mutex_lock(&store->mutex);
     const struct mm_space *space = mm_account_space(&store->account, number);
-    if (space != NULL)
-        usage.bytes = space->bytes;
+    const struct mm_store_usage usage = {.bytes = space == NULL ? 0 : space->bytes,
+                                         .limit = store->limits.space_bytes_max};
     pthread_mutex_unlock(&store->mutex);
     return usage;
 }
@@ -445,6 +458,7 @@ struct mm_store_totals mm_store_totals(struct mm_store *store) {
     pthread_mutex_lock(&store->mutex);
     const size_t *bytes = store->account.bytes;
     const struct mm_store_totals totals = {.count = store->count,
+                                           .host_bytes = store->host_bytes,
                                            .stored_bytes = bytes[MM_BYTES_STORED],
                                            .reserved_bytes = bytes[MM_BYTES_RESERVED],
                                            .released_bytes = bytes[MM_BYTES_RELEASED],

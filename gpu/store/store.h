@@ -36,6 +36,11 @@ struct mm_replica {
      * has; else NULL. */
     enum mm_status (*read)(struct mm_replica *replica, const struct mm_window *part, enum mm_dtype dtype,
                            void *to, struct mm_error *error);
+
+    /* Copies bytes from host memory to the place `offset`, and returns when they are there. Before the value
+     * is stored; any thread, one at a time. Of the same elements. */
+    enum mm_status (*write)(struct mm_replica *replica, size_t offset, const void *from, size_t bytes,
+                            struct mm_error *error);
 };
 
 enum { MM_STORED_DEVICE_MAX = 15 };
@@ -95,6 +100,9 @@ struct mm_store;
 
 /* `buffers` outlives the store. NULL if memory runs out. */
 struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_buffers *buffers);
+
+/* Sets other limits, of the same count_max, before anything is stored or has room. */
+void mm_store_limit(struct mm_store *store, const struct mm_store_limits *limits);
 
 /* No references and no rooms are left. NULL is allowed. */
 void mm_store_close(struct mm_store *store);
@@ -184,10 +192,11 @@ struct mm_store_usage mm_store_usage(struct mm_store *store, uint64_t space);
 /* Drops expired values. Takes no time to speak of if none has expired. */
 void mm_store_expire(struct mm_store *store, uint64_t now_ns);
 
-/* What all namespaces take. The four sizes add up to the limit. */
+/* What all namespaces take. The last four sizes add up to the limit. */
 struct mm_store_totals {
     size_t count;          /* values with a name */
-    size_t stored_bytes;   /* theirs */
+    size_t host_bytes;     /* of those of them that lie in host memory */
+    size_t stored_bytes;   /* of all of them */
     size_t reserved_bytes; /* of values still to come */
     size_t released_bytes; /* of values without a name that are still held */
     size_t free_bytes;

@@ -1,8 +1,10 @@
 /* PUT /v1/matrices/NAME: receives a matrix as an operation does, but stores it. Room in the store is reserved
- * before the body comes. */
+ * before the body comes. If there is a GPU, its memory takes the elements: those of a large binary body as
+ * they arrive, others when they are decoded. */
 #include "server/handlers/matrix.h"
 
 #include "api/describe/stored.h"
+#include "api/npy/npy.h"
 #include "server/handlers/operation.h"
 #include "server/http/body.h"
 #include "server/http/reply.h"
@@ -31,6 +33,15 @@ static size_t expected_bytes(const struct mm_request *request) {
     const bool is_binary = decoder == &mm_raw_codec || decoder == &mm_npy_codec ||
                            (decoder == NULL && !mm_body_is_small(request));
     return is_binary ? request->content_length : 0;
+}
+
+static bool has_homes(const struct mm_request *request) {
+    return mm_engine_homes_max(mm_server_engine(request->server)) > 0;
+}
+
+/* Products judge each element of a bool in host memory. */
+static bool has_home(const struct mm_call *call) {
+    return call->dtype != MM_BOOL && mm_matrix_bytes(&call->a) > 0;
 }
 
 static enum mm_status reserve(struct mm_request *request) {
@@ -69,16 +80,87 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
         status = mm_body_judge_limit(request);
     if (status == MM_OK && operation->decoder != NULL)
         status = mm_operation_plan(request, request->content_length);
-    if (status == MM_OK)
+    if (status == MM_OK && mm_server_engine(request->server) != NULL) /* else it takes none yet */
         status = reserve(request);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);
     if (status != MM_OK)
         unreserve(request);
-    if (status == MM_OK && operation->decoder != NULL && operation->decoder->reader != NULL)
+    if (status != MM_OK)
+        return status;
+    request->may_pass = expected_bytes(request) > MM_BODY_PASSED_BYTES && has_homes(request);
+    if (operation->decoder != NULL && operation->decoder->reader != NULL)
         mm_operation_begin_reading(request);
-    return status;
+    return MM_OK;
 }
+
+/* --- passing it on */
+
+/* What a .npy file has before its elements, which are at most HEAD_ALIGNMENT bytes long. Files whose head is
+ * longer are none that NumPy writes. */
+enum { HEAD_MAX = 4096, HEAD_ALIGNMENT = 8 };
+
+/* Lays a view over a body of which the head is here alone, as the codec does over the whole. False if the
+ * elements are not there as they are to be stored, or the body is wrong. */
+static bool lay_view(const struct mm_request *request, char *head, size_t bytes, struct mm_call *call) {
+    const struct mm_codec *decoder = mm_operation_of(request)->decoder;
+    const struct mm_limits *limits = &request->server->limits;
+    const struct mm_body body = {.data = head, .bytes = request->content_length};
+    struct mm_npy_header header;
+    struct mm_error ignored;
+    if (decoder == &mm_raw_codec) {
+        decoder->decode(call, &body);
+        return call->a.ld == call->a.cols || call->a.rows == 1;
+    }
+    if (mm_npy_read_header("a", head, bytes, &header, &ignored) != MM_OK || header.is_fortran ||
+        header.bytes % HEAD_ALIGNMENT != 0) /* else they are moved */
+        return false;
+    void *reading = decoder->reader->begin(call, NULL, body.bytes, limits, request->server->buffers);
+    return reading != NULL && decoder->reader->finish(reading, call, &body, &ignored) == MM_OK;
+}
+
+/* Whether the first piece tells that the body is binary. */
+static bool is_binary(struct mm_request *request, const char *piece) {
+    struct mm_operation *operation = mm_operation_of(request);
+    if (operation->decoder == NULL && *piece == '\x93' && choose_decoder(request, true, *piece) == MM_OK)
+        (void)mm_operation_plan(request, request->content_length);
+    return request->error.status == MM_OK &&
+           (operation->decoder == &mm_raw_codec || operation->decoder == &mm_npy_codec);
+}
+
+static void look(struct mm_request *request, const char *piece, size_t bytes) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_call call = operation->call;
+    _Alignas(HEAD_ALIGNMENT) char head[HEAD_MAX];
+    const size_t head_bytes = mm_size_min(bytes, sizeof head);
+    memcpy(head, piece, head_bytes);
+    if (!is_binary(request, piece) || !lay_view(request, head, head_bytes, &call) || !has_home(&call))
+        return;
+    const size_t first = (size_t)((char *)call.a.data - head), size = mm_matrix_bytes(&call.a);
+    (void)mm_engine_take_home(mm_server_engine(request->server), size, &operation->job.stored_c,
+                              &request->error);
+    request->passes_on = operation->job.stored_c != NULL;
+    if (!request->passes_on)
+        return;
+    operation->call = call;
+    operation->head_bytes = first;
+    if (request->reading != NULL)
+        request->reader->cancel(request->reading);
+    request->reading = NULL;
+}
+
+static enum mm_status pass(struct mm_request *request) {
+    const struct mm_operation *operation = mm_operation_of(request);
+    struct mm_replica *home = operation->job.stored_c;
+    const size_t head = request->passed_bytes == 0 ? operation->head_bytes : 0;
+    const size_t bytes = request->body_bytes - head;
+    const size_t offset = request->passed_bytes + head - operation->head_bytes;
+    request->passed_bytes += request->body_bytes;
+    request->body_bytes = 0;
+    return home->write(home, offset, (const char *)request->body.data + head, bytes, &request->error);
+}
+
+/* --- the complete body */
 
 /* What the elements' memory holds beside them: a file's header, the other parts of a form, or what a reader
  * of text had to spare. */
@@ -112,6 +194,25 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
     return MM_OK;
 }
 
+/* Moves the elements to a GPU; *error is MM_OK and stored_c NULL if there is none. */
+static enum mm_status place(struct mm_request *request, struct mm_error *error) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_call *call = &operation->call;
+    struct mm_buffers *buffers = request->server->buffers;
+    const size_t bytes = mm_matrix_bytes(&call->a);
+    if (!has_home(call))
+        return MM_OK;
+    enum mm_status status =
+        mm_engine_take_home(mm_server_engine(request->server), bytes, &operation->job.stored_c, error);
+    struct mm_replica *home = operation->job.stored_c;
+    if (status != MM_OK || home == NULL)
+        return status;
+    status = home->write(home, 0, call->a.data, bytes, error);
+    mm_buffers_release(buffers, call->views_body ? &request->body : &call->storage);
+    call->a.data = NULL;
+    return status;
+}
+
 /* From the complete body to a matrix in C order, without what else the body held. */
 static enum mm_status decode_matrix(struct mm_request *request, const char *content_type,
                                     struct mm_error *error) {
@@ -139,6 +240,8 @@ static enum mm_status decode(struct mm_request *request, const char *content_typ
     if (!mm_operation_of(request)->is_decoded)
         status = decode_matrix(request, content_type, error);
     if (status == MM_OK)
+        status = place(request, error);
+    if (status == MM_OK && mm_operation_of(request)->job.stored_c == NULL)
         status = compact(request, error);
     if (status != MM_OK)
         mm_request_judge_busy(request, request->body_bytes, error);
@@ -153,10 +256,14 @@ static enum mm_status work(struct mm_request *request, enum mm_request_state sta
 static enum mm_status store_value(struct mm_request *request, struct mm_stored **value, bool *is_new) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_call *call = &operation->call;
+    struct mm_replica *home = operation->job.stored_c;
+    struct mm_buffer none = {0};
+    struct mm_buffer *memory = call->views_body ? &request->body : &call->storage;
     struct mm_store_content content = {.shape = call->a_shape,
                                        .dtype = call->dtype,
-                                       .data = call->a.data,
-                                       .memory = call->views_body ? &request->body : &call->storage,
+                                       .data = home != NULL ? NULL : call->a.data,
+                                       .memory = home != NULL ? &none : memory,
+                                       .home = home,
                                        .ttl_ns = call->numbers[MM_PARAMETER_TTL_S] * UINT64_C(1000000000)};
     char etag[MM_ETAG_MAX + 1];
     bool is_there;
@@ -170,6 +277,8 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
         status = mm_store_put(request->server->store, &operation->room, mm_matrix_name(request), &content,
                               mm_clock_ns(), value, is_new, &request->error);
     } while (status == MM_PRECONDITION_FAILED); /* another request came in between: judges anew */
+    if (status == MM_OK)
+        operation->job.stored_c = NULL; /* the store's from here on */
     return status;
 }
 
@@ -192,6 +301,12 @@ enum mm_status mm_matrix_put_answer(struct mm_request *request) {
 enum mm_status mm_matrix_put_complete(struct mm_request *request) {
     const char *content_type = request->headers[MM_HEADER_CONTENT_TYPE];
     enum mm_status status = MM_OK;
+    if (request->passes_on) {
+        if (pass(request) == MM_OK)
+            return mm_matrix_put_answer(request);
+        unreserve(request);
+        return request->error.status;
+    }
     if (mm_operation_of(request)->decoder == NULL) {
         status = choose_decoder(request, true, mm_request_first_character(request));
         if (status == MM_OK)
@@ -224,5 +339,7 @@ static void release(struct mm_request *request) {
 const struct mm_route_state mm_matrix_put_state = {.bytes = sizeof(struct mm_operation),
                                                    .work = work,
                                                    .next = next,
+                                                   .look = look,
+                                                   .pass = pass,
                                                    .drop_memory = drop_memory,
                                                    .release = release};

@@ -80,7 +80,7 @@ enum mm_status mm_body_judge_output(const struct mm_request *request, size_t hel
         mm_fail_got(error, "%zu", held_bytes + bytes);
         return MM_TOO_LARGE;
     }
-    const size_t stored = server->store == NULL ? 0 : mm_store_totals(server->store).stored_bytes;
+    const size_t stored = server->store == NULL ? 0 : mm_store_totals(server->store).host_bytes;
     if (bytes + held_bytes > part - mm_size_min(part, stored))
         return mm_fail(error, MM_BUSY,
                        "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) stored "
@@ -107,8 +107,10 @@ static bool is_behind_others(const struct mm_request *request) {
            __atomic_load_n(&request->server->starved_ns, __ATOMIC_RELAXED) < request->started_ns;
 }
 
+/* A body that may be passed on gets its memory when that is known. */
 enum mm_status mm_body_acquire(struct mm_request *request) {
-    if (!takes_body(request) || request->content_length == MM_LENGTH_UNKNOWN || request->content_length == 0)
+    if (!takes_body(request) || request->content_length == MM_LENGTH_UNKNOWN ||
+        request->content_length == 0 || request->may_pass)
         return MM_OK;
     if (is_behind_others(request))
         return mm_fail(&request->error, MM_BUSY,
@@ -124,6 +126,10 @@ static size_t spare_bytes(const struct mm_request *request) {
 
 static enum mm_status grow(struct mm_request *request, size_t bytes, bool to_the_last,
                            struct mm_error *error) {
+    if (request->passes_on)
+        return request->body.data != NULL ? MM_OK
+                                          : mm_buffers_acquire(request->server->buffers, MM_BODY_PASSED_BYTES,
+                                                               &request->body, error);
     return mm_buffers_grow(request->server->buffers, bytes, bytes_max(request),
                            to_the_last ? 0 : spare_bytes(request), &request->body, error);
 }
@@ -174,7 +180,24 @@ static void pass_over(struct mm_request *request, size_t bytes) {
         refuse_midway(request);
 }
 
+/* Passes on what is kept, each time that its memory is full. */
+static void keep_and_pass(struct mm_request *request, const char *data, size_t bytes) {
+    while (bytes > 0 && request->error.status == MM_OK) {
+        const size_t part = mm_size_min(bytes, MM_BODY_PASSED_BYTES - request->body_bytes);
+        memcpy((char *)request->body.data + request->body_bytes, data, part);
+        request->body_bytes += part;
+        data += part;
+        bytes -= part;
+        if (request->body_bytes == MM_BODY_PASSED_BYTES)
+            (void)request->route->state->pass(request);
+    }
+}
+
 static void keep(struct mm_request *request, const char *data, size_t bytes) {
+    if (request->passes_on) {
+        keep_and_pass(request, data, bytes);
+        return;
+    }
     memcpy((char *)request->body.data + request->body_bytes, data, bytes);
     request->body_bytes += bytes;
     if (request->reading != NULL)
@@ -192,8 +215,13 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
     request->peer->stream.unread_bytes = 0;
     if (request->record.left)
         return MHD_NO;
+    if (is_ours && request->may_pass && request->error.status == MM_OK) {
+        request->may_pass = false;
+        request->route->state->look(request, data, piece);
+    }
+    const bool has_room = request->passes_on ? request->body.data != NULL : received <= request->body.bytes;
     if (is_ours && takes_body(request) && request->error.status == MM_OK &&
-        ((received > request->body.bytes && is_behind_others(request)) ||
+        ((!has_room && is_behind_others(request)) ||
          mm_body_grow(request, received, false, &request->error) == MM_BUSY)) {
         request->error = (struct mm_error){0};
         mm_request_wait_for_memory(request, received);

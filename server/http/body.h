@@ -8,6 +8,9 @@
  * small requests would wait until the large ones end. */
 enum { MM_OTHERS_PART = 16, MM_LARGE_OUTPUT_BYTES = 1 << 20 };
 
+/* What is kept of a body that is passed on. */
+enum { MM_BODY_PASSED_BYTES = 2 << 20 };
+
 /* Judges the memory of a complete request's output, beside held_bytes that the request has: MM_TOO_LARGE if
  * it never fits. If it is large: MM_BUSY, with needed_bytes, if there is none now, or older requests wait for
  * some; without needed_bytes if stored matrices take it, since that may last. The connection's thread or one

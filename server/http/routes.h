@@ -33,6 +33,13 @@ struct mm_route_state {
      * an abandoned request. */
     enum mm_request_state (*next)(struct mm_request *request, enum mm_request_state ended);
 
+    /* Looks at the first piece of a body that may be passed on (request->may_pass), and sets
+     * request->passes_on if it is to be. Then `pass` takes what is kept of the body, MM_BODY_PASSED_BYTES
+     * each time, and the rest is left to `complete`. Errors go into request->error. The connection's thread.
+     */
+    void (*look)(struct mm_request *request, const char *piece, size_t bytes);
+    enum mm_status (*pass)(struct mm_request *request);
+
     /* Releases what `own` holds of the memory budget: the request is refused while it waits for more. With
      * server->mutex held. NULL: such requests do not wait. */
     void (*drop_memory)(struct mm_request *request);

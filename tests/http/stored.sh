@@ -269,7 +269,7 @@ used=$(metric 'staging_bytes{state="used"}')
 ask '/v1/matmul?a_from=x&b_from=w&backend=cuda&out=y&reply=none' -X POST
 expect "a result of a GPU" 200
 ask /v1/matrices
-expect "where it is" 200 '[.matrices[].device | sub("[0-9]+$"; "")]' '["cpu","cpu","cuda:"]'
+expect "where it is" 200 '[.matrices[].device | sub("[0-9]+$"; "")]' '["cuda:","cuda:","cuda:"]'
 same "it takes no host memory" "$used" "$(metric 'staging_bytes{state="used"}')"
 while IFS='|' read -r query outcome; do
     ask "/v1/matrices/y?$query" -H 'Accept: application/json'
@@ -336,7 +336,7 @@ has_failed_gpu() {
 rm "$scratch/slow" # which was a pipe
 prepare_held cuda 1 20 # within the limit of time
 start_held --watchdog-ms 500 --max-kernel-ms 200
-store h '{"a": [[1]]}'
+store h '{"a": [[true]], "dtype": "bool"}' # in host memory
 hold_job late 'out=h'
 await 60 has_failed_gpu || fail "the watchdog found no hung GPU"
 release

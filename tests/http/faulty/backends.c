@@ -223,14 +223,17 @@ static void check(struct mm_job *job, const struct mm_product *product) {
 /* What the GPU alone has lies behind this, and goes with the device. */
 struct home {
     struct mm_replica head;
+    size_t bytes;
     float elements[];
 };
 
 static _Thread_local struct home *c_home; /* of the job that the thread runs, if there is no room for all of C
                                              elsewhere, or C stays; else NULL */
 
-static void release_home(struct mm_replica *home) {
-    free(home);
+static void release_home(struct mm_replica *head) {
+    const struct home *home = (const struct home *)head;
+    __atomic_sub_fetch(&devices[head->device->index].home_bytes, home->bytes, __ATOMIC_RELAXED);
+    free(head);
 }
 
 static enum mm_status read_home(struct mm_replica *home, const struct mm_window *part, enum mm_dtype dtype,
@@ -240,13 +243,34 @@ static enum mm_status read_home(struct mm_replica *home, const struct mm_window 
     return MM_OK;
 }
 
-static struct home *make_home(const struct mm_device *device, const struct mm_product *product) {
-    struct home *home = malloc(sizeof *home + product->m * product->n * sizeof home->elements[0]);
+static enum mm_status write_home(struct mm_replica *home, size_t offset, const void *from, size_t bytes,
+                                 struct mm_error *error) {
+    if (mm_device_has_failed(home->device))
+        return mm_fail(error, MM_DEVICE_FAILED, "the device failed as told");
+    memcpy((char *)home->data + offset, from, bytes);
+    return MM_OK;
+}
+
+static struct home *make_home(struct mm_device *device, size_t bytes) {
+    struct home *home = malloc(sizeof *home + bytes);
     if (home == NULL)
         abort();
-    home->head = (struct mm_replica){
-        .device = device, .data = home->elements, .release = release_home, .read = read_home};
+    home->head = (struct mm_replica){.device = device,
+                                     .data = home->elements,
+                                     .release = release_home,
+                                     .read = read_home,
+                                     .write = write_home};
+    home->bytes = bytes;
+    __atomic_add_fetch(&device->home_bytes, bytes, __ATOMIC_RELAXED);
     return home;
+}
+
+static enum mm_status take_home(struct mm_device *device, size_t bytes, struct mm_replica **home,
+                                struct mm_error *error) {
+    if (bytes > mm_device_homes_max(device) - mm_device_home_bytes(device))
+        return mm_fail(error, MM_STORE_FULL, "the device is full as told");
+    *home = &make_home(device, bytes)->head;
+    return MM_OK;
 }
 
 /* Where an operand lies. */
@@ -273,7 +297,13 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     busy = begun_on;
     find(&product.a, &job->a_source);
     find(&product.b, &job->b_source);
-    c_home = job->stores_c || job->part != NULL ? make_home(begun_on, &product) : NULL;
+    c_home = NULL;
+    const size_t c_bytes = product.m * product.n * sizeof(float);
+    if (job->stores_c && c_bytes > mm_device_homes_max(begun_on) - mm_device_home_bytes(begun_on)) {
+        mm_fail(&job->error, MM_STORE_FULL, "the device is full as told");
+        return;
+    }
+    c_home = job->stores_c || job->part != NULL ? make_home(begun_on, c_bytes) : NULL;
     if (c_home != NULL)
         product.c = mm_matrix_dense(MM_FLOAT32, product.m, product.n, c_home->elements);
     if (strcmp(job->ran->name, "loses_device") != 0)
@@ -289,7 +319,8 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     if (c_home != NULL && job->error.status == MM_OK)
         return_c(job);
     if (!job->stores_c || job->error.status != MM_OK) {
-        free(c_home);
+        if (c_home != NULL)
+            release_home(&c_home->head);
         c_home = NULL;
     }
 }
@@ -369,6 +400,7 @@ static struct mm_backend faulty_backend = {
     .end = end,
     .attributes = attributes,
     .memory_free = memory_free,
+    .take_home = take_home,
     .fill = fill,
     .measure = measure,
     .probe = probe,

@@ -92,7 +92,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
     fake_cuda.events++;
-    *event = NULL;
+    *event = (cudaEvent_t)&fake_cuda;
     return cudaSuccess;
 }
 

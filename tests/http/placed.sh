@@ -1,0 +1,182 @@
+#!/bin/sh
+# Matrices that a PUT leaves in the memory of a GPU: large binary bodies as they arrive, others once they are decoded.
+# usage: placed.sh BACKEND: cuda, or cpu, where a made-up GPU takes its place. Without a device of the backend it is
+# skipped (77).
+# shellcheck source=tests/http/server.sh disable=SC2119
+. "$(dirname "$0")/server.sh"
+
+backend=$1 raw='Content-Type: application/octet-stream'
+[ "$backend" = cuda ] || MATMULD=$FAULTY
+start
+curl -s --max-time 30 "$url/v1/devices" | jq -e '[.devices[] | select(.backend == "cuda")] | length > 0' >"$scratch/cuda" || {
+    stop
+    exit 77
+}
+seq 1000 | awk '{ print NR == 1 }' | "$FLOAT32" encode >"$scratch/unit"
+ask '/v1/matrices/unit?m=1000&n=1' -X PUT -H "$raw" --data-binary "@$scratch/unit"
+used=$(metric 'staging_bytes{state="used"}')
+
+# fill FILE ROWS COLS: rows of one number each, all different.
+fill() {
+    seq "$2" | awk -v n="$3" '{ for (i = 0; i < n; i++) print $1 }' | "$FLOAT32" encode >"$scratch/$1"
+}
+
+# is_placed WHAT NAME FILE [SUM]: the GPU has what the file has, and computes with it: SUM is that of the first column.
+is_placed() {
+    expect "$1" 201 '.device | sub("[0-9]+$"; "")' cuda:
+    ask "/v1/matrices/$2" -H 'Accept: application/octet-stream'
+    checks=$((checks + 1))
+    cmp -s "$scratch/got" "$scratch/$3" || fail "$1: GET has other elements"
+    [ $# -eq 4 ] || return 0
+    ask "/v1/matmul?a_from=$2&b_from=unit&backend=cuda" -X POST -H "Accept: application/json"
+    expect "$1: its product" 200 "[.c[][0]] | add" "$4"
+}
+
+# file NAME DESCR ORDER SHAPE ELEMENTS
+file() {
+    npy_head "$2" "$3" "$4" >"$scratch/$1"
+    cat "$scratch/$5" >>"$scratch/$1"
+}
+
+fill large 1200 1000
+fill small 3 1000
+head -c 2097152 "$scratch/large" >"$scratch/two"
+head -c 2097280 "$scratch/large" >"$scratch/more"
+head -c 4194304 "$scratch/large" >"$scratch/four"
+for name in large small; do
+    file $name.npy '<f4' False "($(($(wc -c <"$scratch/$name") / 4000)), 1000)" $name
+done
+ask '/v1/matrices/raw?m=1200&n=1000' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/large"
+is_placed "a large raw body" raw large 720600
+ask '/v1/matrices/continue?m=1200&n=1000' -X PUT -H "$raw" -H 'Expect: 100-continue' --data-binary "@$scratch/large"
+is_placed "one that waits for 100" continue large 720600
+for row in 'large 720600' 'small 6'; do
+    name=${row% *} sum=${row#* }
+    ask "/v1/matrices/$name.npy" -T "$scratch/$name.npy"
+    is_placed "a $name file without a type" "$name.npy" "$name" "$sum"
+    ask "/v1/matrices/$name" -X PUT -H 'Content-Type: application/x-npy' --data-binary "@$scratch/$name.npy"
+    is_placed "a $name file" "$name" "$name" "$sum"
+done
+# The memory that keeps what is passed on is full with the last byte, and with one before it.
+for name in two more four; do
+    ask "/v1/matrices/$name?m=$(($(wc -c <"$scratch/$name") / 128))&n=32" -X PUT -H "$raw" --data-binary "@$scratch/$name"
+    is_placed "of $(wc -c <"$scratch/$name") bytes" $name $name
+done
+{
+    printf 'PUT /v1/matrices/slow HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %s\r\nConnection: close\r\n\r\n' \
+        "$(wc -c <"$scratch/large.npy" | tr -d ' ')"
+    cat "$scratch/large.npy"
+} >"$scratch/requests"
+talk requests 30011 || :
+last_reply
+is_placed "a file in pieces" slow large 720600
+# Where elements do not lie as they are stored, they are decoded first.
+file fortran.npy '<f4' True '(1000, 1200)' large
+ask /v1/matrices/fortran -T "$scratch/fortran.npy"
+expect "in Fortran order" 201 .shape '[1000,1200]'
+ask '/v1/transpose?a_from=fortran&backend=cpu' -X POST -H 'Accept: application/octet-stream'
+checks=$((checks + 1))
+cmp -s "$scratch/got" "$scratch/large" || fail "in Fortran order: other elements"
+ask /v1/matrices/json -X PUT -H 'Content-Type: application/json' -d '{"a": [[1,2],[3,4]]}'
+expect "JSON" 201 '.device | sub("[0-9]+$"; "")' cuda:
+ask '/v1/matmul?a_from=json&b_from=json' -X POST
+expect "its product" 200 .c '[[7,10],[15,22]]'
+ask /v1/matrices/csv -X PUT -H 'Content-Type: text/csv' --data-binary '1,2'
+expect "CSV" 201 '.device | sub("[0-9]+$"; "")' cuda:
+same "all of that takes no host memory" "$used" "$(metric 'staging_bytes{state="used"}')"
+ask '/v1/matrices/bool?m=1&n=4&dtype=bool' -X PUT -H "$raw" --data-binary 1234
+expect "bytes that a product has to judge" 201 .device cpu
+ask '/v1/matmul?a_from=bool&b_from=identity()&n=4&backend=cpu' -X POST
+expect "their product" 400 code bad_request
+ask '/v1/matrices/none?m=0&n=4' -X PUT -H "$raw" -d ''
+expect "no elements" 201 .device cpu
+while read -r query; do
+    ask "/v1/matrices/wrong?$query" -X PUT -H "$raw" --data-binary "@$scratch/large"
+    expect "a wrong length: $query" 400 code bad_request
+done <<'END'
+m=1200&n=999
+m=1200&n=1000&dtype=float64
+END
+file short.npy '<f4' False '(1200, 1001)' large
+ask /v1/matrices/wrong -T "$scratch/short.npy"
+expect "a file that is too short" 400 code bad_request
+for name in unit raw continue large.npy small.npy large small two more four slow fortran json csv bool none; do
+    ask /v1/matrices/$name -X DELETE
+    expect "deleted: $name" 204
+done
+same "nothing is left" 0 "$(metric 'store_bytes{state="stored"}')"
+has_free_budget || fail "memory was left taken"
+stop
+
+# More than the budget of host memory lies in the GPU, and large bodies arrive side by side, of which each takes little.
+start --memory-budget 16MiB
+for turn in 1 2 3; do
+    uploads=
+    for name in 1 2 3 4; do
+        curl -s -o "$scratch/put.$name" -w '%{http_code}' --limit-rate 8M -X PUT -H "$raw" --data-binary "@$scratch/large" \
+            "$url/v1/matrices/$turn$name?m=1200&n=1000" >"$scratch/put.$name.status" &
+        uploads="$uploads $!"
+    done
+    ask /v1/matmul -d '{"a": [[1]], "b": [[2]]}'
+    expect "a product beside uploads" 200 .c '[[2]]'
+    # shellcheck disable=SC2086
+    wait $uploads
+    same "four at a time" 201201201201 "$(cat "$scratch"/put.?.status)"
+done
+ask /v1/matrices
+expect "they are all there" 200 .bytes 57600000
+# One that breaks off leaves nothing, in the store or in the GPU, and the old value.
+{
+    printf 'PUT /v1/matrices/11?m=3200&n=1000 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 12800000\r\n\r\n'
+    head -c 2500000 "$scratch/large"
+} >"$scratch/requests"
+for turn in $(seq 22); do # the made-up GPU has room for 20
+    talk requests 2600000 LEAVE || :
+done
+nothing_is_reserved() { [ "$(metric 'store_bytes{state="reserved"}')" = 0 ]; }
+await 60 nothing_is_reserved || fail "room was left reserved"
+ask /v1/matrices/11 -H 'Accept: application/octet-stream'
+cmp -s "$scratch/got" "$scratch/large" || fail "an upload that broke off changed the old value"
+ask '/v1/matrices/new?m=1200&n=1000' -X PUT -H "$raw" --data-binary "@$scratch/large"
+is_placed "after those that broke off" new large
+stop
+[ "$backend" = cpu ] || { finish; exit; }
+
+# The made-up GPU may have 256 MiB of them.
+start --max-device-memory 1GiB
+head -c 32768 "$scratch/large" >"$scratch/column"
+ask '/v1/matrices/column?m=8192&n=1' -X PUT -H "$raw" --data-binary "@$scratch/column"
+ask '/v1/matmul?a_from=column&b_from=column&transpose_b=1&rows=:1&out=full&reply=none&backend=cuda&variant=naive' -X POST
+expect "a result of all that there is" 507 code store_full
+head -c 32640 "$scratch/large" >"$scratch/row"
+ask '/v1/matrices/row?m=1&n=8160' -X PUT -H "$raw" --data-binary "@$scratch/row"
+ask '/v1/matmul?a_from=column&b_from=row&out=full&reply=none&backend=cuda&variant=naive' -X POST
+expect "a result that leaves 1 MB" 200
+ask '/v1/matrices/raw?m=1200&n=1000' -X PUT -H "$raw" --data-binary "@$scratch/large"
+expect "a large body finds no room" 507 code store_full
+ask '/v1/matrices/raw?m=16384&n=32' -X PUT -H "$raw" --data-binary "@$scratch/two"
+expect "nor does a small one" 507 code store_full
+ask '/v1/matrices/small?m=3&n=1000' -X PUT -H "$raw" --data-binary "@$scratch/small"
+is_placed "a smaller one does" small small
+same "nothing else has room" 0 "$(metric 'store_bytes{state="reserved"}')"
+stop
+
+# It fails while a body arrives.
+export MATMULD_FAULTY_DEVICES=2
+start
+{
+    printf 'PUT /v1/matrices/lost?m=1200&n=1000 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4800000\r\nConnection: close\r\n\r\n'
+    cat "$scratch/large"
+} >"$scratch/requests"
+talk requests 1000000 500 &
+upload=$!
+has_room_reserved() { [ "$(metric 'store_bytes{state="reserved"}')" != 0 ]; }
+await 60 has_room_reserved || fail "no upload began"
+curl -s --max-time 60 -o "$scratch/lost" -d '{"a":[[1]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul?backend=cuda" || :
+wait "$upload" || :
+last_reply
+expect "its GPU failed" 500 code device_failed
+ask '/v1/matrices/next?m=1200&n=1000' -X PUT -H "$raw" --data-binary "@$scratch/large"
+is_placed "the next goes to the other GPU" next large
+stop
+finish
