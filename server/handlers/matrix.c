@@ -148,10 +148,11 @@ static bool is_long(const struct mm_operation *operation) {
            (reduces(operation) && mm_matrix_bytes(&operation->job.product.c) > MM_OPERATION_LONG_BYTES);
 }
 
-/* Whether no body is made at all. A short text is, since its length keeps the connection open. */
+/* Whether no body is made at all. A short text is, since its length keeps the connection open. That of
+ * elements is known without them. */
 static bool leaves_body_out(const struct mm_request *request) {
     const struct get *get = request->own;
-    return is_bodiless(request) && (is_long(&get->operation) || get->value->home != NULL);
+    return is_bodiless(request) && is_long(&get->operation);
 }
 
 /* Of the part where it is stored, or of its copy. */
@@ -216,7 +217,7 @@ static enum mm_status acquire_part(struct mm_request *request) {
         status = mm_buffers_acquire(request->server->buffers, copy_bytes(request), &operation->result,
                                     &request->error);
     c->data = operation->result.data;
-    if (c->data == NULL && mm_window_elements(&operation->part) > 0)
+    if (c->data == NULL && get->value->home == NULL && mm_window_elements(&operation->part) > 0)
         c->data = mm_window_item(&operation->part, c->dtype, get->value->data, 0).data;
     return status;
 }

@@ -135,13 +135,14 @@ static ssize_t read_nothing(void *argument, uint64_t position, char *data, size_
     return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
-/* Leaves Content-Length out, for HEAD and 304. MHD 0.9.75 then closes the connection: it would mark the body
- * as chunked otherwise, and send the last chunk of it, which the client would take for the next reply. */
-static struct MHD_Response *respond_without_body(void) {
+/* For HEAD and 304. MHD_SIZE_UNKNOWN leaves Content-Length out. MHD 0.9.75 then closes the connection: it
+ * would mark the body as chunked otherwise, and send the last chunk of it, which the client would take for
+ * the next reply. */
+static struct MHD_Response *respond_without_body(uint64_t bytes) {
     enum { BLOCK_BYTES = 1 };
     struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_nothing, NULL, NULL);
-    if (response != NULL)
+        MHD_create_response_from_callback(bytes, BLOCK_BYTES, read_nothing, NULL, NULL);
+    if (response != NULL && bytes == MHD_SIZE_UNKNOWN)
         MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
     return response;
 }
@@ -280,10 +281,13 @@ enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct 
     char etag[MM_ETAG_MAX + 1];
     strcpy(etag, value->etag);
     const bool is_known = http == MHD_HTTP_NOT_MODIFIED;
-    const size_t bytes = is_known || body == NULL ? 0 : body->head_bytes + body->bytes;
-    struct MHD_Response *response =
-        body == NULL ? respond_without_body() : respond_with(request, body, value);
-    if (body == NULL)
+    const size_t length = body == NULL ? 0 : body->head_bytes + body->bytes;
+    const size_t bytes = is_known ? 0 : length;
+    const bool is_bodiless = body == NULL || (body->buffer.data == NULL && body->bytes > 0);
+    struct MHD_Response *response = is_bodiless
+                                        ? respond_without_body(body == NULL ? MHD_SIZE_UNKNOWN : length)
+                                        : respond_with(request, body, value);
+    if (is_bodiless)
         mm_store_release(request->server->store, value);
     add_validators(&response, etag);
     if (!is_known) {

@@ -20,7 +20,8 @@ enum mm_status mm_reply_stored(struct mm_request *request, unsigned http, char *
 
 /* Queues a 200 with a stored matrix in this form, or a part of it of this shape, or a 304 with the same
  * length; takes the body and the reference over, also on failure. The body may borrow the value's memory: its
- * buffer is then no loan of its own. body NULL: a 304, or a reply to HEAD, which does not tell its length. */
+ * buffer is then no loan of its own. A 304, or a reply to HEAD, may lack it: then it tells the body's length,
+ * or nothing if body is NULL. */
 enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct mm_reply_body *body,
                               struct mm_stored *value, const struct mm_shape *shape, const char *type);
 

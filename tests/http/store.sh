@@ -36,7 +36,7 @@ hang_up() {
     wait "$half" 2>/dev/null || :
 }
 
-start --memory-budget 64MiB
+start --backend cpu --memory-budget 64MiB
 
 # --- forms in
 printf '%s' '{"a": [[1, 2], [3, 4]]}' >"$scratch/m.json"
@@ -342,7 +342,7 @@ same "names in the log" 0 "$(grep -c "matrices/[a-z0]" "$scratch/log")"
 stop
 
 # --- no memory for the elements of a text: its reader is asked once, and freed once
-start --memory-budget 8MiB --store-memory 8MiB
+start --backend cpu --memory-budget 8MiB --store-memory 8MiB
 yes 1 | head -n 1500000 >"$scratch/long.csv"
 ask "$path/m" -X PUT -H 'Content-Type: text/csv' --data-binary "@$scratch/long.csv"
 expect "a text whose elements do not fit" 413 code too_large
@@ -404,7 +404,7 @@ done <<'END'
 END
 
 # --- limits to the byte
-start --store-memory 1000 --store-count 3 --store-ttl-s 100
+start --backend cpu --store-memory 1000 --store-count 3 --store-ttl-s 100
 put a 1001
 expect "a byte too many" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1001,1000,1000]'
 put a 1000
@@ -457,7 +457,7 @@ expect "the room of an upload that broke off" 201
 stop
 
 # An upload that stands loses its room long before its end.
-start --store-memory 1000 --timeout-ms 30000 --receive-timeout-ms 60000
+start --backend cpu --store-memory 1000 --timeout-ms 30000 --receive-timeout-ms 60000
 "$TALK" 127.0.0.1 "${url##*:}" 200 60000 <"$scratch/half" >"$scratch/raw" &
 half=$!
 await 20 has_metric 'store_bytes{state="reserved"}' 600 || fail "no room is reserved"
@@ -471,7 +471,7 @@ hang_up
 stop
 
 # --- a value that is deleted while it is sent
-start --store-memory 32MiB --send-timeout-ms 600000
+start --backend cpu --store-memory 32MiB --send-timeout-ms 600000
 "$FLOAT32" fill 4000000 2.5 >"$scratch/large.raw"
 ask "$path/large?m=2000&n=2000" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/large.raw"
 curl -s --limit-rate 8M -H 'Accept: application/octet-stream' -o "$scratch/slowly" "$url$path/large" &
@@ -490,7 +490,7 @@ stop
 # --- keys: by name, or by the key
 umask 077
 printf 'alice %s\nbob %s\n%s\n' "$alice" "$bob" "$carol" >"$scratch/keys"
-start --store-memory 1000 --store-count 4 --api-key-file "$scratch/keys" --open-metrics
+start --backend cpu --store-memory 1000 --store-count 4 --api-key-file "$scratch/keys" --open-metrics
 as() { key=$1 && shift && "$@" -H "Authorization: Bearer $key"; }
 as "$alice" put w 500
 expect "alice's half" 201
@@ -537,7 +537,7 @@ expect "bob's is not there again" 404
 stop
 
 # --- pages of an allowed origin
-start --cors-origin https://ours.example
+start --backend cpu --cors-origin https://ours.example
 ask "$path/m" -X OPTIONS -H 'Origin: https://ours.example' -H 'Access-Control-Request-Method: PUT'
 expect "a preflight" 204 Access-Control-Allow-Methods: 'GET, HEAD, PUT, DELETE, OPTIONS' \
     Access-Control-Allow-Headers: '*If-Match, If-None-Match*'
@@ -546,7 +546,7 @@ expect "PUT by an allowed site" 201 Access-Control-Expose-Headers: '*ETag, Locat
 stop
 
 # --- off
-start --store-memory 0
+start --backend cpu --store-memory 0
 for name in '' /m; do
     ask "$path$name"
     expect "switched off: $path$name" 404 code not_found detail '--store-memory 0'

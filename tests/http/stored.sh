@@ -288,7 +288,9 @@ same "a column as CSV" '5 11' "$(tr '\n' ' ' <"$scratch/got" | sed 's/ $//')"
 ask /v1/matrices/y
 same "all of it as .npy" 4 "$(tail -c 16 "$scratch/got" | od -An -tf4 | wc -w | tr -d ' ')"
 ask /v1/matrices/y -I
-expect "HEAD" 200 Matmul-Shape: '2, 2'
+expect "HEAD" 200 Matmul-Shape: '2, 2' Content-Length: 144
+ask '/v1/matrices/y?rows=1:&reduce=sum' -I
+expect "HEAD of figures" 200 Content-Type: application/json
 ask /v1/matrices/y -H "If-None-Match: $(header ETag "$scratch/head")"
 expect "the client has it" 304
 while IFS='|' read -r path outcome; do
