@@ -4,6 +4,7 @@
  * in device memory. It chooses no variant. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
+#include "gpu/store/store.h"
 
 #include <assert.h>
 
@@ -34,16 +35,16 @@ static uint64_t halvings(size_t blocks) {
 /* Jobs of one key have the same kernel (an address has 48 bits) and tile, and about as many blocks along
  * each edge: a launch has as many for each job as for the largest, so at most three of four are idle.
  * Plain copies and variants without a batch kernel have no key, nor have jobs with a check, a part or
- * figures, which take launches of their own after the product. Nor has a job whose C stays on the device.
- */
+ * figures, which take launches of their own after the product. Nor has a job whose C stays on the device and
+ * is returned as well. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_cuda_device *device = (const struct mm_cuda_device *)job->plan.device;
     const struct mm_layout *layout = &job->plan.layout;
     const struct mm_product *product = &job->product;
     if (layout->batch_kernel == NULL || product->stack != NULL || job->verify || job->part != NULL ||
-        job->stores_c || !job->is_locked || !device->reads_locked_pages || job->queued_bytes > BYTES_MAX ||
-        !is_dense(&product->a) || !is_dense(&product->b) || !is_dense(&product->c) ||
-        !is_there(&job->a_source, job) || !is_there(&job->b_source, job))
+        (job->stores_c && product->c.data != NULL) || !job->is_locked || !device->reads_locked_pages ||
+        job->queued_bytes > BYTES_MAX || !is_dense(&product->a) || !is_dense(&product->b) ||
+        !is_dense(&product->c) || !is_there(&job->a_source, job) || !is_there(&job->b_source, job))
         return 0;
     const size_t rows = mm_size_divide_up(product->m, layout->block_rows);
     const size_t cols = mm_size_divide_up(product->n, layout->block_cols);
@@ -97,7 +98,7 @@ static size_t device_bytes(const struct mm_layout *layout, struct mm_job *const 
         const bool in_place = is_read_in_place(layout, product);
         bytes += operand_bytes(&job->a_source, &product->a, in_place) +
                  operand_bytes(&job->b_source, &product->b, in_place) +
-                 (product->c.data == NULL ? mm_cuda_room(&product->c) : 0);
+                 (product->c.data == NULL && !job->stores_c ? mm_cuda_room(&product->c) : 0);
     }
     return bytes;
 }
@@ -165,7 +166,9 @@ static void describe_jobs(const struct mm_layout *layout, struct mm_job *const *
         const bool in_place = is_read_in_place(layout, product);
         item->a = prepare(before, &before->a_makes, &job->a_source, &product->a, in_place, job, &workspace);
         item->b = prepare(before, &before->b_makes, &job->b_source, &product->b, in_place, job, &workspace);
-        if (product->c.data == NULL) {
+        if (job->stored_c != NULL) {
+            item->c = job->stored_c->data;
+        } else if (product->c.data == NULL) {
             item->c = workspace;
             workspace += mm_cuda_room(&product->c);
         }

@@ -22,7 +22,7 @@ struct mm_cuda_device {
     struct mm_cuda_gate *gate; /* of the direct lane, for measure; owned */
     LIST_HEAD(mm_cuda_replicas, mm_cuda_replica) replicas; /* these two are replica.c's */
     size_t replica_bytes;                                  /* copies and homes */
-    struct mm_cuda_device *next_opened; /* failure.c's */
+    struct mm_cuda_device *next_opened;                    /* failure.c's */
 };
 
 /* Makes the device the calling thread's current one, as every entry point must. */

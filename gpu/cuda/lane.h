@@ -29,7 +29,6 @@ struct mm_cuda_bands {
     size_t row;                /* of the next band */
     size_t checked;            /* products whose check was enqueued */
     uint64_t seed;             /* of the check */
-    struct mm_replica *home;   /* C's memory, if it is to stay there; owned. NULL: it is not */
     void *check;               /* the memory of its check, behind the matrices */
     void *figures;             /* that of its reduction, behind the check's */
     struct mm_error error;     /* why the rest is not launched */

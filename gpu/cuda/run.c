@@ -208,13 +208,13 @@ static void go_on(struct mm_lane *lane) {
         (void)enqueue_check(lane, &bands->error);
 }
 
-/* Begins a job by this plan, once, with C in the memory of `home` unless that is NULL. Taking memory counts
- * as part of the upload: a large first job spends its time there. */
-static enum mm_status try_at(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
-                             struct mm_replica *home, struct mm_error *error) {
+/* Enqueues a job by this plan. Taking memory counts as part of the upload: a large first job spends its time
+ * there. */
+static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
+                              struct mm_error *error) {
     struct mm_product product = mm_product_dense(&job->product);
     const size_t check = mm_cuda_aligned(check_bytes(job)), beside = check + figures_bytes(job);
-    void *memory = NULL, *there[] = {NULL, NULL, home == NULL ? NULL : home->data};
+    void *memory = NULL, *there[] = {NULL, NULL, job->stored_c == NULL ? NULL : job->stored_c->data};
     enum mm_status status = mm_cuda_prepare(plan, &product, lane, error);
     if (status != MM_OK)
         return status;
@@ -238,7 +238,6 @@ static enum mm_status try_at(struct mm_lane *lane, struct mm_job *job, const str
                                          .products = band_products(plan, &product),
                                          .rows = mm_cuda_band_rows(plan, &product),
                                          .seed = job->verify ? mm_verify_seed() : 0,
-                                         .home = home,
                                          .check = (char *)memory + bytes,
                                          .figures = (char *)memory + bytes + check};
     status = enqueue_upload(job, &product, lane, error);
@@ -251,19 +250,11 @@ static enum mm_status try_at(struct mm_lane *lane, struct mm_job *job, const str
 
 static enum mm_status try_one(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                               struct mm_error *error) {
-    struct mm_replica *home = NULL;
-    enum mm_status status = MM_OK;
-    if (job->stores_c)
-        status = mm_cuda_take_home(mm_matrix_bytes(&job->product.c), lane, &home, error);
-    if (status == MM_OK)
-        status = try_at(lane, job, plan, home, error);
+    const enum mm_status status = enqueue(lane, job, plan, error);
     if (status == MM_OK)
         return MM_OK;
     cudaStreamSynchronize(lane->stream); /* nothing touches the job's matrices any more */
     job->uploaded_bytes = job->downloaded_bytes = 0;
-    lane->bands.home = NULL;
-    if (home != NULL)
-        home->release(home);
     return status;
 }
 
@@ -306,19 +297,51 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     return try_one(lane, jobs[0], &frugal, error);
 }
 
-void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
+/* The memory of a C that stays on the device. */
+static enum mm_status take_home(struct mm_lane *lane, struct mm_job *job) {
+    const size_t bytes = mm_matrix_bytes(&job->product.c);
+    if (mm_cuda_take_home(bytes, lane, &job->stored_c, &job->error) != MM_NO_DEVICE_MEMORY)
+        return job->error.status;
+    mm_cuda_trim(lane->device);
+    job->error = (struct mm_error){.status = MM_OK};
+    return mm_cuda_take_home(bytes, lane, &job->stored_c, &job->error);
+}
+
+static void give_home(struct mm_job *job) {
+    if (job->stored_c != NULL)
+        job->stored_c->release(job->stored_c);
+    job->stored_c = NULL;
+}
+
+/* Those jobs that have what memory they need for C; the others have failed. */
+static unsigned take_homes(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
+                           struct mm_job **ready) {
+    unsigned ready_count = 0;
+    for (unsigned index = 0; index < count; index++)
+        if (!jobs[index]->stores_c || take_home(lane, jobs[index]) == MM_OK)
+            ready[ready_count++] = jobs[index];
+    return ready_count;
+}
+
+void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const *taken, unsigned count) {
     struct mm_lane *lane = &((struct mm_cuda_device *)head)->lanes[index];
+    struct mm_job *jobs[MM_BATCH_MAX];
     struct mm_error error;
     assert(index < MM_CUDA_LANES);
-    assert(count == 1 || jobs[0]->plan.batch_key != 0);
+    assert(count == 1 || taken[0]->plan.batch_key != 0);
     *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
     lane->bands = (struct mm_cuda_bands){.job = NULL};
     enum mm_status status = mm_cuda_use(head, &error);
-    if (status == MM_OK)
-        status = begin(lane, jobs, count, &error);
+    for (unsigned job = 0; job < count && status != MM_OK; job++)
+        taken[job]->error = error;
+    count = status == MM_OK ? take_homes(lane, taken, count, jobs) : 0;
+    if (count == 0)
+        return;
+    status = begin(lane, jobs, count, &error);
     for (unsigned job = 0; job < count && status != MM_OK; job++) {
         jobs[job]->error = error;
         jobs[job]->uploaded_bytes = 0;
+        give_home(jobs[job]);
     }
     if (status != MM_OK)
         mm_cuda_leave_workspace(lane);
@@ -366,18 +389,6 @@ static cudaError_t read_verification(const struct mm_lane *lane, struct mm_verif
     return span(lane, MM_CUDA_DOWNLOADED, &verification->took_ns);
 }
 
-/* C's memory is the caller's if the result is good. */
-static void keep_home(struct mm_lane *lane, struct mm_job *job) {
-    struct mm_replica *home = lane->bands.home;
-    lane->bands.home = NULL;
-    if (home == NULL)
-        return;
-    if (job->error.status == MM_OK)
-        job->stored_c = home;
-    else
-        home->release(home);
-}
-
 void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     struct mm_lane *lane = &device->lanes[index];
@@ -408,7 +419,6 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
         if (jobs[job]->reduces)
             jobs[job]->reduction = *lane->reduction;
     }
-    keep_home(lane, jobs[0]);
     mm_cuda_leave_workspace(lane);
     __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
 }

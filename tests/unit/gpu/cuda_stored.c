@@ -100,14 +100,19 @@ static void it_outlives_the_device(void **state) {
 
 enum { C_BYTES = 18 * 17 * 4 };
 
-/* Of the next job, which nobody wants on the host. */
+/* A job whose C nobody wants on the host. */
+static void make_for_c(unsigned index) {
+    job_init(&tests[index], &ours, 18, 20, 17);
+    tests[index].job.stores_c = true;
+    tests[index].job.product.c.data = NULL;
+    plan_job(&tests[index]);
+    jobs[index]->stored_c = NULL;
+}
+
+/* That of a job by itself. */
 static struct mm_replica *run_for_c(enum mm_status expected) {
-    job_init(&tests[0], &ours, 18, 20, 17);
-    tests[0].job.stores_c = true;
-    tests[0].job.product.c.data = NULL;
-    plan_job(&tests[0]);
-    assert_int_equal(jobs[0]->plan.batch_key, 0);
-    jobs[0]->stored_c = NULL;
+    make_for_c(0);
+    jobs[0]->plan.batch_key = 0;
     mm_cuda_begin(&device.head, 0, jobs, 1);
     if (jobs[0]->error.status == MM_OK)
         mm_cuda_end(&device.head, 0, jobs, 1);
@@ -186,9 +191,37 @@ static void there_is_room_for_a_quarter(void **state) {
     release();
 }
 
+/* Those that find room share the launch, the others fail alone. */
+static void results_share_a_launch(void **state) {
+    make_for_c(0);
+    make_for_c(1);
+    assert_int_not_equal(jobs[0]->plan.batch_key, 0);
+    device.head.memory_bytes = 4 * C_BYTES;
+    mm_cuda_begin(&device.head, 0, jobs, 2);
+    assert_int_equal(jobs[1]->error.status, MM_STORE_FULL);
+    assert_null(jobs[1]->stored_c);
+    mm_cuda_end(&device.head, 0, jobs, 1);
+    assert_int_equal(jobs[0]->error.status, MM_OK);
+    assert_int_equal(fake_cuda.batches, 1);
+    expect_read(jobs[0]->stored_c);
+    jobs[0]->stored_c->release(jobs[0]->stored_c);
+    assert_int_equal(device.replica_bytes, 0);
+    job_init(&tests[0], &ours, 18, 20, 17);
+    tests[0].job.stores_c = true;
+    plan_job(&tests[0]);
+    assert_int_equal(jobs[0]->plan.batch_key, 0); /* its C is returned as well */
+}
+
 static void a_job_that_fails_leaves_nothing(void **state) {
     fake_cuda.launch_fails = cudaErrorInvalidValue;
     assert_null(run_for_c(MM_INTERNAL));
+    make_for_c(0);
+    make_for_c(1);
+    mm_cuda_begin(&device.head, 0, jobs, 2);
+    for (unsigned index = 0; index < 2; index++) {
+        assert_int_equal(jobs[index]->error.status, MM_INTERNAL);
+        assert_null(jobs[index]->stored_c);
+    }
     fake_cuda.launch_fails = cudaSuccess;
     assert_int_equal(device.replica_bytes, 0);
     assert_int_equal(fake_cuda.events, 0);
@@ -196,4 +229,4 @@ static void a_job_that_fails_leaves_nothing(void **state) {
 
 RUN_TESTS_BETWEEN(reset, drop, it_is_copied_once, it_gives_way_to_jobs, too_large_ones_are_uploaded,
                   it_outlives_the_device, a_result_stays, a_result_is_an_operand, there_is_room_for_a_quarter,
-                  a_job_that_fails_leaves_nothing)
+                  results_share_a_launch, a_job_that_fails_leaves_nothing)
