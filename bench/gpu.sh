@@ -203,10 +203,10 @@ write_request() {
     printf 'POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n' "$1" >"$scratch/request"
 }
 
-# store_square NAME EDGE SOURCE
+# store_square NAME EDGE SOURCE [DTYPE]
 store_square() {
     curl -sf --max-time 60 -o /dev/null -X POST \
-        "http://127.0.0.1:$service/v1/matmul?m=$2&k=$2&n=$2&a_from=$3&b_from=identity()&out=$1&reply=none"
+        "http://127.0.0.1:$service/v1/matmul?m=$2&k=$2&n=$2&a_from=$3&b_from=identity()&out=$1&reply=none${4:+&dtype=$4&result_dtype=$4}"
 }
 
 # by_request KEY PORT FIGURES ARGUMENT…
@@ -217,15 +217,20 @@ by_request() {
 }
 
 # bench_had KIND EDGE TARGET SHARE: products of stored or generated squares by 32 connections, of which nothing is returned;
-# beside the peer, which has its tensors on its device. SHARE: the target of the rate by the time of the kernel alone.
+# stored ones beside the peer, which has its tensors on its device. SHARE: the target of the rate by the time of the kernel
+# alone.
 bench_had() {
     edge=$(edge_of "$2") had=had_$1_$2 counts=''
     what="$edge, $1, 32 connections, reply=none"
-    [ "$1" = generated ] || counts=$serving
+    [ "$1" != stored ] || counts=$serving
     case $1 in
     stored)
         store_square "w$edge" "$edge" 'uniform(1)'
         path="a_from=w$edge&b_from=w$edge"
+        ;;
+    bfloat16)
+        store_square "w$1" "$edge" 'uniform(1)' bfloat16
+        path="a_from=w$1&b_from=w$1" what="$edge, stored bfloat16, 32 connections, reply=none"
         ;;
     generated) path="m=$edge&k=$edge&n=$edge&a_from=uniform(1)&b_from=uniform(2)" ;;
     esac
@@ -326,6 +331,7 @@ bench_row() {
         bench_had stored 256 '≥ 8' ''
         bench_had stored 1024 '≥ 2' '≥ 0.8'
         bench_had stored 4096 '≥ 4' '≥ 0.95'
+        bench_had bfloat16 4096 '' '≥ 0.9'
         ;;
     generated)
         bench_had generated 1024 '' ''
