@@ -63,8 +63,17 @@ enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_r
  * lanes does the answer stay true. */
 void *mm_cuda_replica_data(const struct mm_source *source, const struct mm_device *device);
 
-/* Drops the device's copies, of which no job under way uses one; for_good: before the device is closed, also
- * what it alone has. On the thread of the lanes. */
+/* Memory for what a variant derives from an operand of the lane's job (slot 0: A, 1: B), kept with the
+ * operand if that is stored, and is whole at `from`. `key` tells how it is derived. *is_filled: an earlier
+ * job has filled it, and the lane's stream waits for that; else the caller enqueues what does, and then calls
+ * mm_cuda_note_derived. NULL: derive it for this job alone; also of the first job that asks, since many
+ * operands are used once. On the thread of the device's lanes. */
+void *mm_cuda_take_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key, size_t bytes,
+                           bool *is_filled);
+cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot);
+
+/* Drops the device's copies and what was derived, of which no job under way uses one; for_good: before the
+ * device is closed, also what it alone has. On the thread of the lanes. */
 void mm_cuda_drop_replicas(struct mm_cuda_device *device, bool for_good);
 
 /* The lane's workspace of at least so many bytes, aligned to 256; MM_NO_DEVICE_MEMORY as mm_cuda_take. */

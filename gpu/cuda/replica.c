@@ -1,18 +1,30 @@
 /* Stored values in a device's memory. A copy is made when a job first uses the value there, and is kept until
- * the value ends, or until device memory is short. A home is what this device alone has, and is kept until
- * the value ends. This file knows no names. */
+ * the value ends, or until device memory is short. So is what a variant derives from a value. A home is what
+ * this device alone has, and is kept until the value ends. This file knows no names. */
 #include "gpu/cuda/device.h"
 #include "gpu/store/store.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
+/* What a variant derives from the value as an operand. Only the lanes' thread uses it, until the value ends.
+ */
+struct derived {
+    void *data; /* NULL: nothing */
+    size_t bytes;
+    uint64_t key;
+    cudaEvent_t filled; /* it is there once this is over; NULL: none was made */
+    bool was_wanted;    /* by a job before */
+    bool is_enqueued, is_filled;
+};
+
 struct mm_cuda_replica {
     struct mm_replica head; /* first; a copy's data may be NULL: dropped, and made anew if it is used again */
     struct mm_cuda_device *device; /* NULL: it was closed */
     size_t bytes;
-    cudaEvent_t copied; /* the copy is there once this is over; NULL: none was made */
-    bool is_copied;     /* the copy is known to be complete; only the lanes' thread uses this */
+    cudaEvent_t copied;        /* the copy is there once this is over; NULL: none was made */
+    bool is_copied;            /* the copy is known to be complete; only the lanes' thread uses this */
+    struct derived derived[2]; /* as A, as B */
     LIST_ENTRY(mm_cuda_replica) listed;
 };
 
@@ -23,62 +35,56 @@ static bool is_home(const struct mm_cuda_replica *replica) {
     return replica->head.read != NULL;
 }
 
-/* Counts so many bytes more. With the mutex held. */
+/* Counts so many bytes more. With the mutex held, as all down to `release`. */
 static void count(const struct mm_cuda_replica *replica, size_t bytes) {
     replica->device->replica_bytes += bytes;
     if (is_home(replica))
         __atomic_add_fetch(&replica->device->head.home_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Counts the replica, if there is room: of a home beside the other homes, of a copy beside all that is there.
- */
-static bool reserve(const struct mm_cuda_replica *replica) {
-    const struct mm_cuda_device *device = replica->device;
-    const size_t limit = mm_device_homes_max(&device->head);
-    pthread_mutex_lock(&mutex);
-    const size_t taken = is_home(replica) ? mm_device_home_bytes(&device->head) : device->replica_bytes;
-    const bool has_room = taken <= limit && replica->bytes <= limit - taken;
-    if (has_room)
-        count(replica, replica->bytes);
-    pthread_mutex_unlock(&mutex);
-    return has_room;
-}
-
-static void unreserve(const struct mm_cuda_replica *replica) {
-    pthread_mutex_lock(&mutex);
-    count(replica, -replica->bytes);
-    pthread_mutex_unlock(&mutex);
-}
-
-/* Detaches a listed replica's memory and returns it; the caller frees it. With the mutex held. */
-static void *take_data(struct mm_cuda_replica *replica) {
+static void drop_data(struct mm_cuda_replica *replica, bool is_usable) {
     void *data = replica->head.data;
-    if (data != NULL)
-        count(replica, -replica->bytes);
+    if (data == NULL)
+        return;
+    count(replica, -replica->bytes);
     __atomic_store_n(&replica->head.data, NULL, __ATOMIC_RELAXED);
     replica->is_copied = false;
-    return data;
+    if (is_usable)
+        mm_cuda_give(&replica->device->direct, data);
 }
 
-static void destroy_event(const struct mm_cuda_replica *replica) {
-    if (replica->copied != NULL)
-        cudaEventDestroy(replica->copied);
+static void drop_derived(struct mm_cuda_replica *replica, bool is_usable) {
+    for (unsigned slot = 0; slot < 2; slot++) {
+        struct derived *derived = &replica->derived[slot];
+        if (derived->data == NULL)
+            continue;
+        replica->device->replica_bytes -= derived->bytes;
+        if (is_usable)
+            mm_cuda_give(&replica->device->direct, derived->data);
+        derived->data = NULL;
+        derived->is_enqueued = derived->is_filled = false;
+    }
+}
+
+/* Takes the replica off its device; is_usable: that gives back what it can. */
+static void detach(struct mm_cuda_replica *replica, bool is_usable) {
+    const cudaEvent_t events[] = {replica->copied, replica->derived[0].filled, replica->derived[1].filled};
+    drop_data(replica, is_usable);
+    drop_derived(replica, is_usable);
+    LIST_REMOVE(replica, listed);
+    for (unsigned index = 0; index < sizeof events / sizeof events[0] && is_usable; index++)
+        if (events[index] != NULL)
+            cudaEventDestroy(events[index]);
+    replica->device = NULL;
 }
 
 /* The value has ended, so no job uses it any more. */
 static void release(struct mm_replica *head) {
     struct mm_cuda_replica *replica = (struct mm_cuda_replica *)head;
     pthread_mutex_lock(&mutex);
-    struct mm_cuda_device *device = replica->device;
-    void *data = device == NULL ? NULL : take_data(replica);
-    if (device != NULL)
-        LIST_REMOVE(replica, listed);
+    if (replica->device != NULL)
+        detach(replica, mm_cuda_use(&replica->device->head, NULL) == MM_OK);
     pthread_mutex_unlock(&mutex);
-    if (device != NULL && mm_cuda_use(&device->head, NULL) == MM_OK) {
-        destroy_event(replica);
-        if (data != NULL)
-            mm_cuda_give(&device->direct, data);
-    }
     free(replica);
 }
 
@@ -87,17 +93,39 @@ void mm_cuda_drop_replicas(struct mm_cuda_device *device, bool for_good) {
     pthread_mutex_lock(&mutex);
     for (replica = LIST_FIRST(&device->replicas); replica != NULL; replica = next) {
         next = LIST_NEXT(replica, listed);
-        if (is_home(replica) && !for_good)
+        if (for_good) {
+            detach(replica, true);
             continue;
-        void *data = take_data(replica);
-        if (data != NULL)
-            mm_cuda_give(&device->direct, data);
-        if (!for_good)
-            continue;
-        LIST_REMOVE(replica, listed);
-        destroy_event(replica);
-        replica->device = NULL;
+        }
+        drop_derived(replica, true);
+        if (!is_home(replica))
+            drop_data(replica, true);
     }
+    pthread_mutex_unlock(&mutex);
+}
+
+/* Counts bytes of the replica, if there is room: of a home beside the other homes, of others beside all that
+ * is there. */
+static bool reserve(const struct mm_cuda_replica *replica, size_t bytes, bool for_home) {
+    struct mm_cuda_device *device = replica->device;
+    const size_t limit = mm_device_homes_max(&device->head);
+    pthread_mutex_lock(&mutex);
+    const size_t taken = for_home ? mm_device_home_bytes(&device->head) : device->replica_bytes;
+    const bool has_room = taken <= limit && bytes <= limit - taken;
+    if (has_room && for_home)
+        count(replica, bytes);
+    else if (has_room)
+        device->replica_bytes += bytes;
+    pthread_mutex_unlock(&mutex);
+    return has_room;
+}
+
+static void unreserve(const struct mm_cuda_replica *replica, size_t bytes, bool for_home) {
+    pthread_mutex_lock(&mutex);
+    if (for_home)
+        count(replica, -bytes);
+    else
+        replica->device->replica_bytes -= bytes;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -112,16 +140,34 @@ void *mm_cuda_replica_data(const struct mm_source *source, const struct mm_devic
     return replica == NULL ? NULL : __atomic_load_n(&replica->data, __ATOMIC_RELAXED);
 }
 
-/* Lets the lane's stream wait for the copy, which another lane may have begun. */
-static cudaError_t wait_for_copy(struct mm_cuda_replica *replica, const struct mm_lane *lane) {
-    if (replica->is_copied)
+/* Lets the lane's stream wait for what another lane may have enqueued, unless that is known to be over. */
+static cudaError_t wait_for(cudaEvent_t event, bool *is_over, const struct mm_lane *lane) {
+    if (*is_over)
         return cudaSuccess;
-    const cudaError_t code = cudaEventQuery(replica->copied);
-    replica->is_copied = code == cudaSuccess;
+    const cudaError_t code = cudaEventQuery(event);
+    *is_over = code == cudaSuccess;
     if (code != cudaErrorNotReady)
         return code;
     (void)cudaGetLastError(); /* else a later question for the last error gets this one */
-    return cudaStreamWaitEvent(lane->stream, replica->copied, 0);
+    return cudaStreamWaitEvent(lane->stream, event, 0);
+}
+
+/* Marks the end of what was enqueued there. */
+static cudaError_t record(cudaEvent_t *event, const struct mm_lane *lane) {
+    const cudaError_t code =
+        *event == NULL ? cudaEventCreateWithFlags(event, cudaEventDisableTiming) : cudaSuccess;
+    return code == cudaSuccess ? cudaEventRecord(*event, lane->stream) : code;
+}
+
+/* Memory beside that of homes, in the order of the lane's stream; NULL if there is no room, or no memory. */
+static void *take(const struct mm_cuda_replica *replica, size_t bytes, struct mm_lane *lane) {
+    void *data;
+    if (!reserve(replica, bytes, false))
+        return NULL;
+    if (mm_cuda_take(lane, mm_cuda_aligned(bytes), &data, NULL) == MM_OK)
+        return data;
+    unreserve(replica, bytes, false);
+    return NULL;
 }
 
 /* Without memory. NULL if the system has none. */
@@ -146,30 +192,18 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
                                value->bytes, lane->stream);
 }
 
-static cudaError_t enqueue_copy(const struct mm_stored *value, struct mm_cuda_replica *replica, void *data,
-                                const struct mm_lane *lane) {
-    cudaError_t code = cudaSuccess;
-    if (replica->copied == NULL)
-        code = cudaEventCreateWithFlags(&replica->copied, cudaEventDisableTiming);
-    if (code == cudaSuccess)
-        code = mm_cuda_copy_stored(value, data, lane);
-    return code == cudaSuccess ? cudaEventRecord(replica->copied, lane->stream) : code;
-}
-
 /* Takes memory, if there is some, and enqueues the copy. */
 static cudaError_t copy(const struct mm_stored *value, struct mm_cuda_replica *replica,
                         struct mm_lane *lane) {
-    void *data;
-    if (!reserve(replica))
+    void *data = take(replica, value->bytes, lane);
+    if (data == NULL)
         return cudaSuccess;
-    if (mm_cuda_take(lane, mm_cuda_aligned(value->bytes), &data, NULL) != MM_OK) {
-        unreserve(replica);
-        return cudaSuccess;
-    }
-    const cudaError_t code = enqueue_copy(value, replica, data, lane);
+    cudaError_t code = mm_cuda_copy_stored(value, data, lane);
+    if (code == cudaSuccess)
+        code = record(&replica->copied, lane);
     if (code != cudaSuccess) {
         mm_cuda_give(lane, data);
-        unreserve(replica);
+        unreserve(replica, value->bytes, false);
         return code;
     }
     __atomic_store_n(&replica->head.data, data, __ATOMIC_RELAXED);
@@ -198,7 +232,7 @@ enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_la
         return MM_OK;
     struct mm_cuda_replica *replica = find(value, device);
     if (replica != NULL && replica->head.data != NULL) {
-        code = wait_for_copy(replica, lane);
+        code = wait_for(replica->copied, &replica->is_copied, lane);
     } else if (mm_replica_judge_home(value->home, error) != MM_OK) {
         return error->status;
     } else {
@@ -213,6 +247,43 @@ enum mm_status mm_cuda_hold_replica(const struct mm_source *source, struct mm_la
     if (replica != NULL)
         *data = replica->head.data;
     return MM_OK;
+}
+
+/* --- what is derived */
+
+/* The replica of an operand of the lane's job; NULL: it has none. */
+static struct mm_cuda_replica *find_operand(const struct mm_lane *lane, unsigned slot) {
+    const struct mm_job *job = lane->bands.job;
+    const struct mm_source *source = job == NULL ? NULL : slot == 0 ? &job->a_source : &job->b_source;
+    return source == NULL || source->kind != MM_SOURCE_STORED ? NULL : find(source->stored, lane->device);
+}
+
+void *mm_cuda_take_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key, size_t bytes,
+                           bool *is_filled) {
+    struct mm_cuda_replica *replica = find_operand(lane, slot);
+    if (replica == NULL || replica->head.data != from)
+        return NULL;
+    struct derived *derived = &replica->derived[slot];
+    const bool is_first = !derived->was_wanted;
+    derived->was_wanted = true;
+    if (derived->data == NULL && !is_first) {
+        derived->data = take(replica, bytes, lane);
+        derived->bytes = bytes;
+        derived->key = key;
+    }
+    if (derived->data == NULL || derived->key != key)
+        return NULL;
+    *is_filled = derived->is_enqueued;
+    if (*is_filled && wait_for(derived->filled, &derived->is_filled, lane) != cudaSuccess)
+        return NULL; /* the next call fails as well, and says why */
+    return derived->data;
+}
+
+cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
+    struct derived *derived = &find_operand(lane, slot)->derived[slot];
+    const cudaError_t code = record(&derived->filled, lane);
+    derived->is_enqueued = code == cudaSuccess;
+    return code;
 }
 
 /* --- homes */
@@ -277,12 +348,12 @@ enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_r
     replica->head.read = read;
     replica->head.write = write;
     replica->is_copied = true;
-    const bool has_room = reserve(replica);
+    const bool has_room = reserve(replica, bytes, true);
     const enum mm_status status = has_room ? mm_cuda_take(lane, mm_cuda_aligned(bytes), &data, error)
                                            : fail_room(&lane->device->head, bytes, error);
     if (status != MM_OK) {
         if (has_room)
-            unreserve(replica);
+            unreserve(replica, bytes, true);
         release(&replica->head);
         return status;
     }

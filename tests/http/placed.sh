@@ -140,6 +140,54 @@ cmp -s "$scratch/got" "$scratch/large" || fail "an upload that broke off changed
 ask '/v1/matrices/new?m=1200&n=1000' -X PUT -H "$raw" --data-binary "@$scratch/large"
 is_placed "after those that broke off" new large
 stop
+
+# The halves of float32 that fp32_tensor keeps of a stored operand: the same bits as without, in every turn.
+# same_bits WHAT QUERY FILE…: of stored operands, and of the files as the body of a raw request.
+same_bits() {
+    what=$1 query=$2 named=$3
+    shift 3
+    (cd "$scratch" && cat "$@") >"$scratch/both"
+    post_file both "variant=fp32_tensor&$query"
+    expect "$what, inline" 200
+    cp "$scratch/got" "$scratch/expected"
+    for turn in 1 2 3 4; do
+        ask "/v1/matmul?variant=fp32_tensor&$named" -X POST -H 'Accept: application/octet-stream'
+        expect "$what" 200 Matmul-Variant: fp32_tensor
+        checks=$((checks + 1))
+        cmp -s "$scratch/got" "$scratch/expected" || fail "$what: other bits in turn $turn"
+    done
+}
+
+# numbers FILE COUNT SEED
+numbers() {
+    awk -v n="$2" -v seed="$3" 'BEGIN { srand(seed); for (i = 0; i < n; i++) print 2 * rand() - 1 }' | "$FLOAT32" encode >"$scratch/$1"
+}
+
+if [ "$backend" = cuda ]; then
+    start
+    numbers a 60000 1
+    numbers b 50000 2
+    { printf nan && tail -c +5 "$scratch/a" | "$FLOAT32" decode | sed 's/^/ /'; } | "$FLOAT32" encode >"$scratch/nan"
+    for row in 'a 300 200' 'b 200 250' 'nan 300 200'; do
+        # shellcheck disable=SC2086
+        set -- $row
+        ask "/v1/matrices/$1?m=$2&n=$3" -X PUT -H "$raw" --data-binary "@$scratch/$1"
+        expect "stored: $1" 201
+    done
+    ask '/v1/matmul?variant=fp32_tensor&a_from=a&b_from=b&reply=none' -X POST
+    if [ "$status" = 200 ]; then
+        same_bits "both" 'm=300&k=200&n=250' 'a_from=a&b_from=b' a b
+        same_bits "the same, transposed too" 'm=200&k=300&n=200&transpose_a=1' 'a_from=a&b_from=a&transpose_a=1' a a
+        same_bits "what cannot be split" 'm=300&k=200&n=250' 'a_from=nan&b_from=b' nan b
+        expect "its path" 200 Matmul-Path: 'simt*'
+        ask '/v1/matrices/a?m=300&n=200' -X PUT -H "$raw" --data-binary "@$scratch/nan"
+        same_bits "another value" 'm=300&k=200&n=250' 'a_from=a&b_from=b' nan b
+        ask '/v1/matmul?variant=fp32_tensor&a_from=a' -X POST -H "$raw" -H 'Accept: application/octet-stream' --data-binary "@$scratch/b"
+        expect "beside a body" 200
+        cmp -s "$scratch/got" "$scratch/expected" || fail "beside a body: other bits"
+    fi
+    stop
+fi
 [ "$backend" = cpu ] || { finish; exit; }
 
 # The made-up GPU may have 256 MiB of them.

@@ -25,7 +25,18 @@ static struct {
     unsigned simts;
     unsigned loads;
     size_t cleared;
+    unsigned notes; /* of halves that are kept, by slots */
+    unsigned split_blocks;
 } seen;
+
+static _Alignas(256) char scratch[1 << 26]; /* nothing is written there */
+
+/* Where halves are kept, and whether they are there. */
+static _Alignas(256) char kept[2][1 << 20];
+static struct {
+    bool is_kept, is_filled;
+    size_t bytes;
+} keeping[2];
 
 unsigned mm_fp32_scan_blocks(const struct mm_fp32_operand *operand) {
     return operand->lines;
@@ -63,6 +74,8 @@ enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *pl
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error) {
     seen.count++;
+    if (layout->kernel == mm_fp32_scan_kernel)
+        seen.split_blocks = grid.x;
     /* The first comes behind what clears memory, which it does not wait for by itself. */
     assert_int_equal(layout->follows, layout->kernel != mm_fp32_scan_kernel);
     if (layout->kernel == mm_fp32_product_kernel) {
@@ -78,6 +91,20 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
     return cudaSuccess;
 }
 
+void *mm_cuda_take_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key, size_t bytes,
+                           bool *is_filled) {
+    assert_ptr_equal(from, scratch);
+    assert_true(!keeping[slot].is_kept || bytes <= sizeof kept[slot]);
+    keeping[slot].bytes = bytes;
+    *is_filled = keeping[slot].is_filled;
+    return keeping[slot].is_kept ? kept[slot] : NULL;
+}
+
+cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
+    seen.notes |= 1u << slot;
+    return cudaSuccess;
+}
+
 enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
                               struct mm_error *error) {
     return code == cudaSuccess ? MM_OK : mm_fail(error, MM_INTERNAL, "%s", doing);
@@ -85,7 +112,6 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
 
 static struct mm_path path;
 static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
-static _Alignas(256) char scratch[1 << 26]; /* nothing is written there */
 
 static struct mm_product product_of(size_t m, size_t k, size_t n) {
     return (struct mm_product){.m = m,
@@ -170,6 +196,40 @@ static void each_shape_has_its_memory(void **state) {
     }
 }
 
+/* Of operands whose halves are kept, each is split once, and the kernels are told where they are. */
+static void halves_are_kept(void **state) {
+    const struct mm_product product = product_of(300, 70, 80);
+    for (unsigned filled = 0; filled < 4; filled++) {
+        for (unsigned slot = 0; slot < 2; slot++) {
+            keeping[slot].is_kept = true;
+            keeping[slot].is_filled = filled >> slot & 1;
+        }
+        launch(&product, false);
+        assert_int_equal(seen.notes, 3 - filled);
+        assert_int_equal(seen.split_blocks, (filled & 1 ? 0 : 300) + (filled & 2 ? 0 : 80));
+        const struct {
+            const void *flags, *max, *lost, *tiles;
+            size_t lines, tile_bytes;
+        } operands[] = {
+            {seen.plan.a_flags, seen.plan.max_a, seen.plan.lost_a, seen.plan.a, 300, 512 * 2 * 2 * 128},
+            {seen.plan.b_flags, seen.plan.max_b, seen.plan.lost_b, seen.plan.b, 80, 192 * 2 * 2 * 128}};
+        for (unsigned slot = 0; slot < 2; slot++) {
+            assert_ptr_equal(operands[slot].flags, kept[slot]);
+            assert_true((const char *)operands[slot].max >= kept[slot] + sizeof(struct mm_fp32_flags));
+            assert_true((const char *)operands[slot].lost >=
+                        (const char *)operands[slot].max + operands[slot].lines * sizeof(unsigned));
+            assert_true((const char *)operands[slot].tiles >=
+                        (const char *)operands[slot].lost +
+                            operands[slot].lines * sizeof(unsigned long long));
+            assert_true((const char *)operands[slot].tiles + operands[slot].tile_bytes <=
+                        kept[slot] + keeping[slot].bytes);
+        }
+        assert_true((const char *)seen.plan.flags >= scratch &&
+                    (const char *)seen.plan.flags < scratch + sizeof scratch);
+    }
+    memset(keeping, 0, sizeof keeping);
+}
+
 /* Without depth, of vectors that tiles would make many times as large, of what no memory can hold, and if
  * there is no memory for the halves: there is for simt's workspace. */
 static void what_is_not_worth_splitting_is_left_to_simt(void **state) {
@@ -199,4 +259,5 @@ static void it_wants_hopper(void **state) {
     }
 }
 
-RUN_TESTS(each_shape_has_its_memory, what_is_not_worth_splitting_is_left_to_simt, it_wants_hopper)
+RUN_TESTS(each_shape_has_its_memory, halves_are_kept, what_is_not_worth_splitting_is_left_to_simt,
+          it_wants_hopper)

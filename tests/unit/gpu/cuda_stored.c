@@ -96,6 +96,46 @@ static void it_outlives_the_device(void **state) {
     release();
 }
 
+/* What is derived from it is made for the second job that wants it, once, and gives way like the copy. */
+static void what_is_derived_is_kept(void **state) {
+    struct mm_lane *lane = &device.lanes[0];
+    bool is_filled = true;
+    make(0);
+    run_and_expect(1, 3, A_BYTES + B_BYTES);
+    const void *from = value.replicas->data;
+    lane->bands.job = jobs[0];
+    assert_null(mm_cuda_take_derived(lane, 0, tests[0].a, 7, 100, &is_filled)); /* not stored */
+    assert_null(mm_cuda_take_derived(lane, 1, tests[0].b, 7, 100, &is_filled)); /* nor is that its copy */
+    assert_null(mm_cuda_take_derived(lane, 1, from, 7, 100, &is_filled));
+    void *derived = mm_cuda_take_derived(lane, 1, from, 7, 100, &is_filled);
+    assert_non_null(derived);
+    assert_false(is_filled); /* nor is it if the job fails before it notes that */
+    assert_ptr_equal(mm_cuda_take_derived(lane, 1, from, 7, 100, &is_filled), derived);
+    assert_false(is_filled);
+    assert_int_equal(mm_cuda_note_derived(lane, 1), cudaSuccess);
+    assert_ptr_equal(mm_cuda_take_derived(lane, 1, from, 7, 100, &is_filled), derived);
+    assert_true(is_filled);
+    assert_null(mm_cuda_take_derived(lane, 1, from, 8, 100, &is_filled)); /* otherwise derived */
+    assert_int_equal(device.replica_bytes, B_BYTES + 100);
+    lane->bands.job = NULL;
+    assert_null(mm_cuda_take_derived(lane, 1, from, 7, 100, &is_filled));
+    mm_cuda_trim(&device);
+    assert_int_equal(device.replica_bytes, 0);
+    assert_int_equal(fake_cuda.memory_used, 0);
+    make(0);
+    run_and_expect(1, 3, A_BYTES + B_BYTES);
+    lane->bands.job = jobs[0];
+    device.head.memory_bytes = 4 * (B_BYTES + 99);
+    assert_null(mm_cuda_take_derived(lane, 1, value.replicas->data, 7, 100, &is_filled)); /* no room */
+    device.head.memory_bytes += 4;
+    assert_non_null(mm_cuda_take_derived(lane, 1, value.replicas->data, 7, 100, &is_filled));
+    assert_false(is_filled);
+    lane->bands.job = NULL;
+    release();
+    mm_cuda_trim(&device);
+    assert_int_equal(fake_cuda.memory_used, 0);
+}
+
 /* --- C that stays on the device */
 
 enum { C_BYTES = 18 * 17 * 4 };
@@ -228,5 +268,5 @@ static void a_job_that_fails_leaves_nothing(void **state) {
 }
 
 RUN_TESTS_BETWEEN(reset, drop, it_is_copied_once, it_gives_way_to_jobs, too_large_ones_are_uploaded,
-                  it_outlives_the_device, a_result_stays, a_result_is_an_operand, there_is_room_for_a_quarter,
-                  results_share_a_launch, a_job_that_fails_leaves_nothing)
+                  it_outlives_the_device, what_is_derived_is_kept, a_result_stays, a_result_is_an_operand,
+                  there_is_room_for_a_quarter, results_share_a_launch, a_job_that_fails_leaves_nothing)

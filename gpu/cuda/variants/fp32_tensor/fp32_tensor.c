@@ -20,8 +20,9 @@
  * operand has Inf or NaN, `simt` computes the whole product. The response names the path.
  *
  * Cost: both operands once more in device memory, padded to tiles; a pass that reads and writes them
- * (split.cu); one block a multiprocessor, 384 threads of up to 240 registers, 211 KiB of shared memory
- * (product.cu). Each kernel begins while the one before it ends, since small products are mostly launches.
+ * (split.cu), which a stored operand takes once: its halves are kept from its second product on; one block a
+ * multiprocessor, 384 threads of up to 240 registers, 211 KiB of shared memory (product.cu). Each kernel
+ * begins while the one before it ends, since small products are mostly launches.
  *
  * Source: H. Ootomo, R. Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
  * the FP32 theoretical peak performance" (2022), which also adds up outside of the tensor cores. The guard
@@ -141,12 +142,35 @@ static struct offsets offsets_of(const struct sizes *sizes, const struct mm_plan
     return offsets;
 }
 
+/* What is kept of an operand that is stored: offsets, with those that must be zeroed first. */
+struct kept {
+    size_t flags;
+    size_t max;
+    size_t lost;
+    size_t zeros;
+    size_t tiles;
+    size_t end;
+};
+
+static struct kept kept_of(const struct mm_fp32_operand *operand) {
+    struct offsets offsets = {.is_good = true}; /* it fits: the workspace has the same */
+    struct kept kept = {.flags = reserve(&offsets, 1, sizeof(struct mm_fp32_flags))};
+    kept.max = reserve(&offsets, operand->lines, sizeof(unsigned));
+    kept.lost = reserve(&offsets, operand->lines, sizeof(unsigned long long));
+    kept.zeros = offsets.end;
+    kept.tiles = reserve(&offsets, operand->padded, (size_t)operand->steps * 2 * MM_FP32_LINE_BYTES);
+    kept.end = offsets.end;
+    return kept;
+}
+
 /* --- the kernels' arguments ---------------------------------------------------------------------- */
 
 struct kernel_arguments {
     struct mm_fp32_operand a;
     struct mm_fp32_operand b;
     struct mm_fp32_plan plan;
+    bool is_kept[2];  /* the halves of A, of B stay with the operand */
+    bool is_split[2]; /* they are there already */
 };
 
 static void place_operands(struct kernel_arguments *arguments, const struct sizes *sizes,
@@ -178,6 +202,28 @@ static void place_operands(struct kernel_arguments *arguments, const struct size
     arguments->b.lost = lost + sizes->m;
 }
 
+/* Places an operand where its halves are kept, if they are, and clears what must be. Its lines and their
+ * depth follow from the value, unless it is one of a stack. */
+static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned slot, struct mm_lane *lane,
+                                   struct mm_error *error) {
+    struct mm_fp32_operand *operand = slot == 0 ? &arguments->a : &arguments->b;
+    const struct kept kept = kept_of(operand);
+    const uint64_t key = (uint64_t)operand->lines << 32 | (uint64_t)operand->k << 1 | operand->k_contiguous;
+    unsigned char *memory =
+        mm_cuda_take_derived(lane, slot, operand->from, key, kept.end, &arguments->is_split[slot]);
+    if (memory == NULL)
+        return MM_OK;
+    arguments->is_kept[slot] = true;
+    operand->flags = (struct mm_fp32_flags *)(void *)(memory + kept.flags);
+    operand->max = (unsigned *)(void *)(memory + kept.max);
+    operand->lost = (unsigned long long *)(void *)(memory + kept.lost);
+    operand->tiles = memory + kept.tiles;
+    if (arguments->is_split[slot])
+        return MM_OK;
+    const cudaError_t code = cudaMemsetAsync(memory, 0, kept.zeros, lane->stream);
+    return mm_cuda_status(lane->device, code, "clearing the workspace", error);
+}
+
 static void place_plan(struct kernel_arguments *arguments, const struct sizes *sizes,
                        const struct offsets *offsets, unsigned char *scratch) {
     struct mm_fp32_plan *plan = &arguments->plan;
@@ -198,7 +244,9 @@ static void place_plan(struct kernel_arguments *arguments, const struct sizes *s
     plan->partial = (float *)(void *)(scratch + offsets->partial);
     plan->flushed = (float *)(void *)(scratch + offsets->flushed);
     plan->partial_ready = (unsigned *)(void *)(scratch + offsets->partial_ready);
-    plan->flags = arguments->a.flags;
+    plan->flags = (struct mm_fp32_flags *)(void *)(scratch + offsets->flags);
+    plan->a_flags = arguments->a.flags;
+    plan->b_flags = arguments->b.flags;
     plan->uncertain = (struct mm_fp32_position *)(void *)(scratch + offsets->uncertain);
     plan->uncertain_max = sizes->uncertain_max;
     plan->threshold = mm_fp32_threshold(sizes->k);
@@ -237,21 +285,27 @@ static enum mm_status clear(const struct offsets *offsets, struct mm_lane *lane,
     return mm_cuda_status(lane->device, code, "clearing the workspace", error);
 }
 
+/* One kernel of the splitting, over what is not there. */
+static enum mm_status run_split(struct kernel_arguments *arguments, const struct mm_layout *layout,
+                                unsigned (*blocks_of)(const struct mm_fp32_operand *), struct mm_lane *lane,
+                                struct mm_error *error) {
+    unsigned of_a = arguments->is_split[0] ? 0 : blocks_of(&arguments->a);
+    const unsigned blocks = of_a + (arguments->is_split[1] ? 0 : blocks_of(&arguments->b));
+    void *pointers[] = {&arguments->a, &arguments->b, &of_a};
+    return blocks == 0 ? MM_OK : mm_cuda_enqueue(layout, (dim3){blocks, 1, 1}, pointers, lane, error);
+}
+
 static enum mm_status split(struct kernel_arguments *arguments, struct mm_lane *lane,
                             struct mm_error *error) {
-    const struct mm_layout scan = scan_layout();
-    const struct mm_layout rest = split_layout();
-    unsigned of_a = mm_fp32_scan_blocks(&arguments->a);
-    void *pointers[] = {&arguments->a, &arguments->b, &of_a};
-    unsigned blocks = of_a + mm_fp32_scan_blocks(&arguments->b);
-    const enum mm_status status = mm_cuda_enqueue(&scan, (dim3){blocks, 1, 1}, pointers, lane, error);
-    if (status != MM_OK)
-        return status;
-    of_a = mm_fp32_split_blocks(&arguments->a);
-    blocks = of_a + mm_fp32_split_blocks(&arguments->b);
-    if (blocks == 0)
-        return MM_OK;
-    return mm_cuda_enqueue(&rest, (dim3){blocks, 1, 1}, pointers, lane, error);
+    const struct mm_layout scan = scan_layout(), rest = split_layout();
+    enum mm_status status = run_split(arguments, &scan, mm_fp32_scan_blocks, lane, error);
+    if (status == MM_OK)
+        status = run_split(arguments, &rest, mm_fp32_split_blocks, lane, error);
+    for (unsigned slot = 0; slot < 2 && status == MM_OK; slot++)
+        if (arguments->is_kept[slot] && !arguments->is_split[slot])
+            status =
+                mm_cuda_status(lane->device, mm_cuda_note_derived(lane, slot), "splitting an operand", error);
+    return status;
 }
 
 static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lane *lane,
@@ -284,8 +338,10 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
                                          .plan.is_of_stack = lane->bands.product.stack != NULL};
     unsigned char *workspace = lane->scratch;
     place_operands(&arguments, &sizes, &offsets, workspace);
-    place_plan(&arguments, &sizes, &offsets, workspace);
     enum mm_status status = clear(&offsets, lane, error);
+    for (unsigned slot = 0; slot < 2 && status == MM_OK; slot++)
+        status = keep_operand(&arguments, slot, lane, error);
+    place_plan(&arguments, &sizes, &offsets, workspace);
     if (status == MM_OK)
         status = split(&arguments, lane, error);
     if (status == MM_OK)

@@ -31,13 +31,13 @@ enum { MM_FP32_SHARE_MIN = 4 };
 /* Steps after which a running sum is flushed. */
 enum { MM_FP32_FLUSH_STEPS = 128 };
 
-/* Set by blocks of all kernels; zeros at the start. */
+/* Set by blocks of all kernels; zeros at the start. Operands that are kept have their own. */
 struct mm_fp32_flags {
     unsigned uncertain; /* elements that were not certified */
     unsigned fallback;  /* 1: all is to be computed without the tensor cores */
 };
 
-/* An operand to split. The caller zeroes `max` and `lost`. */
+/* An operand to split. The caller zeroes `max`, `lost` and `flags`. */
 struct mm_fp32_operand {
     const float *from;
     size_t ld;
@@ -82,11 +82,20 @@ struct mm_fp32_plan {
     /* Per consumer warpgroup: 1 once its partial sums are stored; zeroed before launch. */
     unsigned *partial_ready;
     struct mm_fp32_flags *flags;
+    const struct mm_fp32_flags *a_flags; /* of the splitting, likewise */
+    const struct mm_fp32_flags *b_flags;
     struct mm_fp32_position *uncertain; /* uncertain_max of them */
     unsigned uncertain_max;
     float threshold;  /* of the guard */
     bool is_of_stack; /* the path is to be that of all its products so far */
 };
+
+#ifdef __CUDACC__
+/* Whether an operand could not be split. */
+__device__ __forceinline__ bool mm_fp32_is_unsplit(const struct mm_fp32_plan &plan) {
+    return (plan.flags->fallback | plan.a_flags->fallback | plan.b_flags->fallback) != 0;
+}
+#endif
 
 /* The kernels, and how many blocks to launch. `scan` finds the largest of each line, and splits k-contiguous
  * lines; `split` splits k-strided ones. */

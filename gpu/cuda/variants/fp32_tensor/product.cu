@@ -512,7 +512,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
     mm_cluster_sync(); /* the barriers of both blocks are initialised */
-    if (plan.flags->fallback != 0)
+    if (mm_fp32_is_unsplit(plan))
         return; /* all blocks do */
     if (threadIdx.x < GROUP) {
         static_assert(GROUP * 24 + CONSUMERS * GROUP * 240 <= THREADS * 168, "the registers that there are");

@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
     mm_let_kernel_behind_begin();
     mm_wait_for_kernel_before();
     const unsigned uncertain = plan.flags->uncertain;
-    const bool falls_back = plan.flags->fallback != 0 || uncertain > plan.uncertain_max;
+    const bool falls_back = mm_fp32_is_unsplit(plan) || uncertain > plan.uncertain_max;
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         mm_path all = {falls_back      ? MM_PATH_SIMT
                        : uncertain > 0 ? MM_PATH_REPAIRED
