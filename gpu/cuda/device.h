@@ -63,10 +63,6 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
 enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_replica **home,
                                  struct mm_error *error);
 
-/* Where the operand lies in the device's memory; NULL if it is not there. Any thread, but only on that of the
- * lanes does the answer stay true. */
-void *mm_cuda_replica_data(const struct mm_source *source, const struct mm_device *device);
-
 /* Drops the device's copies, of which no job under way uses one; for_good: before the device is closed, also
  * what it alone has. On the thread of the lanes. */
 void mm_cuda_drop_replicas(struct mm_cuda_device *device, bool for_good);

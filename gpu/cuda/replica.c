@@ -84,13 +84,6 @@ static struct mm_cuda_replica *find(const struct mm_stored *value, const struct 
     return (struct mm_cuda_replica *)mm_stored_find_replica(value, &device->head);
 }
 
-void *mm_cuda_replica_data(const struct mm_source *source, const struct mm_device *device) {
-    if (source->kind != MM_SOURCE_STORED)
-        return NULL;
-    const struct mm_replica *replica = mm_stored_find_replica(source->stored, device);
-    return replica == NULL ? NULL : __atomic_load_n(&replica->data, __ATOMIC_RELAXED);
-}
-
 /* Lets the lane's stream wait for the copy, which another lane may have begun. */
 static cudaError_t wait_for_copy(struct mm_cuda_replica *replica, const struct mm_lane *lane) {
     if (replica->is_copied)
