@@ -133,8 +133,12 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
     const struct mm_replica *home = value->home;
     if (home == NULL)
         return cudaMemcpyAsync(to, value->data, value->bytes, cudaMemcpyHostToDevice, lane->stream);
-    return cudaMemcpyPeerAsync(to, (int)lane->device->head.index, home->data, (int)home->device->index,
-                               value->bytes, lane->stream);
+    struct mm_device *device = &lane->device->head;
+    const cudaError_t code = cudaMemcpyPeerAsync(to, (int)device->index, home->data, (int)home->device->index,
+                                                 value->bytes, lane->stream);
+    if (code == cudaSuccess)
+        __atomic_add_fetch(&device->peer_bytes, value->bytes, __ATOMIC_RELAXED);
+    return code;
 }
 
 /* Takes memory, and enqueues the copy. */

@@ -240,8 +240,8 @@ static enum mm_status read_home(struct mm_replica *home, const struct mm_window 
     return MM_OK;
 }
 
-static struct home *make_home(const struct mm_device *device, const struct mm_product *product) {
-    struct home *home = malloc(sizeof *home + product->m * product->n * sizeof home->elements[0]);
+static struct home *make_home(const struct mm_device *device, size_t bytes) {
+    struct home *home = malloc(sizeof *home + bytes);
     if (home == NULL)
         abort();
     home->head = (struct mm_replica){
@@ -249,10 +249,19 @@ static struct home *make_home(const struct mm_device *device, const struct mm_pr
     return home;
 }
 
-/* Where an operand lies. */
+/* Where an operand lies: what another device has is copied. */
 static void find(struct mm_matrix *operand, const struct mm_source *source) {
-    if (source->kind == MM_SOURCE_STORED && source->stored->home != NULL)
-        operand->data = source->stored->home->data;
+    struct mm_stored *value = source->stored;
+    if (source->kind != MM_SOURCE_STORED || value->home == NULL)
+        return;
+    operand->data = mm_source_find(source, busy);
+    if (operand->data != NULL)
+        return;
+    struct home *copy = make_home(busy, value->bytes);
+    copy->head.read = NULL;
+    operand->data = memcpy(copy->elements, value->home->data, value->bytes);
+    mm_stored_add_replica(value, &copy->head);
+    __atomic_add_fetch(&busy->peer_bytes, value->bytes, __ATOMIC_RELAXED);
 }
 
 /* The part of C that is wanted. */
@@ -273,7 +282,7 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     busy = begun_on;
     find(&product.a, &job->a_source);
     find(&product.b, &job->b_source);
-    c_home = job->stores_c || job->part != NULL ? make_home(begun_on, &product) : NULL;
+    c_home = job->stores_c || job->part != NULL ? make_home(begun_on, mm_matrix_bytes(&product.c)) : NULL;
     if (c_home != NULL)
         product.c = mm_matrix_dense(MM_FLOAT32, product.m, product.n, c_home->elements);
     if (strcmp(job->ran->name, "loses_device") != 0)
