@@ -15,8 +15,8 @@ __BEGIN_DECLS
 enum { MM_DEVICES_MAX = 64 }; /* that are open at a time, over all backends */
 
 /* The public head of a device that a backend opened; the backend's own state lies behind it. Constant
- * from open to close, except `failed`, `home_bytes` and `forecast`. Numbers are 0 and texts "" where a
- * backend has no such thing. */
+ * from open to close, except `failed`, `home_bytes`, `peer_bytes` and `forecast`. Numbers are 0 and texts ""
+ * where a backend has no such thing. */
 struct mm_device {
     const struct mm_backend *backend;
     unsigned index;      /* among the backend's devices */
@@ -32,6 +32,7 @@ struct mm_device {
     unsigned shared_bank_bytes; /* of each of its 32 banks: the word at byte b lies in bank b / this mod 32 */
     size_t home_bytes;          /* of the stored matrices that it alone has; __atomic access only */
     int failed;                 /* not 0 once it cannot run jobs any more; __atomic access only */
+    uint64_t peer_bytes; /* of stored matrices, copied to it from other devices; __atomic access only */
     struct mm_forecast forecast;
 };
 

@@ -2,6 +2,7 @@
 #include "gpu/job.h"
 
 #include "gpu/backend.h"
+#include "gpu/store/store.h"
 
 enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct mm_error *error) {
     const struct mm_backend *backend = device->backend;
@@ -57,6 +58,15 @@ size_t mm_job_copied_bytes(const struct mm_job *job) {
     return (job->a_source.kind == MM_SOURCE_HOST ? mm_matrix_bytes(&job->product.a) : 0) +
            (job->b_source.kind == MM_SOURCE_HOST ? mm_matrix_bytes(&job->product.b) : 0) +
            mm_job_returned_bytes(job);
+}
+
+size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device) {
+    const struct mm_source *const sources[] = {&job->a_source, &job->b_source};
+    size_t bytes = 0;
+    for (unsigned index = 0; index < 2; index++)
+        if (sources[index]->kind == MM_SOURCE_STORED && mm_source_find(sources[index], device) == NULL)
+            bytes += sources[index]->stored->bytes;
+    return bytes;
 }
 
 double mm_job_work(const struct mm_job *job) {

@@ -125,6 +125,9 @@ size_t mm_job_returned_bytes(const struct mm_job *job);
  * fetches from another device's memory. */
 size_t mm_job_made_bytes(const struct mm_job *job);
 
+/* Bytes of stored operands that do not lie in this device's memory. Any thread that holds the values. */
+size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device);
+
 /* The work of a job whose variant was chosen (`ran`): 2·m·n·k operations; of a transposition the bytes of
  * A and of C. */
 double mm_job_work(const struct mm_job *job);

@@ -11,6 +11,13 @@ bool mm_source_is_elsewhere(const struct mm_source *source) {
     return mm_source_is_made(source) || (source->kind == MM_SOURCE_STORED && source->stored->home != NULL);
 }
 
+void *mm_source_find(const struct mm_source *source, const struct mm_device *device) {
+    if (source->kind != MM_SOURCE_STORED)
+        return NULL;
+    const struct mm_replica *replica = mm_stored_find_replica(source->stored, device);
+    return replica == NULL ? NULL : __atomic_load_n(&replica->data, __ATOMIC_RELAXED);
+}
+
 const char *mm_source_word(enum mm_source_kind kind) {
     static const char *const words[] = {[MM_SOURCE_HOST] = "inline",
                                         [MM_SOURCE_UNIFORM] = "generated",

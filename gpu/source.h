@@ -16,6 +16,7 @@ enum mm_source_kind {
     MM_SOURCE_STORED,   /* the elements of a value of the store, which someone holds until the job is done */
 };
 
+struct mm_device;
 struct mm_stored;
 
 /* All zeros: host memory. */
@@ -32,6 +33,10 @@ static inline bool mm_source_is_made(const struct mm_source *source) {
 
 /* Whether no memory of the host has its elements: the backend makes them, or a device alone has them. */
 bool mm_source_is_elsewhere(const struct mm_source *source);
+
+/* Where a stored operand lies in this device's memory; NULL if it does not, or the operand is not stored. Any
+ * thread that holds the value, but only on that of the device's lanes does the answer stay true. */
+void *mm_source_find(const struct mm_source *source, const struct mm_device *device);
 
 /* "inline", "generated" or "stored": all that the log says of an operand. Static. */
 const char *mm_source_word(enum mm_source_kind kind);

@@ -18,7 +18,7 @@ static bool is_dense(const struct mm_matrix *matrix) {
 
 /* A stored operand has to be on the device already: the first job that uses it goes alone, and copies it. */
 static bool is_there(const struct mm_source *source, const struct mm_job *job) {
-    return source->kind != MM_SOURCE_STORED || mm_cuda_replica_data(source, job->plan.device) != NULL;
+    return source->kind != MM_SOURCE_STORED || mm_source_find(source, job->plan.device) != NULL;
 }
 
 /* A key has four bits for each edge, and a batch's grid is not cut into bands. */
@@ -130,7 +130,7 @@ static const void *prepare(struct preparation *before, struct mm_cuda_makes *mak
                            const struct mm_source *source, const struct mm_matrix *operand, bool in_place,
                            struct mm_job *job, char **at) {
     if (source->kind == MM_SOURCE_STORED)
-        return mm_cuda_replica_data(source, job->plan.device);
+        return mm_source_find(source, job->plan.device);
     if (!mm_source_is_made(source)) {
         job->uploaded_bytes += in_place ? 0 : mm_matrix_bytes(operand);
         return in_place ? operand->data : gather(&before->copies, operand, at);

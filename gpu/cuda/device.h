@@ -59,10 +59,6 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
 enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_replica **home,
                                  struct mm_error *error);
 
-/* Where the operand lies in the device's memory; NULL if it is not there. Any thread, but only on that of the
- * lanes does the answer stay true. */
-void *mm_cuda_replica_data(const struct mm_source *source, const struct mm_device *device);
-
 /* Memory for what a variant derives from an operand of the lane's job (slot 0: A, 1: B), kept with the
  * operand if that is stored, and is whole at `from`. `key` tells how it is derived. *is_filled: an earlier
  * job has filled it, and the lane's stream waits for that; else the caller enqueues what does, and then calls

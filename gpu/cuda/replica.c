@@ -133,13 +133,6 @@ static struct mm_cuda_replica *find(const struct mm_stored *value, const struct 
     return (struct mm_cuda_replica *)mm_stored_find_replica(value, &device->head);
 }
 
-void *mm_cuda_replica_data(const struct mm_source *source, const struct mm_device *device) {
-    if (source->kind != MM_SOURCE_STORED)
-        return NULL;
-    const struct mm_replica *replica = mm_stored_find_replica(source->stored, device);
-    return replica == NULL ? NULL : __atomic_load_n(&replica->data, __ATOMIC_RELAXED);
-}
-
 /* Lets the lane's stream wait for what another lane may have enqueued, unless that is known to be over. */
 static cudaError_t wait_for(cudaEvent_t event, bool *is_over, const struct mm_lane *lane) {
     if (*is_over)
@@ -188,8 +181,12 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
     const struct mm_replica *home = value->home;
     if (home == NULL)
         return cudaMemcpyAsync(to, value->data, value->bytes, cudaMemcpyHostToDevice, lane->stream);
-    return cudaMemcpyPeerAsync(to, (int)lane->device->head.index, home->data, (int)home->device->index,
-                               value->bytes, lane->stream);
+    struct mm_device *device = &lane->device->head;
+    const cudaError_t code = cudaMemcpyPeerAsync(to, (int)device->index, home->data, (int)home->device->index,
+                                                 value->bytes, lane->stream);
+    if (code == cudaSuccess)
+        __atomic_add_fetch(&device->peer_bytes, value->bytes, __ATOMIC_RELAXED);
+    return code;
 }
 
 /* Takes memory, if there is some, and enqueues the copy. */

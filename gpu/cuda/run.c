@@ -42,7 +42,7 @@ static size_t figures_bytes(const struct mm_job *job) {
 /* Copies an operand to where it was placed, or makes it there, unless it is there already. */
 static cudaError_t upload(struct mm_job *job, const struct mm_source *source, const struct mm_matrix *from,
                           const struct mm_matrix *to, struct mm_lane *lane) {
-    if (mm_cuda_replica_data(source, &lane->device->head) == to->data && to->data != NULL)
+    if (mm_source_find(source, &lane->device->head) == to->data && to->data != NULL)
         return cudaSuccess;
     if (mm_source_is_made(source)) {
         struct mm_cuda_makes makes = {.count = 0};

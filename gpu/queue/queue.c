@@ -32,7 +32,8 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
     return MM_OK;
 }
 
-/* Sets job->worker: the least loaded that can run it, as far as can be seen without a lock. */
+/* Sets job->worker: of those that can run it, the one where its kernel can begin first, as far as can be seen
+ * without a lock. */
 static enum mm_status choose_worker(struct mm_queue *queue, struct mm_job *job, struct mm_error *error) {
     struct mm_worker *best = NULL;
     double least = 0.0;
@@ -43,8 +44,7 @@ static enum mm_status choose_worker(struct mm_queue *queue, struct mm_job *job, 
             (job->variant != NULL &&
              mm_variant_missing(job->variant, worker->device, job->product.a.dtype) != NULL))
             continue;
-        double load;
-        __atomic_load(&worker->load, &load, __ATOMIC_RELAXED);
+        const double load = mm_worker_load_before(worker, job);
         if (mm_device_has_failed(worker->device)) {
             failed = true;
         } else if (best == NULL || load < least) {

@@ -28,9 +28,10 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
                              struct mm_error *error);
 
 /* Before each run or submit, since planning takes longer than a lock should be held: clears what is not the
- * caller's, and plans the job for the least loaded device of job->backend that can run job->variant. On
- * failure job->error says why: MM_UNSUPPORTED (no device for the variant, or not this shape), MM_NOT_READY
- * (all such devices have failed). Any thread that owns the job, best with no lock held. */
+ * caller's, and plans the job for a device of job->backend that can run job->variant: the least loaded, where
+ * the copies of stored operands that are not there count as load. On failure job->error says why:
+ * MM_UNSUPPORTED (no device for the variant, or not this shape), MM_NOT_READY (all such devices have failed).
+ * Any thread that owns the job, best with no lock held. */
 void mm_queue_prepare(struct mm_queue *queue, struct mm_job *job);
 
 /* Puts a prepared job in front of its device. Never blocks. MM_BUSY, MM_STOPPING, or why the job could not be

@@ -7,11 +7,21 @@
 /* A task, which keeps its device for seconds, whatever its product says. */
 static const double task_load = 1e13;
 
-/* What a job adds to a device's load: its FLOPs, and its bytes so that none is free. Any measure does
- * that orders the devices; this one needs no rates. */
+/* A GPU does about so many float32 operations while it reads a byte of its memory, and while a byte arrives
+ * from another GPU by NVLink. By PCIe a copy takes eight times as long, but later jobs use it as well. */
+static const double byte_load = 16, copied_byte_load = 128;
+
+/* What a job adds to a device's load: its time, counted in operations. Any measure does that orders the
+ * devices; this one needs no rates. */
 static double job_load(const struct mm_job *job) {
-    return mm_product_flops(&job->product) + (double)job->queued_bytes +
+    return mm_product_flops(&job->product) + byte_load * (double)job->queued_bytes +
            (job->task != NULL ? task_load : 0.0);
+}
+
+double mm_worker_load_before(const struct mm_worker *worker, const struct mm_job *job) {
+    double load;
+    __atomic_load(&worker->load, &load, __ATOMIC_RELAXED);
+    return load + copied_byte_load * (double)mm_job_absent_bytes(job, worker->device);
 }
 
 /* Puts a job into a list: behind `previous`, or first where that is NULL. */

@@ -58,6 +58,10 @@ struct mm_queue {
 
 /* --- worker.c: the list -------------------------------------------------------------------------- */
 
+/* What keeps a job from its kernel at this worker, to compare workers by: the load there, and the copies of
+ * stored operands that are not there. Any thread that owns the job, without the mutex. */
+double mm_worker_load_before(const struct mm_worker *worker, const struct mm_job *job);
+
 /* With the mutex held. A job comes to a worker, where it waits from then on. */
 void mm_worker_add(struct mm_worker *worker, struct mm_job *job);
 

@@ -171,6 +171,10 @@ static void write_self_tests(const struct scrape *scrape) {
 static void write_transfers(const struct scrape *scrape) {
     put_count(scrape, LABELS({"direction", "upload"}), scrape->counts.uploaded_bytes);
     put_count(scrape, LABELS({"direction", "download"}), scrape->counts.downloaded_bytes);
+    uint64_t peer_bytes = 0;
+    for (size_t index = 0; index < scrape->device_count; index++)
+        peer_bytes += __atomic_load_n(&scrape->devices[index]->peer_bytes, __ATOMIC_RELAXED);
+    put_count(scrape, LABELS({"direction", "peer"}), peer_bytes);
 }
 
 /* A connection has one request at a time. */
@@ -339,7 +343,8 @@ static const struct family {
      "Checked products by result; unjudged: infinities and NaN left nothing to compare.",
      .write = write_verdicts},
     {"matmuld_transfer_bytes_total", "counter",
-     "Bytes of matrices copied between host and device; none for products on the CPU.",
+     "Bytes of matrices copied between host and device, and between devices (peer); none for products on the "
+     "CPU.",
      .write = write_transfers},
     {"matmuld_queue_jobs", "gauge", "Products that wait for a device.", COUNT(queue_jobs)},
     {"matmuld_queue_jobs_max", "gauge", "How many products may wait (--queue-depth).", COUNT(queue_jobs_max)},

@@ -331,11 +331,47 @@ has_free_budget || fail "memory was left taken"
 stop
 [ "$backend" = cpu ] || { finish; exit; }
 
+# Work goes to the GPU that has its operands, while that is idle; else to the other one, which copies them once.
+# lies NAME DEVICE WHAT
+lies() {
+    ask /v1/matrices
+    expect "$3" 200 ".matrices[] | select(.name == \"$1\") | .device" "$2"
+}
+rm "$scratch/slow" # which was a pipe
+prepare_held cuda
+head -c 80000 "$scratch/slow" >"$scratch/row"
+tail -c 80000 "$scratch/slow" >"$scratch/zeros"
+start_held
+store x '{"a": [[1,2],[3,4]]}'
+store one '{"a": [[1]]}'
+hold_job first
+ask '/v1/matmul?backend=cuda&reply=none&a_from=x&b_from=x&out=y' -X POST
+ask '/v1/matmul?backend=cuda&reply=none&m=20000&b_from=one&out=zeros' -X POST -H "$raw" --data-binary "@$scratch/zeros"
+expect "a column for the next job" 200
+lies y cuda:1 "beside a busy GPU"
+release
+finish_slow first
+ask '/v1/matmul?backend=cuda&reply=none&a_from=y&b_from=y&out=z' -X POST
+lies z cuda:1 "both are idle"
+mv "$scratch/row" "$scratch/slow"
+slow_query='m=1&b_from=zeros&backend=cuda&variant=naive'
+hold_job second
+copied=$(metric 'transfer_bytes_total{direction="peer"}')
+for turn in 1 2; do
+    ask "/v1/matmul?backend=cuda&reply=none&a_from=y&b_from=y&out=z$turn" -X POST
+    lies z$turn cuda:0 "the GPU that has the operands is busy, turn $turn"
+    same "copied once, turn $turn" $((copied + 16)) "$(metric 'transfer_bytes_total{direction="peer"}')"
+    ask "/v1/matrices/z$turn" -H 'Accept: application/json'
+    expect "the right product" 200 .a '[[199,290],[435,634]]'
+done
+release
+finish_slow second
+stop
+
 # A GPU that fails before its result is stored leaves the name its value.
 has_failed_gpu() {
     curl -s "$url/v1/devices" | jq -e '[.devices[] | select(.state == "failed")] | length == 1' >"$scratch/failed"
 }
-rm "$scratch/slow" # which was a pipe
 prepare_held cuda 1 20 # within the limit of time
 start_held --watchdog-ms 500 --max-kernel-ms 200
 store h '{"a": [[true]], "dtype": "bool"}' # in host memory

@@ -273,10 +273,19 @@ static enum mm_status take_home(struct mm_device *device, size_t bytes, struct m
     return MM_OK;
 }
 
-/* Where an operand lies. */
+/* Where an operand lies: what another device has is copied. */
 static void find(struct mm_matrix *operand, const struct mm_source *source) {
-    if (source->kind == MM_SOURCE_STORED && source->stored->home != NULL)
-        operand->data = source->stored->home->data;
+    struct mm_stored *value = source->stored;
+    if (source->kind != MM_SOURCE_STORED || value->home == NULL)
+        return;
+    operand->data = mm_source_find(source, busy);
+    if (operand->data != NULL)
+        return;
+    struct home *copy = make_home(busy, value->bytes);
+    copy->head.read = NULL;
+    operand->data = memcpy(copy->elements, value->home->data, value->bytes);
+    mm_stored_add_replica(value, &copy->head);
+    __atomic_add_fetch(&busy->peer_bytes, value->bytes, __ATOMIC_RELAXED);
 }
 
 /* The part of C that is wanted. */
@@ -298,7 +307,7 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     find(&product.a, &job->a_source);
     find(&product.b, &job->b_source);
     c_home = NULL;
-    const size_t c_bytes = product.m * product.n * sizeof(float);
+    const size_t c_bytes = mm_matrix_bytes(&product.c);
     if (job->stores_c && c_bytes > mm_device_homes_max(begun_on) - mm_device_home_bytes(begun_on)) {
         mm_fail(&job->error, MM_STORE_FULL, "the device is full as told");
         return;

@@ -197,13 +197,14 @@ static void a_result_is_an_operand(void **state) {
     mm_stored_add_replica(&result, home);
     assert_int_equal(mm_cuda_hold_replica(&source, &device.lanes[1], &copied_bytes, &data, &error), MM_OK);
     assert_ptr_equal(data, home->data);
-    assert_int_equal(copied_bytes, 0);
+    assert_int_equal(copied_bytes + device.head.peer_bytes, 0);
     LIST_INIT(&other.replicas);
     other.replica_bytes = 0;
     other.direct.device = other.lanes[0].device = &other;
     assert_int_equal(mm_cuda_hold_replica(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
     assert_memory_equal(data, home->data, C_BYTES);
     assert_int_equal(copied_bytes, 0); /* from the host */
+    assert_int_equal(other.head.peer_bytes, C_BYTES);
     mm_cuda_drop_replicas(&other, false);
     other.head.memory_bytes = 4 * C_BYTES - 4;
     assert_int_equal(mm_cuda_hold_replica(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);

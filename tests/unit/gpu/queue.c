@@ -1,6 +1,7 @@
 /* The queue's promises: bounds, one done() a job, deadlines, the least loaded device; and on jobs that end
  * otherwise than by being run. */
 #include "scene.h"
+#include "gpu/store/store.h"
 #include "tests/unit/few_threads.h"
 
 static void without_threads_there_is_no_queue(void **state) {
@@ -179,6 +180,38 @@ static void the_least_loaded_device_is_chosen(void **state) {
         assert_int_equal(jobs[index].job.device->index, devices[index]);
 }
 
+static void submit_stored(struct test_job *test, struct mm_stored *b) {
+    job_init(test, "naive", 2);
+    test->job.b_source = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = b};
+    submit(test);
+}
+
+/* A job here weighs as much as the copy of 6 bytes. */
+static void work_goes_where_its_operands_are(void **state) {
+    static const unsigned devices[] = {1, 1, 0, 0, 0};
+    struct mm_replica copies[] = {{.device = &fakes[0].device}, {.device = &fakes[1].device}};
+    struct mm_stored value = {.bytes = 1000};
+    open_scene((struct setting){.devices = 2, .closed = true});
+    mm_stored_add_replica(&value, &copies[0]); /* whose memory was taken away */
+    mm_stored_add_replica(&value, &copies[1]);
+    copies[1].data = &value;
+    submit_stored(&jobs[0], &value);
+    submit_stored(&jobs[1], &value); /* waits, since a copy to the idle device takes longer */
+    value.bytes = 8;
+    submit_stored(&jobs[2], &value);
+    copies[0].data = &value;
+    value.bytes = 1000;
+    submit_stored(&jobs[3], &value); /* both have it, and the load decides */
+    open_gate(&fakes[0]);
+    open_gate(&fakes[1]);
+    wait_all(jobs, 4);
+    copies[1].data = NULL;
+    submit_stored(&jobs[4], &value);
+    wait_all(&jobs[4], 1);
+    for (int index = 0; index < 5; index++)
+        assert_int_equal(jobs[index].job.device->index, devices[index]);
+}
+
 static void a_variant_goes_where_it_can_run(void **state) {
     open_scene((struct setting){.devices = 2});
     job_init(&jobs[0], "second", 2);
@@ -272,5 +305,6 @@ static void a_waiting_job_is_taken_back(void **state) {
 RUN_TESTS_BETWEEN(NULL, close_scene, without_threads_there_is_no_queue, a_full_queue_refuses,
                   a_late_job_is_not_begun, a_job_is_as_new_each_time, a_job_is_planned_once,
                   a_tiny_product_of_the_hosts_runs_at_once, the_least_loaded_device_is_chosen,
-                  a_variant_goes_where_it_can_run, an_empty_product_needs_no_device,
-                  stop_refuses_and_close_drains, abort_ends_those_that_wait, a_waiting_job_is_taken_back)
+                  work_goes_where_its_operands_are, a_variant_goes_where_it_can_run,
+                  an_empty_product_needs_no_device, stop_refuses_and_close_drains, abort_ends_those_that_wait,
+                  a_waiting_job_is_taken_back)

@@ -1,6 +1,7 @@
 /* The queue's promises on a device that tells when a lane is over: which products go together, that each has
  * its own end, and that none waits for another lane's. */
 #include "scene.h"
+#include "gpu/store/store.h"
 
 #include <time.h>
 
@@ -38,6 +39,7 @@ struct row {
 
 /* Lets them wait for a lane that another keeps busy, then run in so many launches; 0: any. */
 static void expect(unsigned batches, const struct row *rows, unsigned count) {
+    static struct mm_stored value;
     open_async(1);
     submit_first();
     for (unsigned index = 1; index <= count; index++) {
@@ -49,7 +51,8 @@ static void expect(unsigned batches, const struct row *rows, unsigned count) {
         product->tile = row->key;
         if (row->is_large)
             product->a = mm_matrix_dense(MM_FLOAT32, 1, ((1 << 20) - 32) / 4, NULL);
-        jobs[index].job.a_source.kind = row->is_stored ? MM_SOURCE_STORED : MM_SOURCE_HOST;
+        if (row->is_stored)
+            jobs[index].job.a_source = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
         submit(&jobs[index]);
     }
     assert_int_equal(mm_queue_look(queue).jobs, count + 1);
