@@ -207,7 +207,8 @@ static void add_known(struct known *known, struct mm_slice given, const char *na
 static enum mm_status fail_unknown(const struct mm_call *call, enum mm_call_place place, const char *name,
                                    size_t length, struct mm_error *error) {
     const struct mm_slice given = {name, length};
-    const unsigned operands = place == MM_CALL_BODY || place == MM_CALL_FORM ? mm_call_operands(call) : 0;
+    const bool has_operands = place == MM_CALL_BODY || place == MM_CALL_FORM || place == MM_CALL_BENCHMARK;
+    const unsigned operands = has_operands ? mm_call_operands(call) : 0;
     struct known known = {.used = 0};
     char field[MM_CALL_NAME_MAX + 1], hint[64] = "";
     for (unsigned index = 0; index < operands; index++)

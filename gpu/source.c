@@ -1,4 +1,4 @@
-/* Operands that are made in host memory. */
+/* Operands that are made in host memory, or copied to it. */
 #include "gpu/source.h"
 
 #include "gpu/random.h"
@@ -64,7 +64,7 @@ static enum mm_status read(const struct mm_stored *value, const struct mm_matrix
 
 enum mm_status mm_source_make(const struct mm_source *source, const struct mm_matrix *view, size_t first,
                               size_t count, struct mm_error *error) {
-    assert(mm_source_is_elsewhere(source) && view->ld == view->cols);
+    assert(source->kind != MM_SOURCE_HOST && view->ld == view->cols);
     if (count == 0)
         return MM_OK;
     if (source->kind == MM_SOURCE_STORED)

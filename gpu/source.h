@@ -41,8 +41,8 @@ void *mm_source_find(const struct mm_source *source, const struct mm_device *dev
 /* "inline", "generated" or "stored": all that the log says of an operand. Static. */
 const char *mm_source_word(enum mm_source_kind kind);
 
-/* Writes `count` elements of the dense view, from element `first` on, to its memory. The source is elsewhere;
- * a device's may fail. */
+/* Writes `count` elements of the dense view, from element `first` on, to its memory. Of any source except
+ * MM_SOURCE_HOST; only what a device alone has may fail. */
 enum mm_status mm_source_make(const struct mm_source *source, const struct mm_matrix *view, size_t first,
                               size_t count, struct mm_error *error);
 

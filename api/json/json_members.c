@@ -12,8 +12,12 @@ enum mm_status mm_json_check(const char *text, size_t bytes, const char *example
     return event == MM_JSON_END ? MM_OK : mm_json_fail(&reader, text, example, error);
 }
 
-struct mm_json_reader mm_json_elements(struct mm_json_token array) {
-    return (struct mm_json_reader){.at = array.at + 1, .place = MM_JSON_FIRST_ELEMENT, .depth = 1};
+struct mm_json_reader mm_json_within(struct mm_json_token value) {
+    const bool is_object = value.kind == MM_VALUE_OBJECT;
+    return (struct mm_json_reader){.at = value.at + 1,
+                                   .place = is_object ? MM_JSON_FIRST_NAME : MM_JSON_FIRST_ELEMENT,
+                                   .depth = 1,
+                                   .objects = is_object};
 }
 
 bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,

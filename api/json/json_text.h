@@ -96,7 +96,7 @@ struct mm_json_member {
 };
 
 /* Reads the next one in a checked text. `reader` begins as zeros for the text's object, or with
- * mm_json_elements for an array. False: there are no more. */
+ * mm_json_within for an array or object in it. False: there are no more. */
 bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
                   struct mm_json_member *member);
-struct mm_json_reader mm_json_elements(struct mm_json_token array);
+struct mm_json_reader mm_json_within(struct mm_json_token value);

@@ -57,7 +57,7 @@ static enum mm_status read_one(enum mm_access_set kind, const char *name, const 
 enum mm_status mm_access_read_set(enum mm_access_set kind, const char *name, const char *text,
                                   const struct mm_json_member *member, uint32_t *set,
                                   struct mm_error *error) {
-    struct mm_json_reader reader = mm_json_elements(member->token);
+    struct mm_json_reader reader = mm_json_within(member->token);
     const size_t end = member->token.at + member->token.bytes;
     struct mm_json_member element;
     enum mm_status status = MM_OK;

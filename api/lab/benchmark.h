@@ -4,6 +4,7 @@
  * `error` may be NULL. Texts and tables that are returned without a size are static. */
 #pragma once
 
+#include "api/operand.h"
 #include "gpu/lab/benchmark.h"
 #include "gpu/lab/probe.h"
 
@@ -57,9 +58,12 @@ enum mm_status mm_benchmark_judge_type(const char *content_type, bool body_seen,
                                        struct mm_error *error);
 
 /* Reads a complete body, of any bytes. MM_BAD_REQUEST (with line, column, field if they help), MM_TOO_LARGE
- * (a dimension, or the number of rows), MM_UNSUPPORTED (the op, the dtype). *call is undefined on failure. */
+ * (a dimension, or the number of rows), MM_UNSUPPORTED (the op, the dtype); MM_NO_SUCH_MATRIX, and
+ * MM_BAD_SHAPE of stored operands. *call is undefined on failure. The stored operands are in `held` then and
+ * now, and the caller releases them; NULL: there are none. */
 enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,
-                                   struct mm_benchmark_call *call, struct mm_error *error);
+                                   struct mm_held *held, struct mm_benchmark_call *call,
+                                   struct mm_error *error);
 
 /* A format of the reply. Its functions write a finished benchmark or probe: malloc'ed, ended by NUL, the
  * caller frees; NULL if memory runs out. */

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Six significant digits, more than a measurement has. NaN and infinities are strings: JSON has no such
- * numbers. */
+/* Six significant digits, more than a measurement has. Infinities are strings: JSON has no such numbers. A
+ * NaN says nothing. */
 static json_t *make_number(double value) {
     char text[32];
+    if (isnan(value))
+        return json_null();
     if (!isfinite(value))
         return json_string(mm_float_word(value));
     snprintf(text, sizeof text, "%.6g", value);
@@ -28,7 +30,7 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
     const struct mm_benchmark_subject *subject = &mm_benchmark_request(benchmark)->subjects[index];
     const struct mm_benchmark_row *row = &mm_benchmark_rows(benchmark)[index];
     const bool good = row->error.status == MM_OK;
-    const bool has_ratio = good && row->of_yardstick > 0.0, has_error = good && !isnan(row->max_error);
+    const bool has_ratio = good && row->of_yardstick > 0.0;
     const uint64_t loads = good ? mm_benchmark_loads(benchmark, index) : 0;
     json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:o}", "variant", subject->variant->name, "backend",
                                subject->backend->name, "kernel_ms", good ? make_times(row) : json_null(),
@@ -38,7 +40,7 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
     if (op->op == MM_MATMUL)
         failed |=
             mm_json_put(object, "relative_error", good ? make_number(row->relative_error) : json_null());
-    failed |= mm_json_put(object, "max_error", has_error ? make_number(row->max_error) : json_null());
+    failed |= mm_json_put(object, "max_error", good ? make_number(row->max_error) : json_null());
     failed |= mm_json_put(object, "global_loads", loads > 0 ? mm_json_count(loads) : json_null());
     failed |= mm_json_put(object, "repeats", mm_json_count(good ? row->repeats : 0));
     if (subject->tile > 0)

@@ -45,7 +45,7 @@ static enum mm_status read_variants(struct reading *reading, const struct mm_jso
                                     struct mm_error *error) {
     static const char form[] = "a list of names, as \"naive\", \"cpu:naive\" or \"tiled_dynamic/64\"";
     struct mm_benchmark_call *call = reading->call;
-    struct mm_json_reader reader = mm_json_elements(member->token);
+    struct mm_json_reader reader = mm_json_within(member->token);
     struct mm_json_member name;
     size_t count = 0;
     if (member->value.kind != MM_VALUE_ARRAY || member->value.length == 0)
@@ -109,6 +109,31 @@ static bool keep_first(struct mm_error *kept, const struct mm_error *other) {
 }
 _Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "the order of keep_first");
 
+/* The operand of a name, a_from or b_from; MM_PARAMETER_COUNT if the benchmark takes no such operand. */
+static enum mm_parameter find_operand(const struct reading *reading, const char *name) {
+    const unsigned count = reading->place == MM_CALL_BENCHMARK ? mm_call_operands(&reading->values) : 0;
+    unsigned index = 0;
+    while (index < count && strcmp(name, mm_call_operand_names[index]) != 0)
+        index++;
+    return index == count ? MM_PARAMETER_COUNT : index == 0 ? MM_PARAMETER_A_FROM : MM_PARAMETER_B_FROM;
+}
+
+/* {"from": "NAME"} */
+static enum mm_status read_operand(struct reading *reading, enum mm_parameter parameter,
+                                   const struct mm_json_member *member, struct mm_error *error) {
+    const char *name = parameter == MM_PARAMETER_A_FROM ? "a.from" : "b.from";
+    struct mm_json_reader reader = mm_json_within(member->token);
+    struct mm_json_member from, more;
+    if (member->value.kind != MM_VALUE_OBJECT ||
+        !mm_json_step(&reader, reading->text, reading->bytes, &from) || strcmp(from.name.text, "from") != 0 ||
+        mm_json_step(&reader, reading->text, reading->bytes, &more))
+        return mm_value_fail(member->name.text, "is",
+                             "an object with 'from' alone, like {\"from\": \"NAME\"}", &member->value, error);
+    if (from.value.kind != MM_VALUE_TEXT)
+        return mm_value_fail(name, "is", "a string like \"NAME\"", &from.value, error);
+    return mm_call_set_source(&reading->values, parameter, name, from.value.text, from.value.length, error);
+}
+
 static enum mm_status read_member(struct reading *reading, enum mm_parameter parameter,
                                   const struct mm_json_member *member, struct mm_error *error) {
     const struct mm_value *name = &member->name;
@@ -116,12 +141,23 @@ static enum mm_status read_member(struct reading *reading, enum mm_parameter par
         return MM_OK;
     if (parameter == MM_PARAMETER_VARIANTS)
         return read_variants(reading, member, error);
+    if (parameter == MM_PARAMETER_A_FROM || parameter == MM_PARAMETER_B_FROM)
+        return read_operand(reading, parameter, member, error);
     if (parameter >= MM_PARAMETER_PATTERNS && parameter <= MM_PARAMETER_PADDED) {
         const enum mm_access_set set = (enum mm_access_set)(parameter - MM_PARAMETER_PATTERNS);
         return mm_access_read_set(set, name->text, reading->text, member, &reading->sets[set], error);
     }
     return mm_call_set_value(&reading->values, reading->place, name->text, name->length, &member->value,
                              reading->limits, error);
+}
+
+#define BIT(parameter) (UINT64_C(1) << MM_PARAMETER_##parameter)
+
+/* The dimensions that operands tell, also if their names stand for nothing. given: bits of what was named. */
+static uint64_t told_dimensions(const struct mm_call *values, uint64_t given) {
+    const uint64_t of_a = values->op == MM_MATMUL ? BIT(M) | BIT(K) : BIT(M) | BIT(N);
+    return ((given & BIT(A_FROM)) != 0 && !mm_operand_is_made(values, 0) ? of_a : 0) |
+           ((given & BIT(B_FROM)) != 0 && !mm_operand_is_made(values, 1) ? BIT(K) | BIT(N) : 0);
 }
 
 static enum mm_status read_members(struct reading *reading, struct mm_error *error) {
@@ -131,8 +167,9 @@ static enum mm_status read_members(struct reading *reading, struct mm_error *err
     uint64_t given = 0;
     while (mm_json_step(&reader, reading->text, reading->bytes, &member)) {
         struct mm_error one = {.status = MM_OK};
-        const enum mm_parameter parameter =
-            mm_call_find(&reading->values, reading->place, member.name.text, member.name.length);
+        enum mm_parameter parameter = find_operand(reading, member.name.text);
+        if (parameter == MM_PARAMETER_COUNT)
+            parameter = mm_call_find(&reading->values, reading->place, member.name.text, member.name.length);
         const uint64_t bit = parameter == MM_PARAMETER_COUNT ? 0 : UINT64_C(1) << parameter;
         if ((given & bit) != 0)
             mm_fail_field(&one, MM_BAD_REQUEST, member.name.text, "%s is given twice; give it once",
@@ -144,7 +181,8 @@ static enum mm_status read_members(struct reading *reading, struct mm_error *err
         if (keep_first(&first, &one) && one.status == MM_BAD_REQUEST)
             mm_json_locate(reading->text, member.token, &first);
     }
-    const char *missing = mm_call_missing_dimension(&reading->values, given);
+    const char *missing =
+        mm_call_missing_dimension(&reading->values, given | told_dimensions(&reading->values, given));
     if (reading->place == MM_CALL_BENCHMARK && missing != NULL) {
         struct mm_error one;
         mm_fail_field(&one, MM_BAD_REQUEST, missing,
@@ -157,8 +195,45 @@ static enum mm_status read_members(struct reading *reading, struct mm_error *err
     return first.status;
 }
 
+static enum mm_status judge_stored(const struct mm_call *values, unsigned index, struct mm_error *error) {
+    const struct mm_stored *value = mm_operand_source(values, index)->stored;
+    const struct mm_shape *shape = &value->shape;
+    char text[MM_SHAPE_TEXT_MAX];
+    if (shape->rank == 2 && shape->dims[0] > 0 && shape->dims[1] > 0)
+        return MM_OK;
+    mm_shape_text(shape, text);
+    return mm_fail_field(error, MM_BAD_SHAPE, mm_call_operand_names[index],
+                         "%s is the stored matrix '%s', whose shape is '%s', but a benchmark takes matrices "
+                         "of two dimensions, neither of them 0",
+                         mm_call_operand_names[index], value->name, text);
+}
+
+/* If one operand of two was named, the other is uniform(0). Then the shapes of both are known. */
+static enum mm_status complete_operands(struct mm_call *values, struct mm_error *error) {
+    static const struct mm_shape *const no_inline[MM_CALL_OPERANDS_MAX] = {NULL, NULL};
+    struct mm_source *const sources[] = {&values->a_source, &values->b_source};
+    enum mm_status status = MM_OK;
+    if (mm_operand_all_are_inline(values))
+        return MM_OK;
+    for (unsigned index = 0; index < mm_call_operands(values) && status == MM_OK; index++) {
+        if (sources[index]->kind == MM_SOURCE_HOST)
+            sources[index]->kind = MM_SOURCE_UNIFORM;
+        if (sources[index]->kind == MM_SOURCE_STORED)
+            status = judge_stored(values, index, error);
+    }
+    if (status == MM_OK)
+        status = mm_operand_shapes(values, no_inline, error);
+    if (status != MM_OK)
+        return status;
+    mm_call_view(values);
+    struct mm_product product = mm_call_product(values);
+    status = mm_product_conform(values->op, &product, error);
+    return status == MM_OK ? mm_call_judge_elements(values, error) : status;
+}
+
 enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,
-                                   struct mm_benchmark_call *call, struct mm_error *error) {
+                                   struct mm_held *held, struct mm_benchmark_call *call,
+                                   struct mm_error *error) {
     struct reading reading = {.call = call, .limits = limits, .text = body, .bytes = bytes};
     struct mm_call *values = &reading.values;
     const uint64_t *numbers = values->numbers;
@@ -169,6 +244,7 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
     if (status != MM_OK)
         return status;
     mm_call_init(values, call->op->op);
+    values->held = held;
     values->numbers[MM_PARAMETER_REPEATS] = MM_BENCHMARK_REPEATS;
     reading.place = call->op->has_variants ? MM_CALL_BENCHMARK : MM_CALL_PROBE;
     status = read_members(&reading, error);
@@ -178,6 +254,8 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
     if (!call->op->has_variants)
         return mm_access_combine(reading.sets, &call->probe, error);
     status = mm_call_resolve(values, error);
+    if (status == MM_OK)
+        status = complete_operands(values, error);
     call->request = (struct mm_benchmark_request){
         .op = values->op,
         .m = (size_t)numbers[MM_PARAMETER_M],
@@ -187,6 +265,8 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
         .transpose_b = numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
         .dtype = values->dtype,
         .c_dtype = values->result_dtype,
+        .a_source = values->a_source,
+        .b_source = values->b_source,
         .repeats = numbers[MM_PARAMETER_REPEATS],
     };
     return status;

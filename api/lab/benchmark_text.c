@@ -79,7 +79,8 @@ static void write_row(struct line *line, const struct mm_benchmark *benchmark, s
     write_number(line->cells[RATE], mm_benchmark_rate(benchmark, row));
     if (row->of_yardstick > 0.0)
         write_number(line->cells[RATIO], row->of_yardstick);
-    snprintf(line->cells[RELATIVE_ERROR], CELL_BYTES, "%.3g", row->relative_error);
+    if (!isnan(row->relative_error))
+        snprintf(line->cells[RELATIVE_ERROR], CELL_BYTES, "%.3g", row->relative_error);
     if (!isnan(row->max_error))
         snprintf(line->cells[MAX_ERROR], CELL_BYTES, "%.3g", row->max_error);
     if (loads > 0)

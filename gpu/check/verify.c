@@ -8,6 +8,9 @@
 enum { VECTORS = MM_VERIFY_VECTORS, SUMS = MM_VERIFY_SUMS, WORDS = MM_VERIFY_WORDS, NUMBER_BYTES = 8 };
 enum { PRECISE_SUMS = MM_VERIFY_PRECISE_SUMS, LARGEST = PRECISE_SUMS - 2, LAST = PRECISE_SUMS - 1 };
 
+/* The numbers of a step of mm_verify_prepare: some milliseconds at most. */
+enum { STEP_NUMBERS = 1 << 17 };
+
 #define SEEDS_SEED UINT64_C(0x766572696679)
 
 uint64_t mm_verify_seed(void) {
@@ -214,21 +217,51 @@ static void widen(const struct mm_matrix *x, size_t row, void *wide) {
     }
 }
 
-/* The sums of each row ("line") of op(X). `wide` has room for a stored row. */
-static void multiply(const struct kind *kind, const struct mm_matrix *x, bool transpose,
-                     const struct factors *by, void *sums, void *wide) {
+/* What a check's memory is cut into: the vectors, the sums of B, of A and of a row of C, and a stored row. */
+struct parts {
+    const struct kind *kind;
+    char *x;
+    char *of_b;
+    char *of_a;
+    char *of_c;
+    char *wide;
+};
+
+static struct parts cut(const struct mm_product *product, void *memory) {
+    struct parts parts = {.kind = kind_of(product->a.dtype), .x = memory};
+    parts.of_b = parts.x + parts.kind->vectors * product->n * NUMBER_BYTES;
+    parts.of_a = parts.of_b + parts.kind->sums * product->k * NUMBER_BYTES;
+    parts.of_c = parts.of_a + parts.kind->sums * product->m * NUMBER_BYTES;
+    parts.wide = parts.of_c + parts.kind->sums * NUMBER_BYTES;
+    return parts;
+}
+
+/* Adds `count` stored rows, from `first` on, to the sums of the rows ("lines") of op(X). */
+static void multiply(const struct parts *parts, const struct mm_matrix *x, bool transpose,
+                     const struct factors *by, void *sums, size_t first, size_t count) {
+    const struct kind *kind = parts->kind;
     const size_t lines = transpose ? x->cols : x->rows;
-    if (transpose || x->cols == 0)
+    if (first == 0 && (transpose || x->cols == 0))
         memset(sums, 0, kind->sums * lines * NUMBER_BYTES);
-    if (x->rows == 0 || x->cols == 0)
-        return; /* it may have no storage then */
-    for (size_t row = 0; row < x->rows; row++) {
-        widen(x, row, wide);
+    for (size_t row = first; row < first + count && x->cols > 0; row++) { /* else it may have no storage */
+        widen(x, row, parts->wide);
         if (transpose)
-            kind->add_row(wide, by, row, sums, lines);
+            kind->add_row(parts->wide, by, row, sums, lines);
         else
-            kind->sum_row(wide, by, sums, lines, row);
+            kind->sum_row(parts->wide, by, sums, lines, row);
     }
+}
+
+static void sum_b(const struct mm_product *product, const struct parts *parts, size_t first, size_t count) {
+    const struct factors by = {OF_B, parts->x, product->n};
+    multiply(parts, &product->b, product->transpose_b, &by, parts->of_b, first, count);
+    if (first + count == product->b.rows && parts->kind->make_norms != NULL)
+        parts->kind->make_norms(parts->of_b, product->k);
+}
+
+static void sum_a(const struct mm_product *product, const struct parts *parts, size_t first, size_t count) {
+    const struct factors by = {OF_A, parts->of_b, product->k};
+    multiply(parts, &product->a, product->transpose_a, &by, parts->of_a, first, count);
 }
 
 /* Judges a row of a product with a point by its sums, of C and of A. */
@@ -255,44 +288,65 @@ static void judge_words(const struct mm_product *product, size_t row, const uint
     mm_verify_words_row(verification, row, is_wrong);
 }
 
+/* Adds rows of C, from `first` on, once A and B are summed. The product's first row counts as `first_row`. */
+static void judge_rows(const struct mm_product *product, bool has_tensor_cores, const struct parts *parts,
+                       const struct mm_matrix *c, size_t first, size_t first_row,
+                       struct mm_verification *verification) {
+    struct mm_verification rows = {.is_done = false};
+    const struct mm_verify_bounds bounds = mm_verify_bounds_of(product, has_tensor_cores);
+    const struct factors by = {OF_C, parts->x, product->n};
+    const void *of_c = parts->of_c, *of_a = parts->of_a;
+    for (size_t row = 0; row < c->rows; row++) {
+        widen(c, row, parts->wide);
+        parts->kind->sum_row(parts->wide, &by, parts->of_c, 1, 0);
+        if (parts->kind == &words)
+            judge_words(product, first + row, of_c, of_a, &rows);
+        else
+            judge_real(parts->kind, product, &bounds, first + row, of_c, of_a, &rows);
+    }
+    rows.row += first_row;
+    if (parts->kind == &words)
+        mm_verify_merge_words(verification, &rows);
+    else
+        mm_verify_merge(verification, &rows);
+}
+
 /* Adds the rows of one product, the first of which counts as `first_row`. The memory may have the vectors
  * from the product before, and the sums of B, if that had the same B. */
 static void check_one(const struct mm_product *product, bool has_tensor_cores, size_t first_row, bool has_x,
                       bool has_b, void *memory, struct mm_verification *verification) {
-    const struct kind *kind = kind_of(product->a.dtype);
-    struct mm_verification rows = {.is_done = false};
-    const struct mm_verify_bounds bounds = mm_verify_bounds_of(product, has_tensor_cores);
-    char *x = memory;
-    char *of_b = x + kind->vectors * product->n * NUMBER_BYTES;
-    char *of_a = of_b + kind->sums * product->k * NUMBER_BYTES;
-    char *of_c = of_a + kind->sums * product->m * NUMBER_BYTES;
-    char *wide = of_c + kind->sums * NUMBER_BYTES;
-    const struct factors b_factors = {OF_B, x, product->n}, a_factors = {OF_A, of_b, product->k},
-                         c_factors = {OF_C, x, product->n};
+    const struct parts parts = cut(product, memory);
     assert(product->m > 0 && product->n > 0);
     if (!has_x)
-        kind->make_vectors(x, product->n, verification->seed);
-    if (!has_b) {
-        multiply(kind, &product->b, product->transpose_b, &b_factors, of_b, wide);
-        if (kind->make_norms != NULL)
-            kind->make_norms(of_b, product->k);
-    }
-    multiply(kind, &product->a, product->transpose_a, &a_factors, of_a, wide);
-    for (size_t row = 0; row < product->m; row++) {
-        widen(&product->c, row, wide);
-        kind->sum_row(wide, &c_factors, of_c, 1, 0);
-        if (kind == &words)
-            judge_words(product, row, (const uint64_t *)(const void *)of_c,
-                        (const uint64_t *)(const void *)of_a, &rows);
-        else
-            judge_real(kind, product, &bounds, row, (const double *)(const void *)of_c,
-                       (const double *)(const void *)of_a, &rows);
-    }
-    rows.row += first_row;
-    if (kind == &words)
-        mm_verify_merge_words(verification, &rows);
+        parts.kind->make_vectors(parts.x, product->n, verification->seed);
+    if (!has_b)
+        sum_b(product, &parts, 0, product->b.rows);
+    sum_a(product, &parts, 0, product->a.rows);
+    judge_rows(product, has_tensor_cores, &parts, &product->c, 0, first_row, verification);
+}
+
+bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row) {
+    const struct parts parts = cut(product, memory);
+    const size_t of_b = product->b.rows, left = of_b + product->a.rows - *row;
+    const bool is_of_b = *row < of_b;
+    const struct mm_matrix *x = is_of_b ? &product->b : &product->a;
+    const size_t count = mm_size_min(is_of_b ? of_b - *row : left, STEP_NUMBERS / x->cols + 1);
+    if (left == 0)
+        return false;
+    if (*row == 0)
+        parts.kind->make_vectors(parts.x, product->n, seed);
+    if (is_of_b)
+        sum_b(product, &parts, *row, count);
     else
-        mm_verify_merge(verification, &rows);
+        sum_a(product, &parts, *row - of_b, count);
+    *row += count;
+    return true;
+}
+
+void mm_verify_rows(const struct mm_product *product, bool has_tensor_cores, const struct mm_matrix *c,
+                    size_t first, void *memory, struct mm_verification *verification) {
+    const struct parts parts = cut(product, memory);
+    judge_rows(product, has_tensor_cores, &parts, c, first, 0, verification);
 }
 
 void mm_verify_some(const struct mm_product *product, bool has_tensor_cores, size_t first, size_t count,

@@ -74,6 +74,14 @@ void mm_verify(const struct mm_product *product, bool has_tensor_cores, uint64_t
 void mm_verify_some(const struct mm_product *product, bool has_tensor_cores, size_t first, size_t count,
                     void *memory, struct mm_verification *verification);
 
+/* The same in steps, for one product without a 0 among m, n and k, whose C comes in pieces. `prepare` takes
+ * some more of the stored rows of B and A, of which *row, 0 at first, are done; call it until it says false:
+ * there was nothing left to do. Then `rows` adds the rows of C from `first` on, in any order, to a
+ * verification that begins with `is_done` and this seed. Any number of results may be judged so. */
+bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row);
+void mm_verify_rows(const struct mm_product *product, bool has_tensor_cores, const struct mm_matrix *c,
+                    size_t first, void *memory, struct mm_verification *verification);
+
 /* --- what the host and the device share ---------------------------------------------------------- */
 
 /* The factors of e, of the bound, and of the check's own rounding; all 0 of whole numbers. */

@@ -40,12 +40,23 @@ static struct mm_product make_product(const struct mm_benchmark_request *request
     return product;
 }
 
-static size_t projection_bytes(const struct mm_benchmark_request *request) {
-    return request->op == MM_MATMUL ? mm_projection_bytes(request->dtype, request->m, request->k, request->n)
-                                    : 0;
+static bool has_given(const struct mm_benchmark_request *request) {
+    return request->a_source.kind != MM_SOURCE_HOST;
 }
 
-static size_t piece_bytes(const struct mm_product *product) {
+/* The memory of what judges products. */
+static size_t check_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
+    if (request->op != MM_MATMUL)
+        return 0;
+    return has_given(request) ? mm_verify_bytes(product)
+                              : mm_projection_bytes(request->dtype, request->m, request->k, request->n);
+}
+
+static size_t piece_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
+    const size_t row_bytes = product->c.cols * mm_dtype_bytes(product->c.dtype);
+    const size_t rows = mm_size_min(MM_BENCHMARK_PIECE_BYTES / row_bytes, product->c.rows);
+    if (has_given(request))
+        return rows > 1 ? rows * row_bytes : row_bytes;
     return mm_size_min(mm_matrix_bytes(&product->c), MM_BENCHMARK_PIECE_BYTES);
 }
 
@@ -54,7 +65,7 @@ enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *reques
     const struct mm_product product = make_product(request);
     const size_t bytes_max = limits->matrices->memory_bytes_max;
     size_t bytes[MM_PRODUCT_MATRICES];
-    size_t total = projection_bytes(request) + piece_bytes(&product);
+    size_t total = check_bytes(request, &product);
     if (request->repeats > limits->repeats_max)
         return mm_fail_limit(error, "repeats", limits->repeats_max,
                              "repeats is more than the limit of %" PRIu64 " (--benchmark-repeats)",
@@ -62,9 +73,12 @@ enum mm_status mm_benchmark_judge_size(const struct mm_benchmark_request *reques
     const enum mm_status status = mm_product_sizes(&product, limits->matrices, bytes, error);
     if (status != MM_OK)
         return status;
-    for (size_t index = 0; index < MM_PRODUCT_MATRICES; index++)
-        if (!mm_size_add(total, bytes[index], &total))
+    total += piece_bytes(request, &product);
+    for (size_t index = 0; index < MM_PRODUCT_MATRICES; index++) {
+        const size_t copied = has_given(request) && index < MM_PRODUCT_MATRICES - 1 ? bytes[index] : 0;
+        if (!mm_size_add(total, bytes[index], &total) || !mm_size_add(total, copied, &total))
             total = SIZE_MAX;
+    }
     if (total <= bytes_max)
         return MM_OK;
     return mm_fail_limit(
@@ -95,7 +109,11 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     const struct mm_product product = make_product(request);
     const size_t row_count = request->subject_count + (request->op == MM_TRANSPOSE);
     const size_t time_count = row_count * request->repeats;
-    const size_t judging_bytes = projection_bytes(request) + piece_bytes(&product);
+    const size_t b_offset = mm_size_round_up(mm_matrix_bytes(&product.a), ALIGNMENT);
+    const size_t c_offset = b_offset + mm_size_round_up(mm_matrix_bytes(&product.b), ALIGNMENT);
+    const size_t given_bytes = has_given(request) ? c_offset : 0;
+    const size_t judging_bytes =
+        check_bytes(request, &product) + given_bytes + piece_bytes(request, &product);
     struct mm_benchmark *benchmark =
         calloc(1, sizeof *benchmark + time_count * sizeof benchmark->times_ns[0] + judging_bytes);
     if (benchmark == NULL)
@@ -108,22 +126,31 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     for (size_t row = 0; row < row_count; row++)
         benchmark->courses[row].times_ns = benchmark->times_ns + row * request->repeats;
     benchmark->product = product;
-    benchmark->b_offset = mm_size_round_up(mm_matrix_bytes(&product.a), ALIGNMENT);
-    benchmark->c_offset = benchmark->b_offset + mm_size_round_up(mm_matrix_bytes(&product.b), ALIGNMENT);
-    benchmark->set_bytes = benchmark->c_offset + mm_size_round_up(mm_matrix_bytes(&product.c), ALIGNMENT);
+    benchmark->b_offset = b_offset;
+    benchmark->c_offset = c_offset;
+    benchmark->set_bytes = c_offset + mm_size_round_up(mm_matrix_bytes(&product.c), ALIGNMENT);
     benchmark->host_set_count = memory_bytes_max >= judging_bytes &&
                                         (memory_bytes_max - judging_bytes) / HOST_SETS >= benchmark->set_bytes
                                     ? HOST_SETS
                                     : 1;
     benchmark->judging_bytes = judging_bytes;
-    benchmark->piece = (char *)(benchmark->times_ns + time_count) + projection_bytes(request);
+    benchmark->check = benchmark->times_ns + time_count;
+    benchmark->piece = (char *)benchmark->check + check_bytes(request, &product) + given_bytes;
+    benchmark->piece_bytes = piece_bytes(request, &product);
+    if (has_given(request)) {
+        benchmark->given = benchmark->piece - given_bytes;
+        benchmark->product.a.data = benchmark->given;
+        benchmark->product.b.data = benchmark->given + b_offset;
+        benchmark->seed = mm_verify_seed();
+        return benchmark;
+    }
     if (request->op != MM_MATMUL)
         return benchmark;
     assert((mm_dtype_results(request->dtype) & MM_DTYPE_BIT(request->c_dtype)) != 0);
     benchmark->operands = (struct mm_random_product){
         .dtype = request->dtype,
         .a_seed = MM_BENCHMARK_SEED,
-        .b_seed = mm_random_skip(MM_BENCHMARK_SEED, benchmark->b_offset / mm_dtype_bytes(request->dtype)),
+        .b_seed = mm_random_skip(MM_BENCHMARK_SEED, b_offset / mm_dtype_bytes(request->dtype)),
         .transpose_a = request->transpose_a,
         .transpose_b = request->transpose_b,
         .m = request->m,
@@ -131,7 +158,7 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
         .n = request->n,
     };
     mm_sample_place(&benchmark->sample, request->m, request->n, request->k);
-    mm_projection_init(&benchmark->projection, &benchmark->operands, benchmark->times_ns + time_count);
+    mm_projection_init(&benchmark->projection, &benchmark->operands, benchmark->check);
     return benchmark;
 }
 

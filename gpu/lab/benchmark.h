@@ -1,9 +1,11 @@
-/* A benchmark: variants timed against one another on one shape, on matrices that the device makes itself. It
- * goes through the queue as one task for each backend (gpu/job.h), one after the other.
+/* A benchmark: variants timed against one another on one shape, on random matrices that the device makes
+ * itself, or on operands that the request gives. It goes through the queue as one task for each backend
+ * (gpu/job.h), one after the other.
  *
  * Each backend's rows run in turn (A B C A B C), on sets of operands that rotate and together exceed three
- * times the L2 cache. A row's first run writes over a poisoned result, and all of that result is judged
- * (gpu/check/projection.h, gpu/check/sample.h). That run and a few more are warm-ups and do not count.
+ * times the L2 cache. A row's first run writes over a poisoned result, and all of that result is judged: of
+ * random matrices by gpu/check/projection.h and gpu/check/sample.h, of given ones, which may have any
+ * elements, by gpu/check/verify.h. That run and a few more are warm-ups and do not count.
  *
  * The caller owns a benchmark from open to close, and any one thread at a time may use it. While one of its
  * jobs is in the queue, the benchmark belongs to the queue, and the caller calls none of these functions. No
@@ -37,12 +39,18 @@ struct mm_benchmark_request {
     uint64_t repeats;
     uint64_t row_ns; /* a row that has run for so long runs no more; each runs once. 0: MM_BENCHMARK_ROW_NS */
     uint64_t kernel_ms_max; /* a row fails if its run would take longer by its device's rates; 0: any time */
+
+    /* What is given. Either both are MM_SOURCE_HOST, and the matrices are random, or neither is, but for the
+     * B of a transposition. The caller holds stored values until close. */
+    struct mm_source a_source;
+    struct mm_source b_source;
     size_t subject_count;
     struct mm_benchmark_subject subjects[MM_BENCHMARK_ROWS_MAX];
 };
 
 struct mm_benchmark_limits {
-    const struct mm_limits *matrices; /* memory_bytes_max: of A, B, C and of the memory that judges C */
+    const struct mm_limits *matrices; /* memory_bytes_max: of A, B, C and of the memory that judges C,
+                                            with a copy of A and B if they are given */
     uint64_t repeats_max;
     uint64_t flops_max;     /* of all runs together; a transposition counts elements read and written */
     uint64_t run_flops_max; /* of one run */
@@ -67,12 +75,15 @@ struct mm_benchmark_row {
     double max_ns;
 
     /* Of a whole product, ||C − A·B|| / ||A·B||, estimated by a projection. INFINITY if an element is not
-     * finite or was not written. 0 of a transposition. */
+     * finite or was not written. 0 of a transposition. Of given operands, mm_verification_relative_error; NAN
+     * if no row could be judged. */
     double relative_error;
 
     /* In a sample of a product, the largest error as a fraction of its bound (gpu/check/bounds.h). INFINITY
      * if an element is not finite, or a whole number is wrong; NAN if the bound is so wide that the sample
-     * says nothing. Of a transposition, the fraction of elements that are out of place. */
+     * says nothing. Of given operands, the largest residual of a row as a fraction of its bound
+     * (gpu/check/verify.h), or NAN likewise. Of a transposition, the fraction of elements that are out of
+     * place. */
     double max_error;
 
     double of_yardstick; /* its rate as a fraction of the rate of `blas` on the same backend, or of a plain
@@ -88,7 +99,8 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
 /* Frees it. NULL is allowed. */
 void mm_benchmark_close(struct mm_benchmark *benchmark);
 
-/* The most host memory that it fills: its times, what judges the results, and the sets of host backends. */
+/* The most host memory that it fills: its times, what judges the results, given operands, and the sets of
+ * host backends. */
 size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
 
 /* Sets the job's product, task, backend and variant to those of the next backend, in the order of the

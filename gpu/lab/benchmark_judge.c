@@ -1,14 +1,21 @@
 /* Whether a row's first result is right. All of C is overwritten before the run and read back after it, in
- * pieces. A product is projected (gpu/check/projection.h), and a sample of it is compared with the worst that
- * its type may do (gpu/check/sample.h). A transposition is compared bit for bit. It knows no times. */
+ * pieces. A product of random matrices is projected (gpu/check/projection.h), and a sample of it is compared
+ * with the worst that its type may do (gpu/check/sample.h). Given operands may be infinite, or add up past
+ * the range of whole numbers, which those two do not judge: their product is verified (gpu/check/verify.h). A
+ * transposition is compared bit for bit. It knows no times. */
 #include "gpu/lab/benchmark_state.h"
 
 #include <math.h>
 #include <string.h>
 
+#define POISON_SEED UINT64_C(0x706f69736f6e)
+
 bool mm_benchmark_expect(struct mm_benchmark *benchmark) {
     if (benchmark->request.op != MM_MATMUL)
         return false;
+    if (benchmark->given != NULL)
+        return mm_verify_prepare(&benchmark->product, benchmark->seed, benchmark->check,
+                                 &benchmark->prepared);
     if (benchmark->expected == benchmark->sample.span_count)
         return mm_projection_prepare(&benchmark->projection);
     mm_sample_expect(&benchmark->sample, benchmark->expected++, &benchmark->operands);
@@ -16,7 +23,7 @@ bool mm_benchmark_expect(struct mm_benchmark *benchmark) {
 }
 
 static size_t next_piece(const struct mm_benchmark *benchmark, const struct mm_product *product) {
-    return mm_size_min(mm_matrix_bytes(&product->c) - benchmark->judged, MM_BENCHMARK_PIECE_BYTES);
+    return mm_size_min(mm_matrix_bytes(&product->c) - benchmark->judged, benchmark->piece_bytes);
 }
 
 static void end_piece(struct mm_benchmark *benchmark, const struct mm_product *product, size_t bytes) {
@@ -25,37 +32,45 @@ static void end_piece(struct mm_benchmark *benchmark, const struct mm_product *p
         benchmark->judged = 0;
 }
 
-/* With NaN: a single one makes the whole projection NaN, and no number of the streams is one. Of whole
- * numbers with -1, which shows as any wrong element does. */
+/* With NaN: a single one makes the whole projection NaN, and its row's residual infinite. No random number is
+ * one. What has no NaN, or may have it in the right place, is overwritten with random bits. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
     const size_t bytes = next_piece(benchmark, product);
     char *to = (char *)product->c.data + benchmark->judged;
-    memset(benchmark->piece, 0xff, bytes);
+    if (benchmark->request.op == MM_MATMUL && mm_dtype_is_float(product->c.dtype))
+        memset(benchmark->piece, 0xff, bytes);
+    else
+        for (size_t index = 0; index < bytes; index++)
+            benchmark->piece[index] = (char)mm_random_bits(POISON_SEED, index);
     end_piece(benchmark, product, bytes);
     return device->backend->upload(device, to, benchmark->piece, bytes, error);
 }
 
-/* Whether an element of at most 8 bytes is number `index` of its size in the stream of float32s. */
-static inline __attribute__((always_inline)) bool is_element(const char *element, size_t bytes,
-                                                             size_t index) {
+/* Whether an element of at most 8 bytes is number `index` of its size in `given`, or if that is NULL, in the
+ * stream of float32s. */
+static inline __attribute__((always_inline)) bool is_element(const char *element, size_t bytes, size_t index,
+                                                             const char *given) {
     const size_t at = index * bytes;
     float numbers[2];
+    if (given != NULL)
+        return memcmp(element, given + at, bytes) == 0;
     for (size_t number = 0; number * sizeof(float) < bytes; number++)
         numbers[number] = mm_random_element(MM_BENCHMARK_SEED, at / sizeof(float) + number);
     return memcmp(element, (const char *)numbers + at % sizeof(float), bytes) == 0;
 }
 
-/* How many elements of a piece of C are not those of A's transpose. A is the beginning of the stream.
- * Inlined, so that each size has its own loop. */
+/* How many elements of a piece of C are not those of A's transpose. A is given, or the beginning of the
+ * stream. Inlined, so that each size has its own loop. */
 static inline __attribute__((always_inline)) size_t count_misplaced(const struct mm_product *product,
-                                                                    size_t bytes, const char *piece,
-                                                                    size_t first, size_t count) {
+                                                                    const char *given, size_t bytes,
+                                                                    const char *piece, size_t first,
+                                                                    size_t count) {
     size_t row = first / product->c.cols;
     size_t col = first % product->c.cols;
     size_t misplaced = 0;
     for (size_t index = 0; index < count; index++, piece += bytes) {
-        misplaced += !is_element(piece, bytes, col * product->a.cols + row);
+        misplaced += !is_element(piece, bytes, col * product->a.cols + row, given);
         if (++col == product->c.cols) {
             col = 0;
             row++;
@@ -64,12 +79,12 @@ static inline __attribute__((always_inline)) size_t count_misplaced(const struct
     return misplaced;
 }
 
-static size_t count_misplaced_of_type(const struct mm_product *product, const char *piece, size_t first,
-                                      size_t count) {
+static size_t count_misplaced_of_type(const struct mm_product *product, const char *given, const char *piece,
+                                      size_t first, size_t count) {
     switch (product->c.dtype) {
 #define X(constant, name, type, ...)                                                                         \
     case constant:                                                                                           \
-        return count_misplaced(product, sizeof(type), piece, first, count);
+        return count_misplaced(product, given, sizeof(type), piece, first, count);
         MM_DTYPE_TABLE(X)
 #undef X
     case MM_DTYPE_COUNT:
@@ -100,6 +115,29 @@ static enum mm_status judge_sample(const struct mm_benchmark *benchmark, struct 
     return MM_OK;
 }
 
+/* Takes the next elements of a product. */
+static void take(struct mm_benchmark *benchmark, bool has_tensor_cores, const struct mm_matrix *c,
+                 size_t first, size_t count) {
+    if (benchmark->given == NULL) {
+        if (first == 0)
+            mm_projection_begin(&benchmark->projection);
+        mm_projection_take(&benchmark->projection, c->dtype, benchmark->piece, count);
+        return;
+    }
+    if (first == 0)
+        benchmark->verification = (struct mm_verification){.is_done = true, .seed = benchmark->seed};
+    const struct mm_matrix rows = mm_matrix_dense(c->dtype, count / c->cols, c->cols, benchmark->piece);
+    mm_verify_rows(&benchmark->product, has_tensor_cores, &rows, first / c->cols, benchmark->check,
+                   &benchmark->verification);
+}
+
+static void tell_verification(const struct mm_verification *verification, struct mm_benchmark_row *row) {
+    row->relative_error = mm_verification_relative_error(verification);
+    row->max_error = mm_verify_part(verification->residual, verification->bound);
+    if (verification->rows_judged == 0)
+        row->relative_error = row->max_error = NAN;
+}
+
 enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_device *device,
                                  const struct mm_product *product, struct mm_benchmark_row *row) {
     const bool is_product = benchmark->request.op == MM_MATMUL;
@@ -110,19 +148,21 @@ enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_devic
         device, benchmark->piece, (const char *)product->c.data + benchmark->judged, bytes, &row->error);
     if (status != MM_OK)
         return status;
-    if (first == 0 && is_product)
-        mm_projection_begin(&benchmark->projection);
     if (is_product)
-        mm_projection_take(&benchmark->projection, product->c.dtype, benchmark->piece, count);
+        take(benchmark, !device->backend->is_host, &product->c, first, count);
     else
-        row->max_error += (double)count_misplaced_of_type(product, benchmark->piece, first, count);
+        row->max_error +=
+            (double)count_misplaced_of_type(product, benchmark->given, benchmark->piece, first, count);
     end_piece(benchmark, product, bytes);
     if (benchmark->judged > 0)
         return MM_OK;
-    if (is_product) {
+    if (is_product && benchmark->given == NULL) {
         row->relative_error = mm_projection_error(&benchmark->projection);
         return judge_sample(benchmark, device, product, row);
     }
-    row->max_error /= (double)product->m * (double)product->n;
+    if (is_product)
+        tell_verification(&benchmark->verification, row);
+    else
+        row->max_error /= (double)product->m * (double)product->n;
     return MM_OK;
 }

@@ -64,8 +64,49 @@ static enum mm_status acquire(struct mm_benchmark *benchmark, struct mm_device *
     return status;
 }
 
+/* Copies more of the given operands to host memory, or makes it; they are not all there. */
+static enum mm_status take_given(struct mm_benchmark *benchmark, struct mm_error *error) {
+    const struct mm_product *product = &benchmark->product;
+    const size_t of_a = product->a.rows * product->a.cols;
+    const bool is_of_a = benchmark->given_count < of_a;
+    const struct mm_matrix *operand = is_of_a ? &product->a : &product->b;
+    const size_t first = benchmark->given_count - (is_of_a ? 0 : of_a);
+    const size_t count = mm_size_min(operand->rows * operand->cols - first, FILL_NUMBERS);
+    const enum mm_status status = mm_source_make(
+        is_of_a ? &benchmark->request.a_source : &benchmark->request.b_source, operand, first, count, error);
+    if (status == MM_OK)
+        benchmark->given_count += count;
+    return status;
+}
+
+static bool has_to_take(const struct mm_benchmark *benchmark) {
+    const struct mm_matrix *a = &benchmark->product.a, *b = &benchmark->product.b;
+    return benchmark->given != NULL && benchmark->given_count < a->rows * a->cols + b->rows * b->cols;
+}
+
+/* What is left to fill, as benchmark->filled counts it. */
+static size_t left_to_fill(const struct mm_benchmark *benchmark) {
+    if (benchmark->given != NULL)
+        return benchmark->set_count * benchmark->c_offset - benchmark->filled;
+    return benchmark->set_count * benchmark->set_bytes / mm_dtype_bytes(mm_benchmark_filling(benchmark)) -
+           benchmark->filled;
+}
+
+/* Fills a set, or a part of it, with what is given. */
+static enum mm_status fill_given(struct mm_benchmark *benchmark, struct mm_device *device,
+                                 struct mm_error *error) {
+    const size_t set = benchmark->filled / benchmark->c_offset;
+    const size_t first = benchmark->filled % benchmark->c_offset;
+    const size_t bytes = mm_size_min(benchmark->c_offset - first, FILL_NUMBERS);
+    benchmark->filled += bytes;
+    return device->backend->upload(device, benchmark->memory + set * benchmark->set_bytes + first,
+                                   benchmark->given + first, bytes, error);
+}
+
 static enum mm_status fill(struct mm_benchmark *benchmark, struct mm_device *device, size_t left,
                            struct mm_error *error) {
+    if (benchmark->given != NULL)
+        return fill_given(benchmark, device, error);
     const enum mm_dtype dtype = mm_benchmark_filling(benchmark);
     const size_t first = benchmark->filled;
     const size_t count = mm_size_min(left, FILL_NUMBERS);
@@ -204,12 +245,13 @@ static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
 
 /* Does one step; false if there is nothing more to do. */
 static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
-    const size_t element_bytes = mm_dtype_bytes(mm_benchmark_filling(benchmark));
-    const size_t left = benchmark->set_count * benchmark->set_bytes / element_bytes - benchmark->filled;
+    const size_t left = left_to_fill(benchmark);
     struct mm_error error;
     enum mm_status status = MM_OK;
     if (benchmark->memory == NULL)
         status = acquire(benchmark, device, &error);
+    else if (has_to_take(benchmark))
+        status = take_given(benchmark, &error);
     else if (left > 0)
         status = fill(benchmark, device, left, &error);
     else if (!mm_benchmark_expect(benchmark))

@@ -9,6 +9,7 @@
 #include "gpu/lab/benchmark.h"
 #include "gpu/check/projection.h"
 #include "gpu/check/sample.h"
+#include "gpu/check/verify.h"
 
 /* The library's variant, with which products are compared. */
 #define MM_BENCHMARK_YARDSTICK "blas"
@@ -17,7 +18,7 @@
 #define MM_BENCHMARK_SEED UINT64_C(0x6d61746d756c64)
 
 /* The part of C that one step overwrites or judges: well under a millisecond, and longer than the latency of
- * its copy. */
+ * its copy. Of given operands, the whole rows of it, and at least one row. */
 enum { MM_BENCHMARK_PIECE_BYTES = 1 << 18 };
 
 /* The phases of a row. Its first turn goes through all of them, except that the plain copy is not judged.
@@ -46,7 +47,7 @@ struct mm_benchmark {
     struct mm_benchmark_request request;
 
     /* A set: A begins at 0, B and C at their offsets. Each set begins set_bytes behind the one before. */
-    struct mm_product product; /* without data */
+    struct mm_product product; /* the data of given operands are `given`; else it has none */
     size_t b_offset;
     size_t c_offset;
     size_t set_bytes;
@@ -57,21 +58,30 @@ struct mm_benchmark {
     struct mm_benchmark_course courses[MM_BENCHMARK_ROWS_MAX + 1];
     size_t row_count;
 
-    /* Every row of every backend is judged on the first set: a product by sample and projection, a
-     * transposition by neither. */
+    /* What was given, in host memory, as it begins a set. NULL: nothing, the matrices are random. */
+    char *given;
+    size_t given_count; /* elements of A, and then of B, that are there */
+
+    /* Every row of every backend is judged on the first set: a product of random matrices by sample and
+     * projection, one of given operands by verification, a transposition by none of them. */
     struct mm_random_product operands;
     struct mm_sample sample;
     unsigned expected; /* spans of the sample that are computed */
     struct mm_projection projection;
-    size_t judging_bytes; /* the projection's memory and the piece */
+    struct mm_verification verification; /* of the result that is read back */
+    uint64_t seed;                       /* of all verifications */
+    size_t prepared;                     /* stored rows, for mm_verify_prepare */
+    size_t judging_bytes; /* `given`, the memory of projection or verification, and the piece */
+    void *check;          /* that memory */
     char *piece;          /* of C */
-    size_t judged;        /* bytes of C that are overwritten or read back; 0 once all of it is */
+    size_t piece_bytes;
+    size_t judged; /* bytes of C that are overwritten or read back; 0 once all of it is */
 
     /* Of the current backend. */
     const struct mm_backend *backend;
     char *memory; /* of all sets, the device's; NULL: not acquired */
     size_t set_count;
-    size_t filled;                         /* elements of mm_benchmark_filling */
+    size_t filled;                         /* elements of mm_benchmark_filling; of what is given, bytes */
     size_t at;                             /* the row that has its turn */
     size_t turn;                           /* the runs so far, which rotate the sets */
     bool was_asked[MM_BENCHMARK_ROWS_MAX]; /* subjects of this backend and of those before */
@@ -91,7 +101,8 @@ enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *devi
 
 /* --- benchmark_judge.c */
 
-/* Computes a part of what the result must be; false if all is known. */
+/* Computes a part of what the result must be; false if all is known. The operands that are given are there.
+ */
 bool mm_benchmark_expect(struct mm_benchmark *benchmark);
 
 /* Overwrites the next piece of C, of the product on the first set, with what no result is. It was the last

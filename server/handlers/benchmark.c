@@ -12,6 +12,7 @@
 struct mm_benchmark_run {
     const struct mm_benchmark_format *format;
     bool is_the_one;                /* the process runs one at a time */
+    struct mm_held held;            /* stored operands */
     struct mm_benchmark *benchmark; /* NULL: a probe */
     struct mm_probe *probe;         /* NULL: a benchmark */
     size_t reserved_bytes;          /* of the memory budget */
@@ -69,7 +70,9 @@ static enum mm_status decode(struct mm_request *request, struct mm_benchmark_cal
     enum mm_status status = judge_type(request, true, mm_request_first_character(request));
     if (status != MM_OK)
         return status;
-    return mm_benchmark_decode(request->body.data, request->body_bytes, &request->server->limits, call,
+    struct mm_held *held = &run_of(request)->held;
+    *held = (struct mm_held){.store = request->server->store, .space = request->space};
+    return mm_benchmark_decode(request->body.data, request->body_bytes, &request->server->limits, held, call,
                                &request->error);
 }
 
@@ -140,6 +143,7 @@ static enum mm_status judge(struct mm_request *request, struct mm_benchmark_call
 static void release(struct mm_request *request) {
     struct mm_server *server = request->server;
     struct mm_benchmark_run *run = run_of(request);
+    mm_operand_release(&run->held);
     if (!run->is_the_one)
         return;
     if (run->benchmark != NULL)
@@ -198,6 +202,10 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     record->m = spec->m;
     record->k = spec->k;
     record->n = spec->n;
+    if (spec->a_source.kind != MM_SOURCE_HOST) {
+        record->a = mm_source_word(spec->a_source.kind);
+        record->b = record->has_depth ? mm_source_word(spec->b_source.kind) : NULL;
+    }
     return MM_OK;
 }
 

@@ -118,6 +118,20 @@ await 60 is_free || fail "what was late holds the device"
 post "$(square 64 '["naive"]' 1000)"
 expect "a row's time" 200 '.rows[0].repeats < 1000 and .rows[0].repeats >= 1' true
 
+# It keeps the value that it began with, whatever becomes of the name.
+ask /v1/matrices/a -X PUT -d '{"a": [[1,2,3],[4,5,6]]}'
+post_json_benchmark '{"a": {"from": "a"}, "n": 100, "repeats": 1000, "variants": ["naive"]}'
+ask /v1/matrices/a -X PUT -d '{"a": [[7,8],[9,1]]}'
+expect "replaced while it runs" 200
+same "replaced while it runs: the old value is held" 24 "$(metric 'store_bytes{state="released"}')"
+ask /v1/matrices/a -X DELETE
+expect "deleted while it runs" 204
+rm "$scratch/hold.benchmark"
+finish_benchmark
+expect "deleted while it runs: the benchmark" 200 '[.m, .k, .n]' '[2,3,100]' '.rows[0].max_error < 1' true
+same "deleted while it runs: nothing is held" 0 "$(metric 'store_bytes{state="released"}')"
+: >"$scratch/hold.benchmark"
+
 # A drain lets it end; a short one does not.
 post_benchmark 64 naive naive
 kill -TERM "$server"
@@ -162,6 +176,17 @@ done
 refuses 413 too_large none 1048576 '{"m": 256, "k": 254, "n": 256, "variants": ["naive"], "repeats": 1}'
 expect "matrices over the budget" 413 detail ' 1049584 bytes'
 refuses 413 too_large k - '{"m": 1, "k": 401, "n": 1, "variants": ["naive"], "repeats": 1}'
+stop
+
+# Operands that are given count twice. The check has vectors of 4·170 numbers, 5·(200 + 400 + 1) sums and a row of 200.
+start --backend cpu --memory-budget 1MiB --store-memory 512KiB
+"$FLOAT32" fill 80000 1 >"$scratch/matrix"
+ask '/v1/matrices/a?m=400&n=200' -X PUT -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/matrix"
+expect "a matrix of 320000 bytes" 201
+refuses 413 too_large none 1048576 '{"a": {"from": "a"}, "n": 170, "variants": ["naive"], "repeats": 1}'
+expect "what is given over the budget" 413 detail " $((2 * 4 * (400 * 200 + 200 * 170) + 4 * 400 * 170 + 8 * (4 * 170 + 5 * 601 + 200) + 262144 / 680 * 680)) bytes"
+post '{"a": {"from": "a"}, "n": 10, "variants": ["naive"], "repeats": 1}'
+expect "what is given within the budget" 200 '.rows[0].max_error < 1' true
 stop
 
 # Switched off by an option.

@@ -523,8 +523,12 @@ post_benchmark() {
     edge=$1
     shift
     names=$(printf '"%s",' "$@")
-    curl -s -o "$scratch/benchmark.got" -D "$scratch/benchmark.head" -w '%{http_code}' \
-        -d "{\"m\":$edge,\"k\":$edge,\"n\":$edge,\"repeats\":1000,\"variants\":[${names%,}]}" \
+    post_json_benchmark "{\"m\":$edge,\"k\":$edge,\"n\":$edge,\"repeats\":1000,\"variants\":[${names%,}]}"
+}
+
+# post_json_benchmark BODY: the same for any benchmark.
+post_json_benchmark() {
+    curl -s -o "$scratch/benchmark.got" -D "$scratch/benchmark.head" -w '%{http_code}' -d "$1" \
         "$url/v1/benchmark" >"$scratch/benchmark.status" &
     benchmark=$!
     await 60 is_benchmarking || fail "no benchmark is under way"

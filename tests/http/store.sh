@@ -503,6 +503,10 @@ done
 cmp -s "$scratch/answer.w" "$scratch/answer.nothing" || fail "another's name is not as none"
 as "$bob" ask "$path/w" -X DELETE
 expect "another's name, deleted" 404
+as "$bob" ask /v1/benchmark -d '{"a": {"from": "w"}, "n": 1}'
+expect "another's name in a benchmark" 404 code no_such_matrix
+as "$alice" ask /v1/benchmark -d '{"a": {"from": "w"}, "n": 1}'
+expect "alice's own in a benchmark" 200 '[.m, .k, .dtype]' '[1,500,"uint8"]'
 as "$bob" put w 10
 expect "bob's own" 201
 as "$bob" put v 1

@@ -24,6 +24,11 @@ store v '{"a": [1,2,3]}'
 store stack '{"a": [[[1,2]],[[3,4]]], "dtype": "int8"}'
 store pair '{"a": [[1],[2]], "dtype": "int8"}'
 store none '{"a": [[]]}'
+store int8 '{"a": [[1,-128],[127,3]], "dtype": "int8"}'
+store words '{"a": [[-1,9007199254740993],[-1,-9223372036854775807]], "dtype": "int64"}'
+store endless '{"a": [["Infinity",1,2]]}'
+ask '/v1/matrices/two?m=1&n=1&dtype=bool' -X PUT -H "$raw" --data-binary "$(printf '\002')"
+expect "stored: a bool past 1" 201
 
 # No body: the query, and what `expect` is to find.
 while IFS='|' read -r path query outcome; do
@@ -81,7 +86,29 @@ matmul|{"a": {"from": "a"}, "b": [[1],[1],[1]], "m": 3}|422 code bad_shape .fiel
 matmul|{"a": {"from": "nothing"}, "b": [[1]]}|404 code no_such_matrix .field a.from detail nothing
 transpose|{"a": {"from": "b"}}|200 .c [[1,0,1],[0,1,1]]
 transpose|{"a": {"from": "v"}}|422 code bad_shape
+benchmark|{"a": {"from": "a"}, "n": 4}|200 [.m,.k,.n] [2,3,4] .dtype float32 all(.rows[];.max_error<1) true
+benchmark|{"b": {"from": "b"}, "m": 5, "repeats": 1}|200 [.m,.k,.n] [5,3,2] all(.rows[];.max_error<1) true
+benchmark|{"b": {"from": "b"}, "a": {"from": "a"}, "repeats": 1}|200 [.m,.k,.n] [2,3,2] all(.rows[];.max_error<1) true
+benchmark|{"a": {"from": "a"}, "b": {"from": "a"}, "transpose_b": true}|200 [.m,.k,.n] [2,3,2] all(.rows[];.relative_error<1e-6) true
+benchmark|{"a": {"from": "stack"}, "n": 2}|422 code bad_shape .field a detail 2×1×2
+benchmark|{"a": {"from": "int8"}, "b": {"from": "int8"}, "k": 2}|200 [.dtype,.result_dtype] ["int8","int32"] all(.rows[];.max_error==0) true
+benchmark|{"op": "transpose", "a": {"from": "a"}, "m": 2}|200 [.m,.n] [2,3] all(.rows[];.max_error==0) true
+benchmark|{"op": "transpose", "a": {"from": "words"}}|200 .dtype int64 all(.rows[];.max_error==0) true
+benchmark|{"a": {"from": "words"}, "b": {"from": "words"}, "variants": ["naive"]}|200 .rows[0].max_error 0 .rows[0].relative_error 0
+benchmark|{"a": {"from": "endless"}, "n": 1, "variants": ["naive"]}|200 .rows[0].max_error null .rows[0].relative_error null
+benchmark|{"b": {"from": "identity()"}, "m": 2, "k": 3, "n": 4}|200 [.m,.k,.n] [2,3,4]
+benchmark|{"a": {"from": "nothing"}, "n": 4}|404 code no_such_matrix .field a.from detail nothing
+benchmark|{"a": {"from": "a"}}|400 code bad_request .field n
+benchmark|{"a": {"from": "a"}, "n": 4, "k": 4}|422 code bad_shape .field k
+benchmark|{"a": {"from": "a"}, "b": {"from": "a"}}|422 code bad_shape detail transpose_b
+benchmark|{"a": {"from": "a"}, "n": 4, "dtype": "int8"}|400 code bad_request .field a detail int8
+benchmark|{"a": {"from": "a"}, "b": {"from": "int8"}}|400 code bad_request .field b detail float32
+benchmark|{"a": {"from": "two"}, "n": 4}|400 code bad_request .field a
+benchmark|{"a": {"from": "v"}, "n": 4}|422 code bad_shape .field a
+benchmark|{"a": {"from": "none"}, "n": 4}|422 code bad_shape .field a
 END_OF_CASES
+ask /v1/benchmark -d '{"a": {"from": "endless"}, "n": 1, "variants": ["naive"]}' -H 'Accept: text/plain'
+like "a table of what could not be judged" '*- *- *- *6' "$(tail -n 1 "$scratch/got")"
 
 # Beside a raw body, whose dimensions may be left out as far as the stored operand tells them.
 printf '1 1 1 ' | "$FLOAT32" encode >"$scratch/ones"
@@ -255,6 +282,8 @@ stop
 start --backend "$backend" --store-memory 0
 ask '/v1/matmul?a_from=a&b_from=identity()&m=1&k=1&n=1' -X POST
 expect "without the store" 422 code unsupported .field a_from detail '--store-memory 0'
+ask /v1/benchmark -d '{"a": {"from": "a"}, "n": 1}'
+expect "a benchmark without the store" 422 code unsupported .field a.from detail '--store-memory 0'
 ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=x' -X POST
 expect "out without the store" 422 code unsupported .field out detail '--store-memory 0'
 stop
@@ -310,6 +339,14 @@ matmul?backend=cuda&a_from=y&b_from=y&out=y&reply=none|200
 matmul?backend=cuda&a_from=y&b_from=w&transpose_b=1&out=n&rows=1:&cols=1:2|200 .c [[171]]
 matmul?backend=cuda&a_from=n&b_from=x&transpose_b=1|200 .c [[639,1485],[1455,3381]]
 END_OF_CASES
+ask /v1/matmul -d '{"a": [[1,2]], "b": [[1,0,2],[0,1,3]], "backend": "cuda", "out": "row", "reply": "none"}'
+for given in '"a": {"from": "row"}, "n": 5' '"b": {"from": "row"}, "m": 1' '"a": {"from": "row"}, "b": {"from": "row"}, "transpose_b": true'; do
+    ask /v1/benchmark -d "{$given, \"variants\": [\"cuda:naive\", \"cpu:naive\"], \"repeats\": 2}"
+    expect "a benchmark of it: $given" 200 '[.rows[].backend]' '["cuda","cpu"]' 'all(.rows[]; .max_error < 1)' true
+done
+ask /v1/matrices/row -X DELETE
+expect "it is held no more" 204
+same "it is held no more: bytes" 0 "$(metric 'store_bytes{state="released"}')"
 if [ "$backend" = cpu ]; then
     ask '/v1/matmul?backend=cuda&variant=fails&out=y' -d '{"a": [[1]], "b": [[1]]}'
     expect "a product that fails" 500
@@ -322,6 +359,8 @@ if [ "$backend" = cpu ]; then
     expect "its device is lost: HEAD" 500
     ask '/v1/matmul?backend=cpu&a_from=y&b_from=y' -X POST
     expect "its device is lost: an operand" 500 code device_failed
+    ask /v1/benchmark -d '{"a": {"from": "y"}, "n": 3, "variants": ["cpu:naive"]}'
+    expect "its device is lost: a benchmark" 200 '.rows[0].error.code' device_failed
 fi
 for name in n w x y z; do
     ask /v1/matrices/$name -X DELETE

@@ -14,7 +14,7 @@ static struct mm_error told;
 static enum mm_status decode(const char *text) {
     text = quoted(text);
     memset(&told, 0, sizeof told);
-    return mm_benchmark_decode(text, strlen(text), &limits, &call, &told);
+    return mm_benchmark_decode(text, strlen(text), &limits, NULL, &call, &told);
 }
 
 static void expect_shape(enum mm_op op, size_t m, size_t k, size_t n) {
@@ -52,6 +52,22 @@ static void all_members(void **state) {
     }
 }
 
+/* Without the store. The operand that is not named is uniform(0); http/stored has stored ones. */
+static void operands(void **state) {
+    assert_int_equal(decode("{`b`: {`from`: `identity()`}, `m`: 2, `k`: 3, `n`: 4, `transpose_b`: true}"),
+                     MM_OK);
+    expect_shape(MM_MATMUL, 2, 3, 4);
+    assert_int_equal(call.request.a_source.kind, MM_SOURCE_UNIFORM);
+    assert_int_equal(call.request.a_source.seed, 0);
+    assert_int_equal(call.request.b_source.kind, MM_SOURCE_IDENTITY);
+    assert_int_equal(call.request.b_source.rows, 4); /* as it is stored */
+    assert_int_equal(decode("{`a`: {`from`: `uniform(7)`}, `m`: 2, `n`: 4, `op`: `transpose`}"), MM_OK);
+    expect_shape(MM_TRANSPOSE, 2, 0, 4);
+    assert_int_equal(call.request.a_source.seed, 7);
+    assert_int_equal(decode("{`m`: 2, `k`: 3, `n`: 4}"), MM_OK);
+    assert_true(call.request.a_source.kind == MM_SOURCE_HOST && call.request.b_source.kind == MM_SOURCE_HOST);
+}
+
 static void types_of_products(void **state) {
     assert_int_equal(decode("{`m`: 2, `k`: 3, `n`: 4, `dtype`: `uint8`}"), MM_OK);
     assert_true(call.request.dtype == MM_UINT8 && call.request.c_dtype == MM_INT32);
@@ -85,17 +101,34 @@ static void malformed_requests_are_refused(void **state) {
         {"{`m`: 1, `n`: 1}", "k", "k is missing"},
         {"{`op`: `transpose`, `m`: 1}", "n", "n is missing"},
         {"{`op`: `transpose`, `m`: 1, `n`: 1, `k`: 1}", "k",
-         "'k' is unknown in the body, which takes: dtype, timeout_ms, op, m, n, repeats, variants"},
+         "'k' is unknown in the body, which takes: a, dtype, timeout_ms, op, m, n, repeats, variants"},
         {"{`op`: `transpose`, `m`: 1, `n`: 1, `transpose_a`: false}", "transpose_a",
-         "'transpose_a' is unknown in the body, which takes: dtype,"},
+         "'transpose_a' is unknown in the body, which takes: a, dtype,"},
         {"{`op`: `transpose`, `m`: 1, `n`: 1, `transpose_b`: true}", "transpose_b", "unknown in the body"},
         {"{`op`: `shared_access`, `transpose_b`: true}", "transpose_b", "'transpose_b'"},
         {ONES "`transpose_a`: 1}", "transpose_a", "transpose_a is 1, but must be true or false"},
         {ONES "`transpose_b`: `true`}", "transpose_b", "is the string \"true\""},
         {ONES "`transpose_b`: null}", "transpose_b", "null"},
         {ONES "`colour`: `red`}", "colour",
-         "which takes: dtype, result_dtype, transpose_a, transpose_b, timeout_ms, op, m, k, n, repeats, "
+         "which takes: a, b, dtype, result_dtype, transpose_a, transpose_b, timeout_ms, op, m, k, n, "
+         "repeats, "
          "variants"},
+        {ONES "`a`: [[1]]}", "a", "a is an array, but must be an object with 'from' alone"},
+        {ONES "`b`: {}}", "b", "b is an object, but must be an object with 'from' alone"},
+        {ONES "`a`: {`from`: `identity()`, `x`: 1}}", "a", "an object with 'from' alone"},
+        {ONES "`a`: {`from`: `identity()`, `from`: `identity()`}}", "a", "an object with 'from' alone"},
+        {ONES "`a`: {`of`: `identity()`}}", "a", "an object with 'from' alone"},
+        {ONES "`a`: {`from`: [`identity()`]}}", "a.from", "a.from is an array, but must be a string"},
+        {ONES "`a`: {`from`: `identity()`}, `a`: {`from`: `identity()`}}", "a", "a is given twice"},
+        {"{`a`: {`from`: `identity()`}, `n`: 1}", "m", "m is missing; send"},
+        {"{`b`: {`from`: `identity()`}, `m`: 1, `k`: 1}", "n", "n is missing; send"},
+        {"{`a`: {`from`: `nothing`}, `m`: 1, `k`: 1}", "n", "n is missing"},
+        {"{`op`: `transpose`, `m`: 1, `n`: 1, `b`: {`from`: `identity()`}}", "b", "'b' is unknown"},
+        {"{`op`: `shared_access`, `a`: {`from`: `identity()`}}", "a", "'a' is unknown"},
+        {"{`b`: {`from`: `nothing`}, `m`: 1}", "b.from", "stores no matrices (--store-memory 0)",
+         MM_UNSUPPORTED},
+        {ONES "`b`: {`from`: `uniform(x)`}}", "b.from", "b.from is 'uniform(x)', but must be",
+         MM_UNSUPPORTED},
         {"{`m`: 0, `k`: 1, `n`: 1}", "m", "m is 0, but must be a whole number of at least 1"},
         {"{`m`: 1.5, `k`: 1, `n`: 1}", "m", "is 1.5"},
         {"{`m`: `1`, `k`: 1, `n`: 1}", "m", "the string \"1\""},
@@ -172,10 +205,10 @@ static void malformed_requests_are_refused(void **state) {
                      told.detail);
         assert_int_equal(told.has_limit, status == MM_TOO_LARGE);
         const char *text = quoted(cases[index].text);
-        assert_int_equal(mm_benchmark_decode(text, strlen(text), &limits, &call, NULL), status);
+        assert_int_equal(mm_benchmark_decode(text, strlen(text), &limits, NULL, &call, NULL), status);
     }
     static const char zero[] = "{\"m\": 1, \"k\": 1, \"n\": 1\0}";
-    assert_int_equal(mm_benchmark_decode(zero, sizeof zero - 1, &limits, &call, &told), MM_BAD_REQUEST);
+    assert_int_equal(mm_benchmark_decode(zero, sizeof zero - 1, &limits, NULL, &call, &told), MM_BAD_REQUEST);
 }
 
 /* Without members, all accesses; and what is said of patterns names each that there is. */
@@ -193,7 +226,7 @@ static void nesting_is_bounded(void **state) {
     static char deep[MM_BENCHMARK_BODY_BYTES_MAX];
     memset(deep, '[', sizeof deep);
     memcpy(deep, "{\"m\":", 5);
-    assert_int_equal(mm_benchmark_decode(deep, sizeof deep, &limits, &call, &told), MM_BAD_REQUEST);
+    assert_int_equal(mm_benchmark_decode(deep, sizeof deep, &limits, NULL, &call, &told), MM_BAD_REQUEST);
     assert_non_null(strstr(told.detail, "no more than 64 arrays"));
 }
 
@@ -211,5 +244,5 @@ static void rows_are_bounded(void **state) {
     assert_int_equal(told.limit, MM_BENCHMARK_ROWS_MAX);
 }
 
-RUN_TESTS(defaults, all_members, types_of_products, large_repeats, malformed_requests_are_refused,
+RUN_TESTS(defaults, all_members, operands, types_of_products, large_repeats, malformed_requests_are_refused,
           accesses_of_all_patterns, nesting_is_bounded, rows_are_bounded)

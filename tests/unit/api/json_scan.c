@@ -273,7 +273,7 @@ static clock_t refuse_members(size_t bytes) {
         memcpy(text + at, "\"x\":1,", 6);
     memcpy(text + at, "\"x\":1}", 6);
     const clock_t before = clock();
-    assert_int_equal(mm_benchmark_decode(text, at + 6, &vast, &benchmark, &error), MM_BAD_REQUEST);
+    assert_int_equal(mm_benchmark_decode(text, at + 6, &vast, NULL, &benchmark, &error), MM_BAD_REQUEST);
     const clock_t taken = clock() - before;
     assert_int_equal(error.column, 6);
     free(text);

@@ -1,6 +1,8 @@
 /* What benchmarks on a made-up device find wrong, and that judging is done in steps, between which a
  * benchmark may be cancelled. */
 #include "tests/kernels/benchmark_wrong.h"
+#include "gpu/random.h"
+#include "gpu/store/store.h"
 #include "lab.h"
 
 #include <math.h>
@@ -143,7 +145,153 @@ static void judging_may_be_cancelled_anywhere(void **state) {
     }
 }
 
+/* --- operands that are given */
+
+/* A value of the store: in host memory, or in that of a device alone. */
+static struct mm_stored value;
+static int unreadable; /* times that reading it fails */
+
+static enum mm_status read_home(struct mm_replica *home, const struct mm_window *part, enum mm_dtype dtype,
+                                void *to, struct mm_error *error) {
+    if (unreadable > 0 && unreadable-- > 0)
+        return mm_fail(error, MM_DEVICE_FAILED, "lost as told");
+    mm_window_pack(part, dtype, home->data, to);
+    return MM_OK;
+}
+
+/* Gives the value, of these elements, as A, and random numbers of a stream as B. */
+static void give(struct mm_benchmark_request *request, void *elements, bool is_home) {
+    static struct mm_device owner;
+    static struct mm_replica home;
+    const bool is_turned = request->transpose_a && request->op == MM_MATMUL;
+    const size_t depth = request->op == MM_MATMUL ? request->k : request->n;
+    home = (struct mm_replica){.device = &owner, .data = elements, .read = read_home};
+    value = (struct mm_stored){.shape = is_turned ? mm_shape_of_matrix(depth, request->m)
+                                                  : mm_shape_of_matrix(request->m, depth),
+                               .dtype = request->dtype,
+                               .data = is_home ? NULL : elements,
+                               .home = is_home ? &home : NULL};
+    request->a_source = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value};
+    if (request->op == MM_MATMUL)
+        request->b_source = (struct mm_source){.kind = MM_SOURCE_UNIFORM, .seed = 7};
+    lab.a = elements;
+}
+
+/* Whole numbers of all their bits, whose sums wrap around, and numbers of every size; of bool 0 and 1. */
+static void fill_all_bits(uint64_t *elements, enum mm_dtype dtype, size_t count) {
+    for (size_t index = 0; index < count; index++) {
+        const uint64_t bits = mm_random_bits(99, index);
+        if (mm_dtype_is_float(dtype))
+            mm_dtype_put(dtype, elements, index, (index % 3 + 1) * mm_random_number(dtype, 98, index));
+        else if (dtype == MM_BOOL)
+            ((unsigned char *)elements)[index] = bits >> 63;
+        else
+            memcpy((char *)elements + index * mm_dtype_bytes(dtype), &bits, mm_dtype_bytes(dtype));
+    }
+}
+
+/* Of every type, layout and place. A result that was not written has random bits, or is not finite. */
+static void wrong_results_of_given_operands_are_found(void **state) {
+    enum { M = 33, K = 37, N = 65 };
+    static uint64_t elements[M * K];
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
+            if ((mm_dtype_results(dtype) & MM_DTYPE_BIT(c_dtype)) == 0)
+                continue;
+            for (int layout = 0; layout < 4; layout++) {
+                struct mm_benchmark_request request =
+                    lab_product(M, K, N, 1, "naive no_corner nothing naive");
+                request.dtype = dtype;
+                request.c_dtype = c_dtype;
+                request.transpose_a = layout % 2 == 1;
+                request.transpose_b = layout / 2 == 1;
+                fill_all_bits(elements, dtype, M * K);
+                give(&request, elements, layout == 3);
+                lab_device.l2_bytes = 100000; /* several sets, each with the same A */
+                const struct mm_benchmark_row *rows = lab_run(&request);
+                for (size_t row = 0; row < 4; row++) {
+                    assert_int_equal(rows[row].error.status, MM_OK);
+                    assert_true(rows[row].set_count > 1);
+                    assert_int_equal(benchmark_is_wrong(benchmark, &rows[row]), row == 1 || row == 2);
+                }
+                assert_true(rows[0].max_error <= 1.0 && isinf(rows[1].max_error));
+            }
+        }
+}
+
+/* Rows of A and of B that are many steps, and rows of C that are longer than a piece, or many pieces. */
+static void given_operands_are_judged_in_steps(void **state) {
+    enum { FEW = 2, K = 5, MANY = 100000 };
+    static float elements[MANY * K];
+    for (unsigned layout = 0; layout < 8; layout++) {
+        const bool is_wide = layout / 4 == 0;
+        struct mm_benchmark_request request =
+            lab_product(is_wide ? FEW : MANY, K, is_wide ? MANY : FEW, 1, "naive no_corner");
+        request.transpose_a = layout % 2 == 1;
+        request.transpose_b = layout / 2 % 2 == 1;
+        for (size_t index = 0; index < MANY * K; index++)
+            elements[index] = (float)(index % 100);
+        give(&request, elements, false);
+        lab.uploads = 0;
+        const struct mm_benchmark_row *rows = lab_run(&request);
+        assert_true(rows[0].max_error < 1.0 && rows[0].relative_error < 1e-6);
+        assert_true(isinf(rows[1].max_error) && isinf(rows[1].relative_error));
+        /* A set, and for each row of the benchmark the rows of C, or pieces of at most 32768 of them. */
+        assert_int_equal(lab.uploads, 1 + 2 * (is_wide ? FEW : 4));
+    }
+}
+
+/* A row whose elements are not finite says nothing; without another nothing does. */
+static void what_is_not_finite_is_not_judged(void **state) {
+    float elements[] = {INFINITY, 1.0F, 2.0F, NAN, 3.0F, 4.0F};
+    struct mm_benchmark_request request = lab_product(2, 3, 40, 1, "naive no_corner");
+    give(&request, elements, false);
+    const struct mm_benchmark_row *rows = lab_run(&request);
+    assert_true(isnan(rows[0].max_error) && isnan(rows[0].relative_error));
+    elements[3] = 5.0F;
+    rows = lab_run(&request);
+    assert_true(rows[0].max_error < 1.0 && rows[0].relative_error < 1e-6);
+    assert_true(isinf(rows[1].max_error));
+}
+
+/* Also of elements whose bits are all set, as memory that was overwritten often is. */
+static void misplaced_elements_of_what_is_given_are_found(void **state) {
+    enum { M = 30, N = 20 };
+    static uint64_t elements[M * N];
+    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
+        for (int is_ones = 0; is_ones < 2; is_ones++) {
+            struct mm_benchmark_request request = lab_transposition(M, N, dtype, "naive misplaces nothing");
+            fill_all_bits(elements, dtype, M * N);
+            if (is_ones)
+                memset(elements, 0xff, sizeof elements);
+            give(&request, elements, is_ones);
+            const struct mm_benchmark_row *rows = lab_run(&request);
+            assert_true(rows[0].error.status == MM_OK && rows[0].max_error == 0.0);
+            assert_true(is_ones || dtype == MM_BOOL || rows[1].max_error > 0.0);
+            assert_true(rows[2].max_error > 0.9);
+        }
+}
+
+/* What cannot be read fails the rows of a backend; the next one reads it again. */
+static void what_cannot_be_read_is_read_again(void **state) {
+    float elements[16 * 16];
+    struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive naive");
+    request.subjects[0].backend = &lab_host_backend;
+    fill_all_bits((uint64_t *)(void *)elements, MM_FLOAT32, COUNT(elements));
+    give(&request, elements, true);
+    lab_open(&request);
+    unreadable = 1;
+    assert_true(lab_run_next(&lab_host));
+    assert_true(lab_run_next(&lab_device));
+    const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
+    assert_int_equal(rows[0].error.status, MM_DEVICE_FAILED);
+    assert_true(rows[1].error.status == MM_OK && rows[1].max_error < 1.0);
+}
+
 RUN_TESTS_BETWEEN(lab_reset, lab_close, wrong_results_are_found, wrong_results_of_every_type_are_found,
                   sums_that_wrap_around_are_right, what_is_left_inside_is_found,
-                  nothing_is_said_of_what_zeros_would_pass, misplaced_elements_are_found,
-                  copies_that_fail_fail_their_row, judging_may_be_cancelled_anywhere)
+                  wrong_results_of_given_operands_are_found, given_operands_are_judged_in_steps,
+                  what_is_not_finite_is_not_judged, misplaced_elements_of_what_is_given_are_found,
+                  what_cannot_be_read_is_read_again, nothing_is_said_of_what_zeros_would_pass,
+                  misplaced_elements_are_found, copies_that_fail_fail_their_row,
+                  judging_may_be_cancelled_anywhere)

@@ -173,6 +173,8 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
     const struct mm_variant *variant = plan->variant;
     assert_true(lab.runs < LAB_RUNS_MAX);
     assert_true(product->m > 0 && product->n > 0);
+    if (lab.a != NULL)
+        assert_memory_equal(product->a.data, lab.a, mm_matrix_bytes(&product->a));
     if (variant->op == MM_TRANSPOSE)
         assert_int_equal(product->b.rows * product->b.cols, 0);
     *kernel_ns = strcmp(variant->name, "blas") == 0                      ? 100

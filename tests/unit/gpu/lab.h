@@ -16,6 +16,7 @@ struct lab {
     size_t held_bytes;
     void *memory; /* acquired last */
     bool no_memory, no_fill;
+    const void *a;         /* what A is in every run; NULL: anything */
     unsigned failing_copy; /* the number of the upload and of the download that fails; 0: none */
     long copy_ns;          /* what every copy takes, less than a second */
     uint64_t slow_ns;      /* what a run of `slow` takes by the device's clock */

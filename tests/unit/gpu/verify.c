@@ -76,6 +76,31 @@ static void make(size_t m, size_t k, size_t n, unsigned layout) {
     multiply();
 }
 
+static bool is_near(double a, double b) {
+    return a == b || fabs(a - b) <= 1e-9 * fabs(a) || (isnan(a) && isnan(b));
+}
+
+/* In steps, and with C in pieces, the verdict is the same. */
+static void expect_in_steps(const struct mm_product *product, void *memory,
+                            const struct mm_verification *whole) {
+    enum { PIECE = 3 };
+    struct mm_verification steps = {.is_done = true, .seed = whole->seed};
+    size_t done = 0;
+    memset(memory, 0xff, mm_verify_bytes(product));
+    while (mm_verify_prepare(product, whole->seed, memory, &done))
+        continue;
+    for (size_t row = 0; row < product->m; row += PIECE) {
+        struct mm_matrix c = product->c;
+        c.rows = mm_size_min(PIECE, product->m - row);
+        c.data = (char *)c.data + row * c.ld * mm_dtype_bytes(c.dtype);
+        mm_verify_rows(product, false, &c, row, memory, &steps);
+    }
+    assert_true(steps.residual == whole->residual && steps.bound == whole->bound && steps.row == whole->row);
+    assert_true(steps.rows_judged == whole->rows_judged && steps.rows_unjudged == whole->rows_unjudged);
+    assert_true(is_near(steps.error_squares, whole->error_squares));
+    assert_true(is_near(steps.norm_squares, whole->norm_squares));
+}
+
 /* In memory of exactly the bytes that it asks for, for the sanitizer to see. */
 static struct mm_verification check_product(const struct mm_product *product, uint64_t seed) {
     struct mm_verification verification;
@@ -84,6 +109,8 @@ static struct mm_verification check_product(const struct mm_product *product, ui
     assert_non_null(memory);
     memset(memory, 0xff, bytes); /* NaN */
     mm_verify(product, false, seed, memory, &verification);
+    if (product->k > 0)
+        expect_in_steps(product, memory, &verification);
     free(memory);
     assert_true(verification.is_done);
     assert_true(verification.seed == seed);
