@@ -82,12 +82,23 @@ same "memory is there again" "50 200" "$(sort "$scratch/statuses" | uniq -c | aw
 same "the last of these" $((edge * edge * 4)) "$(wc -c <"$scratch/sum" | tr -d ' ')"
 stop
 
-# lost VARIANT: after it the context is lost.
+# store NAME…: in the memory of the GPU with most room.
+store() {
+    for name in "$@"; do
+        ask "/v1/matrices/$name" -X PUT -H 'Content-Type: application/json' -d '{"a": [[1,2],[3,4]]}'
+        expect "stored: $name" 201
+    done
+}
+
+# lost VARIANT: after it the context is lost, and what the GPU had.
 lost() {
     start --backend cuda --devices 0
     next_is_served "the start"
+    store x
     product "$1"
     expect "$1" 500 code device_failed
+    ask /v1/matrices/x
+    expect "$1: what the GPU had" 500 code device_failed
     since=$(now_ms)
     ask /readyz
     took=$(($(now_ms) - since))
@@ -114,12 +125,20 @@ start --backend cuda --watchdog-ms 1000
 devices=$(curl -s "$url/v1/devices" | jq '[.devices[] | select(.backend == "cuda")] | length')
 if [ "$devices" -ge 2 ]; then
     what="one of $devices GPUs hangs"
+    store a b c d
     product hangs ',"timeout_ms":1500'
     expect "$what" 504 code timeout
     same "$what: /readyz" 200 "$(status_of "$url/readyz")"
     for _ in $(seq 20); do
         next_is_served "$what"
     done
+    for name in a b c d; do
+        echo "GET $(status_of "$url/v1/matrices/$name?reduce=sum")"
+        echo "POST $(status_of -X POST "$url/v1/matmul?a_from=$name&b_from=$name&reply=none")"
+    done | sort | uniq -c | awk '{ print $2, $3, $1 }' >"$scratch/statuses"
+    lost=$((4 / devices))
+    same "$what: what each had" "GET 200 $((4 - lost)) GET 500 $lost POST 200 $((4 - lost)) POST 500 $lost" \
+        "$(paste -sd ' ' "$scratch/statuses")"
     same "$what: states" "failed ready" \
         "$(curl -s "$url/v1/devices" | jq -r '[.devices[] | select(.backend == "cuda") | .state] | sort | unique | join(" ")')"
     head -c $((2 * 2048 * 2048 * 4)) /dev/zero >"$scratch/zeros"
