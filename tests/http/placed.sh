@@ -182,7 +182,7 @@ if [ "$backend" = cuda ]; then
         expect "its path" 200 Matmul-Path: 'simt*'
         ask '/v1/matrices/a?m=300&n=200' -X PUT -H "$raw" --data-binary "@$scratch/nan"
         same_bits "another value" 'm=300&k=200&n=250' 'a_from=a&b_from=b' nan b
-        ask '/v1/matmul?variant=fp32_tensor&a_from=a' -X POST -H "$raw" -H 'Accept: application/octet-stream' --data-binary "@$scratch/b"
+        ask '/v1/matmul?variant=fp32_tensor&n=250&a_from=a' -X POST -H "$raw" -H 'Accept: application/octet-stream' --data-binary "@$scratch/b"
         expect "beside a body" 200
         cmp -s "$scratch/got" "$scratch/expected" || fail "beside a body: other bits"
     fi
