@@ -132,6 +132,7 @@ static enum mm_status choose_reply(struct mm_request *request) {
     if (status != MM_OK)
         return status;
     operation->job.product.c = mm_shape_view(&operation->shape, false, get->value->dtype);
+    operation->job.reduction = mm_reduction_none();
     operation->reply_bytes = text_bytes(operation);
     return MM_OK;
 }
@@ -154,9 +155,9 @@ static bool leaves_body_out(const struct mm_request *request) {
     return is_bodiless(request) && (is_long(&get->operation) || get->value->home != NULL);
 }
 
-/* Of the part where it is stored, or of its copy. */
-static void reduce(struct get *get) {
-    const struct mm_operation *operation = &get->operation;
+/* A slice of the figures, of the part where it is stored or of its copy. Whether others follow. */
+static bool reduce(struct get *get) {
+    struct mm_operation *operation = &get->operation;
     const struct mm_window *part = &operation->part;
     const struct mm_window copied = {.count = part->count,
                                      .all_rows = part->rows,
@@ -164,14 +165,10 @@ static void reduce(struct get *get) {
                                      .rows = part->rows,
                                      .cols = part->cols};
     const bool is_copied = operation->result.data != NULL;
-    void *data = is_copied ? operation->result.data : get->value->data;
-    struct mm_reduction *seen = &get->operation.job.reduction;
-    *seen = mm_reduction_none();
-    for (size_t index = 0; index < part->count; index++) {
-        const struct mm_matrix item =
-            mm_window_item(is_copied ? &copied : part, get->value->dtype, data, index);
-        mm_reduce_rows(seen, &item, 0, part->rows);
-    }
+    struct mm_job *job = &operation->job;
+    return mm_reduce_part(&job->reduction, &job->pieces.reduced, is_copied ? &copied : part,
+                          get->value->dtype, is_copied ? operation->result.data : get->value->data,
+                          MM_REDUCE_SLICE);
 }
 
 /* On the connection's thread or one of the worker pool. */
@@ -191,8 +188,8 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
                                      .span_ns = no_spans};
     if (is_copied && mm_stored_read(get->value, &operation->part, operation->result.data, error) != MM_OK)
         return error->status;
-    if (reduces(operation))
-        reduce(get);
+    while (reduces(operation) && reduce(get))
+        continue;
     encoder->encode(&answer, &operation->reply);
     return encoder->finish == NULL ? MM_OK : encoder->finish(&answer, &operation->reply, error);
 }
