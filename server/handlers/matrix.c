@@ -171,7 +171,10 @@ static bool reduce(struct get *get) {
                           MM_REDUCE_SLICE);
 }
 
-/* On the connection's thread or one of the worker pool. */
+_Static_assert((size_t)MM_OPERATION_LONG_BYTES <= MM_REDUCE_SLICE, "a slice has all figures of a short one");
+
+/* On the connection's thread, or one of the worker pool: that does a slice of long figures, and goes on with
+ * other requests. operation->is_encoded: it was the last one. */
 static enum mm_status encode(struct mm_request *request, enum mm_request_state state,
                              struct mm_error *error) {
     struct get *get = request->own;
@@ -186,10 +189,12 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
                                      .shape = &operation->shape,
                                      .result = is_copied ? &operation->result : &borrowed,
                                      .span_ns = no_spans};
-    if (is_copied && mm_stored_read(get->value, &operation->part, operation->result.data, error) != MM_OK)
+    if (is_copied && operation->job.pieces.reduced.elements == 0 &&
+        mm_stored_read(get->value, &operation->part, operation->result.data, error) != MM_OK)
         return error->status;
-    while (reduces(operation) && reduce(get))
-        continue;
+    if (reduces(operation) && reduce(get))
+        return MM_OK;
+    operation->is_encoded = true;
     encoder->encode(&answer, &operation->reply);
     return encoder->finish == NULL ? MM_OK : encoder->finish(&answer, &operation->reply, error);
 }
@@ -252,8 +257,7 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
         return status;
     const struct get *get = request->own;
     const bool may_wait = operation->result.data != NULL && get->value->home != NULL; /* for a device */
-    if ((may_wait || is_long(operation) || operation->result.bytes > MM_OPERATION_LONG_BYTES) &&
-        mm_server_engine(request->server) != NULL) {
+    if (may_wait || is_long(operation) || operation->result.bytes > MM_OPERATION_LONG_BYTES) {
         mm_request_encode_on_pool(request);
         return MM_OK;
     }
@@ -262,7 +266,7 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
 }
 
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
-    return MM_ANSWERING;
+    return mm_operation_of(request)->is_encoded ? MM_ANSWERING : MM_ENCODING;
 }
 
 enum mm_status mm_matrix_get_answer(struct mm_request *request) {

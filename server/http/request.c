@@ -31,7 +31,7 @@ void mm_request_move(struct mm_request *request, enum mm_request_state to) {
         [MM_STARVED] = 1u << MM_RECEIVING,
         [MM_DECODING] = 1u << MM_STARVED | 1u << MM_QUEUED | 1u << MM_ANSWERING,
         [MM_QUEUED] = 1u << MM_QUEUED | 1u << MM_ENCODING | 1u << MM_ANSWERING,
-        [MM_ENCODING] = 1u << MM_ANSWERING,
+        [MM_ENCODING] = 1u << MM_ENCODING | 1u << MM_ANSWERING,
         [MM_ANSWERING] = 1u << MM_SENDING | 1u << MM_OVER,
         [MM_SENDING] = 1u << MM_OVER,
         [MM_OVER] = 0,
