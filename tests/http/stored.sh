@@ -336,7 +336,8 @@ has_failed_gpu() {
 rm "$scratch/slow" # which was a pipe
 prepare_held cuda 1 20 # within the limit of time
 start_held --watchdog-ms 500 --max-kernel-ms 200
-store h '{"a": [[true]], "dtype": "bool"}' # in host memory
+ask '/v1/matmul?backend=cpu&out=h' -d '{"a": [[1]], "b": [[1]]}'
+expect "a result in host memory" 200
 hold_job late 'out=h'
 await 60 has_failed_gpu || fail "the watchdog found no hung GPU"
 release
