@@ -157,6 +157,22 @@ for turn in 1 2 3; do
 done
 ask /v1/matrices
 expect "they are all there" 200 .bytes 57600000
+# A result that finds no memory waits for that of an upload: what lies in the GPU takes none of the host's.
+head -c 4800 "$scratch/large" >"$scratch/column"
+ask '/v1/matrices/column?m=1200&n=1' -X PUT -H "$raw" --data-binary "@$scratch/column"
+{
+    printf 'POST /v1/matmul?m=1&k=1500000&n=1&backend=cpu HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n%s\r\nContent-Length: 12000000\r\n\r\n' "$raw"
+    head -c 12000000 /dev/zero
+} >"$scratch/requests"
+talk requests 11900000 1000 &
+upload=$!
+has_arrived() { [ "$(metric 'staging_bytes{state="used"}')" -ge 11000000 ]; }
+await 60 has_arrived || fail "no upload came"
+ask '/v1/matmul?a_from=column&b_from=column&transpose_b=1' -X POST -H 'Accept: application/octet-stream'
+expect "a result that waits for memory" 200
+wait "$upload" || :
+last_reply
+expect "the upload" 200
 # One that breaks off leaves nothing, in the store or in the GPU, and the old value.
 {
     printf 'PUT /v1/matrices/11?m=3200&n=1000 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 12800000\r\n\r\n'
