@@ -286,6 +286,7 @@ static void release(struct mm_request *request) {
         *reply = (struct mm_buffer){0}; /* it was borrowed */
     mm_operation_state.release(request);
     mm_store_release(request->server->store, get->value);
+    get->value = NULL;
 }
 
 const struct mm_route_state mm_matrix_get_state = {

@@ -52,11 +52,6 @@ static enum mm_status reserve(struct mm_request *request) {
                             &request->error);
 }
 
-/* Before the client hears of a failure: it may try again at once. */
-static void unreserve(struct mm_request *request) {
-    mm_store_unreserve(request->server->store, &mm_operation_of(request)->room);
-}
-
 enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     char etag[MM_ETAG_MAX + 1];
@@ -80,8 +75,6 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
         status = reserve(request);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);
-    if (status != MM_OK)
-        unreserve(request);
     if (status != MM_OK)
         return status;
     request->may_pass = expected_bytes(request) > MM_BODY_PASSED_BYTES && has_homes(request);
@@ -292,7 +285,6 @@ enum mm_status mm_matrix_put_answer(struct mm_request *request) {
     bool is_new;
     size_t length = 0;
     enum mm_status status = store_value(request, &value, &is_new);
-    unreserve(request);
     mm_body_drop(request);
     if (status != MM_OK)
         return status;
@@ -305,12 +297,8 @@ enum mm_status mm_matrix_put_answer(struct mm_request *request) {
 enum mm_status mm_matrix_put_complete(struct mm_request *request) {
     const char *content_type = request->headers[MM_HEADER_CONTENT_TYPE];
     enum mm_status status = MM_OK;
-    if (request->passes_on) {
-        if (pass(request) == MM_OK)
-            return mm_matrix_put_answer(request);
-        unreserve(request);
-        return request->error.status;
-    }
+    if (request->passes_on)
+        return pass(request) == MM_OK ? mm_matrix_put_answer(request) : request->error.status;
     if (mm_operation_of(request)->decoder == NULL) {
         status = choose_decoder(request, true, mm_request_first_character(request));
         if (status == MM_OK)
@@ -322,10 +310,7 @@ enum mm_status mm_matrix_put_complete(struct mm_request *request) {
         status = decode(request, content_type, &request->error);
     if (status == MM_OK)
         return mm_matrix_put_answer(request);
-    if (status == MM_BUSY && mm_request_wait_for_output(request))
-        return MM_OK;
-    unreserve(request);
-    return status;
+    return status == MM_BUSY && mm_request_wait_for_output(request) ? MM_OK : status;
 }
 
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {

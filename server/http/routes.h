@@ -44,8 +44,8 @@ struct mm_route_state {
      * server->mutex held. NULL: such requests do not wait. */
     void (*drop_memory)(struct mm_request *request);
 
-    /* Releases what `own` holds, which may be all zero. No thread works on the request any more. No lock
-     * held. */
+    /* Releases what `own` holds, which may be all zero: when the request has failed, and at its end. No
+     * thread works on the request any more. No lock held. */
     void (*release)(struct mm_request *request);
 };
 
