@@ -570,22 +570,11 @@ enum mm_status mm_call_sizes(const struct mm_call *call, const struct mm_limits 
     return MM_OK;
 }
 
-static bool has_bool_past_1(const struct mm_matrix *matrix) {
-    unsigned char all = 0;
-    if (matrix->data == NULL) /* it is made */
-        return false;
-    for (size_t row = 0; row < matrix->rows && matrix->cols > 0; row++)
-        for (size_t col = 0; col < matrix->cols; col++)
-            all |= ((const unsigned char *)matrix->data)[row * matrix->ld + col];
-    return all > 1;
-}
-
 enum mm_status mm_call_judge_elements(const struct mm_call *call, struct mm_error *error) {
-    const struct mm_matrix *const operands[MM_CALL_OPERANDS_MAX] = {&call->a, &call->b};
-    if (call->dtype != MM_BOOL || call->op != MM_MATMUL)
+    if (call->op != MM_MATMUL)
         return MM_OK;
     for (unsigned index = 0; index < MM_CALL_OPERANDS_MAX; index++)
-        if (has_bool_past_1(operands[index]))
+        if (mm_operand_is_past_bool(call, index))
             return mm_fail_field(error, MM_BAD_REQUEST, mm_call_operand_names[index],
                                  "an element of %s is neither 0 nor 1, but dtype is 'bool'; is it uint8?",
                                  mm_call_operand_names[index]);

@@ -93,3 +93,13 @@ const struct mm_element *mm_element(enum mm_dtype dtype) {
     assert(dtype < MM_DTYPE_COUNT);
     return &elements[dtype];
 }
+
+bool mm_element_is_past_bool(const struct mm_matrix *matrix) {
+    unsigned char all = 0;
+    if (matrix->dtype != MM_BOOL || matrix->data == NULL)
+        return false;
+    for (size_t row = 0; row < matrix->rows && matrix->cols > 0; row++)
+        for (size_t col = 0; col < matrix->cols; col++)
+            all |= ((const unsigned char *)matrix->data)[row * matrix->ld + col];
+    return all > 1;
+}

@@ -22,3 +22,7 @@ struct mm_element {
 
 /* Static; any thread. */
 const struct mm_element *mm_element(enum mm_dtype dtype);
+
+/* Whether the matrix, in host memory, has an element of type bool that is neither 0 nor 1. False for other
+ * types, and without data. */
+bool mm_element_is_past_bool(const struct mm_matrix *matrix);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "gpu/check/reduce.h"
 #include "gpu/variant.h"
 
 /* What a piece should take at most. It is less than a task's slice, since sizes are rounded. */
@@ -19,9 +20,9 @@ struct mm_pieces {
     size_t col;        /* the columns of the band left of this one are complete */
     size_t cols;       /* of the piece at hand */
     size_t checked;    /* products whose check is over */
-    size_t reduced;    /* rows of the wanted parts of all matrices that were reduced */
     uint64_t spent_ns; /* on all pieces so far */
     double element_ns; /* that an element of C took in the last piece; 0: there was none */
+    struct mm_reduced reduced;
 };
 
 /* The product that computes `rows` × `cols` elements of C from (row, col) on. It has no memory of its own. */

@@ -9,7 +9,7 @@ MM_DEFINE_NAMES(mm_figure_name, mm_figure, MM_FIGURE_COUNT, MM_FIGURE_TABLE)
 #define ADD_uint32_t mm_reduce_whole
 #define ADD_uint64_t mm_reduce_whole
 
-/* A row whose element on the diagonal is at `diagonal`. */
+/* A row, or a part of it, whose element on the diagonal is at `diagonal`. */
 static void add_row(struct mm_reduction *seen, enum mm_dtype dtype, const void *row, size_t cols,
                     size_t diagonal) {
     switch (dtype) {
@@ -25,13 +25,24 @@ static void add_row(struct mm_reduction *seen, enum mm_dtype dtype, const void *
     }
 }
 
-void mm_reduce_rows(struct mm_reduction *seen, const struct mm_matrix *matrix, size_t first, size_t count) {
-    const size_t row_bytes = matrix->ld * mm_dtype_bytes(matrix->dtype);
-    for (size_t row = first; row < first + count && matrix->cols > 0; row++) {
-        struct mm_reduction one = mm_reduction_none();
-        add_row(&one, matrix->dtype, (const char *)matrix->data + row * row_bytes, matrix->cols, row);
-        mm_reduce_merge(seen, &one);
+bool mm_reduce_part(struct mm_reduction *seen, struct mm_reduced *done, const struct mm_window *part,
+                    enum mm_dtype dtype, const void *stack, size_t count) {
+    const size_t all = mm_window_elements(part);
+    const size_t end = done->elements + mm_size_min(count, all - done->elements);
+    while (done->elements < end) {
+        const size_t line = done->elements / part->cols, col = done->elements % part->cols;
+        const size_t index = line / part->rows, row = line % part->rows;
+        const size_t cols = mm_size_min(part->cols - col, end - done->elements);
+        const size_t first = (index * part->all_rows + part->row + row) * part->all_cols + part->col + col;
+        struct mm_reduction one = col == 0 ? mm_reduction_none() : done->row;
+        add_row(&one, dtype, (const char *)stack + first * mm_dtype_bytes(dtype), cols, row - col);
+        if (col + cols == part->cols)
+            mm_reduce_merge(seen, &one);
+        else
+            done->row = one;
+        done->elements += cols;
     }
+    return end < all;
 }
 
 static struct mm_figure_value real(double value) {

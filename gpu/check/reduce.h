@@ -6,8 +6,8 @@
  * functions, on different memory; on a device they run in the threads of reduce.cu's kernels. */
 #pragma once
 
-#include "gpu/matrix.h"
 #include "gpu/names.h"
+#include "gpu/window.h"
 
 #include <math.h>
 #include <sys/cdefs.h>
@@ -135,9 +135,20 @@ MM_HOST_AND_DEVICE void mm_reduce_merge(struct mm_reduction *into, const struct 
     into->not_finite += other->not_finite;
 }
 
-/* Adds `count` rows of a matrix, from `first` on. Each row is added up by itself first, so rounding grows
- * with rows and columns, not with their product. */
-void mm_reduce_rows(struct mm_reduction *seen, const struct mm_matrix *matrix, size_t first, size_t count);
+/* How far a reduction has come. All 0: it has not begun. */
+struct mm_reduced {
+    size_t elements;
+    struct mm_reduction row; /* what was seen of the row at hand */
+};
+
+/* Elements that take a few milliseconds at most. */
+enum { MM_REDUCE_SLICE = 1 << 19 };
+
+/* Adds the next `count` elements of a part of a dense stack, or all that are left. Each row is added up by
+ * itself first, so rounding grows with rows and columns, not with their product, and does not depend on
+ * `count`. Whether elements are left. */
+bool mm_reduce_part(struct mm_reduction *seen, struct mm_reduced *done, const struct mm_window *part,
+                    enum mm_dtype dtype, const void *stack, size_t count);
 
 /* What the sums make of a figure. Of no elements sum, trace, norm and max_abs are 0; min and max have no
  * value, and finite is true. */

@@ -141,7 +141,7 @@ static void check(struct mm_job *job) {
     job->more = job->pieces.checked < count;
 }
 
-/* Whether products are left to be computed, or to be checked, or rows to be reduced. */
+/* Whether products are left to be computed, or to be checked, or elements to be reduced. */
 static bool computes(const struct mm_job *job) {
     return job->pieces.item < mm_product_count(&job->product);
 }
@@ -151,22 +151,17 @@ static bool checks(const struct mm_job *job) {
 }
 
 static bool reduces(const struct mm_job *job) {
-    return job->reduces && job->pieces.reduced < job->part->count * job->part->rows;
+    return job->reduces && job->pieces.reduced.elements < mm_window_elements(job->part);
 }
 
-/* Reduces rows, as many as take about as long as a piece. */
+/* Reduces as many elements as take about as long as a piece. */
 static void reduce(struct mm_job *job) {
-    enum { ELEMENTS = 1 << 20 };
-    const struct mm_window *part = job->part;
-    const size_t most = ELEMENTS / (part->cols + 1) + 1;
-    const uint64_t start_ns = mm_clock_ns();
-    do {
-        const size_t index = job->pieces.reduced / part->rows, row = job->pieces.reduced % part->rows;
-        const size_t rows = mm_size_min(part->rows - row, most);
-        const struct mm_matrix item = mm_window_item(part, job->product.c.dtype, job->product.c.data, index);
-        mm_reduce_rows(&job->reduction, &item, row, rows);
-        job->pieces.reduced += rows;
-    } while (reduces(job) && mm_clock_ns() < start_ns + MM_PIECE_NS);
+    const struct mm_matrix *c = &job->product.c;
+    const uint64_t until_ns = mm_clock_ns() + MM_PIECE_NS;
+    while (mm_reduce_part(&job->reduction, &job->pieces.reduced, job->part, c->dtype, c->data,
+                          MM_REDUCE_SLICE) &&
+           mm_clock_ns() < until_ns)
+        continue;
 }
 
 /* Operands that are elsewhere come first, then C, its check, and its figures. */

@@ -230,11 +230,7 @@ static enum mm_status begin(struct mm_request *request, const struct mm_benchmar
     if (__atomic_exchange_n(&request->server->benchmarking, 1, __ATOMIC_ACQUIRE) != 0)
         return fail_busy(request);
     run_of(request)->is_the_one = true;
-    enum mm_status status =
-        call->op->has_variants ? begin_rows(request, &call->request) : begin_probe(request, &call->probe);
-    if (status != MM_OK)
-        release(request);
-    return status;
+    return call->op->has_variants ? begin_rows(request, &call->request) : begin_probe(request, &call->probe);
 }
 
 enum mm_status mm_benchmark_complete(struct mm_request *request) {
@@ -278,7 +274,6 @@ enum mm_status mm_benchmark_answer(struct mm_request *request) {
     if (has_failed(run)) {
         request->record.job = &run->job;
         request->error = run->job.error;
-        release(request);
         return request->error.status;
     }
     uint64_t begun_ns = mm_clock_ns();

@@ -132,6 +132,7 @@ static enum mm_status choose_reply(struct mm_request *request) {
     if (status != MM_OK)
         return status;
     operation->job.product.c = mm_shape_view(&operation->shape, false, get->value->dtype);
+    operation->job.reduction = mm_reduction_none();
     operation->reply_bytes = text_bytes(operation);
     return MM_OK;
 }
@@ -155,9 +156,9 @@ static bool leaves_body_out(const struct mm_request *request) {
     return is_bodiless(request) && is_long(&get->operation);
 }
 
-/* Of the part where it is stored, or of its copy. */
-static void reduce(struct get *get) {
-    const struct mm_operation *operation = &get->operation;
+/* A slice of the figures, of the part where it is stored or of its copy. Whether others follow. */
+static bool reduce(struct get *get) {
+    struct mm_operation *operation = &get->operation;
     const struct mm_window *part = &operation->part;
     const struct mm_window copied = {.count = part->count,
                                      .all_rows = part->rows,
@@ -165,17 +166,16 @@ static void reduce(struct get *get) {
                                      .rows = part->rows,
                                      .cols = part->cols};
     const bool is_copied = operation->result.data != NULL;
-    void *data = is_copied ? operation->result.data : get->value->data;
-    struct mm_reduction *seen = &get->operation.job.reduction;
-    *seen = mm_reduction_none();
-    for (size_t index = 0; index < part->count; index++) {
-        const struct mm_matrix item =
-            mm_window_item(is_copied ? &copied : part, get->value->dtype, data, index);
-        mm_reduce_rows(seen, &item, 0, part->rows);
-    }
+    struct mm_job *job = &operation->job;
+    return mm_reduce_part(&job->reduction, &job->pieces.reduced, is_copied ? &copied : part,
+                          get->value->dtype, is_copied ? operation->result.data : get->value->data,
+                          MM_REDUCE_SLICE);
 }
 
-/* On the connection's thread or one of the worker pool. */
+_Static_assert((size_t)MM_OPERATION_LONG_BYTES <= MM_REDUCE_SLICE, "a slice has all figures of a short one");
+
+/* On the connection's thread, or one of the worker pool: that does a slice of long figures, and goes on with
+ * other requests. operation->is_encoded: it was the last one. */
 static enum mm_status encode(struct mm_request *request, enum mm_request_state state,
                              struct mm_error *error) {
     struct get *get = request->own;
@@ -190,10 +190,12 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
                                      .shape = &operation->shape,
                                      .result = is_copied ? &operation->result : &borrowed,
                                      .span_ns = no_spans};
-    if (is_copied && mm_stored_read(get->value, &operation->part, operation->result.data, error) != MM_OK)
+    if (is_copied && operation->job.pieces.reduced.elements == 0 &&
+        mm_stored_read(get->value, &operation->part, operation->result.data, error) != MM_OK)
         return error->status;
-    if (reduces(operation))
-        reduce(get);
+    if (reduces(operation) && reduce(get))
+        return MM_OK;
+    operation->is_encoded = true;
     encoder->encode(&answer, &operation->reply);
     return encoder->finish == NULL ? MM_OK : encoder->finish(&answer, &operation->reply, error);
 }
@@ -256,8 +258,7 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
         return status;
     const struct get *get = request->own;
     const bool may_wait = operation->result.data != NULL && get->value->home != NULL; /* for a device */
-    if ((may_wait || is_long(operation) || operation->result.bytes > MM_OPERATION_LONG_BYTES) &&
-        mm_server_engine(request->server) != NULL) {
+    if (may_wait || is_long(operation) || operation->result.bytes > MM_OPERATION_LONG_BYTES) {
         mm_request_encode_on_pool(request);
         return MM_OK;
     }
@@ -266,7 +267,7 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
 }
 
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
-    return MM_ANSWERING;
+    return mm_operation_of(request)->is_encoded ? MM_ANSWERING : MM_ENCODING;
 }
 
 enum mm_status mm_matrix_get_answer(struct mm_request *request) {
@@ -286,6 +287,7 @@ static void release(struct mm_request *request) {
         *reply = (struct mm_buffer){0}; /* it was borrowed */
     mm_operation_state.release(request);
     mm_store_release(request->server->store, get->value);
+    get->value = NULL;
 }
 
 const struct mm_route_state mm_matrix_get_state = {

@@ -4,6 +4,7 @@
 #include "server/handlers/matrix.h"
 
 #include "api/describe/stored.h"
+#include "api/element.h"
 #include "api/npy/npy.h"
 #include "server/handlers/operation.h"
 #include "server/http/body.h"
@@ -39,11 +40,6 @@ static bool has_homes(const struct mm_request *request) {
     return mm_engine_homes_max(mm_server_engine(request->server)) > 0;
 }
 
-/* Products judge each element of a bool in host memory. */
-static bool has_home(const struct mm_call *call) {
-    return call->dtype != MM_BOOL && mm_matrix_bytes(&call->a) > 0;
-}
-
 static enum mm_status reserve(struct mm_request *request) {
     struct mm_store_room *room = &mm_operation_of(request)->room;
     *room = (struct mm_store_room){.space = request->space,
@@ -54,11 +50,6 @@ static enum mm_status reserve(struct mm_request *request) {
                                    .deadline_ns = request->deadline_ns};
     return mm_store_reserve(request->server->store, room, mm_matrix_name(request), mm_clock_ns(),
                             &request->error);
-}
-
-/* Before the client hears of a failure: it may try again at once. */
-static void unreserve(struct mm_request *request) {
-    mm_store_unreserve(request->server->store, &mm_operation_of(request)->room);
 }
 
 enum mm_status mm_matrix_put_admit(struct mm_request *request) {
@@ -84,8 +75,6 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
         status = reserve(request);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);
-    if (status != MM_OK)
-        unreserve(request);
     if (status != MM_OK)
         return status;
     request->may_pass = expected_bytes(request) > MM_BODY_PASSED_BYTES && has_homes(request);
@@ -134,9 +123,11 @@ static void look(struct mm_request *request, const char *piece, size_t bytes) {
     _Alignas(HEAD_ALIGNMENT) char head[HEAD_MAX];
     const size_t head_bytes = mm_size_min(bytes, sizeof head);
     memcpy(head, piece, head_bytes);
-    if (!is_binary(request, piece) || !lay_view(request, head, head_bytes, &call) || !has_home(&call))
+    if (!is_binary(request, piece) || !lay_view(request, head, head_bytes, &call))
         return;
     const size_t first = (size_t)((char *)call.a.data - head), size = mm_matrix_bytes(&call.a);
+    if (size == 0)
+        return;
     (void)mm_engine_take_home(mm_server_engine(request->server), size, &operation->job.stored_c,
                               &request->error);
     request->passes_on = operation->job.stored_c != NULL;
@@ -150,14 +141,18 @@ static void look(struct mm_request *request, const char *piece, size_t bytes) {
 }
 
 static enum mm_status pass(struct mm_request *request) {
-    const struct mm_operation *operation = mm_operation_of(request);
+    struct mm_operation *operation = mm_operation_of(request);
     struct mm_replica *home = operation->job.stored_c;
     const size_t head = request->passed_bytes == 0 ? operation->head_bytes : 0;
     const size_t bytes = request->body_bytes - head;
     const size_t offset = request->passed_bytes + head - operation->head_bytes;
+    char *from = (char *)request->body.data + head;
+    const struct mm_matrix piece =
+        mm_matrix_dense(operation->call.dtype, 1, bytes / mm_dtype_bytes(operation->call.dtype), from);
+    operation->is_past_bool |= mm_element_is_past_bool(&piece);
     request->passed_bytes += request->body_bytes;
     request->body_bytes = 0;
-    return home->write(home, offset, (const char *)request->body.data + head, bytes, &request->error);
+    return home->write(home, offset, from, bytes, &request->error);
 }
 
 /* --- the complete body */
@@ -200,7 +195,7 @@ static enum mm_status place(struct mm_request *request, struct mm_error *error) 
     struct mm_call *call = &operation->call;
     struct mm_buffers *buffers = request->server->buffers;
     const size_t bytes = mm_matrix_bytes(&call->a);
-    if (!has_home(call))
+    if (bytes == 0)
         return MM_OK;
     enum mm_status status =
         mm_engine_take_home(mm_server_engine(request->server), bytes, &operation->job.stored_c, error);
@@ -230,6 +225,7 @@ static enum mm_status decode_matrix(struct mm_request *request, const char *cont
         mm_buffers_settle(buffers, &call->storage,
                           (size_t)((char *)call->a.data - (char *)call->storage.data) +
                               mm_matrix_bytes(&call->a));
+    operation->is_past_bool = mm_element_is_past_bool(&call->a);
     operation->is_decoded = true;
     return MM_OK;
 }
@@ -261,6 +257,7 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
     struct mm_buffer *memory = call->views_body ? &request->body : &call->storage;
     struct mm_store_content content = {.shape = call->a_shape,
                                        .dtype = call->dtype,
+                                       .is_past_bool = operation->is_past_bool,
                                        .data = home != NULL ? NULL : call->a.data,
                                        .memory = home != NULL ? &none : memory,
                                        .home = home,
@@ -288,7 +285,6 @@ enum mm_status mm_matrix_put_answer(struct mm_request *request) {
     bool is_new;
     size_t length = 0;
     enum mm_status status = store_value(request, &value, &is_new);
-    unreserve(request);
     mm_body_drop(request);
     if (status != MM_OK)
         return status;
@@ -301,12 +297,8 @@ enum mm_status mm_matrix_put_answer(struct mm_request *request) {
 enum mm_status mm_matrix_put_complete(struct mm_request *request) {
     const char *content_type = request->headers[MM_HEADER_CONTENT_TYPE];
     enum mm_status status = MM_OK;
-    if (request->passes_on) {
-        if (pass(request) == MM_OK)
-            return mm_matrix_put_answer(request);
-        unreserve(request);
-        return request->error.status;
-    }
+    if (request->passes_on)
+        return pass(request) == MM_OK ? mm_matrix_put_answer(request) : request->error.status;
     if (mm_operation_of(request)->decoder == NULL) {
         status = choose_decoder(request, true, mm_request_first_character(request));
         if (status == MM_OK)
@@ -318,10 +310,7 @@ enum mm_status mm_matrix_put_complete(struct mm_request *request) {
         status = decode(request, content_type, &request->error);
     if (status == MM_OK)
         return mm_matrix_put_answer(request);
-    if (status == MM_BUSY && mm_request_wait_for_output(request))
-        return MM_OK;
-    unreserve(request);
-    return status;
+    return status == MM_BUSY && mm_request_wait_for_output(request) ? MM_OK : status;
 }
 
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {

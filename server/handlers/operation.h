@@ -18,6 +18,7 @@ struct mm_operation {
     struct mm_window part;          /* of the job, which points at it if a part or figures are wanted */
     struct mm_stack stack;     /* of the job's product, which points at it if there are several products */
     struct mm_store_room room; /* for what is stored: the result, or the body of a PUT */
+    bool is_past_bool;         /* what is stored has an element of type bool that is neither 0 nor 1 */
     size_t head_bytes;         /* before the elements of a PUT that is passed on */
     bool is_out_in_query;      /* the name `out`; else the body may still bring one */
     bool is_conditional;       /* the request has conditions, */

@@ -31,7 +31,7 @@ void mm_request_move(struct mm_request *request, enum mm_request_state to) {
         [MM_STARVED] = 1u << MM_RECEIVING,
         [MM_DECODING] = 1u << MM_STARVED | 1u << MM_QUEUED | 1u << MM_ANSWERING,
         [MM_QUEUED] = 1u << MM_QUEUED | 1u << MM_ENCODING | 1u << MM_ANSWERING,
-        [MM_ENCODING] = 1u << MM_ANSWERING,
+        [MM_ENCODING] = 1u << MM_ENCODING | 1u << MM_ANSWERING,
         [MM_ANSWERING] = 1u << MM_SENDING | 1u << MM_OVER,
         [MM_SENDING] = 1u << MM_OVER,
         [MM_OVER] = 0,
@@ -223,19 +223,33 @@ static void leave_accepted(struct mm_request *request) {
     request->accepted = false;
 }
 
-/* Gives back what it holds, for which others may wait. */
+/* Gives back what it holds, except sent_value, for which others may wait. */
 static void release(struct mm_request *request) {
     struct mm_server *server = request->server;
     mm_body_drop(request);
     if (request->route != NULL && request->route->state != NULL)
         request->route->state->release(request);
-    mm_store_release(server->store, request->sent_value);
     if (__atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX)
         mm_body_serve_complete(server);
 }
 
-void mm_request_free(struct mm_request *request) {
+/* It has failed. The client may try again at once when it hears of that, so what the request holds is free
+ * before, unless a thread still works on it. */
+static void release_failed(struct mm_request *request) {
+    pthread_mutex_lock(&request->server->mutex);
+    const bool is_worked_on = request->is_worked_on;
+    pthread_mutex_unlock(&request->server->mutex);
+    if (!is_worked_on)
+        release(request);
+}
+
+static void release_all(struct mm_request *request) {
+    mm_store_release(request->server->store, request->sent_value);
     release(request);
+}
+
+void mm_request_free(struct mm_request *request) {
+    release_all(request);
     free(request);
 }
 
@@ -257,8 +271,10 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     request->cors = mm_cors_judge(server->options, request->headers[MM_HEADER_ORIGIN]);
     mm_record_begin(request, method);
     bool accepted = well_formed && judge_head(request, method, version) == MM_OK;
-    if (!accepted)
+    if (!accepted) {
         leave_accepted(request);
+        release_failed(request);
+    }
     bool waits = expects_continue(request, version);
     if (accepted || (well_formed && !waits && !mm_request_is_large(request))) {
         mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_BODY);
@@ -280,6 +296,7 @@ static enum MHD_Result step(struct mm_request *request, enum mm_status (*handler
         status = handler(request);
     if (status == MM_OK)
         return MHD_YES;
+    release_failed(request);
     return mm_reply_problem(request);
 }
 
@@ -342,6 +359,6 @@ void mm_request_completed(void *argument, struct MHD_Connection *connection, voi
     mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_HEAD);
     if (is_worked_on)
         return;
-    release(request);
+    release_all(request);
     peer->spare = request;
 }

@@ -29,8 +29,8 @@ struct mm_route_state {
     enum mm_status (*work)(struct mm_request *request, enum mm_request_state state, struct mm_error *error);
 
     /* That work has succeeded, or request->job has ended, well or not. Returns the next state: MM_QUEUED to
-     * submit request->job, which is prepared, MM_ENCODING, or MM_ANSWERING. With server->mutex held; not for
-     * an abandoned request. */
+     * submit request->job, which is prepared, MM_ENCODING, also for the next slice of that work behind what
+     * else waits, or MM_ANSWERING. With server->mutex held; not for an abandoned request. */
     enum mm_request_state (*next)(struct mm_request *request, enum mm_request_state ended);
 
     /* Looks at the first piece of a body that may be passed on (request->may_pass), and sets
@@ -44,8 +44,8 @@ struct mm_route_state {
      * server->mutex held. NULL: such requests do not wait. */
     void (*drop_memory)(struct mm_request *request);
 
-    /* Releases what `own` holds, which may be all zero. No thread works on the request any more. No lock
-     * held. */
+    /* Releases what `own` holds, which may be all zero: when the request has failed, and at its end. No
+     * thread works on the request any more. No lock held. */
     void (*release)(struct mm_request *request);
 };
 

@@ -101,6 +101,41 @@ done
 await 60 has_free_budget || fail "what was given up holds memory"
 stop
 
+# Figures of large matrices are computed in turns with other work, and end once their clients have left.
+start --backend cpu --threads 1
+head -c 20000000 /dev/zero >"$scratch/zeros"
+curl -s -o "$scratch/reply" -H "$raw" -T "$scratch/zeros" "$url/v1/matrices/long?m=1&n=20000000&dtype=uint8"
+# reduce COUNT: so many at a time, all of one curl.
+reduce() {
+    for _ in $(seq "$1"); do printf 'url = "%s/v1/matrices/long?reduce=norm"\noutput = "%s/figures"\n' "$url" "$scratch"; done >"$scratch/urls"
+    curl -s -Z --parallel-immediate --parallel-max "$1" -H 'X-Request-Id: figures' -K "$scratch/urls" 2>"$scratch/progress" &
+    reducing=$!
+}
+reductions() { grep -c '"request_id":"figures"' "$scratch/log" || :; }
+has_reduced() { [ "$(reductions)" -ge "$1" ]; }
+begun_ms=$(cpu_ms)
+reduce 1
+wait "$reducing"
+one_ms=$(($(cpu_ms) - begun_ms))
+await 60 has_reduced 1 || fail "no line for the figures"
+reduce 40
+sleep 0.5
+post "$scratch/turned" transpose -H "$json"
+is_status "decoded beside 40 reductions" 200
+at_most "of which are complete" 20 $(($(reductions) - 1))
+wait "$reducing"
+await 60 has_reduced 41 || fail "no lines for the figures"
+begun_ms=$(cpu_ms)
+reduce 40
+sleep 0.5
+kill "$reducing"
+wait "$reducing" || :
+await 60 has_reduced 81 || fail "who left is not told"
+reduce 1
+wait "$reducing"
+at_most "milliseconds of reductions whose clients have left" $((20 * one_ms)) $(($(cpu_ms) - begun_ms))
+stop
+
 # Clients that leave while they wait for the worker pool: for others' large replies, or their own.
 start --backend cpu --threads 1
 {

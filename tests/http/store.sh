@@ -156,6 +156,19 @@ ask "$path/m" -H 'Accept: application/json'
 expect "the whole is as it was" 200 .a '[[1,2],[3,4]]'
 for name in stack row one; do ask "$path/$name" -X DELETE; done
 
+# No element, of 2⁶⁰ matrices: figures about them take no time.
+while IFS='|' read -r shape figures outcome; do
+    ask "$path/none?shape=2147483647,536870911,$shape" -X PUT -H "$raw" --data-binary ''
+    ask "$path/none?reduce=$figures" --max-time 20
+    expect "figures of nothing, $shape" 200 .reduce "$outcome"
+    ask "/v1/transpose?a_from=none&reduce=$figures&timeout_ms=20000" -X POST
+    expect "figures of its transpose" 200 .reduce "$outcome"
+done <<'END'
+0,1|sum,norm,max_abs,min,max,finite|{"sum":0,"min":null,"max":null,"max_abs":0,"norm":0,"finite":true}
+1,0|sum,min|{"sum":0,"min":null}
+0,0|trace|{"trace":0}
+END
+
 # --- large ones, by the worker pool
 "$FLOAT32" fill 100000 1.5 >"$scratch/large.raw"
 ask "$path/large?m=1000&n=100" -X PUT -H "$raw" --data-binary "@$scratch/large.raw"

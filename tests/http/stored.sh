@@ -350,6 +350,19 @@ same "it is held no more: bytes" 0 "$(metric 'store_bytes{state="released"}')"
 if [ "$backend" = cpu ]; then
     ask '/v1/matmul?backend=cuda&variant=fails&out=y' -d '{"a": [[1]], "b": [[1]]}'
     expect "a product that fails" 500
+    # A client that reads none of its failures, until a reply waits for it to read.
+    body='{"a": [[1]], "b": [[1]]}'
+    for _ in $(seq 20000); do
+        printf 'POST /v1/matmul?backend=cuda&variant=fails&out=y HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s' ${#body} "$body"
+    done >"$scratch/requests"
+    "$TALK" 127.0.0.1 "${url##*:}" 10000000 60000 <"$scratch/requests" >"$scratch/raw" &
+    unread=$!
+    answered() { metric 'http_requests_total{route="/v1/matmul",code="500"}'; }
+    stands() { before=$(answered) && [ "$before" -gt 100 ] && sleep 0.5 && [ "$(answered)" = "$before" ]; }
+    await 60 stands || fail "all failures are read"
+    same "a failure that nobody reads keeps no room" 0 "$(metric 'store_bytes{state="reserved"}')"
+    kill "$unread"
+    wait "$unread" || :
     curl -s --max-time 60 -o "$scratch/got" -d '{"a":[[1]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul?backend=cuda" || :
     for part in '' '?rows=0:0' '?reduce=sum'; do
         ask "/v1/matrices/y$part"
@@ -413,7 +426,8 @@ has_failed_gpu() {
 }
 prepare_held cuda 1 20 # within the limit of time
 start_held --watchdog-ms 500 --max-kernel-ms 200
-store h '{"a": [[true]], "dtype": "bool"}' # in host memory
+ask '/v1/matmul?backend=cpu&out=h' -d '{"a": [[1]], "b": [[1]]}'
+expect "a result in host memory" 200
 hold_job late 'out=h'
 await 60 has_failed_gpu || fail "the watchdog found no hung GPU"
 release

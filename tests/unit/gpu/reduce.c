@@ -8,15 +8,29 @@
 #include <float.h>
 #include <math.h>
 
+/* Of a part, so many elements at a time. */
+static struct mm_reduction reduce_part(const struct mm_window *part, enum mm_dtype dtype, const void *stack,
+                                       size_t count) {
+    struct mm_reduction seen = mm_reduction_none();
+    struct mm_reduced done = {0};
+    while (mm_reduce_part(&seen, &done, part, dtype, stack, count))
+        continue;
+    assert_true(done.elements == mm_window_elements(part));
+    return seen;
+}
+
+static struct mm_reduction reduce_matrix(enum mm_dtype dtype, size_t rows, size_t cols,
+                                         const void *elements) {
+    const struct mm_window all = {1, rows, cols, 0, rows, 0, cols};
+    return reduce_part(&all, dtype, elements, SIZE_MAX);
+}
+
 /* Of a row of doubles, which is of the type. */
 static struct mm_reduction reduce(enum mm_dtype dtype, const double *values, size_t rows, size_t cols) {
     uint64_t memory[32];
-    struct mm_reduction seen = mm_reduction_none();
-    const struct mm_matrix matrix = mm_matrix_dense(dtype, rows, cols, memory);
     for (size_t index = 0; index < rows * cols; index++)
         mm_dtype_put(dtype, memory, index, values[index]);
-    mm_reduce_rows(&seen, &matrix, 0, rows);
-    return seen;
+    return reduce_matrix(dtype, rows, cols, memory);
 }
 
 /* A whole figure as a double, which holds the small ones here. */
@@ -110,8 +124,15 @@ static void the_norm_of_large_and_small_numbers(void **state) {
         }
 }
 
+/* However many matrices have none. */
 static void of_nothing(void **state) {
+    static const struct mm_window parts[] = {{(size_t)1 << 60, 0, 1, 0, 0, 0, 1},
+                                             {(size_t)1 << 60, 1, 0, 0, 1, 0, 0}};
     const struct mm_reduction none = mm_reduction_none();
+    for (size_t index = 0; index < COUNT(parts); index++) {
+        const struct mm_reduction seen = reduce_part(&parts[index], MM_UINT8, NULL, 1);
+        assert_memory_equal(&seen, &none, sizeof seen);
+    }
     for (int is_whole = 0; is_whole < 2; is_whole++) {
         const enum mm_dtype dtype = is_whole ? MM_INT64 : MM_FLOAT32;
         assert_true(number(MM_FIGURE_SUM, dtype, &none) == 0);
@@ -127,19 +148,16 @@ static void of_nothing(void **state) {
 /* Sums pass 2⁶³ and come back; the least number's size is none of int64's. */
 static void whole_sums_are_exact(void **state) {
     int64_t values[5] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN};
-    const struct mm_matrix matrix = mm_matrix_dense(MM_INT64, 1, 5, values);
-    struct mm_matrix first = matrix;
-    first.cols = 3;
-    struct mm_reduction seen = mm_reduction_none(), all = mm_reduction_none();
-    mm_reduce_rows(&seen, &first, 0, 1);
+    const struct mm_reduction seen = reduce_matrix(MM_INT64, 1, 3, values),
+                              all = reduce_matrix(MM_INT64, 1, 5, values);
     assert_true(seen.whole_sum.low == (uint64_t)INT64_MAX * 3 && seen.whole_sum.high == 1);
-    mm_reduce_rows(&all, &matrix, 0, 1);
     assert_true(all.whole_sum.low == (uint64_t)INT64_MAX - 2 && all.whole_sum.high == 0);
     const struct mm_figure_value max_abs = mm_figure_of(MM_FIGURE_MAX_ABS, MM_INT64, &all);
     assert_true(max_abs.whole.low == UINT64_C(1) << 63 && max_abs.whole.high == 0);
 }
 
-/* A stack of three matrices of 4×5, of which rows 1 and 2 and columns 2 to 4 are kept. */
+/* A stack of three matrices of 4×5, of which rows 1 and 2 and columns 2 to 4 are kept. Its figures are the
+ * same, bit for bit, before and after, and however many elements are added at a time. */
 static void a_part_is_packed_where_it_lies(void **state) {
     enum { MATRICES = 3, ROWS = 4, COLS = 5 };
     const struct mm_window part = {MATRICES, ROWS, COLS, 1, 2, 2, 3};
@@ -147,13 +165,8 @@ static void a_part_is_packed_where_it_lies(void **state) {
         uint64_t memory[MATRICES * ROWS * COLS], copy[MATRICES * 2 * 3];
         const struct mm_source source = {MM_SOURCE_UNIFORM, 9, ROWS};
         const struct mm_matrix all = mm_matrix_dense(dtype, MATRICES * ROWS, COLS, memory);
-        struct mm_reduction strided = mm_reduction_none(), packed = mm_reduction_none();
         (void)mm_source_make(&source, &all, 0, MATRICES * ROWS * COLS, NULL);
-        for (size_t index = 0; index < MATRICES; index++) {
-            const struct mm_matrix item = mm_window_item(&part, dtype, memory, index);
-            mm_reduce_rows(&strided, &item, 0, 1);
-            mm_reduce_rows(&strided, &item, 1, 1);
-        }
+        const struct mm_reduction strided = reduce_part(&part, dtype, memory, SIZE_MAX);
         mm_window_pack(&part, dtype, memory, copy);
         mm_window_pack(&part, dtype, memory, memory);
         assert_memory_equal(copy, memory, mm_window_elements(&part) * mm_dtype_bytes(dtype));
@@ -162,13 +175,11 @@ static void a_part_is_packed_where_it_lies(void **state) {
             assert_true(mm_dtype_get(dtype, memory, index) ==
                         mm_random_number(dtype, 9, (matrix * ROWS + row) * COLS + col));
         }
-        const struct mm_matrix dense = mm_matrix_dense(dtype, 2, 3, memory);
-        for (size_t index = 0; index < MATRICES; index++) {
-            struct mm_matrix item = dense;
-            item.data = (char *)memory + index * 6 * mm_dtype_bytes(dtype);
-            mm_reduce_rows(&packed, &item, 0, 2);
+        for (size_t count = 1; count <= mm_window_elements(&part); count++) {
+            const struct mm_window dense = {MATRICES, 2, 3, 0, 2, 0, 3};
+            const struct mm_reduction packed = reduce_part(&dense, dtype, memory, count);
+            assert_memory_equal(&strided, &packed, sizeof packed);
         }
-        assert_memory_equal(&strided, &packed, sizeof packed);
     }
 }
 
