@@ -24,7 +24,7 @@ JSON, RAW = "application/json", "application/octet-stream"
 REPLY_WAIT_S = 120  # the service answers within its --timeout-ms (60 s) or says so
 REQUESTS_MIN, FAILURES_MAX = 20, 10  # of a client: even if the machine stops for as long as it is to last
 EDGE_MAX, SMALL_EDGE_MAX, LARGE_MAX = 96, 12, 512
-STORED_EDGES = [1, 7, 16, 40, 64, 200, 600]  # of the squares under the names that all clients share
+STORED_EDGES = [1, 7, 16, 40, 64, 200, 600, 800]  # of the squares under the names that all clients share
 EXPECT_BYTES = 1 << 20  # a longer body is sent once asked for, since the service refuses such bodies unread
 LEAVE_S_MAX = 0.02
 
