@@ -198,14 +198,24 @@ static double home_room(const struct mm_device *device) {
 
 enum mm_status mm_engine_take_home(const struct mm_engine *engine, size_t bytes, struct mm_replica **home,
                                    struct mm_error *error) {
-    struct mm_device *roomiest = NULL;
-    for (size_t index = 0; index < engine->device_count; index++) {
-        struct mm_device *device = engine->devices[index];
-        if (has_homes(device) && (roomiest == NULL || home_room(device) > home_room(roomiest)))
-            roomiest = device;
-    }
+    uint64_t tried = 0; /* bits of MM_DEVICES_MAX */
+    enum mm_status status = MM_OK;
     *home = NULL;
-    return roomiest == NULL ? MM_OK : roomiest->backend->take_home(roomiest, bytes, home, error);
+    for (;;) {
+        struct mm_device *roomiest = NULL;
+        for (size_t index = 0; index < engine->device_count; index++) {
+            struct mm_device *device = engine->devices[index];
+            if (has_homes(device) && (tried >> index & 1) == 0 &&
+                (roomiest == NULL || home_room(device) > home_room(roomiest)))
+                roomiest = device;
+        }
+        if (roomiest == NULL)
+            return status;
+        tried |= UINT64_C(1) << roomiest->number;
+        status = roomiest->backend->take_home(roomiest, bytes, home, error);
+        if (status == MM_OK)
+            return MM_OK;
+    }
 }
 
 enum mm_status mm_engine_watch(struct mm_engine *engine, struct mm_error *error) {

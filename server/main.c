@@ -55,12 +55,6 @@ static uint64_t store_key_bytes_max(const struct mm_options *options, uint64_t m
     return asked == 0 ? share : asked > most ? most : asked;
 }
 
-static void print_options(struct mm_options *options, bool has_keys) {
-    options->store_bytes_max = store_bytes_max(options, 0);
-    options->store_key_bytes_max = store_key_bytes_max(options, options->store_bytes_max, has_keys);
-    mm_options_print(options, stdout);
-}
-
 /* With keys no namespace may have more than half of the names. */
 static struct mm_store_limits store_limits(const struct mm_server *server, uint64_t gpu_bytes) {
     const struct mm_options *options = server->options;
@@ -68,6 +62,7 @@ static struct mm_store_limits store_limits(const struct mm_server *server, uint6
     const bool has_keys = server->keys != NULL;
     return (struct mm_store_limits){.bytes_max = most,
                                     .space_bytes_max = store_key_bytes_max(options, most, has_keys),
+                                    .host_bytes_max = gpu_bytes > 0 ? options->memory_budget_bytes / 2 : most,
                                     .count_max = count_max,
                                     .space_count_max = has_keys ? (count_max + 1) / 2 : count_max,
                                     .ttl_ns_max = options->store_ttl_s * UINT64_C(1000000000)};
@@ -361,7 +356,7 @@ int main(int argc, char **argv) {
         return EXIT_USAGE;
     }
     if (options.print_config) {
-        print_options(&options, keys != NULL);
+        mm_options_print(&options, stdout);
         goto close_files;
     }
     if (can_reload(&options))

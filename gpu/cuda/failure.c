@@ -53,6 +53,15 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
         return MM_OK;
     (void)cudaGetLastError(); /* else a later question for the last error gets this one */
 
+    if (code == cudaErrorMemoryAllocation) { /* the device goes on, and may take long to come to an end */
+        const size_t free_bytes = mm_cuda_memory_free(&device->head);
+        mm_fail(error, MM_NO_DEVICE_MEMORY, "%s ran out of memory while %s; %zu bytes are free",
+                device->head.name, doing, free_bytes);
+        if (error != NULL)
+            error->free_bytes = free_bytes;
+        return MM_NO_DEVICE_MEMORY;
+    }
+
     /* After a kernel's fault the context is lost, and every later call repeats the error. That is the
      * test, rather than a list of codes. */
     if (cudaDeviceSynchronize() != cudaSuccess) {
@@ -60,14 +69,6 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
         ask_others(device);
         return mm_fail(error, MM_DEVICE_FAILED, "%s failed while %s and takes no more jobs: %s (%s)",
                        device->head.name, doing, cudaGetErrorString(code), cudaGetErrorName(code));
-    }
-    if (code == cudaErrorMemoryAllocation) {
-        const size_t free_bytes = mm_cuda_memory_free(&device->head);
-        mm_fail(error, MM_NO_DEVICE_MEMORY, "%s ran out of memory while %s; %zu bytes are free",
-                device->head.name, doing, free_bytes);
-        if (error != NULL)
-            error->free_bytes = free_bytes;
-        return MM_NO_DEVICE_MEMORY;
     }
     return mm_fail(error, MM_INTERNAL, "%s failed while %s: %s (%s)", device->head.name, doing,
                    cudaGetErrorString(code), cudaGetErrorName(code));

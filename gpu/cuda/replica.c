@@ -13,9 +13,11 @@ struct derived {
     void *data; /* NULL: nothing */
     size_t bytes;
     uint64_t key;
-    cudaEvent_t filled; /* it is there once this is over; NULL: none was made */
-    bool was_wanted;    /* by a job before */
-    bool is_enqueued, is_filled;
+    cudaEvent_t
+        noted;       /* the memory is there once this is over, and filled if is_filled; NULL: none was made */
+    bool is_over;    /* that is known */
+    bool was_wanted; /* by a job before */
+    bool is_filled;
 };
 
 struct mm_cuda_replica {
@@ -42,49 +44,69 @@ static void count(const struct mm_cuda_replica *replica, size_t bytes) {
         __atomic_add_fetch(&replica->device->head.home_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-static void drop_data(struct mm_cuda_replica *replica, bool is_usable) {
+/* Memory that was taken from a replica, to be given back. */
+struct removed {
+    void *data[3];
+    unsigned count;
+};
+
+static void remove_data(struct mm_cuda_replica *replica, struct removed *removed) {
     void *data = replica->head.data;
     if (data == NULL)
         return;
     count(replica, -replica->bytes);
     __atomic_store_n(&replica->head.data, NULL, __ATOMIC_RELAXED);
     replica->is_copied = false;
-    if (is_usable)
-        mm_cuda_give(&replica->device->direct, data);
+    removed->data[removed->count++] = data;
 }
 
-static void drop_derived(struct mm_cuda_replica *replica, bool is_usable) {
+static void remove_derived(struct mm_cuda_replica *replica, struct removed *removed) {
     for (unsigned slot = 0; slot < 2; slot++) {
         struct derived *derived = &replica->derived[slot];
         if (derived->data == NULL)
             continue;
         replica->device->replica_bytes -= derived->bytes;
-        if (is_usable)
-            mm_cuda_give(&replica->device->direct, derived->data);
+        removed->data[removed->count++] = derived->data;
         derived->data = NULL;
-        derived->is_enqueued = derived->is_filled = false;
+        derived->is_filled = false;
     }
 }
 
-/* Takes the replica off its device; is_usable: that gives back what it can. */
-static void detach(struct mm_cuda_replica *replica, bool is_usable) {
-    const cudaEvent_t events[] = {replica->copied, replica->derived[0].filled, replica->derived[1].filled};
-    drop_data(replica, is_usable);
-    drop_derived(replica, is_usable);
-    LIST_REMOVE(replica, listed);
-    for (unsigned index = 0; index < sizeof events / sizeof events[0] && is_usable; index++)
+static void give_back(struct mm_cuda_device *device, const struct removed *removed) {
+    for (unsigned index = 0; index < removed->count; index++)
+        mm_cuda_give(&device->direct, removed->data[index]);
+}
+
+static void destroy_events(const struct mm_cuda_replica *replica) {
+    const cudaEvent_t events[] = {replica->copied, replica->derived[0].noted, replica->derived[1].noted};
+    for (unsigned index = 0; index < sizeof events / sizeof events[0]; index++)
         if (events[index] != NULL)
             cudaEventDestroy(events[index]);
+}
+
+/* Takes the replica off its device; returns that, or NULL. */
+static struct mm_cuda_device *detach(struct mm_cuda_replica *replica, struct removed *removed) {
+    struct mm_cuda_device *device = replica->device;
+    if (device == NULL)
+        return NULL;
+    remove_data(replica, removed);
+    remove_derived(replica, removed);
+    LIST_REMOVE(replica, listed);
     replica->device = NULL;
+    return device;
 }
 
 /* The value has ended, so no job uses it any more. */
 static void release(struct mm_replica *head) {
     struct mm_cuda_replica *replica = (struct mm_cuda_replica *)head;
+    struct removed removed = {.count = 0};
     pthread_mutex_lock(&mutex);
-    if (replica->device != NULL)
-        detach(replica, mm_cuda_use(&replica->device->head, NULL) == MM_OK);
+    struct mm_cuda_device *device = detach(replica, &removed);
     pthread_mutex_unlock(&mutex);
+    if (device != NULL && mm_cuda_use(&device->head, NULL) == MM_OK) {
+        destroy_events(replica);
+        give_back(device, &removed);
+    }
     free(replica);
 }
 
@@ -92,14 +114,17 @@ void mm_cuda_drop_replicas(struct mm_cuda_device *device, bool for_good) {
     struct mm_cuda_replica *replica, *next;
     pthread_mutex_lock(&mutex);
     for (replica = LIST_FIRST(&device->replicas); replica != NULL; replica = next) {
+        struct removed removed = {.count = 0};
         next = LIST_NEXT(replica, listed);
         if (for_good) {
-            detach(replica, true);
-            continue;
+            (void)detach(replica, &removed);
+            destroy_events(replica);
+        } else {
+            remove_derived(replica, &removed);
+            if (!is_home(replica))
+                remove_data(replica, &removed);
         }
-        drop_derived(replica, true);
-        if (!is_home(replica))
-            drop_data(replica, true);
+        give_back(device, &removed);
     }
     pthread_mutex_unlock(&mutex);
 }
@@ -164,13 +189,16 @@ static void *take(const struct mm_cuda_replica *replica, size_t bytes, struct mm
 }
 
 /* Without memory. NULL if the system has none. */
-static struct mm_cuda_replica *make_replica(size_t bytes, struct mm_cuda_device *device) {
+static struct mm_cuda_replica *make_replica(const struct mm_replica *head, size_t bytes,
+                                            struct mm_cuda_device *device) {
     struct mm_cuda_replica *replica = calloc(1, sizeof *replica);
     if (replica == NULL)
         return NULL;
-    replica->head = (struct mm_replica){.device = &device->head, .release = release};
+    replica->head = *head;
+    replica->head.device = &device->head;
     replica->device = device;
     replica->bytes = bytes;
+    replica->is_copied = is_home(replica);
     pthread_mutex_lock(&mutex);
     LIST_INSERT_HEAD(&device->replicas, replica, listed);
     pthread_mutex_unlock(&mutex);
@@ -213,7 +241,7 @@ static struct mm_cuda_replica *find_or_make(struct mm_stored *value, const struc
     struct mm_cuda_replica *replica = find(value, lane->device);
     if (replica != NULL)
         return replica;
-    replica = make_replica(value->bytes, lane->device);
+    replica = make_replica(&(struct mm_replica){.release = release}, value->bytes, lane->device);
     if (replica != NULL)
         mm_stored_add_replica(value, &replica->head);
     return replica;
@@ -255,6 +283,11 @@ static struct mm_cuda_replica *find_operand(const struct mm_lane *lane, unsigned
     return source == NULL || source->kind != MM_SOURCE_STORED ? NULL : find(source->stored, lane->device);
 }
 
+static cudaError_t note(struct derived *derived, const struct mm_lane *lane) {
+    derived->is_over = false;
+    return record(&derived->noted, lane);
+}
+
 void *mm_cuda_take_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key, size_t bytes,
                            bool *is_filled) {
     struct mm_cuda_replica *replica = find_operand(lane, slot);
@@ -267,19 +300,20 @@ void *mm_cuda_take_derived(struct mm_lane *lane, unsigned slot, const void *from
         derived->data = take(replica, bytes, lane);
         derived->bytes = bytes;
         derived->key = key;
+        if (derived->data != NULL)
+            (void)note(derived, lane); /* if that fails, so does what fills it */
     }
-    if (derived->data == NULL || derived->key != key)
+    if (derived->data == NULL || derived->key != key ||
+        wait_for(derived->noted, &derived->is_over, lane) != cudaSuccess) /* then the next call says why */
         return NULL;
-    *is_filled = derived->is_enqueued;
-    if (*is_filled && wait_for(derived->filled, &derived->is_filled, lane) != cudaSuccess)
-        return NULL; /* the next call fails as well, and says why */
+    *is_filled = derived->is_filled;
     return derived->data;
 }
 
 cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
     struct derived *derived = &find_operand(lane, slot)->derived[slot];
-    const cudaError_t code = record(&derived->filled, lane);
-    derived->is_enqueued = code == cudaSuccess;
+    const cudaError_t code = note(derived, lane);
+    derived->is_filled = code == cudaSuccess;
     return code;
 }
 
@@ -338,13 +372,11 @@ static enum mm_status fail_room(const struct mm_device *device, size_t bytes, st
 
 enum mm_status mm_cuda_take_home(size_t bytes, struct mm_lane *lane, struct mm_replica **home,
                                  struct mm_error *error) {
-    struct mm_cuda_replica *replica = make_replica(bytes, lane->device);
+    const struct mm_replica head = {.release = release, .read = read, .write = write};
+    struct mm_cuda_replica *replica = make_replica(&head, bytes, lane->device);
     void *data = NULL;
     if (replica == NULL)
         return mm_fail(error, MM_INTERNAL, "the system has no memory for a matrix's place on the device");
-    replica->head.read = read;
-    replica->head.write = write;
-    replica->is_copied = true;
     const bool has_room = reserve(replica, bytes, true);
     const enum mm_status status = has_room ? mm_cuda_take(lane, mm_cuda_aligned(bytes), &data, error)
                                            : fail_room(&lane->device->head, bytes, error);

@@ -297,12 +297,13 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     return try_one(lane, jobs[0], &frugal, error);
 }
 
-/* The memory of a C that stays on the device. */
-static enum mm_status take_home(struct mm_lane *lane, struct mm_job *job) {
+/* The memory of a C that stays on the device. If there is none, trims the pool, once. */
+static enum mm_status take_home(struct mm_lane *lane, struct mm_job *job, bool *is_trimmed) {
     const size_t bytes = mm_matrix_bytes(&job->product.c);
-    if (mm_cuda_take_home(bytes, lane, &job->stored_c, &job->error) != MM_NO_DEVICE_MEMORY)
+    if (mm_cuda_take_home(bytes, lane, &job->stored_c, &job->error) != MM_NO_DEVICE_MEMORY || *is_trimmed)
         return job->error.status;
     mm_cuda_trim(lane->device);
+    *is_trimmed = true;
     job->error = (struct mm_error){.status = MM_OK};
     return mm_cuda_take_home(bytes, lane, &job->stored_c, &job->error);
 }
@@ -317,8 +318,9 @@ static void give_home(struct mm_job *job) {
 static unsigned take_homes(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                            struct mm_job **ready) {
     unsigned ready_count = 0;
+    bool is_trimmed = false;
     for (unsigned index = 0; index < count; index++)
-        if (!jobs[index]->stores_c || take_home(lane, jobs[index]) == MM_OK)
+        if (!jobs[index]->stores_c || take_home(lane, jobs[index], &is_trimmed) == MM_OK)
             ready[ready_count++] = jobs[index];
     return ready_count;
 }

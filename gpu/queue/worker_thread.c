@@ -101,12 +101,16 @@ static bool end(struct mm_worker_thread *self) {
     return true;
 }
 
-/* Whether the failure may be for want of what other lanes hold. */
-static bool wants_memory(const struct mm_batch *failed) {
-    for (unsigned index = 0; index < failed->count; index++)
-        if (failed->jobs[index]->error.status != MM_NO_DEVICE_MEMORY)
-            return false;
-    return failed->count > 0;
+/* Moves the jobs that may have failed for want of what other lanes hold. */
+static void take_hungry(struct mm_batch *failed, struct mm_batch *hungry) {
+    unsigned others = 0;
+    hungry->count = 0;
+    for (unsigned index = 0; index < failed->count; index++) {
+        struct mm_job *job = failed->jobs[index];
+        struct mm_batch *to = job->error.status == MM_NO_DEVICE_MEMORY ? hungry : failed;
+        to->jobs[to == hungry ? hungry->count++ : others++] = job;
+    }
+    failed->count = others;
 }
 
 /* How long to poll, which covers a small product; how long to nap after that: a part of the time waited,
@@ -156,6 +160,7 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
     const uint64_t now_ns = mm_clock_ns();
     struct mm_batch over = {.count = 0};
     struct mm_batch begun = {.count = 0};
+    struct mm_batch hungry = {.count = 0};
     for (unsigned index = 0; index < taken->count; index++) {
         struct mm_job *job = taken->jobs[index];
         if (goes_elsewhere(worker, job, now_ns))
@@ -163,14 +168,14 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
         struct mm_batch *to = is_to_run(worker, job, now_ns) ? &begun : &over;
         to->jobs[to->count++] = job;
     }
-    const unsigned count = begun.count;
-    if (count > 0)
+    if (begun.count > 0)
         mm_pipeline_begin(&self->pipeline, &begun);
     finish(self, &over);
-    if (begun.count == count && self->pipeline.busy > 0 && wants_memory(&begun))
-        begin_alone(self, &begun);
-    else
-        finish(self, &begun); /* what is left of it failed */
+    if (self->pipeline.busy > 0)
+        take_hungry(&begun, &hungry);
+    finish(self, &begun); /* what is left of it failed */
+    if (hungry.count > 0)
+        begin_alone(self, &hungry);
 }
 
 /* Whether there may be a job that the thread could begin, since it looked at the list last. */

@@ -82,7 +82,7 @@ static bool take_room(struct mm_account *account, const struct mm_space *space, 
             continue;
         mm_account_give(account, MM_BYTES_RESERVED, room->space, room->bytes);
         room->bytes = 0;
-        room->is_lost = true;
+        __atomic_store_n(&room->is_lost, true, __ATOMIC_RELAXED);
         return true;
     }
     return false;
@@ -148,7 +148,7 @@ enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_ro
     if (status != MM_OK)
         return status;
     room->is_reserved = true;
-    room->is_lost = false;
+    __atomic_store_n(&room->is_lost, false, __ATOMIC_RELAXED);
     TAILQ_INSERT_TAIL(&account->rooms, room, reserved);
     return MM_OK;
 }
@@ -178,6 +178,6 @@ enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_roo
         mm_account_give(account, MM_BYTES_RESERVED, room->space, room->bytes - bytes);
     }
     room->bytes = bytes;
-    room->is_lost = false;
+    __atomic_store_n(&room->is_lost, false, __ATOMIC_RELAXED);
     return MM_OK;
 }

@@ -333,6 +333,20 @@ static enum mm_status judge_expected(const struct mm_stored *old, const char *ex
     return mm_fail(error, MM_PRECONDITION_FAILED, "the matrix was changed by another request meanwhile");
 }
 
+/* With GPUs the host's memory has room for a part of them alone. */
+static enum mm_status judge_host(struct mm_store *store, const struct mm_store_room *room,
+                                 const struct mm_stored *value, struct mm_error *error) {
+    const size_t limit = store->limits.host_bytes_max;
+    if (host_bytes(value) <= limit - mm_size_min(limit, store->host_bytes))
+        return MM_OK;
+    mm_fail(error, MM_STORE_FULL,
+            "the value needs %zu bytes of host memory, where stored matrices take %zu of %zu bytes (half of "
+            "--memory-budget); delete some, or compute it on a GPU",
+            value->bytes, store->host_bytes, limit);
+    return mm_account_fail_full(&store->account, mm_account_space(&store->account, room->space), value->bytes,
+                                room->bytes, error);
+}
+
 /* Gives the value its room and its name, which had the value `old`, or none. */
 static void name_value(struct mm_store *store, struct mm_store_room *room, struct mm_stored *value,
                        struct mm_stored *old, struct dropped *dropped) {
@@ -360,6 +374,8 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_room *room, 
     enum mm_status status = judge_expected(old, content->expected, error);
     if (status == MM_OK)
         status = mm_account_resize(&store->account, room, value->bytes, now_ns, error);
+    if (status == MM_OK)
+        status = judge_host(store, room, value, error);
     if (status == MM_OK && old == NULL)
         status = judge_count(store, room, now_ns, error);
     if (status == MM_OK)

@@ -18,6 +18,7 @@ enum { MM_STORE_NAME_MAX = 128, MM_STORE_SPACES_MAX = 4096, MM_ETAG_MAX = 34 };
 struct mm_store_limits {
     size_t bytes_max;       /* of all values together */
     size_t space_bytes_max; /* of one namespace */
+    size_t host_bytes_max;  /* of those that lie in host memory */
     size_t count_max;       /* values */
     size_t space_count_max; /* of one namespace */
     uint64_t ttl_ns_max;    /* the longest life of a value; 0: no limit */
@@ -80,7 +81,8 @@ struct mm_store_room {
     size_t upload_bytes;
     uint64_t started_ns;
     uint64_t deadline_ns;
-    bool is_reserved, is_lost;
+    bool is_reserved;
+    bool is_lost;                        /* __atomic access while it is reserved */
     bool is_new;                         /* its name has no value yet: it counts as one */
     TAILQ_ENTRY(mm_store_room) reserved; /* on the store's list, then */
 };
@@ -197,8 +199,8 @@ void mm_store_expire(struct mm_store *store, uint64_t now_ns);
 /* What all namespaces take. The last four sizes add up to the limit. */
 struct mm_store_totals {
     size_t count;          /* values with a name */
-    size_t host_bytes;     /* of those of them that lie in host memory */
-    size_t stored_bytes;   /* of all of them */
+    size_t host_bytes;     /* what lies in host memory */
+    size_t stored_bytes;   /* the bytes of these values */
     size_t reserved_bytes; /* of values still to come */
     size_t released_bytes; /* of values without a name that are still held */
     size_t free_bytes;

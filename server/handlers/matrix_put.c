@@ -119,20 +119,23 @@ static bool is_binary(struct mm_request *request, const char *piece) {
 
 static void look(struct mm_request *request, const char *piece, size_t bytes) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_call call = operation->call;
     _Alignas(HEAD_ALIGNMENT) char head[HEAD_MAX];
     const size_t head_bytes = mm_size_min(bytes, sizeof head);
     memcpy(head, piece, head_bytes);
-    if (!is_binary(request, piece) || !lay_view(request, head, head_bytes, &call))
+    if (!is_binary(request, piece))
+        return;
+    struct mm_call call = operation->call;
+    if (!lay_view(request, head, head_bytes, &call))
         return;
     const size_t first = (size_t)((char *)call.a.data - head), size = mm_matrix_bytes(&call.a);
     if (size == 0)
         return;
-    (void)mm_engine_take_home(mm_server_engine(request->server), size, &operation->job.stored_c,
-                              &request->error);
+    struct mm_error ignored; /* there may be memory once the body is complete */
+    (void)mm_engine_take_home(mm_server_engine(request->server), size, &operation->job.stored_c, &ignored);
     request->passes_on = operation->job.stored_c != NULL;
     if (!request->passes_on)
         return;
+    call.a.data = NULL; /* it pointed into `head` */
     operation->call = call;
     operation->head_bytes = first;
     if (request->reading != NULL)
@@ -153,6 +156,15 @@ static enum mm_status pass(struct mm_request *request) {
     request->passed_bytes += request->body_bytes;
     request->body_bytes = 0;
     return home->write(home, offset, from, bytes, &request->error);
+}
+
+/* What a GPU gave for the body comes back only if the upload ends. */
+static bool has_lost_room(const struct mm_request *request, struct mm_error *error) {
+    if (!__atomic_load_n(&mm_operation_of(request)->room.is_lost, __ATOMIC_RELAXED))
+        return false;
+    mm_fail(error, MM_STORE_FULL,
+            "the upload was too slow for its deadline, and others got its room; try again later");
+    return true;
 }
 
 /* --- the complete body */
@@ -330,5 +342,6 @@ const struct mm_route_state mm_matrix_put_state = {.bytes = sizeof(struct mm_ope
                                                    .next = next,
                                                    .look = look,
                                                    .pass = pass,
+                                                   .has_lost_room = has_lost_room,
                                                    .drop_memory = drop_memory,
                                                    .release = release};

@@ -124,13 +124,17 @@ static size_t spare_bytes(const struct mm_request *request) {
     return mm_buffers_used(buffers) > request->body.bytes ? mm_buffers_budget(buffers) / MM_OTHERS_PART : 0;
 }
 
+/* What is kept of a body of which so many bytes have come. */
+static size_t kept_bytes(const struct mm_request *request, size_t bytes) {
+    return request->passes_on ? mm_size_min(bytes, MM_BODY_PASSED_BYTES) : bytes;
+}
+
 static enum mm_status grow(struct mm_request *request, size_t bytes, bool to_the_last,
                            struct mm_error *error) {
-    if (request->passes_on)
-        return request->body.data != NULL ? MM_OK
-                                          : mm_buffers_acquire(request->server->buffers, MM_BODY_PASSED_BYTES,
-                                                               &request->body, error);
-    return mm_buffers_grow(request->server->buffers, bytes, bytes_max(request),
+    const size_t kept = kept_bytes(request, bytes);
+    if (request->passes_on && kept <= request->body.bytes) /* which may have been exchanged */
+        return MM_OK;
+    return mm_buffers_grow(request->server->buffers, kept, kept_bytes(request, bytes_max(request)),
                            to_the_last ? 0 : spare_bytes(request), &request->body, error);
 }
 
@@ -163,6 +167,12 @@ void mm_body_drop(struct mm_request *request) {
     __atomic_store_n(&request->held_bytes, 0, __ATOMIC_RELAXED);
 }
 
+void mm_body_drop_all(struct mm_request *request) {
+    mm_body_drop(request);
+    if (request->route != NULL && request->route->state != NULL && request->route->state->drop_memory != NULL)
+        request->route->state->drop_memory(request);
+}
+
 /* Refuses a client that goes on sending before the end of its body. */
 static void refuse_midway(struct mm_request *request) {
     if (request->error.status == MM_OK)
@@ -180,6 +190,17 @@ static void pass_over(struct mm_request *request, size_t bytes) {
         refuse_midway(request);
 }
 
+/* Takes locked memory, from which a GPU copies faster, if there is some: so much of the body has come by now.
+ */
+static void exchange_memory(struct mm_request *request) {
+    struct mm_buffers *buffers = request->server->buffers;
+    struct mm_buffer locked;
+    if (mm_buffers_acquire(buffers, MM_BODY_PASSED_BYTES, &locked, NULL) != MM_OK)
+        return;
+    mm_buffers_release(buffers, &request->body);
+    request->body = locked;
+}
+
 /* Passes on what is kept, each time that its memory is full. */
 static void keep_and_pass(struct mm_request *request, const char *data, size_t bytes) {
     while (bytes > 0 && request->error.status == MM_OK) {
@@ -188,8 +209,11 @@ static void keep_and_pass(struct mm_request *request, const char *data, size_t b
         request->body_bytes += part;
         data += part;
         bytes -= part;
-        if (request->body_bytes == MM_BODY_PASSED_BYTES)
-            (void)request->route->state->pass(request);
+        if (request->body_bytes < MM_BODY_PASSED_BYTES)
+            continue;
+        const bool is_first = request->passed_bytes == 0;
+        if (request->route->state->pass(request) == MM_OK && is_first)
+            exchange_memory(request);
     }
 }
 
@@ -219,7 +243,7 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
         request->may_pass = false;
         request->route->state->look(request, data, piece);
     }
-    const bool has_room = request->passes_on ? request->body.data != NULL : received <= request->body.bytes;
+    const bool has_room = kept_bytes(request, received) <= request->body.bytes;
     if (is_ours && takes_body(request) && request->error.status == MM_OK &&
         ((!has_room && is_behind_others(request)) ||
          mm_body_grow(request, received, false, &request->error) == MM_BUSY)) {

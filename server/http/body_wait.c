@@ -188,10 +188,8 @@ static bool refuse(struct mm_request *request, const char *why, struct mm_resume
     if (!was_waiting && !mm_connection_move(peer, MM_PHASE_BODY, MM_PHASE_CUT))
         return false;
     mm_fail(&error, MM_BUSY, "memory is full (--memory-budget), and %s; try again later", why);
-    mm_body_drop(request);
+    mm_body_drop_all(request);
     if (was_waiting) {
-        if (request->route->state != NULL && request->route->state->drop_memory != NULL)
-            request->route->state->drop_memory(request);
         mm_request_end_wait(request, &error);
         SLIST_INSERT_HEAD(resumed, request, resumed);
         return true;

@@ -180,9 +180,30 @@ struct mm_problem_reply mm_request_problem(const struct mm_request *request, con
                                          mm_server_retry_after_s(request->server, error->status)};
 }
 
+/* Gives back what it holds, except sent_value, for which others may wait. */
+static void release(struct mm_request *request) {
+    struct mm_server *server = request->server;
+    mm_body_drop(request);
+    if (request->route != NULL && request->route->state != NULL)
+        request->route->state->release(request);
+    if (__atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX)
+        mm_body_serve_complete(server);
+}
+
+/* It has failed. The client may try again at once when it hears of that, so what the request holds is free
+ * before, unless a thread still works on it. */
+static void release_failed(struct mm_request *request) {
+    pthread_mutex_lock(&request->server->mutex);
+    const bool is_worked_on = request->is_worked_on;
+    pthread_mutex_unlock(&request->server->mutex);
+    if (!is_worked_on)
+        release(request);
+}
+
 /* A close with unread bytes would reset the connection before the client reads the reply: what still arrives
  * is dropped, until the sweep ends it. */
 void mm_request_refuse_unread(struct mm_request *request) {
+    release_failed(request);
     const struct mm_problem_reply reply = mm_request_problem(request, &request->error);
     mm_record_cut(request, &request->error, mm_connection_cut(request->peer, &reply));
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);
@@ -221,26 +242,6 @@ static void leave_accepted(struct mm_request *request) {
     if (request->accepted)
         __atomic_sub_fetch(&request->server->accepted, 1, __ATOMIC_SEQ_CST);
     request->accepted = false;
-}
-
-/* Gives back what it holds, except sent_value, for which others may wait. */
-static void release(struct mm_request *request) {
-    struct mm_server *server = request->server;
-    mm_body_drop(request);
-    if (request->route != NULL && request->route->state != NULL)
-        request->route->state->release(request);
-    if (__atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX)
-        mm_body_serve_complete(server);
-}
-
-/* It has failed. The client may try again at once when it hears of that, so what the request holds is free
- * before, unless a thread still works on it. */
-static void release_failed(struct mm_request *request) {
-    pthread_mutex_lock(&request->server->mutex);
-    const bool is_worked_on = request->is_worked_on;
-    pthread_mutex_unlock(&request->server->mutex);
-    if (!is_worked_on)
-        release(request);
 }
 
 static void release_all(struct mm_request *request) {

@@ -40,8 +40,12 @@ struct mm_route_state {
     void (*look)(struct mm_request *request, const char *piece, size_t bytes);
     enum mm_status (*pass)(struct mm_request *request);
 
-    /* Releases what `own` holds of the memory budget: the request is refused while it waits for more. With
-     * server->mutex held. NULL: such requests do not wait. */
+    /* Whether others have got the room that such a body would need: the upload ends with *error. With
+     * server->mutex held. */
+    bool (*has_lost_room)(const struct mm_request *request, struct mm_error *error);
+
+    /* Releases what `own` holds of the memory budget and of the store: the request is refused while its body
+     * arrives, or while it waits for memory. With server->mutex held. NULL: it holds nothing then. */
     void (*drop_memory)(struct mm_request *request);
 
     /* Releases what `own` holds, which may be all zero: when the request has failed, and at its end. No

@@ -68,7 +68,8 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
     const struct mm_options *options = request->server->options;
     uint64_t elapsed_ms = mm_body_upload_ns(request, now_ns) / NS_PER_MS;
     uint64_t bytes = mm_body_arrived_bytes(request);
-    if (mm_body_is_late(request, now_ns, error))
+    if (mm_body_is_late(request, now_ns, error) ||
+        (request->passes_on && request->route->state->has_lost_room(request, error)))
         return true;
     uint64_t rate = options->receive_rate;
     uint64_t gained_ms = bytes / rate * 1000 + bytes % rate * 1000 / rate;
@@ -101,6 +102,7 @@ static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
         return;
     if (!mm_connection_move(connection, MM_PHASE_BODY, MM_PHASE_CUT))
         return;
+    mm_body_drop_all(request);
     const struct mm_problem_reply reply = mm_request_problem(request, &error);
     mm_record_cut(request, &error, mm_connection_cut_from_outside(connection, &reply));
 }

@@ -181,6 +181,7 @@ expect "the upload" 200
 for turn in $(seq 22); do # the made-up GPU has room for 20
     talk requests 2600000 LEAVE || :
 done
+has_room_reserved() { [ "$(metric 'store_bytes{state="reserved"}')" != 0 ]; }
 nothing_is_reserved() { [ "$(metric 'store_bytes{state="reserved"}')" = 0 ]; }
 await 60 nothing_is_reserved || fail "room was left reserved"
 ask /v1/matrices/11 -H 'Accept: application/octet-stream'
@@ -257,6 +258,30 @@ is_placed "a smaller one does" small small
 same "nothing else has room" 0 "$(metric 'store_bytes{state="reserved"}')"
 stop
 
+# An upload that is far too slow loses its room, in the GPU as well, to one that comes at once.
+start
+{
+    printf 'PUT /v1/matrices/slow?m=1&n=50000000 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 200000000\r\n\r\n'
+    head -c 8000 "$scratch/large"
+} >"$scratch/requests"
+talk requests 1000 2000 &
+upload=$!
+await 60 has_room_reserved || fail "no upload began"
+same "what it holds of the host's memory, MiB" 0 $(($(metric 'staging_bytes{state="used"}') / 1048576))
+sleep 2
+head -c 100000000 /dev/zero >"$scratch/zeros"
+is_stored() {
+    ask '/v1/matrices/quick?m=1&n=25000000' -X PUT -H "$raw" --data-binary "@$scratch/zeros"
+    [ "$status" = 201 ]
+}
+await 2 is_stored || fail "a slow upload keeps the room that it lost"
+wait "$upload" || :
+last_reply
+expect "the slow upload" 507 code store_full
+ask /v1/matrices
+expect "what is there" 200 '[.matrices[].name]' '["quick"]' .bytes 100000000
+stop
+
 # It fails while a body arrives.
 export MATMULD_FAULTY_DEVICES=2
 start
@@ -266,7 +291,6 @@ start
 } >"$scratch/requests"
 talk requests 1000000 500 &
 upload=$!
-has_room_reserved() { [ "$(metric 'store_bytes{state="reserved"}')" != 0 ]; }
 await 60 has_room_reserved || fail "no upload began"
 curl -s --max-time 60 -o "$scratch/lost" -d '{"a":[[1]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul?backend=cuda" || :
 wait "$upload" || :

@@ -16,8 +16,8 @@ static uint64_t now_ns;
 
 static void open_counting(size_t bytes_max, size_t space_bytes_max, size_t count_max, size_t space_count_max,
                           uint64_t ttl_ns_max) {
-    const struct mm_store_limits limits = {bytes_max, space_bytes_max, count_max, space_count_max,
-                                           ttl_ns_max};
+    const struct mm_store_limits limits = {bytes_max, space_bytes_max, bytes_max,
+                                           count_max, space_count_max, ttl_ns_max};
     now_ns = 1000 * (uint64_t)SECOND;
     buffers = mm_buffers_open(1 << 20);
     store = mm_store_open(&limits, buffers);
@@ -386,6 +386,8 @@ static void a_device_alone_has_a_value(void **state) {
     float read[2] = {0};
     bool is_new;
     open_store(VALUE, VALUE, 1, 0);
+    const struct mm_store_limits limits = {VALUE, VALUE, VALUE - 1, 1, 1, 0};
+    mm_store_limit(store, &limits);
     assert_int_equal(mm_store_reserve(store, &room, "h", now_ns, &error), MM_OK);
     assert_int_equal(mm_store_put(store, &room, "h", &content, now_ns, &value, &is_new, &error), MM_OK);
     assert_string_equal(value->device, "cpu:7");
@@ -399,6 +401,15 @@ static void a_device_alone_has_a_value(void **state) {
     assert_int_equal(released, 0);
     mm_store_release(store, value);
     assert_int_equal(released, 1);
+    expect_totals(0, 0, 0, 0);
+    struct mm_store_content on_host = content; /* where there is room for less */
+    on_host.home = NULL;
+    room = (struct mm_store_room){.bytes = VALUE};
+    assert_int_equal(mm_store_reserve(store, &room, "h", now_ns, &error), MM_OK);
+    assert_int_equal(mm_store_put(store, &room, "h", &on_host, now_ns, &value, &is_new, &error),
+                     MM_STORE_FULL);
+    assert_non_null(strstr(error.detail, "host memory"));
+    mm_store_unreserve(store, &room);
     expect_totals(0, 0, 0, 0);
 }
 
