@@ -46,8 +46,8 @@ enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_th
 /* Releases the memory of the body and of its reader. The same threads. */
 void mm_body_drop(struct mm_request *request);
 
-/* The same, and what the route holds for it: the request ends, and its client may come again as soon as it hears
- * of that. With server->mutex held, of a request that waits, or in MM_PHASE_CUT. */
+/* The same, and what the route holds for it: the request ends, and its client may come again as soon as it
+ * hears of that. With server->mutex held, of a request that waits, or in MM_PHASE_CUT. */
 void mm_body_drop_all(struct mm_request *request);
 
 /* How many bytes of the body have come, with a piece that waits for memory, or has waited and is yet to be
