@@ -211,14 +211,14 @@ static enum mm_status judge_stored(const struct mm_call *values, unsigned index,
 /* If one operand of two was named, the other is uniform(0). Then the shapes of both are known. */
 static enum mm_status complete_operands(struct mm_call *values, struct mm_error *error) {
     static const struct mm_shape *const no_inline[MM_CALL_OPERANDS_MAX] = {NULL, NULL};
-    struct mm_source *const sources[] = {&values->a_source, &values->b_source};
     enum mm_status status = MM_OK;
     if (mm_operand_all_are_inline(values))
         return MM_OK;
     for (unsigned index = 0; index < mm_call_operands(values) && status == MM_OK; index++) {
-        if (sources[index]->kind == MM_SOURCE_HOST)
-            sources[index]->kind = MM_SOURCE_UNIFORM;
-        if (sources[index]->kind == MM_SOURCE_STORED)
+        struct mm_source *source = index == 0 ? &values->a_source : &values->b_source;
+        if (source->kind == MM_SOURCE_HOST)
+            source->kind = MM_SOURCE_UNIFORM;
+        if (source->kind == MM_SOURCE_STORED)
             status = judge_stored(values, index, error);
     }
     if (status == MM_OK)
