@@ -40,8 +40,8 @@ struct mm_benchmark_request {
     uint64_t row_ns; /* a row that has run for so long runs no more; each runs once. 0: MM_BENCHMARK_ROW_NS */
     uint64_t kernel_ms_max; /* a row fails if its run would take longer by its device's rates; 0: any time */
 
-    /* What is given. Either both are MM_SOURCE_HOST, and the matrices are random, or neither is, but for the
-     * B of a transposition. The caller holds stored values until close. */
+    /* Given operands. MM_SOURCE_HOST: none is given, and the matrices are random. A product has both or
+     * neither; a transposition has no B. The caller holds stored values until close. */
     struct mm_source a_source;
     struct mm_source b_source;
     size_t subject_count;

@@ -89,8 +89,8 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
  * longer are none that NumPy writes. */
 enum { HEAD_MAX = 4096, HEAD_ALIGNMENT = 8 };
 
-/* Lays a view over a body of which the head is here alone, as the codec does over the whole. False if the
- * elements are not there as they are to be stored, or the body is wrong. */
+/* Lets the codec find the elements of a body from its head. False if they are not dense in row-major order,
+ * or the body is wrong. */
 static bool lay_view(const struct mm_request *request, char *head, size_t bytes, struct mm_call *call) {
     const struct mm_codec *decoder = mm_operation_of(request)->decoder;
     const struct mm_limits *limits = &request->server->limits;

@@ -21,7 +21,7 @@ fill() {
     seq "$2" | awk -v n="$3" '{ for (i = 0; i < n; i++) print $1 }' | "$FLOAT32" encode >"$scratch/$1"
 }
 
-# is_placed WHAT NAME FILE [SUM]: the GPU has what the file has, and computes with it: SUM is that of the first column.
+# is_placed WHAT NAME FILE [SUM]: the GPU has the elements of the file. SUM: a product by `unit` adds up to this.
 is_placed() {
     expect "$1" 201 '.device | sub("[0-9]+$"; "")' cuda:
     ask "/v1/matrices/$2" -H 'Accept: application/octet-stream'

@@ -113,7 +113,7 @@ reduce() {
 reductions() { grep -c '"request_id":"figures"' "$scratch/log" || :; }
 has_reduced() { [ "$(reductions)" -ge "$1" ]; }
 # So large that they take a while.
-for size in 20000000 60000000; do
+for size in 5000000 20000000 60000000; do
     head -c $size /dev/zero >"$scratch/zeros"
     curl -s -o "$scratch/reply" -H "$raw" -T "$scratch/zeros" "$url/v1/matrices/long?m=1&n=$size&dtype=uint8"
     begun_ms=$(cpu_ms) before=$(reductions)
