@@ -34,8 +34,8 @@ static inline bool mm_source_is_made(const struct mm_source *source) {
 /* Whether no memory of the host has its elements: the backend makes them, or a device alone has them. */
 bool mm_source_is_elsewhere(const struct mm_source *source);
 
-/* Where a stored operand lies in this device's memory; NULL if it is not there, or not stored. Any thread that
- * holds the value. The device's lanes may drop a copy, so on other threads the answer may be old. */
+/* Where a stored operand lies in this device's memory; NULL if it is not there, or not stored. Any thread
+ * that holds the value. The device's lanes may drop a copy, so on other threads the answer may be old. */
 void *mm_source_find(const struct mm_source *source, const struct mm_device *device);
 
 /* "inline", "generated" or "stored": all that the log says of an operand. Static. */

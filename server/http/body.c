@@ -124,17 +124,16 @@ static size_t spare_bytes(const struct mm_request *request) {
     return mm_buffers_used(buffers) > request->body.bytes ? mm_buffers_budget(buffers) / MM_OTHERS_PART : 0;
 }
 
-/* What is kept of a body of which so many bytes have come. */
-static size_t kept_bytes(const struct mm_request *request, size_t bytes) {
+size_t mm_body_kept_bytes(const struct mm_request *request, size_t bytes) {
     return request->passes_on ? mm_size_min(bytes, MM_BODY_PASSED_BYTES) : bytes;
 }
 
 static enum mm_status grow(struct mm_request *request, size_t bytes, bool to_the_last,
                            struct mm_error *error) {
-    const size_t kept = kept_bytes(request, bytes);
+    const size_t kept = mm_body_kept_bytes(request, bytes);
     if (request->passes_on && kept <= request->body.bytes) /* which may have been exchanged */
         return MM_OK;
-    return mm_buffers_grow(request->server->buffers, kept, kept_bytes(request, bytes_max(request)),
+    return mm_buffers_grow(request->server->buffers, kept, mm_body_kept_bytes(request, bytes_max(request)),
                            to_the_last ? 0 : spare_bytes(request), &request->body, error);
 }
 
@@ -243,7 +242,7 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
         request->may_pass = false;
         request->route->state->look(request, data, piece);
     }
-    const bool has_room = kept_bytes(request, received) <= request->body.bytes;
+    const bool has_room = mm_body_kept_bytes(request, received) <= request->body.bytes;
     if (is_ours && takes_body(request) && request->error.status == MM_OK &&
         ((!has_room && is_behind_others(request)) ||
          mm_body_grow(request, received, false, &request->error) == MM_BUSY)) {

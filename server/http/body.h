@@ -43,6 +43,9 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
 enum mm_status mm_body_grow(struct mm_request *request, size_t bytes, bool to_the_last,
                             struct mm_error *error);
 
+/* How much is kept of so many bytes of the body. Any thread. */
+size_t mm_body_kept_bytes(const struct mm_request *request, size_t bytes);
+
 /* Releases the memory of the body and of its reader. The same threads. */
 void mm_body_drop(struct mm_request *request);
 

@@ -111,15 +111,11 @@ struct holders {
     double waiting_bytes;        /* what the others that wait hold */
 };
 
-/* What is kept of a body of this length. */
-static double kept_bytes(const struct mm_request *request, double length) {
-    return request->passes_on ? MM_BODY_PASSED_BYTES : length;
-}
-
 /* How much the request still lacks, if its body has this length. */
 static double lacked_bytes(const struct mm_request *request, double length) {
-    return request->output_bytes != 0 ? (double)request->output_bytes
-                                      : kept_bytes(request, length) - (double)request->body.bytes;
+    return request->output_bytes != 0
+               ? (double)request->output_bytes
+               : (double)mm_body_kept_bytes(request, (size_t)length) - (double)request->body.bytes;
 }
 
 /* Whether memory becomes free once the request ends. What it sends of a stored matrix stays if that still has
@@ -141,7 +137,8 @@ static void look_at(struct mm_request *request, const struct mm_request *first, 
     if (!holds_memory(request))
         return;
     if (uploads)
-        holders->coming_bytes += request->lasts ? 0 : kept_bytes(request, assumed_length(request));
+        holders->coming_bytes +=
+            request->lasts ? 0 : (double)mm_body_kept_bytes(request, (size_t)assumed_length(request));
     else
         holders->go_on |= !waits && !(sends && request->lasts);
     if (!waits && !uploads && !sends) /* its own thread has it */
