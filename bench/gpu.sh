@@ -6,7 +6,7 @@
 #
 #   gpu.sh BUILD_FOLDER ARGUMENT…  in the top folder, with what was built there
 bench=gpu
-known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored generated chain start'
+known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored generated out chain gpus start'
 rows=$known_rows backend=cuda library=torch processes='1 4 8' dry=no
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
@@ -217,8 +217,8 @@ by_request() {
 }
 
 # bench_had KIND EDGE TARGET SHARE: products of stored or generated squares by 32 connections, of which nothing is returned;
-# stored ones beside the peer, which has its tensors on its device. SHARE: the target of the rate by the time of the kernel
-# alone.
+# stored ones beside the peer, which has its tensors on its device. `out` keeps each product under one name. SHARE: the
+# target of the rate by the time of the kernel alone.
 bench_had() {
     edge=$(edge_of "$2") had=had_$1_$2 counts=''
     what="$edge, $1, 32 connections, reply=none"
@@ -231,6 +231,10 @@ bench_had() {
     bfloat16)
         store_square "w$1" "$edge" 'uniform(1)' bfloat16
         path="a_from=w$1&b_from=w$1" what="$edge, stored bfloat16, 32 connections, reply=none"
+        ;;
+    out)
+        store_square "w$edge" "$edge" 'uniform(1)'
+        path="a_from=w$edge&b_from=w$edge&out=y$edge" what="$edge, stored, kept by out, 32 connections, reply=none"
         ;;
     generated) path="m=$edge&k=$edge&n=$edge&a_from=uniform(1)&b_from=uniform(2)" ;;
     esac
@@ -273,6 +277,47 @@ bench_chain() {
     done
     row_value "$what, p50" '' row_chain.p50_ms ms
     row_value "$what, a request's time beside its kernel, median" '≤ 0.2 ms' row_chain.outside_ms ms
+}
+
+# bench_gpus KIND EDGE TARGET: the same load on one GPU and on all of them, by 64 connections.
+bench_gpus() {
+    edge=$(edge_of "$2") gpus=gpus_$1_$2
+    case $1 in
+    stored) path="a_from=w$edge&b_from=w$edge" ;;
+    generated) path="m=$edge&k=$edge&n=$edge&a_from=uniform(1)&b_from=uniform(2)" ;;
+    esac
+    write_request "/v1/matmul?$path&reply=none"
+    for _ in $(seq "$rounds"); do
+        for at in one all; do
+            eval "port_of=\$$at"
+            by_request "${gpus}_$at" "$port_of" rate --connections 64 --threads "$(client_threads 64)" --seconds "$seconds"
+        done
+        drop_logs
+    done
+    row_ratio "$edge, $1, 64 connections, reply=none, by $count_of_gpus GPUs; beside: by one" "$3" "${gpus}_all.rate" \
+        "${gpus}_one.rate" /s
+}
+
+# Starts the service on one GPU, beside the one that has all.
+bench_all_gpus() {
+    count_of_gpus=$(curl -s --max-time 5 "http://127.0.0.1:$service/v1/devices" | grep -o '"multiprocessors"' | wc -l)
+    if [ "$count_of_gpus" -lt 2 ]; then
+        row_left_out 'by several GPUs' '' 'needs two'
+        return 0
+    fi
+    all=$service
+    CUDA_VISIBLE_DEVICES=0 start_matmuld one_gpu --backend "$backend" || return 0
+    one=$port one_pid=$pid
+    for service in "$one" "$all"; do
+        for edge in $(edge_of 1024) $(edge_of 4096); do
+            store_square "w$edge" "$edge" 'uniform(1)'
+        done
+    done
+    bench_gpus generated 1024 ''
+    bench_gpus generated 4096 '≥ 1.95'
+    bench_gpus stored 1024 ''
+    bench_gpus stored 4096 ''
+    stop "$one_pid"
 }
 
 # What the sockets carry here, by one stream and by four, both ways together; and beside it, where that row is
@@ -337,7 +382,12 @@ bench_row() {
         bench_had generated 1024 '' ''
         bench_had generated 4096 '' '≥ 0.85'
         ;;
+    out)
+        bench_had out 64 '' ''
+        bench_had out 256 '' ''
+        ;;
     chain) bench_chain ;;
+    gpus) bench_all_gpus ;;
     json64) bench_json json64 '≤ 1 ms' ;;
     json1024) bench_json json1024 '≤ 120 ms' ;;
     start) rows_of_start "$backend" ;;
