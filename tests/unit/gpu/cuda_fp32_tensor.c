@@ -80,8 +80,8 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     assert_int_equal(layout->follows, layout->kernel != mm_fp32_scan_kernel);
     if (layout->kernel == mm_fp32_product_kernel) {
         seen.plan = *(const struct mm_fp32_plan *)arguments[0];
-        assert_int_equal(grid.x, seen.plan.clusters * MM_FP32_CLUSTER);
-        assert_in_range(seen.plan.clusters, 1, MULTIPROCESSORS / MM_FP32_CLUSTER);
+        assert_int_equal(grid.x, seen.plan.schedule.clusters * MM_FP32_CLUSTER);
+        assert_in_range(seen.plan.schedule.clusters, 1, MULTIPROCESSORS / MM_FP32_CLUSTER);
     }
     return MM_OK;
 }
@@ -147,23 +147,23 @@ static size_t offset_of(const void *piece) {
 /* One behind the other, each aligned and as long as it has to be; those that have to be zeros come first. */
 static void expect_pieces(size_t bytes) {
     const struct mm_fp32_plan *plan = &seen.plan;
-    const size_t blocks = (size_t)plan->clusters * MM_FP32_CLUSTER;
+    const size_t blocks = (size_t)plan->schedule.clusters * MM_FP32_CLUSTER;
     const size_t sums = blocks * MM_FP32_COMPUTING * MM_FP32_SUMS * sizeof(float);
     const size_t lines = plan->product.m + plan->product.n;
-    const size_t line_bytes = (size_t)plan->steps * 2 * MM_FP32_LINE_BYTES;
+    const size_t line_bytes = (size_t)plan->schedule.steps * 2 * MM_FP32_LINE_BYTES;
     const struct {
         const void *begin;
         size_t bytes;
     } pieces[] = {
         {plan->flags, sizeof *plan->flags},
-        {plan->partial_ready, blocks * 2 * sizeof *plan->partial_ready},
+        {plan->partial.ready, blocks * 2 * sizeof *plan->partial.ready},
         {plan->max_a, lines * sizeof *plan->max_a},
         {plan->lost_a, lines * sizeof *plan->lost_a},
         {plan->uncertain, plan->uncertain_max * sizeof *plan->uncertain},
-        {plan->partial, sums},
+        {plan->partial.sums, sums},
         {plan->flushed, sums},
-        {plan->a, (size_t)plan->cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_EDGE * line_bytes},
-        {plan->b, (size_t)plan->cluster_tile_cols * MM_FP32_WIDE * line_bytes},
+        {plan->a, (size_t)plan->schedule.cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_EDGE * line_bytes},
+        {plan->b, (size_t)plan->schedule.cluster_tile_cols * MM_FP32_WIDE * line_bytes},
         {seen.simt_scratch, SIMT_BYTES},
     };
     size_t end = 0;
@@ -184,9 +184,9 @@ static void each_shape_has_its_memory(void **state) {
     for (size_t index = 0; index < COUNT(shapes); index++) {
         const struct mm_product product = product_of(shapes[index][0], shapes[index][1], shapes[index][2]);
         const size_t bytes = launch(&product, false);
-        assert_int_equal(seen.plan.steps, (product.k + 63) / 64);
-        assert_true((size_t)seen.plan.cluster_tile_rows * 256 >= product.m);
-        assert_true((size_t)seen.plan.cluster_tile_cols * 192 >= product.n);
+        assert_int_equal(seen.plan.schedule.steps, (product.k + 63) / 64);
+        assert_true((size_t)seen.plan.schedule.cluster_tile_rows * 256 >= product.m);
+        assert_true((size_t)seen.plan.schedule.cluster_tile_cols * 192 >= product.n);
         assert_int_equal(seen.plan.max_b - seen.plan.max_a, product.m);
         assert_int_equal(seen.plan.lost_b - seen.plan.lost_a, product.m);
         assert_true(seen.plan.threshold ==

@@ -44,10 +44,7 @@ struct sizes {
     unsigned m;
     unsigned n;
     unsigned k;
-    unsigned steps;
-    unsigned cluster_tile_rows;
-    unsigned cluster_tile_cols;
-    unsigned clusters;
+    struct mm_schedule schedule;
     unsigned uncertain_max;
 };
 
@@ -58,37 +55,27 @@ static unsigned uncertain_max(const struct mm_product *product) {
     return (unsigned)(many < LEAST ? LEAST : many > MOST ? MOST : many);
 }
 
-/* As many clusters as fit the device, but at most one for each SHARE_MIN steps of a cluster tile. A shorter
- * tile counts as one. */
-static unsigned clusters_of(size_t cluster_tiles, unsigned steps, const struct mm_device *device) {
-    const size_t shares_max =
-        steps < 2 * MM_FP32_SHARE_MIN ? cluster_tiles : cluster_tiles * (steps / MM_FP32_SHARE_MIN);
-    const unsigned cluster_slots = device->multiprocessors / MM_FP32_CLUSTER;
-    return shares_max < cluster_slots ? (unsigned)shares_max : cluster_slots;
-}
-
 static struct sizes sizes_of(const struct mm_product *product, const struct mm_device *device) {
-    struct sizes sizes = {
+    const unsigned steps = (unsigned)mm_size_divide_up(product->k, MM_FP32_STEP);
+    const size_t rows = mm_size_divide_up(product->m, MM_FP32_CLUSTER * MM_FP32_EDGE);
+    const size_t cols = mm_size_divide_up(product->n, MM_FP32_WIDE);
+    return (struct sizes){
         .m = (unsigned)product->m,
         .n = (unsigned)product->n,
         .k = (unsigned)product->k,
-        .steps = (unsigned)mm_size_divide_up(product->k, MM_FP32_STEP),
-        .cluster_tile_rows = (unsigned)mm_size_divide_up(product->m, MM_FP32_CLUSTER * MM_FP32_EDGE),
-        .cluster_tile_cols = (unsigned)mm_size_divide_up(product->n, MM_FP32_WIDE),
+        .schedule = mm_schedule_of(1, (unsigned)rows, (unsigned)cols, steps,
+                                   device->multiprocessors / MM_FP32_CLUSTER, 0),
         .uncertain_max = uncertain_max(product),
     };
-    sizes.clusters =
-        clusters_of((size_t)sizes.cluster_tile_rows * sizes.cluster_tile_cols, sizes.steps, device);
-    return sizes;
 }
 
 /* Lines of op(A) and op(B), padding included. */
 static size_t a_lines_of(const struct sizes *sizes) {
-    return (size_t)sizes->cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_EDGE;
+    return (size_t)sizes->schedule.cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_EDGE;
 }
 
 static size_t b_lines_of(const struct sizes *sizes) {
-    return (size_t)sizes->cluster_tile_cols * MM_FP32_WIDE;
+    return (size_t)sizes->schedule.cluster_tile_cols * MM_FP32_WIDE;
 }
 
 /* --- the workspace ------------------------------------------------------------------------------- */
@@ -124,9 +111,9 @@ static size_t reserve(struct offsets *offsets, size_t count, size_t each) {
 
 static struct offsets offsets_of(const struct sizes *sizes, const struct mm_plan *simt) {
     const size_t sums_bytes = sizeof(float) * MM_FP32_SUMS * MM_FP32_COMPUTING;
-    const size_t blocks = (size_t)sizes->clusters * MM_FP32_CLUSTER;
+    const size_t blocks = (size_t)sizes->schedule.clusters * MM_FP32_CLUSTER;
     const size_t lines = (size_t)sizes->m + sizes->n;
-    const size_t line_bytes = (size_t)sizes->steps * 2 * MM_FP32_LINE_BYTES;
+    const size_t line_bytes = (size_t)sizes->schedule.steps * 2 * MM_FP32_LINE_BYTES;
     struct offsets offsets = {.is_good = true};
     offsets.flags = reserve(&offsets, 1, sizeof(struct mm_fp32_flags));
     offsets.partial_ready = reserve(&offsets, blocks, 2 * sizeof(unsigned));
@@ -179,7 +166,7 @@ static void place_operands(struct kernel_arguments *arguments, const struct size
     unsigned *max = (unsigned *)(void *)(scratch + offsets->max);
     unsigned long long *lost = (unsigned long long *)(void *)(scratch + offsets->lost);
     const struct mm_fp32_operand both = {.k = sizes->k,
-                                         .steps = sizes->steps,
+                                         .steps = sizes->schedule.steps,
                                          .flags = (struct mm_fp32_flags *)(void *)(scratch + offsets->flags)};
     arguments->a = arguments->b = both;
     arguments->a.from = product->a.data;
@@ -227,23 +214,16 @@ static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned 
 static void place_plan(struct kernel_arguments *arguments, const struct sizes *sizes,
                        const struct offsets *offsets, unsigned char *scratch) {
     struct mm_fp32_plan *plan = &arguments->plan;
-    const unsigned cluster_tiles = sizes->cluster_tile_rows * sizes->cluster_tile_cols;
     plan->a = arguments->a.tiles;
     plan->b = arguments->b.tiles;
     plan->max_a = arguments->a.max;
     plan->max_b = arguments->b.max;
     plan->lost_a = arguments->a.lost;
     plan->lost_b = arguments->b.lost;
-    plan->steps = sizes->steps;
-    plan->cluster_tile_rows = sizes->cluster_tile_rows;
-    plan->cluster_tile_cols = sizes->cluster_tile_cols;
-    plan->clusters = sizes->clusters;
-    plan->whole_cluster_tiles = cluster_tiles / sizes->clusters * sizes->clusters;
-    plan->share = (cluster_tiles - plan->whole_cluster_tiles) * sizes->steps / sizes->clusters;
-    plan->longer_shares = (cluster_tiles - plan->whole_cluster_tiles) * sizes->steps % sizes->clusters;
-    plan->partial = (float *)(void *)(scratch + offsets->partial);
+    plan->schedule = sizes->schedule;
+    plan->partial.sums = scratch + offsets->partial;
+    plan->partial.ready = (unsigned *)(void *)(scratch + offsets->partial_ready);
     plan->flushed = (float *)(void *)(scratch + offsets->flushed);
-    plan->partial_ready = (unsigned *)(void *)(scratch + offsets->partial_ready);
     plan->flags = (struct mm_fp32_flags *)(void *)(scratch + offsets->flags);
     plan->a_flags = arguments->a.flags;
     plan->b_flags = arguments->b.flags;
@@ -316,7 +296,7 @@ static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lan
     const unsigned repairing = REPAIRING * lane->device->head.multiprocessors;
     void *pointers[] = {&arguments->plan, &lane->path};
     const enum mm_status status = mm_cuda_enqueue(
-        &product, (dim3){arguments->plan.clusters * MM_FP32_CLUSTER, 1, 1}, pointers, lane, error);
+        &product, (dim3){arguments->plan.schedule.clusters * MM_FP32_CLUSTER, 1, 1}, pointers, lane, error);
     if (status != MM_OK)
         return status;
     return mm_cuda_enqueue(&repair, (dim3){repairing, 1, 1}, pointers, lane, error);
@@ -378,21 +358,28 @@ static enum mm_status launch_simt(const struct mm_plan *plan, const struct mm_pr
     return mm_cuda_simt_enqueue(plan, product, lane, lane->scratch, NULL, error);
 }
 
+static enum mm_status plan_simt(const struct mm_product *product, struct mm_plan *plan,
+                                struct mm_error *error) {
+    const struct mm_product one = mm_product_item(product, 0);
+    const enum mm_status status = mm_cuda_simt(&one, plan, error);
+    plan->launch = launch_simt;
+    if (product->stack != NULL)
+        plan->layout.batch_kernel = NULL;
+    return status;
+}
+
 /* Leaves the product to simt if k is 0, if the plan must save memory, if its workspace passes SIZE_MAX, or if
  * most of it would be padding. Of a stack each product is computed alone. */
 enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);
     const struct mm_plan simt = simt_plan_of(&one, plan);
+    if (plan->is_frugal || product->k == 0)
+        return plan_simt(product, plan, error);
     const struct sizes sizes = sizes_of(&one, plan->device);
     const struct offsets offsets = offsets_of(&sizes, &simt);
-    if (plan->is_frugal || product->k == 0 || !offsets.is_good || is_mostly_padding(&one, &offsets)) {
-        const enum mm_status status = mm_cuda_simt(&one, plan, error);
-        plan->launch = launch_simt;
-        if (product->stack != NULL)
-            plan->layout.batch_kernel = NULL;
-        return status;
-    }
+    if (!offsets.is_good || is_mostly_padding(&one, &offsets))
+        return plan_simt(product, plan, error);
     plan->launch = launch;
     plan->prepare = prepare;
     plan->layout = product_layout();

@@ -4,6 +4,7 @@
 
 #include "gpu/cuda/variants/fp32_tensor/guard.h"
 #include "gpu/cuda/lane.h"
+#include "gpu/cuda/variants/wgmma/schedule.h"
 #include "gpu/path.h"
 
 #include <sys/cdefs.h>
@@ -24,9 +25,6 @@ enum {
     MM_FP32_SUMS = MM_FP32_WIDE / 2, /* elements of C that a thread computes */
     MM_FP32_COMPUTING = 256          /* consumer threads of a block */
 };
-
-/* A share neither begins nor ends fewer than this many steps from a tile's edge, except on the edge. */
-enum { MM_FP32_SHARE_MIN = 4 };
 
 /* Steps after which a running sum is flushed. */
 enum { MM_FP32_FLUSH_STEPS = 128 };
@@ -59,9 +57,7 @@ struct mm_fp32_position {
     unsigned col;
 };
 
-/* The product of two split operands. Two tiles of C, one below the other, are a cluster tile: a cluster of
- * two blocks computes it. Clusters take the first whole_cluster_tiles round robin; they share the rest by
- * steps (stream-K). The cluster with a tile's first step does the fix-up. */
+/* The product of two split operands. */
 struct mm_fp32_plan {
     struct mm_product product;
     const unsigned char *a;
@@ -70,17 +66,9 @@ struct mm_fp32_plan {
     const unsigned *max_b;
     const unsigned long long *lost_a;
     const unsigned long long *lost_b;
-    unsigned steps;
-    unsigned cluster_tile_rows;
-    unsigned cluster_tile_cols;
-    unsigned whole_cluster_tiles;
-    unsigned clusters;
-    unsigned share;         /* steps of the rest for each cluster */
-    unsigned longer_shares; /* the first longer_shares clusters have one step more */
-    float *partial;         /* sums for another cluster: MM_FP32_SUMS of each consumer thread */
-    float *flushed;         /* running sums of earlier steps, laid out as `partial` */
-    /* Per consumer warpgroup: 1 once its partial sums are stored; zeroed before launch. */
-    unsigned *partial_ready;
+    struct mm_schedule schedule;
+    struct mm_partial partial; /* sums for another cluster: MM_FP32_SUMS of each consumer thread */
+    float *flushed;            /* running sums of earlier steps, laid out as the partial ones */
     struct mm_fp32_flags *flags;
     const struct mm_fp32_flags *a_flags; /* of the splitting, likewise */
     const struct mm_fp32_flags *b_flags;

@@ -76,6 +76,11 @@ __device__ __forceinline__ void mm_bulk_copy_multicast(void *to, const void *fro
                  : "memory");
 }
 
+/* Loads a tensor map ahead of its first use. */
+__device__ __forceinline__ void mm_prefetch_map(const void *map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
 /* The same for a box of a tensor map, from these coordinates on. What lies past the tensor's edges arrives as
  * zeros, whose bytes count. */
 __device__ __forceinline__ void mm_box_copy(void *to, const void *map, int x, int y, int z,
@@ -92,6 +97,24 @@ __device__ __forceinline__ void mm_box_copy_multicast(void *to, const void *map,
                  ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(mm_shared_address(to)),
                  "l"(map), "r"(x), "r"(y), "r"(z), "r"(mm_shared_address(barrier)), "h"(blocks)
                  : "memory");
+}
+
+/* Makes this thread's stores to shared memory visible to the copies that begin behind it, and a barrier. */
+__device__ __forceinline__ void mm_async_proxy_fence() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* Starts a copy from shared memory to a box of a tensor map; nothing is written past the tensor's edges. */
+__device__ __forceinline__ void mm_box_store(const void *map, int x, int y, int z, const void *from) {
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];\n"
+                 "cp.async.bulk.commit_group;" ::"l"(map),
+                 "r"(x), "r"(y), "r"(z), "r"(mm_shared_address(from))
+                 : "memory");
+}
+
+/* Waits until all but the last PENDING such copies of this thread have read shared memory. */
+template <unsigned PENDING> __device__ __forceinline__ void mm_box_stores_wait() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
 }
 
 /* All threads of the cluster wait for each other. Warps arrive as a whole (.aligned). */
@@ -144,9 +167,9 @@ template <unsigned COUNT> __device__ __forceinline__ void mm_wgmma_fence_registe
         asm volatile("" : "+r"(d[i])::"memory");
 }
 
-/* mm_wgmma_TYPE<WIDE, A_TURNED, B_TURNED>, the instruction of an element type: D (64×WIDE, WIDE/2 sums in each
- * thread) = A (64×depth) · B (WIDE×depth)ᵀ, depth being 32 bytes. `begin` begins a sum and `add` adds to it;
- * `add_if` does either. TURNED, for 16-bit elements alone: the operand is not K-major. */
+/* mm_wgmma_TYPE<WIDE, A_TURNED, B_TURNED>, the instruction of an element type: D (64×WIDE, WIDE/2 sums in
+ * each thread) = A (64×depth) · B (WIDE×depth)ᵀ, depth being 32 bytes. `begin` begins a sum and `add` adds to
+ * it; `add_if` does either. TURNED, for 16-bit elements alone: the operand is not K-major. */
 /* clang-format off */
 #define MM_D_8(i) "%" #i "0, %" #i "1, %" #i "2, %" #i "3, %" #i "4, %" #i "5, %" #i "6, %" #i "7, %" #i "8, %" #i "9, "
 #define MM_D_60 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " MM_D_8(1) MM_D_8(2) MM_D_8(3) MM_D_8(4) MM_D_8(5)

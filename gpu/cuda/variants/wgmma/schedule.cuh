@@ -1,0 +1,72 @@
+/* The schedule (schedule.h) on the device. Each role of a block walks its own copy. For kernel files alone.
+ */
+#pragma once
+
+#include "gpu/cuda/variants/wgmma/schedule.h"
+
+/* Steps of a cluster tile, from begin to end. */
+struct mm_work_tile {
+    unsigned cluster_tile;
+    unsigned begin;
+    unsigned end;
+};
+
+/* First shared step of a cluster; for cluster == clusters, the end of the last share. A boundary fewer than
+ * MIN steps from a tile's edge moves to that edge, so a share can be empty. */
+__device__ __forceinline__ unsigned mm_share_begin(const mm_schedule &schedule, unsigned cluster) {
+    constexpr unsigned MIN = MM_SHARE_STEPS_MIN;
+    const unsigned begin = cluster * schedule.share + min(cluster, schedule.longer_shares);
+    const unsigned within = begin % schedule.steps;
+    if (within < MIN)
+        return begin - within;
+    return schedule.steps - within < MIN ? begin - within + schedule.steps : begin;
+}
+
+struct mm_tile_scheduler {
+    unsigned cluster;
+    unsigned cluster_tile; /* the next one that is not shared */
+    unsigned at;           /* the next shared step */
+    unsigned end;          /* of the cluster's share; 0: not known yet */
+};
+
+__device__ __forceinline__ mm_tile_scheduler mm_scheduler_of(unsigned cluster) {
+    return {cluster, cluster, 0, 0};
+}
+
+/* The division of shares comes last: a kernel's first tile waits for all that stands before it. */
+__device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, mm_tile_scheduler &scheduler,
+                                                  mm_work_tile &next) {
+    if (scheduler.cluster_tile < schedule.whole_cluster_tiles) {
+        next = {scheduler.cluster_tile, 0, schedule.steps};
+        scheduler.cluster_tile += schedule.clusters;
+        return true;
+    }
+    if (schedule.share + schedule.longer_shares == 0)
+        return false;
+    if (scheduler.end == 0) {
+        scheduler.at = mm_share_begin(schedule, scheduler.cluster);
+        scheduler.end = mm_share_begin(schedule, scheduler.cluster + 1);
+    }
+    if (scheduler.at >= scheduler.end)
+        return false;
+    next.cluster_tile = schedule.whole_cluster_tiles + scheduler.at / schedule.steps;
+    next.begin = scheduler.at % schedule.steps;
+    next.end = min(next.begin + (scheduler.end - scheduler.at), schedule.steps);
+    scheduler.at += next.end - next.begin;
+    return true;
+}
+
+/* A cluster tile of one product, by rows and columns of cluster tiles. They are ordered in bands of four
+ * rows, so clusters that run at the same time read the same operands. */
+struct mm_tile {
+    unsigned row;
+    unsigned col;
+};
+
+__device__ __forceinline__ mm_tile mm_cluster_tile_of(const mm_schedule &schedule, unsigned cluster_tile) {
+    constexpr unsigned HEIGHT = 4;
+    const unsigned group = cluster_tile / (HEIGHT * schedule.cluster_tile_cols);
+    const unsigned within = cluster_tile % (HEIGHT * schedule.cluster_tile_cols);
+    const unsigned height = min(HEIGHT, schedule.cluster_tile_rows - group * HEIGHT);
+    return {group * HEIGHT + within % height, within / height};
+}

@@ -1,0 +1,41 @@
+/* Which cluster of blocks computes what (stream-K), for kernels that use wgmma. A block computes a tile of C.
+ * The blocks of a cluster compute tiles one below the other, which are a cluster tile, and share B. Clusters
+ * take whole cluster tiles round robin, and share the steps of the rest evenly. The cluster with a tile's
+ * first step adds the partial sums of the others (fix-up). */
+#pragma once
+
+#include <stddef.h>
+#include <sys/cdefs.h>
+
+__BEGIN_DECLS
+
+/* A share neither begins nor ends fewer than this many steps from a tile's edge, except on the edge. */
+enum { MM_SHARE_STEPS_MIN = 4 };
+
+struct mm_schedule {
+    unsigned steps;             /* of a tile, along k */
+    unsigned cluster_tile_rows; /* of one product */
+    unsigned cluster_tile_cols;
+    unsigned clusters;
+    unsigned whole_cluster_tiles; /* of all products */
+    unsigned share;               /* steps of the rest for each cluster */
+    unsigned longer_shares;       /* the first longer_shares clusters have one step more */
+};
+
+/* The sums of blocks whose tiles other clusters finish, in device memory: one slot a block, since a cluster
+ * publishes at most once. Only the first tile of its share can begin past step 0. */
+struct mm_partial {
+    void *sums;
+    unsigned *ready; /* per consumer warpgroup: 1 once its sums are stored; zeroed before launch */
+};
+
+/* Of `count` products. At most `clusters_max` clusters work. `fix_up_steps`: what the fix-up costs, in the
+ * time of a step; tiles are shared only if that saves more. Then at most one cluster works for each
+ * SHARE_STEPS_MIN steps of a cluster tile. steps is not 0, and there are fewer than 2^32 cluster tiles. */
+struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
+                                  unsigned steps, unsigned clusters_max, unsigned fix_up_steps);
+
+/* How long it takes, in the time of a step. */
+double mm_schedule_steps(const struct mm_schedule *schedule, unsigned fix_up_steps);
+
+__END_DECLS
