@@ -9,6 +9,7 @@
  *
  * All of that is kernel time. */
 #include "gpu/cuda/variants/blas.h"
+#include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 
@@ -39,14 +40,6 @@ static struct mm_matrix reserve_matrix(struct call *call, char *scratch, enum mm
     return matrix;
 }
 
-static size_t matrices_of_a(const struct mm_product *product) {
-    return product->stack == NULL ? 1 : product->stack->a_count;
-}
-
-static size_t matrices_of_b(const struct mm_product *product) {
-    return product->stack == NULL ? 1 : product->stack->b_count;
-}
-
 /* cuBLASLt found no algorithm for a C whose rows began aligned but ended between two multiples. */
 static bool is_aligned(const struct mm_matrix *matrix, unsigned alignment) {
     const size_t bytes = mm_dtype_bytes(matrix->dtype);
@@ -69,12 +62,12 @@ static struct call call_of(const struct mm_product *product, char *scratch) {
         call.replaces_c = true;
     if (call.replaces_a) {
         call.product.a =
-            reserve_matrix(&call, scratch, dtype, matrices_of_a(product) * product->m, product->k);
+            reserve_matrix(&call, scratch, dtype, mm_matrices_of_a(product) * product->m, product->k);
         call.product.transpose_a = false;
     }
     if (call.replaces_b) {
         call.product.b =
-            reserve_matrix(&call, scratch, dtype, matrices_of_b(product) * product->n, product->k);
+            reserve_matrix(&call, scratch, dtype, mm_matrices_of_b(product) * product->n, product->k);
         call.product.transpose_b = true;
     }
     if (call.replaces_c)
@@ -84,49 +77,22 @@ static struct call call_of(const struct mm_product *product, char *scratch) {
     return call;
 }
 
-/* mm_plan_launch, or mm_cuda_prepare, which only loads what the other one launches. */
-typedef enum mm_status step(const struct mm_plan *plan, const struct mm_product *product,
-                            struct mm_lane *lane, struct mm_error *error);
-
-/* Of so many matrices. Those that are not turned are copied as one. */
-static enum mm_status copy(step *run, const struct mm_device *device, const struct mm_matrix *from,
-                           size_t matrices, bool is_turned, const struct mm_matrix *to, struct mm_lane *lane,
-                           struct mm_error *error) {
-    const struct mm_stack stack = {.count = matrices,
-                                   .a_count = matrices,
-                                   .b_count = matrices,
-                                   .rank = 1,
-                                   .dims = {matrices},
-                                   .a_steps = {1},
-                                   .b_steps = {1}};
-    struct mm_product product = {.a = *from, .c = *to, .transpose_a = is_turned};
-    struct mm_plan plan;
-    (void)mm_product_conform(MM_TRANSPOSE, &product, NULL);
-    if (is_turned && matrices > 1) {
-        product.m = to->rows / matrices;
-        product.n = to->cols;
-        product.stack = &stack;
-    }
-    const enum mm_status status =
-        mm_plan_make(device, &mm_cuda_variants[MM_CUDA_ROW_transpose_auto], &product, false, &plan, error);
-    return status == MM_OK ? run(&plan, &product, lane, error) : status;
-}
-
-static enum mm_status copy_operands(step *run, const struct mm_device *device,
+static enum mm_status copy_operands(mm_cuda_step *run, const struct mm_device *device,
                                     const struct mm_product *product, const struct call *call,
                                     struct mm_lane *lane, struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (call->replaces_a)
-        status = copy(run, device, &product->a, matrices_of_a(product), product->transpose_a,
-                      &call->product.a, lane, error);
+        status = mm_cuda_copy_operand(run, device, &product->a, mm_matrices_of_a(product),
+                                      product->transpose_a, &call->product.a, lane, error);
     if (status == MM_OK && call->replaces_b)
-        status = copy(run, device, &product->b, matrices_of_b(product), !product->transpose_b,
-                      &call->product.b, lane, error);
+        status = mm_cuda_copy_operand(run, device, &product->b, mm_matrices_of_b(product),
+                                      !product->transpose_b, &call->product.b, lane, error);
     return status;
 }
 
-static enum mm_status round_result(step *run, const struct mm_plan *plan, const struct mm_product *product,
-                                   const struct call *call, struct mm_lane *lane, struct mm_error *error) {
+static enum mm_status round_result(mm_cuda_step *run, const struct mm_plan *plan,
+                                   const struct mm_product *product, const struct call *call,
+                                   struct mm_lane *lane, struct mm_error *error) {
     const struct mm_product rounding = {
         .m = mm_product_count(product) * product->m, .n = product->n, .a = call->product.c, .c = product->c};
     const struct mm_plan by_kernel = {.device = plan->device,
@@ -136,19 +102,10 @@ static enum mm_status round_result(step *run, const struct mm_plan *plan, const 
     return call->replaces_c ? run(&by_kernel, &rounding, lane, error) : MM_OK;
 }
 
-/* C of a product without depth, which BLAS implementations do not agree on. */
-static enum mm_status zero(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
-    const size_t row_bytes = product->n * mm_dtype_bytes(product->c.dtype);
-    const size_t pitch = product->c.ld * mm_dtype_bytes(product->c.dtype);
-    const cudaError_t code =
-        cudaMemset2DAsync(product->c.data, pitch, 0, row_bytes, product->c.rows, lane->stream);
-    return mm_cuda_status(lane->device, code, "clearing c", error);
-}
-
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error) {
     if (product->k == 0)
-        return zero(product, lane, error);
+        return mm_cuda_zero_result(product, lane, error);
     const struct call call = call_of(product, lane->scratch);
     enum mm_status status = copy_operands(mm_plan_launch, plan->device, product, &call, lane, error);
     if (status == MM_OK)

@@ -1,0 +1,55 @@
+/* Passes beside a product (passes.h). */
+#include "gpu/cuda/variants/passes.h"
+
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/variants.h"
+
+/* Whether the rows begin at multiples of 16 bytes. */
+static bool is_aligned(const struct mm_matrix *matrix) {
+    return (uintptr_t)matrix->data % 16 == 0 && matrix->ld * mm_dtype_bytes(matrix->dtype) % 16 == 0;
+}
+
+static enum mm_status pad(mm_cuda_step *run, const struct mm_device *device, const struct mm_matrix *from,
+                          const struct mm_matrix *to, struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_product product = {.m = from->rows, .n = from->cols, .a = *from, .c = *to};
+    const struct mm_plan plan = {.device = device,
+                                 .variant = &mm_cuda_variants[MM_CUDA_ROW_transpose_auto],
+                                 .launch = mm_cuda_launch,
+                                 .layout = mm_cuda_pad_layout(from->dtype)};
+    return run(&plan, &product, lane, error);
+}
+
+enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *device,
+                                    const struct mm_matrix *from, size_t matrices, bool is_turned,
+                                    const struct mm_matrix *to, struct mm_lane *lane,
+                                    struct mm_error *error) {
+    const struct mm_stack stack = {.count = matrices,
+                                   .a_count = matrices,
+                                   .b_count = matrices,
+                                   .rank = 1,
+                                   .dims = {matrices},
+                                   .a_steps = {1},
+                                   .b_steps = {1}};
+    struct mm_product product = {.a = *from, .c = *to, .transpose_a = is_turned};
+    struct mm_plan plan;
+    if (!is_turned && is_aligned(to))
+        return pad(run, device, from, to, lane, error);
+    (void)mm_product_conform(MM_TRANSPOSE, &product, NULL);
+    if (is_turned && matrices > 1) {
+        product.m = to->rows / matrices;
+        product.n = to->cols;
+        product.stack = &stack;
+    }
+    const enum mm_status status =
+        mm_plan_make(device, &mm_cuda_variants[MM_CUDA_ROW_transpose_auto], &product, false, &plan, error);
+    return status == MM_OK ? run(&plan, &product, lane, error) : status;
+}
+
+enum mm_status mm_cuda_zero_result(const struct mm_product *product, struct mm_lane *lane,
+                                   struct mm_error *error) {
+    const size_t row_bytes = product->n * mm_dtype_bytes(product->c.dtype);
+    const size_t pitch = product->c.ld * mm_dtype_bytes(product->c.dtype);
+    const cudaError_t code =
+        cudaMemset2DAsync(product->c.data, pitch, 0, row_bytes, product->c.rows, lane->stream);
+    return mm_cuda_status(lane->device, code, "clearing c", error);
+}
