@@ -202,11 +202,15 @@ static enum mm_status read_attributes(const struct mm_layout *layout, struct mm_
     return MM_OK;
 }
 
-/* The smallest product that the variant takes; a transposition, since as a copy it would have no kernel. */
+/* The smallest product that the variant takes, of its first type that has a kernel; a transposition, since as
+ * a copy it would have none. */
 static struct mm_product smallest_of(const struct mm_variant *variant, unsigned tile) {
-    const struct mm_multiples of = mm_variant_multiples(variant, MM_FLOAT32);
-    struct mm_product product = {.a = mm_matrix_dense(MM_FLOAT32, of.m, of.k, NULL),
-                                 .b = mm_matrix_dense(MM_FLOAT32, of.k, of.n, NULL),
+    enum mm_dtype dtype = 0;
+    while (dtype + 1 < MM_DTYPE_COUNT && variant->plan[dtype] == NULL)
+        dtype++;
+    const struct mm_multiples of = mm_variant_multiples(variant, dtype);
+    struct mm_product product = {.a = mm_matrix_dense(dtype, of.m, of.k, NULL),
+                                 .b = mm_matrix_dense(dtype, of.k, of.n, NULL),
                                  .tile = tile,
                                  .transpose_a = variant->op == MM_TRANSPOSE};
     (void)mm_product_conform(variant->op, &product, NULL);
@@ -221,7 +225,7 @@ enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_varian
     const struct mm_product smallest = smallest_of(variant, tile);
     struct mm_plan plan = {.layout.kernel = NULL};
     enum mm_status status = mm_cuda_use(head, error);
-    if (status == MM_OK && variant->plan[MM_FLOAT32] != NULL)
+    if (status == MM_OK && variant->plan[smallest.a.dtype] != NULL)
         status = mm_plan_make(head, variant, &smallest, false, &plan, error);
     if (status != MM_OK)
         return status;

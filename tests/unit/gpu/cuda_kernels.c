@@ -7,7 +7,8 @@
 /* Their blocks are 128 elements wide and high, so that small products fill none; or a product may take more
  * kernels than one; or the kernels are a library's. */
 static bool goes_alone(const struct mm_variant *variant) {
-    static const char *const names[] = {"register_tiled", "vectorized", "warp_tiled", "fp32_tensor", "blas"};
+    static const char *const names[] = {"register_tiled", "vectorized", "warp_tiled", "fp32_tensor",
+                                        "tensor",         "tf32",       "blas"};
     for (size_t index = 0; index < COUNT(names); index++)
         if (variant->op == MM_MATMUL && strcmp(variant->name, names[index]) == 0)
             return true;
@@ -79,7 +80,7 @@ static void expect_kernels(const struct mm_variant *variant, enum mm_dtype dtype
     if ((status == MM_OK) != is_given || (is_given && !has_kernels))
         fail_msg("%s of %s in %s", variant->name, mm_dtype_name(dtype), mm_dtype_name(c_dtype));
     if (variant->converts)
-        assert_true(plan.layout.kernel != NULL && plan.layout.batch_kernel != NULL);
+        assert_true(plan.layout.kernel != NULL && (plan.layout.batch_kernel == NULL) == goes_alone(variant));
     if (!is_given)
         assert_non_null(strstr(error.detail, mm_dtype_name(c_dtype)));
 }

@@ -1,0 +1,57 @@
+/* What the kernels of `tensor` and `tf32` share with the host. For this folder alone; tensor.c has the
+ * overview. */
+#pragma once
+
+#include "gpu/cuda/variants/wgmma/schedule.h"
+#include "gpu/product.h"
+
+#include <cuda.h>
+#include <sys/cdefs.h>
+
+__BEGIN_DECLS
+
+enum {
+    MM_TENSOR_ROWS = 128,       /* of C, that a block computes */
+    MM_TENSOR_LINE_BYTES = 128, /* of k in a stage, for each row of op(A) and column of op(B) */
+    MM_TENSOR_SQUARE = 64,      /* lines and k of a box of an operand that is not K-major */
+    MM_TENSOR_THREADS = 384
+};
+
+/* The argument of the kernels. The maps have three dimensions: a stored row, the rows, the matrices of a
+ * stack. */
+struct mm_tensor_plan {
+    CUtensorMap a;
+    CUtensorMap b;
+    CUtensorMap of_c; /* if the copy engine takes C */
+    bool maps_c;
+    struct mm_schedule schedule;
+    struct mm_partial partial;
+    struct mm_matrix c; /* of the first product */
+    size_t c_step;      /* elements to that of the next */
+    unsigned rank;      /* of the stack; 0: one product */
+    unsigned dims[MM_STACK_RANK_MAX];
+    unsigned a_steps[MM_STACK_RANK_MAX];
+    unsigned b_steps[MM_STACK_RANK_MAX];
+};
+
+/* One kernel, and what it takes. */
+struct mm_tensor_kernel {
+    const void *kernel;  /* (struct mm_tensor_plan) */
+    unsigned cols;       /* of C, that a block computes */
+    unsigned cluster;    /* blocks, one below the other */
+    size_t shared_bytes; /* dynamic */
+};
+
+/* The kernels of a type: [whether the tile is small][A, B not K-major]; NULL where the type has to be
+ * K-major.
+ */
+enum mm_tensor_size { MM_TENSOR_LARGE, MM_TENSOR_SMALL, MM_TENSOR_SIZES };
+
+struct mm_tensor_kernels {
+    struct mm_tensor_kernel of[MM_TENSOR_SIZES][2][2];
+};
+
+extern const struct mm_tensor_kernels mm_tensor_float16, mm_tensor_bfloat16, mm_tensor_tf32,
+    mm_tensor_float8_e4m3fn, mm_tensor_float8_e5m2, mm_tensor_int8, mm_tensor_uint8;
+
+__END_DECLS

@@ -1,0 +1,405 @@
+/* The kernel of `tensor` and `tf32`, for all types that wgmma multiplies. A type is its instruction, its
+ * layout in shared memory, and how its sums become elements of C.
+ *
+ * A block has a producer warpgroup, of which one thread copies boxes of both operands into a ring of stages,
+ * and two consumer warpgroups, which compute 64 rows of C each. A stage has 128 bytes of k: four
+ * instructions. They run while the consumer waits for the next stage, so the tensor cores always have work.
+ *
+ * The blocks of a cluster load a part of B's box each and multicast it to all. Clusters share the work by the
+ * schedule of wgmma/schedule.h.
+ *
+ * float8's tensor cores keep 14 bits of a sum. So the sum of each stage, 128 of k, is added to one in float32
+ * registers (PROMOTES). */
+#pragma once
+
+#include "gpu/cuda/variants/follow.cuh"
+#include "gpu/cuda/variants/tensor/parts.h"
+#include "gpu/cuda/variants/wgmma/block.cuh"
+#include "gpu/sums.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+/* A type's kernel for one tile: WIDE columns, blocks of CLUSTER, STAGES. TURNED operands are not K-major. */
+template <template <unsigned, bool, bool> class INSTRUCTION, typename SUM_TYPE, unsigned BYTES,
+          bool IS_PROMOTED, unsigned COLS, unsigned BLOCKS, bool TURNED_A, bool TURNED_B>
+struct mm_tensor_type {
+    using wgmma = INSTRUCTION<COLS, TURNED_A, TURNED_B>;
+    using SUM = SUM_TYPE;
+    static constexpr bool PROMOTES = IS_PROMOTED;
+    static constexpr bool A_TURNED = TURNED_A;
+    static constexpr bool B_TURNED = TURNED_B;
+    static constexpr unsigned WIDE = COLS;
+    static constexpr unsigned CLUSTER = BLOCKS;
+    static constexpr unsigned SUMS = WIDE / 2; /* of a consumer thread */
+    static constexpr unsigned DEPTH = MM_TENSOR_LINE_BYTES / BYTES;
+    static constexpr unsigned A_BYTES = MM_TENSOR_ROWS * MM_TENSOR_LINE_BYTES;
+    static constexpr unsigned B_BYTES = WIDE * MM_TENSOR_LINE_BYTES;
+    static constexpr unsigned STAGE_BYTES = A_BYTES + B_BYTES;
+    static constexpr unsigned STAGED_BYTES = 32 * 1024; /* of C, for the epilogue */
+    static constexpr unsigned STAGES = (226 * 1024 - STAGED_BYTES) / STAGE_BYTES;
+    static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES + STAGED_BYTES;
+};
+
+template <class T> struct mm_tensor_shared {
+    mm_ring<T::STAGES> &ring;
+    unsigned char *stages; /* STAGE_BYTES each: A's box, then B's; behind them STAGED_BYTES */
+};
+
+/* --- which block computes what ------------------------------------------------------------------- */
+
+/* A block's tile of C: its first row and column, and the matrices of the stack. */
+struct mm_tensor_tile {
+    unsigned row;
+    unsigned col;
+    unsigned product;
+    unsigned a;
+    unsigned b;
+};
+
+template <class T>
+__device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan &plan,
+                                                            unsigned cluster_tile) {
+    mm_tensor_tile tile = {};
+    if (plan.rank > 0) {
+        const unsigned each = plan.schedule.cluster_tile_rows * plan.schedule.cluster_tile_cols;
+        unsigned left = tile.product = cluster_tile / each;
+        cluster_tile %= each;
+#pragma unroll 1
+        for (unsigned dim = plan.rank; dim-- > 0;) {
+            const unsigned at = dim == 0 ? left : left % plan.dims[dim];
+            left /= plan.dims[dim];
+            tile.a += at * plan.a_steps[dim];
+            tile.b += at * plan.b_steps[dim];
+        }
+    }
+    const mm_tile of_cluster = mm_cluster_tile_of(plan.schedule, cluster_tile);
+    tile.row = (of_cluster.row * T::CLUSTER + blockIdx.x % T::CLUSTER) * MM_TENSOR_ROWS;
+    tile.col = of_cluster.col * T::WIDE;
+    return tile;
+}
+
+/* --- the producer -------------------------------------------------------------------------------- */
+
+/* Copies LINES lines of an operand, from one on, at a depth; with BLOCKS > 1 to all blocks of the cluster. */
+template <unsigned LINES, unsigned BLOCKS, bool TURNED>
+__device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensorMap &map, unsigned line,
+                                               unsigned depth, unsigned matrix, uint64_t *barrier) {
+    constexpr uint16_t ALL = (1u << BLOCKS) - 1;
+    constexpr unsigned EACH = TURNED ? MM_TENSOR_SQUARE : LINES;
+#pragma unroll
+    for (unsigned i = 0; i < LINES; i += EACH) {
+        const int x = static_cast<int>(TURNED ? line + i : depth);
+        const int y = static_cast<int>(TURNED ? depth : line + i);
+        unsigned char *at = to + i * MM_TENSOR_LINE_BYTES;
+        if (BLOCKS == 1)
+            mm_box_copy(at, &map, x, y, static_cast<int>(matrix), barrier);
+        else
+            mm_box_copy_multicast(at, &map, x, y, static_cast<int>(matrix), barrier, ALL);
+    }
+}
+
+template <class T>
+__device__ void mm_tensor_produce(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared) {
+    constexpr unsigned PART = T::WIDE / T::CLUSTER; /* of B's columns */
+    const unsigned rank = blockIdx.x % T::CLUSTER;
+    mm_tile_scheduler scheduler = mm_scheduler_of(blockIdx.x / T::CLUSTER);
+    mm_ring_state at = {0, 0};
+    for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
+        const mm_tensor_tile tile = mm_tensor_tile_of<T>(plan, next.cluster_tile);
+        for (unsigned step = next.begin; step < next.end; step++) {
+            const unsigned stage = mm_wait_empty(shared.ring, at);
+            unsigned char *to = shared.stages + stage * T::STAGE_BYTES;
+            uint64_t *full = &shared.ring.full[stage];
+            /* STAGE_BYTES counts what the other block multicasts. It may arrive before this expect: the phase
+             * cannot end without this arrival. */
+            mm_barrier_expect(full, T::STAGE_BYTES);
+            mm_tensor_load<MM_TENSOR_ROWS, 1, T::A_TURNED>(to, plan.a, tile.row, step * T::DEPTH, tile.a,
+                                                           full);
+            mm_tensor_load<PART, T::CLUSTER, T::B_TURNED>(
+                to + T::A_BYTES + rank * PART * MM_TENSOR_LINE_BYTES, plan.b, tile.col + rank * PART,
+                step * T::DEPTH, tile.b, full);
+        }
+    }
+}
+
+/* --- the consumers ------------------------------------------------------------------------------- */
+
+/* Issues the products of a stage. The first one begins a sum, unless `adds`. */
+template <class T>
+__device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS],
+                                                   const mm_tensor_shared<T> &shared, unsigned stage,
+                                                   bool adds) {
+    constexpr unsigned K_MAJOR_NEXT = 2; /* in units of 16 bytes */
+    constexpr unsigned TURNED_NEXT = 128;
+    const unsigned char *at = shared.stages + stage * T::STAGE_BYTES;
+    const uint64_t a =
+        mm_wgmma_descriptor<!T::A_TURNED>(at + mm_my_consumer() * MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES);
+    const uint64_t b = mm_wgmma_descriptor<!T::B_TURNED>(at + T::A_BYTES);
+    mm_wgmma_fence();
+#pragma unroll
+    for (unsigned i = 0; i < 4; i++) {
+        const uint64_t of_a = a + i * (T::A_TURNED ? TURNED_NEXT : K_MAJOR_NEXT);
+        const uint64_t of_b = b + i * (T::B_TURNED ? TURNED_NEXT : K_MAJOR_NEXT);
+        if (i > 0)
+            T::wgmma::add(d, of_a, of_b);
+        else if (T::PROMOTES)
+            T::wgmma::begin(d, of_a, of_b);
+        else
+            T::wgmma::add_if(d, of_a, of_b, adds);
+    }
+    mm_wgmma_commit();
+}
+
+/* A stage is released once the next one's products are issued and its own are complete. */
+template <class T>
+__device__ __forceinline__ void mm_tensor_add_up(const mm_tensor_shared<T> &shared, const mm_work_tile &tile,
+                                                 mm_ring_state &at, typename T::SUM (&sums)[T::SUMS]) {
+    unsigned before = 0;
+    for (unsigned step = tile.begin; step < tile.end; step++) {
+        const unsigned stage = mm_wait_full(shared.ring, at);
+        mm_tensor_multiply<T>(sums, shared, stage, step > tile.begin);
+        if (step > tile.begin) {
+            mm_wgmma_wait<1>();
+            mm_release<T::CLUSTER>(shared.ring, before);
+        }
+        before = stage;
+    }
+    mm_wgmma_wait<0>();
+    mm_release<T::CLUSTER>(shared.ring, before);
+    mm_wgmma_fence_registers(sums);
+}
+
+/* The same, with the sum of each stage added to `sums`. Meanwhile the other consumer uses the tensor cores.
+ */
+template <class T>
+__device__ __forceinline__ void mm_tensor_promote(const mm_tensor_shared<T> &shared, const mm_work_tile &tile,
+                                                  mm_ring_state &at, typename T::SUM (&sums)[T::SUMS]) {
+    typename T::SUM d[T::SUMS];
+#pragma unroll
+    for (unsigned i = 0; i < T::SUMS; i++)
+        sums[i] = 0;
+    for (unsigned step = tile.begin; step < tile.end; step++) {
+        const unsigned stage = mm_wait_full(shared.ring, at);
+        mm_tensor_multiply<T>(d, shared, stage, false);
+        mm_wgmma_wait<0>();
+        mm_wgmma_fence_registers(d);
+        mm_release<T::CLUSTER>(shared.ring, stage);
+#pragma unroll
+        for (unsigned i = 0; i < T::SUMS; i++)
+            sums[i] += d[i];
+    }
+}
+
+/* --- the epilogue -------------------------------------------------------------------------------- */
+
+/* Where a consumer stages a part of its rows of C: 64 lines of 128 bytes, swizzled as the copy engine expects
+ * it, twice, so one is filled while the other is copied to C. */
+constexpr unsigned MM_STAGED_BYTES = MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES;
+constexpr unsigned MM_STAGED_BUFFERS = 2;
+
+__device__ __forceinline__ unsigned char *mm_staged_at(unsigned char *staged, unsigned row, unsigned byte) {
+    return staged + row * MM_TENSOR_LINE_BYTES + ((byte / 16 ^ row % 8) * 16) + byte % 16;
+}
+
+/* Two neighbours of a row as elements of 2 bytes. */
+__device__ __forceinline__ uint32_t mm_narrow_pair(bool is_bfloat16, float first, float second) {
+    uint32_t pair;
+    if (is_bfloat16)
+        asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
+    else
+        asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
+    return pair;
+}
+
+/* Stages 64 columns of 2 bytes, from sum FIRST of the thread on. An stmatrix stores 16 rows × 16 columns of a
+ * warp; thread i gives the address of 8 elements in row i % 16. */
+template <unsigned FIRST, unsigned COUNT>
+__device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_bfloat16,
+                                                const float (&sums)[COUNT]) {
+    const unsigned lane = threadIdx.x % 32;
+    const unsigned row = mm_my_thread() / 32 * 16 + lane % 16;
+#pragma unroll
+    for (unsigned i = 0; i < 4; i++) {
+        uint32_t pairs[4];
+#pragma unroll
+        for (unsigned j = 0; j < 4; j++)
+            pairs[j] =
+                mm_narrow_pair(is_bfloat16, sums[FIRST + 8 * i + 2 * j], sums[FIRST + 8 * i + 2 * j + 1]);
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                         mm_shared_address(mm_staged_at(staged, row, i * 32 + lane / 16 * 16))),
+                     "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                     : "memory");
+    }
+}
+
+template <unsigned FIRST, unsigned COUNT>
+__device__ __forceinline__ void mm_stage_narrow(unsigned char *, bool, const uint32_t (&)[COUNT]) {
+    /* sums of whole numbers are not narrowed */
+}
+
+/* Stages 32 columns of 4 bytes. */
+template <unsigned FIRST, typename SUM, unsigned COUNT>
+__device__ __forceinline__ void mm_stage_wide(unsigned char *staged, const SUM (&sums)[COUNT]) {
+    struct alignas(8) pair {
+        SUM sums[2];
+    };
+    const unsigned lane = threadIdx.x % 32;
+#pragma unroll
+    for (unsigned i = 0; i < 16; i += 2) {
+        const unsigned row = mm_my_thread() / 32 * 16 + lane / 4 + i / 2 % 2 * 8;
+        *reinterpret_cast<pair *>(mm_staged_at(staged, row, i / 4 * 32 + lane % 4 * 8)) = {
+            {sums[FIRST + i], sums[FIRST + i + 1]}};
+    }
+}
+
+/* Copies what is staged to a C that the copy engine does not take, element by element. */
+template <typename WORD>
+__device__ __forceinline__ void mm_copy_staged(const unsigned char *staged, const mm_matrix &c, size_t row,
+                                               size_t col) {
+    constexpr unsigned COLS = MM_TENSOR_LINE_BYTES / sizeof(WORD);
+#pragma unroll 4
+    for (unsigned i = mm_my_thread(); i < MM_CONSUMER_ROWS * COLS; i += MM_GROUP) {
+        const unsigned down = i / COLS;
+        const unsigned across = i % COLS;
+        if (row + down < c.rows && col + across < c.cols)
+            static_cast<WORD *>(c.data)[(row + down) * c.ld + col + across] = *reinterpret_cast<const WORD *>(
+                mm_staged_at(const_cast<unsigned char *>(staged), down, across * sizeof(WORD)));
+    }
+}
+
+/* Copies a consumer's part of C, from `staged` on. All threads of the consumer have written it. */
+__device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, const unsigned char *staged,
+                                                unsigned row, unsigned col, unsigned product,
+                                                bool is_narrow) {
+    if (plan.maps_c) {
+        if (mm_my_thread() == 0)
+            mm_box_store(&plan.of_c, static_cast<int>(col), static_cast<int>(row), static_cast<int>(product),
+                         staged);
+        return;
+    }
+    mm_matrix c = plan.c;
+    c.data = static_cast<char *>(c.data) + product * plan.c_step * (is_narrow ? 2 : 4);
+    if (is_narrow)
+        mm_copy_staged<uint16_t>(staged, c, row, col);
+    else
+        mm_copy_staged<uint32_t>(staged, c, row, col);
+}
+
+/* Parts of C from FIRST, the sum of a thread, on. */
+template <class T, bool IS_NARROW, unsigned FIRST>
+__device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsigned char *staged,
+                                                const mm_tensor_tile &tile,
+                                                const typename T::SUM (&sums)[T::SUMS]) {
+    if constexpr (FIRST < T::SUMS) {
+        constexpr unsigned EACH = IS_NARROW ? 32 : 16; /* sums of a thread */
+        unsigned char *at = staged + FIRST / EACH % MM_STAGED_BUFFERS * MM_STAGED_BYTES;
+        if (mm_my_thread() == 0)
+            mm_box_stores_wait<MM_STAGED_BUFFERS - 1>(); /* the last copy from this buffer has read it */
+        mm_consumer_sync();
+        if constexpr (IS_NARROW)
+            mm_stage_narrow<FIRST>(at, plan.c.dtype == MM_BFLOAT16, sums);
+        else
+            mm_stage_wide<FIRST>(at, sums);
+        mm_async_proxy_fence();
+        mm_consumer_sync();
+        mm_store_staged(plan, at, tile.row + mm_my_consumer() * MM_CONSUMER_ROWS, tile.col + FIRST * 2,
+                        tile.product, IS_NARROW);
+        mm_tensor_store<T, IS_NARROW, FIRST + EACH>(plan, staged, tile, sums);
+    }
+}
+
+template <class T>
+__device__ __forceinline__ void
+mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared, const mm_tensor_tile &tile,
+                   const typename T::SUM (&sums)[T::SUMS]) {
+    unsigned char *staged =
+        shared.stages + T::STAGES * T::STAGE_BYTES + mm_my_consumer() * (MM_STAGED_BUFFERS * MM_STAGED_BYTES);
+    const bool is_narrow = plan.c.dtype == MM_FLOAT16 || plan.c.dtype == MM_BFLOAT16;
+    if (is_narrow)
+        mm_tensor_store<T, true, 0>(plan, staged, tile, sums);
+    else
+        mm_tensor_store<T, false, 0>(plan, staged, tile, sums);
+}
+
+template <class T>
+__device__ void mm_tensor_consume(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared) {
+    mm_tile_scheduler scheduler = mm_scheduler_of(blockIdx.x / T::CLUSTER);
+    mm_ring_state at = {0, 0};
+    typename T::SUM sums[T::SUMS] = {};
+    for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
+        if constexpr (T::PROMOTES)
+            mm_tensor_promote<T>(shared, next, at, sums);
+        else
+            mm_tensor_add_up<T>(shared, next, at, sums);
+        if (next.begin > 0) {
+            mm_publish(plan.partial, sums);
+            continue;
+        }
+        if (next.end < plan.schedule.steps)
+            mm_fix_up<T::CLUSTER>(plan.schedule, plan.partial, next, sums);
+        mm_tensor_epilogue<T>(plan, shared, mm_tensor_tile_of<T>(plan, next.cluster_tile), sums);
+    }
+    if (mm_my_thread() == 0)
+        mm_box_stores_wait<0>(); /* a block keeps its shared memory until it was read */
+}
+
+template <unsigned CLUSTER> __device__ __forceinline__ void mm_tensor_sync() {
+    if (CLUSTER > 1)
+        mm_cluster_sync();
+    else
+        __syncthreads();
+}
+
+template <class T>
+__global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(MM_TENSOR_THREADS, 1)
+    mm_tensor_product(const __grid_constant__ mm_tensor_plan plan) {
+    extern __shared__ __align__(1024) unsigned char stages[];
+    __shared__ mm_ring<T::STAGES> ring;
+    const mm_tensor_shared<T> shared = {ring, stages};
+    if (threadIdx.x == 0) {
+        mm_prefetch_map(&plan.a);
+        mm_prefetch_map(&plan.b);
+        mm_ring_init(ring, T::CLUSTER);
+        mm_barriers_init_fence();
+    }
+    __syncwarp(); /* barrier.cluster is .aligned: whole warps arrive */
+    mm_let_kernel_behind_begin();
+    mm_wait_for_kernel_before();
+    mm_tensor_sync<T::CLUSTER>(); /* the barriers of all blocks are initialised */
+    if (threadIdx.x < MM_GROUP) {
+        mm_become_producer<40>();
+        if (threadIdx.x == 0)
+            mm_tensor_produce<T>(plan, shared);
+        __syncwarp(); /* the idle lanes of warp 0 wait for the copying thread */
+    } else {
+        mm_become_consumer<40>();
+        mm_tensor_consume<T>(plan, shared);
+    }
+    if (T::CLUSTER > 1)
+        mm_cluster_sync(); /* another block may still copy to this one, or arrive at its barriers */
+}
+
+template <class T> mm_tensor_kernel mm_tensor_kernel_of() {
+    return {reinterpret_cast<const void *>(mm_tensor_product<T>), T::WIDE, T::CLUSTER, T::SHARED_BYTES};
+}
+
+/* A type's kernels. COLS: the columns of a large tile. */
+template <template <unsigned, bool, bool> class INSTRUCTION, typename SUM, unsigned BYTES, bool PROMOTES,
+          unsigned COLS>
+mm_tensor_kernels mm_tensor_kernels_of() {
+    mm_tensor_kernels kernels = {};
+    auto &large = kernels.of[MM_TENSOR_LARGE];
+    auto &small = kernels.of[MM_TENSOR_SMALL];
+#define MM_BOTH(a, b)                                                                                        \
+    large[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, COLS, 2, a, b>>();   \
+    small[a][b] = mm_tensor_kernel_of<mm_tensor_type<INSTRUCTION, SUM, BYTES, PROMOTES, 128, 1, a, b>>()
+    MM_BOTH(false, false);
+    if constexpr (BYTES == 2) {
+        MM_BOTH(false, true);
+        MM_BOTH(true, false);
+        MM_BOTH(true, true);
+    }
+#undef MM_BOTH
+    return kernels;
+}

@@ -1,0 +1,379 @@
+/* tensor: each element type by its own tensor core instruction of Hopper, and `tf32`, which rounds float32 to
+ * tf32 (11 significant bits) and is as fast.
+ *
+ * The instruction, wgmma, multiplies a 64-row fragment by up to 256 columns at a time, both read from shared
+ * memory. product.cuh has the kernel. Two sizes of tile: clusters of two blocks that compute 256×256 of C (of
+ * float8 256×192), and single blocks of 128×128 if the large ones would leave multiprocessors idle.
+ *
+ * The copy engine (TMA) fills shared memory by tensor maps: boxes of a matrix, zeros past its edges. It wants
+ * matrices and rows that begin at multiples of 16 bytes; other operands are copied first. wgmma reads 16-bit
+ * types in either order, but others along k only: then a row-major B, and a transposed A, are turned first.
+ * Both copies are kept with an operand that is stored, from its second product on.
+ *
+ * Cost: up to 200 KiB of shared memory and one block a multiprocessor; 384 threads of up to 232 registers.
+ *
+ * Sources: CUTLASS's Hopper kernels for the division of labour, Osama and others' "Stream-K" (2023) for the
+ * schedule. */
+#include "gpu/backend.h"
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/variants.h"
+#include "gpu/cuda/variants/passes.h"
+#include "gpu/cuda/variants/tensor/parts.h"
+
+#include <assert.h>
+
+const unsigned mm_cuda_tensor_tiles[] = {128, 256, 0};
+
+/* --- what to launch ------------------------------------------------------------------------------ */
+
+enum { ALIGNMENT = 16 }; /* of matrices and rows in bytes, for TMA */
+
+/* A type's kernels, and how the copy engine sees its elements. */
+struct type {
+    const struct mm_tensor_kernels *kernels;
+    CUtensorMapDataType element;
+};
+
+static const struct type *type_of(enum mm_dtype dtype) {
+    static const struct type types[MM_DTYPE_COUNT] = {
+        [MM_FLOAT32] = {&mm_tensor_tf32, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32},
+        [MM_FLOAT16] = {&mm_tensor_float16, CU_TENSOR_MAP_DATA_TYPE_UINT16},
+        [MM_BFLOAT16] = {&mm_tensor_bfloat16, CU_TENSOR_MAP_DATA_TYPE_UINT16},
+        [MM_FLOAT8_E4M3FN] = {&mm_tensor_float8_e4m3fn, CU_TENSOR_MAP_DATA_TYPE_UINT8},
+        [MM_FLOAT8_E5M2] = {&mm_tensor_float8_e5m2, CU_TENSOR_MAP_DATA_TYPE_UINT8},
+        [MM_INT8] = {&mm_tensor_int8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
+        [MM_UINT8] = {&mm_tensor_uint8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
+        [MM_BOOL] = {&mm_tensor_uint8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
+    };
+    return &types[dtype];
+}
+
+/* An operand as the kernel reads it: where it lies, or a copy. */
+struct operand {
+    struct mm_matrix stored;
+    struct mm_matrix matrix; /* all matrices of a stack, one below another */
+    size_t matrices;
+    bool is_turned; /* not K-major */
+    bool is_copied;
+    bool turns; /* the copy is transposed */
+};
+
+static bool is_aligned(const struct mm_matrix *matrix) {
+    return (uintptr_t)matrix->data % ALIGNMENT == 0 &&
+           matrix->ld * mm_dtype_bytes(matrix->dtype) % ALIGNMENT == 0;
+}
+
+/* `wants`: the type has to be K-major. */
+static struct operand operand_of(const struct mm_matrix *stored, size_t matrices, bool is_k_major,
+                                 bool wants) {
+    const size_t bytes = mm_dtype_bytes(stored->dtype);
+    const size_t rows = stored->rows / matrices;
+    struct operand operand = {.stored = *stored, .matrix = *stored, .matrices = matrices};
+    operand.turns = wants && !is_k_major;
+    operand.is_turned = !is_k_major && !wants;
+    operand.is_copied = operand.turns || !is_aligned(stored);
+    if (!operand.is_copied)
+        return operand;
+    operand.matrix.rows = matrices * (operand.turns ? stored->cols : rows);
+    operand.matrix.cols = operand.turns ? rows : stored->cols;
+    operand.matrix.ld = mm_size_round_up(operand.matrix.cols * bytes, ALIGNMENT) / bytes;
+    operand.matrix.data = NULL;
+    return operand;
+}
+
+static size_t copy_bytes(const struct operand *operand) {
+    return operand->is_copied ? mm_cuda_aligned(operand->matrix.rows * operand->matrix.ld *
+                                                mm_dtype_bytes(operand->matrix.dtype))
+                              : 0;
+}
+
+/* All that follows from a product's shape and type. */
+struct call {
+    const struct type *type;
+    const struct mm_tensor_kernel *kernel;
+    struct operand a;
+    struct operand b;
+    struct mm_schedule schedule;
+    size_t ready_bytes; /* of the workspace: flags, partial sums, copies of A and of B */
+    size_t sums_bytes;
+    size_t bytes;
+};
+
+static bool is_shared(const struct mm_schedule *schedule) {
+    return schedule->share + schedule->longer_shares > 0;
+}
+
+static size_t cluster_tiles_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel) {
+    return mm_product_count(product) *
+           mm_size_divide_up(product->m, (size_t)kernel->cluster * MM_TENSOR_ROWS) *
+           mm_size_divide_up(product->n, kernel->cols);
+}
+
+/* What the fix-up costs, in the time of a step. Measured on an H200. */
+enum { FIX_UP_STEPS = 18 };
+
+static struct mm_schedule schedule_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel,
+                                      const struct mm_device *device) {
+    const size_t depth = MM_TENSOR_LINE_BYTES / mm_dtype_bytes(product->a.dtype);
+    return mm_schedule_of(mm_product_count(product),
+                          (unsigned)mm_size_divide_up(product->m, (size_t)kernel->cluster * MM_TENSOR_ROWS),
+                          (unsigned)mm_size_divide_up(product->n, kernel->cols),
+                          (unsigned)mm_size_divide_up(product->k, depth),
+                          device->multiprocessors / kernel->cluster, FIX_UP_STEPS);
+}
+
+/* The size that takes less time. A step of a large tile has the products of so many small ones, in so much of
+ * their time: it reads less memory for each. Measured on an H200. */
+static enum mm_tensor_size size_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
+                                   const struct mm_device *device) {
+    enum { LARGE_EDGE = 256 };
+    static const double LARGE_STEP = 0.8; /* of the time of as many products by small ones */
+    const struct mm_tensor_kernel *large = &kernels->of[MM_TENSOR_LARGE][0][0];
+    const struct mm_tensor_kernel *small = &kernels->of[MM_TENSOR_SMALL][0][0];
+    if (product->tile != 0)
+        return product->tile == LARGE_EDGE ? MM_TENSOR_LARGE : MM_TENSOR_SMALL;
+    const struct mm_schedule by_large = schedule_of(product, large, device);
+    const struct mm_schedule by_small = schedule_of(product, small, device);
+    const double step = LARGE_STEP * large->cols / small->cols;
+    return step * mm_schedule_steps(&by_large, FIX_UP_STEPS) < mm_schedule_steps(&by_small, FIX_UP_STEPS)
+               ? MM_TENSOR_LARGE
+               : MM_TENSOR_SMALL;
+}
+
+static struct call call_of(const struct mm_plan *plan, const struct mm_product *product) {
+    const struct mm_device *device = plan->device;
+    const bool wants = mm_dtype_bytes(product->a.dtype) != 2;
+    struct call call = {.type = type_of(product->a.dtype)};
+    call.a = operand_of(&product->a, mm_matrices_of_a(product), !product->transpose_a, wants);
+    call.b = operand_of(&product->b, mm_matrices_of_b(product), product->transpose_b, wants);
+    call.kernel = &call.type->kernels
+                       ->of[size_of(product, call.type->kernels, device)][call.a.is_turned][call.b.is_turned];
+    const unsigned cluster = call.kernel->cluster;
+    call.schedule = schedule_of(product, call.kernel, device);
+    if (is_shared(&call.schedule)) {
+        const size_t blocks = (size_t)call.schedule.clusters * cluster;
+        call.ready_bytes = mm_cuda_aligned(blocks * 2 * sizeof(unsigned));
+        call.sums_bytes = blocks * MM_TENSOR_ROWS * call.kernel->cols * sizeof(float);
+    }
+    call.bytes = call.ready_bytes + call.sums_bytes + copy_bytes(&call.a) + copy_bytes(&call.b);
+    return call;
+}
+
+/* --- tensor maps --------------------------------------------------------------------------------- */
+
+typedef CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
+                        const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
+                        const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
+                        CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                        CUtensorMapFloatOOBfill fill);
+
+/* The driver's function that encodes them; the program is not linked with the driver. It is looked up once.
+ */
+static enum mm_status find_encode(struct mm_lane *lane, encode **function, struct mm_error *error) {
+    static encode *known;
+    static const char name[] = "cuTensorMapEncodeTiled";
+    enum cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+    void *found = NULL;
+    *function = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (*function != NULL)
+        return MM_OK;
+#if CUDART_VERSION >= 12050
+    const cudaError_t code =
+        cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result);
+#else
+    const cudaError_t code = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
+#endif
+    if (code != cudaSuccess || found == NULL)
+        return mm_cuda_status(lane->device, code == cudaSuccess ? cudaErrorSymbolNotFound : code,
+                              "looking for the driver's tensor maps", error);
+    *function = (encode *)found;
+    __atomic_store_n(&known, *function, __ATOMIC_RELAXED);
+    return MM_OK;
+}
+
+/* Of `count` matrices, one below another, in boxes of 128 bytes by `lines`. */
+static enum mm_status map_matrix(encode *function, CUtensorMapDataType type, const struct mm_matrix *matrix,
+                                 size_t count, unsigned lines, CUtensorMap *map, struct mm_error *error) {
+    const size_t bytes = mm_dtype_bytes(matrix->dtype);
+    const size_t rows = matrix->rows / count;
+    const cuuint64_t dims[] = {matrix->cols, rows, count};
+    const cuuint64_t strides[] = {matrix->ld * bytes, rows * matrix->ld * bytes};
+    const cuuint32_t box[] = {(cuuint32_t)(MM_TENSOR_LINE_BYTES / bytes), lines, 1};
+    const cuuint32_t ones[] = {1, 1, 1};
+    const CUresult code = function(map, type, 3, matrix->data, dims, strides, box, ones,
+                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return code == CUDA_SUCCESS
+               ? MM_OK
+               : mm_fail(error, MM_INTERNAL,
+                         "the driver refuses a tensor map of %zu x %zu elements in rows of %zu "
+                         "(error %d)",
+                         rows, matrix->cols, matrix->ld, (int)code);
+}
+
+/* `lines`: of a box of a K-major operand. */
+static enum mm_status map_operand(encode *function, const struct type *type, const struct operand *operand,
+                                  unsigned lines, CUtensorMap *map, struct mm_error *error) {
+    return map_matrix(function, type->element, &operand->matrix, operand->matrices,
+                      operand->is_turned ? MM_TENSOR_SQUARE : lines, map, error);
+}
+
+/* The copy engine writes 16 bytes at a time, also past the end of a row. A C that does not end there is left
+ * to the threads. */
+static enum mm_status map_result(encode *function, const struct mm_product *product,
+                                 struct mm_tensor_plan *plan, struct mm_error *error) {
+    const bool is_narrow = mm_dtype_bytes(product->c.dtype) == 2;
+    plan->maps_c = is_aligned(&product->c) && product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
+    return plan->maps_c
+               ? map_matrix(function,
+                            is_narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
+                            &product->c, mm_product_count(product), MM_TENSOR_ROWS / 2, &plan->of_c, error)
+               : MM_OK;
+}
+
+/* --- the launch ---------------------------------------------------------------------------------- */
+
+static enum mm_status copy_operand(mm_cuda_step *run, const struct mm_device *device,
+                                   const struct operand *operand, struct mm_lane *lane,
+                                   struct mm_error *error) {
+    return mm_cuda_copy_operand(run, device, &operand->stored, operand->matrices, operand->turns,
+                                &operand->matrix, lane, error);
+}
+
+/* Makes the operand's copy in the workspace, or where it is kept with an operand that is stored. */
+static enum mm_status place_copy(const struct mm_device *device, struct operand *operand, unsigned slot,
+                                 void *workspace, struct mm_lane *lane, struct mm_error *error) {
+    const uint64_t key = UINT64_C(1) << 63 | operand->turns; /* fp32_tensor's keys are smaller */
+    bool is_filled = false;
+    if (!operand->is_copied)
+        return MM_OK;
+    void *kept = mm_cuda_take_derived(lane, slot, operand->stored.data, key, copy_bytes(operand), &is_filled);
+    operand->matrix.data = kept != NULL ? kept : workspace;
+    if (is_filled)
+        return MM_OK;
+    const enum mm_status status = copy_operand(mm_plan_launch, device, operand, lane, error);
+    return status != MM_OK || kept == NULL
+               ? status
+               : mm_cuda_status(lane->device, mm_cuda_note_derived(lane, slot), "copying an operand", error);
+}
+
+/* It waits for a kernel before it by itself, but not for what clears memory. */
+static struct mm_layout layout_of(const struct call *call) {
+    const struct mm_tensor_kernel *kernel = call->kernel;
+    return (struct mm_layout){.kernel = kernel->kernel,
+                              .threads_x = MM_TENSOR_THREADS,
+                              .threads_y = 1,
+                              .follows = call->ready_bytes == 0,
+                              .dynamic_shared_bytes = kernel->shared_bytes};
+}
+
+static void place_stack(const struct mm_stack *stack, struct mm_tensor_plan *plan) {
+    plan->rank = stack->rank;
+    for (unsigned dim = 0; dim < stack->rank; dim++) {
+        plan->dims[dim] = (unsigned)stack->dims[dim];
+        plan->a_steps[dim] = (unsigned)stack->a_steps[dim];
+        plan->b_steps[dim] = (unsigned)stack->b_steps[dim];
+    }
+}
+
+static enum mm_status multiply(const struct call *call, const struct mm_product *product,
+                               struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_layout layout = layout_of(call);
+    const unsigned cluster = call->kernel->cluster;
+    struct mm_tensor_plan plan = {.schedule = call->schedule,
+                                  .partial = {(char *)lane->scratch + call->ready_bytes, lane->scratch},
+                                  .c = mm_product_item(product, 0).c,
+                                  .c_step = product->m * product->n};
+    void *arguments[] = {&plan};
+    encode *function = NULL;
+    if (product->stack != NULL)
+        place_stack(product->stack, &plan);
+    enum mm_status status = find_encode(lane, &function, error);
+    if (status == MM_OK)
+        status = map_operand(function, call->type, &call->a, MM_TENSOR_ROWS, &plan.a, error);
+    if (status == MM_OK)
+        status = map_operand(function, call->type, &call->b, call->kernel->cols / cluster, &plan.b, error);
+    if (status == MM_OK)
+        status = map_result(function, product, &plan, error);
+    return status == MM_OK ? mm_cuda_enqueue(&layout, (dim3){call->schedule.clusters * cluster, 1, 1},
+                                             arguments, lane, error)
+                           : status;
+}
+
+static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
+                             struct mm_lane *lane, struct mm_error *error) {
+    struct call call = call_of(plan, product);
+    char *workspace = (char *)lane->scratch + call.ready_bytes + call.sums_bytes;
+    enum mm_status status = MM_OK;
+    if (call.ready_bytes > 0)
+        status =
+            mm_cuda_status(lane->device, cudaMemsetAsync(lane->scratch, 0, call.ready_bytes, lane->stream),
+                           "clearing the workspace", error);
+    if (status == MM_OK)
+        status = place_copy(plan->device, &call.a, 0, workspace, lane, error);
+    if (status == MM_OK)
+        status = place_copy(plan->device, &call.b, 1, workspace + copy_bytes(&call.a), lane, error);
+    return status == MM_OK ? multiply(&call, product, lane, error) : status;
+}
+
+/* All of a stack at once: it is never cut (mm_cuda_set_bands). */
+static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
+                                   size_t count, struct mm_lane *lane, struct mm_error *error) {
+    assert(first == 0 && count == product->stack->count);
+    return launch(plan, product, lane, error);
+}
+
+static enum mm_status launch_zero(const struct mm_plan *plan, const struct mm_product *product,
+                                  struct mm_lane *lane, struct mm_error *error) {
+    (void)plan;
+    return mm_cuda_zero_result(product, lane, error);
+}
+
+static enum mm_status prepare(const struct mm_plan *plan, const struct mm_product *product,
+                              struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_product one = mm_product_item(product, 0);
+    const struct call call = call_of(plan, plan->launch_stack != NULL ? product : &one);
+    enum mm_status status = mm_cuda_load(&plan->layout, lane, error);
+    if (status == MM_OK && call.a.is_copied)
+        status = copy_operand(mm_cuda_prepare, plan->device, &call.a, lane, error);
+    if (status == MM_OK && call.b.is_copied)
+        status = copy_operand(mm_cuda_prepare, plan->device, &call.b, lane, error);
+    return status;
+}
+
+/* Any product of a stack, which may begin anywhere: it needs the most memory. */
+static struct mm_product any_item(const struct mm_product *product) {
+    struct mm_product one = mm_product_item(product, 0);
+    if (product->stack != NULL)
+        one.a.data = one.b.data = (void *)(uintptr_t)1; /* it is not followed */
+    return one;
+}
+
+/* Whether a stack's copies are dense, as a stack of transpositions makes them. */
+static bool is_stackable(const struct call *call) {
+    return (!call->a.turns || call->a.matrix.ld == call->a.matrix.cols) &&
+           (!call->b.turns || call->b.matrix.ld == call->b.matrix.cols);
+}
+
+enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,
+                              struct mm_error *error) {
+    if (plan->is_frugal)
+        return mm_cuda_tiled_16(product, plan, error);
+    if (product->k == 0) {
+        plan->launch = launch_zero;
+        return MM_OK;
+    }
+    const struct mm_product one = any_item(product);
+    const struct call call = call_of(plan, product);
+    const bool is_at_once = product->stack != NULL && is_stackable(&call);
+    const struct call each = is_at_once ? call : call_of(plan, &one);
+    if (cluster_tiles_of(is_at_once ? product : &one, each.kernel) > UINT32_MAX)
+        return mm_fail(error, MM_UNSUPPORTED, "%s takes results of up to %u tiles", plan->variant->name,
+                       UINT32_MAX);
+    plan->launch = launch;
+    plan->launch_stack = is_at_once ? launch_stack : NULL;
+    plan->prepare = prepare;
+    plan->layout = layout_of(&each);
+    plan->workspace_bytes = each.bytes;
+    return MM_OK;
+}
