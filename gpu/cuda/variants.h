@@ -29,7 +29,7 @@ __BEGIN_DECLS
     X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .tile = 128, .summary = "64x32 of C a warp and 8x8 a thread; the next operands and slabs are loaded meanwhile") \
     X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .summary = "blocks of the shape that suits the product; k is split if there are too few blocks to fill the chip; a kernel of its own for vectors") \
     X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor}, .tile = 128, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three products, results judged and repaired") \
-    X(tensor, .plan = {[MM_FLOAT16] = mm_cuda_tensor, [MM_BFLOAT16] = mm_cuda_tensor, [MM_FLOAT8_E4M3FN] = mm_cuda_tensor, [MM_FLOAT8_E5M2] = mm_cuda_tensor, [MM_INT8] = mm_cuda_tensor, [MM_UINT8] = mm_cuda_tensor, [MM_BOOL] = mm_cuda_tensor}, .tiles = mm_cuda_tensor_tiles, .converts = true, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "each type by its own tensor core instruction, fed by the copy engine; k is split where tiles are few") \
+    X(tensor, .plan = {[MM_FLOAT64] = mm_cuda_tensor_float64, [MM_FLOAT16] = mm_cuda_tensor, [MM_BFLOAT16] = mm_cuda_tensor, [MM_FLOAT8_E4M3FN] = mm_cuda_tensor, [MM_FLOAT8_E5M2] = mm_cuda_tensor, [MM_INT8] = mm_cuda_tensor, [MM_UINT8] = mm_cuda_tensor, [MM_BOOL] = mm_cuda_tensor}, .tiles = mm_cuda_tensor_tiles, .converts = true, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "each type by its own tensor core instruction, fed by the copy engine; k is split where tiles are few") \
     X(tf32, .plan = {[MM_FLOAT32] = mm_cuda_tensor}, .tiles = mm_cuda_tensor_tiles, .converts = true, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", .summary = "as tensor, with float32 operands rounded to 11 significant bits") \
     X(blas, .plan = {[MM_FLOAT32] = mm_cuda_blas, [MM_FLOAT64] = mm_cuda_blas, [MM_FLOAT16] = mm_cuda_blas, [MM_BFLOAT16] = mm_cuda_blas, [MM_FLOAT8_E4M3FN] = mm_cuda_blas, [MM_INT8] = mm_cuda_blas}, .multiples = {[MM_FLOAT8_E4M3FN] = {.n = 4, .k = 16}, [MM_INT8] = {.k = 4}}, .converts = true, .missing = mm_cuda_blas_missing, .dtype_missing = {[MM_FLOAT8_E4M3FN] = mm_cuda_blas_float8_missing}, .needs = "cuBLAS 13 or 12 at run time; for float8_e4m3fn also compute capability 8.9", .summary = "cuBLAS, with float32 computed in plain float32: the yardstick")
 
@@ -45,7 +45,7 @@ mm_variant_plan mm_cuda_naive, mm_cuda_naive_uncoalesced, mm_cuda_tiled_8, mm_cu
     mm_cuda_tiled_strided_16, mm_cuda_tiled_exact_16, mm_cuda_tiled_exact_32, mm_cuda_tiled_dynamic,
     mm_cuda_tiled_padded, mm_cuda_tiled_conflicted, mm_cuda_tiled_async, mm_cuda_register_tiled,
     mm_cuda_vectorized, mm_cuda_warp_tiled, mm_cuda_simt, mm_cuda_fp32_tensor, mm_cuda_tensor,
-    mm_cuda_blas;
+    mm_cuda_tensor_float64, mm_cuda_blas;
 mm_variant_plan mm_cuda_transpose_naive, mm_cuda_transpose_shared, mm_cuda_transpose_padded,
     mm_cuda_transpose_vectorized;
 

@@ -6,24 +6,26 @@
  * the same code is correct. */
 #pragma once
 
-/* Begins to copy the first `count` of WORDS floats (1 or 4), and to fill the rest with zeros. It loads
- * nothing past `count`, so edges need no other path; if `count` is 0, `from` may point anywhere. Both
- * pointers are aligned to WORDS floats. */
-template <unsigned WORDS>
-__device__ __forceinline__ void mm_copy_async(float *to, const float *from, unsigned count) {
-    static_assert(WORDS == 1 || WORDS == 4, "cp.async copies 4, 8 or 16 bytes");
+/* Begins to copy the first `count` of COUNT elements (4, 8 or 16 bytes in all), and to fill the rest with
+ * zeros. It loads nothing past `count`, so edges need no other path; if `count` is 0, `from` may point
+ * anywhere. Both pointers are aligned to COUNT elements. */
+template <unsigned COUNT, typename ELEMENT>
+__device__ __forceinline__ void mm_copy_async(ELEMENT *to, const ELEMENT *from, unsigned count) {
+    constexpr unsigned BYTES = COUNT * sizeof(ELEMENT);
+    static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "cp.async copies 4, 8 or 16 bytes");
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     const unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(to));
-    const unsigned bytes = 4 * count;
-    if (WORDS == 4)
+    const unsigned bytes = static_cast<unsigned>(sizeof(ELEMENT)) * count;
+    if (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(bytes)
                      : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from), "r"(bytes)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared), "l"(from), "n"(BYTES),
+                     "r"(bytes)
                      : "memory");
 #else
-    for (unsigned word = 0; word < WORDS; word++)
-        to[word] = word < count ? from[word] : 0.0f;
+    for (unsigned index = 0; index < COUNT; index++)
+        to[index] = index < count ? from[index] : ELEMENT(0);
 #endif
 }
 
