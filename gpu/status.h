@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/cdefs.h>
 
 #include "gpu/names.h"
 
@@ -56,6 +57,8 @@ struct mm_error {
 const char *mm_status_name(enum mm_status status);
 const char *mm_status_title(enum mm_status status);
 
+__BEGIN_DECLS
+
 /* Clears *error, sets status, field and detail (cut to fit), and returns the status, so that a function
  * can end in `return mm_fail(error, MM_BAD_SHAPE, ...)`. error may be NULL: then only the status
  * is passed on. Further members are set by the caller afterwards. Any thread. */
@@ -72,3 +75,5 @@ enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t
 /* Add the short forms to an error that was filled in. error may be NULL. */
 void mm_fail_expected(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mm_fail_got(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+__END_DECLS
