@@ -16,6 +16,7 @@ enum kind {
     NAME,
     FLAG,
     PERMISSION,
+    ACCURACY,
     REPLY,
     SOURCE,
     MATRIX,
@@ -78,6 +79,7 @@ static const struct {
     [NAME] = {"a name without NUL bytes", "a string without NUL characters"},
     [FLAG] = {"true, false, 1 or 0", "true or false"},
     [PERMISSION] = {"allow or never", "\"allow\" or \"never\""},
+    [ACCURACY] = {"float32 or tf32", "\"float32\" or \"tf32\""},
     [REPLY] = {"matrix or none", "\"matrix\" or \"none\""},
     [MATRIX] = {"1 to 128 letters, digits, dots, dashes and underscores, and neither . nor ..",
                 "a string of 1 to 128 letters, digits, dots, dashes and underscores, and neither . nor .."},
@@ -223,8 +225,9 @@ static enum mm_status fail_unknown(const struct mm_call *call, enum mm_call_plac
                          place == MM_CALL_QUERY ? "query" : "body", known.list, hint);
 }
 
-/* The words of a permission and of a reply, by their numbers. */
-static const char *const words[][2] = {[PERMISSION] = {"never", "allow"}, [REPLY] = {"matrix", "none"}};
+/* The words of some kinds, by their numbers. */
+static const char *const words[][2] = {
+    [PERMISSION] = {"never", "allow"}, [ACCURACY] = {"float32", "tf32"}, [REPLY] = {"matrix", "none"}};
 
 /* Stores a value, unless another one was given before. */
 static enum mm_status give(struct mm_call *call, unsigned parameter, const struct value *value,
@@ -367,6 +370,7 @@ static bool read_value(enum kind kind, enum mm_call_place place, const struct mm
         return *number == 1 || given->kind == MM_VALUE_FALSE ||
                (is_text && (text_is(given, "false") || text_is(given, "0")));
     case PERMISSION:
+    case ACCURACY:
     case REPLY:
         *number = text_is(given, words[kind][1]);
         return *number == 1 || text_is(given, words[kind][0]);
@@ -494,6 +498,7 @@ struct mm_product mm_call_product(const struct mm_call *call) {
         .transpose_a = call->op == MM_TRANSPOSE || call->numbers[MM_PARAMETER_TRANSPOSE_A] != 0,
         .transpose_b = call->numbers[MM_PARAMETER_TRANSPOSE_B] != 0,
         .allow_vendor = call->numbers[MM_PARAMETER_VENDOR] != 0,
+        .allow_tf32 = call->numbers[MM_PARAMETER_ACCURACY] != 0,
         .tile = (unsigned)call->numbers[MM_PARAMETER_TILE],
     };
     product.c.dtype = call->result_dtype;

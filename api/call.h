@@ -48,6 +48,7 @@ enum mm_call_place {
     X(MM_PARAMETER_TIMEOUT_MS, "timeout_ms", WHOLE, CALLS | BENCHMARKS | PROBE)                              \
     X(MM_PARAMETER_TILE, "tile", COUNT, PRODUCTS)                                                            \
     X(MM_PARAMETER_VENDOR, "vendor", PERMISSION, PRODUCTS)                                                   \
+    X(MM_PARAMETER_ACCURACY, "accuracy", ACCURACY, PRODUCTS)                                                 \
     X(MM_PARAMETER_VERIFY, "verify", FLAG, PRODUCTS)                                                         \
     X(MM_PARAMETER_REPLY, "reply", REPLY, CALLS)                                                             \
     X(MM_PARAMETER_ROWS, "rows", RANGE, CALLS | READING)                                                     \
@@ -90,7 +91,8 @@ struct mm_call {
     /* Values: the defaults until given. Names are cut to MM_CALL_NAME_MAX characters. */
     char names[MM_PARAMETER_RESULT_DTYPE + 1][MM_CALL_NAME_MAX + 1]; /* of those of kind NAME */
     uint64_t numbers[MM_PARAMETER_COUNT]; /* all others; flags are 0 or 1, permissions 0 (never) or 1 (allow),
-                                             replies 0 (matrix) or 1 (none), figures bits of enum mm_figure */
+                                             accuracies 0 (float32) or 1 (tf32), replies 0 (matrix) or 1
+                                             (none), figures bits of enum mm_figure */
     struct mm_source a_source;            /* of a_from and b_from; rows are set by mm_call_view */
     struct mm_source b_source;
     struct mm_held *held; /* for the stored matrices that these name (api/operand.h); NULL: there are none */

@@ -45,6 +45,7 @@ struct mm_product {
     bool transpose_a;
     bool transpose_b;
     bool allow_vendor;            /* the row `auto` of a GPU may choose a library of the device's vendor */
+    bool allow_tf32;              /* it may choose `tf32` for float32 operands */
     unsigned tile;                /* that the caller chose, for a variant which leaves it open; 0: its own */
     const struct mm_stack *stack; /* m, n and k are those of each of its products, the views cover all of
                                      them and are dense; the caller's, for as long as the product; NULL: there

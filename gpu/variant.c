@@ -78,3 +78,8 @@ unsigned mm_variant_dtypes_on(const struct mm_variant *variant, const struct mm_
             dtypes &= ~MM_DTYPE_BIT(dtype);
     return dtypes;
 }
+
+enum mm_arithmetic mm_variant_arithmetic(const struct mm_variant *variant, bool is_host) {
+    const enum mm_arithmetic of_device = is_host ? MM_ROUNDED : MM_CUT_OFF;
+    return variant->rounds_to_tf32 ? MM_OF_TF32 : of_device;
+}

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gpu/names.h"
+#include "gpu/check/bounds.h"
 #include "gpu/product.h"
 
 struct mm_device;
@@ -60,6 +61,7 @@ struct mm_variant {
                      this (gpu/pieces.h); 0: in one */
     unsigned multiple_of; /* it takes only m, n and k that are multiples of this (at most 32); 0: any */
     struct mm_multiples multiples[MM_DTYPE_COUNT]; /* the same for one element type; 0: multiple_of holds */
+    bool rounds_to_tf32;                           /* float32 operands */
     bool converts; /* not on the host: C may have any type of mm_dtype_results; else only mm_dtype_result */
 
     /* Why it cannot run on this device (a static sentence), or NULL if it can. Any thread. NULL pointer:
@@ -102,6 +104,9 @@ const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, co
  * type at all, mm_variant_dtypes says.) */
 const char *mm_variant_missing(const struct mm_variant *variant, const struct mm_device *device,
                                enum mm_dtype dtype);
+
+/* What computes its products, on the host or on another device. */
+enum mm_arithmetic mm_variant_arithmetic(const struct mm_variant *variant, bool is_host);
 
 /* The element types that the row takes on this device: MM_DTYPE_BIT of each. */
 unsigned mm_variant_dtypes_on(const struct mm_variant *variant, const struct mm_device *device);

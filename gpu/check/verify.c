@@ -289,11 +289,11 @@ static void judge_words(const struct mm_product *product, size_t row, const uint
 }
 
 /* Adds rows of C, from `first` on, once A and B are summed. The product's first row counts as `first_row`. */
-static void judge_rows(const struct mm_product *product, bool has_tensor_cores, const struct parts *parts,
-                       const struct mm_matrix *c, size_t first, size_t first_row,
+static void judge_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
+                       const struct parts *parts, const struct mm_matrix *c, size_t first, size_t first_row,
                        struct mm_verification *verification) {
     struct mm_verification rows = {.is_done = false};
-    const struct mm_verify_bounds bounds = mm_verify_bounds_of(product, has_tensor_cores);
+    const struct mm_verify_bounds bounds = mm_verify_bounds_of(product, arithmetic);
     const struct factors by = {OF_C, parts->x, product->n};
     const void *of_c = parts->of_c, *of_a = parts->of_a;
     for (size_t row = 0; row < c->rows; row++) {
@@ -313,8 +313,8 @@ static void judge_rows(const struct mm_product *product, bool has_tensor_cores, 
 
 /* Adds the rows of one product, the first of which counts as `first_row`. The memory may have the vectors
  * from the product before, and the sums of B, if that had the same B. */
-static void check_one(const struct mm_product *product, bool has_tensor_cores, size_t first_row, bool has_x,
-                      bool has_b, void *memory, struct mm_verification *verification) {
+static void check_one(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first_row,
+                      bool has_x, bool has_b, void *memory, struct mm_verification *verification) {
     const struct parts parts = cut(product, memory);
     assert(product->m > 0 && product->n > 0);
     if (!has_x)
@@ -322,7 +322,7 @@ static void check_one(const struct mm_product *product, bool has_tensor_cores, s
     if (!has_b)
         sum_b(product, &parts, 0, product->b.rows);
     sum_a(product, &parts, 0, product->a.rows);
-    judge_rows(product, has_tensor_cores, &parts, &product->c, 0, first_row, verification);
+    judge_rows(product, arithmetic, &parts, &product->c, 0, first_row, verification);
 }
 
 bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row) {
@@ -343,24 +343,25 @@ bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *me
     return true;
 }
 
-void mm_verify_rows(const struct mm_product *product, bool has_tensor_cores, const struct mm_matrix *c,
-                    size_t first, void *memory, struct mm_verification *verification) {
+void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
+                    const struct mm_matrix *c, size_t first, void *memory,
+                    struct mm_verification *verification) {
     const struct parts parts = cut(product, memory);
-    judge_rows(product, has_tensor_cores, &parts, c, first, 0, verification);
+    judge_rows(product, arithmetic, &parts, c, first, 0, verification);
 }
 
-void mm_verify_some(const struct mm_product *product, bool has_tensor_cores, size_t first, size_t count,
-                    void *memory, struct mm_verification *verification) {
+void mm_verify_some(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
+                    size_t count, void *memory, struct mm_verification *verification) {
     for (size_t index = first; index < first + count; index++) {
         const struct mm_product item = mm_product_item(product, index);
         const bool has_x = index > 0;
         const bool has_b = has_x && mm_product_item(product, index - 1).b.data == item.b.data;
-        check_one(&item, has_tensor_cores, index * product->m, has_x, has_b, memory, verification);
+        check_one(&item, arithmetic, index * product->m, has_x, has_b, memory, verification);
     }
 }
 
-void mm_verify(const struct mm_product *product, bool has_tensor_cores, uint64_t seed, void *memory,
+void mm_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, uint64_t seed, void *memory,
                struct mm_verification *verification) {
     *verification = (struct mm_verification){.is_done = true, .seed = seed};
-    mm_verify_some(product, has_tensor_cores, 0, mm_product_count(product), memory, verification);
+    mm_verify_some(product, arithmetic, 0, mm_product_count(product), memory, verification);
 }

@@ -65,22 +65,23 @@ size_t mm_verify_bytes(const struct mm_product *product);
 
 /* Judges the product in a, b and c, in the host's memory (conforming, m and n not 0). `memory` has
  * mm_verify_bytes, aligned for a double; the call overwrites it. All memory is the caller's. *verification is
- * set as a whole. has_tensor_cores: those of a GPU may have computed it. */
-void mm_verify(const struct mm_product *product, bool has_tensor_cores, uint64_t seed, void *memory,
+ * set as a whole. arithmetic: what may have computed it. */
+void mm_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, uint64_t seed, void *memory,
                struct mm_verification *verification);
 
 /* The same in steps, for a stack: adds `count` products from `first` on to a verification that has `is_done`
  * and the seed from the start, and the products before these; `memory` is as the last step left it. */
-void mm_verify_some(const struct mm_product *product, bool has_tensor_cores, size_t first, size_t count,
-                    void *memory, struct mm_verification *verification);
+void mm_verify_some(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
+                    size_t count, void *memory, struct mm_verification *verification);
 
 /* The same in steps, for one product without a 0 among m, n and k, whose C comes in pieces. `prepare` takes
  * some more of the stored rows of B and A, of which *row, 0 at first, are done; call it until it says false:
  * there was nothing left to do. Then `rows` adds the rows of C from `first` on, in any order, to a
  * verification that begins with `is_done` and this seed. Any number of results may be judged so. */
 bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row);
-void mm_verify_rows(const struct mm_product *product, bool has_tensor_cores, const struct mm_matrix *c,
-                    size_t first, void *memory, struct mm_verification *verification);
+void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
+                    const struct mm_matrix *c, size_t first, void *memory,
+                    struct mm_verification *verification);
 
 /* --- what the host and the device share ---------------------------------------------------------- */
 
@@ -96,11 +97,11 @@ struct mm_verify_bounds {
 };
 
 static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_product *product,
-                                                          bool has_tensor_cores) {
+                                                          enum mm_arithmetic arithmetic) {
     struct mm_verify_bounds bounds = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
     if (!mm_dtype_is_float(product->a.dtype))
         return bounds;
-    const struct mm_bounds element = mm_bounds_of(product, has_tensor_cores);
+    const struct mm_bounds element = mm_bounds_of(product, arithmetic);
     const double lines = (double)product->n + (double)product->k + 16.0;
     const double root = sqrt((double)product->n);
     bounds.relative = element.relative;

@@ -134,7 +134,7 @@ static void check(struct mm_job *job) {
     if (job->pieces.checked == 0)
         *verification = (struct mm_verification){.is_done = true, .seed = mm_verify_seed()};
     do {
-        mm_verify_some(&job->product, false, job->pieces.checked++, 1, job->verify_memory, verification);
+        mm_verify_some(&job->product, MM_ROUNDED, job->pieces.checked++, 1, job->verify_memory, verification);
         now_ns = mm_clock_ns();
     } while (job->pieces.checked < count && now_ns < start_ns + MM_PIECE_NS);
     verification->took_ns += now_ns - start_ns;

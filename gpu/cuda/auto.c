@@ -5,6 +5,10 @@
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
+/* Below the work of a cube of this edge tiles are as fast, and cheaper to batch. If the copy engine does not
+ * take the operands as they lie, `tensor` copies them first. Measured on an H100. */
+enum { MM_CUDA_TENSOR_EDGE = 128, MM_CUDA_TENSOR_COPY_EDGE = 320 };
+
 static size_t narrow_of(const struct mm_product *product) {
     return product->m < product->n ? product->m : product->n;
 }
@@ -64,11 +68,28 @@ static bool is_for_vendor(const struct mm_device *device, const struct mm_produc
            mm_cuda_blas_takes(device, product);
 }
 
+/* Rows that begin at multiples of 16 bytes. */
+static bool is_wide(const struct mm_matrix *x) {
+    return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
+}
+
+/* Whether tensor cores compute in the type itself, and the product is large enough for them. */
+static bool is_for_own_cores(const struct mm_device *device, unsigned row, const struct mm_product *product) {
+    const double edge =
+        is_wide(&product->a) && is_wide(&product->b) ? MM_CUDA_TENSOR_EDGE : MM_CUDA_TENSOR_COPY_EDGE;
+    const double work = (double)product->m * (double)product->n * (double)product->k;
+    return mm_variant_has_dtype(&mm_cuda_variants[row], product->a.dtype) &&
+           mm_variant_missing(&mm_cuda_variants[row], device, product->a.dtype) == NULL &&
+           work * (double)mm_product_count(product) >= edge * edge * edge;
+}
+
 /* For element types other than float32, of the operands or of C. Measured on an H100: with ten types and nine
  * shapes, from 64x64x64 to 2048x2048x2048 and from 1 to 4096 rows, the faster tile each time. */
 static unsigned choose_of_other_types(const struct mm_device *device, const struct mm_product *product) {
     if (product->allow_vendor && mm_cuda_blas_takes(device, product))
         return MM_CUDA_ROW_blas;
+    if (is_for_own_cores(device, MM_CUDA_ROW_tensor, product))
+        return MM_CUDA_ROW_tensor;
     return narrow_of(product) < 32 || blocks_of(product, 32) <= device->multiprocessors
                ? MM_CUDA_ROW_tiled_16
                : MM_CUDA_ROW_tiled_32;
@@ -76,7 +97,9 @@ static unsigned choose_of_other_types(const struct mm_device *device, const stru
 
 const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const struct mm_product *product) {
     unsigned row = MM_CUDA_ROW_simt;
-    if (product->a.dtype != MM_FLOAT32 || product->c.dtype != MM_FLOAT32)
+    if (product->allow_tf32 && is_for_own_cores(device, MM_CUDA_ROW_tf32, product))
+        row = MM_CUDA_ROW_tf32;
+    else if (product->a.dtype != MM_FLOAT32 || product->c.dtype != MM_FLOAT32)
         row = choose_of_other_types(device, product);
     else if (is_for_tensor_cores(device, product))
         row = MM_CUDA_ROW_fp32_tensor;
@@ -85,11 +108,6 @@ const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const st
     else if (is_for_tiles(product))
         row = choose_tiles(device, product);
     return &mm_cuda_variants[row];
-}
-
-/* Rows that begin at multiples of 16 bytes. */
-static bool is_wide(const struct mm_matrix *x) {
-    return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
 
 /* padded is the fastest or within 1%, except for large matrices of 4-byte elements whose rows can be accessed

@@ -114,8 +114,9 @@ enum mm_status mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *j
  * matrices in device memory and `memory` of mm_cuda_verify_bytes there, aligned to 256 bytes. Its result, of
  * these and of those before them, is in lane->verification once the stream is through. m and n are not 0. */
 size_t mm_cuda_verify_bytes(const struct mm_product *product);
-enum mm_status mm_cuda_verify(const struct mm_product *product, size_t first, size_t count, uint64_t seed,
-                              void *memory, struct mm_lane *lane, struct mm_error *error);
+enum mm_status mm_cuda_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
+                              size_t count, uint64_t seed, void *memory, struct mm_lane *lane,
+                              struct mm_error *error);
 
 /* Enqueues the reduction of a part of C, which is in device memory, as `memory` of mm_cuda_reduce_bytes is,
  * aligned to 256 bytes. Its result is in lane->reduction once the stream is through. */

@@ -71,8 +71,9 @@ static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error
     enum { PRODUCTS_MAX = 64 };
     struct mm_cuda_bands *bands = &lane->bands;
     const size_t count = mm_size_min(mm_product_count(&bands->product) - bands->checked, PRODUCTS_MAX);
-    const enum mm_status status =
-        mm_cuda_verify(&bands->product, bands->checked, count, bands->seed, bands->check, lane, error);
+    const enum mm_arithmetic arithmetic = mm_variant_arithmetic(bands->plan.variant, false);
+    const enum mm_status status = mm_cuda_verify(&bands->product, arithmetic, bands->checked, count,
+                                                 bands->seed, bands->check, lane, error);
     if (status != MM_OK)
         return status;
     bands->checked += count;

@@ -452,12 +452,13 @@ cudaError_t sum_c(struct plan &plan, enum mm_dtype c_dtype, uint64_t seed, typen
 }
 
 template <typename KIND>
-cudaError_t judge_rows(const struct plan &plan, const struct mm_product *product, uint64_t seed,
-                       size_t first_row, const typename KIND::number *sums, struct mm_lane *lane) {
+cudaError_t judge_rows(const struct plan &plan, const struct mm_product *product,
+                       enum mm_arithmetic arithmetic, uint64_t seed, size_t first_row,
+                       const typename KIND::number *sums, struct mm_lane *lane) {
     struct rows<typename KIND::number> rows = {
         sums + plan.c_sums, sums, plan.c_cut.parts, plan.a_cut.parts, plan.c.lines
     };
-    struct mm_verify_bounds bounds = mm_verify_bounds_of(product, true);
+    struct mm_verify_bounds bounds = mm_verify_bounds_of(product, arithmetic);
     void *arguments[] = {&rows, &bounds, &seed, &first_row, &lane->verification};
     return cudaLaunchKernel(reinterpret_cast<const void *>(judge<KIND>), dim3(1), dim3(JUDGES), arguments, 0,
                             lane->stream);
@@ -465,8 +466,8 @@ cudaError_t judge_rows(const struct plan &plan, const struct mm_product *product
 
 /* Enqueues the check. */
 template <enum mm_dtype DTYPE>
-cudaError_t verify(const struct mm_product *product, void *memory, uint64_t seed, size_t first_row,
-                   struct mm_lane *lane) {
+cudaError_t verify(const struct mm_product *product, enum mm_arithmetic arithmetic, void *memory,
+                   uint64_t seed, size_t first_row, struct mm_lane *lane) {
     using kind = typename kind_of<typename element<DTYPE>::sum>::type;
     typename kind::number *sums = static_cast<typename kind::number *>(memory);
     struct plan plan = plan_of(product, kind::SUMS);
@@ -476,7 +477,8 @@ cudaError_t verify(const struct mm_product *product, void *memory, uint64_t seed
         code = sum<DTYPE, kind>(plan.a, b_by_x, plan.a_cut, sums, lane->stream);
     if (code == cudaSuccess)
         code = sum_c<DTYPE, kind>(plan, product->c.dtype, seed, sums + plan.c_sums, lane->stream);
-    return code == cudaSuccess ? judge_rows<kind>(plan, product, seed, first_row, sums, lane) : code;
+    return code == cudaSuccess ? judge_rows<kind>(plan, product, arithmetic, seed, first_row, sums, lane)
+                               : code;
 }
 
 template <enum mm_dtype DTYPE> size_t count_bytes(const struct mm_product *product) {
@@ -486,8 +488,8 @@ template <enum mm_dtype DTYPE> size_t count_bytes(const struct mm_product *produ
 
 /* The functions of a type. */
 struct checker {
-    cudaError_t (*verify)(const struct mm_product *product, void *memory, uint64_t seed, size_t first_row,
-                          struct mm_lane *lane);
+    cudaError_t (*verify)(const struct mm_product *product, enum mm_arithmetic arithmetic, void *memory,
+                          uint64_t seed, size_t first_row, struct mm_lane *lane);
     size_t (*count_bytes)(const struct mm_product *product);
 };
 
@@ -504,12 +506,13 @@ size_t mm_cuda_verify_bytes(const struct mm_product *product) {
     return checkers[product->a.dtype].count_bytes(&item);
 }
 
-enum mm_status mm_cuda_verify(const struct mm_product *product, size_t first, size_t count, uint64_t seed,
-                              void *memory, struct mm_lane *lane, struct mm_error *error) {
+enum mm_status mm_cuda_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
+                              size_t count, uint64_t seed, void *memory, struct mm_lane *lane,
+                              struct mm_error *error) {
     cudaError_t code = cudaSuccess;
     for (size_t index = first; index < first + count && code == cudaSuccess; index++) {
         const struct mm_product item = mm_product_item(product, index);
-        code = checkers[product->a.dtype].verify(&item, memory, seed, index * product->m, lane);
+        code = checkers[product->a.dtype].verify(&item, arithmetic, memory, seed, index * product->m, lane);
     }
     return mm_cuda_status(lane->device, code, "checking a product", error);
 }

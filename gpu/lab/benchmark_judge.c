@@ -97,7 +97,8 @@ static size_t count_misplaced_of_type(const struct mm_product *product, const ch
 static enum mm_status judge_sample(const struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_benchmark_row *row) {
     const struct mm_sample *sample = &benchmark->sample;
-    const struct mm_bounds bounds = mm_bounds_of(product, !device->backend->is_host);
+    const struct mm_bounds bounds =
+        mm_bounds_of(product, mm_variant_arithmetic(row->ran, device->backend->is_host));
     const size_t bytes = mm_dtype_bytes(product->c.dtype);
     uint64_t elements[MM_SAMPLE_WIDTH_MAX]; /* of any type */
     for (unsigned span = 0; span < sample->span_count; span++) {
@@ -116,7 +117,7 @@ static enum mm_status judge_sample(const struct mm_benchmark *benchmark, struct 
 }
 
 /* Takes the next elements of a product. */
-static void take(struct mm_benchmark *benchmark, bool has_tensor_cores, const struct mm_matrix *c,
+static void take(struct mm_benchmark *benchmark, enum mm_arithmetic arithmetic, const struct mm_matrix *c,
                  size_t first, size_t count) {
     if (benchmark->given == NULL) {
         if (first == 0)
@@ -127,7 +128,7 @@ static void take(struct mm_benchmark *benchmark, bool has_tensor_cores, const st
     if (first == 0)
         benchmark->verification = (struct mm_verification){.is_done = true, .seed = benchmark->seed};
     const struct mm_matrix rows = mm_matrix_dense(c->dtype, count / c->cols, c->cols, benchmark->piece);
-    mm_verify_rows(&benchmark->product, has_tensor_cores, &rows, first / c->cols, benchmark->check,
+    mm_verify_rows(&benchmark->product, arithmetic, &rows, first / c->cols, benchmark->check,
                    &benchmark->verification);
 }
 
@@ -149,7 +150,7 @@ enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_devic
     if (status != MM_OK)
         return status;
     if (is_product)
-        take(benchmark, !device->backend->is_host, &product->c, first, count);
+        take(benchmark, mm_variant_arithmetic(row->ran, device->backend->is_host), &product->c, first, count);
     else
         row->max_error +=
             (double)count_misplaced_of_type(product, benchmark->given, benchmark->piece, first, count);

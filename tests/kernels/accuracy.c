@@ -185,7 +185,7 @@ static struct accuracy_row run(const struct subject *subject, struct set *set) {
     (void)mm_device_run(subject->device, &job);
     row.error = job.error;
     if (row.error.status == MM_OK)
-        reference_compare(&set->reference, &set->c, subject_is_tensor(subject, set->one.dtype),
+        reference_compare(&set->reference, &set->c, subject_arithmetic(subject, set->one.dtype),
                           &row.exactness);
     return row;
 }

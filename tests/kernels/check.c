@@ -42,7 +42,7 @@ static void judge_values(struct subject *subject, const struct plan *plan, const
                          const struct image *c) {
     const struct reference *reference = one->reference;
     struct exactness exactness;
-    reference_compare(reference, c, subject_is_tensor(subject, one->dtype), &exactness);
+    reference_compare(reference, c, subject_arithmetic(subject, one->dtype), &exactness);
     const bool is_rounded = one->c_dtype != mm_dtype_sum(one->dtype); /* then it is always about 1 */
     if (exactness.fraction_max > subject->fraction_max && !is_rounded)
         subject->fraction_max = exactness.fraction_max;

@@ -164,7 +164,7 @@ static bool run_block(const struct pair *pair, size_t row, size_t rows, size_t c
 /* Its error over its bound. */
 static double judge_value(const struct expected *expected, size_t k, float value, const char *by,
                           const char *name) {
-    const struct arithmetic arithmetic = arithmetic_of(MM_FLOAT32, MM_FLOAT32, k, false);
+    const struct arithmetic arithmetic = arithmetic_of(MM_FLOAT32, MM_FLOAT32, k, MM_ROUNDED);
     double fraction;
     if (!reference_judge(expected, &arithmetic, (double)value, &fraction) && fail())
         printf("FAIL %s, %s: row %zu, column %zu is %.9g, not %.9g, %.3g × the bound\n", name, by,

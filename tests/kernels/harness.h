@@ -129,8 +129,8 @@ struct arithmetic {
     double past; /* from here on a sum becomes infinite in C */
 };
 
-/* Of a product of tensor cores more is allowed, which add what they align and cut off. */
-struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size_t k, bool is_tensor);
+/* By what computed the product (gpu/check/bounds.h has the reasons). */
+struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size_t k, enum mm_arithmetic by);
 
 /* Whether `value` is right. *fraction is the error over its bound, at most 1 where it is right; 0 where Inf
  * or NaN was right. */
@@ -148,7 +148,7 @@ struct exactness {
     size_t first_wrong;  /* the first of them, of the reference's */
 };
 struct image;
-void reference_compare(const struct reference *reference, const struct image *c, bool is_tensor,
+void reference_compare(const struct reference *reference, const struct image *c, enum mm_arithmetic by,
                        struct exactness *exactness);
 
 /* --- image.c: matrices in guarded memory ---------------------------------------------------------- */
@@ -240,7 +240,7 @@ struct subject {
 };
 
 /* Whether its sums may come from tensor cores, for whose bound see arithmetic_of. */
-bool subject_is_tensor(const struct subject *subject, enum mm_dtype dtype);
+enum mm_arithmetic subject_arithmetic(const struct subject *subject, enum mm_dtype dtype);
 
 struct plan {
     struct shape_list shapes;

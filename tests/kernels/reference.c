@@ -174,19 +174,22 @@ void reference_free(struct reference *reference) {
 
 /* Float8 by tensor cores: 33 addends are cut at 2^-13 of the largest, in each of the four instructions
  * between two promotions to float32. Their other sums cut off what float32 would round. */
-static double relative_of(enum mm_dtype dtype, size_t k, double unit, bool is_tensor) {
-    const double relative = (is_tensor ? 4.0 : 2.0) * ((double)k + 8.0) * unit;
-    return is_tensor && mm_dtype_bytes(dtype) == 1 ? fmax(relative, 0x1p-6) : relative;
+static double relative_of(enum mm_dtype dtype, size_t k, double unit, enum mm_arithmetic by) {
+    const double v = 0x1p-11; /* what rounding to tf32 is off by */
+    const double relative = (by == MM_ROUNDED ? 2.0 : 4.0) * ((double)k + 8.0) * unit;
+    if (by == MM_OF_TF32)
+        return 2.0 * v + v * v + relative;
+    return by == MM_CUT_OFF && mm_dtype_bytes(dtype) == 1 ? fmax(relative, 0x1p-6) : relative;
 }
 
-struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size_t k, bool is_tensor) {
+struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size_t k, enum mm_arithmetic by) {
     const enum mm_dtype sum_dtype = mm_dtype_sum(dtype);
     const struct mm_precision sum = mm_dtype_precision(sum_dtype);
     const struct mm_precision c = mm_dtype_precision(c_dtype);
     struct arithmetic arithmetic = {
         .sum_unit = sum.unit,
         .sum_normal = 0.5 * (sum.least / sum.unit),
-        .relative = relative_of(dtype, k, sum.unit, is_tensor),
+        .relative = relative_of(dtype, k, sum.unit, by),
         .absolute = (double)k * sum.least,
         .sum_largest = sum.largest,
         .past = INFINITY,
@@ -247,12 +250,12 @@ static void compare_real(const struct expected *expected, const struct arithmeti
     exactness->sum_squares += expected->sum * expected->sum;
 }
 
-void reference_compare(const struct reference *reference, const struct image *c, bool is_tensor,
+void reference_compare(const struct reference *reference, const struct image *c, enum mm_arithmetic by,
                        struct exactness *exactness) {
     const size_t k = reference->shape.k;
     const size_t bytes = mm_dtype_bytes(c->view.dtype);
     const bool is_real = mm_dtype_is_float(reference->dtype);
-    const struct arithmetic arithmetic = arithmetic_of(reference->dtype, c->view.dtype, k, is_tensor);
+    const struct arithmetic arithmetic = arithmetic_of(reference->dtype, c->view.dtype, k, by);
     *exactness = (struct exactness){0};
     for (size_t index = 0; index < reference->count; index++) {
         const struct expected *expected = &reference->expected[index];

@@ -104,10 +104,12 @@ struct subject *subjects_choose(const struct options *options, struct mm_device 
     return subjects;
 }
 
-bool subject_is_tensor(const struct subject *subject, enum mm_dtype dtype) {
+enum mm_arithmetic subject_arithmetic(const struct subject *subject, enum mm_dtype dtype) {
     static const char *const plain[] = {"naive", "tiled"};
-    bool is_tensor = !subject->device->backend->is_host && dtype != MM_FLOAT32 && dtype != MM_FLOAT64;
+    bool cuts_off = !subject->device->backend->is_host && dtype != MM_FLOAT32 && dtype != MM_FLOAT64;
     for (size_t index = 0; index < sizeof plain / sizeof *plain; index++)
-        is_tensor = is_tensor && strncmp(subject->variant->name, plain[index], strlen(plain[index])) != 0;
-    return is_tensor;
+        cuts_off = cuts_off && strncmp(subject->variant->name, plain[index], strlen(plain[index])) != 0;
+    if (strcmp(subject->variant->name, "tf32") == 0)
+        return MM_OF_TF32;
+    return cuts_off ? MM_CUT_OFF : MM_ROUNDED;
 }

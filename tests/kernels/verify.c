@@ -120,7 +120,8 @@ static double part_of(const struct mm_verification *verification) {
  * its bound: of float64, a wrong element is some 10¹¹ of them. */
 static bool agree(const struct mm_product *product, const struct mm_verification *got,
                   const struct mm_verification *expected) {
-    const struct mm_verify_bounds bounds = mm_verify_bounds_of(product, !backend->is_host);
+    const struct mm_verify_bounds bounds =
+        mm_verify_bounds_of(product, backend->is_host ? MM_ROUNDED : MM_CUT_OFF);
     const double off = 2.0 * bounds.of_float64 / (bounds.spread * bounds.relative), bounds_differ = 1e-9;
     if (got->rows_judged != expected->rows_judged || got->rows_unjudged != expected->rows_unjudged ||
         mm_verification_verdict(got) != mm_verification_verdict(expected) || !got->is_done)
@@ -149,7 +150,7 @@ static bool must_fail(const struct mm_product *product, enum flaw flaw) {
 static bool judge(const struct mm_job *job, enum flaw flaw, void *memory) {
     const struct mm_product *product = &job->product;
     struct mm_verification expected;
-    mm_verify(product, !backend->is_host, job->verification.seed, memory, &expected);
+    mm_verify(product, backend->is_host ? MM_ROUNDED : MM_CUT_OFF, job->verification.seed, memory, &expected);
     const enum mm_verdict verdict = mm_verification_verdict(&job->verification);
     if (agree(product, &job->verification, &expected) && (flaw != NONE || verdict == MM_VERDICT_PASSED) &&
         (flaw != INFINITY_IN_B || verdict == MM_VERDICT_UNJUDGED) &&

@@ -216,7 +216,7 @@ static void check(struct mm_job *job, const struct mm_product *product) {
     void *memory = malloc(mm_verify_bytes(product));
     if (memory == NULL)
         abort();
-    mm_verify(product, false, mm_verify_seed(), memory, &job->verification);
+    mm_verify(product, MM_ROUNDED, mm_verify_seed(), memory, &job->verification);
     free(memory);
 }
 

@@ -51,6 +51,8 @@ static const struct {
     {"verify", "false", 0},
     {"vendor", "allow", 1},
     {"vendor", "never", 0},
+    {"accuracy", "tf32", 1},
+    {"accuracy", "float32", 0},
     {"tile", "16", 16},
     {"tile", "4294967295", UINT32_MAX},
 };
@@ -83,6 +85,7 @@ static const struct {
     {"transpose_a", MM_BAD_REQUEST, "yes|True||01"},
     {"verify", MM_BAD_REQUEST, "on"},
     {"vendor", MM_BAD_REQUEST, "Allow|allowed|true|1|"},
+    {"accuracy", MM_BAD_REQUEST, "TF32|float64|high|1|"},
     {"tile", MM_BAD_REQUEST, "4294967296|9999999999999999999999999999999999999999|0|-4"},
     {"tiles", MM_BAD_REQUEST, "16"},
     {"a_shape", MM_BAD_REQUEST, "|,|1,|,1|1,,2|-1|2.0|(1,2)|1, 2|[1]|1,2,3,4,5,6,7,8,9|1;2|0x1"},

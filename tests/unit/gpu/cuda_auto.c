@@ -3,7 +3,12 @@
 #include "gpu/cuda/variants.h"
 #include "tests/unit/unit.h"
 
-/* The rows without their kernels: the choice is one of names. */
+static enum mm_status plan(const struct mm_product *product, struct mm_plan *made, struct mm_error *error) {
+    return MM_OK;
+}
+
+/* The rows without their kernels: the choice is one of names. It asks two of them for their types. */
+#pragma GCC diagnostic ignored "-Woverride-init"
 const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
 #define X(row, ...) [MM_CUDA_ROW_##row] = {.name = #row},
     MM_CUDA_VARIANTS(X)
@@ -11,10 +16,14 @@ const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
 #define X(row, ...) [MM_CUDA_ROW_transpose_##row] = {.name = #row},
         MM_CUDA_TRANSPOSES(X)
 #undef X
-};
+            [MM_CUDA_ROW_tensor] = {.name = "tensor",
+                                    .missing = mm_cuda_fp32_tensor_missing,
+                                    .plan = {[MM_FLOAT64] = plan, [MM_FLOAT16] = plan, [MM_INT8] = plan}},
+    [MM_CUDA_ROW_tf32] = {
+        .name = "tf32", .missing = mm_cuda_fp32_tensor_missing, .plan = {[MM_FLOAT32] = plan}}};
 
 /* What a row of a table changes: of the product, and of the device, which else has all. */
-enum { TURNED_B = 1, ALLOWED = 2, NO_ASYNC = 4, NO_TENSOR_CORES = 8, NO_BLAS = 16 };
+enum { TURNED_B = 1, ALLOWED = 2, NO_ASYNC = 4, NO_TENSOR_CORES = 8, NO_BLAS = 16, TF32 = 32 };
 
 static unsigned flags;
 
@@ -76,6 +85,9 @@ static void products_cross_where_the_table_says(void **state) {
         {512, 512, 4224, "blas", ALLOWED | NO_TENSOR_CORES},
         {511, 512, 4300, "simt", ALLOWED | NO_TENSOR_CORES},
         {4096, 4096, 4096, "simt", ALLOWED | NO_TENSOR_CORES | NO_BLAS},
+        {128, 128, 128, "tf32", TF32},
+        {128, 128, 127, "tiled_async", TF32},
+        {4096, 4096, 4096, "simt", TF32 | NO_TENSOR_CORES},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         flags = cases[index].flags;
@@ -83,7 +95,8 @@ static void products_cross_where_the_table_says(void **state) {
                                            .n = cases[index].n,
                                            .k = cases[index].k,
                                            .transpose_b = (flags & TURNED_B) != 0,
-                                           .allow_vendor = (flags & ALLOWED) != 0};
+                                           .allow_vendor = (flags & ALLOWED) != 0,
+                                           .allow_tf32 = (flags & TF32) != 0};
         const struct mm_variant *chosen = mm_cuda_choose(&device, &product);
         if (strcmp(chosen->name, cases[index].name) != 0)
             fail_msg("case %zu: %s, not %s", index, chosen->name, cases[index].name);
@@ -91,7 +104,7 @@ static void products_cross_where_the_table_says(void **state) {
 }
 
 /* Of a float32 kernel alone none is for them, nor is what rounds operands. */
-static void other_types_take_tiles_or_the_vendor(void **state) {
+static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;
         size_t m, k, n;
@@ -99,13 +112,17 @@ static void other_types_take_tiles_or_the_vendor(void **state) {
         unsigned flags;
     } cases[] = {
         {MM_FLOAT64, MM_FLOAT64, 4, 4, 4, "tiled_16"},
-        {MM_FLOAT64, MM_FLOAT64, 31, 4096, 1000000, "tiled_16"},
-        {MM_FLOAT64, MM_FLOAT64, 32, 4096, 1000000, "tiled_32"},
-        {MM_INT8, MM_INT32, 352, 4096, 384, "tiled_16"}, /* 132 blocks of 32, and 144 */
-        {MM_INT8, MM_INT32, 353, 4096, 384, "tiled_32"},
-        {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tiled_32"},
+        {MM_FLOAT64, MM_FLOAT64, 31, 4096, 1000000, "tiled_16", NO_TENSOR_CORES},
+        {MM_FLOAT64, MM_FLOAT64, 32, 4096, 1000000, "tiled_32", NO_TENSOR_CORES},
+        {MM_INT8, MM_INT32, 352, 4096, 384, "tiled_16", NO_TENSOR_CORES}, /* 132 blocks of 32, and 144 */
+        {MM_INT8, MM_INT32, 353, 4096, 384, "tiled_32", NO_TENSOR_CORES},
+        {MM_INT8, MM_INT32, 128, 128, 127, "tiled_16"},
+        {MM_INT8, MM_INT32, 128, 128, 128, "tensor"},
+        {MM_INT64, MM_INT64, 4096, 4096, 4096, "tiled_32"},
+        {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tensor"},
         {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "blas", ALLOWED},
-        {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tiled_32", ALLOWED | NO_BLAS},
+        {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tensor", ALLOWED | NO_BLAS},
+        {MM_FLOAT32, MM_FLOAT16, 4096, 4096, 4096, "tf32", TF32},
         {MM_FLOAT32, MM_FLOAT16, 4096, 4096, 4096, "tiled_32"},
         {MM_FLOAT32, MM_FLOAT16, 4096, 4096, 4096, "blas", ALLOWED},
     };
@@ -117,7 +134,8 @@ static void other_types_take_tiles_or_the_vendor(void **state) {
                                            .a.dtype = cases[index].dtype,
                                            .b.dtype = cases[index].dtype,
                                            .c.dtype = cases[index].c_dtype,
-                                           .allow_vendor = (flags & ALLOWED) != 0};
+                                           .allow_vendor = (flags & ALLOWED) != 0,
+                                           .allow_tf32 = (flags & TF32) != 0};
         const struct mm_variant *chosen = mm_cuda_choose(&device, &product);
         if (strcmp(chosen->name, cases[index].name) != 0)
             fail_msg("case %zu: %s, not %s", index, chosen->name, cases[index].name);
@@ -151,5 +169,5 @@ static void transpositions_cross_where_measured(void **state) {
     }
 }
 
-RUN_TESTS(products_cross_where_the_table_says, other_types_take_tiles_or_the_vendor,
+RUN_TESTS(products_cross_where_the_table_says, other_types_take_tensor_cores_tiles_or_the_vendor,
           transpositions_cross_where_measured)

@@ -232,12 +232,13 @@ size_t mm_cuda_verify_bytes(const struct mm_product *product) {
     return mm_verify_bytes(product);
 }
 
-enum mm_status mm_cuda_verify(const struct mm_product *product, size_t first, size_t count, uint64_t seed,
-                              void *memory, struct mm_lane *lane, struct mm_error *error) {
+enum mm_status mm_cuda_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
+                              size_t count, uint64_t seed, void *memory, struct mm_lane *lane,
+                              struct mm_error *error) {
     if (fake_cuda.check_fails != cudaSuccess)
         return mm_cuda_status(lane->device, fake_cuda.check_fails, "checking a product", error);
     assert_int_equal((uintptr_t)memory % 256, 0);
-    mm_verify(product, true, mm_verify_seed(), memory, lane->verification);
+    mm_verify(product, arithmetic, mm_verify_seed(), memory, lane->verification);
     fake_cuda.checks++;
     return MM_OK;
 }

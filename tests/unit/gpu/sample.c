@@ -91,7 +91,7 @@ static void errors_are_parts_of_the_bound(void **state) {
     enum { K = 41 };
     static const float not_finite[] = {NAN, INFINITY, -INFINITY};
     const struct mm_product product = {.k = K}; /* of float32 */
-    const struct mm_bounds bounds = mm_bounds_of(&product, false);
+    const struct mm_bounds bounds = mm_bounds_of(&product, MM_ROUNDED);
     const struct mm_sample sample = {
         .width = 3, .span_count = 2, .sums[1] = {1.0, 0.0, -3.0}, .magnitudes[1] = {2.0, 0.0, 8.0}};
     float elements[] = {1.0F, 0.0F, -3.0F};
@@ -107,31 +107,34 @@ static void errors_are_parts_of_the_bound(void **state) {
     }
 }
 
-static struct mm_bounds bounds_of(enum mm_dtype dtype, enum mm_dtype c_dtype, bool has_tensor_cores) {
+static struct mm_bounds bounds_of(enum mm_dtype dtype, enum mm_dtype c_dtype, enum mm_arithmetic arithmetic) {
     const struct mm_product product = {.k = 92, .a.dtype = dtype, .b.dtype = dtype, .c.dtype = c_dtype};
-    return mm_bounds_of(&product, has_tensor_cores);
+    return mm_bounds_of(&product, arithmetic);
 }
 
 /* By hand, as DESIGN.md has them: 2·(92 + 8) = 200. */
 static void bounds_are_those_of_the_types(void **state) {
-    assert_true(bounds_of(MM_FLOAT32, MM_FLOAT32, true).relative == 200.0 * 0x1p-24);
-    assert_true(bounds_of(MM_FLOAT64, MM_FLOAT64, true).relative == 200.0 * 0x1p-53);
-    assert_true(bounds_of(MM_FLOAT64, MM_FLOAT64, true).absolute == 92.0 * 0x1p-1074);
-    assert_true(bounds_of(MM_FLOAT16, MM_FLOAT32, false).relative == 200.0 * 0x1p-24);
-    assert_true(bounds_of(MM_FLOAT16, MM_FLOAT32, true).relative == 400.0 * 0x1p-24);
-    assert_true(bounds_of(MM_FLOAT8_E5M2, MM_FLOAT32, false).relative == 200.0 * 0x1p-24);
-    assert_true(bounds_of(MM_FLOAT8_E5M2, MM_FLOAT32, true).relative == 0x1p-6);
-    assert_true(bounds_of(MM_FLOAT32, MM_FLOAT32, false).unit == 0.0);
-    const struct mm_bounds narrow = bounds_of(MM_BFLOAT16, MM_BFLOAT16, false);
+    assert_true(bounds_of(MM_FLOAT32, MM_FLOAT32, MM_CUT_OFF).relative == 200.0 * 0x1p-24);
+    assert_true(bounds_of(MM_FLOAT64, MM_FLOAT64, MM_CUT_OFF).relative == 200.0 * 0x1p-53);
+    assert_true(bounds_of(MM_FLOAT64, MM_FLOAT64, MM_CUT_OFF).absolute == 92.0 * 0x1p-1074);
+    assert_true(bounds_of(MM_FLOAT16, MM_FLOAT32, MM_ROUNDED).relative == 200.0 * 0x1p-24);
+    assert_true(bounds_of(MM_FLOAT16, MM_FLOAT32, MM_CUT_OFF).relative == 400.0 * 0x1p-24);
+    assert_true(bounds_of(MM_FLOAT8_E5M2, MM_FLOAT32, MM_ROUNDED).relative == 200.0 * 0x1p-24);
+    assert_true(bounds_of(MM_FLOAT8_E5M2, MM_FLOAT32, MM_CUT_OFF).relative == 0x1p-6);
+    assert_true(bounds_of(MM_FLOAT32, MM_FLOAT32, MM_ROUNDED).unit == 0.0);
+    assert_true(bounds_of(MM_FLOAT32, MM_FLOAT32, MM_OF_TF32).relative ==
+                0x1p-10 + 0x1p-22 + 400.0 * 0x1p-24);
+    assert_true(bounds_of(MM_FLOAT16, MM_FLOAT32, MM_OF_TF32).relative == 400.0 * 0x1p-24);
+    const struct mm_bounds narrow = bounds_of(MM_BFLOAT16, MM_BFLOAT16, MM_ROUNDED);
     assert_true(narrow.unit == 0x1p-8 && narrow.step == 0x1p-134 && narrow.absolute == 92.0 * 0x1p-149);
-    assert_true(bounds_of(MM_FLOAT16, MM_FLOAT16, false).largest == 65504.0);
-    assert_true(bounds_of(MM_FLOAT64, MM_FLOAT32, false).unit == 0x1p-24);
-    assert_true(bounds_of(MM_INT8, MM_INT32, true).relative == 0.0);
+    assert_true(bounds_of(MM_FLOAT16, MM_FLOAT16, MM_ROUNDED).largest == 65504.0);
+    assert_true(bounds_of(MM_FLOAT64, MM_FLOAT32, MM_ROUNDED).unit == 0x1p-24);
+    assert_true(bounds_of(MM_INT8, MM_INT32, MM_CUT_OFF).relative == 0.0);
 }
 
 static void whole_numbers_are_exact(void **state) {
     const struct mm_product product = {.k = 41, .a.dtype = MM_INT64, .c.dtype = MM_INT64};
-    const struct mm_bounds bounds = mm_bounds_of(&product, true);
+    const struct mm_bounds bounds = mm_bounds_of(&product, MM_CUT_OFF);
     const struct mm_sample sample = {.width = 2, .span_count = 1, .sums[0] = {1.0, -3.0}};
     int64_t elements[] = {1, -3};
     assert_true(mm_sample_error(&sample, 0, &bounds, MM_INT64, elements) == 0.0);

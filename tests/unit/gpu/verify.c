@@ -93,7 +93,7 @@ static void expect_in_steps(const struct mm_product *product, void *memory,
         struct mm_matrix c = product->c;
         c.rows = mm_size_min(PIECE, product->m - row);
         c.data = (char *)c.data + row * c.ld * mm_dtype_bytes(c.dtype);
-        mm_verify_rows(product, false, &c, row, memory, &steps);
+        mm_verify_rows(product, MM_ROUNDED, &c, row, memory, &steps);
     }
     assert_true(steps.residual == whole->residual && steps.bound == whole->bound && steps.row == whole->row);
     assert_true(steps.rows_judged == whole->rows_judged && steps.rows_unjudged == whole->rows_unjudged);
@@ -108,7 +108,7 @@ static struct mm_verification check_product(const struct mm_product *product, ui
     void *memory = malloc(bytes);
     assert_non_null(memory);
     memset(memory, 0xff, bytes); /* NaN */
-    mm_verify(product, false, seed, memory, &verification);
+    mm_verify(product, MM_ROUNDED, seed, memory, &verification);
     if (product->k > 0)
         expect_in_steps(product, memory, &verification);
     free(memory);

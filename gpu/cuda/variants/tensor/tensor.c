@@ -109,8 +109,8 @@ static size_t cluster_tiles_of(const struct mm_product *product, const struct mm
            mm_size_divide_up(product->n, kernel->cols);
 }
 
-/* What the fix-up costs, in the time of a step. Measured on an H200. */
-enum { FIX_UP_STEPS = 18 };
+/* Measured on an H100. */
+static const struct mm_fix_up_cost fix_up = {10.0, 3.5};
 
 static struct mm_schedule schedule_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel,
                                       const struct mm_device *device) {
@@ -119,11 +119,11 @@ static struct mm_schedule schedule_of(const struct mm_product *product, const st
                           (unsigned)mm_size_divide_up(product->m, (size_t)kernel->cluster * MM_TENSOR_ROWS),
                           (unsigned)mm_size_divide_up(product->n, kernel->cols),
                           (unsigned)mm_size_divide_up(product->k, depth),
-                          device->multiprocessors / kernel->cluster, FIX_UP_STEPS);
+                          device->multiprocessors / kernel->cluster, &fix_up);
 }
 
 /* The size that takes less time. A step of a large tile has the products of so many small ones, in so much of
- * their time: it reads less memory for each. Measured on an H200. */
+ * their time: it reads less memory for each. Measured on an H100. */
 static enum mm_tensor_size size_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
                                    const struct mm_device *device) {
     enum { LARGE_EDGE = 256 };
@@ -135,7 +135,7 @@ static enum mm_tensor_size size_of(const struct mm_product *product, const struc
     const struct mm_schedule by_large = schedule_of(product, large, device);
     const struct mm_schedule by_small = schedule_of(product, small, device);
     const double step = LARGE_STEP * large->cols / small->cols;
-    return step * mm_schedule_steps(&by_large, FIX_UP_STEPS) < mm_schedule_steps(&by_small, FIX_UP_STEPS)
+    return step * mm_schedule_steps(&by_large, &fix_up) < mm_schedule_steps(&by_small, &fix_up)
                ? MM_TENSOR_LARGE
                : MM_TENSOR_SMALL;
 }

@@ -3,16 +3,29 @@
 
 #include "gpu/matrix.h"
 
+#include <math.h>
 #include <stdint.h>
 
-double mm_schedule_steps(const struct mm_schedule *schedule, unsigned fix_up_steps) {
-    const double whole = (double)(schedule->whole_cluster_tiles / schedule->clusters) * schedule->steps;
-    const unsigned share = schedule->share + (schedule->longer_shares > 0);
-    const bool is_uneven = schedule->whole_cluster_tiles % schedule->clusters != 0;
-    return whole + (is_uneven ? schedule->steps : 0.0) + (share > 0 ? share + fix_up_steps : 0.0);
+static size_t cluster_tiles_of(size_t count, const struct mm_schedule *schedule) {
+    return count * schedule->cluster_tile_rows * schedule->cluster_tile_cols;
 }
 
-/* `clusters` of them, which share the cluster tiles past the last that is a round of all. */
+double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix_up_cost *fix_up) {
+    const double steps = schedule->steps, clusters = schedule->clusters;
+    const double share = (double)schedule->share + (schedule->longer_shares > 0);
+    double taken = ceil(schedule->whole_cluster_tiles / clusters) * steps;
+    if (share > 0.0) /* a tile's steps by one share's: the clusters that share it */
+        taken += share + fix_up->fixed + fix_up->each * ceil(steps / share);
+    return taken;
+}
+
+/* All cluster tiles whole. */
+static void share_nothing(size_t cluster_tiles, size_t clusters_max, struct mm_schedule *schedule) {
+    schedule->clusters = (unsigned)mm_size_min(cluster_tiles, clusters_max);
+    schedule->whole_cluster_tiles = (unsigned)cluster_tiles;
+}
+
+/* The cluster tiles past the last round of `clusters`. 32 bits count their steps. */
 static void share_rest(size_t cluster_tiles, size_t clusters, struct mm_schedule *schedule) {
     schedule->clusters = (unsigned)clusters;
     schedule->whole_cluster_tiles = (unsigned)(cluster_tiles / clusters * clusters);
@@ -22,18 +35,20 @@ static void share_rest(size_t cluster_tiles, size_t clusters, struct mm_schedule
 }
 
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
-                                  unsigned steps, unsigned clusters_max, unsigned fix_up_steps) {
-    const size_t cluster_tiles = count * cluster_tile_rows * cluster_tile_cols;
-    const size_t shares_max =
-        steps < 2 * MM_SHARE_STEPS_MIN ? cluster_tiles : cluster_tiles * (steps / MM_SHARE_STEPS_MIN);
-    /* Fewer cluster tiles are shared than there are clusters, and 32 bits count their steps. */
-    const size_t countable = UINT32_MAX / steps;
-    const struct mm_schedule each = {
+                                  unsigned steps, unsigned clusters_max, const struct mm_fix_up_cost *fix_up) {
+    const struct mm_schedule none = {
         .steps = steps, .cluster_tile_rows = cluster_tile_rows, .cluster_tile_cols = cluster_tile_cols};
-    struct mm_schedule alone = each, shared = each;
-    alone.clusters = (unsigned)mm_size_min(cluster_tiles, clusters_max);
-    alone.whole_cluster_tiles = (unsigned)cluster_tiles;
-    share_rest(cluster_tiles, mm_size_min(mm_size_min(countable, clusters_max), shares_max), &shared);
-    return mm_schedule_steps(&shared, fix_up_steps) < mm_schedule_steps(&alone, fix_up_steps) ? shared
-                                                                                              : alone;
+    const size_t cluster_tiles = cluster_tiles_of(count, &none);
+    const size_t countable = mm_size_min(UINT32_MAX / steps, clusters_max);
+    struct mm_schedule best = none;
+    share_nothing(cluster_tiles, clusters_max, &best);
+    for (size_t each = 2; each <= steps / MM_SHARE_STEPS_MIN; each++) {
+        struct mm_schedule shared = none;
+        share_rest(cluster_tiles, mm_size_min(cluster_tiles * each, countable), &shared);
+        if (mm_schedule_steps(&shared, fix_up) < mm_schedule_steps(&best, fix_up))
+            best = shared;
+        if (shared.clusters == countable)
+            break;
+    }
+    return best;
 }

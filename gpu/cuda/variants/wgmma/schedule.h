@@ -29,13 +29,19 @@ struct mm_partial {
     unsigned *ready; /* per consumer warpgroup: 1 once its sums are stored; zeroed before launch */
 };
 
-/* Of `count` products. At most `clusters_max` clusters work. `fix_up_steps`: what the fix-up costs, in the
- * time of a step; tiles are shared only if that saves more. Then at most one cluster works for each
- * SHARE_STEPS_MIN steps of a cluster tile. steps is not 0, and there are fewer than 2^32 cluster tiles. */
+/* What a fix-up costs, in the time of a step: at all, and for each cluster that shares a tile. */
+struct mm_fix_up_cost {
+    double fixed;
+    double each;
+};
+
+/* Of `count` products, by at most `clusters_max` clusters. Tiles are shared, by so many clusters, where that
+ * saves the most time; each of them has SHARE_STEPS_MIN steps at least. steps is not 0, and there are fewer
+ * than 2^32 cluster tiles. */
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
-                                  unsigned steps, unsigned clusters_max, unsigned fix_up_steps);
+                                  unsigned steps, unsigned clusters_max, const struct mm_fix_up_cost *fix_up);
 
 /* How long it takes, in the time of a step. */
-double mm_schedule_steps(const struct mm_schedule *schedule, unsigned fix_up_steps);
+double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix_up_cost *fix_up);
 
 __END_DECLS
