@@ -21,7 +21,8 @@ struct mm_bounds {
  * MM_CUT_OFF: tensor cores. They cut off what they add to 16-bit floats, which doubles the relative part; of
  * 8-bit floats it is 2^-6 at least (33 addends are cut at 2^-13 of the largest, in each of the four
  * instructions between two promotions to float32).
- * MM_OF_TF32: tensor cores, with float32 operands rounded to tf32: each factor is off by v = 2^-11. */
+ * MM_OF_TF32: tensor cores, with float32 operands rounded to tf32: each factor is off by v = 2^-11, unless it
+ * is subnormal. */
 enum mm_arithmetic { MM_ROUNDED, MM_CUT_OFF, MM_OF_TF32 };
 
 static inline struct mm_bounds mm_bounds_of(const struct mm_product *product, enum mm_arithmetic arithmetic) {

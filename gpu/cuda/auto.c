@@ -110,13 +110,14 @@ const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const st
     return &mm_cuda_variants[row];
 }
 
-/* padded is the fastest or within 1%, except for large matrices of 4-byte elements whose rows can be accessed
- * by 16 bytes. For those vectorized is faster: it has more bytes in flight. */
+/* padded is the fastest or within 1%, except for large matrices of 1, 2 and 4 bytes an element; those of 4
+ * only if rows can be accessed by 16 bytes. For these vectorized is faster: it has more bytes in flight. */
 const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device,
                                                   const struct mm_product *product) {
+    const size_t bytes = mm_dtype_bytes(product->a.dtype);
     const bool is_large =
         narrow_of(product) >= 32 && blocks_of(product, 64) >= 4 * (size_t)device->multiprocessors;
-    const bool suits = mm_dtype_bytes(product->a.dtype) == 4 && is_wide(&product->a) && is_wide(&product->c);
+    const bool suits = bytes < 4 || (bytes == 4 && is_wide(&product->a) && is_wide(&product->c));
     return &mm_cuda_variants[is_large && suits ? MM_CUDA_ROW_transpose_vectorized
                                                : MM_CUDA_ROW_transpose_padded];
 }

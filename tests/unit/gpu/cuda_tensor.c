@@ -1,0 +1,282 @@
+/* What `tensor` asks the device for (gpu/cuda/variants/tensor/tensor.c): a workspace that holds all that it
+ * uses, tensor maps that the driver takes, and clusters that there is room for. Kernels and driver are made
+ * up; no GPU takes part. What the kernels compute is for kernels/cuda. */
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/variants.h"
+#include "gpu/cuda/variants/passes.h"
+#include "gpu/cuda/variants/tensor/parts.h"
+#include "tests/unit/unit.h"
+
+enum { MULTIPROCESSORS = 132 };
+
+static const char kernels[8];
+
+#define KERNELS(index, wide)                                                                                 \
+    {                                                                                                        \
+        .of = {                                                                                              \
+            {{{&kernels[index], wide, 2, 1}, {&kernels[index], wide, 2, 1}},                                 \
+             {{&kernels[index], wide, 2, 1}, {&kernels[index], wide, 2, 1}}},                                \
+            {{{&kernels[index], 128, 1, 1}, {&kernels[index], 128, 1, 1}},                                   \
+             {{&kernels[index], 128, 1, 1}, {&kernels[index], 128, 1, 1}}},                                  \
+        }                                                                                                    \
+    }
+const struct mm_tensor_kernels mm_tensor_float16 = KERNELS(0, 256), mm_tensor_bfloat16 = KERNELS(1, 256),
+                               mm_tensor_tf32 = KERNELS(2, 256), mm_tensor_float8_e4m3fn = KERNELS(3, 192),
+                               mm_tensor_float8_e5m2 = KERNELS(4, 192), mm_tensor_int8 = KERNELS(5, 256),
+                               mm_tensor_uint8 = KERNELS(6, 256);
+
+/* What was asked for since the last launch. */
+static struct {
+    struct mm_tensor_plan plan;
+    struct mm_matrix copies[2];
+    unsigned copied, maps, enqueued, tiled, zeroed;
+    size_t cleared;
+    bool follows;
+} seen;
+
+static _Alignas(256) char operands[1 << 12];
+static _Alignas(256) char scratch[1 << 12]; /* nothing is read or written there */
+static bool is_kept;
+
+enum mm_status mm_cuda_tiled_16(const struct mm_product *product, struct mm_plan *plan,
+                                struct mm_error *error) {
+    seen.tiled++;
+    return MM_OK;
+}
+
+enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *device,
+                                    const struct mm_matrix *from, size_t matrices, bool is_turned,
+                                    const struct mm_matrix *to, struct mm_lane *lane,
+                                    struct mm_error *error) {
+    assert_int_equal(to->rows, is_turned ? matrices * from->cols : from->rows);
+    assert_int_equal(to->cols, is_turned ? from->rows / matrices : from->cols);
+    assert_true(to->ld * mm_dtype_bytes(to->dtype) % 16 == 0 && to->ld >= to->cols);
+    assert_true(!is_turned || matrices == 1 || to->ld == to->cols); /* as the transpositions want it */
+    if (run == mm_plan_launch)
+        seen.copies[seen.copied++] = *to;
+    return MM_OK;
+}
+
+enum mm_status mm_cuda_zero_result(const struct mm_product *product, struct mm_lane *lane,
+                                   struct mm_error *error) {
+    seen.zeroed++;
+    return MM_OK;
+}
+
+enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error) {
+    return MM_OK;
+}
+
+enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_product *product,
+                               struct mm_lane *lane, struct mm_error *error) {
+    return MM_OK;
+}
+
+void *mm_cuda_take_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key, size_t bytes,
+                           bool *is_filled) {
+    *is_filled = is_kept;
+    return is_kept ? operands : NULL;
+}
+
+cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
+    return cudaErrorUnknown; /* a copy that is there is not made again */
+}
+
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream) {
+    assert_ptr_equal(memory, scratch);
+    seen.cleared = bytes;
+    return cudaSuccess;
+}
+
+enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
+                              struct mm_error *error) {
+    return code == cudaSuccess ? MM_OK : mm_fail(error, MM_INTERNAL, "%s", doing);
+}
+
+/* What the driver asks of a map; the address is told by the first word. */
+static CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
+                       const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
+                       const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
+                       CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                       CUtensorMapFloatOOBfill fill) {
+    const size_t bytes = type == CU_TENSOR_MAP_DATA_TYPE_UINT8    ? 1
+                         : type == CU_TENSOR_MAP_DATA_TYPE_UINT16 ? 2
+                                                                  : 4;
+    assert_int_equal(rank, 3);
+    assert_int_equal((uintptr_t)address % 16, 0);
+    for (unsigned dim = 0; dim < rank; dim++)
+        assert_true(dims[dim] >= 1 && dims[dim] <= UINT32_MAX && box[dim] >= 1 && box[dim] <= 256);
+    assert_true(strides[0] % 16 == 0 && strides[0] >= dims[0] * bytes);
+    assert_true(strides[1] % 16 == 0 && strides[1] >= strides[0] * dims[1]);
+    assert_int_equal(box[0] * bytes, 128); /* what the swizzle covers */
+    memcpy(map, &address, sizeof address);
+    seen.maps++;
+    return CUDA_SUCCESS;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *result) {
+    assert_string_equal(symbol, "cuTensorMapEncodeTiled");
+    *function = (void *)encode;
+    return cudaSuccess;
+}
+
+enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
+                               struct mm_lane *lane, struct mm_error *error) {
+    seen.plan = *(const struct mm_tensor_plan *)arguments[0];
+    seen.follows = layout->follows;
+    seen.enqueued++;
+    assert_in_range(grid.x, 1, MULTIPROCESSORS);
+    assert_int_equal(grid.x % seen.plan.schedule.clusters, 0);
+    return MM_OK;
+}
+
+static const void *address_of(const CUtensorMap *map) {
+    const void *address;
+    memcpy(&address, map, sizeof address);
+    return address;
+}
+
+/* Every step of every cluster tile is computed, and once. */
+static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
+    const size_t tiles = count * schedule->cluster_tile_rows * schedule->cluster_tile_cols;
+    const size_t shared = tiles - schedule->whole_cluster_tiles;
+    assert_true(schedule->whole_cluster_tiles <= tiles && schedule->clusters >= 1);
+    assert_true(shared * schedule->steps ==
+                (size_t)schedule->share * schedule->clusters + schedule->longer_shares);
+    assert_true(shared < schedule->clusters && schedule->longer_shares < schedule->clusters);
+}
+
+static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
+
+/* Plans it and enqueues it, of a stack that is not one launch its last product. What lies in the workspace
+ * must fit there, one behind the other. */
+static void launch(const struct mm_product *product) {
+    struct mm_lane lane = {.device = &device, .scratch = scratch};
+    struct mm_plan plan = {.device = &device.head};
+    struct mm_error error;
+    memset(&seen, 0, sizeof seen);
+    assert_int_equal(mm_cuda_tensor(product, &plan, &error), MM_OK);
+    assert_int_equal(plan.layout.block_rows, 0); /* so it is not cut into bands */
+    assert_int_equal(plan.prepare(&plan, product, &lane, &error), MM_OK);
+    const struct mm_product last = mm_product_item(product, mm_product_count(product) - 1);
+    const bool is_one = product->stack == NULL || plan.launch_stack != NULL;
+    assert_int_equal(product->stack != NULL && is_one
+                         ? plan.launch_stack(&plan, product, 0, product->stack->count, &lane, &error)
+                         : plan.launch(&plan, is_one ? product : &last, &lane, &error),
+                     MM_OK);
+    assert_int_equal(seen.enqueued, 1);
+    expect_all_work(&seen.plan.schedule, is_one ? mm_product_count(product) : 1);
+    const size_t blocks = (size_t)seen.plan.schedule.clusters * 2; /* at most */
+    const bool is_shared = seen.plan.schedule.share + seen.plan.schedule.longer_shares > 0;
+    size_t end = 0;
+    if (is_shared) {
+        assert_ptr_equal(seen.plan.partial.ready, scratch);
+        assert_true(seen.cleared >= blocks / 2 * 2 * sizeof(unsigned));
+        end = (size_t)((char *)seen.plan.partial.sums - scratch);
+        assert_true(end >= seen.cleared);
+        end += (size_t)seen.plan.schedule.clusters * 128 * 128 * 4;
+    }
+    assert_int_equal(seen.follows, !is_shared);
+    for (unsigned index = 0; index < seen.copied; index++) {
+        const struct mm_matrix *copy = &seen.copies[index];
+        assert_true((char *)copy->data >= scratch + end);
+        end = (size_t)((char *)copy->data - scratch) + copy->rows * copy->ld * mm_dtype_bytes(copy->dtype);
+    }
+    assert_true(end <= plan.workspace_bytes);
+}
+
+static struct mm_product product_of(enum mm_dtype dtype, size_t m, size_t k, size_t n, unsigned transposes) {
+    struct mm_product product = {.transpose_a = transposes & 1, .transpose_b = transposes & 2};
+    product.a = mm_matrix_dense(dtype, product.transpose_a ? k : m, product.transpose_a ? m : k, operands);
+    product.b = mm_matrix_dense(dtype, product.transpose_b ? n : k, product.transpose_b ? k : n, operands);
+    (void)mm_product_conform(MM_MATMUL, &product, NULL);
+    product.c = mm_matrix_dense(mm_dtype_result(dtype), m, n, operands);
+    return product;
+}
+
+static const enum mm_dtype dtypes[] = {MM_FLOAT32,     MM_FLOAT16, MM_BFLOAT16, MM_FLOAT8_E4M3FN,
+                                       MM_FLOAT8_E5M2, MM_INT8,    MM_UINT8,    MM_BOOL};
+
+static void each_shape_has_its_memory(void **state) {
+    static const size_t shapes[][3] = {
+        {1, 1, 1},       {16, 64, 16},    {127, 129, 131},    {256, 512, 256},    {64, 16384, 64},
+        {1, 4096, 4096}, {4096, 4096, 1}, {4096, 4096, 4096}, {4095, 4097, 4099}, {1, 0x7fffffff, 1}};
+    for (size_t type = 0; type < COUNT(dtypes); type++) {
+        for (size_t index = 0; index < COUNT(shapes) * 4; index++) {
+            const size_t *shape = shapes[index / 4];
+            const struct mm_product product =
+                product_of(dtypes[type], shape[0], shape[1], shape[2], index % 4);
+            const size_t bytes = mm_dtype_bytes(dtypes[type]);
+            const bool wants = bytes != 2;
+            launch(&product);
+            assert_int_equal(seen.copied,
+                             (unsigned)((wants && product.transpose_a) || product.a.ld * bytes % 16 != 0) +
+                                 ((wants && !product.transpose_b) || product.b.ld * bytes % 16 != 0));
+            assert_int_equal(seen.plan.maps_c, product.c.ld * mm_dtype_bytes(product.c.dtype) % 16 == 0);
+            assert_int_equal(seen.maps, 2 + seen.plan.maps_c);
+        }
+    }
+}
+
+/* A stack is one launch, unless its copies would be padded; then any of its products fits the workspace. */
+static void stacks_have_their_memory(void **state) {
+    const struct mm_stack stack = {.count = 6,
+                                   .a_count = 6,
+                                   .b_count = 3,
+                                   .rank = 2,
+                                   .dims = {2, 3},
+                                   .a_steps = {3, 1},
+                                   .b_steps = {0, 1}};
+    static const size_t depths[] = {64, 63, 8, 1};
+    for (size_t type = 0; type < COUNT(dtypes); type++) {
+        for (size_t index = 0; index < COUNT(depths) * 4; index++) {
+            struct mm_product product = product_of(dtypes[type], 33, depths[index / 4], 40, index % 4);
+            product.a.rows *= stack.a_count;
+            product.b.rows *= stack.b_count;
+            product.c.rows *= stack.count;
+            product.stack = &stack;
+            launch(&product);
+        }
+    }
+    const struct mm_product even = product_of(MM_BFLOAT16, 64, 64, 64, 0);
+    struct mm_product product = even;
+    product.a.rows *= stack.a_count;
+    product.b.rows *= stack.b_count;
+    product.c.rows *= stack.count;
+    product.stack = &stack;
+    launch(&product);
+    assert_int_equal(seen.plan.rank, 2);
+    assert_int_equal(seen.plan.c_step, 64 * 64);
+    assert_memory_equal(seen.plan.b_steps, ((unsigned[]){0, 1}), 2 * sizeof(unsigned));
+}
+
+/* The copy of an operand that is stored is made once. */
+static void copies_are_kept(void **state) {
+    const struct mm_product product = product_of(MM_INT8, 256, 256, 256, 0);
+    launch(&product);
+    assert_int_equal(seen.copied, 1);
+    assert_ptr_equal(address_of(&seen.plan.b), seen.copies[0].data);
+    is_kept = true;
+    launch(&product);
+    is_kept = false;
+    assert_int_equal(seen.copied, 0);
+    assert_ptr_equal(address_of(&seen.plan.b), operands);
+}
+
+static void without_depth_or_memory_others_compute(void **state) {
+    const struct mm_product empty = product_of(MM_INT8, 5, 0, 7, 0), full = product_of(MM_INT8, 5, 3, 7, 0);
+    struct mm_plan plan = {.device = &device.head};
+    struct mm_error error;
+    memset(&seen, 0, sizeof seen);
+    assert_int_equal(mm_cuda_tensor(&empty, &plan, &error), MM_OK);
+    assert_int_equal(plan.launch(&plan, &empty, NULL, &error), MM_OK);
+    assert_int_equal(seen.zeroed, 1);
+    plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
+    assert_int_equal(mm_cuda_tensor(&full, &plan, &error), MM_OK);
+    assert_int_equal(seen.tiled, 1);
+}
+
+RUN_TESTS(each_shape_has_its_memory, stacks_have_their_memory, copies_are_kept,
+          without_depth_or_memory_others_compute)
