@@ -341,15 +341,8 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     return status;
 }
 
-/* Any product of a stack, which may begin anywhere: it needs the most memory. */
-static struct mm_product any_item(const struct mm_product *product) {
-    struct mm_product one = mm_product_item(product, 0);
-    if (product->stack != NULL)
-        one.a.data = one.b.data = (void *)(uintptr_t)1; /* it is not followed */
-    return one;
-}
-
-/* Whether a stack's copies are dense, as a stack of transpositions makes them. */
+/* Whether a stack's copies are dense, as a stack of transpositions makes them. If not, k is no multiple of 16
+ * bytes, so each of its products needs copies of both operands. */
 static bool is_stackable(const struct call *call) {
     return (!call->a.turns || call->a.matrix.ld == call->a.matrix.cols) &&
            (!call->b.turns || call->b.matrix.ld == call->b.matrix.cols);
@@ -363,7 +356,7 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
         plan->launch = launch_zero;
         return MM_OK;
     }
-    const struct mm_product one = any_item(product);
+    const struct mm_product one = mm_product_item(product, 0);
     const struct call call = call_of(plan, product);
     const bool is_at_once = product->stack != NULL && is_stackable(&call);
     const struct call each = is_at_once ? call : call_of(plan, &one);
