@@ -217,10 +217,11 @@ by_request() {
 }
 
 # bench_had KIND EDGE TARGET SHARE: products of stored or generated squares by 32 connections, of which nothing is returned;
-# stored ones beside the peer, which has its tensors on its device. `out` keeps each product under one name. SHARE: the
-# target of the rate by the time of the kernel alone.
+# stored ones beside the peer, which has its tensors on its device, and beside libmicrohttpd alone, whose connections are
+# suspended and resumed as the service's are. `out` keeps each product under one name. SHARE: the target of the rate by the
+# time of the kernel alone.
 bench_had() {
-    edge=$(edge_of "$2") had=had_$1_$2 counts=''
+    edge=$(edge_of "$2") had=had_$1_$2 counts='' bare=''
     what="$edge, $1, 32 connections, reply=none"
     [ "$1" != stored ] || counts=$serving
     case $1 in
@@ -239,8 +240,13 @@ bench_had() {
     generated) path="m=$edge&k=$edge&n=$edge&a_from=uniform(1)&b_from=uniform(2)" ;;
     esac
     threads=$(client_threads 32)
+    if [ "$1" = stored ] && start_floor "bare$2" bare worker "$threads" 256; then
+        bare=$port bare_pid=$pid
+    fi
     for _ in $(seq "$rounds"); do
         write_request "/v1/matmul?$path&reply=none"
+        [ -z "$bare" ] || by_request "row_${had}_bare" "$bare" rate --connections 32 --threads "$threads" --seconds "$seconds" \
+            --unchecked
         by_request "${had}_one" "$service" kernel_mean_ms --requests 20 --warm 5 --spans
         by_request "row_$had" "$service" 'rate p50_ms p99_ms' --connections 32 --threads "$threads" --seconds "$seconds"
         write_request "/kept?edge=$edge"
@@ -259,6 +265,10 @@ bench_had() {
         row_ratio "$what; beside: $(peer_name "$best"), its tensors on the device" "$3" "row_$had.rate" "row_${had}_peer_$best.rate" /s
     else
         row_value "$what" '' "row_$had.rate" /s
+    fi
+    if [ -n "$bare" ]; then
+        stop "$bare_pid"
+        row_ratio "$what; beside: libmicrohttpd alone" '' "row_$had.rate" "row_${had}_bare.rate" /s
     fi
     row_value "$what, by the time of the kernel alone" "$4" "$had.share" ''
     row_value "$what, p99" '' "row_$had.p99_ms" ms
