@@ -9,15 +9,22 @@ enum { GRID_Y_MAX = 65535, GRID_Z_MAX = 65535, DIMENSION_MAX = 0x7fffffff };
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error) {
     enum { FOLLOWS_FROM = 90 }; /* the compute capability */
-    struct cudaLaunchAttribute_st follows = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
-                                             .val.programmaticStreamSerializationAllowed = 1};
+    struct cudaLaunchAttribute_st attributes[2];
+    unsigned count = 0;
+    if (layout->follows && lane->device->head.compute_capability >= FOLLOWS_FROM)
+        attributes[count++] =
+            (struct cudaLaunchAttribute_st){.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                                            .val.programmaticStreamSerializationAllowed = 1};
+    if (layout->cluster > 1)
+        attributes[count++] = (struct cudaLaunchAttribute_st){.id = cudaLaunchAttributeClusterDimension,
+                                                              .val.clusterDim = {layout->cluster, 1, 1}};
     const struct cudaLaunchConfig_st config = {
         .gridDim = grid,
         .blockDim = {layout->threads_x, layout->threads_y, 1},
         .dynamicSmemBytes = layout->dynamic_shared_bytes,
         .stream = lane->stream,
-        .attrs = &follows,
-        .numAttrs = layout->follows && lane->device->head.compute_capability >= FOLLOWS_FROM,
+        .attrs = attributes,
+        .numAttrs = count,
     };
     const cudaError_t code = cudaLaunchKernelExC(&config, layout->kernel, arguments);
     return mm_cuda_status(lane->device, code, "launching a kernel", error);
@@ -142,7 +149,8 @@ enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_produc
                               struct mm_lane *lane, struct mm_error *error) {
     const struct mm_layout *layout = &plan->layout;
     const size_t band_rows = (size_t)GRID_Y_MAX * layout->block_rows;
-    const size_t columns = mm_size_divide_up(product->n, layout->block_cols);
+    const size_t columns =
+        mm_size_divide_up(product->n, layout->block_cols) * (layout->cluster > 1 ? layout->cluster : 1);
     for (size_t row = 0; row < product->m; row += band_rows) {
         const size_t left = product->m - row;
         struct mm_product band =

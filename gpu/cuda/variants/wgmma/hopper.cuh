@@ -124,6 +124,33 @@ __device__ __forceinline__ void mm_cluster_sync() {
                      : "memory");
 }
 
+/* How many blocks the cluster has along x, and which of them this one is. Without a cluster: 1, and 0. */
+__device__ __forceinline__ unsigned mm_cluster_blocks() {
+    unsigned blocks;
+    asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
+    return blocks;
+}
+
+__device__ __forceinline__ unsigned mm_cluster_rank() {
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctaid.x;" : "=r"(rank));
+    return rank;
+}
+
+/* Reads from the same place in the shared memory of block `block` of the cluster. */
+__device__ __forceinline__ double2 mm_cluster_read(const double2 *pointer, unsigned block) {
+    double2 pair;
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %2, %3;\n"
+                 "ld.shared::cluster.v2.f64 {%0, %1}, [there];\n"
+                 "}\n"
+                 : "=d"(pair.x), "=d"(pair.y)
+                 : "r"(mm_shared_address(pointer)), "r"(block)
+                 : "memory");
+    return pair;
+}
+
 /* A warpgroup's own barrier, 1 to 15. */
 __device__ __forceinline__ void mm_warpgroup_sync(unsigned barrier) {
     asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
