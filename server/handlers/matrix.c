@@ -242,6 +242,7 @@ static enum mm_status acquire_reply(struct mm_request *request) {
                                     &operation->reply.buffer, error);
     if (status != MM_OK)
         mm_request_judge_busy(request, operation->result.bytes, error);
+    mm_body_count_output(request, operation->result.bytes + operation->reply.buffer.bytes);
     return error->status;
 }
 

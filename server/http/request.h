@@ -59,6 +59,7 @@ struct mm_request {
     size_t dropped_bytes;  /* received after a refusal */
     size_t held_bytes;     /* of the memory budget: 0 if it holds nothing, and about right while it waits
                             * for more. Without sent_value. __atomic access only */
+    size_t huge_bytes;     /* its part of server->huge_bytes; __atomic access only */
     struct mm_stored *sent_value; /* a reference, until the request ends: the reply lies in its memory; NULL:
                                    * in no value's. __atomic access only */
 
