@@ -472,6 +472,21 @@ wait "$one" "$two"
 same "two that wait while memory comes" "200 200" "$(paste -d ' ' "$scratch/status.one" "$scratch/status.two")"
 finish_slow second "the one whose deadline passed" 504
 finish_slow third "the first that waited" 200
+
+# The list of stored matrices counts as well, here 900 names of 128 characters: else each client that does not read it would take
+# memory beyond the budget.
+name=$(printf 'm%.0s' $(seq 125))
+curl -s -o /dev/null -X PUT --data-binary 1234 "$url/v1/matrices/${name}[100-999]?m=1&n=1"
+prepare_held cpu 1 2000000 1
+hold_job fourth
+ask /v1/matrices
+expect "a list for which nothing is left" 429 code busy Retry-After: '[1-9]*' detail --memory-budget
+ask '/v1/matrices?limit=100'
+expect "a shorter list" 200 '.matrices | length' 100
+release
+finish_slow fourth "the one beside it" 200
+ask /v1/matrices
+expect "a list" 200 '.matrices | length' 900
 stop
 
 # Of two that fit one by one, the second has to come again if it asks before it sends.
