@@ -312,10 +312,8 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
     request->peer->stream.unread_bytes = 0;
     if (request->record.left)
         return MHD_NO;
-    if (is_ours && request->may_pass && request->error.status == MM_OK) {
-        request->may_pass = false;
-        request->route->state->look(request, data, piece);
-    }
+    if (is_ours && request->may_pass && request->error.status == MM_OK)
+        request->may_pass = !request->route->state->look(request, data, piece);
     const bool has_room = mm_body_kept_bytes(request, received) <= request->body.bytes;
     if (is_ours && takes_body(request) && request->error.status == MM_OK &&
         ((!has_room && is_behind_others(request, received)) ||
