@@ -252,6 +252,16 @@ static enum mm_status fail_both(const char *operand, struct mm_error *error) {
                          operand);
 }
 
+static enum mm_status refuse_strides(const struct mm_call *call, struct mm_error *error) {
+    const char *name = mm_call_given_name(call, MM_PARAMETER_LDA, MM_PARAMETER_LDB);
+    if (name == NULL)
+        return MM_OK;
+    return mm_fail_field(error, MM_BAD_REQUEST, name,
+                         "%s is given, but only a raw body (application/octet-stream) has a leading "
+                         "dimension; leave it out",
+                         name);
+}
+
 enum mm_status mm_operand_shapes(struct mm_call *call,
                                  const struct mm_shape *const shapes[MM_CALL_OPERANDS_MAX],
                                  struct mm_error *error) {
@@ -265,6 +275,8 @@ enum mm_status mm_operand_shapes(struct mm_call *call,
         status = mm_call_refuse_dimensions(call, error);
     else
         status = mm_operand_judge_mixture(call, error);
+    if (status == MM_OK)
+        status = refuse_strides(call, error);
     for (unsigned index = 0; index < count && status == MM_OK; index++) {
         const struct mm_shape *shape = shapes[index];
         if (mm_operand_is_stored(call, index))

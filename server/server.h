@@ -55,6 +55,9 @@ struct mm_server {
     uint64_t served_ns;    /* when the first of them last got its memory, and no other was refused for it */
     size_t promised_bytes; /* to complete requests that were woken and have not tried again yet */
     uint64_t starved_ns;   /* when that began; UINT64_MAX: none waits. __atomic access by readers */
+    size_t starved_others; /* those on the list that wait for no huge output. __atomic access by readers */
+
+    size_t huge_bytes; /* that huge outputs hold (server/http/body.h); __atomic access only */
 };
 
 enum { MM_REQUEST_ID_MAX = 128 };

@@ -37,9 +37,9 @@ void mm_buffers_lock(struct mm_buffers *buffers, const struct mm_page_locking *l
 enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer,
                                   struct mm_error *error);
 
-/* Grows *buffer, which holds nothing at first, to at least `bytes`; its data does not move. bytes_max, the
- * same each time, is how far it may grow: the first call reserves address space for that, or less if the
- * system has less. At most 2·bytes + 64 KiB and bytes + 2 MiB count in the budget. Failures as above;
+/* Grows *buffer, which holds nothing at first, to at least `bytes`; its data does not move. bytes_max,
+ * never more than the first time, is how far it may grow: the first call reserves address space for that, or
+ * less if the system has less. At most 2·bytes + 64 KiB and bytes + 2 MiB count in the budget. Failures as above;
  * MM_BUSY also if the system has no address space and others hold some, or if less than spare_bytes of the
  * budget would be left. That does not hold for at most 64 KiB, nor to the byte if several threads grow
  * buffers. *buffer is untouched on failure. Any thread, one at a time for a buffer. */

@@ -1,6 +1,7 @@
 /* POST /v1/benchmark: judges the head, turns the body into jobs, one for each backend in turn, and the
  * figures into a reply. It knows no wire format (api/lab/benchmark.h does). */
 #include "api/lab/benchmark.h"
+#include "server/http/body.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
@@ -151,6 +152,7 @@ static void release(struct mm_request *request) {
     mm_benchmark_close(run->benchmark);
     free(run->probe);
     mm_buffers_unreserve(server->buffers, run->reserved_bytes);
+    mm_body_count_output(request, 0);
     run->is_the_one = false;
     __atomic_store_n(&server->benchmarking, 0, __ATOMIC_RELEASE);
 }
@@ -196,6 +198,7 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     if (status != MM_OK)
         return request->error.status;
     run->reserved_bytes = bytes;
+    mm_body_count_output(request, bytes);
     (void)mm_benchmark_next(run->benchmark, &run->job);
     record->has_shape = true;
     record->has_depth = spec->op == MM_MATMUL;

@@ -242,6 +242,7 @@ static enum mm_status acquire_reply(struct mm_request *request) {
                                     &operation->reply.buffer, error);
     if (status != MM_OK)
         mm_request_judge_busy(request, operation->result.bytes, error);
+    mm_body_count_output(request, operation->result.bytes + operation->reply.buffer.bytes);
     return error->status;
 }
 
@@ -382,7 +383,7 @@ static enum mm_status reply_page(const struct page *page, struct mm_stored **val
                                      request->server->epoch_ns, &length);
     for (size_t index = 0; index < count; index++)
         mm_store_release(store, values[index]);
-    return mm_reply_text(request, text, length, mm_json_codec.reply_type);
+    return mm_reply_long_text(request, text, length, mm_json_codec.reply_type);
 }
 
 enum mm_status mm_matrix_list(struct mm_request *request) {

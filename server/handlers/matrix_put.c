@@ -108,39 +108,50 @@ static bool lay_view(const struct mm_request *request, char *head, size_t bytes,
     return reading != NULL && decoder->reader->finish(reading, call, &body, &ignored) == MM_OK;
 }
 
-/* Whether the first piece tells that the body is binary. */
-static bool is_binary(struct mm_request *request, const char *piece) {
+/* Whether the first byte tells that the body is binary. */
+static bool is_binary(struct mm_request *request, char first) {
     struct mm_operation *operation = mm_operation_of(request);
-    if (operation->decoder == NULL && *piece == '\x93' && choose_decoder(request, true, *piece) == MM_OK)
+    if (operation->decoder == NULL && first == '\x93' && choose_decoder(request, true, first) == MM_OK)
         (void)mm_operation_plan(request, request->content_length);
     return request->error.status == MM_OK &&
            (operation->decoder == &mm_raw_codec || operation->decoder == &mm_npy_codec);
 }
 
-static void look(struct mm_request *request, const char *piece, size_t bytes) {
+/* The first bytes of the body, of what is kept and of the next piece; says how many. */
+static size_t copy_head(const struct mm_request *request, const char *piece, size_t bytes,
+                        char head[HEAD_MAX]) {
+    const size_t kept = mm_size_min(request->body_bytes, HEAD_MAX),
+                 more = mm_size_min(bytes, HEAD_MAX - kept);
+    if (kept > 0)
+        memcpy(head, request->body.data, kept);
+    memcpy(head + kept, piece, more);
+    return kept + more;
+}
+
+static bool look(struct mm_request *request, const char *piece, size_t bytes) {
     struct mm_operation *operation = mm_operation_of(request);
     _Alignas(HEAD_ALIGNMENT) char head[HEAD_MAX];
-    const size_t head_bytes = mm_size_min(bytes, sizeof head);
-    memcpy(head, piece, head_bytes);
-    if (!is_binary(request, piece))
-        return;
+    const size_t head_bytes = copy_head(request, piece, bytes, head);
+    if (!is_binary(request, head[0]))
+        return true;
     struct mm_call call = operation->call;
     if (!lay_view(request, head, head_bytes, &call))
-        return;
+        return head_bytes == HEAD_MAX;
     const size_t first = (size_t)((char *)call.a.data - head), size = mm_matrix_bytes(&call.a);
     if (size == 0)
-        return;
+        return true;
     struct mm_error ignored; /* there may be memory once the body is complete */
     (void)mm_engine_take_home(mm_server_engine(request->server), size, &operation->job.stored_c, &ignored);
     request->passes_on = operation->job.stored_c != NULL;
     if (!request->passes_on)
-        return;
+        return true;
     call.a.data = NULL; /* it pointed into `head` */
     operation->call = call;
     operation->head_bytes = first;
     if (request->reading != NULL)
         request->reader->cancel(request->reading);
     request->reading = NULL;
+    return true;
 }
 
 static enum mm_status pass(struct mm_request *request) {

@@ -212,7 +212,7 @@ static size_t copy_bytes(const struct mm_operation *operation) {
     return is_copied ? part_bytes(operation) : 0;
 }
 
-static enum mm_status judge_output(const struct mm_request *request, struct mm_error *error) {
+static enum mm_status judge_output(struct mm_request *request, struct mm_error *error) {
     const struct mm_operation *operation = request->own;
     const size_t bytes = made_bytes(operation) + operation->result_bytes + copy_bytes(operation) +
                          check_bytes(operation) + operation->reply_bytes;
@@ -257,6 +257,12 @@ static size_t output_bytes(const struct mm_operation *operation) {
 
 static void hold_bytes(struct mm_request *request, size_t bytes) {
     __atomic_store_n(&request->held_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static void count_output(struct mm_request *request) {
+    const struct mm_operation *operation = mm_operation_of(request);
+    mm_body_count_output(request, operation->made.bytes + operation->result.bytes + operation->copy.bytes +
+                                      operation->check.bytes + operation->reply.buffer.bytes);
 }
 
 /* From the complete body to a job without memory for its output. */
@@ -305,6 +311,7 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
     operation->decode_ns += mm_clock_ns() - begun_ns;
     if (status == MM_OK) {
         hold_bytes(request, operands_bytes(request) + output_bytes(operation) + operation->reply_bytes);
+        count_output(request);
         mm_queue_prepare(mm_engine_queue(mm_server_engine(request->server)), &operation->job);
         return MM_OK;
     }
@@ -312,6 +319,7 @@ static enum mm_status make_job(struct mm_request *request, const char *content_t
     if (status == MM_BUSY && error->needed_bytes != 0)
         error->needed_bytes += output_bytes(operation);
     release_output(request);
+    mm_body_count_output(request, 0);
     hold_bytes(request, operands_bytes(request));
     mm_request_judge_busy(request, operands_bytes(request), error);
     return error->status;
@@ -572,6 +580,7 @@ enum mm_status mm_operation_answer(struct mm_request *request) {
         return status;
     struct mm_stored *stored = operation->stored;
     operation->stored = NULL; /* the reply's from here on */
+    count_output(request);    /* without operands, and what is stored now */
     return mm_reply_product(request, &operation->reply, &operation->shape,
                             operation->encoder == NULL ? NULL : operation->encoder->reply_type, stored);
 }

@@ -79,7 +79,7 @@ enum mm_status mm_operation_plan(struct mm_request *request, uint64_t body_bytes
     const struct mm_codec *codec = operation->decoder;
     struct mm_error *error = &request->error;
     enum mm_status status = MM_OK;
-    if (codec->dimensions[operation->call.op] == NULL && mm_operand_all_are_inline(&operation->call))
+    if (operation->call.is_stored && codec->dimensions[operation->call.op] == NULL) /* else the body tells */
         status = mm_call_refuse_dimensions(&operation->call, error);
     if (status == MM_OK && codec->judge_type != NULL)
         status = codec->judge_type(request->headers[MM_HEADER_CONTENT_TYPE], error);

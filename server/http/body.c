@@ -61,16 +61,72 @@ enum mm_status mm_body_judge(struct mm_request *request) {
     return request->route->body == MM_BODY_SIZED ? MM_OK : mm_body_judge_limit(request);
 }
 
+static size_t others_bytes(const struct mm_server *server) {
+    return mm_buffers_budget(server->buffers) / MM_OTHERS_PART;
+}
+
+static size_t stored_bytes(const struct mm_server *server) {
+    return server->store == NULL ? 0 : mm_store_totals(server->store).host_bytes;
+}
+
+static bool is_huge(const struct mm_server *server, size_t output_bytes) {
+    return output_bytes > MM_LARGE_OUTPUT_BYTES &&
+           output_bytes > mm_buffers_budget(server->buffers) / MM_HUGE_OUTPUT_PART;
+}
+
+void mm_body_count_output(struct mm_request *request, size_t bytes) {
+    const size_t huge_bytes = is_huge(request->server, bytes) ? bytes : 0;
+    const size_t before = __atomic_exchange_n(&request->huge_bytes, huge_bytes, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&request->server->huge_bytes, huge_bytes - before, __ATOMIC_RELAXED);
+}
+
+static size_t huge_and_stored_bytes(const struct mm_server *server) {
+    return __atomic_load_n(&server->huge_bytes, __ATOMIC_RELAXED) + stored_bytes(server);
+}
+
+size_t mm_body_taken_bytes(const struct mm_server *server, bool is_huge) {
+    const size_t used = mm_buffers_used(server->buffers);
+    const size_t least = is_huge ? huge_and_stored_bytes(server) + others_bytes(server) : 0;
+    return used > least ? used : least;
+}
+
+bool mm_body_passes_huge(const struct mm_server *server, size_t more_bytes) {
+    const size_t used = mm_buffers_used(server->buffers), most = others_bytes(server);
+    const size_t taken = used - mm_size_min(used, huge_and_stored_bytes(server));
+    return taken <= most && more_bytes <= most - taken;
+}
+
+/* Whether an older request waits for memory, and goes first. */
+static bool is_behind(const struct mm_request *request, size_t more_bytes) {
+    const struct mm_server *server = request->server;
+    return __atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) < request->started_ns &&
+           (__atomic_load_n(&server->starved_others, __ATOMIC_RELAXED) > 0 ||
+            !mm_body_passes_huge(server, more_bytes));
+}
+
 /* A request of a few bytes can ask for an output of any size, and others would wait until its kernel ends. */
-enum mm_status mm_body_judge_output(const struct mm_request *request, size_t held_bytes, size_t bytes,
+enum mm_status mm_body_judge_output(struct mm_request *request, size_t held_bytes, size_t bytes,
                                     struct mm_error *error) {
     const struct mm_server *server = request->server;
-    const size_t budget = mm_buffers_budget(server->buffers), part = budget - budget / MM_OTHERS_PART;
-    const size_t used = mm_buffers_used(server->buffers);
-    const bool is_behind = __atomic_load_n(&request->promised_bytes, __ATOMIC_RELAXED) == 0 &&
-                           __atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) < request->started_ns;
-    if (bytes <= MM_LARGE_OUTPUT_BYTES || (!is_behind && used <= part && bytes <= part - used))
+    const size_t budget = mm_buffers_budget(server->buffers), part = budget - others_bytes(server);
+    if (bytes <= MM_LARGE_OUTPUT_BYTES)
         return MM_OK;
+    const bool huge = is_huge(server, bytes);
+    const size_t used = mm_body_taken_bytes(server, huge), others = huge ? others_bytes(server) : 0;
+    const bool waits = __atomic_load_n(&request->promised_bytes, __ATOMIC_RELAXED) == 0 &&
+                       is_behind(request, huge ? SIZE_MAX : bytes);
+    if (!waits && used <= part && bytes <= part - used) {
+        mm_body_count_output(request, bytes);
+        return MM_OK;
+    }
+    if (bytes > part - others) {
+        mm_fail_limit(error, "", part - others,
+                      "the result needs %zu bytes of memory, but the limit is %zu (--memory-budget, of which "
+                      "an eighth is left to other requests)",
+                      bytes, part - others);
+        mm_fail_got(error, "%zu", bytes);
+        return MM_TOO_LARGE;
+    }
     if (held_bytes > part || bytes > part - held_bytes) {
         mm_fail_limit(
             error, "", part,
@@ -80,14 +136,14 @@ enum mm_status mm_body_judge_output(const struct mm_request *request, size_t hel
         mm_fail_got(error, "%zu", held_bytes + bytes);
         return MM_TOO_LARGE;
     }
-    const size_t stored = server->store == NULL ? 0 : mm_store_totals(server->store).host_bytes;
-    if (bytes + held_bytes > part - mm_size_min(part, stored))
+    const size_t stored = stored_bytes(server);
+    if (bytes + (held_bytes > others ? held_bytes : others) > part - mm_size_min(part, stored))
         return mm_fail(error, MM_BUSY,
                        "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) stored "
                        "matrices take %zu; delete some, or try again later",
                        bytes + held_bytes, budget, stored);
     mm_fail(error, MM_BUSY, "memory is full (--memory-budget); try again later");
-    error->needed_bytes = bytes + budget / MM_OTHERS_PART;
+    error->needed_bytes = bytes + others_bytes(server);
     return MM_BUSY;
 }
 
@@ -100,11 +156,29 @@ bool mm_body_is_small(const struct mm_request *request) {
     return bytes_max(request) <= SMALL_BYTES;
 }
 
-/* Whether an older request waits for memory: it goes first, or uploads would take each other's memory until
- * none can end. A small body takes too little for that. */
-static bool is_behind_others(const struct mm_request *request) {
-    return !mm_body_is_small(request) &&
-           __atomic_load_n(&request->server->starved_ns, __ATOMIC_RELAXED) < request->started_ns;
+/* How much more the body may hold once its first `bytes` do (mm_buffers_grow). */
+static size_t more_bytes(const struct mm_request *request, size_t bytes) {
+    enum { STEP_BYTES_MAX = 2 << 20 };
+    const size_t step = mm_size_min(bytes + SMALL_BYTES, STEP_BYTES_MAX);
+    const size_t kept = mm_body_kept_bytes(request, mm_size_min(bytes + step, bytes_max(request)));
+    return kept - mm_size_min(kept, request->body.bytes);
+}
+
+/* A large output waits for what it leaves to others as well. */
+size_t mm_body_lacked_bytes(const struct mm_request *request) {
+    const size_t bytes = request->output_bytes;
+    return bytes != 0 ? bytes - mm_size_min(bytes, others_bytes(request->server))
+                      : more_bytes(request, request->needed_bytes);
+}
+
+bool mm_body_waits_for_huge(const struct mm_request *request) {
+    return request->output_bytes != 0 && is_huge(request->server, mm_body_lacked_bytes(request));
+}
+
+/* The same for the first `bytes` of the body: uploads would take each other's memory until none can end. A
+ * small body takes too little for that. */
+static bool is_behind_others(const struct mm_request *request, size_t bytes) {
+    return !mm_body_is_small(request) && is_behind(request, more_bytes(request, bytes));
 }
 
 /* A body that may be passed on gets its memory when that is known. */
@@ -112,7 +186,7 @@ enum mm_status mm_body_acquire(struct mm_request *request) {
     if (!takes_body(request) || request->content_length == MM_LENGTH_UNKNOWN ||
         request->content_length == 0 || request->may_pass)
         return MM_OK;
-    if (is_behind_others(request))
+    if (is_behind_others(request, request->content_length))
         return mm_fail(&request->error, MM_BUSY,
                        "memory is full (--memory-budget), and other bodies wait for some; try again later");
     return mm_body_grow(request, request->content_length, false, &request->error);
@@ -121,7 +195,7 @@ enum mm_status mm_body_acquire(struct mm_request *request) {
 /* Nothing if no other request holds memory. */
 static size_t spare_bytes(const struct mm_request *request) {
     const struct mm_buffers *buffers = request->server->buffers;
-    return mm_buffers_used(buffers) > request->body.bytes ? mm_buffers_budget(buffers) / MM_OTHERS_PART : 0;
+    return mm_buffers_used(buffers) > request->body.bytes ? others_bytes(request->server) : 0;
 }
 
 size_t mm_body_kept_bytes(const struct mm_request *request, size_t bytes) {
@@ -238,13 +312,11 @@ enum MHD_Result mm_body_receive(struct mm_request *request, const char *data, si
     request->peer->stream.unread_bytes = 0;
     if (request->record.left)
         return MHD_NO;
-    if (is_ours && request->may_pass && request->error.status == MM_OK) {
-        request->may_pass = false;
-        request->route->state->look(request, data, piece);
-    }
+    if (is_ours && request->may_pass && request->error.status == MM_OK)
+        request->may_pass = !request->route->state->look(request, data, piece);
     const bool has_room = mm_body_kept_bytes(request, received) <= request->body.bytes;
     if (is_ours && takes_body(request) && request->error.status == MM_OK &&
-        ((!has_room && is_behind_others(request)) ||
+        ((!has_room && is_behind_others(request, received)) ||
          mm_body_grow(request, received, false, &request->error) == MM_BUSY)) {
         request->error = (struct mm_error){0};
         mm_request_wait_for_memory(request, received);

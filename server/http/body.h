@@ -8,6 +8,12 @@
  * small requests would wait until the large ones end. */
 enum { MM_OTHERS_PART = 16, MM_LARGE_OUTPUT_BYTES = 1 << 20 };
 
+/* A large output that takes more than this part of the budget is huge. Huge outputs leave MM_OTHERS_PART once
+ * more, and what does not fill that goes past a huge output that waits: a request of a few bytes, of which
+ * the client reads nothing, would hold up all bodies. The huge one gets its turn as soon as it would without
+ * them. */
+enum { MM_HUGE_OUTPUT_PART = 256 };
+
 /* What is kept of a body that is passed on. */
 enum { MM_BODY_PASSED_BYTES = 2 << 20 };
 
@@ -15,8 +21,24 @@ enum { MM_BODY_PASSED_BYTES = 2 << 20 };
  * it never fits. If it is large: MM_BUSY, with needed_bytes, if there is none now, or older requests wait for
  * some; without needed_bytes if stored matrices take it, since that may last. The connection's thread or one
  * of the worker pool. */
-enum mm_status mm_body_judge_output(const struct mm_request *request, size_t held_bytes, size_t bytes,
+enum mm_status mm_body_judge_output(struct mm_request *request, size_t held_bytes, size_t bytes,
                                     struct mm_error *error);
+
+/* Notes that the output of the request holds so many bytes now, or will at once: mm_body_judge_output has
+ * done so. The thread that works on the request. */
+void mm_body_count_output(struct mm_request *request, size_t bytes);
+
+/* Of a request that waits for memory: how much more it needs, and whether that is for a huge output. With
+ * server->mutex held. */
+size_t mm_body_lacked_bytes(const struct mm_request *request);
+bool mm_body_waits_for_huge(const struct mm_request *request);
+
+/* Whether a huge output that waits loses nothing by all else that is held, and by so much more. Any thread.
+ */
+bool mm_body_passes_huge(const struct mm_server *server, size_t more_bytes);
+
+/* How much of the budget an output finds taken: a huge one also what may go past it. Any thread. */
+size_t mm_body_taken_bytes(const struct mm_server *server, bool is_huge);
 
 /* Judges the length of a body by the head: MM_LENGTH_REQUIRED, MM_TOO_LARGE. A route of MM_BODY_SIZED judges
  * the limit in `admit`. The connection's thread. */

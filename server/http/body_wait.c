@@ -128,13 +128,14 @@ static bool holds_memory(const struct mm_request *request) {
 
 /* An upload or a reply that lasts will end, but later than others can wait for what it holds: a few bytes a
  * second would hold up all that wait. So would uploads that are too small for them, one after the other. */
-static void look_at(struct mm_request *request, const struct mm_request *first, uint64_t now_ns,
-                    double *most_ns, struct holders *holders) {
+static void look_at(struct mm_request *request, const struct mm_request *first, bool huge_only,
+                    uint64_t now_ns, double *most_ns, struct holders *holders) {
     const enum mm_request_state state = mm_request_state(request);
     const bool waits = state == MM_STARVED;
     const bool uploads = state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY;
     const bool sends = has_reply_pace(request);
-    if (!holds_memory(request))
+    const bool is_huge = __atomic_load_n(&request->huge_bytes, __ATOMIC_RELAXED) != 0;
+    if (!holds_memory(request) || (huge_only && !is_huge))
         return;
     if (uploads)
         holders->coming_bytes +=
@@ -155,15 +156,17 @@ static void look_at(struct mm_request *request, const struct mm_request *first, 
         holders->youngest = request;
 }
 
-/* With server->mutex held, like all that follow. */
+/* What has gone past a huge output does not delay it, and does not have to go for it. With server->mutex
+ * held, like all that follow. */
 static struct holders find_holders(const struct mm_request *first, uint64_t now_ns) {
     struct holders holders = {0};
     double most_ns = 0;
+    const bool huge_only = mm_body_waits_for_huge(first) && mm_body_passes_huge(first->server, 0);
     const struct mm_connection *peer;
     TAILQ_FOREACH(peer, &first->server->connections, listed) {
         struct mm_request *request = __atomic_load_n(&peer->request, __ATOMIC_ACQUIRE);
         if (request != NULL)
-            look_at(request, first, now_ns, &most_ns, &holders);
+            look_at(request, first, huge_only, now_ns, &most_ns, &holders);
     }
     holders.go_on |= holders.coming_bytes >= lacked_bytes(first, assumed_length(first));
     return holders;
@@ -202,9 +205,10 @@ static bool refuse(struct mm_request *request, const char *why, struct mm_resume
 static enum mm_status give(struct mm_request *request, bool to_the_last, struct mm_error *error) {
     struct mm_server *server = request->server;
     const size_t budget = mm_buffers_budget(server->buffers);
-    const size_t taken = mm_buffers_used(server->buffers) + server->promised_bytes;
     if (request->output_bytes == 0)
         return mm_body_grow(request, request->needed_bytes, to_the_last, error);
+    const size_t taken =
+        mm_body_taken_bytes(server, mm_body_waits_for_huge(request)) + server->promised_bytes;
     if (taken > budget || request->output_bytes > budget - taken)
         return MM_BUSY;
     __atomic_store_n(&request->promised_bytes, request->output_bytes, __ATOMIC_RELAXED);
@@ -272,21 +276,41 @@ static struct mm_request *find_overdue(const struct mm_server *server, uint64_t 
     return request;
 }
 
-/* What does not depend on who is first. *is_full: none is left for a small body. *is_blocked: a complete
- * request waits, and the large ones behind it do not overtake it. */
-static void look_at_waiting(struct mm_request *request, uint64_t now_ns, bool *is_full, bool *is_blocked,
+/* What the requests have found that the list has before one. */
+struct found {
+    bool is_full;    /* no memory is left for a small body */
+    bool is_blocked; /* a complete request waits: large outputs do not overtake it, */
+    bool is_huge;    /* unless all that wait do so for a huge one */
+};
+
+/* Whether a request that is not the first may have its memory now. */
+static bool is_due(const struct mm_request *request, const struct found *found) {
+    const bool is_body = request->output_bytes == 0;
+    if (is_body && mm_body_is_small(request))
+        return !found->is_full;
+    if (!is_body && (!found->is_blocked || request->output_bytes <= MM_LARGE_OUTPUT_BYTES))
+        return true;
+    return found->is_blocked && found->is_huge && !mm_body_waits_for_huge(request) &&
+           mm_body_passes_huge(request->server, mm_body_lacked_bytes(request));
+}
+
+/* What does not depend on who is first. */
+static void look_at_waiting(struct mm_request *request, uint64_t now_ns, struct found *found,
                             struct mm_resumed *resumed) {
     struct mm_error late;
-    if (request->output_bytes != 0) {
-        if (!*is_blocked || request->output_bytes <= MM_LARGE_OUTPUT_BYTES)
-            *is_blocked |= !serve(request, false, true, resumed);
-    } else if (mm_body_is_late(request, now_ns, &late)) {
+    const bool is_body = request->output_bytes == 0;
+    if (is_body && mm_body_is_late(request, now_ns, &late)) {
         mm_body_drop(request);
         mm_request_abandon(request, &late);
         SLIST_INSERT_HEAD(resumed, request, resumed);
-    } else if (!*is_full && mm_body_is_small(request)) {
-        *is_full = !serve(request, false, true, resumed);
+        return;
     }
+    const bool is_due_now = is_due(request, found);
+    if (is_due_now && serve(request, false, true, resumed))
+        return;
+    found->is_full |= is_due_now && is_body && mm_body_is_small(request);
+    found->is_blocked |= !is_body;
+    found->is_huge &= mm_body_waits_for_huge(request);
 }
 
 void mm_body_serve_complete(struct mm_server *server) {
@@ -307,11 +331,11 @@ void mm_body_serve_waiting(struct mm_server *server, uint64_t now_ns) {
     struct mm_resumed resumed = SLIST_HEAD_INITIALIZER(resumed);
     struct mm_request *first, *next, *overdue;
     unsigned refusals = 0;
-    bool is_full = false, is_blocked = false;
+    struct found found = {.is_huge = true};
     pthread_mutex_lock(&server->mutex);
     for (first = TAILQ_FIRST(&server->starved); first != NULL; first = next) {
         next = TAILQ_NEXT(first, starving);
-        look_at_waiting(first, now_ns, &is_full, &is_blocked, &resumed);
+        look_at_waiting(first, now_ns, &found, &resumed);
     }
     while ((first = TAILQ_FIRST(&server->starved)) != NULL) {
         if (serve(first, false, refusals == 0, &resumed))

@@ -184,6 +184,28 @@ static struct MHD_Response *respond_with(struct mm_request *request, struct mm_r
     return response;
 }
 
+/* Moves the text to memory of the budget. */
+static enum mm_status take_text(struct mm_request *request, char *text, size_t length,
+                                struct mm_reply_body *body) {
+    if (text == NULL)
+        return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
+    if (mm_buffers_acquire(request->server->buffers, length, &body->buffer, &request->error) == MM_OK)
+        memcpy(body->buffer.data, text, length);
+    free(text);
+    mm_request_judge_busy(request, 0, &request->error);
+    return request->error.status;
+}
+
+enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t length, const char *type) {
+    struct mm_reply_body body = {.bytes = length};
+    if (take_text(request, text, length, &body) != MM_OK)
+        return request->error.status;
+    __atomic_store_n(&request->held_bytes, length, __ATOMIC_RELAXED);
+    struct MHD_Response *response = respond_with(request, &body, NULL);
+    add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    return reply(request, MHD_HTTP_OK, response, length);
+}
+
 static void add_timing(struct MHD_Response **response, const uint64_t *span_ns) {
     char value[MM_SPAN_COUNT * (MM_MILLISECONDS_MAX + 16)];
     char *end = value;

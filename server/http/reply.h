@@ -11,6 +11,9 @@ enum MHD_Result mm_reply_problem(struct mm_request *request);
 /* Queues a 200 with a malloc'ed text of this media type, and takes it over. NULL: memory ran out. */
 enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t length, const char *type);
 
+/* The same for a long text, which counts in the memory budget until it is sent: MM_BUSY, MM_TOO_LARGE. */
+enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t length, const char *type);
+
 /* The same for a text that outlives all replies, and is not copied. */
 enum mm_status mm_reply_kept(struct mm_request *request, const void *text, size_t length, const char *type);
 

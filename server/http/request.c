@@ -186,6 +186,7 @@ static void release(struct mm_request *request) {
     mm_body_drop(request);
     if (request->route != NULL && request->route->state != NULL)
         request->route->state->release(request);
+    mm_body_count_output(request, 0);
     if (__atomic_load_n(&server->starved_ns, __ATOMIC_RELAXED) != UINT64_MAX)
         mm_body_serve_complete(server);
 }

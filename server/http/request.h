@@ -54,11 +54,12 @@ struct mm_request {
     size_t body_bytes;     /* kept so far; the decoder's reader may drop some again */
     size_t received_bytes; /* kept or dropped so far; __atomic access only */
     size_t passed_bytes;   /* that the route took, and are kept no more */
-    bool may_pass;         /* the route takes a body like this as it arrives: it looks at the first piece */
+    bool may_pass;         /* the route takes a body like this as it arrives: it has not seen enough yet */
     bool passes_on;        /* and so it does: body has room for MM_BODY_PASSED_BYTES */
     size_t dropped_bytes;  /* received after a refusal */
     size_t held_bytes;     /* of the memory budget: 0 if it holds nothing, and about right while it waits
                             * for more. Without sent_value. __atomic access only */
+    size_t huge_bytes;     /* its part of server->huge_bytes; __atomic access only */
     struct mm_stored *sent_value; /* a reference, until the request ends: the reply lies in its memory; NULL:
                                    * in no value's. __atomic access only */
 

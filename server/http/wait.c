@@ -10,6 +10,12 @@ static void note_first_starved(struct mm_server *server) {
     __atomic_store_n(&server->starved_ns, first == NULL ? UINT64_MAX : first->started_ns, __ATOMIC_RELAXED);
 }
 
+/* The same. */
+static void count_starved_other(const struct mm_request *request, int count) {
+    if (!mm_body_waits_for_huge(request))
+        __atomic_add_fetch(&request->server->starved_others, (size_t)count, __ATOMIC_RELAXED);
+}
+
 void mm_request_end_wait(struct mm_request *request, const struct mm_error *error) {
     if (error != NULL)
         request->error = *error;
@@ -18,6 +24,7 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
         return;
     }
     TAILQ_REMOVE(&request->server->starved, request, starving);
+    count_starved_other(request, -1);
     note_first_starved(request->server);
     request->paced_ns = mm_clock_ns();
     request->waited_ns += request->paced_ns - request->starved_since_ns;
@@ -57,6 +64,7 @@ static void starve(struct mm_request *request, size_t output_bytes) {
         TAILQ_INSERT_HEAD(&server->starved, request, starving);
     else
         TAILQ_INSERT_AFTER(&server->starved, before, request, starving);
+    count_starved_other(request, 1);
     note_first_starved(server);
 }
 

@@ -472,6 +472,21 @@ wait "$one" "$two"
 same "two that wait while memory comes" "200 200" "$(paste -d ' ' "$scratch/status.one" "$scratch/status.two")"
 finish_slow second "the one whose deadline passed" 504
 finish_slow third "the first that waited" 200
+
+# The list of stored matrices counts as well, here 900 names of 128 characters: else each client that does not read it would take
+# memory beyond the budget.
+name=$(printf 'm%.0s' $(seq 125))
+curl -s -o /dev/null -X PUT --data-binary 1234 "$url/v1/matrices/${name}[100-999]?m=1&n=1"
+prepare_held cpu 1 2000000 1
+hold_job fourth
+ask /v1/matrices
+expect "a list for which nothing is left" 429 code busy Retry-After: '[1-9]*' detail --memory-budget
+ask '/v1/matrices?limit=100'
+expect "a shorter list" 200 '.matrices | length' 100
+release
+finish_slow fourth "the one beside it" 200
+ask /v1/matrices
+expect "a list" 200 '.matrices | length' 900
 stop
 
 # Of two that fit one by one, the second has to come again if it asks before it sends.
@@ -490,7 +505,7 @@ stop
 start_held --backend cpu --memory-budget 14000000
 "$FLOAT32" fill 3700 1 >"$scratch/outer"
 post_file outer 'm=1850&k=1&n=1850'
-expect "an output that leaves nothing to others" 413 code too_large .limit 13125000 .got 13704800
+expect "an output that leaves nothing to others" 413 code too_large .limit 12250000 .got 13690000
 prepare_held cpu 1600 1 1600
 hold_job first
 "$FLOAT32" fill 1800 1 >"$scratch/outer"
@@ -516,23 +531,65 @@ for name in 900 550; do
     eval "size_$name=\$!"
     sleep 0.3
 done
-sleep 0.5
-same "a smaller output waits behind a larger one" '' "$(cat "$scratch/status.550")"
+# A body goes past them if all that do so take less than a sixteenth together.
+post_file row 'm=1&k=10000&n=1'
+expect "80 kB beside large outputs that wait" 200
+head -c 2000000 /dev/zero >"$scratch/large"
+curl -s -o /dev/null -w '%{http_code}\n' -H Expect: -H "$raw" --data-binary "@$scratch/large" \
+    "$url/v1/matmul?m=1&k=250000&n=1" >"$scratch/status.large" &
+large=$!
+sleep 0.2
+same "what waits behind a larger output" '' "$(cat "$scratch/status.550" "$scratch/status.large")"
 release
 # shellcheck disable=SC2154
-wait "$size_900" "$size_550"
-same "both are computed" "200 200" "$(cat "$scratch/status.900" "$scratch/status.550" | paste -sd ' ')"
+wait "$size_900" "$size_550" "$large"
+same "they are computed" "200 200 200" "$(cat "$scratch/status.900" "$scratch/status.550" "$scratch/status.large" | paste -sd ' ')"
 finish_slow first "a large output" 200
 
 # The text of a stored matrix leaves a sixteenth as well, and what stored matrices take is not waited for.
-"$FLOAT32" fill 600000 1 >"$scratch/outer"
-ask '/v1/matrices/large?m=600&n=1000' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/outer"
+"$FLOAT32" fill 500000 1 >"$scratch/outer"
+ask '/v1/matrices/large?m=500&n=1000' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/outer"
 expect "a stored matrix" 201
 ask /v1/matrices/large -H 'Accept: application/json'
 expect "its text" 200
 begun_ms=$(now_ms)
 ask '/v1/matmul?m=1700&k=1&n=1700&a_from=identity()&b_from=identity()&reply=none' -X POST
-expect "an output that has no room beside it" 429 code busy detail 'stored matrices take 2400000'
+expect "an output that has no room beside it" 429 code busy detail 'stored matrices take 2000000'
 at_most "that is told at once, milliseconds" 2000 $(($(now_ms) - begun_ms))
+stop
+
+# Three clients ask by a few bytes for results of almost seven eighths of the budget, again and again, and hardly read them. Bodies
+# and smaller results go past those that wait.
+start --backend cpu --memory-budget 64MiB
+: >"$scratch/goes_on"
+for reader in 1 2 3; do
+    while [ -f "$scratch/goes_on" ]; do
+        "$DAWDLE" --port "${url##*:}" --readers 1 --bytes 100 --every-ms 300 --seconds 600 \
+            --request 'POST /v1/matmul?m=3800&k=1&n=3800&a_from=uniform(1)&b_from=uniform(2)&variant=naive' >"$scratch/dawdle.$reader" &
+        echo $! >"$scratch/reader.$reader"
+        wait $! 2>/dev/null || :
+    done &
+done
+await 60 has_metric requests_in_flight 3 || fail "the results that are hardly read did not begin"
+await 60 is_taken_beyond 57759999 || fail "no result that is hardly read has its memory"
+head -c 2097152 /dev/zero >"$scratch/large"
+slow=0
+for _ in 1 2 3 4 5; do
+    for body in 'large m=1&k=262144&n=1 X-A:b' 'row m=1&k=10000&n=1 Transfer-Encoding:chunked' 'row m=1&k=10000&n=1 Expect:100-continue'; do
+        # shellcheck disable=SC2086
+        set -- $body
+        begun_ms=$(now_ms)
+        post_file "$@"
+        expect "$* beside huge results that wait" 200
+        [ $(($(now_ms) - begun_ms)) -le 1000 ] || slow=$((slow + 1))
+    done
+    sleep 0.2
+done
+at_most "of fifteen bodies beside huge results that wait, those that take more than a second" 1 $slow
+rm "$scratch/goes_on"
+for reader in 1 2 3; do
+    kill "$(cat "$scratch/reader.$reader")" 2>/dev/null || :
+done
+await 60 has_free_budget || fail "the results that are hardly read were not ended"
 stop
 finish

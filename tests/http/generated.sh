@@ -86,7 +86,17 @@ expect 'JSON, and the rest in the query' 200 .c '[[5]]'
 ask '/v1/matmul?a_from=identity()&m=1' -d '{"a": [[1]], "b": [[5]]}'
 expect 'an operand twice' 400 code bad_request .field a
 ask '/v1/matmul?m=1' -d '{"a": {"from": "identity()"}, "b": [[5]]}'
-expect 'a dimension in the query, and the source in the body' 400 code bad_request .field m
+expect 'a dimension in the query, and the source in the body' 200 .c '[[5]]'
+ask '/v1/matmul?a_shape=2,1' -d '{"a": {"from": "identity()"}, "b": [[5]]}'
+expect 'a shape in the query, and the source in the body' 200 .c '[[5],[0]]'
+ask '/v1/matmul?m=1' -F a_from='identity()' -F "b=@$scratch/a.csv" -H 'Accept: application/json'
+expect 'a dimension in the query, and the source in a form' 200 .c '[[1,2]]'
+ask '/v1/transpose?m=2&n=1' -H 'Content-Type: application/json' -d '{"a": {"from": "identity()"}}'
+expect 'dimensions in the query, and the source of a transpose in the body' 200 .c '[[1,0]]'
+ask '/v1/matmul?m=1' -d '{"a": [[1]], "b": [[5]]}'
+expect 'a dimension in the query that nothing needs' 400 code bad_request .field m
+ask '/v1/matmul?m=1&lda=5' -d '{"a": {"from": "identity()"}, "b": [[5]]}'
+expect 'a stride in the query, and no raw body' 400 code bad_request .field lda
 ask '/v1/matmul?m=2&k=2&n=2&a_from=identity()&b_from=identity()' --data-binary @/dev/null -H 'Transfer-Encoding: chunked'
 expect 'an empty chunked body' 200 .c '[[1,0],[0,1]]'
 ask '/v1/matmul?m=2&k=2&n=2&a_from=identity()&b_from=identity()' -d ''
