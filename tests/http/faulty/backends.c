@@ -10,8 +10,8 @@
  * exists, a piece of a benchmark or of a small product takes the CPU a tenth of a second longer.
  *
  * MATMULD_FAULTY_TILE: the tile by which the row `tiled`, whose tile is the caller's to choose, leaves C as
- * it was. MATMULD_FAULTY_DEVICES: how many there are, 1 or 2. MATMULD_FAULTY_FILL: the GPU fills no matrices
- * for benchmarks, which fails.
+ * it was. MATMULD_FAULTY_DEVICES: how many there are, 1 or 2. MATMULD_FAULTY_MIB: the memory of each, 1024.
+ * MATMULD_FAULTY_FILL: the GPU fills no matrices for benchmarks, which fails.
  * A product by `lies` is right, and each one after it on that device has one wrong element.
  * The rows `certified`, `repaired` and `simt` do not fail, and tell of the path that they are called by. */
 #include "gpu/backend.h"
@@ -186,6 +186,11 @@ static enum mm_status count(unsigned *count, struct mm_error *error) {
 
 static struct mm_backend faulty_backend;
 
+static size_t memory_bytes(void) {
+    const char *told = getenv("MATMULD_FAULTY_MIB");
+    return (told != NULL ? strtoul(told, NULL, 10) : 1024) << 20;
+}
+
 static enum mm_status open_device(unsigned index, struct mm_device **opened, struct mm_error *error) {
     (void)error;
     wait_for(".open");
@@ -193,7 +198,7 @@ static enum mm_status open_device(unsigned index, struct mm_device **opened, str
                                         .index = index,
                                         .lane_count = 1,
                                         .name = "Faulty",
-                                        .memory_bytes = (size_t)1 << 30,
+                                        .memory_bytes = memory_bytes(),
                                         .shared_bank_bytes = 4};
     *opened = &devices[index];
     return MM_OK;
