@@ -16,6 +16,8 @@ enum {
     SELF_TEST_M_MAX = 64,
     SELF_TEST_N_MAX = 96,
     SELF_TEST_K_MAX = 128,
+    A_NUMBERS = 9,
+    B_NUMBERS = 7,
     TRANSPOSITION_M = 132,
     TRANSPOSITION_N = 200,
 };
@@ -44,6 +46,14 @@ static void fill_operand(void *elements, double *values, enum mm_dtype dtype, si
     }
 }
 
+static double sum_at(const struct known_product *known, size_t row, size_t col) {
+    double sum = 0.0;
+    for (size_t depth = 0; depth < known->k; depth++)
+        sum += known->a_values[row * known->k + depth] * known->b_values[depth * known->n + col];
+    return sum;
+}
+
+/* The numbers of A repeat after A_NUMBERS rows, those of B after B_NUMBERS columns, and so do the sums. */
 static void fill_known(struct known_product *known, enum mm_dtype dtype, struct mm_multiples of) {
     assert(of.m <= SELF_TEST_MULTIPLE_MAX);
     assert(of.n <= SELF_TEST_MULTIPLE_MAX);
@@ -51,16 +61,14 @@ static void fill_known(struct known_product *known, enum mm_dtype dtype, struct 
     known->m = mm_size_round_up(SELF_TEST_M, of.m);
     known->n = mm_size_round_up(SELF_TEST_N, of.n);
     known->k = mm_size_round_up(SELF_TEST_K, of.k);
-    fill_operand(known->a, known->a_values, dtype, known->m * known->k, 9);
-    fill_operand(known->b, known->b_values, dtype, known->k * known->n, 7);
-    for (size_t row = 0; row < known->m; row++) {
-        for (size_t col = 0; col < known->n; col++) {
-            double sum = 0.0;
-            for (size_t depth = 0; depth < known->k; depth++)
-                sum += known->a_values[row * known->k + depth] * known->b_values[depth * known->n + col];
-            known->sums[row * known->n + col] = sum;
-        }
-    }
+    fill_operand(known->a, known->a_values, dtype, known->m * known->k, A_NUMBERS);
+    fill_operand(known->b, known->b_values, dtype, known->k * known->n, B_NUMBERS);
+    for (size_t row = 0; row < known->m; row++)
+        for (size_t col = 0; col < known->n; col++)
+            known->sums[row * known->n + col] =
+                row < A_NUMBERS && col < B_NUMBERS
+                    ? sum_at(known, row, col)
+                    : known->sums[row % A_NUMBERS * known->n + col % B_NUMBERS];
 }
 
 /* Sums are exact, and then rounded to the type of C. */

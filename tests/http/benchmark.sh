@@ -30,6 +30,7 @@ is_free() {
 }
 
 prepare_queued
+MATMULD=${FAULTY:?the path of the faulty matmuld} # the same, and starts faster
 
 start --backend cpu
 
@@ -196,7 +197,6 @@ expect "switched off" 404 detail 'switched off'
 stop
 
 # Two kinds of device in one request, and rows that fail as told: by themselves, and with their device.
-MATMULD=$FAULTY
 start
 post '{"op": "shared_access", "patterns": ["linear", "stride"], "strides": [1, 32], "word_bytes": 4}'
 expect accesses 200 '[.rows[].predicted_degree | tostring] | join(" ")' '1 1 32 1 1 1 null null' \

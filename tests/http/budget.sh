@@ -6,6 +6,7 @@
 
 : "${DAWDLE:?the path of the program dawdle}" "${STEADY:?the path of the program steady}"
 
+MATMULD=${FAULTY:?the path of the faulty matmuld} # the same, and starts faster
 raw='Content-Type: application/octet-stream'
 json='Content-Type: application/json'
 

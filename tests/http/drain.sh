@@ -39,8 +39,19 @@ for signal in TERM INT; do
     same "SIG$signal: connecting afterwards" 000 "$(status_of "$url/healthz")"
 done
 
-# A signal that comes while the devices are being opened is not lost, and ends nothing by force.
-for _ in 1 2 3 4 5 6 7 8; do
+# A signal that comes while the devices are being opened is not lost, and ends nothing by force: here certainly, then soon after the
+# server listens.
+: >"$scratch/hold.open"
+MATMULD=$FAULTY MATMULD_FAULTY_HOLD=$scratch/hold
+export MATMULD_FAULTY_HOLD
+launch --port 0 --drain-timeout-ms 600000
+kill -TERM "$server"
+sleep 0.1
+rm "$scratch/hold.open"
+ended "while the devices are being opened"
+unset MATMULD_FAULTY_HOLD
+MATMULD=$sound
+for _ in 1 2; do
     launch --port 0 --drain-timeout-ms 600000
     stop
 done

@@ -11,8 +11,9 @@ for variable in $(env | sed -n 's/^\(MATMULD_[A-Z0-9_]*\)=.*/\1/p'); do
     unset "$variable"
 done
 
-# Where python3 is a script, as with pyenv, it starts slowly: the interpreter that it runs comes first.
-PATH=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH
+# Where python3 is a script, as with pyenv, it starts slowly: the interpreter that it runs comes first. ./dev test has seen to it.
+[ "$(head -c 2 "$(command -v python3)")" != '#!' ] ||
+    PATH=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH
 
 here=$(cd "$(dirname "$0")/../http" && pwd)
 FLOAT32=$here/float32.py TALK=$here/talk.py
@@ -27,6 +28,7 @@ mkdir "$scratch/exchanges"
 # Where a command fails that no check is for, the script ends there, and says so.
 clean_up() {
     code=$?
+    [ "$code" -eq 0 ] || judge_replies
     case $code:$failures in
     0:* | 77:* | 130:*) ;;
     *:0)
@@ -89,9 +91,12 @@ make_venv() {
     return 1
 }
 
-# conform DOCUMENT [REQUESTS EXCHANGES]…: by validate.py. Under a sanitizer that is left out: the replies are the same.
+# Under a sanitizer nothing is held against the OpenAPI document: the replies are the same.
+sanitizer=${ASAN_OPTIONS:-}${TSAN_OPTIONS:-}
+
+# conform DOCUMENT [REQUESTS EXCHANGES]…: by validate.py.
 conform() {
-    [ -z "${ASAN_OPTIONS:-}${TSAN_OPTIONS:-}" ] || return 0
+    [ -z "$sanitizer" ] || return 0
     checks=$((checks + 1))
     if python=$(python_with jsonschema); then
         "$python" "$here/validate.py" "$@" || fail "it does not conform to the OpenAPI document"
@@ -103,7 +108,7 @@ conform() {
 # keep METHOD TARGET: keeps the exchange in $scratch/head and $scratch/got for put_aside. Large matrices are left
 # out: a schema says no more of them than of small ones, and takes seconds.
 keep() {
-    [ "$(wc -c <"$scratch/got")" -lt 1000000 ] || return 0
+    [ -z "$sanitizer" ] && [ "$(wc -c <"$scratch/got")" -lt 1000000 ] || return 0
     kept=$((kept + 1))
     printf '%s %s\n' "$1" "$2" >"$scratch/exchanges/$kept.request"
     cp "$scratch/head" "$scratch/exchanges/$kept.head"
@@ -144,42 +149,53 @@ post_file() {
 }
 
 # expect WHAT STATUS [KEY VALUE]…: what the last reply is. A key is `code` of a problem; `detail`, of which the value is a part;
-# `Header:`, whose value is a pattern; else a filter of jq.
+# `Header:`, whose value is a pattern; else a filter of jq. What takes jq is judged by judge_replies.
 expect() {
-    what=$1
+    what=$1 is_kept=no
     same "$what: status" "$2" "$status"
     shift 2
-    found=$(find_all "$@" 2>&1) || found="jq says: $found"
     while [ $# -gt 0 ]; do
-        value=${found%%"$record_end"*}
         case $1 in
-        code) same "$what: code" "$2" "$value" ;;
-        detail) like "$what: detail" "*$2*" "$value" ;;
+        code) judge_later same "$what: code" "$2" '.code // "none"' ;;
+        detail) judge_later like "$what: detail" "*$2*" .detail ;;
         *:) like "$what: $1" "$2" "$(header "${1%:}" "$scratch/head")" ;;
-        *) same "$what: $1" "$2" "$value" ;;
+        *) judge_later same "$what: $1" "$2" "$1" ;;
         esac
-        found=${found#*"$record_end"}
         shift 2
     done
 }
 
-# find_all [KEY VALUE]…: what jq finds in the last reply for these keys of expect, in one run, since each takes 30 ms to
-# start. Behind each stands $record_end; a key that is none of jq's finds nothing.
-record_end=$(printf '\036')
-find_all() {
-    program='' finds=no
-    while [ $# -gt 0 ]; do
-        case $1 in
-        code) filter='.code // "none"' ;;
-        detail) filter=.detail ;;
-        *:) filter=empty ;;
-        *) filter=$1 ;;
-        esac
-        [ "$filter" = empty ] || finds=yes
-        program="$program${program:+, }([$filter] | map(if type == \"string\" then . else tojson end) | join(\"\\n\")), \"$record_end\""
-        shift 2
-    done
-    [ $finds = no ] || jq -j "$program" "$scratch/got"
+# judge_later CHECK WHAT EXPECTED FILTER: a check of what jq's filter finds in the last reply, which is noted as a line of
+# $scratch/replies.jq, and this as a line of a program that makes a line of shell: `found` and what it found.
+judged=0 replies_kept=0
+judge_later() {
+    if [ "$is_kept" = no ]; then
+        is_kept=yes replies_kept=$((replies_kept + 1))
+        { tr '\n' ' ' <"$scratch/got" && echo; } >>"$scratch/replies.jq"
+    fi
+    judged=$((judged + 1))
+    eval "check_$judged=\$1 what_$judged=\$2 expected_$judged=\$3"
+    # It is jq that expands, here and below.
+    # shellcheck disable=SC2016
+    printf '"found %d \(try ($replies[%d] | fromjson | [%s] | map(if type == "string" then . else tojson end) | join("\n")) catch "jq says: \(.)" | @sh)",\n' \
+        $judged $((replies_kept - 1)) "$4" >>"$scratch/judge.jq"
+}
+
+found() {
+    eval "\$check_$1 \"\$what_$1\" \"\$expected_$1\" \"\$2\""
+    judged=$((judged - 1))
+}
+
+# judge_replies: makes the checks that were put off, in one run of jq, since each takes 30 ms to start.
+judge_replies() {
+    [ $judged -gt 0 ] || return 0
+    # shellcheck disable=SC2016
+    { echo '[inputs] as $replies |' && cat "$scratch/judge.jq" && echo empty; } >"$scratch/judge"
+    jq -nrR -f "$scratch/judge" "$scratch/replies.jq" >"$scratch/found" || fail "jq cannot judge the replies"
+    # shellcheck disable=SC1091
+    . "$scratch/found"
+    [ $judged -eq 0 ] || fail "$judged checks of replies were not made"
+    judged=0
 }
 
 # runs STATUS WORDS ARG…: matmuld ends by itself, with these words on stderr; stdout is in $scratch/out.
@@ -263,6 +279,7 @@ same_descriptors() {
 
 # The last word of every script: nothing checked is a failure too.
 finish() {
+    judge_replies
     put_aside
     set --
     for folder in "$scratch"/exchanges.*; do

@@ -4,6 +4,7 @@
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
+MATMULD=${FAULTY:?the path of the faulty matmuld} # the same, and starts faster
 alice=alice-has-this-key bob=bob-has-another-key- carol=carol-s-key-has-no-name
 path=/v1/matrices
 raw='Content-Type: application/octet-stream'

@@ -2,10 +2,11 @@
 """Sends stdin to a TCP port as it is, so many bytes a write and so many milliseconds apart (2), and copies what comes back
 to stdout until the other side closes; if that comes before all is sent, the rest is not. It knows nothing of HTTP.
 
-    talk.py HOST PORT PIECE [LEAVE | HALF | FOREVER | PAUSE_MS]
+    talk.py HOST PORT PIECE [LEAVE | HALF | FOREVER | UNREAD | PAUSE_MS]
 
 With LEAVE it goes without waiting for what comes back, with HALF it closes its sending side. With FOREVER it goes on with
-zeros, without a pause, until the connection takes no more.
+zeros, without a pause, until the connection takes no more. With UNREAD it reads nothing
+for a minute, and the system holds little of what comes back.
 """
 
 import select
@@ -13,13 +14,17 @@ import socket
 import sys
 import time
 
-PATIENCE_S, PAUSE_MS = 30, 2
+PATIENCE_S, PAUSE_MS, UNREAD_MS = 30, 2, 60000
 
 
 def talk(host, port, piece, how=str(PAUSE_MS)):
     data, piece = sys.stdin.buffer.read(), int(piece)
-    pause_ms = int(how) if how.isdigit() else PAUSE_MS
-    with socket.create_connection((host, int(port)), PATIENCE_S) as connection:
+    pause_ms = int(how) if how.isdigit() else UNREAD_MS if how == "UNREAD" else PAUSE_MS
+    with socket.socket() as connection:
+        connection.settimeout(PATIENCE_S)
+        if how == "UNREAD":
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the least that there is
+        connection.connect((host, int(port)))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # each write is to be a packet of its own
         other = select.poll()
         other.register(connection, select.POLLRDHUP)
