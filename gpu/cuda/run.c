@@ -298,6 +298,16 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     return try_one(lane, jobs[0], &frugal, error);
 }
 
+/* A batch found no memory: its first job goes by itself, since its stored operands may lie in the workspace.
+ * The worker begins the others again. Returns how many jobs have begun. */
+static unsigned begin_first(struct mm_lane *lane, struct mm_job *first, const struct mm_error *error) {
+    if (error->status != MM_NO_DEVICE_MEMORY || first->plan.batch_key == 0)
+        return 0;
+    struct mm_error ignored;
+    first->plan.batch_key = 0;
+    return try_one(lane, first, &first->plan, &ignored) == MM_OK;
+}
+
 /* The memory of a C that stays on the device. If there is none, trims the pool, once. */
 static enum mm_status take_home(struct mm_lane *lane, struct mm_job *job, bool *is_trimmed) {
     const size_t bytes = mm_matrix_bytes(&job->product.c);
@@ -341,14 +351,15 @@ void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const 
     if (count == 0)
         return;
     status = begin(lane, jobs, count, &error);
-    for (unsigned job = 0; job < count && status != MM_OK; job++) {
+    const unsigned begun = status == MM_OK ? count : begin_first(lane, jobs[0], &error);
+    for (unsigned job = begun; job < count; job++) {
         jobs[job]->error = error;
         jobs[job]->uploaded_bytes = 0;
         give_home(jobs[job]);
     }
-    if (status != MM_OK)
+    if (begun == 0)
         mm_cuda_leave_workspace(lane);
-    __atomic_store_n(&lane->is_busy, status == MM_OK, __ATOMIC_RELAXED);
+    __atomic_store_n(&lane->is_busy, begun > 0, __ATOMIC_RELAXED);
 }
 
 /* Nanoseconds from one mark to the next; CUDA tells them as milliseconds, in steps of about 500 ns. */

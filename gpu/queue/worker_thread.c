@@ -134,18 +134,18 @@ static void sleep_until(uint64_t then_ns) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &then, NULL);
 }
 
-/* Begins jobs that found no memory again, once nothing else is under way. By then a deadline may have passed,
- * or the device have failed. */
-static void begin_alone(struct mm_worker_thread *self, const struct mm_batch *batch) {
+/* Begins a job that found no memory again, once nothing else is under way. By then its deadline may have
+ * passed, or the device have failed. */
+static void begin_alone(struct mm_worker_thread *self, struct mm_job *job) {
+    const struct mm_batch batch = {.jobs = {job}, .count = 1};
     while (self->pipeline.busy > 0) {
         if (end(self))
             call_done(self);
         else
             sleep_until(next_look_ns(self, mm_clock_ns()));
     }
-    for (unsigned index = 0; index < batch->count; index++)
-        batch->jobs[index]->error = (struct mm_error){.status = MM_OK};
-    begin(self, batch);
+    job->error = (struct mm_error){.status = MM_OK};
+    begin(self, &batch);
 }
 
 /* Whether a job that this device cannot run any more goes to another one. */
@@ -174,8 +174,8 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *taken) {
     if (self->pipeline.busy > 0)
         take_hungry(&begun, &hungry);
     finish(self, &begun); /* what is left of it failed */
-    if (hungry.count > 0)
-        begin_alone(self, &hungry);
+    for (unsigned index = 0; index < hungry.count; index++)
+        begin_alone(self, hungry.jobs[index]);
 }
 
 /* Whether there may be a job that the thread could begin, since it looked at the list last. */

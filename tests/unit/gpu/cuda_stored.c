@@ -78,6 +78,29 @@ static void it_gives_way_to_jobs(void **state) {
     release();
 }
 
+/* If there is no room for the copy by then, the first has it in the workspace, and the others can come again.
+ */
+static void without_room_jobs_go_one_by_one(void **state) {
+    make(0);
+    run_and_expect(1, 3, A_BYTES + B_BYTES);
+    make(0);
+    make(1);
+    mm_cuda_trim(&device);
+    device.head.memory_bytes = 4 * (B_BYTES - 1);
+    mm_cuda_begin(&device.head, 0, jobs, 2);
+    assert_int_equal(jobs[1]->error.status, MM_NO_DEVICE_MEMORY);
+    jobs[1]->error = (struct mm_error){.status = MM_OK};
+    for (unsigned index = 0; index < 2; index++) {
+        if (index == 1)
+            mm_cuda_begin(&device.head, 0, &jobs[index], 1);
+        assert_int_equal(jobs[index]->error.status, MM_OK);
+        mm_cuda_end(&device.head, 0, &jobs[index], 1);
+        expect_product(&tests[index]);
+        assert_int_equal(jobs[index]->batched, 1);
+    }
+    release();
+}
+
 static void too_large_ones_are_uploaded(void **state) {
     device.head.memory_bytes = 4 * (B_BYTES - 1);
     for (unsigned turn = 0; turn < 2; turn++) {
@@ -268,6 +291,7 @@ static void a_job_that_fails_leaves_nothing(void **state) {
     assert_int_equal(fake_cuda.events, 0);
 }
 
-RUN_TESTS_BETWEEN(reset, drop, it_is_copied_once, it_gives_way_to_jobs, too_large_ones_are_uploaded,
-                  it_outlives_the_device, what_is_derived_is_kept, a_result_stays, a_result_is_an_operand,
-                  there_is_room_for_a_quarter, results_share_a_launch, a_job_that_fails_leaves_nothing)
+RUN_TESTS_BETWEEN(reset, drop, it_is_copied_once, it_gives_way_to_jobs, without_room_jobs_go_one_by_one,
+                  too_large_ones_are_uploaded, it_outlives_the_device, what_is_derived_is_kept,
+                  a_result_stays, a_result_is_an_operand, there_is_room_for_a_quarter, results_share_a_launch,
+                  a_job_that_fails_leaves_nothing)
