@@ -56,7 +56,8 @@ struct mm_variant {
     const char *needs;   /* what it needs beyond the backend, for people; NULL: nothing */
     enum mm_op op;
     unsigned tile;         /* edge of its square tile in elements; 0: it has none */
-    const unsigned *tiles; /* the edges that a caller may choose, ended by 0, `tile` among them; NULL: none */
+    const unsigned *tiles; /* the edges that a caller may choose, ended by 0; NULL: none. `tile` is one of
+                              them, or 0: the shape decides */
     unsigned cut; /* on the host: a long product is computed in pieces of C whose edges are multiples of
                      this (gpu/pieces.h); 0: in one */
     unsigned multiple_of; /* it takes only m, n and k that are multiples of this (at most 32); 0: any */

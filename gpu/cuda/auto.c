@@ -7,7 +7,7 @@
 
 /* Below the work of a cube of this edge tiles are as fast, and cheaper to batch. If the copy engine does not
  * take the operands as they lie, `tensor` copies them first. Measured on an H100. */
-enum { MM_CUDA_TENSOR_EDGE = 128, MM_CUDA_TENSOR_COPY_EDGE = 320 };
+enum { MM_CUDA_TENSOR_EDGE = 128, MM_CUDA_TENSOR_COPY_EDGE = 320, MM_CUDA_TF32_EDGE = 512 };
 
 static size_t narrow_of(const struct mm_product *product) {
     return product->m < product->n ? product->m : product->n;
@@ -73,14 +73,26 @@ static bool is_wide(const struct mm_matrix *x) {
     return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
 
-/* Whether tensor cores compute in the type itself, and the product is large enough for them. */
-static bool is_for_own_cores(const struct mm_device *device, unsigned row, const struct mm_product *product) {
-    const double edge =
-        is_wide(&product->a) && is_wide(&product->b) ? MM_CUDA_TENSOR_EDGE : MM_CUDA_TENSOR_COPY_EDGE;
+/* Whether the row takes the product, and all products of its stack together are as much work as a cube of
+ * this edge, whose C have at least `narrow` rows and columns. */
+static bool is_worth(const struct mm_device *device, const struct mm_product *product, unsigned row,
+                     double edge, size_t narrow) {
+    const struct mm_variant *variant = &mm_cuda_variants[row];
     const double work = (double)product->m * (double)product->n * (double)product->k;
-    return mm_variant_has_dtype(&mm_cuda_variants[row], product->a.dtype) &&
-           mm_variant_missing(&mm_cuda_variants[row], device, product->a.dtype) == NULL &&
+    return mm_variant_has_dtype(variant, product->a.dtype) &&
+           mm_variant_missing(variant, device, product->a.dtype) == NULL && narrow_of(product) >= narrow &&
            work * (double)mm_product_count(product) >= edge * edge * edge;
+}
+
+static bool is_for_own_cores(const struct mm_device *device, const struct mm_product *product) {
+    const bool is_copied = product->a.dtype != MM_FLOAT64 && !(is_wide(&product->a) && is_wide(&product->b));
+    return is_worth(device, product, MM_CUDA_ROW_tensor,
+                    is_copied ? MM_CUDA_TENSOR_COPY_EDGE : MM_CUDA_TENSOR_EDGE,
+                    product->stack == NULL ? 1 : 32);
+}
+
+static bool is_for_tf32(const struct mm_device *device, const struct mm_product *product) {
+    return product->allow_tf32 && is_worth(device, product, MM_CUDA_ROW_tf32, MM_CUDA_TF32_EDGE, 128);
 }
 
 /* For element types other than float32, of the operands or of C. Measured on an H100: with ten types and nine
@@ -88,7 +100,7 @@ static bool is_for_own_cores(const struct mm_device *device, unsigned row, const
 static unsigned choose_of_other_types(const struct mm_device *device, const struct mm_product *product) {
     if (product->allow_vendor && mm_cuda_blas_takes(device, product))
         return MM_CUDA_ROW_blas;
-    if (is_for_own_cores(device, MM_CUDA_ROW_tensor, product))
+    if (is_for_own_cores(device, product))
         return MM_CUDA_ROW_tensor;
     return narrow_of(product) < 32 || blocks_of(product, 32) <= device->multiprocessors
                ? MM_CUDA_ROW_tiled_16
@@ -97,7 +109,7 @@ static unsigned choose_of_other_types(const struct mm_device *device, const stru
 
 const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const struct mm_product *product) {
     unsigned row = MM_CUDA_ROW_simt;
-    if (product->allow_tf32 && is_for_own_cores(device, MM_CUDA_ROW_tf32, product))
+    if (is_for_tf32(device, product))
         row = MM_CUDA_ROW_tf32;
     else if (product->a.dtype != MM_FLOAT32 || product->c.dtype != MM_FLOAT32)
         row = choose_of_other_types(device, product);

@@ -99,8 +99,8 @@ cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point);
 
 /* The rows of the bands in which a product, or one of a stack, is launched: all if it takes less than 100 ms
  * by the device's rates, or if blocks are not laid over C (plan->layout.block_rows is 0: a library's,
- * fp32_tensor's). A band has the same kernel and splits of k as all of C, so the result has the same bits.
- * `product` is in device memory. */
+ * fp32_tensor's, tensor's). A band has the same kernel and splits of k as all of C, so the result has the
+ * same bits. `product` is in device memory. */
 size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product);
 
 /* The key of jobs that may share a launch with this planned one; 0: none may. Any thread. */

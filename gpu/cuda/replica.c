@@ -303,7 +303,7 @@ void *mm_cuda_take_derived(struct mm_lane *lane, unsigned slot, const void *from
         if (derived->data != NULL)
             (void)note(derived, lane); /* if that fails, so does what fills it */
     }
-    if (derived->data == NULL || derived->key != key ||
+    if (derived->data == NULL || derived->key != key || derived->bytes != bytes ||
         wait_for(derived->noted, &derived->is_over, lane) != cudaSuccess) /* then the next call says why */
         return NULL;
     *is_filled = derived->is_filled;

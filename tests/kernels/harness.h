@@ -239,7 +239,7 @@ struct subject {
     double fraction_max; /* of the bound */
 };
 
-/* Whether its sums may come from tensor cores, for whose bound see arithmetic_of. */
+/* What computes its products: arithmetic_of has the bound. */
 enum mm_arithmetic subject_arithmetic(const struct subject *subject, enum mm_dtype dtype);
 
 struct plan {

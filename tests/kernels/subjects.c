@@ -109,7 +109,7 @@ enum mm_arithmetic subject_arithmetic(const struct subject *subject, enum mm_dty
     bool cuts_off = !subject->device->backend->is_host && dtype != MM_FLOAT32 && dtype != MM_FLOAT64;
     for (size_t index = 0; index < sizeof plain / sizeof *plain; index++)
         cuts_off = cuts_off && strncmp(subject->variant->name, plain[index], strlen(plain[index])) != 0;
-    if (strcmp(subject->variant->name, "tf32") == 0)
+    if (subject->variant->rounds_to_tf32)
         return MM_OF_TF32;
     return cuts_off ? MM_CUT_OFF : MM_ROUNDED;
 }

@@ -115,7 +115,7 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     return status;
 }
 
-/* All of a stack at once: it is never cut (mm_cuda_set_bands). */
+/* All of a stack at once: it is never cut (mm_cuda_band_rows). */
 static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
                                    size_t count, struct mm_lane *lane, struct mm_error *error) {
     assert(first == 0 && count == product->stack->count);

@@ -85,8 +85,10 @@ static void products_cross_where_the_table_says(void **state) {
         {512, 512, 4224, "blas", ALLOWED | NO_TENSOR_CORES},
         {511, 512, 4300, "simt", ALLOWED | NO_TENSOR_CORES},
         {4096, 4096, 4096, "simt", ALLOWED | NO_TENSOR_CORES | NO_BLAS},
-        {128, 128, 128, "tf32", TF32},
-        {128, 128, 127, "tiled_async", TF32},
+        {512, 512, 512, "tf32", TF32},
+        {128, 100000, 128, "tf32", TF32},
+        {127, 4096, 4096, "fp32_tensor", TF32},
+        {512, 511, 512, "simt", TF32},
         {4096, 4096, 4096, "simt", TF32 | NO_TENSOR_CORES},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
@@ -142,6 +144,33 @@ static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
     }
 }
 
+/* Operands that `tensor` has to copy, and stacks. */
+static void copies_and_stacks_count(void **state) {
+    static const struct {
+        enum mm_dtype dtype;
+        size_t edge, ld, count;
+        const char *name;
+    } cases[] = {
+        {MM_FLOAT16, 319, 319, 1, "tiled_16"},   {MM_FLOAT16, 320, 321, 1, "tensor"},
+        {MM_FLOAT16, 319, 320, 1, "tensor"},     {MM_FLOAT64, 129, 129, 1, "tensor"},
+        {MM_FLOAT16, 8, 8, 1 << 20, "tiled_16"}, {MM_FLOAT16, 32, 32, 64, "tensor"},
+        {MM_FLOAT16, 32, 32, 63, "tiled_16"},
+    };
+    flags = 0;
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        const size_t edge = cases[index].edge;
+        const struct mm_stack stack = {.count = cases[index].count};
+        struct mm_product product = {
+            .m = edge, .n = edge, .k = edge, .stack = stack.count > 1 ? &stack : NULL};
+        product.a = product.b = product.c = mm_matrix_dense(cases[index].dtype, edge, edge, NULL);
+        product.a.ld = cases[index].ld;
+        product.b.ld = mm_size_round_up(edge, 8);
+        const struct mm_variant *chosen = mm_cuda_choose(&device, &product);
+        if (strcmp(chosen->name, cases[index].name) != 0)
+            fail_msg("case %zu: %s, not %s", index, chosen->name, cases[index].name);
+    }
+}
+
 static void transpositions_cross_where_measured(void **state) {
     static const struct {
         enum mm_dtype dtype;
@@ -171,4 +200,4 @@ static void transpositions_cross_where_measured(void **state) {
 }
 
 RUN_TESTS(products_cross_where_the_table_says, other_types_take_tensor_cores_tiles_or_the_vendor,
-          transpositions_cross_where_measured)
+          copies_and_stacks_count, transpositions_cross_where_measured)

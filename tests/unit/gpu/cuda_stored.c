@@ -139,6 +139,7 @@ static void what_is_derived_is_kept(void **state) {
     assert_ptr_equal(mm_cuda_take_derived(lane, 1, from, 7, 100, &is_filled), derived);
     assert_true(is_filled);
     assert_null(mm_cuda_take_derived(lane, 1, from, 8, 100, &is_filled)); /* otherwise derived */
+    assert_null(mm_cuda_take_derived(lane, 1, from, 7, 101, &is_filled));
     assert_int_equal(device.replica_bytes, B_BYTES + 100);
     lane->bands.job = NULL;
     assert_null(mm_cuda_take_derived(lane, 1, from, 7, 100, &is_filled));

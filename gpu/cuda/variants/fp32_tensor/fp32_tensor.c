@@ -294,10 +294,12 @@ static enum mm_status split(struct kernel_arguments *arguments, struct mm_lane *
 static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lane *lane,
                                struct mm_error *error) {
     enum { REPAIRING = 4 }; /* blocks a multiprocessor, which cost little if there is nothing to do */
-    const struct mm_layout product = product_layout();
+    struct mm_layout product = product_layout();
     const struct mm_layout repair = repair_layout();
     const unsigned repairing = REPAIRING * lane->device->head.multiprocessors;
     void *pointers[] = {&arguments->plan, &lane->path};
+    /* If nothing was split, what clears the workspace stands before it. */
+    product.follows = !(arguments->is_split[0] && arguments->is_split[1]);
     const enum mm_status status = mm_cuda_enqueue(
         &product, (dim3){arguments->plan.schedule.clusters * MM_FP32_CLUSTER, 1, 1}, pointers, lane, error);
     if (status != MM_OK)

@@ -294,8 +294,9 @@ __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsi
     if constexpr (FIRST < T::SUMS) {
         constexpr unsigned EACH = IS_NARROW ? 32 : 16; /* sums of a thread */
         unsigned char *at = staged + FIRST / EACH % MM_STAGED_BUFFERS * MM_STAGED_BYTES;
+        /* The last copy from this buffer has read it. The last tile may have ended with either buffer. */
         if (mm_my_thread() == 0)
-            mm_box_stores_wait<MM_STAGED_BUFFERS - 1>(); /* the last copy from this buffer has read it */
+            mm_box_stores_wait<FIRST == 0 ? 0 : MM_STAGED_BUFFERS - 1>();
         mm_consumer_sync();
         if constexpr (IS_NARROW)
             mm_stage_narrow<FIRST>(at, plan.c.dtype == MM_BFLOAT16, sums);
@@ -342,6 +343,7 @@ __device__ void mm_tensor_consume(const mm_tensor_plan &plan, const mm_tensor_sh
     }
     if (mm_my_thread() == 0)
         mm_box_stores_wait<0>(); /* a block keeps its shared memory until it was read */
+    __syncwarp();                /* whole warps arrive at the barrier behind */
 }
 
 template <unsigned CLUSTER> __device__ __forceinline__ void mm_tensor_sync() {

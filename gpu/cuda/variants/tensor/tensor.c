@@ -10,7 +10,7 @@
  * types in either order, but others along k only: then a row-major B, and a transposed A, are turned first.
  * Both copies are kept with an operand that is stored, from its second product on.
  *
- * Cost: up to 200 KiB of shared memory and one block a multiprocessor; 384 threads of up to 232 registers.
+ * Cost: up to 224 KiB of shared memory and one block a multiprocessor; 384 threads of up to 232 registers.
  *
  * Sources: CUTLASS's Hopper kernels for the division of labour, Osama and others' "Stream-K" (2023) for the
  * schedule. */
@@ -122,8 +122,8 @@ static struct mm_schedule schedule_of(const struct mm_product *product, const st
                           device->multiprocessors / kernel->cluster, &fix_up);
 }
 
-/* The size that takes less time. A step of a large tile has the products of so many small ones, in so much of
- * their time: it reads less memory for each. Measured on an H100. */
+/* The size that takes less time. A large tile reads less memory for each product, so its step takes less time
+ * than as many products by small tiles. Measured on an H100. */
 static enum mm_tensor_size size_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
                                    const struct mm_device *device) {
     enum { LARGE_EDGE = 256 };
@@ -227,7 +227,8 @@ static enum mm_status map_result(encode *function, const struct mm_product *prod
     return plan->maps_c
                ? map_matrix(function,
                             is_narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
-                            &product->c, mm_product_count(product), MM_TENSOR_ROWS / 2, &plan->of_c, error)
+                            &product->c, mm_product_count(product), MM_TENSOR_ROWS / 2 /* a consumer's */,
+                            &plan->of_c, error)
                : MM_OK;
 }
 
@@ -243,7 +244,8 @@ static enum mm_status copy_operand(mm_cuda_step *run, const struct mm_device *de
 /* Makes the operand's copy in the workspace, or where it is kept with an operand that is stored. */
 static enum mm_status place_copy(const struct mm_device *device, struct operand *operand, unsigned slot,
                                  void *workspace, struct mm_lane *lane, struct mm_error *error) {
-    const uint64_t key = UINT64_C(1) << 63 | operand->turns; /* fp32_tensor's keys are smaller */
+    /* fp32_tensor's keys are smaller. A product of a stack has fewer rows than the whole value. */
+    const uint64_t key = UINT64_C(1) << 63 | (uint64_t)operand->matrix.rows << 1 | operand->turns;
     bool is_filled = false;
     if (!operand->is_copied)
         return MM_OK;
@@ -316,7 +318,7 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     return status == MM_OK ? multiply(&call, product, lane, error) : status;
 }
 
-/* All of a stack at once: it is never cut (mm_cuda_set_bands). */
+/* All of a stack at once: it is never cut (mm_cuda_band_rows). */
 static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
                                    size_t count, struct mm_lane *lane, struct mm_error *error) {
     assert(first == 0 && count == product->stack->count);
@@ -348,6 +350,13 @@ static bool is_stackable(const struct call *call) {
            (!call->b.turns || call->b.matrix.ld == call->b.matrix.cols);
 }
 
+/* Tiles, and a stack's products, are counted in 32 bits with a sign. */
+static bool is_countable(const struct mm_product *product) {
+    const struct mm_tensor_kernels *kernels = type_of(product->a.dtype)->kernels;
+    return cluster_tiles_of(product, &kernels->of[MM_TENSOR_SMALL][0][0]) <= INT32_MAX &&
+           cluster_tiles_of(product, &kernels->of[MM_TENSOR_LARGE][0][0]) <= INT32_MAX;
+}
+
 enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,
                               struct mm_error *error) {
     if (plan->is_frugal)
@@ -357,12 +366,12 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
         return MM_OK;
     }
     const struct mm_product one = mm_product_item(product, 0);
+    if (!is_countable(product))
+        return mm_fail(error, MM_UNSUPPORTED, "%s computes results of up to %d tiles; choose tiled_16",
+                       plan->variant->name, INT32_MAX);
     const struct call call = call_of(plan, product);
     const bool is_at_once = product->stack != NULL && is_stackable(&call);
     const struct call each = is_at_once ? call : call_of(plan, &one);
-    if (cluster_tiles_of(is_at_once ? product : &one, each.kernel) > UINT32_MAX)
-        return mm_fail(error, MM_UNSUPPORTED, "%s takes results of up to %u tiles", plan->variant->name,
-                       UINT32_MAX);
     plan->launch = launch;
     plan->launch_stack = is_at_once ? launch_stack : NULL;
     plan->prepare = prepare;

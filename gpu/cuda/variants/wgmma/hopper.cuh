@@ -81,7 +81,7 @@ __device__ __forceinline__ void mm_prefetch_map(const void *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-/* The same for a box of a tensor map, from these coordinates on. What lies past the tensor's edges arrives as
+/* Starts to copy a box of a tensor map, from these coordinates on, to shared memory. What lies past the tensor's edges arrives as
  * zeros, whose bytes count. */
 __device__ __forceinline__ void mm_box_copy(void *to, const void *map, int x, int y, int z,
                                             uint64_t *barrier) {
