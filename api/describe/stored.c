@@ -1,48 +1,69 @@
-/* Entries of the list of stored matrices. */
+/* Entries of the list of stored matrices. Written as text, not by a tree of JSON: a list of 1000 is made on
+ * the connection's thread. */
 #include "api/describe/stored.h"
 
-#include "api/json/json_value.h"
-
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* As RFC 3339 writes it, in milliseconds. */
-static json_t *make_time(uint64_t ns) {
-    char text[40], whole[32];
-    struct tm broken_down;
+static void write_time(FILE *out, const char *name, uint64_t ns) {
+    struct tm at = {0};
     const time_t seconds = (time_t)(ns / 1000000000);
-    if (gmtime_r(&seconds, &broken_down) == NULL)
-        return NULL;
-    strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S", &broken_down);
-    snprintf(text, sizeof text, "%s.%03uZ", whole, (unsigned)(ns / 1000000 % 1000));
-    return json_string(text);
+    (void)gmtime_r(&seconds, &at);
+    fprintf(out, ", \"%s\": \"%04d-%02d-%02dT%02d:%02d:%02d.%03uZ\"", name, at.tm_year + 1900, at.tm_mon + 1,
+            at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec, (unsigned)(ns / 1000000 % 1000));
 }
 
-static json_t *make_entry(const struct mm_stored *value, uint64_t epoch_ns) {
+/* Of a value's texts only the tag has quotes: one at either end. */
+static void write_entry(FILE *out, const struct mm_stored *value, uint64_t epoch_ns) {
     const uint64_t used_ns = __atomic_load_n(&value->used_ns, __ATOMIC_RELAXED);
-    json_t *entry =
-        json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:o, s:o}", "name", value->name, "shape",
-                  mm_json_shape(&value->shape), "dtype", mm_dtype_name(value->dtype), "bytes",
-                  mm_json_count(value->bytes), "etag", value->etag, "device", value->device, "created",
-                  make_time(epoch_ns + value->created_ns), "last_used", make_time(epoch_ns + used_ns));
-    int failed = 0;
+    const int tag_length = (int)strlen(value->etag) - 2;
+    fprintf(out, "{\"name\": \"%s\", \"shape\": [", value->name);
+    for (unsigned dim = 0; dim < value->shape.rank; dim++)
+        fprintf(out, "%s%zu", dim > 0 ? ", " : "", value->shape.dims[dim]);
+    fprintf(out, "], \"dtype\": \"%s\", \"bytes\": %zu, \"etag\": \"\\\"%.*s\\\"\", \"device\": \"%s\"",
+            mm_dtype_name(value->dtype), value->bytes, tag_length, value->etag + 1, value->device);
+    write_time(out, "created", epoch_ns + value->created_ns);
+    write_time(out, "last_used", epoch_ns + used_ns);
     if (value->expires_ns != 0)
-        failed = mm_json_put(entry, "expires", make_time(epoch_ns + value->expires_ns));
-    return mm_json_made(entry, failed);
+        write_time(out, "expires", epoch_ns + value->expires_ns);
+    putc_unlocked('}', out);
+}
+
+/* The text, unless memory ran out. */
+static char *finish(FILE *out, char **text) {
+    const bool is_whole = ferror(out) == 0;
+    if (fclose(out) == 0 && is_whole)
+        return *text;
+    free(*text);
+    return NULL;
 }
 
 char *mm_stored_json(const struct mm_stored *value, uint64_t epoch_ns, size_t *length) {
-    return mm_json_print(make_entry(value, epoch_ns), 0, length);
+    char *text = NULL;
+    FILE *out = open_memstream(&text, length);
+    if (out == NULL)
+        return NULL;
+    write_entry(out, value, epoch_ns);
+    return finish(out, &text);
 }
 
 char *mm_stored_list_json(struct mm_stored *const *values, size_t count, bool has_more,
                           const struct mm_store_usage *usage, uint64_t epoch_ns, size_t *length) {
-    json_t *entries = json_array();
-    int failed = 0;
-    for (size_t index = 0; index < count; index++)
-        failed |= json_array_append_new(entries, make_entry(values[index], epoch_ns));
-    json_t *list = json_pack("{s:o, s:o, s:o}", "matrices", entries, "bytes", mm_json_count(usage->bytes),
-                             "limit", mm_json_count(usage->limit));
+    char *text = NULL;
+    FILE *out = open_memstream(&text, length);
+    if (out == NULL)
+        return NULL;
+    fputs("{\"matrices\": [", out);
+    for (size_t index = 0; index < count; index++) {
+        fputs(index > 0 ? ", " : "", out);
+        write_entry(out, values[index], epoch_ns);
+    }
+    fprintf(out, "], \"bytes\": %zu, \"limit\": %zu", usage->bytes, usage->limit);
     if (has_more)
-        failed |= mm_json_put(list, "next", json_string(values[count - 1]->name));
-    return mm_json_print(mm_json_made(list, failed), 0, length);
+        fprintf(out, ", \"next\": \"%s\"", values[count - 1]->name);
+    putc_unlocked('}', out);
+    return finish(out, &text);
 }
