@@ -39,9 +39,9 @@ enum mm_status mm_buffers_acquire(struct mm_buffers *buffers, size_t bytes, stru
 
 /* Grows *buffer, which holds nothing at first, to at least `bytes`; its data does not move. bytes_max,
  * never more than the first time, is how far it may grow: the first call reserves address space for that, or
- * less if the system has less. At most 2·bytes + 64 KiB and bytes + 2 MiB count in the budget. Failures as above;
- * MM_BUSY also if the system has no address space and others hold some, or if less than spare_bytes of the
- * budget would be left. That does not hold for at most 64 KiB, nor to the byte if several threads grow
+ * less if the system has less. At most 2·bytes + 64 KiB and bytes + 2 MiB count in the budget. Failures as
+ * above; MM_BUSY also if the system has no address space and others hold some, or if less than spare_bytes of
+ * the budget would be left. That does not hold for at most 64 KiB, nor to the byte if several threads grow
  * buffers. *buffer is untouched on failure. Any thread, one at a time for a buffer. */
 enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t bytes_max, size_t spare_bytes,
                                struct mm_buffer *buffer, struct mm_error *error);

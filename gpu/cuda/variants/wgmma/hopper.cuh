@@ -81,8 +81,8 @@ __device__ __forceinline__ void mm_prefetch_map(const void *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-/* Starts to copy a box of a tensor map, from these coordinates on, to shared memory. What lies past the tensor's edges arrives as
- * zeros, whose bytes count. */
+/* Starts to copy a box of a tensor map, from these coordinates on, to shared memory. What lies past the
+ * tensor's edges arrives as zeros, whose bytes count. */
 __device__ __forceinline__ void mm_box_copy(void *to, const void *map, int x, int y, int z,
                                             uint64_t *barrier) {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "

@@ -35,7 +35,8 @@ static void share_rest(size_t cluster_tiles, size_t clusters, struct mm_schedule
 }
 
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
-                                  unsigned steps, unsigned clusters_max, const struct mm_fix_up_cost *fix_up) {
+                                  unsigned steps, unsigned clusters_max,
+                                  const struct mm_fix_up_cost *fix_up) {
     const struct mm_schedule none = {
         .steps = steps, .cluster_tile_rows = cluster_tile_rows, .cluster_tile_cols = cluster_tile_cols};
     const size_t cluster_tiles = cluster_tiles_of(count, &none);
