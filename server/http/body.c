@@ -80,8 +80,14 @@ void mm_body_count_output(struct mm_request *request, size_t bytes) {
     __atomic_add_fetch(&request->server->huge_bytes, huge_bytes - before, __ATOMIC_RELAXED);
 }
 
+/* A stored matrix counts until its memory is free, else a slow reader of one that is deleted would hold up
+ * all bodies. */
 static size_t huge_and_stored_bytes(const struct mm_server *server) {
-    return __atomic_load_n(&server->huge_bytes, __ATOMIC_RELAXED) + stored_bytes(server);
+    const size_t huge_bytes = __atomic_load_n(&server->huge_bytes, __ATOMIC_RELAXED);
+    if (server->store == NULL)
+        return huge_bytes;
+    const struct mm_store_totals totals = mm_store_totals(server->store);
+    return huge_bytes + totals.host_bytes + totals.nameless_host_bytes;
 }
 
 size_t mm_body_taken_bytes(const struct mm_server *server, bool is_huge) {

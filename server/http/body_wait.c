@@ -118,12 +118,20 @@ static double lacked_bytes(const struct mm_request *request, double length) {
                : (double)mm_body_kept_bytes(request, (size_t)length) - (double)request->body.bytes;
 }
 
-/* Whether memory becomes free once the request ends. What it sends of a stored matrix stays if that still has
- * its name. */
-static bool holds_memory(const struct mm_request *request) {
+/* Whether the request sends a stored matrix that ends with it. One that still has its name stays. */
+static bool sends_nameless(const struct mm_request *request) {
     const struct mm_stored *value = __atomic_load_n(&request->sent_value, __ATOMIC_ACQUIRE);
-    return __atomic_load_n(&request->held_bytes, __ATOMIC_RELAXED) != 0 ||
-           (value != NULL && !mm_stored_is_named(value));
+    return value != NULL && !mm_stored_is_named(value);
+}
+
+/* Whether memory becomes free once the request ends. */
+static bool holds_memory(const struct mm_request *request) {
+    return __atomic_load_n(&request->held_bytes, __ATOMIC_RELAXED) != 0 || sends_nameless(request);
+}
+
+/* Whether it holds what mm_body_passes_huge leaves out. */
+static bool holds_huge(const struct mm_request *request) {
+    return __atomic_load_n(&request->huge_bytes, __ATOMIC_RELAXED) != 0 || sends_nameless(request);
 }
 
 /* An upload or a reply that lasts will end, but later than others can wait for what it holds: a few bytes a
@@ -134,8 +142,7 @@ static void look_at(struct mm_request *request, const struct mm_request *first, 
     const bool waits = state == MM_STARVED;
     const bool uploads = state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY;
     const bool sends = has_reply_pace(request);
-    const bool is_huge = __atomic_load_n(&request->huge_bytes, __ATOMIC_RELAXED) != 0;
-    if (!holds_memory(request) || (huge_only && !is_huge))
+    if (!holds_memory(request) || (huge_only && !holds_huge(request)))
         return;
     if (uploads)
         holders->coming_bytes +=

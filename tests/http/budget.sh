@@ -593,4 +593,33 @@ for reader in 1 2 3; do
 done
 await 60 has_free_budget || fail "the results that are hardly read were not ended"
 stop
+
+# So do they if what is hardly read is a stored matrix that was deleted meanwhile. Its reader goes for the huge result, but only after
+# a second.
+start --backend cpu --memory-budget 64MiB --store-memory 64MiB
+least_ms=60000
+for _ in 1 2 3; do
+    ask '/v1/matmul?m=3800&k=1&n=3800&a_from=uniform(1)&b_from=uniform(2)&variant=naive&out=gone&reply=none' -X POST
+    expect "a result that is stored" 200
+    "$DAWDLE" --port "${url##*:}" --readers 1 --bytes 100 --every-ms 300 --seconds 600 --request 'GET /v1/matrices/gone' >"$scratch/dawdle" &
+    dawdle=$!
+    await 60 has_metric requests_in_flight 1 || fail "the stored matrix is not read"
+    ask /v1/matrices/gone -X DELETE
+    expect "its end" 204
+    curl -s --max-time 60 -o /dev/null -w '%{http_code}\n' -X POST \
+        "$url/v1/matmul?m=3800&k=1&n=3800&a_from=uniform(1)&b_from=uniform(2)&variant=naive&reply=none" >"$scratch/status.huge" &
+    huge=$!
+    sleep 0.1
+    begun_ms=$(now_ms)
+    post_file large 'm=1&k=262144&n=1'
+    took_ms=$(($(now_ms) - begun_ms))
+    expect "2 MiB beside a deleted matrix that is hardly read" 200
+    [ $took_ms -ge $least_ms ] || least_ms=$took_ms
+    wait $huge
+    same "the huge result" 200 "$(cat "$scratch/status.huge")"
+    kill $dawdle 2>/dev/null || :
+    wait $dawdle 2>/dev/null || :
+done
+at_most "the shortest wait beside a deleted matrix that is hardly read, milliseconds" 300 $least_ms
+stop
 finish
