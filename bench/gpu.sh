@@ -216,6 +216,16 @@ by_request() {
     measure "$key_of" "$figures_of" --port "$port_of" --file "$scratch/request" "$@"
 }
 
+# path_of KIND EDGE: the query of such a product; stored operands are wEDGE.
+path_of() {
+    case $1 in
+    stored) echo "a_from=w$2&b_from=w$2" ;;
+    bfloat16) echo "a_from=w$1&b_from=w$1" ;;
+    out) echo "a_from=w$2&b_from=w$2&out=y$2" ;;
+    generated) echo "m=$2&k=$2&n=$2&a_from=uniform(1)&b_from=uniform(2)" ;;
+    esac
+}
+
 # bench_had KIND EDGE TARGET SHARE: products of stored or generated squares by 32 connections, of which nothing is returned;
 # stored ones beside the peer, which has its tensors on its device, and beside libmicrohttpd alone, whose connections are
 # suspended and resumed as the service's are. `out` keeps each product under one name. SHARE: the target of the rate by the
@@ -225,26 +235,22 @@ bench_had() {
     what="$edge, $1, 32 connections, reply=none"
     [ "$1" != stored ] || counts=$serving
     case $1 in
-    stored)
-        store_square "w$edge" "$edge" 'uniform(1)'
-        path="a_from=w$edge&b_from=w$edge"
-        ;;
+    stored) store_square "w$edge" "$edge" 'uniform(1)' ;;
     bfloat16)
         store_square "w$1" "$edge" 'uniform(1)' bfloat16
-        path="a_from=w$1&b_from=w$1" what="$edge, stored bfloat16, 32 connections, reply=none"
+        what="$edge, stored bfloat16, 32 connections, reply=none"
         ;;
     out)
         store_square "w$edge" "$edge" 'uniform(1)'
-        path="a_from=w$edge&b_from=w$edge&out=y$edge" what="$edge, stored, kept by out, 32 connections, reply=none"
+        what="$edge, stored, kept by out, 32 connections, reply=none"
         ;;
-    generated) path="m=$edge&k=$edge&n=$edge&a_from=uniform(1)&b_from=uniform(2)" ;;
     esac
     threads=$(client_threads 32)
     if [ "$1" = stored ] && start_floor "bare$2" bare worker "$threads" 256; then
         bare=$port bare_pid=$pid
     fi
     for _ in $(seq "$rounds"); do
-        write_request "/v1/matmul?$path&reply=none"
+        write_request "/v1/matmul?$(path_of "$1" "$edge")&reply=none"
         [ -z "$bare" ] || by_request "row_${had}_bare" "$bare" rate --connections 32 --threads "$threads" --seconds "$seconds" \
             --unchecked
         by_request "${had}_one" "$service" kernel_mean_ms --requests 20 --warm 5 --spans
@@ -292,11 +298,7 @@ bench_chain() {
 # bench_gpus KIND EDGE TARGET: the same load on one GPU and on all of them, by 64 connections.
 bench_gpus() {
     edge=$(edge_of "$2") gpus=gpus_$1_$2
-    case $1 in
-    stored) path="a_from=w$edge&b_from=w$edge" ;;
-    generated) path="m=$edge&k=$edge&n=$edge&a_from=uniform(1)&b_from=uniform(2)" ;;
-    esac
-    write_request "/v1/matmul?$path&reply=none"
+    write_request "/v1/matmul?$(path_of "$1" "$edge")&reply=none"
     for _ in $(seq "$rounds"); do
         for at in one all; do
             eval "port_of=\$$at"

@@ -5,8 +5,9 @@
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
-/* Below the work of a cube of this edge tiles are as fast, and cheaper to batch. If the copy engine does not
- * take the operands as they lie, `tensor` copies them first. Measured on an H100. */
+/* From the work of a cube of this edge on, tensor cores are faster than tiles, which are cheaper to batch.
+ * COPY_EDGE: if rows do not begin at multiples of 16 bytes, since `tensor` copies such operands first.
+ * Measured on an H100. */
 enum { MM_CUDA_TENSOR_EDGE = 128, MM_CUDA_TENSOR_COPY_EDGE = 320, MM_CUDA_TF32_EDGE = 512 };
 
 static size_t narrow_of(const struct mm_product *product) {

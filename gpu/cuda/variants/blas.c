@@ -13,7 +13,6 @@
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 
-#include <assert.h>
 #include <limits.h>
 
 /* What the library is asked for: the product, with matrices in the workspace for those that it does not take.
@@ -115,13 +114,6 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     return status;
 }
 
-/* All of a stack at once: it is never cut (mm_cuda_band_rows). */
-static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
-                                   size_t count, struct mm_lane *lane, struct mm_error *error) {
-    assert(first == 0 && count == product->stack->count);
-    return launch(plan, product, lane, error);
-}
-
 static enum mm_status prepare(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error) {
     enum mm_status status = mm_blas_prepare(lane, error);
@@ -158,6 +150,6 @@ enum mm_status mm_cuda_blas(const struct mm_product *product, struct mm_plan *pl
     plan->workspace_bytes = product->k == 0 ? 0 : call_of(product, NULL).bytes;
     plan->prepare = prepare;
     plan->launch = launch;
-    plan->launch_stack = launch_stack;
+    plan->launch_stack = mm_cuda_launch_whole;
     return MM_OK;
 }

@@ -4,9 +4,17 @@
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 
-/* Whether the rows begin at multiples of 16 bytes. */
-static bool is_aligned(const struct mm_matrix *matrix) {
+#include <assert.h>
+
+bool mm_cuda_is_aligned(const struct mm_matrix *matrix) {
     return (uintptr_t)matrix->data % 16 == 0 && matrix->ld * mm_dtype_bytes(matrix->dtype) % 16 == 0;
+}
+
+enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_product *product,
+                                    size_t first, size_t count, struct mm_lane *lane,
+                                    struct mm_error *error) {
+    assert(first == 0 && count == product->stack->count);
+    return plan->launch(plan, product, lane, error);
 }
 
 static enum mm_status pad(mm_cuda_step *run, const struct mm_device *device, const struct mm_matrix *from,
@@ -32,7 +40,7 @@ enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *d
                                    .b_steps = {1}};
     struct mm_product product = {.a = *from, .c = *to, .transpose_a = is_turned};
     struct mm_plan plan;
-    if (!is_turned && is_aligned(to))
+    if (!is_turned && mm_cuda_is_aligned(to))
         return pad(run, device, from, to, lane, error);
     (void)mm_product_conform(MM_TRANSPOSE, &product, NULL);
     if (is_turned && matrices > 1) {

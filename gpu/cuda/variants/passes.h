@@ -21,6 +21,13 @@ static inline size_t mm_matrices_of_b(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->b_count;
 }
 
+/* Whether the matrix and its rows begin at multiples of 16 bytes. */
+bool mm_cuda_is_aligned(const struct mm_matrix *matrix);
+
+/* The launch_stack of a plan that is never cut (mm_cuda_band_rows): all products at once, by plan->launch. */
+enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_product *product,
+                                    size_t first, size_t count, struct mm_lane *lane, struct mm_error *error);
+
 /* Copies an operand of so many matrices; rows of *to begin at multiples of 16 bytes, or it is dense. What is
  * turned is transposed by `auto`; if that is several matrices, *to is dense. */
 enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *device,

@@ -45,6 +45,11 @@ bool mm_cuda_blas_takes(const struct mm_device *device, const struct mm_product 
 
 static const struct mm_device device = {.multiprocessors = 132};
 
+static void expect_choice(size_t index, const struct mm_variant *chosen, const char *name) {
+    if (strcmp(chosen->name, name) != 0)
+        fail_msg("case %zu: %s, not %s", index, chosen->name, name);
+}
+
 static void products_cross_where_the_table_says(void **state) {
     static const struct {
         size_t m, k, n;
@@ -100,8 +105,7 @@ static void products_cross_where_the_table_says(void **state) {
                                            .allow_vendor = (flags & ALLOWED) != 0,
                                            .allow_tf32 = (flags & TF32) != 0};
         const struct mm_variant *chosen = mm_cuda_choose(&device, &product);
-        if (strcmp(chosen->name, cases[index].name) != 0)
-            fail_msg("case %zu: %s, not %s", index, chosen->name, cases[index].name);
+        expect_choice(index, chosen, cases[index].name);
     }
 }
 
@@ -139,8 +143,7 @@ static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
                                            .allow_vendor = (flags & ALLOWED) != 0,
                                            .allow_tf32 = (flags & TF32) != 0};
         const struct mm_variant *chosen = mm_cuda_choose(&device, &product);
-        if (strcmp(chosen->name, cases[index].name) != 0)
-            fail_msg("case %zu: %s, not %s", index, chosen->name, cases[index].name);
+        expect_choice(index, chosen, cases[index].name);
     }
 }
 
@@ -166,8 +169,7 @@ static void copies_and_stacks_count(void **state) {
         product.a.ld = cases[index].ld;
         product.b.ld = mm_size_round_up(edge, 8);
         const struct mm_variant *chosen = mm_cuda_choose(&device, &product);
-        if (strcmp(chosen->name, cases[index].name) != 0)
-            fail_msg("case %zu: %s, not %s", index, chosen->name, cases[index].name);
+        expect_choice(index, chosen, cases[index].name);
     }
 }
 
@@ -194,8 +196,7 @@ static void transpositions_cross_where_measured(void **state) {
         product.a = mm_matrix_dense(cases[index].dtype, n, m, NULL);
         product.c = mm_matrix_dense(cases[index].dtype, m, n, NULL);
         const struct mm_variant *chosen = mm_cuda_choose_transpose(&device, &product);
-        if (strcmp(chosen->name, cases[index].name) != 0)
-            fail_msg("case %zu: %s, not %s", index, chosen->name, cases[index].name);
+        expect_choice(index, chosen, cases[index].name);
     }
 }
 

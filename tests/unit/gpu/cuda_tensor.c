@@ -57,6 +57,16 @@ enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *d
     return MM_OK;
 }
 
+bool mm_cuda_is_aligned(const struct mm_matrix *matrix) {
+    return (uintptr_t)matrix->data % 16 == 0 && matrix->ld * mm_dtype_bytes(matrix->dtype) % 16 == 0;
+}
+
+enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_product *product,
+                                    size_t first, size_t count, struct mm_lane *lane,
+                                    struct mm_error *error) {
+    return plan->launch(plan, product, lane, error);
+}
+
 enum mm_status mm_cuda_zero_result(const struct mm_product *product, struct mm_lane *lane,
                                    struct mm_error *error) {
     seen.zeroed++;
@@ -278,5 +288,24 @@ static void without_depth_or_memory_others_compute(void **state) {
     assert_int_equal(seen.tiled, 1);
 }
 
+/* The copy engine counts products in 32 bits with a sign. */
+static void too_many_tiles_are_refused(void **state) {
+    static const struct {
+        size_t count;
+        enum mm_status status;
+    } cases[] = {{INT32_MAX, MM_OK}, {(size_t)INT32_MAX + 1, MM_UNSUPPORTED}};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        const struct mm_stack stack = {
+            .count = cases[index].count, .a_count = 1, .b_count = 1, .rank = 1, .dims = {cases[index].count}};
+        struct mm_product product = product_of(MM_BFLOAT16, 8, 8, 8, 0);
+        struct mm_plan plan = {.device = &device.head,
+                               .variant = &(const struct mm_variant){.name = "tensor"}};
+        struct mm_error error;
+        product.c.rows *= stack.count;
+        product.stack = &stack;
+        assert_int_equal(mm_cuda_tensor(&product, &plan, &error), cases[index].status);
+    }
+}
+
 RUN_TESTS(each_shape_has_its_memory, stacks_have_their_memory, copies_are_kept,
-          without_depth_or_memory_others_compute)
+          without_depth_or_memory_others_compute, too_many_tiles_are_refused)

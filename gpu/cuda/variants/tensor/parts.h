@@ -27,7 +27,7 @@ struct mm_tensor_plan {
     struct mm_schedule schedule;
     struct mm_partial partial;
     struct mm_matrix c; /* of the first product */
-    size_t c_step;      /* elements to that of the next */
+    size_t c_step;      /* elements from one product's C to the next */
     unsigned rank;      /* of the stack; 0: one product */
     unsigned dims[MM_STACK_RANK_MAX];
     unsigned a_steps[MM_STACK_RANK_MAX];
@@ -42,9 +42,8 @@ struct mm_tensor_kernel {
     size_t shared_bytes; /* dynamic */
 };
 
-/* The kernels of a type: [whether the tile is small][A, B not K-major]; NULL where the type has to be
- * K-major.
- */
+/* The kernels of a type: [whether the tile is small][A, B not K-major]; NULL if the type has to be
+ * K-major. */
 enum mm_tensor_size { MM_TENSOR_LARGE, MM_TENSOR_SMALL, MM_TENSOR_SIZES };
 
 struct mm_tensor_kernels {

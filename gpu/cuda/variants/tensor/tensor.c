@@ -20,8 +20,6 @@
 #include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/variants/tensor/parts.h"
 
-#include <assert.h>
-
 const unsigned mm_cuda_tensor_tiles[] = {128, 256, 0};
 
 /* --- what to launch ------------------------------------------------------------------------------ */
@@ -58,20 +56,14 @@ struct operand {
     bool turns; /* the copy is transposed */
 };
 
-static bool is_aligned(const struct mm_matrix *matrix) {
-    return (uintptr_t)matrix->data % ALIGNMENT == 0 &&
-           matrix->ld * mm_dtype_bytes(matrix->dtype) % ALIGNMENT == 0;
-}
-
-/* `wants`: the type has to be K-major. */
 static struct operand operand_of(const struct mm_matrix *stored, size_t matrices, bool is_k_major,
-                                 bool wants) {
+                                 bool needs_k_major) {
     const size_t bytes = mm_dtype_bytes(stored->dtype);
     const size_t rows = stored->rows / matrices;
     struct operand operand = {.stored = *stored, .matrix = *stored, .matrices = matrices};
-    operand.turns = wants && !is_k_major;
-    operand.is_turned = !is_k_major && !wants;
-    operand.is_copied = operand.turns || !is_aligned(stored);
+    operand.turns = needs_k_major && !is_k_major;
+    operand.is_turned = !is_k_major && !needs_k_major;
+    operand.is_copied = operand.turns || !mm_cuda_is_aligned(stored);
     if (!operand.is_copied)
         return operand;
     operand.matrix.rows = matrices * (operand.turns ? stored->cols : rows);
@@ -142,10 +134,10 @@ static enum mm_tensor_size size_of(const struct mm_product *product, const struc
 
 static struct call call_of(const struct mm_plan *plan, const struct mm_product *product) {
     const struct mm_device *device = plan->device;
-    const bool wants = mm_dtype_bytes(product->a.dtype) != 2;
+    const bool needs_k_major = mm_dtype_bytes(product->a.dtype) != 2;
     struct call call = {.type = type_of(product->a.dtype)};
-    call.a = operand_of(&product->a, mm_matrices_of_a(product), !product->transpose_a, wants);
-    call.b = operand_of(&product->b, mm_matrices_of_b(product), product->transpose_b, wants);
+    call.a = operand_of(&product->a, mm_matrices_of_a(product), !product->transpose_a, needs_k_major);
+    call.b = operand_of(&product->b, mm_matrices_of_b(product), product->transpose_b, needs_k_major);
     call.kernel = &call.type->kernels
                        ->of[size_of(product, call.type->kernels, device)][call.a.is_turned][call.b.is_turned];
     const unsigned cluster = call.kernel->cluster;
@@ -223,7 +215,8 @@ static enum mm_status map_operand(encode *function, const struct type *type, con
 static enum mm_status map_result(encode *function, const struct mm_product *product,
                                  struct mm_tensor_plan *plan, struct mm_error *error) {
     const bool is_narrow = mm_dtype_bytes(product->c.dtype) == 2;
-    plan->maps_c = is_aligned(&product->c) && product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
+    plan->maps_c =
+        mm_cuda_is_aligned(&product->c) && product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
     return plan->maps_c
                ? map_matrix(function,
                             is_narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
@@ -318,13 +311,6 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     return status == MM_OK ? multiply(&call, product, lane, error) : status;
 }
 
-/* All of a stack at once: it is never cut (mm_cuda_band_rows). */
-static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
-                                   size_t count, struct mm_lane *lane, struct mm_error *error) {
-    assert(first == 0 && count == product->stack->count);
-    return launch(plan, product, lane, error);
-}
-
 static enum mm_status launch_zero(const struct mm_plan *plan, const struct mm_product *product,
                                   struct mm_lane *lane, struct mm_error *error) {
     (void)plan;
@@ -373,7 +359,7 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
     const bool is_at_once = product->stack != NULL && is_stackable(&call);
     const struct call each = is_at_once ? call : call_of(plan, &one);
     plan->launch = launch;
-    plan->launch_stack = is_at_once ? launch_stack : NULL;
+    plan->launch_stack = is_at_once ? mm_cuda_launch_whole : NULL;
     plan->prepare = prepare;
     plan->layout = layout_of(&each);
     plan->workspace_bytes = each.bytes;
