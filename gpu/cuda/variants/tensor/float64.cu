@@ -10,8 +10,10 @@
  * matrices are stored. Nothing is transposed, because a thread reads single elements and can read along
  * either side of a slab. Asynchronous copies refill the ring. They are of 16 bytes if all rows of the matrix
  * begin at multiples of 16 bytes, and else of 8, which suits every stride. Copies of 8 bytes are twice as
- * many, and pass through the L1 cache, in the way of the reads. So all copies are spread over the steps of a
- * slab.
+ * many, and pass through the L1 cache, in the way of the reads.
+ *
+ * Warps w and w + 4 share a tensor core. One starts its copies at the first step of a slab, the other half a
+ * slab later. So one of the two always multiplies. (With copies spread over all steps 4096³ took 2.75 ms.)
  *
  * Edges: copies fill what lies past an edge with zeros, and the epilogue stores only what C has.
  *
@@ -24,8 +26,8 @@
  * Cost: one barrier a slab. A block of 128×128 has 256 threads of up to 237 registers and up to 160 KiB of
  * shared memory, so a multiprocessor runs one.
  *
- * Measured on an H100, m16n8k4 in the place of m16n8k8: 59.4 TFLOP/s at 4096³ (cuBLAS 62.6), and 52.0 with
- * copies of 8 bytes. In registers alone the instructions reach 60.5 and 63.5 TFLOP/s.
+ * Measured on an H100: 2.30 ms at 4096³ (cuBLAS 2.18) and 2.47 at 4095×4097×4099 (cuBLAS 3.25), where copies
+ * are of 8 bytes. In registers alone the instruction reaches 63.5 TFLOP/s, and m16n8k4 60.5.
  *
  * Source: NVIDIA's PTX ISA has the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
 #include "gpu/backend.h"
@@ -116,9 +118,8 @@ template <class TILE, class OPERAND> struct loader {
         has_all_lines = lines >= static_cast<int>(OPERAND::LINES);
     }
 
-    /* Starts the thread's copies of a slab, or one of PARTS parts of them. WHOLE: all of the slab exists. */
-    template <unsigned COUNT, bool WHOLE>
-    __device__ __forceinline__ void copy(double *slab, int k_left, unsigned part) {
+    /* Starts the thread's copies of a slab. WHOLE: all of it exists. */
+    template <unsigned COUNT, bool WHOLE> __device__ __forceinline__ void copy(double *slab, int k_left) {
         constexpr unsigned BREADTH = OPERAND::WIDTH / COUNT;
         constexpr unsigned ROWS = TILE::THREADS_X / BREADTH; /* at a time */
         constexpr unsigned COPIES = OPERAND::HEIGHT / ROWS;
@@ -127,8 +128,6 @@ template <class TILE, class OPERAND> struct loader {
         const int count = K_MAJOR ? min(max(depths, 0), static_cast<int>(COUNT)) : left;
 #pragma unroll
         for (unsigned i = 0; i < COPIES; i++) {
-            if (part != TILE::ALL_PARTS && i * TILE::PARTS / COPIES != part)
-                continue;
             const int row = static_cast<int>(i * ROWS);
             const int within = row < (K_MAJOR ? left : depths) ? count : 0;
             mm_copy_async<COUNT>(slab + to + i * ROWS * OPERAND::PITCH, from, WHOLE ? COUNT : within);
@@ -136,16 +135,15 @@ template <class TILE, class OPERAND> struct loader {
         }
     }
 
-    /* The same of the next slab, past the edges zeros. k_left counts the k from this slab on. Parts come in
-     * order. */
-    __device__ __forceinline__ void next(double *slab, int k_left, unsigned part) {
+    /* The same of the next slab, past the edges zeros. k_left counts the k from this slab on. */
+    __device__ __forceinline__ void next(double *slab, int k_left) {
         if (!is_pairwise)
-            copy<1, false>(slab, k_left, part);
+            copy<1, false>(slab, k_left);
         else if (has_all_lines && k_left >= static_cast<int>(TILE::DEPTH))
-            copy<2, true>(slab, k_left, part);
+            copy<2, true>(slab, k_left);
         else
-            copy<2, false>(slab, k_left, part);
-        if (K_MAJOR && part >= TILE::PARTS - 1) /* back to the first row; else the next slab lies below */
+            copy<2, false>(slab, k_left);
+        if (K_MAJOR) /* back to the first row; else the next slab lies below */
             from += OPERAND::WIDTH - OPERAND::HEIGHT * ld;
     }
 };
@@ -164,8 +162,6 @@ struct tile {
     static constexpr unsigned DOWN = WARP_ROWS / MMA_ROWS; /* instructions of a warp at a step */
     static constexpr unsigned ACROSS = WARP_COLS / MMA_COLS;
     static constexpr unsigned STEPS = DEPTH / MMA_DEPTH;
-    static constexpr unsigned PARTS = (STEPS - 1) * DOWN + 1; /* of a slab's copies */
-    static constexpr unsigned ALL_PARTS = PARTS;
     static_assert(STEPS % 2 == 0 && DOWN >= 2, "steps take turns");
 
     template <bool TRANSPOSE_A, bool TRANSPOSE_B>
@@ -284,15 +280,15 @@ struct tile {
 
         loader<tile, A> a_loader(product.a, first_row, first_k);
         loader<tile, B> b_loader(product.b, first_col, first_k);
-        const auto copy = [&](double *slab, int left, unsigned which) {
+        const auto copy = [&](double *slab, int left) {
             if (left > 0) {
-                a_loader.next(slab, left, which);
-                b_loader.next(slab + A::ELEMENTS, left, which);
+                a_loader.next(slab, left);
+                b_loader.next(slab + A::ELEMENTS, left);
             }
         };
 #pragma unroll 1
         for (unsigned index = 0; index < STAGES - 1; index++) {
-            copy(slabs + index * STAGE_ELEMENTS, k_left - static_cast<int>(index * DEPTH), ALL_PARTS);
+            copy(slabs + index * STAGE_ELEMENTS, k_left - static_cast<int>(index * DEPTH));
             mm_commit_copies(); /* past the last slab the group is empty, and counting goes on */
         }
         /* Each thread waits for its own copies of the first slab: past the barrier the slab is complete. */
@@ -305,6 +301,7 @@ struct tile {
         double of_a[DOWN][4];
         double of_b[2][ACROSS][2];
         unsigned stage = 0; /* where the slab that is multiplied begins */
+        const unsigned copy_step = warp / 4 % 2 * (STEPS / 2);
 #pragma unroll
         for (unsigned i = 0; i < DOWN - 1; i++)
             read_a<A>(of_a[i], a, 0, i);
@@ -342,8 +339,8 @@ struct tile {
 #pragma unroll
                     for (unsigned j = 0; j < ACROSS; j++)
                         multiply(sums[i][j], of_a[i], of_b[step % 2][j]);
-                    if (step * DOWN + i < PARTS)
-                        copy(free_slab, k_left - static_cast<int>((STAGES - 1) * DEPTH), step * DOWN + i);
+                    if (i == 0 && step % (STEPS / 2) == 0 && step == copy_step)
+                        copy(free_slab, k_left - static_cast<int>((STAGES - 1) * DEPTH));
                 }
             }
         }
