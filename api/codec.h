@@ -128,8 +128,7 @@ struct mm_codec {
     void (*encode)(const struct mm_answer *answer, struct mm_reply_body *body);
 
     /* Completes the body once the time of encoding is known. NULL: nothing to add. */
-    enum mm_status (*finish)(const struct mm_answer *answer, struct mm_reply_body *body,
-                             struct mm_error *error);
+    void (*finish)(const struct mm_answer *answer, struct mm_reply_body *body);
 };
 
 /* All that there are. */

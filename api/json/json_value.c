@@ -55,11 +55,3 @@ json_t *mm_json_made(json_t *made, int failed) {
 json_t *mm_json_count(uint64_t value) {
     return json_integer(value < INT64_MAX ? (json_int_t)value : INT64_MAX);
 }
-
-json_t *mm_json_shape(const struct mm_shape *shape) {
-    json_t *dims = json_array();
-    int failed = 0;
-    for (unsigned dim = 0; dim < shape->rank; dim++)
-        failed |= json_array_append_new(dims, mm_json_count(shape->dims[dim]));
-    return mm_json_made(dims, failed);
-}

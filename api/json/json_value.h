@@ -2,8 +2,6 @@
  * may call these functions, one at a time for each value. */
 #pragma once
 
-#include "gpu/shape.h"
-
 #include <jansson.h>
 #include <stdint.h>
 
@@ -27,9 +25,6 @@ int mm_json_put_known_count(json_t *object, const char *key, uint64_t value);
 
 /* Ends the making of a value: the value; or, if something has failed, NULL and the value is freed. */
 json_t *mm_json_made(json_t *made, int failed);
-
-/* An array of the dimensions. A new reference or NULL. */
-json_t *mm_json_shape(const struct mm_shape *shape);
 
 /* An integer; what Jansson's signed 64 bits do not hold becomes 2⁶³−1. A new reference or NULL. */
 json_t *mm_json_count(uint64_t value);

@@ -23,8 +23,8 @@ char *mm_put_hex(char *end, uint64_t number, unsigned least) {
     return end;
 }
 
-char *mm_put_milliseconds(char *end, uint64_t ns) {
-    end = mm_put_digits(end, ns / 1000000);
+char *mm_put_millionths(char *end, uint64_t count) {
+    end = mm_put_digits(end, count / 1000000);
     *end++ = '.';
-    return mm_put_last_digits(end, ns, 6);
+    return mm_put_last_digits(end, count, 6);
 }

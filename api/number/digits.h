@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { MM_DIGITS_MAX = 20, MM_MILLISECONDS_MAX = 14 + 1 + 6 };
+enum { MM_DIGITS_MAX = 20, MM_MILLIONTHS_MAX = 14 + 1 + 6 };
 
 /* Decimal, of MM_DIGITS_MAX characters at most. */
 char *mm_put_digits(char *end, uint64_t number);
@@ -17,8 +17,8 @@ char *mm_put_last_digits(char *end, uint64_t number, unsigned count);
 /* Hexadecimal, of `least` to 16 digits. */
 char *mm_put_hex(char *end, uint64_t number, unsigned least);
 
-/* Nanoseconds as milliseconds: 1.234567. */
-char *mm_put_milliseconds(char *end, uint64_t ns);
+/* So many millionths as a decimal: 1.234567. Nanoseconds become milliseconds. */
+char *mm_put_millionths(char *end, uint64_t count);
 
 /* Inline, so that the length of a literal is known when it is compiled. */
 static inline char *mm_put_text(char *end, const char *text) {

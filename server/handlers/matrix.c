@@ -197,7 +197,9 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
         return MM_OK;
     operation->is_encoded = true;
     encoder->encode(&answer, &operation->reply);
-    return encoder->finish == NULL ? MM_OK : encoder->finish(&answer, &operation->reply, error);
+    if (encoder->finish != NULL)
+        encoder->finish(&answer, &operation->reply);
+    return MM_OK;
 }
 
 /* What a copy of the part takes: if a device alone has it, or if it is to be returned, and has gaps. */

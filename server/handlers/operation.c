@@ -445,7 +445,7 @@ static void release_operands(struct mm_request *request) {
 }
 
 /* From the result to the body of the reply and all spans. On the connection's thread or one of the pool. */
-static enum mm_status encode(struct mm_request *request, struct mm_error *error) {
+static void encode(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *encoder = operation->encoder;
     uint64_t *span_ns = operation->span_ns;
@@ -471,10 +471,8 @@ static enum mm_status encode(struct mm_request *request, struct mm_error *error)
     span_ns[MM_SPAN_ENCODE] = ended_ns - begun_ns;
     span_ns[MM_SPAN_TOTAL] = ended_ns - request->started_ns;
     operation->is_encoded = true;
-    enum mm_status status = MM_OK;
     if (encoder != NULL && encoder->finish != NULL)
-        status = encoder->finish(&answer, &operation->reply, error);
-    return status;
+        encoder->finish(&answer, &operation->reply);
 }
 
 static bool is_abandoned(struct mm_request *request) {
@@ -499,8 +497,8 @@ static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_err
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
     if (state == MM_DECODING)
         return make_job_on_pool(request, error);
-    const enum mm_status status = encode(request, error);
-    return status != MM_OK || is_abandoned(request) ? status : mm_operation_store_out(request, error);
+    encode(request);
+    return is_abandoned(request) ? MM_OK : mm_operation_store_out(request, error);
 }
 
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
@@ -572,8 +570,8 @@ enum mm_status mm_operation_answer(struct mm_request *request) {
     log_failed_check(request);
     enum mm_status status = MM_OK;
     if (!operation->is_encoded)
-        status = encode(request, &request->error);
-    if (status == MM_OK && operation->stored == NULL)
+        encode(request);
+    if (operation->stored == NULL)
         status = mm_operation_store_out(request, &request->error);
     memcpy(request->span_ns, operation->span_ns, sizeof request->span_ns);
     if (status != MM_OK)

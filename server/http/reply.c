@@ -207,13 +207,13 @@ enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t
 }
 
 static void add_timing(struct MHD_Response **response, const uint64_t *span_ns) {
-    char value[MM_SPAN_COUNT * (MM_MILLISECONDS_MAX + 16)];
+    char value[MM_SPAN_COUNT * (MM_MILLIONTHS_MAX + 16)];
     char *end = value;
     for (unsigned span = 0; span < MM_SPAN_COUNT; span++) {
         end = mm_put_text(end, span > 0 ? ", " : "");
         end = mm_put_text(end, mm_span_name((enum mm_span)span));
         end = mm_put_text(end, ";dur=");
-        end = mm_put_milliseconds(end, span_ns[span]);
+        end = mm_put_millionths(end, span_ns[span]);
     }
     *end = '\0';
     add_header(response, "Server-Timing", value);

@@ -124,11 +124,11 @@ static void test_digits(void **state) {
         snprintf(expected, sizeof expected, "%" PRIu64, number);
         expect_text(mm_put_digits(text, number), text, expected);
         snprintf(expected, sizeof expected, "%" PRIu64 ".%06" PRIu64, number / 1000000, number % 1000000);
-        expect_text(mm_put_milliseconds(text, number), text, expected);
+        expect_text(mm_put_millionths(text, number), text, expected);
         number = step % 2 == 0 ? number * 2 + 1 : number + 1;
     }
     expect_text(mm_put_digits(text, UINT64_MAX), text, "18446744073709551615");
-    expect_text(mm_put_milliseconds(text, UINT64_MAX), text, "18446744073709.551615");
+    expect_text(mm_put_millionths(text, UINT64_MAX), text, "18446744073709.551615");
 }
 
 RUN_TESTS(test_known, test_hard, test_random, test_powers_of_two, test_digits)
