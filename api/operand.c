@@ -111,7 +111,7 @@ enum mm_status mm_operand_take_dtype(struct mm_call *call, struct mm_error *erro
                 "%s is the stored matrix '%s', whose elements are %s, but they should be %s; "
                 "both operands have one type, which dtype need not name",
                 mm_call_operand_names[index], value->name, name, dtype);
-        snprintf(dtype, sizeof call->names[MM_PARAMETER_DTYPE], "%s", name);
+        strcpy(dtype, name);
         call->given |= UINT64_C(1) << MM_PARAMETER_DTYPE;
     }
     return MM_OK;

@@ -117,14 +117,15 @@ struct choice {
     unsigned splits;
 };
 
+constexpr float WAVE_OVERHEAD = 2000.0f; /* cycles before and after a block's multiplications */
+constexpr float LAUNCH = 4000.0f;        /* cycles of a second launch */
+
 /* Estimates the cycles of a product with *splits, lowers *splits until no split is empty, and sets
  * *split_depth. A multiprocessor runs its blocks in waves of `resident`. The last wave may be too small to
  * keep it busy, and each wave has a fixed overhead. Split-K adds a second launch, and a store and a load of
  * all partial sums. The figures are an H200's, but only their proportions matter. */
 float cycles_of(const struct tile *tile, const struct mm_product *product, unsigned multiprocessors,
                 unsigned *splits, unsigned *split_depth) {
-    constexpr float WAVE_OVERHEAD = 2000.0f;      /* cycles before and after a block's multiplications */
-    constexpr float LAUNCH = 4000.0f;             /* cycles of a second launch */
     constexpr float L2_ELEMENTS_PER_CYCLE = 4.0f; /* of a multiprocessor, loaded or stored */
     constexpr float FMAS_PER_CYCLE = 128.0f;      /* of a multiprocessor */
     const size_t slabs = mm_size_divide_up(product->k, tile->shape.depth);
@@ -161,8 +162,9 @@ struct choice choose(const struct mm_product *product, unsigned multiprocessors,
         for (const unsigned count : counts) {
             unsigned splits = count;
             unsigned split_depth;
-            if (count > 1 && ((count - 1) * tile.shape.depth >= product->k || product->stack != nullptr))
-                break; /* more splits than slabs; or a stack, which has blocks enough */
+            if (count > 1 && ((count - 1) * tile.shape.depth >= product->k || product->stack != nullptr ||
+                              least <= LAUNCH + WAVE_OVERHEAD))
+                break; /* more splits than slabs; a stack, which has blocks enough; or no splits are faster */
             const float cycles = cycles_of(&tile, product, multiprocessors, &splits, &split_depth);
             if (cycles >= least || (splits > 1 && product->m * product->n > SPLIT_ELEMENTS_MAX))
                 continue;
