@@ -114,8 +114,8 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     const size_t given_bytes = has_given(request) ? c_offset : 0;
     const size_t judging_bytes =
         check_bytes(request, &product) + given_bytes + piece_bytes(request, &product);
-    struct mm_benchmark *benchmark =
-        calloc(1, sizeof *benchmark + time_count * sizeof benchmark->times_ns[0] + judging_bytes);
+    const size_t times_bytes = time_count * sizeof(double);
+    struct mm_benchmark *benchmark = calloc(1, sizeof *benchmark + times_bytes + judging_bytes);
     if (benchmark == NULL)
         return NULL;
     benchmark->task.run = mm_benchmark_run;
@@ -129,10 +129,9 @@ struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *reques
     benchmark->b_offset = b_offset;
     benchmark->c_offset = c_offset;
     benchmark->set_bytes = c_offset + mm_size_round_up(mm_matrix_bytes(&product.c), ALIGNMENT);
-    benchmark->host_set_count = memory_bytes_max >= judging_bytes &&
-                                        (memory_bytes_max - judging_bytes) / HOST_SETS >= benchmark->set_bytes
-                                    ? HOST_SETS
-                                    : 1;
+    const size_t sets_bytes_max =
+        memory_bytes_max - mm_size_min(memory_bytes_max, judging_bytes + times_bytes);
+    benchmark->host_set_count = sets_bytes_max / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
     benchmark->judging_bytes = judging_bytes;
     benchmark->check = benchmark->times_ns + time_count;
     benchmark->piece = (char *)benchmark->check + check_bytes(request, &product) + given_bytes;

@@ -92,8 +92,8 @@ struct mm_benchmark_row {
 
 struct mm_benchmark;
 
-/* Makes a benchmark of a judged request. On a backend of the host its sets and the memory that judges them
- * take at most memory_bytes_max, but always one set. NULL if memory runs out. */
+/* Makes a benchmark of a judged request. On a backend of the host its sets, its times and the memory that
+ * judges them take at most memory_bytes_max, but there is always one set. NULL if memory runs out. */
 struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max);
 
 /* Frees it. NULL is allowed. */

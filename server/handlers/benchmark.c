@@ -189,16 +189,16 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     struct mm_server *server = request->server;
     struct mm_record *record = &request->record;
     struct mm_benchmark_run *run = run_of(request);
-    run->benchmark = mm_benchmark_open(spec, server->limits.memory_bytes_max);
+    run->benchmark = mm_benchmark_open(spec, mm_body_output_bytes_max(server));
     if (run->benchmark == NULL)
         return fail_memory(request);
     const size_t bytes = mm_benchmark_host_bytes(run->benchmark);
-    enum mm_status status = mm_buffers_reserve(server->buffers, bytes, &request->error);
-    mm_request_judge_busy(request, 0, &request->error);
-    if (status != MM_OK)
+    if (mm_body_judge_output(request, 0, bytes, &request->error) != MM_OK ||
+        mm_buffers_reserve(server->buffers, bytes, &request->error) != MM_OK) {
+        mm_request_judge_busy(request, 0, &request->error);
         return request->error.status;
+    }
     run->reserved_bytes = bytes;
-    mm_body_count_output(request, bytes);
     (void)mm_benchmark_next(run->benchmark, &run->job);
     record->has_shape = true;
     record->has_depth = spec->op == MM_MATMUL;

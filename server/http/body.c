@@ -102,6 +102,10 @@ bool mm_body_passes_huge(const struct mm_server *server, size_t more_bytes) {
     return taken <= most && more_bytes <= most - taken;
 }
 
+size_t mm_body_output_bytes_max(const struct mm_server *server) {
+    return mm_buffers_budget(server->buffers) - 2 * others_bytes(server);
+}
+
 /* Whether an older request waits for memory, and goes first. */
 static bool is_behind(const struct mm_request *request, size_t more_bytes) {
     const struct mm_server *server = request->server;
@@ -126,10 +130,11 @@ enum mm_status mm_body_judge_output(struct mm_request *request, size_t held_byte
         return MM_OK;
     }
     if (bytes > part - others) {
-        mm_fail_limit(error, "", part - others,
-                      "the result needs %zu bytes of memory, but the limit is %zu (--memory-budget, of which "
-                      "an eighth is left to other requests)",
-                      bytes, part - others);
+        mm_fail_limit(
+            error, "", part - others,
+            "%zu bytes of memory are needed, but the limit is %zu (--memory-budget, of which an eighth "
+            "is left to other requests)",
+            bytes, part - others);
         mm_fail_got(error, "%zu", bytes);
         return MM_TOO_LARGE;
     }

@@ -99,6 +99,22 @@ for framing in 'X-A: b' 'Transfer-Encoding: chunked'; do
 done
 stop
 
+# One that takes as much as it may leaves an eighth of the budget to others; one that would leave less is refused.
+start --backend cpu --memory-budget 13MiB
+refuses 413 too_large none 11927552 "$(square 1000 '["naive"]' 1)"
+stop
+start_held --backend cpu --memory-budget 14100000
+: >"$scratch/hold.benchmark"
+post_benchmark 1000 naive
+ask /v1/matmul -d '{"a": [[1,2]], "b": [[3],[4]]}'
+expect "a small product beside the largest benchmark" 200 '.c' '[[11]]'
+ask '/v1/matrices/small' -X PUT -d '{"a": [[1,2],[3,4]]}'
+expect "a small matrix beside the largest benchmark" 201
+kill -KILL "$benchmark"
+await 60 is_free || fail "the largest one holds the device"
+rm "$scratch/hold.benchmark"
+stop
+
 # One at a time; products come in between pieces of its runs, and the device is theirs again when its client leaves, or its
 # time is over. By itself it would take hours.
 start_held --backend cpu

@@ -143,9 +143,10 @@ static void backends_have_their_turn(void **state) {
     assert_true(rows[0].of_yardstick > 0.0);
     assert_true(rows[2].of_yardstick == 0.0); /* it has no blas beside it */
     assert_true(rows[2].max_error < 0.5);
-    expect_host_bytes(&request, judging + 2 * set, 2 * set + judging + times);
-    expect_host_bytes(&request, judging + 2 * set - 1, set + judging + times); /* no room for a second set */
-    expect_host_bytes(&request, judging - 1, set + judging + times);           /* one is always taken */
+    const size_t beside = judging + times;
+    expect_host_bytes(&request, beside + 2 * set, 2 * set + beside);
+    expect_host_bytes(&request, beside + 2 * set - 1, set + beside); /* no room for a second set */
+    expect_host_bytes(&request, beside - 1, set + beside);           /* one is always taken */
     request.subjects[0].backend = request.subjects[1].backend = &lab_backend;
     expect_host_bytes(&request, LAB_MEMORY_MAX, judging + times);
     /* A and B; of the vectors 4·n numbers, 5 sums of each row of B, A and C, and a row; and C. */
