@@ -186,28 +186,18 @@ static enum mm_status take_shape(struct mm_call *call, unsigned index, const str
     return MM_OK;
 }
 
-/* It tells dimensions. by_client: bits as in call->given, of what the client gave. */
+/* It tells dimensions; a vector has 1 where it lacks one. by_client: bits as in call->given, of what the
+ * client gave. */
 static enum mm_status tell_dimensions(struct mm_call *call, unsigned index, uint64_t by_client,
                                       struct mm_error *error) {
     const struct mm_shape *shape = index == 0 ? &call->a_shape : &call->b_shape;
     const bool turned = is_turned(call, index) && shape->rank > 1;
     const size_t rows = mm_shape_rows(shape, index == 1), cols = mm_shape_cols(shape, index == 1);
-    enum mm_status status = MM_OK;
-    if (shape->rank > (index == 0 ? 1 : 0))
-        status = tell(call, index, by_client, rows_parameter(index), turned ? cols : rows, error);
-    if (status == MM_OK && shape->rank > (index == 0 ? 0 : 1))
-        status = tell(call, index, by_client, cols_parameter(call, index), turned ? rows : cols, error);
-    return status;
-}
-
-/* A vector lacks a dimension, which a raw body of the other operand does not need. */
-static void tell_rest(struct mm_call *call, unsigned index) {
-    const enum mm_parameter parameters[] = {rows_parameter(index), cols_parameter(call, index)};
-    for (unsigned side = 0; side < 2; side++)
-        if (!mm_call_has(call, parameters[side])) {
-            call->numbers[parameters[side]] = 1;
-            call->given |= UINT64_C(1) << parameters[side];
-        }
+    const enum mm_status status =
+        tell(call, index, by_client, rows_parameter(index), turned ? cols : rows, error);
+    return status != MM_OK
+               ? status
+               : tell(call, index, by_client, cols_parameter(call, index), turned ? rows : cols, error);
 }
 
 enum mm_status mm_operand_take_stored(struct mm_call *call, struct mm_error *error) {
@@ -222,8 +212,6 @@ enum mm_status mm_operand_take_stored(struct mm_call *call, struct mm_error *err
             call->given |= UINT64_C(1) << shape_parameter(call, index);
         else if (status == MM_OK)
             status = tell_dimensions(call, index, by_client, error);
-        if (!by_shapes)
-            tell_rest(call, index);
     }
     return status;
 }

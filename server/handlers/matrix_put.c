@@ -193,13 +193,13 @@ static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
 /* Moves the elements to memory of their own if what they lie in is much larger: else a client could hold far
  * more memory than its values count with. */
 static enum mm_status compact(struct mm_request *request, struct mm_error *error) {
-    enum { SPARE_MIN = 512, SPARE_PART = 16 };
+    enum { SPARE_PART = 16 };
     struct mm_call *call = &mm_operation_of(request)->call;
     struct mm_buffers *buffers = request->server->buffers;
     struct mm_buffer *old = call->views_body ? &request->body : &call->storage;
     struct mm_buffer memory = {0};
     const size_t bytes = mm_matrix_bytes(&call->a);
-    if (bytes > 0 && spare_bytes(request, bytes) <= SPARE_MIN + bytes / SPARE_PART)
+    if (bytes > 0 && spare_bytes(request, bytes) <= bytes / SPARE_PART)
         return MM_OK;
     if (bytes > 0 && mm_buffers_acquire(buffers, bytes, &memory, error) != MM_OK)
         return error->status;

@@ -47,15 +47,17 @@ static bool same_host(const struct authority *left, const struct authority *righ
 /* An address or localhost: no name that another site could point at us. */
 static bool is_own(const struct authority *authority) {
     static const struct authority local = {.host = "localhost", .host_bytes = sizeof "localhost" - 1};
-    char text[INET_ADDRSTRLEN];
-    struct in_addr address;
-    if (authority->host[0] == '[' || same_host(authority, &local))
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr address; /* of either kind */
+    const bool is_bracketed = authority->host[0] == '[' && authority->host_bytes >= 2;
+    const size_t bytes = authority->host_bytes - 2 * is_bracketed;
+    if (same_host(authority, &local))
         return true;
-    if (authority->host_bytes >= sizeof text)
+    if (bytes >= sizeof text)
         return false;
-    memcpy(text, authority->host, authority->host_bytes);
-    text[authority->host_bytes] = '\0';
-    return inet_pton(AF_INET, text, &address) == 1;
+    memcpy(text, authority->host + is_bracketed, bytes);
+    text[bytes] = '\0';
+    return inet_pton(is_bracketed ? AF_INET6 : AF_INET, text, &address) == 1;
 }
 
 /* Returns where the next one begins; NULL: this was the last. */

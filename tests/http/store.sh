@@ -190,7 +190,10 @@ used=$(metric 'staging_bytes{state="used"}')
 { printf '%060000d\r\n--x\r\nContent-Disposition: form-data; name=a\r\n\r\n' 0 && cat "$scratch/m.npy" && printf '\r\n--x--\r\n'; } >"$scratch/form"
 ask "$path/m" -X PUT -H 'Content-Type: multipart/form-data; boundary=x' --data-binary "@$scratch/form"
 expect "a form with a long preamble" 200 .bytes 16
-at_most "bytes of the budget beside it" 1000 $(($(metric 'staging_bytes{state="used"}') - used))
+at_most "bytes of the budget beside it" 16 $(($(metric 'staging_bytes{state="used"}') - used))
+used=$(metric 'staging_bytes{state="used"}')
+ask "$path/m" -T "$scratch/m.npy"
+same "nor is a short head" "$used" "$(metric 'staging_bytes{state="used"}')"
 
 # --- what is refused leaves the old value
 while IFS='|' read -r what http code query header body; do

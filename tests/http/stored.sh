@@ -61,6 +61,9 @@ matmul|a_from=a&a_from=b&b_from=b|400 code bad_request .field a_from detail twic
 matmul|a_from=a&a_from=a&b_from=b|200 .shape [2,2]
 matmul|a_from=a&b_from=a|422 code bad_shape
 matmul|a_from=a&b_from=b&k=4|422 code bad_shape .field k
+matmul|a_from=v&b_from=b&m=1|200 .c [4,5]
+matmul|a_from=v&b_from=b&m=7|422 code bad_shape .field m
+matmul|a_from=a&b_from=v&n=2|422 code bad_shape .field n
 matmul|a_shape=3,2&b_shape=3,2&a_from=a&b_from=b|422 code bad_shape .field a_shape
 matmul|a_from=a&b_from=pair|400 code bad_request .field b detail int8
 matmul|a_from=a&b_from=b&dtype=float64|400 code bad_request .field a detail float64

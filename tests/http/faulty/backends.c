@@ -63,7 +63,8 @@ static void wait_for(const char *kind) {
 }
 
 static int is_to_hold(const struct mm_product *product) {
-    return product->a.dtype == MM_FLOAT32 && product->k > 0 && *(const float *)product->a.data == held_first;
+    const float *first = product->a.data;
+    return product->a.dtype == MM_FLOAT32 && product->k > 0 && first != NULL && *first == held_first;
 }
 
 static void wait_until_told(const struct mm_product *product) {

@@ -11,7 +11,7 @@ static void hosts(void **state) {
         {NULL, "127.0.0.1|10.1.2.3:8080|[::1]|[2001:db8::1]:8080|localhost|LOCALHOST.:8080 \t", true},
         {NULL,
          "|evil.example|localhost.evil.example|evil.localhost|127.0.0.1.evil.example|127.0.0.1.evil.example:"
-         "80|0x7f.1|127.0.0.256|2130706433|matmul.example.org",
+         "80|0x7f.1|127.0.0.256|2130706433|matmul.example.org|[evil]|[127.0.0.1]",
          false},
         {allowed, "matmul.example.org|MATMUL.EXAMPLE.ORG.:8443|b|b:2|localhost|127.0.0.1", true},
         {allowed, "a.matmul.example.org|matmul.example.or|matmul.example.org..|evil.example", false},
