@@ -86,7 +86,6 @@ static size_t b_lines_of(const struct sizes *sizes) {
 /* Offsets. The ranges that must be zeroed come first. */
 struct offsets {
     size_t flags;
-    size_t partial_ready;
     size_t max;
     size_t lost;
     size_t zeros; /* where they end */
@@ -119,7 +118,6 @@ static struct offsets offsets_of(const struct sizes *sizes, const struct mm_plan
     const size_t line_bytes = (size_t)sizes->schedule.steps * 2 * MM_FP32_LINE_BYTES;
     struct offsets offsets = {.is_good = true};
     offsets.flags = reserve(&offsets, 1, sizeof(struct mm_fp32_flags));
-    offsets.partial_ready = reserve(&offsets, blocks, 2 * sizeof(unsigned));
     offsets.max = reserve(&offsets, lines, sizeof(unsigned));
     offsets.lost = reserve(&offsets, lines, sizeof(unsigned long long));
     offsets.zeros = offsets.end;
@@ -215,7 +213,7 @@ static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned 
 }
 
 static void place_plan(struct kernel_arguments *arguments, const struct sizes *sizes,
-                       const struct offsets *offsets, unsigned char *scratch) {
+                       const struct offsets *offsets, const struct mm_lane *lane, unsigned char *scratch) {
     struct mm_fp32_plan *plan = &arguments->plan;
     plan->a = arguments->a.tiles;
     plan->b = arguments->b.tiles;
@@ -225,7 +223,7 @@ static void place_plan(struct kernel_arguments *arguments, const struct sizes *s
     plan->lost_b = arguments->b.lost;
     plan->schedule = sizes->schedule;
     plan->partial.sums = scratch + offsets->partial;
-    plan->partial.ready = (unsigned *)(void *)(scratch + offsets->partial_ready);
+    plan->partial.ready = lane->ready;
     plan->flushed = (float *)(void *)(scratch + offsets->flushed);
     plan->flags = (struct mm_fp32_flags *)(void *)(scratch + offsets->flags);
     plan->a_flags = arguments->a.flags;
@@ -326,7 +324,7 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     enum mm_status status = clear(&offsets, lane, error);
     for (unsigned slot = 0; slot < 2 && status == MM_OK; slot++)
         status = keep_operand(&arguments, slot, lane, error);
-    place_plan(&arguments, &sizes, &offsets, workspace);
+    place_plan(&arguments, &sizes, &offsets, lane, workspace);
     if (status == MM_OK)
         status = split(&arguments, lane, error);
     if (status == MM_OK)

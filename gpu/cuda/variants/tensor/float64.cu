@@ -445,14 +445,15 @@ enum mm_status mm_cuda_tensor_float64(const struct mm_product *product, struct m
     unsigned best_splits = 1;
     float least = INFINITY;
     if (product->tile > best->cols)
-        return mm_fail_field(error, MM_UNSUPPORTED, "tile", "tensor of float64 has tiles of %u, not of %u",
-                             best->cols, product->tile);
+        return mm_fail_field(error, MM_UNSUPPORTED, "tile",
+                             "tensor of float64 has tiles of 64 and %u, not of %u", best->cols,
+                             product->tile);
     for (const struct candidate &tile : candidates)
         for (unsigned splits = 1; splits == 1 || (splits <= SPLITS_MAX && may_split(&tile, product, splits));
              splits *= 2) {
             const float cycles = cycles_of(&tile, product, splits, multiprocessors);
             const float estimate = splits > 1 ? cycles * SPLIT_MARGIN : cycles;
-            if (estimate >= least || (product->tile != 0 && &tile != candidates))
+            if (estimate >= least || (product->tile != 0 && tile.cols != product->tile))
                 continue;
             best = &tile;
             best_splits = splits;

@@ -2,13 +2,14 @@
  * tf32 (11 significant bits) and is as fast.
  *
  * The instruction, wgmma, multiplies a 64-row fragment by up to 256 columns at a time, both read from shared
- * memory. product.cuh has the kernel. Two sizes of tile: clusters of two blocks that compute 256×256 of C (of
- * float8 256×192), and single blocks of 128×128 if the large ones would leave multiprocessors idle.
+ * memory. product.cuh has the kernel. Three sizes of tile: clusters of two blocks that compute 256×256 of C
+ * (of float8 256×192), and single blocks of 128×128 or 128×64 if larger ones would leave multiprocessors
+ * idle.
  *
  * The copy engine (TMA) fills shared memory by tensor maps: boxes of a matrix, zeros past its edges. It wants
- * matrices and rows that begin at multiples of 16 bytes; other operands are copied first. wgmma reads 16-bit
- * types in either order, but others along k only: then a row-major B, and a transposed A, are turned first.
- * Both copies are kept with an operand that is stored, from its second product on.
+ * matrices and rows that begin at multiples of 16 bytes; other operands are copied first. wgmma reads
+ * 16-bit types in either order, but others along k only: then a row-major B, and a transposed A, are turned
+ * first. Both copies are kept with an operand that is stored, from its second product on.
  *
  * Cost: up to 224 KiB of shared memory and one block a multiprocessor; 384 threads of up to 232 registers.
  *
@@ -20,11 +21,15 @@
 #include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/variants/tensor/parts.h"
 
-const unsigned mm_cuda_tensor_tiles[] = {128, 256, 0};
+#include <math.h>
+
+const unsigned mm_cuda_tensor_tiles[] = {64, 128, 256, 0};
 
 /* --- what to launch ------------------------------------------------------------------------------ */
 
-enum { ALIGNMENT = 16 }; /* of matrices and rows in bytes, for TMA */
+/* Of matrices and rows in bytes: for TMA, and for rows of boxes that lie in one line each: others took 1.5
+ * times as long. */
+enum { ALIGNMENT = 16, CACHE_LINE = 128 };
 
 /* A type's kernels, and how the copy engine sees its elements. */
 struct type {
@@ -68,7 +73,8 @@ static struct operand operand_of(const struct mm_matrix *stored, size_t matrices
         return operand;
     operand.matrix.rows = matrices * (operand.turns ? stored->cols : rows);
     operand.matrix.cols = operand.turns ? rows : stored->cols;
-    operand.matrix.ld = mm_size_round_up(operand.matrix.cols * bytes, ALIGNMENT) / bytes;
+    operand.matrix.ld =
+        mm_size_round_up(operand.matrix.cols * bytes, matrices > 1 ? ALIGNMENT : CACHE_LINE) / bytes;
     operand.matrix.data = NULL;
     return operand;
 }
@@ -86,8 +92,7 @@ struct call {
     struct operand a;
     struct operand b;
     struct mm_schedule schedule;
-    size_t ready_bytes; /* of the workspace: flags, partial sums, copies of A and of B */
-    size_t sums_bytes;
+    size_t sums_bytes; /* of the workspace: partial sums, copies of A and of B */
     size_t bytes;
 };
 
@@ -114,22 +119,26 @@ static struct mm_schedule schedule_of(const struct mm_product *product, const st
                           device->multiprocessors / kernel->cluster, &fix_up);
 }
 
-/* The size that takes less time. A large tile reads less memory for each product, so its step takes less time
- * than as many products by small tiles. Measured on an H100. */
+/* The size that takes the least time. A step of large tiles takes the cycles of its instructions, and one of
+ * the others those in which its operands arrive; measured on an H100. */
 static enum mm_tensor_size size_of(const struct mm_product *product, const struct mm_tensor_kernels *kernels,
                                    const struct mm_device *device) {
-    enum { LARGE_EDGE = 256 };
-    static const double LARGE_STEP = 0.8; /* of the time of as many products by small ones */
-    const struct mm_tensor_kernel *large = &kernels->of[MM_TENSOR_LARGE][0][0];
-    const struct mm_tensor_kernel *small = &kernels->of[MM_TENSOR_SMALL][0][0];
-    if (product->tile != 0)
-        return product->tile == LARGE_EDGE ? MM_TENSOR_LARGE : MM_TENSOR_SMALL;
-    const struct mm_schedule by_large = schedule_of(product, large, device);
-    const struct mm_schedule by_small = schedule_of(product, small, device);
-    const double step = LARGE_STEP * large->cols / small->cols;
-    return step * mm_schedule_steps(&by_large, &fix_up) < mm_schedule_steps(&by_small, &fix_up)
-               ? MM_TENSOR_LARGE
-               : MM_TENSOR_SMALL;
+    static const unsigned tiles[] = {
+        [MM_TENSOR_NARROW] = 64, [MM_TENSOR_SMALL] = 128, [MM_TENSOR_LARGE] = 256};
+    enum mm_tensor_size best = MM_TENSOR_LARGE;
+    double least = INFINITY;
+    for (enum mm_tensor_size size = 0; size < MM_TENSOR_SIZES; size++) {
+        const struct mm_tensor_kernel *kernel = &kernels->of[size][0][0];
+        const double cycles[] = {
+            [MM_TENSOR_NARROW] = 400, [MM_TENSOR_SMALL] = 640, [MM_TENSOR_LARGE] = 4.0 * kernel->cols};
+        const struct mm_schedule schedule = schedule_of(product, kernel, device);
+        const double taken = cycles[size] * mm_schedule_steps(&schedule, &fix_up);
+        if (product->tile == 0 ? taken >= least : product->tile != tiles[size])
+            continue;
+        best = size;
+        least = taken;
+    }
+    return best;
 }
 
 static struct call call_of(const struct mm_plan *plan, const struct mm_product *product) {
@@ -142,12 +151,10 @@ static struct call call_of(const struct mm_plan *plan, const struct mm_product *
                        ->of[size_of(product, call.type->kernels, device)][call.a.is_turned][call.b.is_turned];
     const unsigned cluster = call.kernel->cluster;
     call.schedule = schedule_of(product, call.kernel, device);
-    if (is_shared(&call.schedule)) {
-        const size_t blocks = (size_t)call.schedule.clusters * cluster;
-        call.ready_bytes = mm_cuda_aligned(blocks * 2 * sizeof(unsigned));
-        call.sums_bytes = blocks * MM_TENSOR_ROWS * call.kernel->cols * sizeof(float);
-    }
-    call.bytes = call.ready_bytes + call.sums_bytes + copy_bytes(&call.a) + copy_bytes(&call.b);
+    if (is_shared(&call.schedule))
+        call.sums_bytes =
+            (size_t)call.schedule.clusters * cluster * MM_TENSOR_ROWS * call.kernel->cols * sizeof(float);
+    call.bytes = call.sums_bytes + copy_bytes(&call.a) + copy_bytes(&call.b);
     return call;
 }
 
@@ -252,13 +259,12 @@ static enum mm_status place_copy(const struct mm_device *device, struct operand 
                : mm_cuda_status(lane->device, mm_cuda_note_derived(lane, slot), "copying an operand", error);
 }
 
-/* It waits for a kernel before it by itself, but not for what clears memory. */
 static struct mm_layout layout_of(const struct call *call) {
     const struct mm_tensor_kernel *kernel = call->kernel;
     return (struct mm_layout){.kernel = kernel->kernel,
                               .threads_x = MM_TENSOR_THREADS,
                               .threads_y = 1,
-                              .follows = call->ready_bytes == 0,
+                              .follows = true,
                               .dynamic_shared_bytes = kernel->shared_bytes};
 }
 
@@ -276,7 +282,7 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
     const struct mm_layout layout = layout_of(call);
     const unsigned cluster = call->kernel->cluster;
     struct mm_tensor_plan plan = {.schedule = call->schedule,
-                                  .partial = {(char *)lane->scratch + call->ready_bytes, lane->scratch},
+                                  .partial = {lane->scratch, lane->ready},
                                   .c = mm_product_item(product, 0).c,
                                   .c_step = product->m * product->n};
     void *arguments[] = {&plan};
@@ -298,14 +304,8 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error) {
     struct call call = call_of(plan, product);
-    char *workspace = (char *)lane->scratch + call.ready_bytes + call.sums_bytes;
-    enum mm_status status = MM_OK;
-    if (call.ready_bytes > 0)
-        status =
-            mm_cuda_status(lane->device, cudaMemsetAsync(lane->scratch, 0, call.ready_bytes, lane->stream),
-                           "clearing the workspace", error);
-    if (status == MM_OK)
-        status = place_copy(plan->device, &call.a, 0, workspace, lane, error);
+    char *workspace = (char *)lane->scratch + call.sums_bytes;
+    enum mm_status status = place_copy(plan->device, &call.a, 0, workspace, lane, error);
     if (status == MM_OK)
         status = place_copy(plan->device, &call.b, 1, workspace + copy_bytes(&call.a), lane, error);
     return status == MM_OK ? multiply(&call, product, lane, error) : status;
@@ -339,8 +339,7 @@ static bool is_stackable(const struct call *call) {
 /* Tiles, and a stack's products, are counted in 32 bits with a sign. */
 static bool is_countable(const struct mm_product *product) {
     const struct mm_tensor_kernels *kernels = type_of(product->a.dtype)->kernels;
-    return cluster_tiles_of(product, &kernels->of[MM_TENSOR_SMALL][0][0]) <= INT32_MAX &&
-           cluster_tiles_of(product, &kernels->of[MM_TENSOR_LARGE][0][0]) <= INT32_MAX;
+    return cluster_tiles_of(product, &kernels->of[MM_TENSOR_NARROW][0][0]) <= INT32_MAX;
 }
 
 enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,

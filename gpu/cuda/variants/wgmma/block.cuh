@@ -151,7 +151,8 @@ __device__ __forceinline__ void mm_publish(const mm_partial &partial, const SUM 
                      : "memory");
 }
 
-/* Adds another block's partial sums: one thread waits, then all read. A cluster publishes before it ever
+/* Adds another block's partial sums: one thread waits, then all read; none but it reads them, so it clears
+ * the flag for the next launch. A cluster publishes before it ever
  * waits. If blocks start in index order, at most one started cluster of a grid waits for clusters that have
  * not: the first of the tile that they share. All others end and free their multiprocessors. There are fewer
  * streams than cluster slots, so a slot is always freed. CUDA does not promise that order; with another one
@@ -160,12 +161,11 @@ template <unsigned COUNT, typename SUM>
 __device__ __forceinline__ void mm_add_partial(const mm_partial &partial, unsigned block,
                                                SUM (&sums)[COUNT]) {
     if (mm_my_thread() == 0) {
+        unsigned *flag = &partial.ready[block * MM_CONSUMERS + mm_my_consumer()];
         unsigned ready = 0;
         while (ready == 0)
-            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
-                         : "=r"(ready)
-                         : "l"(&partial.ready[block * MM_CONSUMERS + mm_my_consumer()])
-                         : "memory");
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(ready) : "l"(flag) : "memory");
+        *flag = 0;
     }
     mm_consumer_sync();
     mm_add_sums(sums, mm_sums_at<COUNT>(static_cast<SUM *>(partial.sums), block));

@@ -199,15 +199,17 @@ template <unsigned COUNT> __device__ __forceinline__ void mm_wgmma_fence_registe
  * it; `add_if` does either. TURNED, for 16-bit elements alone: the operand is not K-major. */
 /* clang-format off */
 #define MM_D_8(i) "%" #i "0, %" #i "1, %" #i "2, %" #i "3, %" #i "4, %" #i "5, %" #i "6, %" #i "7, %" #i "8, %" #i "9, "
+#define MM_D_32 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " MM_D_8(1) MM_D_8(2) "%30, %31"
 #define MM_D_60 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " MM_D_8(1) MM_D_8(2) MM_D_8(3) MM_D_8(4) MM_D_8(5)
 #define MM_D_64 MM_D_60 "%60, %61, %62, %63"
 #define MM_D_96 MM_D_60 MM_D_8(6) MM_D_8(7) MM_D_8(8) "%90, %91, %92, %93, %94, %95"
 #define MM_D_128 MM_D_60 MM_D_8(6) MM_D_8(7) MM_D_8(8) MM_D_8(9) MM_D_8(10) MM_D_8(11) "%120, %121, %122, %123, %124, %125, %126, %127"
 #define MM_EIGHT(kind, i) kind(d[i]), kind(d[i + 1]), kind(d[i + 2]), kind(d[i + 3]), kind(d[i + 4]), kind(d[i + 5]), kind(d[i + 6]), kind(d[i + 7])
-#define MM_32_OF_D(kind, i) MM_EIGHT(kind, i), MM_EIGHT(kind, i + 8), MM_EIGHT(kind, i + 16), MM_EIGHT(kind, i + 24)
-#define MM_64_OF_D(kind) MM_32_OF_D(kind, 0), MM_32_OF_D(kind, 32)
-#define MM_96_OF_D(kind) MM_64_OF_D(kind), MM_32_OF_D(kind, 64)
-#define MM_128_OF_D(kind) MM_96_OF_D(kind), MM_32_OF_D(kind, 96)
+#define MM_THIRTY_TWO(kind, i) MM_EIGHT(kind, i), MM_EIGHT(kind, i + 8), MM_EIGHT(kind, i + 16), MM_EIGHT(kind, i + 24)
+#define MM_32_OF_D(kind) MM_THIRTY_TWO(kind, 0)
+#define MM_64_OF_D(kind) MM_32_OF_D(kind), MM_THIRTY_TWO(kind, 32)
+#define MM_96_OF_D(kind) MM_64_OF_D(kind), MM_THIRTY_TWO(kind, 64)
+#define MM_128_OF_D(kind) MM_96_OF_D(kind), MM_THIRTY_TWO(kind, 96)
 
 /* a, b: the numbers of the operands behind those of D; p: of the condition; s, t: of the turns. */
 #define MM_WGMMA_OF(NAME, SUM, KIND, SHAPE, TAIL, WIDE, COUNT, a, b, p, s, t)                                              \
@@ -229,6 +231,7 @@ template <unsigned COUNT> __device__ __forceinline__ void mm_wgmma_fence_registe
 
 #define MM_WGMMA(NAME, SUM, KIND, SHAPE, TAIL)                                                                             \
     template <unsigned WIDE, bool A_TURNED, bool B_TURNED> struct NAME;                                                    \
+    MM_WGMMA_OF(NAME, SUM, KIND, SHAPE, TAIL, 64, 32, 32, 33, 34, 35, 36);                                                 \
     MM_WGMMA_OF(NAME, SUM, KIND, SHAPE, TAIL, 128, 64, 64, 65, 66, 67, 68);                                                \
     MM_WGMMA_OF(NAME, SUM, KIND, SHAPE, TAIL, 192, 96, 96, 97, 98, 99, 100);                                               \
     MM_WGMMA_OF(NAME, SUM, KIND, SHAPE, TAIL, 256, 128, 128, 129, 130, 131, 132)
@@ -254,6 +257,8 @@ MM_WGMMA(mm_wgmma_uint8, uint32_t, "r", "k32.s32.u8.u8", MM_NO_SCALES);
 #undef MM_96_OF_D
 #undef MM_64_OF_D
 #undef MM_32_OF_D
+#undef MM_THIRTY_TWO
+#undef MM_D_32
 #undef MM_EIGHT
 #undef MM_D_128
 #undef MM_D_96

@@ -34,11 +34,23 @@ static void share_rest(size_t cluster_tiles, size_t clusters, struct mm_schedule
     schedule->longer_shares = shared % schedule->clusters;
 }
 
+/* The multiplier is 2^shift / divisor, rounded up, and has 32 bits. */
+static struct mm_divisor divisor_of(uint64_t divisor) {
+    unsigned shift = 31;
+    while (UINT64_C(1) << (shift - 31) < divisor)
+        shift++;
+    return (struct mm_divisor){(unsigned)(((unsigned __int128)1 << shift) / divisor +
+                                          (((unsigned __int128)1 << shift) % divisor != 0)),
+                               shift};
+}
+
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max,
                                   const struct mm_fix_up_cost *fix_up) {
-    const struct mm_schedule none = {
-        .steps = steps, .cluster_tile_rows = cluster_tile_rows, .cluster_tile_cols = cluster_tile_cols};
+    const struct mm_schedule none = {.steps = steps,
+                                     .cluster_tile_rows = cluster_tile_rows,
+                                     .cluster_tile_cols = cluster_tile_cols,
+                                     .band = divisor_of((uint64_t)MM_BAND_ROWS * cluster_tile_cols)};
     const size_t cluster_tiles = cluster_tiles_of(count, &none);
     const size_t countable = mm_size_min(UINT32_MAX / steps, clusters_max);
     struct mm_schedule best = none;

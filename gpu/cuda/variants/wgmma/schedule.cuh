@@ -4,6 +4,8 @@
 
 #include "gpu/cuda/variants/wgmma/schedule.h"
 
+#include <cstdint>
+
 /* Steps of a cluster tile, from begin to end. */
 struct mm_work_tile {
     unsigned cluster_tile;
@@ -56,17 +58,21 @@ __device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, m
     return true;
 }
 
-/* A cluster tile of one product, by rows and columns of cluster tiles. They are ordered in bands of four
- * rows, so clusters that run at the same time read the same operands. */
+/* A cluster tile of one product, by rows and columns of cluster tiles. */
 struct mm_tile {
     unsigned row;
     unsigned col;
 };
 
+/* The last band may have fewer rows. */
 __device__ __forceinline__ mm_tile mm_cluster_tile_of(const mm_schedule &schedule, unsigned cluster_tile) {
-    constexpr unsigned HEIGHT = 4;
-    const unsigned group = cluster_tile / (HEIGHT * schedule.cluster_tile_cols);
-    const unsigned within = cluster_tile % (HEIGHT * schedule.cluster_tile_cols);
-    const unsigned height = min(HEIGHT, schedule.cluster_tile_rows - group * HEIGHT);
-    return {group * HEIGHT + within % height, within / height};
+    const unsigned band = static_cast<unsigned>(
+        static_cast<uint64_t>(cluster_tile) * schedule.band.multiplier >> schedule.band.shift);
+    const unsigned within = cluster_tile - band * MM_BAND_ROWS * schedule.cluster_tile_cols;
+    const unsigned rows = schedule.cluster_tile_rows - band * MM_BAND_ROWS;
+    const unsigned col = rows == 1   ? within
+                         : rows == 2 ? within / 2
+                         : rows == 3 ? within / 3
+                                     : within / MM_BAND_ROWS;
+    return {band * MM_BAND_ROWS + within - col * min(rows, static_cast<unsigned>(MM_BAND_ROWS)), col};
 }

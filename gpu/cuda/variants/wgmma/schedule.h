@@ -9,6 +9,17 @@
 
 __BEGIN_DECLS
 
+/* Cluster tiles are ordered in bands of so many rows, so clusters that run at the same time read the same
+ * operands. */
+enum { MM_BAND_ROWS = 4 };
+
+/* n / d for n below 2^31 is n * multiplier >> shift (Granlund and Montgomery, 1994). A division is long code,
+ * and a kernel that has just begun has to fetch it. */
+struct mm_divisor {
+    unsigned multiplier;
+    unsigned shift;
+};
+
 /* A share neither begins nor ends fewer than this many steps from a tile's edge, except on the edge. */
 enum { MM_SHARE_STEPS_MIN = 4 };
 
@@ -16,6 +27,7 @@ struct mm_schedule {
     unsigned steps;             /* of a tile, along k */
     unsigned cluster_tile_rows; /* of one product */
     unsigned cluster_tile_cols;
+    struct mm_divisor band; /* cluster tiles of a band */
     unsigned clusters;
     unsigned whole_cluster_tiles; /* of all products */
     unsigned share;               /* steps of the rest for each cluster */
@@ -26,7 +38,8 @@ struct mm_schedule {
  * publishes at most once. Only the first tile of its share can begin past step 0. */
 struct mm_partial {
     void *sums;
-    unsigned *ready; /* per consumer warpgroup: 1 once its sums are stored; zeroed before launch */
+    unsigned *ready; /* per consumer warpgroup: 1 from when its sums are stored until they are read
+                        (mm_lane's) */
 };
 
 /* What a fix-up costs, in the time of a step: at all, and for each cluster that shares a tile. */
