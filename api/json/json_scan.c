@@ -308,13 +308,18 @@ static void take_list_item(struct mm_json_scan *scan, bool is_open, const char *
     scan->list_length += item.length;
 }
 
+/* The first error is the one that is told. A body of a million unknown members costs no more than one of as
+ * many numbers. */
+static bool takes_values(const struct mm_json_scan *scan) {
+    return !scan->is_again && scan->error.status == MM_OK;
+}
+
 static void end_list(struct mm_json_scan *scan, const char *text) {
     const char *name = mm_call_parameter_name(scan->parameter);
-    struct mm_error *error = scan->error.status == MM_OK ? &scan->error : NULL;
     scan->in_list = false;
-    if (!scan->is_again && mm_call_set_text(&scan->call, MM_CALL_BODY, name, strlen(name), scan->list_text,
-                                            scan->list_length, scan->store.limits, error) != MM_OK)
-        mm_json_locate(text, scan->name, error);
+    if (takes_values(scan) && mm_call_set_text(&scan->call, MM_CALL_BODY, name, strlen(name), scan->list_text,
+                                               scan->list_length, scan->store.limits, &scan->error) != MM_OK)
+        mm_json_locate(text, scan->name, &scan->error);
 }
 
 /* An operand that is an object: the server makes it. It is refused as no array if the object says not how. */
@@ -343,30 +348,30 @@ static enum mm_json_event take_source_name(struct mm_json_scan *scan, const char
 /* {"from": "uniform(7)"} is the parameter a_from, or b_from. */
 static void take_source(struct mm_json_scan *scan, bool is_open, const char *text) {
     char room[MM_JSON_ROOM];
+    if (!takes_values(scan))
+        return;
     const struct mm_value value = mm_json_value(text, scan->reader.token, room);
     const bool is_a = scan->operand == &scan->operands[0];
     const char *name = is_a ? "a.from" : "b.from";
-    struct mm_error *error = scan->error.status == MM_OK ? &scan->error : NULL;
     enum mm_status status = MM_OK;
-    if (scan->is_again)
-        return;
     if (is_open || value.kind != MM_VALUE_TEXT)
-        status = mm_value_fail(name, "is", "a string like \"uniform(7)\"", &value, error);
+        status = mm_value_fail(name, "is", "a string like \"uniform(7)\"", &value, &scan->error);
     else
         status = mm_call_set_source(&scan->call, is_a ? MM_PARAMETER_A_FROM : MM_PARAMETER_B_FROM, name,
-                                    value.text, value.length, error);
+                                    value.text, value.length, &scan->error);
     if (status != MM_OK)
-        mm_json_locate(text, scan->reader.token, error);
+        mm_json_locate(text, scan->reader.token, &scan->error);
 }
 
 static void take_parameter(struct mm_json_scan *scan, const char *text) {
     char name_room[MM_JSON_ROOM], room[MM_JSON_ROOM];
+    if (!takes_values(scan))
+        return;
     const struct mm_value name = mm_json_value(text, scan->name, name_room);
     const struct mm_value value = mm_json_value(text, scan->reader.token, room);
-    struct mm_error *error = scan->error.status == MM_OK ? &scan->error : NULL;
-    if (!scan->is_again && mm_call_set_value(&scan->call, MM_CALL_BODY, name.text, name.length, &value,
-                                             scan->store.limits, error) != MM_OK)
-        mm_json_locate(text, scan->reader.token, error);
+    if (mm_call_set_value(&scan->call, MM_CALL_BODY, name.text, name.length, &value, scan->store.limits,
+                          &scan->error) != MM_OK)
+        mm_json_locate(text, scan->reader.token, &scan->error);
 }
 
 /* Takes a value, or its beginning, within `depth` arrays and objects. */
