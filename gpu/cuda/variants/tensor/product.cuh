@@ -436,17 +436,8 @@ __device__ __forceinline__ void mm_tensor_consume(const mm_tensor_plan &plan,
     __syncwarp();                /* whole warps arrive at the barrier behind */
 }
 
-/* Waits until the operands are there, and the barriers of all blocks of the cluster. */
-template <unsigned CLUSTER> __device__ __forceinline__ void mm_tensor_begin() {
-    mm_wait_for_kernel_before();
-    if (CLUSTER > 1)
-        mm_cluster_sync();
-    else
-        __syncthreads();
-}
-
-/* Before a block can copy anything, its producer has found the first tile, while another warp initialised the
- * barriers; the consumers find it while the first stage arrives. This saved 0.6 µs of a launch. */
+/* One warp initialises the barriers. Meanwhile the others find the block's first tile. That is so much of a
+ * small product's time that it is not left until the operands are there. */
 template <class T>
 __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(MM_TENSOR_THREADS, 1)
     mm_tensor_product(const __grid_constant__ mm_tensor_plan plan) {
@@ -460,24 +451,27 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(MM_TENSOR_T
             mm_ring_init(ring, T::CLUSTER);
             mm_barriers_init_fence();
         }
-        __syncwarp(); /* barrier.cluster is .aligned: whole warps arrive */
     } else {
-        walk = mm_tensor_walk_of<T>(plan);
-    }
-    if (threadIdx.x < MM_GROUP) {
         if (threadIdx.x == 0) {
             mm_prefetch_map(&plan.a);
             mm_prefetch_map(&plan.b);
+        } else if (threadIdx.x == MM_GROUP && plan.maps_c) {
+            mm_prefetch_map(&plan.of_c);
         }
-        mm_tensor_begin<T::CLUSTER>();
+        walk = mm_tensor_walk_of<T>(plan);
+    }
+    __syncwarp(); /* barrier.cluster is .aligned: whole warps arrive */
+    mm_wait_for_kernel_before();
+    if (T::CLUSTER > 1)
+        mm_cluster_sync();
+    else
+        __syncthreads();
+    if (threadIdx.x < MM_GROUP) {
         mm_become_producer<40>();
         if (threadIdx.x == 0)
             mm_tensor_produce<T>(plan, shared, walk);
         __syncwarp(); /* the idle lanes of warp 0 wait for the copying thread */
     } else {
-        if (plan.maps_c && mm_my_thread() == 0)
-            mm_prefetch_map(&plan.of_c);
-        mm_tensor_begin<T::CLUSTER>();
         mm_become_consumer<40>();
         mm_tensor_consume<T>(plan, shared, walk);
     }
