@@ -44,6 +44,9 @@ static struct mm_divisor divisor_of(uint64_t divisor) {
                                shift};
 }
 
+/* Only what is past the last whole round is shared. To share that round as well, so that fewer clusters meet
+ * in a tile, was slower, since clusters that are at different k read different parts of both operands: tf32 at
+ * 4096³ 0.50 ms in the place of 0.38 (H100). */
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max,
                                   const struct mm_fix_up_cost *fix_up) {
