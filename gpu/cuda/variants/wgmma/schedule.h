@@ -49,7 +49,7 @@ struct mm_fix_up_cost {
 };
 
 /* Of `count` products, by at most `clusters_max` clusters. A tile is shared by as many clusters as save the
- * most time. steps is not 0, and there are fewer than 2^32 cluster tiles. */
+ * most time. steps is not 0, and there are fewer than 2^31 cluster tiles. */
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max, const struct mm_fix_up_cost *fix_up);
 
