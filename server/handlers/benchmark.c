@@ -277,6 +277,7 @@ enum mm_status mm_benchmark_answer(struct mm_request *request) {
     if (has_failed(run)) {
         request->record.job = &run->job;
         request->error = run->job.error;
+        release(request); /* the client may come again as soon as it hears of that */
         return request->error.status;
     }
     uint64_t begun_ns = mm_clock_ns();

@@ -103,7 +103,8 @@ bool mm_body_passes_huge(const struct mm_server *server, size_t more_bytes) {
 }
 
 size_t mm_body_output_bytes_max(const struct mm_server *server) {
-    return mm_buffers_budget(server->buffers) - 2 * others_bytes(server);
+    const size_t most = mm_buffers_budget(server->buffers) - 2 * others_bytes(server);
+    return most - mm_size_min(most, stored_bytes(server));
 }
 
 /* Whether an older request waits for memory, and goes first. */

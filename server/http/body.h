@@ -24,7 +24,7 @@ enum { MM_BODY_PASSED_BYTES = 2 << 20 };
 enum mm_status mm_body_judge_output(struct mm_request *request, size_t held_bytes, size_t bytes,
                                     struct mm_error *error);
 
-/* The most that an output of any size can be. */
+/* The most that an output can be beside what is stored. Any thread. */
 size_t mm_body_output_bytes_max(const struct mm_server *server);
 
 /* Notes that the output of the request holds so many bytes now, or will at once: mm_body_judge_output has

@@ -115,6 +115,14 @@ await 60 is_free || fail "the largest one holds the device"
 rm "$scratch/hold.benchmark"
 stop
 
+# Where two sets of its matrices fit only without what is stored, it takes one.
+start --backend cpu --memory-budget 32MiB
+"$FLOAT32" fill 2000000 1 >"$scratch/matrix"
+ask '/v1/matrices/large?m=1000&n=2000' -X PUT -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/matrix"
+post '{"op": "transpose", "m": 1000, "n": 1500, "variants": ["naive"], "repeats": 1}'
+expect "beside a store: one set" 200
+stop
+
 # One at a time; products come in between pieces of its runs, and the device is theirs again when its client leaves, or its
 # time is over. By itself it would take hours.
 start_held --backend cpu
