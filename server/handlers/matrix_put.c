@@ -142,9 +142,9 @@ static bool look(struct mm_request *request, const char *piece, size_t bytes) {
         return true;
     struct mm_error ignored; /* there may be memory once the body is complete */
     (void)mm_engine_take_home(mm_server_engine(request->server), size, &operation->job.stored_c, &ignored);
-    request->passes_on = operation->job.stored_c != NULL;
-    if (!request->passes_on)
+    if (operation->job.stored_c == NULL)
         return true;
+    __atomic_store_n(&request->passes_on, true, __ATOMIC_RELAXED);
     call.a.data = NULL; /* it pointed into `head` */
     operation->call = call;
     operation->head_bytes = first;

@@ -55,7 +55,8 @@ struct mm_request {
     size_t received_bytes; /* kept or dropped so far; __atomic access only */
     size_t passed_bytes;   /* that the route took, and are kept no more */
     bool may_pass;         /* the route takes a body like this as it arrives: it has not seen enough yet */
-    bool passes_on;        /* and so it does: body has room for MM_BODY_PASSED_BYTES */
+    bool passes_on;        /* and so it does: body has room for MM_BODY_PASSED_BYTES; __atomic access where
+                            * the sweep may read it */
     size_t dropped_bytes;  /* received after a refusal */
     size_t held_bytes;     /* of the memory budget: 0 if it holds nothing, and about right while it waits
                             * for more. Without sent_value. __atomic access only */

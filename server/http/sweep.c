@@ -68,8 +68,8 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
     const struct mm_options *options = request->server->options;
     uint64_t elapsed_ms = mm_body_upload_ns(request, now_ns) / NS_PER_MS;
     uint64_t bytes = mm_body_arrived_bytes(request);
-    if (mm_body_is_late(request, now_ns, error) ||
-        (request->passes_on && request->route->state->has_lost_room(request, error)))
+    if (mm_body_is_late(request, now_ns, error) || (__atomic_load_n(&request->passes_on, __ATOMIC_RELAXED) &&
+                                                    request->route->state->has_lost_room(request, error)))
         return true;
     uint64_t rate = options->receive_rate;
     uint64_t gained_ms = bytes / rate * 1000 + bytes % rate * 1000 / rate;
