@@ -27,8 +27,8 @@ const unsigned mm_cuda_tensor_tiles[] = {64, 128, 256, 0};
 
 /* --- what to launch ------------------------------------------------------------------------------ */
 
-/* Of matrices and rows in bytes: for TMA, and for rows of boxes that lie in one line each: others took 1.5
- * times as long. */
+/* Of matrices and rows in bytes: for TMA, and for rows of boxes that lie in one line each: with others
+ * 4095×4097×4099 of bfloat16 took 1.3 times as long. */
 enum { ALIGNMENT = 16, CACHE_LINE = 128 };
 
 /* A type's kernels, and how the copy engine sees its elements. */
