@@ -1,5 +1,6 @@
 /* The process: options, start, the wait for a signal or a lost device, and the end. */
 #include "gpu/cpu/cores.h"
+#include "gpu/mutex.h"
 #include "gpu/store/store.h"
 #include "server/http/pool.h"
 #include "server/drain.h"
@@ -83,7 +84,7 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     server->limits = (struct mm_limits){.dimension_max = options->dimension_max,
                                         .body_bytes_max = options->body_bytes_max,
                                         .memory_bytes_max = options->memory_budget_bytes};
-    pthread_mutex_init(&server->mutex, NULL);
+    mm_mutex_init(&server->mutex);
     TAILQ_INIT(&server->connections);
     TAILQ_INIT(&server->starved);
     server->starved_ns = UINT64_MAX;

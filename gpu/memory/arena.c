@@ -2,6 +2,8 @@
  * The address sanitizer is told which memory nobody may touch; in other builds its macros do nothing. */
 #include "gpu/memory/arena.h"
 
+#include "gpu/mutex.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <sanitizer/asan_interface.h>
@@ -58,7 +60,7 @@ struct mm_arena *mm_arena_open(size_t bytes) {
         return NULL;
     }
     for (unsigned index = 0; index < CLASSES; index++)
-        pthread_mutex_init(&arena->lists[index].mutex, NULL);
+        mm_mutex_init(&arena->lists[index].mutex);
     ASAN_POISON_MEMORY_REGION(arena->memory, bytes);
     return arena;
 }

@@ -6,6 +6,7 @@
 #include "gpu/memory/arena.h"
 #include "gpu/clock.h"
 #include "gpu/matrix.h"
+#include "gpu/mutex.h"
 #include "gpu/memory/kept.h"
 
 #include <assert.h>
@@ -42,7 +43,7 @@ struct mm_buffers *mm_buffers_open(size_t budget_bytes) {
         free(buffers);
         return NULL;
     }
-    pthread_mutex_init(&buffers->mutex, NULL);
+    mm_mutex_init(&buffers->mutex);
     TAILQ_INIT(&buffers->kept.all);
     return buffers;
 }

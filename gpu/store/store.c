@@ -3,6 +3,7 @@
 #include "gpu/store/account.h"
 
 #include "gpu/backend.h"
+#include "gpu/mutex.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -44,7 +45,7 @@ struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_b
         return NULL;
     }
     mm_account_init(&store->account, &store->limits);
-    pthread_mutex_init(&store->mutex, NULL);
+    mm_mutex_init(&store->mutex);
     return store;
 }
 

@@ -1,6 +1,7 @@
 /* Each open connection has a slot, found by its descriptor, with the thread and the address that count it. */
 #include "server/http/acceptor.h"
 
+#include "gpu/mutex.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
 #include "server/http/sweep.h"
@@ -251,7 +252,7 @@ struct mm_acceptor *mm_acceptor_start(struct mm_server *server, int listener, st
     made->daemon_count = daemon_count;
     made->connections_max = connections_max;
     made->kept_max = connections_max - reserve;
-    pthread_mutex_init(&made->mutex, NULL);
+    mm_mutex_init(&made->mutex);
     server->acceptor = made;
     if (pthread_create(&made->thread, NULL, run, made) == 0) {
         pthread_setname_np(made->thread, "mm-accept");

@@ -1,6 +1,8 @@
 /* The pool's threads, their list of tasks, and the work that they share. Knows nothing of what a task is. */
 #include "server/http/pool.h"
 
+#include "gpu/mutex.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -65,7 +67,7 @@ struct mm_pool *mm_pool_start(unsigned thread_count) {
     struct mm_pool *pool = calloc(1, sizeof *pool + thread_count * sizeof pool->threads[0]);
     if (pool == NULL)
         return NULL;
-    pthread_mutex_init(&pool->mutex, NULL);
+    mm_mutex_init(&pool->mutex);
     pthread_cond_init(&pool->changed, NULL);
     STAILQ_INIT(&pool->tasks);
     while (pool->thread_count < thread_count &&
