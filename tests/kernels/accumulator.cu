@@ -1,12 +1,14 @@
 /* How Hopper's tensor cores add: that what is exact for certain comes out so, and that single instructions of
- * the float16 `wgmma` have the bits of the model by which the guard of fp32_tensor is derived
- * (tensor_core.h). Exits 77 where there is no device of compute capability 9.0.
+ * `wgmma` have the bits of the models (tensor_core.h) by which we derive the guard of fp32_tensor, for
+ * float16, and the bound of float8 (gpu/check/bounds.h). Exits 77 where there is no device of compute
+ * capability 9.0.
  *
  * usage: accumulator */
 #include "gpu/random.h"
 #include "tests/kernels/tensor_core.h"
 
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 
 #include <cmath>
@@ -18,9 +20,8 @@
 namespace {
 
 constexpr int EXIT_SKIPPED = 77;
-constexpr unsigned M = 64; /* of one wgmma; N = 8, its depth is 16 */
+constexpr unsigned M = 64; /* of one wgmma */
 constexpr unsigned N = 8;
-constexpr unsigned DEPTH = 16;
 constexpr unsigned THREADS = 128; /* a warpgroup */
 
 /* Shared memory without a swizzle, K-major: core matrices of 8 rows of 16 bytes, 128 bytes each; the two
@@ -28,8 +29,8 @@ constexpr unsigned THREADS = 128; /* a warpgroup */
 constexpr unsigned CORE_BYTES = 128;
 constexpr unsigned ROWS_BYTES = 2 * CORE_BYTES;
 
-__device__ unsigned core_offset(unsigned row, unsigned k) {
-    return row / 8 * ROWS_BYTES + k / 8 * CORE_BYTES + row % 8 * 16 + k % 8 * 2;
+__device__ unsigned core_offset(unsigned row, unsigned byte) {
+    return row / 8 * ROWS_BYTES + byte / 16 * CORE_BYTES + row % 8 * 16 + byte % 16;
 }
 
 __device__ uint64_t descriptor(const void *shared) {
@@ -39,19 +40,62 @@ __device__ uint64_t descriptor(const void *shared) {
     return (address & 0x3ffff) >> 4 | along_k >> 4 << 16 | along_rows >> 4 << 32;
 }
 
-__device__ void multiply_add(float (&d)[4], uint64_t a, uint64_t b) {
-    asm volatile(
-        "wgmma.fence.sync.aligned;\n"
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;\n"
-        "wgmma.commit_group.sync.aligned;\n"
-        "wgmma.wait_group.sync.aligned 0;\n"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "l"(a), "l"(b)
-        : "memory");
-}
+#define WGMMA(instruction, scales)                                                                           \
+    asm volatile("wgmma.fence.sync.aligned;\n"                                                               \
+                 "wgmma.mma_async.sync.aligned." instruction " {%0, %1, %2, %3}, %4, %5, 1, 1, 1" scales     \
+                 ";\n"                                                                                       \
+                 "wgmma.commit_group.sync.aligned;\n"                                                        \
+                 "wgmma.wait_group.sync.aligned 0;\n"                                                        \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                            \
+                 : "l"(a), "l"(b)                                                                            \
+                 : "memory")
 
-/* C (64×8) += A (64×depth) · B (8×depth)ᵀ, both row by row, by steps of 16. */
-__global__ void __launch_bounds__(THREADS) run(const __half *a, const __half *b, float *c, unsigned depth) {
+/* The operands' type: its instruction, whose DEPTH elements take 32 bytes, and how we take it to add. */
+struct float16 {
+    using type = __half;
+    static constexpr unsigned DEPTH = 16;
+    static constexpr int LARGE = 24; /* powers of two, of the largest numbers and the smallest subnormals */
+    static constexpr int SMALL = 10;
+    static constexpr const char *name = "float16";
+    static const struct tensor_core &core() {
+        return tensor_core_float16;
+    }
+    static __device__ void multiply_add(float (&d)[4], uint64_t a, uint64_t b) {
+        WGMMA("m64n8k16.f32.f16.f16", ", 0, 0");
+    }
+};
+
+template <class TYPE, int EXPONENT_MIN, int LARGE_, int SMALL_> struct float8 {
+    using type = TYPE;
+    static constexpr unsigned DEPTH = 32;
+    static constexpr int LARGE = LARGE_;
+    static constexpr int SMALL = SMALL_;
+    static const struct tensor_core &core() {
+        static const struct tensor_core of = {DEPTH, 13, 14, EXPONENT_MIN, EXPONENT_MIN};
+        return of;
+    }
+};
+
+struct e4m3 : float8<__nv_fp8_e4m3, -6, 10, 3> {
+    static constexpr const char *name = "float8_e4m3fn";
+    static __device__ void multiply_add(float (&d)[4], uint64_t a, uint64_t b) {
+        WGMMA("m64n8k32.f32.e4m3.e4m3", "");
+    }
+};
+
+struct e5m2 : float8<__nv_fp8_e5m2, -14, 24, 2> {
+    static constexpr const char *name = "float8_e5m2";
+    static __device__ void multiply_add(float (&d)[4], uint64_t a, uint64_t b) {
+        WGMMA("m64n8k32.f32.e5m2.e5m2", "");
+    }
+};
+
+/* C (64×8) += A (64×depth) · B (8×depth)ᵀ, both row by row, an instruction a step. */
+template <class ELEMENT>
+__global__ void __launch_bounds__(THREADS)
+    run(const typename ELEMENT::type *a, const typename ELEMENT::type *b, float *c, unsigned depth) {
+    using type = typename ELEMENT::type;
+    constexpr unsigned DEPTH = ELEMENT::DEPTH;
     __shared__ alignas(128) unsigned char a_tile[M / 8 * ROWS_BYTES];
     __shared__ alignas(128) unsigned char b_tile[ROWS_BYTES];
     const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
@@ -63,14 +107,14 @@ __global__ void __launch_bounds__(THREADS) run(const __half *a, const __half *b,
         d[i] = *places[i];
     for (unsigned k = 0; k < depth; k += DEPTH) {
         for (unsigned index = threadIdx.x; index < M * DEPTH; index += THREADS)
-            *reinterpret_cast<__half *>(a_tile + core_offset(index / DEPTH, index % DEPTH)) =
+            *reinterpret_cast<type *>(a_tile + core_offset(index / DEPTH, index % DEPTH * sizeof(type))) =
                 a[static_cast<size_t>(index / DEPTH) * depth + k + index % DEPTH];
         for (unsigned index = threadIdx.x; index < N * DEPTH; index += THREADS)
-            *reinterpret_cast<__half *>(b_tile + core_offset(index / DEPTH, index % DEPTH)) =
+            *reinterpret_cast<type *>(b_tile + core_offset(index / DEPTH, index % DEPTH * sizeof(type))) =
                 b[static_cast<size_t>(index / DEPTH) * depth + k + index % DEPTH];
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* the tensor cores read what we wrote */
         __syncthreads();
-        multiply_add(d, descriptor(a_tile), descriptor(b_tile));
+        ELEMENT::multiply_add(d, descriptor(a_tile), descriptor(b_tile));
         __syncthreads(); /* no one overwrites what is still read */
     }
     for (unsigned i = 0; i < 4; i++)
@@ -99,18 +143,19 @@ template <class T> struct buffer {
 };
 
 /* One product by the tensor cores. */
-struct trial {
+template <class ELEMENT> struct trial {
+    using type = typename ELEMENT::type;
     unsigned depth;
-    std::vector<__half> a, b;
+    std::vector<type> a, b;
     std::vector<float> c;
     explicit trial(unsigned depth_)
         : depth(depth_), a(M * size_t{depth_}), b(N * size_t{depth_}), c(M * N, 0.0f) {
     }
     std::vector<float> run_it() const {
-        buffer<__half> a_there(a), b_there(b);
+        buffer<type> a_there(a), b_there(b);
         buffer<float> c_there(c);
         std::vector<float> result(c.size());
-        run<<<1, THREADS>>>(a_there.data, b_there.data, c_there.data, depth);
+        run<ELEMENT><<<1, THREADS>>>(a_there.data, b_there.data, c_there.data, depth);
         check(cudaGetLastError(), "launching");
         check(cudaMemcpy(result.data(), c_there.data, result.size() * sizeof(float), cudaMemcpyDeviceToHost),
               "copying back");
@@ -121,57 +166,65 @@ struct trial {
 unsigned failures;
 
 /* A product of whole numbers is exact: else the layout is not what this file takes it for. */
-void judge_layout() {
-    trial t(64);
+template <class ELEMENT> void judge_layout() {
+    using type = typename ELEMENT::type;
+    trial<ELEMENT> t(64);
     unsigned wrong = 0;
     for (size_t i = 0; i < t.a.size(); i++)
-        t.a[i] = __float2half(static_cast<float>(static_cast<int>(i * 7 % 23) - 11));
+        t.a[i] = type(static_cast<float>(static_cast<int>(i * 7 % 9) - 4));
     for (size_t i = 0; i < t.b.size(); i++)
-        t.b[i] = __float2half(static_cast<float>(static_cast<int>(i * 5 % 19) - 9));
+        t.b[i] = type(static_cast<float>(static_cast<int>(i * 5 % 7) - 3));
     const std::vector<float> c = t.run_it();
     for (unsigned row = 0; row < M; row++)
         for (unsigned col = 0; col < N; col++) {
             float sum = 0.0f;
             for (unsigned k = 0; k < t.depth; k++)
-                sum += __half2float(t.a[row * t.depth + k]) * __half2float(t.b[col * t.depth + k]);
+                sum += float(t.a[row * t.depth + k]) * float(t.b[col * t.depth + k]);
             wrong += c[row * N + col] != sum;
         }
-    std::printf("whole numbers, 64x8x64: %u of %u wrong\n\n", wrong, M * N);
+    std::printf("whole numbers, 64x8x64: %u of %u wrong\n", wrong, M * N);
     failures += wrong > 0;
 }
 
 /* An element of C by the model; the trial is one instruction deep. */
-float model_of(const trial &t, unsigned row, unsigned col, unsigned alignment) {
+template <class ELEMENT>
+float model_of(const trial<ELEMENT> &t, unsigned row, unsigned col, unsigned alignment) {
+    constexpr unsigned DEPTH = ELEMENT::DEPTH;
     float a[DEPTH], b[DEPTH];
     for (unsigned k = 0; k < DEPTH; k++) {
-        a[k] = __half2float(t.a[row * DEPTH + k]);
-        b[k] = __half2float(t.b[col * DEPTH + k]);
+        a[k] = float(t.a[row * DEPTH + k]);
+        b[k] = float(t.b[col * DEPTH + k]);
     }
-    return tensor_core_add(a, b, t.c[row * N + col], static_cast<tensor_core_alignment>(alignment));
+    return tensor_core_add(&ELEMENT::core(), a, b, t.c[row * N + col],
+                           static_cast<tensor_core_alignment>(alignment));
 }
 
 uint64_t random_count; /* numbers taken so far */
 
 /* Often a large one meets one that is subnormal or zero, and nothing else is as large. */
-float random_half() {
-    static const int exponents[] = {10, -24, -20, -100, -100, -12, -10, -8};
+template <class ELEMENT> float random_element() {
+    /* Behind that of the smallest normal number. */
+    static const int exponents[] = {
+        ELEMENT::LARGE, -ELEMENT::SMALL, -ELEMENT::SMALL / 2, -100, -100, 2, 4, 6};
     const uint64_t bits = mm_random_bits(1, random_count++);
-    const int exponent = exponents[bits % 8] + static_cast<int>(bits >> 8 & 0xff) % 5;
+    const int exponent = exponents[bits % 8] + ELEMENT::core().exponent_min_a;
     const float significand = 1.0f + static_cast<float>(bits >> 16 & 0x3ff) * 0x1p-10f;
-    return std::ldexp(bits >> 26 & 1 ? -significand : significand, exponent);
+    return std::ldexp(bits >> 26 & 1 ? -significand : significand,
+                      exponent + static_cast<int>(bits >> 8 & 0xff) % 5);
 }
 
 /* Single instructions at random, bit by bit. */
-void judge_model() {
+template <class ELEMENT> void judge_model() {
     enum { TRIALS = 200 };
+    const struct tensor_core &core = ELEMENT::core();
     unsigned differing[TENSOR_CORE_ALIGNMENTS] = {};
     for (unsigned count = 0; count < TRIALS; count++) {
-        trial t(DEPTH);
-        for (std::vector<__half> *matrix : {&t.a, &t.b})
-            for (__half &element : *matrix)
-                element = __float2half(random_half());
+        trial<ELEMENT> t(ELEMENT::DEPTH);
+        for (auto *matrix : {&t.a, &t.b})
+            for (typename ELEMENT::type &element : *matrix)
+                element = typename ELEMENT::type(random_element<ELEMENT>());
         for (float &c : t.c)
-            c = __half2float(__float2half(random_half())) * 0x1p-12f;
+            c = std::ldexp(float(typename ELEMENT::type(random_element<ELEMENT>())), core.exponent_min_a);
         const std::vector<float> got = t.run_it();
         for (unsigned i = 0; i < M * N; i++)
             for (unsigned alignment = 0; alignment < TENSOR_CORE_ALIGNMENTS; alignment++)
@@ -184,6 +237,14 @@ void judge_model() {
     failures += differing[TENSOR_CORE_NORMALIZED] > 0 && differing[TENSOR_CORE_AS_STORED] > 0;
 }
 
+template <class ELEMENT> void judge() {
+    const struct tensor_core &core = ELEMENT::core();
+    std::printf("%s wgmma (m64n8k%u): addends cut to %d bits behind the point, sums to %d\n", ELEMENT::name,
+                core.depth, core.fraction_bits, core.sum_bits);
+    judge_layout<ELEMENT>();
+    judge_model<ELEMENT>();
+}
+
 } // namespace
 
 int main() {
@@ -192,9 +253,10 @@ int main() {
         std::printf("no device of compute capability 9.0 here\n");
         return EXIT_SKIPPED;
     }
-    std::printf("%s: float16 wgmma (m64n8k16), sums in float32\n\n", properties.name);
-    judge_layout();
-    judge_model();
+    std::printf("%s\n\n", properties.name);
+    judge<float16>();
+    judge<e4m3>();
+    judge<e5m2>();
     std::printf("%u failures\n", failures);
     return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -102,11 +102,11 @@ static bool certifies(const struct pair *pair, size_t row, size_t col, unsigned 
         const size_t end = k + MM_FP32_STEP < padded ? k + MM_FP32_STEP : padded;
         float step = 0.0F;
         for (size_t i = k; i < end; i += DEPTH) {
-            step = tensor_core_add(a[1] + i, b[0] + i, step, alignment);
-            step = tensor_core_add(a[0] + i, b[1] + i, step, alignment);
+            step = tensor_core_add(&tensor_core_float16, a[1] + i, b[0] + i, step, alignment);
+            step = tensor_core_add(&tensor_core_float16, a[0] + i, b[1] + i, step, alignment);
         }
         for (size_t i = k; i < end; i += DEPTH)
-            step = tensor_core_add(a[0] + i, b[0] + i, step, alignment);
+            step = tensor_core_add(&tensor_core_float16, a[0] + i, b[0] + i, step, alignment);
         sum += step;
     }
     *value = mm_fp32_unscaled(sum, of_row.exponent + of_col.exponent);

@@ -1,11 +1,18 @@
-/* The model of tensor_core.h, in integers: what is cut is a multiple of 2^-25 of the largest power of two. */
+/* The model of tensor_core.h, in integers: what is cut is a multiple of 2^-fraction_bits of the largest power
+ * of two. */
 #include "tests/kernels/tensor_core.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-enum { FRACTION_BITS = 25, HALF_EXPONENT_MIN = -14, FLOAT_EXPONENT_MIN = -126 };
+enum { FLOAT_EXPONENT_MIN = -126 };
+
+const struct tensor_core tensor_core_float16 = {.depth = TENSOR_CORE_DEPTH,
+                                                .fraction_bits = 25,
+                                                .sum_bits = 24,
+                                                .exponent_min_a = -14,
+                                                .exponent_min_b = -14};
 
 const char *const tensor_core_names[TENSOR_CORE_ALIGNMENTS] = {"normalized", "as stored", "with zeros"};
 
@@ -20,11 +27,11 @@ static int larger(int a, int b) {
     return a > b ? a : b;
 }
 
-static int factor_exponent(float x, enum tensor_core_alignment alignment) {
+static int factor_exponent(float x, int exponent_min, enum tensor_core_alignment alignment) {
     if (x == 0.0F)
-        return HALF_EXPONENT_MIN;
+        return exponent_min;
     const int exponent = exponent_of(x);
-    return alignment == TENSOR_CORE_NORMALIZED ? exponent : larger(exponent, HALF_EXPONENT_MIN);
+    return alignment == TENSOR_CORE_NORMALIZED ? exponent : larger(exponent, exponent_min);
 }
 
 /* 2^exponent, of a normal double. */
@@ -35,24 +42,26 @@ static double power(int exponent) {
     return value;
 }
 
-/* Cut to a float's 24 bits; it is not subnormal there. */
-static float cut(double x) {
+/* Cut to so many bits, a float's 24 at most; it is not subnormal there. */
+static float cut(double x, int sum_bits) {
     union {
         double value;
         uint64_t bits;
     } of = {.value = x};
-    of.bits &= ~((UINT64_C(1) << (53 - 24)) - 1);
+    of.bits &= ~((UINT64_C(1) << (53 - sum_bits)) - 1);
     return (float)of.value;
 }
 
-float tensor_core_add(const float *a, const float *b, float c, enum tensor_core_alignment alignment) {
+float tensor_core_add(const struct tensor_core *core, const float *a, const float *b, float c,
+                      enum tensor_core_alignment alignment) {
     int largest = c == 0.0F ? FLOAT_EXPONENT_MIN : exponent_of(c);
-    for (size_t i = 0; i < TENSOR_CORE_DEPTH; i++)
+    for (unsigned i = 0; i < core->depth; i++)
         if (alignment == TENSOR_CORE_WITH_ZEROS || (a[i] != 0.0F && b[i] != 0.0F))
-            largest = larger(largest, factor_exponent(a[i], alignment) + factor_exponent(b[i], alignment));
-    const double quanta = power(FRACTION_BITS - largest); /* in 1 */
+            largest = larger(largest, factor_exponent(a[i], core->exponent_min_a, alignment) +
+                                          factor_exponent(b[i], core->exponent_min_b, alignment));
+    const double quanta = power(core->fraction_bits - largest); /* in 1 */
     int64_t sum = (int64_t)((double)c * quanta);
-    for (size_t i = 0; i < TENSOR_CORE_DEPTH; i++)
+    for (unsigned i = 0; i < core->depth; i++)
         sum += (int64_t)((double)a[i] * (double)b[i] * quanta);
-    return cut((double)sum * power(largest - FRACTION_BITS));
+    return cut((double)sum * power(largest - core->fraction_bits), core->sum_bits);
 }
