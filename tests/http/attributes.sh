@@ -5,7 +5,8 @@
 . "$(dirname "$0")/server.sh"
 
 # Shared memory of a block in bytes: op and variant | static | dynamic. Two square tiles of float32, but for the
-# padding of one, and for the two pairs of tiles that asynchronous copies take; one tile for a transposition.
+# padding of one, and for the two pairs of tiles that asynchronous copies take; a word for each thread and step of
+# staged_copy; 32 pairs of tiles of tiled_wide; one tile for a transposition.
 sizes() {
     cat <<END
 matmul naive|0|0
@@ -13,6 +14,8 @@ matmul tiled_16|$((2 * 16 * 16 * 4))|0
 matmul tiled_dynamic|0|$((2 * 16 * 16 * 4))
 matmul tiled_padded|$((32 * 32 * 4 + 32 * 33 * 4))|0
 matmul tiled_async|$((2 * 2 * 32 * 32 * 4))|0
+matmul staged_copy|$((2 * 8 * 32 * 8 * 4))|0
+matmul tiled_wide|0|$((2 * 32 * 16 * 16 * 4))
 transpose padded|$((32 * 33 * 4))|0
 transpose vectorized|$((64 * 64 * 4))|0
 END
