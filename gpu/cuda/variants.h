@@ -26,6 +26,7 @@ __BEGIN_DECLS
     X(tiled_async, .plan = {[MM_FLOAT32] = mm_cuda_tiled_async}, .tile = 32, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0", .summary = "as tiled_32, but the next tiles are copied asynchronously while these are used") \
     X(staged_copy, .plan = {[MM_FLOAT32] = mm_cuda_staged_copy}, .summary = "as naive, by way of shared memory, but no thread reads what another copied: no reuse, so nothing is gained") \
     X(tiled_wide, .plan = {[MM_FLOAT32] = mm_cuda_tiled_wide}, .tile = 16, .summary = "as tiled_16, but 32 tiles of A and of B at a time: fewer barriers, as many global loads, and fewer blocks fit") \
+    X(tiled_racy, .plan = {[MM_FLOAT32] = mm_cuda_tiled_racy}, .tile = 32, .wrong_on_purpose = true, .summary = "as tiled_32 without its first barrier: wrong on purpose, to show what a barrier is for") \
     X(register_tiled, .plan = {[MM_FLOAT32] = mm_cuda_register_tiled}, .tile = 128, .summary = "128x128 of C a block, and an 8x8 square of it in the registers of each thread") \
     X(spilling, .plan = {[MM_FLOAT32] = mm_cuda_spilling}, .tile = 128, .summary = "as register_tiled, with at most 64 registers a thread: twice the blocks, but registers spill to local memory") \
     X(vectorized, .plan = {[MM_FLOAT32] = mm_cuda_vectorized}, .tile = 128, .summary = "as register_tiled, by accesses of 16 bytes to global and shared memory") \
@@ -47,7 +48,7 @@ __BEGIN_DECLS
 mm_variant_plan mm_cuda_naive, mm_cuda_naive_uncoalesced, mm_cuda_tiled_8, mm_cuda_tiled_16, mm_cuda_tiled_32,
     mm_cuda_tiled_strided_16, mm_cuda_tiled_exact_16, mm_cuda_tiled_exact_32, mm_cuda_tiled_dynamic,
     mm_cuda_tiled_padded, mm_cuda_tiled_conflicted, mm_cuda_tiled_async, mm_cuda_staged_copy,
-    mm_cuda_tiled_wide, mm_cuda_register_tiled, mm_cuda_spilling, mm_cuda_vectorized,
+    mm_cuda_tiled_wide, mm_cuda_tiled_racy, mm_cuda_register_tiled, mm_cuda_spilling, mm_cuda_vectorized,
     mm_cuda_warp_tiled, mm_cuda_simt, mm_cuda_fp32_tensor, mm_cuda_tensor, mm_cuda_tensor_float64,
     mm_cuda_blas;
 mm_variant_plan mm_cuda_transpose_naive, mm_cuda_transpose_shared, mm_cuda_transpose_padded,

@@ -40,6 +40,7 @@ done <"$scratch/sizes"
 same "kernels that spill registers" '["matmul spilling","matmul fp32_tensor"]' "$(jq -c 'map(select(has("local_bytes") and .local_bytes != 0) | .name)' "$scratch/rows")"
 same "kernels of which no block fits on a multiprocessor" '[]' \
     "$(jq -c 'map(select(.blocks_per_multiprocessor == 0) | .name)' "$scratch/rows")"
+same "variants that are wrong on purpose" '["matmul tiled_racy"]' "$(jq -c 'map(select(.wrong_on_purpose) | .name)' "$scratch/rows")"
 same "tiled_dynamic: its tiles" '[16,[4,8,16,32,64,96]]' \
     "$(jq -c '.[] | select(.name == "matmul tiled_dynamic") | [.tile, .tiles]' "$scratch/rows")"
 finish
