@@ -63,6 +63,8 @@ struct mm_variant {
     unsigned multiple_of; /* it takes only m, n and k that are multiples of this (at most 32); 0: any */
     struct mm_multiples multiples[MM_DTYPE_COUNT]; /* the same for one element type; 0: multiple_of holds */
     bool rounds_to_tf32;                           /* float32 operands */
+    bool wrong_on_purpose; /* a lesson whose products are wrong: it runs only if it is named, so no self-test,
+                              check, default list or `auto` includes it */
     bool converts; /* not on the host: C may have any type of mm_dtype_results; else only mm_dtype_result */
 
     /* Why it cannot run on this device (a static sentence), or NULL if it can. Any thread. NULL pointer:

@@ -88,7 +88,7 @@ ask_server() {
         curl -fsS "$url/v1/variants" && echo || code=1
     names() {
         curl -fsS "$url/v1/variants" | jq -r --arg op "$1" '.variants[] | select(.op == $op and .backend == "cuda" and .available) |
-            select(.name | startswith("tiled_exact") | not) | .name, (.name + "," + (.tiles // [] | .[] | tostring))'
+            select((.name | startswith("tiled_exact") | not) and (.wrong_on_purpose | not)) | .name, (.name + "," + (.tiles // [] | .[] | tostring))'
     }
     [ "$(names matmul | grep -c .)" -ge 15 ] && [ "$(names transpose | grep -c .)" -ge 4 ] || code=1
     for variant in $(names matmul); do
@@ -113,6 +113,9 @@ ask_server() {
         goes '[[1,2],[3,"NaN"]]' '[[5,6],[7,8]]' simt
         ;;
     esac
+    reply=$(curl -sS -X POST "$url/v1/matmul?m=512&k=512&n=512&a_from=uniform(1)&b_from=uniform(2)&reply=none&variant=tiled_racy&verify=1")
+    printf '%s\n' "$reply"
+    case $reply in *'"variant": "tiled_racy"'*'"passed": false'*) ;; *) code=1 ;; esac # wrong on purpose
     for variant in $(names transpose); do
         for dtype in float32 float64 int32 int64; do
             reply=$(curl -sS "$url/v1/transpose" -H 'Content-Type: application/json' \
@@ -152,7 +155,7 @@ ask_benchmark() {
     # available OP: the variants of this GPU.
     available() {
         curl -fsS "$url/v1/variants" | jq -c --arg op "$1" '[.variants[] | select(.op == $op and .available and .backend == "cuda") |
-            "cuda:" + .name]'
+            select(.wrong_on_purpose | not) | "cuda:" + .name]'
     }
     products=$(available matmul)
     transpositions=$(available transpose)

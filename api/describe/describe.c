@@ -97,6 +97,8 @@ static json_t *make_variant(struct mm_device *const *devices, size_t count,
     failed |= able != NULL ? put_attributes(row, able, variant)
                            : mm_json_put(row, "unavailable_because", mm_json_text(reason));
     failed |= mm_json_put_known_text(row, "requires", variant->needs);
+    if (variant->wrong_on_purpose)
+        failed |= mm_json_put(row, "wrong_on_purpose", json_true());
     return mm_json_made(row, failed);
 }
 

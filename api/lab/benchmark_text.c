@@ -57,7 +57,8 @@ static void write_names(struct line *line, const struct mm_benchmark_subject *su
     else if (row->error.status == MM_OK && row->ran != subject->variant)
         snprintf(cell, CELL_BYTES, "%.30s (%.30s)", subject->variant->name, row->ran->name);
     else
-        snprintf(cell, CELL_BYTES, "%.60s", subject->variant->name);
+        snprintf(cell, CELL_BYTES, "%.50s%s", subject->variant->name,
+                 subject->variant->wrong_on_purpose ? " (wrong on purpose)" : "");
     snprintf(line->cells[BACKEND], CELL_BYTES, "%.60s", subject->backend->name);
 }
 

@@ -24,7 +24,11 @@ __BEGIN_DECLS
     X(tiled_padded, .plan = {[MM_FLOAT32] = mm_cuda_tiled_padded}, .tile = 32, .summary = "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) meets 32 banks") \
     X(tiled_conflicted, .plan = {[MM_FLOAT32] = mm_cuda_tiled_conflicted}, .tile = 32, .summary = "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised") \
     X(tiled_async, .plan = {[MM_FLOAT32] = mm_cuda_tiled_async}, .tile = 32, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0", .summary = "as tiled_32, but the next tiles are copied asynchronously while these are used") \
+    X(staged_copy, .plan = {[MM_FLOAT32] = mm_cuda_staged_copy}, .summary = "as naive, by way of shared memory, but no thread reads what another copied: no reuse, so nothing is gained") \
+    X(tiled_wide, .plan = {[MM_FLOAT32] = mm_cuda_tiled_wide}, .tile = 16, .summary = "as tiled_16, but 32 tiles of A and of B at a time: fewer barriers, as many global loads, and fewer blocks fit") \
+    X(tiled_racy, .plan = {[MM_FLOAT32] = mm_cuda_tiled_racy}, .tile = 32, .wrong_on_purpose = true, .summary = "as tiled_32 without its first barrier: wrong on purpose, to show what a barrier is for") \
     X(register_tiled, .plan = {[MM_FLOAT32] = mm_cuda_register_tiled}, .tile = 128, .summary = "128x128 of C a block, and an 8x8 square of it in the registers of each thread") \
+    X(spilling, .plan = {[MM_FLOAT32] = mm_cuda_spilling}, .tile = 128, .summary = "as register_tiled, with at most 64 registers a thread: twice the blocks, but registers spill to local memory") \
     X(vectorized, .plan = {[MM_FLOAT32] = mm_cuda_vectorized}, .tile = 128, .summary = "as register_tiled, by accesses of 16 bytes to global and shared memory") \
     X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .tile = 128, .summary = "64x32 of C a warp and 8x8 a thread; the next operands and slabs are loaded meanwhile") \
     X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .summary = "blocks of the shape that suits the product; k is split if there are too few blocks to fill the chip; a kernel of its own for vectors") \
@@ -43,9 +47,10 @@ __BEGIN_DECLS
 
 mm_variant_plan mm_cuda_naive, mm_cuda_naive_uncoalesced, mm_cuda_tiled_8, mm_cuda_tiled_16, mm_cuda_tiled_32,
     mm_cuda_tiled_strided_16, mm_cuda_tiled_exact_16, mm_cuda_tiled_exact_32, mm_cuda_tiled_dynamic,
-    mm_cuda_tiled_padded, mm_cuda_tiled_conflicted, mm_cuda_tiled_async, mm_cuda_register_tiled,
-    mm_cuda_vectorized, mm_cuda_warp_tiled, mm_cuda_simt, mm_cuda_fp32_tensor, mm_cuda_tensor,
-    mm_cuda_tensor_float64, mm_cuda_blas;
+    mm_cuda_tiled_padded, mm_cuda_tiled_conflicted, mm_cuda_tiled_async, mm_cuda_staged_copy,
+    mm_cuda_tiled_wide, mm_cuda_tiled_racy, mm_cuda_register_tiled, mm_cuda_spilling, mm_cuda_vectorized,
+    mm_cuda_warp_tiled, mm_cuda_simt, mm_cuda_fp32_tensor, mm_cuda_tensor, mm_cuda_tensor_float64,
+    mm_cuda_blas;
 mm_variant_plan mm_cuda_transpose_naive, mm_cuda_transpose_shared, mm_cuda_transpose_padded,
     mm_cuda_transpose_vectorized;
 

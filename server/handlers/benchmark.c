@@ -88,7 +88,8 @@ static enum mm_status choose(const struct mm_engine *engine, const struct mm_ben
     return status;
 }
 
-/* All usable variants of the default backend that do this shape, if the request names none. */
+/* All usable variants of the default backend that do this shape, if the request names none. The lessons that
+ * are wrong on purpose are for requests that name them. */
 static enum mm_status choose_all(const struct mm_engine *engine, struct mm_benchmark_request *spec,
                                  struct mm_error *error) {
     const struct mm_backend *backend = mm_engine_backend(engine);
@@ -97,7 +98,7 @@ static enum mm_status choose_all(const struct mm_engine *engine, struct mm_bench
         const struct mm_variant *variant = &backend->variants[index];
         struct mm_benchmark_subject *subject = &spec->subjects[spec->subject_count];
         if (spec->subject_count < MM_BENCHMARK_ROWS_MAX && variant->op == spec->op &&
-            mm_variant_takes(variant, &shape) &&
+            !variant->wrong_on_purpose && mm_variant_takes(variant, &shape) &&
             choose(engine, spec, backend->name, variant->name, 0, subject, NULL) == MM_OK)
             spec->subject_count++;
     }

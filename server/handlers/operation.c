@@ -546,11 +546,12 @@ const struct mm_route_state mm_operation_state = {.bytes = sizeof(struct mm_oper
                                                   .drop_memory = drop_memory,
                                                   .release = release};
 
-/* The client is told too, but may not look. */
+/* The client is told too, but may not look. A variant that is wrong on purpose says nothing of its device. */
 static void log_failed_check(const struct mm_request *request) {
     const struct mm_job *job = request->job;
     const struct mm_verification *verification = &job->verification;
-    if (!verification->is_done || mm_verification_verdict(verification) != MM_VERDICT_FAILED)
+    if (!verification->is_done || mm_verification_verdict(verification) != MM_VERDICT_FAILED ||
+        job->ran->wrong_on_purpose)
         return;
     mm_log_error(
         "the product of request %s failed its check: a residual of %.9g in row %zu, where %.9g is the bound, "

@@ -131,7 +131,7 @@ static bool has_result(const struct mm_job *job) {
 void mm_metrics_job(const struct mm_job *job) {
     struct mm_counts *counts = mine();
     count_device_error(counts, job->device, job->error.status);
-    if (has_result(job) && job->verification.is_done)
+    if (has_result(job) && job->verification.is_done && !job->ran->wrong_on_purpose)
         add(&counts->verdicts[mm_verification_verdict(&job->verification)], 1);
     if (job->ran == NULL || job->product.m == 0 || job->product.n == 0)
         return; /* no kernel was needed, or none was reached */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What ptxas, the assembler behind nvcc, says of each kernel file: kept from the build, and judged. Every file has a report
 # with a kernel in it, nothing spills registers to local memory, and nothing was warned of. A file excuses the spills of
-# its kernel or function NAME by a line that says why:
+# its kernel or function NAME by a line that says why, and then NAME must spill:
 #
 #     /* ptxas: spills NAME: reason */
 #
@@ -55,10 +55,15 @@ read_report() {
         }' "$1"
 }
 
+# excuses FILE: the names of the kernels and functions whose spills the file excuses.
+excuses() {
+    sed -n 's|^/\* ptxas: spills \([A-Za-z0-9_]*\): [^ ].* \*/$|\1|p' "$1"
+}
+
 # is_excused FUNCTION FILE: the file has an excuse for the function, whose name stands in the linker's with its length
 # before it, or alone where it is extern "C".
 is_excused() {
-    sed -n 's|^/\* ptxas: spills \([A-Za-z0-9_]*\): [^ ].* \*/$|\1|p' "$2" | {
+    excuses "$2" | {
         while read -r excuse; do
             case $1 in "$excuse" | *[!0-9]"${#excuse}$excuse"*) exit 0 ;; esac
         done
@@ -66,13 +71,24 @@ is_excused() {
     }
 }
 
+# judge_excuses FILE REPORT: an excuse without a spill is refused. It would hide one that comes later; and a kernel that is
+# there to spill must do so.
+judge_excuses() {
+    excuses "$1" | while read -r excuse; do
+        read_report "$2" | grep -qE "^spill ($excuse|[^ ]*[^0-9 ]${#excuse}${excuse}[^ ]*) " ||
+            echo "$1: nothing spills in $excuse, whose spills it excuses"
+    done
+}
+
 judge() {
     reports=$1
     shift
     failures=$(for file in "$@"; do
-        read_report "$reports/$(basename "$file").txt" | while read -r kind function words; do
+        report=$reports/$(basename "$file").txt
+        read_report "$report" | while read -r kind function words; do
             [ "$kind" = spill ] && is_excused "$function" "$file" || echo "$file: $kind: $function $words"
         done
+        judge_excuses "$file" "$report"
     done 2>&1)
     printf '%s\n' "$failures"
     echo "$# files"

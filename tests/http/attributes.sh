@@ -5,7 +5,8 @@
 . "$(dirname "$0")/server.sh"
 
 # Shared memory of a block in bytes: op and variant | static | dynamic. Two square tiles of float32, but for the
-# padding of one, and for the two pairs of tiles that asynchronous copies take; one tile for a transposition.
+# padding of one, and for the two pairs of tiles that asynchronous copies take; a word for each thread and step of
+# staged_copy; 32 pairs of tiles of tiled_wide; one tile for a transposition.
 sizes() {
     cat <<END
 matmul naive|0|0
@@ -13,6 +14,8 @@ matmul tiled_16|$((2 * 16 * 16 * 4))|0
 matmul tiled_dynamic|0|$((2 * 16 * 16 * 4))
 matmul tiled_padded|$((32 * 32 * 4 + 32 * 33 * 4))|0
 matmul tiled_async|$((2 * 2 * 32 * 32 * 4))|0
+matmul staged_copy|$((2 * 8 * 32 * 8 * 4))|0
+matmul tiled_wide|0|$((2 * 32 * 16 * 16 * 4))
 transpose padded|$((32 * 33 * 4))|0
 transpose vectorized|$((64 * 64 * 4))|0
 END
@@ -33,10 +36,11 @@ while IFS='|' read -r variant static dynamic; do
     same "$variant: static and dynamic shared bytes" "[$static,$dynamic]" \
         "$(jq -c ".[] | select(.name == \"$variant\") | [.static_shared_bytes, .dynamic_shared_bytes]" "$scratch/rows")"
 done <"$scratch/sizes"
-# fp32_tensor's file says why its kernel may.
-same "kernels that spill registers" '["matmul fp32_tensor"]' "$(jq -c 'map(select(has("local_bytes") and .local_bytes != 0) | .name)' "$scratch/rows")"
+# Their files say why.
+same "kernels that spill registers" '["matmul spilling","matmul fp32_tensor"]' "$(jq -c 'map(select(has("local_bytes") and .local_bytes != 0) | .name)' "$scratch/rows")"
 same "kernels of which no block fits on a multiprocessor" '[]' \
     "$(jq -c 'map(select(.blocks_per_multiprocessor == 0) | .name)' "$scratch/rows")"
+same "variants that are wrong on purpose" '["matmul tiled_racy"]' "$(jq -c 'map(select(.wrong_on_purpose) | .name)' "$scratch/rows")"
 same "tiled_dynamic: its tiles" '[16,[4,8,16,32,64,96]]' \
     "$(jq -c '.[] | select(.name == "matmul tiled_dynamic") | [.tile, .tiles]' "$scratch/rows")"
 finish

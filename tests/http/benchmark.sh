@@ -244,6 +244,13 @@ post "$mixed" -H 'Accept: text/plain'
 for line in ' on Faulty, ' 'tiled/8 ' 'auto (naive) ' 'fails *  internal: the launch failed as told' 'forgets_corner *  inf *  inf  '; do
     like "a table of two backends" "*$line*" "$(cat "$scratch/got")"
 done
+post '{"m": 2, "k": 9, "n": 30, "repeats": 1}'
+expect "all variants, but for one that is wrong on purpose" 200 '[.rows[].variant] | contains(["off_by_one", "simt"])' true \
+    '[.rows[].variant] | contains(["racy"])' false
+post '{"m": 2, "k": 9, "n": 30, "variants": ["racy"], "repeats": 1}'
+expect "wrong on purpose" 200 '.rows[0] | .max_error > 1 and .relative_error > 0.01 and .repeats == 1 and .error == null' true
+post '{"m": 2, "k": 9, "n": 30, "variants": ["racy"], "repeats": 1}' -H 'Accept: text/plain'
+like "wrong on purpose: a table" '*racy (wrong on purpose)  cuda *' "$(cat "$scratch/got")"
 stop
 start
 post '{"m": 1, "k": 2, "n": 3, "variants": ["naive", "loses_device", "cpu:naive", "naive"]}'

@@ -50,6 +50,8 @@ told "wrong, and not finite where it could be" 'residual="0", bound="0", rows_un
 expect "nothing to judge" 200 \
     '.verify == {"residual": 0, "bound": 0, "passed": null, "rows_unjudged": 1, "relative_error": null}' true
 counts 4 3 1
+told "wrong on purpose" "$failed" '/v1/matmul?variant=racy' -d "{$product,\"verify\":true}"
+counts 4 3 1 # of one that is wrong on purpose the client alone is told
 ask /v1/matmul -H 'X-Request-Id: wrong.1' -d "{$product,\"verify\":true,\"variant\":\"off_by_one\"}"
 stop
 same "the log: lines of failed checks" 4 "$(grep -c '"level":"error".*failed its check' "$scratch/log")"

@@ -39,13 +39,13 @@ size_t devices_open(const struct options *options, struct mm_device *devices[DEV
     return count;
 }
 
-/* By the row's name, or by that of one subject of the row. */
+/* By the row's name, or by that of one subject of the row. A row that is wrong on purpose has to be named. */
 static bool selected(const struct options *options, const struct subject *subject) {
     for (unsigned index = 0; index < options->variant_count; index++)
         if (strcmp(options->variants[index], subject->variant->name) == 0 ||
             strcmp(options->variants[index], subject->name) == 0)
             return true;
-    return options->variant_count == 0;
+    return options->variant_count == 0 && !subject->variant->wrong_on_purpose;
 }
 
 /* Whether the device can run the subject's tile. It may have too little shared memory for one that others

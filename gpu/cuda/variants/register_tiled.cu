@@ -1,7 +1,7 @@
-/* register_tiled: `tiled` with registers as the next level of memory. In `tiled` every multiplication reads
- * shared memory, and these reads set the pace. Here each thread computes 8×8 elements of C, and keeps their
- * sums in registers. At each k it reads 8 elements of A and 8 of B from shared memory, its fragments, and
- * uses each of them 8 times: 16 reads for 64 multiplications.
+/* register_tiled, spilling: `tiled` with registers as the next level of memory. In `tiled` every
+ * multiplication reads shared memory, and these reads set the pace. Here each thread computes 8×8 elements of
+ * C, and keeps their sums in registers. At each k it reads 8 elements of A and 8 of B from shared memory, its
+ * fragments, and uses each of them 8 times: 16 reads for 64 multiplications.
  *
  * A block computes 128×128 of C. It goes along k in steps of 8, and stages a slab of A, 128 rows by 8 of k,
  * and a slab of B, 8 of k by 128 columns. So each element that is loaded from global memory is used 128
@@ -24,10 +24,19 @@
  * multiprocessors of an H200. Measured there: 0.203 ms at 1024³ and 4.37 ms at 4096³, 3.5 times as fast as
  * `tiled_32`.
  *
+ * spilling is the same kernel with at most 64 registers a thread, so a multiprocessor holds four blocks
+ * instead of two. The 64 sums alone would fill these registers. So the compiler keeps part of them, and of
+ * the fragments, in local memory: it spills them. Local memory is the thread's own part of the memory of the
+ * device. Each spilled word is stored and loaded again, at best through the L1 cache, in the innermost loop.
+ * Twice the warps do not make up for that. What to see: `GET /v1/variants` shows twice the blocks, and as
+ * `local_bytes` how many bytes a thread spills; a benchmark shows the time.
+ *
  * Source: the idea is old; V. Volkov's talk "Better performance at lower occupancy" (2010) made it known on
  * GPUs. */
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/variants.h"
+
+/* ptxas: spills spilling: it is there to show what that costs */
 
 namespace {
 
@@ -84,8 +93,18 @@ __device__ void multiply(float (&sums)[EACH][EACH], const slab &a_slab, const sl
     }
 }
 
-template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-__global__ void __launch_bounds__(THREADS, 2)
+/* How many blocks a multiprocessor is to hold. It has 65536 registers, and the compiler gives a thread only
+ * as many as BLOCKS·THREADS threads can have. These are types, not numbers, so that each kernel has its bound
+ * in its name. By that name the line further up excuses the spills of one of them (tests/build/ptxas.sh). */
+struct usual {
+    static constexpr unsigned BLOCKS = 2; /* 128 registers a thread */
+};
+struct spilling {
+    static constexpr unsigned BLOCKS = 4; /* 64 */
+};
+
+template <class BOUND, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(THREADS, BOUND::BLOCKS)
     register_tiled(const __grid_constant__ struct mm_product product) {
     __shared__ slab a_slab;
     __shared__ slab b_slab;
@@ -123,15 +142,26 @@ __global__ void __launch_bounds__(THREADS, 2)
     }
 }
 
-} // namespace
-
-enum mm_status mm_cuda_register_tiled(const struct mm_product *product, struct mm_plan *plan,
-                                      struct mm_error *error) {
-    static const mm_cuda_kernel kernels[2][2] = {{register_tiled<false, false>, register_tiled<false, true>},
-                                                 {register_tiled<true, false>, register_tiled<true, true>}};
-    (void)error;
+template <class BOUND> enum mm_status plan_by(const struct mm_product *product, struct mm_plan *plan) {
+    static const mm_cuda_kernel kernels[2][2] = {
+        {register_tiled<BOUND, false, false>, register_tiled<BOUND, false, true>},
+        {register_tiled<BOUND, true, false>, register_tiled<BOUND, true, true>}};
     plan->layout.kernel = mm_cuda_pick(kernels, product);
     plan->layout.block_rows = plan->layout.block_cols = EDGE;
     plan->layout.threads_x = plan->layout.threads_y = SIDE;
     return MM_OK;
+}
+
+} // namespace
+
+enum mm_status mm_cuda_register_tiled(const struct mm_product *product, struct mm_plan *plan,
+                                      struct mm_error *error) {
+    (void)error;
+    return plan_by<usual>(product, plan);
+}
+
+enum mm_status mm_cuda_spilling(const struct mm_product *product, struct mm_plan *plan,
+                                struct mm_error *error) {
+    (void)error;
+    return plan_by<spilling>(product, plan);
 }

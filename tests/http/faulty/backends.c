@@ -13,6 +13,7 @@
  * it was. MATMULD_FAULTY_DEVICES: how many there are, 1 or 2. MATMULD_FAULTY_MIB: the memory of each, 1024.
  * MATMULD_FAULTY_FILL: the GPU fills no matrices for benchmarks, which fails.
  * A product by `lies` is right, and each one after it on that device has one wrong element.
+ * The row `racy` is wrong on purpose, so no self-test runs it: each of its products has one wrong element.
  * The rows `certified`, `repaired` and `simt` do not fail, and tell of the path that they are called by. */
 #include "gpu/backend.h"
 #include "gpu/check/verify.h"
@@ -115,12 +116,16 @@ static enum mm_status forget_corner(const struct mm_product *product, struct mm_
 }
 
 /* Makes the last element of C larger by 1. */
+static enum mm_status always_add_one(const struct mm_product *product, struct mm_lane *lane,
+                                     struct mm_error *error) {
+    enum mm_status status = multiply(product, lane, error);
+    ((float *)product->c.data)[product->c.ld * (product->m - 1) + product->n - 1] += 1.0F;
+    return status;
+}
+
 static enum mm_status add_one(const struct mm_product *product, struct mm_lane *lane,
                               struct mm_error *error) {
-    enum mm_status status = multiply(product, lane, error);
-    if (product->m == 1)
-        ((float *)product->c.data)[product->n - 1] += 1.0F;
-    return status;
+    return product->m == 1 ? always_add_one(product, lane, error) : multiply(product, lane, error);
 }
 
 static enum mm_status begin_to_lie(const struct mm_product *product, struct mm_lane *lane,
@@ -172,6 +177,10 @@ static const struct mm_variant variants[] = {
      .launch[MM_FLOAT32] = tell_tile},
     ROW("forgets_corner", forget_corner),
     ROW("off_by_one", add_one),
+    {.name = "racy",
+     .summary = "wrong as told",
+     .wrong_on_purpose = true,
+     .launch[MM_FLOAT32] = always_add_one},
     ROW("certified", multiply),
     ROW("repaired", multiply),
     ROW("simt", multiply),

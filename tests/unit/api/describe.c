@@ -38,8 +38,9 @@ static const struct mm_variant fast_variants[] = {
      .dtype_missing[MM_INT8] = needs_a_newer_one},
     {.name = "open", .summary = "as asked", .launch[MM_FLOAT32] = mm_cpu_naive, .tile = 16, .tiles = tiles},
 };
-static const struct mm_variant plain_variants[] = {{.name = "naive", .summary = "one by one"},
-                                                   {.name = "tiled_16", .summary = ""}};
+static const struct mm_variant plain_variants[] = {
+    {.name = "naive", .summary = "one by one"},
+    {.name = "tiled_16", .summary = "", .wrong_on_purpose = true}};
 
 static const struct mm_backend fast = {.name = "fast",
                                        .variants = fast_variants,
@@ -66,7 +67,7 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
 #define PLAIN                                                                                                \
     "{`op`: `matmul`, `name`: `naive`, `backend`: `plain`, `summary`: `one by one`, "                        \
     "`dtypes`: [], `tile`: null, `available`: true}, {`op`: `matmul`, `name`: `tiled_16`, `backend`: "       \
-    "`plain`, `summary`: ``, `dtypes`: [], `tile`: null, `available`: true}"
+    "`plain`, `summary`: ``, `dtypes`: [], `tile`: null, `available`: true, `wrong_on_purpose`: true}"
 
 static void assert_variants(struct mm_device *const *devices, size_t count, const char *expected) {
     size_t length = 0;

@@ -252,6 +252,9 @@ static void self_test_tries_each_type_of_a_row(void **state) {
         assert_int_equal(mm_self_test(&device, &error), MM_DEVICE_FAILED);
         row = mm_cpu_backend.variants[0];
     }
+    row.launch[MM_FLOAT32] = do_nothing;
+    row.wrong_on_purpose = true;
+    assert_int_equal(mm_self_test(&device, &error), MM_OK);
 }
 
 RUN_TESTS_BETWEEN(open_cpu, close_cpu, has_no_second_device, lends_aligned_memory,

@@ -7,8 +7,8 @@
 /* Their blocks are 128 elements wide and high, so that small products fill none; or a product may take more
  * kernels than one; or the kernels are a library's. */
 static bool goes_alone(const struct mm_variant *variant) {
-    static const char *const names[] = {"register_tiled", "vectorized", "warp_tiled", "fp32_tensor",
-                                        "tensor",         "tf32",       "blas"};
+    static const char *const names[] = {"register_tiled", "spilling", "vectorized", "warp_tiled",
+                                        "fp32_tensor",    "tensor",   "tf32",       "blas"};
     for (size_t index = 0; index < COUNT(names); index++)
         if (variant->op == MM_MATMUL && strcmp(variant->name, names[index]) == 0)
             return true;
