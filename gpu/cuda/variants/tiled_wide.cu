@@ -1,6 +1,5 @@
-/* tiled_wide: `tiled_16` (tiled.cu) with 24 tiles of A and of B at a time, so a step covers 384 of k instead
- * of
- * 16. It shows that a larger tile pays only in the directions in which elements are used again.
+/* tiled_wide: `tiled_16` (tiled.cu) with 32 tiles of A and of B at a time, so a step covers 512 of k instead
+ * of 16. It shows that a larger tile pays only in the directions in which elements are used again.
  *
  *                                       n                  a step of tiled_16:    □
  *                              +-----+-----+----+          a step of tiled_wide:  32 of them

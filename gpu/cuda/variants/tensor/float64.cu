@@ -365,6 +365,7 @@ struct candidate {
     unsigned rows;
     unsigned cols;
     unsigned depth;
+    unsigned pairs;    /* of neighbouring sums in a row of a thread */
     unsigned resident; /* blocks that fit on a multiprocessor */
     float rate;        /* of a multiprocessor's peak, with so many blocks */
     float rate_alone;  /* and with one */
@@ -382,20 +383,21 @@ template <class TILE> struct mm_layout layout_of(const struct mm_product *produc
 }
 
 template <class TILE> constexpr struct candidate candidate_of(unsigned resident, float rate, float alone) {
-    return {TILE::ROWS, TILE::COLS, TILE::DEPTH, resident, rate, alone, layout_of<TILE>};
+    return {TILE::ROWS, TILE::COLS, TILE::DEPTH, TILE::ACROSS, resident, rate, alone, layout_of<TILE>};
 }
 
 /* A step of k takes 8 bytes for each row and column of a tile. The L2 cache gives a multiprocessor about 24
  * bytes a cycle, so the smallest tile cannot be faster than 0.75 of the peak. */
 constexpr struct candidate candidates[] = {
     candidate_of<tile<128, 128, 64, 32, 16, 4>>(1, 0.95f, 0.95f),
-    candidate_of<tile<128, 64, 64, 32, 16, 3>>(2, 0.90f, 0.60f),
-    candidate_of<tile<64, 64, 32, 32, 32, 3>>(2, 0.72f, 0.42f),
+    candidate_of<tile<128, 64, 64, 32, 16, 3>>(2, 0.90f, 0.66f),
+    candidate_of<tile<64, 64, 32, 32, 32, 3>>(2, 0.72f, 0.61f),
+    candidate_of<tile<32, 32, 32, 8, 16, 4>>(4, 0.38f, 0.27f),
 };
 
 constexpr unsigned SPLITS_MAX = 8; /* CUDA guarantees clusters of 8 blocks */
 constexpr unsigned PART_DEPTH_MIN =
-    128;                              /* shorter parts of k are not worth a block, nor the place in a batch */
+    64;                               /* shorter parts of k are not worth a block, nor the place in a batch */
 constexpr float SPLIT_MARGIN = 1.05f; /* k is split only if the estimate is better by this factor */
 
 unsigned part_depth_of(const struct candidate *tile, const struct mm_product *product, unsigned splits) {
@@ -403,18 +405,20 @@ unsigned part_depth_of(const struct candidate *tile, const struct mm_product *pr
     return static_cast<unsigned>(mm_size_divide_up(slabs, splits)) * tile->depth;
 }
 
-/* Estimates the cycles of a product. A multiprocessor runs its blocks in waves of `resident`. The last wave
- * may be too small to keep it busy, and each wave has a fixed overhead. If k is split, a block also reads
- * sums from the other blocks of its cluster, and waits for them. */
+/* Estimates the cycles of a product; the constants are from times measured on an H100. A multiprocessor runs
+ * its blocks in waves of `resident`. The last wave may be too small to keep it busy, and each wave has a
+ * fixed overhead. If k is split, a block also waits for the other blocks of its cluster and reads their sums,
+ * one block after the other; and clusters of four blocks and more leave some multiprocessors idle. */
 float cycles_of(const struct candidate *tile, const struct mm_product *product, unsigned splits,
                 unsigned multiprocessors) {
-    constexpr float WAVE_OVERHEAD = 4000.0f;         /* cycles before and after a block's multiplications */
-    constexpr float CLUSTER_OVERHEAD = 2000.0f;      /* the waits for other blocks */
-    constexpr float FMAS_PER_CYCLE = 128.0f;         /* of a multiprocessor */
-    constexpr float CLUSTER_BYTES_PER_CYCLE = 14.0f; /* between multiprocessors, for each of them */
+    constexpr float WAVE_OVERHEAD = 4000.0f;    /* cycles before and after a block's multiplications */
+    constexpr float CLUSTER_OVERHEAD = 2500.0f; /* the waits for other blocks */
+    constexpr float EXCHANGE = 300.0f;          /* to read a pair of sums of one of them */
+    constexpr float FMAS_PER_CYCLE = 128.0f;    /* of a multiprocessor */
     const size_t clusters = mm_size_divide_up(product->m, tile->rows) *
                             mm_size_divide_up(product->n, tile->cols) * mm_product_count(product);
-    const size_t at_once = multiprocessors < splits ? 1 : multiprocessors / splits;
+    const unsigned usable = splits > 2 ? multiprocessors - multiprocessors / 8 : multiprocessors;
+    const size_t at_once = usable < splits ? 1 : usable / splits;
     const size_t each = mm_size_divide_up(clusters, at_once); /* blocks of a multiprocessor */
     const float waves = static_cast<float>(each / tile->resident);
     const float rest = static_cast<float>(each % tile->resident);
@@ -422,8 +426,7 @@ float cycles_of(const struct candidate *tile, const struct mm_product *product, 
     const float depth = splits > 1 ? static_cast<float>(part_depth_of(tile, product, splits))
                                    : static_cast<float>(product->k);
     const float block = elements * depth / FMAS_PER_CYCLE;
-    const float others = static_cast<float>(splits - 1) / static_cast<float>(splits);
-    const float exchange = elements * sizeof(double) * others / CLUSTER_BYTES_PER_CYCLE;
+    const float exchange = EXCHANGE * static_cast<float>(tile->pairs * (splits - 1));
     const float overhead = splits > 1 ? WAVE_OVERHEAD + CLUSTER_OVERHEAD : WAVE_OVERHEAD;
     float cycles = waves * (static_cast<float>(tile->resident) * (block / tile->rate + exchange) + overhead);
     if (rest > 0.0f)
@@ -446,7 +449,7 @@ enum mm_status mm_cuda_tensor_float64(const struct mm_product *product, struct m
     float least = INFINITY;
     if (product->tile > best->cols)
         return mm_fail_field(error, MM_UNSUPPORTED, "tile",
-                             "tensor of float64 has tiles of 64 and %u, not of %u", best->cols,
+                             "tensor of float64 has tiles of 32, 64 and %u, not of %u", best->cols,
                              product->tile);
     for (const struct candidate &tile : candidates)
         for (unsigned splits = 1; splits == 1 || (splits <= SPLITS_MAX && may_split(&tile, product, splits));

@@ -23,7 +23,7 @@
 
 #include <math.h>
 
-const unsigned mm_cuda_tensor_tiles[] = {64, 128, 256, 0};
+const unsigned mm_cuda_tensor_tiles[] = {32, 64, 128, 256, 0};
 
 /* --- what to launch ------------------------------------------------------------------------------ */
 
@@ -344,6 +344,10 @@ static bool is_countable(const struct mm_product *product) {
 
 enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,
                               struct mm_error *error) {
+    if (product->tile == mm_cuda_tensor_tiles[0])
+        return mm_fail_field(error, MM_UNSUPPORTED, "tile",
+                             "%s of %s has tiles of 64, 128 and 256, not of %u", plan->variant->name,
+                             mm_dtype_name(product->a.dtype), product->tile);
     if (plan->is_frugal)
         return mm_cuda_tiled_16(product, plan, error);
     if (product->k == 0) {
