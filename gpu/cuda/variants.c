@@ -1,6 +1,11 @@
 /* The CUDA variant table. It computes nothing; the rows are in variants.h. */
 #include "gpu/cuda/variants.h"
 
+/* The edges that a request may choose, ended by 0. If it chooses none of tensor's or tf32's, the shape
+ * decides. */
+static const unsigned dynamic_tiles[] = {4, 8, 16, 32, 64, 96, 0};
+static const unsigned tensor_tiles[] = {64, 128, 256, 0};
+
 /* clang-format off */
 const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
 #define X(row, ...) [MM_CUDA_ROW_##row] = {.name = #row, .op = MM_MATMUL, __VA_ARGS__},

@@ -32,30 +32,29 @@ static enum mm_status readyz(struct mm_request *request) {
     return status == MM_OK ? healthz(request) : status;
 }
 
-typedef char *describe_function(struct mm_device *const *devices, size_t count, size_t *length);
-
 static enum mm_status fail_opening(struct mm_request *request) {
     return mm_fail(&request->error, MM_NOT_READY,
                    "the service is still opening its devices; try again in a second");
 }
 
-static enum mm_status describe(struct mm_request *request, describe_function *function) {
+static enum mm_status variants(struct mm_request *request) {
     const struct mm_engine *engine = mm_server_engine(request->server);
     if (engine == NULL)
         return fail_opening(request);
-    size_t count;
-    size_t length = 0;
-    struct mm_device *const *devices = mm_engine_devices(engine, &count);
-    char *text = function(devices, count, &length);
+    size_t count, length = 0;
+    const struct mm_offer *offers = mm_engine_offers(engine, &count);
+    char *text = mm_describe_variants(offers, count, &length);
     return mm_reply_text(request, text, length, json_type);
 }
 
-static enum mm_status variants(struct mm_request *request) {
-    return describe(request, mm_describe_variants);
-}
-
 static enum mm_status devices(struct mm_request *request) {
-    return describe(request, mm_describe_devices);
+    const struct mm_engine *engine = mm_server_engine(request->server);
+    if (engine == NULL)
+        return fail_opening(request);
+    size_t count, length = 0;
+    struct mm_device *const *devices = mm_engine_devices(engine, &count);
+    char *text = mm_describe_devices(devices, count, &length);
+    return mm_reply_text(request, text, length, json_type);
 }
 
 static enum mm_status openapi(struct mm_request *request) {

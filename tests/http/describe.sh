@@ -17,12 +17,14 @@ while IFS='^' read -r file what condition; do
     same "$file: $what" true "$(jq -c "$condition" "$scratch/$file" 2>&1)"
 done <<'END'
 variants^the default^.default == "auto"
-variants^tiles, that of tile among them^.variants | all(.tiles == null or ([.tile] - .tiles) == [])
+variants^tiles, that of tile among them^.variants | all(.tiles == null or .tile == null or ([.tile] - .tiles) == [])
 variants^multiples are said^.variants | all(.multiple_of == null or .requires == "m, n and k that are multiples of \(.multiple_of)")
 variants^multiples of types that it takes^.variants | all((.multiples // {} | keys) - .dtypes == [] and (.multiples // {} | all(length > 0)))
 variants^available, or why not^.variants | all(.available == (.unavailable_because == null))
 variants^no row twice^.variants | map([.op, .backend, .name]) | length > 0 and length == (unique | length)
 variants^the plain CPU reference^.variants | any(.op == "matmul" and .backend == "cpu" and .name == "naive" and .available)
+variants^CUDA's rows, also if nothing here can run them^.variants | any(.op == "matmul" and .backend == "cuda" and .name == "tensor" and .tiles == [64, 128, 256] and (.dtypes | index("float64")) != null)
+variants^rows of backends without devices come last^(.variants | group_by(.backend) | map(select(any(.available))[0].backend)) as $open | .variants | map(.backend | IN($open[])) | . == (sort | reverse)
 variants^auto in every backend^([.variants[] | select(.op == "matmul")] | (map(.backend) | unique) == (map(select(.name == "auto").backend) | unique))
 devices^the CPU among the devices^.devices | map(select(.backend == "cpu")) | length == 1
 devices^names and memory^.devices | all(.name != "" and .memory_bytes > 0 and (.memory_free_bytes == null or .memory_free_bytes <= .memory_bytes))
@@ -53,9 +55,10 @@ document=$scratch/openapi.json
 ask /openapi.json
 expect "the document" 200 Content-Type: application/json
 
-# Its names are those of the variants and backends, each once.
+# Its names are those of the variants and backends that have devices here, each once.
+open=$(jq -c '[.devices[].backend]' "$scratch/devices")
 for row in 'VariantName select(.op == "matmul").name' 'TransposeVariantName select(.op == "transpose").name' 'BackendName .backend'; do
-    same "the document: ${row%% *}" "$(jq -c "[.variants[] | ${row#* }] + [\"auto\"] | unique" "$scratch/variants")" \
+    same "the document: ${row%% *}" "$(jq -c --argjson open "$open" "[.variants[] | select(.backend | IN(\$open[])) | ${row#* }] + [\"auto\"] | unique" "$scratch/variants")" \
         "$(jq -c ".components.schemas.${row%% *}.enum | sort" "$document")"
 done
 

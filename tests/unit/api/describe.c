@@ -68,9 +68,9 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
     "`dtypes`: [], `tile`: null, `available`: true}, {`op`: `matmul`, `name`: `tiled_16`, `backend`: "       \
     "`plain`, `summary`: ``, `dtypes`: [], `tile`: null, `available`: true}"
 
-static void assert_variants(struct mm_device *const *devices, size_t count, const char *expected) {
+static void assert_variants(const struct mm_offer *offers, size_t count, const char *expected) {
     size_t length = 0;
-    char *text = mm_describe_variants(devices, count, &length);
+    char *text = mm_describe_variants(offers, count, &length);
     expect_made(text, length, quoted(expected));
 }
 
@@ -79,25 +79,38 @@ static void test_variants(void **state) {
     struct mm_device new = {.backend = &fast, .index = 1, .compute_capability = 90};
     struct mm_device host = {.backend = &plain};
     struct mm_device *const all[] = {&old, &new, &host};
-    assert_variants(all, 0, "{`variants`: [], `default`: `auto`}");
-    assert_variants(all, 3,
+    const struct mm_offer both[] = {{&fast, all, 2, ""}, {&plain, all + 2, 1, ""}};
+    const struct mm_offer first = {&fast, all, 1, ""};
+    assert_variants(both, 0, "{`variants`: [], `default`: `auto`}");
+    assert_variants(both, 2,
                     "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE_HERE
                     "`available`: true, `requires`: `compute capability 9.0`}, " OPEN
                     "`available`: true, " ATTRIBUTES "}, " PLAIN "], `default`: `auto`}");
-    assert_variants(all, 1,
+    assert_variants(&first, 1,
                     "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE_NOWHERE
                     "`available`: false, `unavailable_because`: `the device's compute capability is under "
                     "9.0`, `requires`: `compute capability 9.0`}, " OPEN "`available`: true, " ATTRIBUTES
                     "}], `default`: `auto`}");
     old.failed = 1;
     assert_variants(
-        all, 1,
+        &first, 1,
         "{`variants`: [" TILED
         "`available`: false, `unavailable_because`: `its device has failed`}, " WIDE_NOWHERE
         "`available`: false, `unavailable_because`: `its device has failed`, `requires`: `compute "
         "capability "
         "9.0`}, " OPEN
         "`available`: false, `unavailable_because`: `its device has failed`}], `default`: `auto`}");
+}
+
+/* They come last, and have all that the table says of them. */
+static void test_variants_of_no_device(void **state) {
+    struct mm_device host = {.backend = &plain};
+    struct mm_device *const devices[] = {&host};
+    const struct mm_offer offers[] = {{&fast, NULL, 0, "no driver"}, {&plain, devices, 1, ""}};
+#define WHY "`available`: false, `unavailable_because`: `no driver`"
+    assert_variants(offers, 2,
+                    "{`variants`: [" PLAIN ", " TILED WHY "}, " WIDE_NOWHERE WHY
+                    ", `requires`: `compute capability 9.0`}, " OPEN WHY "}], `default`: `auto`}");
 }
 
 static void test_devices(void **state) {
@@ -124,4 +137,4 @@ static void test_devices(void **state) {
     expect_made(text, length, quoted(expected));
 }
 
-RUN_TESTS(test_variants, test_devices)
+RUN_TESTS(test_variants, test_variants_of_no_device, test_devices)

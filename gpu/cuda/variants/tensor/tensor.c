@@ -23,8 +23,6 @@
 
 #include <math.h>
 
-const unsigned mm_cuda_tensor_tiles[] = {64, 128, 256, 0};
-
 /* --- what to launch ------------------------------------------------------------------------------ */
 
 /* Of matrices and rows in bytes: for TMA, and for rows of boxes that lie in one line each: with others
