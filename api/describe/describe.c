@@ -25,6 +25,14 @@ static int put_tiles(json_t *row, const unsigned *tiles) {
     return failed;
 }
 
+static int put_sources(json_t *row, const char *const *sources) {
+    json_t *list = json_array();
+    int failed = mm_json_put(row, "sources", list);
+    for (; *sources != NULL && failed == 0; sources++)
+        failed |= json_array_append_new(list, json_string(*sources));
+    return failed;
+}
+
 static int put_multiple(json_t *dimensions, const char *name, unsigned multiple) {
     return multiple > 1 ? mm_json_put(dimensions, name, mm_json_count(multiple)) : 0;
 }
@@ -96,6 +104,7 @@ static json_t *make_variant(const struct mm_offer *offer, const struct mm_varian
     failed |= able != NULL ? put_attributes(row, able, variant)
                            : mm_json_put(row, "unavailable_because", mm_json_text(reason));
     failed |= mm_json_put_known_text(row, "requires", variant->needs);
+    failed |= variant->sources != NULL ? put_sources(row, variant->sources) : 0;
     return mm_json_made(row, failed);
 }
 

@@ -13,13 +13,14 @@ const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
 #undef X
     [MM_CUDA_ROW_auto] = {
         .name = "auto", .summary = "the one of our own kernels that suits the shape", .op = MM_MATMUL,
-        .converts = true, .choose = {MM_EVERY_DTYPE(mm_cuda_choose)},
+        .sources = MM_SOURCES("gpu/cuda/auto.c", "gpu/cuda/crossovers.h"), .converts = true, .choose = {MM_EVERY_DTYPE(mm_cuda_choose)},
     },
 #define X(row, ...) [MM_CUDA_ROW_transpose_##row] = {.name = #row, .op = MM_TRANSPOSE, __VA_ARGS__},
     MM_CUDA_TRANSPOSES(X)
 #undef X
     [MM_CUDA_ROW_transpose_auto] = {
         .name = "auto", .summary = "the one of the others that suits the shape", .op = MM_TRANSPOSE,
+        .sources = MM_SOURCES("gpu/cuda/auto.c"),
         .choose = {MM_EVERY_DTYPE(mm_cuda_choose_transpose)},
     },
 };

@@ -119,6 +119,7 @@ static const struct mm_route routes[] = {
      .complete = mm_matrix_delete,
      .switched_off = store_off},
     {.method = "GET", .path = "/v1/variants", .complete = variants},
+    {.method = "GET", .path = "/v1/variants/{name}/source", .complete = mm_source_file_get},
     {.method = "GET", .path = "/v1/devices", .complete = devices},
     {.method = "GET", .path = "/healthz", .entry = MM_ENTRY_HEALTH, .complete = healthz},
     {.method = "GET", .path = "/readyz", .entry = MM_ENTRY_HEALTH, .complete = readyz},
@@ -168,8 +169,12 @@ const struct mm_problem_form *mm_route_problems(const char *path) {
 
 static bool is_at(const struct mm_route *route, const char *path) {
     const char *pattern = strchr(route->path, '{');
-    return pattern == NULL ? strcmp(route->path, path) == 0
-                           : strncmp(route->path, path, (size_t)(pattern - route->path)) == 0;
+    if (pattern == NULL)
+        return strcmp(route->path, path) == 0;
+    const char *end = strchr(pattern, '}') + 1;
+    const size_t before = (size_t)(pattern - route->path), after = strlen(end), length = strlen(path);
+    return strncmp(route->path, path, before) == 0 && length >= before + after &&
+           strcmp(path + length - after, end) == 0;
 }
 
 /* A path with several rows, which follow each other, has the label of its first. */

@@ -1,9 +1,10 @@
 #!/bin/sh
-# GET /v1/variants and GET /v1/devices: what their members say holds together, and what they list can be chosen. (Which members
+# GET /v1/variants, its sources, and GET /v1/devices: what their members say holds together, and what they list can be chosen. (Which members
 # there are, and of which types, the OpenAPI document says.) GET /openapi.json names what there is here, and its examples and
 # defaults conform to its schemas; that replies do is golden.sh's.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
+top=$(dirname "$0")/../..
 
 start
 for what in variants devices; do
@@ -49,6 +50,50 @@ while read -r op backend variant available; do
     *) expect "$what" 422 code unsupported ;;
     esac
 done <"$scratch/rows"
+
+# Each file of each variant, byte by byte.
+jq -r '.variants[] | "op=\(.op)&backend=\(.backend) \(.name) \(.sources[])"' "$scratch/variants" >"$scratch/rows"
+while read -r query variant path; do
+    what="$variant: $path"
+    ask "/v1/variants/$variant/source?$query&file=$path"
+    expect "$what" 200 Content-Type: 'text/plain; charset=utf-8'
+    same "$what: is the file" 0 "$(cmp "$scratch/got" "$top/$path" >&2; echo $?)"
+done <"$scratch/rows"
+[ -s "$scratch/rows" ] || fail "no variant has sources"
+
+# What the query leaves open: TARGET FILE.
+while read -r target path; do
+    ask "/v1/variants/$target"
+    expect "$target" 200
+    same "$target: the file" 0 "$(cmp "$scratch/got" "$top/gpu/$path" >&2; echo $?)"
+done <<'END'
+naive/source cuda/variants/naive.cu
+naive/source?op=transpose cuda/variants/transpose_naive.cu
+naive/source?backend=cpu cpu/variants/naive.c
+naive/source?backend=cpu&backend=cpu&op=transpose cpu/variants/transpose.c
+padded/source cuda/variants/transpose_tiled.cu
+simt/source cuda/variants/simt.cuh
+END
+
+# TARGET STATUS CODE
+while read -r target status code; do
+    ask "/v1/variants/$target"
+    expect "$target" "$status" code "$code"
+done <<'END'
+naive 404 not_found
+naive/source/ 404 not_found
+/source 404 not_found
+none/source 404 not_found
+a/naive/source 404 not_found
+tensor/source?backend=cpu 404 not_found
+tensor/source?op=transpose 404 not_found
+naive/source?backend=tpu 404 not_found
+naive/source?variant=naive 400 bad_request
+naive/source?op=matmul&op=transpose 400 bad_request
+naive/source?file 400 bad_request
+naive/source?file=gpu/cuda/variants/tiled.cu 400 bad_request
+naive/source?file=../../../../etc/passwd 400 bad_request
+END
 
 # The document.
 document=$scratch/openapi.json
