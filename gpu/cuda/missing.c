@@ -38,9 +38,11 @@ const char *mm_cuda_blas_float8_missing(const struct mm_device *device) {
     return no_cuda;
 }
 
-static enum mm_status count(unsigned *count, struct mm_error *error) {
+static enum mm_status count_none(unsigned *count, struct mm_error *error) {
     return mm_fail(error, MM_NOT_READY, no_cuda);
 }
 
-const struct mm_backend mm_cuda_backend = {
-    .name = "cuda", .variants = mm_cuda_variants, .variant_count = MM_CUDA_VARIANT_COUNT, .count = count};
+const struct mm_backend mm_cuda_backend = {.name = "cuda",
+                                           .variants = mm_cuda_variants,
+                                           .variant_count = MM_CUDA_VARIANT_COUNT,
+                                           .count = count_none};
