@@ -153,7 +153,14 @@ static inline size_t mm_device_home_bytes(const struct mm_device *device) {
 /* The backends that were built in, the preferred one first, ended by NULL. gpu/backends.c. */
 const struct mm_backend *const *mm_backends(void);
 extern const struct mm_backend mm_cpu_backend;
-extern const struct mm_backend mm_cuda_backend; /* only there if CUDA was built in */
+
+/* In a build without CUDA it has only a name, rows to be read, and a `count` that says why it has no
+ * devices. */
+extern const struct mm_backend mm_cuda_backend;
+
+/* The same list with those that were not built in, for descriptions; at most MM_BACKENDS_MAX. */
+enum { MM_BACKENDS_MAX = 2 };
+const struct mm_backend *const *mm_backends_known(void);
 
 /* Finds a backend by name; NULL where there is none. */
 const struct mm_backend *mm_backend_find(const char *name);

@@ -1,14 +1,14 @@
-/* The list of backends: the one file that knows whether CUDA was built in. */
+/* The lists of backends: the one file that knows whether CUDA was built in. */
 #include "gpu/backend.h"
 
 #include <stddef.h>
 
-static const struct mm_backend *const backends[] = {
-#if MATMULD_WITH_CUDA
-    &mm_cuda_backend,
-#endif
-    &mm_cpu_backend, NULL};
+static const struct mm_backend *const known[] = {&mm_cuda_backend, &mm_cpu_backend, NULL};
+
+const struct mm_backend *const *mm_backends_known(void) {
+    return known;
+}
 
 const struct mm_backend *const *mm_backends(void) {
-    return backends;
+    return MATMULD_WITH_CUDA ? known : known + 1;
 }

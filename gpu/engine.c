@@ -11,6 +11,8 @@
 struct mm_engine {
     struct mm_device *devices[MM_DEVICES_MAX];
     size_t device_count;
+    struct mm_offer offers[MM_BACKENDS_MAX];
+    size_t offer_count;
     struct mm_watch *watch;
     struct mm_queue *queue;
     size_t device_bytes_max;
@@ -89,17 +91,31 @@ static enum mm_status open_backend(struct mm_engine *engine, const struct mm_bac
     return MM_OK;
 }
 
+/* Adds the devices that were opened since there were `before`; of none, error says why. */
+static void add_offer(struct mm_engine *engine, const struct mm_backend *backend, size_t before,
+                      const struct mm_error *error) {
+    assert(engine->offer_count < MM_BACKENDS_MAX);
+    struct mm_offer *offer = &engine->offers[engine->offer_count++];
+    *offer = (struct mm_offer){backend, engine->devices + before, engine->device_count - before, ""};
+    if (offer->device_count == 0)
+        snprintf(offer->missing, sizeof offer->missing, "%.*s", MM_MISSING_MAX, error->detail);
+}
+
 static enum mm_status open_backends(struct mm_engine *engine, const struct mm_engine_options *options,
                                     struct mm_error *error) {
-    if (strcmp(options->backend, "auto") != 0) {
-        const struct mm_backend *backend = mm_backend_find(options->backend);
-        if (backend == NULL)
-            return mm_fail(error, MM_NOT_READY, "this build has no backend '%s'", options->backend);
-        (void)open_backend(engine, backend, options, error);
-    } else {
-        for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++)
-            if (open_backend(engine, *backend, options, error) == MM_UNSUPPORTED)
-                return MM_UNSUPPORTED;
+    const bool is_any = strcmp(options->backend, "auto") == 0;
+    if (!is_any && mm_backend_find(options->backend) == NULL)
+        return mm_fail(error, MM_NOT_READY, "this build has no backend '%s'", options->backend);
+    for (const struct mm_backend *const *known = mm_backends_known(); *known != NULL; known++) {
+        const size_t before = engine->device_count;
+        unsigned none;
+        if (mm_backend_find((*known)->name) == NULL)
+            (void)(*known)->count(&none, error);
+        else if (!is_any && strcmp((*known)->name, options->backend) != 0)
+            mm_fail(error, MM_NOT_READY, "the server was started with --backend %s", options->backend);
+        else if (open_backend(engine, *known, options, error) == MM_UNSUPPORTED && is_any)
+            return MM_UNSUPPORTED;
+        add_offer(engine, *known, before, error);
     }
     if (engine->device_count == 0)
         return mm_fail(error, MM_NOT_READY, "no device works: %s", engine->note);
@@ -164,6 +180,11 @@ struct mm_queue *mm_engine_queue(struct mm_engine *engine) {
 struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_t *count) {
     *count = engine->device_count;
     return engine->devices;
+}
+
+const struct mm_offer *mm_engine_offers(const struct mm_engine *engine, size_t *count) {
+    *count = engine->offer_count;
+    return engine->offers;
 }
 
 /* Whether a device of the backend works. */

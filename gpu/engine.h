@@ -20,6 +20,15 @@ struct mm_engine_options {
     uint64_t kernel_ms_max;  /* that a product may take by the devices' rates; 0: any time */
 };
 
+/* A backend that the program knows, and what the engine has of it. */
+enum { MM_MISSING_MAX = 255 };
+struct mm_offer {
+    const struct mm_backend *backend;
+    struct mm_device *const *devices; /* the open ones */
+    size_t device_count;
+    char missing[MM_MISSING_MAX + 1]; /* a phrase that says why no device is open; "": some are */
+};
+
 /* Opens the devices and proves each by a known product by each of its variants. MM_NOT_READY with the
  * reason if no device is left, MM_UNSUPPORTED if one of options->devices does not exist, MM_INTERNAL if
  * memory or threads run out; *engine is untouched then. With "auto" a CUDA device that fails is left out;
@@ -41,6 +50,10 @@ struct mm_queue *mm_engine_queue(struct mm_engine *engine);
 
 /* The open devices, the preferred backend's first. Valid until close. */
 struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_t *count);
+
+/* All backends that the program knows, for descriptions: requests can choose only those with open devices.
+ * Valid until close. Any thread. */
+const struct mm_offer *mm_engine_offers(const struct mm_engine *engine, size_t *count);
 
 /* The backend that "auto" means: the preferred one with a device that works; with none, the preferred one.
  * Any thread. */

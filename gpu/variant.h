@@ -51,9 +51,11 @@ struct mm_multiples {
 };
 
 struct mm_variant {
-    const char *name;    /* as callers write it: [a-z0-9_]+, unique in its table for its op */
-    const char *summary; /* one line for people */
-    const char *needs;   /* what it needs beyond the backend, for people; NULL: nothing */
+    const char *name;           /* as callers write it: [a-z0-9_]+, unique in its table for its op */
+    const char *summary;        /* one line for people */
+    const char *needs;          /* what it needs beyond the backend, for people; NULL: nothing */
+    const char *const *sources; /* its files, from the top folder, ended by NULL: first the one with the
+                                   kernel; not what all variants share. NULL: they are not known */
     enum mm_op op;
     unsigned tile;         /* edge of its square tile in elements; 0: it has none */
     const unsigned *tiles; /* the edges that a caller may choose, ended by 0; NULL: none. `tile` is one of
@@ -78,6 +80,9 @@ struct mm_variant {
     mm_variant_plan *plan[MM_DTYPE_COUNT];
     mm_variant_choose *choose[MM_DTYPE_COUNT];
 };
+
+/* For `sources`. */
+#define MM_SOURCES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* For a row whose function moves elements of any type. */
 #define MM_EVERY_DTYPE(function) [0 ... MM_DTYPE_COUNT - 1] = function

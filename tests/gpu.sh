@@ -187,6 +187,9 @@ measure_accuracy() {
 step fill "$build/tests/kernels/fill" cuda
 step measure "$build/tests/kernels/measure"
 step verify "$build/tests/kernels/verify" cuda
+for lesson in naive tiled padded transposed async; do
+    step "lesson_$lesson" "$build/tests/kernels/lesson_$lesson"
+done
 # The option and its number are words of their own.
 # shellcheck disable=SC2086
 {

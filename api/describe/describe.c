@@ -25,6 +25,14 @@ static int put_tiles(json_t *row, const unsigned *tiles) {
     return failed;
 }
 
+static int put_sources(json_t *row, const char *const *sources) {
+    json_t *list = json_array();
+    int failed = mm_json_put(row, "sources", list);
+    for (; *sources != NULL && failed == 0; sources++)
+        failed |= json_array_append_new(list, json_string(*sources));
+    return failed;
+}
+
 static int put_multiple(json_t *dimensions, const char *name, unsigned multiple) {
     return multiple > 1 ? mm_json_put(dimensions, name, mm_json_count(multiple)) : 0;
 }
@@ -65,31 +73,30 @@ static int put_attributes(json_t *row, struct mm_device *device, const struct mm
 }
 
 /* The first of a backend's devices that can run the variant of float32; or NULL, and why the first of all
- * cannot. */
-static struct mm_device *find_able(struct mm_device *const *devices, size_t count,
-                                   const struct mm_variant *variant, const char **reason) {
-    *reason = NULL;
-    for (size_t index = 0; index < count; index++) {
-        const char *missing = mm_device_has_failed(devices[index])
-                                  ? device_failed
-                                  : mm_variant_missing(variant, devices[index], MM_FLOAT32);
+ * cannot, or why there are none. */
+static struct mm_device *find_able(const struct mm_offer *offer, const struct mm_variant *variant,
+                                   const char **reason) {
+    *reason = offer->device_count == 0 ? offer->missing : NULL;
+    for (size_t index = 0; index < offer->device_count; index++) {
+        struct mm_device *device = offer->devices[index];
+        const char *missing =
+            mm_device_has_failed(device) ? device_failed : mm_variant_missing(variant, device, MM_FLOAT32);
         if (missing == NULL)
-            return devices[index];
+            return device;
         if (*reason == NULL)
             *reason = missing;
     }
     return NULL;
 }
 
-static json_t *make_variant(struct mm_device *const *devices, size_t count,
-                            const struct mm_variant *variant) {
+static json_t *make_variant(const struct mm_offer *offer, const struct mm_variant *variant) {
     const char *reason;
-    struct mm_device *able = find_able(devices, count, variant, &reason);
+    struct mm_device *able = find_able(offer, variant, &reason);
     const unsigned dtypes = able != NULL ? mm_variant_dtypes_on(variant, able) : mm_variant_dtypes(variant);
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "op", mm_op_name(variant->op), "name",
-                            variant->name, "backend", devices[0]->backend->name, "summary", variant->summary,
-                            "dtypes", make_dtypes(dtypes), "tile",
-                            variant->tile > 0 ? mm_json_count(variant->tile) : json_null());
+    json_t *row =
+        json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "op", mm_op_name(variant->op), "name", variant->name,
+                  "backend", offer->backend->name, "summary", variant->summary, "dtypes", make_dtypes(dtypes),
+                  "tile", variant->tile > 0 ? mm_json_count(variant->tile) : json_null());
     int failed = variant->tiles != NULL ? put_tiles(row, variant->tiles) : 0;
     failed |= mm_json_put_known_count(row, "multiple_of", variant->multiple_of);
     failed |= put_multiples(row, variant, dtypes);
@@ -97,6 +104,7 @@ static json_t *make_variant(struct mm_device *const *devices, size_t count,
     failed |= able != NULL ? put_attributes(row, able, variant)
                            : mm_json_put(row, "unavailable_because", mm_json_text(reason));
     failed |= mm_json_put_known_text(row, "requires", variant->needs);
+    failed |= variant->sources != NULL ? put_sources(row, variant->sources) : 0;
     if (variant->wrong_on_purpose)
         failed |= mm_json_put(row, "wrong_on_purpose", json_true());
     return mm_json_made(row, failed);
@@ -122,17 +130,22 @@ static json_t *make_device(const struct mm_device *device) {
     return mm_json_made(row, failed);
 }
 
-char *mm_describe_variants(struct mm_device *const *devices, size_t count, size_t *length) {
-    json_t *list = json_array();
+/* Adds the rows of the backends that have devices, or of those that have none. */
+static int add_variants(json_t *list, const struct mm_offer *offers, size_t count, bool have_devices) {
     int failed = 0;
-    for (size_t first = 0, end; first < count && failed == 0; first = end) {
-        for (end = first + 1; end < count && devices[end]->backend == devices[first]->backend; end++)
-            ;
-        const struct mm_backend *backend = devices[first]->backend;
-        for (size_t row = 0; row < backend->variant_count; row++)
-            failed |= json_array_append_new(
-                list, make_variant(devices + first, end - first, &backend->variants[row]));
+    for (size_t index = 0; index < count; index++) {
+        const struct mm_backend *backend = offers[index].backend;
+        for (size_t row = 0; row < backend->variant_count && failed == 0; row++)
+            if ((offers[index].device_count > 0) == have_devices)
+                failed |= json_array_append_new(list, make_variant(&offers[index], &backend->variants[row]));
     }
+    return failed;
+}
+
+char *mm_describe_variants(const struct mm_offer *offers, size_t count, size_t *length) {
+    json_t *list = json_array();
+    int failed = add_variants(list, offers, count, true);
+    failed |= add_variants(list, offers, count, false);
     return mm_json_print(json_pack("{s:o, s:s}", "variants", mm_json_made(list, failed), "default", "auto"),
                          0, length);
 }

@@ -13,7 +13,7 @@ const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT] = {
 #undef X
     [MM_CPU_ROW_auto] = {
         .name = "auto", .summary = "the fastest of the others for the shape, as measured",
-        .op = MM_MATMUL, .choose = {MM_EVERY_DTYPE(choose)},
+        .op = MM_MATMUL, .sources = MM_SOURCES("gpu/cpu/variants.c"), .choose = {MM_EVERY_DTYPE(choose)},
     },
 #define X(row, ...)                                                                                          \
     [MM_CPU_ROW_transpose_##row] = {.name = #row, .op = MM_TRANSPOSE, .cut = TRANSPOSE_CUT, __VA_ARGS__},
@@ -21,7 +21,7 @@ const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT] = {
 #undef X
     [MM_CPU_ROW_transpose_auto] = {
         .name = "auto", .summary = "the faster of the others for the shape, as measured",
-        .op = MM_TRANSPOSE, .choose = {MM_EVERY_DTYPE(choose_transpose)},
+        .op = MM_TRANSPOSE, .sources = MM_SOURCES("gpu/cpu/variants.c"), .choose = {MM_EVERY_DTYPE(choose_transpose)},
     },
 };
 /* clang-format on */

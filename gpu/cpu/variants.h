@@ -10,12 +10,16 @@
  * variant of every backend. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
     X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_naive)}, .cut = 1,                                             \
+      .sources = MM_SOURCES("gpu/cpu/variants/naive.c"),                                                     \
       .summary = "triple loop over rows, columns and depth; the host's reference")                           \
     X(tiled_8, .launch = {[MM_FLOAT32] = mm_cpu_tiled_8}, .tile = 8, .cut = 8,                               \
+      .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                                                     \
       .summary = "8x8 squares of A and B copied to small arrays that stay in the L1 cache")                  \
     X(tiled_16, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_16)}, .tile = 16, .cut = 16,                          \
+      .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                                                     \
       .summary = "16x16 squares of A and B copied to small arrays that stay in the L1 cache")                \
     X(tiled_32, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_32)}, .tile = 32, .cut = 32,                          \
+      .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                                                     \
       .summary = "32x32 squares of A and B copied to small arrays that stay in the L1 cache")                \
     X(blas,                                                                                                  \
       .launch = {[MM_FLOAT32] = mm_cpu_blas,                                                                 \
@@ -25,13 +29,15 @@
                  [MM_FLOAT8_E4M3FN] = mm_cpu_blas_narrow,                                                    \
                  [MM_FLOAT8_E5M2] = mm_cpu_blas_narrow},                                                     \
       .cut = 256, .missing = mm_cpu_blas_missing, .needs = "OpenBLAS at build time",                         \
-      .summary = "OpenBLAS: the yardstick")
+      .sources = MM_SOURCES("gpu/cpu/variants/blas.c"), .summary = "OpenBLAS: the yardstick")
 
 /* The same for transpositions. */
 #define MM_CPU_TRANSPOSES(X)                                                                                 \
     X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_transpose_naive)},                                             \
+      .sources = MM_SOURCES("gpu/cpu/variants/transpose.c"),                                                 \
       .summary = "row by row of the result, each read a step down a column")                                 \
     X(shared, .launch = {MM_EVERY_DTYPE(mm_cpu_transpose_shared)}, .tile = 32,                               \
+      .sources = MM_SOURCES("gpu/cpu/variants/transpose.c"),                                                 \
       .summary = "through 32x32 squares copied to a small array that stays in the L1 cache")
 
 mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32, mm_cpu_blas,

@@ -32,30 +32,29 @@ static enum mm_status readyz(struct mm_request *request) {
     return status == MM_OK ? healthz(request) : status;
 }
 
-typedef char *describe_function(struct mm_device *const *devices, size_t count, size_t *length);
-
 static enum mm_status fail_opening(struct mm_request *request) {
     return mm_fail(&request->error, MM_NOT_READY,
                    "the service is still opening its devices; try again in a second");
 }
 
-static enum mm_status describe(struct mm_request *request, describe_function *function) {
+static enum mm_status variants(struct mm_request *request) {
     const struct mm_engine *engine = mm_server_engine(request->server);
     if (engine == NULL)
         return fail_opening(request);
-    size_t count;
-    size_t length = 0;
-    struct mm_device *const *devices = mm_engine_devices(engine, &count);
-    char *text = function(devices, count, &length);
+    size_t count, length = 0;
+    const struct mm_offer *offers = mm_engine_offers(engine, &count);
+    char *text = mm_describe_variants(offers, count, &length);
     return mm_reply_text(request, text, length, json_type);
 }
 
-static enum mm_status variants(struct mm_request *request) {
-    return describe(request, mm_describe_variants);
-}
-
 static enum mm_status devices(struct mm_request *request) {
-    return describe(request, mm_describe_devices);
+    const struct mm_engine *engine = mm_server_engine(request->server);
+    if (engine == NULL)
+        return fail_opening(request);
+    size_t count, length = 0;
+    struct mm_device *const *devices = mm_engine_devices(engine, &count);
+    char *text = mm_describe_devices(devices, count, &length);
+    return mm_reply_text(request, text, length, json_type);
 }
 
 static enum mm_status openapi(struct mm_request *request) {
@@ -120,6 +119,7 @@ static const struct mm_route routes[] = {
      .complete = mm_matrix_delete,
      .switched_off = store_off},
     {.method = "GET", .path = "/v1/variants", .complete = variants},
+    {.method = "GET", .path = "/v1/variants/{name}/source", .complete = mm_source_file_get},
     {.method = "GET", .path = "/v1/devices", .complete = devices},
     {.method = "GET", .path = "/healthz", .entry = MM_ENTRY_HEALTH, .complete = healthz},
     {.method = "GET", .path = "/readyz", .entry = MM_ENTRY_HEALTH, .complete = readyz},
@@ -169,8 +169,12 @@ const struct mm_problem_form *mm_route_problems(const char *path) {
 
 static bool is_at(const struct mm_route *route, const char *path) {
     const char *pattern = strchr(route->path, '{');
-    return pattern == NULL ? strcmp(route->path, path) == 0
-                           : strncmp(route->path, path, (size_t)(pattern - route->path)) == 0;
+    if (pattern == NULL)
+        return strcmp(route->path, path) == 0;
+    const char *end = strchr(pattern, '}') + 1;
+    const size_t before = (size_t)(pattern - route->path), after = strlen(end), length = strlen(path);
+    return strncmp(route->path, path, before) == 0 && length >= before + after &&
+           strcmp(path + length - after, end) == 0;
 }
 
 /* A path with several rows, which follow each other, has the label of its first. */

@@ -55,7 +55,7 @@ struct mm_route_state {
 
 struct mm_route {
     const char *method; /* "GET" answers HEAD too */
-    const char *path;   /* "{name}" at its end stands for any text */
+    const char *path;   /* "{name}" in it stands for any text, slashes included */
     enum mm_entry entry;
     enum mm_body_use body;
     size_t body_bytes_max; /* beside the process's limit; 0: none */
@@ -116,6 +116,9 @@ enum mm_status mm_matrix_get_answer(struct mm_request *request);
 extern const struct mm_route_state mm_matrix_get_state;
 enum mm_status mm_matrix_delete(struct mm_request *request);
 enum mm_status mm_matrix_list(struct mm_request *request);
+
+/* GET /v1/variants/NAME/source (server/handlers/source_file.c). */
+enum mm_status mm_source_file_get(struct mm_request *request);
 
 /* POST /v1/benchmark (server/handlers/benchmark.c). */
 enum mm_status mm_benchmark_admit(struct mm_request *request);

@@ -1,11 +1,11 @@
-/* Prints the variants of every backend that was built in, a line each: op backend|name|summary. Opens no
+/* Prints the variants of every backend that is known, a line each: op backend|name|summary. Opens no
  * device. */
 #include "gpu/backend.h"
 
 #include <stdio.h>
 
 int main(void) {
-    for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++)
+    for (const struct mm_backend *const *backend = mm_backends_known(); *backend != NULL; backend++)
         for (size_t index = 0; index < (*backend)->variant_count; index++)
             printf("%s %s|%s|%s\n", mm_op_name((*backend)->variants[index].op), (*backend)->name,
                    (*backend)->variants[index].name, (*backend)->variants[index].summary);

@@ -25,7 +25,7 @@ start
 curl -s --max-time 30 "$url/v1/variants" |
     jq '[.variants[] | select(.backend == "cuda") | .name = "\(.op) \(.name)"]' >"$scratch/rows"
 stop
-if [ "$(jq length "$scratch/rows")" = 0 ]; then
+if [ "$(jq 'any(.available)' "$scratch/rows")" = false ]; then
     echo "there is no CUDA device here: skipped"
     finish && exit 77
     exit 1

@@ -1,9 +1,10 @@
 #!/bin/sh
-# GET /v1/variants and GET /v1/devices: what their members say holds together, and what they list can be chosen. (Which members
+# GET /v1/variants, its sources, and GET /v1/devices: what their members say holds together, and what they list can be chosen. (Which members
 # there are, and of which types, the OpenAPI document says.) GET /openapi.json names what there is here, and its examples and
 # defaults conform to its schemas; that replies do is golden.sh's.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
+top=$(dirname "$0")/../..
 
 start
 for what in variants devices; do
@@ -17,12 +18,14 @@ while IFS='^' read -r file what condition; do
     same "$file: $what" true "$(jq -c "$condition" "$scratch/$file" 2>&1)"
 done <<'END'
 variants^the default^.default == "auto"
-variants^tiles, that of tile among them^.variants | all(.tiles == null or ([.tile] - .tiles) == [])
+variants^tiles, that of tile among them^.variants | all(.tiles == null or .tile == null or ([.tile] - .tiles) == [])
 variants^multiples are said^.variants | all(.multiple_of == null or .requires == "m, n and k that are multiples of \(.multiple_of)")
 variants^multiples of types that it takes^.variants | all((.multiples // {} | keys) - .dtypes == [] and (.multiples // {} | all(length > 0)))
 variants^available, or why not^.variants | all(.available == (.unavailable_because == null))
 variants^no row twice^.variants | map([.op, .backend, .name]) | length > 0 and length == (unique | length)
 variants^the plain CPU reference^.variants | any(.op == "matmul" and .backend == "cpu" and .name == "naive" and .available)
+variants^CUDA's rows, also if nothing here can run them^.variants | any(.op == "matmul" and .backend == "cuda" and .name == "tensor" and .tiles == [64, 128, 256] and (.dtypes | index("float64")) != null)
+variants^rows of backends without devices come last^(.variants | group_by(.backend) | map(select(any(.available))[0].backend)) as $open | .variants | map(.backend | IN($open[])) | . == (sort | reverse)
 variants^auto in every backend^([.variants[] | select(.op == "matmul")] | (map(.backend) | unique) == (map(select(.name == "auto").backend) | unique))
 devices^the CPU among the devices^.devices | map(select(.backend == "cpu")) | length == 1
 devices^names and memory^.devices | all(.name != "" and .memory_bytes > 0 and (.memory_free_bytes == null or .memory_free_bytes <= .memory_bytes))
@@ -48,14 +51,59 @@ while read -r op backend variant available; do
     esac
 done <"$scratch/rows"
 
+# Each file of each variant, byte by byte.
+jq -r '.variants[] | "op=\(.op)&backend=\(.backend) \(.name) \(.sources[])"' "$scratch/variants" >"$scratch/rows"
+while read -r query variant path; do
+    what="$variant: $path"
+    ask "/v1/variants/$variant/source?$query&file=$path"
+    expect "$what" 200 Content-Type: 'text/plain; charset=utf-8'
+    same "$what: is the file" 0 "$(cmp "$scratch/got" "$top/$path" >&2; echo $?)"
+done <"$scratch/rows"
+[ -s "$scratch/rows" ] || fail "no variant has sources"
+
+# What the query leaves open: TARGET FILE.
+while read -r target path; do
+    ask "/v1/variants/$target"
+    expect "$target" 200
+    same "$target: the file" 0 "$(cmp "$scratch/got" "$top/gpu/$path" >&2; echo $?)"
+done <<'END'
+naive/source cuda/variants/naive.cu
+naive/source?op=transpose cuda/variants/transpose_naive.cu
+naive/source?backend=cpu cpu/variants/naive.c
+naive/source?backend=cpu&backend=cpu&op=transpose cpu/variants/transpose.c
+padded/source cuda/variants/transpose_tiled.cu
+simt/source cuda/variants/simt.cuh
+END
+
+# TARGET STATUS CODE
+while read -r target status code; do
+    ask "/v1/variants/$target"
+    expect "$target" "$status" code "$code"
+done <<'END'
+naive 404 not_found
+naive/source/ 404 not_found
+/source 404 not_found
+none/source 404 not_found
+a/naive/source 404 not_found
+tensor/source?backend=cpu 404 not_found
+tensor/source?op=transpose 404 not_found
+naive/source?backend=tpu 404 not_found
+naive/source?variant=naive 400 bad_request
+naive/source?op=matmul&op=transpose 400 bad_request
+naive/source?file 400 bad_request
+naive/source?file=gpu/cuda/variants/tiled.cu 400 bad_request
+naive/source?file=../../../../etc/passwd 400 bad_request
+END
+
 # The document.
 document=$scratch/openapi.json
 ask /openapi.json
 expect "the document" 200 Content-Type: application/json
 
-# Its names are those of the variants and backends, each once.
+# Its names are those of the variants and backends that have devices here, each once.
+open=$(jq -c '[.devices[].backend]' "$scratch/devices")
 for row in 'VariantName select(.op == "matmul").name' 'TransposeVariantName select(.op == "transpose").name' 'BackendName .backend'; do
-    same "the document: ${row%% *}" "$(jq -c "[.variants[] | ${row#* }] + [\"auto\"] | unique" "$scratch/variants")" \
+    same "the document: ${row%% *}" "$(jq -c --argjson open "$open" "[.variants[] | select(.backend | IN(\$open[])) | ${row#* }] + [\"auto\"] | unique" "$scratch/variants")" \
         "$(jq -c ".components.schemas.${row%% *}.enum | sort" "$document")"
 done
 

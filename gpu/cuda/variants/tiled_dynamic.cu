@@ -29,8 +29,6 @@
 
 #include <cassert>
 
-const unsigned mm_cuda_dynamic_tiles[] = {4, 8, 16, 32, 64, 96, 0};
-
 namespace {
 
 constexpr unsigned SIDE_MAX = 32; /* threads along either edge of a block */

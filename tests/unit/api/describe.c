@@ -1,6 +1,8 @@
-/* api/describe: what is told of made-up backends: their variants and devices. (http/describe has their names
- * in the OpenAPI document, and each test over HTTP holds its replies against that.) */
+/* api/describe: what is told of made-up backends: their variants and devices. And that the program has the
+ * files of all variants. (http/describe has their names in the OpenAPI document, and each test over HTTP
+ * holds its replies against that.) */
 #include "api/describe/describe.h"
+#include "api/describe/source_file.h"
 #include "gpu/cpu/variants.h"
 #include "tests/unit/unit.h"
 
@@ -36,7 +38,12 @@ static const struct mm_variant fast_variants[] = {
      .multiples = {[MM_FLOAT16] = {.m = 1, .n = 1, .k = 4}, [MM_INT8] = {.k = 8}},
      .missing = needs_ninety,
      .dtype_missing[MM_INT8] = needs_a_newer_one},
-    {.name = "open", .summary = "as asked", .launch[MM_FLOAT32] = mm_cpu_naive, .tile = 16, .tiles = tiles},
+    {.name = "open",
+     .summary = "as asked",
+     .launch[MM_FLOAT32] = mm_cpu_naive,
+     .tile = 16,
+     .tiles = tiles,
+     .sources = MM_SOURCES("a.cu", "b.cuh")},
 };
 static const struct mm_variant plain_variants[] = {
     {.name = "naive", .summary = "one by one"},
@@ -61,6 +68,7 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
 #define OPEN                                                                                                 \
     "{`op`: `matmul`, `name`: `open`, `backend`: `fast`, `summary`: `as asked`, "                            \
     "`dtypes`: [`float32`], `tile`: 16, `tiles`: [4, 16, 96], "
+#define SOURCES ", `sources`: [`a.cu`, `b.cuh`]}"
 #define ATTRIBUTES                                                                                           \
     "`threads_per_block`: 256, `registers_per_thread`: 40, `static_shared_bytes`: 8192, "                    \
     "`dynamic_shared_bytes`: 0, `local_bytes`: 0, `blocks_per_multiprocessor`: 6"
@@ -69,9 +77,9 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
     "`dtypes`: [], `tile`: null, `available`: true}, {`op`: `matmul`, `name`: `tiled_16`, `backend`: "       \
     "`plain`, `summary`: ``, `dtypes`: [], `tile`: null, `available`: true, `wrong_on_purpose`: true}"
 
-static void assert_variants(struct mm_device *const *devices, size_t count, const char *expected) {
+static void assert_variants(const struct mm_offer *offers, size_t count, const char *expected) {
     size_t length = 0;
-    char *text = mm_describe_variants(devices, count, &length);
+    char *text = mm_describe_variants(offers, count, &length);
     expect_made(text, length, quoted(expected));
 }
 
@@ -80,25 +88,38 @@ static void test_variants(void **state) {
     struct mm_device new = {.backend = &fast, .index = 1, .compute_capability = 90};
     struct mm_device host = {.backend = &plain};
     struct mm_device *const all[] = {&old, &new, &host};
-    assert_variants(all, 0, "{`variants`: [], `default`: `auto`}");
-    assert_variants(all, 3,
+    const struct mm_offer both[] = {{&fast, all, 2, ""}, {&plain, all + 2, 1, ""}};
+    const struct mm_offer first = {&fast, all, 1, ""};
+    assert_variants(both, 0, "{`variants`: [], `default`: `auto`}");
+    assert_variants(both, 2,
                     "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE_HERE
                     "`available`: true, `requires`: `compute capability 9.0`}, " OPEN
-                    "`available`: true, " ATTRIBUTES "}, " PLAIN "], `default`: `auto`}");
-    assert_variants(all, 1,
+                    "`available`: true, " ATTRIBUTES SOURCES ", " PLAIN "], `default`: `auto`}");
+    assert_variants(&first, 1,
                     "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE_NOWHERE
                     "`available`: false, `unavailable_because`: `the device's compute capability is under "
-                    "9.0`, `requires`: `compute capability 9.0`}, " OPEN "`available`: true, " ATTRIBUTES
-                    "}], `default`: `auto`}");
+                    "9.0`, `requires`: `compute capability 9.0`}, " OPEN
+                    "`available`: true, " ATTRIBUTES SOURCES "], `default`: `auto`}");
     old.failed = 1;
     assert_variants(
-        all, 1,
+        &first, 1,
         "{`variants`: [" TILED
         "`available`: false, `unavailable_because`: `its device has failed`}, " WIDE_NOWHERE
         "`available`: false, `unavailable_because`: `its device has failed`, `requires`: `compute "
         "capability "
-        "9.0`}, " OPEN
-        "`available`: false, `unavailable_because`: `its device has failed`}], `default`: `auto`}");
+        "9.0`}, " OPEN "`available`: false, `unavailable_because`: `its device has failed`" SOURCES
+        "], `default`: `auto`}");
+}
+
+/* They come last, and have all that the table says of them. */
+static void test_variants_of_no_device(void **state) {
+    struct mm_device host = {.backend = &plain};
+    struct mm_device *const devices[] = {&host};
+    const struct mm_offer offers[] = {{&fast, NULL, 0, "no driver"}, {&plain, devices, 1, ""}};
+#define WHY "`available`: false, `unavailable_because`: `no driver`"
+    assert_variants(offers, 2,
+                    "{`variants`: [" PLAIN ", " TILED WHY "}, " WIDE_NOWHERE WHY
+                    ", `requires`: `compute capability 9.0`}, " OPEN WHY SOURCES "], `default`: `auto`}");
 }
 
 static void test_devices(void **state) {
@@ -125,4 +146,21 @@ static void test_devices(void **state) {
     expect_made(text, length, quoted(expected));
 }
 
-RUN_TESTS(test_variants, test_devices)
+/* Of all backends, whatever was built in. */
+static void each_row_has_its_files(void **state) {
+    for (const struct mm_backend *const *known = mm_backends_known(); *known != NULL; known++)
+        for (size_t row = 0; row < (*known)->variant_count; row++) {
+            const char *const *path = (*known)->variants[row].sources;
+            assert_non_null(path);
+            assert_non_null(*path);
+            for (; *path != NULL; path++) {
+                const struct mm_source_file *file = mm_source_file_find(*path);
+                assert_non_null(file);
+                assert_memory_equal(file->text, "/* ", 3);
+                assert_int_equal(strlen((const char *)file->text), *file->bytes);
+            }
+        }
+    assert_null(mm_source_file_find("gpu/engine.c"));
+}
+
+RUN_TESTS(each_row_has_its_files, test_variants, test_variants_of_no_device, test_devices)

@@ -1,4 +1,5 @@
-/* The engine's judgement of long products, with a backend of two devices. (http/faults has its end.) */
+/* The engine's judgement of long products, with a backend of two devices, and what it says of a backend that
+ * has none. (http/faults has its end.) */
 #include "gpu/backend.h"
 #include "gpu/engine.h"
 #include "tests/unit/unit.h"
@@ -6,9 +7,20 @@
 /* The CPU's backend with two devices and one variant. */
 static struct mm_backend twins;
 
+static enum mm_status count_none(unsigned *count, struct mm_error *error) {
+    return mm_fail(error, MM_NOT_READY, "no driver");
+}
+
+static const struct mm_backend driverless = {.name = "driverless", .count = count_none};
+static bool driverless_is_built_in;
+
+const struct mm_backend *const *mm_backends_known(void) {
+    static const struct mm_backend *const known[] = {&driverless, &twins, NULL};
+    return known;
+}
+
 const struct mm_backend *const *mm_backends(void) {
-    static const struct mm_backend *const backends[] = {&twins, NULL};
-    return backends;
+    return mm_backends_known() + (driverless_is_built_in ? 0 : 1);
 }
 
 static enum mm_status count_two(unsigned *count, struct mm_error *error) {
@@ -22,6 +34,14 @@ static enum mm_status open_twin(unsigned index, struct mm_device **device, struc
     (*device)->backend = &twins;
     (*device)->index = index;
     return MM_OK;
+}
+
+static void make_twins(void) {
+    twins = mm_cpu_backend;
+    twins.name = "twins";
+    twins.variant_count = 1;
+    twins.count = count_two;
+    twins.open = open_twin;
 }
 
 /* Then there is no error either: a request with one is refused. */
@@ -41,11 +61,7 @@ static void one_device_that_is_fast_enough_will_do(void **state) {
                                               .kernel_ms_max = 1000};
     struct mm_engine *engine = NULL;
     size_t count = 0;
-    twins = mm_cpu_backend;
-    twins.name = "twins";
-    twins.variant_count = 1;
-    twins.count = count_two;
-    twins.open = open_twin;
+    make_twins();
     assert_int_equal(mm_engine_open(&options, &engine, NULL), MM_OK);
     struct mm_device *const *devices = mm_engine_devices(engine, &count);
     assert_int_equal(count, 2);
@@ -61,4 +77,33 @@ static void one_device_that_is_fast_enough_will_do(void **state) {
     mm_engine_close(engine);
 }
 
-RUN_TESTS(one_device_that_is_fast_enough_will_do)
+/* The log does not name a backend that was not built in. */
+static void a_backend_without_devices_says_why(void **state) {
+    static const struct {
+        bool is_built_in;
+        const char *backend, *missing, *note;
+    } cases[] = {{false, "auto", "no driver", ""},
+                 {false, "twins", "no driver", ""},
+                 {true, "auto", "no driver", "driverless: no driver"},
+                 {true, "twins", "the server was started with --backend twins", ""}};
+    make_twins();
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        const struct mm_engine_options options = {.backend = cases[index].backend, .queue = {.jobs_max = 4}};
+        struct mm_engine *engine = NULL;
+        size_t count = 0;
+        driverless_is_built_in = cases[index].is_built_in;
+        assert_int_equal(mm_engine_open(&options, &engine, NULL), MM_OK);
+        const struct mm_offer *offers = mm_engine_offers(engine, &count);
+        assert_int_equal(count, 2);
+        assert_ptr_equal(offers[0].backend, &driverless);
+        assert_int_equal(offers[0].device_count, 0);
+        assert_string_equal(offers[0].missing, cases[index].missing);
+        assert_ptr_equal(offers[1].devices[1]->backend, &twins);
+        assert_int_equal(offers[1].device_count, 2);
+        assert_string_equal(offers[1].missing, "");
+        assert_string_equal(mm_engine_note(engine), cases[index].note);
+        mm_engine_close(engine);
+    }
+}
+
+RUN_TESTS(one_device_that_is_fast_enough_will_do, a_backend_without_devices_says_why)

@@ -23,8 +23,6 @@
 
 #include <math.h>
 
-const unsigned mm_cuda_tensor_tiles[] = {32, 64, 128, 256, 0};
-
 /* --- what to launch ------------------------------------------------------------------------------ */
 
 /* Of matrices and rows in bytes: for TMA, and for rows of boxes that lie in one line each: with others
@@ -342,9 +340,12 @@ static bool is_countable(const struct mm_product *product) {
     return cluster_tiles_of(product, &kernels->of[MM_TENSOR_NARROW][0][0]) <= INT32_MAX;
 }
 
+/* The tile of the row `tensor` that float64 alone has. */
+enum { FLOAT64_TILE = 32 };
+
 enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,
                               struct mm_error *error) {
-    if (product->tile == mm_cuda_tensor_tiles[0])
+    if (product->tile == FLOAT64_TILE)
         return mm_fail_field(error, MM_UNSUPPORTED, "tile",
                              "%s of %s has tiles of 64, 128 and 256, not of %u", plan->variant->name,
                              mm_dtype_name(product->a.dtype), product->tile);

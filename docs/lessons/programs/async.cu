@@ -1,0 +1,202 @@
+/* async: the next tiles arrive while these are multiplied.
+ *
+ *     nvcc -O3 -arch=native async.cu -o async
+ *     ./async                        # 1024×1024 · 1024×1024 and 228×240 · 240×112; or ./async M K N
+ *
+ * In `tiled` a step waits for its loads and then multiplies. `async` holds each tile twice in shared memory,
+ * as stage 0 and stage 1. While the block multiplies one stage, asynchronous copies fill the other. They
+ * write to shared memory directly, without a register in between. This needs compute capability 8.0.
+ *
+ *     copy       tiles 0 -> stage 0 | tiles 1 -> stage 1 | tiles 2 -> stage 0 | ...
+ *     multiply                      | tiles 0            | tiles 1            | ...
+ *
+ * If a multiprocessor holds several blocks, one computes while another waits, and `async` gains little. The
+ * second size has so few blocks that each is alone. */
+#include <cuda_runtime.h>
+#include <cuda_pipeline.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WARM_UPS = 3, RUNS = 21, EDGE_MAX = 8192 };
+
+/* Every call of CUDA can fail, and a failure of a kernel shows at a later call. */
+#define CHECK(call) check(call, #call, __LINE__)
+static void check(cudaError_t code, const char *call, int line) {
+    if (code == cudaSuccess)
+        return;
+    fprintf(stderr, "line %d: %s: %s\n", line, call, cudaGetErrorString(code));
+    exit(1);
+}
+
+/* --- the lesson */
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#error "asynchronous copies need nvcc -arch=sm_80 or newer; -arch=native is for this machine's GPU"
+#endif
+
+enum { TILE = 32 };
+
+static __global__ void tiled(const float *a, const float *b, float *c, int m, int k, int n) {
+    __shared__ float a_tile[TILE][TILE], b_tile[TILE][TILE];
+    const int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * TILE + y, col = blockIdx.x * TILE + x;
+    float sum = 0.0f;
+    for (int first = 0; first < k; first += TILE) {
+        a_tile[y][x] = row < m && first + x < k ? a[(size_t)row * k + first + x] : 0.0f;
+        b_tile[y][x] = first + y < k && col < n ? b[(size_t)(first + y) * n + col] : 0.0f;
+        __syncthreads(); /* none may read before all have stored */
+        for (int i = 0; i < TILE; i++)
+            sum += a_tile[y][i] * b_tile[i][x];
+        __syncthreads(); /* none may store the next tiles before all have read */
+    }
+    if (row < m && col < n)
+        c[(size_t)row * n + col] = sum;
+}
+
+/* Begins to copy one element; past an edge it reads nothing and stores 0. */
+static __device__ void copy(float *to, const float *matrix, size_t index, bool is_inside) {
+    __pipeline_memcpy_async(to, matrix + (is_inside ? index : 0), sizeof *to, is_inside ? 0 : sizeof *to);
+}
+
+static __global__ void async(const float *a, const float *b, float *c, int m, int k, int n) {
+    __shared__ float a_tile[2][TILE][TILE], b_tile[2][TILE][TILE];
+    const int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * TILE + y, col = blockIdx.x * TILE + x;
+    float sum = 0.0f;
+    for (int first = -TILE, stage = 1; first < k; first += TILE, stage ^= 1) {
+        const int next = first + TILE; /* the tiles to copy, to the other stage; the first step only copies */
+        if (next < k) {
+            copy(&a_tile[stage ^ 1][y][x], a, (size_t)row * k + next + x, row < m && next + x < k);
+            copy(&b_tile[stage ^ 1][y][x], b, (size_t)(next + y) * n + col, next + y < k && col < n);
+            __pipeline_commit();
+        }
+        if (first >= 0)
+            for (int i = 0; i < TILE; i++)
+                sum += a_tile[stage][y][i] * b_tile[stage][i][x];
+        __pipeline_wait_prior(0); /* for this thread's own copies */
+        __syncthreads();          /* all copies have arrived, and all threads have read this stage */
+    }
+    if (row < m && col < n)
+        c[(size_t)row * n + col] = sum;
+}
+
+/* --- the data, and what is right */
+
+struct product {
+    int m, k, n;
+    float *a, *b, *c; /* on the device */
+    double *expected; /* C as the host computes it, in float64 */
+    double bound;     /* how far an element of C may be off */
+};
+
+/* Elements uniform in [-1, 1), the same in each run, on the host and on the device. */
+static float *make_matrix(size_t count, unsigned seed, float **on_device) {
+    float *matrix = (float *)malloc(count * sizeof *matrix);
+    CHECK(matrix == NULL ? cudaErrorMemoryAllocation : cudaMalloc(on_device, count * sizeof *matrix));
+    for (size_t i = 0; i < count; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        matrix[i] = (float)(seed >> 8) * 0x1p-23f - 1.0f;
+    }
+    CHECK(cudaMemcpy(*on_device, matrix, count * sizeof *matrix, cudaMemcpyHostToDevice));
+    return matrix;
+}
+
+static void multiply_on_host(struct product *p, const float *a, const float *b) {
+    for (int row = 0; row < p->m; row++)
+        for (int i = 0; i < p->k; i++)
+            for (int col = 0; col < p->n; col++)
+                p->expected[(size_t)row * p->n + col] +=
+                    (double)a[(size_t)row * p->k + i] * b[(size_t)i * p->n + col];
+}
+
+/* At most k roundings touch a product of two elements on its way into its sum. Each is off by 2^-24 of it at
+ * most, and no product is larger than 1. So the sum of k products is off by k·k·2^-24, to first order; the
+ * k + 1 makes room for the higher orders and the host's own rounding. NaN is wrong: no comparison holds. */
+static bool is_right(const struct product *p, const float *c) {
+    for (size_t i = 0; i < (size_t)p->m * p->n; i++)
+        if (!(fabs(c[i] - p->expected[i]) <= p->bound))
+            return false;
+    return true;
+}
+
+/* --- launch, time, judge */
+
+static int compare(const void *left, const void *right) {
+    const float a = *(const float *)left, b = *(const float *)right;
+    return (a > b) - (a < b);
+}
+
+typedef void kernel(const float *a, const float *b, float *c, int m, int k, int n);
+
+/* Prints a row of the table. Returns whether C is right. */
+static bool try_kernel(const char *name, kernel *run, dim3 blocks, dim3 threads, const struct product *p) {
+    const size_t bytes = sizeof(float) * p->m * p->n;
+    float ms[RUNS];
+    cudaEvent_t start, stop;
+    CHECK(cudaMemset(p->c, 0xff, bytes)); /* NaN: an element that no thread stores is found */
+    CHECK(cudaEventCreate(&start));
+    CHECK(cudaEventCreate(&stop));
+    for (int i = -WARM_UPS; i < RUNS; i++) { /* the first launches load the code and raise the clocks */
+        CHECK(cudaEventRecord(start));
+        run<<<blocks, threads>>>(p->a, p->b, p->c, p->m, p->k, p->n);
+        CHECK(cudaGetLastError()); /* of the launch */
+        CHECK(cudaEventRecord(stop));
+        CHECK(cudaEventSynchronize(stop)); /* of the kernel */
+        CHECK(cudaEventElapsedTime(&ms[i < 0 ? 0 : i], start, stop));
+    }
+    CHECK(cudaEventDestroy(start));
+    CHECK(cudaEventDestroy(stop));
+    float *c = (float *)malloc(bytes);
+    CHECK(c == NULL ? cudaErrorMemoryAllocation : cudaMemcpy(c, p->c, bytes, cudaMemcpyDeviceToHost));
+    const bool right = is_right(p, c);
+    free(c);
+    qsort(ms, RUNS, sizeof ms[0], compare);
+    const double median = ms[RUNS / 2], flops = 2.0 * p->m * p->k * p->n;
+    printf("%-12s %10.4f %10.0f   %s\n", name, median, flops / median / 1e6, right ? "right" : "WRONG");
+    return right;
+}
+
+/* Prints a table. Returns whether every C is right. */
+static bool try_size(int m, int k, int n) {
+    struct product p = {
+        m, k, n, NULL, NULL, NULL, (double *)calloc((size_t)m * n, sizeof(double)), k * (k + 1.0) * 0x1p-24};
+    float *a = make_matrix((size_t)m * k, 1, &p.a), *b = make_matrix((size_t)k * n, 2, &p.b);
+    CHECK(p.expected == NULL ? cudaErrorMemoryAllocation : cudaMalloc(&p.c, sizeof(float) * m * n));
+    multiply_on_host(&p, a, b);
+    printf("\n%d×%d · %d×%d, median of %d runs, right within %.1e\n", m, k, k, n, RUNS, p.bound);
+    printf("%-12s %10s %10s\n", "kernel", "ms", "GFLOP/s");
+    const dim3 blocks((n + TILE - 1) / TILE, (m + TILE - 1) / TILE), threads(TILE, TILE);
+    bool right = try_kernel("tiled", tiled, blocks, threads, &p);
+    right &= try_kernel("async", async, blocks, threads, &p);
+    CHECK(cudaFree(p.a));
+    CHECK(cudaFree(p.b));
+    CHECK(cudaFree(p.c));
+    free(a);
+    free(b);
+    free(p.expected);
+    return right;
+}
+
+int main(int argc, char **argv) {
+    int size[3] = {1024, 1024, 1024};
+    for (int i = 1; i < argc && i <= 3; i++)
+        size[i - 1] = atoi(argv[i]);
+    for (int i = 0; i < 3; i++)
+        if ((argc != 1 && argc != 4) || size[i] < 1 || size[i] > EDGE_MAX) {
+            fprintf(stderr, "usage: %s [M K N], each from 1 to %d\n", argv[0], EDGE_MAX);
+            return 1;
+        }
+    cudaDeviceProp device;
+    if (cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
+        fprintf(stderr, "there is no CUDA device here\n");
+        return 77; /* test tools read this as skipped */
+    }
+    printf("%s, compute capability %d.%d\n", device.name, device.major, device.minor);
+    if (device.major < 8) {
+        fprintf(stderr, "asynchronous copies need compute capability 8.0\n");
+        return 77;
+    }
+    if (argc == 4)
+        return try_size(size[0], size[1], size[2]) ? 0 : 1;
+    const bool large = try_size(1024, 1024, 1024), uneven = try_size(228, 240, 112);
+    return large && uneven ? 0 : 1;
+}

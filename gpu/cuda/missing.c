@@ -1,0 +1,48 @@
+/* The CUDA backend of a build without CUDA: its rows, to be read, and no device to run them on. So nothing
+ * calls the functions that the rows name. */
+#include "gpu/backend.h"
+#include "gpu/cuda/variants.h"
+
+static const char no_cuda[] = "this build of matmuld has no CUDA";
+
+#define X(function)                                                                                          \
+    enum mm_status function(const struct mm_product *product, struct mm_plan *plan,                          \
+                            struct mm_error *error) {                                                        \
+        return mm_fail(error, MM_UNSUPPORTED, no_cuda);                                                      \
+    }
+MM_CUDA_PLANS(X)
+#undef X
+
+const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const struct mm_product *product) {
+    return &mm_cuda_variants[MM_CUDA_ROW_naive];
+}
+
+const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device,
+                                                  const struct mm_product *product) {
+    return &mm_cuda_variants[MM_CUDA_ROW_transpose_naive];
+}
+
+const char *mm_cuda_async_missing(const struct mm_device *device) {
+    return no_cuda;
+}
+
+const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device) {
+    return no_cuda;
+}
+
+const char *mm_cuda_blas_missing(const struct mm_device *device) {
+    return no_cuda;
+}
+
+const char *mm_cuda_blas_float8_missing(const struct mm_device *device) {
+    return no_cuda;
+}
+
+static enum mm_status count_none(unsigned *count, struct mm_error *error) {
+    return mm_fail(error, MM_NOT_READY, no_cuda);
+}
+
+const struct mm_backend mm_cuda_backend = {.name = "cuda",
+                                           .variants = mm_cuda_variants,
+                                           .variant_count = MM_CUDA_VARIANT_COUNT,
+                                           .count = count_none};
