@@ -159,6 +159,8 @@ struct tile {
     static constexpr unsigned WARPS_ACROSS = COLS / WARP_COLS;
     static constexpr unsigned THREADS_X = ROWS / WARP_ROWS * WARPS_ACROSS * 32;
     static constexpr unsigned THREADS_Y = 1;
+    static constexpr unsigned BLOCKS_MIN =
+        1; /* left alone, the compiler spills for the sake of more blocks */
     static constexpr unsigned DOWN = WARP_ROWS / MMA_ROWS; /* instructions of a warp at a step */
     static constexpr unsigned ACROSS = WARP_COLS / MMA_COLS;
     static constexpr unsigned STEPS = DEPTH / MMA_DEPTH;
