@@ -40,7 +40,7 @@ enum mm_call_place {
  * kind OWN are not read here: api/lab/benchmark_request.c reads them. */
 #define MM_PARAMETER_TABLE(X)                                                                                \
     X(MM_PARAMETER_VARIANT, "variant", NAME, CALLS)                                                          \
-    X(MM_PARAMETER_BACKEND, "backend", NAME, CALLS)                                                          \
+    X(MM_PARAMETER_BACKEND, "backend", NAME, CALLS | PROBE)                                                  \
     X(MM_PARAMETER_DTYPE, "dtype", NAME, CALLS | BENCHMARKS | STORED)                                        \
     X(MM_PARAMETER_RESULT_DTYPE, "result_dtype", NAME, PRODUCTS | BENCHMARK_OF_PRODUCT)                      \
     X(MM_PARAMETER_TRANSPOSE_A, "transpose_a", FLAG, PRODUCTS | BENCHMARK_OF_PRODUCT)                        \
@@ -72,7 +72,10 @@ enum mm_call_place {
     X(MM_PARAMETER_PATTERNS, "patterns", OWN, PROBE)                                                         \
     X(MM_PARAMETER_STRIDES, "strides", OWN, PROBE)                                                           \
     X(MM_PARAMETER_WORD_BYTES, "word_bytes", OWN, PROBE)                                                     \
-    X(MM_PARAMETER_PADDED, "padded", OWN, PROBE)
+    X(MM_PARAMETER_PADDED, "padded", OWN, PROBE)                                                             \
+    X(MM_PARAMETER_BANK_BYTES, "bank_bytes", OWN, PROBE)                                                     \
+    X(MM_PARAMETER_ACCESS, "access", OWN, PROBE)                                                             \
+    X(MM_PARAMETER_OFFSETS, "offsets", OWN, PROBE)
 
 /* Rows or columns from `from` on and before `to`; SIZE_MAX: to the end. */
 struct mm_range {

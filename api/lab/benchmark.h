@@ -49,7 +49,9 @@ struct mm_benchmark_call {
     size_t name_count;                   /* 0: the server chooses the rows */
     struct mm_benchmark_name names[MM_BENCHMARK_ROWS_MAX];
 
-    struct mm_probe probe; /* if it has none */
+    /* If it has none. */
+    char backend[MM_BENCHMARK_NAME_MAX + 1]; /* "auto" if none was given */
+    struct mm_probe probe;
 };
 
 /* Whether a body of this Content-Type is JSON; the arguments as of mm_codec_for_request.
@@ -70,13 +72,16 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
 struct mm_benchmark_format {
     const char *media_type; /* as Accept names it */
     const char *reply_type;
-    char *(*encode)(const struct mm_benchmark *benchmark, size_t *length);
+    char *(*encode)(const struct mm_benchmark *benchmark, size_t *length); /* NULL: not for benchmarks */
     char *(*encode_probe)(const struct mm_probe *probe, size_t *length);
+    size_t shared_rows_max; /* accesses of a probe in shared memory */
 };
 
-/* By Accept (NULL: absent), as mm_media_choose; JSON if it leaves the choice. MM_NOT_ACCEPTABLE. */
-enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_format **format,
-                                          struct mm_error *error);
+/* By Accept (NULL: absent), as mm_media_choose, among the formats for this request; JSON if it leaves the
+ * choice. MM_NOT_ACCEPTABLE; MM_BAD_REQUEST: the format has no room for the rows. Before the request is
+ * decoded, `call` is NULL: judges by all formats, and *format is untouched. */
+enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_call *call,
+                                          const struct mm_benchmark_format **format, struct mm_error *error);
 
 /* The names of the devices that rows ran on, each once, with ", " between them; cut to fit. */
 void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size_t bytes);

@@ -16,7 +16,7 @@ struct reading {
     size_t bytes;
     enum mm_call_place place;
     struct mm_call values;
-    uint32_t sets[MM_ACCESS_SET_COUNT];
+    struct mm_access_request access;
 };
 
 /* Reads [BACKEND:]VARIANT[/TILE]; false if a part is missing, or the tile is no whole number from 1 on. */
@@ -143,10 +143,12 @@ static enum mm_status read_member(struct reading *reading, enum mm_parameter par
         return read_variants(reading, member, error);
     if (parameter == MM_PARAMETER_A_FROM || parameter == MM_PARAMETER_B_FROM)
         return read_operand(reading, parameter, member, error);
-    if (parameter >= MM_PARAMETER_PATTERNS && parameter <= MM_PARAMETER_PADDED) {
+    if (parameter >= MM_PARAMETER_PATTERNS && parameter <= MM_PARAMETER_ACCESS) {
         const enum mm_access_set set = (enum mm_access_set)(parameter - MM_PARAMETER_PATTERNS);
-        return mm_access_read_set(set, name->text, reading->text, member, &reading->sets[set], error);
+        return mm_access_read_set(set, name->text, reading->text, member, &reading->access.sets[set], error);
     }
+    if (parameter == MM_PARAMETER_OFFSETS)
+        return mm_access_read_offsets(reading->text, member, &reading->access, error);
     return mm_call_set_value(&reading->values, reading->place, name->text, name->length, &member->value,
                              reading->limits, error);
 }
@@ -251,8 +253,11 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
     if (status != MM_OK)
         return status;
     call->timeout_ms = numbers[MM_PARAMETER_TIMEOUT_MS];
-    if (!call->op->has_variants)
-        return mm_access_combine(reading.sets, &call->probe, error);
+    if (!call->op->has_variants) {
+        _Static_assert(sizeof call->backend == sizeof values->names[0], "they are the same names");
+        strcpy(call->backend, values->names[MM_PARAMETER_BACKEND]);
+        return mm_access_combine(&reading.access, &call->probe, error);
+    }
     status = mm_call_resolve(values, error);
     if (status == MM_OK)
         status = complete_operands(values, error);

@@ -169,8 +169,9 @@ static void malformed_requests_are_refused(void **state) {
         {"{`op`: `shared_access`, `timeout_ms`: 0}", "timeout_ms", "0"},
         {ONES "`patterns`: `linear`}", "patterns", "'patterns'"},
         {ACCESS "`pattern`: `linear`}", "pattern",
-         "'pattern' is unknown in the body, which takes: timeout_ms, op, patterns, strides, word_bytes, "
-         "padded"},
+         "'pattern' is unknown in the body, which takes: backend, timeout_ms, op, patterns, strides, "
+         "word_bytes, "
+         "padded, bank_bytes, access, offsets"},
         {ACCESS "`variant`: `tiled_16`}", "variant", "'variant' is unknown in the body"},
         {ACCESS "`patterns`: `Linear`}", "patterns", "is the string `Linear`"},
         {ACCESS "`patterns`: []}", "patterns", "is an empty array"},
@@ -195,6 +196,24 @@ static void malformed_requests_are_refused(void **state) {
         {ACCESS "`padded`: 1}", "padded", "padded is 1, but must be true, false or a list of both"},
         {ACCESS "`padded`: `true`}", "padded", "is the string `true`"},
         {ACCESS "`padded`: [true, true]}", "padded", "has true twice"},
+        {ACCESS "`bank_bytes`: 16}", "bank_bytes", "bank_bytes is 16, but must be 4 or 8"},
+        {ACCESS "`bank_bytes`: [4, 8]}", "bank_bytes", "is an array, but must be 4 or 8"},
+        {ACCESS "`access`: `copy`}", "access", "is the string `copy`, but must be read or write"},
+        {ACCESS "`access`: [`read`]}", "access", "is an array"},
+        {ACCESS "`backend`: 1}", "backend", "a string"},
+        {ACCESS "`offsets`: 1}", "offsets", "is 1, but must be a list of 1 to 32 numbers or nulls"},
+        {ACCESS "`offsets`: []}", "offsets", "has no number"},
+        {ACCESS "`offsets`: [null, null]}", "offsets", "has no number"},
+        {ACCESS "`offsets`: [0, -1]}", "offsets",
+         "has -1, but must be whole numbers from 0 to 2047, or null"},
+        {ACCESS "`offsets`: [2048]}", "offsets", "has 2048"},
+        {ACCESS "`offsets`: [1e300]}", "offsets", "has 1e+300"},
+        {ACCESS "`offsets`: [0.5]}", "offsets", "has 0.5"},
+        {ACCESS "`offsets`: [[0]]}", "offsets", "has an array"},
+        {ACCESS "`offsets`: [0], `patterns`: `linear`}", "offsets", "but patterns is given as well"},
+        {ACCESS "`strides`: 1, `offsets`: [0]}", "offsets", "but strides is given as well"},
+        {ACCESS "`offsets`: [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,null]}",
+         "offsets", "has more than 32 entries"},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         const enum mm_status expected = cases[index].status == MM_OK ? MM_BAD_REQUEST : cases[index].status;
@@ -216,9 +235,28 @@ static void accesses_of_all_patterns(void **state) {
     assert_int_equal(decode("{`op`: `shared_access`}"), MM_OK);
     assert_int_equal(call.probe.count, MM_PROBE_ACCESSES_MAX);
     assert_int_equal(decode(ACCESS "`patterns`: 0}"), MM_BAD_REQUEST);
-    for (unsigned pattern = 0; pattern < MM_PATTERN_COUNT; pattern++)
+    for (unsigned pattern = 0; pattern < MM_PATTERN_OFFSETS; pattern++)
         assert_non_null(strstr(told.expected, mm_pattern_name((enum mm_pattern)pattern)));
     assert_string_equal(told.got, "0");
+}
+
+/* Entries that are left out are lanes that take no part; a row for each word and padding. */
+static void accesses_of_offsets(void **state) {
+    assert_int_equal(decode(ACCESS "`offsets`: [2047, null, 0]}"), MM_OK);
+    assert_int_equal(call.probe.count, 4);
+    for (size_t index = 0; index < 4; index++) {
+        const struct mm_access *access = &call.probe.accesses[index];
+        assert_int_equal(access->pattern, MM_PATTERN_OFFSETS);
+        assert_int_equal(access->word_bytes, index < 2 ? 4 : 8);
+        assert_int_equal(access->padded, index % 2);
+        for (unsigned lane = 0; lane < MM_WARP_LANES; lane++)
+            assert_int_equal(access->words[lane], lane == 0 ? 2047 : lane == 2 ? 0 : MM_LANE_INACTIVE);
+    }
+    assert_true(!call.probe.writes && call.probe.bank_bytes == 0);
+    assert_string_equal(call.backend, "auto");
+    assert_int_equal(decode(ACCESS "`access`: `write`, `bank_bytes`: 8, `backend`: `cpu`}"), MM_OK);
+    assert_true(call.probe.writes && call.probe.bank_bytes == 8);
+    assert_string_equal(call.backend, "cpu");
 }
 
 /* As deep as a body of a benchmark can be: refused, and no stack is used up. */
@@ -245,4 +283,4 @@ static void rows_are_bounded(void **state) {
 }
 
 RUN_TESTS(defaults, all_members, operands, types_of_products, large_repeats, malformed_requests_are_refused,
-          accesses_of_all_patterns, nesting_is_bounded, rows_are_bounded)
+          accesses_of_all_patterns, accesses_of_offsets, nesting_is_bounded, rows_are_bounded)
