@@ -9,15 +9,18 @@
 #include <string.h>
 
 static const struct mm_benchmark_op ops[] = {
-    {"matmul", true, MM_MATMUL, "gflops", "GFLOP/s", "of_blas", "blas"},
-    {"transpose", true, MM_TRANSPOSE, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
-    {.name = "shared_access"},
+    {"matmul", MM_CALL_BENCHMARK, MM_MATMUL, "gflops", "GFLOP/s", "of_blas", "blas"},
+    {"transpose", MM_CALL_BENCHMARK, MM_TRANSPOSE, "gigabytes_per_second", "GB/s", "of_copy", "copy"},
+    {.name = "shared_access", .place = MM_CALL_PROBE},
+    {.name = "occupancy", .place = MM_CALL_OCCUPANCY},
 };
 
 static const struct mm_benchmark_format formats[] = {
-    {"application/json", "application/json", mm_benchmark_json, mm_access_json, MM_PROBE_ACCESSES_MAX},
-    {"text/plain", "text/plain; charset=utf-8", mm_benchmark_text, mm_access_table, MM_PROBE_ACCESSES_MAX},
-    {"image/svg+xml", "image/svg+xml", NULL, mm_access_picture, MM_ACCESS_PICTURE_MAX},
+    {"application/json", "application/json", mm_benchmark_json, mm_access_json, MM_PROBE_ACCESSES_MAX,
+     mm_occupancy_json},
+    {"text/plain", "text/plain; charset=utf-8", mm_benchmark_text, mm_access_table, MM_PROBE_ACCESSES_MAX,
+     mm_occupancy_table},
+    {"image/svg+xml", "image/svg+xml", NULL, mm_access_picture, MM_ACCESS_PICTURE_MAX, NULL},
 };
 
 enum { OP_COUNT = sizeof ops / sizeof ops[0], FORMAT_COUNT = sizeof formats / sizeof formats[0] };
@@ -29,7 +32,7 @@ const struct mm_benchmark_op *mm_benchmark_ops(size_t *count) {
 
 const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benchmark) {
     const struct mm_benchmark_op *op = ops;
-    while (!op->has_variants || op->op != mm_benchmark_request(benchmark)->op)
+    while (op->place != MM_CALL_BENCHMARK || op->op != mm_benchmark_request(benchmark)->op)
         op++;
     return op;
 }
@@ -66,7 +69,11 @@ enum mm_status mm_benchmark_judge_type(const char *content_type, bool body_seen,
 
 /* Whether a format can write the reply. */
 static bool writes_reply(const struct mm_benchmark_format *format, const struct mm_benchmark_op *op) {
-    return op == NULL || (op->has_variants ? format->encode != NULL : format->encode_probe != NULL);
+    if (op == NULL)
+        return true;
+    return op->place == MM_CALL_BENCHMARK ? format->encode != NULL
+           : op->place == MM_CALL_PROBE   ? format->encode_probe != NULL
+                                          : format->encode_occupancy != NULL;
 }
 
 enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_call *call,
@@ -80,7 +87,7 @@ enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_be
     if (status != MM_OK || call == NULL)
         return status;
     *format = &formats[chosen];
-    const size_t count = call->op->has_variants ? 0 : mm_access_shared_count(&call->probe);
+    const size_t count = mm_access_shared_count(&call->probe);
     if (count <= (*format)->shared_rows_max)
         return MM_OK;
     return mm_fail_field(error, MM_BAD_REQUEST, "Accept",

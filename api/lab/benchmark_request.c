@@ -149,6 +149,9 @@ static enum mm_status read_member(struct reading *reading, enum mm_parameter par
     }
     if (parameter == MM_PARAMETER_OFFSETS)
         return mm_access_read_offsets(reading->text, member, &reading->access, error);
+    if (parameter >= MM_PARAMETER_COMPUTE_CAPABILITY && parameter <= MM_PARAMETER_SHARED_BYTES)
+        return mm_occupancy_read((enum mm_occupancy_list)(parameter - MM_PARAMETER_COMPUTE_CAPABILITY),
+                                 name->text, reading->text, member, &reading->call->occupancy, error);
     return mm_call_set_value(&reading->values, reading->place, name->text, name->length, &member->value,
                              reading->limits, error);
 }
@@ -248,12 +251,14 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
     mm_call_init(values, call->op->op);
     values->held = held;
     values->numbers[MM_PARAMETER_REPEATS] = MM_BENCHMARK_REPEATS;
-    reading.place = call->op->has_variants ? MM_CALL_BENCHMARK : MM_CALL_PROBE;
+    reading.place = call->op->place;
     status = read_members(&reading, error);
     if (status != MM_OK)
         return status;
     call->timeout_ms = numbers[MM_PARAMETER_TIMEOUT_MS];
-    if (!call->op->has_variants) {
+    if (reading.place == MM_CALL_OCCUPANCY)
+        return mm_occupancy_complete(&call->occupancy, error);
+    if (reading.place == MM_CALL_PROBE) {
         _Static_assert(sizeof call->backend == sizeof values->names[0], "they are the same names");
         strcpy(call->backend, values->names[MM_PARAMETER_BACKEND]);
         return mm_access_combine(&reading.access, &call->probe, error);

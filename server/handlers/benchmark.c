@@ -242,15 +242,40 @@ static enum mm_status begin(struct mm_request *request, const struct mm_benchmar
     if (__atomic_exchange_n(&request->server->benchmarking, 1, __ATOMIC_ACQUIRE) != 0)
         return fail_busy(request);
     run_of(request)->is_the_one = true;
-    return call->op->has_variants ? begin_rows(request, &call->request) : begin_probe(request, &call->probe);
+    return call->op->place == MM_CALL_PROBE ? begin_probe(request, &call->probe)
+                                            : begin_rows(request, &call->request);
 }
 
-/* Predictions need no device: no job, no wait. */
-static enum mm_status reply_probe(struct mm_request *request, const struct mm_probe *probe) {
+/* Of the first GPU whose limits are known; else that of a GPU of today. */
+static void choose_capability(const struct mm_engine *engine, struct mm_occupancy_request *request) {
+    static const struct mm_block_use least = {.threads = 1};
+    struct mm_occupancy ignored;
+    size_t count;
+    struct mm_device *const *devices = mm_engine_devices(engine, &count);
+    unsigned *capability = request->values[MM_OCCUPANCY_CAPABILITY];
+    if (request->counts[MM_OCCUPANCY_CAPABILITY] > 0)
+        return;
+    request->counts[MM_OCCUPANCY_CAPABILITY] = 1;
+    *capability = 90;
+    for (size_t index = count; index-- > 0;)
+        if (mm_occupancy_predict(devices[index]->compute_capability, &least, &ignored))
+            *capability = devices[index]->compute_capability;
+}
+
+/* What needs no device: the reply is there at once, without a job and a wait. False: it needs one. */
+static bool reply_predictions(struct mm_request *request, struct mm_benchmark_call *call) {
     const struct mm_benchmark_format *format = run_of(request)->format;
+    const bool is_probe = call->op->place == MM_CALL_PROBE;
     size_t length = 0;
-    char *text = format->encode_probe(probe, &length);
-    return mm_reply_text(request, text, length, format->reply_type);
+    if (call->op->place == MM_CALL_BENCHMARK ||
+        (is_probe && mm_probe_can_time(&call->probe, call->probe.device)))
+        return false;
+    if (!is_probe)
+        choose_capability(mm_server_engine(request->server), &call->occupancy);
+    char *text = is_probe ? format->encode_probe(&call->probe, &length)
+                          : format->encode_occupancy(&call->occupancy, &length);
+    (void)mm_reply_text(request, text, length, format->reply_type);
+    return true;
 }
 
 enum mm_status mm_benchmark_complete(struct mm_request *request) {
@@ -261,11 +286,13 @@ enum mm_status mm_benchmark_complete(struct mm_request *request) {
     if (status == MM_OK)
         status = mm_benchmark_choose_format(mm_request_accept(request, accept), &call,
                                             &run_of(request)->format, &request->error);
-    if (status == MM_OK)
-        status = call.op->has_variants ? judge(request, &call) : choose_device(request, &call);
+    if (status == MM_OK && call.op->place == MM_CALL_BENCHMARK)
+        status = judge(request, &call);
+    if (status == MM_OK && call.op->place == MM_CALL_PROBE)
+        status = choose_device(request, &call);
     mm_buffers_release(request->server->buffers, &request->body);
-    if (status == MM_OK && !call.op->has_variants && !mm_probe_can_time(&call.probe, call.probe.device))
-        return reply_probe(request, &call.probe);
+    if (status == MM_OK && reply_predictions(request, &call))
+        return request->error.status;
     if (status == MM_OK)
         status = begin(request, &call);
     if (status != MM_OK)

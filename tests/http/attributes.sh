@@ -21,6 +21,13 @@ END
 start
 curl -s --max-time 30 "$url/v1/variants" |
     jq '[.variants[] | select(.backend == "cuda") | .name = "\(.op) \(.name)"]' >"$scratch/rows"
+# What the device says of its own blocks, against the table of chips.
+jq -c '.[] | .name as $name | .occupancy[]? | .name = $name' "$scratch/rows" >"$scratch/occupancy"
+while read -r entry; do
+    ask /v1/benchmark -d "$(printf '%s' "$entry" | jq '{op: "occupancy", threads_per_block, registers_per_thread, shared_bytes}')"
+    same "$entry: by the table" "$(printf '%s' "$entry" | jq -c '[.blocks, .warps, .warps_max, .limiters]')" \
+        "$(jq -c '.rows[0] | [.blocks, .warps, .warps_max, .limiters]' "$scratch/got")"
+done <"$scratch/occupancy"
 stop
 if [ "$(jq length "$scratch/rows")" = 0 ]; then
     echo "there is no CUDA device here: skipped"
@@ -37,6 +44,8 @@ done <"$scratch/sizes"
 same "kernels that spill registers" '["matmul fp32_tensor"]' "$(jq -c 'map(select(has("local_bytes") and .local_bytes != 0) | .name)' "$scratch/rows")"
 same "kernels of which no block fits on a multiprocessor" '[]' \
     "$(jq -c 'map(select(.blocks_per_multiprocessor == 0) | .name)' "$scratch/rows")"
+same "tiled_dynamic: occupancy by tile" '[4,8,16,32,64,96]' \
+    "$(jq -c '.[] | select(.name == "matmul tiled_dynamic") | [.occupancy[].tile]' "$scratch/rows")"
 same "tiled_dynamic: its tiles" '[16,[4,8,16,32,64,96]]' \
     "$(jq -c '.[] | select(.name == "matmul tiled_dynamic") | [.tile, .tiles]' "$scratch/rows")"
 finish

@@ -122,6 +122,23 @@ conflicts 2 32 '{"op": "shared_access", "patterns": ["linear", "same_bank"], "wo
 strides=$(seq -s, 1 16)
 conflicts 16 256 "{\"op\": \"shared_access\", \"patterns\": \"stride\", \"strides\": [$strides], \"word_bytes\": 4, \"padded\": false}"
 conflicts 1 3 "$chosen"
+# Occupancy is arithmetic. (tests/unit/gpu/occupancy.c has more.)
+post '{"op": "occupancy", "threads_per_block": 256, "registers_per_thread": 40, "shared_bytes": 8192}'
+expect "occupancy" 200 '.rows | length' 1 \
+    '.rows[0] | [.compute_capability, .blocks, .warps, .warps_max, .occupancy, .limiters]' '["9.0",6,48,64,0.75,["registers"]]' \
+    '.rows[0].blocks_by' '{"threads":8,"registers":6,"shared_memory":25,"blocks":32}'
+combined='{"op": "occupancy", "compute_capability": ["7.0", "8.6"], "threads_per_block": [64, 1024], "registers_per_thread": [32, 64, 255]}'
+post "$combined"
+expect "occupancy of lists" 200 '[.rows[] | .blocks] | join(" ")' '32 16 4 2 1 0 16 16 4 1 1 0' \
+    '[.rows[] | .blocks_by.shared_memory] | unique' '[null,100]' '.rows[5].limiters' '["registers"]' \
+    '.rows[1] | [.compute_capability, .threads_per_block, .registers_per_thread]' '["7.0",64,64]'
+post "$combined" -H 'Accept: text/plain'
+same "occupancy: a table" 14 "$(wc -l <"$scratch/got" | tr -d ' ')"
+like "occupancy: a row of the table" '*
+8.6 *    64 *  32 *  0 | *   24 *  32 *  100 *  16 | *  16 *  32 *  66.7%  blocks
+*' "$(cat "$scratch/got")"
+refuses 406 not_acceptable Accept - "$combined" -H 'Accept: image/svg+xml'
+refuses 413 too_large none 256 "{\"op\": \"occupancy\", \"threads_per_block\": [$strides], \"registers_per_thread\": [$strides], \"shared_bytes\": [0, 1]}"
 ask '/v1/benchmark?repeats=3' -d '{"m":1,"k":1,"n":1}'
 expect "a parameter in the query" 400 code bad_request .field repeats
 printf '%-65535s}' '{"m": 1, "k": 1, "n": 1, "repeats": 1, "variants": ["cpu:naive"]' >"$scratch/body"

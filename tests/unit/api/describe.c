@@ -10,9 +10,11 @@ static const char *needs_ninety(const struct mm_device *device) {
 
 static enum mm_status attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                                  struct mm_attributes *out, struct mm_error *error) {
-    if (variant->tile == 0)
+    if (variant->tile == 0 || tile == 96)
         return mm_fail(error, MM_UNSUPPORTED, "nothing is known of it");
     *out = (struct mm_attributes){256, 40, 8192, 0, 0, 6};
+    if (tile == 4) /* by the table of chips there would be 9 blocks */
+        *out = (struct mm_attributes){33, 40, 8192, 8192, 0, 5};
     return MM_OK;
 }
 
@@ -62,7 +64,15 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
     "`dtypes`: [`float32`], `tile`: 16, `tiles`: [4, 16, 96], "
 #define ATTRIBUTES                                                                                           \
     "`threads_per_block`: 256, `registers_per_thread`: 40, `static_shared_bytes`: 8192, "                    \
-    "`dynamic_shared_bytes`: 0, `local_bytes`: 0, `blocks_per_multiprocessor`: 6"
+    "`dynamic_shared_bytes`: 0, `local_bytes`: 0, `blocks_per_multiprocessor`: 6, "
+#define HOLDS_16                                                                                             \
+    "{`tile`: 16, `threads_per_block`: 256, `registers_per_thread`: 40, `shared_bytes`: 8192, `blocks`: 6, " \
+    "`warps`: 48, `warps_max`: 64, `limiters`: [`registers`]}"
+#define HOLDS_4                                                                                              \
+    "{`tile`: 4, `threads_per_block`: 33, `registers_per_thread`: 40, `shared_bytes`: 16384, `blocks`: 5, "  \
+    "`warps`: 10, `warps_max`: 64, `limiters`: [`shared_memory`]}"
+#define OF_TILED ATTRIBUTES "`occupancy`: [" HOLDS_16 "]"
+#define OF_OPEN ATTRIBUTES "`occupancy`: [" HOLDS_4 ", " HOLDS_16 "]" /* none of 96, which does not fit */
 #define PLAIN                                                                                                \
     "{`op`: `matmul`, `name`: `naive`, `backend`: `plain`, `summary`: `one by one`, "                        \
     "`dtypes`: [], `tile`: null, `available`: true}, {`op`: `matmul`, `name`: `tiled_16`, `backend`: "       \
@@ -81,13 +91,13 @@ static void test_variants(void **state) {
     struct mm_device *const all[] = {&old, &new, &host};
     assert_variants(all, 0, "{`variants`: [], `default`: `auto`}");
     assert_variants(all, 3,
-                    "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE_HERE
+                    "{`variants`: [" TILED "`available`: true, " OF_TILED "}, " WIDE_HERE
                     "`available`: true, `requires`: `compute capability 9.0`}, " OPEN
-                    "`available`: true, " ATTRIBUTES "}, " PLAIN "], `default`: `auto`}");
+                    "`available`: true, " OF_OPEN "}, " PLAIN "], `default`: `auto`}");
     assert_variants(all, 1,
-                    "{`variants`: [" TILED "`available`: true, " ATTRIBUTES "}, " WIDE_NOWHERE
+                    "{`variants`: [" TILED "`available`: true, " OF_TILED "}, " WIDE_NOWHERE
                     "`available`: false, `unavailable_because`: `the device's compute capability is under "
-                    "9.0`, `requires`: `compute capability 9.0`}, " OPEN "`available`: true, " ATTRIBUTES
+                    "9.0`, `requires`: `compute capability 9.0`}, " OPEN "`available`: true, " OF_OPEN
                     "}], `default`: `auto`}");
     old.failed = 1;
     assert_variants(
@@ -98,6 +108,17 @@ static void test_variants(void **state) {
         "capability "
         "9.0`}, " OPEN
         "`available`: false, `unavailable_because`: `its device has failed`}], `default`: `auto`}");
+}
+
+/* A chip that the table lacks. */
+static void test_unknown_chip(void **state) {
+    struct mm_device strange = {.backend = &fast, .compute_capability = 87};
+    struct mm_device *const all[] = {&strange};
+    size_t length = 0;
+    char *text = mm_describe_variants(all, 1, &length);
+    assert_non_null(text);
+    assert_non_null(strstr(text, quoted("`blocks`: 6, `warps`: 48, `warps_max`: null, `limiters`: null}]")));
+    free(text);
 }
 
 static void test_devices(void **state) {
@@ -124,4 +145,4 @@ static void test_devices(void **state) {
     expect_made(text, length, quoted(expected));
 }
 
-RUN_TESTS(test_variants, test_devices)
+RUN_TESTS(test_variants, test_unknown_chip, test_devices)
