@@ -15,10 +15,11 @@ static const struct {
     unsigned count;
     bool is_single; /* a request names one value, no list */
 } kinds[MM_ACCESS_SET_COUNT] = {
-    [MM_ACCESS_PATTERNS] = {"any of linear, permuted, stride, same_bank and broadcast", MM_PATTERN_OFFSETS},
-    [MM_ACCESS_STRIDES] = {"whole numbers from 1 to 32", MM_STRIDE_MAX},
-    [MM_ACCESS_WORD_BYTES] = {"4, 8 or a list of both", WORD_COUNT},
-    [MM_ACCESS_PADDED] = {"true, false or a list of both", 2},
+    [MM_ACCESS_PATTERNS] = {"any of linear, permuted, stride, same_bank and broadcast", MM_PATTERN_OFFSETS,
+                            false},
+    [MM_ACCESS_STRIDES] = {"whole numbers from 1 to 32", MM_STRIDE_MAX, false},
+    [MM_ACCESS_WORD_BYTES] = {"4, 8 or a list of both", WORD_COUNT, false},
+    [MM_ACCESS_PADDED] = {"true, false or a list of both", 2, false},
     [MM_ACCESS_BANK_BYTES] = {"4 or 8", WORD_COUNT, true},
     [MM_ACCESS_KIND] = {"read or write", 2, true},
 };

@@ -84,7 +84,7 @@ struct mm_benchmark_format {
 
 /* By Accept (NULL: absent), as mm_media_choose, among the formats for this request; JSON if it leaves the
  * choice. MM_NOT_ACCEPTABLE; MM_BAD_REQUEST: the format has no room for the rows. Before the request is
- * decoded, `call` is NULL: judges by all formats, and *format is untouched. */
+ * decoded, `call` and `format` are NULL: it judges by all formats. */
 enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_call *call,
                                           const struct mm_benchmark_format **format, struct mm_error *error);
 

@@ -260,7 +260,7 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
         return mm_occupancy_complete(&call->occupancy, error);
     if (reading.place == MM_CALL_PROBE) {
         _Static_assert(sizeof call->backend == sizeof values->names[0], "they are the same names");
-        strcpy(call->backend, values->names[MM_PARAMETER_BACKEND]);
+        memcpy(call->backend, values->names[MM_PARAMETER_BACKEND], sizeof call->backend);
         return mm_access_combine(&reading.access, &call->probe, error);
     }
     status = mm_call_resolve(values, error);

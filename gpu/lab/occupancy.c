@@ -44,14 +44,11 @@ static size_t round_up(size_t size, size_t unit) {
     return (size + unit - 1) / unit * unit;
 }
 
-/* A block's warps are spread over the parts, and the check of a launch counts as many in each: a block of 5
- * warps needs room for 8. */
+/* A warp has its registers in one of the parts, and the warps of all blocks are spread over these. */
 static unsigned blocks_by_registers(unsigned block_warps, unsigned registers_per_thread) {
     const unsigned each = (unsigned)round_up((size_t)registers_per_thread * MM_WARP_LANES, REGISTER_UNIT);
     if (each == 0)
         return MM_OCCUPANCY_UNLIMITED;
-    if (each * round_up(block_warps, PARTS) > REGISTERS)
-        return 0;
     return REGISTERS / PARTS / each * PARTS / block_warps;
 }
 
